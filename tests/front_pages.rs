@@ -62,7 +62,7 @@ fn every_item_of_nn_is_in_the_table_of_its_kind() {
         ("Losses", &["loss::"][..], 20),
         ("Optimisers", &["optim::"][..], 15),
         ("Data", &["data::", "normalize::"][..], 15),
-        ("Training and files", &["fit::", "history::", "checkpoint::", "file::"][..], 10),
+        ("Training and files", &["fit::", "history::", "metrics::", "checkpoint::", "file::"][..], 10),
         ("Models and their parts", &["module::", "error::", "gradcheck::", "per_sample::"][..], 10),
     ] {
         let mut names = exports(&source, paths);

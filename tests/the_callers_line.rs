@@ -713,6 +713,7 @@ fn every_layer_names_its_callers_line() {
         words.forward(&tape, &far);
         words.renormalize(&far);
         Embedding::builder(2, 2).padding_idx(7).build::<f64>(g);
+        Embedding::from_pretrained(four.clone());
         bag.forward(&tape, &far, None, None);
         bag.renormalize(&far);
         MultiheadAttention::<f64>::new(4, 3, g);

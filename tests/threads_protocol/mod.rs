@@ -24,7 +24,7 @@ macro_rules! scenarios {
         use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
         use loom::sync::{Condvar, Mutex};
 
-        use team::{Idle, Tasks, Team, Wait};
+        use team::{Caller, Idle, Tasks, Wait};
 
         /// A waiting policy that puts an idle helper to sleep at once, or ends it.
         struct SleepAtOnce(Arc<AtomicBool>);
@@ -37,24 +37,24 @@ macro_rules! scenarios {
             fn restart(&mut self) {}
         }
 
-        /// Runs `caller` on a team with helpers. `caller` gets a function that runs an operation with the given number of tasks on all
+        /// Runs `work` on the caller of a team with helpers. `work` gets a function that runs an operation with the given number of tasks on all
         /// threads.
         pub(super) fn with_team(
             helpers: usize,
             (patience, descending): (u32, bool),
-            caller: impl FnOnce(&dyn Fn(usize, &(dyn Fn(usize) + Sync))),
+            work: impl FnOnce(&mut dyn FnMut(usize, &(dyn Fn(usize) + Sync))),
         ) {
-            let team = Arc::new(Team::new(helpers + 1, patience));
+            let mut caller = Caller::new(helpers + 1, patience);
             let leave = Arc::new(AtomicBool::new(false));
             let threads: Vec<_> = (1..=helpers)
                 .map(|seat| {
-                    let (team, mut wait) = (Arc::clone(&team), SleepAtOnce(Arc::clone(&leave)));
+                    let (team, mut wait) = (Arc::clone(caller.team()), SleepAtOnce(Arc::clone(&leave)));
                     loom::thread::spawn(move || team.serve(seat, &mut wait))
                 })
                 .collect();
-            caller(&|count, task| {
+            work(&mut |count, task| {
                 let tasks = Tasks { count, descending, task };
-                team.run(helpers, tasks, |seat| threads[seat - 1].thread().unpark(), |_| loom::thread::yield_now());
+                caller.run(helpers, tasks, |seat| threads[seat - 1].thread().unpark(), loom::thread::yield_now);
             });
             leave.store(true, Ordering::Relaxed);
             for thread in threads {

@@ -61,7 +61,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A derivative was requested through an operation that has none.
+    /// A derivative was requested through an operation that has no derivative.
     #[error(
         "the derivative of '{operation}' is not implemented: it has none\n  {at}\n  '{operation}' was recorded at \
          {recorded}"
@@ -71,7 +71,7 @@ pub enum Error {
         operation: &'static str,
         /// The line of code that recorded the operation.
         recorded: &'static Location<'static>,
-        /// The operation and line that requested the derivative.
+        /// The operation that requested the derivative, and the line of code that called it.
         at: Site,
     },
 
@@ -119,17 +119,17 @@ pub enum Error {
         at: Site,
     },
 
-    /// The gradient of a derivative rule has the wrong shape.
+    /// A derivative rule returned a result with the wrong shape.
     #[error(
         "the {rule} rule of '{operation}' gave shape {got} for input {input}, expected {expected}\n  '{operation}' was \
          recorded at {recorded}"
     )]
     RuleShape {
-        /// `vjp` or `jvp`.
+        /// The kind of the rule: `vjp` or `jvp`.
         rule: &'static str,
         /// The operation's name.
         operation: &'static str,
-        /// The position of the input.
+        /// The position of the input for which the rule was called.
         input: usize,
         /// The shape of the rule's result.
         got: Box<Shape>,
@@ -178,7 +178,7 @@ pub enum Error {
         }
     )]
     BatchDim {
-        /// `in_dim` or `out_dim`.
+        /// The name of the argument that has the batch dimension: `in_dim` or `out_dim`.
         which: &'static str,
         /// The position of the input or output, from 0.
         position: usize,
@@ -215,7 +215,7 @@ impl fmt::Debug for Error {
 }
 
 impl Error {
-    /// Returns the first line of the diagnostic: PyTorch's sentence, if PyTorch has this error.
+    /// Returns the first line of the error's text: PyTorch's error message, if PyTorch has one for this error.
     pub fn sentence(&self) -> String {
         match self {
             Error::Tensor(error) => error.sentence(),
@@ -224,7 +224,8 @@ impl Error {
     }
 }
 
-/// Returns the value, or panics at the caller's line. With `unwrap_or_else` and a closure, the panic would be at a line of this crate.
+/// Returns the value of `result`, or panics at the line that called this function's caller. With `unwrap_or_else` and a closure, the panic
+/// would be at a line of this crate.
 #[track_caller]
 pub(crate) fn or_raise<V>(result: Result<V, Error>) -> V {
     match result {
@@ -233,7 +234,8 @@ pub(crate) fn or_raise<V>(result: Result<V, Error>) -> V {
     }
 }
 
-/// Panics at the caller's line with the whole diagnostic.
+/// Panics with the whole text of `error`. Functions that return no `Result` call this function, and the panic names the line that called
+/// them.
 #[track_caller]
 #[cold]
 pub(crate) fn raise(error: impl fmt::Display) -> ! {

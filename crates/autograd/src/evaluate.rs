@@ -1,6 +1,6 @@
 //! Computes the values of variables. The engine plans and runs the tape's expression.
 //!
-//! An evaluation visits only the ancestors of the requested nodes and keeps only the requested values.
+//! An evaluation visits only the nodes that the requested nodes depend on, and keeps only the requested values.
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::Evaluate;
@@ -11,14 +11,15 @@ use crate::error::raise;
 use crate::tape::Record;
 use crate::{Error, Tape, Var};
 
-/// The maximum number of values that one evaluation keeps for later evaluations, in addition to the requested ones. If later evaluations
-/// would need more values, they are kept only after [`REPEATED`] evaluations. Keeping values costs memory; computing them again costs time.
+/// The maximum number of values that one evaluation keeps for later evaluations, in addition to the requested values. If later evaluations
+/// would need more values, these are kept only after [`REPEATED`] evaluations. Keeping values costs memory; computing them again costs
+/// time.
 const FRONTIER: usize = 16;
 
 /// The number of evaluations of a tape after which any number of values is kept for later evaluations.
 const REPEATED: usize = 3;
 
-/// The maximum size, in bytes, of the values that one evaluation keeps in addition to the requested ones.
+/// The maximum size, in bytes, of all values that one evaluation keeps in addition to the requested values.
 const KEPT: usize = 256 << 20;
 
 #[twins]
@@ -63,7 +64,7 @@ impl<T: Float> Tape<T> {
         self.evaluate(&vars.iter().map(|var| var.index).collect::<Vec<_>>(), at)
     }
 
-    /// Returns the values of `roots`, in order.
+    /// Returns the values of the nodes `roots`, in order.
     pub(crate) fn evaluate(&self, roots: &[Index], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         if self.record.borrow().watchers > 0 {
             self.record.borrow_mut().read.extend_from_slice(roots);
@@ -101,7 +102,7 @@ impl<T: Float> Tape<T> {
         Ok(values.into_iter().take(roots.len()).collect())
     }
 
-    /// Returns the values of `roots` in order, and drops the tape. So no value is stored for later evaluations.
+    /// Returns the values of the nodes `roots` in order, and drops the tape. So no value is stored for later evaluations.
     pub(crate) fn last_values(self, roots: &[Index], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let record = self.record.borrow();
         if record.evaluated.is_some() {
@@ -121,11 +122,11 @@ struct Evaluated<T: Float> {
 
 #[precompiled]
 impl<T: Float> Record<T> {
-    /// Returns the values of `wanted` on a tape that was evaluated before. `last` is the last evaluated node, and `times` is the number of
-    /// evaluations.
+    /// Returns the values of the nodes `wanted` on a tape that was evaluated before. `last` is the last node that was evaluated, and
+    /// `times` is the number of evaluations.
     ///
-    /// If later nodes read a node up to `last` whose value is not stored, that node is computed again. Within the limits of [`FRONTIER`]
-    /// and [`KEPT`], its value is then kept. The kept values follow the values of `wanted`.
+    /// Nodes after `last` may read a node up to `last` whose value is not stored. That node is computed again. Within the limits of
+    /// [`FRONTIER`] and [`KEPT`], its value is then kept. The kept values follow the values of `wanted`.
     fn evaluate_again(
         &self,
         mut wanted: Vec<Index>,
@@ -149,11 +150,11 @@ impl<T: Float> Record<T> {
     }
 }
 
-/// The evaluation of a part of a tape.
+/// The part of a tape that an evaluation computes.
 pub(crate) struct TapePart<'r, T: Float> {
     record: &'r Record<T>,
     part: Subgraph<T>,
-    /// The parameters whose values are not in the model's memory. `None` if the values of all parameters are there.
+    /// The parameters whose values are not in the model's memory, or `None` if there are no such parameters.
     remote: Option<RemoteParameters<'r, T>>,
 }
 
@@ -177,7 +178,7 @@ impl<'r, T: Float> TapePart<'r, T> {
         (TapePart { record, part, remote }, places)
     }
 
-    /// Returns the tape's index of a node of the part.
+    /// Returns the index on the tape of a node that has the index `node` in the part.
     fn node(&self, node: Index) -> Index {
         self.part.nodes[node as usize]
     }
@@ -216,7 +217,7 @@ impl<T: Float> Evaluate<T> for TapePart<'_, T> {
 
 #[twins]
 impl<T: Float> Var<'_, T> {
-    /// Returns the value. Computes it if it was not computed before.
+    /// Returns the value of this variable. Computes the value if it was not computed before.
     ///
     /// # Errors
     ///
@@ -284,7 +285,8 @@ impl<T: Float> Evaluate<T> for Record<T> {
     }
 }
 
-/// Evaluates the tape one node at a time, without a plan, and returns the values of `roots`. The tests use this function as their oracle.
+/// Evaluates the tape one node at a time, without a plan, and returns the values of `roots`. Tests compare evaluations with this simple
+/// code.
 #[cfg(test)]
 pub(crate) fn one_at_a_time<T: Float>(tape: &Tape<T>, roots: &[Index]) -> Result<Vec<Tensor<T>>, Error> {
     let record = tape.record.borrow();

@@ -33,7 +33,7 @@ pub struct Parameter<T: Float = f32> {
 }
 
 impl<T: Float> Parameter<T> {
-    /// Returns a parameter with these values. Error messages name the line of code that calls this function.
+    /// Returns a parameter with the given values. Error messages name the line of code that calls this function.
     #[track_caller]
     pub fn new(value: Tensor<T>) -> Self {
         Parameter { id: next_id(), frozen: false, made: Location::caller(), value }
@@ -49,7 +49,7 @@ impl<T: Float> Parameter<T> {
         self.made
     }
 
-    /// Returns true if the parameter is a constant on tapes. PyTorch: `not requires_grad`.
+    /// Returns true if the parameter is frozen: it is a constant on tapes. PyTorch: `not requires_grad`.
     pub fn is_frozen(&self) -> bool {
         self.frozen
     }
@@ -80,7 +80,7 @@ pub struct Buffer<E: Element = f32> {
 }
 
 impl<E: Element> Buffer<E> {
-    /// Returns a buffer with these values.
+    /// Returns a buffer with the given values.
     pub fn new(value: Tensor<E>) -> Self {
         Buffer { id: next_id(), value }
     }
@@ -100,14 +100,15 @@ impl<E: Element> Clone for Buffer<E> {
 /// The weight of a batch in a running statistic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Share {
-    /// The batch has this weight, and the previous value has the rest. PyTorch: `momentum`.
+    /// The statistic of the batch has this weight, and the previous value has the rest. PyTorch: `momentum`.
     Fixed(f64),
-    /// The result is the plain average over all batches. The field is the number of batches, this one included. PyTorch: `momentum=None`.
+    /// The result is the plain average of the statistics of all batches. The field is the number of batches, including this one. PyTorch:
+    /// `momentum=None`.
     Nth(u64),
 }
 
 impl Share {
-    /// Returns the weight of the batch in the result.
+    /// Returns the weight of the batch in the new value of the statistic.
     pub fn weight(self) -> f64 {
         match self {
             Share::Fixed(weight) => weight,
@@ -116,17 +117,17 @@ impl Share {
     }
 }
 
-/// The change of a buffer in a step. `V` is the type of the batch's statistic.
+/// The change of a buffer in a training step. `V` is the type of the batch's statistic.
 #[derive(Clone, Debug)]
 pub enum Change<V> {
-    /// The buffer moves towards `new` by `share`: `value + share · (new - value)`.
+    /// The statistic in the buffer moves towards `new` by `share`: it becomes `value + share · (new - value)`.
     Blend {
         /// The batch's statistic.
         new: V,
         /// The weight of the batch.
         share: Share,
     },
-    /// The count in the buffer grows by one.
+    /// The buffer is a count, which grows by one.
     Count,
 }
 

@@ -77,8 +77,8 @@ impl Group {
         Ok(())
     }
 
-    /// Returns the `count` elements of rank `root` on every rank. In round k, each of the first 2ᵏ ranks, counted from the root, sends
-    /// the elements to one of the next 2ᵏ ranks.
+    /// Returns the `count` elements of rank `root` on every rank. The elements are sent in rounds: in round k, each of the first 2ᵏ ranks,
+    /// counted from the root, sends the elements to one of the next 2ᵏ ranks.
     pub(crate) fn spread<E: Element>(
         &self,
         during: &'static str,
@@ -144,8 +144,8 @@ impl Group {
         Ok(Tensor::try_from_vec(summed, tensor.shape())?)
     }
 
-    /// Returns this rank's part of the reduction (sum, mean, largest or smallest) of all ranks' tensors: `[n, …]` becomes `[n / size, …]`.
-    /// The order of additions is the same as in [`all_reduce`](Self::all_reduce). MPI: `MPI_Reduce_scatter`.
+    /// Returns this rank's part of the reduction (sum, mean, largest or smallest) of all ranks' tensors: `[n, …]` becomes `[n / size, …]`
+    /// for `size` ranks. The order of additions is the same as in [`all_reduce`](Self::all_reduce). MPI: `MPI_Reduce_scatter`.
     ///
     /// # Errors
     ///

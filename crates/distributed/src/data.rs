@@ -3,9 +3,9 @@
 use wengert_nn::Dataset;
 
 /// A data set whose samples are row indices. A [`DataLoader`](wengert_nn::DataLoader) over it gives the order of the rows in an epoch.
-/// Ranks that use the same seed get the same order. Each rank reads only the rows of its [shards](crate::Shard). If the rows do not divide
-/// evenly, the last batch is smaller. The sizes of its shards then differ by one row, or some shards are empty. `drop_last` leaves that
-/// batch out. PyTorch: `DistributedSampler`.
+/// Ranks that use the same seed get the same order. Each rank reads only the rows of its [shards](crate::Shard), which are parts of a
+/// batch. If the number of rows is not a multiple of the batch size, the last batch is smaller. The sizes of the last batch's shards then
+/// differ by one row, or some shards are empty. `drop_last` leaves the last batch out. PyTorch: `DistributedSampler`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }

@@ -61,7 +61,7 @@ pub enum Error {
         rank: usize,
     },
 
-    /// The group has no such rank.
+    /// The caller named a rank that the group does not have.
     #[error("there is no rank {rank} in a group of {size}")]
     NoSuchRank {
         /// The rank that was requested.
@@ -90,7 +90,7 @@ pub enum Error {
         dtype: DType,
     },
 
-    /// There are more ranks than shards, so some ranks would have nothing to do in any step.
+    /// There are more ranks than shards (parts of a batch), so some ranks would have nothing to do in any step.
     #[error("a batch has {shards} shards for {size} ranks; use at least one shard for each rank")]
     TooFewShards {
         /// The number of shards of a batch.
@@ -119,7 +119,7 @@ pub enum Error {
     #[error("the parameters are sharded: {0}")]
     ShardedParameters(&'static str),
 
-    /// A step has no rows.
+    /// A step was called for a batch of 0 rows.
     #[error("a step needs at least one row")]
     NoRows,
 

@@ -63,11 +63,12 @@ impl Leaves {
 /// between ranks, but indices do not.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Layout {
-    /// The index and size of each parameter that has a gradient.
+    /// The index and the number of elements of each parameter that has a gradient.
     pub(crate) gradients: Vec<(usize, usize)>,
     /// The index of each changed buffer, and its change.
     changes: Vec<(usize, Kind)>,
-    /// The number of values that each shard contributes at each [point](crate::sync::Point) where shards wait for each other.
+    /// The number of values that each shard (part of the batch) contributes at each synchronization [point](crate::sync::Point), where the
+    /// shards wait for each other.
     pub(crate) points: Vec<usize>,
 }
 
@@ -83,7 +84,8 @@ impl Layout {
         Layout::new(leaves, gradients.iter().map(|(id, _)| id), changes)
     }
 
-    /// Returns the layout of gradients that a shard has recorded but not yet computed.
+    /// Returns the layout of gradients that a shard has recorded but not yet computed. `points` has the number of values that a shard
+    /// contributes at each synchronization point.
     pub(crate) fn of_recorded<T: Float>(
         leaves: &Leaves,
         recorded: &RecordedGradients<'_, T>,
@@ -114,7 +116,7 @@ impl Layout {
         Layout { gradients, changes: changes.collect(), points: Vec::new() }
     }
 
-    /// Returns the range of each parameter's gradient in the vector, by the parameter's id.
+    /// Returns the range of each parameter's gradient in the vector that the ranks sum, by the parameter's id.
     pub(crate) fn places(&self, leaves: &Leaves) -> HashMap<u64, Range<usize>> {
         let mut at = 0;
         let place = |&(position, size): &(usize, usize)| {
@@ -124,12 +126,12 @@ impl Layout {
         self.gradients.iter().map(place).collect()
     }
 
-    /// Returns the number of elements of all gradients. The gradients are at the beginning of the vector.
+    /// Returns the number of elements of all gradients together. In the vector that the ranks sum, the gradients come first.
     pub(crate) fn gradient_length(&self) -> usize {
         self.gradients.iter().map(|(_, size)| size).sum()
     }
 
-    /// Returns the number of elements of the vector, which consists of gradients, statistics, and the loss.
+    /// Returns the number of elements of the vector that the ranks sum: gradients, statistics, and the loss.
     pub(crate) fn length(&self) -> usize {
         let statistic = |(_, kind): &(usize, Kind)| if let Kind::Blend { size, .. } = kind { *size } else { 0 };
         self.gradient_length() + self.changes.iter().map(statistic).sum::<usize>() + 1
@@ -187,7 +189,7 @@ impl Layout {
         layout
     }
 
-    /// Returns one shard's vector of gradients, statistics and loss. Every element is multiplied by `weight`.
+    /// Returns the vector of one shard (a part of the batch): its gradients, statistics and loss. Every element is multiplied by `weight`.
     pub(crate) fn flatten<T: Float>(&self, leaves: &Leaves, loss: T, gradients: &Gradients<T>, weight: T) -> Vec<T> {
         let mut flat = Vec::with_capacity(self.length());
         gradients_of(leaves, gradients).iter().for_each(|(_, gradient)| push(&mut flat, gradient, weight));
@@ -195,7 +197,7 @@ impl Layout {
         flat
     }
 
-    /// Returns the part of a shard's vector after the gradients: the statistics, and the loss.
+    /// Returns the part of a shard's vector after the gradients: the statistics, and the loss. Every element is multiplied by `weight`.
     pub(crate) fn tail<T: Float>(&self, leaves: &Leaves, loss: T, gradients: &Gradients<T>, weight: T) -> Vec<T> {
         let mut tail = Vec::new();
         for (id, change) in gradients.changes() {
@@ -209,7 +211,8 @@ impl Layout {
         tail
     }
 
-    /// Returns the gradients and changes in the summed vector `flat`. If `tail` is true, `flat` is only the part after the gradients.
+    /// Returns the gradients and the changes of buffers that the summed vector `flat` contains. If `tail` is true, `flat` is only the part
+    /// of the vector after the gradients.
     pub(crate) fn gradients<T: Float>(&self, leaves: &Leaves, flat: &[T], tail: bool) -> Result<Gradients<T>> {
         let mut at = 0;
         let mut take = |shape: &Shape| {

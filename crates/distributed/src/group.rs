@@ -158,8 +158,8 @@ impl Group {
         self.rank == 0
     }
 
-    /// Sets the time for which this rank waits for others in one operation; 120 s by default. It must be longer than
-    /// the slowest rank computes between two operations.
+    /// Sets the time for which this rank waits for others in one operation; 120 s by default. It must exceed the longest time that a rank
+    /// computes between two operations.
     pub fn set_deadline(&self, deadline: Duration) {
         self.deadline.set(deadline);
     }
@@ -198,7 +198,7 @@ impl Group {
         messages += exchange.sends.len() as u64;
         bytes += exchange.sends.iter().map(|(_, payload)| payload.size() as u64).sum::<u64>();
         if let Some(summed) = &exchange.summed {
-            // This number of bytes is a lower bound for the usual algorithms of MPI (ring, recursive halving).
+            // With the usual algorithms of MPI (ring, recursive halving), a rank sends at least this number of bytes.
             bytes += 2 * (summed.size() * (self.size - 1) / self.size) as u64;
             messages += 1;
         }
@@ -224,8 +224,8 @@ impl Group {
         (1..size).map(move |step| (rank + step) % size)
     }
 
-    /// Sends the bytes `own` to all ranks, and returns the bytes of every rank. Rank `r` sends `sizes[r]` bytes. This method makes a
-    /// single exchange and does not check that the ranks agree.
+    /// Sends the bytes `own` to all ranks, and returns the bytes of every rank. Rank `r` sends `sizes[r]` bytes. This method makes a single
+    /// exchange of messages, and does not check that all ranks called it.
     pub(crate) fn all_bytes(&self, during: &'static str, own: Vec<u8>, sizes: &[usize]) -> Result<Vec<Vec<u8>>> {
         let own = Arc::new(Payload::Bytes(own));
         let sends = self.others().map(|rank| (rank, Arc::clone(&own))).collect();
@@ -254,7 +254,7 @@ impl Group {
         if digests.iter().all(|other| *other == digests[0]) {
             return Ok(());
         }
-        // After a mismatch, a second exchange sends the descriptions themselves, and not only their hashes, for the error message.
+        // The ranks differ. A second exchange sends the descriptions themselves, and not only their hashes, for the error message.
         let length =
             |digest: &Vec<u8>| digest.as_chunks::<8>().0.get(1).map_or(0, |&length| u64::from_le_bytes(length));
         let sizes: Vec<usize> = digests.iter().map(|digest| length(digest) as usize).collect();
@@ -295,7 +295,7 @@ impl Group {
     }
 }
 
-/// Returns a 64-bit hash of the parts. It is the same in every process of this build.
+/// Returns a 64-bit hash of the parts. It is the same in every process that runs the same build of a program.
 pub(crate) fn hash<'b>(parts: impl IntoIterator<Item = &'b [u8]>) -> u64 {
     let mut hasher = DefaultHasher::new();
     parts.into_iter().for_each(|part| hasher.write(part));
@@ -307,8 +307,8 @@ fn first_number(names: &[&str]) -> Option<usize> {
     names.iter().find_map(|name| env::var(name).ok()?.trim().parse().ok())
 }
 
-/// Returns the number of this machine's cores divided by the number of its ranks. If the launcher binds this process to fewer cores,
-/// returns their number.
+/// Returns the number of this machine's cores divided by the number of ranks on this machine. If the launcher binds this process to fewer
+/// cores, returns their number.
 fn share_of_cores() -> usize {
     let bound = available_parallelism().map_or(1, usize::from);
     let listed = fs::read_to_string("/proc/cpuinfo")

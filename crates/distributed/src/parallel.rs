@@ -129,7 +129,7 @@ impl Group {
     }
 }
 
-/// A part of a batch. The function of a step is called once for each shard.
+/// A part of a batch. The caller passes a function to a step, and the step calls it once for each shard.
 #[derive(Debug)]
 pub struct Shard {
     /// The index of this shard among the shards of the batch, from 0.
@@ -210,8 +210,8 @@ pub struct Step {
 ///
 /// # More rows than memory holds
 ///
-/// The function of a step may compute its shard in several parts and add up the gradients of the parts. A rank sends nothing before all its
-/// shards are summed.
+/// The function that the caller passes to a step may compute a shard in several parts and add up the gradients of the parts. A rank sends
+/// nothing before all its shards are summed.
 pub struct DataParallel<'g, O: Optimizer<T>, T: Float = f32> {
     pub(crate) group: &'g Group,
     optimizer: O,
@@ -307,12 +307,12 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         self.with_shards(model, Site::here("sharded"))
     }
 
-    /// Divides the parameters among the ranks too (ZeRO, stage 3), so that each of N ranks has 1/N of them. A rank
+    /// Divides the parameters and the optimiser's states among the ranks (ZeRO, stage 3), so that each of N ranks has 1/N of them. A rank
     /// receives the other parts for each operation that reads them, in the forward and again in the backward pass. The
     /// rank that has a parameter also sums its gradient. The result is the same, but much more data is sent.
     ///
     /// This works only for [`step_recorded`](Self::step_recorded), without [`SyncBatchNorm`](crate::SyncBatchNorm), and
-    /// for batches whose rows are a multiple of the shards. PyTorch: `FullyShardedDataParallel`.
+    /// for batches whose number of rows is a multiple of the number of shards. PyTorch: `FullyShardedDataParallel`.
     ///
     /// The parameters in the model are NaN until [`gather`](Self::gather) restores them. Frozen parameters stay complete.
     ///
@@ -437,7 +437,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         let group = self.group;
         let Planned { count, seed, plan } = self.planned(rows, generator)?;
         let leaves = Leaves::of(model);
-        // This closure computes a node of the summation tree: the sum of the vectors of some of this rank's shards.
+        // This closure computes a node of the summation tree: the sum of the vectors (gradients, statistics and loss) of some of this
+        // rank's shards.
         let mut layout = None;
         let mut node = |layout: &mut Option<Layout>, round: usize| -> Result<Vec<T>> {
             let mut sums = Sums::new();
@@ -564,8 +565,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Ok(Step { loss: flat[flat.len() - 1].to_f64(), norm })
     }
 
-    /// Updates the parameter shards of this rank by its slice of the summed gradients. Returns the norm of the whole gradient if it is
-    /// clipped.
+    /// Updates the part of the parameters that this rank owns. `sums` begins with the summed gradients of this part. Returns the norm of
+    /// the gradient of all parameters if the gradient is clipped.
     pub(crate) fn step_shard<M: Module<T>>(
         &mut self,
         model: &M,
@@ -652,7 +653,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     }
 }
 
-/// Returns the vector that this rank computed with `flat_of`, or `length` zeros if this rank has no rows.
+/// Returns the vector that `flat_of` computes for this rank's first shards, or `length` zeros if this rank has no rows.
 fn first_or_zeros<T: Float>(
     mut flat_of: impl FnMut(usize) -> Result<Vec<T>>,
     has_rows: bool,
@@ -661,7 +662,8 @@ fn first_or_zeros<T: Float>(
     if has_rows { flat_of(0) } else { Ok(vec![T::ZERO; length]) }
 }
 
-/// Divides the gradients into blocks, and returns the sum of squares of each block. The blocks are the same for any number of ranks.
+/// Divides the gradients into blocks of [`BLOCK`] elements, and returns the sum of squares of each block. The blocks are the same for any
+/// number of ranks.
 fn blocks<T: Float>(gradients: &[T]) -> Vec<f64> {
     gradients.chunks(BLOCK).map(|block| block.iter().map(|g| g.to_f64() * g.to_f64()).sum()).collect()
 }

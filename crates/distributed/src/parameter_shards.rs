@@ -21,7 +21,7 @@ use crate::reduction::Division;
 /// may be empty.
 pub(crate) struct ParameterShards<T: Float> {
     parameter_shards: Vec<ParameterShard<T>>,
-    /// True if the values are stored here and not in the model (stage 3).
+    /// True if the parameters' values are stored here and not in the model (stage 3 of ZeRO).
     pub(crate) has_values: bool,
 }
 
@@ -75,8 +75,8 @@ impl<T: Float> ParameterShards<T> {
         parameters.len() == self.parameter_shards.len() && self.parameter_shards.iter().zip(&parameters).all(same)
     }
 
-    /// Updates this rank's slice. `sums` begins with the gradients of the slice. The update replaces these gradients by the new parameters,
-    /// unless the parameters are stored here.
+    /// Updates this rank's slice of the parameters. `sums` begins with the gradients of the slice. The update replaces these gradients by
+    /// the new parameters, unless the shards themselves store the parameters (stage 3).
     pub(crate) fn step(
         &mut self,
         model: &(impl Module<T> + ?Sized),
@@ -106,8 +106,8 @@ impl<T: Float> ParameterShards<T> {
         Ok(())
     }
 
-    /// Moves the values from the model to this rank's shards. Each parameter of the model becomes a NaN that is expanded to its shape, so
-    /// it needs no memory.
+    /// Moves the parameters' values from the model to this rank's shards. Each parameter of the model becomes a NaN that is expanded to its
+    /// shape, so it needs no memory.
     pub(crate) fn take(&mut self, model: &mut (impl Module<T> + ?Sized)) {
         self.has_values = true;
         for (shard, whole) in self.parameter_shards.iter_mut().zip(model.parameters_mut()) {
@@ -118,7 +118,7 @@ impl<T: Float> ParameterShards<T> {
         }
     }
 
-    /// Collects the values from all ranks and writes them to the model.
+    /// Collects the values of all shards from all ranks, and writes them to the parameters of the model.
     pub(crate) fn give(&mut self, model: &mut (impl Module<T> + ?Sized), division: &Division<'_>) -> Result<()> {
         let trained = self.parameter_shards.iter().filter(|shard| !shard.parameter.is_frozen());
         let own = trained.flat_map(|shard| shard.parameter.value.iter().collect::<Vec<T>>()).collect();
@@ -146,7 +146,8 @@ impl<T: Float> ParameterShards<T> {
         part.start - place.start..part.end.max(part.start) - place.start
     }
 
-    /// Collects the values of the parameter at `position` from all ranks. All ranks must call this in the same order.
+    /// Collects the values of the parameter at `position` from all ranks. All ranks must call this method for the same parameters in the
+    /// same order.
     pub(crate) fn fetch(&self, position: usize, shape: &Shape, division: &Division<'_>) -> Result<Tensor<T>> {
         let own = self.parameter_shards[position].parameter.value.try_to_vec()?;
         let count = |rank| self.part(position, rank, division).len();

@@ -44,7 +44,7 @@ impl Payload {
         }
     }
 
-    /// Returns floating-point numbers as a payload. Only such payloads can be summed.
+    /// Returns floating-point numbers as a payload. Only payloads of floating-point numbers can be summed.
     pub(crate) fn of<T: Float>(numbers: Vec<T>) -> Payload {
         Payload::from_elements(numbers)
     }

@@ -19,10 +19,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// Takes one step, as [`step`](Self::step) does. `loss` records the mean loss of a shard's rows on the tape that it
     /// is given, and computes nothing. The result has the same bits as with `step`.
     ///
-    /// Because the step evaluates the tapes itself, it sends a bucket of gradients as soon as the bucket is complete.
-    /// The last layers come first, while the rest is still computed. With [`sharded`](Self::sharded) states the
-    /// gradients are sent when all are complete. [`SyncBatchNorm`](crate::SyncBatchNorm) has the statistics of all
-    /// ranks here.
+    /// Because the step evaluates the tapes itself, it sends a bucket of gradients as soon as the bucket is complete. The last layers come
+    /// first, while the rest is still computed. With [`sharded`](Self::sharded) states the gradients are sent when all are complete.
+    /// [`SyncBatchNorm`](crate::SyncBatchNorm) uses the statistics of all ranks in this kind of step.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -146,12 +145,12 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
 
 /// A recorder of the losses of this rank's shards, and of their gradients.
 struct Recorder<'s, 't, T: Float, F> {
-    /// The function that records the loss of the shard with this index, and its gradients.
+    /// The function that records the loss of the shard with the given index, and its gradients.
     loss: F,
     shards: &'s [Shard],
     /// The number of rows of the whole batch.
     rows: usize,
-    /// The gradients of the first shards, which were recorded in advance but not yet evaluated.
+    /// The gradients of the first shards. They were recorded in advance but not yet evaluated.
     waiting: VecDeque<RecordedGradients<'t, T>>,
 }
 
@@ -161,7 +160,8 @@ impl<'t, T: Float, F: FnMut(usize) -> Result<RecordedGradients<'t, T>>> Recorder
         self.shards[place].rows.len() as f64 / self.rows as f64
     }
 
-    /// Records one shard, and returns its gradients and its synchronization points.
+    /// Records the shard with the index `place`. Returns its gradients, and its synchronization points (where it exchanges values with
+    /// other shards).
     fn record(&mut self, place: usize) -> Result<(RecordedGradients<'t, T>, Points<T>)> {
         let weight = self.weight(place);
         recording(weight, || (self.loss)(place))
@@ -183,7 +183,8 @@ struct Filling<'f, 'd, 'g, T> {
     weight: T,
     /// For the last shard of a node of the summation tree: the sums of earlier shards, which are added to `flat` in order.
     waiting: Vec<&'f [T]>,
-    /// The sum that sends the complete buckets.
+    /// The sum over all ranks that is in progress. It sends each bucket (part of the vector) that is complete. `None` for a shard that is
+    /// not the last of a node, and in a group of one rank.
     sent: Option<&'f mut Summing<'d, 'g, T>>,
     /// All gradients from this position of the vector `flat` on are complete.
     complete: usize,
@@ -205,7 +206,7 @@ impl<T: Float> Filling<'_, '_, '_, T> {
 
 impl<T: Float> GradientSink<T> for Filling<'_, '_, '_, T> {
     fn gradient(&mut self, parameter: u64, gradient: Tensor<T>) -> Result<(), wengert_autograd::Error> {
-        // A gradient without a range belongs to a parameter outside of the model and is ignored.
+        // A gradient without a range in the vector belongs to a parameter outside of the model and is ignored.
         let Some(range) = self.places.get(&parameter).filter(|range| !range.is_empty()).cloned() else {
             return Ok(());
         };

@@ -17,7 +17,8 @@ use crate::payload::Payload;
 use crate::transport::Exchange;
 use crate::tree::{Plan, Sums, part, slice};
 
-/// The alignment of slices, in elements. Each block of this size belongs to one rank, for any number of ranks.
+/// The number of elements of a block. Each rank's slice of a vector consists of whole blocks, so that a block belongs to one rank for any
+/// number of ranks.
 pub(crate) const BLOCK: usize = 1024;
 
 /// The division of a vector among the ranks, and into buckets.
@@ -26,9 +27,9 @@ pub(crate) struct Division<'g> {
     pub(crate) group: &'g Group,
     /// The number of elements that are divided among the ranks.
     pub(crate) length: usize,
-    /// The number of elements after the divided ones. All of these belong to the last rank.
+    /// The number of elements of the vector after the divided ones. All of these belong to the last rank.
     pub(crate) tail: usize,
-    /// The number of elements in a bucket.
+    /// The number of elements in a bucket, which is a part of the vector that is sent at once.
     pub(crate) bucket: usize,
     /// The way in which the vector is cut.
     pub(crate) cut: Cut,
@@ -90,8 +91,8 @@ impl Division<'_> {
         own.start + within.start..own.start + within.end
     }
 
-    /// Starts an exchange that sends each rank its part of the bucket of `flat`. It receives this rank's parts from the ranks that
-    /// have a node of the summation tree in `round`.
+    /// Starts an exchange for the bucket (part) with index `bucket` of this round's vectors. Each rank that has a node of the summation
+    /// tree in `round` has a vector, `flat`. It sends each other rank the elements of the bucket that the other rank owns.
     fn scatter<T: Float>(&self, plan: &Plan, round: usize, flat: Option<&[T]>, bucket: usize) -> Started {
         let mut exchange = Exchange::default();
         if let Some(flat) = flat {
@@ -132,8 +133,9 @@ impl Division<'_> {
         Ok(())
     }
 
-    /// Returns the sum of the leaves of `plan`: the whole vector if `all` is true, otherwise this rank's slice of it. `node` returns this
-    /// rank's sum for one of its nodes. `node` is called for the nodes in order, while earlier sums are sent.
+    /// Returns the sum of the vectors of all shards of `plan`: the whole sum if `all` is true, otherwise this rank's slice of it. `node`
+    /// returns the partial sum for this rank's node in the given round. It is called for the rounds in order, while earlier partial sums
+    /// are sent.
     pub(crate) fn sum<T: Float>(
         &self,
         plan: &Plan,
@@ -189,12 +191,13 @@ pub(crate) struct Summing<'d, 'g, T> {
     plan: &'d Plan,
     /// True if MPI adds the vectors, in its own order.
     by_mpi: bool,
-    /// The index of the node that each rank sends next. The field `sent` is the number of this node's buckets that are already sent.
+    /// The number of the round: the index of the node that each rank sends next. The field `sent` is the number of this node's buckets that
+    /// are already sent.
     round: usize,
     sent: usize,
     /// The started exchanges, each with its round and bucket.
     started: Vec<(usize, usize, Started)>,
-    /// For each bucket, this rank's part of it, from each vector that this rank computed. Each part comes with the round of its vector.
+    /// For each bucket, this rank's part of it from each vector that this rank computed, with the round in which the vector was sent.
     kept: Vec<Vec<(usize, Vec<T>)>>,
 }
 
@@ -204,8 +207,8 @@ impl<'d, 'g, T: Float> Summing<'d, 'g, T> {
         Summing { division, plan, by_mpi, round: 0, sent: 0, started: Vec::new(), kept }
     }
 
-    /// Sends the complete elements of `flat`, the vector of this rank's next node. If `from` is given, only the elements from position
-    /// `from` to the end of the divided elements are complete; otherwise all are. `flat` is `None` if this rank has no node.
+    /// Sends the complete elements of `flat`, the vector of this rank's node in this round. `flat` is `None` if this rank has no node. If
+    /// `from` is given, only the elements from position `from` to the end of the divided elements are complete; otherwise all are.
     pub(crate) fn send(&mut self, flat: Option<&[T]>, from: Option<usize>) {
         let (rank, division) = (self.division.group.rank(), self.division);
         while self.sent < self.kept.len() {
@@ -235,7 +238,7 @@ impl<'d, 'g, T: Float> Summing<'d, 'g, T> {
         let Summing { division, plan, by_mpi, started, mut kept, .. } = self;
         let rank = division.group.rank();
         let mut flat = vec![T::ZERO; if all { division.length + division.tail } else { 0 }];
-        // For each bucket, the received parts: sender, round and elements.
+        // For each bucket, the parts of it that were received: the sender, the round and the elements.
         let mut arrived: Vec<Vec<(usize, usize, Vec<T>)>> = vec![Vec::new(); kept.len()];
         let (mut own, mut gathered) = (Vec::new(), Vec::new());
         for (round, bucket, started) in started {
@@ -290,7 +293,7 @@ mod tests {
         (0..LENGTH + 7).map(|_| generator.normal() as f32).collect()
     }
 
-    /// Computes a sum on `N` ranks, checks that all ranks get the same bits, and returns the sum.
+    /// Sums `leaves` vectors on `N` ranks, checks that all ranks get the same bits, and returns the sum.
     fn on_ranks<const N: usize>(leaves: usize, largest: usize, bucket: usize, in_two: bool) -> Vec<f32> {
         let one = |group: Group| {
             let cut = if in_two { Cut::Slices } else { Cut::Buckets };

@@ -21,15 +21,16 @@ use crate::transport::Exchange;
 use crate::tree::{Plan, Sums};
 use crate::{Error, Result};
 
-/// The sums over all shards of this rank's slice of the gradients. The field `tail` has the sums of the statistics and of the loss.
+/// This rank's slice of the gradients, summed over all shards of the batch. The field `tail` has the sums of the statistics and of the
+/// loss.
 pub(crate) struct ShardSums<T> {
     slice: Vec<T>,
     tail: Vec<T>,
 }
 
 impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
-    /// Computes this rank's shards and returns the sums over all shards. `next` records the shard of a round. Each shard is the fraction
-    /// `weight` of the batch.
+    /// Computes this rank's shards and returns the sums over all shards of the batch. `next` records the shard that this rank computes in
+    /// the given round. Each shard has the fraction `weight` of the rows of the batch.
     pub(crate) fn sharded_sums<'t>(
         &self,
         (leaves, layout): (&Leaves, &Layout),
@@ -106,10 +107,10 @@ struct Lockstep<'s, 'g, T: Float> {
     leaves: &'s Leaves,
     plan: &'s Plan,
     round: usize,
-    /// The position of each sharded parameter among the parameter shards. The key is the parameter's id.
+    /// The position of each sharded parameter in the list of `parameter_shards`. The key is the parameter's id.
     sharded: HashMap<u64, usize>,
     weight: T,
-    /// For each gradient, the sums of the part that this rank owns. The key is the parameter's position among the parameter shards.
+    /// For each gradient, the sums of the part that this rank owns. The key is the parameter's position in the list of `parameter_shards`.
     sums: BTreeMap<usize, Sums<Vec<T>>>,
     /// The exchanges that were made for this rank's last shard.
     events: Vec<Event>,
@@ -117,7 +118,8 @@ struct Lockstep<'s, 'g, T: Float> {
     failed: Option<Error>,
 }
 
-/// An exchange between the ranks: of the values, or of the gradients, of the parameter at this position.
+/// An exchange between the ranks, of the values or of the gradients of one parameter. The number is the parameter's position in the list of
+/// parameter shards.
 #[derive(Clone, Copy)]
 enum Event {
     Fetch(usize),
@@ -129,8 +131,8 @@ impl<T: Float> Lockstep<'_, '_, T> {
         self.parameter_shards.fetch(position, &self.leaves.parameters[position].1, self.division)
     }
 
-    /// Adds up the gradients of the parameter at `position`. Sends each rank its part of `own`, this rank's gradient, if there is one. Adds
-    /// the parts that the other ranks send.
+    /// Adds up the gradients of the parameter at `position` that the ranks computed in this round. `own` is this rank's gradient, or `None`
+    /// without a shard. Sends each rank its part of `own`, and adds the received parts to the sums of this rank.
     fn add(&mut self, position: usize, own: Option<&[T]>) -> Result<()> {
         let (group, division) = (self.division.group, self.division);
         let part = |rank| self.parameter_shards.part(position, rank, division);
@@ -169,7 +171,7 @@ impl<T: Float> Lockstep<'_, '_, T> {
         Ok(())
     }
 
-    /// Stores an error of this crate, and returns an error of the tape, which ends the evaluation.
+    /// Stores the error of this crate that `result` has, if any, and returns an error of the tape instead, which ends the evaluation.
     fn stop_on_error<R>(&mut self, result: Result<R>) -> Result<R, wengert_autograd::Error> {
         result.map_err(|error| {
             let message = error.to_string();

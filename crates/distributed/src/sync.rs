@@ -18,7 +18,7 @@ use crate::group::Group;
 /// The name of the operation that records a point.
 const NAME: &str = "sync_batch_norm";
 
-/// The points of a shard, in the order of recording.
+/// The synchronization points of a shard, in the order of recording.
 pub(crate) type Points<T> = Vec<Rc<Point<T>>>;
 
 /// A synchronization point of one shard.
@@ -68,13 +68,14 @@ fn begin(within: Within) -> Result<Before> {
     })
 }
 
-/// Runs `compute`, which computes a shard and must not have synchronization points.
+/// Runs `compute`, which computes a shard at once. A layer that needs a synchronization point returns an error in it.
 pub(crate) fn computing<R>(compute: impl FnOnce() -> R) -> Result<R> {
     let _before = begin(Within::Computing)?;
     Ok(compute())
 }
 
-/// Runs `record`, which records a shard that is the fraction `weight` of the batch. Also returns the shard's points.
+/// Runs `record`, which records a shard with the fraction `weight` of the batch. Returns the result of `record` and the shard's
+/// synchronization points.
 pub(crate) fn recording<R, T: Float>(weight: f64, record: impl FnOnce() -> Result<R>) -> Result<(R, Points<T>)> {
     let _before = begin(Within::Recording { weight, points: Vec::new() })?;
     let recorded = record()?;
@@ -118,7 +119,7 @@ pub(crate) fn moments<'t, T: Float>(
     x.tape().try_apply(point(Kind::Moments { count }, local.shape()[1]), &[local, x])
 }
 
-/// Adds a point to the shard that is being recorded, and returns the operation that records the point.
+/// Adds a synchronization point to the shard that is being recorded, and returns the operation that records the point.
 fn point<T: Float>(kind: Kind, channels: usize) -> SyncOperation<T> {
     let made = |weight| Rc::new(Point { kind, channels, weight, result: RefCell::new(None) });
     let recorded = WITHIN.try_with(|within| match &mut *within.borrow_mut() {
@@ -133,7 +134,7 @@ fn point<T: Float>(kind: Kind, channels: usize) -> SyncOperation<T> {
 }
 
 impl<T: Float> Point<T> {
-    /// Returns the number of values that a shard contributes at this point.
+    /// Returns the number of values that a shard contributes at this synchronization point.
     pub(crate) fn width(&self) -> usize {
         match self.kind {
             Kind::Moments { .. } => 2 * self.channels + 1,
@@ -149,7 +150,7 @@ impl<T: Float> Point<T> {
         count.into_iter().chain(values.iter().map(T::to_f64).collect::<Vec<_>>())
     }
 
-    /// Sets the result of the point from `all`, the contributions of all shards.
+    /// Sets the result of this synchronization point from `all`, the contributions of all shards.
     fn put(&self, all: &[f64]) -> Result<()> {
         let channels = self.channels;
         let shards = || all.chunks(self.width());
@@ -228,8 +229,8 @@ impl<T: Float> Operation<T> for SyncOperation<T> {
     }
 }
 
-/// Evaluates the shards of this rank up to each of their points, and exchanges their contributions. `widths` has the length of one
-/// shard's contribution to each point. `shards_of` returns how many shards a rank has.
+/// Evaluates the shards of this rank up to each of their synchronization points, and exchanges the shards' contributions with the other
+/// ranks. `widths` has the length of one shard's contribution to each point. `shards_of` returns the number of shards of a rank.
 pub(crate) fn synchronize<T: Float>(
     group: &Group,
     widths: &[usize],

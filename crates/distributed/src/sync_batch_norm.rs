@@ -48,7 +48,7 @@ pub struct SyncBatchNorm<T: Float = f32> {
     pub running_mean: Buffer<T>,
     /// The running variance of each channel, `[c]`; initially ones.
     pub running_var: Buffer<T>,
-    /// The number of training steps.
+    /// The number of training steps that have updated the running statistics.
     pub num_batches_tracked: Buffer<i64>,
     #[module(skip)]
     num_features: usize,
@@ -81,13 +81,14 @@ impl<T: Float> SyncBatchNorm<T> {
         }
     }
 
-    /// Sets the constant that is added to the variance.
+    /// Sets the constant that is added to the variance before its root is taken; 1e-5 by default.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         SyncBatchNorm { eps, ..self }
     }
 
-    /// Sets the weight of each batch in the running statistics. With `None`, the running statistics are the average over all batches.
+    /// Sets the weight of each new batch in the running statistics, from 0 to 1; 0.1 by default. With `None`, the running statistics are
+    /// the plain average over all batches.
     #[must_use]
     pub fn momentum(self, momentum: impl Into<Option<f64>>) -> Self {
         SyncBatchNorm { momentum: momentum.into(), ..self }
@@ -130,8 +131,8 @@ impl<T: Float> SyncBatchNorm<T> {
                 let all = moments(x, try_stack(&[own, squares], 0)?, count)?;
                 let row = |row: isize| all.try_select(0, row);
                 let (mean, variance, part) = (row(0)?, row(1)?, row(2)?);
-                // The running variance is unbiased: its divisor is the number of values over all shards minus 1. This number is `count` /
-                // `part`.
+                // The running variance is unbiased: its divisor is the number of values over all shards minus 1. The number of values over
+                // all shards is `count` / `part`: this shard's number of values, divided by this shard's fraction of all values.
                 let unbiased = variance.try_div(&(part / -(count as f64) + 1.0))?;
                 let output = x.try_batch_norm(&mean, &variance, weight.as_ref(), bias.as_ref(), self.eps)?;
                 BatchNormed { output, mean, variance: unbiased }

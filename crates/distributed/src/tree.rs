@@ -14,7 +14,8 @@ pub(crate) fn part(count: usize, parts: usize, index: usize) -> Range<usize> {
     start..start + each + usize::from(index < more)
 }
 
-/// Returns the slice of a vector of `length` elements that a rank owns: whole blocks of `block` elements.
+/// Returns the slice of a vector of `length` elements that the rank `rank` of `size` ranks owns. It consists of whole blocks of `block`
+/// elements.
 pub(crate) fn slice(length: usize, block: usize, size: usize, rank: usize) -> Range<usize> {
     let blocks = part(length.div_ceil(block), size, rank);
     (blocks.start * block).min(length)..(blocks.end * block).min(length)
@@ -28,7 +29,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Returns the leaf with this index.
+    /// Returns the leaf for the shard with the index `index`.
     pub(crate) fn leaf(index: usize) -> Self {
         Node { level: 0, index }
     }
@@ -69,7 +70,7 @@ pub(crate) fn nodes(range: Range<usize>, leaves: usize, largest: usize) -> Vec<N
     nodes
 }
 
-/// Partial sums of neighbouring nodes. Two sums are combined as soon as both halves of a node are complete.
+/// Partial sums of neighbouring nodes of the summation tree. Two sums are combined as soon as both halves of a node are complete.
 #[derive(Debug)]
 pub(crate) struct Sums<V> {
     open: Vec<(Node, V)>,
@@ -91,7 +92,7 @@ impl<V> Sums<V> {
         self.open.push((node, value));
     }
 
-    /// Returns the partial sums to which the last leaf will be added, in the order of these additions.
+    /// Returns the partial sums to which the last shard's vector will be added, in the order of these additions.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = &V> {
         self.open.iter().rev().map(|(_, value)| value)
     }
@@ -127,12 +128,12 @@ impl Plan {
         Plan { nodes: (0..size).map(|rank| (rank..leaves).step_by(size).map(Node::leaf).collect()).collect() }
     }
 
-    /// Returns the number of rounds: the largest number of nodes of a rank.
+    /// Returns the number of rounds. A rank sends one node in each round, so this is the largest number of nodes of a rank.
     pub(crate) fn rounds(&self) -> usize {
         self.nodes.iter().map(Vec::len).max().unwrap_or_default()
     }
 
-    /// Returns the node that `rank` sends in `round`, if it has one.
+    /// Returns the node that `rank` sends in `round`, or `None` if the rank has sent all its nodes.
     pub(crate) fn node(&self, rank: usize, round: usize) -> Option<Node> {
         self.nodes[rank].get(round).copied()
     }

@@ -98,7 +98,7 @@ fn ranks_of(mpirun: &Child) -> Vec<u32> {
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        // A line has the fields `pid (name) state parent …`.
+        // The file `stat` of a process has the fields `pid (name) state parent …`.
         let parent = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1)?.parse::<u32>().ok());
         if parent == Some(mpirun.id()) && stat.contains("(train_mpi)") {
             found.push(pid);
@@ -176,7 +176,8 @@ fn killed_and_stopped_ranks_end_the_job_and_the_restart_ends_the_same() {
             said += &line;
             said.push('\n');
         }
-        // MPI's launcher notices a process that dies (137). Only the other ranks can notice a process that is stopped.
+        // The exit code is 137 if MPI's launcher notices a process that dies, and 75 if another rank notices a lost rank. Only the other
+        // ranks can notice a process that is stopped.
         let expected = if way == "-KILL" { [137, 75] } else { [75, 75] };
         assert!(expected.contains(&status.code().unwrap_or(-1)), "kill {kill}, {way}: {status}, {said}");
         if way == "-STOP" {

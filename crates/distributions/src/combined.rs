@@ -127,7 +127,7 @@ impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
 }
 
 impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
-    /// Returns `value` with a dimension of size 1 at the place of the components' dimension.
+    /// Inserts a dimension of size 1 into `value`, at the place where `components` has the dimension of its K distributions.
     fn spread(&self, value: impl Operand<A>) -> Result<A> {
         let value = array(value, self.mixture.probs());
         let rank = self.components.event_shape().rank() as isize;

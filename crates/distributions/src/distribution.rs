@@ -129,7 +129,7 @@ pub(crate) fn missing<E: From<wengert_tensor::Error>>(name: &str, function: &str
     refused(at, format!("{name} has no {function}"))
 }
 
-/// The formulas of a distribution of one variable. They need to hold only for values inside of the support. The methods of
+/// The formulas of a distribution of one variable. The formulas need to hold only for values inside of the support. The methods of
 /// [`Distribution`] are computed from them.
 pub trait Family: Clone {
     /// The type of the parameters: tensors or variables.
@@ -150,6 +150,13 @@ pub trait Family: Clone {
     /// Returns the distribution, marked to check its arguments.
     #[doc(hidden)]
     fn validated(self) -> Self;
+
+    /// Returns an error if the parameters fail a condition that their ranges do not express.
+    #[doc(hidden)]
+    fn check_more(&self, at: Site) -> Result<(), <Self::Array as TensorLike>::Error> {
+        let _ = at;
+        Ok(())
+    }
 
     /// Returns the support.
     #[doc(hidden)]
@@ -304,7 +311,8 @@ impl<A: Array, D: Family<Array = A>> Distribution<A> for D {
     }
 }
 
-/// Returns the logarithm of the density at `x`. It is -∞ where one of the masks `outside`, of the elements outside of the support, is true.
+/// Returns the logarithm of the density at `x`. The masks `outside` mark the elements outside of the support. The result is -∞ where one of
+/// them is true.
 pub(crate) fn log_density<A: Array, D: Family<Array = A>>(family: &D, x: &A, outside: &[A::Mask]) -> Result<A> {
     let inside = family.support().moved_inside(x, outside)?;
     filled(family.density(&inside)?, outside, f64::NEG_INFINITY)
@@ -327,7 +335,7 @@ fn arguments<A: Array, D: Family<Array = A>>(
     let support = family.support();
     let outside = support.outside(&x)?;
     if family.is_validated() {
-        check_values((D::NAME, support.constraint()), &parameters, &x, &outside, at)?;
+        check_values((D::NAME, &support.constraint(at)?), &parameters, &x, &outside, at)?;
     }
     Ok((x, outside))
 }
@@ -362,7 +370,9 @@ impl<A: Array, D: Family<Array = A>> Validate for D {
 
     #[track_caller]
     fn try_validate(self) -> Result<Self, A::Error> {
-        check_parameters(D::NAME, &self.parameters(), Site::here("validate"))?;
+        let at = Site::here("validate");
+        check_parameters(D::NAME, &self.parameters(), at)?;
+        self.check_more(at)?;
         Ok(self.validated())
     }
 }

@@ -154,8 +154,9 @@ divergences! {
     };
 }
 
-/// Returns the divergence of one trial from another: the sum of P (ln P - ln Q) over success and failure. `probs` is the probability of a
-/// success. `p` and `q` have the logarithms of both probabilities of the first and the second trial.
+/// Returns the divergence of one trial from another: the sum of P (ln P - ln Q) over success and failure, whose probabilities are P in the
+/// first trial and Q in the second. `probs` is the probability of a success. `p` and `q` have the logarithms of both probabilities of the
+/// first and the second trial.
 fn trials<A: Array>(probs: &A, p: &[A; 2], q: &[A; 2]) -> Result<Expr<A>, A::Error> {
     let difference = |k: usize| (of(&p[k]) - &q[k]).get();
     Ok(times(probs, &difference(0)?)? + times(&(1.0 - of(probs)).get()?, &difference(1)?)?)

@@ -26,10 +26,14 @@
 //! | classes, shares of classes | [`Categorical`], [`Dirichlet`] |
 //! | made of other distributions | [`Independent`], [`MixtureSameFamily`], [`TransformedDistribution`] with [`Transform`] |
 //!
+//! PyTorch's other distributions are missing: `Chi2`, `ContinuousBernoulli`, `FisherSnedecor`, `Kumaraswamy`, `LogisticNormal`,
+//! `LowRankMultivariateNormal`, `OneHotCategorical`, `Pareto`, `RelaxedBernoulli`, `RelaxedOneHotCategorical`, `VonMises` and `Wishart`.
+//!
 //! # Conventions
 //!
-//! - Outside of the support, the logarithm of the density is -∞. PyTorch often returns NaN or the formula's value there. After
-//!   [`validate`](Validate::validate), a value outside of the support is an error with PyTorch's message.
+//! - Outside of the support, the logarithm of the density is -∞. Parameters outside of their range give NaN. After
+//!   [`validate`](Validate::validate), both are errors with PyTorch's message. In PyTorch these checks are on by default. Without them
+//!   (`validate_args=False`), it often returns NaN or the formula's value outside of the support.
 //! - A sample is a function of a [`Generator`](wengert_tensor::Generator) and the parameters. It does not depend on the number of threads.
 //! - Discrete values are whole numbers, stored in the floating-point element type.
 

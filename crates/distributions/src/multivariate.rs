@@ -68,8 +68,8 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
         let loc = loc.array();
         let precision = array(precision, &loc);
         check_shapes(&loc, &precision, "precision_matrix", Site::here("from_precision"))?;
-        // Reversing the order of rows and columns gives P = U Uᵀ with an upper triangular U. So the Cholesky factor of P⁻¹ is the inverse
-        // of Uᵀ.
+        // Reversing the order of rows and columns gives the precision matrix P as U Uᵀ with an upper triangular U. So the Cholesky factor
+        // of P⁻¹ is the inverse of Uᵀ.
         let factor = precision.try_flip([-2, -1])?.try_cholesky()?;
         let factor = factor.try_flip([-2, -1])?.try_transpose(-2, -1)?;
         let identity = loc.constant(&Tensor::eye(loc.shape().last().copied().unwrap_or(0)));
@@ -123,8 +123,8 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
         self.loc.shape().last().copied().unwrap_or(0)
     }
 
-    /// Returns the vectors `x` `[…, n]` as columns `[…, n, k]`, whose batch is the batch of L. The dimensions of `x` before this batch
-    /// become the dimension k, so L is not repeated for them. The second value is the shape of these dimensions.
+    /// Returns the vectors `x` `[…, n]` as columns `[…, n, k]`, whose batch is the batch of L (`scale_tril`). The dimensions of `x` before
+    /// this batch become the dimension k, so L is not repeated for them. The second value is the shape of these dimensions.
     fn columns(&self, x: &A) -> Result<(A, Shape), A::Error> {
         let shape = x.shape();
         let batch = self.scale_tril.shape().rank() - 2;
@@ -133,14 +133,14 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
         Ok((x.try_reshape(&*flat)?.try_movedim(0, -1)?, lead))
     }
 
-    /// Returns ‖L⁻¹ x‖², the squared length of the solved vector, for each of the vectors `x` `[…, n]`.
+    /// Returns ‖L⁻¹ x‖² for each of the vectors `x` `[…, n]`, where L is `scale_tril`.
     fn squared_distance(&self, x: &A) -> Result<A> {
         let (columns, lead) = self.columns(x)?;
         let solved = self.scale_tril.try_solve_triangular(&columns, Triangle::Lower)?;
         rows(&Reductions::try_sum(&solved.try_square()?, -2)?, &lead)
     }
 
-    /// Returns ln |L|, the logarithm of the determinant of L.
+    /// Returns ln |L|, the logarithm of the determinant of L (`scale_tril`).
     fn logarithm(&self) -> Expr<A> {
         Expr::from(self.scale_tril.try_diagonal(0, -2, -1)).ln().sum_last(1)
     }
@@ -210,7 +210,8 @@ impl<A: Array + Matrices> Divergence<A, MultivariateNormal<A>> for MultivariateN
 }
 
 /// The distribution of Cholesky factors L `[dim, dim]` of correlation matrices L Lᵀ. The density of the matrices is proportional to
-/// |L Lᵀ|^(η - 1), a power of the determinant, with η = `concentration` > 0. It is uniform for η = 1. For large η the matrices are near the
+/// |L Lᵀ|^(η - 1), a power of the determinant, with η = `concentration` > 0. The density is uniform for η = 1. For large η the matrices are
+/// near the
 /// identity (D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation matrices based on vines and extended onion method",
 /// 2009). `rsample` has gradients, but PyTorch's `rsample` has none. PyTorch: `LKJCholesky`.
 ///
@@ -273,9 +274,9 @@ impl<A: Array> Distribution<A> for LkjCholesky<A> {
         Shape::from([self.dim, self.dim])
     }
 
-    /// Each row of the factor has the length 1. Its part left of the diagonal has a uniform direction, and the squared length of this part
-    /// is a draw from a beta distribution. Row i, counted from 0, has i elements in this part, so the first parameter is i / 2. PyTorch
-    /// uses i - 1/2, which gives another distribution for three or more rows.
+    /// Draws each row of the factor with the length 1. The part of the row left of the diagonal has a uniform direction. The squared length
+    /// of this part is a draw from a beta distribution. Row i, counted from 0, has i elements in this part, so the first parameter of the
+    /// beta distribution is i / 2. PyTorch uses i - 1/2, which gives another distribution for three or more rows.
     #[track_caller]
     fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
         let (at, dim) = (Site::here("rsample"), self.dim);

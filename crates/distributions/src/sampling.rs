@@ -22,7 +22,7 @@ pub(crate) struct Draw {
 pub(crate) enum Kind {
     /// The gamma distribution with rate 1. The parameter is its shape parameter a.
     Gamma,
-    /// The beta distribution. The parameters are a and b.
+    /// The beta distribution. The parameters are its shape parameters a and b.
     Beta,
     /// The Poisson distribution. The parameter is the rate.
     Poisson,
@@ -30,7 +30,8 @@ pub(crate) enum Kind {
     Binomial,
 }
 
-/// Draws one number for each element of `parameters`, whose shapes are equal. Advances `generator` by one fork.
+/// Draws one number for each element of `parameters`, whose shapes are equal. Takes one word from `generator`, which seeds the generator of
+/// the draws.
 #[track_caller]
 pub(crate) fn draw<A: Array>(kind: Kind, parameters: &[A], generator: &mut Generator, at: Site) -> Result<A> {
     A::apply_elementwise(Draw { kind, generator: generator.fork() }, parameters, at)

@@ -23,12 +23,14 @@ pub enum Support<A> {
     Counts,
     /// The integers from 0 to a bound. Each element of the array is the bound of one copy of the distribution.
     CountsTo(A),
+    /// The numbers 0 and 1.
+    Boolean,
 }
 
 impl<A: Array> Support<A> {
     /// Returns true if the support consists of integers.
     pub(crate) fn is_discrete(&self) -> bool {
-        matches!(self, Support::Counts | Support::CountsTo(_))
+        matches!(self, Support::Counts | Support::CountsTo(_) | Support::Boolean)
     }
 
     /// Returns masks of the elements of `x` that are outside of the support. An element is outside if any of the masks is true.
@@ -45,7 +47,7 @@ impl<A: Array> Support<A> {
         Ok(match self {
             Support::Real => None,
             Support::Positive => Some(x.try_le(0.0)?),
-            Support::Nonnegative | Support::Counts | Support::CountsTo(_) => Some(x.try_lt(0.0)?),
+            Support::Nonnegative | Support::Counts | Support::CountsTo(_) | Support::Boolean => Some(x.try_lt(0.0)?),
             Support::Interval(low, _) => Some(x.try_lt(low)?),
         })
     }
@@ -54,6 +56,7 @@ impl<A: Array> Support<A> {
     pub(crate) fn above(&self, x: &A) -> Result<Option<A::Mask>, A::Error> {
         Ok(match self {
             Support::Interval(_, high) | Support::CountsTo(high) => Some(x.try_gt(high)?),
+            Support::Boolean => Some(x.try_gt(1.0)?),
             _ => None,
         })
     }
@@ -63,7 +66,7 @@ impl<A: Array> Support<A> {
         let inside = match self {
             Support::Real => return Ok(x.clone()),
             Support::Positive | Support::Nonnegative => x.number(A::Elem::from_f64(1.0)),
-            Support::Counts | Support::CountsTo(_) => x.number(A::Elem::from_f64(0.0)),
+            Support::Counts | Support::CountsTo(_) | Support::Boolean => x.number(A::Elem::from_f64(0.0)),
             Support::Interval(low, high) => (of(low) + high).get()?.try_mul(0.5)?,
         };
         let mut x = x.clone();
@@ -73,17 +76,29 @@ impl<A: Array> Support<A> {
         Ok(x)
     }
 
-    /// Returns PyTorch's name of the support as a constraint.
-    pub(crate) fn constraint(&self) -> &'static str {
-        match self {
-            Support::Real => "Real()",
-            Support::Positive => "GreaterThan(lower_bound=0.0)",
-            Support::Nonnegative => "GreaterThanEq(lower_bound=0.0)",
-            Support::Interval(..) => "Interval(lower_bound=0.0, upper_bound=1.0)",
-            Support::Counts => "IntegerGreaterThan(lower_bound=0)",
-            Support::CountsTo(_) => "IntegerInterval(lower_bound=0)",
-        }
+    /// Returns PyTorch's name of the support as a constraint. Evaluates bounds that are recorded variables.
+    pub(crate) fn constraint(&self, at: Site) -> Result<String, A::Error> {
+        Ok(match self {
+            Support::Real => "Real()".to_owned(),
+            Support::Positive => "GreaterThan(lower_bound=0.0)".to_owned(),
+            Support::Nonnegative => "GreaterThanEq(lower_bound=0.0)".to_owned(),
+            Support::Interval(low, high) => {
+                format!("Interval(lower_bound={}, upper_bound={})", bound(low, at)?, bound(high, at)?)
+            }
+            Support::Counts => "IntegerGreaterThan(lower_bound=0)".to_owned(),
+            Support::CountsTo(high) => format!("IntegerInterval(lower_bound=0, upper_bound={})", bound(high, at)?),
+            Support::Boolean => "Boolean()".to_owned(),
+        })
     }
+}
+
+/// Returns the text that PyTorch prints for a bound: the number, or the tensor if there are several.
+pub(crate) fn bound<A: Array>(values: &A, at: Site) -> Result<String, A::Error> {
+    let values = values.to_tensor(at)?;
+    Ok(match values.shape().rank() {
+        0 => format!("{:?}", values.item().to_f64()),
+        _ => values.to_string(),
+    })
 }
 
 /// Returns `values`, with `value` in place of the elements where one of the masks is true.
@@ -103,6 +118,8 @@ pub enum Range {
     Nonnegative,
     /// The numbers x with 0 ≤ x ≤ 1.
     Unit,
+    /// The numbers x with 0 ≤ x < 1.
+    BelowOne,
     /// The counts 0, 1, 2, …
     Count,
     /// Vectors of positive numbers along the last dimension.
@@ -119,6 +136,7 @@ impl Range {
             // Vectors of probabilities whose sum was not positive are NaN after the division, so this comparison refuses them.
             Range::Nonnegative | Range::Probabilities => x >= 0.0,
             Range::Unit => (0.0..=1.0).contains(&x),
+            Range::BelowOne => (0.0..1.0).contains(&x),
             Range::Count => x >= 0.0 && x.fract() == 0.0,
         }
     }
@@ -130,6 +148,7 @@ impl Range {
             Range::Positive => "GreaterThan(lower_bound=0.0)",
             Range::Nonnegative => "GreaterThanEq(lower_bound=0.0)",
             Range::Unit => "Interval(lower_bound=0.0, upper_bound=1.0)",
+            Range::BelowOne => "HalfOpenInterval(lower_bound=0.0, upper_bound=1.0)",
             Range::Count => "IntegerGreaterThan(lower_bound=0)",
             Range::Positives => "IndependentConstraint(GreaterThan(lower_bound=0.0), 1)",
             Range::Probabilities => "Simplex()",
@@ -150,11 +169,12 @@ fn text<T: Element>(name: &str, parameters: &[(&'static str, Range, Tensor<T>)])
     format!("{name}({})", parameters.iter().map(one).collect::<Vec<_>>().join(", "))
 }
 
-/// Returns the shape of `values` as PyTorch prints it, and the values that `is_valid` refuses.
-fn invalid<T: Element>(values: &Tensor<T>, is_valid: impl Fn(f64) -> bool) -> (String, Vec<f64>) {
-    let sizes: Vec<String> = values.shape().iter().map(usize::to_string).collect();
-    let sizes = if sizes.len() == 1 { format!("({},)", sizes[0]) } else { format!("({})", sizes.join(", ")) };
-    (sizes, values.iter().map(T::to_f64).filter(|&x| !is_valid(x)).collect())
+/// Returns the text that PyTorch prints for a shape.
+fn sizes(shape: &Shape) -> String {
+    match shape[..] {
+        [size] => format!("({size},)"),
+        _ => format!("({})", shape.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")),
+    }
 }
 
 /// Returns PyTorch's error if a parameter is outside of its range. Evaluates recorded variables.
@@ -163,22 +183,37 @@ pub(crate) fn check_parameters<A: Array>(
     parameters: &[Parameter<'_, A>],
     at: Site,
 ) -> Result<(), A::Error> {
-    let values = |&(name, range, x): &Parameter<'_, A>| Ok((name, range, x.to_tensor(at)?));
-    let parameters = parameters.iter().map(values).collect::<Result<Vec<_>, A::Error>>()?;
-    for (parameter, range, values) in &parameters {
-        let (sizes, wrong) = invalid(values, |x| range.contains(x));
-        if !wrong.is_empty() {
-            let (text, constraint) = (text(name, &parameters), range.constraint());
-            return Err(refused(
-                at,
-                format!(
-                    "Expected parameter {parameter} (Tensor of shape {sizes}) of distribution {text} to satisfy the constraint \
-                     {constraint}, but found invalid values:\n{wrong:?}"
-                ),
-            ));
-        }
+    for &(parameter, range, values) in parameters {
+        let values = values.to_tensor(at)?;
+        let requirement = format!("satisfy the constraint {},", range.constraint());
+        let wrong = values.iter().map(Scalar::to_f64).filter(|&x| !range.contains(x)).collect::<Vec<_>>();
+        check_parameter((name, parameters), (parameter, &requirement), values.shape(), &wrong, at)?;
     }
     Ok(())
+}
+
+/// Returns PyTorch's error if there are `wrong` values in `parameter`, an array of the shape `shape`. `requirement` completes "Expected the
+/// parameter to". `name` and `parameters` describe the distribution.
+pub(crate) fn check_parameter<A: Array>(
+    (name, parameters): (&str, &[Parameter<'_, A>]),
+    (parameter, requirement): (&str, &str),
+    shape: &Shape,
+    wrong: &[f64],
+    at: Site,
+) -> Result<(), A::Error> {
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let to_values = |&(name, range, x): &Parameter<'_, A>| Ok((name, range, x.to_tensor(at)?));
+    let text = text(name, &parameters.iter().map(to_values).collect::<Result<Vec<_>, A::Error>>()?);
+    Err(refused(
+        at,
+        format!(
+            "Expected parameter {parameter} (Tensor of shape {}) of distribution {text} to {requirement} but found invalid \
+             values:\n{wrong:?}",
+            sizes(shape)
+        ),
+    ))
 }
 
 /// Returns PyTorch's error if a mask of `outside` is true for an element of `x`, or an element is NaN. Evaluates recorded variables.
@@ -197,7 +232,7 @@ pub(crate) fn check_values<A: Array>(
     if found.is_empty() {
         return Ok(());
     }
-    let (sizes, _) = invalid(&values, |_| true);
+    let sizes = sizes(values.shape());
     let to_values = |&(name, range, x): &Parameter<'_, A>| Ok((name, range, x.to_tensor(at)?));
     let parameters = parameters.iter().map(to_values).collect::<Result<Vec<_>, A::Error>>()?;
     let text = text(name, &parameters);

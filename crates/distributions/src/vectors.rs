@@ -10,7 +10,7 @@ use wengert_tensor::{Float, Generator, Scalar, Shape, Site, Tensor, View};
 
 use crate::distribution::{Distribution, Noise, Validate, array, expanded};
 use crate::expression::{Expr, of};
-use crate::families::counts::{counts_to, times};
+use crate::families::counts::{check_terms, counts_to, times};
 use crate::families::trials::Binomial;
 use crate::sampling::{Kind, draw};
 use crate::support::{Parameter, Range, check_parameters, check_values, filled, joint, refused};
@@ -288,10 +288,12 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
         (terms + factorial).masked(other, f64::NEG_INFINITY).get()
     }
 
-    /// Returns the entropy -ln n! - n Σ pₖ ln pₖ + Σₖ E ln xₖ!, where E is the mean. The distribution of a single count xₖ is binomial.
+    /// Returns the entropy -ln n! - n Σ pₖ ln pₖ + Σ E ln xₖ!, for n draws, the probabilities pₖ and the counts xₖ of the classes. E is the
+    /// mean. The distribution of a single count xₖ is binomial.
     #[track_caller]
     fn try_entropy(&self) -> Result<A> {
         let (probs, n) = (self.probs(), self.total_count as f64);
+        check_terms(self.name(), n, Site::here("entropy"))?;
         let counts = counts_to(self.total_count, probs, probs.shape().rank())?;
         let weights = Expr::from(Binomial::try_new(n, probs)?.try_log_prob(&counts)).exp();
         let factorials = (weights * (of(&counts) + 1.0).gammaln()).get()?.try_sum([0, -1])?;
@@ -403,7 +405,8 @@ impl<A: Array> Distribution<A> for Dirichlet<A> {
         let outside = [x.try_lt(0.0)?];
         let terms = (of(a) - 1.0).xlogy(Expr::from(filled(x.clone(), &outside, 1.0)));
         let terms = Expr::from(filled(terms.get()?, &outside, f64::NEG_INFINITY)).sum_last(1);
-        // PyTorch's tolerance for the sum of the shares, or the rounding error of the sum if it is larger.
+        // The tolerance for the sum of a value's elements, which must be 1: PyTorch's tolerance, or the rounding error of the sum if it is
+        // larger.
         let count = a.shape().last().copied().unwrap_or(0);
         let tolerance = (4.0 * count as f64 * A::Elem::EPSILON.to_f64()).max(1e-6);
         let other_sum = |sum: A| (of(&sum) - 1.0).abs().get()?.try_gt(tolerance);

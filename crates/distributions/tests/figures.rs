@@ -53,7 +53,8 @@ fn check<D: Distribution<Data>>(name: &str, make: impl Fn(&[Data]) -> D) {
     assert_eq!(distribution.batch_shape(), *parameters[0].shape());
     let near = |what: &str, got: &Data, tolerance| assert_near(&format!("{name}.{what}"), got, &case[what], tolerance);
     let values = vector(&case["values"]);
-    // PyTorch's formulas lose some digits for large parameters; its geometric and Bernoulli distributions use the logit.
+    // PyTorch's formulas lose some digits for large parameters. PyTorch's geometric and Bernoulli distributions compute from the logit
+    // instead of the probability.
     near("log_prob", &distribution.log_prob(&values), 1e-12);
     near("cdf", &distribution.cdf(&values), 1e-12);
     near("mean", &distribution.mean(), 1e-13);
@@ -265,11 +266,70 @@ fn errors_are_pytorchs_sentences() {
     assert_eq!(negative_binomial.try_entropy().unwrap_err().sentence(), "NegativeBinomial has no entropy");
     let error = Poisson::new(&Tensor::scalar(1e9)).try_entropy().unwrap_err();
     assert!(error.sentence().starts_with("the entropy of Poisson is a sum over 1000379514 counts"), "{error}");
+    let error = Multinomial::new(usize::MAX / 4, &Tensor::from([0.5, 0.5])).try_entropy().unwrap_err();
+    assert!(error.sentence().starts_with("the entropy of Multinomial is a sum over"), "{error}");
     let error = Truncated::try_new(Poisson::new(&two), 1.0, 5.0).unwrap_err();
     assert_eq!(error.sentence(), "Truncated needs a distribution with a density, but Poisson is discrete");
 }
 
-/// The sentence at the start of each error is PyTorch's. PyTorch then lists all values, and this crate lists the invalid ones.
+/// Tests the first line of the errors of distributions with bounds against PyTorch 2.15.
+#[test]
+fn bounds_are_validated() {
+    let first = |error: wengert_tensor::Error| error.sentence().split('\n').next().unwrap_or_default().to_owned();
+    let one = |x: f64| Tensor::scalar(x);
+    let outside = |support: &str, distribution: &str| {
+        format!(
+            "Expected value argument (Tensor of shape ()) to be within the support ({support}) of the distribution {distribution}, \
+             but found invalid values:"
+        )
+    };
+    let refused = |parameter: &str, distribution: &str, constraint: &str| {
+        format!(
+            "Expected parameter {parameter} of distribution {distribution} to {constraint} but found invalid values:"
+        )
+    };
+    let uniform = Uniform::new(&one(1.0), 3.0).validate();
+    assert_eq!(
+        first(uniform.try_log_prob(5.0).unwrap_err()),
+        outside("Interval(lower_bound=1.0, upper_bound=3.0)", "Uniform(low: 1.0, high: 3.0)")
+    );
+    let binomial = Binomial::new(5.0, &one(0.5)).validate();
+    assert_eq!(
+        first(binomial.try_log_prob(6.0).unwrap_err()),
+        outside("IntegerInterval(lower_bound=0, upper_bound=5.0)", "Binomial(probs: 0.5, total_count: 5.0)")
+    );
+    for x in [6.0, 0.5, -1.0] {
+        let bernoulli = Bernoulli::new(&one(0.5)).validate();
+        assert_eq!(first(bernoulli.try_log_prob(x).unwrap_err()), outside("Boolean()", "Bernoulli(probs: 0.5)"));
+    }
+    assert_eq!(
+        first(Uniform::new(&one(3.0), 1.0).try_validate().unwrap_err()),
+        refused(
+            "low (Tensor of shape ())",
+            "Uniform(low: 3.0, high: 1.0)",
+            "satisfy the constraint LessThan(upper_bound=1.0),"
+        )
+    );
+    let both = Uniform::new(&Tensor::from([0.0, 3.0]), 1.0).try_validate().unwrap_err();
+    assert!(both.to_string().ends_with("[3.0]"), "{both}");
+    assert_eq!(
+        first(Geometric::new(&one(0.0)).try_validate().unwrap_err()),
+        refused("probs (Tensor of shape ())", "Geometric(probs: 0.0)", "be positive")
+    );
+    assert!(Geometric::new(&one(1.0)).try_validate().is_ok());
+    assert_eq!(
+        first(NegativeBinomial::new(3.0, &one(1.0)).try_validate().unwrap_err()),
+        refused(
+            "probs (Tensor of shape ())",
+            "NegativeBinomial(probs: 1.0, total_count: 3.0)",
+            "satisfy the constraint HalfOpenInterval(lower_bound=0.0, upper_bound=1.0),"
+        )
+    );
+    let none = NegativeBinomial::new(0.0, &one(0.5)).validate();
+    assert_eq!(none.log_prob(Tensor::from([0.0, 1.0])).to_vec(), [0.0, f64::NEG_INFINITY]);
+}
+
+/// Tests that each error starts with PyTorch's sentence. PyTorch then lists all values, and this crate lists the invalid ones.
 #[test]
 fn vectors_are_validated() {
     let sentence = |error: wengert_tensor::Error| error.sentence().split('\n').next().unwrap_or_default().to_owned();
@@ -311,7 +371,7 @@ fn the_quantile_of_a_probability_is_its_count() {
         let counts = Tensor::from_fn([last + 1], |index| T::from_f64(index[0] as f64));
         let probabilities = distribution.cdf(&counts);
         for (p, (count, got)) in probabilities.iter().zip(counts.iter().zip(distribution.icdf(&probabilities).iter())) {
-            // Far in the tails, the probabilities of adjacent counts round to the same number.
+            // Far in the tails, the probabilities of adjacent counts round to the same number, so the quantile is not checked there.
             if (1e-30..1.0 - 1e3 * T::EPSILON.to_f64()).contains(&p.to_f64()) {
                 assert_eq!(got, count, "{} of {p}", distribution.name());
             }

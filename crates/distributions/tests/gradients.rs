@@ -117,8 +117,8 @@ fn distribution_functions_and_combinations() {
     );
 }
 
-/// For one variable, the derivative of a sample x with respect to a parameter θ is -∂F(x; θ)/∂θ / p(x; θ). Here the derivative of F is a
-/// central difference.
+/// Tests derivatives of samples of distributions of one variable. With the distribution function F and the density p, the derivative of a
+/// sample x with respect to a parameter θ is -∂F(x; θ)/∂θ / p(x; θ). The test computes the derivative of F as a central difference.
 #[test]
 fn derivatives_of_samples_are_implicit() {
     macro_rules! compare {
@@ -157,7 +157,8 @@ fn derivatives_of_samples_are_implicit() {
     }
 }
 
-/// Student's t and the Dirichlet distribution mix several gamma draws, so single derivatives are random. Their means are known.
+/// Tests the means of the derivatives of samples. Samples of Student's t and of the Dirichlet distribution combine several draws, so the
+/// derivative of a single sample is random. Its mean is known.
 #[test]
 fn derivatives_of_samples_have_the_right_means() {
     const N: usize = 20_000;

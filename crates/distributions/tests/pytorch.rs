@@ -126,7 +126,7 @@ fn check(what: &str, got: V<'_>, expected: Option<&Tensor<f64>>, tolerance: f64)
 
 const DISCRETE: [&str; 6] = ["Poisson", "Bernoulli", "Geometric", "Binomial", "NegativeBinomial", "Categorical"];
 
-/// Returns the number of inputs that are counts, which have no derivatives.
+/// Returns the number of inputs of the case `name` that are counts, which have no derivatives.
 fn counts(name: &str) -> usize {
     let (family, function) = name.split_once(' ').unwrap();
     usize::from(DISCRETE.contains(&family) && function == "log_prob")
@@ -147,7 +147,7 @@ fn values_and_derivatives() {
         let total = weighted(&tape, &[value], f64::cos);
         let first: Vec<V<'_>> = variables.iter().map(|&x| total.grad_or_zeros([x])[0]).collect();
         let [expected, seconds] = ["first", "second"].map(|key| tensors(&case[key])[counts(name)..].to_vec());
-        // A gradient that is null in PyTorch takes no part in the sum.
+        // Gradients that are null in PyTorch's figures are left out of the sum.
         let present: Vec<V<'_>> =
             first.iter().zip(&expected).filter(|(_, expected)| expected.is_some()).map(|(&x, _)| x).collect();
         let sum = weighted(&tape, &present, f64::sin);
@@ -173,13 +173,14 @@ fn a_batch_equals_a_loop() {
         let name = case["name"].as_str().unwrap();
         let inputs: Vec<Tensor<f64>> = tensors(&case["inputs"]).into_iter().flatten().collect();
         let counts = counts(name);
-        // Parameters and values stay in their ranges. Counts stay whole.
+        // The factors are so near to 1 that parameters and values stay in their ranges. Counts are not multiplied, so they stay whole
+        // numbers.
         let example = |factor: f64| -> Vec<Tensor<f64>> {
             let scaled = |(k, x): (usize, &Tensor<f64>)| if k < counts { x.clone() } else { x * factor };
             inputs.iter().enumerate().map(scaled).collect()
         };
         if name.starts_with("Dirichlet log_prob") || name.starts_with("Categorical") {
-            continue; // The shares of these would not add up to 1.
+            continue; // The scaled shares would not add up to 1.
         }
         let examples = [example(1.0), example(0.97), example(0.94)];
         let stacked: Vec<Tensor<f64>> =

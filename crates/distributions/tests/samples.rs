@@ -123,7 +123,7 @@ fn seeds_types_and_tapes() {
     let tape = Tape::<f64>::new();
     let recorded = Gamma::new(tape.var(&number(0.7)), 1.0).rsample([5], &mut Generator::new(1));
     assert_eq!(recorded.value(), draw(1));
-    // Gamma and beta draws with small shape parameters are not 0 in f32.
+    // Tests that gamma and beta draws with small shape parameters do not underflow to 0 in f32.
     let tiny = Gamma::new(&Tensor::<f32>::scalar(1e-3), 1.0).sample([1000], &mut Generator::new(1));
     assert!(tiny.gt(0.0).all(..).item() && tiny.isfinite().all(..).item());
     let beta = Beta::new(&Tensor::<f32>::scalar(1e-2), 1e-2).sample([1000], &mut Generator::new(1));
@@ -143,7 +143,8 @@ fn vectors_and_correlations() {
     assert!((found - covariance).abs().amax(..).item() < error);
     assert!(centred.mean(0).abs().amax(..).item() < 5.0 * (2.0 / N as f64).sqrt());
 
-    // The correlation r of two rows has a beta distribution: (r + 1) / 2 with both parameters η - 1 + d / 2.
+    // For each correlation r in a random correlation matrix with d rows, (r + 1) / 2 has a beta distribution. Both of its parameters are
+    // η - 1 + d / 2.
     for (dim, eta) in [(2, 1.0), (3, 0.6), (4, 2.5)] {
         let l = LkjCholesky::new(dim, &number(eta)).sample([N], &mut Generator::new(2));
         assert_eq!(l.shape(), &[N, dim, dim]);

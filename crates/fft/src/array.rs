@@ -1,4 +1,4 @@
-//! The arrays that have transforms. A tensor computes a transform immediately; a variable records it.
+//! The arrays that have Fourier transforms. A tensor computes a transform immediately; a variable records it.
 
 use wengert_autograd::Var;
 use wengert_tensor::ops::{Result, TensorLike};
@@ -8,8 +8,8 @@ use crate::kernel;
 use crate::map::Map;
 use crate::operation::recorded;
 
-/// The arrays that have transforms: tensors and recorded variables of floating-point numbers. The trait is sealed, so no other crate can
-/// implement it.
+/// The arrays that have Fourier transforms: tensors and recorded variables of floating-point numbers. The trait is sealed, so no other
+/// crate can implement it.
 pub trait Array: TensorLike<Elem: Float> + Sealed {
     /// Applies a linear map to each line of the array. A line is a signal along the last dimension.
     #[doc(hidden)]

@@ -41,7 +41,7 @@ pub fn try_complex<A: TensorLike<Elem: Float>>(re: &A, im: &A) -> Result<A> {
 /// ```
 #[twins]
 pub trait ComplexNumbers: TensorLike<Elem: Float> {
-    /// Returns the real parts: `[…]` of `[…, 2]`. PyTorch: `real`.
+    /// Returns the real parts `[…]` of complex numbers `[…, 2]`. PyTorch: `real`.
     ///
     /// # Errors
     ///
@@ -50,7 +50,7 @@ pub trait ComplexNumbers: TensorLike<Elem: Float> {
         Ok(parts(self, Site::here("real"))?.0)
     }
 
-    /// Returns the imaginary parts: `[…]` of `[…, 2]`. PyTorch: `imag`.
+    /// Returns the imaginary parts `[…]` of complex numbers `[…, 2]`. PyTorch: `imag`.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ pub trait ComplexNumbers: TensorLike<Elem: Float> {
         Ok(parts(self, Site::here("imag"))?.1)
     }
 
-    /// Returns the complex conjugates: `[…, 2]`. PyTorch: `conj`.
+    /// Returns the complex conjugates `[…, 2]` of complex numbers `[…, 2]`. PyTorch: `conj`.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ pub trait ComplexNumbers: TensorLike<Elem: Float> {
         conjugated(self, Site::here("conj"))
     }
 
-    /// Returns the products of complex numbers. The shapes without the last dimension broadcast. PyTorch: `mul` of complex tensors.
+    /// Returns the products of complex numbers `[…, 2]`. The dimensions before the last one broadcast. PyTorch: `mul` of complex tensors.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
@@ -86,8 +86,8 @@ pub trait ComplexNumbers: TensorLike<Elem: Float> {
         product(self, other, Site::here("complex_mul"))
     }
 
-    /// Returns the absolute values: `[…]` of `[…, 2]`. The derivative is 0 at the number 0. Squares of parts beyond √`T::MAX` overflow.
-    /// PyTorch: `abs` of a complex tensor.
+    /// Returns the absolute values `[…]` of complex numbers `[…, 2]`. The derivative is 0 at the number 0. If a real or imaginary part is
+    /// above √`T::MAX`, its square overflows. PyTorch: `abs` of a complex tensor.
     ///
     /// # Errors
     ///

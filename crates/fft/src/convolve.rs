@@ -28,10 +28,10 @@ pub enum ConvolveMode {
 /// Convolution by Fourier transforms.
 #[twins]
 pub trait Convolves: Array {
-    /// Returns the convolutions z_k = Σ x_j y_(k-j) of the real signals x of `self` with the signals y of `other`, along the last
-    /// dimension. The other dimensions broadcast. The error of each element is relative to the largest elements of its signal, because
-    /// rounding errors spread over the spectrum. A NaN makes its whole signal NaN. PyTorch: `torchaudio.functional.fftconvolve`; SciPy:
-    /// `signal.fftconvolve`.
+    /// Returns the convolutions z_k = Σ x_j y_(k-j) of real signals, summed over j, along the last dimension. `self` has the signals x, and
+    /// `other` has the signals y. The other dimensions broadcast. The error of each element is relative to the largest elements of its
+    /// signal, because rounding errors spread over the spectrum. A NaN makes its whole signal NaN. PyTorch:
+    /// `torchaudio.functional.fftconvolve`; SciPy: `signal.fftconvolve`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
@@ -76,8 +76,8 @@ pub trait Convolves: Array {
 
 impl<A: Array> Convolves for A {}
 
-/// Returns the smallest even number that is at least `n` and has only the prime factors 2, 3 and 5. Transforms of these lengths are fast.
-/// For `n` below 2, returns 1.
+/// Returns the smallest even number that is at least `n` and has only the prime factors 2, 3 and 5. Transforms with these numbers of
+/// elements are fast. If `n` is below 2, returns 1.
 fn fast_length(n: usize) -> usize {
     let smooth = |mut length: usize| {
         for prime in [2, 3, 5] {
@@ -87,7 +87,7 @@ fn fast_length(n: usize) -> usize {
         }
         length == 1
     };
-    // A signal longer than this bound does not fit in memory. So the search for a fast length would be wasted time.
+    // A signal that is longer than this bound does not fit into memory. So the search for a fast length would be wasted time.
     if n > 1 << 40 {
         return n;
     }

@@ -61,7 +61,8 @@ fn frequencies<T: Float>(n: usize, count: usize, d: f64, number: impl Fn(usize) 
 #[twins]
 pub trait Shifts: TensorLike {
     /// Rotates the array so that element 0 of each of the dimensions `dims` moves to index n/2, where n is the size of the dimension. The
-    /// dimension of size 2 of complex numbers counts too: for `[h, w, 2]`, shift the dimensions `[0, 1]`. PyTorch: `torch.fft.fftshift`.
+    /// last dimension of complex numbers, which has size 2, counts too: for `[h, w, 2]`, shift the dimensions `[0, 1]`. PyTorch:
+    /// `torch.fft.fftshift`.
     ///
     /// # Errors
     ///
@@ -83,8 +84,8 @@ pub trait Shifts: TensorLike {
 
 impl<A: TensorLike> Shifts for A {}
 
-/// Rotates the elements of `x` along each of the dimensions `dims`, of size n, by `step(n)` places. Elements that leave at the end return
-/// at the start.
+/// Rotates the elements of `x` along each of the dimensions `dims`, by `step(n)` places for a dimension of size n. Elements that leave at
+/// the end return at the start.
 fn shifted<A: TensorLike>(x: &A, dims: &Dims, step: impl Fn(usize) -> usize, at: Site) -> Result<A> {
     let rank = x.shape().rank();
     let mut axes: Vec<usize> = if dims.is_all() { (0..rank).collect() } else { Vec::new() };

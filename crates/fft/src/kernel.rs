@@ -34,7 +34,7 @@ pub(crate) fn transformed<T: Float>(map: Map, x: &Tensor<T>, at: Site) -> Result
     Ok(out)
 }
 
-/// Replaces the place of an allocation error by `at`: the name and the source line of the operation that the user called.
+/// Replaces the operation and the source line in an error of memory allocation by `at`, which names the operation that the user called.
 fn named(error: Error, at: Site) -> Error {
     match error {
         Error::OutOfMemory { shape, dtype, .. } => Error::OutOfMemory { shape, dtype, at },
@@ -43,7 +43,8 @@ fn named(error: Error, at: Site) -> Error {
     }
 }
 
-/// Stands for the generic function [`lines`], because a generic function is not a value. The macro of the element types picks its instance.
+/// A type that stands for the generic function [`lines`], because a generic function is not a value. A macro chooses the instance for an
+/// element type.
 struct Lines;
 
 impl FloatInstances for Lines {
@@ -58,7 +59,7 @@ impl FloatInstances for Lines {
     }
 }
 
-/// A floating-point type that has transforms. Each thread keeps the plans for all lengths that it has used.
+/// A floating-point type that has transforms. Each thread keeps the plans of `rustfft` for all lengths that it has used.
 trait Real: Float + FftNum {
     fn with_plans<R>(f: impl FnOnce(&mut Plans<Self>) -> R) -> R;
 }
@@ -85,7 +86,7 @@ macro_rules! reals {
                 let done = PLANS.try_with(|plans| f.take().map(|f| f(&mut plans.borrow_mut())));
                 match (done, f) {
                     (Ok(Some(result)), _) => result,
-                    // This thread is ending and its plans are released. A destructor that computes a transform now gets new plans.
+                    // This thread is ending, and its plans were released. If a destructor now computes a transform, it gets new plans.
                     (_, Some(f)) => f(&mut Plans::new()),
                     (_, None) => unreachable!("the function has run or is left"),
                 }
@@ -96,7 +97,7 @@ macro_rules! reals {
 
 reals!(f32 f64);
 
-/// A plan of `rustfft` or `realfft` for one line.
+/// A plan of `rustfft` or `realfft` for the transform of one line (a signal or a spectrum).
 enum Plan<T: FftNum> {
     Complex(Arc<dyn Fft<T>>),
     ToHalf(Arc<dyn RealToComplex<T>>),
@@ -123,7 +124,7 @@ fn lines<T: Real>(map: Map, source: &[T], out: &mut [T]) {
     each_part(parts, true, |_, (source, out)| part(&plan, map, source, out));
 }
 
-/// Applies the plan to each line of `source`, and writes the results to `out`. Both buffers are the share of one thread.
+/// Applies the plan to each line of `source`, and writes the results to `out`. Both buffers are the parts that one thread computes.
 fn part<T: Real>(plan: &Plan<T>, map: Map, source: &[T], out: &mut [T]) {
     let (from, to) = map.lengths();
     let pairs = source.chunks_exact(from).zip(out.chunks_exact_mut(to));
@@ -157,7 +158,8 @@ fn part<T: Real>(plan: &Plan<T>, map: Map, source: &[T], out: &mut [T]) {
             spectrum.resize(map.n / 2 + 1, zero);
             for (source, out) in pairs {
                 read(source, &mut spectrum);
-                // The result does not depend on these imaginary parts. `realfft` returns an error if they are not 0.
+                // The result does not depend on the imaginary parts that are set to 0 here. But `realfft` returns an error if they are not
+                // 0.
                 spectrum[0].im = T::ZERO;
                 if map.n.is_multiple_of(2) {
                     spectrum[map.n / 2].im = T::ZERO;

@@ -59,7 +59,8 @@ pub mod prelude {
     pub use crate::{ComplexNumbers as _, Convolves as _, Shifts as _, Transforms as _, TransformsOfMany as _};
 }
 
-/// Panics with the full text of `error`, at the caller's line.
+/// Panics with the full text of `error`. Functions that return no `Result` call this function, and the panic names the line that called
+/// them.
 #[track_caller]
 pub(crate) fn raise(error: impl fmt::Display) -> ! {
     panic!("{error}")

@@ -1,18 +1,18 @@
-//! The four linear maps from which all transforms are made. A line is one signal or spectrum: the last dimension for real numbers, the last
-//! two dimensions for complex numbers.
+//! The four linear maps from which all transforms are made. Each map is applied to lines. A line is one signal or spectrum: the last
+//! dimension for real numbers, or the last two dimensions for complex numbers.
 
 use wengert_tensor::{Float, Shape, Tensor};
 
-/// The kind of a map from signals x to spectra X, or back, for signals of n numbers.
+/// The kind of a map between signals x and spectra X, for signals of n numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// X_k = Σ x_j e^(-2πi jk/n): `[…, n, 2]` to `[…, n, 2]`.
+    /// The spectrum X_k = Σ x_j e^(-2πi jk/n), summed over j: from `[…, n, 2]` to `[…, n, 2]`.
     Forward,
-    /// x_j = Σ X_k e^(2πi jk/n): `[…, n, 2]` to `[…, n, 2]`.
+    /// The signal x_j = Σ X_k e^(2πi jk/n), summed over k: from `[…, n, 2]` to `[…, n, 2]`.
     Inverse,
-    /// The first half of the forward transform of real numbers, which determines the other half: `[…, n]` to `[…, n/2 + 1, 2]`.
+    /// The first half of the spectrum of real numbers, which determines the other half: from `[…, n]` to `[…, n/2 + 1, 2]`.
     ToHalf,
-    /// The inverse transform of a spectrum with conjugate symmetry, given its first half: `[…, n/2 + 1, 2]` to `[…, n]`.
+    /// The real signal of a spectrum with conjugate symmetry, given its first half: from `[…, n/2 + 1, 2]` to `[…, n]`.
     FromHalf,
 }
 
@@ -37,7 +37,7 @@ impl Map {
         }
     }
 
-    /// Returns the shape of the result for an operand of shape `shape`.
+    /// Returns the shape of the map's result for an operand of shape `shape`.
     pub(crate) fn shape(self, shape: &Shape) -> Shape {
         let lines = |dropped: usize| shape[..shape.rank() - dropped].iter().copied();
         match self.kind {
@@ -47,8 +47,8 @@ impl Map {
         }
     }
 
-    /// Returns a factor `[n/2 + 1, 1]` for each frequency of half a spectrum. It is `inner` for a frequency that has a mirror image in the
-    /// other half. It is 1 for frequency 0, and for the highest frequency if n is even.
+    /// Returns a tensor `[n/2 + 1, 1]` with a factor for each frequency of half a spectrum. The factor is `inner` for a frequency that has
+    /// a mirror image in the other half. It is 1 for frequency 0, and for the highest frequency if n is even.
     pub(crate) fn weights<T: Float>(self, inner: f64) -> Tensor<T> {
         Tensor::from_fn([self.n / 2 + 1, 1], |index| {
             let is_single = index[0] == 0 || 2 * index[0] == self.n;

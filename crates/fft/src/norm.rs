@@ -1,4 +1,4 @@
-//! The normalization of a transform.
+//! The normalization of a Fourier transform.
 
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ pub enum Norm {
     /// The inverse transform divides by n.
     #[default]
     Backward,
-    /// Both transforms divide by √n, so they keep the 2-norm.
+    /// Both transforms divide by √n, so they do not change the 2-norm of a signal.
     Ortho,
     /// The forward transform divides by n.
     Forward,

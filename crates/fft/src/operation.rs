@@ -1,4 +1,4 @@
-//! The operation that records a map on a tape, with the adjoint map as its derivative.
+//! The operation that records a map of lines on a tape, with the adjoint map as its derivative.
 //!
 //! As a map of real numbers, the adjoint of the forward transform is the inverse transform without its factor 1/n. For real signals, only
 //! half of a spectrum is stored, and the other half mirrors it. So the adjoints of these transforms also weight the frequencies that have
@@ -11,7 +11,7 @@ use wengert_tensor::{Binary, Float, Shape, Site, Tensor, View};
 use crate::kernel;
 use crate::map::{Kind, Map};
 
-/// A recorded map, with the source line of the call.
+/// A map of lines (signals or spectra) on a tape, with the source line of the call.
 pub(crate) struct Transform {
     pub(crate) map: Map,
     pub(crate) at: Site,
@@ -43,7 +43,7 @@ impl<T: Float> Operation<T> for Transform {
         Some(recorded(self.map, v, self.at).unwrap_or_else(|error| crate::raise(error)))
     }
 
-    // A batch dimension only adds lines, so the same map serves the batch.
+    // A batch dimension only adds lines (signals or spectra), so the same map serves the batch.
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         Some(recorded(self.map, call.batched(0), self.at).unwrap_or_else(|error| crate::raise(error)))
     }

@@ -12,9 +12,9 @@ use crate::transforms::{complex_line, dimension, half_line, real_line};
 
 /// Fourier transforms along several dimensions.
 ///
-/// `dims` is one dimension, several dimensions, or all dimensions (`..`). The last dimension of size 2, which holds the complex numbers,
-/// does not count. `sizes` has the number of elements for each of these dimensions: signals are cut or extended by zeros to this size. With
-/// `..`, the sizes are for the last dimensions.
+/// `dims` is one dimension, several dimensions, or all dimensions (`..`). The last dimension of complex numbers, which has size 2, does not
+/// count. `sizes` has the number of elements for each of the dimensions `dims`. Signals are cut or extended by zeros to this number of
+/// elements. If `dims` is `..`, the sizes are for the last dimensions.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
@@ -53,8 +53,8 @@ pub trait TransformsOfMany: Array {
         complex_lines(self, sizes, &dims.into(), true, norm, Site::here("ifftn"))
     }
 
-    /// Returns the transforms of real numbers along `dims`, as complex numbers with a new last dimension of size 2. The last dimension of
-    /// `dims`, of size n, has n/2 + 1 elements in the result. PyTorch: `torch.fft.rfftn`.
+    /// Returns the transforms of real numbers along `dims`, as complex numbers with a new last dimension of size 2. If the last dimension
+    /// of `dims` has size n, it has n/2 + 1 elements in the result. PyTorch: `torch.fft.rfftn`.
     ///
     /// # Errors
     ///
@@ -63,8 +63,8 @@ pub trait TransformsOfMany: Array {
         real_lines(self, sizes, &dims.into(), norm, Site::here("rfftn"))
     }
 
-    /// Returns the real signals of half spectra: the inverse of [`rfftn`](Self::rfftn). The last dimension of `dims` has as many elements
-    /// in the result as the last of `sizes` says. The default is 2 (m - 1), where m is the dimension's size in the half spectra. PyTorch:
+    /// Returns the real signals of half spectra: the inverse of [`rfftn`](Self::rfftn). In the result, the last dimension of `dims` has the
+    /// last of `sizes` as its size. The default is 2 (m - 1), where m is the dimension's size in the half spectra. PyTorch:
     /// `torch.fft.irfftn`.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ pub trait TransformsOfMany: Array {
         real_lines(self, None, &Dims::from([-2, -1]), norm, Site::here("rfft2"))
     }
 
-    /// Returns the real numbers `[…, h, 2 (m - 1)]` of half spectra `[…, h, m, 2]`. PyTorch: `torch.fft.irfft2`.
+    /// Returns the real numbers `[…, h, 2 (m - 1)]` that belong to half spectra `[…, h, m, 2]`. PyTorch: `torch.fft.irfft2`.
     ///
     /// # Errors
     ///
@@ -113,10 +113,10 @@ pub trait TransformsOfMany: Array {
 
 impl<A: Array> TransformsOfMany for A {}
 
-/// A dimension, and the number of elements to which signals along it are cut or extended; `None` keeps the size.
+/// A dimension, and the number of elements to which signals along it are cut or extended. `None` keeps the size of the dimension.
 type Line = (usize, Option<usize>);
 
-/// Checks `dims` and `sizes`, and pairs them for an array with `rank` dimensions, in the caller's order.
+/// Checks `dims` and `sizes` for an array with `rank` dimensions. Returns pairs of a dimension and its size, in the caller's order.
 fn lines<A: Array>(sizes: Option<&[usize]>, dims: &Dims, rank: usize, at: Site) -> Result<Vec<Line>, A::Error> {
     let size = |k: usize| sizes.map(|sizes| sizes[k]);
     if dims.is_all() {
@@ -142,7 +142,7 @@ fn lines<A: Array>(sizes: Option<&[usize]>, dims: &Dims, rank: usize, at: Site) 
     Ok(lines)
 }
 
-/// Returns the last entry of `lines` and the entries before it, or PyTorch's error if `lines` is empty.
+/// Returns the last entry of `lines` (pairs of a dimension and a size) and the entries before it, or PyTorch's error if `lines` is empty.
 fn last<A: Array>(lines: &[Line], at: Site) -> Result<(Line, &[Line]), A::Error> {
     let message = || format!("{} must transform at least one axis", at.operation.replace("fft2", "fftn"));
     let (&last, others) = lines.split_last().ok_or_else(|| refused::<A>(at, message()))?;

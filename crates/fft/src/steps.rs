@@ -5,7 +5,7 @@ use wengert_tensor::{Axes, Binary, Error, Scalar, Shape, Site, View, broadcast};
 
 /// The methods for the steps of a transform.
 pub(crate) trait Steps: TensorLike {
-    /// Returns `len` elements of dimension `axis`, starting at `start`.
+    /// Returns `len` elements along dimension `axis`, beginning with index `start`.
     fn sliced(&self, axis: usize, start: usize, len: usize, at: Site) -> Result<Self> {
         if start == 0 && len == self.shape()[axis] {
             return Ok(self.clone());
@@ -13,13 +13,13 @@ pub(crate) trait Steps: TensorLike {
         self.apply_view(View::Slice { axis, start, len, step: 1 }, at)
     }
 
-    /// Returns element `index` of dimension `axis`, without this dimension.
+    /// Returns the slice with index `index` along dimension `axis`, without this dimension.
     fn element(&self, axis: usize, index: usize, at: Site) -> Result<Self> {
         let shape = self.shape().replaced(axis..axis + 1, &[]);
         self.sliced(axis, index, 1, at)?.apply_view(View::Reshape(shape), at)
     }
 
-    /// Returns the array with `n` elements along `axis`. Cuts off the last elements, or appends zeros.
+    /// Returns the array with `n` elements along dimension `axis`. Cuts off the last elements, or appends zeros.
     fn resized(&self, axis: usize, n: usize, at: Site) -> Result<Self> {
         let shape = self.shape();
         let size = shape[axis];
@@ -32,7 +32,7 @@ pub(crate) trait Steps: TensorLike {
         if size == 0 { Ok(zeros) } else { Self::apply_cat(&[self.clone(), zeros], axis, at) }
     }
 
-    /// Returns the array with dimension `from` at the place `to`. The order of the other dimensions stays the same.
+    /// Returns the array with dimension `from` moved to position `to`. The order of the other dimensions stays the same.
     fn moved(&self, from: usize, to: usize, at: Site) -> Result<Self> {
         if from == to {
             return Ok(self.clone());

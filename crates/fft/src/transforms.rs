@@ -12,8 +12,8 @@ use crate::steps::{Steps, check_size, refused};
 
 /// Fourier transforms along one dimension.
 ///
-/// `dim` does not count the last dimension of size 2, which holds the complex numbers: for `[t, n, 2]`, both `1` and `-1` are the dimension
-/// of size n. With `Some(n)`, the signal is cut or extended by zeros to n elements.
+/// `dim` does not count the last dimension of complex numbers, which has size 2: for `[t, n, 2]`, both `1` and `-1` are the dimension of
+/// size n. If the argument `n` is `Some(n)`, the signal is cut or extended by zeros to n elements.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
@@ -32,8 +32,8 @@ use crate::steps::{Steps, check_size, refused};
 /// also return an error if the last dimension does not have size 2.
 #[twins]
 pub trait Transforms: Array {
-    /// Returns the transforms X_k = Σ x_j e^(-2πi jk/n) of complex numbers `[…, n, 2]` along `dim`, in the same shape. A NaN or an infinite
-    /// element makes the whole transform that contains it NaN. PyTorch: `torch.fft.fft`.
+    /// Returns the transforms X_k = Σ x_j e^(-2πi jk/n), summed over j, of complex numbers `[…, n, 2]` along `dim`. The shape stays the
+    /// same. A NaN or an infinite element makes the whole transform that contains it NaN. PyTorch: `torch.fft.fft`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
@@ -51,8 +51,8 @@ pub trait Transforms: Array {
         complex_line(self, n, dim, false, norm, Site::here("fft"))
     }
 
-    /// Returns the inverse transforms x_j = Σ X_k e^(2πi jk/n) / n of complex numbers `[…, n, 2]` along `dim`, in the same shape.
-    /// PyTorch: `torch.fft.ifft`.
+    /// Returns the inverse transforms x_j = Σ X_k e^(2πi jk/n) / n, summed over k, of complex numbers `[…, n, 2]` along `dim`. The shape
+    /// stays the same. PyTorch: `torch.fft.ifft`.
     ///
     /// # Errors
     ///
@@ -82,30 +82,30 @@ pub trait Transforms: Array {
         real_line(self, n, dim, norm, Site::here("rfft"))
     }
 
-    /// Returns the real signals `[…, n]` of half spectra `[…, m, 2]`: the inverse of [`rfft`](Self::rfft). The default of `n` is 2 (m - 1),
-    /// so an odd number of elements must be given. The imaginary part of frequency 0 is ignored, and so is the imaginary part of the
-    /// highest frequency if `n` is even. PyTorch: `torch.fft.irfft`.
+    /// Returns the real signals `[…, n]` of half spectra `[…, m, 2]`: the inverse of [`rfft`](Self::rfft). The default of `n` is 2 (m - 1).
+    /// If the signals have an odd number of elements, `n` must be given. The imaginary part of frequency 0 is ignored. If `n` is even, the
+    /// imaginary part of the highest frequency is ignored too. PyTorch: `torch.fft.irfft`.
     ///
     /// # Errors
     ///
-    /// See [`Transforms`]. Without `n`, also if the half spectra have fewer than two frequencies.
+    /// See [`Transforms`]. If `n` is not given, the half spectra must also have at least two frequencies.
     fn try_irfft(&self, n: Option<usize>, dim: impl Position, norm: Norm) -> Result<Self> {
         half_line(self, n, dim, norm, Site::here("irfft"))
     }
 
-    /// Returns the real spectra `[…, n]` of half signals `[…, m, 2]`. The other half of each signal is the mirrored conjugate of this half.
-    /// `n` is 2 (m - 1) by default. PyTorch: `torch.fft.hfft`.
+    /// Returns the real spectra `[…, n]` of signals that are given by their first halves `[…, m, 2]`. The other half of each signal is the
+    /// mirrored conjugate of this half. `n` is 2 (m - 1) by default. PyTorch: `torch.fft.hfft`.
     ///
     /// # Errors
     ///
-    /// See [`Transforms`].
+    /// See [`Transforms`]. If `n` is not given, the half spectra must also have at least two frequencies.
     fn try_hfft(&self, n: Option<usize>, dim: impl Position, norm: Norm) -> Result<Self> {
         let at = Site::here("hfft");
         half_line(&conjugated(self, at)?, n, dim, norm.swapped(), at)
     }
 
-    /// Returns the first half `[…, n/2 + 1, 2]` of the inverse transforms of real spectra `[…, n]`: the inverse of [`hfft`](Self::hfft).
-    /// PyTorch: `torch.fft.ihfft`.
+    /// Returns the first halves `[…, n/2 + 1, 2]` of the inverse transforms of real spectra `[…, n]`. This is the inverse of
+    /// [`hfft`](Self::hfft). PyTorch: `torch.fft.ihfft`.
     ///
     /// # Errors
     ///
@@ -118,7 +118,7 @@ pub trait Transforms: Array {
 
 impl<A: Array> Transforms for A {}
 
-/// Returns the index of the dimension `dim` in a shape of `rank` dimensions. `rank` must be at least 1.
+/// Returns the index of the dimension `dim`, which may be negative, in a shape of `rank` dimensions. `rank` must be at least 1.
 pub(crate) fn dimension<A: Array>(dim: impl Position, rank: usize, at: Site) -> Result<usize, A::Error> {
     if rank == 0 {
         let dim = dim.position();

@@ -1,4 +1,4 @@
-//! Checks laws of the transforms: equality with the definition, derivatives of both modes and orders, batches, sizes, threads.
+//! Checks laws of the transforms: equality with the definition, derivatives of orders 1 and 2 in both modes, batches, sizes, threads.
 
 use std::f64::consts::TAU;
 
@@ -15,7 +15,7 @@ fn sample<const N: usize>(shape: [usize; N]) -> Tensor<f64> {
     Tensor::from_fn(shape, |index| index.iter().zip(weights).map(|(&i, w)| (i as f64 + 0.3) * w).sum::<f64>().sin())
 }
 
-/// Returns the transform by its definition: n² products.
+/// Returns the transform of the complex numbers `x`, computed by its definition with n² products. `sign` is the sign of the exponent.
 fn naive(x: &[f64], sign: f64) -> Vec<f64> {
     let n = x.len() / 2;
     let term = |j: usize, k: usize| {
@@ -33,12 +33,13 @@ fn assert_near(got: &Tensor<f64>, expected: &[f64], bound: f64, what: &str) {
     }
 }
 
-/// The lengths are powers of two, products of small primes, primes, and lengths for which `rustfft` has a method of its own.
+/// Checks transforms of different numbers of elements: powers of two, products of small primes, primes, and numbers for which `rustfft` has
+/// a method of its own.
 #[test]
 fn every_length_equals_the_definition() {
     for n in (1..=40).chain([64, 97, 100, 127, 128, 243, 256, 360, 509]) {
         let x = sample([n, 2]);
-        // The definition adds n terms of at most 2; the fast transform has an error of a few log n roundings.
+        // A sum of the definition has n terms that are at most 2. The fast transform has an error of a few log n roundings.
         let bound = 4.0 * n as f64 * (n as f64).sqrt() * f64::EPSILON;
         let forward = naive(&x.to_vec(), -1.0);
         assert_near(&x.fft(None, -1, Norm::Backward), &forward, bound, &format!("fft of {n}"));
@@ -190,7 +191,7 @@ fn any_number_of_threads_gives_the_same_bits() {
     }
 }
 
-/// Half of this transform is a constant, so its derivative is wrong, and the gradient check finds it.
+/// Checks that the gradient check finds a wrong derivative: half of this transform is recorded as a constant.
 #[test]
 fn a_wrong_derivative_is_found() {
     fn half(x: Var<'_, f64>) -> Var<'_, f64> {
@@ -200,7 +201,7 @@ fn a_wrong_derivative_is_found() {
     assert!(gradcheck(|[x]| half(x), [&sample([5])]).is_err());
 }
 
-/// A value that computes a transform when it is dropped, and sends the result.
+/// A value that computes a transform when it is dropped, and sends the result to the test.
 struct AtTheEnd(std::sync::mpsc::Sender<Vec<f64>>);
 
 impl Drop for AtTheEnd {
@@ -213,7 +214,7 @@ thread_local! {
     static EARLY: std::cell::RefCell<Option<AtTheEnd>> = const { std::cell::RefCell::new(None) };
 }
 
-/// The plans of a thread may be destroyed before the caller's thread-local variables.
+/// Checks a transform in the destructor of a thread-local variable. The plans of the thread may be destroyed before this variable.
 #[test]
 fn a_thread_local_variable_may_transform_when_it_is_dropped() {
     let (sender, results) = std::sync::mpsc::channel();

@@ -6,8 +6,8 @@ use wengert_autograd::{Error, Tape, Var};
 use wengert_fft::{Norm, prelude::*};
 use wengert_tensor::Dims;
 
-/// The digits of the file have an error of 5e-13 of a value. The sums have at most 48 terms of at most 2, and a second derivative has a sum of
-/// sums.
+/// The bound of the difference from PyTorch's values. The digits of the file have an error of 5e-13 of a value. The sums have at most 48
+/// terms of at most 2, and a second derivative is a sum of these sums.
 const TOLERANCE: f64 = 1e-9;
 
 fn tensor(value: &Value) -> Tensor<f64> {

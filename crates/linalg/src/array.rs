@@ -1,4 +1,4 @@
-//! The arrays that the operations accept. A tensor computes a result immediately; a variable records the operation.
+//! The arrays that the operations of this crate accept. A tensor computes a result immediately; a variable records the operation.
 
 use wengert_autograd::{Error, Var};
 use wengert_tensor::ops::TensorLike;
@@ -16,7 +16,7 @@ pub trait Array: TensorLike<Elem: Float> {
     #[doc(hidden)]
     fn apply_kernel<K: Kernel>(kernel: K, inputs: &[&Self], at: Site) -> Result<Vec<Self>, Self::Error>;
 
-    /// Computes the result of several kernels at once. Returns `None` for variables, which record the kernels.
+    /// Computes the result of several kernels at once, without recording. Returns `None` for variables, which record each kernel instead.
     #[doc(hidden)]
     fn compute_now<C: Computation>(_computation: C, _inputs: &[&Self], _at: Site) -> Option<Result<Self, Self::Error>> {
         None

@@ -4,17 +4,18 @@ use wengert_tensor::{DType, Error, Float, Shape, Site, Tensor, each_part, num_th
 
 use crate::numerics::failure::Failure;
 
-/// The minimum number of multiplications in a range of matrices. A larger minimum leaves fewer ranges for the threads. With a smaller
-/// minimum, the start of a task is noticeable: it takes about 2 µs, and 100 000 multiplications take 20 to 100 µs.
+/// The minimum number of multiplications in a range of matrices, which is a task of one thread. A larger minimum leaves fewer ranges for
+/// the threads. With a smaller minimum, the start of a task is noticeable: it takes about 2 µs, and 100 000 multiplications take 20 to 100
+/// µs.
 const LEAST_WORK: usize = 100_000;
 
-/// The time in which a kernel reads and writes an element of a small matrix, in multiplications. Measured at matrices of 4 and 8 rows.
+/// The time in which a kernel reads and writes one element of a small matrix, in multiplications. Measured with matrices of 4 and 8 rows.
 pub(crate) const MOVES: usize = 4;
 
 /// The number of ranges per thread. A thread that has finished its ranges takes over ranges of slower threads.
 const RANGES_PER_THREAD: usize = 4;
 
-/// A contiguous range of the matrices of a batch, with its parts of the outputs. Each range is one task of the thread pool.
+/// A contiguous range of the matrices of a batch, with its parts of the results. Each range is one task of the thread pool.
 struct Range<'a, T, E, const N: usize> {
     start: usize,
     count: usize,
@@ -63,7 +64,7 @@ pub(crate) fn for_each_range<T: Float, E: Send, const N: usize>(
     results.into_iter().collect()
 }
 
-/// A batch of matrices for which a decomposition is computed.
+/// A batch of matrices for which a decomposition is computed, with the texts for errors.
 pub(crate) struct Batch<'a> {
     /// The shape of the batch dimensions.
     pub(crate) shape: &'a Shape,
@@ -77,8 +78,8 @@ pub(crate) struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Computes the results of each matrix of the batch. All inputs and results have the dimensions of the batch first. `each` gets the
-    /// elements of one matrix from each input and each result.
+    /// Computes the results of each matrix of the batch. All inputs and results have the batch dimensions first. `each` gets the elements
+    /// of one matrix from each input, and the memory for one matrix from each result.
     ///
     /// # Errors
     ///
@@ -111,7 +112,7 @@ impl Batch<'_> {
         Ok(outputs)
     }
 
-    /// Returns the error for matrix number `index` of the batch.
+    /// Returns the error for the matrix with index `index` in the batch.
     fn error(&self, index: usize, failure: Failure, dtype: DType, shape: Option<&Shape>) -> Error {
         let reason = match failure {
             Failure::NonFinite => "the input matrix contained non-finite values",

@@ -13,24 +13,25 @@ pub trait Kernel: Clone + 'static {
     /// Returns the shapes of the results. The caller has already checked the shapes of the inputs.
     fn shapes(&self, inputs: &[Shape]) -> Vec<Shape>;
 
-    /// Computes the results.
+    /// Computes the results for a batch of matrices.
     ///
     /// # Errors
     ///
     /// If the kernel has no result for a matrix (for example, the inverse of a singular matrix), or there is not enough memory.
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, tensor::Error>;
 
-    /// Returns the gradient with respect to each input. `None` means that the derivative is zero everywhere.
+    /// Returns the gradient with respect to each input. `gradients` has the gradients with respect to the results. `None` means that the
+    /// derivative is zero everywhere.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>>;
 }
 
 /// A computation with tensors that is never recorded, because it is made of several kernels.
 pub trait Computation {
-    /// Computes the result.
+    /// Computes the result for a batch of matrices.
     ///
     /// # Errors
     ///
-    /// If a matrix has no result, or there is not enough memory.
+    /// If a matrix has no result (for example, because it is singular), or there is not enough memory.
     fn compute<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Tensor<T>, tensor::Error>;
 }
 

@@ -61,7 +61,8 @@ pub mod prelude {
     pub use crate::{MatrixOrder, QrMode, Tolerance, Triangle};
 }
 
-/// Panics with the full text of `error`, at the caller's line.
+/// Panics with the full text of `error`. Functions that return no `Result` call this function, and the panic names the line that called
+/// them.
 #[track_caller]
 #[cold]
 pub(crate) fn raise(error: impl std::fmt::Display) -> ! {

@@ -42,23 +42,23 @@ pub(crate) fn check_equation(operation: &str, a: &Shape, b: &Shape, left: bool, 
     Err(refusal(at, format!("{operation}: {message} ({n}x{columns} and {rows}x{width})")))
 }
 
-/// Returns the numbers of rows and columns of the matrices.
+/// Returns the numbers of rows and columns of the matrices in a batch of shape `shape`.
 pub(crate) fn sizes(shape: &[usize]) -> (usize, usize) {
     (shape[shape.len() - 2], shape[shape.len() - 1])
 }
 
-/// Returns the shape without the last `core` dimensions.
+/// Returns the batch dimensions of `shape`: all dimensions except the last `core` ones.
 pub(crate) fn batch_of(shape: &Shape, core: usize) -> Shape {
     shape[..shape.rank() - core].into()
 }
 
-/// Returns `batch` followed by `core`.
+/// Returns the shape with the batch dimensions `batch` and the last dimensions `core`.
 pub(crate) fn with_core(batch: &[usize], core: &[usize]) -> Shape {
     batch.iter().chain(core).copied().collect()
 }
 
-/// Expands arrays to the batch dimensions to which their batch dimensions broadcast. The number beside each array is the number of its last
-/// dimensions that do not belong to the batch.
+/// Expands arrays so that all have the same batch dimensions: the ones to which their batch dimensions broadcast. The number beside each
+/// array is how many of its last dimensions do not belong to the batch.
 pub(crate) fn joined<'a, A: Array, const N: usize>(
     arrays: [(&'a A, usize); N],
     at: Site,
@@ -88,7 +88,7 @@ pub(crate) fn joint_batch<'a>(batches: impl DoubleEndedIterator<Item = &'a [usiz
     broadcast::join(&batches.iter().collect::<Vec<_>>()).map_err(|mismatch| Error::Broadcast(mismatch, at))
 }
 
-/// Returns the matrices with rows and columns exchanged. Nothing is copied.
+/// Returns the transposed matrices of a batch. Nothing is copied.
 pub(crate) fn transposed<A: Array>(x: &A) -> Result<A, A::Error> {
     x.try_transpose(-2, -1)
 }
@@ -98,7 +98,7 @@ pub(crate) fn zeros<T: Float>(shape: &Shape) -> Result<Tensor<T>, Error> {
     Tensor::try_full(shape, T::ZERO)
 }
 
-/// Returns a contiguous tensor with these elements, without a copy if this one is contiguous.
+/// Returns a contiguous tensor with the elements of `x`. Copies them only if `x` is not contiguous.
 pub(crate) fn contiguous<T: Float>(x: &Tensor<T>) -> Result<Cow<'_, Tensor<T>>, Error> {
     Ok(if x.as_slice().is_some() { Cow::Borrowed(x) } else { Cow::Owned(x.try_contiguous()?) })
 }

@@ -19,13 +19,14 @@ impl Triangle {
         TriangularSystem::from(self).right()
     }
 
-    /// Returns the system A X = B whose diagonal of A is taken as ones and not read. PyTorch: `unitriangular=True`.
+    /// Returns the system A X = B, where the elements on the diagonal of A count as ones and are not read. PyTorch: `unitriangular=True`.
     pub fn unitriangular(self) -> TriangularSystem {
         TriangularSystem::from(self).unitriangular()
     }
 }
 
-/// The form of a triangular system of equations: the [`Triangle`] of A, the side of X, and whether the diagonal of A is taken as ones.
+/// The form of a triangular system of equations: the [`Triangle`] of A, the side of X, and whether the elements on the diagonal of A count
+/// as ones.
 ///
 /// A [`Triangle`] converts to the system A X = B that reads the diagonal of A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +43,7 @@ impl TriangularSystem {
         TriangularSystem { left: false, ..self }
     }
 
-    /// Returns the system whose diagonal of A is taken as ones and not read. PyTorch: `unitriangular=True`.
+    /// Returns the system in which the elements on the diagonal of A count as ones and are not read. PyTorch: `unitriangular=True`.
     pub fn unitriangular(self) -> Self {
         TriangularSystem { unitriangular: true, ..self }
     }

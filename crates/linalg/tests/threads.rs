@@ -20,14 +20,14 @@ fn results() -> Vec<Tensor<f64>> {
         results.extend(other);
         results.extend([a.pinv(Tolerance::new()), a.matrix_exp(), a.lstsq(&b, None).solution]);
     }
-    // The parts of one large matrix are shared too.
+    // Large matrices are divided into parts, which several threads share too.
     let large = Tensor::<f64>::randn([300, 300], &mut Generator::new(3));
     let ((u, s, vh), (values, vectors)) = (large.svd(false), large.eigh(Triangle::Lower));
     results.extend([u, s, vh, values, vectors, large.svdvals()]);
     results
 }
 
-/// Returns the error of a batch in which the matrices with these indices are singular.
+/// Returns the error for a batch of matrices. The matrices with the indices `singular` are singular.
 fn refusal(singular: &[usize]) -> String {
     let zeros = |index: &[usize]| index[1] == index[2] && !singular.contains(&index[0]);
     Tensor::from_fn([20_000, 4, 4], |index| f64::from(zeros(index))).try_inv().unwrap_err().sentence()

@@ -138,7 +138,7 @@ impl Function {
         }
     }
 
-    /// Returns the function with a body that calls the instance for the element type.
+    /// Returns the function with a body that calls the instance (compiled copy) for the element type.
     fn shell(self, block: Option<&Block>) -> Result<TokenStream> {
         let element = Parameter::find(self.parameters(block), self.clause.as_ref(), &self.name)?;
         let FreeFunction { names, types, muts, lifetimes, output: own_output, body: own_body } = self.as_free(block);
@@ -193,7 +193,7 @@ impl Function {
 struct FreeFunction {
     names: Vec<TokenStream>,
     types: Vec<TokenStream>,
-    /// For each argument, `mut` if the function declares the argument with it.
+    /// For each argument, `mut` if the function declares the argument as `mut`, otherwise `None`.
     muts: Vec<Option<Token![mut]>>,
     lifetimes: Vec<Lifetime>,
     output: TokenStream,
@@ -215,7 +215,8 @@ struct Parameter {
 }
 
 impl Parameter {
-    /// Finds the only type parameter. Its bound is `Float` or `Element`, and stands in the list of parameters or in the `where` clause.
+    /// Finds the only type parameter of a function. Its bound is `Float` or `Element`, and stands in the list of parameters or in the
+    /// `where` clause.
     fn find<'a>(
         parameters: impl Iterator<Item = &'a GenericParam>,
         clause: Option<&WhereClause>,

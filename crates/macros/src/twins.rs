@@ -281,9 +281,10 @@ fn is_in_place(attribute: &Attribute) -> bool {
 enum Form {
     /// `#[in_place]`: the other operands must expand to the shape of `self`.
     Broadcast,
-    /// `#[in_place(Binary::Add)]`: the result is this operation of `self` and the only other operand.
+    /// `#[in_place(Binary::Add)]`: the result is the operation that the attribute names, applied to `self` and the only other operand.
     Binary(TokenStream),
-    /// `#[in_place(reads(source))]`: the operands named here must not overlap `self`; the result must have the shape of `self`.
+    /// `#[in_place(reads(source))]`: the operands that the attribute names must not overlap `self`; the result must have the shape of
+    /// `self`.
     Reads(Vec<Ident>),
 }
 

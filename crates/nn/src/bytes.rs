@@ -84,7 +84,7 @@ pub(crate) fn f16_to_f64(bits: u16) -> f64 {
     if bits >> 15 == 0 { magnitude } else { -magnitude }
 }
 
-/// Returns the number that `bits` encode in bfloat16. They are the upper half of the bits of an f32.
+/// Returns the number that `bits` encode in bfloat16. A bfloat16 number is the upper half of the bits of an f32.
 fn bf16_to_f64(bits: u16) -> f64 {
     f32::from_bits(u32::from(bits) << 16).into()
 }

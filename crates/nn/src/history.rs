@@ -39,7 +39,8 @@ impl Scores {
     /// Returns the scores as a JSON object that has the loss and each metric by name.
     fn to_json(&self) -> Value {
         let metrics = self.metrics.iter().map(|(name, value)| (name.clone(), json!(value)));
-        Value::Object([("loss".to_owned(), json!(self.loss))].into_iter().chain(metrics).collect())
+        // The last of equal names counts, so that a metric named "loss" does not replace the loss.
+        Value::Object(metrics.chain([("loss".to_owned(), json!(self.loss))]).collect())
     }
 
     /// Reads scores from a JSON object of a saved history. A value that was not finite is `null` in JSON and becomes NaN.
@@ -201,6 +202,11 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         history.save(&file).unwrap();
         assert_eq!(History::read(&file).unwrap(), history);
+        // A program can push scores of any name. A metric named "loss" does not replace the loss in the file.
+        let mut named = history.clone();
+        named.epochs[0].train.metrics = vec![("loss".to_owned(), 7.0)];
+        named.save(&file).unwrap();
+        assert_eq!(History::read(&file).unwrap().epochs()[0].train, Scores { loss: 1.0 / 3.0, metrics: vec![] });
         history.epochs[1].train.loss = f64::INFINITY;
         history.save(&file).unwrap();
         assert!(History::read(&file).unwrap().last().unwrap().train.loss.is_nan());

@@ -128,7 +128,6 @@
 //! | [`MarginRankingLoss`], [`margin_ranking_loss`] | the order of two scores |
 //! | [`CosineEmbeddingLoss`], [`cosine_embedding_loss`], [`HingeEmbeddingLoss`] | pairs that should be similar or different |
 //! | [`TripletMarginLoss`], [`triplet_margin_loss`] | the distances of an anchor to a positive and a negative example |
-//! | [`accuracy`] | logits with class indices: the fraction of correct predictions, which is not a loss |
 //!
 //! Parts of these losses: [`LossReduction`], [`WeightedLoss`], [`CrossEntropy`], [`NegativeLogLikelihood`], [`MultiMargin`],
 //! [`LossOfThree`], [`FormulaOfThree`], [`CosineEmbedding`], [`GaussianNll`], [`MarginRanking`], [`MultilabelSoftMargin`].
@@ -189,6 +188,7 @@
 //! |---|---|
 //! | [`Fit`], [`evaluate`], [`EarlyStopping`], [`Progress`] | a training loop |
 //! | [`History`], [`Epoch`], [`Scores`] | the results of a training, epoch by epoch |
+//! | [`accuracy`] | the share of correct predictions in one batch |
 //! | [`metrics`] | accuracy, confusion matrix, curves and errors over all batches of an epoch |
 //! | [`save`], [`load`], [`Saved`], [`LoadReport`] | models in files that PyTorch reads |
 //! | [`to_bytes`], [`from_bytes`] | models as bytes in memory, in the same format |
@@ -275,12 +275,13 @@ pub use loss::{
 };
 pub use loss::{
     CosineEmbeddingLoss, CrossEntropyLoss, CtcLoss, GaussianNllLoss, MarginRankingLoss, MultiMarginLoss,
-    MultilabelMarginLoss, MultilabelSoftMarginLoss, NllLoss, TripletMarginLoss, accuracy, cosine_embedding_loss,
-    cross_entropy, ctc_loss, gaussian_nll_loss, margin_ranking_loss, multi_margin_loss, multilabel_margin_loss,
-    multilabel_soft_margin_loss, nll_loss, triplet_margin_loss, try_accuracy, try_cosine_embedding_loss,
-    try_cross_entropy, try_ctc_loss, try_gaussian_nll_loss, try_margin_ranking_loss, try_multi_margin_loss,
-    try_multilabel_margin_loss, try_multilabel_soft_margin_loss, try_nll_loss, try_triplet_margin_loss,
+    MultilabelMarginLoss, MultilabelSoftMarginLoss, NllLoss, TripletMarginLoss, cosine_embedding_loss, cross_entropy,
+    ctc_loss, gaussian_nll_loss, margin_ranking_loss, multi_margin_loss, multilabel_margin_loss,
+    multilabel_soft_margin_loss, nll_loss, triplet_margin_loss, try_cosine_embedding_loss, try_cross_entropy,
+    try_ctc_loss, try_gaussian_nll_loss, try_margin_ranking_loss, try_multi_margin_loss, try_multilabel_margin_loss,
+    try_multilabel_soft_margin_loss, try_nll_loss, try_triplet_margin_loss,
 };
+pub use metrics::{accuracy, try_accuracy};
 pub use module::{AnyBuffer, Hooks, Leaf, LeafMut, Module, bind_vector, try_bind_vector, update_buffers};
 pub use normalize::Normalize;
 pub use optim::{

@@ -9,8 +9,8 @@ use crate::layers::Layer;
 use crate::module::Module;
 use crate::{Error, Result};
 
-/// A shift (a mean that is subtracted) and a scale (a deviation by which is divided) for inputs. The caller gives both, or a method computes
-/// both from samples. torchvision: `Normalize`.
+/// A shift and a scale for inputs: a mean is subtracted from the inputs, and the difference is divided by a deviation. The caller gives
+/// both, or a method computes both from samples. torchvision: `Normalize`.
 ///
 /// Compute the shift and the scale from the training samples only, because statistics of other samples would leak into the training. Both are
 /// buffers, so a model with a field of this type saves them in its checkpoint. This type is also a [`Layer`](crate::Layer).

@@ -64,8 +64,8 @@ impl<T: Float, S> Output<T> for (Var<'_, T>, S) {
     }
 }
 
-/// Passes an output to the hooks of the module with this key, and returns the output that the hooks return. Records its shape if the thread is
-/// running [`outputs`].
+/// Passes an output to the hooks of the module with this key, and returns the output that the hooks return. Records the output's shape if
+/// the thread is running [`outputs`].
 pub(crate) fn pass<T: Float, V: Output<T>>(key: impl Fn() -> ModuleKey, mut output: V) -> V {
     // The list of hooks, a thread-local variable, may be destroyed already. While a thread ends, destructors of other thread-local variables may
     // still call layers.
@@ -91,7 +91,7 @@ pub(crate) fn pass<T: Float, V: Output<T>>(key: impl Fn() -> ModuleKey, mut outp
     output
 }
 
-/// Returns the number of calls of all hooks of the module with this key.
+/// Returns the number of calls so far of all hooks of the module with this key.
 pub(crate) fn calls(key: impl FnOnce() -> ModuleKey) -> usize {
     let count = |hooks: &RefCell<Vec<Hooked>>| {
         let hooks = hooks.borrow();

@@ -15,16 +15,16 @@ pub(crate) enum Function {
     Erfcx,
     /// ln(1 - eˣ).
     Log1mexp,
-    /// The modified Bessel function of the first kind, times exp(-|x|) if `scaled` is true.
+    /// The modified Bessel function of the first kind of x, of order `order`. It is multiplied by exp(-|x|) if `scaled` is true.
     Bessel { order: usize, scaled: bool },
     /// ln B(a, b), the logarithm of the beta function.
     Betaln,
-    /// xᵃ⁻¹ e⁻ˣ / Γ(a), the density of the gamma distribution.
+    /// xᵃ⁻¹ e⁻ˣ / Γ(a) of (a, x), the density of the gamma distribution.
     GammaDensity,
     /// The derivative of order `order` with respect to a of the regularised incomplete gamma function of (a, x): the upper one if `upper`
     /// is true, else the lower one.
     Gammainc { order: usize, upper: bool },
-    /// xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b), the density of the beta distribution.
+    /// xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b) of (a, b, x), the density of the beta distribution.
     BetaDensity,
     /// The derivative of the regularised incomplete beta function of (a, b, x), of order `orders[0]` with respect to a and `orders[1]` with
     /// respect to b.

@@ -11,7 +11,7 @@ use crate::array::Array;
 use crate::function::Function;
 use crate::numeric::jet::factorial;
 
-/// Special functions, computed for each element x of `self`. The shapes of several operands broadcast.
+/// Special functions, computed for each element x of `self`. The shapes of several operands broadcast; shapes that do not fit are an error.
 ///
 /// ```
 /// # mod wengert { pub use wengert_special as special; pub use wengert_autograd::prelude; }
@@ -33,7 +33,7 @@ pub trait Special: Array {
         apply(Function::LogNdtr, [self.clone()], Site::here("log_ndtr"))
     }
 
-    /// Returns the inverse of Φ: ∓∞ at 0 and 1, NaN outside of [0, 1]. PyTorch: `special.ndtri`.
+    /// Returns the inverse of the standard normal distribution function: ∓∞ at 0 and 1, NaN outside of [0, 1]. PyTorch: `special.ndtri`.
     fn try_ndtri(&self) -> Result<Self> {
         apply(Function::Ndtri, [self.clone()], Site::here("ndtri"))
     }
@@ -103,7 +103,7 @@ pub trait Special: Array {
         order.try_zeta(self)?.try_mul(if n % 2 == 1 { factorial(n) } else { -factorial(n) })
     }
 
-    /// Returns ln B(`self`, `b`), the logarithm of the beta function: NaN if an operand is negative, ∞ if one is 0.
+    /// Returns ln B(`self`, `b`), the logarithm of the beta function: NaN if an operand is negative, ∞ if one is 0. SciPy: `special.betaln`.
     fn try_betaln(&self, b: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("betaln");
         apply(Function::Betaln, pair(self, b, at)?, at)
@@ -126,7 +126,7 @@ pub trait Special: Array {
     }
 
     /// Returns the regularised upper incomplete gamma function, which is 1 - [`gammainc`](Self::gammainc) and accurate where it is small.
-    /// PyTorch: `special.gammaincc`.
+    /// NaN where an operand is negative. PyTorch: `special.gammaincc`.
     fn try_gammaincc(&self, x: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("gammaincc");
         apply(Function::Gammainc { order: 0, upper: true }, pair(self, x, at)?, at)
@@ -139,7 +139,8 @@ pub trait Special: Array {
         apply(Function::GammaincInv { upper: false }, pair(self, p, at)?, at)
     }
 
-    /// Returns the x at which [`gammaincc`](Self::gammaincc) equals `p`. SciPy: `special.gammainccinv`.
+    /// Returns the x at which [`gammaincc`](Self::gammaincc) equals `p`: ∞ for p = 0, 0 for p = 1, NaN outside of [0, 1]. SciPy:
+    /// `special.gammainccinv`.
     fn try_gammainccinv(&self, p: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("gammainccinv");
         apply(Function::GammaincInv { upper: true }, pair(self, p, at)?, at)

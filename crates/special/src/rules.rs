@@ -47,7 +47,8 @@ fn slope<'t, T: Float>(function: Function, inputs: &[Var<'t, T>], z: Var<'t, T>,
     let x = inputs[0];
     match function {
         Function::LogNdtr => {
-            // φ(x) / Φ(x). Below 0, where both underflow, Φ(x) = exp(-x²/2) erfcx(-x / √2) / 2.
+            // The derivative is φ(x) / Φ(x), with the density φ and the distribution function Φ of the normal distribution. Below 0, where
+            // both underflow, Φ(x) is computed as exp(-x²/2) erfcx(-x / √2) / 2.
             let above = (x.square() * -0.5 - z).exp() * (0.5 * FRAC_2_PI.sqrt());
             let below = (x.clamp_max(0.0) * -FRAC_1_SQRT_2).erfcx().reciprocal() * FRAC_2_PI.sqrt();
             where_(x.gt(0.0), above, below)
@@ -126,7 +127,8 @@ impl<'t, T: Float> Densities<'_, 't, T> {
         if orders == [0, 0] {
             return record(self.of, self.inputs);
         }
-        // The product is differentiated `rows` times with respect to a, and `columns` times with respect to b.
+        // The product of the density and the derivative of its logarithm is differentiated `rows` times with respect to a and `columns`
+        // times with respect to b.
         let (input, rows, columns) = if i > 0 { (0, i - 1, j) } else { (1, 0, j - 1) };
         let mut sum: Option<Var<'t, T>> = None;
         for p in 0..=rows {
@@ -139,8 +141,8 @@ impl<'t, T: Float> Densities<'_, 't, T> {
         sum.expect("the sum has a term")
     }
 
-    /// Records a derivative of ln p: once with respect to the shape parameter `input`, then with respect to each shape parameter as often
-    /// as `orders` says.
+    /// Records a derivative of the logarithm of the density. It is taken once with respect to the shape parameter `input`, then with
+    /// respect to each shape parameter as often as `orders` says.
     fn logarithm(&self, input: usize, orders: [usize; 2]) -> Var<'t, T> {
         let order = orders[0] + orders[1];
         match self.of {

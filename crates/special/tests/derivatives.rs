@@ -41,7 +41,7 @@ fn functions_of_two_and_three_operands() {
     assert_gradcheck!(check(), |a, b, p| a.betaincinv(b, p), &a, &b, &p);
 }
 
-/// Compares the third derivative with central differences of the second derivative.
+/// Compares the third derivative of the incomplete gamma function with central differences of the second derivative.
 #[test]
 fn the_third_order() {
     let second = |a: f64| {
@@ -57,7 +57,8 @@ fn the_third_order() {
     assert!((second(1.5).1 / difference - 1.0).abs() < 1e-6);
 }
 
-/// Far from 0, the logarithm of Φ is -x²/2 or 0, up to terms that decrease.
+/// Tests derivatives far from 0. There, the logarithm of the normal distribution function is nearly -x²/2 for negative x and nearly 0 for
+/// positive x.
 #[test]
 fn derivatives_of_log_ndtr_in_the_tails() {
     let tape = Tape::<f64>::new();
@@ -65,7 +66,7 @@ fn derivatives_of_log_ndtr_in_the_tails() {
     let [first] = x.log_ndtr().sum(..).grad([x]);
     let [second] = first.sum(..).grad([x]);
     let (first, second) = (first.value().to_vec(), second.value().to_vec());
-    // The expected values are the first terms of the asymptotic series.
+    // The expected values are sums of the first terms of the derivatives' asymptotic series.
     assert!((first[0] / (100.0 + 0.01 - 2e-6 + 1e-9) - 1.0).abs() < 1e-11, "{first:?}");
     assert!((second[0] / (-1.0 + 1e-4 - 6e-8) - 1.0).abs() < 1e-9, "{second:?}");
     let density = (-50f64).exp() / (2.0 * std::f64::consts::PI).sqrt();
@@ -76,7 +77,7 @@ fn derivatives_of_log_ndtr_in_the_tails() {
     assert_eq!((first[2], second[2]), (0.0, -0.0));
 }
 
-/// A wrong derivative is found: the check is not blind.
+/// Tests that the check of derivatives finds a wrong derivative.
 #[test]
 #[should_panic(expected = "derivative")]
 fn a_wrong_derivative_is_found() {

@@ -71,7 +71,7 @@ fn values_and_derivatives() {
         let tape = Tape::<f64>::new();
         let inputs: Vec<Var<'_, f64>> = tensors(&case["inputs"]).into_iter().flatten().map(|x| tape.var(&x)).collect();
         let value = function(name, &inputs);
-        // PyTorch's trigamma function has nine digits. Its second derivatives of other functions have about ten.
+        // PyTorch's trigamma function has nine correct digits. PyTorch's second derivatives of the other functions have about ten.
         let digits = |tolerance: f64| if name == "polygamma1" { 1e-9 } else { tolerance };
         check(name, &value, tensors(&case["outputs"])[0].as_ref(), digits(1e-13));
         let total = weighted(&tape, &[value], f64::cos);

@@ -40,8 +40,8 @@ pub(crate) mod plan {
     /// value computes it again. Writing the value and reading it back would take longer.
     pub(crate) const MAX_RECOMPUTED_COST: usize = 7;
 
-    /// The smallest concatenation, in elements, whose operands are written directly into its memory. For a smaller one, planning takes
-    /// longer than a copy.
+    /// The smallest concatenation, in elements, whose operands are written directly into its memory. For a smaller concatenation, planning
+    /// takes longer than a copy.
     pub(crate) const MIN_CONCATENATION: usize = 1 << 10;
 
     /// The longest row, in elements, of operands that a program writes side by side. The program's values for the row must stay in the
@@ -52,34 +52,38 @@ pub(crate) mod plan {
     /// products. It needs copies of their operands side by side.
     pub(crate) const MAX_JOINED: usize = 1 << 24;
 
-    /// The largest average number of parts per slice into which a sum of overlapping slices is cut. More parts mean more steps with fewer
-    /// elements each. Measured with causal attention.
+    /// A sum of the gradients of overlapping slices is cut into parts where slices start or end. This is the largest average number of
+    /// parts per slice. More parts mean more steps with fewer elements each. Measured with causal attention.
     pub(crate) const MAX_PARTS: usize = 8;
 
-    /// The number of plans that a thread keeps. A training step that reads many values needs a plan for each of them.
+    /// The largest number of plans that a thread keeps. A training step that reads many values needs a plan for each of them.
     pub(crate) const MAX_PLANS: usize = 1024;
 
-    /// The number of nodes in all plans that a thread keeps. A larger expression is planned anew each time, which takes little time
-    /// compared with its run.
+    /// The largest number of nodes in all plans that a thread keeps. An expression with more nodes is planned anew each time, which takes
+    /// little time compared with its run.
     pub(crate) const MAX_PLANNED_NODES: usize = 1 << 20;
 
     /// The number of an expression's first shapes with which a new shape of the expression is compared. Later shapes are found by their
-    /// hashes. The same number holds for views, but a view that equals a later view is stored again.
+    /// hashes. A new view is compared with the same number of first views. A view that equals a later view is stored again.
     pub(crate) const MAX_SCANNED: usize = 16;
 }
 
 /// Thresholds for the blocks and tasks of elementwise work. A block is the piece of a tensor that one call of a kernel processes.
 pub(crate) mod blocks {
-    /// The number of elements of a block. With larger blocks, the operands leave the first-level cache. With smaller ones, the start of
-    /// each instruction takes a larger part of the time.
+    /// The number of elements of a block. With larger blocks, the operands do not stay in the first-level cache. With smaller blocks, the
+    /// start of each instruction takes a larger part of the time.
     pub(crate) const BLOCK: usize = 1024;
 
-    /// The smallest operation, in elements, that runs on several threads. For a smaller one, starting a second thread takes longer than the
-    /// work.
+    /// The number of elements of memory for intermediate values that each thread keeps between programs. Only programs over very long rows
+    /// need more.
+    pub(crate) const KEPT: usize = 1 << 22;
+
+    /// The smallest operation, in elements, that runs on several threads. For a smaller operation, starting a second thread takes longer
+    /// than the work.
     pub(crate) const MIN_PARALLEL: usize = 1 << 16;
 
-    /// The number of elements of a task, which has several blocks. With longer tasks, threads have no work at the end. Shorter tasks need
-    /// more starts.
+    /// The number of elements of a task, which has several blocks. With longer tasks, some threads wait at the end of an operation while
+    /// others still work. With shorter tasks, threads spend more time on starting tasks.
     pub(crate) const TASK: usize = MIN_PARALLEL / 4;
 
     /// The largest number of tasks of an operation. With more tasks, successive reads of a thread are less often adjacent, so prefetching
@@ -97,7 +101,8 @@ pub(crate) mod blocks {
     /// Shorter rows share blocks.
     pub(crate) const LONG_ROW: usize = 128;
 
-    /// The value of [`LONG_ROW`] for a program of several instructions, which gathers an operand once and reads it several times.
+    /// The value of [`LONG_ROW`] for a program of several instructions. It gathers an operand (copies its short rows into a block) once,
+    /// and reads it several times.
     pub(crate) const LONG_ROW_OF_PROGRAM: usize = 512;
 
     /// The size of the longest vectors (AVX-512), in bytes.
@@ -114,14 +119,15 @@ pub(crate) mod blocks {
     /// totals takes longer than the reduction.
     pub(crate) const MIN_PER_TOTAL: usize = 4;
 
-    /// The number of blocks that are added to a first total. Then this total is added to a second total and cleared (see
-    /// `engine/stages.rs`). With more blocks, rounding errors are larger; with fewer blocks, there is more work.
+    /// The number of blocks whose results a task accumulates in a first set of totals. This set is then added to a second set of totals and
+    /// cleared (see `engine/stages.rs`). With more blocks, rounding errors are larger; with fewer blocks, there is more work.
     pub(crate) const STAGE: usize = 16;
 }
 
 /// Thresholds for the rows of operands that broadcast. To *gather* rows is to copy several short rows into one contiguous block.
 pub(crate) mod rows {
-    /// The shortest row, in elements, for which each row gets a loop of its own. Shorter rows are copied into blocks of several rows.
+    /// The shortest row, in elements, that an operation with operands that broadcast computes in a loop of its own. Shorter rows are copied
+    /// into blocks of several rows.
     pub(crate) const MIN_LOOPED_ROW: usize = 8;
 
     /// The value of [`MIN_LOOPED_ROW`] if the row of an operand repeats. Copies of repeated rows are faster.
@@ -151,10 +157,12 @@ pub(crate) mod rows {
     /// The number of 4-byte elements of the longest vectors (AVX-512).
     pub(crate) const VECTOR_ELEMENTS: usize = 16;
 
-    /// The number of rows up to which rows are never gathered: gathering takes longer even if the rows are short.
+    /// The number of rows up to which rows are never gathered (copied into one contiguous block): gathering takes longer even if the rows
+    /// are short.
     pub(crate) const FEW_GATHERED_ROWS: usize = 8;
 
-    /// The shortest row of the result, in elements, for which operands are never gathered, whatever the number of rows.
+    /// The shortest row of the result, in elements, for which operands are never gathered (copied into one contiguous block), whatever the
+    /// number of rows.
     pub(crate) const MIN_UNGATHERED_ROW: usize = 16;
 
     /// The largest number of elements that a plain loop copies. For a copy this short, a call of `memcpy` takes longer.
@@ -184,16 +192,19 @@ pub(crate) mod transpose {
     /// The number of rows and columns of the squares that AVX-512 transposes in registers. A matrix with a shorter side is not tiled.
     pub(crate) const SIDE: usize = 16;
 
-    /// The number of rows of a tile: two cache lines of each column.
+    /// The number of rows of a tile (a block of a transposed matrix). The elements of one column of a tile are contiguous in memory: two
+    /// cache lines of f32.
     pub(crate) const TALL: usize = 32;
 
-    /// The number of columns of a tile. A tile's rows must be long enough for efficient access to the other operands and the result.
+    /// The number of columns of a tile. The rows must be long, because the other operands and the result are read and written along them.
     pub(crate) const WIDE: usize = 256;
 
-    /// The distance between the starts of neighbouring rows in a tile's buffer, in elements.
+    /// The distance between the starts of neighbouring rows in a tile's buffer, in elements. The rows of a matrix's last tile may have up
+    /// to [`SIDE`] - 1 elements more than [`WIDE`].
     pub(crate) const PITCH: usize = WIDE + SIDE;
 
-    /// The number of elements of a tile's buffer. The last tile also contains the remaining rows, which are fewer than [`SIDE`].
+    /// The number of elements of a tile's buffer. The last tile of a matrix also contains the remaining rows, which are fewer than
+    /// [`SIDE`].
     pub(crate) const TILE: usize = (TALL + SIDE) * PITCH;
 }
 
@@ -206,7 +217,7 @@ pub(crate) mod matmul {
     /// The largest number of columns of a product for the kernel that keeps the sums of all columns in registers.
     pub(crate) const THIN_COLUMNS: usize = 16;
 
-    /// The kernel for few columns adds this number of terms to every sum before it continues with the next terms. So the elements of these
+    /// The number of terms that the kernel for few columns adds to every sum before it continues with the next terms. The elements of these
     /// terms stay in the first-level cache.
     pub(crate) const SEGMENT: usize = 1024;
 
@@ -217,45 +228,45 @@ pub(crate) mod matmul {
     /// in spite of their fixed cost.
     pub(crate) const MAX_BY_DEFINITION: usize = FEW_COLUMNS;
 
-    /// The largest number of multiplications for the kernel that reads both sides without rearranging them in memory. `gemm` rearranges
-    /// both sides.
+    /// The largest number of multiplications of a product for the kernel that reads both matrices without rearranging them in memory.
+    /// `gemm` rearranges both.
     pub(crate) const MAX_COMPACT: usize = 1 << 13;
 
-    /// The value of [`MAX_COMPACT`] if both sides are read in place. The value is less than the work of one part of a product that is split
-    /// by rows.
+    /// The value of [`MAX_COMPACT`] if neither matrix must be copied. The value is less than the work of one part of a product that is
+    /// split by rows.
     pub(crate) const MAX_COMPACT_IN_PLACE: usize = 1 << 16;
 
     /// The value of [`MAX_COMPACT`] for a product that is not split, on AMD's processors. These processors read rows that cross cache lines
     /// as fast as other rows.
     pub(crate) const MAX_COMPACT_WHOLE: usize = 1 << 18;
 
-    /// The largest number of rows of a product for the kernel that does not rearrange the sides in memory. Rearranging the right side takes
-    /// as long as computing this many rows.
+    /// The largest number of rows of a product for the kernel that does not rearrange the two matrices in memory. Rearranging the right
+    /// matrix takes as long as computing this many rows.
     pub(crate) const MAX_COMPACT_ROWS: usize = 12;
 
     /// The largest number of columns of a product with a single row for which one kernel keeps all sums in registers. This kernel does not
-    /// rearrange the sides.
+    /// rearrange the two matrices in memory.
     pub(crate) const MAX_COMPACT_ROW: usize = 128;
 
-    /// The smallest number of terms of a sum for the kernel for few columns.
+    /// The smallest number of terms of each sum of a product for which the kernel for few columns is used.
     pub(crate) const MIN_THIN_TERMS: usize = 64;
 
-    /// The number of terms of a partial sum in the mode of equal bits, in which results have the same bits on every processor. The copied
-    /// rows of a strip of 8 columns then take 8 KiB of the first-level cache. This value determines results: another value changes their
-    /// last bits.
+    /// The number of terms of a partial sum in the mode of equal bits, in which results have the same bits on every processor. With this
+    /// value, the copied rows of a strip of 8 columns take 8 KiB of the first-level cache. Another value would change the last bits of
+    /// results.
     pub(crate) const PANEL_TERMS: usize = 256;
 
-    /// The number of columns of the right side that are copied at once in the mode of equal bits. The copy has 256 KiB of f32, which fit in
-    /// the second-level cache.
+    /// The number of columns of the right matrix that are copied at once in the mode of equal bits. The copy has 256 KiB of f32, which fit
+    /// in the second-level cache.
     pub(crate) const PANEL_COLUMNS: usize = 256;
 
-    /// The number of rows of the left side that are copied at once in the mode of equal bits, if the rows are not contiguous.
+    /// The number of rows of the left matrix that are copied at once in the mode of equal bits, if the rows are not contiguous.
     pub(crate) const PANEL_ROWS: usize = 32;
 
-    /// The smallest number of multiplications of a product that runs on several threads.
+    /// The smallest number of multiplications of a matrix product that runs on several threads.
     pub(crate) const MIN_PARALLEL: usize = 1 << 18;
 
-    /// The value of [`MIN_PARALLEL`] for a product with one column, which reads each element of the left side for only one multiplication.
+    /// The value of [`MIN_PARALLEL`] for a product with one column. It reads each element of the left matrix for only one multiplication.
     pub(crate) const MIN_PARALLEL_COLUMN: usize = 1 << 15;
 
     /// The smallest number of terms per sum for which threads may share the sums of a product: each thread adds a part of the terms.
@@ -270,20 +281,22 @@ pub(crate) mod matmul {
     /// The value of [`COLUMN_UNIT`] for a product with fewer than [`MIN_WIDE`] columns.
     pub(crate) const NARROW_COLUMN_UNIT: usize = 16;
 
-    /// The smallest number of columns of a wide product.
+    /// The smallest number of columns of a product that is split among threads in units of [`COLUMN_UNIT`] columns, whatever its other
+    /// sizes are.
     pub(crate) const MIN_WIDE: usize = 512;
 
-    /// The number of rows above which a product is split by columns only if it has at least twice as many columns as rows.
+    /// The number of rows from which on a product is split by columns only if it has at least twice as many columns as rows.
     pub(crate) const MANY_ROWS: usize = 256;
 
-    /// The largest number of parts of a product that is split by columns. Each part reads the whole left side.
+    /// The largest number of parts of a product that is split by columns. Each part reads the whole left matrix.
     pub(crate) const MAX_COLUMN_PARTS: usize = 16;
 }
 
 /// Thresholds for convolutions.
 pub(crate) mod conv {
-    /// The largest number of elements of a tile: the columns of the matrix of windows that are computed and multiplied at once. A tile must
-    /// stay in the second-level cache, and has at least one window.
+    /// The approximate number of elements of a tile: the columns of the matrix of windows that are computed and multiplied at once. Each
+    /// column has the elements of one window. A tile must stay in the second-level cache. Its number of windows is rounded up to a multiple
+    /// of 64.
     pub(crate) const TILE: usize = 1 << 16;
 
     /// The largest number of partial sums of the weight's gradient, each over a part of the batch. More partial sums give work to more
@@ -294,27 +307,28 @@ pub(crate) mod conv {
     /// number of windows that each kernel computes at once.
     pub(crate) const CHUNK: usize = 384;
 
-    /// The approximate number of windows that one step of a kernel computes.
+    /// The approximate number of windows that a kernel computes at once.
     pub(crate) const WINDOWS_AT_ONCE: usize = 48;
 
-    /// The number of elements after the last valid element of a buffer that kernels may read.
+    /// The number of elements after a buffer's last valid element that kernels may read, without using their values.
     pub(crate) const SLACK: usize = 128;
 
     /// The number of elements of a piece of a plane (one channel of one image). Several dot products are computed with one piece while it
     /// is in the first-level cache.
     pub(crate) const SEGMENT: usize = 2048;
 
-    /// A dot product for the weight's gradient sums terms of several images. This is the approximate number of elements of their copied
-    /// planes.
+    /// The approximate number of elements of the copied planes of the images over which one dot product for the weight's gradient runs. A
+    /// plane is one channel of one image.
     pub(crate) const RUN_ELEMENTS: usize = 1 << 17;
 }
 
 /// Thresholds for pooling.
 pub(crate) mod pool {
-    /// The approximate number of elements of the planes in a task. Smaller tasks need more starts; larger tasks leave threads without work.
+    /// The approximate number of elements of the planes (one plane per channel and image) in a task. With smaller tasks, the start of each
+    /// task costs a larger part of the time. With larger tasks, some threads have no work.
     pub(crate) const PART: usize = 1 << 14;
 
-    /// The number of windows that are computed at once: a vector of AVX2.
+    /// The number of windows that are computed at once: the number of f32 elements in a vector of AVX2.
     pub(crate) const WINDOWS_AT_ONCE: usize = 8;
 }
 
@@ -336,8 +350,8 @@ pub(crate) mod scan {
 
 /// Thresholds for the tasks of other kernels.
 pub(crate) mod parts {
-    /// A row is divided among tasks at multiples of this number of columns. The value is large enough that few cache lines belong to two
-    /// tasks.
+    /// When slices are added by an index, the columns of the result are divided among tasks at multiples of this number. The value is large
+    /// enough that few cache lines belong to two tasks.
     pub(crate) const COLUMNS: usize = 32;
 
     /// The number of elements of a task in an optimiser's step. With this size, the start on another thread costs little compared with the
@@ -354,10 +368,10 @@ pub(crate) mod ops {
     /// smaller tensors, recording takes longer than the passes.
     pub(crate) const MIN_FUSED: usize = 1 << 12;
 
-    /// A sum of at least this number of equal terms is computed as one multiplication. A product of as many equal factors is
-    /// computed as one power. From this number of elements on, tapes and fused operations also compute expanded data before its
-    /// expansion. Smaller operations have the same bits for every layout of their operands. Larger ones would take seconds, up to
-    /// years. The value was not tuned.
+    /// A sum of at least this number of equal terms is computed as one multiplication. A product of at least this number of equal factors
+    /// is computed as one power. From this number of elements on, tapes and fused operations also compute expanded data before its expansion.
+    /// Smaller operations are computed term by term, so that they have the same bits for every layout of their operands. Larger ones would
+    /// take seconds, up to years, if computed term by term. The value was not tuned.
     pub(crate) const MANY_TERMS: usize = 1 << 24;
 
     /// The number of queries of attention in a block is a multiple of this value. Only attention under a causal mask divides its queries
@@ -378,11 +392,11 @@ pub(crate) mod memory {
     /// The smallest request, in bytes, that is compared with the available memory. The check reads a file of the operating system.
     pub(crate) const MIN_CHECKED: usize = 256 << 20;
 
-    /// The smallest buffer, in bytes, that comes from the pool. For smaller ones, the allocator is as fast as the pool.
+    /// The smallest buffer, in bytes, that comes from the pool. For smaller buffers, the allocator is as fast as the pool.
     pub(crate) const MIN_POOLED: usize = 1 << 10;
 
-    /// The largest number of bytes in the pool, unless `set_pool_capacity` changes it. 0 if the crate is compiled for a check of memory
-    /// errors (`tools/sanitizers.sh`). That check cannot find accesses to memory that the pool keeps.
+    /// The largest number of bytes in the pool, unless `set_pool_capacity` changes it. It is 0 if the crate is compiled for a check of
+    /// memory errors (`tools/sanitizers.sh`). That check cannot find accesses to memory that the pool keeps.
     pub(crate) const POOL_CAPACITY: usize = if option_env!("WENGERT_TEST_NO_POOL").is_some() { 0 } else { 1 << 30 };
 
     /// The size of a cache line, in bytes.

@@ -1,6 +1,6 @@
 //! Batching as a transformation of the tape: it records the operations of one example again, for a whole batch.
 //!
-//! The nodes of the single example are not changed. They are computed only if their values are requested.
+//! The recorded operations of the single example are not changed. They are computed only if their values are requested.
 
 use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Site};
@@ -57,7 +57,7 @@ impl<'t, T: Float> Tape<T> {
         Ok(outputs.iter().map(|output| batch(output).unwrap_or_else(|| output.repeat_for_batch(size, at))).collect())
     }
 
-    /// Returns true if one of `nodes` depends on one of `sources`, also through inputs without a derivative.
+    /// Returns true if one of `nodes` depends on one of `sources`. This includes dependence through inputs that have no derivative.
     pub(crate) fn depend(&self, nodes: &[Index], sources: &[Index]) -> bool {
         let Some(&last) = nodes.iter().max() else { return false };
         let path = self.dependents(sources, last, Traversal::All);

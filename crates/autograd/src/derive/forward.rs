@@ -100,8 +100,8 @@ impl<'t, T: Float> Tape<T> {
 }
 
 /// Records J v, where J is the Jacobian of `primitive` for the input with index `input`, and v is the tangent of this input. Uses only the
-/// reverse rule g ↦ Jᵀ g, which is linear in g. So J v is the derivative of ⟨Jᵀ g, v⟩ with respect to g, for any g. Returns `None` if the
-/// result is zero.
+/// reverse rule g ↦ Jᵀ g for an output gradient g. This rule is linear in g, so J v is the derivative of ⟨Jᵀ g, v⟩ with respect to g.
+/// Returns `None` if the result is zero.
 fn transposed_twice<'t, T: Float>(
     primitive: &Primitive<'t, T>,
     input: usize,

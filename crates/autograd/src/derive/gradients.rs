@@ -43,7 +43,7 @@ pub struct Gradients<T: Float = f32> {
     changes: Vec<(u64, Change<Tensor<T>>)>,
 }
 
-/// The key of a gradient: a parameter, or a variable that was made by [`Tape::var`](crate::Tape::var).
+/// The key that finds a gradient in [`Gradients`]: a parameter, or a variable that was made by [`Tape::var`](crate::Tape::var).
 pub trait Key {
     /// Returns the key's gradient, if the loss depends on the key.
     fn find<'g, T: Float>(&self, gradients: &'g Gradients<T>) -> Option<&'g Tensor<T>>;
@@ -54,8 +54,8 @@ pub trait Key {
 #[twins]
 #[precompiled]
 impl<T: Float> Gradients<T> {
-    /// Divides the gradients `by_node` into gradients of parameters and of other variables. `nodes` has the id and the node of each
-    /// parameter of the tape. Both lists must be in the order of the nodes.
+    /// Divides the gradients `by_node`, each with the node of its variable, into gradients of parameters and of other variables. `nodes`
+    /// has the id and the node of each parameter of the tape. Both lists must be in the order of the nodes.
     pub(crate) fn new(
         tape: u64,
         by_node: Vec<(Index, Tensor<T>)>,
@@ -92,7 +92,7 @@ impl<T: Float> Gradients<T> {
         changes: impl IntoIterator<Item = (u64, Change<Tensor<T>>)>,
     ) -> Self {
         let by_id: BTreeMap<u64, Tensor<T>> = parameters.into_iter().collect();
-        // These gradients belong to no tape, so their tape has an id that no real tape has.
+        // These gradients were not computed on a tape, so their tape gets an id that no tape has.
         let (tape, variables, parameters) = (u64::MAX, Vec::new(), by_id.into_iter().collect());
         Gradients { tape, variables, parameters, changes: changes.into_iter().collect() }
     }
@@ -102,8 +102,9 @@ impl<T: Float> Gradients<T> {
         &self.changes
     }
 
-    /// Returns the kind of a layer, such as dropout, that behaves differently in training and was called on the tape of the loss. That tape
-    /// does not train. Returns `None` if no layer of this kind was called.
+    /// Returns the kind of a layer (such as dropout) that behaves differently in training and was called on the tape of the loss. Returns
+    /// `None` if no such layer was called, if it only belongs to a frozen part of the model, or if the tape is a training tape. See
+    /// [`Tape::note_evaluation`](crate::Tape::note_evaluation).
     pub fn evaluated_layer(&self) -> Option<&'static str> {
         crate::tape::evaluated_layer(self.tape)
     }
@@ -134,7 +135,7 @@ impl<T: Float> Gradients<T> {
         self.parameters.iter().map(|(id, gradient)| (*id, gradient))
     }
 
-    /// Returns the number of gradients.
+    /// Returns the number of gradients of variables and parameters.
     #[inline]
     pub fn len(&self) -> usize {
         self.variables.len() + self.parameters.len()
@@ -148,6 +149,8 @@ impl<T: Float> Gradients<T> {
 
     /// Returns the Euclidean norm of the vector that contains all elements of all gradients. It is NaN if an element is NaN. PyTorch:
     /// `get_total_norm`.
+    ///
+    /// All gradients count: of every parameter of every model on the tape, and of every variable made by `tape.var`.
     pub fn norm(&self) -> f64 {
         let squared = |gradient: &Tensor<T>| gradient.vector_norm(2.0, ..).item().to_f64().powi(2);
         self.all().map(squared).sum::<f64>().sqrt()
@@ -161,6 +164,9 @@ impl<T: Float> Gradients<T> {
     /// Scales all gradients so that their norm is at most `max_norm`, and returns the norm before the scaling. As in PyTorch, the factor is
     /// `max_norm / (norm + 1e-6)`, but at most 1. If the norm is not finite, the gradients become NaN or zero: check the returned norm.
     /// PyTorch: `clip_grad_norm_`.
+    ///
+    /// The [norm](Self::norm) contains the gradients of variables too, for example of an input `tape.var(&x)`, and the gradients of all
+    /// models on the tape. (`clip_grad_norm_(model.parameters())` sees one model.) To leave out an input, record it by `tape.constant(&x)`.
     #[track_caller]
     pub fn clip_norm(&mut self, max_norm: f64) -> f64 {
         let norm = self.norm();
@@ -199,7 +205,7 @@ impl<T: Float> Gradients<T> {
         }
     }
 
-    /// Adds the recorded counts to `buffer`. An optimiser's step does this for all buffers of the model.
+    /// Adds the number of recorded counts to `buffer`. An optimiser's step does this for all buffers of the model.
     #[track_caller]
     pub fn update_count(&self, buffer: &mut Buffer<i64>) {
         let counted = self.changes.iter().filter(|(id, change)| *id == buffer.id() && matches!(change, Change::Count));
@@ -220,8 +226,8 @@ impl<T: Float> Gradients<T> {
     }
 }
 
-/// Adds the gradients of another batch. If only one side has a gradient for a key, that gradient is kept. The other batch's changes of
-/// buffers are appended. Gradients of variables are kept only if both sides belong to the same tape.
+/// Adds the gradients of another batch. If only one side has a gradient for a parameter or variable, that gradient is kept. The other
+/// batch's changes of buffers are appended. Gradients of variables are kept only if both sides belong to the same tape.
 impl<T: Float> AddAssign for Gradients<T> {
     #[track_caller]
     fn add_assign(&mut self, other: Self) {

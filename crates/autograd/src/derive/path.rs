@@ -1,4 +1,5 @@
-//! The nodes of a tape between the inputs and outputs of a transformation, and the lines of code of the nodes that it records.
+//! The nodes of a tape between the inputs and outputs of a differentiation or batching. This file also sets the lines of code of the nodes
+//! that a differentiation or batching records.
 
 use std::panic::Location;
 
@@ -8,12 +9,12 @@ use wengert_tensor::{Float, Site, compat};
 use crate::rules::{self, Primitive};
 use crate::{Tape, Var};
 
-/// The inputs of an operation through which a path may pass.
+/// The inputs of an operation through which a path from a source to an output may pass.
 #[derive(Clone, Copy)]
 pub(crate) enum Traversal {
-    /// The inputs with a derivative.
+    /// Only the inputs with respect to which the operation has a derivative.
     Differentiable,
-    /// All inputs.
+    /// All inputs of the operation.
     All,
 }
 
@@ -29,9 +30,10 @@ impl Traversal {
     }
 }
 
-/// The nodes through which derivatives (or batching) must pass. Each node of the tape from `first` on has a slot, on the path or not.
+/// The nodes through which derivatives (or batching) must pass. Each node of the tape from `first` on has a slot, whether it is on the path
+/// or not.
 pub(crate) struct Path {
-    /// The node with slot 0.
+    /// The node that has the slot 0. The nodes after it have the following slots.
     pub(crate) first: Index,
     /// For each slot, true if its node is on the path.
     pub(crate) marks: Vec<bool>,
@@ -42,7 +44,7 @@ impl Path {
     /// Returns the slot of a node, or `None` if the node is not on the path.
     #[inline]
     pub(crate) fn position(&self, index: Index) -> Option<usize> {
-        // For a node before the first one, the difference wraps to a number above all slots.
+        // For a node before `first`, the difference wraps to a number that is larger than all slots.
         let slot = index.wrapping_sub(self.first) as usize;
         (self.marks.get(slot) == Some(&true)).then_some(slot)
     }
@@ -64,14 +66,14 @@ impl<'t, T: Float> Tape<T> {
         for slot in 0..marks.len() {
             let index = first + slot as Index;
             let Some(from) = traversal.first_input(record.op(index)) else { continue };
-            // For an input before `first`, the difference wraps to a number above all slots.
+            // For an input before `first`, the difference wraps to a number that is larger than all slots.
             let marked = |&input: &Index| marks.get(input.wrapping_sub(first) as usize) == Some(&true);
             marks[slot] |= record.operands(index)[from..].iter().any(marked);
         }
         Path { first, marks, traversal }
     }
 
-    /// Returns, for each slot of `path`, true if an output depends on the slot's node.
+    /// Returns, for each slot of `path`, true if one of `outputs` depends on the slot's node.
     pub(crate) fn needed_for(&self, path: &Path, outputs: impl Iterator<Item = Var<'t, T>>) -> Vec<bool> {
         let mut reaching = vec![false; path.marks.len()];
         for slot in outputs.filter_map(|output| path.position(output.index)) {

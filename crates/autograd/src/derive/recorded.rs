@@ -16,14 +16,15 @@ use crate::{Error, Var};
 /// A receiver of the gradients of [`RecordedGradients`], which gets each gradient as soon as it is computed. It may also supply the values
 /// of parameters that are not in the model's memory.
 pub trait GradientSink<T: Float = f32> {
-    /// Takes the gradient of the parameter with this [`id`](crate::Parameter::id).
+    /// Receives the gradient of the parameter with the [`id`](crate::Parameter::id) `parameter`.
     ///
     /// # Errors
     ///
     /// An error ends the evaluation.
     fn gradient(&mut self, parameter: u64, gradient: Tensor<T>) -> Result<(), Error>;
 
-    /// Returns true if the values of this parameter are not in the model's memory, so that [`fetch`](Self::fetch) supplies them.
+    /// Returns true if the values of the parameter with the id `parameter` are not in the model's memory, so that [`fetch`](Self::fetch)
+    /// supplies them.
     fn is_elsewhere(&self, _parameter: u64) -> bool {
         false
     }
@@ -77,7 +78,7 @@ pub struct RecordedGradients<'t, T: Float = f32> {
 }
 
 impl<'t, T: Float> Var<'t, T> {
-    /// Records the gradients of this single number with respect to every parameter of the tape on which it depends.
+    /// Records the gradients of this variable, a single number, with respect to every parameter of the tape on which the number depends.
     /// [`evaluate`](RecordedGradients::evaluate) then computes them. Both calls together do the same as [`backward`](Self::backward).
     ///
     /// # Errors
@@ -161,7 +162,7 @@ mod tests {
     use super::*;
     use crate::{Buffer, Parameter, Share, Tape};
 
-    /// A sink that keeps all gradients, and supplies the values of some parameters.
+    /// A sink that keeps all gradients, and that supplies the values of the parameters that are not in the model's memory.
     #[derive(Default)]
     struct Keeping {
         values: HashMap<u64, Tensor<f64>>,
@@ -231,7 +232,7 @@ mod tests {
                 Change::Count => unreachable!(),
             };
             assert_eq!(statistic(&rest), statistic(&expected));
-            // The weight `w` is fetched twice: for the forward pass, and for the gradient of its layer's input.
+            // The values of the parameter `w` are fetched twice: for the forward pass, and for the gradient of its layer's input.
             let times = |own: &Parameter<f64>| keeping.fetched.iter().filter(|&&id| id == own.id()).count();
             assert_eq!((times(&v), times(&w)), if elsewhere { (1, 2) } else { (0, 0) });
         }

@@ -1,6 +1,6 @@
 //! Reverse mode as a transformation of the tape: it records adjoints from the outputs down to the requested inputs.
 //!
-//! This file computes no values and changes no node. It appends the derivative to the program on the same tape, where it can be
+//! This file computes no values and changes no node. It appends the nodes of the derivative to the same tape, where the derivative can be
 //! differentiated again.
 
 use wengert_macros::{precompiled, twins};
@@ -14,7 +14,7 @@ use crate::parameter::Change;
 use crate::rules::{self, LinearFactor};
 use crate::{Error, Tape, Var};
 
-/// A loss, its gradients, and other requested values.
+/// The value of a loss, its gradients, and the values of other requested variables.
 pub type LossWith<T, const N: usize> = (T, Gradients<T>, [Tensor<T>; N]);
 
 #[twins]
@@ -70,8 +70,8 @@ impl<T: Float> Tape<T> {
 #[twins]
 #[precompiled]
 impl<'t, T: Float> Tape<T> {
-    /// Records the gradients of Σ ⟨output, seed⟩, summed over the pairs (output, seed) in `outputs`, with respect to each of `inputs`. A
-    /// seed is the incoming gradient of its output. The gradients are variables on the same tape. Returns `None` for an input on which no
+    /// Records the gradients of Σ ⟨output, seed⟩ with respect to each of `inputs`. The sum runs over the pairs (output, seed) in `outputs`.
+    /// A seed is the incoming gradient of its output. The gradients are variables on the same tape. Returns `None` for an input on which no
     /// output depends. PyTorch: `torch.autograd.grad` with `grad_outputs`.
     ///
     /// ```
@@ -142,8 +142,8 @@ impl<'t, T: Float> Tape<T> {
             .collect())
     }
 
-    /// Records the adjoints of all nodes on `path`, from the last to the first. For each input of a node, the node's adjoint times the
-    /// derivative is added to the input's adjoint. HIPS/autograd: `backward_pass`.
+    /// Records the adjoints of all nodes on `path`, from the last node to the first. Multiplies each node's adjoint by the derivative with
+    /// respect to each of its inputs, and adds the product to the input's adjoint. HIPS/autograd: `backward_pass`.
     fn propagate(&'t self, path: &Path, adjoints: &mut Adjoints, at: Site) -> Result<(), Error> {
         let derivation = self.start_derivation();
         let mut end = path.marks.len();
@@ -162,9 +162,9 @@ impl<'t, T: Float> Tape<T> {
         Ok(())
     }
 
-    /// Propagates adjoints through the nodes of `path` before slot `end`, from the last to the first, as long as these nodes are sums,
-    /// differences or products. Most nodes are of these kinds, and the tape is borrowed only once for all of them. Returns the slot of the
-    /// first other node with an adjoint.
+    /// Propagates adjoints through the nodes of `path` before slot `end`, from the last node to the first. Stops at the first node that is
+    /// no sum, difference or product, and returns its slot. Most nodes are of these kinds, and the tape is borrowed only once for all of
+    /// them.
     fn propagate_linear(
         &self,
         path: &Path,
@@ -201,12 +201,12 @@ impl<'t, T: Float> Tape<T> {
     }
 }
 
-/// Returns the nodes of the statistics in `changes`, the recorded changes of buffers.
+/// Returns the nodes of the new statistics in `changes`, the recorded changes of buffers.
 pub(super) fn statistics(changes: &[(u64, Change<Index>)]) -> impl Iterator<Item = Index> {
     changes.iter().filter_map(|(_, change)| change.statistic())
 }
 
-/// Replaces the nodes of the statistics in `changes` by their values. Each call of `value` returns the next value, in the order of
+/// Replaces the nodes of the new statistics in `changes` by their values. Each call of `value` returns the next value, in the order of
 /// [`statistics`].
 pub(super) fn with_values<T: Float>(
     changes: Vec<(u64, Change<Index>)>,
@@ -215,10 +215,10 @@ pub(super) fn with_values<T: Float>(
     changes.into_iter().map(|(id, change)| (id, change.map(|_| value()))).collect()
 }
 
-/// The index that stands for no node.
+/// The index that stands for "no node".
 const NONE: Index = Index::MAX;
 
-/// The adjoint of each slot of a path: the node that sums its terms so far, or [`NONE`].
+/// The adjoint of each slot of a path: the node that is the sum of the adjoint's terms so far, or [`NONE`].
 struct Adjoints(Vec<Index>);
 
 impl Adjoints {
@@ -233,19 +233,19 @@ impl Adjoints {
     }
 }
 
-/// The value of a loss, its gradients, and the values of other variables.
+/// The value of a loss, its gradients, and the values of other requested variables.
 type LossAndValues<T> = (T, Gradients<T>, Vec<Tensor<T>>);
 
 #[twins]
 #[precompiled]
 impl<'t, T: Float> Var<'t, T> {
-    /// Records the gradient of this single number with respect to each of `inputs`. The gradients are variables on the same tape and can
-    /// be differentiated again. PyTorch: `torch.autograd.grad` with `create_graph=True`.
+    /// Records the gradient of this variable, a single number, with respect to each of `inputs`. The gradients are variables on the same
+    /// tape and can be differentiated again. PyTorch: `torch.autograd.grad` with `create_graph=True`.
     ///
     /// # Panics
     ///
-    /// If this is not one number, does not depend on one of the inputs, or an operation between inputs and this variable has no derivative;
-    /// see [`try_grad`](Self::try_grad).
+    /// If this variable is not a single number, does not depend on one of the inputs, or an operation between them has no derivative; see
+    /// [`try_grad`](Self::try_grad).
     #[track_caller]
     pub fn grad<const N: usize>(self, inputs: [Var<'t, T>; N]) -> [Var<'t, T>; N] {
         match self.try_grad(&inputs) {
@@ -258,7 +258,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Errors
     ///
-    /// If this is not one number, does not depend on one of the inputs, or an operation between inputs and this variable has no derivative.
+    /// If this variable is not a single number, does not depend on one of the inputs, or an operation between them has no derivative.
     #[track_caller]
     pub fn try_grad(self, inputs: &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error> {
         let at = Site::here("grad");
@@ -269,7 +269,7 @@ impl<'t, T: Float> Var<'t, T> {
             .zip(inputs)
             .map(|(gradient, input)| gradient.ok_or_else(|| Error::Unreached { what: input.describe(), at }))
             .collect::<Result<_, _>>()?;
-        // The gradients form a group: when the value of one is requested, all are computed together.
+        // The gradients form a group: when the value of one gradient is requested, the values of all are computed together.
         self.tape.record.borrow_mut().group(gradients.iter().map(|gradient| gradient.index));
         Ok(gradients)
     }
@@ -279,7 +279,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Panics
     ///
-    /// If this is not one number, or an operation between inputs and this variable has no derivative.
+    /// If this variable is not a single number, or an operation between the inputs and this variable has no derivative.
     #[track_caller]
     pub fn grad_or_zeros<const N: usize>(self, inputs: [Var<'t, T>; N]) -> [Var<'t, T>; N] {
         match self.try_grad_or_zeros(&inputs) {
@@ -292,7 +292,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Errors
     ///
-    /// If this is not one number, or an operation between inputs and this variable has no derivative.
+    /// If this variable is not a single number, or an operation between the inputs and this variable has no derivative.
     #[track_caller]
     pub fn try_grad_or_zeros(self, inputs: &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error> {
         let at = Site::here("grad_or_zeros");
@@ -301,8 +301,9 @@ impl<'t, T: Float> Var<'t, T> {
         Ok(gradients.into_iter().zip(inputs).map(|(g, input)| g.unwrap_or_else(|| input.zeros_like_at(at))).collect())
     }
 
-    /// Computes the gradients of this single number with respect to every variable and parameter of the tape that it depends on, in one
-    /// evaluation. The gradients outlive the tape. PyTorch: `backward`, with the gradients returned instead of stored.
+    /// Computes the gradients of this variable, a single number, in one evaluation. They are with respect to every variable and parameter
+    /// of the tape that the number depends on. The gradients outlive the tape. PyTorch: `backward`, with the gradients returned instead of
+    /// stored.
     ///
     /// ```
     /// # use wengert_autograd as wengert;
@@ -319,7 +320,8 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Errors
     ///
-    /// If this is not one number, depends on no variable and no parameter, or an operation between them and this number has no derivative.
+    /// If this variable is not a single number or depends on no variable and no parameter, or if an operation between them has no
+    /// derivative.
     pub fn try_backward(self) -> Result<Gradients<T>, Error> {
         let (_, gradients, []) = self.gradients_and([], Site::here("backward"))?;
         Ok(gradients)
@@ -380,8 +382,8 @@ impl<'t, T: Float> Var<'t, T> {
         Ok((loss, Gradients::new(self.tape.id, entries, &record.parameters, changes), others))
     }
 
-    /// Records the gradients of this single number with respect to all leaf variables (also parameters) that it depends on. Returns the
-    /// node of each leaf with the node of its gradient.
+    /// Records the gradients of this variable, a single number, with respect to all leaf variables (including parameters) that it depends
+    /// on. Returns the node of each leaf with the node of its gradient.
     pub(super) fn reverse_to_leaves(self, at: Site) -> Result<Vec<(Index, Index)>, Error> {
         let seed = self.one(at)?;
         let leaves: Vec<Var<'t, T>> = {
@@ -394,7 +396,8 @@ impl<'t, T: Float> Var<'t, T> {
         if reached.is_empty() { Err(Error::NothingReached { at }) } else { Ok(reached) }
     }
 
-    /// Records the seed of a gradient, the number one. Returns an error if this variable is not a single number.
+    /// Records the number one as the seed (the incoming gradient) of this variable. Returns an error if this variable is not a single
+    /// number.
     pub(crate) fn one(self, at: Site) -> Result<Var<'t, T>, Error> {
         let shape = self.shape();
         if shape.numel() != 1 {

@@ -11,7 +11,8 @@ fn wave(shape: impl Into<Shape>, seed: f64) -> Tensor<f64> {
     Tensor::from_vec((0..count).map(|n| (n as f64 * 0.7 + seed).sin()).collect(), shape)
 }
 
-/// Returns two counts for the plan that computes these values: matrix products, and concatenations together with fills of zeros.
+/// Returns two numbers for the plan that computes `roots`: how many matrix products it has, and how many concatenations and fills with
+/// zeros.
 fn count<const N: usize>(tape: &Tape<f64>, roots: [Var<'_, f64>; N]) -> (usize, usize) {
     let record = tape.record.borrow();
     let roots: Vec<Index> = roots.iter().map(|root| root.index).collect();
@@ -34,8 +35,8 @@ fn assert_close(got: &Tensor<f64>, want: &Tensor<f64>) {
     }
 }
 
-/// Checks the number of products in the backward pass: one for the gradient of the weight, and one per step for the gradient of the step's
-/// input.
+/// Checks the number of products for a sequence of steps that use the same weight. The backward pass has one product for the gradient of
+/// the weight, and one per step for the gradient of the step's input.
 #[test]
 fn a_weight_used_many_times_has_one_product() {
     for transposed in [false, true] {
@@ -59,8 +60,8 @@ fn a_weight_used_many_times_has_one_product() {
     }
 }
 
-/// In this test, the gradient of `x` concatenates the gradients of the steps in order. The gradient of the weight `u` is a sum over the
-/// steps in reverse order. Checks that both use one concatenation.
+/// Checks that the gradients of a sequence are joined by one concatenation. The gradient of `x` concatenates the gradients of the steps in
+/// order. The gradient of the weight `u` is a sum over the steps in reverse order, and uses the same concatenation.
 #[test]
 fn the_gradients_of_a_sequence_are_joined_once() {
     let last = crate::formula!(|[x, u, h]| {
@@ -79,8 +80,8 @@ fn the_gradients_of_a_sequence_are_joined_once() {
     crate::gradcheck(last, [&x, &u, &h]).unwrap();
 }
 
-/// In this test, each product has many rows, and the weight is small. So concatenating the operands would cost more than a single product
-/// saves.
+/// Checks that products with many rows and a small weight are not joined. Concatenating their operands would cost more than a single
+/// product saves.
 #[test]
 fn products_of_many_rows_stay_apart() {
     let tape = Tape::<f64>::new();
@@ -91,8 +92,8 @@ fn products_of_many_rows_stay_apart() {
     assert_eq!(count(&tape, gradients).0, 2 + 2 + 3);
 }
 
-/// In causal attention, a block of queries reads all keys up to the block's end. So the gradient of the keys is a sum of slices that start
-/// at 0.
+/// Checks the gradients of causal attention. A block of queries reads all keys up to the block's end. So the gradient of the keys is a sum
+/// of slices that start at 0.
 #[test]
 fn causal_attention_has_the_gradients_of_its_mask() {
     use wengert_tensor::ops::AttentionMask;
@@ -146,8 +147,8 @@ fn slices_are_joined_where_they_do_not_overlap() {
     check(&[(1, 2, 9, 1), (1, 2, 5, 1), (1, 0, 3, 1)], 1);
     // All slices have the same gradient, so it is computed once.
     check(&[(1, 0, 12, 1); 40], 1);
-    // All slices start at 0. Each gradient is cut where a slice ends. Parts at the same position are summed, and one concatenation joins
-    // the sums.
+    // All slices start at 0. Each slice is cut where another slice ends. The parts at one position are summed, and one concatenation joins
+    // these sums.
     check(&std::array::from_fn::<_, 11, _>(|n| (1, 0, n as isize + 1, 1)), 1);
     check(&[(1, 0, 6, 1), (1, 6, 12, 1), (0, 0, 1, 1), (0, 1, 3, 1)], 2);
     check(&[(1, 0, 6, 1), (1, 3, 3, 1), (1, 6, 12, 1), (1, 0, 12, 2)], 3);

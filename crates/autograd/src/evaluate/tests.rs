@@ -1,4 +1,5 @@
-//! Tests the evaluation of tapes: its results against an oracle that evaluates one node at a time, fusion, and the values that are kept.
+//! Tests the evaluation of tapes: fusion, the values that are kept, and its results. These are compared with code that evaluates one node
+//! at a time.
 
 use proptest::prelude::*;
 use wengert_tensor::ops::{Evaluate, LossReduction, TensorLike};
@@ -10,7 +11,7 @@ use wengert_tensor::program::Output;
 use crate::evaluate::one_at_a_time;
 use crate::{Tape, Var};
 
-/// Returns the number of instructions in each step; 0 for a step that is not a fused program.
+/// Returns the number of instructions in each step of the plan for `roots`, or 0 for a step that is not a fused program.
 fn steps(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> Vec<usize> {
     let record = tape.record.borrow();
     let roots: Vec<Index> = roots.iter().map(|root| root.index).collect();
@@ -48,7 +49,7 @@ fn a_sum_over_columns_is_finished_before_it_is_read() {
     assert_eq!(steps(&tape, &[y]), [0, 1, 2, 2, 2]);
 }
 
-/// Checks that a fused program reads an expensive value that is stored anyway (the sigmoid). Cheap values that are computed from the
+/// Checks that a fused program reads an expensive value (the sigmoid) that is stored in any case. Cheap values that are computed from the
 /// sigmoid must not be stored too.
 #[test]
 fn the_derivative_of_a_sigmoid_is_computed_from_the_sigmoid() {
@@ -64,7 +65,8 @@ fn the_derivative_of_a_sigmoid_is_computed_from_the_sigmoid() {
     assert_eq!(plan.steps.iter().filter_map(stored).collect::<Vec<_>>(), [1, 1, 1]);
 }
 
-/// Checks that a transposed matrix is copied for several products of few rows, but not for one product, nor for many rows.
+/// Checks that a transposed matrix is copied if several products with few rows read it. It is not copied for a single product, or for many
+/// rows.
 #[test]
 fn a_matrix_that_small_products_share_is_rearranged_once() {
     let copies = |rows: usize, products: usize| {
@@ -78,8 +80,8 @@ fn a_matrix_that_small_products_share_is_rearranged_once() {
     assert_eq!([copies(4, 3), copies(4, 1), copies(400, 3)], [1, 0, 0]);
 }
 
-/// Checks that a product that only an addition reads is accumulated into the other operand of the addition. This is not done for a product
-/// that is read twice or scaled first.
+/// Checks that a product is accumulated into the other operand of an addition, if only this addition reads the product. This is not done
+/// for a product that is read twice or scaled first.
 #[test]
 fn added_products_accumulate_into_the_other_operand() {
     let close = |x: &Tensor<f64>, y: &Tensor<f64>| {
@@ -112,8 +114,8 @@ fn added_products_accumulate_into_the_other_operand() {
     });
 }
 
-/// In this test, the other operand of the addition is also a factor of the product. So its memory must not be overwritten while the product
-/// reads it.
+/// Tests an addition whose other operand is also a factor of the product. The memory of this operand must not be overwritten while the
+/// product reads it.
 #[test]
 fn a_product_may_be_added_to_its_own_factor() {
     let tape = Tape::<f64>::new();
@@ -124,7 +126,8 @@ fn a_product_may_be_added_to_its_own_factor() {
     }
 }
 
-/// Returns three counts: concatenations that copy, concatenations in place, and fused programs that write all parts side by side.
+/// Returns the numbers of three kinds of concatenations in the plan for `roots`: concatenations that copy, concatenations in place, and
+/// outputs of fused programs that write all parts side by side.
 fn concatenations(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> (usize, usize, usize) {
     let record = tape.record.borrow();
     let indices: Vec<Index> = roots.iter().map(|root| root.index).collect();
@@ -249,7 +252,8 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     proptest::collection::vec(one, 1..60)
 }
 
-/// Records the steps of a random program. Skips steps whose shapes do not fit, and sums and products whose sums have more than `most` terms.
+/// Records the steps of a random program. Skips steps whose shapes do not fit. Also skips sums and products whose sums have more than
+/// `most` terms.
 fn play<'t>(tape: &'t Tape<f64>, shapes: &[Vec<usize>], moves: &[Move], most: usize) -> Vec<Var<'t, f64>> {
     let leaf = |shape: &Vec<usize>| {
         let seed = shape.len() as f64 + 1.0;
@@ -319,7 +323,8 @@ fn evaluated(tape: &Tape<f64>, roots: &[Index], simplify: bool) -> Vec<Tensor<f6
     record.run(&plan, wengert_tensor::Site::here("test")).unwrap()
 }
 
-/// Returns true for smooth and bounded operations, whose results change little with the order of summation.
+/// Returns true for the steps of which the test of long sums makes programs. Exponentials, maxima of two operands, comparisons, `hypot` and
+/// selections are left out: some of them amplify small differences, or jump.
 fn is_smooth(step: &Move) -> bool {
     match step {
         Move::Unary(op, _) => *op != 0,
@@ -337,7 +342,7 @@ proptest! {
     fn fused_equals_one_at_a_time(
         shapes in prop_oneof![
             proptest::collection::vec(proptest::collection::vec(0usize..3, 0..4), 1..4),
-            // These values fill more than a few vector registers, and their shapes broadcast.
+            // These shapes have many elements, which fill more than a few vector registers. The shapes broadcast.
             proptest::collection::vec(proptest::collection::vec(1usize..3, 6..8), 1..4),
         ],
         moves in moves(),
@@ -403,7 +408,8 @@ fn any_number_of_dimensions() {
     }
 }
 
-/// Returns the number of nodes that are computed while a chain of `length` steps is recorded. `step` records a step and may read values.
+/// Returns the number of nodes that the evaluations after the first one compute, while a chain of `length` steps is recorded. `step`
+/// records a step and may read values.
 fn work(length: usize, mut step: impl for<'t> FnMut(Var<'t, f64>) -> Var<'t, f64>) -> usize {
     let tape = Tape::new();
     let mut x = tape.var(&Tensor::from([0.5, 1.0, 1.5]));
@@ -415,7 +421,7 @@ fn work(length: usize, mut step: impl for<'t> FnMut(Var<'t, f64>) -> Var<'t, f64
 
 #[test]
 fn reading_while_recording_computes_only_new_nodes() {
-    // Here the test reads values that are computed from the chain, and never values of the chain itself.
+    // Here the test reads values that are computed from the variables of the chain, but not the values of these variables themselves.
     let beside = |x: Var<'_, f64>| (x * 0.5).value().numel();
     let step = |length| {
         work(length, |x| {
@@ -425,7 +431,7 @@ fn reading_while_recording_computes_only_new_nodes() {
     };
     let (short, long) = (step(50), step(200));
     assert!(long <= 5 * short && long < 12 * 200, "{short} and {long} nodes");
-    // Here the test reads the values of the chain itself.
+    // Here the test reads the values of the chain's variables themselves.
     let step = |length| {
         work(length, |x| {
             let x = x.sin();

@@ -47,21 +47,21 @@ const RATIO: f64 = 1.618_033_988_749_895;
 /// The distances of the evaluation points from x, in steps. At each distance there is one point on either side of x.
 pub(super) const DISTANCES: [f64; 3] = [1.0, RATIO, RATIO * RATIO];
 
-/// Function values around a point along one direction, each a list of all outputs.
+/// The values of the function around a point, along one direction. Each list has the elements of all outputs.
 pub(super) struct Samples {
     /// The values to the left and to the right of the point, at each of [`DISTANCES`].
     pub(super) pairs: [[Vec<f64>; 2]; 3],
-    /// Half the actual distance between the points of each pair. It differs from the step, because x + h is rounded.
+    /// Half the actual distance between the two points of each pair. It differs from the step h, because x + h is rounded.
     pub(super) steps: [f64; 3],
 }
 
-/// An estimate of one derivative.
+/// An estimate of one derivative by central differences.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Estimate {
     pub(super) value: f64,
     /// A bound of the estimate's error.
     pub(super) tolerance: f64,
-    /// The slopes on the left side and on the right side of the point.
+    /// The slopes of the function on the left side and on the right side of the point.
     pub(super) slopes: [f64; 2],
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Estimate {
 /// the step.
 const NOISE: f64 = 8.0;
 
-/// Estimates the derivatives of Σ weights · outputs along every sampled direction.
+/// Estimates the derivatives of Σ weights · outputs, a weighted sum of the function's outputs, along every sampled direction.
 ///
 /// `accuracy` is the relative accuracy of the formulas that are compared with these estimates. `scale` is the size of
 /// the terms of these formulas that may cancel.
@@ -157,7 +157,8 @@ mod tests {
                 let estimate = derivative(f, x);
                 let error = (estimate.value - df(x)).abs();
                 assert!(error <= estimate.tolerance, "case {k} at {x}: off by {error:e}, {estimate:?}");
-                // In case 4 truncation is 30³ h²/2 = 5e-7. In case 5 the value 1e6 leaves only ten decimals.
+                // In case 4 the error of truncation is 30³ h²/2 = 5e-7, where h is the step. In case 5 the value 1e6 leaves only ten
+                // decimals.
                 let allowed = [1e-8, 1e-8, 1e-8, 1e-6, 1e-6, 1e-3, 1e-8][k] * df(x).abs().max(f(x).abs()).max(1.0);
                 assert!(estimate.tolerance < allowed, "case {k} at {x}: {estimate:?}");
             }

@@ -1,5 +1,5 @@
-//! The function whose derivatives are compared with differences. This file computes its values around a point, and its derivatives in both
-//! modes.
+//! The function whose derivatives are compared with differences. This file computes its values around a point, and its derivatives in
+//! reverse and forward mode.
 
 use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Shape, Site, Tensor};
@@ -19,7 +19,7 @@ pub(super) struct Map<'f, T: Float> {
     pub(super) at: Site,
 }
 
-/// A weighted sum of the elements of several tensors, or one of these elements. The elements are numbered consecutively.
+/// A weighted sum of the elements of several tensors, or one of these elements. The elements of all tensors are numbered consecutively.
 pub(super) struct Probe {
     pub(super) place: Place,
     pub(super) weights: Vec<(usize, f64)>,
@@ -44,7 +44,7 @@ impl Probe {
             .collect()
     }
 
-    /// Returns the weighted sum of `numbers`.
+    /// Returns the sum of `numbers`, weighted by the weights of this probe.
     fn along(&self, numbers: &[f64]) -> f64 {
         self.weights.iter().map(|&(k, weight)| weight * numbers[k]).sum()
     }
@@ -55,7 +55,7 @@ impl<T: Float> Map<'_, T> {
         Failure::Refused { mode: self.modes[0], error }
     }
 
-    /// Records the map on `tape`. Returns the variables of `inputs`, and the results.
+    /// Records the map on `tape`. Returns the variables for the tensors `inputs`, and the results of the map.
     #[allow(clippy::type_complexity)]
     fn recorded<'t>(
         &self,
@@ -67,7 +67,7 @@ impl<T: Float> Map<'_, T> {
         Ok((vars, outputs))
     }
 
-    /// Returns the values of all results at `inputs` as one list, and the shapes of the results.
+    /// Returns the elements of all results of the map at `inputs` as one list, and the shapes of the results.
     fn values(&self, inputs: &[&Tensor<T>]) -> Result<(Vec<f64>, Vec<Shape>), Failure> {
         let tape = Tape::new();
         let (_, outputs) = self.recorded(&tape, inputs).map_err(|error| self.refused(error))?;
@@ -77,7 +77,8 @@ impl<T: Float> Map<'_, T> {
         Ok((values.iter().flat_map(numbers).collect(), shapes))
     }
 
-    /// Returns the values at `inputs`, the point of the check. The values must be finite, and the same in a second evaluation.
+    /// Returns the map's values at the point of the check, and the shapes of its results. The values must be finite, and the same in a
+    /// second evaluation.
     pub(super) fn at_the_point(&self) -> Result<(Vec<f64>, Vec<Shape>), Failure> {
         let (values, shapes) = self.values(self.inputs)?;
         self.require_finite(&values, &shapes, || None)?;
@@ -147,7 +148,8 @@ impl<T: Float> Map<'_, T> {
         Ok(Samples { pairs, steps })
     }
 
-    /// Returns the inputs with `move_by` applied to every element and its component of the direction.
+    /// Returns the inputs at another point. `move_by` gets each element and its component of the direction, and returns the element at the
+    /// new point.
     fn moved(&self, direction: &[Option<Tensor<T>>], mut move_by: impl FnMut((T, T)) -> T) -> Vec<Tensor<T>> {
         let along = self.inputs.iter().zip(direction);
         along
@@ -158,7 +160,7 @@ impl<T: Float> Map<'_, T> {
             .collect()
     }
 
-    /// Returns the Jacobian by `vjp`, one row for each call. All rows are evaluated together.
+    /// Returns the Jacobian, which `vjp` computes row by row: one call for each of `rows`. All rows are evaluated together.
     pub(super) fn reverse(
         &self,
         mode: Mode,
@@ -171,7 +173,7 @@ impl<T: Float> Map<'_, T> {
         let tape = Tape::new();
         let (vars, outputs) = self.recorded(&tape, self.inputs).map_err(refused)?;
         let mut roots: Vec<Index> = Vec::new();
-        // Without rows, one derivative is still recorded, so that errors of the rules are found.
+        // If there are no rows, one derivative is still recorded, so that errors of the derivative rules are found.
         let none = Probe { place: Place::Projection(0), weights: Vec::new() };
         let seeds = if rows.is_empty() { std::slice::from_ref(&none) } else { rows };
         for row in seeds {
@@ -195,7 +197,7 @@ impl<T: Float> Map<'_, T> {
         Ok(values.chunks(vars.len().max(1)).take(rows.len()).map(row).collect())
     }
 
-    /// Returns the Jacobian by `jvp`, one column for each call. All columns are evaluated together.
+    /// Returns the Jacobian, which `jvp` computes column by column: one call for each of `columns`. All columns are evaluated together.
     pub(super) fn forward(
         &self,
         mode: Mode,
@@ -233,7 +235,7 @@ fn numbers<T: Float>(tensor: &Tensor<T>) -> Vec<f64> {
     tensor.iter().map(T::to_f64).collect()
 }
 
-/// Returns the place of element `k` if the elements of tensors of these shapes are numbered consecutively.
+/// Returns the place of the element with number `k` if the elements of tensors with the given shapes are numbered consecutively.
 fn place_of(shapes: &[Shape], k: usize) -> Place {
     let mut rest = k;
     for (tensor, shape) in shapes.iter().enumerate() {

@@ -68,7 +68,7 @@ pub fn gradcheck<T: Float, const N: usize>(
     GradCheck::new().check(f, inputs)
 }
 
-/// Panics at the caller's line if [`gradcheck`](fn@gradcheck) fails.
+/// Checks the derivatives of a function by [`gradcheck`](fn@gradcheck), and panics at the caller's line if the check fails.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; }
@@ -144,7 +144,7 @@ impl Default for GradCheck {
 type RecordedFunction<'f, T> = dyn for<'t> Fn(&'t Tape<T>, &[Var<'t, T>]) -> Result<Var<'t, T>, Error> + 'f;
 
 impl GradCheck {
-    /// Returns a check of orders 1 and 2 in both modes.
+    /// Returns a check of derivatives of orders 1 and 2, in reverse and in forward mode.
     pub fn new() -> Self {
         GradCheck::default()
     }
@@ -176,18 +176,19 @@ impl GradCheck {
         GradCheck { reverse: false, ..self }
     }
 
-    /// Sets the largest number of elements of all inputs, or of all outputs, up to which each element is checked; 128 by default. For more
-    /// elements, [`projections`](Self::projections) are checked.
+    /// Sets the number of elements up to which each element is checked, for all inputs together and for all outputs together. The default
+    /// is 128. If there are more elements, [`projections`](Self::projections) are checked.
     pub fn full_up_to(self, elements: usize) -> Self {
         GradCheck { full_up_to: elements, ..self }
     }
 
-    /// Sets the number of randomly weighted sums that are checked if there are too many elements; 6 by default.
+    /// Sets the number of randomly weighted sums of elements that are checked if there are too many elements to check each. The default is
+    /// 6.
     pub fn projections(self, count: usize) -> Self {
         GradCheck { projections: count.max(1), ..self }
     }
 
-    /// Sets the seed of the random weights; 0 by default.
+    /// Sets the seed of the random weights. The default is 0.
     pub fn seed(self, seed: u64) -> Self {
         GradCheck { seed, ..self }
     }
@@ -265,8 +266,8 @@ impl GradCheck {
         Ok(report)
     }
 
-    /// Compares the Jacobian of `map`, computed in each requested mode, with differences. Adds the comparisons to `report`, and returns the
-    /// shapes of the map's outputs.
+    /// Compares the Jacobian of `map`, computed in each requested mode, with central differences. Adds the comparisons to `report`, and
+    /// returns the shapes of the map's outputs.
     fn compare<T: Float>(&self, map: &Map<'_, T>, report: &mut Report) -> Result<Vec<Shape>, Failure> {
         let shapes: Vec<Shape> = map.inputs.iter().map(|input| input.shape().clone()).collect();
         let (centre, results) = map.at_the_point()?;
@@ -314,8 +315,8 @@ impl GradCheck {
         Ok(results)
     }
 
-    /// Returns the probes of tensors of these shapes. A probe selects one element if there are few elements, and is a randomly weighted sum
-    /// otherwise.
+    /// Returns the probes of tensors with the given shapes. If there are few elements, each probe selects one of them. Otherwise, each
+    /// probe is a randomly weighted sum of all elements.
     fn probes(&self, shapes: &[Shape], random: &mut Random) -> Vec<Probe> {
         let total: usize = shapes.iter().map(Shape::numel).sum();
         if total > self.full_up_to {
@@ -368,8 +369,8 @@ impl GradCheck {
     }
 }
 
-/// Records node `index` of `tape` again on the tape `other`. `vars` replace the operands at the positions `moving`. The other operands keep
-/// their `values`.
+/// Records the operation of node `index` of `tape` again, on the tape `other`. `moving` has the positions of the operands that are replaced
+/// by `vars`. The other operands keep their `values`.
 fn replay<'t, T: Float>(
     tape: &Tape<T>,
     index: Index,
@@ -401,7 +402,7 @@ fn replay<'t, T: Float>(
     }
 }
 
-/// Adds the derivatives of one mode to the report. Returns a failure if one of them is wrong or undecided.
+/// Adds the derivatives of one mode to the report. Returns a failure if a derivative is wrong, or if it is undecided whether it is wrong.
 fn judge(mode: Mode, derivatives: Vec<Derivative>, report: &mut Report) -> Result<(), Failure> {
     let compared = derivatives.len();
     let failed = derivatives.iter().filter(|derivative| derivative.excess() > 1.0).count();

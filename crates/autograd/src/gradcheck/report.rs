@@ -9,27 +9,27 @@ use crate::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Mode {
-    /// First derivative by `vjp`.
+    /// The first derivative, computed by `vjp`.
     Reverse,
-    /// First derivative by `jvp`.
+    /// The first derivative, computed by `jvp`.
     Forward,
-    /// The gradient, differentiated by `vjp`.
+    /// The second derivative: the gradient, differentiated by `vjp`.
     ReverseOverReverse,
-    /// The gradient, differentiated by `jvp`.
+    /// The second derivative: the gradient, differentiated by `jvp`.
     ForwardOverReverse,
-    /// The directional derivative, differentiated by `vjp`.
+    /// The second derivative: the directional derivative, differentiated by `vjp`.
     ReverseOverForward,
-    /// The directional derivative, differentiated by `jvp`.
+    /// The second derivative: the directional derivative, differentiated by `jvp`.
     ForwardOverForward,
 }
 
 impl Mode {
-    /// Returns the order: 1 or 2.
+    /// Returns the order of the derivative: 1 or 2.
     pub fn order(self) -> usize {
         if matches!(self, Mode::Reverse | Mode::Forward) { 1 } else { 2 }
     }
 
-    /// Returns the name for reports.
+    /// Returns the name of the mode in reports.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Reverse => "reverse",
@@ -48,7 +48,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// The place of an input or an output of a derivative: an element, or a weighted sum of elements.
+/// The element of a tensor, or the weighted sum of elements, that a derivative is of or is taken with respect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Place {
@@ -95,8 +95,8 @@ impl Place {
 pub struct Derivative {
     /// The mode of the derivative.
     pub mode: Mode,
-    /// The differentiated element. At order 1 it is an element of the output, at order 2 of the gradient or the
-    /// directional derivative.
+    /// The differentiated element. At order 1 it is an element of the function's output. At order 2 it is an element of the gradient or of
+    /// the directional derivative.
     pub output: Place,
     /// The element of the input with respect to which the derivative is taken.
     pub input: Place,
@@ -111,7 +111,8 @@ pub struct Derivative {
 }
 
 impl Derivative {
-    /// Returns the difference divided by the tolerance. The derivatives disagree if this exceeds 1. It is infinite if one of them is NaN.
+    /// Returns the difference of the two derivatives divided by the tolerance. They disagree if this quotient exceeds 1. It is infinite if
+    /// one of them is NaN.
     pub fn excess(&self) -> f64 {
         let difference = (self.expected - self.got).abs();
         if difference == 0.0 {
@@ -123,8 +124,8 @@ impl Derivative {
         }
     }
 
-    /// Returns true if the slopes on both sides differ by more than a thousandth. Curvature over one step of a few millionths cannot
-    /// explain that.
+    /// Returns true if the slopes on both sides of the point differ by more than a thousandth. The curvature of a function within one step
+    /// of a few millionths cannot explain such a difference.
     fn is_at_a_kink(&self) -> bool {
         let [left, right] = self.slopes;
         (left - right).abs() > 1e-3 * left.abs().max(right.abs()).max(1e-3)
@@ -145,15 +146,15 @@ fn number(value: f64) -> String {
     if value == 0.0 || (1e-4..1e6).contains(&value.abs()) { format!("{value:.12}") } else { format!("{value:.12e}") }
 }
 
-/// The report of a check that passed.
+/// The report of a gradient check that passed.
 ///
 /// `Display` shows the number of compared derivatives, the modes, and the derivative that came closest to failing.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Report {
-    /// The modes that were checked.
+    /// The modes in which derivatives were checked.
     pub modes: Vec<Mode>,
-    /// The number of compared derivatives; 0 if there are no elements.
+    /// The number of compared derivatives. It is 0 if there are no elements.
     pub compared: usize,
     /// The derivative that came closest to its tolerance.
     pub worst: Option<Derivative>,
@@ -185,12 +186,12 @@ impl fmt::Display for Report {
 pub struct Mismatch {
     /// The derivative with the largest error relative to its tolerance.
     pub worst: Derivative,
-    /// The number of disagreements in this mode.
+    /// The number of derivatives of this mode that disagree.
     pub failed: usize,
-    /// The number of comparisons in this mode.
+    /// The number of derivatives of this mode that were compared.
     pub compared: usize,
-    /// The recorded operation whose own derivative is wrong, if there is one. Each operation was checked alone, with the operands that it
-    /// has on the tape.
+    /// The recorded operation whose own derivative is wrong, if there is one. The check runs each operation alone, with the operands that
+    /// it has on the tape.
     pub culprit: Option<Culprit>,
 }
 
@@ -243,7 +244,7 @@ pub enum Failure {
     #[error("gradient check failed: {0}")]
     Mismatch(Box<Mismatch>),
 
-    /// No derivative disagrees, but a tolerance is too wide to be conclusive.
+    /// No derivative disagrees, but a tolerance is so wide that the check shows nothing.
     #[error(
         "gradient check undecided: rounding or a kink hides the derivative\n{0}\n  the slope is {left:.6} on one side and \
          {right:.6} on the other\n  hint: scale the function or its inputs nearer to 1, move away from the kink, or choose \
@@ -252,7 +253,7 @@ pub enum Failure {
     )]
     Undecided(Box<Derivative>),
 
-    /// The function, or at order 2 its derivative, is infinite or NaN.
+    /// The result of the function is infinite or NaN, or at order 2, the result of its derivative is.
     #[error("gradient check impossible: {}", non_finite(output, *value, moved, *mode))]
     NonFinite {
         /// The mode in which the value was found.
@@ -261,7 +262,7 @@ pub enum Failure {
         output: Place,
         /// The value of the element.
         value: f64,
-        /// The input that was moved, and by how much; `None` at the point itself.
+        /// The input that was moved away from the point of the check, and by how much. It is `None` at the point itself.
         moved: Option<(Place, f64)>,
     },
 
@@ -276,7 +277,7 @@ pub enum Failure {
         output: Place,
         /// The value of the element at the first call of the function.
         first: f64,
-        /// The value of the element at the second call.
+        /// The value of the element at the second call of the function.
         second: f64,
     },
 

@@ -17,10 +17,10 @@ enum Cube {
     Slightly,
     /// In forward mode, the derivative has the wrong sign.
     Jvp,
-    /// The first derivative is right, but it is recorded as independent of x, so the second one is wrong.
+    /// In reverse mode, the first derivative is right, but it is recorded as independent of x. So the second derivative is wrong.
     DetachedVjp,
     DetachedJvp,
-    /// There is no gradient at all.
+    /// In reverse mode, the rule returns `None`, which means that the gradient is zero.
     Zero,
 }
 
@@ -119,7 +119,7 @@ fn the_worst_element_is_named() {
     assert_eq!((worst.mode, worst.got), (Mode::Reverse, 0.0));
 }
 
-/// The operation x + bias. Its bias gradient is not summed over the rows.
+/// The operation x + bias, with a mistake: the gradient of the bias is not summed over the rows.
 struct Unsummed;
 
 impl<T: Float> Operation<T> for Unsummed {
@@ -177,7 +177,7 @@ fn an_unused_input_is_reported() {
     assert!(report.to_string().contains("does not depend on input 1"), "{report}");
     // The derivative of a step function is zero too, but on the tape the function depends on its input.
     assert_eq!(gradcheck(|[x]| x.floor() + 0.5, [&Tensor::from([1.5, 2.5])]).unwrap().independent, [0usize; 0]);
-    // On the tape, the zeros and ones of a comparison depend on nothing.
+    // On the tape, the result of a comparison (zeros and ones) depends on no variable.
     assert_eq!(gradcheck(|[x]| x.gt(0.0), [&x]).unwrap().independent, [0]);
 }
 

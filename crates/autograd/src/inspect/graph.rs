@@ -1,4 +1,4 @@
-//! Shows the recorded program as text and as a Graphviz graph, with shapes and lines of code.
+//! Shows the program that a tape has recorded, as text and as a Graphviz graph, with shapes and lines of code.
 
 use std::fmt::{self, Write};
 
@@ -65,7 +65,7 @@ impl Row {
 }
 
 impl<T: Float> Tape<T> {
-    /// Returns the recorded program as a graph.
+    /// Returns the program that this tape has recorded, as a graph.
     pub fn graph(&self) -> Graph {
         let record = self.record.borrow();
         Graph { rows: (0..record.len() as Index).map(|index| Row::new(&record, index)).collect() }

@@ -33,21 +33,21 @@ use crate::{Error, Tape};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NonFinite {
-    /// The operation's name: `variable` or `constant` if the data of a leaf is not finite.
+    /// The operation's name. It is `variable` or `constant` if the data of a leaf is not finite.
     pub operation: &'static str,
     /// The line of code that recorded the operation.
     pub recorded: &'static Location<'static>,
     /// The index of the operation on the tape, as in the [listing](Tape::graph).
     pub node: usize,
-    /// The shape of the result.
+    /// The shape of the operation's result.
     pub shape: Shape,
     /// The index of the first NaN or infinity in the result.
     pub index: Vec<usize>,
-    /// The value of this element.
+    /// The value of the first element that is NaN or infinite.
     pub value: f64,
-    /// The number of elements that are NaN or infinite.
+    /// The number of elements of the result that are NaN or infinite.
     pub count: usize,
-    /// The operands.
+    /// The operands of the operation.
     pub operands: Vec<NonFiniteOperand>,
 }
 
@@ -63,9 +63,9 @@ pub struct NonFiniteOperand {
     pub node: usize,
     /// The shape of the operand.
     pub shape: Shape,
-    /// The smallest and the largest element, or `None` if there are no elements. NaN is left out, unless all elements are NaN.
+    /// The smallest and the largest element of the operand, or `None` if it has no elements. NaN is left out, unless all elements are NaN.
     pub range: Option<[f64; 2]>,
-    /// The operand's element at the index of the non-finite element, if the operand has the shape of the result.
+    /// The operand's element at the index of the result's NaN or infinity, if the operand has the shape of the result.
     pub at_index: Option<f64>,
 }
 
@@ -147,7 +147,7 @@ impl Content {
 }
 
 fn describe<T: Float>(record: &Record<T>, index: Index, value: &Tensor<T>, operands: &[&Tensor<T>]) -> NonFinite {
-    // If there is a NaN, it is reported, and not the infinities beside it.
+    // If the result has a NaN, only NaNs are reported. Otherwise infinities are reported.
     let has_nan = value.iter().any(T::is_nan);
     let is_news = |x: &T| if has_nan { x.is_nan() } else { !x.is_finite() };
     let first = value.iter().position(|x| is_news(&x)).unwrap_or_default();
@@ -175,7 +175,7 @@ fn describe<T: Float>(record: &Record<T>, index: Index, value: &Tensor<T>, opera
     }
 }
 
-/// Returns the index, one number per dimension, of the element at a row-major position.
+/// Returns the index of the element at a row-major position. The index has one number for each dimension.
 pub(crate) fn index_of(shape: &Shape, position: usize) -> Vec<usize> {
     let mut rest = position;
     let mut index = vec![0; shape.rank()];

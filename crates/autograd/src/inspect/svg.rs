@@ -1,8 +1,8 @@
 //! Draws a recorded program as SVG, without Graphviz.
 //!
-//! Each node is one row below the lowest of its operands. A line over several rows has a place of its own in each row between its ends, so
-//! that it crosses no node. The nodes and lines of a row are ordered by the mean positions of their operands (K. Sugiyama, S. Tagawa and
-//! M. Toda, "Methods for visual understanding of hierarchical system structures", 1981), in one pass from top to bottom.
+//! Each node is one row below the lowest of its operands. A line that passes through rows has a place of its own in each of them, so that
+//! it crosses no node. The nodes and lines of a row are ordered by the mean positions of their operands (K. Sugiyama, S. Tagawa and M.
+//! Toda, "Methods for visual understanding of hierarchical system structures", 1981), in one pass from top to bottom.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -17,21 +17,22 @@ const GAP: usize = 18;
 /// The width of a letter of a monospaced font of 12 pixels, in pixels.
 const LETTER: f64 = 7.3;
 
-/// A node, or a part of the lines from a node to nodes further below.
+/// An item of a row of the picture: a node, or a place at which lines pass through the row.
 #[derive(Clone, Copy)]
 enum Item<'g> {
     Node(&'g Row),
-    /// The lines from the node with this index pass through the row.
+    /// The place at which the lines from the node with this index pass through the row.
     Pass(Index),
 }
 
-/// An item of a row with its horizontal middle, its width and its upper edge, in pixels.
+/// An item of a row with its position: its horizontal middle, its width and its upper edge, in pixels.
 struct Placed<'g> {
     item: Item<'g>,
     middle: f64,
     width: f64,
     top: usize,
-    /// The horizontal middles of the item's operands in the row above. A line has one operand, its own part in that row.
+    /// The horizontal middles of the items in the row above to which this item is connected. A passing line has one such item: its node, or
+    /// its own place in that row.
     from: Vec<f64>,
 }
 
@@ -95,10 +96,10 @@ impl Graph {
     }
 }
 
-/// Returns the nodes with their positions, and the positions of lines in the rows that they pass through.
+/// Returns the nodes of the picture and the places at which lines pass through rows, with their positions.
 fn place(rows: &[Row]) -> Vec<Placed<'_>> {
-    // The horizontal middle of each node in its row, and of each line in the rows that it passes. The keys are the node's index and the
-    // row.
+    // The horizontal middle of each node in its row, and of each line in the rows that it passes through. A key is the index of the node
+    // (or of the node that the line comes from) and the row.
     let mut middles: HashMap<(Index, usize), f64> = HashMap::new();
     let mut places = Vec::new();
     for (depth, level) in levels(rows).into_iter().enumerate() {
@@ -133,7 +134,7 @@ fn place(rows: &[Row]) -> Vec<Placed<'_>> {
 /// Returns the nodes and passing lines of each row of the picture, from top to bottom.
 fn levels(rows: &[Row]) -> Vec<Vec<Item<'_>>> {
     let (mut depths, mut levels): (HashMap<Index, usize>, Vec<Vec<Item<'_>>>) = (HashMap::new(), Vec::new());
-    // For each node, the lowest row in which a node reads it.
+    // For each node, the lowest row with a node that reads it.
     let mut ends: HashMap<Index, usize> = HashMap::new();
     for row in rows {
         let depth = row.inputs.iter().filter_map(|input| depths.get(input)).max().map_or(0, |depth| depth + 1);
@@ -154,7 +155,7 @@ fn levels(rows: &[Row]) -> Vec<Vec<Item<'_>>> {
     levels
 }
 
-/// Returns the index of a node, or of the node that a line comes from.
+/// Returns the index of a node, or of the node that a passing line comes from.
 fn index(item: Item<'_>) -> Index {
     match item {
         Item::Node(row) => row.index,
@@ -198,7 +199,7 @@ mod tests {
         assert!(Tape::<f64>::new().graph().to_svg().ends_with("</svg>\n"));
     }
 
-    /// Reads the boxes and lines from the text of the picture.
+    /// Reads the boxes and lines from the text of a picture, and checks that no line crosses a box or leaves the picture.
     #[test]
     fn no_line_crosses_a_node_or_leaves_the_picture() {
         let tape = Tape::<f64>::new();

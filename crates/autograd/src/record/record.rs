@@ -1,4 +1,5 @@
-//! The contents of a tape: an expression, the data of its leaves, the operations with parameters, and the line of code of each node.
+//! The contents of a tape: an expression, the data of its leaves, and the line of code of each node. Also the operations that [`Op::Other`]
+//! refers to, which may have arguments of their own.
 
 use std::ops::Deref;
 use std::panic::Location;
@@ -6,52 +7,53 @@ use std::panic::Location;
 use wengert_tensor::plan::{ByNode, Expression, Index, Op};
 use wengert_tensor::{Float, Tensor};
 
-/// The operation that returns its input and stops gradients. Every other [`Op::Alias`] refuses to be differentiated; its field is the index
-/// of the operation's name in `Record::names`.
+/// The operation that returns its input and stops gradients. Every other [`Op::Alias`] is an operation that refuses to be differentiated.
+/// Its field is the index of the operation's name in `Record::names`.
 pub(crate) const DETACH: Op = Op::Alias(u32::MAX);
 
-/// The contents of a tape. `O` is the type of operations with parameters. This file stores such operations with their names, but calls none
-/// of their methods.
+/// The contents of a tape. `O` is the type of operations that [`Op::Other`] refers to, which may have arguments of their own. This file
+/// stores such operations with their names, but calls none of their methods.
 pub(crate) struct Record<T: Float, O> {
     /// The nodes. Only the methods of the record append nodes, because each node needs a line of code.
     pub(crate) expression: Expression<T>,
-    /// The line of code that recorded each node. A constant in an operation (the 2.0 in `x + 2.0`) has no line until the operation is
-    /// recorded.
+    /// The line of code that recorded each node. A constant that is written in an operation (the 2.0 in `x + 2.0`) has no line until the
+    /// operation is recorded.
     locations: Vec<Option<&'static Location<'static>>>,
-    /// The number of nodes without a line of code.
+    /// The number of nodes that have no line of code yet.
     unlocated: usize,
-    /// The operations with parameters, each with its name.
+    /// The operations that [`Op::Other`] refers to by index, each with its name.
     operations: Vec<(O, &'static str)>,
-    /// The data of leaves.
+    /// The data of leaves that are tensors.
     data: Vec<Tensor<T>>,
     /// The names of operations that refuse to be differentiated.
     names: Vec<&'static str>,
-    /// The values that were requested, by node.
+    /// The values that were computed because they were requested, by node.
     pub(crate) values: ByNode<Tensor<T>>,
     /// For each leaf and each node in `values` with large expanded data, the data before the expansion. The engine reads this data.
     unexpanded: ByNode<Tensor<T>>,
-    /// For each node that is evaluated together with others, the index of its group in `together`.
+    /// For each node that is evaluated together with others, the index of its group of nodes in `together`.
     group_of: ByNode<usize>,
     together: Vec<Vec<Index>>,
     /// The largest index of a node whose value was requested, and the number of evaluations so far.
     pub(crate) evaluated: Option<(Index, usize)>,
-    /// The number of nodes that evaluations after the first one have computed.
+    /// The number of nodes that all evaluations of this tape after the first one have computed.
     pub(crate) work: usize,
     /// The id of each parameter on this tape, and its node.
     pub(crate) parameters: Vec<(u64, Index)>,
     /// The id of each parameter that a variable replaces on this tape, and the variable's node.
     pub(crate) bound: Vec<(u64, Index)>,
-    /// The nodes that are identity matrices.
+    /// The nodes that were recorded as identity matrices.
     pub(crate) identities: Vec<Index>,
-    /// The number of active observers. While there is one, `read` collects the nodes whose values are requested.
+    /// The number of active observers, which ask for the nodes whose values are requested. While there is an observer, these nodes are
+    /// collected in `read`.
     pub(crate) watchers: usize,
     /// The nodes whose values were requested while there was an observer.
     pub(crate) read: Vec<Index>,
-    /// The line of code of the operation whose derivative or batch is being recorded. `None` at other times.
+    /// The line of code of the operation that is being differentiated or batched. It is `None` at other times.
     pub(crate) on_behalf_of: Option<&'static Location<'static>>,
 }
 
-/// Gives read access to the expression.
+/// Gives read access to the expression of a record.
 impl<T: Float, O> Deref for Record<T, O> {
     type Target = Expression<T>;
 
@@ -85,7 +87,7 @@ impl<T: Float, O> Record<T, O> {
         }
     }
 
-    /// Removes all contents but keeps the allocated memory.
+    /// Removes all contents of the record, but keeps the allocated memory.
     pub(super) fn clear(&mut self) {
         self.expression.clear();
         self.locations.clear();
@@ -116,17 +118,18 @@ impl<T: Float, O> Record<T, O> {
         }
     }
 
-    /// Returns the nodes that are evaluated together with `node`, including `node`. Empty if `node` is evaluated alone.
+    /// Returns the nodes that are evaluated together with `node`, including `node`. The slice is empty if `node` is evaluated alone.
     pub(crate) fn group_of(&self, node: Index) -> &[Index] {
         self.group_of.get(&node).map_or(&[], |&group| &self.together[group])
     }
 
-    /// Returns the line of code that recorded a node. For a constant whose operation failed, returns a line of this file.
+    /// Returns the line of code that recorded a node. For a constant that was written in an operation whose recording failed, returns a
+    /// line of this file.
     pub(crate) fn location(&self, index: Index) -> &'static Location<'static> {
         self.locations[index as usize].unwrap_or(Location::caller())
     }
 
-    /// Returns the data with the index `number`.
+    /// Returns the data of a leaf, which has the index `number` in the list of data.
     pub(crate) fn leaf_data(&self, number: u32) -> &Tensor<T> {
         &self.data[number as usize]
     }
@@ -145,7 +148,7 @@ impl<T: Float, O> Record<T, O> {
         self.unexpanded.get(&node)
     }
 
-    /// Returns the operation with parameters that has the index `number`.
+    /// Returns the operation that an [`Op::Other`] with the field `number` refers to.
     pub(crate) fn operation(&self, number: u32) -> &O {
         &self.operations[number as usize].0
     }
@@ -155,7 +158,7 @@ impl<T: Float, O> Record<T, O> {
         matches!(self.op(index), Op::Variable(_))
     }
 
-    /// Stores data and returns its index.
+    /// Stores the data of a leaf and returns its index.
     pub(crate) fn add_data(&mut self, data: Tensor<T>) -> u32 {
         self.data.push(data);
         (self.data.len() - 1) as u32
@@ -192,7 +195,7 @@ impl<T: Float, O> Record<T, O> {
         Some(index)
     }
 
-    /// Appends a node for an operation with parameters, and stores the operation with its name.
+    /// Appends a node for an operation that has arguments of its own, and stores this operation with its name.
     pub(crate) fn push_operation(
         &mut self,
         operation: (O, &'static str),
@@ -223,7 +226,7 @@ impl<T: Float, O> Record<T, O> {
         Some(index)
     }
 
-    /// Gives the line of code of a new node to each of its inputs that has no line yet.
+    /// Gives the line of code of a new node to each of its inputs that has no line of code yet.
     #[inline]
     fn locate(&mut self, inputs: &[Index], location: Option<&'static Location<'static>>) {
         if location.is_none() {
@@ -233,7 +236,7 @@ impl<T: Float, O> Record<T, O> {
         }
     }
 
-    // A separate function, because few operations have a constant as an input, and `push` is inlined.
+    // This is a separate function, because few operations have a constant as an input, and `push` is inlined.
     #[inline(never)]
     fn locate_inputs(&mut self, inputs: &[Index], location: Option<&'static Location<'static>>) {
         for &input in inputs {

@@ -8,10 +8,11 @@ use wengert_tensor::Float;
 
 use crate::record::record::Record;
 
-/// The maximum number of records that a thread keeps. Usually no more tapes exist at the same time.
+/// The maximum number of records (contents of tapes) that a thread keeps. Usually no more tapes exist at the same time.
 const MAX_RECORDS: usize = 4;
 
-/// The maximum number of nodes of a record that is kept. It limits the kept memory to a few megabytes per thread. Larger records are freed.
+/// The maximum number of nodes of a record (the contents of a tape) that is kept. It limits the kept memory to a few megabytes per thread.
+/// Larger records are freed.
 const MAX_NODES: usize = 1 << 16;
 
 thread_local! {
@@ -22,7 +23,7 @@ thread_local! {
 pub(crate) struct RecycledRecord<T: Float, O: 'static>(Option<Box<RefCell<Record<T, O>>>>);
 
 impl<T: Float, O: 'static> RecycledRecord<T, O> {
-    /// Returns an empty record. Reuses the memory of an earlier one if possible.
+    /// Returns an empty record. Reuses the memory of an earlier record if possible.
     pub(crate) fn take() -> Self {
         let spare = SPARE.try_with(|spares| {
             let mut spares = spares.borrow_mut();

@@ -1,8 +1,9 @@
-//! The batching rule of every primitive. A batched input has the batch dimension first, and so does the result for all examples.
+//! The batching rule of every primitive (elementary operation). A batched input has the batch dimension first, and so does the result for
+//! all examples.
 //!
 //! An input that is the same for all examples is expanded. An elementwise operation needs no other change, because its operands have equal
 //! shapes when it is recorded. Other operations add 1 to the position of each dimension, because the batch dimension comes first. An
-//! operation with parameters implements its own rule in [`Operation::batch`](crate::Operation::batch).
+//! operation that is a type of its own implements its rule in [`Operation::batch`](crate::Operation::batch).
 
 use std::rc::Rc;
 

@@ -15,7 +15,7 @@ use super::power;
 use crate::Var;
 use crate::tape::Record;
 
-/// The derivative of a sum, a difference or a product with respect to one operand: a number, or the other operand.
+/// The derivative of a sum, a difference or a product with respect to one operand: the number 1 or -1, or the other operand.
 #[derive(Clone, Copy)]
 pub(crate) enum LinearFactor {
     One,
@@ -36,8 +36,8 @@ impl LinearFactor {
         }
     }
 
-    /// Records `v` times the factor. `shape` is the index of the shape of `v`, and `other` is the other operand. Returns `None` if the tape
-    /// is full.
+    /// Records `v` times this factor. `shape` is the index of the shape of `v`, and `other` is the other operand of the operation. Returns
+    /// `None` if the tape is full.
     #[inline(always)]
     pub(crate) fn times<T: Float>(
         self,
@@ -74,12 +74,12 @@ pub(super) fn derivative<'t, T: Float>(
         (Binary::Minimum, _) => larger(-y, -x, v),
         (Binary::Fmax, _) => ignoring_nan(x.gt(y), x, y, v, input == 0),
         (Binary::Fmin, _) => ignoring_nan(x.lt(y), x, y, v, input == 0),
-        // For z = atan2(x, y), ∂z/∂x = y / (x² + y²) and ∂z/∂y = -x / (x² + y²). Both are 0 at the origin.
+        // For z = atan2(x, y), ∂z/∂x = y / (x² + y²) and ∂z/∂y = -x / (x² + y²). Both derivatives are 0 at the origin.
         (Binary::Atan2, 0) => v * y * inverse_square(x, y),
         (Binary::Atan2, _) => v * -x * inverse_square(x, y),
         (Binary::Hypot, 0) => v * (x / z),
         (Binary::Hypot, _) => v * (y / z),
-        // The derivative is 1 if x kept its sign, -1 if `copysign` changed it, and 0 where x is 0.
+        // The derivative is 1 where `copysign` kept the sign of x, -1 where it changed the sign, and 0 where x is 0.
         (Binary::Copysign, 0) => v * where_(&x.eq(0.0), &zero(), z / x),
         (Binary::Copysign, _) => return Formula::Zero,
         (Binary::Fmod, 0) => v,
@@ -92,7 +92,7 @@ pub(super) fn derivative<'t, T: Float>(
             where_(&x.gt(0.0), &v, where_(&x.eq(0.0), &kink, v * y))
         }
         (Binary::Prelu, _) => where_(&x.ge(0.0), &zero(), v * x),
-        // The derivative is 0 where x was clamped to [y, 1 - y]. y counts as a constant.
+        // The derivative is 0 where the operation clamped x to [y, 1 - y]. The bound y counts as a constant.
         (Binary::LogitWithin, 0) => {
             let outside = x.lt(y).logical_or(x.gt(1.0 - y));
             where_(&outside, &zero(), v / (x * (1.0 - x)))
@@ -123,9 +123,9 @@ fn larger<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>) -> Var<'t, 
     where_(&x.lt(y), &v.zeros_like(), shared)
 }
 
-/// Records the derivative of `fmax` or `fmin` with respect to `x` if `to_x` is true, otherwise with respect to `y`. It is half of `v` where
-/// both operands are equal. Elsewhere it is `v` for the selected operand and 0 for the other one. `x` is selected where `wins` is true or
-/// `y` is NaN.
+/// Records the derivative of `fmax(x, y)` or `fmin(x, y)`, with respect to `x` if `to_x` is true, and otherwise with respect to `y`. It is
+/// half of `v` where both operands are equal. Elsewhere it is `v` for the selected operand and 0 for the other one. `x` is selected where
+/// `wins` is true or `y` is NaN.
 fn ignoring_nan<'t, T: Float>(wins: Var<'t, T>, x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>, to_x: bool) -> Var<'t, T> {
     let first = wins.logical_or(y.isnan());
     let zero = v.zeros_like();
@@ -133,7 +133,7 @@ fn ignoring_nan<'t, T: Float>(wins: Var<'t, T>, x: Var<'t, T>, y: Var<'t, T>, v:
     where_(&x.eq(y), &(v * 0.5), chosen)
 }
 
-/// Records the derivative of z = mask ? x : y, which is `v` for the selected operand and 0 for the other.
+/// Records the derivative of z = mask ? x : y, which is `v` for the operand that the mask selects, and 0 for the other one.
 pub(super) fn choice<'t, T: Float>(input: usize, mask: Var<'t, T>, v: Var<'t, T>) -> Formula<'t, T> {
     match input {
         1 => Formula::Is(where_(&mask, &v, v.zeros_like())),

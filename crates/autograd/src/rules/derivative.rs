@@ -1,4 +1,4 @@
-//! Chooses the rule of a recorded operation, and checks the result of a custom rule.
+//! Chooses the derivative rule of a recorded operation, and checks the result of a custom rule.
 
 use std::cell::Cell;
 
@@ -16,7 +16,7 @@ use crate::tape::Record;
 use crate::{Call, Error, Tape, Var};
 
 /// Returns the position of an operation's first differentiable input. All later inputs are differentiable too. Returns `None` if no input
-/// is differentiable; derivatives then stop at this node.
+/// is differentiable. Derivatives then stop at the operation.
 #[inline]
 pub(crate) fn first_differentiable_input(op: Op) -> Option<usize> {
     match op {
@@ -41,7 +41,7 @@ pub(crate) struct Primitive<'t, T: Float> {
     pub(crate) inputs: Inputs,
     /// The operation and the line of code that requested the derivative.
     pub(crate) at: Site,
-    /// The part of a concatenation whose derivative was recorded last.
+    /// The part of a concatenation with respect to which a derivative was recorded last.
     pub(crate) part: Cell<CatPart>,
 }
 
@@ -106,8 +106,8 @@ impl<'t, T: Float> Primitive<'t, T> {
         Error::NotDifferentiable { operation, recorded, at: self.at }
     }
 
-    /// Records the derivative with respect to the input with index `input`, applied to `v`: an incoming gradient or a tangent, depending on
-    /// `mode`.
+    /// Records the derivative with respect to the input with index `input`, applied to `v`. Depending on `mode`, `v` is an incoming
+    /// gradient or the tangent of this input.
     fn formula(&self, input: usize, v: Var<'t, T>, mode: Mode) -> Result<Formula<'t, T>, Error> {
         let (tape, at) = (self.tape, self.at);
         let z = tape.at(self.index);
@@ -146,7 +146,8 @@ impl<'t, T: Float> Primitive<'t, T> {
         })
     }
 
-    /// Records the derivative of an operation with parameters, applied to `v`. `number` is the operation's index in the tape's list.
+    /// Records the derivative of an `Operation`, a value that may have arguments of its own, applied to `v`. `number` is the operation's
+    /// index in the tape's list.
     fn custom(&self, number: u32, input: usize, v: Var<'t, T>, mode: Mode) -> Formula<'t, T> {
         let operation = self.tape.record.borrow().operation(number).clone();
         if !operation.is_differentiable() {
@@ -165,7 +166,7 @@ impl<'t, T: Float> Primitive<'t, T> {
         }
     }
 
-    /// Returns the result of a rule, or an error if the result belongs to another tape or has the wrong shape.
+    /// Returns the result of a derivative rule, or an error if the result belongs to another tape or has the wrong shape.
     fn check(&self, mode: Mode, input: usize, result: Var<'t, T>) -> Result<Var<'t, T>, Error> {
         if !std::ptr::eq(result.tape, self.tape) {
             return Err(Error::OtherTape { at: self.at });
@@ -191,7 +192,7 @@ fn sum_to_shape<'t, T: Float>(v: Var<'t, T>, shape: &Shape, at: Site) -> Result<
     if expansion.added().is_empty() { Ok(sum) } else { sum.apply_view(View::Reshape(shape.clone()), at) }
 }
 
-/// Returns the sum of `term` and `total`, or `term` if there is no total yet.
+/// Returns the sum of `term` and `total`, or `term` if `total` is `None`.
 #[inline]
 pub(crate) fn accumulate<'t, T: Float>(
     total: Option<Var<'t, T>>,

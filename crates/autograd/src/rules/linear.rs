@@ -10,8 +10,8 @@ use super::movement;
 use crate::tape::BatchedCall;
 use crate::{Error, Var};
 
-/// Records the derivative with respect to the input with index `input`, applied to `v`: an incoming gradient or a tangent, depending on
-/// `mode`.
+/// Records the derivative with respect to the input with index `input`, applied to `v`. Depending on `mode`, `v` is an incoming gradient or
+/// the tangent of this input.
 pub(super) fn derivative<'t, T: Float>(
     input: usize,
     x: Var<'t, T>,
@@ -22,7 +22,7 @@ pub(super) fn derivative<'t, T: Float>(
 ) -> Result<Var<'t, T>, Error> {
     match (mode, input) {
         (Mode::Vjp, 0) => v.apply_matmul(&y.transpose(-2, -1), at),
-        // If y is a transposed view, its gradient is computed as (gᵀ x)ᵀ, so that it has the same strides as y.
+        // If y is a transposed view, its gradient xᵀ g is computed as (gᵀ x)ᵀ, so that it has the same strides as y.
         (Mode::Vjp, _) if is_transposed(y) => {
             let transposed = v.transpose(-2, -1).apply_matmul(&x, at)?;
             Ok(transposed.transpose(-2, -1))
@@ -33,8 +33,8 @@ pub(super) fn derivative<'t, T: Float>(
     }
 }
 
-/// Records the products of all examples. If all examples share one matrix, a single product multiplies it by the rows or columns of all
-/// other matrices. If one factor is the identity, as in a Jacobian, the result is the other factor.
+/// Records the matrix products of all examples. If all examples share one matrix, a single product multiplies it by the rows or columns of
+/// all other matrices. If one factor is the identity, as in the computation of a Jacobian, the result is the other factor.
 pub(super) fn batched<'t, T: Float>(call: &BatchedCall<'t, T>) -> Result<Var<'t, T>, Error> {
     let (x, y, at) = (call.input(0), call.input(1), call.at);
     let (left, right) = (x.shape(), y.shape());
@@ -55,7 +55,7 @@ pub(super) fn batched<'t, T: Float>(call: &BatchedCall<'t, T>) -> Result<Var<'t,
     }
 }
 
-/// Returns true if `x` is recorded as an identity matrix of these sizes.
+/// Returns true if `x` is recorded as an identity matrix with these numbers of rows and columns.
 fn is_identity<T: Float>(x: Var<'_, T>, [rows, columns]: [usize; 2]) -> bool {
     let record = x.tape.record.borrow();
     let mut node = x.index;

@@ -1,4 +1,4 @@
-//! Operations that return their input unchanged. They replace the input's derivative, or check a condition.
+//! Operations that return their input unchanged. They give the input another derivative, or check a condition.
 
 use wengert_tensor::ops::{Functions, Reductions, TensorLike};
 use wengert_tensor::{Float, Site, Tensor};
@@ -6,7 +6,7 @@ use wengert_tensor::{Float, Site, Tensor};
 use super::mode::{Mode, elementwise};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// An operation that returns its first input. Its derivative is a formula over the other inputs.
+/// An operation that returns its first input unchanged. Its derivative is a formula over the other inputs.
 pub(crate) struct WithDerivative<D>(pub(crate) D);
 
 /// The derivative of a [`WithDerivative`].
@@ -47,7 +47,7 @@ impl<T: Float, D: Derivative> Operation<T> for WithDerivative<D> {
     }
 }
 
-/// The derivative Σ slope · d input, a sum over pairs of an input and a slope.
+/// The derivative Σ slope · d input. The sum runs over pairs of an input and its slope.
 #[derive(Clone)]
 pub(crate) struct Slopes {
     /// The role of each input after the first.
@@ -56,14 +56,14 @@ pub(crate) struct Slopes {
 
 #[derive(Clone, Copy, Debug)]
 enum Role {
-    /// An input with a derivative. The slope is the input at this position, or 1 if the position is `None`.
+    /// An input with a derivative. The field is the position of the input that is its slope. If the field is `None`, the slope is 1.
     Input(Option<usize>),
     /// The slope of another input. It counts as a constant in the derivative.
     Slope,
 }
 
 impl Slopes {
-    /// Returns the derivative for the given pairs, and the list of the inputs after the first.
+    /// Returns the derivative for pairs of an input and its slope, and the list of the operation's inputs after the first one.
     pub(crate) fn new<'t, T: Float>(terms: Vec<(Var<'t, T>, Option<Var<'t, T>>)>) -> (Self, Vec<Var<'t, T>>) {
         let (mut roles, mut inputs) = (Vec::new(), Vec::new());
         for (input, slope) in terms {
@@ -84,7 +84,7 @@ impl Derivative for Slopes {
     }
 
     fn apply<'t, T: Float>(&self, _: Mode, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        // The derivative is elementwise, so it is the same in both modes.
+        // The derivative is elementwise, so the formula is the same in reverse and forward mode.
         match self.roles[input - 1] {
             Role::Input(Some(slope)) => Some(v * call.input(slope)),
             Role::Input(None) => Some(v),
@@ -122,7 +122,7 @@ impl Derivative for Softmax {
     }
 }
 
-/// An operation that returns its input. Its evaluation fails if a condition is false for an element.
+/// An operation that returns its input unchanged. Its evaluation fails if the condition `holds` is false for an element.
 pub(crate) struct Guard<T> {
     pub(crate) holds: fn(T) -> bool,
     pub(crate) message: &'static str,

@@ -25,18 +25,18 @@ impl Mode {
     }
 }
 
-/// The derivative of one operation with respect to one input, applied to a gradient or a tangent.
+/// The derivative of one operation with respect to one input, applied to an incoming gradient or a tangent.
 pub(super) enum Formula<'t, T: Float> {
     Is(Var<'t, T>),
     Zero,
     /// The operation has no derivative with respect to this input.
     Undefined,
-    /// Returned in forward mode only: the operation has a reverse rule and no forward rule.
+    /// The operation has a reverse rule but no forward rule. This is returned only in forward mode.
     FromReverse,
 }
 
-/// Returns a placeholder for the line of code that called a rule, which the rule does not know. The tape replaces the placeholder by the
-/// real line.
+/// Returns a placeholder for the line of code that called an operation. A derivative rule does not know this line. The tape replaces the
+/// placeholder by the real line.
 #[track_caller]
 pub(super) fn site(name: &'static str) -> Site {
     Site::here(name)
@@ -48,7 +48,7 @@ pub(super) fn elementwise<'t, T: Float>(operation: impl Operation<T>, call: &Bat
     rule_result(inputs[0].tape.record_operation(Rc::new(operation), &inputs, call.at))
 }
 
-/// Returns the variable. Panics at the caller's line if the result is an error, because a rule cannot return errors.
+/// Returns the variable. If `result` is an error, panics at the caller's line, because a rule cannot return errors.
 pub(super) fn rule_result<T: Float>(result: Result<Var<'_, T>, Error>) -> Option<Var<'_, T>> {
     Some(or_raise(result))
 }

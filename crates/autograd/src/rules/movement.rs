@@ -12,8 +12,8 @@ use super::mode::{Mode, rule_result, site};
 use crate::tape::Record;
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// Records the derivative of a permutation, a flip, a slice, a diagonal or windows of `x`, applied to `v`. The adjoint is another view, or
-/// an array of zeros to which the elements of `v` are added.
+/// Records the derivative of a view of `x`, applied to `v`. The view is a permutation, a flip, a slice, a diagonal or windows. The adjoint
+/// is another view, or an array of zeros to which the elements of `v` are added.
 pub(super) fn derivative<'t, T: Float>(
     view: View,
     x: Var<'t, T>,
@@ -43,7 +43,8 @@ pub(super) fn is_transpose(view: &View) -> bool {
     order.iter().enumerate().all(|(position, &axis)| axis == transposed(position))
 }
 
-/// Records the derivative of the adjoint of a view: the view in reverse mode, its adjoint in forward mode.
+/// Records the derivative of the adjoint of a view, applied to `v`. In reverse mode this is the view of `v`, and in forward mode the
+/// adjoint.
 pub(super) fn embed_derivative<'t, T: Float>(
     view: View,
     z: Var<'t, T>,
@@ -57,19 +58,19 @@ pub(super) fn embed_derivative<'t, T: Float>(
     }
 }
 
-/// One part of a concatenation. Derivatives are recorded for one part after the other. The start of a part is computed from the previous
-/// part, so the time for all parts is proportional to the number of parts.
+/// One input of a concatenation, as a part of the result. Derivatives are recorded for one part after the other. The start of a part is
+/// computed from the previous part, so the time for all parts is proportional to the number of parts.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct CatPart {
     /// The position of the part among the inputs.
     input: usize,
-    /// The half-open range of the part in the result.
+    /// The half-open range of the part in the result, along the dimension of the concatenation.
     start: usize,
     end: usize,
 }
 
 impl CatPart {
-    /// Returns part number `input` of the concatenation of `parts` along `axis`.
+    /// Returns the part for the input with index `input` of the concatenation of `parts` along the dimension `axis`.
     pub(super) fn advanced<T: Float>(self, record: &Record<T>, axis: usize, parts: &[Index], input: usize) -> Self {
         let from = if input < self.input { CatPart::default() } else { self };
         let size = |&part: &Index| record.shape(part)[axis];
@@ -77,8 +78,8 @@ impl CatPart {
         CatPart { input, start, end: start + size(&parts[input]) }
     }
 
-    /// Records the derivative of the concatenation `z` along `axis` with respect to this part: a slice in reverse mode, the adjoint of
-    /// the slice in forward mode.
+    /// Records the derivative of the concatenation `z` along the dimension `axis` with respect to this part. In reverse mode this is a
+    /// slice, and in forward mode the adjoint of the slice.
     pub(super) fn derivative<'t, T: Float>(
         self,
         axis: usize,
@@ -95,7 +96,7 @@ impl CatPart {
     }
 }
 
-/// An operation that reads the elements at the given row-major positions. Its adjoint is [`ScatterAdd`].
+/// An operation that reads the elements of its input at the given row-major positions. Its adjoint is [`ScatterAdd`].
 pub(crate) struct Take(pub(crate) Tensor<i64>);
 
 impl<T: Float> Operation<T> for Take {
@@ -121,7 +122,7 @@ impl<T: Float> Operation<T> for Take {
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let x = call.batched(0);
-        // Each example becomes a row. The same columns of each row are read.
+        // Each example becomes a row, and the same columns of each row are read.
         let rows = call.with_batch(&[x.shape()[1..].iter().product()]);
         let rows = rule_result(x.apply_view(View::Reshape(rows), call.at))?;
         rule_result(rows.apply_index_select(1, &self.0, call.at))
@@ -162,7 +163,7 @@ impl<T: Float> Operation<T> for ScatterAdd {
     }
 }
 
-/// An operation that copies the slices with the indices `index` along dimension `axis`. Its adjoint is [`IndexAdd`].
+/// An operation that copies the slices of its input with the indices `index` along dimension `axis`. Its adjoint is [`IndexAdd`].
 pub(crate) struct IndexSelect {
     pub(crate) axis: usize,
     pub(crate) index: Tensor<i64>,
@@ -205,7 +206,7 @@ pub(crate) struct IndexAdd {
 }
 
 impl IndexAdd {
-    /// Returns each input with the indices of its slices.
+    /// Returns each input with the indices in the result at which its slices are added.
     fn terms<'i, A>(&'i self, inputs: &'i [A]) -> Vec<(&'i A, &'i Tensor<i64>)> {
         inputs.iter().zip(&self.indices).collect()
     }
@@ -238,8 +239,8 @@ impl<T: Float> Operation<T> for IndexAdd {
     }
 }
 
-/// The maximum number of inputs of one [`IndexAdd`]. Each added input records the whole sum again, so the cost of recording grows with the
-/// square of this number.
+/// The maximum number of inputs of one [`IndexAdd`]. When another input is added to a sum, the whole sum is recorded again. So the cost of
+/// recording grows with the square of this number.
 const MAX_TERMS: usize = 16;
 
 /// Records the sum of two [`IndexAdd`]s as a single one. So the gradient of an embedding that is looked up several times is filled with
@@ -289,7 +290,8 @@ mod tests {
         }
     }
 
-    /// Checks that the gradient adds all slices to one array of zeros, and that the second derivative reads slices again.
+    /// Checks that the gradient of a tensor that is looked up several times adds all slices to one array of zeros. The second derivative
+    /// must read slices again.
     #[test]
     fn an_array_that_is_looked_up_several_times_has_one_gradient() {
         let indices = [vec![1, 3, 1, 1], vec![4, 1], vec![0]].map(Tensor::from);

@@ -1,4 +1,4 @@
-//! The derivative of the p-norm, z = (Σ |x|ᵖ)^(1/p): ∂z/∂x = sign(x) |x|ᵖ⁻¹ / zᵖ⁻¹.
+//! The derivative of the p-norm z = (Σ |x|ᵖ)^(1/p) with respect to an element x: ∂z/∂x = sign(x) |x|ᵖ⁻¹ / zᵖ⁻¹.
 //!
 //! At singular points the first and second derivatives match PyTorch's `norm_backward`. The derivative is 0 at the zero vector for every p,
 //! and 0 at zero elements for p < 1. For p = ±∞, elements of equal magnitude share the derivative equally. The second derivative of the
@@ -10,14 +10,14 @@ use wengert_tensor::{Axes, Float, Shape, Tensor};
 use super::mode::{rule_result, site};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// The operation that computes the `ord`-norm over `axes`, which keep size 1.
+/// The operation that computes the `ord`-norm over the dimensions `axes`, which are kept with size 1.
 pub(crate) struct Norm {
     pub(crate) ord: f64,
     pub(crate) axes: Axes,
 }
 
 impl Norm {
-    /// Records the factor of the derivative that differs between the elements x over which one norm is taken.
+    /// Records the factor of the derivative ∂z/∂x that differs between the elements x of one norm z.
     fn per_element<'t, T: Float>(&self, x: Var<'t, T>, z: Var<'t, T>) -> Var<'t, T> {
         let over = z.expand(x.shape());
         let p = self.ord;
@@ -36,7 +36,7 @@ impl Norm {
         }
     }
 
-    /// Records `v` times the factor of the derivative that is the same for all elements over which one norm is taken.
+    /// Records `v` times the factor of the derivative ∂z/∂x that is the same for all elements x of one norm z.
     fn per_result<'t, T: Float>(&self, x: Var<'t, T>, z: Var<'t, T>, v: Var<'t, T>) -> Var<'t, T> {
         let p = self.ord;
         if p == 1.0 || p == 2.0 {
@@ -95,8 +95,8 @@ mod tests {
 
     const INF: f64 = f64::INFINITY;
 
-    /// Returns the gradient of half the norm, and the gradient of this gradient's dot product with v. Here v is (3/2, 1, 3/4), cut to the
-    /// length of `x`.
+    /// Returns the gradient of half the norm of `x`, and the gradient of the dot product of this gradient and a vector v. Here v is (3/2,
+    /// 1, 3/4), cut to the length of `x`.
     fn derivatives(x: &[f64], ord: f64) -> (Vec<f64>, Vec<f64>) {
         let tape = Tape::<f64>::new();
         let v = Tensor::from(&[1.5, 1.0, 0.75][..x.len()]);

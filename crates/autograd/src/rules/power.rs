@@ -7,7 +7,7 @@ use wengert_tensor::{Float, Site, Tensor};
 use super::mode::{Formula, rule_result};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// Records ∂/∂x xʸ · v = v y xʸ⁻¹, or 0 where y = 0.
+/// Records ∂/∂x xʸ · v = v y xʸ⁻¹, for a tangent or incoming gradient v. The result is 0 where y = 0.
 pub(super) fn to_base<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>) -> Formula<'t, T> {
     match plain_number(y) {
         Some(0.0) => Formula::Zero,
@@ -16,18 +16,18 @@ pub(super) fn to_base<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>)
     }
 }
 
-/// Records n xⁿ⁻¹ for a number n.
+/// Records the derivative n xⁿ⁻¹ of xⁿ for a number n.
 fn slope<'t, T: Float>(x: Var<'t, T>, n: f64) -> Var<'t, T> {
     if n == 2.0 { x * 2.0 } else { x.pow(n - 1.0) * n }
 }
 
-/// Records ∂/∂y xʸ · v = v xʸ ln x, or 0 where x = 0 and y ≥ 0.
+/// Records ∂/∂y xʸ · v = v xʸ ln x, for a tangent or incoming gradient v. The result is 0 where x = 0 and y ≥ 0.
 pub(super) fn to_exponent<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, z: Var<'t, T>, v: Var<'t, T>) -> Var<'t, T> {
     let flat = x.eq(0.0).logical_and(y.ge(0.0));
     v * where_(&flat, &v.zeros_like(), z * x.log())
 }
 
-/// Returns the common value of all elements of `y` if `y` was recorded as one number.
+/// Returns the common value of all elements of `y` if `y` was recorded as one number, and `None` otherwise.
 fn plain_number<T: Float>(y: Var<'_, T>) -> Option<f64> {
     let record = y.tape.record.borrow();
     let mut index = y.index;
@@ -43,8 +43,8 @@ fn plain_number<T: Float>(y: Var<'_, T>) -> Option<f64> {
     }
 }
 
-/// The operation that raises x to the power 1/2, or -1/2 if `inverse` is true. Its derivative is the derivative of a power, which differs
-/// from the derivative of a square root at -0.
+/// The operation that raises x to the power 1/2, or to -1/2 if `inverse` is true. It has the derivative of a power, which at -0 differs
+/// from the derivative of a square root.
 pub(crate) struct Root {
     pub(crate) inverse: bool,
 }

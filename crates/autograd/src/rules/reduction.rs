@@ -9,7 +9,7 @@ use super::mode::{Mode, elementwise, site};
 use crate::error::or_raise;
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// Records the derivative of the reduction z of x, applied to `v`.
+/// Records the derivative of the reduction z of x, applied to `v`: an incoming gradient, or a tangent of x.
 pub(super) fn derivative<'t, T: Float>(
     op: Reduction,
     x: Var<'t, T>,
@@ -33,13 +33,14 @@ pub(super) fn derivative<'t, T: Float>(
                 Mode::Jvp => (v * share).sum_to(&to),
             }
         }
-        // `prod` is recorded as a tree of products, which have their own rules.
+        // A product is recorded as a tree of multiplications, which have derivative rules of their own.
         _ => unreachable!("{} is not recorded", op.name()),
     }
 }
 
-/// Records the product over `axes`, which keep size 1, as a balanced tree of products. Its derivatives of any order are exact even if
-/// factors are zero. Dividing the product by each factor would fail for these factors.
+/// Records the product of the elements over the dimensions `axes`, which are kept with size 1, as a balanced tree of products. Its
+/// derivatives of any order are exact even if factors are zero. A rule that divides the product by each factor would fail for these
+/// factors.
 pub(crate) fn product_over<'t, T: Float>(x: Var<'t, T>, axes: &[usize], at: Site) -> Result<Var<'t, T>, Error> {
     let mut x = x.tape.record_operation(Rc::new(Factors { outer: 0 }), &[x], at)?;
     for &axis in axes {
@@ -69,7 +70,7 @@ pub(crate) fn product_over<'t, T: Float>(x: Var<'t, T>, axes: &[usize], at: Site
 /// If no factor is zero, the derivative with respect to an infinite or NaN factor is NaN, because PyTorch divides the product by the
 /// factor.
 struct Factors {
-    /// The number of leading batch dimensions. Each example has its own product.
+    /// The number of batch dimensions, which come first. Each example has its own product.
     outer: usize,
 }
 

@@ -44,7 +44,7 @@ pub(super) fn derivative<'t, T: Float>(op: Unary, x: Var<'t, T>, z: Var<'t, T>, 
         // The derivative is 0 for x ≤ 0. At NaN it is v, because the comparison is false.
         Unary::Relu => where_(&z.le(0.0), &v.zeros_like(), v),
         Unary::Hardsigmoid => {
-            // PyTorch's slope is 1/6 rounded to an f32. A request for the second derivative is an error.
+            // PyTorch's slope is 1/6 rounded to an f32. As in PyTorch, there is no second derivative: a request for it is an error.
             let inside = x.gt(-3.0).logical_and(x.lt(3.0));
             let slope = where_(&inside, &(v * f64::from(1.0f32 / 6.0)), v.zeros_like());
             match slope.opaque(Site::here("hardsigmoid_backward")) {
@@ -58,7 +58,8 @@ pub(super) fn derivative<'t, T: Float>(op: Unary, x: Var<'t, T>, z: Var<'t, T>, 
             let slope = (angle * angle.cos() - angle.sin()) / square;
             where_(&square.eq(0.0), &v.zeros_like(), v * slope)
         }
-        // The derivative is NaN outside [0, 1], like the value. It is ∞ at both ends, also at -0, because adding 0 to -0 gives 0.
+        // The derivative is NaN outside [0, 1], as the value is. It is ∞ at both ends of this interval. This holds at -0 too, because
+        // adding 0 to -0 gives 0.
         Unary::Logit => {
             let inside = x.ge(0.0).logical_and(x.le(1.0));
             let positive = x + 0.0;

@@ -1,5 +1,5 @@
-//! The variance of n elements with the mean m and the correction c is z = Σ (x - m)² / (n - c). Its derivative is ∂z/∂x = 2 (x - m) / (n -
-//! c). The mean contributes nothing to the derivative, since the deviations sum to zero. So its term is omitted.
+//! The variance of n elements x with the mean m and the correction c is z = Σ (x - m)² / (n - c). Its derivative is ∂z/∂x = 2 (x - m) / (n
+//! - c). The term for the mean is omitted, because the deviations x - m sum to zero.
 //!
 //! If n - c is not positive, the results match PyTorch's `var_backward`. For a variance over named dimensions, the formula above is used,
 //! and its divisor may be negative. For a variance over all dimensions, the derivative is NaN at elements equal to the mean and ∞ at
@@ -11,7 +11,7 @@ use wengert_tensor::{Axes, Float, Shape, Tensor};
 use super::mode::{rule_result, site};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// The operation that computes the variance over `axes`, which keep size 1.
+/// The operation that computes the variance over the dimensions `axes`, which are kept with size 1.
 pub(crate) struct Variance {
     pub(crate) axes: Axes,
     pub(crate) correction: f64,
@@ -20,7 +20,7 @@ pub(crate) struct Variance {
 }
 
 impl Variance {
-    /// Returns ∂z/∂x for every element as two factors: a number, and a recorded formula.
+    /// Returns ∂z/∂x, the derivative of the variance z with respect to every element x, as two factors: a number, and a recorded formula.
     fn slope<'t, T: Float>(&self, x: Var<'t, T>) -> (f64, Var<'t, T>) {
         let shape = x.shape();
         let divisor = shape.numel_over(&self.axes) as f64 - self.correction;
@@ -61,7 +61,7 @@ impl<T: Float> Operation<T> for Variance {
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let axes: Axes = self.axes.iter().map(|axis| axis + 1).collect();
-        // At rank 1 each example is a single number, so its variance is over all of its dimensions.
+        // If the batch has rank 1, each example is a single number. Its variance is then over all of its dimensions.
         let is_total = self.is_total || call.shape().rank() == 1;
         rule_result(call.batched(0).apply_variance(&axes, self.correction, is_total, call.at))
     }

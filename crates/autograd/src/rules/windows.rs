@@ -13,7 +13,8 @@ use super::mode::{rule_result, site};
 use crate::error::or_raise;
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// An operation that computes one of a convolution's three arrays from the other two. It is linear in each of the other two.
+/// An operation that computes one of a convolution's three arrays (input, weight, result) from the other two. It is linear in each of these
+/// two.
 struct Convolution {
     form: ConvolutionForm,
     slot: Slot,
@@ -177,12 +178,12 @@ impl<T: Float> Operation<T> for MeanPooling {
     }
 }
 
-/// Returns the input with index `position`, reshaped to `shape`, in which one dimension has the images of all examples.
+/// Returns the input with index `position`, reshaped to `shape`, in which one dimension contains the images of all examples.
 fn images<'t, T: Float>(call: &BatchedCall<'t, T>, position: usize, shape: &Shape) -> Var<'t, T> {
     or_raise(call.batched(position).apply_view(View::Reshape(shape.clone()), call.at))
 }
 
-/// Splits the result for the images of all examples into one result per example, along a new first dimension.
+/// Splits a result for the images of all examples into one result per example. The examples become a new first dimension.
 fn examples<'t, T: Float>(result: Result<Var<'t, T>, Error>, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
     rule_result(result.and_then(|result| result.apply_view(View::Reshape(call.shape()), call.at)))
 }

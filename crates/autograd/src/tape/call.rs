@@ -1,4 +1,4 @@
-//! The methods of a call of an operation, for one example and for a batch. The rules of operations use them.
+//! The methods of a call of an operation, for one example and for a batch. The derivative rules and batching rules of operations use them.
 
 use wengert_macros::precompiled;
 use wengert_tensor::{Float, Shape};
@@ -12,7 +12,7 @@ impl<'t, T: Float> Call<'t, T> {
     ///
     /// # Panics
     ///
-    /// If the operation was given fewer inputs.
+    /// If the operation has fewer inputs.
     #[track_caller]
     pub fn input(&self, position: usize) -> Var<'t, T> {
         self.inputs[position]
@@ -24,7 +24,7 @@ impl<'t, T: Float> Call<'t, T> {
         &self.inputs
     }
 
-    /// Returns the result.
+    /// Returns the result of the call.
     #[inline]
     pub fn output(&self) -> Var<'t, T> {
         self.output
@@ -32,12 +32,12 @@ impl<'t, T: Float> Call<'t, T> {
 }
 
 impl<'t, T: Float> BatchedCall<'t, T> {
-    /// Returns the number of examples.
+    /// Returns the number of examples in the batch.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Returns the number of inputs.
+    /// Returns the number of inputs of the operation.
     pub fn arity(&self) -> usize {
         self.inputs.len()
     }
@@ -46,7 +46,7 @@ impl<'t, T: Float> BatchedCall<'t, T> {
     ///
     /// # Panics
     ///
-    /// If the operation was given fewer inputs.
+    /// If the operation has fewer inputs.
     #[track_caller]
     pub fn is_batched(&self, position: usize) -> bool {
         self.inputs[position].1
@@ -56,7 +56,7 @@ impl<'t, T: Float> BatchedCall<'t, T> {
     ///
     /// # Panics
     ///
-    /// If the operation was given fewer inputs.
+    /// If the operation has fewer inputs.
     #[track_caller]
     pub fn input(&self, position: usize) -> Var<'t, T> {
         self.inputs[position].0
@@ -67,14 +67,14 @@ impl<'t, T: Float> BatchedCall<'t, T> {
     ///
     /// # Panics
     ///
-    /// If the operation was given fewer inputs.
+    /// If the operation has fewer inputs.
     #[track_caller]
     pub fn batched(&self, position: usize) -> Var<'t, T> {
         let (var, is_batched) = self.inputs[position];
         if is_batched { var } else { var.repeat_for_batch(self.size, self.at) }
     }
 
-    /// Returns the shape of the result, with the batch dimension.
+    /// Returns the shape of the result for all examples, with the batch dimension first.
     pub fn shape(&self) -> Shape {
         self.with_batch(&self.shape)
     }

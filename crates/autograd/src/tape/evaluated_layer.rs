@@ -7,22 +7,30 @@ use wengert_tensor::Float;
 use crate::Tape;
 
 thread_local! {
-    /// The number of the last tape that does not train and on which a layer noted its evaluation, and the kind of this layer.
+    /// The id of a tape that does not train, and the kind of a layer that noted its evaluation on this tape. This is the last note of the
+    /// thread.
     static EVALUATED: Cell<Option<(u64, &'static str)>> = const { Cell::new(None) };
 }
 
 impl<T: Float> Tape<T> {
     /// Notes that a layer of the kind `layer`, which behaves differently in training, evaluated on this tape. An optimiser warns if it
-    /// makes a step with gradients of this tape. Does nothing on a training tape.
+    /// makes a step with gradients of this tape.
+    ///
+    /// Does nothing on a training tape. Also does nothing if this tape has recorded no parameter so far except frozen ones. Then the layer
+    /// belongs to a frozen part of the model, which may evaluate, or it is before the first trained layer.
     pub fn note_evaluation(&self, layer: &'static str) {
-        if !self.is_training() {
+        let may_learn = || {
+            let record = self.record.borrow();
+            !record.bound.is_empty() || record.parameters.iter().any(|&(_, index)| record.is_variable(index))
+        };
+        if !self.is_training() && may_learn() {
             EVALUATED.set(Some((self.id, layer)));
         }
     }
 }
 
-/// Returns the kind of a layer that [noted](Tape::note_evaluation) its evaluation on the tape with this number. Returns `None` if no layer
-/// did, or if a layer on this thread has noted its evaluation on another tape since then.
+/// Returns the kind of a layer that [noted](Tape::note_evaluation) its evaluation on the tape with the id `tape`. Returns `None` if no
+/// layer did, or if a layer on this thread has noted its evaluation on another tape since then.
 pub(crate) fn evaluated_layer(tape: u64) -> Option<&'static str> {
     EVALUATED.get().filter(|&(id, _)| id == tape).map(|(_, layer)| layer)
 }

@@ -13,7 +13,7 @@ impl<T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If the parameter's values changed after this tape recorded it: each step needs its own tape.
+    /// If the parameter's values changed after this tape recorded it. Each training step needs its own tape.
     pub fn try_parameter(&self, parameter: &Parameter<T>) -> Result<Var<'_, T>, Error> {
         let at = Site::here("parameter");
         let id = parameter.id();
@@ -36,8 +36,8 @@ impl<T: Float> Tape<T> {
         Ok(var)
     }
 
-    /// Replaces a parameter by `value` on this tape. The output of a model is then a function of variables, which can be differentiated
-    /// like any other. A later binding replaces an earlier one. PyTorch: `torch.func.functional_call`.
+    /// Replaces a parameter by the variable `value` on this tape. The output of a model is then a function of variables, which can be
+    /// differentiated like any other. A later call replaces an earlier one. PyTorch: `torch.func.functional_call`.
     ///
     /// ```
     /// # use wengert_autograd as wengert;
@@ -61,7 +61,7 @@ impl<T: Float> Tape<T> {
         Ok(())
     }
 
-    /// Refuses a variable of another tape, and a variable whose shape is not `shape`.
+    /// Returns an error if a variable belongs to another tape, or if its shape is not `shape`.
     pub(super) fn check_fit(&self, what: &str, shape: &Shape, value: Var<'_, T>, at: Site) -> Result<(), Error> {
         if value.tape.id != self.id {
             return Err(Error::OtherTape { at });

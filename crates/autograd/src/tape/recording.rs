@@ -1,4 +1,4 @@
-//! Records leaves and the nodes of operations. Nothing is computed.
+//! Records leaves (data) and the nodes of operations. Nothing is computed.
 
 use std::rc::Rc;
 
@@ -21,8 +21,8 @@ impl<T: Float> Tape<T> {
         self.leaf(data, Op::Variable, Some(Site::here("var")))
     }
 
-    /// Returns a variable that stops gradients, for inputs, targets and masks. Its value is a tensor, which is not copied, or a number,
-    /// which has no dimensions.
+    /// Returns a variable that stops gradients, for inputs, targets and masks. Its value is a tensor (which is not copied) or a number
+    /// (which has no dimensions).
     ///
     /// ```
     /// # use wengert_autograd as wengert;
@@ -42,7 +42,8 @@ impl<T: Float> Tape<T> {
         self.leaf(data, Op::Variable, Some(Site { operation: "var", ..at }))
     }
 
-    /// Records data as a leaf. If `at` is `None`, the leaf is a constant of an operation and later gets the line of code of this operation.
+    /// Records data as a leaf. If `at` is `None`, the leaf is a constant that is written in an operation. It then gets the line of code of
+    /// this operation when the operation is recorded.
     pub(crate) fn leaf(&self, data: &Tensor<T>, op: fn(u32) -> Op, at: Option<Site>) -> Var<'_, T> {
         let leaf = self.unread_leaf(data, op, at);
         self.record.borrow_mut().note_expansion(leaf.index, data);
@@ -54,7 +55,8 @@ impl<T: Float> Tape<T> {
         self.leaf_of(at, |record| (op(record.add_data(data.clone())), record.expression.intern(data.shape())))
     }
 
-    /// Records a number as a leaf that stops gradients. If `at` is `None`, the leaf later gets the line of code of its operation.
+    /// Records a number as a leaf that stops gradients. If `at` is `None`, the leaf gets the line of code of the operation that reads it
+    /// when the operation is recorded.
     pub(crate) fn number(&self, value: T, at: Option<Site>) -> Var<'_, T> {
         self.leaf_of(at, |record| (record.expression.add_number(value), record.expression.intern(&Shape::scalar())))
     }
@@ -90,7 +92,7 @@ impl<T: Float> Tape<T> {
         (0..record.len() as Index).filter(named).map(call).collect()
     }
 
-    /// Records an operation with parameters.
+    /// Records an operation that is an [`Operation`]: a value that may have arguments of its own, such as positions or a stride.
     pub(crate) fn record_operation<'t>(
         &'t self,
         operation: Rc<dyn Operation<T>>,
@@ -119,7 +121,7 @@ impl<T: Float> Tape<T> {
         Ok(Var::new(self, index))
     }
 
-    /// Records the concatenation of `parts` along `axis`.
+    /// Records the concatenation of `parts` along the dimension `axis`.
     pub(crate) fn record_cat<'t>(
         &'t self,
         parts: &[Var<'t, T>],
@@ -134,7 +136,7 @@ impl<T: Float> Tape<T> {
         Ok(Var::new(self, index))
     }
 
-    /// Records an operation on inputs of this tape. `shape` returns the index of the result's shape.
+    /// Records an operation whose inputs are variables of this tape. `shape` returns the index of the result's shape.
     #[inline]
     pub(crate) fn push<const N: usize>(
         &self,

@@ -1,4 +1,4 @@
-//! The tape, its variables, and the traits of operations. These types depend on each other, so they share a file.
+//! The tape, its variables, and the trait of operations. These types depend on each other, so they share a file.
 //!
 //! Most of their methods are in the other files of this folder.
 
@@ -17,7 +17,7 @@ use crate::Error;
 use crate::parameter::Change;
 use crate::record::{self, RecycledRecord};
 
-/// The contents of a tape.
+/// The contents of a tape whose operations are [`Operation`]s.
 pub(crate) type Record<T> = record::Record<T, Rc<dyn Operation<T>>>;
 
 /// A recorded program: a list of elementary operations, as R. E. Wengert introduced it (1964).
@@ -40,7 +40,7 @@ pub struct Tape<T: Float = f32> {
     pub(crate) record: RecycledRecord<T, Rc<dyn Operation<T>>>,
     /// The tape's number, which is unique in this process.
     pub(crate) id: u64,
-    /// The state of a training tape; `None` on other tapes.
+    /// The state of a training tape. It is `None` on other tapes.
     pub(super) training: Option<RefCell<Training>>,
 }
 
@@ -93,7 +93,7 @@ impl<T: Float> Tape<T> {
         self.len() == 0
     }
 
-    /// Returns the variable of node `index`.
+    /// Returns the variable for the node with index `index`.
     #[inline]
     pub(crate) fn at(&self, index: Index) -> Var<'_, T> {
         Var::new(self, index)
@@ -205,11 +205,11 @@ impl<'t, T: Float> Var<'t, T> {
 /// assert_eq!(y.grad([x])[0].value().to_vec(), [12.0]);
 /// ```
 pub trait Operation<T: Float>: Any {
-    /// Returns the name for errors and graphs.
+    /// Returns the operation's name, for errors and graphs.
     fn name(&self) -> &'static str;
 
-    /// Returns the result's shape, or a sentence that says why the operation refuses these inputs. By default, returns the shape of the
-    /// first input.
+    /// Returns the result's shape, or a sentence that says why the operation refuses inputs of these shapes. By default, returns the shape
+    /// of the first input.
     ///
     /// # Errors
     ///
@@ -218,7 +218,7 @@ pub trait Operation<T: Float>: Any {
         inputs.first().cloned().ok_or_else(|| "an operation without inputs must define 'shape'".to_string())
     }
 
-    /// Computes the result.
+    /// Computes the result for inputs with the given values.
     ///
     /// # Errors
     ///

@@ -108,7 +108,7 @@ fn neither_mode_passes_through_operations_without_a_derivative() {
     // The quotient itself has the derivative zero, but `floor_divide` marks its result as not differentiable. So a derivative is an error.
     let error = tape.try_jvp(&[x.floor_divide(2.0)], &[(x, x)]).unwrap_err();
     assert!(matches!(error, Error::NotDifferentiable { operation: "floor_divide", .. }), "{error}");
-    // Nodes that the output does not depend on may lack a derivative.
+    // A node without a derivative is no error if the output does not depend on it.
     let _ = x.floor_divide(2.0);
     assert_eq!(tape.jvp(&[x * 3.0], &[(x, x)])[0].value().to_vec(), [3.0, 3.0]);
 }
@@ -183,7 +183,8 @@ fn a_rule_may_take_derivatives() {
     let before = tape.len();
     let [dx] = y.grad([x]);
     assert_eq!(dx.value().to_vec(), [3.0, -4.0]);
-    // All nodes of the derivative have the line of code of the operation, also those that were recorded after the rule took its own derivative.
+    // All nodes of the derivative have the line of code of the operation. This includes the nodes that were recorded after the rule took
+    // its own derivative.
     let lines: Vec<String> = tape.graph().to_string().lines().skip(before + 2).map(str::to_owned).collect();
     assert!(lines.len() > 5 && lines.iter().all(|row| row.ends_with(&format!("tests.rs:{line}"))), "{lines:#?}");
     crate::assert_gradcheck!(|x| x.tape().apply(Nested, &[x]), &Tensor::from([0.5, 1.5]));

@@ -10,13 +10,13 @@ use crate::{Error, Tape, Var};
 #[twins]
 #[precompiled]
 impl<T: Float> Tape<T> {
-    /// Returns the result of `draw`, called with the generator of a training tape. Returns `None` on other tapes.
+    /// Calls `draw` with the random number generator of a training tape, and returns its result. Returns `None` on other tapes.
     pub fn draw<R>(&self, draw: impl FnOnce(&mut Generator) -> R) -> Option<R> {
         self.training.as_ref().map(|training| draw(&mut training.borrow_mut().generator))
     }
 
-    /// Records that the step moves `buffer` towards `new`. `new` is a statistic of the batch and has the buffer's shape. It is computed
-    /// together with the gradients. `share` is the weight of the batch in the result. Does nothing on a tape that does not train.
+    /// Records that the training step moves `buffer` towards `new`. `new` is a statistic of the batch and has the buffer's shape. It is
+    /// computed together with the gradients. `share` is the weight of the batch in the result. Does nothing on a tape that does not train.
     ///
     /// # Errors
     ///
@@ -27,7 +27,7 @@ impl<T: Float> Tape<T> {
         Ok(())
     }
 
-    /// Records that the step adds one to `buffer`. Does nothing on a tape that does not train.
+    /// Records that the training step adds one to `buffer`. Does nothing on a tape that does not train.
     pub fn count(&self, buffer: &Buffer<i64>) {
         self.change(buffer.id(), Change::Count);
     }

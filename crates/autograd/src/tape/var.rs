@@ -11,7 +11,7 @@ use crate::{Error, Var};
 
 #[precompiled]
 impl<'t, T: Float> Var<'t, T> {
-    /// Returns the sizes, which are known before the value is computed.
+    /// Returns the sizes of the value, which are known before the value is computed.
     pub fn shape(self) -> Shape {
         self.tape.record.borrow().shape(self.index).clone()
     }
@@ -45,24 +45,24 @@ impl<'t, T: Float> Var<'t, T> {
         or_raise(self.record_over(Op::Expand, &shape, at))
     }
 
-    /// Returns zeros of the same shape. Only one element is stored.
+    /// Returns zeros of the same shape as this variable. Only one element is stored.
     #[track_caller]
     pub(crate) fn zeros_like(self) -> Self {
         self.filled(&self.shape(), T::ZERO)
     }
 
-    /// Returns [`zeros_like`](Self::zeros_like), recorded at the line of code in `at`.
+    /// Does the same as [`zeros_like`](Self::zeros_like), but records the zeros at the line of code in `at`.
     pub(crate) fn zeros_like_at(self, at: Site) -> Self {
         self.filled_at(&self.shape(), T::ZERO, at)
     }
 
-    /// Returns a number expanded to a shape, on the same tape.
+    /// Returns the number `value` expanded to a shape, on the tape of this variable.
     #[track_caller]
     pub(crate) fn filled(self, shape: &Shape, value: T) -> Self {
         self.filled_at(shape, value, Site::here("full"))
     }
 
-    /// Returns [`filled`](Self::filled), recorded at the line of code in `at`.
+    /// Does the same as [`filled`](Self::filled), but records the number at the line of code in `at`.
     pub(crate) fn filled_at(self, shape: &Shape, value: T, at: Site) -> Self {
         let number = self.tape.number(value, Some(at));
         if shape.rank() == 0 {

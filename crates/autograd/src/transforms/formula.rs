@@ -57,7 +57,8 @@ macro_rules! formula {
     };
 }
 
-/// Returns a function of one variable unchanged. The bound makes the compiler infer that a closure accepts variables of any lifetime.
+/// Returns a function of one variable unchanged. The bound `for<'t>` makes the compiler infer that a closure accepts variables of any
+/// lifetime.
 pub fn of_one<T: Float, F>(f: F) -> F
 where
     F: for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
@@ -65,7 +66,8 @@ where
     f
 }
 
-/// Returns a function of two variables unchanged. The bound makes the compiler infer that a closure accepts variables of any lifetime.
+/// Returns a function of two variables unchanged. The bound `for<'t>` makes the compiler infer that a closure accepts variables of any
+/// lifetime.
 pub fn of_two<T: Float, F>(f: F) -> F
 where
     F: for<'t> Fn(Var<'t, T>, Var<'t, T>) -> Var<'t, T>,
@@ -73,7 +75,8 @@ where
     f
 }
 
-/// Returns a function of three variables unchanged. The bound makes the compiler infer that a closure accepts variables of any lifetime.
+/// Returns a function of three variables unchanged. The bound `for<'t>` makes the compiler infer that a closure accepts variables of any
+/// lifetime.
 pub fn of_three<T: Float, F>(f: F) -> F
 where
     F: for<'t> Fn(Var<'t, T>, Var<'t, T>, Var<'t, T>) -> Var<'t, T>,
@@ -81,8 +84,8 @@ where
     f
 }
 
-/// Returns a function of an array of variables unchanged. The bound makes the compiler infer that a closure accepts variables of any
-/// lifetime.
+/// Returns a function of an array of variables unchanged. The bound `for<'t>` makes the compiler infer that a closure accepts variables of
+/// any lifetime.
 pub fn of_array<T: Float, const N: usize, F>(f: F) -> F
 where
     F: for<'t> Fn([Var<'t, T>; N]) -> Var<'t, T>,

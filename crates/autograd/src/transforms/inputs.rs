@@ -6,8 +6,8 @@ use wengert_tensor::{Float, Site, Tensor};
 use super::vmap::{Vmap, array};
 use crate::{Error, Parameter, Tape, Var};
 
-/// The inputs of a transform such as [`grad`](super::grad). The function gets its variables in the same form, and the results have this
-/// form too.
+/// The inputs of a transform such as [`grad`](super::grad). The transformed function gets its variables in the form of the inputs, and the
+/// results have this form too.
 ///
 /// | inputs | the function | the gradient |
 /// |---|---|---|
@@ -26,7 +26,7 @@ use crate::{Error, Parameter, Tape, Var};
     note = "the function gets its variables in the same form: `|x|`, `|[x, y]|`, `|list|`"
 )]
 pub trait Inputs: Sized {
-    /// The element type.
+    /// The element type of the inputs.
     type Elem: Float;
     /// A derivative with respect to one input: a tensor, or a variable if the inputs are variables.
     type Array;
@@ -39,8 +39,8 @@ pub trait Inputs: Sized {
     /// The variable that the function returns.
     type Output<'s>;
 
-    /// Records the output of `f` for these inputs, and calls `derive` with the output. Returns the results of `derive`. The directions
-    /// `along`, one per input, are recorded as constants.
+    /// Records the output of `f` for these inputs, and calls `derive` with the output. Returns the results of `derive`. `along` has a
+    /// direction for each input, which is recorded as a constant.
     #[doc(hidden)]
     fn derive<F: for<'s> Objective<'s, Self>>(
         self,
@@ -58,11 +58,11 @@ pub trait Inputs: Sized {
     #[doc(hidden)]
     fn arrange<V>(list: Vec<V>) -> Self::Each<V>;
 
-    /// Returns the number in an array of one element.
+    /// Returns the only element of an array of one element.
     #[doc(hidden)]
     fn number(array: Self::Array) -> Result<Self::Number, Error>;
 
-    /// Returns the array with its elements in row-major order.
+    /// Returns the array with its elements in row-major order in memory.
     #[doc(hidden)]
     fn in_order(array: Self::Array) -> Result<Self::Array, Error>;
 
@@ -93,11 +93,11 @@ pub trait MappedFunction<'s, I: Inputs>: Fn(I::Vars<'s>) -> I::Output<'s> {}
 /// A function of a recorded output that returns other variables, such as gradients.
 pub type Derive<T> = for<'s> fn(RecordedOutput<'s, T>, Site) -> Result<Vec<Var<'s, T>>, Error>;
 
-/// The output of a function with its inputs, on a tape.
+/// The output of a function, and its inputs, recorded on a tape.
 pub struct RecordedOutput<'s, T: Float> {
     pub(super) output: Var<'s, T>,
     pub(super) inputs: Vec<Var<'s, T>>,
-    /// The direction for each input, if the transform has directions.
+    /// The direction for each input. The list is empty if the transform has no directions.
     pub(super) along: Vec<Var<'s, T>>,
 }
 
@@ -114,7 +114,7 @@ macro_rules! form {
     };
 }
 
-/// Implements the traits for a form of tensors or parameters. `$leaf` records one input, and `$along` records one direction.
+/// Implements the traits of this file for a form of tensors or parameters. `$leaf` records one input, and `$along` records one direction.
 macro_rules! data {
     ($([$($generics:tt)*] $inputs:ty, $each:ident, $leaf:expr, $along:expr;)*) => {$(
         impl<$($generics)*> Inputs for $inputs {
@@ -166,7 +166,7 @@ macro_rules! data {
     )*};
 }
 
-/// Implements the traits for a form of variables.
+/// Implements the traits of this file for a form of variables.
 macro_rules! variables {
     ($([$($generics:tt)*] $inputs:ty, $each:ident;)*) => {$(
         impl<'t, $($generics)*> Inputs for $inputs {
@@ -184,7 +184,8 @@ macro_rules! variables {
                 derive: Derive<T>,
                 at: Site,
             ) -> Result<Vec<Var<'t, T>>, Error> {
-                // Each input gets a new node. If `f` also captures the same variable, the captured one is a constant of the derivative.
+                // Each input gets a new node. If `f` also captures the variable that is the input, the captured variable is a constant of
+                // the derivative.
                 let own = |input: &Var<'t, T>| input.record_over(Op::Reshape, &input.shape(), at);
                 let inputs = $each!(@list &self).map(own).collect::<Result<Vec<_>, _>>()?;
                 let output = f(Self::arrange(inputs.clone()));
@@ -219,7 +220,7 @@ macro_rules! functions {
     };
 }
 
-/// The form of one input by itself: a list of the input (`@list`), the input in a list (`@form`), and the type of this form.
+/// The form of a single input. `@list` makes a list of the input, `@form` takes the input out of a list, and the last rule gives the type.
 macro_rules! one {
     (@list $inputs:expr) => {
         std::iter::once($inputs)
@@ -233,7 +234,8 @@ macro_rules! one {
     };
 }
 
-/// The form of an array of inputs: the elements of the array (`@list`), an array made from a list (`@form`), and the type of this form.
+/// The form of an array of inputs. `@list` makes a list of its elements, `@form` makes an array from a list, and the last rule gives the
+/// type.
 macro_rules! several {
     (@list $inputs:expr) => {
         $inputs.iter()
@@ -246,7 +248,7 @@ macro_rules! several {
     };
 }
 
-/// The form of a list of inputs: the elements of the list (`@list`), the list itself (`@form`), and the type of this form.
+/// The form of a list of inputs. `@list` iterates over its elements, `@form` returns a list unchanged, and the last rule gives the type.
 macro_rules! list {
     (@list $inputs:expr) => { $inputs.iter() };
     (@form $list:expr) => { $list };

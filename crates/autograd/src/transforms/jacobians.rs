@@ -45,7 +45,7 @@ impl<'t, T: Float> Tape<T> {
         Ok(inputs.iter().map(|_| blocks.by_ref().take(inputs.len()).collect()).collect())
     }
 
-    /// Returns the Jacobian of `output` with respect to each input, as a variable.
+    /// Records the Jacobian of `output` with respect to each input, and returns the Jacobians as variables.
     pub(super) fn record_jacobians(
         &'t self,
         output: Var<'t, T>,
@@ -54,7 +54,8 @@ impl<'t, T: Float> Tape<T> {
     ) -> Result<Vec<Var<'t, T>>, Error> {
         let outputs = output.shape().numel();
         let (narrow, wide): (Vec<_>, Vec<_>) = inputs.iter().partition(|input| input.shape().numel() <= outputs);
-        // One batch of gradients gives the rows for all inputs, but a batch of tangents gives the columns for only one input.
+        // One batch of gradients gives the rows of the Jacobians for all inputs. But a batch of tangents gives the columns for only one
+        // input.
         let mut by_rows = self.jacobian_rows(output, &wide, at)?.into_iter();
         let mut by_columns = Vec::with_capacity(narrow.len());
         for input in narrow {
@@ -68,7 +69,7 @@ impl<'t, T: Float> Tape<T> {
         Ok(inputs.iter().map(jacobian).collect())
     }
 
-    /// Returns the blocks of the Hessian of `output`, as variables, row by row.
+    /// Records the blocks of the Hessian of `output`, and returns them as variables, row by row.
     pub(super) fn record_hessians(
         &'t self,
         output: Var<'t, T>,
@@ -91,7 +92,7 @@ impl<'t, T: Float> Tape<T> {
         self.evaluate(&roots, at)?.iter().map(|tensor| Ok(tensor.try_contiguous()?)).collect()
     }
 
-    /// Returns the gradients of a number, as variables.
+    /// Records the gradients of the number `y`, and returns them as variables.
     pub(super) fn gradients_of(
         &'t self,
         y: Var<'t, T>,
@@ -101,8 +102,8 @@ impl<'t, T: Float> Tape<T> {
         self.gradients_from((y, y.one(at)?), vars, at)
     }
 
-    /// Returns the gradients with respect to `vars`. `seeded` is a variable with its incoming gradient. A gradient is zeros if this
-    /// variable does not depend on the input.
+    /// Records the gradients with respect to `vars`. `seeded` is a pair of an output and its incoming gradient. A gradient is zeros if the
+    /// output does not depend on the variable.
     fn gradients_from(
         &'t self,
         seeded: (Var<'t, T>, Var<'t, T>),
@@ -113,8 +114,8 @@ impl<'t, T: Float> Tape<T> {
         Ok(gradients.into_iter().zip(vars).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like())).collect())
     }
 
-    /// Returns the Jacobians of `y` by reverse mode. Each one has the shape of `y` followed by the input's shape. The derivative for one
-    /// incoming gradient is batched over the rows of the identity.
+    /// Records the Jacobians of `y` by reverse mode. Each Jacobian has the shape of `y` followed by the input's shape. The derivative for
+    /// one incoming gradient is recorded, and batched over the rows of the identity.
     fn jacobian_rows(&'t self, y: Var<'t, T>, inputs: &[Var<'t, T>], at: Site) -> Result<Vec<Var<'t, T>>, Error> {
         let to = y.shape();
         let seed = y.zeros_like_at(at);
@@ -125,8 +126,8 @@ impl<'t, T: Float> Tape<T> {
         reshaped.collect()
     }
 
-    /// Returns the Jacobian of each output by forward mode. It has the output's shape followed by the shape of `x`. The derivative along
-    /// one tangent is batched over the rows of the identity.
+    /// Records the Jacobian of each output by forward mode. A Jacobian has the output's shape followed by the shape of `x`. The derivative
+    /// along one tangent is recorded, and batched over the rows of the identity.
     fn jacobian_columns(&'t self, outputs: &[Var<'t, T>], x: Var<'t, T>, at: Site) -> Result<Vec<Var<'t, T>>, Error> {
         let from = x.shape();
         let tangent = x.zeros_like_at(at);

@@ -105,8 +105,8 @@ pub fn try_infer_in_batches<T: Float>(
     Ok(try_cat(&results, 0)?)
 }
 
-/// Returns the gradients of a function whose result is one number, with respect to each of its [`Inputs`]. A gradient has its input's
-/// shape. It is zeros if the function does not depend on the input. JAX: `jax.grad`; PyTorch: `torch.func.grad`.
+/// Returns the gradients of a function whose result is one number, with respect to each of its [`Inputs`]. A gradient has the shape of its
+/// input. If the function does not depend on an input, the gradient is zeros. JAX: `jax.grad`; PyTorch: `torch.func.grad`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; }
@@ -140,8 +140,8 @@ pub fn try_grad<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> Resu
     Ok(I::arrange(inputs.derive(None, f, gradients, at)?))
 }
 
-/// Returns the value of a function, which must be one number, and its gradients as in [`grad`], from one evaluation. JAX:
-/// `jax.value_and_grad`; PyTorch: `torch.func.grad_and_value`, in the other order.
+/// Returns the value of a function and its gradients as in [`grad`], from one evaluation. The value must be one number. JAX:
+/// `jax.value_and_grad`; PyTorch: `torch.func.grad_and_value`, which returns them in the other order.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; }
@@ -167,12 +167,12 @@ pub fn try_value_and_grad<I: Inputs, F: for<'s> Objective<'s, I>>(
 }
 
 /// Returns all first derivatives of a function with respect to each of its [`Inputs`]. For an input of shape `[d…]` and a result of shape
-/// `[e…]` they are a tensor of shape `[e…, d…]`: element `(i, j)` is ∂ output `i` / ∂ input `j`. It is zero if the output does not
-/// depend on the input. JAX: `jax.jacrev`, `jax.jacfwd`; PyTorch: `torch.func.jacrev`, `jacfwd`.
+/// `[e…]`, these are a tensor of shape `[e…, d…]`. Element `(i, j)` is the derivative of output `i` with respect to input element `j`. It
+/// is zero if the output does not depend on the input. JAX: `jax.jacrev`, `jax.jacfwd`; PyTorch: `torch.func.jacrev`, `jacfwd`.
 ///
-/// Forward mode is used if there are at least as many outputs as inputs, otherwise reverse mode. One derivative is batched over all
-/// directions as by [`vmap`]. The result has as many elements as the product of the two element counts. The computation needs memory for
-/// every intermediate value times the number of directions.
+/// Forward mode is used if there are at least as many outputs as inputs, and reverse mode otherwise. The derivative for one direction is
+/// batched over all directions, as by [`vmap`]. The number of elements of the result is the number of outputs times the number of inputs.
+/// Every intermediate value needs memory once for each direction.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; }
@@ -199,9 +199,9 @@ pub fn try_jacobian<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> 
     Ok(I::arrange(jacobians.collect::<Result<_, _>>()?))
 }
 
-/// Returns the second derivatives of a function whose result is one number, for all pairs of elements. They have the shape `[d…, d…]` for
-/// an input `[d…]`, and are symmetric if the function is smooth. With several [`Inputs`], block `[i][j]` has the shape of input i followed
-/// by the shape of input j. JAX: `jax.hessian`; PyTorch: `torch.func.hessian`.
+/// Returns the second derivatives of a function whose result is one number, for all pairs of input elements. They have the shape `[d…, d…]`
+/// for an input `[d…]`, and are symmetric if the function is smooth. With several [`Inputs`], block `[i][j]` has the shape of input i
+/// followed by the shape of input j. JAX: `jax.hessian`; PyTorch: `torch.func.hessian`.
 ///
 /// The Hessian is computed by forward over reverse mode, as in JAX and PyTorch. For products with vectors see [`hvp`], which does not store
 /// the whole Hessian.
@@ -236,10 +236,9 @@ pub fn try_hessian<I: Inputs, F: for<'s> Objective<'s, I>>(
     Ok(I::arrange(rows.collect::<Result<Vec<_>, Error>>()?))
 }
 
-/// Returns the Hessian times `v`, for a function whose result is one number, and [`Inputs`] and directions `v` of the same shapes. The
-/// product is the change of the gradient as the input moves along `v`. It costs a few evaluations of the function for any size of the
-/// input.
-/// JAX: `jax.jvp(jax.grad(f), (x,), (v,))[1]`; PyTorch: `torch.func.jvp(torch.func.grad(f), (x,), (v,))[1]`.
+/// Returns the product of the Hessian and `v`, for a function whose result is one number. The [`Inputs`] and the directions `v` have the
+/// same shapes. The product is the change of the gradient as the input moves along `v`. It costs a few evaluations of the function for any
+/// size of the input. JAX: `jax.jvp(jax.grad(f), (x,), (v,))[1]`; PyTorch: `torch.func.jvp(torch.func.grad(f), (x,), (v,))[1]`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; }
@@ -291,12 +290,12 @@ pub fn try_vmap<I: Inputs, F: for<'s> MappedFunction<'s, I>>(f: F, inputs: I) ->
     inputs.map(f, Site::here("vmap"))
 }
 
-/// Records the gradients of the output.
+/// Records the gradients of the output with respect to all inputs.
 fn gradients<T: Float>(recorded: RecordedOutput<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
     recorded.output.tape.gradients_of(recorded.output, &recorded.inputs, at)
 }
 
-/// Records the gradients of the output, and adds the output as the last variable.
+/// Records the gradients of the output with respect to all inputs. Adds the output as the last variable of the list.
 fn gradients_and_value<T: Float>(recorded: RecordedOutput<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
     let output = recorded.output;
     let mut results = gradients(recorded, at)?;
@@ -304,17 +303,17 @@ fn gradients_and_value<T: Float>(recorded: RecordedOutput<'_, T>, at: Site) -> R
     Ok(results)
 }
 
-/// Records the Jacobian of the output for each input.
+/// Records the Jacobian of the output with respect to each input.
 fn jacobians<T: Float>(recorded: RecordedOutput<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
     recorded.output.tape.record_jacobians(recorded.output, &recorded.inputs, at)
 }
 
-/// Records the blocks of the Hessian of the output, row by row.
+/// Records the blocks of the Hessian of the output with respect to pairs of inputs, row by row.
 fn hessians<T: Float>(recorded: RecordedOutput<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
     recorded.output.tape.record_hessians(recorded.output, &recorded.inputs, at)
 }
 
-/// Records the products of the Hessian with the directions.
+/// Records the products of the output's Hessian and the directions.
 fn products<T: Float>(recorded: RecordedOutput<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
     let RecordedOutput { output, inputs, along } = recorded;
     let gradients = output.tape.gradients_of(output, &inputs, at)?;
@@ -372,7 +371,7 @@ mod tests {
 
     #[test]
     fn the_jacobian_of_softmax_in_both_modes() {
-        // The derivative of s = softmax(x) is ∂sᵢ/∂xⱼ = sᵢ (δᵢⱼ - sⱼ).
+        // The derivative of s = softmax(x) is ∂sᵢ/∂xⱼ = sᵢ (δᵢⱼ - sⱼ), where δᵢⱼ is 1 for i = j and 0 otherwise.
         let x = point();
         let s = x.softmax(0);
         let expected = Tensor::from_fn([4, 4], |i| {
@@ -487,8 +486,8 @@ mod tests {
         assert_eq!(each, &x * 2.0);
     }
 
-    /// In the inner derivative, a variable of the outer function is a constant, even if both functions are called with the same variable
-    /// (Siskind and Pearlmutter 2005).
+    /// Checks that a variable of the outer function is a constant in an inner derivative. This must hold even if both functions are called
+    /// with the same variable (Siskind and Pearlmutter 2005).
     #[test]
     fn nested_derivatives_of_one_variable_are_not_confused() {
         let x = Tensor::scalar(1.0);

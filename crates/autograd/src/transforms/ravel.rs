@@ -1,7 +1,7 @@
 //! Converts structures of arrays to one vector, and back.
 //!
-//! A method of optimisation or of linear algebra works on one vector. A model has several arrays. The elements of the arrays are put one
-//! after the other, in row-major order, in the order of the fields.
+//! Methods of optimisation and of linear algebra work on one vector, but a model has several arrays. The vector contains the elements of
+//! the arrays one after the other, in row-major order, in the order of the fields.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{Result, TensorLike};
@@ -13,9 +13,9 @@ use crate::Var;
 ///
 /// For a struct with `#[derive(Module)]`, see `Module::to_vector` and `bind_vector` of `wengert::nn`.
 pub trait Tree {
-    /// The type of the arrays.
+    /// The type of the arrays in the structure.
     type Leaf: TensorLike;
-    /// The type of the structure's form, which has a shape in the place of each array.
+    /// The type of the structure's form, which has a shape in place of each array.
     type Form: TreeForm;
 
     /// Returns the structure's form, with the shape of each array.
@@ -25,12 +25,12 @@ pub trait Tree {
     fn leaves(&self, leaves: &mut Vec<Self::Leaf>);
 }
 
-/// The form of a [`Tree`]: a shape in the place of each array.
+/// The form of a [`Tree`]: the structure with a shape in place of each array.
 pub trait TreeForm: Clone {
-    /// The structure with arrays of type `L`.
+    /// The type of the structure with arrays of type `L`.
     type Of<L>;
 
-    /// Returns the structure with the array that `next` returns for each shape, in order.
+    /// Returns the structure with arrays. `next` returns the array for each shape, in order.
     ///
     /// # Errors
     ///
@@ -40,15 +40,16 @@ pub trait TreeForm: Clone {
         Self: Sized;
 }
 
-/// The form of a raveled structure, which turns vectors into structures.
+/// The form of a structure that was converted to a vector by [`ravel`]. It converts vectors back to structures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeLayout<F> {
     form: F,
     len: usize,
 }
 
-/// Returns the elements of all arrays as one vector `[n]`, and the layout that turns vectors back into structures. With variables,
-/// derivatives flow through both conversions. JAX: `ravel_pytree`; PyTorch: `parameters_to_vector` and `vector_to_parameters`.
+/// Returns the elements of all arrays of a structure as one vector `[n]`, and the layout that converts vectors back to structures. If the
+/// arrays are variables, derivatives flow through both conversions. JAX: `ravel_pytree`; PyTorch: `parameters_to_vector` and
+/// `vector_to_parameters`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; }
@@ -88,7 +89,7 @@ pub fn try_ravel<S: Tree>(tree: &S) -> Result<(S::Leaf, TreeLayout<S::Form>), <S
 }
 
 impl<F> TreeLayout<F> {
-    /// Returns the number of elements of the vector.
+    /// Returns the number of elements of the vector to which the structure is converted.
     pub fn len(&self) -> usize {
         self.len
     }

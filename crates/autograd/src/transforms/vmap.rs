@@ -63,9 +63,9 @@ impl Vmap {
     ///
     /// # Errors
     ///
-    /// If the inputs have different numbers of examples, do not have the dimensions of [`in_dims`](Self::in_dims), or all of them are the
+    /// If the inputs have different numbers of examples, do not have the dimensions of [`in_dims`](Self::in_dims), or if all inputs are the
     /// same for all examples. If a result does not have the dimension of [`out_dims`](Self::out_dims). If `f` would change a running
-    /// statistic of a training tape by single examples. Also the errors of [`value`](Var::value).
+    /// statistic of a training tape by the statistic of a single example. Also returns the errors of [`value`](Var::value).
     pub fn try_call<T: Float, const N: usize, const M: usize>(
         &self,
         f: impl for<'t> Fn([Var<'t, T>; N]) -> [Var<'t, T>; M],
@@ -144,13 +144,13 @@ impl Vmap {
         });
         let moved: Vec<Var<'t, T>> = moved.collect::<Result<_, _>>()?;
         if let Some(first) = moved.first() {
-            // The results form a group: they are computed together even if the caller reads them separately.
+            // The results form a group. Their values are computed together, even if the caller reads them separately.
             first.tape.record.borrow_mut().group(moved.iter().map(|result| result.index));
         }
         Ok(moved)
     }
 
-    /// Checks the inputs. Returns them with the examples along the first dimension.
+    /// Checks the inputs. Returns them with the dimension of the examples moved to the front.
     fn batch<'t, T: Float>(&self, inputs: &[Var<'t, T>], at: Site) -> Result<Batch<'t, T>, Error> {
         let every = vec![Some(0); inputs.len()];
         let in_dims = self.in_dims.as_ref().unwrap_or(&every);
@@ -184,10 +184,10 @@ impl Vmap {
     }
 }
 
-/// A function of the inputs of one example.
+/// A function whose arguments are the inputs of one example.
 pub(super) type ExampleFunction<'t, 'f, T> = dyn Fn(&[Var<'t, T>]) -> Vec<Var<'t, T>> + 'f;
 
-/// The inputs of a function, each with a flag that is true if the examples lie along its first dimension.
+/// The inputs of a function for a batch. The flag of an input is true if the examples lie along its first dimension.
 struct Batch<'t, T: Float> {
     inputs: Vec<(Var<'t, T>, bool)>,
     size: usize,
@@ -298,7 +298,8 @@ fn of_slices<'t, T: Float, const N: usize, const M: usize>(
     move |inputs| f(std::array::from_fn(|position| inputs[position])).to_vec()
 }
 
-/// Returns the axis of dimension `dim`, which is counted from the end if negative.
+/// Returns the index of the dimension `dim`, which counts from the end if it is negative. Returns `None` if the shape does not have this
+/// dimension.
 fn axis_of(dim: isize, shape: &Shape) -> Option<usize> {
     let rank = shape.rank() as isize;
     (-rank..rank).contains(&dim).then(|| dim.rem_euclid(rank) as usize)
@@ -499,8 +500,8 @@ mod tests {
         assert!(matches!(Vmap::new().try_record(|[x, _]| [x], vars), Err(Error::OtherTape { .. })));
     }
 
-    /// The operation x². If the field is `None`, the operation has no batching rule. Otherwise the function in the field may change the
-    /// shape of the rule's result.
+    /// The operation x², for tests of batching rules. If the field is `None`, the operation has no batching rule. Otherwise the function in
+    /// the field may change the shape of the rule's result.
     struct Square(Option<fn(&mut Shape)>);
 
     impl<T: Float> Operation<T> for Square {
@@ -547,7 +548,7 @@ mod tests {
         assert_eq!(none.value().shape(), &[0, 3]);
     }
 
-    /// Checks that products with one matrix for all examples become one product.
+    /// Checks that products of each example with the same matrix become one product for all examples.
     #[test]
     fn products_fold() {
         let (x, w) = (Tensor::from_fn([4, 3], |i| (i[0] * 3 + i[1]) as f64), matrix());

@@ -62,25 +62,27 @@ use crate::{BatchedCall, Call, Error, Operation, Tape, Var};
 /// assert!((radius.jvp(&[(x, ones)]).item() - 0.6).abs() < 1e-15);
 /// ```
 pub trait Function<T: Float = f32>: 'static {
-    /// Returns the name for errors and graphs.
+    /// Returns the name of the function, for errors and graphs.
     fn name(&self) -> &'static str;
 
-    /// Returns the shapes of the results, or a sentence that says why the function refuses these inputs.
+    /// Returns the shapes of the results, or a sentence that says why the function refuses inputs of these shapes.
     ///
     /// # Errors
     ///
     /// If the function refuses inputs of these shapes.
     fn shapes(&self, inputs: &[Shape]) -> Result<Vec<Shape>, String>;
 
-    /// Returns the results, which have the shapes that [`shapes`](Self::shapes) returns. Other shapes are an error of the evaluation.
+    /// Returns the results, which have the shapes that [`shapes`](Self::shapes) returns. If they have other shapes, the evaluation returns
+    /// an error.
     ///
     /// # Errors
     ///
     /// If the function refuses these values, or there is not enough memory.
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Vec<Tensor<T>>, Error>;
 
-    /// Returns the gradients with respect to each input, computed from the gradients of all results. The gradient of an unused result is
-    /// zeros. `None` stands for a derivative that is zero everywhere. The derivative panics if the list has another length than the inputs.
+    /// Returns the gradients with respect to each input, computed from the gradients of all results. The gradient of a result that nothing
+    /// reads is zeros. `None` stands for a derivative that is zero everywhere. If the list does not have one entry for each input, the
+    /// derivative panics.
     fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>>;
 
     /// Returns the results for all examples, each with the batch dimension first. A batched input has the batch dimension first too.
@@ -108,8 +110,8 @@ impl<T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If the function refuses the inputs' shapes, no memory can hold results of the declared shapes, or an input belongs to another
-    /// tape.
+    /// If the function refuses the shapes of the inputs, or an input belongs to another tape. Also if no memory can hold results of the
+    /// shapes that the function returns.
     pub fn try_apply_function<'t>(
         &'t self,
         function: impl Function<T>,
@@ -124,8 +126,8 @@ impl<T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If the function refuses the inputs' shapes, no memory can hold results of the declared shapes, or an input belongs to another
-    /// tape.
+    /// If the function refuses the shapes of the inputs, or an input belongs to another tape. Also if no memory can hold results of the
+    /// shapes that the function returns.
     #[doc(hidden)]
     pub fn record_function<'t>(
         &'t self,
@@ -143,8 +145,8 @@ impl<T: Float> Tape<T> {
     }
 }
 
-/// The operation that runs a function. If there are several results, it flattens and concatenates them to one vector, because an operation
-/// has a single result.
+/// The operation that runs a [`Function`]. If the function has several results, the operation flattens them and concatenates them to one
+/// vector, because an operation has a single result.
 struct Packed<F> {
     function: F,
     shapes: Vec<Shape>,
@@ -153,9 +155,10 @@ struct Packed<F> {
     at: Site,
 }
 
-/// The gradients that the rule recorded last. The rule gives the gradients of all inputs, so it is recorded only once.
+/// The gradients that a function's rule has recorded last. The rule records the gradients of all inputs together, so it is called only
+/// once.
 struct LastGradients {
-    /// The tape's id, and the node of the upstream gradient.
+    /// The id of the tape, and the node of the upstream gradient for which the rule was called.
     of: (u64, Index),
     gradients: Vec<Option<Index>>,
 }
@@ -228,8 +231,8 @@ impl<T: Float, F: Function<T>> Operation<T> for Packed<F> {
     }
 }
 
-/// Concatenates the batched results of a function into one matrix with a row for each example. Each result has the batch dimension first;
-/// its other dimensions are flattened.
+/// Concatenates the batched results of a function into one matrix with a row for each example. Each result has the batch dimension first.
+/// Its other dimensions are flattened.
 fn pack_batch<'t, T: Float>(
     results: &[Var<'t, T>],
     expected: &[Shape],
@@ -247,7 +250,7 @@ fn pack_batch<'t, T: Float>(
     try_cat(&flat.collect::<Result<Vec<_>, _>>()?, 1)
 }
 
-/// Splits the vector into the results of the function. A single result is not packed.
+/// Splits the vector `packed` into the results of a function. If there is a single result, `packed` is this result.
 fn unpack<'t, T: Float>(packed: Var<'t, T>, shapes: &[Shape]) -> Result<Vec<Var<'t, T>>, Error> {
     if shapes.len() == 1 {
         return Ok(vec![packed]);
@@ -268,7 +271,7 @@ mod tests {
     use super::*;
     use crate::gradcheck;
 
-    /// The function (x y, x + y). It counts how often its rule is recorded.
+    /// The function (x, y) ↦ (x y, x + y). It counts how often its derivative rule is recorded.
     struct ProductAndSum(std::rc::Rc<std::cell::Cell<usize>>);
 
     impl<T: Float> Function<T> for ProductAndSum {
@@ -317,11 +320,11 @@ mod tests {
             },
             [&x, &y],
         );
-        // The gradient with respect to x of the sum of x y (x + y).
+        // The gradient of the sum of x y (x + y) with respect to x.
         assert_eq!(gradients, &x * &y * 2.0 + y.square());
     }
 
-    /// The function (x y, Σ x) of vectors. It has `declared` results, 1 or 2, and its batching rule returns `given` results.
+    /// The function of vectors (x, y) ↦ (x y, Σ x). It has `declared` results (1 or 2), and its batching rule returns `given` results.
     struct ProductAndTotal {
         declared: usize,
         given: usize,
@@ -370,10 +373,10 @@ mod tests {
                 },
                 inputs,
             );
-            // The gradient with respect to x of Σ (x y)², and of (Σ x)².
+            // The gradients of Σ (x y)² and of (Σ x)² with respect to x.
             let total = if count == 2 { x.sum_keepdim(1) * 2.0 } else { Tensor::zeros([3, 1]) };
             assert_eq!(gradients.value(), &x * y.square() * 2.0 + total);
-            // There is one call for the example and one for the batch, and not one for each example.
+            // The function is called once for one example and once for the batch, and not once for each example.
             assert_eq!(tape.calls("product_and_total").len(), 2);
         }
     }

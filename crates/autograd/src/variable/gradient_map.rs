@@ -9,8 +9,8 @@ use crate::{Call, Error, Operation, Var};
 
 #[twins]
 impl<'t, T: Float> Var<'t, T> {
-    /// Returns a variable with the same value. In reverse mode, `map` replaces the gradient that reaches the returned variable. The result
-    /// of `map` must have the same shape. PyTorch: `Tensor.register_hook`.
+    /// Returns a variable with the same value. In reverse mode, the incoming gradient of the returned variable is replaced by the result of
+    /// `map`, which must have the same shape. PyTorch: `Tensor.register_hook`.
     ///
     /// `map` consists of recorded operations, so the result can be differentiated again. `map` runs once for each gradient that is
     /// recorded, and not at all if none is recorded. Forward mode and the value do not change.
@@ -36,7 +36,7 @@ impl<'t, T: Float> Var<'t, T> {
     }
 }
 
-/// The identity, with a function of the upstream gradient as its derivative in reverse mode.
+/// The identity operation. In reverse mode, its derivative applies a function to the upstream gradient.
 struct GradientMap<F>(F);
 
 impl<T: Float, F: for<'g> Fn(Var<'g, T>) -> Var<'g, T> + 'static> Operation<T> for GradientMap<F> {
@@ -75,7 +75,7 @@ mod tests {
         let loss = (y * y * y).sum(..);
         let [dx] = loss.grad([x]);
         assert_eq!(dx.value().to_vec(), [30.0, 120.0, 270.0]);
-        // The second derivative passes through the identity and through the map: 10 · 10 · 6x.
+        // The second derivative passes through the identity and through the function of the gradient: 10 · 10 · 6x.
         assert_eq!(dx.sum(..).grad([x])[0].value().to_vec(), [600.0, -1200.0, 1800.0]);
         let tangent = loss.jvp(&[(x, tape.constant(Tensor::ones([3])))]);
         assert_eq!(tangent.item(), 3.0 + 12.0 + 27.0);

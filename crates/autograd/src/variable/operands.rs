@@ -1,4 +1,4 @@
-//! Variables and tensors as masks, optional operands and factors of matrix products; the sum of an iterator of variables.
+//! Variables and tensors as masks, optional operands and factors of matrix products. Also the sum of an iterator of variables.
 
 use std::iter::Sum;
 
@@ -58,7 +58,7 @@ products! {
 ///
 /// # Panics
 ///
-/// If there is no variable: the sum would have no tape. Begin with a number in this case:
+/// If the iterator is empty, because the sum would have no tape. If this can happen, begin with a number:
 /// `terms.fold(tape.constant(0.0), |sum, term| sum + term)`.
 impl<'t, T: Float> Sum for Var<'t, T> {
     #[track_caller]
@@ -73,7 +73,7 @@ impl<'t, T: Float> Sum for Var<'t, T> {
     }
 }
 
-/// The sum of variables of one tape. Panics if there is no variable.
+/// The sum of variables of one tape. Panics if the iterator is empty.
 impl<'v, 't, T: Float> Sum<&'v Var<'t, T>> for Var<'t, T> {
     #[track_caller]
     fn sum<I: Iterator<Item = &'v Self>>(terms: I) -> Self {

@@ -13,8 +13,8 @@ use crate::error::or_raise;
 
 macro_rules! operator {
     ($($trait:ident $method:ident = $op:ident, $primitive:ident;)*) => {$(
-        // There is one implementation for all operands. So the compiler knows the type of `x - 1.0` before the type of the literal.
-        // `(x - 1.0).sqrt()` needs this.
+        // A single implementation covers all types of operands. So the compiler knows the type of `x - 1.0` before it knows the type of the
+        // literal. `(x - 1.0).sqrt()` needs this.
         impl<'t, T: Float, O: Operand<Var<'t, T>>> $trait<O> for Var<'t, T> {
             type Output = Var<'t, T>;
 
@@ -41,8 +41,8 @@ macro_rules! operator {
     )*};
 }
 
-// f64 is the only floating-point type on the left. If f32 were allowed too, the type of the literal in `(1.0 - x).sqrt()` would be
-// ambiguous.
+// If a number stands on the left, f64 is its only floating-point type. If f32 were allowed too, the type of the literal in
+// `(1.0 - x).sqrt()` would be ambiguous.
 macro_rules! number_first {
     ($trait:ident $method:ident $primitive:ident, $($number:ident)*) => {$(
         impl<'t, T: Float> $trait<Var<'t, T>> for $number {
@@ -67,8 +67,8 @@ macro_rules! number_first {
     )*};
 }
 
-// There is one implementation for each element type. The compiler refuses a generic one, because another crate could make `Var` an operand
-// of a tensor.
+// There is one implementation for each element type. The compiler refuses a generic implementation, because another crate could make `Var`
+// an operand of a tensor.
 macro_rules! tensor_first {
     ($trait:ident $method:ident $primitive:ident, $element:ty) => {
         tensor_first!($trait $method $primitive, $element, Tensor<$element>, Var<'t, $element>);
@@ -134,7 +134,7 @@ impl<'t, T: Float> Neg for Var<'t, T> {
 }
 
 impl<'t, T: Float> Var<'t, T> {
-    /// Returns ones where both elements are equal, zeros elsewhere. The shapes broadcast. PyTorch: `eq`.
+    /// Returns ones where the elements of `self` and `other` are equal, and zeros elsewhere. The shapes broadcast. PyTorch: `eq`.
     ///
     /// # Panics
     ///
@@ -145,7 +145,7 @@ impl<'t, T: Float> Var<'t, T> {
         Comparison::eq(&self, other)
     }
 
-    /// Returns ones where the elements differ, zeros elsewhere. The shapes broadcast. PyTorch: `ne`.
+    /// Returns ones where the elements of `self` and `other` differ, and zeros elsewhere. The shapes broadcast. PyTorch: `ne`.
     ///
     /// # Panics
     ///
@@ -191,7 +191,7 @@ mod tests {
         assert!(right.iter().all(|z| z.item() == -2.0));
     }
 
-    /// Checks expressions in which a literal has no type yet when the compiler looks for the next method.
+    /// Checks expressions with a literal whose type the compiler does not know yet when it looks for the next method.
     #[test]
     fn a_method_may_follow_a_number() {
         let tape = Tape::<f32>::new();

@@ -26,8 +26,8 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
 
     #[inline]
     fn same_shape(&self, other: &Self) -> bool {
-        // Each shape is stored once per tape, so the indices of the shapes are compared. For variables of different tapes, the operation
-        // itself returns the error.
+        // Each shape is stored once per tape, so this function compares the indices of the shapes. For variables of different tapes, the
+        // operation itself returns the error later.
         let record = self.tape.record.borrow();
         std::ptr::eq(self.tape, other.tape) && record.node(self.index).shape == record.node(other.index).shape
     }
@@ -85,7 +85,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         self.tape.push(Op::Binary(op), [self.index, other.index], |record| record.node(self.index).shape, at)
     }
 
-    // Equals the default method, but borrows the tape once if the shapes are equal.
+    // This does the same as the default method, but borrows the tape only once if the shapes are equal.
     #[inline]
     fn apply_broadcast(&self, op: Binary, other: &Self, rule: BroadcastRule, at: Site) -> Result<Self, Error> {
         if compat::accepts_equal(rule) && std::ptr::eq(self.tape, other.tape) {

@@ -1,4 +1,4 @@
-//! Transports of messages between ranks. They do not know the meaning of a message.
+//! Transports of messages between ranks. A transport does not know the meaning of a message.
 
 #[cfg(feature = "mpi")]
 pub(crate) mod mpi;
@@ -14,7 +14,7 @@ use crate::payload::Payload;
 #[derive(Debug, Default)]
 pub(crate) struct Exchange {
     pub(crate) sends: Vec<(usize, Arc<Payload>)>,
-    /// Buffers of the right type and size. They are overwritten by the received elements.
+    /// Buffers of the right type and size, which the received elements overwrite.
     pub(crate) receives: Vec<(usize, Payload)>,
     /// The elements that the transport itself sums over all ranks. After the exchange, this field has the sums. It is only used if
     /// [`sums`](Transport::sums) returns true.

@@ -57,7 +57,7 @@ struct Order {
 struct State {
     /// The ranks whose messages the exchange still waits for.
     awaited: BTreeSet<usize>,
-    /// The time of each rank's latest answer to the question whether it is alive.
+    /// For each rank, the time of its latest answer to the question whether it is alive.
     answered: BTreeMap<usize, Instant>,
     /// True after an exchange has exceeded its deadline.
     lost: bool,
@@ -68,7 +68,7 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl Mpi {
-    /// Starts MPI. Returns the connection, this rank, and the number of ranks.
+    /// Starts MPI. Returns the connection, this rank, and the number of ranks. `grace` limits the time that the shutdown of MPI may take.
     pub(crate) fn start(grace: Duration) -> Result<(Mpi, usize, usize)> {
         let (orders, to_do) = mpsc::channel();
         let (at_end, ended) = mpsc::channel();
@@ -114,7 +114,7 @@ impl Transport for Mpi {
     fn start(&self, exchange: Exchange) -> Box<dyn Pending> {
         let (done, result) = mpsc::channel();
         if let Some(orders) = &self.orders {
-            // The send fails if the thread has ended. The wait for the result then fails too.
+            // The send fails if the thread that calls MPI has ended. The wait for the result then fails too.
             let _ = orders.send(Order { exchange, done });
         }
         Box::new(Waiting { result, state: Arc::clone(&self.state) })
@@ -165,7 +165,7 @@ impl Server {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        // Requests for messages that were never received must not be dropped, so they are leaked.
+        // MPI requests for messages that were never received must not be dropped, so they are leaked.
         self.questions.drain(..).for_each(std::mem::forget);
     }
 
@@ -219,7 +219,7 @@ impl Server {
         exchange
     }
 
-    /// Tests the requests until all have completed.
+    /// Tests the requests in `open` until all have completed. Meanwhile asks the awaited ranks whether they are alive.
     fn watch(&mut self, mut open: Vec<Flight>) {
         let began = Instant::now();
         let (mut asked, mut known) = (began, usize::MAX);

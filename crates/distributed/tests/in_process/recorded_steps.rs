@@ -89,7 +89,8 @@ fn a_recorded_step_has_the_bits_of_a_computed_one() {
     }
 }
 
-/// Takes five steps of a model that looks up rows of a table. The batches divide evenly among the shards.
+/// Takes five steps of a model that looks up rows of a table. The batches divide evenly among the shards. Returns the checkpoint (on rank
+/// 0) and the bytes of the model.
 fn with_parameters(group: &Group, sharded: bool) -> (Vec<u8>, Vec<Vec<u8>>) {
     let generator = &mut Generator::new(8);
     let mut model = (
@@ -168,7 +169,7 @@ fn batches() -> Vec<(Tensor<f64>, Tensor<i64>)> {
     [16, 13, 3].map(batch).into()
 }
 
-/// Trains with the batch statistics of all ranks.
+/// Trains with batch normalization over all ranks. Returns the bytes of the model, and its parameters as a vector.
 fn synchronized(group: &Group, sharded: bool) -> (Vec<Vec<u8>>, Tensor<f64>) {
     let mut model = cnn(SyncBatchNorm::new);
     let mut parallel = DataParallel::new(group, &mut model, Sgd::new(0.1).momentum(0.9)).unwrap();
@@ -242,7 +243,7 @@ fn sync_batch_norm_outside_of_a_recorded_step() {
     });
     let error = error.unwrap_err().to_string();
     assert!(error.contains("use `step_recorded`") && error.contains("SyncBatchNorm(4)"), "{error}");
-    // Before the step evaluates, no value can be read.
+    // In a recorded step, no value can be read before the step evaluates the tapes.
     let error = parallel.step_recorded(&mut model, 4, &mut Generator::new(0), |model, tape, _| {
         let loss = model.try_forward(tape.constant(&x))?.sum(..);
         loss.try_value()?;

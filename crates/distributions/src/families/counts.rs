@@ -61,8 +61,18 @@ impl<A: Array> Family for Poisson<A> {
     }
 }
 
-/// The maximum number of counts over which an entropy is summed. The sum evaluates each count for each copy.
+/// The maximum number of counts over which an entropy is summed. The sum evaluates each count for each element of the batch shape.
 const MOST_TERMS: f64 = 1e6;
+
+/// Returns an error if the entropy of the distribution `name` is a sum over more than [`MOST_TERMS`] counts.
+pub(crate) fn check_terms<E: From<wengert_tensor::Error>>(name: &str, most: f64, at: Site) -> Result<(), E> {
+    if most > MOST_TERMS {
+        let message =
+            format!("the entropy of {name} is a sum over {most} counts, but at most {MOST_TERMS} are supported");
+        return Err(refused(at, message));
+    }
+    Ok(())
+}
 
 /// Returns the entropy of a distribution over counts: the sum of -p ln p over the counts from 0 to `most`, where p is a count's
 /// probability.
@@ -71,11 +81,7 @@ const MOST_TERMS: f64 = 1e6;
 ///
 /// If `most` is above [`MOST_TERMS`].
 pub(crate) fn entropy_of_counts<F: Family>(family: &F, most: f64, at: Site) -> Result<F::Array> {
-    if most > MOST_TERMS {
-        let message =
-            format!("the entropy of {} is a sum over {most} counts, but at most {MOST_TERMS} are supported", F::NAME);
-        return Err(refused(at, message));
-    }
+    check_terms(F::NAME, most, at)?;
     let counts = counts_to(most as usize, family.parameters()[0].2, family.batch_shape().rank())?;
     let counts = expanded(counts, &family.batch_shape(), at)?;
     let logarithm = log_density(family, &counts, &family.support().outside(&counts)?)?;

@@ -27,7 +27,7 @@ family! {
 }
 
 impl<A: Array> StudentT<A> {
-    /// Returns the logarithm of the density of the standardised variable z.
+    /// Returns the logarithm of the density of the standardised variable z = (x - loc) / scale.
     fn standard_density(&self, z: &A) -> Expr<A> {
         let df = || of(&self.df);
         (df() + 1.0) * -0.5 * (of(z).square() / df()).ln_1p()
@@ -35,7 +35,8 @@ impl<A: Array> StudentT<A> {
             - (df() * 0.5).betaln(of(&self.df) * 0.0 + 0.5)
     }
 
-    /// Returns the distribution function of the standardised variable z. Its derivative is with respect to df only. z may not be 0.
+    /// Returns the distribution function of the standardised variable z = (x - loc) / scale. The derivative of the result is with respect
+    /// to df only. z may not be 0.
     fn standard_distribution(&self, z: &A) -> Result<A> {
         let square = of(z).square().get()?;
         let half = (of(&self.df) * 0.5).get()?;
@@ -74,7 +75,8 @@ impl<A: Array> Family for StudentT<A> {
     fn distribution(&self, x: &A) -> Result<A> {
         let at = wengert_tensor::Site::here("cdf");
         let z = ((of(x) - &self.loc) / &self.scale).get()?;
-        // The formula has no derivative at z = 0. So the derivative with respect to z is set separately: it is the density.
+        // The formula of `standard_distribution` has no derivative at z = 0. So the derivative with respect to z is set separately: it is
+        // the density.
         let zero = z.try_eq(0.0)?;
         let fixed = filled(z.try_detach()?, &[zero], 1e-150)?;
         let values = self.standard_distribution(&fixed)?;
@@ -88,7 +90,7 @@ impl<A: Array> Family for StudentT<A> {
         let distance = (of(&fixed) * 2.0 - 1.0).get()?;
         let half = (of(&df) * 0.5).get()?;
         let shape = half.number(wengert_tensor::Scalar::from_f64(0.5));
-        // Inverts both formulas of `standard_distribution`: this one for values near the centre, the next one for values in the tails.
+        // Inverts both formulas of `standard_distribution`: `centre` is for values near the centre, and `tails` for values in the tails.
         let centre = shape.try_betaincinv(&half, &of(&distance).abs().get()?)?;
         let tails = (of(&distance).abs() * -1.0 + 1.0).get()?;
         let lower = (of(&fixed) * 2.0).get()?;
@@ -98,7 +100,7 @@ impl<A: Array> Family for StudentT<A> {
         let near = of(&distance).abs().get()?.try_lt(0.5)?;
         let square = (Expr::from(try_where_(near, &inner, &outer)) * &df).get()?;
         let z = (of(&distance).sign() * of(&square).sqrt()).get()?;
-        // z is a function of p and df by F(z, df) = p. So dz = (dp - ∂F/∂df ddf) / density.
+        // z is a function of p and df by F(z, df) = p, where F is the distribution function. So dz = (dp - ∂F/∂df ddf) / density.
         let slope = (self.standard_density(&z).exp() * -1.0).get()?.try_reciprocal()?;
         let share = self.standard_distribution(&filled(z.clone(), &[z.try_eq(0.0)?], 1e-150)?)?;
         let terms = || Ok(vec![(p.clone(), Some((-of(&slope)).get()?)), (share.clone(), Some(slope.clone()))]);
@@ -121,7 +123,7 @@ impl<A: Array> Family for StudentT<A> {
         (above * slopes + df().ln() * 0.5 + (df() * 0.5).betaln(df() * 0.0 + 0.5) + of(&self.scale).ln()).get()
     }
 
-    /// Draws a normal number, divided by the square root of a gamma draw with mean 1.
+    /// Draws loc + scale · y / √g, for a standard normal number y and a gamma draw g with mean 1.
     fn draw(&self, mut noise: Noise<'_, A>) -> Result<A> {
         let half = noise.expand(&(of(&self.df) * 0.5).get()?)?;
         let gamma = draw(Kind::Gamma, std::slice::from_ref(&half), noise.generator, noise.at)?;

@@ -11,12 +11,12 @@ use crate::distribution::{Family, Noise, array};
 use crate::expression::{Expr, of};
 use crate::quantile::{Counts, quantile};
 use crate::sampling::{Kind, draw};
-use crate::support::{Parameter, Range, Support, filled, joint};
+use crate::support::{Parameter, Range, Support, check_parameter, filled, joint};
 
 /// Defines a distribution of trials. Its constructors take the probability of a success or the logit of this probability, and other
 /// parameters.
 macro_rules! trials {
-    ($(#[$doc:meta])* $name:ident { $($rest:ident: $range:ident)? }) => {
+    ($(#[$doc:meta])* $name:ident { $($rest:ident)? }) => {
         $(#[$doc])*
         #[derive(Clone, Debug)]
         pub struct $name<A> {
@@ -66,7 +66,6 @@ macro_rules! trials {
 
             /// Returns k ln p + n ln(1 - p) for k successes and n failures, where p is the probability of a success. A term whose factor k
             /// or n is 0 is 0.
-            #[allow(dead_code)]
             fn logarithm(&self, successes: &A, failures: &A) -> Result<Expr<A>, A::Error> {
                 let [p, q] = &self.logarithms;
                 Ok(times(successes, p)? + times(failures, q)?)
@@ -75,15 +74,15 @@ macro_rules! trials {
     };
 }
 
-/// Writes the members of `Family` that are the same for all distributions of trials.
+/// Defines the members of `Family` that are the same for all distributions of trials.
 macro_rules! members {
-    ($name:literal $(, $rest:ident: $range:ident)?) => {
+    ($name:literal, $probs:ident $(, $rest:ident: $range:ident)?) => {
         type Array = A;
 
         const NAME: &'static str = $name;
 
         fn parameters(&self) -> Vec<Parameter<'_, A>> {
-            vec![("probs", Range::Unit, &self.probs) $(, (stringify!($rest), Range::$range, &self.$rest))?]
+            vec![("probs", Range::$probs, &self.probs) $(, (stringify!($rest), Range::$range, &self.$rest))?]
         }
 
         fn is_validated(&self) -> bool {
@@ -116,10 +115,10 @@ trials! {
 }
 
 impl<A: Array> Family for Bernoulli<A> {
-    members!("Bernoulli");
+    members!("Bernoulli", Unit);
 
     fn support(&self) -> Support<A> {
-        Support::CountsTo(number(&self.probs, 1.0))
+        Support::Boolean
     }
 
     fn density(&self, k: &A) -> Result<A> {
@@ -161,11 +160,11 @@ trials! {
     /// let binomial = Binomial::new(4.0, &Tensor::scalar(0.5));
     /// assert!((binomial.log_prob(2.0).exp().item() - 6.0f64 / 16.0).abs() < 1e-15);
     /// ```
-    Binomial { total_count: Count }
+    Binomial { total_count }
 }
 
 impl<A: Array> Family for Binomial<A> {
-    members!("Binomial", total_count: Count);
+    members!("Binomial", Unit, total_count: Count);
 
     fn support(&self) -> Support<A> {
         Support::CountsTo(self.total_count.clone())
@@ -173,7 +172,7 @@ impl<A: Array> Family for Binomial<A> {
 
     fn density(&self, k: &A) -> Result<A> {
         let failures = (of(&self.total_count) - k).get()?;
-        // C(n, k) = 1 / ((n + 1) B(k + 1, n - k + 1))
+        // The binomial coefficient C(n, k) of n trials is 1 / ((n + 1) B(k + 1, n - k + 1)), where B is the beta function.
         let count = (of(k) + 1.0).betaln(of(&failures) + 1.0) + (of(&self.total_count) + 1.0).ln();
         (self.logarithm(k, &failures)? - count).get()
     }
@@ -220,7 +219,13 @@ trials! {
 }
 
 impl<A: Array> Family for Geometric<A> {
-    members!("Geometric");
+    members!("Geometric", Unit);
+
+    fn check_more(&self, at: Site) -> Result<(), A::Error> {
+        let probs = self.probs.to_tensor(at)?;
+        let wrong: Vec<f64> = probs.iter().map(Scalar::to_f64).filter(|&p| p <= 0.0).collect();
+        check_parameter((Self::NAME, &self.parameters()), ("probs", "be positive"), probs.shape(), &wrong, at)
+    }
 
     fn support(&self) -> Support<A> {
         Support::Counts
@@ -256,7 +261,7 @@ impl<A: Array> Family for Geometric<A> {
 
 trials! {
     /// The negative binomial distribution: the number k = 0, 1, 2, … of successes before failure number r has the probability
-    /// Γ(k + r) / (Γ(r) k!) (1 - p)ʳ pᵏ. r is `total_count` > 0, and p is `probs` in [0, 1). PyTorch: `NegativeBinomial`, which has no
+    /// Γ(k + r) / (Γ(r) k!) (1 - p)ʳ pᵏ. r is `total_count` ≥ 0, and p is `probs` in [0, 1). For r = 0, k is always 0. PyTorch: `NegativeBinomial`, which has no
     /// `cdf` and `icdf`.
     ///
     /// ```
@@ -266,11 +271,11 @@ trials! {
     /// let failures = NegativeBinomial::new(1.0, &Tensor::scalar(0.75)); // geometric
     /// assert!((failures.log_prob(2.0).item() - (0.25 * 0.75f64 * 0.75).ln()).abs() < 1e-15);
     /// ```
-    NegativeBinomial { total_count: Positive }
+    NegativeBinomial { total_count }
 }
 
 impl<A: Array> Family for NegativeBinomial<A> {
-    members!("NegativeBinomial", total_count: Nonnegative);
+    members!("NegativeBinomial", BelowOne, total_count: Nonnegative);
 
     fn support(&self) -> Support<A> {
         Support::Counts
@@ -278,8 +283,9 @@ impl<A: Array> Family for NegativeBinomial<A> {
 
     fn density(&self, k: &A) -> Result<A> {
         let r = &self.total_count;
-        // Γ(k + r) / (Γ(r) k!) = 1 / ((k + r) B(r, k + 1))
-        let count = (of(k) + 1.0).betaln(of(r)) + (of(k) + r).ln();
+        // Γ(k + r) / (Γ(r) k!) is 1 / ((k + r) B(r, k + 1)), where B is the beta function.
+        let is_zero = (of(k) + r).get()?.try_eq(0.0)?;
+        let count = ((of(k) + 1.0).betaln(of(r)) + (of(k) + r).ln()).masked(&is_zero, 0.0);
         (self.logarithm(k, r)? - count).get()
     }
 

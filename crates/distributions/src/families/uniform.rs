@@ -1,12 +1,13 @@
 //! The uniform distribution.
 
 use wengert_special::Array;
-use wengert_tensor::ops::{Clamp, Comparison, Result};
+use wengert_tensor::ops::{Clamp, Comparison, Result, Views};
+use wengert_tensor::{Scalar, Site};
 
 use super::{family, members};
-use crate::distribution::Family;
+use crate::distribution::{Distribution, Family};
 use crate::expression::of;
-use crate::support::{Support, filled};
+use crate::support::{Support, bound, check_parameter, filled};
 
 family! {
     /// The uniform distribution. Its density is 1 / (high - low) for low ≤ x < high. PyTorch: `Uniform`.
@@ -23,6 +24,16 @@ family! {
 
 impl<A: Array> Family for Uniform<A> {
     members!("Uniform");
+
+    fn check_more(&self, at: Site) -> Result<(), A::Error> {
+        let shape = self.batch_shape();
+        let ends = |x: &A| -> Result<_, A::Error> { x.try_expand(&shape)?.to_tensor(at) };
+        let (low, high) = (ends(&self.low)?, ends(&self.high)?);
+        let wrong = low.iter().zip(high.iter()).filter(|(low, high)| low >= high);
+        let wrong: Vec<f64> = wrong.map(|(low, _)| low.to_f64()).collect();
+        let requirement = format!("satisfy the constraint LessThan(upper_bound={}),", bound(&self.high, at)?);
+        check_parameter((Self::NAME, &self.parameters()), ("low", &requirement), &shape, &wrong, at)
+    }
 
     fn support(&self) -> Support<A> {
         Support::Interval(self.low.clone(), self.high.clone())

@@ -43,8 +43,8 @@ impl Kernel for Cholesky {
         Ok(vec![l])
     }
 
-    /// The gradient is the symmetric part of L⁻ᵀ Φ(Lᵀ G) L⁻¹, where G is the gradient with respect to L. Φ(X) is the lower triangle of X,
-    /// with half of the diagonal.
+    /// The gradient is the symmetric part of L⁻ᵀ Φ(Lᵀ G) L⁻¹, where L is the factor, and G is the gradient with respect to L. Φ(X) is the
+    /// lower triangle of X, with half of the diagonal.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let u = transposed(call.outputs[0]);
         let product = u.matmul(gradients[0].tril(0));

@@ -14,8 +14,8 @@ use crate::numerics::cofactors::cofactors;
 use crate::numerics::failure::RangeFailure;
 use crate::numerics::ranges::diagonals_all;
 
-/// Writes the results for each matrix, which it factors as P L U. `from_diagonal` computes the results from the diagonal of U and the sign of
-/// the row exchanges.
+/// Factors each matrix of `a` as P L U (a permutation, a lower and an upper triangle), and writes its results. `from_diagonal` computes the
+/// results from the diagonal of U and the sign of the row exchanges.
 fn write_from_factors<T: Float, const N: usize>(
     a: &Tensor<T>,
     results: [&mut [T]; N],
@@ -32,7 +32,8 @@ fn write_from_factors<T: Float, const N: usize>(
     })
 }
 
-/// Returns the error of a computation on factors. Singular matrices are no failure.
+/// Returns the error of a computation with the factors of matrices. Only an operation on tensors can fail here, because singular matrices
+/// have results.
 fn failed(failure: RangeFailure, at: Site) -> Error {
     failure.error(&[], at, |_, _| String::new())
 }
@@ -63,7 +64,7 @@ impl Kernel for Determinant {
     }
 }
 
-/// Appends two dimensions of size 1, so that numbers broadcast with matrices.
+/// Appends two dimensions of size 1, so that each number of a batch broadcasts with a matrix of the batch.
 fn as_matrices<'t, T: Float>(x: Var<'t, T>) -> Var<'t, T> {
     x.unsqueeze(-1).unsqueeze(-1)
 }
@@ -99,7 +100,8 @@ impl Kernel for Cofactors {
         Ok(vec![result])
     }
 
-    /// dC = tr(A⁻¹ dA) C - A⁻ᵀ dAᵀ C. So the gradient is ⟨G, C⟩ A⁻ᵀ - C Gᵀ A⁻ᵀ, where G is the gradient with respect to C.
+    /// The differential of C = |A| A⁻ᵀ is dC = tr(A⁻¹ dA) C - A⁻ᵀ dAᵀ C. So the gradient is ⟨G, C⟩ A⁻ᵀ - C Gᵀ A⁻ᵀ, where G is the gradient
+    /// with respect to C.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let (c, g, inverse) = (call.outputs[0], gradients[0], transposed_inverse(call.inputs[0]));
         let product = as_matrices((g * c).sum([-2, -1]));
@@ -143,7 +145,7 @@ impl Kernel for SignAndLogarithm {
         Ok(vec![signs, logarithms])
     }
 
-    /// The gradient is A⁻ᵀ times the gradient with respect to the logarithm.
+    /// The gradient is A⁻ᵀ times the gradient with respect to the logarithm. The sign has no derivative.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         vec![Some(transposed_inverse(call.inputs[0]) * as_matrices(gradients[1]))]
     }

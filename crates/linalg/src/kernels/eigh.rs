@@ -12,10 +12,10 @@ use crate::numerics::eigen::symmetric;
 
 const NAME: &str = "linalg.eigh";
 
-/// The kernel that computes the eigenvalues in ascending order, and the eigenvectors as columns.
+/// The kernel that computes the eigenvalues of symmetric matrices in ascending order, and the eigenvectors as columns.
 #[derive(Clone, Copy)]
 pub(crate) struct Eigh {
-    /// True if the upper triangle of the matrix is read, false if the lower triangle is read.
+    /// True if the upper triangle of each matrix is read. False if the lower triangle is read.
     pub(crate) upper: bool,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Eigh {
 #[derive(Clone, Copy)]
 pub(crate) struct Eigvalsh(pub(crate) Eigh);
 
-/// Returns the batch of symmetric matrices that has the batch dimensions `shape` and matrices with `order` rows.
+/// Describes a batch of symmetric matrices, with the batch dimensions `shape` and matrices of `order` rows.
 fn matrices(shape: &Shape, order: usize, at: Site) -> Batch<'_> {
     let reason = "the input matrix is ill-conditioned or has too many repeated eigenvalues";
     Batch { shape, cost: 4 * order * order * order, name: NAME, reason, at }
@@ -44,8 +44,9 @@ impl Kernel for Eigh {
             .compute([inputs[0]], &shapes, |[a], [values, vectors]| symmetric(a, self.upper, values, Some(vectors)))
     }
 
-    /// The gradient is V (diag g_λ + (Vᵀ g_V) / E) Vᵀ with Eᵢⱼ = λⱼ - λᵢ. Quotients with λⱼ = λᵢ are set to 0 (Giles, "An extended
-    /// collection of matrix derivative results", 2008, section 3.1).
+    /// The gradient is V (diag g_λ + (Vᵀ g_V) / E) Vᵀ with Eᵢⱼ = λⱼ - λᵢ. Here λ are the eigenvalues, the columns of V are the
+    /// eigenvectors, and g_λ and g_V are their gradients. Quotients with λⱼ = λᵢ are set to 0 (Giles, "An extended collection of matrix
+    /// derivative results", 2008, section 3.1).
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let (values, vectors) = (call.outputs[0], call.outputs[1]);
         let quotients = transposed(vectors).matmul(gradients[1]) * inverse_or_zero(differences(values));
@@ -69,7 +70,8 @@ impl Kernel for Eigvalsh {
         })
     }
 
-    /// The gradient is V diag(g_λ) Vᵀ.
+    /// The gradient is V diag(g_λ) Vᵀ, where the columns of V are the eigenvectors, and g_λ is the gradient with respect to the
+    /// eigenvalues.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let [_, vectors] = all_applied(self.0, &[call.inputs[0]]);
         vec![Some((vectors * gradients[0].unsqueeze(-2)).matmul(transposed(vectors)))]

@@ -29,8 +29,8 @@ impl Kernel for MatrixExp {
         computed.compute([inputs[0]], &[inputs[0].shape().clone()], |[a], [out]| exponential(a, order, out))
     }
 
-    /// The gradient is the Fréchet derivative of exp at Aᵀ in the direction g. It is the upper right block of exp([[Aᵀ, g], [0, Aᵀ]])
-    /// (Higham, "Functions of Matrices", theorem 3.6).
+    /// The gradient is the Fréchet derivative of exp at Aᵀ in the direction g, where g is the gradient with respect to exp(A). It is the
+    /// upper right block of exp([[Aᵀ, g], [0, Aᵀ]]) (Higham, "Functions of Matrices", theorem 3.6).
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let (a, g) = (transposed(call.inputs[0]), gradients[0]);
         let shape = a.shape();

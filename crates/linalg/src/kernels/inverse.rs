@@ -45,7 +45,7 @@ impl Kernel for Inverse {
         Ok(vec![result])
     }
 
-    /// The gradient is -Yᵀ G Yᵀ, where G is the gradient with respect to Y.
+    /// The gradient is -Yᵀ G Yᵀ, where Y is the inverse, and G is the gradient with respect to Y.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let y = transposed(call.outputs[0]);
         vec![Some(-y.matmul(gradients[0]).matmul(y))]

@@ -17,7 +17,7 @@ use crate::numerics::lu::exchange_rows;
 use crate::numerics::ranges::{factor_all, lu_solve_all, solve_all, solve_triangular_all};
 use crate::numerics::triangular::Coefficients;
 
-/// The operation that refuses singular matrices, which selects the error message. `Accepted` does not refuse them.
+/// The operation that refuses singular matrices. It selects the error message. `Accepted` means that singular matrices are no error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Singular {
     Accepted,
@@ -27,8 +27,8 @@ pub(crate) enum Singular {
 }
 
 impl Singular {
-    /// Returns PyTorch's error message. `element` names the matrix of a batch, and `order` is the position of the first zero on the
-    /// diagonal, counted from 1.
+    /// Returns PyTorch's error message. `element` is the text that names the matrix of a batch. `order` is the position of the first zero
+    /// on the diagonal, counted from 1.
     pub(crate) fn sentence(self, element: &str, order: usize) -> String {
         match self {
             Singular::Solve => {
@@ -47,7 +47,7 @@ impl Singular {
     }
 }
 
-/// The kernel that computes L and U, stored in one matrix, and the row exchanges, counted from 1 as in LAPACK.
+/// The kernel that factors A = P L U. It computes L and U, stored in one matrix, and the row exchanges, counted from 1 as in LAPACK.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Factor(pub(crate) Singular);
 
@@ -81,14 +81,14 @@ impl Kernel for Factor {
         Ok(vec![lu, pivots])
     }
 
-    /// For A = P L U and X = L⁻¹ Pᵀ dA U⁻¹: dL = L tril(X, -1), dU = triu(X) U. If A is not square, this rule applies to its square part.
-    /// The rest of A is the product of L or U with the rest of the other factor.
+    /// For A = P L U, let X = L⁻¹ Pᵀ dA U⁻¹. Then dL = L tril(X, -1) and dU = triu(X) U. If A is not square, this rule applies to its
+    /// square part. The other rows or columns of Pᵀ A are the product of the other rows of L with U, or of L with the other columns of U.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         vec![Some(factor_rule(call.outputs[0], call.outputs[1], gradients[0]))]
     }
 }
 
-/// Returns the gradient with respect to A. `lu` has L and U in one matrix, and `g` is the gradient with respect to this matrix.
+/// Returns the gradient with respect to A = P L U. `lu` has L and U in one matrix, and `g` is the gradient with respect to this matrix.
 fn factor_rule<'t, T: Float>(lu: Var<'t, T>, pivots: Var<'t, T>, g: Var<'t, T>) -> Var<'t, T> {
     let (rows, columns) = sizes(&lu.shape());
     let least = rows.min(columns);
@@ -105,7 +105,7 @@ fn factor_rule<'t, T: Float>(lu: Var<'t, T>, pivots: Var<'t, T>, g: Var<'t, T>) 
     if rows > least {
         diagonal -= transposed(below(lu)).matmul(below(g));
     }
-    // Divides by Uᵀ on the right with a solver for the left side: Y U⁻ᵀ = (U⁻¹ Yᵀ)ᵀ.
+    // Multiplies by U⁻ᵀ on the right, with a solver for systems on the left: Y U⁻ᵀ = (U⁻¹ Yᵀ)ᵀ.
     let divided = |y: Var<'t, T>| transposed(solved(Coefficients::UPPER, factors, transposed(y)));
     let by_unit = |y: Var<'t, T>| solved(Coefficients::UNIT_UPPER, transposed(factors), y);
     let mut whole = by_unit(divided(lower.tril(-1) + diagonal.triu(0)));
@@ -152,12 +152,13 @@ impl Kernel for Permutation {
     }
 }
 
-/// Returns the permutation matrices P of the row exchanges `pivots`, for matrices with `rows` rows.
+/// Returns the permutation matrices P for the row exchanges `pivots` of matrices with `rows` rows.
 pub(crate) fn permutation<A: Array>(pivots: &A, rows: usize, at: Site) -> Result<A, A::Error> {
     apply(Permutation { rows }, &[pivots], at)
 }
 
-/// Returns L and U in one matrix, and the row exchanges. `singular` says whether a singular matrix is an error, and selects its message.
+/// Factors matrices A = P L U. Returns L and U in one matrix, and the row exchanges. `singular` says whether a singular matrix is an error,
+/// and selects its message.
 pub(crate) fn factor<A: Array>(a: &A, singular: Singular, at: Site) -> Result<[A; 2], A::Error> {
     apply_several(Factor(singular), &[a], at)
 }
@@ -206,7 +207,8 @@ impl Kernel for SolveWith {
         Ok(vec![x])
     }
 
-    /// The gradient with respect to B is Y = A⁻ᵀ G, where G is the gradient with respect to X. The gradient with respect to A is -Y Xᵀ.
+    /// For X = A⁻¹ B, the gradient with respect to B is Y = A⁻ᵀ G, where G is the gradient with respect to X. The gradient with respect to
+    /// A is -Y Xᵀ.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let [a, lu, pivots] = [call.inputs[0], call.inputs[1], call.inputs[2]];
         let y = applied(SolveWith { adjoint: !self.adjoint }, &[a, lu, pivots, gradients[0]]);
@@ -215,7 +217,8 @@ impl Kernel for SolveWith {
     }
 }
 
-/// X = A⁻¹ B for A and B of one batch. B is matrices, or vectors with the shape of the batch and the rows. The factors are not kept.
+/// Computes X = A⁻¹ B for A and B of one batch. B is a batch of matrices, or of vectors with as many elements as A has rows. The factors of
+/// A are not kept.
 pub(crate) struct SolveNow;
 
 impl Computation for SolveNow {

@@ -34,7 +34,7 @@ fn all_applied<'t, T: Float, K: Kernel, const N: usize>(kernel: K, inputs: &[Var
     apply_several(kernel, &inputs, Site::here(K::NAME)).unwrap_or_else(|error| crate::raise(error))
 }
 
-/// Returns the matrices with rows and columns exchanged.
+/// Returns the transposes of the matrices in `x`.
 pub(crate) fn transposed<'t, T: Float>(x: Var<'t, T>) -> Var<'t, T> {
     x.transpose(-2, -1)
 }

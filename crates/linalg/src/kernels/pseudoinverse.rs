@@ -15,7 +15,7 @@ use crate::numerics::pseudoinverse::{Cutoff, least_squares, pseudoinverse, symme
 #[derive(Clone, Copy)]
 pub(crate) struct Pinv {
     pub(crate) cutoff: Cutoff,
-    /// True if the matrix is symmetric.
+    /// True if the matrices are symmetric.
     pub(crate) hermitian: bool,
 }
 
@@ -44,8 +44,9 @@ impl Kernel for Pinv {
         })
     }
 
-    /// The gradient is -Pᵀ g Pᵀ + (I - A P) gᵀ P Pᵀ + Pᵀ P gᵀ (I - P A), where P is the pseudoinverse (Golub and Pereyra, "The
-    /// differentiation of pseudo-inverses and nonlinear least squares problems whose variables separate", 1973).
+    /// The gradient is -Pᵀ g Pᵀ + (I - A P) gᵀ P Pᵀ + Pᵀ P gᵀ (I - P A). Here P is the pseudoinverse of A, and g is the gradient with
+    /// respect to P (Golub and Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems whose variables
+    /// separate", 1973).
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let (a, p, g) = (call.inputs[0], call.outputs[0], gradients[0]);
         let (pt, gt) = (transposed(p), transposed(g));
@@ -56,8 +57,8 @@ impl Kernel for Pinv {
     }
 }
 
-/// The kernel that computes the X that minimizes |A X - B|, and the rank of A. Of several minimizers, the kernel computes the one with the
-/// smallest norm.
+/// The kernel that computes the X that minimizes |A X - B|, and the rank of A. If several X minimize it, the kernel computes the one with
+/// the smallest norm.
 #[derive(Clone, Copy)]
 pub(crate) struct Lstsq {
     pub(crate) cutoff: Cutoff,
@@ -85,8 +86,8 @@ impl Kernel for Lstsq {
         })
     }
 
-    /// With the pseudoinverse P of A and X = P B: g_B = Pᵀ g, and g_A = -Pᵀ g Xᵀ + (B - A X) gᵀ P Pᵀ + Pᵀ X gᵀ (I - P A). This follows from
-    /// the derivative rule of P. The rank has no derivative.
+    /// With the pseudoinverse P of A, X is P B. With the gradient g with respect to X, the gradients are g_B = Pᵀ g for B, and g_A = -Pᵀ g
+    /// Xᵀ + (B - A X) gᵀ P Pᵀ + Pᵀ X gᵀ (I - P A) for A. This follows from the derivative rule of P. The rank has no derivative.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let ([a, b], x, g) = ([call.inputs[0], call.inputs[1]], call.outputs[0], gradients[0]);
         let p = applied(Pinv { cutoff: self.cutoff, hermitian: false }, &[a]);

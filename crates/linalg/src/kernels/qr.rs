@@ -17,7 +17,7 @@ const NAME: &str = "linalg.qr";
 /// The kernel that computes Q with orthonormal columns, and the upper triangular R.
 #[derive(Clone, Copy)]
 pub(crate) struct Qr {
-    /// True if Q is square, false if Q has min(m, n) columns for a matrix `[m, n]`.
+    /// True if Q is square. False if Q has min(m, n) columns for a matrix `[m, n]`.
     pub(crate) complete: bool,
 }
 
@@ -43,9 +43,10 @@ impl Kernel for Qr {
         })
     }
 
-    /// For A with at least as many rows as columns, the gradient is (g_Q + Q copyltu(M)) R⁻ᵀ with M = R g_Rᵀ - g_Qᵀ Q. Here copyltu copies
-    /// the lower triangle to the upper one (Seeger et al., "Auto-differentiating linear algebra", 2017). A wide matrix is [X, Y] = Q [U, W]
-    /// with a triangular U. This rule applies to X = Q U. The other part is W = Qᵀ Y.
+    /// For A with at least as many rows as columns, the gradient is (g_Q + Q copyltu(M)) R⁻ᵀ with M = R g_Rᵀ - g_Qᵀ Q. Here g_Q and g_R are
+    /// the gradients with respect to Q and R. The function copyltu copies the lower triangle to the upper one (Seeger et al.,
+    /// "Auto-differentiating linear algebra", 2017). A wide matrix is [X, Y] = Q [U, W] with a triangular U. The rule applies to X = Q U.
+    /// The other part is W = Qᵀ Y.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let (a, q, r) = (call.inputs[0], call.outputs[0], call.outputs[1]);
         let shape = a.shape();
@@ -64,7 +65,8 @@ impl Kernel for Qr {
     }
 }
 
-/// Returns the gradient with respect to a matrix that has at least as many rows as columns.
+/// Returns the gradient with respect to A = Q R, if A has at least as many rows as columns. `gq` and `gr` are the gradients with respect to
+/// Q and R.
 fn tall<'t, T: Float>(q: Var<'t, T>, r: Var<'t, T>, gq: Var<'t, T>, gr: Var<'t, T>) -> Var<'t, T> {
     let m = r.matmul(transposed(gr)) - transposed(gq).matmul(q);
     let mirrored = m.tril(0) + transposed(m.tril(-1));

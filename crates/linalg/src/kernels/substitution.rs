@@ -38,8 +38,8 @@ impl Kernel for Substitute {
         Ok(vec![x])
     }
 
-    /// The gradient with respect to B is A⁻ᵀ G, where G is the gradient with respect to X. The gradient with respect to A is the triangle
-    /// of -(A⁻ᵀ G) Xᵀ.
+    /// For X = A⁻¹ B, the gradient with respect to B is A⁻ᵀ G, where G is the gradient with respect to X. The gradient with respect to A is
+    /// -(A⁻ᵀ G) Xᵀ, restricted to A's triangle.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let right = solved(self.0.transposed(), transposed(call.inputs[0]), gradients[0]);
         let whole = -right.matmul(transposed(call.outputs[0]));

@@ -13,16 +13,16 @@ use crate::numerics::singular::{Vectors, singular};
 pub(crate) const NAME: &str = "linalg.svd";
 pub(crate) const REASON: &str = "the input matrix is ill-conditioned or has too many repeated singular values";
 
-/// The kernel that computes the left singular vectors U as columns, the singular values in descending order, and the right singular vectors
-/// Vᵀ as rows.
+/// The kernel that computes the singular value decomposition A = U S Vᵀ: the left singular vectors as the columns of U, the singular values
+/// in descending order, and the right singular vectors as the rows of Vᵀ.
 #[derive(Clone, Copy)]
 pub(crate) struct Svd {
-    /// True if U and V are square.
+    /// True if U and V are square. False if they have as many columns as A has singular values.
     pub(crate) full: bool,
 }
 
 impl Svd {
-    /// Returns the shapes of U, the singular values and Vᵀ for matrices of this shape.
+    /// Returns the shapes of U, the singular values and Vᵀ for a batch of matrices of shape `shape`.
     fn results(self, shape: &Shape) -> [Shape; 3] {
         let (batch, (rows, columns)) = (batch_of(shape, 2), sizes(shape));
         let count = rows.min(columns);
@@ -55,14 +55,15 @@ impl Kernel for Svd {
         })
     }
 
-    /// The gradient is U (skew(Uᵀ g_U) / E S + S skew(Vᵀ g_V) / E + diag g_S) Vᵀ + (I - U Uᵀ) g_U S⁻¹ Vᵀ + U S⁻¹ g_Vᵀ (I - V Vᵀ), with
-    /// skew(X) = X - Xᵀ and Eᵢⱼ = σⱼ² - σᵢ² (Townsend, "Differentiating the singular value decomposition", 2016). Quotients by 0 are set to
-    /// 0.
+    /// The gradient is U (skew(Uᵀ g_U) / E S + S skew(Vᵀ g_V) / E + diag g_S) Vᵀ + (I - U Uᵀ) g_U S⁻¹ Vᵀ + U S⁻¹ g_Vᵀ (I - V Vᵀ). Here g_U,
+    /// g_S and g_V are the gradients with respect to U, S and V. Further, skew(X) = X - Xᵀ, and Eᵢⱼ = σⱼ² - σᵢ² for the singular values σ.
+    /// The source is Townsend, "Differentiating the singular value decomposition", 2016. Quotients by 0 are set to 0.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let (values, shape) = (call.outputs[1], call.inputs[0].shape());
         let (rows, columns) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
         let count = rows.min(columns);
-        // The last columns of square U and V are an arbitrary orthonormal completion, so they have no derivative.
+        // The additional columns of a square U or V complete the singular vectors to an orthonormal basis. Their choice is arbitrary, so
+        // they have no derivative.
         let first = |x: Var<'t, T>, dim: isize| x.narrow(dim, 0, count);
         let (u, gu) = (first(call.outputs[0], -1), first(gradients[0], -1));
         let (v, gv) = (transposed(first(call.outputs[2], -2)), transposed(first(gradients[2], -2)));
@@ -103,7 +104,7 @@ impl Kernel for Svdvals {
         )
     }
 
-    /// The gradient is U diag(g_S) Vᵀ.
+    /// The gradient is U diag(g_S) Vᵀ, where g_S is the gradient with respect to the singular values.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let [u, _, vh] = all_applied(Svd { full: false }, &[call.inputs[0]]);
         vec![Some((u * gradients[0].unsqueeze(-2)).matmul(vh))]

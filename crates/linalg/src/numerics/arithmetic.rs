@@ -9,7 +9,7 @@ use super::failure::Failure;
 /// The number of partial sums of [`dot`].
 pub(crate) const LANES: usize = 16;
 
-/// Returns zeros, or an error if there is not enough memory.
+/// Returns `rows` times `columns` zeros, or an error if there is not enough memory.
 pub(crate) fn zeros<T: Float>(rows: usize, columns: usize) -> Result<Vec<T>, Failure> {
     let len = rows.checked_mul(columns).ok_or(Failure::Memory)?;
     let mut data = Vec::new();
@@ -21,7 +21,8 @@ pub(crate) fn zeros<T: Float>(rows: usize, columns: usize) -> Result<Vec<T>, Fai
 /// The largest number of elements that [`with_scratch`] takes from the stack. The memory is cleared at each call.
 const STACK: usize = 64;
 
-/// Calls `work` with `len` zeros. A few of them are on the stack, because an allocation would take as long as a small matrix.
+/// Calls `work` with `len` zeros. Up to [`STACK`] zeros are on the stack, because an allocation would take as long as the work on a small
+/// matrix.
 #[inline(always)]
 pub(crate) fn with_scratch<T: Float, R>(len: usize, work: &mut dyn FnMut(&mut [T]) -> R) -> R {
     if len <= STACK { work(&mut [T::ZERO; STACK][..len]) } else { work(&mut vec![T::ZERO; len]) }
@@ -39,13 +40,13 @@ pub(crate) fn with_sign<T: Float>(x: T, sign: T) -> T {
     if sign < T::ZERO { -abs(x) } else { abs(x) }
 }
 
-/// Returns the larger number.
+/// Returns the larger of two numbers.
 #[inline(always)]
 pub(crate) fn larger<T: Float>(x: T, y: T) -> T {
     if x < y { y } else { x }
 }
 
-/// Returns the smaller number.
+/// Returns the smaller of two numbers.
 #[inline(always)]
 pub(crate) fn smaller<T: Float>(x: T, y: T) -> T {
     if y < x { y } else { x }
@@ -56,7 +57,7 @@ pub(crate) fn tiny<T: Float>() -> T {
     T::from_f64(if size_of::<T>() == 8 { f64::MIN_POSITIVE } else { f64::from(f32::MIN_POSITIVE) })
 }
 
-/// Returns the sum of the products of the elements.
+/// Returns the dot product: the sum of the products of the elements of `x` and `y`.
 #[inline(always)]
 pub(crate) fn dot<T: Float>(x: &[T], y: &[T]) -> T {
     let len = x.len().min(y.len());
@@ -73,7 +74,8 @@ pub(crate) fn dot<T: Float>(x: &[T], y: &[T]) -> T {
     if len < LANES { rest } else { total(sums) + rest }
 }
 
-/// Returns the products of four vectors with `y`, as [`dot`] does. The sums of one vector alone wait for the additions before.
+/// Returns the dot products of four vectors with `y`, with the bits of [`dot`]. In a single dot product, each addition waits for the one
+/// before.
 #[inline(always)]
 pub(crate) fn dots<T: Float>([a, b, c, d]: [&[T]; 4], y: &[T]) -> [T; 4] {
     let len = y.len();
@@ -100,7 +102,7 @@ pub(crate) fn dots<T: Float>([a, b, c, d]: [&[T]; 4], y: &[T]) -> [T; 4] {
     [total(e) + rest[0], total(f) + rest[1], total(g) + rest[2], total(h) + rest[3]]
 }
 
-/// Adds the products of the elements to the partial sums.
+/// Adds the products of the elements of `x` and `y` to the partial sums.
 #[inline(always)]
 fn add_products<T: Float>(sums: &mut [T; LANES], x: &[T], y: &[T]) {
     for lane in 0..LANES {
@@ -139,7 +141,7 @@ pub(crate) fn subtract_scaled<T: Float>(y: &mut [T], factor: T, x: &[T]) {
 
 /// Returns the largest magnitude, or an error if an element is NaN or infinite.
 pub(crate) fn largest<T: Float>(x: &[T]) -> Result<T, Failure> {
-    // 0 x is NaN for infinite elements, and NaN stays NaN in the sum.
+    // 0 · x is NaN if x is infinite or NaN, and NaN stays NaN in a sum.
     let (mut largest, mut strange) = ([T::ZERO; LANES], [T::ZERO; LANES]);
     for part in x.chunks(LANES) {
         for (lane, &x) in part.iter().enumerate() {
@@ -153,7 +155,8 @@ pub(crate) fn largest<T: Float>(x: &[T]) -> Result<T, Failure> {
     Ok(largest.iter().fold(T::ZERO, |all, &lane| larger(all, lane)))
 }
 
-/// Returns a power of two that brings the magnitude `largest` near 1, if its square could overflow or underflow. Otherwise returns 1.
+/// Returns a power of two that brings the magnitude `largest` near 1, if the square of this magnitude could overflow or underflow.
+/// Otherwise returns 1.
 pub(crate) fn scale<T: Float>(largest: T) -> T {
     let magnitude = largest.to_f64();
     let bound = if size_of::<T>() == 8 { 200.0 } else { 30.0 };
@@ -161,27 +164,27 @@ pub(crate) fn scale<T: Float>(largest: T) -> T {
     if magnitude == 0.0 || exponent.abs() < bound {
         return T::ONE;
     }
-    // Subnormal numbers would need a factor beyond the largest number.
+    // The limit is for subnormal numbers. Their factor would be larger than the largest number.
     let limit = if size_of::<T>() == 8 { 1020.0 } else { 125.0 };
     T::from_f64((-exponent.floor()).clamp(-limit, limit).exp2())
 }
 
-/// Returns a power of two that brings the largest magnitude near 1. Its inverse is finite too.
+/// Returns a power of two that brings the largest magnitude in `x` near 1. The inverse of this power is finite too.
 pub(crate) fn near_one<'a, T: Float>(x: impl Iterator<Item = &'a T>) -> T {
     let magnitude = x.fold(T::ZERO, |all, &x| larger(all, abs(x))).to_f64();
     let limit = if size_of::<T>() == 8 { 1020.0 } else { 125.0 };
     if magnitude > 0.0 { T::from_f64((-magnitude.log2().floor()).clamp(-limit, limit).exp2()) } else { T::ONE }
 }
 
-/// Returns the Euclidean length.
+/// Returns the Euclidean length of a vector.
 #[inline(always)]
 pub(crate) fn length<T: Float>(x: &[T]) -> T {
     let sum = dot(x, x);
-    // Below this bound, squares that underflow could matter.
+    // If the sum of the squares is below this bound, squares that underflow could matter.
     if sum > tiny::<T>() / (T::EPSILON * T::EPSILON) && sum <= T::MAX { sum.sqrt() } else { scaled_length(x) }
 }
 
-/// Returns the Euclidean length of elements whose squares overflow or underflow.
+/// Returns the Euclidean length of a vector with elements whose squares overflow or underflow.
 #[inline(never)]
 fn scaled_length<T: Float>(x: &[T]) -> T {
     let largest = x.iter().fold(T::ZERO, |all, &x| larger(all, abs(x)));
@@ -192,7 +195,7 @@ fn scaled_length<T: Float>(x: &[T]) -> T {
     largest * sum.sqrt()
 }
 
-/// Returns (c, s, r) with c² + s² = 1, c x + s y = r and c y - s x = 0.
+/// Returns the plane rotation (c, s, r) with c² + s² = 1, c x + s y = r and c y - s x = 0.
 #[inline(always)]
 pub(crate) fn rotation<T: Float>(x: T, y: T) -> (T, T, T) {
     if y == T::ZERO {
@@ -205,13 +208,13 @@ pub(crate) fn rotation<T: Float>(x: T, y: T) -> (T, T, T) {
     if r >= small() {
         return (x / r, y / r, r);
     }
-    // Numbers this small have too few digits for the quotients.
+    // Numbers as small as `x` and `y` have too few digits for the quotients.
     let (x, y) = (x / tiny(), y / tiny());
     let length = length(&[x, y]);
     (x / length, y / length, r)
 }
 
-/// Returns the bound below which numbers have fewer digits after a few operations.
+/// Returns a bound on magnitudes. After a few operations, numbers below this bound may have lost digits, because they are subnormal.
 pub(crate) fn small<T: Float>() -> T {
     tiny::<T>() / T::EPSILON
 }
@@ -225,7 +228,7 @@ mod tests {
         for len in 0..70 {
             let x: Vec<f64> = (0..len).map(|i| i as f64 - 7.0).collect();
             let y: Vec<f64> = (0..len).map(|i| (i * i % 11) as f64).collect();
-            // Small whole numbers, so that sums are exact in every order.
+            // The numbers are small whole numbers, so their products can be summed in every order without rounding.
             let expected: f64 = x.iter().zip(&y).map(|(x, y)| x * y).sum();
             assert_eq!(dot(&x, &y), expected, "{len}");
         }

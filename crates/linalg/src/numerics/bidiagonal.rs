@@ -8,18 +8,18 @@ use super::parts::{parts, sum_in_parts};
 use super::reflectors::{Reflectors, reflector};
 use crate::simd::vectorized;
 
-/// An upper bidiagonal matrix B with A = U B Vᵀ.
+/// An upper bidiagonal matrix B with A = U B Vᵀ, where U and V are products of reflections.
 pub(crate) struct Bidiagonal<T> {
     pub(crate) diagonal: Vec<T>,
-    /// The elements above the diagonal. There is one less than on the diagonal.
+    /// The elements above the diagonal. Their number is one less than the number of elements on the diagonal.
     pub(crate) above: Vec<T>,
-    /// The reflections with the product U.
+    /// The reflections whose product is U.
     pub(crate) left: Reflectors<T>,
-    /// The reflections with the product V.
+    /// The reflections whose product is V.
     pub(crate) right: Reflectors<T>,
 }
 
-/// Makes a matrix `[rows, columns]` bidiagonal. It has at least as many rows as columns, and is overwritten.
+/// Makes a matrix `[rows, columns]` bidiagonal. The matrix has at least as many rows as columns, and is overwritten.
 pub(crate) fn bidiagonal<T: Float>(a: &mut [T], rows: usize, columns: usize) -> Result<Bidiagonal<T>, Failure> {
     let above = columns.saturating_sub(1);
     let mut out = Bidiagonal {
@@ -35,10 +35,10 @@ pub(crate) fn bidiagonal<T: Float>(a: &mut [T], rows: usize, columns: usize) -> 
     Ok(out)
 }
 
-/// Makes the matrix bidiagonal.
+/// Makes the matrix `a` bidiagonal, step by step. Each step reflects rows by a vector u and columns by a vector v.
 ///
-/// A step with the vectors u and v changes the remaining matrix by -u wᵀ - y vᵀ. The next step makes this change and computes its own w in a
-/// single pass over the matrix. A second pass computes its y.
+/// These reflections change the remaining matrix by -u wᵀ - y vᵀ, where w and y are products of the matrix with u and v. The next step
+/// makes this change and computes its own w in a single pass over the matrix. A second pass computes its y.
 #[inline(always)]
 fn reduce<T: Float>(a: &mut [T], rows: usize, columns: usize, out: &mut Bidiagonal<T>) {
     let mut long = vec![T::ZERO; 3 * rows];
@@ -85,7 +85,7 @@ fn reduce<T: Float>(a: &mut [T], rows: usize, columns: usize, out: &mut Bidiagon
     }
 }
 
-/// The vectors of a change of the remaining matrix, restricted to its columns, and the next reflection of its rows.
+/// The vectors of the change -u wᵀ - y vᵀ of the remaining matrix. Also the vector and the factor of the next reflection of its rows.
 #[derive(Clone, Copy)]
 struct Step<'a, T> {
     u: &'a [T],
@@ -96,7 +96,8 @@ struct Step<'a, T> {
     factor: T,
 }
 
-/// Changes rows of the remaining matrix. The first of these rows has the index `first`. Writes the sum of their products with the next reflection.
+/// Subtracts u wᵀ + y vᵀ from rows of the remaining matrix, beginning with the row of index `first`. Writes the product of the next
+/// reflection's vector and these rows to `sums`.
 #[inline(always)]
 fn change<T: Float>(rows: &mut [T], columns: usize, first: usize, step: Step<'_, T>, sums: &mut [T]) {
     let Step { u, y, w, v, next, factor } = step;
@@ -112,7 +113,7 @@ fn change<T: Float>(rows: &mut [T], columns: usize, first: usize, step: Step<'_,
     }
 }
 
-/// Computes [`change`] in parts, on several threads. Each part has a vector in `sums`, and the first one becomes the sum.
+/// Does the same as [`change`], in parts on several threads. `sums` has a vector for each part. The first vector becomes the sum of all.
 fn change_parts<T: Float>(rows: &mut [T], columns: usize, first: usize, step: Step<'_, T>, sums: &mut [T]) {
     let (len, count) = (rows.len() / columns, sums.len() / columns);
     sum_in_parts(
@@ -125,7 +126,7 @@ fn change_parts<T: Float>(rows: &mut [T], columns: usize, first: usize, step: St
     );
 }
 
-/// Writes the products of the rows and v.
+/// Writes the dot product of each row and the vector v to `products`.
 #[inline(always)]
 fn multiply<T: Float>(rows: &[T], columns: usize, v: &[T], products: &mut [T]) {
     let row = |i: usize| &rows[i * columns..][columns - v.len()..columns];
@@ -139,7 +140,7 @@ fn multiply<T: Float>(rows: &[T], columns: usize, v: &[T], products: &mut [T]) {
     }
 }
 
-/// Computes [`multiply`] in `count` parts, on several threads.
+/// Does the same as [`multiply`], in `count` parts on several threads.
 #[inline(never)]
 fn multiply_parts<T: Float>(rows: &[T], columns: usize, v: &[T], products: &mut [T], count: usize) {
     let size = products.len().div_ceil(count).max(1);

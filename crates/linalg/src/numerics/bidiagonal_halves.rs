@@ -1,10 +1,11 @@
 //! Singular values and vectors of large bidiagonal matrices by division into halves (Gu and Eisenstat, "A divide-and-conquer algorithm for the
 //! bidiagonal SVD", 1995).
 //!
-//! A row in the middle divides the matrix into two blocks with one more column than rows. The singular vectors of the blocks turn the matrix
-//! into a diagonal with one full row, and the secular equation gives the rest. Most of the work is in products of matrices.
+//! A row in the middle divides the matrix into two blocks, which have one more column than rows. The singular vectors of the blocks
+//! transform the matrix into a diagonal with one full row. The secular equation gives the singular values of this matrix. Most of the work
+//! is in products of matrices.
 //!
-//! A singular value has an error of a few ε times the largest one, so the smallest ones are less accurate than with `implicit_qr`.
+//! The error of each singular value is a few ε times the largest one. So the smallest values are less accurate than with `implicit_qr`.
 
 use wengert_tensor::Float;
 
@@ -15,22 +16,22 @@ use super::joined_rows::{JoinedRows, Places};
 use super::secular::{RankOne, normalize, roots};
 use crate::simd::vectorized;
 
-/// Singular values in ascending order, and the vectors as rows.
+/// Singular values in ascending order, and the left and right singular vectors as rows.
 pub(super) struct Triplets<T> {
     pub(super) values: Vec<T>,
     pub(super) left: Vec<T>,
-    /// A matrix with one more column than rows has one more right vector, for the value 0.
+    /// The right vectors. If the matrix has one more column than rows, there is one more right vector, which belongs to the value 0.
     pub(super) right: Vec<T>,
 }
 
-/// An upper bidiagonal matrix, with the function for undivided blocks.
+/// The division of an upper bidiagonal matrix into halves. The field is the function that solves blocks that are not divided.
 struct Divided<F>(F);
 
-/// The row between two blocks.
+/// The row between the two blocks into which a matrix is divided.
 struct Middle<T> {
-    /// The elements on the diagonal and beside it.
+    /// The two nonzero elements of the row: on the diagonal and to the right of it.
     elements: (T, T),
-    /// The number of columns of both blocks and the row, beyond the number of rows.
+    /// The number of columns of the divided matrix minus its number of rows: 0 or 1.
     wider: usize,
 }
 
@@ -54,8 +55,8 @@ impl<T: Float, F: Fn(&mut [T], &mut [T]) -> Result<Triplets<T>, Failure> + Sync>
     }
 }
 
-/// Computes the singular values and vectors of a square upper bidiagonal matrix, whose elements are overwritten. `small` computes both
-/// for undivided matrices, which may have one more column than rows.
+/// Computes the singular values and vectors of a square upper bidiagonal matrix, whose elements are overwritten. The function `small`
+/// solves blocks that are not divided, which may have one more column than rows.
 pub(super) fn divide<T: Float>(
     diagonal: &mut [T],
     above: &mut [T],
@@ -67,9 +68,10 @@ pub(super) fn divide<T: Float>(
     Ok(triplets)
 }
 
-/// Joins two blocks by the row between them.
+/// Joins the solutions of two blocks by the row between them.
 ///
-/// The row gets the number of the right vector with the value 0 of the first block, so left and right vectors have the same numbers.
+/// The first block has one more right vector than left vectors. The row between the blocks takes the index of this additional vector, so
+/// that left and right vectors have the same indices.
 fn join<T: Float>(first: &Triplets<T>, second: &Triplets<T>, middle: Middle<T>) -> Result<Triplets<T>, Failure> {
     let Middle { elements: middle, wider } = middle;
     let (own, split) = (first.values.len(), first.values.len() + 1);
@@ -87,7 +89,7 @@ fn join<T: Float>(first: &Triplets<T>, second: &Triplets<T>, middle: Middle<T>) 
         }
         z[own] = sum;
     }
-    // Smaller blocks in a matrix near 1 need no smaller error.
+    // The largest magnitude of the whole matrix is near 1. A block with smaller elements needs no smaller error than the whole matrix.
     let start = larger(larger(abs(middle.0), abs(middle.1)), T::EPSILON.sqrt());
     let tolerance = T::from_f64(8.0) * T::EPSILON * d.iter().fold(start, |all, &d| larger(all, d));
     let (kept, deflated) = deflate(&d, &mut z, (own, count), tolerance, [&mut left, &mut right]);
@@ -111,7 +113,7 @@ fn join<T: Float>(first: &Triplets<T>, second: &Triplets<T>, middle: Middle<T>) 
     })
 }
 
-/// Returns a square matrix with one more row and column, which the identity has too.
+/// Returns the block-diagonal matrix of `rows`, a square matrix with `order` rows, and the number 1.
 fn with_unit<T: Float>(rows: &[T], order: usize) -> Result<Vec<T>, Failure> {
     let mut out = zeros(order + 1, order + 1)?;
     for (out, row) in out.chunks_exact_mut(order + 1).zip(rows.chunks_exact(order)) {
@@ -121,7 +123,8 @@ fn with_unit<T: Float>(rows: &[T], order: usize) -> Result<Vec<T>, Failure> {
     Ok(out)
 }
 
-/// Writes the left vectors to `left`, and replaces the differences by the right vectors.
+/// Computes the singular vectors from `differences`, which has dᵢ² - σⱼ² for poles d and roots σ. Writes the left vectors to `left`, and
+/// replaces the differences by the right vectors.
 #[inline(always)]
 fn fill_weights<T: Float>(poles: &[T], z: &[T], differences: &mut [T], left: &mut [T]) {
     let count = poles.len();
@@ -138,8 +141,9 @@ fn fill_weights<T: Float>(poles: &[T], z: &[T], differences: &mut [T], left: &mu
     }
 }
 
-/// Finds the rows whose singular value does not change beyond rounding errors. Rotates rows with nearly equal elements of `d`, so that one of
-/// them does not change. Returns the other rows, first `own` and then in ascending order of `d`, and the unchanged rows.
+/// Finds the rows whose singular value, up to rounding errors, does not change when the blocks are joined. If two rows have nearly equal
+/// elements of `d`, rotates them so that one of them does not change. Returns two lists: the other rows (first `own`, then in ascending
+/// order of `d`), and the unchanged rows.
 fn deflate<T: Float>(
     d: &[T],
     z: &mut [T],

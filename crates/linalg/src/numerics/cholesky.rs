@@ -9,20 +9,22 @@ use super::tiles::{DEPTH, Rows, copy_transposed, subtract_outer};
 use super::triangular::{Coefficients, Triangular, solve_strips};
 use crate::simd::vectorized;
 
-/// The largest matrix that is factored block by block. A larger one is divided in halves.
+/// The largest matrix, in rows, that is factored block by block. A larger matrix is divided in halves.
 const LARGEST_BLOCKED: usize = 256;
 
-/// The largest matrix that is factored in a short buffer. Each update has the length of the buffer, and the buffer is filled with zeros.
+/// The largest matrix, in rows, that is factored in a short buffer. Each update has the length of the buffer, whose unused elements are
+/// zeros.
 const SMALL_LEAF: usize = 8;
 
-/// The number of rows of a square that are updated together. A strip ends at the diagonal, so fewer rows compute fewer elements above it.
+/// The number of rows of a square that are updated together, as a strip. A strip ends at the diagonal of its last row. So with fewer rows,
+/// fewer elements above the diagonal are computed in vain.
 const STRIP: usize = 16;
 
-/// The same for products of tensors, which are slow for few rows.
+/// The number of rows in a strip that is updated by products of tensors, which are slow for few rows.
 const LARGE_STRIP: usize = 128;
 
-/// Replaces the lower triangle of an `n` by `n` matrix by its Cholesky factor, and the rest by zeros. Returns the order of the first
-/// leading minor that is not positive, or `None` if all are positive.
+/// Replaces the lower triangle of an `n` by `n` matrix by its Cholesky factor, and the other elements by zeros. Returns the order of the
+/// first leading minor that is not positive, or `None` if all are positive.
 pub(crate) fn cholesky<T: Float>(a: &mut [T], n: usize) -> Result<Option<usize>, Error> {
     let failed = factor(a, n, 0, n)?;
     for row in 0..n {
@@ -31,7 +33,7 @@ pub(crate) fn cholesky<T: Float>(a: &mut [T], n: usize) -> Result<Option<usize>,
     Ok(failed)
 }
 
-/// Factors the square of size `count` on the diagonal that begins at `first`.
+/// Factors a square on the diagonal: `count` rows and columns, beginning with row `first`.
 fn factor<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) -> Result<Option<usize>, Error> {
     if count <= LARGEST_BLOCKED {
         return Ok(vectorized(
@@ -44,7 +46,8 @@ fn factor<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) -> Result
     if let Some(order) = factor(a, n, first, half)? {
         return Ok(Some(order));
     }
-    // X Lᵀ = B if and only if L Xᵀ = Bᵀ. The rows of Bᵀ are long, which suits the vectors.
+    // The part X below the factor L of the first half solves X Lᵀ = B, which is equivalent to L Xᵀ = Bᵀ. The rows of Bᵀ are long, which
+    // suits vector instructions.
     let rows = count - half;
     let mut across = vec![T::ZERO; half * rows];
     copy_transposed(Rows { data: &a[next * n + first..], stride: n }, (rows, half), &mut across, rows);
@@ -60,7 +63,8 @@ fn factor<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) -> Result
     factor(a, n, next, rows)
 }
 
-/// Factors a square block by block. Each block of columns is subtracted from the columns behind it.
+/// Factors a square block of columns by block. After a block is factored, its product with its transpose is subtracted from the columns
+/// behind it.
 #[inline(always)]
 fn factor_blocks<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) -> Option<usize> {
     let mut across = vec![T::ZERO; if count > DEPTH { DEPTH * (count - DEPTH) } else { 0 }];

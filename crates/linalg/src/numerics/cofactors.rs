@@ -5,7 +5,7 @@ use wengert_tensor::{Error, Float};
 use super::arithmetic::abs;
 use super::lu::{factor, lu_solve};
 
-/// Writes the cofactors of the `n` by `n` matrix `a`, which are |A| A⁻ᵀ for a regular matrix, to `result`, which is zero.
+/// Writes the cofactors of the `n` by `n` matrix `a` to `result`, whose elements must be zero. For a regular matrix, they are |A| A⁻ᵀ.
 ///
 /// The adjugate of a product is the product of the adjugates in reverse order. With P A Q = L U and complete pivoting, U has zeros only at the
 /// end of its diagonal. If there are two, all cofactors are zero. If there is one, the adjugate of U has one column that is not zero.
@@ -37,8 +37,8 @@ pub(crate) fn cofactors<T: Float>(a: &[T], result: &mut [T], n: usize) -> Result
     Ok(())
 }
 
-/// Writes the cofactors of a matrix whose determinant is zero. With the rank n - 1 they are the product of a column and a row: the vectors
-/// that the matrix and its transpose map to zero.
+/// Writes the cofactors of a matrix with determinant zero. If its rank is n - 1, they are a multiple of the product y xᵀ, with A x = 0 and
+/// Aᵀ y = 0. If its rank is lower, they are zero.
 fn singular<T: Float>(a: &[T], result: &mut [T], n: usize) {
     let mut u = a.to_vec();
     let (mut rows, mut columns): (Vec<usize>, Vec<usize>) = ((0..n).collect(), (0..n).collect());
@@ -78,7 +78,8 @@ fn singular<T: Float>(a: &[T], result: &mut [T], n: usize) {
             }
         }
     }
-    // x solves U x = 0 and y solves Lᵀ y = e, each with the last element 1. The last element of U is zero or a rounding error.
+    // x solves U x = 0, and y solves Lᵀ y = e, where e is the last unit vector. The last elements of x and y are 1. The last diagonal
+    // element of U is zero or a rounding error.
     let (mut x, mut y) = (vec![T::ZERO; n], vec![T::ZERO; n]);
     (x[n - 1], y[n - 1]) = (T::ONE, T::ONE);
     for row in (0..n - 1).rev() {

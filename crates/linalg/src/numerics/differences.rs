@@ -6,7 +6,7 @@ use wengert_tensor::{Error, Float, Shape, Tensor};
 use super::tiles::Rows;
 use crate::simd::vectorized;
 
-/// Returns a copy of `rows` by `columns` elements.
+/// Returns a contiguous copy of a part of a matrix, with `rows` rows and `columns` columns.
 pub(crate) fn copied<T: Float>(from: Rows<T>, (rows, columns): (usize, usize)) -> Result<Tensor<T>, Error> {
     let mut copy = Vec::with_capacity(rows * columns);
     for row in 0..rows {
@@ -15,7 +15,7 @@ pub(crate) fn copied<T: Float>(from: Rows<T>, (rows, columns): (usize, usize)) -
     Tensor::try_from_vec(copy, Shape::from([rows, columns]))
 }
 
-/// Subtracts A B from C, whose rows start `stride` elements apart.
+/// Subtracts the product A B from C. The rows of C begin `stride` elements apart.
 pub(crate) fn subtract_product<T: Float>(
     c: &mut [T],
     stride: usize,

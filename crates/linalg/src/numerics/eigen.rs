@@ -14,11 +14,11 @@ use super::symmetric_halves::{Pairs, divide};
 use super::tiles::{Rows, copy_transposed};
 use super::tridiagonal::tridiagonal;
 
-/// The number of steps for each eigenvalue after which the iteration fails. Two or three are usual.
+/// The number of steps for each eigenvalue after which the iteration counts as failed. Usually, two or three steps are enough.
 const MAX_STEPS: usize = 50;
 
-/// Writes the eigenvalues of a symmetric matrix in ascending order, and the eigenvectors as columns of `vectors` if wanted. The
-/// matrix has the order of `values`. Reads only the lower triangle of `a`, or only the upper one.
+/// Writes the eigenvalues of a symmetric matrix in ascending order to `values`, and the eigenvectors as columns to `vectors`, if given. The
+/// matrix has as many rows as `values` has elements. Reads only the lower triangle of `a`, or only the upper one if `upper` is true.
 ///
 /// # Errors
 ///
@@ -70,14 +70,14 @@ pub(crate) fn symmetric<T: Float>(
     Ok(())
 }
 
-/// Returns the indices of the elements from the smallest to the largest, each with the factor 1.
+/// Returns the indices of the elements of `diagonal` in ascending order of the elements. Each index has the factor 1 beside it.
 fn ascending<T: Float>(diagonal: &[T]) -> Vec<(usize, T)> {
     let mut places: Vec<(usize, T)> = (0..diagonal.len()).map(|i| (i, T::ONE)).collect();
     places.sort_by(|x, y| diagonal[x.0].partial_cmp(&diagonal[y.0]).unwrap_or(std::cmp::Ordering::Equal));
     places
 }
 
-/// Computes the eigenvalues and eigenvectors of a tridiagonal matrix by QL steps.
+/// Computes the eigenvalues and eigenvectors of a tridiagonal matrix by QL steps. `beside` has the elements beside the diagonal.
 fn pairs<T: Float>(diagonal: &mut [T], beside: &mut [T]) -> Result<Pairs<T>, Failure> {
     let (order, mut sweeps) = (diagonal.len(), Sweeps::default());
     diagonalize(diagonal, beside, Some(&mut sweeps))?;
@@ -92,7 +92,8 @@ fn pairs<T: Float>(diagonal: &mut [T], beside: &mut [T]) -> Result<Pairs<T>, Fai
     Ok(Pairs { values: places.iter().map(|place| diagonal[place.0]).collect(), vectors })
 }
 
-/// Replaces the diagonal of a tridiagonal matrix by its eigenvalues, in no order. Records the rotations of the eigenvectors.
+/// Replaces the diagonal of a tridiagonal matrix by its eigenvalues, which are not sorted. Records the rotations that give the
+/// eigenvectors.
 fn diagonalize<T: Float>(
     diagonal: &mut [T],
     beside: &mut [T],
@@ -101,7 +102,8 @@ fn diagonalize<T: Float>(
     let mut start = 0;
     while start < diagonal.len() {
         let end = end_of_block(diagonal, beside, start);
-        // A QL step moves small eigenvalues to the start, so a graded matrix converges faster if its small end is there.
+        // A QL step moves small eigenvalues to the start. If the elements of the matrix grow from one end to the other, it converges faster
+        // with the small end at the start.
         let reversed = abs(diagonal[end]) < abs(diagonal[start]);
         let (d, e) = (&mut diagonal[start..=end], &mut beside[start..end]);
         if reversed {
@@ -131,14 +133,15 @@ fn diagonalize<T: Float>(
     Ok(())
 }
 
-/// Returns the last index of the block that begins at `start`. A block ends before a negligible element beside the diagonal.
+/// Returns the last index of the block that begins at `start`. A block ends before a negligible element of `e`, the elements beside the
+/// diagonal `d`.
 fn end_of_block<T: Float>(d: &[T], e: &[T], start: usize) -> usize {
     let square = T::EPSILON * T::EPSILON;
     let negligible = |i: usize| e[i] * e[i] <= (square * abs(d[i])) * abs(d[i + 1]) + tiny();
     (start..e.len()).find(|&i| negligible(i)).unwrap_or(e.len())
 }
 
-/// Makes an implicit QL step on the block `first..=last`.
+/// Makes an implicit QL step on the block `first..=last` of the matrix with diagonal `d` and elements `e` beside it.
 fn step<T: Float>(d: &mut [T], e: &mut [T], first: usize, last: usize, mut sweeps: Option<&mut Sweeps<T>>) {
     let two = T::ONE + T::ONE;
     // Wilkinson's shift: the eigenvalue of the first two rows and columns that is nearer to the first diagonal element.

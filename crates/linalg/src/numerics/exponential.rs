@@ -10,7 +10,7 @@ use super::arithmetic::{abs, larger};
 use super::failure::Failure;
 use super::products::product;
 
-/// The largest q. The polynomial has degree 16.
+/// The largest q, so that the polynomial of degree q² has at most degree 16.
 const MAX_ROOT: usize = 4;
 
 /// Writes exp(A) for a matrix `[n, n]`. All elements are NaN if an element of A is NaN or infinite.
@@ -26,7 +26,7 @@ pub(crate) fn exponential<T: Float>(a: &[T], n: usize, out: &mut [T]) -> Result<
     }
     let accurate = |root: usize, norm: f64| remainder(root * root, norm) <= T::EPSILON.to_f64() / 2.0;
     let root = (1..MAX_ROOT).find(|&root| accurate(root, norm)).unwrap_or(MAX_ROOT);
-    // A first scaling keeps the powers finite.
+    // A first scaling of A keeps its powers finite.
     let first = if norm > 1.0 { norm.log2().ceil() } else { 0.0 };
     let mut powers = vec![a.iter().map(|&x| scaled(x, -first)).collect::<Vec<T>>()];
     while powers.len() < root {
@@ -35,7 +35,7 @@ pub(crate) fn exponential<T: Float>(a: &[T], n: usize, out: &mut [T]) -> Result<
     let mut steps = 0.0f64;
     if root == MAX_ROOT {
         let size = |k: usize| self::norm(&powers[k - 1], n).to_f64().powf(1.0 / k as f64);
-        // Theorem 4.2 of Al-Mohy and Higham with p = 3: these norms bound the powers from the 6th on.
+        // The norms of the 3rd and 4th powers bound all powers from the 6th on (Al-Mohy and Higham, theorem 4.2 with p = 3).
         let size = size(1).min(size(3).max(size(4))) * first.exp2();
         while !accurate(root, size * (-steps).exp2()) {
             steps += 1.0;
@@ -52,13 +52,13 @@ pub(crate) fn exponential<T: Float>(a: &[T], n: usize, out: &mut [T]) -> Result<
     Ok(())
 }
 
-/// Returns x times two to the power `exponent`, which may be beyond the exponents of numbers.
+/// Returns x times two to the power `exponent`. The exponent may be too large or too small for a floating-point number.
 fn scaled<T: Float>(x: T, exponent: f64) -> T {
     let half = (exponent / 2.0).floor();
     T::from_f64(x.to_f64() * half.exp2() * (exponent - half).exp2())
 }
 
-/// Returns the largest sum of the magnitudes of a column.
+/// Returns the 1-norm of a matrix with `n` columns: the largest sum of the magnitudes of a column.
 fn norm<T: Float>(a: &[T], n: usize) -> T {
     let mut sums = vec![T::ZERO; n];
     for row in a.chunks_exact(n.max(1)) {
@@ -69,20 +69,21 @@ fn norm<T: Float>(a: &[T], n: usize) -> T {
     sums.iter().fold(T::ZERO, |all, &sum| if sum.is_nan() { sum } else { larger(all, sum) })
 }
 
-/// Returns a bound of the error of the Taylor polynomial, relative to the smallest possible exponential: θ^(m+1) / (m+1)! e^(2θ).
+/// Returns a bound of the error of the Taylor polynomial of degree m for a matrix of norm θ: θ^(m+1) / (m+1)! e^(2θ). The error is relative
+/// to the smallest possible exponential.
 fn remainder(degree: usize, norm: f64) -> f64 {
     let term = (1..=degree + 1).fold(1.0, |term, k| term * norm / k as f64);
     term * (2.0 * norm).exp()
 }
 
-/// Returns the Taylor polynomial of degree q², for the powers A, …, A^q.
+/// Returns the Taylor polynomial of degree q². `powers` has the powers A, …, A^q.
 fn polynomial<T: Float>(powers: &[Vec<T>], n: usize) -> Result<Vec<T>, Failure> {
     let q = powers.len();
     let mut factorials = vec![1.0f64];
     for k in 1..=q * q {
         factorials.push(factorials[k - 1] / k as f64);
     }
-    // Horner's scheme in A^q, whose coefficients are polynomials of degree below q. The first coefficient is a number.
+    // Horner's scheme in A^q. Its coefficients are polynomials in A of degree below q, except for the first one, which is a number.
     let mut result: Vec<T> = powers[q - 1].iter().map(|&x| x * T::from_f64(factorials[q * q])).collect();
     for block in (0..q).rev() {
         if block + 1 < q {

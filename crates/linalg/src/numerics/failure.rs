@@ -13,10 +13,11 @@ pub(crate) enum Failure {
     Memory,
 }
 
-/// The first matrix of a range of a batch for which an elimination has no result.
+/// The reason for which an elimination failed for a range of a batch, at its first matrix without a result.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RangeFailure {
-    /// The matrix with this index in the batch fails at the diagonal element or leading minor with this number, counted from 1.
+    /// The matrix with index `matrix` in the batch has no result. Its diagonal element or leading minor with the number `order`, counted
+    /// from 1, is the reason.
     Pivot { matrix: usize, order: usize },
     /// An operation on tensors failed.
     Tensor(Error),
@@ -29,7 +30,8 @@ impl From<Error> for RangeFailure {
 }
 
 impl RangeFailure {
-    /// Returns the error. `sentence` makes it from the text that names the matrix, empty if there is no batch, and the order.
+    /// Returns the error. `sentence` makes the message from two arguments: the text that names the matrix (empty if there is no batch), and
+    /// `order`.
     pub(crate) fn error(self, batch: &[usize], at: Site, sentence: impl FnOnce(String, usize) -> String) -> Error {
         match self {
             RangeFailure::Tensor(error) => error,

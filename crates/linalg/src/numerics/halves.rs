@@ -8,10 +8,10 @@ use wengert_tensor::{Float, each_part};
 use super::arithmetic::near_one;
 use super::failure::Failure;
 
-/// The largest number of rows that is not divided. The iteration for small blocks is slower from here on.
+/// The largest number of rows of a block that is not divided. For larger blocks, division is faster than the iteration for small blocks.
 pub(super) const LEAF: usize = 32;
 
-/// The largest number of rows that is one task of the thread pool.
+/// The largest number of rows of a block that is one task of the thread pool.
 const TASK: usize = 128;
 
 /// The diagonal of a block, and its elements beside the diagonal.
@@ -21,7 +21,7 @@ pub(super) type Block<'a, T> = (&'a mut [T], &'a mut [T]);
 pub(super) trait Halves<T: Float>: Sync {
     /// The solution for a block.
     type Solution: Send;
-    /// The elements that belong to neither half of a block.
+    /// The elements of a block that belong to neither of its halves.
     type Between;
 
     /// Divides a block in the middle.
@@ -34,17 +34,19 @@ pub(super) trait Halves<T: Float>: Sync {
     fn join(&self, halves: [Self::Solution; 2], between: Self::Between) -> Result<Self::Solution, Failure>;
 }
 
-/// The solutions of the tasks, in the order of the blocks.
+/// An iterator over the solutions of the tasks, in the order of the blocks.
 type Done<'a, S> = &'a mut dyn Iterator<Item = Result<S, Failure>>;
 
-/// Scales a matrix so that its largest magnitude is near 1, because the secular equation has products of four elements. Returns the factor.
+/// Scales a matrix so that its largest magnitude is near 1. Otherwise products of four elements in the secular equation could overflow.
+/// Returns the factor.
 pub(super) fn scale_to_one<T: Float>((diagonal, beside): (&mut [T], &mut [T])) -> T {
     let scale = near_one(diagonal.iter().chain(beside.iter()));
     diagonal.iter_mut().chain(beside.iter_mut()).for_each(|x| *x = *x * scale);
     scale
 }
 
-/// Solves a problem for a matrix, which is overwritten. Blocks of at most [`TASK`] rows are tasks of the thread pool.
+/// Solves a problem for the matrix `(diagonal, beside)`, which is overwritten. Blocks of at most [`TASK`] rows are tasks of the thread
+/// pool.
 pub(super) fn divide<T: Float, P: Halves<T>>(
     problem: &P,
     (diagonal, beside): Block<'_, T>,
@@ -58,7 +60,7 @@ pub(super) fn divide<T: Float, P: Halves<T>>(
     conquer(problem, (diagonal, beside), Some(&mut done.into_iter().flatten()))
 }
 
-/// Appends the blocks of at most [`TASK`] rows.
+/// Divides `block` into blocks of at most [`TASK`] rows, and appends these to `tasks`.
 fn add_tasks<'a, T: Float, P: Halves<T>>(problem: &P, block: Block<'a, T>, tasks: &mut Vec<Block<'a, T>>) {
     if block.0.len() <= TASK {
         tasks.push(block);
@@ -67,7 +69,7 @@ fn add_tasks<'a, T: Float, P: Halves<T>>(problem: &P, block: Block<'a, T>, tasks
     }
 }
 
-/// Solves a block. `done` has the solutions of the tasks, if they are finished.
+/// Returns the solution of a block. `done` has the solutions of its parts that are tasks. If it is `None`, the function solves all parts.
 fn conquer<T: Float, P: Halves<T>>(
     problem: &P,
     block: Block<'_, T>,

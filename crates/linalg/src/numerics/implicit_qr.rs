@@ -9,18 +9,18 @@ use super::arithmetic::{abs, larger, rotation, smaller, tiny, with_sign};
 use super::failure::Failure;
 use super::rotations::Sweeps;
 
-/// The number of steps for each singular value after which the iteration fails. Two or three are usual.
+/// The number of steps for each singular value after which the iteration counts as failed. Usually, two or three steps are enough.
 const MAX_STEPS: usize = 100;
 
-/// The rotations of both sides.
+/// The rotations of the left and of the right singular vectors.
 #[derive(Default)]
 pub(crate) struct Sides<T> {
     pub(crate) left: Sweeps<T>,
     pub(crate) right: Sweeps<T>,
 }
 
-/// Replaces the diagonal of an upper bidiagonal matrix by the singular values, with signs and in no order. Records the rotations of the
-/// singular vectors.
+/// Replaces the diagonal of an upper bidiagonal matrix by the singular values, which may be negative and are not sorted. Records the
+/// rotations that give the singular vectors.
 pub(crate) fn diagonalize<T: Float>(
     diagonal: &mut [T],
     above: &mut [T],
@@ -41,7 +41,7 @@ pub(crate) fn diagonalize<T: Float>(
             continue;
         }
         steps = steps.checked_sub(1).ok_or(Failure::NoConvergence)?;
-        // A step moves small values to the end. So it runs towards the smaller end of each new block.
+        // A step moves small values to the end. So steps run towards the end of a block with the smaller diagonal element.
         if start > block.1 || end < block.0 || block.0 == usize::MAX {
             reversed = abs(diagonal[start]) < abs(diagonal[end]);
         }
@@ -59,7 +59,7 @@ pub(crate) fn diagonalize<T: Float>(
                 sides.right.begin(first, reversed);
             }
             let recorded = sides.as_deref_mut().map(|sides| match reversed {
-                // The reversed block is the transposed block with its rows and columns in reverse order.
+                // The reversed block is the transposed block with its rows and columns in reverse order. So left and right are exchanged.
                 true => (&mut sides.right, &mut sides.left),
                 false => (&mut sides.left, &mut sides.right),
             });
@@ -73,13 +73,14 @@ pub(crate) fn diagonalize<T: Float>(
     Ok(())
 }
 
-/// Returns the relative accuracy of the singular values.
+/// Returns the relative error that the iteration allows for the singular values.
 fn tolerance<T: Float>() -> T {
     let epsilon = T::EPSILON.to_f64();
     T::from_f64(epsilon.powf(-0.125).clamp(10.0, 100.0) * epsilon)
 }
 
-/// Returns the magnitude below which elements above the diagonal are zeros. It is small beside a lower bound of the smallest value.
+/// Returns the magnitude below which elements `e` above the diagonal `d` are set to zero. It is much smaller than a lower bound of the
+/// smallest singular value.
 fn threshold<T: Float>(d: &[T], e: &[T], tolerance: T) -> T {
     let mut estimate = abs(d[0]);
     let mut smallest = estimate;
@@ -94,8 +95,8 @@ fn threshold<T: Float>(d: &[T], e: &[T], tolerance: T) -> T {
     larger(tolerance * smallest / count.sqrt(), count * T::from_f64(MAX_STEPS as f64) * tiny())
 }
 
-/// Returns a lower bound of the smallest singular value of a block. If an element above the diagonal is negligible, sets it to zero and
-/// returns `None`.
+/// Returns a lower bound of the smallest singular value of a block with diagonal `d` and elements `e` above it. If an element of `e` is
+/// negligible, sets it to zero and returns `None`.
 fn smallest_estimate<T: Float>(d: &[T], e: &mut [T], tolerance: T) -> Option<T> {
     let last = e.len() - 1;
     if abs(e[last]) <= tolerance * abs(d[last + 1]) {
@@ -115,7 +116,7 @@ fn smallest_estimate<T: Float>(d: &[T], e: &mut [T], tolerance: T) -> Option<T> 
     Some(smallest)
 }
 
-/// Returns the shift of the next step. It is 0 if a shift would make small singular values inaccurate.
+/// Returns the shift of the next QR step. It is 0 if another shift would make small singular values inaccurate.
 fn shift<T: Float>(d: &[T], e: &[T], smallest: T, tolerance: T) -> T {
     let largest = d.iter().chain(e).fold(T::ZERO, |all, &x| larger(all, abs(x)));
     let bound = larger(T::EPSILON, tolerance / T::from_f64(100.0));
@@ -151,7 +152,7 @@ fn smallest_of_two<T: Float>(f: T, g: T, h: T) -> T {
 
 type Recorded<'a, T> = Option<(&'a mut Sweeps<T>, &'a mut Sweeps<T>)>;
 
-/// Makes an implicit QR step without a shift. It has no subtractions, so it keeps the relative accuracy.
+/// Makes an implicit QR step without a shift. The step has no subtractions, so it keeps the relative accuracy of the singular values.
 fn step_without_shift<T: Float>(d: &mut [T], e: &mut [T], mut recorded: Recorded<'_, T>) {
     let count = e.len();
     let (mut c, mut last_c, mut last_s) = (T::ONE, T::ONE, T::ZERO);
@@ -172,7 +173,7 @@ fn step_without_shift<T: Float>(d: &mut [T], e: &mut [T], mut recorded: Recorded
     e[count - 1] = rest * last_s;
 }
 
-/// Makes an implicit QR step with a shift.
+/// Makes an implicit QR step with a shift, on the block with diagonal `d` and elements `e` above it.
 fn step<T: Float>(d: &mut [T], e: &mut [T], shift: T, mut recorded: Recorded<'_, T>) {
     let count = e.len();
     let mut x = (abs(d[0]) - shift) * (with_sign(T::ONE, d[0]) + shift / d[0]);

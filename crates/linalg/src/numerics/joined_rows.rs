@@ -1,4 +1,4 @@
-//! The vectors of two halves of a matrix, joined by a rank-one change.
+//! The singular vectors or eigenvectors of the two halves of a matrix, which are combined when the halves are joined.
 
 use wengert_tensor::Float;
 
@@ -7,18 +7,19 @@ use super::failure::Failure;
 use super::products::product_of;
 use crate::simd::vectorized;
 
-/// Square matrices on the diagonal of a larger one, whose rows are combined. Rows of the first have zeros in the columns of the second.
+/// The rows of a block-diagonal matrix with two blocks, which are combined with each other. At first, rows of the first block have zeros in
+/// the columns of the second block.
 pub(super) struct JoinedRows<T> {
     width: usize,
-    /// The number of columns of the first half.
+    /// The number of columns of the first block.
     split: usize,
     rows: Vec<T>,
-    /// For each row, whether it has elements in the first and the second half.
+    /// For each row, whether it may have nonzero elements in the columns of the first block, and of the second block.
     halves: Vec<[bool; 2]>,
 }
 
 impl<T: Float> JoinedRows<T> {
-    /// Returns the rows of a matrix of order `split`, followed by the rows of another one of order `width - split`.
+    /// Returns the rows of a block-diagonal matrix. The block `first` has order `split`, and the block `second` has order `width - split`.
     pub(super) fn new(first: &[T], second: &[T], split: usize, width: usize) -> Result<Self, Failure> {
         let mut rows = zeros(width, width)?;
         for (row, first) in rows.chunks_exact_mut(width).zip(first.chunks_exact(split)) {
@@ -34,12 +35,12 @@ impl<T: Float> JoinedRows<T> {
         Ok(JoinedRows { width, split, rows, halves })
     }
 
-    /// Returns a row.
+    /// Returns the row with index `row`.
     pub(super) fn row(&self, row: usize) -> &[T] {
         &self.rows[row * self.width..][..self.width]
     }
 
-    /// Replaces row x by c x + s y, and row y by c y - s x.
+    /// Rotates two rows: replaces row x by c x + s y, and row y by c y - s x.
     pub(super) fn rotate(&mut self, x: usize, y: usize, (c, s): (T, T)) {
         let halves = std::array::from_fn(|half| self.halves[x][half] || self.halves[y][half]);
         (self.halves[x], self.halves[y]) = (halves, halves);
@@ -56,8 +57,8 @@ impl<T: Float> JoinedRows<T> {
         );
     }
 
-    /// Returns new rows. First come the products of `weights` and the rows `combined`, then the rows `unchanged`, each at its place. The rows
-    /// that have no place stay where they are.
+    /// Returns a matrix with new rows: the product of `weights` and the rows `combined`, and the rows `unchanged`. `places` has the index
+    /// of each of these rows in the result, in this order. Rows after the end of `places` keep their index.
     pub(super) fn assemble(
         &self,
         weights: &[T],
@@ -74,7 +75,7 @@ impl<T: Float> JoinedRows<T> {
         Ok(out)
     }
 
-    /// Writes the product of `weights` and the rows `chosen`. Row j of the product becomes row `places[j]` of `out`.
+    /// Computes the product of `weights` and the rows `chosen`. Row j of the product becomes row `places[j]` of `out`.
     fn combine(&self, weights: &[T], chosen: &[usize], places: &[usize], out: &mut [T]) -> Result<(), Failure> {
         for (half, columns) in [0..self.split, self.split..self.width].into_iter().enumerate() {
             let used: Vec<usize> = (0..chosen.len()).filter(|&k| self.halves[chosen[k]][half]).collect();
@@ -99,11 +100,11 @@ impl<T: Float> JoinedRows<T> {
     }
 }
 
-/// The order of values: which value comes first, and at which place each value is.
+/// The ascending order of values.
 pub(super) struct Places {
     /// The indices of the values in ascending order.
     sources: Vec<usize>,
-    /// The place of each value in this order.
+    /// For each value, its place in the ascending order.
     places: Vec<usize>,
 }
 
@@ -117,7 +118,7 @@ impl Places {
         Places { sources, places }
     }
 
-    /// Returns the values in this order.
+    /// Returns the values in ascending order. `values` must be the values from which this order was made.
     pub(super) fn sorted<T: Float>(&self, values: &[T]) -> Vec<T> {
         self.sources.iter().map(|&source| values[source]).collect()
     }

@@ -1,23 +1,26 @@
 //! Small matrices, one in each lane of the vectors. So every instruction works on several matrices of a batch.
 //!
-//! Each function does the arithmetic of the function for one matrix, in the same order. So a matrix has the same result in a batch and
-//! alone.
+//! For each function here, another file has a function that computes a single matrix. Both do the same arithmetic in the same order. So a
+//! matrix has the same result in a batch and alone.
 
 use wengert_tensor::Float;
 
 use super::arithmetic::abs;
 use super::triangular::Coefficients;
 
-/// The number of matrices that are computed together. With 16, a group fills two vectors of f64 with AVX-512, or one of f32.
+/// The number of matrices in a group, which are computed together. With 16 matrices, an element of the group fills two vectors of f64 with
+/// AVX-512, or one of f32.
 pub(crate) const WIDTH: usize = 16;
 
-/// The largest matrix that is computed in lanes. The group of f64 matrices of this size takes 32 KiB, the size of a first-level cache.
+/// The largest matrix, in rows, that is computed in lanes. A group of f64 matrices of this size takes 32 KiB, the size of a first-level
+/// cache.
 pub(crate) const LARGEST: usize = 16;
 
-/// The same element of each matrix of a group.
+/// The elements at one position of all matrices of a group.
 pub(crate) type Lanes<T> = [T; WIDTH];
 
-/// Writes the matrices of `data`, each of `size` elements, to the lanes. The last matrix is repeated in lanes without a matrix.
+/// Copies the matrices of `data`, which have `size` elements each, to one lane each. If there are fewer matrices than lanes, the last
+/// matrix fills the other lanes.
 #[inline(always)]
 pub(crate) fn gather<T: Float>(data: &[T], size: usize, lanes: &mut [Lanes<T>]) {
     let count = data.len() / size;
@@ -29,7 +32,7 @@ pub(crate) fn gather<T: Float>(data: &[T], size: usize, lanes: &mut [Lanes<T>]) 
     }
 }
 
-/// Writes the lanes to the matrices of `data`, each of `size` elements.
+/// Copies each lane to a matrix of `data`, which has `size` elements.
 #[inline(always)]
 pub(crate) fn scatter<T: Float>(lanes: &[Lanes<T>], data: &mut [T], size: usize) {
     for (lane, matrix) in data.chunks_exact_mut(size).enumerate() {
@@ -56,7 +59,8 @@ fn subtract_scaled<T: Float>(y: &mut Lanes<T>, factor: &Lanes<T>, x: &Lanes<T>) 
     }
 }
 
-/// Replaces the matrices by their Cholesky factors. Returns the order of the first leading minor that is not positive; 0 if there is none.
+/// Replaces the matrices of a group by their Cholesky factors. Returns, for each matrix, the order of the first leading minor that is not
+/// positive, or 0 if there is none.
 #[inline(always)]
 pub(crate) fn cholesky<T: Float>(a: &mut [Lanes<T>], n: usize) -> [usize; WIDTH] {
     let mut failed = [0; WIDTH];
@@ -85,7 +89,7 @@ pub(crate) fn cholesky<T: Float>(a: &mut [Lanes<T>], n: usize) -> [usize; WIDTH]
     failed
 }
 
-/// Exchanges the row `row` of each matrix with the row whose number, counted from 1, is in `pivot`.
+/// Exchanges two rows of each matrix: the row with index `row`, and the row with the number in `pivot`, counted from 1.
 #[inline(always)]
 fn exchange<T: Float>(a: &mut [Lanes<T>], (rows, width): (usize, usize), row: usize, pivot: &Lanes<T>) {
     for other in row + 1..rows {
@@ -101,8 +105,8 @@ fn exchange<T: Float>(a: &mut [Lanes<T>], (rows, width): (usize, usize), row: us
     }
 }
 
-/// Replaces square matrices by their factors L and U, and writes the row exchanges. Returns the number of the first zero on the diagonal of
-/// U, counted from 1; 0 if there is none.
+/// Replaces the square matrices of a group by their factors L and U, and writes the row exchanges to `pivots`. Returns, for each matrix,
+/// the number of the first zero on the diagonal of U, counted from 1, or 0 if there is none.
 #[inline(always)]
 pub(crate) fn factor<T: Float>(a: &mut [Lanes<T>], n: usize, pivots: &mut [Lanes<T>]) -> [usize; WIDTH] {
     let mut zeros = [0; WIDTH];
@@ -140,7 +144,7 @@ pub(crate) fn factor<T: Float>(a: &mut [Lanes<T>], n: usize, pivots: &mut [Lanes
     zeros
 }
 
-/// Returns the signs of the row exchanges.
+/// Returns the sign of the permutation of rows for each matrix of a group.
 #[inline(always)]
 pub(crate) fn signs<T: Float>(pivots: &[Lanes<T>]) -> Lanes<T> {
     let mut signs = [T::ONE; WIDTH];
@@ -153,7 +157,7 @@ pub(crate) fn signs<T: Float>(pivots: &[Lanes<T>]) -> Lanes<T> {
     signs
 }
 
-/// Replaces `b`, `n` rows of `width` elements, by the solutions X of A X = B.
+/// Replaces `b`, which has `n` rows of `width` elements, by the solution X of A X = B, for each matrix A of a group.
 #[inline(always)]
 pub(crate) fn solve_triangular<T: Float>(
     coefficients: Coefficients,
@@ -170,7 +174,7 @@ pub(crate) fn solve_triangular<T: Float>(
             |other: usize| if other > row { &after[(other - row - 1) * width..] } else { &before[other * width..] };
         let count = known.len();
         for step in 0..count {
-            // A single column subtracts the solved elements in the order in which they are solved.
+            // For a single column, the solved elements are subtracted in the order in which they were solved.
             let other = if width == 1 && coefficients.upper { known.end - 1 - step } else { known.start + step };
             for (y, x) in own.iter_mut().zip(solved(other)) {
                 subtract_scaled(y, &factors[other], x);
@@ -184,7 +188,8 @@ pub(crate) fn solve_triangular<T: Float>(
     }
 }
 
-/// Replaces `b`, `n` rows of `width` elements, by the solutions X of A X = B, where `lu` and `pivots` are the factors of A.
+/// Replaces `b`, which has `n` rows of `width` elements, by the solution X of A X = B. `lu` and `pivots` are the factors of A. Does this
+/// for each matrix of a group.
 #[inline(always)]
 pub(crate) fn lu_solve<T: Float>(lu: &[Lanes<T>], pivots: &[Lanes<T>], b: &mut [Lanes<T>], (n, width): (usize, usize)) {
     for (row, pivot) in pivots.iter().enumerate() {

@@ -9,14 +9,17 @@ use super::tiles::{DEPTH, Rows, copy_transposed, subtract_outer};
 use super::triangular::{Coefficients, Triangular, solve_strips};
 use crate::simd::vectorized;
 
-/// The largest number of columns that are factored panel by panel. More columns are divided into two halves.
+/// The largest number of columns that are factored panel by panel (in groups of [`DEPTH`] columns). More columns are divided into two
+/// halves.
 const LARGEST_BLOCKED: usize = 128;
 
-/// The largest number of elements of a panel that is on the stack, because an allocation takes as long as a matrix of this size.
+/// The largest number of elements of a panel that is stored on the stack. An allocation takes as long as the factorization of a matrix of
+/// this size.
 const FEW: usize = 64;
 
-/// Replaces a matrix of `rows` by `columns` elements by its factors L, below the diagonal, and U. Writes to `pivots` the row with which each
-/// row was exchanged, counted from 1. Returns the number of the first zero on the diagonal of U, counted from 1, if there is one.
+/// Replaces a matrix of `rows` rows and `columns` columns by its factors L (below the diagonal) and U. Writes to `pivots`, for each row,
+/// the row with which it was exchanged, counted from 1. If U has a zero on its diagonal, returns the number of the first one, counted from
+/// 1.
 pub(crate) fn factor<T: Float>(
     a: &mut [T],
     (rows, columns): (usize, usize),
@@ -31,7 +34,7 @@ pub(crate) fn factor<T: Float>(
     Ok(zero)
 }
 
-/// Factors the columns `first..first + count`. The columns before are factored, and their effect on these columns is computed.
+/// Factors the columns `first..first + count`. All earlier columns must be factored, and their products subtracted from these columns.
 fn factor_columns<T: Float>(
     a: &mut [T],
     (rows, width): (usize, usize),
@@ -52,7 +55,7 @@ fn factor_columns<T: Float>(
     factor_columns(a, (rows, width), (first + half, count - half), pivots, zero)
 }
 
-/// Computes the effect of the factored columns `first..first + count` on the columns `next..next + others`.
+/// Changes the columns `next..next + others` as the elimination of the factored columns `first..first + count` requires.
 fn finish_columns<T: Float>(
     a: &mut [T],
     (rows, width): (usize, usize),
@@ -76,8 +79,8 @@ fn finish_columns<T: Float>(
     subtract_product(&mut a[part(below, next)..], width, &left, &top)
 }
 
-/// Factors columns by panels of [`DEPTH`] columns. Each panel is factored in a transposed copy, whose columns are contiguous, and is
-/// subtracted from the columns behind it.
+/// Factors columns by panels of [`DEPTH`] columns. Each panel is factored in a transposed copy, in which its columns are contiguous. Then
+/// its product with the rows of U is subtracted from the columns behind it.
 #[inline(always)]
 fn factor_panels<T: Float>(
     a: &mut [T],
@@ -149,7 +152,7 @@ fn factor_panel<T: Float>(panel: &mut [T], height: usize, first: usize, pivots: 
     zero
 }
 
-/// Returns the index of the first element with the largest magnitude. NaN counts only as the first element.
+/// Returns the index of the first element with the largest magnitude. If the first element is NaN, returns 0. Other NaNs are ignored.
 #[inline(always)]
 fn index_of_largest<T: Float>(x: &[T]) -> usize {
     const LANES: usize = 16;
@@ -164,7 +167,7 @@ fn index_of_largest<T: Float>(x: &[T]) -> usize {
     if abs(x[0]) < largest { x.iter().position(|&x| abs(x) == largest).unwrap_or(0) } else { 0 }
 }
 
-/// Exchanges rows of a matrix, which have `width` elements, as a factorization of its rows from `first` on did.
+/// Exchanges rows of the matrix `a`, which have `width` elements, as the factorization of its rows from `first` on has exchanged them.
 #[inline(always)]
 fn exchange_rows_from<T: Float>(pivots: &[T], a: &mut [T], width: usize, first: usize) {
     for (row, pivot) in (first..).zip(pivots) {
@@ -176,8 +179,8 @@ fn exchange_rows_from<T: Float>(pivots: &[T], a: &mut [T], width: usize, first: 
     }
 }
 
-/// Exchanges the rows of `b`, which have `width` elements, as a factorization did, or undoes that if `back` is true. Pivots that are no
-/// row of `b` are left out.
+/// Exchanges the rows of `b`, which have `width` elements, as a factorization has exchanged the rows of its matrix. If `back` is true,
+/// undoes these exchanges. Ignores pivots that are not the number of a row of `b`.
 pub(crate) fn exchange_rows<T: Float>(pivots: &[T], b: &mut [T], width: usize, back: bool) {
     if width == 0 {
         return;
@@ -193,7 +196,7 @@ pub(crate) fn exchange_rows<T: Float>(pivots: &[T], b: &mut [T], width: usize, b
     }
 }
 
-/// Replaces `b`, `n` rows of `width` elements, by the solution X of A X = B, where `lu` and `pivots` are the factors of A.
+/// Replaces `b`, which has `n` rows of `width` elements, by the solution X of A X = B. `lu` and `pivots` are the factors of A.
 pub(crate) fn lu_solve<T: Float>(lu: &[T], pivots: &[T], b: &mut [T], (n, width): (usize, usize)) -> Result<(), Error> {
     exchange_rows(pivots, b, width, false);
     for coefficients in [Coefficients::UNIT_LOWER, Coefficients::UPPER] {

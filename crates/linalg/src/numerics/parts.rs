@@ -6,21 +6,21 @@ use wengert_tensor::{Float, each_part};
 use super::arithmetic::add_scaled;
 use crate::simd::vectorized;
 
-/// The least number of elements of a part. A smaller part takes less time than the start of its task.
+/// The minimum number of elements in a part of a matrix. A smaller part takes less time than the start of its task.
 const PART: usize = 1 << 14;
 
-/// The largest number of parts. Each part needs memory for its sums.
+/// The maximum number of parts of a matrix. Each part needs memory for its sums.
 const MOST_PARTS: usize = 16;
 
-/// Returns the number of parts into which a pass over this number of elements is divided. It does not depend on the number of threads, so the
-/// sums do not either.
+/// Returns the number of parts into which a pass over `elements` elements is divided. It does not depend on the number of threads, so the
+/// sums do not depend on it either.
 pub(crate) fn parts(elements: usize) -> usize {
     (elements / PART).clamp(1, MOST_PARTS)
 }
 
-/// Passes over rows of `width` elements in parts, on several threads, and adds up the sums of the parts. `sums` has `width` elements for each
-/// part, and the first ones become the sum. `end` returns the row at which a number of parts ends. `run` gets the index of the first row of a
-/// part, its rows, and its sums.
+/// Passes over rows of `width` elements in parts, on several threads, and adds up the sums of the parts. `sums` has `width` elements for
+/// each part, and the first `width` elements become the total. `end(k)` is the row at which the first k parts end. `run` gets the index of
+/// the first row of a part, its rows, and its sums.
 #[inline(never)]
 pub(crate) fn sum_in_parts<T: Float>(
     rows: &mut [T],

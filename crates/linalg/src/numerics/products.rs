@@ -18,7 +18,7 @@ pub(crate) fn product<T: Float>(x: &[T], y: &[T], sizes: [usize; 3]) -> Result<V
     product_of(x.to_vec(), y.to_vec(), sizes)?.try_to_vec().map_err(|_| Failure::Memory)
 }
 
-/// Returns the product of the matrices `[m, k]` and `[k, n]`, whose elements are not copied.
+/// Returns the product of the matrices `[m, k]` and `[k, n]`. Takes over their memory, so that no element is copied.
 pub(crate) fn product_of<T: Float>(x: Vec<T>, y: Vec<T>, sizes: [usize; 3]) -> Result<Tensor<T>, Failure> {
     let [m, k, n] = sizes;
     if is_small(sizes) {
@@ -32,7 +32,7 @@ fn is_small([m, k, n]: [usize; 3]) -> bool {
     m.saturating_mul(k).saturating_mul(n) < MIN_KERNEL
 }
 
-/// Computes a product by plain loops.
+/// Computes a product of matrices by plain loops.
 fn small_product<T: Float>(x: &[T], y: &[T], [m, k, n]: [usize; 3]) -> Result<Vec<T>, Failure> {
     let mut out = zeros(m, n)?;
     if k > 0 && n > 0 {

@@ -1,4 +1,4 @@
-//! The pseudoinverse, and least squares of smallest length.
+//! The pseudoinverse, and the solution of smallest length of least-squares problems.
 
 use wengert_tensor::Float;
 
@@ -9,16 +9,16 @@ use super::products::product;
 use super::reflectors::reflector;
 use super::singular::{Vectors, singular};
 
-/// The bound below which singular values count as zeros.
+/// The bound up to which singular values count as zeros: the larger of an absolute bound and a relative one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cutoff {
     pub(crate) absolute: f64,
-    /// Relative to the largest singular value.
+    /// The bound divided by the largest singular value.
     pub(crate) relative: f64,
 }
 
 impl Cutoff {
-    /// Returns the bound for this largest singular value.
+    /// Returns the bound for a matrix whose largest singular value is `largest`.
     fn bound<T: Float>(self, largest: T) -> T {
         T::from_f64(self.absolute.max(self.relative * largest.to_f64()))
     }
@@ -74,7 +74,8 @@ pub(crate) fn symmetric_pseudoinverse<T: Float>(
     Ok(())
 }
 
-/// Writes the X of smallest length with the least |A X - B|, and returns the rank of A. The shapes are A `[m, n]` and B `[m, k]`.
+/// Writes the X with the least |A X - B|, and among several the one of smallest length. Returns the rank of A. The shapes are A `[m, n]`, B
+/// `[m, k]` and X `[n, k]`.
 ///
 /// If A has full rank and at least as many rows as columns, computes X by QR with column pivoting, else by singular values.
 pub(crate) fn least_squares<T: Float>(
@@ -93,7 +94,8 @@ pub(crate) fn least_squares<T: Float>(
     Ok(rank)
 }
 
-/// Solves the least-squares problem by QR with column pivoting. Returns false if the rank is not clearly full.
+/// Solves the least-squares problem by QR with column pivoting. Returns false if A may have less than full rank. Then `out` is not the
+/// solution.
 fn pivoted<T: Float>(a: &[T], b: &[T], [m, n, k]: [usize; 3], cutoff: Cutoff, out: &mut [T]) -> Result<bool, Failure> {
     super::arithmetic::largest(a)?;
     let width = n.checked_add(k).ok_or(Failure::Memory)?;
@@ -117,7 +119,8 @@ fn pivoted<T: Float>(a: &[T], b: &[T], [m, n, k]: [usize; 3], cutoff: Cutoff, ou
         let v = &mut v[j..];
         v.iter_mut().zip(both[j * width..].chunks_exact(width)).for_each(|(v, row)| *v = row[j]);
         let (factor, image) = reflector(v, 0);
-        // The factor n covers the distance between the diagonal of R and the singular values, except in contrived cases.
+        // Elements on the diagonal of R may be larger than the singular values. Except in contrived cases, the factor n covers this
+        // difference.
         let bound = cutoff.bound(abs(both[0])).to_f64() * n as f64;
         if abs(image).to_f64() <= bound {
             return Ok(false);

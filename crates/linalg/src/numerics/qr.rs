@@ -7,10 +7,10 @@ use super::failure::Failure;
 use super::reflectors::{BLOCK, MIN_BLOCKED, Reflectors, matrix, reflector, subtract};
 use crate::simd::vectorized;
 
-/// The number of matrix elements from which columns are processed in blocks.
+/// The number of matrix elements from which columns are factored in blocks of several columns.
 const MIN_BLOCKED_ELEMENTS: usize = MIN_BLOCKED * MIN_BLOCKED;
 
-/// Replaces the upper triangle of `a`, a matrix `[rows, columns]`, by R, and returns the reflections with the product Q. The elements below
+/// Replaces the upper triangle of `a`, a matrix `[rows, columns]`, by R, and returns the reflections whose product is Q. The elements below
 /// the diagonal are arbitrary afterwards.
 ///
 /// The diagonal of R has the signs of LAPACK's `geqrf`.
@@ -63,7 +63,7 @@ fn factor_blocks<T: Float>(
     Ok(())
 }
 
-/// Factors column by column. The vector of the reflection for column `j` is zero before element `first + j`.
+/// Factors the columns in order. The vector of the reflection for column `j` is zero before element `first + j`.
 #[inline(always)]
 fn factor_columns<T: Float>(a: &mut [T], rows: usize, columns: usize, first: usize, reflectors: &mut Reflectors<T>) {
     let mut v = vec![T::ZERO; rows];
@@ -90,7 +90,7 @@ fn factor_columns<T: Float>(a: &mut [T], rows: usize, columns: usize, first: usi
     }
 }
 
-/// Writes the first `height` rows of R, with zeros below the diagonal.
+/// Writes the first `height` rows of the triangle R in `a` to `out`, with zeros below the diagonal.
 pub(crate) fn write_triangle<T: Float>(a: &[T], columns: usize, height: usize, out: &mut [T]) {
     if columns == 0 {
         return;

@@ -1,4 +1,5 @@
-//! The work on a range of the matrices of a batch: small matrices in lanes, and each larger one alone.
+//! The work on a range of the matrices of a batch. Several small matrices are computed together in lanes, and each larger matrix is
+//! computed alone.
 
 use wengert_tensor::{Error, Float};
 
@@ -9,10 +10,10 @@ use super::triangular::{Coefficients, Triangular};
 use super::{cholesky, lu};
 use crate::simd::vectorized;
 
-/// The least number of small matrices that are computed in lanes.
+/// The minimum number of small matrices that are computed together in lanes.
 const LEAST_COUNT: usize = 4;
 
-/// Returns true if matrices of `n` columns are computed in lanes.
+/// Returns true if `count` matrices of `n` columns are computed together in lanes.
 fn in_lanes(n: usize, count: usize) -> bool {
     n <= LARGEST && count >= LEAST_COUNT
 }
@@ -21,7 +22,8 @@ fn buffer<T: Float>(size: usize) -> Vec<Lanes<T>> {
     vec![[T::ZERO; WIDTH]; size]
 }
 
-/// Returns the first failure of a group. `orders` are the orders of failures, 0 for none, and `first` is the index of the first matrix.
+/// Returns the first failure of a group of matrices. `orders` has the order of each matrix's failure, or 0 if it has not failed. `first` is
+/// the index of the first matrix in the batch.
 fn first_failure(orders: &[usize], first: usize) -> Result<(), RangeFailure> {
     match orders.iter().position(|&order| order > 0) {
         Some(lane) => Err(RangeFailure::Pivot { matrix: first + lane, order: orders[lane] }),
@@ -29,7 +31,7 @@ fn first_failure(orders: &[usize], first: usize) -> Result<(), RangeFailure> {
     }
 }
 
-/// Replaces each matrix of a range by its Cholesky factor. `first` is the index of the first one.
+/// Replaces each matrix of a range by its Cholesky factor. `first` is the index of the range's first matrix in the batch.
 pub(crate) fn cholesky_all<T: Float>(data: &mut [T], n: usize, first: usize) -> Result<(), RangeFailure> {
     let size = n * n;
     if !in_lanes(n, data.len() / size) {
@@ -55,7 +57,8 @@ pub(crate) fn cholesky_all<T: Float>(data: &mut [T], n: usize, first: usize) -> 
     )
 }
 
-/// Factors each matrix of a range. `first` is the index of the first one. If `refuse` is true, a zero on the diagonal is a failure.
+/// Replaces each matrix of a range by its factors L and U. `first` is the index of the range's first matrix in the batch. If `refuse` is
+/// true, a zero on the diagonal of U is a failure.
 pub(crate) fn factor_all<T: Float>(
     data: &mut [T],
     (rows, columns): (usize, usize),
@@ -93,8 +96,8 @@ pub(crate) fn factor_all<T: Float>(
     Ok(())
 }
 
-/// Writes the inverses of the matrices of a range to `inverses`. `first` is the index of the first matrix. If `refuse` is true, a singular
-/// matrix is a failure.
+/// Writes the inverses of the matrices of a range to `inverses`. `first` is the index of the range's first matrix in the batch. If `refuse`
+/// is true, a singular matrix is a failure.
 pub(crate) fn invert_all<T: Float>(
     a: &[T],
     inverses: &mut [T],
@@ -132,8 +135,8 @@ pub(crate) fn invert_all<T: Float>(
     solve_each(a, inverses, (n, n), (first, refuse))
 }
 
-/// Replaces each B of a range, `n` rows of `width` elements, by the solution X of A X = B. `first` is the index of the first one. A
-/// singular matrix is a failure.
+/// Replaces each matrix B of a range (`n` rows of `width` elements) by the solution X of A X = B. `first` is the index of the range's first
+/// matrix in the batch. A singular matrix is a failure.
 pub(crate) fn solve_all<T: Float>(
     a: &[T],
     b: &mut [T],
@@ -163,7 +166,7 @@ pub(crate) fn solve_all<T: Float>(
     )
 }
 
-/// Solves A X = B for each matrix of a range alone. If `refuse` is true, a singular matrix is a failure.
+/// Solves A X = B for each matrix of a range, one after the other. If `refuse` is true, a singular matrix is a failure.
 fn solve_each<T: Float>(
     a: &[T],
     b: &mut [T],
@@ -187,7 +190,8 @@ fn solve_each<T: Float>(
     with_scratch(size + n, &mut range)
 }
 
-/// Calls `each` with the index of each of the `count` matrices of a range, the diagonal of its factor U, and the sign of the row exchanges.
+/// Factors `count` matrices of a range. Calls `each` with the index of a matrix, the diagonal of its factor U, and the sign of its row
+/// exchanges.
 pub(crate) fn diagonals_all<T: Float>(
     a: &[T],
     count: usize,
@@ -236,7 +240,7 @@ pub(crate) fn diagonals_all<T: Float>(
     })
 }
 
-/// Replaces each B of a range, `n` rows of `width` elements, by the solution X of A X = B for the triangular matrices `a`.
+/// Replaces each matrix B of a range (`n` rows of `width` elements) by the solution X of A X = B. `a` has the triangular matrices A.
 pub(crate) fn solve_triangular_all<T: Float>(
     coefficients: Coefficients,
     a: &[T],
@@ -265,7 +269,7 @@ pub(crate) fn solve_triangular_all<T: Float>(
     Ok(())
 }
 
-/// Replaces B, `[n, width]`, by the solution X of A X = B, for each matrix of a range of the batch. `lu` and `pivots` are the factors of A.
+/// Replaces each matrix B `[n, width]` of a range by the solution X of A X = B. `lu` and `pivots` are the factors of the matrices A.
 pub(crate) fn lu_solve_all<T: Float>(
     lu: &[T],
     pivots: &[T],

@@ -1,4 +1,4 @@
-//! Products of Householder reflections: H₁ H₂ … Hₖ, each I - τ v vᵀ.
+//! Products of Householder reflections: H₁ H₂ … Hₖ. Each reflection is I - τ v vᵀ, with a vector v and a number τ.
 //!
 //! A few reflections are applied separately. Many are applied in blocks I - Vᵀ T V, which are matrix products (Schreiber and Van Loan,
 //! "A storage-efficient WY representation for products of Householder transformations", 1989).
@@ -15,7 +15,7 @@ use crate::simd::vectorized;
 pub(crate) const BLOCK: usize = 32;
 /// The number of reflections in a block that is applied to a whole matrix. Wider blocks read and write the matrix less often.
 const WIDE_BLOCK: usize = 64;
-/// The order from which blocks are faster than single reflections.
+/// The number of elements of the vectors from which blocks are faster than single reflections.
 pub(crate) const MIN_BLOCKED: usize = 128;
 
 /// Reflections of vectors with `order` elements.
@@ -29,12 +29,13 @@ pub(crate) struct Reflectors<T> {
     supports: Vec<Range<usize>>,
 }
 
-/// Replaces `x` by the v of the reflection that maps `x` to a multiple of the unit vector at `pivot`. Returns the factor τ and the multiple.
-/// The multiple has the opposite sign of `x[pivot]`, as in LAPACK. If the other elements are zeros, then τ is 0.
+/// Returns the factor τ of the reflection that maps `x` to a multiple of the unit vector at `pivot`, and the multiple. Replaces `x` by the
+/// vector v of this reflection. The multiple has the opposite sign of `x[pivot]`, as in LAPACK. If the other elements are zeros, then τ is
+/// 0.
 #[inline(always)]
 pub(crate) fn reflector<T: Float>(x: &mut [T], pivot: usize) -> (T, T) {
     if x.iter().all(|&x| abs(x) < small()) {
-        // Numbers this small have too few digits for the quotients.
+        // Numbers as small as the elements of `x` have too few digits for the quotients.
         x.iter_mut().for_each(|x| *x = *x / tiny());
         let (factor, image) = normal_reflector(x, pivot);
         return (factor, image * tiny());
@@ -42,7 +43,7 @@ pub(crate) fn reflector<T: Float>(x: &mut [T], pivot: usize) -> (T, T) {
     normal_reflector(x, pivot)
 }
 
-/// Computes the reflection of a vector that is not small.
+/// Does the same as [`reflector`], for a vector `x` whose elements are not too small.
 #[inline(always)]
 fn normal_reflector<T: Float>(x: &mut [T], pivot: usize) -> (T, T) {
     let first = x[pivot];
@@ -62,14 +63,14 @@ fn normal_reflector<T: Float>(x: &mut [T], pivot: usize) -> (T, T) {
 }
 
 impl<T: Float> Reflectors<T> {
-    /// Returns an empty product, with room for `count` reflections.
+    /// Returns an empty product of reflections of vectors with `order` elements, with room for `count` reflections.
     pub(crate) fn new(order: usize, count: usize) -> Result<Self, Failure> {
         let mut vectors = zeros(order, count)?;
         vectors.clear();
         Ok(Reflectors { order, vectors, factors: Vec::with_capacity(count), supports: Vec::with_capacity(count) })
     }
 
-    /// Appends the reflection whose v has the elements `v` from index `start` on, and zeros elsewhere.
+    /// Appends the reflection with the factor τ = `factor`. Its vector has the elements `v` from index `start` on, and zeros elsewhere.
     pub(crate) fn push(&mut self, start: usize, v: &[T], factor: T) {
         let end = self.vectors.len() + self.order;
         self.vectors.resize(self.vectors.len() + start, T::ZERO);
@@ -79,9 +80,9 @@ impl<T: Float> Reflectors<T> {
         self.supports.push(start..start + v.len());
     }
 
-    /// Returns the first `columns` columns of the product, as a matrix `[order, columns]`.
+    /// Returns the first `columns` columns of the product of the reflections, as a matrix `[order, columns]`.
     ///
-    /// The supports must shrink from the first to the last reflection.
+    /// The range of elements that a reflection changes must shrink from the first to the last reflection.
     pub(crate) fn product(&self, columns: usize) -> Result<Vec<T>, Failure> {
         let mut out = zeros(self.order, columns)?;
         for i in 0..columns.min(self.order) {
@@ -110,7 +111,7 @@ impl<T: Float> Reflectors<T> {
         Ok(out)
     }
 
-    /// Returns the product of the reflections and a matrix `[order, columns]`.
+    /// Returns the product of the reflections and the matrix `data`, `[order, columns]`.
     pub(crate) fn applied(&self, mut data: Vec<T>, columns: usize) -> Result<Tensor<T>, Failure> {
         if !self.in_blocks() {
             vectorized(
@@ -134,7 +135,7 @@ impl<T: Float> Reflectors<T> {
         self.order >= MIN_BLOCKED && self.factors.len() >= BLOCK
     }
 
-    /// Returns blocks of `count` reflections, the last one first, and the rows that each changes.
+    /// Returns the ranges of blocks of `count` reflections, the last block first, and the range of rows that each block changes.
     fn blocks(&self, count: usize) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
         (0..self.factors.len()).step_by(count).rev().map(move |start| {
             let block = start..self.factors.len().min(start + count);
@@ -145,7 +146,7 @@ impl<T: Float> Reflectors<T> {
         })
     }
 
-    /// Returns a block of reflections, restricted to the elements `rows`.
+    /// Returns the product of the reflections in the range `block`, restricted to the elements `rows`.
     pub(crate) fn block(&self, block: Range<usize>, rows: Range<usize>) -> Result<Block<T>, Failure> {
         let count = block.len();
         let mut vectors = zeros(count, rows.len())?;
@@ -162,7 +163,8 @@ impl<T: Float> Reflectors<T> {
     }
 }
 
-/// Applies reflections, the last one first. The columns of the identity outside of a support are zeros there.
+/// Applies the reflections to the columns of `out`, the last reflection first. If `identity` is true, `out` began as the identity. Then
+/// columns outside of a reflection's range are zero in its rows, and are left out.
 #[inline(always)]
 fn apply_each<T: Float>(reflectors: &Reflectors<T>, out: &mut [T], columns: usize, identity: bool) {
     let mut sums = vec![T::ZERO; columns];
@@ -183,7 +185,8 @@ fn apply_each<T: Float>(reflectors: &Reflectors<T>, out: &mut [T], columns: usiz
     }
 }
 
-/// Writes T of H₁ … Hₖ = I - Vᵀ T V, an upper triangle: its column j is -τⱼ T V vⱼ above the diagonal, and τⱼ on it.
+/// Writes the upper triangle T of the product H₁ … Hₖ = I - Vᵀ T V. Row j of V is the vector vⱼ. Column j of T is -τⱼ T V vⱼ above the
+/// diagonal, and τⱼ on it.
 #[inline(always)]
 fn fill_triangle<T: Float>(vectors: &[T], order: usize, factors: &[T], triangle: &mut [T]) {
     let count = factors.len();
@@ -200,14 +203,15 @@ fn fill_triangle<T: Float>(vectors: &[T], order: usize, factors: &[T], triangle:
     }
 }
 
-/// A product of reflections in the form I - Vᵀ T V.
+/// A product of reflections in the form I - Vᵀ T V. The rows of V are the vectors of the reflections, and T is an upper triangle.
 pub(crate) struct Block<T: Float> {
     vectors: Tensor<T>,
     triangle: Tensor<T>,
 }
 
 impl<T: Float> Block<T> {
-    /// Returns Vᵀ T V C, which the product subtracts from C. If `transposed`, returns Vᵀ Tᵀ V C.
+    /// Returns Vᵀ T V C, which the product of this block and C subtracts from C. If `transposed` is true, returns Vᵀ Tᵀ V C, for the
+    /// transposed product.
     pub(crate) fn apply(&self, c: &Tensor<T>, transposed: bool) -> Result<Tensor<T>, Failure> {
         let of = || {
             let triangle = if transposed { self.triangle.try_t()? } else { self.triangle.clone() };
@@ -218,7 +222,7 @@ impl<T: Float> Block<T> {
     }
 }
 
-/// Subtracts a contiguous matrix from rows that start `stride` elements apart.
+/// Subtracts a contiguous matrix from a part of a larger matrix, whose rows begin `stride` elements apart.
 pub(crate) fn subtract<T: Float>(from: &mut [T], stride: usize, matrix: &Tensor<T>) {
     let (rows, columns) = (matrix.as_slice().unwrap_or_default(), matrix.shape()[1]);
     vectorized(
@@ -233,7 +237,8 @@ pub(crate) fn subtract<T: Float>(from: &mut [T], stride: usize, matrix: &Tensor<
     );
 }
 
-/// Returns a tensor of the data. The sizes fit, so only memory can be missing.
+/// Returns a tensor `[rows, columns]` of the elements `data`. The number of elements fits, so the only possible failure is a lack of
+/// memory.
 pub(crate) fn matrix<T: Float>(data: Vec<T>, rows: usize, columns: usize) -> Result<Tensor<T>, Failure> {
     Tensor::try_from_vec(data, [rows, columns]).map_err(|_| Failure::Memory)
 }

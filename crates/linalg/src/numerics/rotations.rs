@@ -9,12 +9,12 @@ use wengert_tensor::{Float, each_part};
 use super::failure::Failure;
 use crate::simd::vectorized;
 
-/// The number of columns of a panel.
+/// The number of columns of a panel, which is a part of a matrix that fits the cache.
 const WIDTH: usize = 16;
-/// The number of element rotations from which panels are shared among threads.
+/// The number of rotations times the number of columns from which several threads share the panels.
 const MIN_PARALLEL: usize = 1 << 19;
 
-/// Rotations in the order in which they happen.
+/// Rotations of neighbouring rows, in the order in which they happen.
 #[derive(Default)]
 pub(crate) struct Sweeps<T> {
     sweeps: Vec<Sweep>,
@@ -22,22 +22,22 @@ pub(crate) struct Sweeps<T> {
     rotations: Vec<(T, T)>,
 }
 
-/// A run of rotations: of the rows (r, r ± 1), then (r ± 1, r ± 2), and so on.
+/// A run of successive rotations: of the rows r and r ± 1, then of r ± 1 and r ± 2, and so on.
 struct Sweep {
     first: usize,
     descends: bool,
-    /// The index of the first rotation, and the index after the last one.
+    /// The index of the run's first rotation, and the index after its last one.
     rotations: (usize, usize),
 }
 
 impl<T: Float> Sweeps<T> {
-    /// Begins a run at the row `first`.
+    /// Begins a run of rotations at the row `first`. If `descends` is true, each rotation is of lower rows than the one before.
     pub(crate) fn begin(&mut self, first: usize, descends: bool) {
         let start = self.rotations.len();
         self.sweeps.push(Sweep { first, descends, rotations: (start, start) });
     }
 
-    /// Appends a rotation to the run: x becomes c x + s y, and y becomes c y - s x, where y is the row after x.
+    /// Appends a rotation of the next two rows x and y to the current run: x becomes c x + s y, and y becomes c y - s x.
     #[inline(always)]
     pub(crate) fn push(&mut self, c: T, s: T) {
         self.rotations.push((c, s));
@@ -47,7 +47,7 @@ impl<T: Float> Sweeps<T> {
     }
 }
 
-/// Vectors as rows, cut into panels of `WIDTH` columns.
+/// Vectors that are stored as rows, and divided into panels of `WIDTH` columns.
 pub(crate) struct Panels<T> {
     count: usize,
     order: usize,
@@ -74,7 +74,7 @@ impl<T: Float> Panels<T> {
         Ok(Panels { count, order, panels })
     }
 
-    /// Applies all rotations.
+    /// Applies all recorded rotations to the vectors.
     pub(crate) fn rotate(&mut self, sweeps: &Sweeps<T>) {
         if self.count == 0 {
             return;
@@ -89,8 +89,8 @@ impl<T: Float> Panels<T> {
         });
     }
 
-    /// Writes the vectors as the columns of a matrix `[order, count]`. Column j is vector `places[j].0` times `places[j].1`; vectors
-    /// beyond `places` keep their place.
+    /// Writes the vectors as the columns of a matrix `[order, count]`. Column j is vector `places[j].0` times the factor `places[j].1`.
+    /// Columns after the end of `places` are the vectors with the same index.
     pub(crate) fn write_columns(&self, places: &[(usize, T)], out: &mut [T]) {
         if self.count == 0 {
             return;
@@ -123,7 +123,7 @@ impl<T: Float> Panels<T> {
     }
 }
 
-/// Applies all rotations to one panel. The row that two rotations share stays in registers.
+/// Applies all recorded rotations to one panel. The row that two successive rotations share stays in registers.
 #[inline(always)]
 fn rotate<T: Float>(panel: &mut [[T; WIDTH]], sweeps: &Sweeps<T>) {
     for sweep in &sweeps.sweeps {
@@ -147,7 +147,7 @@ fn rotate<T: Float>(panel: &mut [[T; WIDTH]], sweeps: &Sweeps<T>) {
     }
 }
 
-/// Returns c x + s y and c y - s x.
+/// Returns the rotated rows c x + s y and c y - s x.
 #[inline(always)]
 fn rotated<T: Float>(x: &[T; WIDTH], y: &[T; WIDTH], c: T, s: T) -> ([T; WIDTH], [T; WIDTH]) {
     let (mut first, mut second) = ([T::ZERO; WIDTH], [T::ZERO; WIDTH]);

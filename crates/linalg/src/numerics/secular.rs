@@ -4,8 +4,9 @@
 //! interpolation (Li, "Solving secular equations stably and efficiently", 1993). The z for which the computed roots are exact gives orthogonal
 //! vectors (Gu and Eisenstat, "A stable and efficient algorithm for the rank-one modification of the symmetric eigenproblem", 1994).
 //!
-//! With `SQUARES`, the matrix is D² + z zᵀ, and the roots and differences are computed from d and σ = √λ. It belongs to the singular values of
-//! a matrix with the rows z and diag(d) (Gu and Eisenstat, "A divide-and-conquer algorithm for the bidiagonal SVD", 1995).
+//! With `SQUARES`, the matrix is D² + z zᵀ. The roots and differences are then computed from d and σ = √λ. The numbers σ are the singular
+//! values of a matrix that consists of the row z and diag(d). The source is Gu and Eisenstat, "A divide-and-conquer algorithm for the
+//! bidiagonal SVD", 1995.
 
 use wengert_tensor::{Float, each_part};
 
@@ -13,36 +14,36 @@ use super::arithmetic::{LANES, abs, dot, length, total, with_sign, zeros};
 use super::failure::Failure;
 use crate::simd::vectorized;
 
-/// The number of steps after which a root fails. Three to six are usual.
+/// The number of steps after which the search for a root counts as failed. Usually, three to six steps are enough.
 const MAX_STEPS: usize = 200;
 
 /// The number of roots in a task of the thread pool.
 const TASK: usize = 16;
 
-/// The number of roots from which several threads work.
+/// The smallest number of roots that several threads compute.
 const MIN_PARALLEL: usize = 128;
 
-/// A diagonal matrix plus a matrix of rank one.
+/// A matrix diag(d) + ρ z zᵀ. With `SQUARES`, it is diag(d)² + z zᵀ.
 #[derive(Clone, Copy)]
 pub(super) struct RankOne<'a, T> {
-    /// The diagonal d, ascending and without equal elements. With squares, none is negative.
+    /// The diagonal d, in ascending order and without equal elements. With `SQUARES`, no element is negative.
     pub(super) poles: &'a [T],
-    /// The vector z, without zeros.
+    /// The vector z. It has no zeros.
     pub(super) z: &'a [T],
-    /// The factor ρ > 0. With squares it is 1.
+    /// The factor ρ > 0. With `SQUARES` it is 1.
     pub(super) factor: T,
 }
 
-/// The roots of a secular equation, and their distances from the poles.
+/// The roots of a secular equation, and their differences from the poles d (the elements of the diagonal).
 pub(super) struct Roots<T> {
     pub(super) roots: Vec<T>,
-    /// Row j has dᵢ - λⱼ, or dᵢ² - σⱼ² with squares, with a small relative error.
+    /// Row j has the differences dᵢ - λⱼ of the poles d and the root λⱼ, with a small relative error. With `SQUARES`, it has dᵢ² - σⱼ².
     pub(super) differences: Vec<T>,
-    /// The vector z for which the roots are exact.
+    /// The vector z for which the computed roots are exact.
     pub(super) z: Vec<T>,
 }
 
-/// Computes all roots in ascending order.
+/// Computes all roots of the secular equation of `matrix`, in ascending order.
 pub(super) fn roots<T: Float, const SQUARES: bool>(matrix: RankOne<'_, T>) -> Result<Roots<T>, Failure> {
     let count = matrix.poles.len();
     let (mut roots, mut differences) = (zeros(count, 1)?, zeros(count, count)?);
@@ -73,14 +74,14 @@ pub(super) fn roots<T: Float, const SQUARES: bool>(matrix: RankOne<'_, T>) -> Re
     Ok(Roots { roots, differences, z })
 }
 
-/// Returns d - λ for λ = `origin` + `shift`, or d² - λ² with squares.
+/// Returns d - λ for the pole d and λ = `origin` + `shift`. With `SQUARES`, returns d² - λ².
 #[inline(always)]
 fn difference<T: Float, const SQUARES: bool>(pole: T, (origin, shift): (T, T)) -> T {
     let difference = (pole - origin) - shift;
     if SQUARES { difference * ((pole + origin) + shift) } else { difference }
 }
 
-/// Returns the sums of z² / (d - λ) and z² / (d - λ)².
+/// Returns the sums of z² / (d - λ) and of z² / (d - λ)² over all poles d. `at` is λ as an origin and a shift.
 #[inline(always)]
 fn sums<T: Float, const SQUARES: bool>(poles: &[T], z: &[T], at: (T, T)) -> (T, T) {
     let (mut values, mut slopes) = ([T::ZERO; LANES], [T::ZERO; LANES]);
@@ -104,8 +105,8 @@ fn sums<T: Float, const SQUARES: bool>(poles: &[T], z: &[T], at: (T, T)) -> (T, 
     (total(values) + value, total(slopes) + slope)
 }
 
-/// Computes the root between the poles `index` and `index + 1`, or above the last pole. Writes its differences from the poles. Returns `None`
-/// if the iteration does not converge.
+/// Computes the root between the poles `index` and `index + 1`, or above the last pole. Writes the differences of all poles and this root
+/// to `differences`. Returns `None` if the iteration does not converge.
 #[inline(always)]
 fn find_root<T: Float, const SQUARES: bool>(matrix: RankOne<'_, T>, index: usize, differences: &mut [T]) -> Option<T> {
     let RankOne { poles, z, factor } = matrix;
@@ -114,7 +115,7 @@ fn find_root<T: Float, const SQUARES: bool>(matrix: RankOne<'_, T>, index: usize
     let gap = if last { reach::<T, SQUARES>(matrix) } else { poles[index + 1] - origin };
     let (mut low, mut high) = (T::ZERO, gap);
     let mut shift = if poles.len() == 1 { gap } else { gap * half };
-    // The interpolation has poles at `split - 1` and `split`.
+    // The function that interpolates the secular function has poles at the indices `split - 1` and `split`.
     let split = if last { index } else { index + 1 };
     let (mut previous, mut separate) = (T::MAX, last);
     let mut steps = if poles.len() == 1 { 0 } else { MAX_STEPS };
@@ -134,7 +135,7 @@ fn find_root<T: Float, const SQUARES: bool>(matrix: RankOne<'_, T>, index: usize
             high = shift;
         }
         if steps == MAX_STEPS && !last && value < T::ZERO {
-            // The root is nearer to the pole above it.
+            // The root is nearer to the pole above it, so this pole becomes the origin.
             (origin, shift, low, high) = (poles[index + 1], shift - gap, shift - gap, T::ZERO);
         }
         let mut change = change::<T, SQUARES>(matrix, split, (origin, shift), [below, above], (separate, last));
@@ -163,9 +164,9 @@ fn find_root<T: Float, const SQUARES: bool>(matrix: RankOne<'_, T>, index: usize
     Some(origin + shift)
 }
 
-/// Returns the change of λ to the zero of a function with poles at `split - 1` and `split`, and the value and slope of the secular function.
-/// `sums` are the values and slopes below and above λ. If `separate` is true, each pole has the slope of its side; otherwise the pole `origin`
-/// has its own weight.
+/// Returns the step from λ to the zero of an interpolating function. This function has poles at the indices `split - 1` and `split`, and
+/// the value and slope of the secular function at λ. The last array has the sums of values and slopes over the poles below and above λ. If
+/// `separate` is true, the function's two terms have these two slopes. Otherwise the term of the pole that is the origin is exact.
 #[inline(always)]
 fn change<T: Float, const SQUARES: bool>(
     matrix: RankOne<'_, T>,
@@ -187,7 +188,7 @@ fn change<T: Float, const SQUARES: bool>(
     interpolated(ends, (value, slope), square, last)
 }
 
-/// Returns the distance from the last pole to an upper bound of the last root. It is the root itself for a single pole.
+/// Returns the distance from the last pole to an upper bound of the last root. If there is a single pole, the bound is the root.
 #[inline(always)]
 fn reach<T: Float, const SQUARES: bool>(matrix: RankOne<'_, T>) -> T {
     let square = dot(matrix.z, matrix.z) * matrix.factor;
@@ -195,8 +196,8 @@ fn reach<T: Float, const SQUARES: bool>(matrix: RankOne<'_, T>) -> T {
     if SQUARES { square / (pole + (pole * pole + square).sqrt()) } else { square }
 }
 
-/// Returns the change of λ at which a function with two poles is zero. It has the value and the slope of the secular function. `ends` are the
-/// distances of the poles, and `square` is its value far from the poles.
+/// Returns the step from λ to the zero of a function with two poles. The function has the value and the slope of the secular function at λ.
+/// `ends` has the differences of the poles and λ, and `square` is the function's value far from the poles.
 #[inline(always)]
 fn interpolated<T: Float>(ends: [T; 2], (value, slope): (T, T), square: T, last: bool) -> T {
     let two = T::ONE + T::ONE;
@@ -209,11 +210,11 @@ fn interpolated<T: Float>(ends: [T; 2], (value, slope): (T, T), square: T, last:
         (true, true) => (linear + root) / (two * abs(square)),
         (true, false) => two * constant / (linear - root),
     };
-    // A change in the wrong direction, or NaN, becomes a Newton step.
+    // If the change has the wrong direction or is NaN, a Newton step replaces it.
     if value * change < T::ZERO { change } else { -value / slope }
 }
 
-/// Writes the z for which the roots are exact: zᵢ² is a product of quotients of differences (Löwner's formula).
+/// Writes the vector z for which the computed roots are exact. zᵢ² is a product of quotients of differences (Löwner's formula).
 #[inline(always)]
 fn fill_exact<T: Float, const SQUARES: bool>(matrix: RankOne<'_, T>, differences: &[T], z: &mut [T]) {
     let poles = matrix.poles;

@@ -18,21 +18,21 @@ use super::reflectors::Reflectors;
 use super::rotations::Panels;
 use super::tiles::{Rows, copy_transposed};
 
-/// The number of rows for each column from which a matrix becomes triangular first. This takes fewer operations (Chan, "An improved algorithm
+/// The number of rows per column from which a matrix is first made triangular. This takes fewer operations (Chan, "An improved algorithm
 /// for computing the singular value decomposition", 1982).
 const TALL: usize = 2;
 
-/// Where the singular vectors are written.
+/// The memory to which the singular vectors are written.
 pub(crate) struct Vectors<'a, T> {
-    /// The left vectors as columns: `[rows, k]` for the smaller size k, or `[rows, rows]`.
+    /// The left vectors as columns of U: `[rows, k]` with k = min(rows, columns), or `[rows, rows]` if `full` is true.
     pub(crate) u: &'a mut [T],
-    /// The right vectors as rows: `[k, columns]`, or `[columns, columns]`.
+    /// The right vectors as rows of Vᵀ: `[k, columns]`, or `[columns, columns]` if `full` is true.
     pub(crate) vh: &'a mut [T],
     /// True if U and V are square.
     pub(crate) full: bool,
 }
 
-/// Writes the singular values of a matrix `[rows, columns]` in descending order, and the vectors if wanted.
+/// Writes the singular values of a matrix `[rows, columns]` in descending order, and the singular vectors if `vectors` is given.
 ///
 /// # Errors
 ///
@@ -67,7 +67,7 @@ pub(crate) fn singular<T: Float>(
     let (diagonal, places) = (&reduced.diagonal, descending(&reduced.diagonal));
     values.iter_mut().zip(&places).for_each(|(value, place)| *value = abs(diagonal[place.0]) / scale);
     let (Some(out), Some(sides)) = (vectors, sides) else { return Ok(()) };
-    // A negative value becomes positive, and its right vector changes its sign.
+    // If a singular value is negative, it becomes positive, and its right vector is multiplied by -1.
     let signed: Vec<(usize, T)> =
         places.iter().map(|&(i, _)| (i, if diagonal[i] < T::ZERO { -T::ONE } else { T::ONE })).collect();
     let mut right = Panels::of_columns(&reduced.right.product(width)?, width, width)?;
@@ -98,12 +98,13 @@ pub(crate) fn singular<T: Float>(
     Ok(())
 }
 
-/// Returns true if all elements are zeros. The division into halves needs an element that sets the scale.
+/// Returns true if all elements are zeros. The division into halves scales the matrix by its largest element, so it needs a nonzero one.
 fn is_zero<T: Float>(reduced: &Bidiagonal<T>) -> bool {
     reduced.diagonal.iter().chain(&reduced.above).all(|&x| x == T::ZERO)
 }
 
-/// Replaces a matrix with many more rows than columns by a square triangle. Returns the reflections, or `None` if the matrix stays as it is.
+/// Replaces a matrix with many more rows than columns by the square triangle R of its QR decomposition. Returns the reflections whose
+/// product is Q, or `None` if the matrix stays unchanged.
 fn make_triangular<T: Float>(tall: &mut Vec<T>, height: usize, width: usize) -> Result<Option<Reflectors<T>>, Failure> {
     if width == 0 || height < TALL.saturating_mul(width) {
         return Ok(None);
@@ -115,8 +116,8 @@ fn make_triangular<T: Float>(tall: &mut Vec<T>, height: usize, width: usize) -> 
     Ok(Some(reflectors))
 }
 
-/// Writes the vectors of a matrix `[height, width]`, or of its transpose if `wide` is true. `found` has the vectors of the bidiagonal matrix,
-/// which belongs to the triangle if `tall_q` has the reflections that made the matrix triangular.
+/// Writes the singular vectors of a matrix `[height, width]`, or of its transpose if `wide` is true. `found` has the vectors of the
+/// bidiagonal matrix. If the matrix was first made triangular, `tall_q` has the reflections that did this.
 fn write_divided<T: Float>(
     reduced: &Bidiagonal<T>,
     found: &Triplets<T>,
@@ -140,8 +141,8 @@ fn write_divided<T: Float>(
     Ok(())
 }
 
-/// Returns the reflections times a matrix `[rows, columns]`. Its first columns are the given rows of `count` elements, the last one first, and
-/// its other columns are columns of the identity.
+/// Returns the product of the reflections and a matrix `[rows, columns]`. The first `count` columns of this matrix are the vectors in
+/// `vectors`, in reverse order. Its other columns are columns of the identity.
 fn applied<T: Float>(
     reflectors: &Reflectors<T>,
     vectors: &[T],
@@ -156,8 +157,8 @@ fn applied<T: Float>(
     reflectors.applied(out, columns)
 }
 
-/// Computes the singular values and vectors of an upper bidiagonal matrix by implicit QR steps. A matrix with one more column than rows gets a
-/// row of zeros, to which the steps add no other row.
+/// Computes the singular values and vectors of an upper bidiagonal matrix by implicit QR steps. If the matrix has one more column than
+/// rows, a row of zeros is appended. The steps do not mix this row with other rows.
 fn triplets<T: Float>(diagonal: &mut [T], above: &mut [T]) -> Result<Triplets<T>, Failure> {
     let (count, order) = (diagonal.len(), above.len() + 1);
     let mut square = zeros(order, 1)?;
@@ -184,7 +185,7 @@ fn triplets<T: Float>(diagonal: &mut [T], above: &mut [T]) -> Result<Triplets<T>
     Ok(Triplets { values, left, right: rows })
 }
 
-/// Returns the indices of the elements from the largest to the smallest magnitude, each with the factor 1.
+/// Returns the indices of the elements of `diagonal` in descending order of their magnitudes. Each index has the factor 1 beside it.
 fn descending<T: Float>(diagonal: &[T]) -> Vec<(usize, T)> {
     let mut places: Vec<(usize, T)> = (0..diagonal.len()).map(|i| (i, T::ONE)).collect();
     let order = |x: T, y: T| abs(y).partial_cmp(&abs(x)).unwrap_or(std::cmp::Ordering::Equal);
@@ -192,8 +193,8 @@ fn descending<T: Float>(diagonal: &[T]) -> Vec<(usize, T)> {
     places
 }
 
-/// Returns Q, a matrix `[height, count]`, with its first `width` columns multiplied by the matrix `small`, `[width, width]`. The other
-/// columns stay the same.
+/// Multiplies the first `width` columns of Q, a matrix `[height, count]`, by the matrix `small`, `[width, width]`. Returns the result, with
+/// the other columns of Q unchanged.
 fn long_vectors<T: Float>(q: &[T], small: &[T], [height, count, width]: [usize; 3]) -> Result<Vec<T>, Failure> {
     if count == width {
         return product(q, small, [height, width, width]);
@@ -208,7 +209,7 @@ fn long_vectors<T: Float>(q: &[T], small: &[T], [height, count, width]: [usize; 
     Ok(out)
 }
 
-/// Returns the matrix with rows and columns exchanged.
+/// Returns the transposed matrix.
 fn transposed<T: Float>(x: &[T], [rows, columns]: [usize; 2]) -> Result<Vec<T>, Failure> {
     let mut out = zeros(columns, rows)?;
     for (i, row) in x.chunks_exact(columns.max(1)).enumerate() {

@@ -1,8 +1,9 @@
 //! Eigenvalues and eigenvectors of large tridiagonal matrices by division into halves (Cuppen, "A divide and conquer method for the symmetric
 //! tridiagonal eigenproblem", 1981).
 //!
-//! A tridiagonal matrix is a matrix with two blocks on its diagonal, plus a matrix of rank one. The eigenvectors of the blocks turn the blocks
-//! into a diagonal matrix, and the secular equation gives the rest. Most of the work is in products of matrices.
+//! A tridiagonal matrix is the sum of a matrix with two blocks on its diagonal and a matrix of rank one. The eigenvectors of the blocks
+//! transform the first matrix into a diagonal matrix. The secular equation gives the eigenvalues of the sum. Most of the work is in
+//! products of matrices.
 
 use wengert_tensor::Float;
 
@@ -19,12 +20,12 @@ pub(super) struct Pairs<T> {
     pub(super) vectors: Vec<T>,
 }
 
-/// A torn tridiagonal matrix, with the function for undivided blocks.
+/// The division of a tridiagonal matrix into halves. The field is the function that solves blocks that are not divided.
 struct Torn<F>(F);
 
 impl<T: Float, F: Fn(&mut [T], &mut [T]) -> Result<Pairs<T>, Failure> + Sync> Halves<T> for Torn<F> {
     type Solution = Pairs<T>;
-    /// The element beside the diagonal, between the halves.
+    /// The element beside the diagonal that lies between the two halves.
     type Between = T;
 
     fn split<'a>(&self, (d, e): Block<'a, T>) -> ([Block<'a, T>; 2], T) {
@@ -43,8 +44,8 @@ impl<T: Float, F: Fn(&mut [T], &mut [T]) -> Result<Pairs<T>, Failure> + Sync> Ha
     }
 }
 
-/// Computes the eigenvalues and eigenvectors of a tridiagonal matrix, whose elements are overwritten. `small` computes both for undivided
-/// matrices.
+/// Computes the eigenvalues and eigenvectors of a tridiagonal matrix, whose elements are overwritten. The function `small` solves blocks
+/// that are not divided.
 pub(super) fn divide<T: Float>(
     diagonal: &mut [T],
     beside: &mut [T],
@@ -57,7 +58,8 @@ pub(super) fn divide<T: Float>(
     Ok(pairs)
 }
 
-/// Subtracts the matrices of rank one at all divisions.
+/// Divides the matrix into blocks of at most [`LEAF`] rows. At each division, subtracts the matrix of rank one that contains the element
+/// between the halves.
 fn tear<T: Float>(diagonal: &mut [T], beside: &[T]) {
     let order = diagonal.len();
     if order <= LEAF {
@@ -72,12 +74,12 @@ fn tear<T: Float>(diagonal: &mut [T], beside: &[T]) {
     tear(second, &beside[half..]);
 }
 
-/// Joins two halves with the element `between` beside the diagonal.
+/// Joins the solutions of two halves. `between` is the element beside the diagonal that lies between them.
 fn join<T: Float>(first: &Pairs<T>, second: &Pairs<T>, between: T) -> Result<Pairs<T>, Failure> {
     let (split, order) = (first.values.len(), first.values.len() + second.values.len());
     let mut rows = JoinedRows::new(&first.vectors, &second.vectors, split, order)?;
     let mut d: Vec<T> = first.values.iter().chain(&second.values).copied().collect();
-    // The vector z has the length √2. It becomes a unit vector.
+    // The vector z of the matrix of rank one has the length √2. It is scaled to a unit vector.
     let root = T::from_f64(std::f64::consts::FRAC_1_SQRT_2);
     let factor = abs(between) + abs(between);
     let sign = if between < T::ZERO { -root } else { root };
@@ -100,19 +102,20 @@ fn join<T: Float>(first: &Pairs<T>, second: &Pairs<T>, between: T) -> Result<Pai
             }
         },
     );
-    // First the new values, then the unchanged ones.
+    // The computed eigenvalues come first, and then the unchanged ones.
     let all: Vec<T> = found.roots.iter().copied().chain(deflated.iter().map(|&row| d[row])).collect();
     let places = Places::ascending(&all);
     let vectors = rows.assemble(&found.differences, [&kept, &deflated], &places)?;
     Ok(Pairs { values: places.sorted(&all), vectors })
 }
 
-/// Finds the rows whose eigenvalue does not change beyond rounding errors. Rotates rows with nearly equal elements of `d`, so that one of them
-/// does not change. Returns the other rows in ascending order of `d`, and the unchanged rows.
+/// Finds the rows whose eigenvalue, up to rounding errors, does not change when the halves are joined. If two rows have nearly equal
+/// elements of `d`, rotates them so that one of them does not change. Returns two lists: the other rows in ascending order of `d`, and the
+/// unchanged rows.
 fn deflate<T: Float>(d: &mut [T], z: &mut [T], factor: T, rows: &mut JoinedRows<T>) -> (Vec<usize>, Vec<usize>) {
     let mut order: Vec<usize> = (0..d.len()).collect();
     order.sort_by(|&x, &y| d[x].partial_cmp(&d[y]).unwrap_or(std::cmp::Ordering::Equal));
-    // Smaller blocks in a matrix near 1 need no smaller error.
+    // The largest magnitude of the whole matrix is near 1. A block with smaller elements needs no smaller error than the whole matrix.
     let start = larger(factor, T::EPSILON.sqrt());
     let tolerance = T::from_f64(8.0) * T::EPSILON * d.iter().fold(start, |all, &d| larger(all, abs(d)));
     let (mut kept, mut deflated) = (Vec::new(), Vec::new());

@@ -8,7 +8,7 @@ use super::pseudoinverse::{Cutoff, least_squares, pseudoinverse};
 use super::singular::Vectors;
 use super::{eigen, exponential, qr, singular};
 
-/// A matrix for the tests, by rows.
+/// A matrix for the tests, whose elements are stored row by row.
 struct Case<T> {
     name: String,
     rows: usize,
@@ -48,7 +48,7 @@ fn cases<T: Float>(rows: usize, columns: usize) -> Vec<Case<T>> {
         columns,
         data: (0..rows * columns).map(|k| T::from_f64(of(k))).collect(),
     };
-    // The products of large matrices take long, so these have fewer kinds.
+    // The test products of large matrices take long. So large matrices have fewer kinds.
     let (large, few) = (rows * columns > 4000, ["random", "identity", "rank 1", "graded", "large"]);
     kinds.iter().filter(|kind| !large || few.contains(&kind.0)).map(case).collect()
 }
@@ -83,7 +83,8 @@ fn assert_orthonormal<T: Float>(x: &[T], rows: usize, columns: usize, name: &str
     }
 }
 
-/// Asserts that two matrices agree up to 10 n ε times the largest element, for n sums and reflections.
+/// Asserts that two matrices agree up to 10 n ε times the largest element. Here n is the number of sums and reflections that an element
+/// results from.
 #[track_caller]
 fn assert_close<T: Float>(x: &[f64], y: &[T], n: usize, name: &str) {
     let largest = y.iter().fold(T::ZERO, |all, &y| larger(all, abs(y))).to_f64();
@@ -93,7 +94,8 @@ fn assert_close<T: Float>(x: &[f64], y: &[T], n: usize, name: &str) {
     }
 }
 
-/// Asserts that values without vectors agree with values from the computation with vectors. Large matrices use two algorithms.
+/// Asserts that values which were computed without vectors agree with values that were computed with vectors. For large matrices, these
+/// computations are different algorithms.
 #[track_caller]
 fn assert_values<T: Float>(alone: &[T], values: &[T], n: usize, name: &str) {
     let alone: Vec<f64> = alone.iter().map(|x| x.to_f64()).collect();
@@ -161,7 +163,7 @@ fn check_eigen<T: Float>() {
             let (mut alone, mut upper) = (vec![T::ZERO; order], vec![T::ZERO; order]);
             eigen::symmetric(&data, false, &mut alone, None).unwrap();
             assert_values(&alone, &values, order, &name);
-            // The other triangle is not read.
+            // The lower triangle must not be read.
             let mut half = data.clone();
             (0..half.len()).filter(|k| k / order > k % order).for_each(|k| half[k] = T::NAN);
             eigen::symmetric(&half, true, &mut upper, None).unwrap();
@@ -206,8 +208,8 @@ fn singular_vectors_of_every_matrix() {
     check_singular::<f64>();
 }
 
-/// The singular values of this bidiagonal matrix are known: its inverse and its determinant are products. Demmel and Kahan's iteration
-/// finds the smallest value with a small relative error.
+/// Tests a bidiagonal matrix with a tiny singular value. The product of its singular values is known: the determinant. Demmel and Kahan's
+/// iteration finds the smallest value with a small relative error.
 #[test]
 fn small_singular_values_have_a_small_relative_error() {
     let tiny = 1e-20;
@@ -221,7 +223,7 @@ fn small_singular_values_have_a_small_relative_error() {
 
 #[test]
 fn eigenvalues_of_the_second_difference() {
-    // Closed form: 2 - 2 cos(k π / (n + 1)).
+    // The eigenvalues have the closed form 2 - 2 cos(k π / (n + 1)) for k = 1 … n.
     for order in [20, 60, 300] {
         let element = |k: usize| match (k / order).abs_diff(k % order) {
             0 => 2.0,
@@ -235,7 +237,7 @@ fn eigenvalues_of_the_second_difference() {
             eigen::symmetric(&a, false, &mut values, vectors).unwrap();
             for (k, value) in values.iter().enumerate() {
                 let expected = 2.0 - 2.0 * ((k + 1) as f64 * std::f64::consts::PI / (order + 1) as f64).cos();
-                // Weyl: an eigenvalue moves by at most the norm of the error, n ε times the norm 4.
+                // By Weyl's theorem, an eigenvalue moves by at most the norm of the matrix's error. This is n ε times the matrix's norm, 4.
                 assert!((value - expected).abs() < 4.0 * order as f64 * f64::EPSILON, "{value} {expected}");
             }
         }
@@ -243,8 +245,9 @@ fn eigenvalues_of_the_second_difference() {
     }
 }
 
-/// Wilkinson's matrices have pairs of eigenvalues that are nearly equal. Several of them with weak links have many equal ones, so most of the
-/// vectors are found without the secular equation.
+/// Tests matrices with clusters of eigenvalues. Wilkinson's matrices have pairs of eigenvalues that are nearly equal. A block-diagonal
+/// matrix of several of them, with weak links, has many nearly equal eigenvalues. So most of the vectors are found without the secular
+/// equation.
 #[test]
 fn eigenvectors_of_clusters() {
     for (copies, link) in [(7, 1e-14), (7, 1e-8), (5, 1.0), (9, 0.0)] {
@@ -301,12 +304,12 @@ fn check_exponential<T: Float>() {
         let mut out = vec![T::ZERO; 4];
         exponential::exponential(&[T::ZERO, -angle, angle, T::ZERO], 2, &mut out).unwrap();
         let (sin, cos) = angle.to_f64().sin_cos();
-        // Each squaring can double the relative error of a few ε.
+        // Each squaring in the algorithm can double the relative error, which is a few ε at first.
         let tolerance = 20.0 * T::EPSILON.to_f64() * (1.0 + angle.to_f64());
         for (x, expected) in out.iter().zip([cos, -sin, sin, cos]) {
             assert!((x.to_f64() - expected).abs() <= tolerance, "{angle}: {x} {expected}");
         }
-        // The norm alone would ask for many squarings of this matrix.
+        // Judged by its norm alone, this matrix would need many squarings.
         let large = T::from_f64(1e6);
         exponential::exponential(&[T::ZERO, large, T::ZERO, T::ZERO], 2, &mut out).unwrap();
         assert_eq!(out, [T::ONE, large, T::ZERO, T::ONE]);
@@ -342,7 +345,7 @@ fn the_exponential_of_a_sum_that_commutes() {
 
 const CUTOFF: Cutoff = Cutoff { absolute: 0.0, relative: 1e-12 };
 
-/// The four equations of Penrose, "A generalized inverse for matrices", 1955.
+/// Tests the four equations that define the pseudoinverse (Penrose, "A generalized inverse for matrices", 1955).
 #[test]
 fn the_pseudoinverse_satisfies_penroses_equations() {
     for [m, n] in [[1, 1], [3, 3], [5, 3], [3, 5], [20, 17], [4, 0], [0, 2]] {

@@ -1,11 +1,12 @@
-//! The inner loop of all eliminations: C - Pᵀ B for at most [`DEPTH`] rows of P and B, tile by tile in registers.
+//! The inner loop of all eliminations: computes C - Pᵀ B for matrices P and B of at most [`DEPTH`] rows, tile by tile in registers.
 //!
-//! Each element is subtracted from in the order of the rows. So a blocked elimination has the same bits as the plain loops.
+//! The products are subtracted from each element of C in the order of the rows of P and B. So a blocked elimination has the same bits as
+//! the plain loops.
 
 use wengert_tensor::Float;
 
-/// The number of rows of P and B. More rows load and store C less often, but the rows are computed by slower loops. Measured at sizes of 32
-/// to 512 with AVX2.
+/// The number of rows of P and B in the difference C - Pᵀ B. With more rows, C is loaded and stored less often, but slower loops compute
+/// these rows. Measured at sizes of 32 to 512 with AVX2.
 pub(crate) const DEPTH: usize = 16;
 
 /// The number of rows of C in a tile. 4 rows of 64 bytes are 8 vectors with AVX2, so the sums and their factors fit 16 registers.
@@ -19,14 +20,14 @@ pub(crate) struct Rows<'a, T> {
 }
 
 impl<'a, T> Rows<'a, T> {
-    /// Returns `count` elements of a row, from `first` on.
+    /// Returns `count` elements of a row, beginning with element `first`.
     #[inline(always)]
     pub(crate) fn part(self, row: usize, first: usize, count: usize) -> &'a [T] {
         &self.data[row * self.stride + first..][..count]
     }
 }
 
-/// Returns the first `N` elements, so that the compiler keeps them in registers.
+/// Returns the first `N` elements of a slice as an array, so that the compiler keeps them in registers.
 #[inline(always)]
 pub(crate) fn array<T: Float, const N: usize>(x: &[T]) -> [T; N] {
     let mut copy = [T::ZERO; N];
@@ -34,7 +35,7 @@ pub(crate) fn array<T: Float, const N: usize>(x: &[T]) -> [T; N] {
     copy
 }
 
-/// Writes the transpose of `rows` by `columns` elements to rows that start `stride` elements apart.
+/// Writes the transpose of a matrix of `rows` rows and `columns` columns to `to`. The rows of the transpose begin `stride` elements apart.
 #[inline(always)]
 pub(crate) fn copy_transposed<T: Float>(from: Rows<T>, (rows, columns): (usize, usize), to: &mut [T], stride: usize) {
     /// The size of the squares that are transposed without a check of each index.
@@ -66,7 +67,7 @@ pub(crate) fn copy_transposed<T: Float>(from: Rows<T>, (rows, columns): (usize, 
     }
 }
 
-/// Subtracts Pᵀ B from C, `rows` rows of `columns` elements that start `stride` elements apart. P and B have `depth` rows.
+/// Subtracts Pᵀ B from C. C has `rows` rows of `columns` elements, which begin `stride` elements apart. P and B have `depth` rows.
 #[inline(always)]
 pub(crate) fn subtract_outer<T: Float>(
     c: &mut [T],
@@ -82,7 +83,7 @@ pub(crate) fn subtract_outer<T: Float>(
     }
 }
 
-/// Computes [`subtract_outer`] by tiles of `COLUMNS` columns.
+/// Does the same as [`subtract_outer`], by tiles of `COLUMNS` columns.
 #[inline(always)]
 fn subtract_tiles<T: Float, const COLUMNS: usize>(
     c: &mut [T],
@@ -114,7 +115,7 @@ fn subtract_tiles<T: Float, const COLUMNS: usize>(
     }
 }
 
-/// Copies the first elements of a row to or from a row of a tile, which may be longer.
+/// Copies the elements of a slice to another slice, which may be shorter or longer. Callers copy parts of rows to and from tiles.
 #[inline(always)]
 pub(crate) fn copy_few<T: Float>(from: &[T], to: &mut [T]) {
     for (to, &from) in to.iter_mut().zip(from) {
@@ -122,7 +123,8 @@ pub(crate) fn copy_few<T: Float>(from: &[T], to: &mut [T]) {
     }
 }
 
-/// Subtracts the products of the columns `first..first + ROWS` of P and the rows of `b` from `width` columns of C.
+/// Subtracts a product from `ROWS` rows and `width` columns of C: the columns `first..first + ROWS` of P, transposed, times the rows of
+/// `b`.
 #[inline(always)]
 fn tile<T: Float, const ROWS: usize, const COLUMNS: usize>(
     c: &mut [T],
@@ -134,7 +136,7 @@ fn tile<T: Float, const ROWS: usize, const COLUMNS: usize>(
     if width == COLUMNS {
         return whole_tile::<T, ROWS, COLUMNS>(c, stride, p, b);
     }
-    // The columns beyond C are zeros in `b`, or columns of an earlier tile. Their results are not used.
+    // If `b` has more columns than C, the additional columns are zeros or columns of an earlier tile. Their results are not used.
     let mut tile = [[T::ZERO; COLUMNS]; ROWS];
     for (row, tile) in tile.iter_mut().enumerate() {
         copy_few(&c[row * stride..][..width], tile);
@@ -145,7 +147,7 @@ fn tile<T: Float, const ROWS: usize, const COLUMNS: usize>(
     }
 }
 
-/// Computes [`tile`] for all columns of a tile, whose sums stay in registers.
+/// Does the same as [`tile`], for a tile with all of its columns. Its sums stay in registers.
 #[inline(always)]
 fn whole_tile<T: Float, const ROWS: usize, const COLUMNS: usize>(
     c: &mut [T],

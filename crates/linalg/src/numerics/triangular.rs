@@ -9,10 +9,11 @@ use super::differences::{copied, subtract_product};
 use super::tiles::{DEPTH, Rows, array, copy_few, copy_transposed, subtract_outer};
 use crate::simd::vectorized;
 
-/// The largest system that is solved block by block. A larger one is divided in halves.
+/// The largest system, in rows, that is solved block by block. A larger system is divided in halves.
 const LARGEST_BLOCKED: usize = 128;
 
-/// The number of columns of B from which a large system is divided in halves. Fewer columns do not repay the copies of A.
+/// The number of columns of B from which a large system A X = B is divided in halves. With fewer columns, the copies of A take more time
+/// than they save.
 const LEAST_COLUMNS: usize = 16;
 
 /// The part of a square matrix that has the coefficients of a triangular system.
@@ -20,7 +21,7 @@ const LEAST_COLUMNS: usize = 16;
 pub(crate) struct Coefficients {
     /// True for the upper triangle, false for the lower one.
     pub(crate) upper: bool,
-    /// True if the diagonal is taken as ones and not read.
+    /// True if the elements on the diagonal count as ones and are not read.
     pub(crate) unit: bool,
 }
 
@@ -39,7 +40,8 @@ impl Coefficients {
         Coefficients { upper: !self.upper, ..self }
     }
 
-    /// Returns the row among `first..first + count` that is solved after `step` other rows, and the rows solved before it.
+    /// Returns the row among the rows `first..first + count` that is solved after `step` of them, and the range of the rows that are solved
+    /// before it.
     #[inline(always)]
     pub(crate) fn row(self, (first, count): (usize, usize), step: usize) -> (usize, Range<usize>) {
         if self.upper {
@@ -51,7 +53,8 @@ impl Coefficients {
     }
 }
 
-/// A triangular matrix as a part of a larger one: the first elements of each row of `data`, whose rows have `stride` elements.
+/// A triangular matrix that is a part of a larger matrix. A row of it has the first elements of a row of `data`. These rows begin `stride`
+/// elements apart.
 #[derive(Clone, Copy)]
 pub(crate) struct Triangular<'a, T> {
     pub(crate) coefficients: Coefficients,
@@ -60,7 +63,7 @@ pub(crate) struct Triangular<'a, T> {
 }
 
 impl<T: Float> Triangular<'_, T> {
-    /// Replaces `b`, `n` rows of `width` elements, by the solution X of A X = B.
+    /// Replaces `b`, which has `n` rows of `width` elements, by the solution X of A X = B, where A is this matrix.
     pub(crate) fn solve(self, b: &mut [T], (n, width): (usize, usize)) -> Result<(), Error> {
         if n == 0 || width == 0 {
             return Ok(());
@@ -68,7 +71,7 @@ impl<T: Float> Triangular<'_, T> {
         self.solve_range(b, width, (0, n))
     }
 
-    /// Solves the rows `first..first + count`, from which the rows solved before are already subtracted.
+    /// Solves the rows `first..first + count`. The products with all rows that are solved before must have been subtracted from them.
     fn solve_range(self, b: &mut [T], width: usize, (first, count): (usize, usize)) -> Result<(), Error> {
         if count <= LARGEST_BLOCKED || width < LEAST_COLUMNS {
             vectorized(
@@ -90,7 +93,8 @@ impl<T: Float> Triangular<'_, T> {
         self.solve_range(b, width, later)
     }
 
-    /// Returns the solved rows of B, and the elements from the row `later` on, which are before or after the solved ones.
+    /// Splits B into the rows `solved`, given by their first row and their number, and the rows that begin with row `later`. The latter
+    /// come before the solved rows if the matrix is upper triangular, and after them otherwise.
     #[inline(always)]
     fn split<'b>(
         self,
@@ -109,7 +113,7 @@ impl<T: Float> Triangular<'_, T> {
         (Rows { data, stride: width }, rest)
     }
 
-    /// Solves blocks of rows, and subtracts each block from the rows that are solved later.
+    /// Solves rows block by block. Subtracts the products with each solved block from the rows that are solved later.
     #[inline(always)]
     fn solve_blocks(self, b: &mut [T], width: usize, (first, count): (usize, usize)) {
         let mut across = vec![T::ZERO; if count > DEPTH { DEPTH * (count - DEPTH) } else { 0 }];
@@ -131,8 +135,9 @@ impl<T: Float> Triangular<'_, T> {
         }
     }
 
-    /// Solves for one column, by blocks of rows. The products of a row with the columns before its block do not depend on other rows of the
-    /// block, so the processor computes several rows at once. In the block, each solved element is subtracted from the others.
+    /// Solves for a single column of B, by blocks of rows. The products of a row with the blocks that are solved before do not depend on
+    /// other rows of its block. So the processor computes several rows at once. In a block, each solved element is subtracted from the
+    /// others.
     #[inline(always)]
     fn solve_vector(self, b: &mut [T], (first, count): (usize, usize)) {
         let upper = self.coefficients.upper;
@@ -163,8 +168,9 @@ impl<T: Float> Triangular<'_, T> {
         }
     }
 
-    /// Subtracts the products of rows from `first` on with the solved elements `solved`, which have the columns `known`. Several rows are
-    /// computed at once, because a sum alone waits for its last addition.
+    /// Subtracts products with the solved elements from `x`. Element k of `x` belongs to row `first + k`. `solved` has the solved elements,
+    /// which belong to the columns `known`. Several rows are computed at once, because in a single sum each addition waits for the one
+    /// before.
     #[inline(always)]
     fn subtract_known(self, x: &mut [T], first: usize, known: Range<usize>, solved: &[T]) {
         let row = |row: usize| &self.data[(first + row) * self.stride..][known.clone()];
@@ -182,8 +188,8 @@ impl<T: Float> Triangular<'_, T> {
     }
 }
 
-/// Replaces `b`, `n` rows of `width` elements that start `stride` elements apart, by the solution X of A X = B. `a` returns an element of A
-/// in a row and column. `n` is at most [`DEPTH`].
+/// Replaces `b` by the solution X of A X = B. `b` has `n` rows of `width` elements, which begin `stride` elements apart. `a(row, column)`
+/// returns an element of A. `n` is at most [`DEPTH`].
 #[inline(always)]
 pub(crate) fn solve_strips<T: Float>(
     coefficients: Coefficients,
@@ -203,13 +209,13 @@ pub(crate) fn solve_strips<T: Float>(
     }
 }
 
-/// The number of columns that are solved together. Each has a chain of operations that wait for one another, so more columns keep the
-/// processor busy. More do not fit the registers.
+/// The number of columns of B that are solved together. In one column, each operation waits for the one before, so several columns keep the
+/// processor busy. More columns than this do not fit the registers.
 const WIDE: usize = 32;
-/// The same for the last columns.
+/// The number of columns that are solved together if fewer than [`WIDE`] columns remain.
 const NARROW: usize = 8;
 
-/// Solves `count` columns of at most `COLUMNS`.
+/// Solves for `count` columns of B. `count` is at most `COLUMNS`.
 #[inline(always)]
 fn solve_strip<T: Float, const COLUMNS: usize>(
     coefficients: Coefficients,

@@ -8,16 +8,16 @@ use super::parts::{parts, sum_in_parts};
 use super::reflectors::{Reflectors, reflector};
 use crate::simd::vectorized;
 
-/// A tridiagonal matrix T with A = Q T Qᵀ.
+/// A tridiagonal matrix T with A = Q T Qᵀ, where Q is a product of reflections.
 pub(crate) struct Tridiagonal<T> {
     pub(crate) diagonal: Vec<T>,
-    /// The elements beside the diagonal. There is one less than on the diagonal.
+    /// The elements beside the diagonal. Their number is one less than the number of elements on the diagonal.
     pub(crate) beside: Vec<T>,
-    /// The reflections with the product Q.
+    /// The reflections whose product is Q.
     pub(crate) reflectors: Reflectors<T>,
 }
 
-/// Makes a symmetric matrix of this order tridiagonal. Reads and overwrites only the lower triangle of `a`.
+/// Makes a symmetric matrix with `order` rows tridiagonal. Reads and overwrites only the lower triangle of `a`.
 pub(crate) fn tridiagonal<T: Float>(a: &mut [T], order: usize) -> Result<Tridiagonal<T>, Failure> {
     let reflectors = Reflectors::new(order, order.saturating_sub(1))?;
     let mut out =
@@ -29,10 +29,10 @@ pub(crate) fn tridiagonal<T: Float>(a: &mut [T], order: usize) -> Result<Tridiag
     Ok(out)
 }
 
-/// Makes the matrix tridiagonal, from the last row to the first.
+/// Makes the matrix `a` tridiagonal, from the last row to the first.
 ///
-/// A step with the vector v changes the remaining matrix B by -v wᵀ - w vᵀ. The next step makes this change and computes its product with B
-/// in a single pass over B.
+/// A step with the reflection vector v changes the remaining matrix B by -v wᵀ - w vᵀ, where w is computed from B v. The next step makes
+/// this change and computes the product of its own vector and B in a single pass over B.
 #[inline(always)]
 fn reduce<T: Float>(a: &mut [T], order: usize, out: &mut Tridiagonal<T>) {
     let mut vectors = vec![T::ZERO; (3 + parts(order * order / 2)) * order];
@@ -64,7 +64,8 @@ fn reduce<T: Float>(a: &mut [T], order: usize, out: &mut Tridiagonal<T>) {
     }
 }
 
-/// Changes rows of the remaining matrix. The first of these rows has the index `first`. Writes their part of the product of the matrix with `next`.
+/// Subtracts v wᵀ + w vᵀ from rows of the remaining matrix, beginning with the row of index `first`. Writes what these rows contribute to
+/// the product of the matrix and the next reflection vector `next`.
 #[inline(always)]
 fn multiply<T: Float>(rows: &mut [T], order: usize, first: usize, [v, w, next]: [&[T]; 3], product: &mut [T]) {
     product.fill(T::ZERO);
@@ -75,8 +76,8 @@ fn multiply<T: Float>(rows: &mut [T], order: usize, first: usize, [v, w, next]: 
     }
 }
 
-/// Computes [`multiply`] in parts with about the same number of elements, on several threads. Each part has a vector in `products`, and the
-/// first one becomes the sum.
+/// Does the same as [`multiply`], on several threads, in parts with about the same number of elements. `products` has a vector for each
+/// part. The first vector becomes the sum of all.
 fn multiply_parts<T: Float>(rows: &mut [T], order: usize, vectors: [&[T]; 3], products: &mut [T]) {
     let (len, count) = (rows.len() / order, products.len() / order);
     let end = |part: usize| (len as f64 * (part as f64 / count as f64).sqrt()).round() as usize;
@@ -90,7 +91,8 @@ fn multiply_parts<T: Float>(rows: &mut [T], order: usize, vectors: [&[T]; 3], pr
     );
 }
 
-/// Subtracts v w[r] + w v[r] from a row, and adds `next[r]` times the row to `product`. `own` has the elements r of v, w and `next`.
+/// Subtracts `v w[r] + w v[r]` from row r of the remaining matrix, and then adds `next[r]` times the row to `product`. `own` has `v[r]`,
+/// `w[r]` and `next[r]`.
 #[inline(always)]
 fn change_and_add<T: Float>(row: &mut [T], [v, w]: [&[T]; 2], product: &mut [T], own: [T; 3]) {
     for (((x, product), &v), &w) in row.iter_mut().zip(product).zip(v).zip(w) {
@@ -99,7 +101,7 @@ fn change_and_add<T: Float>(row: &mut [T], [v, w]: [&[T]; 2], product: &mut [T],
     }
 }
 
-/// Subtracts row `i` of v wᵀ + w vᵀ.
+/// Subtracts row `i` of the matrix v wᵀ + w vᵀ from `row`.
 #[inline(always)]
 fn change<T: Float>(row: &mut [T], v: &[T], w: &[T], i: usize) {
     let (first, second) = (v[i], w[i]);

@@ -37,8 +37,8 @@ pub enum QrMode {
 pub trait Decompositions: Array {
     /// Returns Q with orthonormal columns and the upper triangle R, with Q R = A.
     ///
-    /// The signs on the diagonal of R are LAPACK's: each element has the opposite sign of its column's first element before the Householder
-    /// reflection. The shapes follow from the [`QrMode`]. NaN and infinite elements give NaN.
+    /// The signs on the diagonal of R are LAPACK's. Each diagonal element has the opposite sign of the first element of its column before
+    /// the column's Householder reflection. The shapes follow from the [`QrMode`]. NaN and infinite elements give NaN.
     ///
     /// The derivative exists if the first min(m, n) columns of A are linearly independent. [`QrMode::Complete`] has no derivative for
     /// matrices with more rows than columns. [`QrMode::R`] has a derivative, unlike in PyTorch. PyTorch: `torch.linalg.qr`.
@@ -71,10 +71,10 @@ pub trait Decompositions: Array {
     /// columns: A = V diag(λ) Vᵀ. Only the triangle `triangle` of A is read.
     ///
     /// The sign of each eigenvector is arbitrary. The eigenvectors of equal eigenvalues are an arbitrary orthonormal basis. So only
-    /// functions of the vectors that do not depend on these choices have a derivative. Where eigenvalues are exactly equal, the rule leaves
-    /// out the infinite terms. So gradients through the values are right there, but gradients through the vectors lack terms. PyTorch gives
-    /// infinities or NaN there. As in PyTorch, the gradient assumes that A stays symmetric when it changes.
-    /// PyTorch: `torch.linalg.eigh`.
+    /// functions of the vectors that do not depend on these choices have a derivative. If eigenvalues are exactly equal, the rule leaves
+    /// out the infinite terms. Then gradients through the values are right, but gradients through the vectors lack terms. PyTorch gives
+    /// infinities or NaN in this case. As in PyTorch, the gradient assumes that A stays symmetric when it changes. PyTorch:
+    /// `torch.linalg.eigh`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
@@ -98,8 +98,8 @@ pub trait Decompositions: Array {
         Ok((values, vectors))
     }
 
-    /// Returns the eigenvalues `[…, n]` of symmetric matrices in ascending order, without eigenvectors. First derivatives exist for equal
-    /// eigenvalues too. PyTorch: `torch.linalg.eigvalsh`.
+    /// Returns the eigenvalues `[…, n]` of symmetric matrices in ascending order, without eigenvectors. The first derivative exists even if
+    /// eigenvalues are equal. PyTorch: `torch.linalg.eigvalsh`.
     ///
     /// # Errors
     ///
@@ -113,10 +113,10 @@ pub trait Decompositions: Array {
     /// Returns U, the singular values σ in descending order, and Vᵀ, with A = U diag(σ) Vᵀ. For matrices `[…, m, n]` and k = min(m, n),
     /// these have the shapes `[…, m, k]`, `[…, k]` and `[…, k, n]`. With `full_matrices`, U is `[…, m, m]` and Vᵀ is `[…, n, n]`.
     ///
-    /// The common sign of a left and its right singular vector is arbitrary. The vectors of equal singular values are an arbitrary
-    /// orthonormal basis. So only functions that do not depend on these choices have a derivative. The rule leaves out quotients by
-    /// singular values of 0 and by differences of equal values. So gradients through the values are right there, but gradients through the
-    /// vectors lack terms. PyTorch gives infinities or NaN there. PyTorch: `torch.linalg.svd`.
+    /// The common sign of a left singular vector and its right singular vector is arbitrary. The vectors of equal singular values are an
+    /// arbitrary orthonormal basis. So only functions that do not depend on these choices have a derivative. The rule leaves out quotients
+    /// by singular values of 0 and by differences of equal values. Then gradients through the values are right, but gradients through the
+    /// vectors lack terms. PyTorch gives infinities or NaN in this case. PyTorch: `torch.linalg.svd`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
@@ -138,8 +138,8 @@ pub trait Decompositions: Array {
         Ok((u, values, vh))
     }
 
-    /// Returns the singular values `[…, k]` in descending order, without singular vectors. First derivatives exist for equal values too.
-    /// PyTorch: `torch.linalg.svdvals`.
+    /// Returns the singular values `[…, k]` of matrices `[…, m, n]` in descending order, without singular vectors; k = min(m, n). The first
+    /// derivative exists even if values are equal. PyTorch: `torch.linalg.svdvals`.
     ///
     /// # Errors
     ///
@@ -152,7 +152,7 @@ pub trait Decompositions: Array {
 
     /// Returns the matrix exponential I + A + A² / 2 + A³ / 6 + … of square matrices.
     ///
-    /// The algorithm is scaling and squaring. The error is a few ε times the norm of A, relative to the norm of the result. All elements of
+    /// The algorithm is scaling and squaring. Relative to the norm of the result, the error is a few ε times the norm of A. All elements of
     /// the result are NaN if an element of the matrix is NaN or infinite. PyTorch: `torch.linalg.matrix_exp`.
     ///
     /// ```
@@ -173,8 +173,8 @@ pub trait Decompositions: Array {
         apply(MatrixExp, &[self], at)
     }
 
-    /// Returns the Vandermonde matrices of vectors: `[…, n]` gives `[…, n, count]`. Column k has the elements to the power k, for k from 0
-    /// to `count` - 1. The default of `count` is n. PyTorch: `torch.linalg.vander`.
+    /// Returns the Vandermonde matrices of vectors: vectors `[…, n]` give matrices `[…, n, count]`. Column k has the elements of the vector
+    /// to the power k, for k from 0 to `count` - 1. The default of `count` is n. PyTorch: `torch.linalg.vander`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }

@@ -39,7 +39,7 @@ pub trait Factoring: Array {
     /// # Errors
     ///
     /// If the matrices are not square, or a matrix is not positive-definite. A matrix with a NaN is not positive-definite. For a variable,
-    /// the second error occurs when its value is computed.
+    /// the error of a matrix that is not positive-definite occurs when the variable's value is computed.
     fn try_cholesky(&self) -> Result<Self, Self::Error> {
         let at = Site::here("cholesky");
         check_square("linalg.cholesky", &self.shape(), at)?;
@@ -78,9 +78,9 @@ pub trait Factoring: Array {
         Ok([permutation(&pivots, rows, at)?, l, lu.try_narrow(-2, 0, least)?.try_triu(0)?])
     }
 
-    /// Returns L and U of matrices `[…, m, n]` in one matrix `[…, m, n]`, and the row exchanges `[…, min(m, n)]`. L is the part below the
-    /// diagonal, without its ones, and U is the rest. Exchange number i, counted from 1 as in LAPACK, exchanges row i with the row of this
-    /// number. PyTorch: `linalg.lu_factor`, whose row exchanges are integers.
+    /// Returns L and U of matrices `[…, m, n]` in one matrix `[…, m, n]`, and the row exchanges `[…, min(m, n)]`. The part below the
+    /// diagonal is L, without its diagonal of ones. The rest is U. Element i of the exchanges is the number of the row with which row i was
+    /// exchanged. Both count from 1, as in LAPACK. PyTorch: `linalg.lu_factor`, whose row exchanges are integers.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }
@@ -96,8 +96,8 @@ pub trait Factoring: Array {
     ///
     /// # Errors
     ///
-    /// If the array has less than two dimensions, or U has a zero on its diagonal. For a variable, the second error occurs when its value
-    /// is computed.
+    /// If the array has less than two dimensions, or U has a zero on its diagonal. For a variable, the error of a zero occurs when the
+    /// variable's value is computed.
     fn try_lu_factor(&self) -> Result<[Self; 2], Self::Error> {
         let at = Site::here("lu_factor");
         check_matrix("torch.lu_factor", &self.shape(), at)?;

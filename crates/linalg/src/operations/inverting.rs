@@ -32,7 +32,8 @@ pub trait Inverting: Array {
     ///
     /// # Errors
     ///
-    /// If the matrices are not square, or a matrix is singular. For a variable, the second error occurs when its value is computed.
+    /// If the matrices are not square, or a matrix is singular. For a variable, the error of a singular matrix occurs when the variable's
+    /// value is computed.
     #[doc(alias("inverse"))]
     fn try_inv(&self) -> Result<Self, Self::Error> {
         let at = Site::here("inv");
@@ -40,8 +41,8 @@ pub trait Inverting: Array {
         inverse(self, Singular::Inv, at)
     }
 
-    /// Returns the power of square matrices `[…, n, n]` with the integer `exponent`, by repeated squaring. A negative exponent is a power
-    /// of the inverse. The power 0 is the identity. PyTorch: `linalg.matrix_power`.
+    /// Returns the powers of square matrices `[…, n, n]` with the exponent `exponent`, by repeated squaring. A negative exponent gives a
+    /// power of the inverse. The power 0 is the identity. PyTorch: `linalg.matrix_power`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }

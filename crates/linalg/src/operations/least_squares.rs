@@ -13,8 +13,8 @@ use crate::triangle::Triangle;
 
 use super::decompositions::Decompositions as _;
 
-/// The rule for which singular values count as zeros: those up to the larger of `atol` and `rtol` times the largest singular value.
-/// PyTorch: the keyword arguments of `pinv` and `matrix_rank`.
+/// The rule that says which singular values count as zeros: the ones up to a bound. The bound is the larger of `atol`, and `rtol` times the
+/// largest singular value. PyTorch: the keyword arguments of `pinv` and `matrix_rank`.
 ///
 /// The default of `rtol` is max(m, n) ε for matrices `[m, n]`, where ε is the distance from 1 to the next number. If only `atol` is given
 /// and is above 0, then `rtol` is 0.
@@ -32,13 +32,13 @@ impl Tolerance {
         Tolerance::default()
     }
 
-    /// Sets the absolute bound.
+    /// Sets the absolute bound up to which singular values count as zeros.
     pub fn atol(mut self, atol: f64) -> Self {
         self.atol = Some(atol);
         self
     }
 
-    /// Sets the bound relative to the largest singular value.
+    /// Sets the bound up to which singular values count as zeros, relative to the largest singular value.
     pub fn rtol(mut self, rtol: f64) -> Self {
         self.rtol = Some(rtol);
         self
@@ -50,7 +50,7 @@ impl Tolerance {
         self
     }
 
-    /// Returns the bounds for matrices of the shape `shape`.
+    /// Returns the absolute and the relative bound up to which singular values count as zeros, for matrices of the shape `shape`.
     fn cutoff<T: Float>(self, shape: &Shape) -> Cutoff {
         let sizes = &shape[shape.rank() - 2..];
         let default = match self.atol {
@@ -76,12 +76,13 @@ pub struct LeastSquares<A> {
 /// Least squares, the pseudoinverse and the rank.
 #[twins]
 pub trait LeastSquaresProblems: Array {
-    /// Returns the X that minimizes |A X - B|. Of several minimizers, returns the one with the smallest norm. The matrices A are
+    /// Returns the X that minimizes |A X - B|. If several X minimize it, returns the one with the smallest norm. The matrices A are
     /// `[…, m, n]`, and the right sides B are `[…, m, k]` or `[…, m]`. The batch dimensions broadcast.
     ///
-    /// If A has one dimension more than B, the right sides are vectors. Singular values up to `rcond` times the largest one count as zeros;
-    /// the default of `rcond` is max(m, n) ε. A matrix of full rank with m ≥ n is solved by QR with column pivoting, other matrices by
-    /// singular values. The derivative assumes that the rank does not change. PyTorch: `torch.linalg.lstsq`.
+    /// If A has one dimension more than B, the right sides are vectors. Singular values up to `rcond` times the largest one count as zeros.
+    /// The default of `rcond` is max(m, n) ε, where ε is the distance from 1 to the next number. A matrix of full rank with m ≥ n is solved
+    /// by QR with column pivoting, other matrices by singular values. The derivative assumes that the rank does not change. PyTorch:
+    /// `torch.linalg.lstsq`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
@@ -119,7 +120,8 @@ pub trait LeastSquaresProblems: Array {
     }
 
     /// Returns the Moore-Penrose pseudoinverse `[…, n, m]` of matrices `[…, m, n]`. The [`Tolerance`] says which singular values count as
-    /// zeros. The derivative assumes that the rank does not change. It exists for equal singular values too. PyTorch: `torch.linalg.pinv`.
+    /// zeros. The derivative assumes that the rank does not change. It exists even if singular values are equal. PyTorch:
+    /// `torch.linalg.pinv`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
@@ -147,8 +149,8 @@ pub trait LeastSquaresProblems: Array {
         apply(kernel, &[self], at)
     }
 
-    /// Returns the rank `[…]` of each matrix: the number of singular values that do not count as zeros. Evaluates a variable. PyTorch:
-    /// `torch.linalg.matrix_rank`.
+    /// Returns the rank `[…]` of each matrix: the number of singular values that do not count as zeros. If the matrices are a variable,
+    /// computes its value. PyTorch: `torch.linalg.matrix_rank`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
@@ -196,7 +198,8 @@ fn check_hermitian(tolerance: Tolerance, shape: &Shape, at: Site) -> std::result
     check_square("linalg.eigh", shape, at)
 }
 
-/// Returns true if the right sides are vectors, false if they are matrices. Returns PyTorch's message if the sizes do not match.
+/// Checks the sizes of A (`left`) and B (`right`). Returns true if the right sides are vectors, and false if they are matrices. Returns
+/// PyTorch's error message if the sizes do not match.
 fn check_sizes(left: &Shape, right: &Shape) -> std::result::Result<bool, String> {
     let name = "torch.linalg.lstsq";
     if left.rank() < 2 {

@@ -18,8 +18,8 @@ pub enum MatrixOrder {
     Frobenius,
     /// The sum of the singular values. PyTorch: `"nuc"`.
     Nuclear,
-    /// For 1, the largest sum of the magnitudes in a column. For ∞, the largest sum in a row. For 2, the largest singular value. For -1, -∞
-    /// and -2, the smallest instead of the largest. Other numbers are an error.
+    /// For 1, the largest sum of the magnitudes in a column. For ∞, the largest sum of the magnitudes in a row. For 2, the largest singular
+    /// value. For -1, -∞ and -2, the smallest of these instead of the largest. Other numbers are an error.
     Number(f64),
 }
 
@@ -48,11 +48,11 @@ impl fmt::Display for MatrixOrder {
 /// Norms and condition numbers of matrices.
 #[twins]
 pub trait MatrixNorms: Array {
-    /// Returns the norms of matrices, whose rows and columns are the two dimensions `dims`. The result does not have these dimensions. With
-    /// `matrix_norm_keepdim` they stay, with size 1.
+    /// Returns the norms of matrices whose rows and columns are the two dimensions `dims`. These dimensions are removed, or kept with size
+    /// 1 by `matrix_norm_keepdim`.
     ///
-    /// At zeros and ties, the derivatives are as in the vector norms, in `amax` and `amin`, and in the singular values. PyTorch:
-    /// `torch.linalg.matrix_norm`.
+    /// For zeros and for equal elements, the derivatives are the ones of the vector norms, of `amax` and `amin`, and of the singular
+    /// values. PyTorch: `torch.linalg.matrix_norm`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
@@ -75,11 +75,12 @@ pub trait MatrixNorms: Array {
         matrix_norm(self, ord.into(), dims, keepdim, Site::here("matrix_norm"))
     }
 
-    /// Returns the condition numbers `[…]` of matrices: the norm of A times the norm of A⁻¹. For order 2, the result is the largest
-    /// singular value divided by the smallest, and for -2 the reverse. These orders accept matrices that are not square.
+    /// Returns the condition numbers `[…]` of matrices: the norm of A times the norm of A⁻¹. For order 2, this is the largest singular
+    /// value divided by the smallest one. For order -2, it is the smallest divided by the largest. These two orders accept matrices that
+    /// are not square.
     ///
-    /// The result is ∞ if the smallest computed singular value is 0. The result is 0 for empty matrices. For a matrix that is singular up
-    /// to rounding, the result is about 1 / ε. There PyTorch gives ∞ in some cases. PyTorch: `torch.linalg.cond`.
+    /// The result is ∞ if the smallest computed singular value is 0, and 0 for empty matrices. For a matrix that is singular except for
+    /// rounding errors, the result is about 1 / ε. PyTorch gives ∞ for some of these matrices. PyTorch: `torch.linalg.cond`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
@@ -161,12 +162,13 @@ fn matrix_norm<A: Array>(
         MatrixOrder::Number(1.0) => done(largest(sums(rows)?, columns)?),
         MatrixOrder::Number(f64::INFINITY) => done(largest(sums(columns)?, rows)?),
         MatrixOrder::Number(-1.0) => done(extreme(&sums(rows)?, columns as isize, false)?),
-        // The only number that is left is -∞.
+        // Only the number -∞ is left here, because all others have been handled.
         MatrixOrder::Number(_) => done(extreme(&sums(columns)?, rows as isize, false)?),
     }
 }
 
-/// Returns the largest or the smallest element along `dim`, which stays with size 1. The largest element of an empty dimension is 0.
+/// Returns the largest or the smallest element along the dimension `dim`, which is kept with size 1. The largest element of an empty
+/// dimension is 0.
 fn extreme<A: Array>(x: &A, dim: isize, largest: bool) -> Result<A, <A as TensorLike>::Error> {
     if largest && x.shape()[dim as usize] == 0 {
         return x.try_sum_keepdim(dim);
@@ -174,7 +176,7 @@ fn extreme<A: Array>(x: &A, dim: isize, largest: bool) -> Result<A, <A as Tensor
     if largest { x.try_amax_keepdim(dim) } else { x.try_amin_keepdim(dim) }
 }
 
-/// Returns the index of a dimension.
+/// Returns the index of a dimension, which may be negative to count from the end.
 fn resolved(dim: isize, rank: usize, at: Site) -> Result<usize, Error> {
     let resolved = if dim < 0 { dim + rank as isize } else { dim };
     usize::try_from(resolved).ok().filter(|&dim| dim < rank).ok_or(Error::DimRange { dim, rank, at })

@@ -1,4 +1,4 @@
-//! The operations: checks of arguments, and documentation. Each operation is a method of a trait of tensors and variables.
+//! The public operations, which check their arguments. Each operation is a method of a trait of tensors and variables.
 
 pub(crate) mod decompositions;
 pub(crate) mod determinants;

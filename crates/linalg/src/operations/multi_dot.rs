@@ -80,8 +80,8 @@ fn check(shapes: &[Shape], at: Site) -> std::result::Result<(), Error> {
     Ok(())
 }
 
-/// Returns the best split `splits[i][j]` of the product of the matrices i to j: the last matrix of its left factor. Matrix k has `sizes[k]`
-/// rows and `sizes[k + 1]` columns.
+/// Returns the best splits of the product of the matrices i to j, for all i and j. `splits[i][j]` is the last matrix of the product's left
+/// factor. Matrix k has `sizes[k]` rows and `sizes[k + 1]` columns.
 fn splits(sizes: &[usize]) -> Vec<Vec<usize>> {
     let count = sizes.len() - 1;
     let size = |i: usize| sizes[i] as f64;
@@ -119,7 +119,7 @@ mod tests {
         let y = Tensor::from_fn([3, 1], |i| i[0] as f64 - 1.0);
         let z = Tensor::from_fn([1, 4], |i| i[1] as f64);
         let v = Tensor::from([1.0, 2.0, 0.0, -1.0]);
-        // Small whole numbers, so that every order is exact.
+        // The elements are small whole numbers, so the products are exact in every order of multiplication.
         assert_eq!(multi_dot(&[x.clone(), y.clone(), z.clone()]), x.matmul(&y).matmul(&z));
         assert_eq!(multi_dot(&[x.clone(), y.clone(), z.clone(), v.clone()]), x.matmul(&y).matmul(&z).matmul(&v));
         assert_eq!(multi_dot(&[v.clone(), z.t(), y.t()]).shape(), &[3]);

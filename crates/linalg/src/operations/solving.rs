@@ -38,7 +38,8 @@ pub trait Solving: Array {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, or a matrix is singular. For a variable, the second error occurs when its value is computed.
+    /// If the shapes do not fit, or a matrix is singular. For a variable, the error of a singular matrix occurs when the variable's value
+    /// is computed.
     fn try_solve(&self, b: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
         let (b, at) = (&b.into_array(self), Site::here("solve"));
         check_square("linalg.solve", &self.shape(), at)?;
@@ -49,7 +50,7 @@ pub trait Solving: Array {
         check_equation("linalg.solve", &own, &columns, true, at)?;
         let batches = [&own[..own.rank() - 2], &columns[..columns.rank() - 2]];
         if batches[0] != batches[1] {
-            // A mismatch is reported before a singular matrix.
+            // Shapes that do not broadcast are reported even if a matrix is also singular.
             joint_batch(batches.into_iter(), at)?;
         } else if let Some(x) = Self::compute_now(SolveNow, &[self, b], at) {
             return x;
@@ -69,8 +70,8 @@ pub trait Solving: Array {
     /// dimensions broadcast. PyTorch: `linalg.solve_triangular`.
     ///
     /// The [`Triangle`] says which triangle of `self` is A. The other triangle is not read. `Triangle::Lower.right()` solves X A = B, with
-    /// B `[…, k, n]`. `Triangle::Lower.unitriangular()` takes the diagonal as ones and does not read it. A zero on the diagonal gives ∞ or
-    /// NaN, without an error.
+    /// B `[…, k, n]`. With `Triangle::Lower.unitriangular()`, the elements on the diagonal count as ones and are not read. A zero on the
+    /// diagonal gives ∞ or NaN, without an error.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }
@@ -108,8 +109,9 @@ pub trait Solving: Array {
         transposed(&substitution::solve(coefficients.transposed(), &transposed(a)?, &transposed(b)?, at)?)
     }
 
-    /// Returns the solution X `[…, n, k]` of A X = B. B is `self` `[…, n, k]`, and `factor` is the Cholesky factor of A: L with A = L Lᵀ
-    /// for [`Triangle::Lower`], U with A = Uᵀ U for [`Triangle::Upper`]. The batch dimensions broadcast. PyTorch: `cholesky_solve`.
+    /// Returns the solution X `[…, n, k]` of A X = B. B is `self` `[…, n, k]`, and `factor` is the Cholesky factor of A. The factor is L
+    /// with A = L Lᵀ for [`Triangle::Lower`], and U with A = Uᵀ U for [`Triangle::Upper`]. The batch dimensions broadcast. PyTorch:
+    /// `cholesky_solve`.
     ///
     /// The other triangle of `factor` is not read, and its gradient is 0, unlike in PyTorch.
     ///
@@ -172,8 +174,8 @@ pub trait Solving: Array {
 
 impl<A: Array> Solving for A {}
 
-/// Calls `solve` for a single matrix that has all columns of the batch `[…, n, k]`. So a coefficient matrix without batch dimensions is not
-/// repeated for each matrix of the batch.
+/// Joins the columns of the batch `[…, n, k]` to a single matrix, and calls `solve` for it. So a coefficient matrix without batch
+/// dimensions is not repeated for each matrix of the batch.
 fn one_matrix<A: Array>(columns: &A, solve: impl FnOnce(&A) -> Result<A, A::Error>) -> Result<A, A::Error> {
     let shape = columns.shape();
     let rank = shape.rank();

@@ -1,6 +1,7 @@
 //! Decompositions: derivatives against central differences, batches against loops, values and derivatives against PyTorch's.
 //!
-//! The functions of the table do not depend on the signs of vectors. `tools/decomposition_cases.py` has the same table.
+//! The functions of the table do not depend on the signs of singular vectors and eigenvectors. `tools/decomposition_cases.py` has the same
+//! table.
 
 use serde_json::Value;
 use wengert_autograd::prelude::*;
@@ -15,17 +16,17 @@ fn symmetric(x: V<'_>) -> V<'_> {
     x + x.transpose(-2, -1)
 }
 
-/// Returns a matrix of rank 2.
+/// Returns a matrix of rank 2: the product of the first two columns and the first two rows of `x`.
 fn low(x: V<'_>) -> V<'_> {
     x.narrow(-1, 0, 2).matmul(x.narrow(-2, 0, 2))
 }
 
-/// Returns the last column.
+/// Returns the last column of each matrix.
 fn last(x: V<'_>) -> V<'_> {
     x.narrow(-1, x.shape()[x.shape().rank() - 1] as isize - 1, 1)
 }
 
-/// Returns the columns before the last.
+/// Returns all columns of each matrix except the last one.
 fn before_last(x: V<'_>) -> V<'_> {
     x.narrow(-1, 0, x.shape()[x.shape().rank() - 1] - 1)
 }
@@ -98,7 +99,7 @@ fn sizes(of: &Value) -> Vec<usize> {
     of.as_array().unwrap().iter().map(|size| size.as_u64().unwrap() as usize).collect()
 }
 
-/// Returns the numbers, or nothing for null.
+/// Returns the numbers of a JSON array, or `None` for null.
 fn numbers(of: &Value) -> Option<Vec<f64>> {
     Some(of.as_array()?.iter().map(|x| x.as_f64().unwrap()).collect())
 }
@@ -107,14 +108,15 @@ fn matrix(case: &Value) -> Tensor<f64> {
     Tensor::try_from_vec(numbers(&case["x"]).unwrap(), &sizes(&case["shape"])[..]).unwrap()
 }
 
-/// Returns weights of the elements, as constants.
+/// Returns the sum of the elements of `x`, each multiplied by a constant weight. `weight` gets the row-major index of an element.
 fn weighted<'t>(x: V<'t>, weight: impl Fn(usize) -> f64) -> V<'t> {
     let data: Vec<f64> = (0..x.shape().numel()).map(weight).collect();
     (x * x.tape().constant(Tensor::try_from_vec(data, x.shape()).unwrap())).sum(..)
 }
 
-/// The error of a derivative grows with the condition of the problem and with the size of the derivative. The matrices of the cases have
-/// few digits and condition numbers below 1000, so 1e-9 leaves 1e4 ε for the order.
+/// Asserts that values are near the expected ones. The error of a derivative grows with the condition number of the problem and with the
+/// size of the derivative. The matrices of the cases have few digits and condition numbers below 1000. So the bound 1e-9 leaves 1e4 ε for
+/// derivatives of higher order.
 #[track_caller]
 fn assert_close(got: &Tensor<f64>, expected: &[f64], name: &str) {
     let got = got.to_vec();
@@ -132,7 +134,7 @@ fn values_and_derivatives_are_pytorchs() {
     for case in file["cases"].as_array().unwrap() {
         let (name, kind, x) = (case["f"].as_str().unwrap(), case["kind"].as_str().unwrap(), matrix(case));
         let name_of = |what: &str| format!("{what} of {name}, {kind} {}", x.shape());
-        // Vectors of equal values are any basis, so only functions without vectors are compared.
+        // The vectors of equal values are an arbitrary basis. So only functions that do not use vectors are compared for these matrices.
         if kind != "random" && ["qr", "eigh_", "svd_"].iter().any(|prefix| name.starts_with(prefix)) {
             continue;
         }
@@ -148,7 +150,8 @@ fn values_and_derivatives_are_pytorchs() {
         assert_close(&y.value(), &expected, &name_of("value"));
         counts[0] += 1;
         let (Some(g), false) = (numbers(&case["g"]), name.starts_with("rank")) else { continue };
-        // PyTorch's pseudoinverse and norms by singular values have other conventions where singular values are zero or equal.
+        // If singular values are zero or equal, PyTorch has other conventions for the derivatives of the pseudoinverse and of norms by
+        // singular values.
         if kind != "random" && !["matrix_exp", "norm_1", "norm_inf", "norm_fro", "vander"].contains(&name) {
             continue;
         }
@@ -193,7 +196,7 @@ fn errors_are_pytorchs() {
     }
 }
 
-/// Returns the random case of each function and each shape, if PyTorch has a derivative there.
+/// Returns the case with random elements of each function and each shape, if PyTorch has a derivative for it.
 fn random_cases() -> Vec<(String, Tensor<f64>)> {
     let file = file();
     let cases = file["cases"].as_array().unwrap().iter();
@@ -230,7 +233,7 @@ fn vmap_equals_a_loop() {
     }
 }
 
-/// A wrong derivative does not pass the checks above.
+/// Checks that the derivative checks of this file refuse a wrong derivative.
 #[test]
 fn a_wrong_derivative_is_found() {
     let x = Tensor::from([[1.0, 2.0], [3.0, 5.0]]);

@@ -5,12 +5,12 @@ use wengert_tensor::prelude::*;
 
 use crate::{difference, positive_definite, random, regular, system};
 
-/// Sizes on both sides of every limit of the blocks.
+/// Sizes below and above every limit at which the algorithms change their blocks.
 const SIZES: [usize; 13] = [0, 1, 2, 3, 4, 7, 8, 16, 17, 33, 65, 100, 150];
 
-/// The bound of the error of a product or solution with `n` by `n` matrices whose elements are up to `scale`.
+/// Returns the bound of the error of a product or solution with `n` by `n` matrices whose elements are at most `scale`.
 fn bound(n: usize, scale: f64) -> f64 {
-    // The residual of an elimination grows like n² ε in the worst case that is met in practice.
+    // In the worst case that is met in practice, the residual of an elimination grows like n² ε.
     (n * n + 8) as f64 * f64::EPSILON * scale
 }
 
@@ -31,7 +31,7 @@ fn cholesky_factors_multiply_to_the_matrix() {
             assert!(difference(&l.matmul(l.transpose(-2, -1)), &a) <= bound(n, n as f64 + 1.0), "{shape:?}");
             assert_eq!(l, l.tril(0));
             assert_eq!(upper_factor(&a), l.transpose(-2, -1).contiguous());
-            // Only one triangle is read.
+            // The operation reads only one triangle of a matrix.
             assert_eq!(a.tril(0).cholesky(), l);
             assert_eq!(upper_factor(&a.triu(0)), l.transpose(-2, -1));
         }
@@ -57,7 +57,7 @@ fn lu_factors_multiply_to_the_matrix() {
     }
 }
 
-/// Returns identity matrices in a batch.
+/// Returns a batch of identity matrices.
 fn identities(shape: &[usize]) -> Tensor<f64> {
     Tensor::eye(shape[shape.len() - 1]).broadcast_to(shape)
 }
@@ -99,7 +99,8 @@ fn triangular_solutions() {
                 let a = if upper { whole.triu(0) } else { whole.tril(0) };
                 let a = if unit { &a / (n as f64 + 1.0) } else { a };
                 let b = random(&if left { [2, n, width] } else { [2, width, n] }, 6);
-                // Large numbers in the other triangle change nothing, and neither does the diagonal if it is taken as ones.
+                // Large numbers in the triangle that is not read must not change the result. If the diagonal counts as ones, its elements
+                // must not change it either.
                 let other = if upper { whole.tril(-1) } else { whole.triu(1) } * 1e9;
                 let x = (&a + other).solve_triangular(&b, system(upper, left, unit));
                 let eye = identities(a.shape());
@@ -174,7 +175,7 @@ fn determinants_equal_their_expansion() {
     assert!(Tensor::full([2, 2], f64::NAN).det().item().is_nan());
 }
 
-/// Checks the cofactors of singular matrices: of rank n - 1, of lower rank, and nilpotent ones.
+/// Checks the cofactors of matrices of rank n - 1, of matrices of lower rank, and of nilpotent matrices.
 #[test]
 fn gradients_of_determinants_are_cofactors() {
     let nilpotent = |n: usize| Tensor::from_fn([n, n], |index| f64::from(index[0] + 1 == index[1]));
@@ -202,7 +203,7 @@ fn gradients_of_determinants_are_cofactors() {
     }
 }
 
-/// Checks that a matrix has the same bits in a batch and alone. Small matrices of a batch are computed by other code.
+/// Checks that a matrix has the same bits in a batch and alone. Different functions compute small matrices of a batch and single matrices.
 #[test]
 fn a_matrix_has_the_same_bits_in_a_batch_and_alone() {
     for n in [1, 2, 3, 5, 8, 15, 16, 17] {

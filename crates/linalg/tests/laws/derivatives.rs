@@ -1,4 +1,4 @@
-//! Derivatives of orders 1 and 2 in both modes, and batches, for every operation of one table.
+//! Derivatives of orders 1 and 2, in forward and in reverse mode, and batches, for every operation of one table.
 
 use wengert_autograd::transforms::Vmap;
 use wengert_autograd::{GradCheck, Var};
@@ -16,7 +16,7 @@ struct Case {
     inputs: Vec<Tensor<f64>>,
 }
 
-/// Returns the symmetric part.
+/// Returns the symmetric part of a square matrix.
 fn symmetric<'t>(x: Var<'t, f64>) -> Var<'t, f64> {
     (x + x.transpose(-2, -1)) * 0.5
 }
@@ -110,14 +110,14 @@ fn derivatives_of_both_orders_and_modes() {
     }
 }
 
-/// Checks that a batch equals a loop over its examples, for values and for gradients, and that it records no loop.
+/// Checks that `vmap` of each operation equals a loop over the examples, for values and for gradients, and that it records no loop.
 #[test]
 fn batches_equal_loops() {
     for Case { name, f, inputs } in cases() {
         let size = 3;
         let examples: Vec<Vec<Tensor<f64>>> =
             (0..size).map(|k| inputs.iter().map(|x| x * (1.0 + 0.25 * k as f64)).collect()).collect();
-        // The row exchanges stay integers, and the batch of `lu_solve` would read values.
+        // This test scales the inputs of each example, but row exchanges must stay whole numbers. So `lu_solve` is left out.
         if name == "lu_solve" {
             continue;
         }
@@ -151,7 +151,7 @@ fn batches_equal_loops() {
     }
 }
 
-/// Returns the value, and the gradient of a number made from it with respect to the first input.
+/// Returns the value of `f`, and the gradient with respect to the first input of a number that is computed from this value.
 fn with_gradient<'t>(f: Operation, x: &[Var<'t, f64>]) -> [Var<'t, f64>; 2] {
     let y = f(x);
     [y, (y * y.sin()).sum(..).grad_or_zeros([x[0]])[0]]
@@ -166,11 +166,11 @@ fn a_batch_is_one_call() {
     assert!(difference(&x.value(), &a.value().solve(b.value())) <= 1e-15);
 }
 
-/// Checks that a wrong rule is found: the derivative of the inverse, applied to another function with the same values.
+/// Checks that the derivative check refuses a function whose derivative does not belong to its values.
 #[test]
 fn the_check_finds_a_wrong_derivative() {
     let a = regular(&[3, 3], 1);
-    // The value of A⁻¹ with the derivative of 2 A⁻¹.
+    // This function has the value of A⁻¹, and the derivative of 2 A⁻¹.
     let wrong = GradCheck::new().order(1).check(|[x]| x.inv() * 2.0 - x.detach().inv(), [&a]);
     assert!(wrong.is_err());
 }

@@ -27,7 +27,7 @@ fn regular(shape: &[usize], seed: u64) -> Tensor<f64> {
     random(shape, seed) * 0.5 + Tensor::eye(n) * (n as f64)
 }
 
-/// Returns a form of triangular systems from PyTorch's arguments.
+/// Returns the form of a triangular system, given PyTorch's arguments.
 fn system(upper: bool, left: bool, unitriangular: bool) -> TriangularSystem {
     let mut system = TriangularSystem::from(if upper { Triangle::Upper } else { Triangle::Lower });
     if !left {
@@ -36,7 +36,7 @@ fn system(upper: bool, left: bool, unitriangular: bool) -> TriangularSystem {
     if unitriangular { system.unitriangular() } else { system }
 }
 
-/// Returns the largest difference of elements. The shapes must be equal.
+/// Returns the largest difference between elements of two tensors. The shapes must be equal.
 fn difference(x: &Tensor<f64>, y: &Tensor<f64>) -> f64 {
     assert_eq!(x.shape(), y.shape());
     if x.numel() == 0 { 0.0 } else { (x - y).abs().amax(..).item() }

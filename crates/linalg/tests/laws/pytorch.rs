@@ -7,7 +7,7 @@ use wengert_tensor::prelude::*;
 
 use crate::system;
 
-/// Returns the tensors of a list, `None` for null.
+/// Returns the tensors of a JSON list. A null in the list becomes `None`.
 fn tensors(list: &Value) -> Vec<Option<Tensor<f64>>> {
     let numbers = |list: &Value| list.as_array().unwrap().clone();
     let one = |value: &Value| {
@@ -18,7 +18,7 @@ fn tensors(list: &Value) -> Vec<Option<Tensor<f64>>> {
     list.as_array().unwrap().iter().map(one).collect()
 }
 
-/// Runs the operation `name`, whose options follow a space.
+/// Runs an operation. `name` has the name of the operation, a space, and its options.
 fn outputs<'t>(name: &str, x: &[Var<'t, f64>]) -> Vec<Var<'t, f64>> {
     let (name, options) = name.split_once(' ').unwrap_or((name, ""));
     let option = |position: usize| options.as_bytes()[position] == b'1';
@@ -41,7 +41,8 @@ fn outputs<'t>(name: &str, x: &[Var<'t, f64>]) -> Vec<Var<'t, f64>> {
     }
 }
 
-/// Returns the sum of all elements times weight(1), weight(2), …, in row-major order.
+/// Returns a weighted sum of the elements of all variables in `list`, in row-major order. The first element is multiplied by weight(1), the
+/// second by weight(2), and so on.
 fn weighted<'t>(tape: &'t Tape<f64>, list: &[Var<'t, f64>], weight: fn(f64) -> f64) -> Var<'t, f64> {
     let (mut sum, mut start) = (tape.constant(0.0), 0);
     for x in list {
@@ -54,12 +55,12 @@ fn weighted<'t>(tape: &'t Tape<f64>, list: &[Var<'t, f64>], weight: fn(f64) -> f
     sum
 }
 
-/// Returns the gradients of a number, zeros where it does not depend on an input.
+/// Returns the gradients of the number `sum` with respect to `inputs`. The gradient is zero if the number does not depend on an input.
 fn gradients<'t>(sum: Var<'t, f64>, inputs: &[Var<'t, f64>]) -> Vec<Var<'t, f64>> {
     inputs.iter().map(|&x| sum.grad_or_zeros([x])[0]).collect()
 }
 
-/// Checks values against expected ones. Null stands for zeros.
+/// Checks the values `got` against the expected ones. `None` stands for zeros.
 fn check(what: &str, got: &[Var<'_, f64>], expected: &[Option<Tensor<f64>>]) {
     assert_eq!(got.len(), expected.len(), "{what}");
     for (got, expected) in got.iter().zip(expected) {
@@ -67,7 +68,8 @@ fn check(what: &str, got: &[Var<'_, f64>], expected: &[Option<Tensor<f64>>]) {
         let expected = expected.clone().unwrap_or_else(|| Tensor::zeros(got.shape()));
         assert_eq!(got.shape(), expected.shape(), "{what}");
         if got.numel() > 0 {
-            // The nearly singular matrix has the condition number 2.5e8, whose square is in its second derivatives, relative to the result.
+            // One matrix is nearly singular, with the condition number 2.5e8. The relative error of its second derivatives grows with the
+            // square of this number.
             let near = if expected.abs().amax(..).item() > 1e6 { 1e-6 } else { 1e-11 };
             let scale = expected.abs().amax(..).item().max(1.0);
             let error = (&got - &expected).abs().amax(..).item();

@@ -4,7 +4,7 @@ use wengert_autograd::Tape;
 use wengert_linalg::prelude::*;
 use wengert_tensor::prelude::*;
 
-/// Checks that an operation on tensors, and on variables when recorded or evaluated, has the error `sentence` at a line of this file.
+/// Checks that an operation has the error `sentence` at a line of this file: on tensors, and on variables when it is recorded or evaluated.
 macro_rules! refused {
     ($(|$($x:ident),+| $call:expr, [$($input:expr),+] => $sentence:expr;)*) => {$({
         let eager = (|$($x: &Tensor<f64>),+| $call.map(drop).unwrap_err())($(&$input),+);
@@ -28,7 +28,7 @@ fn indefinite() -> Tensor<f64> {
     Tensor::from([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
 }
 
-/// PyTorch 2.15 gives the same sentences for the same calls.
+/// Checks error messages. PyTorch 2.15 gives the same messages for the same calls.
 #[test]
 fn sentences() {
     let pair = wengert_tensor::ops::stack(&[Tensor::eye(3), indefinite()], 0);
@@ -88,7 +88,7 @@ fn sentences() {
     }
 }
 
-/// Calls the operation `name` of `tools/linalg_cases.py`.
+/// Calls the operation that `tools/linalg_cases.py` names `name`. Returns its error.
 fn error_of(name: &str, x: &[Tensor<f64>]) -> Option<wengert_tensor::Error> {
     match name {
         "cholesky" => x[0].try_cholesky().err(),
@@ -122,7 +122,7 @@ fn error_of(name: &str, x: &[Tensor<f64>]) -> Option<wengert_tensor::Error> {
     }
 }
 
-/// Compares with the sentences that `tools/linalg_cases.py` wrote.
+/// Compares error messages with the messages of PyTorch that `tools/linalg_cases.py` wrote.
 #[test]
 fn sentences_are_pytorchs() {
     let cases: serde_json::Value = serde_json::from_str(include_str!("refusals.json")).unwrap();
@@ -136,7 +136,7 @@ fn sentences_are_pytorchs() {
     }
 }
 
-/// A shape whose elements no memory can hold is an error, and no abort.
+/// Checks that a batch which no memory can hold gives an error and does not end the process.
 #[test]
 fn huge_batches_are_errors() {
     let many = Tensor::<f64>::eye(3).expand([1usize << 50, 3, 3]);

@@ -14,8 +14,8 @@ pub(super) enum Contents {
 }
 
 impl Contents {
-    /// Reads the bytes of a tensor, whose position is relative to `start`. The caller has compared the shape with the model's shape, so a
-    /// damaged file cannot make the program request too much memory.
+    /// Reads the bytes of the tensor that `info` describes. `start` is the position where the tensors begin. The caller has compared the
+    /// tensor's shape with the model's shape, so a damaged file cannot make the program request too much memory.
     pub(super) fn tensor(&self, start: u64, info: &TensorInfo) -> io::Result<Vec<u8>> {
         match self {
             Contents::File(file) => read_tensor(&**file, start, info),
@@ -24,7 +24,7 @@ impl Contents {
     }
 }
 
-/// Reads the bytes of a tensor: see [`Contents::tensor`].
+/// Reads the bytes of a tensor from `from`, as [`Contents::tensor`] documents.
 fn read_tensor(mut from: impl Read + Seek, start: u64, info: &TensorInfo) -> io::Result<Vec<u8>> {
     let (first, end) = info.data_offsets;
     let mut bytes = Vec::new();

@@ -11,7 +11,7 @@
 //! |---|---|---|
 //! | `@optimizer.{name}.{path}.{state}` | as the model | a state of the parameter at `path`, with PyTorch's names |
 //! | `@optimizer.{name}.{path}.step` | u64 | the number of steps that the optimiser has made for the parameter at `path` |
-//! | `@settings.{name}.{setting}` | f64 or bool | a setting of the optimiser |
+//! | `@settings.{name}.{setting}` | f64, u64 or bool | a setting of the optimiser |
 //! | `@settings.{name}.groups.{number}.{path}.{setting}` | f64 or bool | a setting of one of the optimiser's parameter groups |
 //! | `@number.{name}`, `@integer.{name}` | f64, u64 | numbers that the program adds: epoch, step, best loss |
 //! | `@generator` | u64 | the generator's seed, and the number of words that it has drawn |
@@ -264,7 +264,7 @@ mod tests {
         [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &vec![0; size]].concat()
     }
 
-    /// Returns the error of `load` for a file with these contents.
+    /// Returns the text of the error of `load` for a file with these contents.
     fn refusal(contents: &[u8]) -> String {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(&file, contents).unwrap();
@@ -306,6 +306,62 @@ mod tests {
     }
 
     #[test]
+    fn a_line_search_is_restored_with_its_settings_and_from_files_without_them() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let x = Tensor::from([[1.0, 2.0, -1.0], [0.5, -2.0, 3.0], [2.0, 0.0, 1.0]]);
+        let step = |model: &mut Linear<f64>, search: &mut Lbfgs<f64>| {
+            search.step(model, |model| {
+                let tape = Tape::new();
+                tape.value_and_gradients(|tape| (model.forward(tape.constant(&x)).tanh() - 0.3).square().sum(..))
+            });
+        };
+        let new = || Linear::<f64>::new(3, 2, &mut Generator::new(0));
+        for max_eval in [None, Some(4)] {
+            let settings = || Lbfgs::new(0.1).max_iter(5).history_size(7);
+            let (mut model, mut search) = (new(), max_eval.map_or_else(settings, |most| settings().max_eval(most)));
+            (0..2).for_each(|_| step(&mut model, &mut search));
+            Checkpoint::new().model(&model).states("search", &search, &model).save(&file).unwrap();
+            step(&mut model, &mut search);
+            // The program does not repeat the settings of the file. It has others.
+            for mut other in [Lbfgs::new(0.1), Lbfgs::new(1.0).history_size(2).max_iter(3).max_eval(2)] {
+                let (mut restored, saved) = (new(), Checkpoint::open(&file).unwrap());
+                saved.load_model(&mut restored).unwrap();
+                saved.load_states("search", &mut other, &restored).unwrap();
+                step(&mut restored, &mut other);
+                assert_eq!(restored.to_vector(), model.to_vector());
+            }
+        }
+        // An older file lacks these settings. The program's settings then stay, and the last pairs are kept.
+        let bytes = fs::read(&file).unwrap();
+        let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+        let header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
+        let (mut older, mut data) = (serde_json::Map::new(), Vec::new());
+        for (name, entry) in header.as_object().unwrap() {
+            let added = ["max_iter", "max_eval", "history_size"].iter().any(|added| name.ends_with(added));
+            let mut entry = entry.clone();
+            if let (false, Some(offsets)) = (added, entry["data_offsets"].as_array()) {
+                let [start, end] = [0, 1].map(|position| offsets[position].as_u64().unwrap() as usize);
+                let at = data.len();
+                data.extend_from_slice(&bytes[8 + length..][start..end]);
+                entry["data_offsets"] = serde_json::json!([at, data.len()]);
+            }
+            if !added {
+                older.insert(name.clone(), entry);
+            }
+        }
+        let text = serde_json::Value::Object(older).to_string();
+        fs::write(&file, [with_header(&text, 0), data].concat()).unwrap();
+        let (mut restored, saved) = (new(), Checkpoint::open(&file).unwrap());
+        let mut other = Lbfgs::new(0.1).max_iter(5).max_eval(4).history_size(2);
+        saved.load_model(&mut restored).unwrap();
+        saved.load_states("search", &mut other, &restored).unwrap();
+        let text = format!("{other:?}");
+        assert!(text.contains("max_iter: 5, max_eval: Some(4)") && text.contains("history_size: 2"), "{text}");
+        assert_eq!(text.matches("Pair {").count(), 2, "{text}");
+        step(&mut restored, &mut other);
+    }
+
+    #[test]
     fn headers_are_checked_before_anything_is_read() {
         let damaged = "'f' is not a safetensors checkpoint, or is damaged: ";
         let w = r#""w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}"#;
@@ -325,14 +381,14 @@ mod tests {
         for (contents, expected) in table {
             assert_eq!(refusal(&contents).strip_prefix(damaged), Some(expected));
         }
-        // A file consists only of the header if every tensor is empty. Spaces at the end of the header are ignored.
+        // A file without tensors consists only of its header. Spaces at the end of the header are ignored.
         assert!(refusal(&with_header("{}   ", 0)).ends_with("missing in the file: 'w'"));
     }
 
     #[test]
     fn similar_names_have_the_same_shape() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        // The tensors with the most similar names have other shapes, so the error does not suggest them.
+        // The tensors whose names are most similar to the model's names have other shapes, so the error does not suggest them.
         save(&model::<f32>(&[("fc2.bias", &[7]), ("layer.fc1.bias", &[3]), ("fc1.bia", &[9])]), &file).unwrap();
         let mut other = model::<f32>(&[("fc1.bias", &[3]), ("fc3.bias", &[4])]);
         let Err(Error::Keys { renamed, .. }) = load(&mut other, &file) else { panic!("the names differ") };
@@ -438,7 +494,7 @@ mod tests {
 
     #[test]
     fn floats_of_every_width_are_converted_on_request() {
-        // Each of these tensors has the elements 1.5 and -2, in three types.
+        // Each of these tensors has the elements 1.5 and -2. Their element types differ.
         let halves = written(&[
             ("a", Dtype::F16, &[2], &[0x00, 0x3e, 0x00, 0xc0]),
             ("b", Dtype::BF16, &[2], &[0xc0, 0x3f, 0x00, 0xc0]),
@@ -500,7 +556,7 @@ mod tests {
         };
         load(&mut model, &file).unwrap();
         assert_eq!((model.running_mean.value.to_vec(), model.num_batches_tracked.value.item()), (vec![0.5, 0.25], 3));
-        // Only a count of batches beside running statistics may be missing in the file. All other buffers must be there.
+        // A file may lack the count of batches of a batch normalization. It may not lack any other buffer.
         let count = written(&[("num_batches_tracked", Dtype::I64, &[], &7i64.to_le_bytes())]);
         assert!(matches!(load(&mut model, &count), Err(Error::Keys { missing, .. }) if missing == ["running_mean"]));
         let mut alone = crate::BatchNorm1d::<f32>::new(2);
@@ -548,7 +604,8 @@ mod tests {
         gradients
     }
 
-    /// Checks that a training continues the same way after its model, optimiser and generator are saved and restored.
+    /// Checks that a training continues the same way after its model, optimiser and generator are saved and restored. `made` returns a new
+    /// optimiser, and `settled` changes its settings before it is saved.
     fn resumes<O: Optimizer<f64>>(made: impl Fn() -> O, settled: impl Fn(&mut O)) {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut generator = Generator::new(5);

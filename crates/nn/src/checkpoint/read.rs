@@ -105,7 +105,7 @@ impl Checkpoint {
 const IN_MEMORY: &str = "bytes in memory";
 
 /// Reads and checks the header of a checkpoint of `size` bytes. Returns the position where the tensors begin, and the header. Errors show
-/// `path`.
+/// `path` as the path of the file.
 fn checked_header(from: &mut dyn Read, size: u64, path: &Path) -> Result<(u64, Metadata)> {
     match read_header(from, size) {
         Err(source) => Err(Error::Read { path: path.to_owned(), source }),
@@ -267,8 +267,8 @@ impl Saved {
         Err(self.misfit(report))
     }
 
-    /// Reads the bytes of a tensor. For a tensor of a model, the caller has compared the shapes, so a damaged file cannot request too much
-    /// memory.
+    /// Reads the bytes of a tensor. For a tensor of a model, the caller has compared its shape in the file with the model's shape. So a
+    /// damaged file cannot make the program request too much memory.
     pub(super) fn bytes_of(&self, info: &TensorInfo) -> Result<Vec<u8>> {
         let read = self.contents.tensor(self.start, info);
         read.map_err(|source| Error::Read { path: self.path.clone(), source })

@@ -194,7 +194,7 @@ impl Checkpoint {
         self.serialized(Path::new("bytes in memory"))
     }
 
-    /// Returns the contents of the file that the checkpoint is written to. Errors show `path`.
+    /// Returns the contents of the file that the checkpoint is written to. Errors show `path` as the path of the file.
     fn serialized(self, path: &Path) -> Result<Vec<u8>> {
         self.refused.map_or(Ok(()), Err)?;
         check_names(self.tensors.iter().map(|tensor| &tensor.name[..]))?;
@@ -207,7 +207,7 @@ impl Checkpoint {
             Ok((name, TensorView::new(*dtype, shape.clone(), bytes)?))
         };
         let views = self.tensors.iter().map(view).collect::<std::result::Result<Vec<_>, _>>().map_err(refused)?;
-        // Files from PyTorch have this entry, and loaders that serve several frameworks read it.
+        // Files from PyTorch have this entry `format`, and loaders that serve several frameworks read it.
         let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
         serialize(views, Some(metadata)).map_err(refused)
     }

@@ -11,7 +11,8 @@ use wengert_tensor::{Float, Generator, Tensor};
 
 use crate::{Error, Result};
 
-/// Shifts each image by up to `most` pixels in both directions, with equal probabilities. torchvision: `RandomAffine(0, translate)`.
+/// Shifts each image horizontally and vertically by up to `most` pixels. All shifts are equally likely. torchvision: `RandomAffine(0,
+/// translate)`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -119,7 +120,7 @@ pub fn random_rotation<T: Float>(images: &Tensor<T>, degrees: f64, generator: &m
 ///
 /// # Errors
 ///
-/// If the images are not `[n, c, h, w]`, or a factor is not above 0.
+/// If the images are not `[n, c, h, w]`, or a factor in the range `scale` is not above 0.
 pub fn random_affine<T: Float>(
     images: &Tensor<T>,
     degrees: f64,
@@ -145,9 +146,9 @@ pub fn random_affine<T: Float>(
     })
 }
 
-/// Multiplies each image by a brightness, and its distance from its mean by a contrast: brightness · (mean + contrast · (x - mean)). Draws
-/// both factors from 1 - `strength` to 1 + `strength`, and limits the results to the range from 0 to 1. torchvision:
-/// `ColorJitter(brightness, contrast)`, whose mean is the mean of a grey copy.
+/// Changes each pixel x of an image to brightness · (mean + contrast · (x - mean)), where mean is the mean of the image. Draws the factors
+/// brightness and contrast from 1 - `strength` to 1 + `strength` for each image, and limits the results to the range from 0 to 1.
+/// torchvision: `ColorJitter(brightness, contrast)`, whose mean is the mean of a grey copy.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -273,8 +274,8 @@ pub fn mixup<T: Float>(
 }
 
 /// Draws from the beta distribution with two equal parameters, by M. D. Jöhnk's rejection method ("Erzeugung von betaverteilten und
-/// gammaverteilten Zufallszahlen", 1964). Computes with logarithms, because u^(1/α) underflows for small α. The method is fast for
-/// parameters below 1, which are usual here, and rejects most draws for parameters far above 1.
+/// gammaverteilten Zufallszahlen", 1964). Computes with logarithms, because u^(1/`alpha`) of a random number u from 0 to 1 underflows for
+/// small `alpha`. The method is fast for parameters below 1, which are usual here, and rejects most draws for parameters far above 1.
 fn beta(alpha: f64, generator: &mut Generator) -> f64 {
     loop {
         let [x, y] = [(); 2].map(|()| libm::log(1.0 - generator.uniform()) / alpha);
@@ -297,7 +298,8 @@ impl Affine {
     const IDENTITY: Affine = Affine { linear: [[1.0, 0.0], [0.0, 1.0]], offset: [0.0, 0.0] };
 }
 
-/// Returns images of the size `to`, each transformed by its own `map`, with bilinear interpolation.
+/// Returns images of the size `to`, with bilinear interpolation. Calls `map` for each image, and transforms the image by the returned
+/// affine map.
 fn transform<T: Float>(images: &Tensor<T>, to: [usize; 2], mut map: impl FnMut() -> Affine) -> Result<Tensor<T>> {
     let [n, channels, height, width] = sizes(images)?;
     let mut result = Tensor::try_full([n, channels, to[0], to[1]], T::ZERO)?;
@@ -485,7 +487,7 @@ mod tests {
             let mean = shares.iter().sum::<f64>() / 4000.0;
             let variance = shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / 4000.0;
             let expected = 1.0 / (4.0 * (2.0 * alpha + 1.0));
-            // The bounds are five standard errors: √(v/n) of the mean, and at most 0.25/√n of the variance.
+            // The bounds are five standard errors for n = 4000 draws: √(`expected`/n) of the mean, and at most 0.25/√n of the variance.
             assert!((mean - 0.5).abs() < 5.0 * (expected / 4000.0).sqrt(), "{mean}");
             assert!((variance - expected).abs() < 5.0 * 0.25 / 4000f64.sqrt(), "{variance} {expected}");
         }
@@ -501,7 +503,7 @@ mod tests {
     fn noise_has_the_given_standard_deviation() {
         let noisy = gaussian_noise(&Tensor::<f64>::zeros([10_000]), 0.5, &mut Generator::new(0)).unwrap();
         let variance = noisy.iter().map(|x| x * x).sum::<f64>() / 10_000.0;
-        // The bound is five standard errors of a variance: 5 · 0.25 · √(2 / n).
+        // The bound is five standard errors of a variance of 0.25 from n = 10,000 numbers: 5 · 0.25 · √(2 / n).
         assert!((variance - 0.25).abs() < 0.018, "{variance}");
     }
 }

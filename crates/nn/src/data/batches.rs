@@ -17,17 +17,18 @@ pub struct Batches<B> {
     pub(super) count: usize,
     pub(super) prefetch: usize,
     pub(super) workers: usize,
-    /// The threads, in the order of their next batches.
+    /// The threads that make batches in advance, in the order of their next batches.
     pub(super) ahead: VecDeque<Prefetch>,
 }
 
-/// A batch of any type. Because the type is hidden behind `dyn Any`, the code of the thread is compiled only once for all types of batches.
+/// A batch of any type. Because the type is hidden behind `dyn Any`, the code of a [`Prefetch`] thread is compiled only once for all types
+/// of batches.
 type AnyBatch = Box<dyn Any + Send>;
 
-/// Makes the batch with an index.
+/// A function that makes the batch with the given index.
 type Make = Box<dyn Fn(usize) -> Result<AnyBatch> + Send>;
 
-/// A thread that makes batches in advance. It ends when the receiver is dropped.
+/// A thread that makes batches in advance. The thread ends when `ready`, the receiver of its batches, is dropped.
 pub(super) struct Prefetch {
     ready: Receiver<Result<AnyBatch>>,
     thread: JoinHandle<()>,

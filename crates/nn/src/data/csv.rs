@@ -50,7 +50,7 @@ pub(super) fn for_each_record(
         if bytes.last() != Some(&b'\n') {
             bytes.push(b'\n');
         }
-        // Some programs write a byte order mark at the beginning of a file.
+        // Some programs write a byte order mark at the beginning of a file. It is not part of the first field.
         let mut rest = if line == 1 { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes) } else { &bytes };
         while first_line.is_some() || !rest.trim_ascii().is_empty() {
             let (result, used, more, fields) = parser.read_record(rest, &mut output[written..], &mut ends[ended..]);
@@ -77,7 +77,8 @@ pub(super) fn for_each_record(
     Ok(())
 }
 
-/// Returns the fields of a record without the spaces around them, or `None` if they are not UTF-8.
+/// Returns the fields of `record` without the spaces around them, or `None` if they are not UTF-8. `ends` has the end of each field in
+/// `record`.
 fn split_fields<'o>(record: &'o [u8], ends: &[usize]) -> Option<Vec<&'o str>> {
     let text = str::from_utf8(record).ok()?;
     let starts = [0].into_iter().chain(ends.iter().copied());

@@ -38,7 +38,7 @@ pub fn read_idx<E: Element>(path: impl AsRef<Path>) -> Result<Tensor<E>> {
     read.map_err(|refusal| refused(path, refusal))
 }
 
-/// Reads the header.
+/// Reads the header of an IDX file.
 fn read_header(reader: &mut impl Read) -> std::result::Result<Header, Refusal> {
     let start = take(reader, 4)?;
     let [0, 0, kind, rank] = start[..] else {

@@ -132,8 +132,8 @@ fn without_images(class: &Path) -> String {
     format!("it has no images (.png, .jpg, .jpeg){hint}")
 }
 
-/// A batch has images `[n, 3, height, width]`, or `[n, 1, height, width]` in gray, with values from 0 to 1, and their classes `[n]`. A batch without images is `[0, 3, height, width]` with the size of [`resize`](ImageFolder::resize), or
-/// `[0, 3, 0, 0]` without it.
+/// A batch has images `[n, 3, height, width]`, or `[n, 1, height, width]` in gray, with values from 0 to 1, and their classes `[n]`. A
+/// batch without images is `[0, 3, height, width]` with the size of [`resize`](ImageFolder::resize), or `[0, 3, 0, 0]` without it.
 impl Dataset for ImageFolder {
     type Batch = (Tensor<f32>, Tensor<i64>);
 
@@ -256,7 +256,7 @@ impl ImageReader {
             image = image.resize_exact(width as u32, height as u32, FilterType::Triangle);
         }
         let shape = [self.channels(), image.height() as usize, image.width() as usize];
-        // The conversion is skipped if the image has this form, so that no second copy is made.
+        // A decoded image that is already gray or RGB with 8 bits per channel, as wanted, is not converted, so that no second copy is made.
         let bytes = match (image, self.grayscale) {
             (DynamicImage::ImageLuma8(image), true) => image.into_raw(),
             (image, true) => image.into_luma8().into_raw(),
@@ -281,7 +281,7 @@ fn decode(path: &Path, most: u64) -> Result<DynamicImage> {
     let mut limits = Limits::no_limits();
     limits.max_alloc = Some(most.saturating_mul(WIDEST_PIXEL));
     reader.limits(limits);
-    // The decoder has read the header only.
+    // At this point the decoder has read only the header of the image.
     let decoder = reader.into_decoder().map_err(expected)?;
     let (width, height) = decoder.dimensions();
     if u64::from(width) * u64::from(height) > most {
@@ -372,7 +372,7 @@ mod tests {
         assert!(images.clone().max_pixels(6).batch(&[0]).is_ok());
         let text = images.max_pixels(5).batch(&[0]).unwrap_err().to_string();
         assert!(text.contains("the image has 3 x 2 pixels, but at most 5 pixels are read"), "{text}");
-        // A limit above the default lets a large image be read.
+        // The limit counts pixels, so an image that is wide but not high is read.
         let path = folder.path().join("wide.png");
         image::GrayImage::new(1 << 15, 3).save(&path).unwrap();
         assert_eq!(ImageReader::new().grayscale().read(&path).unwrap().shape().sizes(), [1, 3, 1 << 15]);
@@ -407,7 +407,7 @@ mod tests {
             text,
             "'a.png', byte 0: the image has 8192 x 8193 pixels, but at most 67108864 pixels are read; `max_pixels` allows more"
         );
-        // The header claims 2³⁰ x 2³⁰ pixels.
+        // The header of this file claims 2³⁰ x 2³⁰ pixels.
         let mut hostile = whole.clone();
         hostile[16..24].copy_from_slice(&[0x40, 0, 0, 0, 0x40, 0, 0, 0]);
         assert!(refusal(&hostile).starts_with("'a.png', byte 0: expected an image: "));

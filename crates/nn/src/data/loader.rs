@@ -44,7 +44,7 @@ pub struct DataLoader<B> {
     samples: usize,
     batch_size: usize,
     shuffle: bool,
-    /// The sums of the weights up to each sample, if samples are drawn by weights.
+    /// For each sample, the sum of the weights up to and including its own weight. `None` if samples are not drawn by weights.
     weights: Option<Arc<[f64]>>,
     drop_last: bool,
     seed: u64,
@@ -67,10 +67,12 @@ impl<B: Send + 'static> DataLoader<B> {
         DataLoader { fetch, all: samples, samples, batch_size, shuffle, weights, drop_last, seed, prefetch, workers }
     }
 
-    /// Shuffles the samples. The order is different in each epoch.
+    /// Shuffles the samples. The order is different in each epoch. Replaces [`weighted`](Self::weighted) with its number of samples: an epoch
+    /// then has each sample of the data set once.
     #[must_use]
     pub fn shuffle(self) -> Self {
-        DataLoader { shuffle: true, weights: None, ..self }
+        let samples = if self.weights.is_some() { self.all } else { self.samples };
+        DataLoader { shuffle: true, weights: None, samples, ..self }
     }
 
     /// Sets the seed of all random choices; 0 by default. PyTorch: `generator`.
@@ -79,15 +81,15 @@ impl<B: Send + 'static> DataLoader<B> {
         DataLoader { seed, ..self }
     }
 
-    /// Leaves out the last batch if it would be smaller.
+    /// Leaves out the last batch if it would be smaller than the other batches.
     #[must_use]
     pub fn drop_last(self) -> Self {
         DataLoader { drop_last: true, ..self }
     }
 
     /// Limits an epoch to `samples` samples of the data set. With [`shuffle`](Self::shuffle) each epoch has different samples. Otherwise
-    /// each epoch has the first samples. For more samples than the data set has, see [`weighted`](Self::weighted). PyTorch: `num_samples`
-    /// of `RandomSampler`.
+    /// each epoch has the first samples. After [`weighted`](Self::weighted), an epoch draws at most `samples` samples. For more samples than
+    /// the data set has, see [`weighted`](Self::weighted). PyTorch: `num_samples` of `RandomSampler`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -102,7 +104,8 @@ impl<B: Send + 'static> DataLoader<B> {
     /// ```
     #[must_use]
     pub fn limit(self, samples: usize) -> Self {
-        DataLoader { samples: samples.min(self.all), ..self }
+        let most = if self.weights.is_some() { self.samples } else { self.all };
+        DataLoader { samples: samples.min(most), ..self }
     }
 
     /// Makes up to `batches` batches in advance on another thread. The default 0 means no thread. If the system cannot start a thread, as in
@@ -246,7 +249,8 @@ impl<B: Send + 'static> DataLoader<B> {
     }
 }
 
-/// Draws `count` positions, each in proportion to its weight. `sums` are the sums of the weights up to each position.
+/// Draws `count` positions, each with a probability in proportion to its weight. `sums` has, for each position, the sum of the weights up
+/// to and including it.
 fn drawn(sums: &[f64], count: usize, generator: &mut Generator) -> Vec<usize> {
     let total = sums.last().copied().unwrap_or_default();
     let mut draw = || {
@@ -348,12 +352,27 @@ mod tests {
         let all = classes(loader.epoch(0)).concat();
         let counts = [0, 1, 2, 3].map(|class| all.iter().filter(|&&found| found == class).count());
         assert_eq!((counts.iter().sum::<usize>(), counts[1]), (8000, 0));
-        // The bounds are five standard deviations, √(8000 p (1 - p)) ≤ 44 samples.
+        // The bounds are five standard deviations of a count. For a class of probability p, the standard deviation is √(8000 p (1 - p)) ≤
+        // 44 samples.
         let expected: [usize; 4] = [1000, 0, 2000, 5000];
         assert!(counts.iter().zip(expected).all(|(&count, expected)| count.abs_diff(expected) < 220), "{counts:?}");
         assert_ne!(all, classes(loader.epoch(1)).concat());
         assert_eq!(all, classes(loader.clone().prefetch(2).epoch(0)).concat());
         assert_eq!(drawn(&[0.0, 1.0, 1.0], 5, &mut Generator::new(0)), [1; 5]);
+    }
+
+    #[test]
+    fn shuffling_and_limits_after_weights_keep_the_epoch_consistent() {
+        for drawn in [3, 1000] {
+            let loader = DataLoader::new(numbered(10), 4).weighted([1.0; 10], drawn).shuffle();
+            let mut all = classes(loader.epoch(0)).concat();
+            all.sort_unstable();
+            assert_eq!((loader.samples(), all), (10, Vec::from_iter(0..10)), "{drawn}");
+        }
+        let limited = DataLoader::new(numbered(10), 4).weighted([1.0; 10], 1000).limit(500);
+        assert_eq!((limited.samples(), classes(limited.epoch(0)).concat().len()), (500, 500));
+        assert_eq!(limited.limit(900).samples(), 500);
+        assert_eq!(DataLoader::new(numbered(10), 4).limit(5).shuffle().samples(), 5);
     }
 
     #[test]

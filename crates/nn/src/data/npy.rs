@@ -74,7 +74,7 @@ pub fn read_npz<E: Element>(path: impl AsRef<Path>, name: &str) -> Result<Tensor
     })
 }
 
-/// Reads the header and the elements of a file.
+/// Reads the header and the elements of a `.npy` file.
 fn read<E: Element>(reader: &mut impl Read) -> std::result::Result<Tensor<E>, Refusal> {
     let (mut header, transposed) = read_header(reader)?;
     if !transposed {
@@ -86,7 +86,7 @@ fn read<E: Element>(reader: &mut impl Read) -> std::result::Result<Tensor<E>, Re
     tensor.try_permute(dims).map_err(|error| Refusal::Malformed(0, error.to_string()))
 }
 
-/// Reads the header. Returns it, and true if the elements are in Fortran's order.
+/// Reads the header of a `.npy` file. Returns it, and true if the elements are in Fortran's order (column by column).
 fn read_header(reader: &mut impl Read) -> std::result::Result<(Header, bool), Refusal> {
     let refuse = |byte, problem: &str| Err(Refusal::Malformed(byte, problem.to_owned()));
     let start = take(reader, 8)?;

@@ -20,7 +20,7 @@ pub(super) enum Number {
 /// A function that decodes the bytes of one number.
 pub(super) type Decode = fn(&[u8]) -> Number;
 
-/// The contents of a header.
+/// The contents of the header of a binary file of numbers.
 #[derive(Debug)]
 pub(super) struct Header {
     /// The length of the header in bytes. The numbers begin after it.
@@ -69,7 +69,7 @@ pub(super) fn take(reader: &mut impl Read, count: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads the numbers after a header, to the end of the file. Memory grows with the numbers that exist.
+/// Reads the numbers after a header, to the end of the file. Allocates memory only for numbers that the file really has.
 pub(super) fn read_numbers<E: Element>(
     reader: &mut impl Read,
     header: Header,

@@ -10,8 +10,8 @@ use crate::{Error, Result};
 /// Reads a table of numbers, `[rows, columns]`, from a file of comma-separated values without a header row. For a
 /// header see [`Table`](crate::Table). NumPy: `loadtxt(path, delimiter=",", ndmin=2)`.
 ///
-/// The file may be gzipped; its first two bytes decide. Blank lines and spaces around numbers do not matter. Numbers
-/// are rounded to `T`; numbers that are too small become 0.
+/// The file may be gzipped, which is recognized by its first two bytes. Blank lines and spaces around numbers do not matter. Numbers are
+/// rounded to `T`; numbers that are too small become 0.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -39,7 +39,7 @@ pub fn read_table<T: Float>(path: impl AsRef<Path>) -> Result<Tensor<T>> {
     read_rows(path.as_ref())
 }
 
-/// Reads the table of [`read_table`].
+/// Reads a table, as [`read_table`] documents.
 #[wengert_macros::precompiled]
 fn read_rows<T: Float>(path: &Path) -> Result<Tensor<T>> {
     let mut values = Vec::new();

@@ -116,7 +116,7 @@ impl<T: Float> Samples<Tensor<T>, Tensor<i64>> {
     }
 }
 
-/// Reads the table of [`Samples::read_csv`].
+/// Reads samples from a table, as [`Samples::read_csv`] documents.
 #[wengert_macros::precompiled]
 fn read_csv<T: Float>(path: &Path, classes: usize) -> Result<Samples<Tensor<T>, Tensor<i64>>> {
     let (mut inputs, mut targets) = (Vec::new(), Vec::new());

@@ -10,8 +10,8 @@ use crate::error::Place;
 use crate::file::open_regular;
 use crate::{Error, Result};
 
-/// The largest ratio of decompressed to compressed bytes. Tables and images have ratios of 3 to 20. A file made to exhaust
-/// memory has a ratio of 1000, the largest that the format allows. A larger limit would need more memory for such a file.
+/// The largest ratio of decompressed to compressed bytes of a gzipped file. Tables and images have ratios of 3 to 20. A file made to
+/// exhaust memory has a ratio of 1000, the largest that gzip allows. A larger limit would need more memory for such a file.
 const EXPANSION: u64 = 100;
 
 /// The number of decompressed bytes that is allowed for any file, whatever its size: 16 MiB. A table needs up to 20 times
@@ -98,7 +98,7 @@ pub(super) mod tests {
         encoder.finish().unwrap()
     }
 
-    /// Returns the error of a reader for a file `f` with these contents.
+    /// Returns the text of the error that `read` returns for a file with these contents. The text shows the path of the file as `f`.
     pub(in crate::data) fn refusal<V>(contents: &[u8], read: impl FnOnce(&Path) -> Result<V>) -> String {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&file, contents).unwrap();

@@ -36,9 +36,9 @@ pub fn random(n: usize, held_out: f64, generator: &mut Generator) -> Result<Spli
     Ok((rest, part))
 }
 
-/// Holds out the share `held_out`, rounded up to whole samples, with the classes in the same proportion in both parts.
-/// The share of each class is rounded down. The classes with the largest remainders contribute one more sample. Both
-/// parts are in the order of the samples. scikit-learn: `StratifiedShuffleSplit`.
+/// Holds out the share `held_out` of the samples, rounded up to whole samples, with the classes in the same proportion in both parts. Each
+/// class contributes its share, rounded down. The classes with the largest remainders contribute one more sample. Both parts are in the
+/// order of the samples. scikit-learn: `StratifiedShuffleSplit`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -93,8 +93,8 @@ pub fn k_fold(n: usize, k: usize, generator: &mut Generator) -> Result<Vec<Split
     Ok(folds(&fold, k))
 }
 
-/// Returns splits like [`k_fold`], with the classes in the same proportion in each fold. For each class, the numbers of samples in the
-/// folds differ by at most one. scikit-learn: `StratifiedKFold(k, shuffle=True)`.
+/// Returns splits like [`k_fold`], with the classes in the same proportion in each fold (the held-out part of a split). For each class, the
+/// numbers of samples in the folds differ by at most one. scikit-learn: `StratifiedKFold(k, shuffle=True)`.
 ///
 /// # Errors
 ///
@@ -102,13 +102,15 @@ pub fn k_fold(n: usize, k: usize, generator: &mut Generator) -> Result<Vec<Split
 pub fn stratified_k_fold(classes: &Tensor<i64>, k: usize, generator: &mut Generator) -> Result<Vec<Split>> {
     check_folds(classes.numel(), k)?;
     let mut fold = vec![0; classes.numel()];
-    // Each class starts at the fold after the last fold of the previous class. So the total sizes of the folds differ by at most one.
+    // Each class starts at the fold after the last fold of the previous class. So the numbers of samples in the folds differ by at most
+    // one.
     let order = shuffled_members(classes, k, generator)?.into_iter().flatten();
     order.enumerate().for_each(|(position, sample)| fold[sample] = position % k);
     Ok(folds(&fold, k))
 }
 
 /// Returns the indices of the samples of each class. The classes are in ascending order, and the samples of a class in random order.
+/// Returns an error if a class has fewer than `least` samples.
 fn shuffled_members(classes: &Tensor<i64>, least: usize, generator: &mut Generator) -> Result<Vec<Vec<usize>>> {
     let mut members: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
     for (sample, class) in classes.iter().enumerate() {
@@ -124,7 +126,7 @@ fn shuffled_members(classes: &Tensor<i64>, least: usize, generator: &mut Generat
     Ok(members.into_values().collect())
 }
 
-/// Returns one split for each fold. `fold_of` has the fold of each sample.
+/// Returns one split for each of the `k` folds. `fold_of` has, for each sample, the fold in which the sample is held out.
 fn folds(fold_of: &[usize], k: usize) -> Vec<Split> {
     (0..k).map(|fold| (0..fold_of.len()).partition(|&sample| fold_of[sample] != fold)).collect()
 }

@@ -43,7 +43,7 @@ pub struct Table {
     ends: Vec<usize>,
     /// For each row, its line in the file.
     pub(super) lines: Vec<u64>,
-    /// The indices of the rows that the table still has. They refer to `lines` and `ends`.
+    /// The indices of the rows that the table still has. They are indices into `lines`, the rows of the file.
     rows: Vec<usize>,
 }
 
@@ -57,8 +57,8 @@ pub struct Classes {
 }
 
 impl Table {
-    /// Reads a file of comma-separated values whose first row names the columns. The file may be gzipped; its first two
-    /// bytes decide.
+    /// Reads a file of comma-separated values whose first row names the columns. The file may be gzipped, which is recognized by its first
+    /// two bytes.
     ///
     /// # Errors
     ///

@@ -126,8 +126,8 @@ impl Vocabulary {
     }
 }
 
-/// Returns every window of `length` consecutive tokens as an input. Its target is the window that starts one token later. Both are views of
-/// `tokens`, `[n - length, length]`.
+/// Returns every window of `length` consecutive tokens as an input. Its target is the window that starts one token later. For `n` tokens,
+/// both are views of `tokens`, `[n - length, length]`.
 ///
 /// # Errors
 ///

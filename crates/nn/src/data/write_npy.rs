@@ -32,8 +32,8 @@ impl<E: Element> NumpyArray for Tensor<E> {
         // Python writes a tuple of one element with a comma.
         let shape = if sizes.len() == 1 { format!("({},)", sizes[0]) } else { format!("({})", sizes.join(", ")) };
         let mut header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}");
-        // A file of version 1 starts with 10 bytes: the format's signature, the version, and the length of the header in 2 bytes. Version 2
-        // has 4 bytes for the length.
+        // A file of version 1 starts with 10 bytes: the format's signature, the version, and the length of the header in 2 bytes. A file of
+        // version 2 starts with 12 bytes, because it has 4 bytes for the length.
         let start = if header.len() + ALIGNMENT < usize::from(u16::MAX) { 10 } else { 12 };
         let length = (start + header.len() + 1).next_multiple_of(ALIGNMENT) - start;
         header.extend(std::iter::repeat_n(' ', length - 1 - header.len()));
@@ -115,7 +115,7 @@ pub fn write_npz(path: impl AsRef<Path>, arrays: &[(&str, &dyn NumpyArray)]) -> 
         for (name, array) in arrays {
             let contents = array.to_npy();
             let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
-            // A larger array needs the format's extension for files above 4 GiB.
+            // A larger array needs the ZIP format's extension for files above 4 GiB.
             let options = options.large_file(contents.len() >= u32::MAX as usize);
             archive.start_file(format!("{name}.npy"), options)?;
             archive.write_all(&contents)?;

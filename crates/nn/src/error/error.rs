@@ -16,8 +16,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// The error of layers, optimisers, data and files.
 ///
 /// The text of the error escapes control characters in names and other texts from files, and shortens long texts. The fields have the
-/// complete text. `Debug` shows the same text as `Display`, so that `main() -> Result` and `unwrap` print a sentence. Losses return errors
-/// of the tape or of tensors, as every other operation does.
+/// complete text. `Debug` shows the same text as `Display`, so that `main() -> Result` and `unwrap` print a sentence. Losses do not return
+/// this error: as operations on variables or tensors, they return the errors of `wengert-autograd` or `wengert-tensor`.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -186,8 +186,8 @@ pub enum Error {
         problem: &'static str,
     },
 
-    /// A problem of data or of an argument about data, such as different numbers of inputs and targets, a wrong shape
-    /// or share, or too few samples.
+    /// A problem of data or of an argument about data. Examples are different numbers of inputs and targets, a wrong shape, a wrong share
+    /// of the samples, and too few samples.
     #[error("{0}")]
     Dataset(String),
 

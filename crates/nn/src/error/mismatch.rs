@@ -46,8 +46,7 @@ impl fmt::Display for KeyMismatch {
     }
 }
 
-/// Returns the text about names that a file or a model lacks, with similar names as hints, and about mismatched
-/// tensors.
+/// Returns the part of an error's text about names that a file or a model lacks, with similar names as hints, and about mismatched tensors.
 pub(crate) fn keys(
     missing: &[String],
     unexpected: &[String],

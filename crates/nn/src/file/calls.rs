@@ -15,7 +15,7 @@ pub(crate) enum Call {
     Remove,
 }
 
-/// Makes a system call. In tests, a plan may make the call fail.
+/// Calls `make`, which makes a system call of the given kind. In a test, the test's plan of failures may make the call fail.
 pub(super) fn call<V>(kind: Call, make: impl FnOnce() -> io::Result<V>) -> io::Result<V> {
     #[cfg(test)]
     faults::before(kind)?;
@@ -24,7 +24,7 @@ pub(super) fn call<V>(kind: Call, make: impl FnOnce() -> io::Result<V>) -> io::R
     make()
 }
 
-/// Writes all bytes. In tests, a plan may make the write fail after half of the bytes.
+/// Writes all bytes. In a test, the test's plan of failures may make the write fail after half of the bytes.
 pub(super) fn write_all(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     #[cfg(test)]
     faults::before_write(|| file.write_all(&bytes[..bytes.len() / 2]))?;
@@ -39,18 +39,19 @@ pub(crate) mod faults {
 
     use super::Call;
 
-    /// The calls that a test lets fail. Calls are counted from 0.
+    /// A test's choice of the system calls that fail. The calls of a thread are counted from 0.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum Plan {
         /// No call fails.
         Healthy,
-        /// The call with this number fails with this error. A write stops half way.
+        /// The call with this number fails with this error. If it is a write, it writes the first half of its bytes.
         Fail(usize, io::ErrorKind),
-        /// From this call on, no call has an effect, as after the end of the process. A write stops half way.
+        /// From the call with this number on, no call has an effect, as if the process had been killed. If that call is a write, it writes
+        /// the first half of its bytes.
         Kill(usize),
     }
 
-    /// The plan of a thread, and the calls that the thread has made.
+    /// The plan of failures of a thread, and the system calls that the thread has made.
     struct State {
         plan: Plan,
         calls: Vec<Call>,
@@ -60,14 +61,15 @@ pub(crate) mod faults {
         static STATE: RefCell<State> = const { RefCell::new(State { plan: Plan::Healthy, calls: Vec::new() }) };
     }
 
-    /// Runs `work` with a plan for the calls of this thread. Returns its result and the calls.
+    /// Runs `work`, while `plan` decides which system calls of this thread fail. Returns the result of `work` and the system calls that it
+    /// made.
     pub(crate) fn with<V>(plan: Plan, work: impl FnOnce() -> V) -> (V, Vec<Call>) {
         STATE.set(State { plan, calls: Vec::new() });
         let value = work();
         (value, STATE.replace(State { plan: Plan::Healthy, calls: Vec::new() }).calls)
     }
 
-    /// Records a call, and returns its error if it is planned to fail.
+    /// Records a system call. Returns an error if the plan lets this call fail.
     pub(in crate::file) fn before(call: Call) -> io::Result<()> {
         STATE.with_borrow_mut(|state| {
             state.calls.push(call);
@@ -80,8 +82,8 @@ pub(crate) mod faults {
         })
     }
 
-    /// Counts a write, and returns its error if the plan lets it fail. A write that fails stops half way: `half` writes the first half,
-    /// unless the process was killed before.
+    /// Records a write. If the plan lets the write fail, calls `half`, which writes the first half of the bytes, and returns an error. Does
+    /// not call `half` if the plan killed the process at an earlier call.
     pub(in crate::file) fn before_write(half: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         before(Call::Write).inspect_err(|_| {
             let dead = STATE.with_borrow(|state| matches!(state.plan, Plan::Kill(at) if at < state.calls.len() - 1));

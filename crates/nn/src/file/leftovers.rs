@@ -18,11 +18,11 @@ pub(super) const PREFIX: &str = ".wengert-";
 /// The end of the names of all temporary files.
 pub(super) const SUFFIX: &str = ".tmp";
 
-/// The number of names that are tried for a new file.
+/// The number of random names that are tried for a new temporary file.
 const ATTEMPTS: usize = 100;
 
-/// The age after which a temporary file for another target counts as a leftover too. On some network file systems only one machine sees a
-/// lock. A write by another machine takes less time than this.
+/// The age after which every temporary file counts as a leftover of a killed process, whatever file it was to replace. On some network file
+/// systems only the machine that holds a lock sees it. A write by another machine takes less time than this.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// Creates and locks a temporary file in `folder` for the contents of `target`. Returns its path and the open file.
@@ -33,8 +33,8 @@ pub(super) fn create_temporary(folder: &Path, target: &Path) -> io::Result<(Path
         match call(Call::Create, || File::options().write(true).create_new(true).open(&path)) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
-            // Another process may take the new file for a leftover before it is locked. Then another file is created.
-            // A file system without locks is no problem: nobody can lock the file and remove it there.
+            // Before this process locks the new file, another process may take the file for a leftover, and lock or remove it. Then the
+            // loop creates another file. On a file system without locks no process removes the file, because a removal needs the lock.
             Ok(file) if !matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && path.exists() => {
                 return Ok((path, file));
             }
@@ -50,7 +50,8 @@ pub(super) fn remove_leftovers(folder: &Path, target: &Path) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| may_be_leftover(entry, &prefix)) {
         let path = entry.path();
-        // The lock is held during the removal, so that the file's process cannot take it in between.
+        // This process holds the lock on the file while it removes the file. So the process that created the file cannot lock it in
+        // between.
         if let Ok(file) = File::options().read(true).write(true).open(&path)
             && file.try_lock().is_ok()
         {

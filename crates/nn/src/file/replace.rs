@@ -8,7 +8,7 @@ use super::calls::{Call, call, write_all};
 use super::leftovers::{create_temporary, remove_leftovers};
 use crate::{Error, Result};
 
-/// The largest number of links that are followed, as on Linux.
+/// The largest number of symbolic links that are followed from one path to a file. Linux has the same limit.
 const LONGEST_CHAIN: usize = 40;
 
 /// Replaces the file `path` by a new one that contains `bytes`.
@@ -35,8 +35,8 @@ fn try_replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = call(Call::Remove, || fs::remove_file(&temporary));
         return Err(error);
     }
-    // The folder contains the new name, so it is flushed too. Some systems cannot open or flush a folder. The new file is in its
-    // place in any case, so this is not an error.
+    // The folder stores the name of the new file, so the folder is flushed to the disk too. Some systems cannot open or flush a folder. The
+    // new file has already replaced the old one, so a failure here is not an error.
     let _ = call(Call::SyncFolder, || File::open(folder)?.sync_all());
     Ok(())
 }

@@ -13,7 +13,7 @@ fn count(folder: &Path) -> usize {
     fs::read_dir(folder).unwrap().count()
 }
 
-/// The system calls of a write into a folder without leftovers of killed processes.
+/// The system calls of one [`write_atomically`], if the folder has no temporary files of killed processes.
 const CALLS: [Call; 5] = [Call::Create, Call::Write, Call::Sync, Call::Rename, Call::SyncFolder];
 
 #[test]
@@ -32,7 +32,7 @@ fn every_failed_call_keeps_the_old_file_or_writes_the_new_one() {
             let path = folder.path().join("model");
             write_atomically(&path, b"the old contents").unwrap();
             let (result, _) = with(Plan::Fail(at, kind), || write_atomically(&path, b"new contents"));
-            // A flush of the folder may fail on some systems, so it is not an error.
+            // Some systems cannot flush a folder, so a failure of this call is not an error of the write.
             assert_eq!(result.is_ok(), call == Call::SyncFolder, "{call:?}");
             let expected = if result.is_ok() { &b"new contents"[..] } else { b"the old contents" };
             assert_eq!(fs::read(&path).unwrap(), expected, "{call:?}");
@@ -120,7 +120,7 @@ fn only_regular_files_are_replaced() {
     assert!(!error.contains(PREFIX), "{error}");
 }
 
-/// A folder that the kernel provides, such as `/proc/self`, is not writable for any user.
+/// No user, not even root, can create a file in a folder that the kernel provides, such as `/proc/self`.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_error_of_a_folder_that_is_not_writable_names_the_file() {
@@ -152,7 +152,7 @@ fn links_are_followed_and_permissions_equal_a_new_file() {
     write_atomically(&dangling, b"made").unwrap();
     assert_eq!(fs::read(folder.path().join("future")).unwrap(), b"made");
     assert!(fs::symlink_metadata(&dangling).unwrap().is_symlink());
-    // A cycle of links is an error.
+    // A link that points to itself is an error.
     let circle = folder.path().join("circle");
     symlink("circle", &circle).unwrap();
     let text = write_atomically(&circle, b"x").unwrap_err().to_string();

@@ -3,11 +3,11 @@
 use wengert_autograd::Gradients;
 use wengert_tensor::Float;
 
-/// The gradients of the batches of a step: the mean over all their samples.
+/// The gradients of a step that takes several batches: the mean over the samples of all its batches.
 pub(super) struct Accumulated<T: Float> {
     /// The number of batches in a step.
     batches: usize,
-    /// The sum of the gradients of the batches so far, each multiplied by the number of its samples.
+    /// The sum of the gradients of the batches so far. The gradients of each batch are multiplied by its number of samples.
     sum: Option<Gradients<T>>,
     samples: usize,
     added: usize,
@@ -22,7 +22,7 @@ impl<T: Float> Accumulated<T> {
     /// Adds the gradients of a batch of `samples` samples, which are a mean over its samples. Returns the gradients of the step if the step
     /// is complete, or if this is the last batch.
     pub(super) fn add(&mut self, mut gradients: Gradients<T>, samples: usize, is_last: bool) -> Option<Gradients<T>> {
-        // A single batch is not scaled, which keeps its bits.
+        // If a step has one batch, its gradients are returned unchanged: a multiplication and a division would change their bits.
         if self.batches == 1 {
             return Some(gradients);
         }

@@ -22,7 +22,7 @@ pub struct EarlyStopping {
 
 impl EarlyStopping {
     /// Returns a detector that stops after `patience` measures in a row without an improvement. Smaller measures are
-    /// better.
+    /// better. A `patience` of 0 counts as 1.
     pub fn new(patience: u64) -> Self {
         EarlyStopping { patience, min_delta: 0.0, maximize: false, best: f64::INFINITY, waited: 0 }
     }
@@ -57,7 +57,7 @@ impl EarlyStopping {
         self.best
     }
 
-    /// Returns the state, which can be saved: the best measure, and the number of measures after it.
+    /// Returns the state, which can be saved: the best measure, and the number of measures after the best one.
     pub fn state(&self) -> (f64, u64) {
         (self.best, self.waited)
     }
@@ -80,5 +80,12 @@ mod tests {
         let mut resumed = EarlyStopping::new(2).maximize();
         resumed.set_state(stopping.state());
         assert!(!resumed.update(0.9) && resumed.best() == 0.9);
+    }
+
+    #[test]
+    fn a_patience_of_0_counts_as_1() {
+        let mut stopping = EarlyStopping::new(0);
+        assert!(!stopping.should_stop() && stopping.update(1.0) && !stopping.should_stop());
+        assert!(!stopping.update(1.0) && stopping.should_stop());
     }
 }

@@ -3,13 +3,14 @@
 use wengert_autograd::{Tape, Var};
 use wengert_tensor::Float;
 
-use crate::Result;
 use crate::data::DataLoader;
 use crate::history::Scores;
 use crate::metrics::Metric;
+use crate::{Error, Result};
 
 /// Returns the loss and the metrics of a model on a data set, without training. `forward` and `loss` are as for
-/// [`Fit::run`](crate::Fit::run).
+/// [`Fit::run`](crate::Fit::run). The result is the mean of the losses of the batches, each weighted by its number of samples. So `loss` must be
+/// a mean over the samples of a batch. A mean with class weights, or over targets that are not ignored, gives another loss than one large batch.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -32,7 +33,7 @@ use crate::metrics::Metric;
 ///
 /// # Errors
 ///
-/// Errors of the data and the metrics.
+/// Errors of the data and the metrics. Also if a metric has the name `loss` or the name of another metric.
 pub fn evaluate<T: Float, X: Send + 'static, Y: Send + 'static, M>(
     model: &M,
     loader: &DataLoader<(X, Y)>,
@@ -40,6 +41,7 @@ pub fn evaluate<T: Float, X: Send + 'static, Y: Send + 'static, M>(
     forward: impl for<'t> Fn(&M, &'t Tape<T>, &X) -> Var<'t, T>,
     loss: impl for<'t> Fn(Var<'t, T>, &Y) -> Var<'t, T>,
 ) -> Result<Scores> {
+    check_names(metrics.iter().map(|(name, _)| *name))?;
     metrics.iter_mut().for_each(|(_, metric)| metric.reset());
     let mut mean = Mean::default();
     for (batch, samples) in loader.epoch(0).enumerate() {
@@ -54,6 +56,22 @@ pub fn evaluate<T: Float, X: Send + 'static, Y: Send + 'static, M>(
     }
     let metrics = metrics.iter().map(|(name, metric)| ((*name).to_owned(), metric.value())).collect();
     Ok(Scores { loss: mean.value(), metrics })
+}
+
+/// Checks that no metric has the name of the loss or of another metric, because the scores are distinguished by their names.
+pub(super) fn check_names<'n>(names: impl Iterator<Item = &'n str>) -> Result<()> {
+    let mut seen = Vec::new();
+    for name in names {
+        if name == "loss" {
+            let problem = "a metric cannot be named 'loss', which is the name of the loss";
+            return Err(Error::Dataset(problem.to_owned()));
+        }
+        if seen.contains(&name) {
+            return Err(Error::Dataset(format!("two metrics have the name '{name}'")));
+        }
+        seen.push(name);
+    }
+    Ok(())
 }
 
 /// A mean over all samples, computed from the means of batches of different sizes.

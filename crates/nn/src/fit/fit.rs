@@ -10,7 +10,7 @@ use wengert_tensor::{Float, Generator, Tensor};
 use crate::data::DataLoader;
 use crate::fit::accumulated::Accumulated;
 use crate::fit::early_stopping::EarlyStopping;
-use crate::fit::evaluate::{Mean, evaluate};
+use crate::fit::evaluate::{Mean, check_names, evaluate};
 use crate::fit::files::LAST;
 use crate::fit::progress::{Progress, Reporter};
 use crate::fit::settings::{Pace, Settings};
@@ -92,7 +92,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         Fit { validation: Some(loader), ..self }
     }
 
-    /// Adds a metric. It is computed on the training samples during the epoch, and on the validation samples after it.
+    /// Adds a metric. It is computed on the training samples during the epoch, and on the validation samples after it. Each metric has its
+    /// own name, which is not `loss`.
     #[must_use]
     pub fn metric(mut self, name: &str, metric: impl Metric<T, Y> + 'a) -> Self {
         self.metrics.push((name.to_owned(), Box::new(metric)));
@@ -117,7 +118,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         self
     }
 
-    /// Scales the gradients of each step down to a norm of at most `max_norm`. PyTorch: `clip_grad_norm_`.
+    /// Scales the gradients of each step down to a norm of at most `max_norm`; see [`Gradients::clip_norm`]. PyTorch: `clip_grad_norm_`.
     #[must_use]
     pub fn clip_norm(mut self, max_norm: f64) -> Self {
         self.settings.clip_norm = Some(max_norm);
@@ -167,12 +168,16 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
     /// tape. `loss` computes the loss from outputs and targets; it must be a mean over the samples. Random numbers on
     /// the tape come from `generator`.
     ///
+    /// The loss of an epoch is the mean of the losses of its batches, each weighted by its number of samples. If `loss` is a mean with class
+    /// weights, or over the targets that are not ignored, this differs from the loss of one large batch.
+    ///
     /// # Errors
     ///
-    /// - The loss or a gradient is not finite: [`Error::NonFinite`], with the first operation that returned such a
-    ///   number, and its line.
+    /// - The loss or a gradient is not finite: [`Error::NonFinite`], with the first operation that returned a number that is not finite,
+    ///   and its line.
     /// - The measure of [`early_stopping`](Self::early_stopping) or [`plateau`](Self::plateau) does not exist:
     ///   [`Error::Dataset`].
+    /// - A [`metric`](Self::metric) has the name `loss` or the name of another metric: [`Error::Dataset`].
     /// - Errors of the data, the metrics, the optimiser and the files.
     pub fn run<M: Module<T>, O: Optimizer<T>>(
         mut self,
@@ -183,6 +188,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         forward: impl for<'t> Fn(&M, &'t Tape<T>, &X) -> Var<'t, T>,
         loss: impl for<'t> Fn(Var<'t, T>, &Y) -> Var<'t, T>,
     ) -> Result<History> {
+        check_names(self.metrics.iter().map(|(name, _)| &name[..]))?;
         let mut history = self.restore(model, optimizer, generator)?;
         if let Some((_, plateau)) = &self.settings.plateau {
             optimizer.set_lr(plateau.lr());
@@ -328,7 +334,8 @@ fn non_finite<T: Float>(model: &dyn Module<T>, loss: T, gradients: &Gradients<T>
     Some(format!("the loss is {loss}, the gradient of '{path}' is not finite"))
 }
 
-/// Returns the first operation of the loss or its derivative whose result is not finite. The caller has recorded the step again on `tape`.
+/// Returns the first operation whose result is not finite, in the computation of the loss or of its derivative. The caller has recorded
+/// this computation again on `tape`.
 #[precompiled]
 fn origin<'t, T: Float>(model: &dyn Module<T>, tape: &'t Tape<T>, loss: Var<'t, T>) -> Result<Option<Box<NonFinite>>> {
     let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());

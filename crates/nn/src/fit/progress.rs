@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use crate::history::Scores;
 
-    /// An output that is full or closed.
+    /// An output whose writes fail with this kind of error, as if the disk were full or the output were closed.
     struct Failing(io::ErrorKind);
 
     impl Write for Failing {
@@ -157,7 +157,7 @@ mod tests {
                 reporter.show("epoch", &mut Failing(kind), &mut errors);
             }
             assert_eq!(String::from_utf8(errors).unwrap(), expected);
-            // Both outputs may fail. The program then continues without a display.
+            // The output and the output for errors may both fail. The program then continues without a display.
             Reporter::new(Progress::Lines, 1).show("epoch", &mut Failing(kind), &mut Failing(kind));
         }
         let (mut output, mut errors) = (Vec::new(), Vec::new());

@@ -26,7 +26,7 @@ pub(super) struct Settings<'a, T: Float> {
     pub(super) accumulate: usize,
     pub(super) average: Option<(Pace, &'a mut WeightAverage<T>)>,
     pub(super) callbacks: Vec<Callback<'a, T>>,
-    /// The name of the measure that determines the best epoch.
+    /// The name of the measure that determines the best epoch and early stopping.
     pub(super) monitor: String,
     pub(super) stopping: EarlyStopping,
     pub(super) folder: Option<PathBuf>,
@@ -98,7 +98,8 @@ impl<T: Float> Settings<'_, T> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Updates an average over epochs, and exchanges the weights of `model` with the average. Returns false if there is no average.
+    /// If there is an average, exchanges the weights of `model` with it. An average over epochs first takes the weights of this epoch.
+    /// Returns false if there is no average.
     pub(super) fn swap_in_average(&mut self, model: &mut dyn Module<T>) -> Result<bool> {
         let Some((pace, average)) = &mut self.average else { return Ok(false) };
         if *pace == Pace::Epochs {

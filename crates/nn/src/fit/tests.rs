@@ -134,7 +134,7 @@ fn a_failure_or_a_kill_between_any_two_system_calls_loses_at_most_an_epoch() {
             let (result, _) = with(plan, || run(in_folder(folder.path()), &mut model()));
             let flush_of_folder = call == Call::SyncFolder;
             assert!(result.is_err() || flush_of_folder, "{plan:?}");
-            // Each file is missing or whole.
+            // Each file is missing or complete.
             if folder.path().join(BEST).exists() {
                 crate::load(&mut model(), folder.path().join(BEST)).unwrap();
             }
@@ -177,7 +177,7 @@ fn a_link_to_a_missing_checkpoint_is_an_error() {
     assert!(contents(folder.path()) == before);
 }
 
-/// A metric, a schedule and a data set that panic when their countdown reaches 0.
+/// A countdown that serves as a metric, a schedule or a data set, and that panics when it reaches 0.
 struct Panicking(AtomicUsize);
 
 impl Panicking {
@@ -231,7 +231,7 @@ fn panics_and_recovers(expected: &History, training: impl FnOnce(&Path)) {
     let folder = tempfile::tempdir().unwrap();
     let panic = catch_unwind(AssertUnwindSafe(|| training(folder.path()))).unwrap_err();
     assert_eq!(panic.downcast_ref::<&str>(), Some(&"planned"));
-    // The files of the completed epochs are whole, so the training can be resumed.
+    // The files of the completed epochs are complete, so the training can be resumed.
     assert_eq!(&run(in_folder(folder.path()).resume(), &mut model()).unwrap(), expected);
 }
 
@@ -265,7 +265,8 @@ fn after_a_panic_in_a_closure_of_the_user_everything_works() {
                 );
             });
         }
-        // The names of metrics are part of the log, so these trainings write no files.
+        // The log of a training has the names of its metrics, and a resumed training must have the same metrics. So these trainings write
+        // no files.
         let fit = || Fit::new(9);
         panics_and_recovers(&history, |_| drop(run(fit().metric("planned", counter()), &mut model())));
         panics_and_recovers(&history, |_| drop(run(fit().schedule_steps(counter()), &mut model())));
@@ -297,7 +298,7 @@ fn weights_after(fit: Fit<'_, f64, Tensor<f64>>, size: usize) -> Vec<f64> {
 
 #[test]
 fn accumulated_batches_make_the_step_of_one_large_batch() {
-    // 40 samples are batches of 6, …, 6, 4. Steps of 3 batches are steps of 18, 18 and 4 samples.
+    // 40 samples make six batches of 6 and one of 4. Steps of 3 batches have 18, 18 and 4 samples.
     let (parts, whole) = (weights_after(Fit::new(3).accumulate(3), 6), weights_after(Fit::new(3), 18));
     assert!(parts.iter().zip(&whole).all(|(x, y)| (x - y).abs() < 1e-14), "{parts:?} {whole:?}");
     assert_ne!(parts, weights_after(Fit::new(3), 6));
@@ -321,7 +322,8 @@ fn averages_and_plateaus_resume_with_the_same_bits() {
         average: &'a mut crate::WeightAverage<f64>,
         test: &'a DataLoader<(Tensor<f64>, Tensor<i64>)>,
     ) -> Fit<'a, f64, Tensor<f64>> {
-        // Every measure counts as no improvement, so the rate is halved after each second epoch.
+        // No loss changes by 100, so after the first epoch no measure counts as an improvement. Therefore the rate is halved after each
+        // second epoch.
         let plateau = crate::schedule::ReduceLROnPlateau::new(0.1).factor(0.5).patience(1).absolute_threshold(100.0);
         let fit = Fit::new(epochs).validation(test).plateau("loss", plateau).folder(folder.path());
         fit.average_steps(average)
@@ -329,7 +331,7 @@ fn averages_and_plateaus_resume_with_the_same_bits() {
     let mut model = model();
     let history = run(fit(6, &whole, &mut expected, &test), &mut model).unwrap();
     let rates: Vec<f64> = history.epochs().iter().map(|epoch| epoch.lr).collect();
-    // The first measure is below infinity, so it is an improvement.
+    // The first measure is compared with infinity, so it counts as an improvement.
     assert_eq!(rates, [0.1, 0.1, 0.1, 0.05, 0.05, 0.025]);
     run(fit(3, &parts, &mut first, &test), &mut self::model()).unwrap();
     let mut resumed = self::model();
@@ -339,7 +341,7 @@ fn averages_and_plateaus_resume_with_the_same_bits() {
         assert_eq!(bytes(&whole), bytes(&parts), "{name}");
     }
     assert_eq!((expected.updates(), second.updates()), (18, 18));
-    // The model has its last weights, and the best model has the average of its epoch.
+    // `model` has its last weights. The file of the best model has the average at the best epoch.
     let last = model.to_vector();
     assert_eq!(last, resumed.to_vector());
     expected.apply_to(&mut model);
@@ -383,4 +385,26 @@ fn a_callback_ends_the_training() {
     assert_eq!(calls.into_inner(), 2);
     let failing = Fit::new(9).on_epoch(|_, _| Err(crate::Error::Dataset("no".to_owned())));
     assert_eq!(run(failing, &mut model()).unwrap_err().to_string(), "no");
+}
+
+#[test]
+fn a_metric_with_the_name_of_the_loss_or_of_another_metric_is_refused() {
+    for (names, problem) in [
+        (&["loss"][..], "a metric cannot be named 'loss', which is the name of the loss"),
+        (&["top 1", "top 2", "top 1"], "two metrics have the name 'top 1'"),
+    ] {
+        let fit = names.iter().fold(Fit::new(1), |fit, name| fit.metric(name, Accuracy::new()));
+        assert_eq!(run(fit, &mut model()).unwrap_err().to_string(), problem);
+        let mut metrics: Vec<Accuracy> = names.iter().map(|_| Accuracy::new()).collect();
+        let mut named: Vec<(&str, &mut dyn Metric<f64>)> =
+            names.iter().zip(&mut metrics).map(|(name, metric)| (*name, metric as &mut dyn Metric<f64>)).collect();
+        let scores = evaluate(
+            &model(),
+            &data(),
+            &mut named,
+            |model, tape, x| model.forward(tape.constant(x)),
+            |logits, classes| cross_entropy(&logits, classes),
+        );
+        assert_eq!(scores.unwrap_err().to_string(), problem);
+    }
 }

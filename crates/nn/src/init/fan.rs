@@ -44,8 +44,8 @@ pub enum Fan {
     Out,
 }
 
-/// Returns the fan in and the fan out of a weight `[out, in, …kernel]`. They are `in` and `out`, each times the number of elements of the
-/// kernel. PyTorch: `_calculate_fan_in_and_fan_out`.
+/// Returns the fan in and the fan out of a weight `[out, in, …kernel]`. The fan in is `in`, and the fan out is `out`, each times the number
+/// of elements of the kernel. PyTorch: `_calculate_fan_in_and_fan_out`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor as tensor; }

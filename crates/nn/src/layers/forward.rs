@@ -4,14 +4,14 @@
 use std::panic::Location;
 
 use wengert_autograd::{Error as TapeError, Parameter, Tape, Var};
-use wengert_tensor::{Float, Site};
+use wengert_tensor::{Float, Generator, Site};
 
 use crate::module::Module;
 use crate::trace::{self, Output};
 use crate::{Error, Result};
 
-/// Adds the description of a layer to the error of an operation, if `result` is one. `about` describes the layer's kind and sizes and its
-/// input's shape. `made` is the line of code that made the layer.
+/// Adds the description of a layer to the error of an operation, if `result` is an error. `about` describes the layer's kind and sizes and
+/// its input's shape. `made` is the line of code that made the layer.
 pub(crate) fn in_layer<V>(
     result: std::result::Result<V, TapeError>,
     made: &'static Location<'static>,
@@ -20,16 +20,31 @@ pub(crate) fn in_layer<V>(
     result.map_err(|source| Error::Layer { layer: about(), made, source: Box::new(source) })
 }
 
-/// Passes `output`, the output of `layer`, to the hooks of the layer, and returns the output that the hooks return. Records its shape for
-/// [`Module::summary_with`]. If `output` is an error, adds the layer's description to it, as [`in_layer`] does.
+/// Passes `output`, the output of `layer`, to the hooks of the layer, and returns the output that the hooks return. Records the shape of
+/// this output for [`Module::summary_with`]. If `output` is an error, adds the layer's description to it, as [`in_layer`] does.
 pub(crate) fn output_of<T: Float, V: Output<T>>(
     layer: &(impl Module<T> + ?Sized),
     output: std::result::Result<V, TapeError>,
     made: &'static Location<'static>,
     about: impl FnOnce() -> String,
 ) -> Result<V> {
-    let output = in_layer(output, made, about)?;
-    Ok(trace::pass(|| trace::key(layer, layer.kind()), output))
+    Ok(pass_output(layer, in_layer(output, made, about)?))
+}
+
+/// Passes `output`, the output of `layer`, to the hooks of the layer, and returns the output that the hooks return. Records the shape of
+/// this output for [`Module::summary_with`].
+pub(crate) fn pass_output<T: Float, V: Output<T>>(layer: &(impl Module<T> + ?Sized), output: V) -> V {
+    trace::pass(|| trace::key(layer, layer.kind()), output)
+}
+
+/// Returns a generator for one forward pass of a random layer, forked from the generator of `tape`. Returns `None` if `tape` does not train.
+/// The tape then notes that a layer of the kind `layer` evaluated, unless `is_random` is false, so that the layer does the same in training.
+pub(crate) fn fork_or_note<T: Float>(tape: &Tape<T>, layer: &'static str, is_random: bool) -> Option<Generator> {
+    let generator = tape.draw(Generator::fork);
+    if generator.is_none() && is_random {
+        tape.note_evaluation(layer);
+    }
+    generator
 }
 
 /// Returns the error of a layer that rejects its input before any operation is recorded. `layer` is the layer's name in the error.

@@ -4,6 +4,7 @@ use wengert_autograd::{Tape, Var};
 use wengert_tensor::{Float, Tensor};
 
 use crate::error::raise;
+use crate::layers::forward::pass_output;
 use crate::module::Module;
 use crate::{Result, trace};
 
@@ -122,7 +123,7 @@ impl<T: Float, L: Layer<T> + ?Sized> Layer<T> for Box<L> {
         let y = (**self).try_forward(x)?;
         // The paths of a model lead to the box and not to the layer that it contains. So the output is also passed on under the key of the box,
         // for hooks and recorded shapes.
-        Ok(trace::pass(|| trace::key(self, self.kind()), y))
+        Ok(pass_output(self, y))
     }
 }
 
@@ -133,7 +134,7 @@ impl<T: Float, L: Layer<T>> Layer<T> for Vec<L> {
         for layer in self {
             x = forward_and_trace(layer, x)?;
         }
-        Ok(x)
+        Ok(pass_output(self, x))
     }
 }
 
@@ -142,7 +143,12 @@ impl<T: Float, L: Layer<T>> Layer<T> for Option<L> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
         match self {
-            Some(layer) => forward_and_trace(layer, x),
+            Some(layer) => {
+                let y = forward_and_trace(layer, x)?;
+                // The paths of a model lead to the option. If it has the key of its layer, the output was passed on already.
+                let is_passed = trace::key(self, self.kind()) == trace::key(layer, layer.kind());
+                Ok(if is_passed { y } else { pass_output(self, y) })
+            }
             None => Ok(x),
         }
     }
@@ -179,7 +185,7 @@ mod tests {
         assert_eq!(model.forward(&x), expected);
         assert_eq!(model.forward(x.clone()), expected);
         assert_eq!(model.layers()[0].forward(&x).shape(), &[5, 4], "boxed");
-        // On a training tape, dropout sets elements to 0. The earlier outputs have no 0, so they come from an evaluation.
+        // On a training tape, dropout sets elements to 0. The outputs in `expected` have no 0, so they come from an evaluation.
         let trained = model.forward(Tape::training(generator).constant(&x)).value();
         assert!(trained.iter().any(|y| y == 0.0) && expected.iter().all(|y| y != 0.0));
     }

@@ -12,7 +12,7 @@ macro_rules! functions {
         impl<T: Float> Layer<T> for $name {
             #[track_caller]
             fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-                Ok(x.$operation()?)
+                Ok(pass_output(self, x.$operation()?))
             }
         }
     )*};

@@ -3,6 +3,7 @@
 use wengert_autograd::Var;
 use wengert_tensor::Float;
 
+use crate::layers::forward::pass_output;
 use crate::layers::layer::Layer;
 use crate::layers::linear::Linear;
 use crate::module::Module;
@@ -88,6 +89,6 @@ impl<T: Float> Default for Sequential<T> {
 impl<T: Float> Layer<T> for Sequential<T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        self.0.try_forward(x)
+        Ok(pass_output(self, self.0.try_forward(x)?))
     }
 }

@@ -5,8 +5,9 @@ use wengert_autograd::prelude::*;
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
-/// Compares the gradients of a sum of the outputs of `forward`, with random weights, with central differences. The gradients are with respect to
-/// every element of the parameters of `model`. All passes are training passes with the same random numbers.
+/// Compares gradients with central differences. The differentiated function is a sum of the outputs of `forward`, each multiplied by a
+/// random weight. The gradients are with respect to every element of the parameters of `model`. All passes are training passes with the
+/// same random numbers.
 ///
 /// A central difference with the distance h has two errors: the third derivative times h², and a few rounding errors of the sum divided by h.
 /// Together they are about 1e-10 for values around 1 and h = ∛ε, where ε is the machine epsilon. A wrong derivative differs by far more than the

@@ -37,8 +37,8 @@ pub(super) fn as_batch<A: TensorLike>(scores: &A, at: Site) -> Result<A, A::Erro
     }
 }
 
-/// Reduces the losses `[n]` of a batch that [`as_batch`] made. `scores` is the shape of the scores before [`as_batch`]. If they had no batch
-/// dimension, the result is a number of shape `[]`.
+/// Reduces the losses `[n]` of the n samples of a batch. `scores` is the shape of the scores before [`as_batch`] gave them a batch
+/// dimension. If they had none, the result is a number of shape `[]`.
 #[track_caller]
 pub(super) fn reduce_batch<A: TensorLike<Elem: Float>>(
     losses: A,

@@ -90,7 +90,7 @@ impl<T: Float> CrossEntropyLoss<T> {
         logits.try_cross_entropy(Classes::Probabilities(&targets), self.options(weight.as_ref()))
     }
 
-    /// Returns the options of this loss in the form that the operation of the tensor crate takes.
+    /// Returns the options of this loss in the form that the operation `try_cross_entropy` of the tensor crate takes.
     fn options<'w, A>(&self, weight: Option<&'w A>) -> ClassOptions<'w, A> {
         let CrossEntropy { ignore_index, label_smoothing } = self.formula;
         ClassOptions { weight, ignore_index, label_smoothing, reduction: self.reduction }

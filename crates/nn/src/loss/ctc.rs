@@ -30,6 +30,7 @@ const CTC_LOSS: &str = "ctc_loss";
 /// let loss = ctc_loss(&logits.log_softmax(2), &Tensor::from([[1]]), &[2], &[1]);
 /// assert!((loss.item() + 0.75f64.ln()).abs() < 1e-12);
 /// ```
+#[doc(alias = "CTCLoss")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CtcLoss {
     blank: usize,

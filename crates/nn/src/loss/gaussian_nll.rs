@@ -24,6 +24,7 @@ const GAUSSIAN_NLL_LOSS: &str = "gaussian_nll_loss";
 /// let (mean, target, variance) = (Tensor::from([1.0]), Tensor::from([3.0]), Tensor::from([1.0]));
 /// assert_eq!(gaussian_nll_loss(&mean, &target, &variance).item(), 2.0);
 /// ```
+#[doc(alias = "GaussianNLLLoss")]
 pub type GaussianNllLoss = LossOfThree<GaussianNll>;
 
 /// The options of a [`GaussianNllLoss`].

@@ -28,6 +28,7 @@ const MULTILABEL_SOFT_MARGIN_LOSS: &str = "multilabel_soft_margin_loss";
 /// let loss = multilabel_margin_loss(&Tensor::from([0.1, 0.2, 0.4, 0.8]), &Tensor::from([3, 0, -1, 1]));
 /// assert!((loss.item() - 0.85f64).abs() < 1e-12);
 /// ```
+#[doc(alias = "MultiLabelMarginLoss")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MultilabelMarginLoss {
     reduction: LossReduction,
@@ -61,7 +62,7 @@ impl MultilabelMarginLoss {
         let scores = as_batch(&scores, at)?;
         check_shape("the tensor of labels", labels.shape(), &shape, at)?;
         let (is_label, is_other) = label_counts(labels, scores.shape()[1], at)?;
-        // Entry [n, j, i] of this tensor is how much the score of class j falls short of the score of class i plus 1.
+        // Entry [n, j, i] of this tensor is max(0, 1 - (xⱼ - xᵢ)), where x are the scores of sample n.
         let shortfall = scores.try_unsqueeze(1)?.try_sub(&scores.try_unsqueeze(2)?)?.try_add(1.0)?.try_relu()?;
         let pairs = is_label.try_unsqueeze(2)?.try_mul(&is_other.try_unsqueeze(1)?)?;
         let losses =
@@ -112,6 +113,7 @@ pub fn try_multilabel_margin_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
 /// let loss = multilabel_soft_margin_loss(&Tensor::from([[0.0, 0.0]]), &Tensor::from([[1.0, 0.0]]));
 /// assert_eq!(loss.item(), 2.0f64.ln());
 /// ```
+#[doc(alias = "MultiLabelSoftMarginLoss")]
 pub type MultilabelSoftMarginLoss<T = f32> = WeightedLoss<MultilabelSoftMargin, T>;
 
 /// The formula of a [`MultilabelSoftMarginLoss`], which has no options of its own.

@@ -5,7 +5,6 @@
 //!
 //! [`MseLoss`]: wengert_tensor::ops::MseLoss
 
-mod accuracy;
 mod checks;
 #[cfg(test)]
 mod class_tests;
@@ -24,7 +23,6 @@ mod three_tests;
 mod triplet_margin;
 mod weighted;
 
-pub use accuracy::{accuracy, try_accuracy};
 pub use cosine_embedding::{CosineEmbedding, CosineEmbeddingLoss, cosine_embedding_loss, try_cosine_embedding_loss};
 pub use cross_entropy::{CrossEntropy, CrossEntropyLoss, cross_entropy, try_cross_entropy};
 pub use ctc::{CtcLoss, ctc_loss, try_ctc_loss};

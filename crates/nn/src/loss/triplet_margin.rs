@@ -41,7 +41,7 @@ impl TripletMarginLoss {
         Self { formula: TripletOptions { margin, ..self.formula }, ..self }
     }
 
-    /// Sets the order p of the p-norm of a difference, which is the distance; 2 by default.
+    /// Sets the order p of the p-norm; 2 by default. The distance of two vectors is the p-norm of their difference.
     pub fn p(self, p: f64) -> Self {
         Self { formula: TripletOptions { p, ..self.formula }, ..self }
     }

@@ -26,12 +26,23 @@ impl<F: Default, T: Float> WeightedLoss<F, T> {
         Self::default()
     }
 
-    /// Sets a weight for each of the c classes, in a tensor `[c]`.
+    /// Sets a weight for each of the c classes, in a tensor `[c]`. It multiplies the loss of the samples of the class.
+    /// [`reduction`](Self::reduction) says how it affects the mean.
     pub fn weight(self, weight: &Tensor<T>) -> Self {
         Self { weight: Some(weight.clone()), ..self }
     }
 
     /// Chooses the reduction of the losses of the samples: mean (the default), sum or none.
+    ///
+    /// The mean is the sum divided by a number, as in PyTorch:
+    ///
+    /// | loss | divisor of the mean |
+    /// |---|---|
+    /// | [`CrossEntropyLoss`](super::CrossEntropyLoss) of class indices, [`NllLoss`](super::NllLoss) | the sum of the weights of all targets that are not ignored |
+    /// | [`CrossEntropyLoss`](super::CrossEntropyLoss) of probabilities | the number of samples, times the other dimensions than the classes |
+    /// | [`MultiMarginLoss`](super::MultiMarginLoss), [`MultilabelSoftMarginLoss`](super::MultilabelSoftMarginLoss) | the number of samples |
+    ///
+    /// If all targets are ignored, or there are no samples, the mean is NaN.
     pub fn reduction(self, reduction: LossReduction) -> Self {
         Self { reduction, ..self }
     }

@@ -75,7 +75,7 @@ impl Default for Accuracy {
 pub enum Average {
     /// The mean over the classes that occur, as targets or as predictions.
     Macro,
-    /// The score of all samples together. If each sample has one class, this score equals the accuracy.
+    /// The score computed from the counts of all classes together. If each sample has one class, this score equals the accuracy.
     Micro,
     /// The mean over the classes, weighted by the number of samples of each class.
     Weighted,
@@ -133,7 +133,8 @@ impl ConfusionMatrix {
         Tensor::from_fn([self.classes; 2], |i| self.count(i[0], i[1]) as i64)
     }
 
-    /// Returns the share of correct samples; NaN without samples.
+    /// Returns the share of the samples that are predicted correctly; NaN without samples. A prediction from a NaN logit can be correct here. It
+    /// is always wrong in [`Accuracy`].
     pub fn accuracy(&self) -> f64 {
         let right: u64 = (0..self.classes).map(|class| self.count(class, class)).sum();
         mean(right as f64, self.counts.iter().sum())
@@ -170,7 +171,7 @@ impl ConfusionMatrix {
         self.averaged(average, |scores| scores.f1)
     }
 
-    /// Returns the [`accuracy`](Self::accuracy). [`by`](Self::by) selects another score.
+    /// Returns the [`accuracy`](Self::accuracy). [`by`](Self::by) makes a metric with another score as its value.
     pub fn value(&self) -> f64 {
         self.accuracy()
     }
@@ -202,7 +203,7 @@ impl ConfusionMatrix {
         (all.clone().map(|other| self.count(class, other)).sum(), all.map(|other| self.count(other, class)).sum())
     }
 
-    /// Averages the score that `number` reads over the classes.
+    /// Returns the average over the classes of the score that `number` reads from the scores of a class.
     fn averaged(&self, average: Average, number: fn(&ClassScores) -> f64) -> f64 {
         let occurs = |class: usize| self.totals(class) != (0, 0);
         let weight = |class: usize, scores: &ClassScores| match average {
@@ -310,9 +311,9 @@ mod tests {
     fn wrong_shapes_and_targets_are_errors_that_change_nothing() {
         let mut accuracy = Accuracy::new();
         let text = accuracy.update(&Tensor::<f32>::zeros([2, 3]), &Tensor::zeros([3])).unwrap_err().to_string();
-        assert_eq!(text, "expected logits [n, c, …] and targets [n, …], but got [2, 3] and [3]");
+        assert_eq!(text, "Expected input batch_size (2) to match target batch_size (3).");
         let text = accuracy.update(&Tensor::<f32>::zeros([2, 3]), &Tensor::from([0, 3])).unwrap_err().to_string();
-        assert_eq!(text, "target 3 is not a class of logits [2, 3]; -100 marks samples to ignore");
+        assert_eq!(text, "Target 3 is out of bounds. (There are 3 classes, and -100 marks samples to ignore.)");
         assert_eq!(accuracy, Accuracy::new());
         assert!(ConfusionMatrix::new(2).update(&Tensor::<f32>::zeros([2, 3]), &Tensor::from([0, 1])).is_err());
     }

@@ -21,6 +21,7 @@
 //! # Ok::<(), wengert_nn::Error>(())
 //! ```
 
+mod accuracy;
 mod classes;
 mod mistakes;
 mod probability;
@@ -30,12 +31,14 @@ mod regression;
 use wengert_tensor::ops::Views as _;
 use wengert_tensor::{Float, Tensor};
 
+pub use accuracy::{accuracy, try_accuracy};
 pub use classes::{Accuracy, Average, ClassScores, ConfusionMatrix};
 pub use mistakes::{Mistake, worst_mistakes};
 pub use probability::{CalibrationBin, CalibrationError, Perplexity};
 pub use ranking::{BinaryScores, Curve};
 pub use regression::RegressionErrors;
 
+use crate::metrics::accuracy::{IGNORED, class_dim};
 use crate::{Error, Result};
 
 /// The interface of metrics for a training loop, with outputs `Tensor<T>` and targets `Y`. The metrics of this module have inherent methods
@@ -55,7 +58,8 @@ pub trait Metric<T: Float = f32, Y = Tensor<i64>> {
     fn reset(&mut self);
 }
 
-/// A metric whose [`value`](Metric::value) is another one of its scores. The method `by` of a metric creates it.
+/// A metric `M` whose [`value`](Metric::value) is another one of the scores of `M`, for example the F1 score instead of the accuracy. The
+/// method `by` of a metric creates it.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }
@@ -83,7 +87,7 @@ impl<T: Float, Y, M: Metric<T, Y>> Metric<T, Y> for By<M> {
     }
 }
 
-/// Implements the trait for metrics that have methods of the same names, and defines their method `by`.
+/// Implements [`Metric`] for metrics that have methods of the same names, and defines their method `by`.
 macro_rules! metrics {
     ($($metric:ty, $targets:ty);* $(;)?) => {$(
         impl<T: Float> Metric<T, $targets> for $metric {
@@ -118,29 +122,16 @@ metrics! {
     RegressionErrors, Tensor<T>;
 }
 
-/// The target that marks ignored samples, as in cross-entropy.
-const IGNORED: i64 = -100;
-
 /// Returns the number of classes, the logits of each sample as rows, and the class of each sample. Ignored samples are left out. Logits are
-/// `[n, c]` with targets `[n]`, or `[n, c, d1, …]` with targets `[n, d1, …]`.
+/// `[n, c]` with targets `[n]`, or `[n, c, d1, …]` with targets `[n, d1, …]`. Logits `[c]` with a target `[]` are one sample.
 ///
 /// # Errors
 ///
 /// If the shapes do not fit, or a target is not a class.
 fn samples<T: Float>(logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<(usize, Vec<T>, Vec<usize>)> {
-    let (shape, of) = (logits.shape(), targets.shape());
-    let mut expected = shape.clone();
-    let classes = if shape.rank() >= 2 { expected.remove(1) } else { 0 };
-    if shape.rank() < 2 || expected != *of {
-        let problem = format!("expected logits [n, c, …] and targets [n, …], but got {shape} and {of}");
-        return Err(Error::Dataset(problem));
-    }
-    if let Some(target) = targets.iter().find(|&target| target != IGNORED && !(0..classes as i64).contains(&target)) {
-        return Err(Error::Dataset(format!(
-            "target {target} is not a class of logits {shape}; {IGNORED} marks samples to ignore"
-        )));
-    }
-    let mut rows = logits.try_movedim(1, -1)?.try_to_vec()?;
+    let axis = class_dim(logits.shape(), targets).map_err(Error::Dataset)?;
+    let classes = logits.shape()[axis];
+    let mut rows = logits.try_movedim(axis as isize, -1)?.try_to_vec()?;
     let mut kept = Vec::with_capacity(targets.numel());
     for (position, target) in targets.iter().enumerate().filter(|&(_, target)| target != IGNORED) {
         let to = kept.len() * classes;

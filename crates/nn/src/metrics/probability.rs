@@ -64,8 +64,8 @@ impl Perplexity {
 /// The expected calibration error: the distance between confidence and accuracy (C. Guo et al., "On calibration of
 /// modern neural networks", 2017). torchmetrics: `CalibrationError`.
 ///
-/// Samples are sorted into bins of equal width by the probability of their predicted class. The value is the mean of |accuracy -
-/// confidence| over the bins, weighted by the number of samples.
+/// The confidence of a sample is the probability of its predicted class. Samples are sorted by their confidence into bins of equal width.
+/// The value is the mean of |accuracy - confidence| over the bins, weighted by the number of samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CalibrationError {
     /// For each bin: the number of samples, the sum of confidences, and the number of correct samples.
@@ -77,9 +77,9 @@ pub struct CalibrationError {
 pub struct CalibrationBin {
     /// The number of samples.
     pub count: u64,
-    /// The mean confidence; NaN without samples.
+    /// The mean confidence (probability of the predicted class); NaN without samples.
     pub confidence: f64,
-    /// The share of correct samples; NaN without samples.
+    /// The share of the samples that are predicted correctly; NaN without samples.
     pub accuracy: f64,
 }
 
@@ -129,7 +129,7 @@ impl CalibrationError {
     /// Returns the expected calibration error, from 0 to 1; NaN without samples.
     pub fn value(&self) -> f64 {
         let total = self.bins.iter().map(|(count, ..)| count).sum();
-        // Uses count · |right / count - confidences / count| = |right - confidences|.
+        // With the number `right` of correct samples in a bin, uses count · |right / count - confidences / count| = |right - confidences|.
         mean(self.bins.iter().map(|(_, confidences, right)| (*right as f64 - confidences).abs()).sum(), total)
     }
 

@@ -25,10 +25,10 @@ pub struct BinaryScores {
     scored: Vec<(f64, bool)>,
 }
 
-/// A curve with a point for each threshold. Samples with at least this score are predicted to belong to the class.
+/// A curve with a point for each threshold. Samples whose score is at least the threshold are predicted to belong to the class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// The coordinates of the points: false and true positive rate, or recall and precision.
+    /// The coordinates of the points: false and true positive rate (ROC curve), or recall and precision.
     pub points: Vec<(f64, f64)>,
     /// The threshold of each point; infinite if no sample is predicted to belong to the class.
     pub thresholds: Vec<f64>,
@@ -80,7 +80,7 @@ impl BinaryScores {
     /// another sample, where equal scores count as a half. NaN if all labels are equal. scikit-learn: `roc_auc_score`.
     pub fn roc_auc(&self) -> f64 {
         let points = self.roc().points;
-        // This sum is 0 normally, and NaN if one of the rates is NaN.
+        // The curve begins at (0, 0), so this sum of its coordinates is 0. It is NaN if one of the two rates is NaN.
         let zero_or_nan = points[0].0 + points[0].1;
         zero_or_nan + points.windows(2).map(|pair| (pair[1].0 - pair[0].0) * (pair[0].1 + pair[1].1) / 2.0).sum::<f64>()
     }
@@ -97,15 +97,14 @@ impl BinaryScores {
         Curve { points, thresholds }
     }
 
-    /// Returns the average precision: the mean over the thresholds of the precision, weighted by the recall that each
-    /// threshold adds. There is no interpolation. NaN without samples of the class. scikit-learn:
-    /// `average_precision_score`.
+    /// Returns the average precision: the mean of the precisions at all thresholds, each weighted by the recall that its threshold adds.
+    /// There is no interpolation. NaN without samples of the class. scikit-learn: `average_precision_score`.
     pub fn average_precision(&self) -> f64 {
         let points = self.precision_recall().points;
         points[0].0 + points.windows(2).map(|pair| (pair[1].0 - pair[0].0) * pair[1].1).sum::<f64>()
     }
 
-    /// Returns the [`roc_auc`](Self::roc_auc). [`by`](Self::by) selects another score.
+    /// Returns the [`roc_auc`](Self::roc_auc). [`by`](Self::by) makes a metric with another score as its value.
     pub fn value(&self) -> f64 {
         self.roc_auc()
     }

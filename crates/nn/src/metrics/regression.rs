@@ -6,7 +6,8 @@ use crate::{Error, Result};
 
 /// The errors of predicted values: R², MAE and RMSE. scikit-learn: `r2_score`, `mean_absolute_error`, `root_mean_squared_error`.
 ///
-/// If targets are `[n, …]`, each score is the mean over the features. A NaN among the predictions or targets makes all scores NaN.
+/// For targets `[n, …]` of n samples, each score is computed for each feature (an element of a sample's target), and averaged over the
+/// features. A NaN among the predictions or targets makes all scores NaN.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -30,9 +31,9 @@ pub struct RegressionErrors {
 struct Feature {
     absolute: f64,
     squared: f64,
-    /// The mean of the targets.
+    /// The mean over all samples of this feature of the targets.
     mean: f64,
-    /// The sum of the squared distances of the targets from their mean.
+    /// The sum over all samples of the squared distance of this feature of the target from its mean.
     spread: f64,
 }
 
@@ -91,12 +92,12 @@ impl RegressionErrors {
         }
         self.mean_over_features(|feature| match (feature.squared, feature.spread) {
             (0.0, 0.0) => 1.0,
-            (_, 0.0) => 0.0,
+            (squared, 0.0) if !squared.is_nan() => 0.0,
             (squared, spread) => 1.0 - squared / spread,
         })
     }
 
-    /// Returns the [`rmse`](Self::rmse). [`by`](Self::by) selects another score.
+    /// Returns the [`rmse`](Self::rmse). [`by`](Self::by) makes a metric with another score as its value.
     pub fn value(&self) -> f64 {
         self.rmse()
     }
@@ -190,7 +191,11 @@ mod tests {
         assert!(RegressionErrors::new().rmse().is_nan() && of(&[], &[]).mae().is_nan());
         assert!(of(&[1.0], &[2.0]).r2().is_nan());
         assert_eq!([of(&[2.0, 2.0], &[2.0, 2.0]).r2(), of(&[2.0, 1.0], &[2.0, 2.0]).r2()], [1.0, 0.0]);
-        assert!(of(&[f64::NAN, 1.0], &[1.0, 2.0]).value().is_nan());
+        let nan = f64::NAN;
+        for (predictions, targets) in [([nan, 1.0], [1.0, 2.0]), ([nan, 2.0], [2.0, 2.0]), ([1.0, 2.0], [2.0, nan])] {
+            let errors = of(&predictions, &targets);
+            assert!(errors.mae().is_nan() && errors.rmse().is_nan() && errors.r2().is_nan(), "{predictions:?}");
+        }
         let mut errors = of(&[1.0], &[2.0]);
         assert!(errors.update(&Tensor::<f64>::zeros([3, 1]), &Tensor::zeros([3])).is_err());
         assert!(errors.update(&Tensor::<f64>::zeros([3, 2]), &Tensor::zeros([3, 2])).is_err());

@@ -1,4 +1,4 @@
-//! Makes the output of a model a function of one vector that has all its parameters.
+//! Makes the output of a model a function of one vector with the elements of all parameters of the model.
 
 use wengert_autograd::Var;
 use wengert_macros::twins;

@@ -43,6 +43,9 @@ use crate::{Error, Result};
 /// A hook names its layer by a path, for example `features.3`. This is the path of the layer's parameters without the last part.
 /// [`Module::summary_with`] lists the paths. The hooks apply to the current thread, and only to layers of the model that `run` gets. If a layer
 /// has several results (for example an LSTM), its hook gets the first one.
+///
+/// Layers of this crate can be called by `forward` or `try_forward`. A layer of your own is seen if it is called by `forward`, or by a
+/// [`Sequential`](crate::Sequential), a `Vec`, an `Option` or a `Box` that contains it.
 #[derive(Clone)]
 pub struct Hooks<T: Float = f32> {
     hooks: Vec<(String, Hook<T>)>,
@@ -190,6 +193,74 @@ mod tests {
         let tape = Tape::new();
         let y = hooks.run(&gru, || gru.forward_from(tape.constant(&x), None).0);
         assert!(y.value().iter().all(|y| y == 0.0));
+    }
+
+    /// A model whose `try_forward` calls its layers by `try_forward`. The layers pass the output of the layer before them on.
+    #[derive(Module)]
+    struct Calls<L: Layer<f64>> {
+        first: L,
+        rest: Option<Sequential<f64>>,
+        list: Vec<Linear<f64>>,
+    }
+
+    impl<L: Layer<f64>> Layer<f64> for Calls<L> {
+        fn try_forward<'t>(&self, x: Var<'t, f64>) -> Result<Var<'t, f64>> {
+            self.list.try_forward(self.rest.try_forward(self.first.try_forward(x)?)?)
+        }
+    }
+
+    #[test]
+    fn layers_that_are_called_by_try_forward_are_seen() {
+        use crate::{
+            AlphaDropout, Dropout, Dropout1d, FeatureAlphaDropout, Identity, RReLU, Sigmoid, TransformerEncoder,
+            TransformerEncoderLayer, TransformerOptions,
+        };
+        /// Returns the number of calls of the hook at `path` on a training and an evaluating tape, and whether the summary has a shape.
+        fn calls<L: Layer<f64>>(first: L, path: &str) -> (Vec<usize>, bool) {
+            let generator = &mut Generator::new(0);
+            let rest = Sequential::new().add(Linear::new(4, 4, generator)).add(Sigmoid);
+            let model = Calls { first, rest: Some(rest), list: vec![Linear::new(4, 4, generator)] };
+            let x = Tensor::randn([2, 3, 4], generator);
+            let counts = [Tape::training(generator), Tape::new()].map(|tape| {
+                let count = Rc::new(RefCell::new(0));
+                let kept = Rc::clone(&count);
+                let hooks = Hooks::new().output(path, move |y| {
+                    *kept.borrow_mut() += 1;
+                    y
+                });
+                let result = hooks.try_run(&model, || model.forward(tape.constant(&x)).value());
+                assert!(result.is_ok() || *count.borrow() == 0);
+                count.take()
+            });
+            let summary = model.summary_with(|tape| {
+                model.forward(tape.constant(&x));
+            });
+            let line = summary.lines().find(|line| line.trim_start().starts_with(path)).unwrap_or_default();
+            (counts.to_vec(), line.contains("[2, 3, 4]"))
+        }
+        let generator = &mut Generator::new(0);
+        let options = TransformerOptions::new(4, 2);
+        let layer = TransformerEncoderLayer::new(&options, generator);
+        let stack = TransformerEncoder::new(&options, 1, generator);
+        let found = [
+            calls(ReLU, "first"),
+            calls(Identity, "first"),
+            calls(Dropout::new(0.5), "first"),
+            calls(Dropout::new(0.0), "first"),
+            calls(Dropout1d::new(0.5), "first"),
+            calls(AlphaDropout::new(0.5), "first"),
+            calls(AlphaDropout::new(1.0), "first"),
+            calls(FeatureAlphaDropout::new(0.5), "first"),
+            calls(RReLU::new(0.1, 0.3), "first"),
+            calls(layer, "first"),
+            calls(stack.clone(), "first"),
+            calls(stack, "first.layers.0"),
+            calls(ReLU, "rest"),
+            calls(ReLU, "rest.1"),
+            calls(ReLU, "list"),
+            calls(ReLU, "list.0"),
+        ];
+        assert!(found.iter().all(|found| *found == (vec![1, 1], true)), "{found:?}");
     }
 
     #[test]

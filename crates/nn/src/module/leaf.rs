@@ -7,7 +7,7 @@ use wengert_tensor::{DType, Element, Float, Shape};
 
 use crate::{Result, bytes};
 
-/// A leaf of a module's tree.
+/// A reference to a leaf of a module's tree: a parameter or a buffer.
 pub enum Leaf<'m, T: Float = f32> {
     /// The leaf is a parameter.
     Parameter(&'m Parameter<T>),
@@ -25,7 +25,7 @@ impl<'m, T: Float> Leaf<'m, T> {
     }
 }
 
-/// A leaf of a module's tree that can be changed.
+/// A mutable reference to a leaf of a module's tree: a parameter or a buffer.
 pub enum LeafMut<'m, T: Float = f32> {
     /// The leaf is a parameter.
     Parameter(&'m mut Parameter<T>),
@@ -92,7 +92,7 @@ impl<E: Element> AnyBuffer for Buffer<E> {
     }
 }
 
-/// Applies the changes of one buffer that the tape of `gradients` recorded to this buffer.
+/// Applies to `buffer` the changes that the tape of `gradients` recorded for it.
 pub(crate) fn update_buffer<T: Float>(buffer: &mut dyn AnyBuffer, gradients: &Gradients<T>) {
     let buffer = buffer.as_any_mut();
     if let Some(statistic) = buffer.downcast_mut::<Buffer<T>>() {

@@ -1,13 +1,14 @@
 //! The optimiser Adafactor.
 //!
 //! Shazeer and Stern, "Adafactor: adaptive learning rates with sublinear memory cost" (2018), in PyTorch's form
-//! (<https://pytorch.org/docs/stable/generated/torch.optim.Adafactor.html>). For a parameter P whose gradient at step t is the matrix G. The
-//! states are R and C, and rms is the root mean square of the elements:
+//! (<https://pytorch.org/docs/stable/generated/torch.optim.Adafactor.html>). The parameter P has the gradient G at step t; both are
+//! matrices. The states are the vectors R and C. rms is the root mean square of the elements of a matrix. The settings eps₁ and eps₂ are
+//! `eps`, d is `clip`:
 //!
 //! ```text
 //! s ← t^beta2_decay
 //! R ← R + s (mean of G² over each row - R),   C ← C + s (mean of G² over each column - C)
-//! V ← R C / mean(R)
+//! V ← R C / max(mean(R), eps₁)
 //! U ← G / √max(V, eps₁²),   U ← U / max(1, rms(U) / d)
 //! P ← (1 - lr · weight_decay) P - max(eps₂, rms(P)) · min(lr, 1/√t) · U
 //! ```
@@ -63,8 +64,9 @@ impl<T: Float> Adafactor<T> {
         Adafactor { beta2_decay, ..self }
     }
 
-    /// Sets two lower bounds. `first` bounds the root of the estimated mean squared gradient; by default it is the distance of 1 to the next
-    /// number of type `T`. `second` bounds the root mean square of a parameter, to which the learning rate is relative; by default it is 1e-3.
+    /// Sets two lower bounds. `first` bounds the root of the estimated mean squared gradient; by default it is the distance of 1 to the
+    /// next number of type `T`. `second` bounds the root mean square of a parameter's elements, by which the learning rate is multiplied;
+    /// by default it is 1e-3.
     #[must_use]
     pub fn eps(self, first: f64, second: f64) -> Self {
         Adafactor { eps: [first, second], ..self }
@@ -179,7 +181,7 @@ pub(super) mod tests {
 
     #[track_caller]
     pub(in crate::optim) fn assert_close(found: &[f64], expected: &[f64]) {
-        // A step has about ten operations, whose rounding errors are far below this bound.
+        // A step has about ten operations, whose rounding errors are far below 1e-13.
         assert_eq!(found.len(), expected.len());
         assert!(found.iter().zip(expected).all(|(x, y)| (x - y).abs() < 1e-13), "{found:?} {expected:?}");
     }

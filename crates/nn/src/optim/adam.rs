@@ -59,6 +59,19 @@ impl<T: Float> Adam<T> {
 }
 
 /// The constructor of [`Adam`] with decoupled weight decay. PyTorch: `torch.optim.AdamW`.
+///
+/// The optimiser that it returns is an [`Adam`]. So the type of a field or an argument is `Adam`:
+///
+/// ```
+/// # mod wengert { pub use wengert_nn as nn; }
+/// use wengert::nn::{Adam, AdamW};
+///
+/// struct Training {
+///     optimizer: Adam,
+/// }
+///
+/// let training = Training { optimizer: AdamW::new(1e-3) };
+/// ```
 pub struct AdamW;
 
 impl AdamW {
@@ -94,7 +107,7 @@ impl<T: Float> Optimizer<T> for Adam<T> {
             return Ok(value.try_update_with(gradient, states.tensors_mut::<3>(value), |p, g, [m, v, largest]| {
                 let g = gradient_of.compute(p, g);
                 let (m, v) = (moments.first(m, g), moments.second(v, g));
-                // The maximum is NaN if either value is NaN, as in PyTorch's `maximum`.
+                // The new `largest` is NaN if the old one or `v` is NaN, as with PyTorch's `maximum`.
                 let largest = if v > largest || v.to_f64().is_nan() { v } else { largest };
                 (decayed.compute(p) + rate * m / (largest.sqrt() / correction + moments.eps), [m, v, largest])
             })?);

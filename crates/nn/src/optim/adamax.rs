@@ -69,7 +69,7 @@ impl<T: Float> Optimizer<T> for Adamax<T> {
             let g = gradient_of.compute(p, g);
             let m = moments.first(m, g);
             let (old, new) = (u * moments.beta2, if g < T::ZERO { -g } else { g } + moments.eps);
-            // The maximum is NaN if either value is NaN, as in PyTorch's `maximum`.
+            // The new `u` is NaN if `old` or `new` is NaN, as with PyTorch's `maximum`.
             let u = if new > old || new.to_f64().is_nan() { new } else { old };
             (p + rate * m / u, [m, u])
         })?)

@@ -23,13 +23,13 @@ pub trait Resume<T: Float>: Clone {
 
 /// Numbers and tensors by name, which are written to a checkpoint or read from a checkpoint.
 pub struct Archive<T: Float> {
-    /// The entries that were collected so far, if the archive saves. Otherwise empty.
+    /// The entries that were collected so far, if the archive saves an object. Otherwise empty.
     entries: HashMap<Key, Entry<T>>,
-    /// The entries of the file, if the archive restores. Otherwise `None`.
+    /// The entries of the file, if the archive restores an object from a file. Otherwise `None`.
     stored: Option<Stored<T>>,
     missing: Vec<Key>,
     mismatched: Vec<Mismatch>,
-    /// The first error that occurred when an entry was read.
+    /// The first error that occurred when an entry was read from the file.
     failed: Option<Error>,
 }
 
@@ -203,7 +203,7 @@ impl<T: Float> Archive<T> {
                 *value = read.clone();
                 true
             }
-            // In a file of f64 elements, a tensor of rank 0 and a number look the same.
+            // In a file, a single number looks the same as a tensor of rank 0 with f64 elements.
             Entry::Number(read) if T::DTYPE == DType::F64 => {
                 *value = Tensor::scalar(T::from_f64(*read));
                 true

@@ -1,8 +1,8 @@
 //! The optimiser ASGD, averaged stochastic gradient descent.
 //!
 //! Polyak and Juditsky, "Acceleration of stochastic approximation by averaging" (1992). The update follows PyTorch, including the order of
-//! operations (<https://pytorch.org/docs/stable/generated/torch.optim.ASGD.html>). At a parameter's t-th step, with the parameter p, its mean a,
-//! and the settings λ (`lambd`), α (`alpha`) and t₀ (`t0`):
+//! operations (<https://pytorch.org/docs/stable/generated/torch.optim.ASGD.html>). At a parameter's t-th step, with the parameter p, the
+//! mean a of its values, and the settings λ (`lambd`), α (`alpha`) and t₀ (`t0`):
 //!
 //! ```text
 //! g ← gradient + weight_decay · p
@@ -43,6 +43,7 @@ use crate::optim::setting::{Range, Setting};
 /// let average = optimizer.average(&w).unwrap();
 /// assert!((average.item() - 1.0).abs() < 0.05 && (w.value.item() - 1.0).abs() > 0.2);
 /// ```
+#[doc(alias = "ASGD")]
 #[derive(Clone, Debug)]
 pub struct Asgd<T: Float = f32> {
     lambd: f64,
@@ -64,7 +65,8 @@ impl<T: Float> Asgd<T> {
         Asgd { lambd, ..self }
     }
 
-    /// Sets α, the exponent of the learning rate's decay: the rate falls as 1 / (1 + λ · lr · t)^α at step t.
+    /// Sets α, the exponent of the learning rate's decay: at step t, the rate is lr / (1 + λ · lr · t)^α, where λ is
+    /// [`lambd`](Self::lambd).
     #[must_use]
     pub fn alpha(self, alpha: f64) -> Self {
         Asgd { alpha, ..self }

@@ -1,4 +1,5 @@
-//! Averages of a model's weights over the steps of a training. They often predict better than the last weights.
+//! Averages of a model's weights over the steps of a training. A model with averaged weights often predicts better than with its last
+//! weights.
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::{Float, Tensor};
@@ -29,7 +30,26 @@ use crate::{Error, Result};
 /// ```
 ///
 /// The running statistics of batch normalization are computed with the trained weights, not with their average. After
-/// [`apply_to`](Self::apply_to), run the training data through the model once more to renew the statistics (PyTorch: `update_bn`).
+/// [`apply_to`](Self::apply_to), compute them again from the training data (PyTorch: `update_bn`). A forward pass alone changes no statistics.
+/// It records the changes on a training tape, and [`update_buffers`](crate::update_buffers) applies them:
+///
+/// ```
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{BatchNorm1d, Layer, update_buffers};
+///
+/// let generator = &mut Generator::new(0);
+/// let mut model = BatchNorm1d::<f64>::new(1).momentum(None); // the statistics are averages over all batches
+/// model.num_batches_tracked.as_mut().unwrap().value = Tensor::scalar(0); // begin a new average
+/// for x in [Tensor::from([[1.0], [3.0]]), Tensor::from([[2.0], [8.0]])] {
+///     let (_, gradients) =
+///         Tape::training(generator).value_and_gradients(|tape| model.forward(tape.constant(&x)).sum(..));
+///     update_buffers(&mut model, &gradients);
+/// }
+/// assert_eq!(model.running_mean.as_ref().unwrap().value.to_vec(), [3.5]); // of 2 and 5
+/// ```
+///
+/// With a number as the layer's `momentum`, the statistics move from their old values towards each batch, as in training.
 #[derive(Clone, Debug)]
 pub struct WeightAverage<T: Float = f32> {
     /// The decay of an exponential average, or `None` for a plain average.
@@ -39,12 +59,14 @@ pub struct WeightAverage<T: Float = f32> {
     parameters: Vec<Tensor<T>>,
     /// The bytes of each buffer, in the order of the model's buffers.
     buffers: Vec<Vec<u8>>,
+    /// True between the first and the second of two swaps. Then `parameters` and `buffers` are the model's own.
+    is_swapped: bool,
 }
 
 #[twins]
 impl<T: Float> WeightAverage<T> {
-    /// Returns an exponential average. Each update sets it to `decay` (0 to 1, often 0.999) times the old average plus `1 - decay` times the
-    /// current weights. The first update copies the weights. PyTorch: `get_ema_multi_avg_fn`.
+    /// Returns an exponential average. Each update sets the average to `decay` (0 to 1, often 0.999) times the old average plus `1 - decay`
+    /// times the current weights. The first update copies the weights. PyTorch: `get_ema_multi_avg_fn`.
     pub fn ema(decay: f64) -> Self {
         WeightAverage { decay: Some(decay), ..WeightAverage::swa() }
     }
@@ -52,7 +74,7 @@ impl<T: Float> WeightAverage<T> {
     /// Returns a plain average: the mean of the weights at all updates (Izmailov et al., "Averaging weights leads to wider optima and better
     /// generalization", 2018). PyTorch: `get_swa_multi_avg_fn`.
     pub fn swa() -> Self {
-        WeightAverage { decay: None, updates: 0, parameters: Vec::new(), buffers: Vec::new() }
+        WeightAverage { decay: None, updates: 0, parameters: Vec::new(), buffers: Vec::new(), is_swapped: false }
     }
 
     /// Returns the number of updates of the average so far.
@@ -64,8 +86,8 @@ impl<T: Float> WeightAverage<T> {
     ///
     /// # Errors
     ///
-    /// If the decay is not from 0 to 1, or the shapes of the model differ from the shapes at the first update. In these cases nothing
-    /// changes.
+    /// If the decay is not from 0 to 1, or the shapes of the model differ from the shapes at the first update. Also between two
+    /// [swaps](Self::swap), because the model then has the average. In these cases nothing changes.
     pub fn try_update(&mut self, model: &(impl Module<T> + ?Sized)) -> Result<()> {
         self.add(model.as_module())
     }
@@ -74,7 +96,7 @@ impl<T: Float> WeightAverage<T> {
     ///
     /// # Panics
     ///
-    /// If there was no update, or the model's parameters have other shapes than at the first update.
+    /// If there was no update, or the model's parameters or buffers have other sizes than at the update.
     #[track_caller]
     pub fn apply_to(&self, model: &mut (impl Module<T> + ?Sized)) {
         let mut copy = self.clone();
@@ -87,7 +109,7 @@ impl<T: Float> WeightAverage<T> {
     ///
     /// # Errors
     ///
-    /// If there was no update, or the model's parameters have other shapes than at the first update. In these cases nothing changes.
+    /// If there was no update, or the model's parameters or buffers have other sizes than at the update. In these cases nothing changes.
     pub fn try_swap(&mut self, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
         self.exchange(model.as_module_mut())
     }
@@ -99,6 +121,10 @@ impl<T: Float> WeightAverage<T> {
     fn add(&mut self, model: &dyn Module<T>) -> Result<()> {
         if let Some(value) = self.decay.filter(|decay| !(0.0..=1.0).contains(decay)) {
             return Err(Error::Setting { name: "decay", value, expected: "a number from 0 to 1" });
+        }
+        if self.is_swapped {
+            let problem = "the model has the averaged weights: call `swap` a second time before `update`";
+            return Err(Error::Dataset(problem.to_owned()));
         }
         if self.updates == 0 {
             self.parameters = model.parameters().into_iter().map(|parameter| parameter.value.clone()).collect();
@@ -119,6 +145,7 @@ impl<T: Float> WeightAverage<T> {
     /// Exchanges the parameters and buffers of `model` with the average.
     fn exchange(&mut self, model: &mut dyn Module<T>) -> Result<()> {
         self.check_shapes(model)?;
+        self.check_buffers(model)?;
         let (mut parameters, mut buffers) = (self.parameters.iter_mut(), self.buffers.iter_mut());
         for (_, leaf) in model.leaves_mut() {
             match leaf {
@@ -136,7 +163,20 @@ impl<T: Float> WeightAverage<T> {
                 }
             }
         }
+        self.is_swapped = !self.is_swapped;
         Ok(())
+    }
+
+    /// Checks that the buffers of the model have the sizes of the saved buffers.
+    fn check_buffers(&self, model: &dyn Module<T>) -> Result<()> {
+        let own: Vec<usize> = self.buffers.iter().map(Vec::len).collect();
+        let found: Vec<usize> = model.named_buffers().iter().map(|(_, buffer)| buffer.to_bytes().len()).collect();
+        if own == found {
+            return Ok(());
+        }
+        Err(Error::Dataset(format!(
+            "the buffers of the model have {found:?} bytes, but they had {own:?} bytes at the update of the average"
+        )))
     }
 
     /// Checks that the parameters of the model have the shapes of the averages.
@@ -172,10 +212,65 @@ fn archive_average<T: Float>(average: &mut WeightAverage<T>, model: &dyn Module<
     average.decay = Some(decay).filter(|decay| !decay.is_nan());
     archive.integer(Key::State("n_averaged".to_owned()), &mut average.updates);
     if archive.is_reading() {
+        average.is_swapped = false;
         average.parameters = model.parameters().into_iter().map(|parameter| parameter.value.clone()).collect();
         average.buffers = model.named_buffers().into_iter().map(|(_, buffer)| buffer.to_bytes()).collect();
     }
     for ((path, _), tensor) in model.named_parameters().iter().zip(&mut average.parameters) {
         archive.tensor(Key::State(format!("{path}.average")), tensor);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BatchNorm1d, Buffer, Parameter};
+
+    #[derive(Module)]
+    struct Counted {
+        weight: Parameter<f64>,
+        first: Buffer<i64>,
+        second: Buffer<i64>,
+    }
+
+    fn model(weight: f64) -> Counted {
+        Counted {
+            weight: Parameter::new(Tensor::from([weight])),
+            first: Buffer::new(Tensor::from([weight as i64])),
+            second: Buffer::new(Tensor::from([weight as i64; 2])),
+        }
+    }
+
+    #[test]
+    fn a_swap_with_other_buffers_changes_nothing() {
+        let mut average = WeightAverage::swa();
+        average.update(&model(1.0));
+        let mut other = model(2.0);
+        other.second = Buffer::new(Tensor::from([2; 3]));
+        let text = average.try_swap(&mut other).unwrap_err().to_string();
+        assert!(text.contains("24") && text.contains("16"), "{text}");
+        assert_eq!((other.weight.value.to_vec(), other.first.value.to_vec()), (vec![2.0], vec![2]));
+        let mut same = model(3.0);
+        average.swap(&mut same);
+        assert_eq!((same.weight.value.to_vec(), same.first.value.to_vec()), (vec![1.0], vec![1]));
+        // A model with more buffers than at the update is refused too.
+        let mut average = WeightAverage::swa();
+        average.update(&Parameter::new(Tensor::from([1.0, 1.0])));
+        assert!(average.try_swap(&mut BatchNorm1d::<f64>::new(1)).is_err());
+    }
+
+    #[test]
+    fn an_update_between_two_swaps_is_refused() {
+        let (mut average, mut weight) = (WeightAverage::swa(), model(1.0));
+        average.update(&weight);
+        weight.weight.value = Tensor::from([5.0]);
+        average.swap(&mut weight);
+        let text = average.try_update(&weight).unwrap_err().to_string();
+        assert!(text.contains("swap"), "{text}");
+        average.swap(&mut weight);
+        average.update(&weight);
+        average.apply_to(&mut weight);
+        assert_eq!(weight.weight.value.to_vec(), [3.0]);
+        average.update(&weight); // `apply_to` is not a swap
     }
 }

@@ -42,6 +42,7 @@ use crate::{Error, Result};
 /// }
 /// assert!(p.value.iter().all(|x| (x - 1.0).abs() < 1e-3));
 /// ```
+#[doc(alias = "LBFGS")]
 #[derive(Clone, Debug)]
 pub struct Lbfgs<T: Float = f32> {
     lr: f64,
@@ -126,8 +127,8 @@ impl<T: Float> Lbfgs<T> {
         Lbfgs { tolerance_grad: tolerance, ..self }
     }
 
-    /// Sets the tolerance of a move; 1e-9 by default. A step ends when a move changes the loss by less than `tolerance`, or every parameter by
-    /// at most `tolerance`.
+    /// Sets the tolerance of a move; 1e-9 by default. A step ends when a move changes the loss by less than `tolerance`, or changes every
+    /// parameter by at most `tolerance`.
     #[must_use]
     pub fn tolerance_change(self, tolerance: f64) -> Self {
         Lbfgs { tolerance_change: tolerance, ..self }
@@ -246,7 +247,7 @@ impl<T: Float> Lbfgs<T> {
 
     /// Returns the largest number of evaluations of the loss in a step.
     fn evaluation_limit(&self) -> usize {
-        self.max_eval.unwrap_or(self.max_iter * 5 / 4)
+        self.max_eval.unwrap_or(self.max_iter.saturating_mul(5) / 4)
     }
 
     /// Checks that the numbers among the settings are finite and not negative.
@@ -316,6 +317,32 @@ impl<T: Float> Lbfgs<T> {
     }
 }
 
+impl<T: Float> Lbfgs<T> {
+    /// Saves or restores the largest numbers of moves, evaluations and pairs. Files of earlier versions lack these numbers. If such a file is
+    /// read, the optimiser keeps its own.
+    fn archive_limits(&mut self, archive: &mut Archive<T>) {
+        let setting = |name: &str| Key::Setting(name.to_owned());
+        if archive.is_reading() && !archive.contains(&setting("max_iter")) {
+            return;
+        }
+        let mut integer = |name: &str, value: &mut usize| {
+            let mut number = *value as u64;
+            archive.integer(setting(name), &mut number);
+            *value = usize::try_from(number).unwrap_or(usize::MAX);
+        };
+        integer("max_iter", &mut self.max_iter);
+        integer("history_size", &mut self.history_size);
+        // Without a limit on the evaluations, the file has no entry.
+        let has_limit =
+            if archive.is_reading() { archive.contains(&setting("max_eval")) } else { self.max_eval.is_some() };
+        self.max_eval = has_limit.then(|| {
+            let mut number = self.max_eval.unwrap_or_default() as u64;
+            archive.integer(setting("max_eval"), &mut number);
+            usize::try_from(number).unwrap_or(usize::MAX)
+        });
+    }
+}
+
 /// Saves the settings, the history and the last move. Each saved tensor is a vector over all parameters that are not frozen.
 impl<T: Float> Resume<T> for Lbfgs<T> {
     fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>) {
@@ -327,14 +354,16 @@ impl<T: Float> Resume<T> for Lbfgs<T> {
         archive.number(setting("tolerance_grad"), &mut self.tolerance_grad);
         archive.number(setting("tolerance_change"), &mut self.tolerance_change);
         archive.flag(setting("strong_wolfe"), &mut self.strong_wolfe);
+        self.archive_limits(archive);
         archive.integer(state("n_iter"), &mut self.moves);
         archive.number(state("H_diag"), &mut self.scale);
         let mut pairs = self.history.len() as u64;
         archive.integer(state("pairs"), &mut pairs);
         if archive.is_reading() {
             let pair = || Pair { y: vector.clone(), s: vector.clone() };
-            // The number of pairs was read from a file that may be damaged, so it is limited to the history size.
-            self.history = (0..pairs.min(self.history_size as u64)).map(|_| pair()).collect();
+            // The number of pairs was read from a file that may be damaged, so it is limited to the pairs in the file.
+            let is_stored = |number: &u64| archive.contains(&state(&format!("old_dirs.{number}")));
+            self.history = (0..pairs).take_while(is_stored).map(|_| pair()).collect();
             let last = || Last { direction: vector.clone(), length: 0.0, gradient: vector.clone() };
             self.last = (self.moves > 0).then(last);
         }
@@ -342,6 +371,8 @@ impl<T: Float> Resume<T> for Lbfgs<T> {
             archive.tensor(state(&format!("old_dirs.{number}")), y);
             archive.tensor(state(&format!("old_stps.{number}")), s);
         }
+        let surplus = self.history.len().saturating_sub(self.history_size);
+        self.history.drain(..surplus);
         if let Some(Last { direction, length, gradient }) = &mut self.last {
             archive.tensor(state("d"), direction);
             archive.number(state("t"), length);

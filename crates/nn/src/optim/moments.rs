@@ -1,4 +1,4 @@
-//! The settings and the running means that Adam and its relatives share.
+//! The settings and the running means that Adam and similar optimisers share.
 
 use wengert_tensor::Float;
 
@@ -36,7 +36,8 @@ impl Moments {
     }
 }
 
-/// The settings of [`Moments`], converted to the type `T`. The field `share1` is 1 - β₁, and `share2` is 1 - β₂.
+/// The settings of [`Moments`], converted to the type `T`. The field `share1` is 1 - β₁, and `share2` is 1 - β₂. Here β₁ and β₂ are the
+/// decay rates of the two running means.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MomentUpdate<T> {
     share1: T,

@@ -206,8 +206,8 @@ mod tests {
     fn singular_values_are_near_one() {
         let x = Tensor::<f64>::randn([5, 3], &mut Generator::new(0));
         let u = Muon::new(0.1).orthogonal(&x).unwrap();
-        // The trace of UᵀU is the sum of the squared singular values. Each singular value of U is from 0.5 to 1.5 if the smallest singular value
-        // of x is not tiny.
+        // The sum of the squared elements of u is the sum of its squared singular values. Each singular value of u is from 0.5 to 1.5 if
+        // the smallest singular value of x is not tiny.
         let trace = u.square().sum(..).item();
         assert!((3.0 * 0.25..3.0 * 2.25).contains(&trace), "{trace}");
         let no_steps = Muon::new(0.1).iterations(0).orthogonal(&x).unwrap();

@@ -52,7 +52,8 @@ impl<T: Float> NAdam<T> {
     moment_settings!();
     decoupled_setting!();
 
-    /// Sets how fast the factor μ of the momentum approaches β₁. It must not be negative. PyTorch: `momentum_decay`.
+    /// Sets how fast the factor μ of the momentum approaches β₁, the first of the betas. It must not be negative. PyTorch:
+    /// `momentum_decay`.
     #[must_use]
     pub fn momentum_decay(self, momentum_decay: f64) -> Self {
         NAdam { momentum_decay, ..self }

@@ -123,10 +123,14 @@ pub trait Optimizer<T: Float = f32>: Clone {
     /// If there is not enough memory.
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()>;
 
-    /// Sets the learning rate. It must not be negative.
+    /// Sets the learning rate. It must not be negative. [Groups](Self::group) that exist already keep their own rates.
     #[must_use]
     fn lr(mut self, lr: f64) -> Self {
-        self.common_mut().lr = lr;
+        let common = self.common_mut();
+        common.lr = lr;
+        for group in &mut common.groups {
+            group.ratio = group.settings.learning_rate() / lr;
+        }
         self
     }
 
@@ -149,6 +153,9 @@ pub trait Optimizer<T: Float = f32>: Clone {
 
     /// Makes a group of the parameters at or below `path`. `settings` takes a copy of this optimiser and returns it with the settings of the
     /// group. If a parameter is in several groups, the last one counts. PyTorch: `params`, a list of groups.
+    ///
+    /// A group starts from the settings that the optimiser has when this method is called. Settings that are made after `group`, for example
+    /// `.momentum(0.9)`, do not apply to the group. So call `group` last. (In PyTorch the arguments of the optimiser apply to all groups.)
     #[must_use]
     fn group(mut self, path: &str, settings: impl FnOnce(Self) -> Self) -> Self {
         let mut own = self.clone();
@@ -165,7 +172,8 @@ pub trait Optimizer<T: Float = f32>: Clone {
         self.common().lr
     }
 
-    /// Sets the learning rate, as a schedule does before each step. The rate of each group keeps its ratio to this rate.
+    /// Sets the learning rate, as a schedule does before each step. The rate of each group keeps its ratio to this rate, so a smallest rate of
+    /// the schedule is multiplied by this ratio too. (PyTorch's `eta_min` and `min_lr` are the smallest rates of all groups.)
     fn set_lr(&mut self, lr: f64) {
         self.common_mut().lr = lr;
         for group in &mut self.common_mut().groups {
@@ -178,7 +186,7 @@ pub trait Optimizer<T: Float = f32>: Clone {
 
     /// Makes one step: updates the parameters that are not frozen with `gradients`. Updates the model's buffers (running statistics) with the
     /// changes that the tape of the gradients recorded. Warns if this tape was not a training tape, although it ran a layer that is not frozen
-    /// and behaves differently in training.
+    /// and behaves differently in training. A dropout layer before the first trained layer causes no warning.
     ///
     /// # Errors
     ///
@@ -191,8 +199,8 @@ pub trait Optimizer<T: Float = f32>: Clone {
         step(self, model.as_module_mut(), gradients)
     }
 
-    /// Makes one step of plain tensors with the gradients that [`grad`](wengert_autograd::transforms::grad) returns. The states are kept by the
-    /// position of a tensor in `values`. Groups do not apply.
+    /// Makes one step of plain tensors with the gradients that [`grad`](wengert_autograd::transforms::grad) returns. The states of a tensor
+    /// belong to its position in `values`. Groups do not apply.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd as autograd; pub use wengert_nn as nn; }
@@ -331,7 +339,7 @@ fn step<T: Float>(
     gradients: &Gradients<T>,
 ) -> Result<()> {
     check_all(optimizer)?;
-    // The update borrows the optimiser's settings, so the states are moved out while it runs.
+    // The update borrows the optimiser's settings, so the states are moved out of the optimiser while the update runs.
     let mut states = mem::take(optimizer.all_states());
     let outcome = advance(optimizer, &mut states, model, gradients);
     *optimizer.all_states() = states;
@@ -423,7 +431,8 @@ mod tests {
         (Parameter::new(Tensor::from([1.0])), Parameter::new(Tensor::from([1.0])))
     }
 
-    /// Returns the gradients of ½ Σ p² with respect to the parameters p of the pair. The gradient of p is p itself.
+    /// Returns the gradients of ½ Σ p² with respect to the two parameters of `model`. The sum is over the elements p of both. The gradient
+    /// of p is p itself.
     fn gradients(model: &(Parameter<f64>, Parameter<f64>)) -> Gradients<f64> {
         let tape = Tape::new();
         ((tape.parameter(&model.0).square() + tape.parameter(&model.1).square()).sum(..) * 0.5).backward()
@@ -440,6 +449,21 @@ mod tests {
         let step = gradients(&model);
         sgd.step(&mut model, &step);
         assert_eq!((model.0.value.item(), model.1.value.item()), (0.0, 0.375));
+    }
+
+    #[test]
+    fn settings_after_a_group_do_not_change_it_and_a_later_rate_keeps_its_rate() {
+        let mut sgd: Sgd<f64> = Sgd::new(0.5).group("1", |sgd| sgd.lr(0.25)).momentum(0.9).weight_decay(0.1).lr(1.0);
+        let group = |sgd: &Sgd<f64>| {
+            let group = &sgd.common().groups[0];
+            (group.settings.common().lr, group.settings.common().weight_decay)
+        };
+        assert_eq!(group(&sgd), (0.25, 0.0));
+        assert_eq!(sgd.common().groups[0].settings.states(), Sgd::<f64>::new(0.5).states());
+        sgd.set_lr(1.0);
+        assert_eq!(group(&sgd), (0.25, 0.0));
+        sgd.set_lr(2.0);
+        assert_eq!(group(&sgd), (0.5, 0.0));
     }
 
     #[test]

@@ -128,8 +128,8 @@ mod tests {
     fn the_length_grows_shrinks_and_stays_within_its_limits() {
         let mut w = Tensor::from([0.0f64, 0.0, 0.0]);
         let mut rprop = Rprop::new(1.0).step_sizes(0.7, 1.1);
-        // The gradient of the first element keeps its sign. The gradient of the second element changes its sign, so this element takes no step.
-        // The gradient of the third element is NaN.
+        // In the second step, the gradient of the first element keeps its sign. The gradient of the second element changes its sign, so
+        // this element takes no step. The gradient of the third element is NaN in the first two steps.
         rprop.step_tensors([&mut w], &[Tensor::from([3.0, 3.0, f64::NAN])]);
         assert_eq!(w.to_vec(), [-1.0, -1.0, 0.0]);
         rprop.step_tensors([&mut w], &[Tensor::from([1e-9, -3.0, f64::NAN])]);

@@ -30,6 +30,7 @@ use crate::{Error, Result};
 /// sgd.step(&mut w, &gradients);
 /// assert_eq!(w.value.to_vec(), [2.0]);
 /// ```
+#[doc(alias = "SGD")]
 #[derive(Clone, Debug)]
 pub struct Sgd<T: Float = f32> {
     momentum: f64,

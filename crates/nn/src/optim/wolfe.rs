@@ -7,11 +7,11 @@ use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
 
-/// The constant c₁ of the first Wolfe condition: the loss must fall by at least c₁ · length · |slope|, with the slope at the start. PyTorch has
-/// the same value.
+/// The constant c₁ of the first Wolfe condition: the loss must fall by at least c₁ · length · |slope|. Here length is the length of the
+/// move, and slope is the derivative of the loss at the start of the move. PyTorch has the same value.
 const DESCENT: f64 = 1e-4;
-/// The constant c₂ of the second Wolfe condition: the absolute slope at the new point may be at most c₂ times the absolute slope at the start.
-/// PyTorch has the same value.
+/// The constant c₂ of the second Wolfe condition. The absolute slope of the loss at the end of a move may be at most c₂ times the absolute
+/// slope at its start. PyTorch has the same value.
 const CURVATURE: f64 = 0.9;
 
 /// A point on the line of the search, with the loss and the gradient at this point.
@@ -36,14 +36,15 @@ struct Search<T: Float> {
     limit: usize,
 }
 
-/// The result of the first phase of a search: a point that satisfies both Wolfe conditions, or two points with such a point between them.
+/// The result of the first phase of a search: a point that satisfies both Wolfe conditions, or two points between which a point lies that
+/// satisfies both.
 enum Bracket<T: Float> {
     Found(Point<T>),
     Between([Point<T>; 2]),
 }
 
-/// Searches along a line for a point that satisfies the strong Wolfe conditions. Returns this point and the number of evaluated points. If no
-/// such point was found, returns the point with the lowest loss instead.
+/// Searches along a line for a point that satisfies the strong Wolfe conditions. Returns this point and the number of evaluated points. If
+/// no point that satisfies the conditions was found, returns the point with the lowest loss instead.
 ///
 /// `at` evaluates the point at a given length from `start`. The first length that is tried is `length`. `largest` is the largest absolute value
 /// of an element of the direction. `limit` is the largest number of points that are evaluated after the first one.
@@ -99,8 +100,9 @@ impl<T: Float> Search<T> {
         }
     }
 
-    /// Narrows the bracket around the minimum. Returns the end of the bracket with the lower loss, and the total number of evaluated points.
-    /// `tried` is the number of points after the first one that were evaluated before.
+    /// Narrows `bracket`, two points between which the loss has a minimum. Returns the end of the bracket with the lower loss, and the
+    /// total number of evaluated points of the search. `tried` is the number of points that were evaluated before this call, without the
+    /// first point.
     fn zoom(
         &self,
         at: &mut impl FnMut(f64) -> Result<Point<T>>,

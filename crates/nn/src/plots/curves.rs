@@ -148,7 +148,8 @@ mod tests {
         assert!(!alone.loss_curve().unwrap().contains("validation"));
     }
 
-    /// plotters rounds coordinates to whole units, and a pixel has ten units. These points differ by a quarter of a pixel.
+    /// The drawing library plotters rounds coordinates to whole units, and a pixel has ten units. The points of this test differ by a
+    /// quarter of a pixel.
     #[test]
     fn a_curve_is_drawn_in_tenths_of_a_pixel() {
         let points: Vec<(f64, f64)> = (0..1000).map(|i| (f64::from(i), f64::from(i))).collect();

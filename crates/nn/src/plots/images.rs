@@ -8,8 +8,9 @@ use wengert_tensor::{Float, Tensor};
 use super::style::{escaped, png};
 use crate::{Error, Result};
 
-/// Draws images `[n, 1, h, w]` (gray) or `[n, 3, h, w]` (red, green, blue) as an SVG image, in rows of `columns`. Each has its caption
-/// below. The smallest element of all images is black, the largest white. A caption that begins with `!` is red, and the mark is not shown.
+/// Draws images `[n, 1, h, w]` (gray) or `[n, 3, h, w]` (red, green, blue) as an SVG image, in rows of `columns` images. Each image has its
+/// caption below. The smallest element of all images is black, the largest white. A caption that begins with `!` is red, and the `!` is not
+/// shown.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -36,9 +37,9 @@ pub fn image_grid<T: Float>(images: &Tensor<T>, captions: &[&str], columns: usiz
     })
 }
 
-/// Draws the weights of a layer as images. For a convolution, `[out, in, h, w]`, each filter is the mean over its
-/// inputs. For a linear layer, `[out, in]`, each row is a square image. Blue is negative, white is 0, red is positive.
-/// Each filter has its own scale.
+/// Draws the weights of a layer as images. For a convolution, `[out, in, h, w]`, there is an image for each output channel, the mean over
+/// the input channels. For a linear layer, `[out, in]`, each row is a square image. Blue is negative, white is 0, red is positive. Each
+/// image has its own scale.
 ///
 /// # Errors
 ///

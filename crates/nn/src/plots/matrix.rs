@@ -26,7 +26,7 @@ pub fn confusion_matrix(confusion: &ConfusionMatrix, names: &[&str]) -> String {
     let counts = confusion.counts();
     let classes = counts.shape()[0];
     let name = |class: usize| names.get(class).map_or_else(|| class.to_string(), |name| escaped(name));
-    // The estimate assumes letters of about 8 pixels.
+    // The space for the names is an estimate: it assumes letters of about 8 pixels.
     let longest = (0..classes).map(|class| name(class).chars().count()).max().unwrap_or(0);
     let (side, long) = (60 + 8 * longest, longest > 5);
     let top = if long { 70 + 6 * longest } else { 90 };

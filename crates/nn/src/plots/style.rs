@@ -75,13 +75,14 @@ pub(super) fn on_axis(x: f64, largest: f64) -> String {
 }
 
 /// Returns an image as a PNG in an address, `data:image/png;base64,…`. `pixels` are red, green and blue, row by row. The format is
-/// described at <https://www.w3.org/TR/png/>. Writing it here avoids a dependency on a crate for PNG.
+/// described at <https://www.w3.org/TR/png/>. Writing a PNG here avoids a dependency on a crate for PNG.
 pub(super) fn png(pixels: &[[u8; 3]], width: usize) -> String {
     let height = pixels.len().checked_div(width).unwrap_or(0);
     let size = [width as u32, height as u32].map(u32::to_be_bytes).concat();
     let mut packed = ZlibEncoder::new(Vec::new(), Compression::default());
     for row in pixels.chunks(width.max(1)) {
-        // Each row begins with the index of its filter, which is 0 for no filter. Writing to memory cannot fail.
+        // In a PNG, each row begins with the index of its filter (a transformation before the compression), which is 0 for no filter.
+        // Writing to memory cannot fail.
         let _ = packed.write_all(&[&[0][..], row.as_flattened()].concat());
     }
     let packed = packed.finish().unwrap_or_default();
@@ -144,7 +145,7 @@ mod tests {
             assert_eq!(base64(bytes.as_bytes()), expected);
         }
         let address = png(&[[255, 0, 0], [0, 0, 255]], 2);
-        // The beginning is the signature, the length and kind of the first chunk, and the sizes 2 and 1.
+        // A PNG begins with the signature, the length and kind of the first chunk, and the sizes, here 2 and 1.
         assert!(address.starts_with("data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAIAAAB7QOjd"), "{address}");
         assert!(address.ends_with("AAAABJRU5ErkJggg=="), "{address}");
     }

@@ -27,6 +27,8 @@ impl CosineAnnealingLR {
     }
 
     /// Sets the rate at the lowest point of the wave; 0 by default.
+    ///
+    /// For a group with its own rate, this rate is multiplied by the group's ratio; see [`set_lr`](crate::Optimizer::set_lr).
     #[must_use]
     pub fn eta_min(self, eta_min: f64) -> Self {
         CosineAnnealingLR { eta_min, ..self }
@@ -63,6 +65,8 @@ impl CosineAnnealingWarmRestarts {
     }
 
     /// Sets the rate at the lowest point of the wave; 0 by default.
+    ///
+    /// For a group with its own rate, this rate is multiplied by the group's ratio; see [`set_lr`](crate::Optimizer::set_lr).
     #[must_use]
     pub fn eta_min(self, eta_min: f64) -> Self {
         CosineAnnealingWarmRestarts { eta_min, ..self }

@@ -103,7 +103,8 @@ impl Schedule for OneCycleLR {
     }
 }
 
-/// The way in which the height of the cycles of [`CyclicLR`] changes. The height is the factor of `max_lr` - `base_lr`.
+/// The way in which the height of the cycles of a [`CyclicLR`] changes. The height of a cycle is the largest rise of the rate above
+/// `base_lr`, as a share of `max_lr` - `base_lr`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Cycle {
     /// The height is constant.
@@ -146,7 +147,7 @@ impl CyclicLR {
         CyclicLR { up, down, ..self }
     }
 
-    /// Sets how the height of the cycles changes; by default it is constant. PyTorch: `mode`.
+    /// Sets how the height of the cycles (their rise above `base_lr`) changes; by default it is constant. PyTorch: `mode`.
     #[must_use]
     pub fn cycle(self, cycle: Cycle) -> Self {
         CyclicLR { cycle, ..self }

@@ -67,21 +67,22 @@ impl ReduceLROnPlateau {
         ReduceLROnPlateau { factor, ..self }
     }
 
-    /// Sets the number of measures without an improvement that do not yet reduce the rate; 10 by default.
+    /// Sets the number of measures in a row without an improvement that do not yet reduce the rate; 10 by default. One more measure without
+    /// an improvement reduces it.
     #[must_use]
     pub fn patience(self, patience: u64) -> Self {
         ReduceLROnPlateau { patience, ..self }
     }
 
-    /// Sets how much better than the best measure a measure must be to count as an improvement. It is a share of the best measure; 1e-4 by
-    /// default.
+    /// Sets how much better than the best measure a measure must be to count as an improvement. `threshold` is a share of the best measure;
+    /// 1e-4 by default.
     #[must_use]
     pub fn threshold(self, threshold: f64) -> Self {
         ReduceLROnPlateau { threshold, absolute: false, ..self }
     }
 
-    /// Sets how much better than the best measure a measure must be to count as an improvement, as a difference. PyTorch:
-    /// `threshold_mode="abs"`.
+    /// Sets how much better than the best measure a measure must be to count as an improvement. `threshold` is the difference of both
+    /// measures. PyTorch: `threshold_mode="abs"`.
     #[must_use]
     pub fn absolute_threshold(self, threshold: f64) -> Self {
         ReduceLROnPlateau { threshold, absolute: true, ..self }
@@ -101,12 +102,15 @@ impl ReduceLROnPlateau {
     }
 
     /// Sets the smallest rate to which the schedule reduces; 0 by default.
+    ///
+    /// For a group with its own rate, this rate is multiplied by the group's ratio; see [`set_lr`](crate::Optimizer::set_lr).
     #[must_use]
     pub fn min_lr(self, min_lr: f64) -> Self {
         ReduceLROnPlateau { min_lr, ..self }
     }
 
-    /// Sets the size of a reduction of the rate up to which reductions are skipped; 1e-8 by default.
+    /// Sets the largest change of the rate that is too small to be made: a reduction that lowers the rate by at most `eps` is skipped; 1e-8
+    /// by default.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         ReduceLROnPlateau { eps, ..self }

@@ -14,7 +14,8 @@
 /// assert_eq!((|step: u64| 1.0 / (1.0 + step as f64)).lr(1), 0.5);
 /// ```
 ///
-/// Before each step, call `optimizer.set_lr(schedule.lr(step))`.
+/// Before each step, call `optimizer.set_lr(schedule.lr(step))`. This multiplies the rate of each group by the same factor. In PyTorch, a smallest
+/// rate such as `eta_min` is the smallest rate of each group, and is not multiplied.
 pub trait Schedule {
     /// Returns the learning rate of the next step, after `step` completed steps.
     fn lr(&self, step: u64) -> f64;

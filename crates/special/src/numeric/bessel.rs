@@ -41,7 +41,7 @@ pub(crate) fn bessel_i(order: usize, x: f64, scaled: bool) -> f64 {
         sum += term;
     }
     let scaled_value = sign * sum / (2.0 * PI * size).sqrt();
-    // Multiplies by the root of eˣ twice, because eˣ overflows for smaller x than the result.
+    // Multiplies by the root of eˣ twice, because eˣ overflows at smaller x than the result does.
     let half = (size / 2.0).exp();
     if scaled { scaled_value } else { scaled_value * half * half }
 }

@@ -35,8 +35,8 @@ pub(crate) fn beta_density(a: f64, b: f64, x: f64) -> f64 {
     }
 }
 
-/// Computes a derivative of the regularised incomplete beta function I(a, b, x). `orders` has its orders with respect to a and b. The
-/// caller passes both x and y = 1 - x, so that neither loses digits near 0.
+/// Computes a derivative of the regularised incomplete beta function I(a, b, x). `orders` has the orders of this derivative with respect to
+/// a and b. The caller passes both x and y = 1 - x, so that neither loses digits near 0.
 ///
 /// The function evaluates the continued fraction of the NIST Digital Library of Mathematical Functions, 8.17.22, on [jets](Jet). If the
 /// fraction of I(b, a, y) converges faster, it computes I(a, b, x) = 1 - I(b, a, y).

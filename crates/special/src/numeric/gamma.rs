@@ -13,7 +13,7 @@ pub(crate) fn log1p_minus(d: f64, sum: f64) -> f64 {
     if !(-0.4..0.6).contains(&d) {
         return sum.ln() - d;
     }
-    // With r = d / (2 + d), ln(1 + d) = 2 artanh r = 2 r + 2 r³ / 3 + … The first term gives 2 r - d = -r d.
+    // With r = d / (2 + d), ln(1 + d) = 2 artanh r = 2 r + 2 r³ / 3 + … The first term minus d is 2 r - d = -r d.
     let r = d / (2.0 + d);
     let square = r * r;
     let (mut power, mut sum) = (2.0 * square, 0.0);

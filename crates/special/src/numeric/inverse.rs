@@ -40,8 +40,8 @@ pub(crate) fn gammaincinv(a: f64, p: f64, upper: bool) -> f64 {
     }
     // Solves for the smaller of the two tail probabilities, because its logarithm is accurate.
     let (upper, p) = if p > 0.5 { (!upper, 1.0 - p) } else { (upper, p) };
-    // E. B. Wilson and M. M. Hilferty (1931): the cube root of x is nearly normal. For small x, the lower tail probability is nearly xᵃ /
-    // Γ(a + 1).
+    // The start is from E. B. Wilson and M. M. Hilferty (1931): the cube root of x is nearly normal. For small x, the lower tail
+    // probability is nearly xᵃ / Γ(a + 1).
     let z = if upper { -ndtri(p) } else { ndtri(p) };
     let root = 1.0 - 1.0 / (9.0 * a) + z / (3.0 * a.sqrt());
     let share = if upper { (-p).ln_1p() } else { p.ln() };
@@ -67,7 +67,7 @@ pub(crate) fn betaincinv(a: f64, b: f64, p: f64) -> f64 {
     }
     let upper = p > 0.5;
     let (sign, tail) = if upper { (-1.0, 1.0 - p) } else { (1.0, p) };
-    // The logit of x is nearly normal, which gives the start.
+    // The logit of x is nearly normal, which gives the start of Newton's method.
     let start = (a / b).ln() + ndtri(p) * (1.0 / a + 1.0 / b).sqrt();
     let parts = |t: f64| [1.0 / (1.0 + (-t).exp()), 1.0 / (1.0 + t.exp())];
     let t = solve(start, tail.ln(), |t| {

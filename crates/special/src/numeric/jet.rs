@@ -53,12 +53,12 @@ impl Jet {
         (0..=rows).flat_map(move |i| (0..=columns).map(move |j| (i, j)))
     }
 
-    /// Returns the value of the function at (a, b), which is the first coefficient.
+    /// Returns the first coefficient, which is the value of the function without ε and δ.
     pub(crate) fn value(&self) -> f64 {
         self.coefficients[0]
     }
 
-    /// Returns the derivative whose orders with respect to a and b are `orders`, the highest that the jet has.
+    /// Returns the derivative of the function with the highest orders that the jet has: `orders`, one for each of its two variables.
     pub(crate) fn derivative(&self) -> f64 {
         let [i, j] = self.orders;
         self.at(i, j) * factorial(i) * factorial(j)

@@ -51,12 +51,12 @@ pub(crate) fn log1mexp(x: f64) -> f64 {
     if x > -LN_2 { (-x.exp_m1()).ln() } else { (-x.exp()).ln_1p() }
 }
 
-/// Computes the derivative of ln Φ at y: φ(y) / Φ(y), where φ is the normal density.
+/// Computes the derivative of ln Φ at y: φ(y) / Φ(y), where φ is the density and Φ the distribution function of the normal distribution.
 fn slope_of_log(y: f64) -> f64 {
     (2.0 / PI).sqrt() / erfcx(-y * FRAC_1_SQRT_2)
 }
 
-/// Computes the inverse of Φ at the probability p: -∞ at 0, ∞ at 1, NaN outside of [0, 1].
+/// Computes the inverse of Φ, the standard normal distribution function, at the probability p: -∞ at 0, ∞ at 1, NaN outside of [0, 1].
 ///
 /// Newton steps improve the rational approximation of Abramowitz and Stegun, 26.2.23. In the middle the steps solve an equation with the
 /// error function, which keeps the digits of p - 1/2. In the tails they solve an equation with ln Φ, which is nearly a parabola there.

@@ -1,4 +1,4 @@
-//! The ways in which the elements of an operand are read. The way is chosen once for each operand, from its layout.
+//! The ways in which a program reads the elements of an operand. The way is chosen once for each operand, from its layout.
 
 use crate::engine::driver;
 use crate::engine::tiling::{Tiling, is_streamed};
@@ -16,8 +16,8 @@ use crate::{Element, Layout, Shape};
 /// An input of a program: a tensor, or one number for all elements. See [`Program::run`](crate::program::Program::run).
 #[derive(Clone, Copy)]
 pub enum Argument<'a, T> {
-    /// The elements of a tensor; `From` makes this variant from a tensor. The tensor must expand to the program's shape. Extra leading
-    /// dimensions of size 1 are ignored.
+    /// The elements of a tensor, which must expand to the program's shape. Extra leading dimensions of size 1 are ignored. `From` makes
+    /// this variant from a tensor.
     #[doc(hidden)]
     Elements(Source<'a, T>),
     /// One number for all elements.
@@ -33,10 +33,10 @@ pub(crate) enum Access {
     Uniform(usize),
     /// The operand's elements are contiguous, and the first one is at this position.
     Contiguous(usize),
-    /// The operand repeats. The last field is the period, in elements.
+    /// The operand repeats a run of elements. The last field is the length of the run, in elements.
     Periodic(IterationSpace<1>, usize),
-    /// The operand consists of rows, in which the elements are contiguous or equal. A block within one row is read in place. Other blocks
-    /// are gathered into a buffer.
+    /// The operand consists of rows, in which the elements are contiguous or equal. A block that lies within one row is read in place. The
+    /// elements of other blocks are copied to a buffer.
     Strided(IterationSpace<1>),
     /// The operand is a large transposed matrix, or a batch of transposed matrices. It is read tile by tile, or copied to a contiguous
     /// buffer first.
@@ -44,7 +44,7 @@ pub(crate) enum Access {
 }
 
 impl Access {
-    /// Returns the way in which an operand with this layout is read. The layout must have at least one element.
+    /// Returns the way in which an operand with the layout `layout` is read. The layout must have at least one element.
     pub(crate) fn new(layout: &Layout) -> Self {
         if layout.is_contiguous() {
             return Access::Contiguous(layout.offset());
@@ -95,7 +95,7 @@ impl Access {
         }
     }
 
-    /// Returns true if the operand is not strided, or if one call of [`fill::spread`] writes several rows of the operand in a single loop.
+    /// Returns true if the operand is not strided, or if one loop of [`fill::spread`] writes several of its rows.
     pub(crate) fn is_written_by_rows(&self) -> bool {
         match self {
             Access::Strided(space) => fill::writes_by_rows(space),
@@ -120,7 +120,7 @@ impl Access {
         Ok(Some(copy))
     }
 
-    /// Returns the tiles into which a transposed operand is cut; `None` for other operands.
+    /// Returns the tiles into which a transposed operand is cut, or `None` if the operand is not transposed.
     pub(crate) fn tiles(&self) -> Option<Tiles> {
         if let Access::Transposed(_, tiles) = self { Some(*tiles) } else { None }
     }
@@ -131,14 +131,14 @@ pub(crate) enum Input<'a, T> {
     Uniform(T),
     /// All elements of the operand are contiguous.
     Contiguous(&'a [T]),
-    /// A copy of one period of the operand plus one further block, and the length of the period in elements.
+    /// A copy of one period of the operand (the elements that it repeats) plus one further block, and the length of the period in elements.
     Periodic(Vec<T>, usize),
     Strided(&'a [T], &'a IterationSpace<1>),
     Transposed(&'a [T], &'a IterationSpace<1>, Tiles),
 }
 
 impl<'a, T: Element> Input<'a, T> {
-    /// Returns the input for `access`. `data` is the buffer of the layout from which `access` was made.
+    /// Returns the operand that is read by `access`. `data` is the buffer of the layout from which `access` was made.
     pub(crate) fn new(access: &'a Access, data: &'a [T]) -> Self {
         match access {
             Access::Uniform(position) => Input::Uniform(data[*position]),
@@ -154,7 +154,8 @@ impl<'a, T: Element> Input<'a, T> {
         }
     }
 
-    /// Returns the elements `start .. start + len` without a copy. Returns `None` if they are neither contiguous nor one repeated element.
+    /// Returns the operand's elements `start .. start + len` without a copy. Returns `None` if they are neither contiguous nor one repeated
+    /// element.
     #[inline(always)]
     pub(crate) fn borrow(&self, start: usize, len: usize) -> Option<Operand<'_, T>> {
         Some(match self {
@@ -169,7 +170,8 @@ impl<'a, T: Element> Input<'a, T> {
         })
     }
 
-    /// Fills `out` with the elements from position `start`. Callers use this function for elements that cannot be [borrowed](Self::borrow).
+    /// Fills `out` with consecutive elements of the operand. The first of them has index `start`. Callers use this function for elements
+    /// that cannot be [borrowed](Self::borrow).
     pub(crate) fn gather(&self, start: usize, out: &mut [T]) {
         match self {
             Input::Strided(data, space) | Input::Transposed(data, space, _) => fill::spread(space, data, start, out),
@@ -178,7 +180,8 @@ impl<'a, T: Element> Input<'a, T> {
         }
     }
 
-    /// Returns an upper limit of the memory that reading the operand touches, in bytes.
+    /// Returns an upper limit of the memory outside the caches that reading the operand touches, in bytes. An operand that repeats few
+    /// elements counts as 0 bytes.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Input::Uniform(_) | Input::Periodic(..) => 0,
@@ -204,7 +207,7 @@ pub(crate) struct Reader<'a, T: Element> {
 }
 
 impl<T: Element> Reader<'_, T> {
-    /// Returns the block of elements `start .. start + len`.
+    /// Returns the operand's elements `start .. start + len`, which form one block.
     #[inline(always)]
     pub(crate) fn read(&mut self, start: usize, len: usize) -> Operand<'_, T> {
         if let Some(tile) = &mut self.tile {

@@ -45,9 +45,9 @@ impl BoundProgram {
     }
 
     /// Runs the program. Passes the elements and the layout of each output to `make`, and returns the results of `make`. Reuses the binding
-    /// if the inputs have the same layouts as in the last run. If `given(k)` returns a buffer, output `k` is written to it. That buffer
-    /// must have as many elements as the output, and no other owner.
-    pub(crate) fn outputs<T: Float, R>(
+    /// if the inputs have the same layouts as in the last run. If `given(k)` returns a buffer, the output with index `k` is written to it.
+    /// That buffer must have as many elements as the output, and no other owner.
+    pub(crate) fn run<T: Float, R>(
         &mut self,
         inputs: &[Argument<'_, T>],
         at: Site,
@@ -56,18 +56,19 @@ impl BoundProgram {
     ) -> Result<SmallVec<[R; 1]>, Error> {
         match &mut self.binding {
             Some(binding) if binding.serves(inputs) => {
-                outputs(&self.program, binding, inputs, &self.shape, at, given, make)
+                run_and_make(&self.program, binding, inputs, &self.shape, at, given, make)
             }
             binding => {
                 let new = Binding::new(&self.program, inputs, &self.shape, at)?;
-                outputs(&self.program, binding.insert(Box::new(new)), inputs, &self.shape, at, given, make)
+                run_and_make(&self.program, binding.insert(Box::new(new)), inputs, &self.shape, at, given, make)
             }
         }
     }
 }
 
-/// Runs `program` over `shape` by `binding`, and returns its outputs.
-fn outputs<T: Float, R>(
+/// Runs `program` over `shape` in the way that `binding` describes, and returns the results of `make`
+/// for its outputs.
+fn run_and_make<T: Float, R>(
     program: &Program,
     binding: &Binding,
     inputs: &[Argument<'_, T>],
@@ -95,7 +96,8 @@ fn outputs<T: Float, R>(
     Ok(buffers.into_iter().zip(&binding.outputs).map(|(storage, layout)| make(storage, layout.clone())).collect())
 }
 
-/// Runs `program` by `binding` over `arguments`. Each slice in `results` has as many elements as the shape of its output.
+/// Runs `program` on the inputs `arguments`, in the way that `binding` describes. Each slice in `results` has as many elements as the shape
+/// of its output.
 ///
 /// # Errors
 ///
@@ -133,28 +135,27 @@ pub(crate) fn run_bound<T: Float>(
         });
     }
     if let Some(elements) = binding.small_block {
-        small::run(program, tiling, reduced, &inputs, (elements, joined), results);
-        return Ok(());
+        return small::run(program, tiling, reduced, &inputs, (elements, joined), results);
     }
     run::run(program, (registers, joined), reduced, tiling, &inputs, results)
 }
 
-/// The parts of a run that depend on the layouts of the inputs, but not on their elements.
+/// The parts of a program's run that depend on the layouts of the inputs, but not on their elements.
 #[derive(Debug)]
 pub(crate) struct Binding {
     dtype: DType,
-    /// The layout of each input; `None` for a number.
+    /// The layout of each input, or `None` if the input is a number.
     layouts: SmallVec<[Option<Layout>; 4]>,
     accesses: SmallVec<[Access; 4]>,
     pub(crate) tiling: Tiling,
     registers: Registers,
-    /// If [`small`](crate::engine::small) runs the program, the number of elements in the block that stores one value; otherwise `None`.
+    /// If [`small`](crate::engine::small) runs the program, the number of elements in the block that stores one value. Otherwise `None`.
     pub(crate) small_block: Option<usize>,
-    /// If the last dimension is short, the plan for running the instructions along the other dimensions; otherwise `None`.
+    /// If the last dimension is short, the plan for running the instructions along the other dimensions. Otherwise `None`.
     short_axis: Option<ShortAxis>,
     reduced: SmallVec<[ReducedOutput; 2]>,
-    /// For each output that [joins](Output::joined_row) values, the number of adjacent elements of the output that come from one value; 0
-    /// for other outputs.
+    /// For each output that [joins](Output::joined_row) values, the number of adjacent elements of the output that come from one value. For
+    /// other outputs, 0.
     joined: SmallVec<[usize; 4]>,
     /// The layout of each output.
     pub(crate) outputs: SmallVec<[Layout; 2]>,
@@ -225,7 +226,7 @@ impl Binding {
         })
     }
 
-    /// Returns true if the binding was made for the layouts of these inputs.
+    /// Returns true if this binding was made for the layouts of `inputs`.
     fn serves<T: Float>(&self, inputs: &[Argument<'_, T>]) -> bool {
         let same = |(own, input): (&Option<Layout>, &Argument<'_, T>)| match (own, input) {
             (None, Argument::Number(_)) => true,
@@ -267,7 +268,8 @@ mod tests {
     use crate::Reduction;
     use crate::kernel::strided::Source;
 
-    /// Tests that a lack of memory is an error. First the totals of the tasks are too large for any memory, then the copy of an input.
+    /// Tests that a lack of memory gives an error. First the totals of the tasks are too large for any memory, and then the copy of an
+    /// input.
     #[test]
     fn copies_and_totals_that_exceed_memory_are_errors() {
         let program = Program::new(1, vec![], vec![Output::Reduced(Reduction::Sum, 0, 1)], None);

@@ -25,11 +25,11 @@ pub(crate) enum TaskShare {
     Totals(Reduction, usize),
 }
 
-/// A function that runs one task. Its arguments are the task's index, and the task's part of every output.
+/// A function that runs one task. Its arguments are the task's index and, for each output, the part that belongs to the task.
 pub(crate) type TaskFn<'a, T> = dyn Fn(usize, SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> + Sync + 'a;
 
-/// Calls `task` with the index of each task of `tiling` and its part of every output. For the outputs that are [totals](TaskShare::Totals),
-/// returns the totals of all tasks, combined in a balanced tree; the driver does not write these outputs.
+/// Calls `task` with the index of each task of `tiling`, and with the parts of all outputs that belong to the task. Does not write the
+/// outputs that are [totals](TaskShare::Totals). Instead, returns the totals of all tasks, combined in a balanced tree.
 ///
 /// # Errors
 ///
@@ -74,14 +74,15 @@ pub(crate) fn run<T: Element>(
 }
 
 /// A function that runs one task of [`fill`]. It creates the task's state, and then calls its argument once with a *block function*. The
-/// block function gets the position of a block's first element and the block's part of the output, and writes this part.
+/// block function gets the index of a block's first element and the block's part of the output, and writes this part.
 pub(crate) type FillTask<'a, U> = dyn Fn(&mut dyn FnMut(&mut dyn FnMut(usize, &mut [U]))) + Sync + 'a;
 
 /// Fills `out` block by block. Calls `task` once per task, on the task's thread. The block function of the task is called for each of the
 /// task's blocks. If `streams` is true, the output is written with stores that bypass the caches, and the block function must not read the
 /// output's old elements.
 pub(crate) fn fill<U: Element>(tiling: &Tiling, out: &mut [U], streams: bool, task: &FillTask<'_, U>) {
-    // Tiles write short parts of many rows. On AMD's processors, non-temporal stores of short parts are slower than ordinary stores.
+    // If the output is cut into tiles, successive blocks are short parts of different rows. On AMD's processors, non-temporal stores of
+    // short parts are slower than ordinary stores.
     let streams = streams && (tiling.tiles().is_none() || !cpu::is_amd());
     let run_task = |number: usize, out: &mut [U]| {
         let first = tiling.start(number);

@@ -1,8 +1,8 @@
 //! Elementwise operations over whole tensors of any layout.
 //!
 //! Operations over at most one block of elements use the short path ([`short`]). More elements are cut into blocks ([`Tiling`]), and the
-//! way to read each operand is chosen once ([`Access`]). Two operands whose short rows broadcast are computed row by row, others block by
-//! block.
+//! way to read each operand is chosen once ([`Access`]). Two operands whose short rows broadcast are computed row by row, and all other
+//! operands block by block.
 
 use crate::engine::access::{Access, Input};
 use crate::engine::tiling::{Tiling, is_streamed};
@@ -73,13 +73,13 @@ pub(crate) fn copy<T: Element>(x: Source<T>, out: &mut [T]) {
     cast(x, out, |x| x);
 }
 
-/// Computes `x = op(x, y)`. `x` is the part of `data` that `layout` describes, and `y` broadcasts to the shape of `x`. No two elements of
+/// Computes `x = op(x, y)`, where `x` is the part of `data` that `layout` describes. `y` broadcasts to the shape of `x`. No two elements of
 /// `x` may have the same position in `data`.
 pub(crate) fn update<T: Element>(op: Binary, data: &mut [T], layout: &Layout, y: Source<T>) {
     let mut expanded = None;
     let y = y.over(layout.shape(), &mut expanded);
     if !layout.is_contiguous() {
-        return update_window(data, layout, y, |y, x| T::update(op, x, y));
+        return update_window(data, layout, y, false, |y, x| T::update(op, x, y));
     }
     let x = &mut data[layout.offset()..][..layout.numel()];
     if x.len() > BLOCK && T::has_rows(op) {
@@ -94,13 +94,13 @@ pub(crate) fn update<T: Element>(op: Binary, data: &mut [T], layout: &Layout, y:
     one(y, x, false, op.cost(), &|y, x| T::update(op, x, y));
 }
 
-/// Copies `y` to `x`, the part of `data` that `layout` describes. `x` and `y` have the same shape. No two elements of `x` may have the same
-/// position in `data`.
+/// Copies `y` to `x`, where `x` is the part of `data` that `layout` describes. `x` and `y` have the same shape. No two elements of `x` may
+/// have the same position in `data`.
 pub(crate) fn assign<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>) {
     if layout.is_contiguous() {
         return copy(y, &mut data[layout.offset()..][..layout.numel()]);
     }
-    update_window(data, layout, y, |y, x| loops::one(y, x, |y| y));
+    update_window(data, layout, y, true, |y, x| loops::one(y, x, |y| y));
 }
 
 /// Computes `out = f(x)`. `fresh` is true if `f` does not read the old elements of `out`.
@@ -130,14 +130,14 @@ type RowLoop<'a, T, U> = dyn Fn(RowBroadcast, &[T], &[T], &mut [U]) + Sync + 'a;
 /// A function that computes one block of a result from the same block of two operands.
 type BlockLoop<'a, T, U> = dyn Fn(Operand<T>, Operand<T>, &mut [U]) + Sync + 'a;
 
-/// The loops that only arithmetic operations have.
+/// The additional loops that addition, subtraction, multiplication and division have.
 struct ArithmeticLoops<'a, T, U> {
     rows: &'a RowLoop<'a, T, U>,
     /// A loop over a block that writes its results with stores that bypass the caches.
     stream: &'a BlockLoop<'a, T, U>,
 }
 
-/// A function that fills several rows of a result. For each of the two operands, the array has the position of the first element to read.
+/// A function that fills several rows of a result. The array has, for each of the two operands, the position of the first element to read.
 type RowFill<'a, U> = dyn Fn(RowBroadcast, [usize; 2], &mut [U]) + Sync + 'a;
 
 /// Computes `out = f(x, y)`. The loops in `arithmetic`, if given, replace `f` for short rows and for results that bypass the caches.
@@ -160,7 +160,7 @@ fn two<T: Element, U: Element>(
     }
     let (x, y) = (Input::new(&accesses[0], x.data), Input::new(&accesses[1], y.data));
     let tiling = tiling(out.len(), &accesses, cost);
-    // If an operation is cut into tiles, its blocks are too short for the loop `stream`.
+    // If the result is cut into tiles (for a transposed operand), its blocks are too short for the loop `stream`.
     let stream = arithmetic.filter(|_| streams && tiling.tiles().is_none()).map(|loops| loops.stream);
     driver::fill(&tiling, out, streams && stream.is_none(), &|blocks| {
         let (f, mut x, mut y) = (stream.unwrap_or(f), x.reader(&tiling), y.reader(&tiling));
@@ -171,7 +171,8 @@ fn two<T: Element, U: Element>(
     });
 }
 
-/// Returns the tiling (blocks and tasks) of `count` elements for operands with these accesses. `cost` is the operation's cost in additions.
+/// Returns the tiling (blocks and tasks) of `count` elements. `accesses` says how each operand is read. `cost` is the operation's cost in
+/// additions.
 fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
     match accesses.iter().find_map(Access::tiles) {
         Some(tiles) => Tiling::of_tiles(count, tiles),
@@ -180,11 +181,12 @@ fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
 }
 
 /// Fills `out` by calls of `f` that each compute several rows. The rows and columns are the two innermost loops of the operands. `f` gets
-/// the sizes of its rows, the position of the first element of each operand, and a part of `out`. `accesses` has the accesses of the
-/// operands that `f` reads. If the result is streamed, `f` must not read the old elements of its part of `out`.
+/// the sizes of its rows, the position of the first element of each operand, and a part of `out`. `accesses` says how each operand would be
+/// read block by block. If the result is written past the caches, `f` must not read the old elements of its part of `out`.
 ///
-/// Computes nothing and returns false if the rows are too long or too short, or if no operand is [strided](Access::Strided). Does the same
-/// if an inner stride is neither 0 nor 1.
+/// Computes nothing and returns false if the rows are too long or too short, or if no operand is [strided](Access::Strided). Also returns
+/// false if an operand's stride along its rows is neither 0 nor 1, or if this stride is 0 for both operands. The same holds if the rows of
+/// an operand are in descending order in memory.
 fn by_rows<U: Element>(
     layouts: [&Layout; 2],
     accesses: &[&Access],
@@ -224,9 +226,16 @@ fn by_rows<U: Element>(
     true
 }
 
-/// Calls `f(y, x)` for each block of `x`, the part of `data` that `layout` describes. A block of `x` is gathered, changed by `f`, and
-/// written back.
-fn update_window<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>, f: impl Fn(Operand<T>, &mut [T])) {
+/// Calls `f(y, x)` for each block of `x`, where `x` is the part of `data` that `layout` describes. A block of `x` is copied to a buffer,
+/// changed by `f`, and written back. `fresh` is true if `f` does not read the old elements of `x`. All blocks run on the calling thread,
+/// because the elements of two blocks may alternate in memory.
+fn update_window<T: Element>(
+    data: &mut [T],
+    layout: &Layout,
+    y: Source<T>,
+    fresh: bool,
+    f: impl Fn(Operand<T>, &mut [T]),
+) {
     if layout.numel() == 0 {
         return;
     }
@@ -237,7 +246,9 @@ fn update_window<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>, f: i
     for task in 0..tiling.tasks() {
         tiling.for_each_block(task, |start, len| {
             let x = &mut x[..len];
-            fill::spread(&window, data, start, x);
+            if !fresh {
+                fill::spread(&window, data, start, x);
+            }
             f(y.read(start, len), x);
             fill::scatter(&window, x, start, data);
         });
@@ -262,7 +273,7 @@ mod tests {
         }
     }
 
-    /// In this test the rows of the two operands have different lengths, so a block of one operand ends within a row of the other.
+    /// Tests operands whose rows have different lengths, so that a block of one operand ends within a row of the other.
     #[test]
     fn rows_of_two_lengths() {
         for [outer, middle, inner] in [[5, 10, 10], [3, 7, 9], [9, 4, 25], [2, 40, 12], [4, 100, 2], [6, 16, 7]] {
@@ -296,7 +307,8 @@ mod tests {
         }
     }
 
-    /// Tests operations on operands with every kind of access. The expected results are computed by indices.
+    /// Tests operations on operands of every variant of [`Access`](crate::engine::access::Access). The expected results are computed by
+    /// indices.
     #[test]
     fn every_operation_reads_every_access() {
         for [batch, rows, columns] in [[2, 3, 4], [3, 70, 131], [40, 9, 3], [2, 64, 600], [30, 40, 16], [1, 300, 300]] {

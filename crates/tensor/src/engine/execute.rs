@@ -5,7 +5,7 @@ use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::scalar::instruction::{Instruction, Value};
 
 /// Computes an instruction over a block. If all elements of the result are one number, returns this number. Otherwise writes the result to
-/// `out`. `read` returns the elements of the value with a given index.
+/// `out`. `read(k)` returns the elements of the value with index `k`.
 #[inline(always)]
 pub(crate) fn execute<'a, T: Float>(
     instruction: Instruction,
@@ -50,17 +50,17 @@ pub(crate) fn execute<'a, T: Float>(
     }
 }
 
-/// An operand of a block of rows and columns.
+/// An operand of an instruction over a block of rows and columns.
 pub(crate) struct RowOperand<'a, T> {
     pub(crate) data: &'a [T],
-    /// The distance between rows, in elements; 0 if one row repeats.
+    /// The distance between rows in `data`, in elements. It is 0 if one row repeats.
     pub(crate) row: usize,
-    /// True if the operand has an element for each column, false if it has one value for each row.
+    /// True if the operand has an element for each column. False if it has one value for each row.
     pub(crate) moves: bool,
 }
 
-/// Computes an instruction over rows of `columns` elements. Returns false, and computes nothing, if the instruction has no loop over rows
-/// or `read` does not return both operands.
+/// Computes an instruction over rows of `columns` elements, and returns true. `read` returns the elements of an operand. If `read` returns
+/// `None` for an operand, or if the instruction has no loop over rows, computes nothing and returns false.
 #[inline(always)]
 pub(crate) fn execute_rows<'a, T: Float>(
     instruction: Instruction,

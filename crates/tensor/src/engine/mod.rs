@@ -1,4 +1,17 @@
-//! The engine: programs of several operations over one shape, run block by block.
+//! The engine: elementwise operations and programs of several operations over one shape, run block by block.
+//!
+//! | file | duty |
+//! |---|---|
+//! | `elementwise` | single operations over whole tensors of any layout, at once and in place |
+//! | `short` | the same for few elements, without a plan of access |
+//! | `program`, `registers` | a fused program, and the slots in which its values are stored |
+//! | `bound`, `access` | a program bound to a shape and to layouts: how each input is read |
+//! | `tiling`, `driver` | the division of a shape into blocks and tasks, and the threads that run the tasks |
+//! | `run`, `execute` | runs a program block by block, and one instruction over a block |
+//! | `short_axis`, `run_short_axis` | programs whose last dimension is short |
+//! | `small` | programs over few elements |
+//! | `stages` | totals of reductions |
+//! | `plan` | turns recorded expressions into programs and other steps |
 
 pub(crate) mod access;
 pub(crate) mod bound;

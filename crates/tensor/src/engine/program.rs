@@ -27,7 +27,8 @@ pub enum Output {
 }
 
 impl Output {
-    /// For a joined output over `shape`, returns the number of adjacent elements that come from one value. Returns 0 for other outputs.
+    /// For an [`Output::Joined`] over `shape`, returns the number of adjacent elements that come from one value. Returns 0 for other
+    /// outputs.
     pub(crate) fn joined_row(&self, shape: &Shape) -> usize {
         if let Output::Joined(_, axis) = self { shape[*axis..].iter().product() } else { 0 }
     }
@@ -87,17 +88,17 @@ impl Program {
         &self.outputs
     }
 
-    /// Returns the first dimension of a row, if rows are reduced.
+    /// Returns the first dimension of a row if the program reduces rows, and `None` otherwise.
     pub fn row(&self) -> Option<usize> {
         self.row
     }
 
-    /// Returns the shape of an output of the program over `shape`.
+    /// Returns the shape of `output` when the program runs over `shape`.
     pub(crate) fn shape_of(&self, output: &Output, shape: &Shape) -> Shape {
         let mut result = shape.clone();
         match output {
             Output::Whole(_) => {}
-            // On overflow the size is clamped. The clamped size is larger than any memory, so the allocation returns an error.
+            // If the size overflows, it is clamped. The clamped size is larger than any memory, so the allocation returns an error.
             Output::Joined(values, axis) => result[*axis] = result[*axis].saturating_mul(values.len()),
             Output::PerRow(_) => result[self.row.unwrap_or(0)..].fill(1),
             Output::Reduced(_, _, axes) => {

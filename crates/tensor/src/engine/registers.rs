@@ -5,9 +5,9 @@ use crate::engine::program::{Output, Program};
 /// The memory in which the result of an instruction is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Register {
-    /// This slot in the memory of the thread that runs the program.
+    /// The slot with this index, in the memory of the thread that runs the program.
     Slot(u32),
-    /// The part of this output that belongs to the current block.
+    /// The current block's part of the output with this index.
     Output(u32),
 }
 
@@ -16,7 +16,7 @@ pub(crate) enum Register {
 pub(crate) struct Registers {
     /// The register of each instruction's result.
     pub(crate) results: Vec<Register>,
-    /// The number of slots.
+    /// The number of slots in the memory of a thread.
     pub(crate) slots: usize,
 }
 
@@ -29,7 +29,7 @@ impl Registers {
         let mut slots = 0;
         for (position, instruction) in instructions.iter().enumerate() {
             let value = inputs + position;
-            // The result gets its register before the operands' registers become free, so that no instruction writes to a register that it
+            // The result gets its register before the registers of the operands become free. So no instruction writes to a register that it
             // reads.
             let result = match direct[value] {
                 Some(output) => Register::Output(output),
@@ -58,7 +58,8 @@ impl Registers {
     }
 }
 
-/// Returns, for each value, the position of the last instruction that reads it; `usize::MAX` for values that are outputs.
+/// Returns, for each value, the position of the last instruction that reads it. The position is `usize::MAX` if the value is an output, and
+/// 0 if no instruction reads the value.
 fn last_uses(program: &Program) -> Vec<usize> {
     let mut last_use = vec![0; program.inputs() as usize + program.instructions().len()];
     for (position, instruction) in program.instructions().iter().enumerate() {
@@ -70,7 +71,8 @@ fn last_uses(program: &Program) -> Vec<usize> {
     last_use
 }
 
-/// Returns, for each value, the output that consists only of this value. Such a value is computed directly in its output.
+/// Returns, for each value, the first output that consists only of this value, if there is one. Such a value is computed directly in its
+/// output.
 fn direct_outputs(program: &Program) -> Vec<Option<u32>> {
     let mut direct = vec![None; program.inputs() as usize + program.instructions().len()];
     for (number, output) in program.outputs().iter().enumerate() {

@@ -26,13 +26,13 @@ use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::reduce::accumulator::{Accumulator, total_of};
 use crate::kernel::rows;
 use crate::memory::available::AllocationError;
-use crate::memory::reserve;
 use crate::scalar::cpu;
 use crate::scalar::instruction::{Instruction, Value};
+use crate::thresholds::blocks::VECTOR_BYTES;
 use crate::thresholds::rows::MIN_SCALED_ROW;
 use crate::{Float, Reduction};
 
-/// An output that is the reduction of a value.
+/// An output of a program that is the reduction of a value.
 #[derive(Debug)]
 pub(crate) struct ReducedOutput {
     /// The index of the value that is reduced.
@@ -40,13 +40,13 @@ pub(crate) struct ReducedOutput {
     /// The index of the output in the program's list of outputs.
     pub(crate) output: usize,
     pub(crate) accumulator: Accumulator,
-    /// The number of blocks after which the running totals are added to a second set of totals and cleared; see [`Stages`].
+    /// The number of blocks after which a task's totals are added to a second set of totals and cleared; see [`Stages`].
     pub(crate) stage: usize,
 }
 
 /// Runs `program` block by block over `inputs`. Each slice in `results` has as many elements as the shape of its output. For each output
-/// that [joins](Output::joined_row) values, `joined` has the number of adjacent elements that come from one value. A block contains these
-/// adjacent elements, and the rows that instructions reduce, as a whole.
+/// that [joins](Output::joined_row) values, `joined` has the number of adjacent elements that come from one value. A block never cuts these
+/// adjacent elements, or a row that instructions reduce.
 ///
 /// # Errors
 ///
@@ -85,19 +85,19 @@ pub(crate) fn run<T: Float>(
 
 /// A value over one block.
 ///
-/// With `repr(u32)`, a number is stored next to the tag, as in [`Operand`].
+/// With `repr(u32)`, the number of a `Splat` is stored next to the enum's tag, as in [`Operand`].
 #[derive(Clone, Copy)]
 #[repr(u32)]
 enum BlockValue<'a, T> {
     /// One number for all elements.
     Splat(T),
-    /// All elements of the block; they are stored in an input.
+    /// All elements of the block. They are stored in an input of the program.
     Input(&'a [T]),
-    /// All elements of the block; they are stored in a slot.
+    /// All elements of the block. They are stored in the slot with this index.
     Slot(usize),
-    /// One element for each row of the block; they are stored in an input.
+    /// One element for each row of the block. These elements are stored in an input of the program.
     InputRows(&'a [T]),
-    /// One element for each row of the block; they are stored in a slot.
+    /// One element for each row of the block. These elements are stored in the slot with this index.
     SlotRows(usize),
 }
 
@@ -106,11 +106,11 @@ enum BlockValue<'a, T> {
 struct Block {
     start: usize,
     len: usize,
-    /// The number of rows, if instructions reduce rows; otherwise 0.
+    /// The number of rows in the block, if instructions reduce rows. Otherwise 0.
     rows: usize,
 }
 
-/// The data that all tasks of a run share.
+/// The data that all tasks of a program's run share.
 struct Blocks<'a, T: Float> {
     program: &'a Program,
     registers: &'a Registers,
@@ -123,28 +123,24 @@ struct Blocks<'a, T: Float> {
 }
 
 impl<T: Float> Blocks<'_, T> {
-    /// Runs the blocks of one task. For each output, `outputs` has the part that the task writes, or for a reduction the task's own totals.
+    /// Runs the blocks of one task. `outputs` has, for each output, the part that the task writes. For a reduction, it has the task's own
+    /// totals.
     fn run(&self, task: usize, outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
-        T::with_arena(|arena| {
-            // Slots begin at a cache line and consist of whole cache lines.
-            let width = self.tiling.block.next_multiple_of(64 / size_of::<T>());
-            let layout = Slots::new(self.registers.slots, outputs.len());
-            let count = layout.gathered + self.inputs.len();
-            let needed = count * width + 64;
-            if arena.len() < needed {
-                *arena = reserve::zeroed(needed)?;
-            }
-            let align = arena.as_ptr().align_offset(64).min(64);
-            let mut slots: SmallVec<[&mut [T]; 16]> = arena[align..].chunks_exact_mut(width).take(count).collect();
+        // Slots begin at a cache line and consist of whole cache lines.
+        let width = self.tiling.block.next_multiple_of(VECTOR_BYTES / size_of::<T>());
+        let layout = Slots::new(self.registers.slots, outputs.len());
+        let count = layout.gathered + self.inputs.len();
+        T::with_memory(count * width, |memory| {
+            let mut slots: SmallVec<[&mut [T]; 16]> = memory.chunks_exact_mut(width).collect();
             let first_output = slots.len();
             slots.extend(outputs.iter().map(|_| Default::default()));
             let values = self.inputs.len() + self.program.instructions().len() + Slots::SPARE;
             let mut values: SmallVec<[BlockValue<'_, T>; 32]> = smallvec![BlockValue::Splat(T::ZERO); values];
-            // The list of slots includes parts of the outputs, so both need the same lifetime.
+            // The list of slots includes parts of the outputs. So the slots and the outputs need the same lifetime.
             let outputs = outputs.into_iter().map(|part| &mut *part).collect();
             let (slots, values) = (&mut slots[..], &mut values[..]);
             Task { run: self, layout, first_output, slots, values }.run(task, outputs)
-        })?;
+        })??;
         if self.streams {
             cpu::streamed();
         }
@@ -152,8 +148,8 @@ impl<T: Float> Blocks<'_, T> {
     }
 }
 
-/// The index of the first slot of each kind. The order of the kinds is: registers, scratch memory for outputs that are not computed in
-/// place, [`Slots::SPARE`] slots for expanded values, gathered inputs, outputs.
+/// The index of the first slot of each kind of slots. The order of the kinds is: registers, scratch memory for outputs that are not
+/// computed in place, [`Slots::SPARE`] slots for expanded values, copied inputs, outputs.
 #[derive(Clone, Copy)]
 struct Slots {
     aside: usize,
@@ -224,10 +220,11 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         Ok(())
     }
 
-    /// Returns a value as an operand: either `len` elements of the block, or `len` values, one for each row.
+    /// Returns a value as an operand: the `len` elements of the block, or one element for each of `len` rows.
     #[inline(always)]
     fn operand(&self, value: usize, len: usize) -> Operand<'_, T> {
-        // The value is matched by reference. A copy of the whole value would wait for the separate stores of its fields.
+        // The value is matched by reference. A copy of the whole value would have to wait until the separate stores of its fields have
+        // finished.
         match &self.values[value] {
             BlockValue::Splat(value) => Operand::Splat(*value),
             BlockValue::Input(elements) | BlockValue::InputRows(elements) => Operand::Slice(&elements[..len]),
@@ -235,7 +232,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         }
     }
 
-    /// Reads an input over a block.
+    /// Reads the elements of a block from the input with index `k`.
     #[inline(always)]
     fn read(&mut self, k: usize, input: &'r Input<'_, T>, block: Block) -> BlockValue<'r, T> {
         match input.borrow(block.start, block.len) {
@@ -245,10 +242,10 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         }
     }
 
-    /// Reads an input whose elements over the block are not contiguous.
+    /// Reads the elements of a block from the input with index `k`, if these elements are not contiguous.
     fn gather(&mut self, k: usize, input: &'r Input<'_, T>, Block { start, len, rows }: Block) -> BlockValue<'r, T> {
         match input {
-            Input::Strided(data, space) if rows > 0 && space.repeats_each_element(self.run.tiling.row) => {
+            Input::Strided(data, space) if rows > 1 && space.repeats_each_element(self.run.tiling.row) => {
                 let position = space.position(0, start);
                 BlockValue::InputRows(&data[position..position + rows])
             }
@@ -264,8 +261,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         matches!(self.values[value], BlockValue::InputRows(_) | BlockValue::SlotRows(_))
     }
 
-    /// Returns the index of a value that has an element for each element of the block. If the given value has one element per row, repeats
-    /// each of these elements along its row, in spare slot `number`.
+    /// Returns the index of a value with an element for each element of the block. `value` is the index of a value. If this value has one
+    /// element per row, repeats each of its elements along the row, in the spare slot `number`.
     #[inline]
     fn expand(&mut self, value: usize, number: usize, block: Block) -> usize {
         if block.rows > 1 && self.is_rows(value) { self.expand_rows(value, number, block) } else { value }
@@ -288,7 +285,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     #[inline(always)]
     fn compute(&mut self, instruction: Instruction, place: Register, block: Block) -> BlockValue<'r, T> {
         let (instruction, for_each_row) = match block.rows {
-            // In a block of one row, a value per row is a single number.
+            // In a block of one row, a value with one element per row is a single number.
             ..=1 => (instruction, false),
             _ => match self.compute_rows(instruction, place, block) {
                 Some(value) => return value,
@@ -310,7 +307,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         }
     }
 
-    /// Returns the slot of a result: the output itself, or scratch memory for an output that is written later.
+    /// Returns the slot of a result: a register, the output itself, or scratch memory that is copied to the output later.
     #[inline(always)]
     fn slot(&self, place: Register, for_each_row: bool) -> usize {
         match place {
@@ -320,8 +317,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         }
     }
 
-    /// Computes an operation on a value with all elements of the block and a value with one element per row. Returns `None` if there is no
-    /// loop for these operands, or if rows are short.
+    /// Computes an operation on two values: one has all elements of the block, the other has one element per row. Returns `None` for other
+    /// operands, for short rows, or if there is no loop for the operation.
     #[inline(never)]
     fn compute_rows(&mut self, instruction: Instruction, place: Register, block: Block) -> Option<BlockValue<'r, T>> {
         let (Instruction::Binary(_, x, y), columns) = (instruction, self.run.tiling.row) else { return None };
@@ -343,8 +340,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         computed.then_some(BlockValue::Slot(slot))
     }
 
-    /// Returns the instruction for a block of several rows, and true if its result has one element per row. If one operand has one element
-    /// per row and another one has all elements of the block, the returned instruction reads [expanded](Self::expand) operands.
+    /// Returns the instruction for a block of several rows, and true if its result has one element per row. If operands of both kinds occur
+    /// (one element per row, and all elements of the block), the returned instruction reads [expanded](Self::expand) operands.
     #[inline(never)]
     fn by_rows(&mut self, instruction: Instruction, block: Block) -> (Instruction, bool) {
         let (mut rows, mut elements) = (false, false);
@@ -369,7 +366,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         (expanded, false)
     }
 
-    /// Reduces each row of a block. If all rows have the same result, returns this result. Otherwise writes one element per row to `out`.
+    /// Reduces each row of a block. If all rows have the same result, returns this result. Otherwise writes the result of each row to
+    /// `out`.
     fn reduce(&self, op: Reduction, x: usize, block: Block, out: &mut [T]) -> Option<T> {
         let (row, by_rows) = (self.run.tiling.row, self.is_rows(x));
         match self.operand(x, if by_rows { block.rows } else { block.len }) {
@@ -382,7 +380,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         None
     }
 
-    /// Writes a block of an output that is not a reduction. Does nothing if the block was computed in place.
+    /// Writes a block of the output with index `k`, which is not a reduction. Does nothing if the block was computed in place.
     #[inline]
     fn write(&mut self, k: usize, output: &Output, block: Block) {
         let slot = self.first_output + k;

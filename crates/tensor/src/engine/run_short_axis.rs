@@ -1,5 +1,5 @@
-//! Runs a program with a [short last dimension](crate::engine::short_axis), block by block. A *lane* has the block's elements at one
-//! position of that dimension.
+//! Runs a program with a [short last dimension](crate::engine::short_axis), block by block. A *lane* consists of a block's elements at one
+//! position of the last dimension.
 //!
 //! A value over a block has one of four forms: one number, one number per lane, the same elements for all lanes, or separate elements for
 //! each lane. If the lanes of an instruction's operands are adjacent in memory, the instruction runs once for all lanes. Otherwise it runs
@@ -23,13 +23,13 @@ use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::reduce::accumulator::{Accumulator, total_of};
 use crate::kernel::strided::Source;
 use crate::memory::available::AllocationError;
-use crate::memory::reserve;
 use crate::memory::scratch::Scratch;
 use crate::scalar::instruction::Instruction;
 use crate::shape::iteration_space::{IterationSpace, Segment};
+use crate::thresholds::blocks::VECTOR_BYTES;
 use crate::{Float, Reduction};
 
-/// Runs `program` over `arguments`. Each slice in `results` has as many elements as the shape of its output.
+/// Runs `program` on the inputs `arguments`. Each slice in `results` has as many elements as the shape of its output.
 ///
 /// # Errors
 ///
@@ -55,11 +55,11 @@ pub(crate) fn run<T: Float>(
         inputs.push(match (argument, access) {
             (Argument::Number(value), _) => LaneInput::Same(Input::Uniform(*value)),
             (Argument::Elements(source), LaneAccess::Same(access)) => LaneInput::Same(Input::new(access, source.data)),
-            (Argument::Elements(source), LaneAccess::Lanes { space, step }) => {
+            (Argument::Elements(source), LaneAccess::Numbers { space, step }) => {
                 LaneInput::Lanes(source.data, space, *step)
             }
             (Argument::Elements(_), LaneAccess::Copied { space, step, .. }) => {
-                LaneInput::Lanes(copied.next().map_or(&[], |copy| &copy[..]), space, *step)
+                LaneInput::Lanes(copied.next().map_or(&[], |copy| &copy[..]), space, *step as isize)
             }
         });
     }
@@ -81,7 +81,7 @@ pub(crate) fn run<T: Float>(
 
 /// An input with its elements, ready to be read lane by lane. A lane is one position of the short last dimension.
 enum LaneInput<'a, T> {
-    /// The same elements for all lanes.
+    /// The same elements for all lanes (positions of the short last dimension).
     Same(Input<'a, T>),
     /// Separate elements for each lane. The last field is the distance between adjacent lanes, in elements.
     Lanes(&'a [T], &'a IterationSpace<1>, isize),
@@ -90,21 +90,22 @@ enum LaneInput<'a, T> {
 /// A value over one block. A lane is one position of the short last dimension. A value in a slot begins at the slot's start.
 #[derive(Clone, Copy)]
 enum LaneValue<'a, T> {
-    /// One number.
+    /// One number for all elements of all lanes.
     Splat(T),
-    /// One number for each lane, in a slot.
+    /// One number for each lane. The numbers are stored in the slot with this index.
     Numbers(usize),
-    /// The same elements for all lanes; they are stored in an input.
+    /// The same elements for all lanes. They are stored in an input of the program.
     SameInput(&'a [T]),
-    /// The same elements for all lanes; they are stored in a slot.
+    /// The same elements for all lanes. They are stored in the slot with this index.
     Same(usize),
-    /// Separate elements for each lane; they are stored in an input. The last field is the distance between adjacent lanes, in elements.
+    /// Separate elements for each lane. They are stored in an input of the program. The last field is the distance between adjacent lanes,
+    /// in elements.
     LanesInput(&'a [T], usize),
-    /// Separate elements for each lane; they are stored in a slot, one lane after the other.
+    /// Separate elements for each lane. They are stored in the slot with this index, one lane after the other.
     Lanes(usize),
 }
 
-/// The data that all tasks of a run share.
+/// The data that all tasks of a program's run share.
 struct LaneRun<'a, T: Float> {
     program: &'a Program,
     registers: &'a Registers,
@@ -113,22 +114,18 @@ struct LaneRun<'a, T: Float> {
 }
 
 impl<T: Float> LaneRun<'_, T> {
-    /// Runs the blocks of one task. For each output, `outputs` has the part that the task writes, or for a reduction the task's own totals.
+    /// Runs the blocks of one task. `outputs` has, for each output, the part that the task writes. For a reduction, it has the task's own
+    /// totals.
     fn task(&self, task: usize, outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
-        T::with_arena(|arena| {
-            // Slots of registers come first, then slots of inputs, then two spare slots. Each slot begins at a cache line.
-            let width = (self.lanes.count * self.lanes.tiling.block).next_multiple_of(64 / size_of::<T>());
-            let count = self.registers.slots + self.inputs.len() + 2;
-            let needed = count * width + 64;
-            if arena.len() < needed {
-                *arena = reserve::zeroed(needed)?;
-            }
-            let align = arena.as_ptr().align_offset(64).min(64);
-            let mut slots: SmallVec<[&mut [T]; 16]> = arena[align..].chunks_exact_mut(width).take(count).collect();
+        // Slots of registers come first, then slots of inputs, then two spare slots. Each slot begins at a cache line.
+        let width = (self.lanes.count * self.lanes.tiling.block).next_multiple_of(VECTOR_BYTES / size_of::<T>());
+        let count = self.registers.slots + self.inputs.len() + 2;
+        T::with_memory(count * width, |memory| {
+            let mut slots: SmallVec<[&mut [T]; 16]> = memory.chunks_exact_mut(width).collect();
             let count = self.inputs.len() + self.program.instructions().len();
             let mut values: SmallVec<[LaneValue<'_, T>; 32]> = smallvec![LaneValue::Splat(T::ZERO); count];
             LaneTask { run: self, slots: &mut slots, values: &mut values }.run(task, outputs)
-        })
+        })?
     }
 }
 
@@ -175,9 +172,9 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
                 let (aside, spare) = (self.slots.len() - 1, self.slots.len() - 2);
                 let (total, room) = (take(&mut self.slots[aside]), take(&mut self.slots[spare]));
                 if *across {
-                    let sum = match self.reduce(accumulator.op, *value, len, total) {
-                        LaneValue::Splat(sum) => Operand::Splat(sum),
-                        _ => Operand::Slice(&total[..len]),
+                    let sum = match self.reduce(accumulator.op, *value, &mut total[..len]) {
+                        Some(sum) => Operand::Splat(sum),
+                        None => Operand::Slice(&total[..len]),
                     };
                     accumulator.accumulate(sum, start, len, totals, &mut room[..len]);
                 } else {
@@ -191,7 +188,8 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         Ok(())
     }
 
-    /// Accumulates each lane of a value, over the block of `len` elements from `start`, into the totals of the lane.
+    /// Accumulates each lane of a value (the block's elements at one position of the short last dimension) into the totals of the lane.
+    /// Covers the block of `len` elements that begins with element `start`.
     fn accumulate(
         &self,
         accumulator: &Accumulator,
@@ -226,7 +224,7 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         }
     }
 
-    /// Reads an input over a block.
+    /// Reads the `len` elements of a block that begins with element `start`, from an input of the program.
     fn read<'r>(&mut self, slot: usize, input: &'r LaneInput<'_, T>, start: usize, len: usize) -> LaneValue<'r, T> {
         match input {
             LaneInput::Same(input) => match input.borrow(start, len) {
@@ -240,7 +238,9 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
             &LaneInput::Lanes(data, space, step) => {
                 let lane = |position: usize, number: usize| (position as isize + number as isize * step) as usize;
                 match space.segment(0, start, len) {
-                    Segment::Slice(position) if step >= 0 => LaneValue::LanesInput(&data[position..], step as usize),
+                    // Lanes are contiguous only in copies of inputs. In a copy, the lanes are in ascending order, so `step` is not
+                    // negative.
+                    Segment::Slice(position) => LaneValue::LanesInput(&data[position..], step.unsigned_abs()),
                     Segment::Splat(position) => {
                         let numbers = self.slots[slot].iter_mut().take(self.run.lanes.count);
                         numbers.enumerate().for_each(|(k, number)| *number = data[lane(position, k)]);
@@ -265,8 +265,8 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         }
     }
 
-    /// Returns a value over all lanes (positions of the short last dimension) at once, with `len` elements of each lane. If all lanes are
-    /// equal, returns one lane.
+    /// Returns a value over all lanes (positions of the short last dimension) at once, as one operand with `len` elements for each lane. If
+    /// all lanes are equal, returns one lane.
     fn together(&self, value: usize, len: usize) -> Operand<'_, T> {
         match &self.values[value] {
             LaneValue::Numbers(slot) => Operand::Slice(&self.slots[*slot][..self.run.lanes.count]),
@@ -275,7 +275,8 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         }
     }
 
-    /// Returns a value as rows and columns, in which each lane is a row. Returns `None` if the value is a single number.
+    /// Returns a value as rows and columns. Each lane (position of the short last dimension) is a row. Returns `None` if the value is a
+    /// single number.
     fn rows(&self, value: u32, len: usize) -> Option<RowOperand<'_, T>> {
         let (data, row, moves) = match &self.values[value as usize] {
             LaneValue::Splat(_) => return None,
@@ -298,10 +299,7 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
 
     fn compute_into<'r>(&self, instruction: Instruction, slot: usize, len: usize, out: &mut [T]) -> LaneValue<'r, T> {
         if let Instruction::Reduce(op, x) = instruction {
-            return match self.reduce(op, x as usize, len, out) {
-                LaneValue::Splat(value) => LaneValue::Splat(value),
-                _ => LaneValue::Same(slot),
-            };
+            return self.reduce(op, x as usize, &mut out[..len]).map_or(LaneValue::Same(slot), LaneValue::Splat);
         }
         let (mut numbers, mut same, mut lanes, mut apart) = (false, false, false, false);
         for value in instruction.operands() {
@@ -326,39 +324,32 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
             }
             return LaneValue::Lanes(slot);
         }
-        let (result, len) = match (numbers, same, lanes) {
-            (true, ..) => (LaneValue::Numbers(slot), count),
-            (_, true, _) => (LaneValue::Same(slot), len),
-            (_, _, true) => (LaneValue::Lanes(slot), count * len),
-            _ => (LaneValue::Splat(T::ZERO), 1),
+        let (result, len) = match (numbers, same) {
+            (true, _) => (LaneValue::Numbers(slot), count),
+            (_, true) => (LaneValue::Same(slot), len),
+            _ => (LaneValue::Lanes(slot), count * len),
         };
-        match (execute(instruction, read, &mut out[..len]), result) {
-            (Some(value), _) => LaneValue::Splat(value),
-            (None, LaneValue::Splat(_)) => LaneValue::Splat(out[0]),
-            (None, result) => result,
-        }
+        execute(instruction, read, &mut out[..len]).map_or(result, LaneValue::Splat)
     }
 
-    /// Reduces each row of a block, across the lanes. Returns [`LaneValue::Splat`] with the result if all rows have the same result.
-    /// Otherwise writes the results to the first `len` elements of `out`, and returns another variant.
-    fn reduce<'r>(&self, op: Reduction, x: usize, len: usize, out: &mut [T]) -> LaneValue<'r, T> {
-        let (count, out) = (self.run.lanes.count, &mut out[..len]);
+    /// Reduces each row of a block. The elements of a row are in different lanes (positions of the short last dimension). If all rows have
+    /// the same result, returns this result. Otherwise writes one result for each row to `out`, and returns `None`.
+    fn reduce(&self, op: Reduction, x: usize, out: &mut [T]) -> Option<T> {
+        let (count, len) = (self.run.lanes.count, out.len());
         let (elements, step) = match self.values[x] {
-            LaneValue::Splat(x) => return LaneValue::Splat(total_of(op, Operand::Splat(x), count)),
-            LaneValue::Numbers(slot) => {
-                return LaneValue::Splat(total_of(op, Operand::Slice(&self.slots[slot][..count]), count));
-            }
+            LaneValue::Splat(x) => return Some(total_of(op, Operand::Splat(x), count)),
+            LaneValue::Numbers(slot) => return Some(total_of(op, Operand::Slice(&self.slots[slot][..count]), count)),
             LaneValue::SameInput(_) | LaneValue::Same(_) => {
                 if let Operand::Slice(x) = self.operand(x, 0, len) {
                     out.iter_mut().zip(x).for_each(|(out, &x)| *out = total_of(op, Operand::Splat(x), count));
                 }
-                return LaneValue::Same(0);
+                return None;
             }
             LaneValue::LanesInput(elements, step) => (elements, step),
             LaneValue::Lanes(slot) => (&*self.slots[slot], len),
         };
         out.fill(T::start(op));
         T::accumulate_rows(op, out, elements, step, count);
-        LaneValue::Same(0)
+        None
     }
 }

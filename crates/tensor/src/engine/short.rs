@@ -1,7 +1,7 @@
 //! The short path of operations over at most one block of elements. This path does not choose an [`Access`](crate::engine::access::Access)
 //! for each operand, because choosing would take longer than the computation.
 //!
-//! Operands that need at most two loops are read in place. Other operands are gathered in pieces.
+//! Operands that need at most two loops are read in place. The elements of other operands are copied to a small buffer, piece by piece.
 
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::kernel::fill;
@@ -10,12 +10,12 @@ use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::rows::{FEW_GATHERED_ROWS, LONG_GATHERED_ROW, MAX_PIECE, MIN_UNGATHERED_ROW, VECTOR_ELEMENTS};
 use crate::{Binary, Element, Layout, Shape};
 
-/// Returns the rows and columns of two operands that broadcast to `shape`, which has at least one element. Returns `None` if the operands
-/// need more than two loops, or if the elements of a row are neither adjacent nor one repeated element.
+/// Returns the rows and columns in which two operands that broadcast to `shape` are read. The shape has at least one element. Returns
+/// `None` if the operands need more than two loops, or if the elements of a row are neither adjacent nor one repeated element.
 #[inline(always)]
 pub(crate) fn rows_of(shape: &Shape, [x, y]: [&Layout; 2]) -> Option<RowBroadcast> {
-    // The loops are in variables and not in arrays. The compiler keeps variables in registers but arrays in memory, where reading a value
-    // that was just written takes longer.
+    // The sizes and strides of the loops are in variables and not in arrays. The compiler keeps variables in registers but arrays in
+    // memory, where reading a value that was just written takes longer.
     let (mut depth, rank) = (0, shape.rank());
     let (mut columns, mut x_step, mut y_step) = (1, 1, 1);
     let (mut rows, mut x_row, mut y_row) = (1, 0, 0);
@@ -38,7 +38,8 @@ pub(crate) fn rows_of(shape: &Shape, [x, y]: [&Layout; 2]) -> Option<RowBroadcas
     plain.then_some(RowBroadcast { rows, columns, x_row, y_row, x_moves: x_step == 1, y_moves: y_step == 1 })
 }
 
-/// Returns the stride of the dimension at this position from the end. Returns 0 if `layout` lacks the dimension or has size 1 there.
+/// Returns the stride of the dimension that is `from_end` dimensions before the end. Returns 0 if `layout` does not have this dimension, or
+/// if the dimension has size 1.
 #[inline(always)]
 fn broadcast_stride(layout: &Layout, from_end: usize) -> isize {
     match layout.shape().rank().checked_sub(from_end) {
@@ -48,7 +49,7 @@ fn broadcast_stride(layout: &Layout, from_end: usize) -> isize {
 }
 
 /// Computes `out = op(x, y)` for operands that broadcast to `shape`. Computes nothing and returns false if an operand needs more than two
-/// loops and has long rows.
+/// loops and its rows are long.
 #[inline]
 pub(crate) fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, out: &mut [T]) -> bool {
     let rows = |rows: RowBroadcast, x: &[T], y: &[T], out: &mut [T]| {
@@ -61,8 +62,8 @@ pub(crate) fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Sou
     two(shape, x, y, out, rows, |x, y, out| T::binary(op, x, y, out))
 }
 
-/// Computes `out = f(x, y)` as [`binary`] does. If there are several rows, calls `rows` to compute them. If `rows` returns false, calls `f`
-/// instead.
+/// Computes `out = f(x, y)` for operands that broadcast to `shape`, and returns true. If there are several rows, calls `rows` to compute
+/// them, or `f` if `rows` returns false. Like [`binary`], may compute nothing and return false.
 #[inline]
 pub(crate) fn two<T: Element, U>(
     shape: &Shape,
@@ -92,18 +93,18 @@ pub(crate) fn two<T: Element, U>(
     true
 }
 
-/// An operand of at most one block, which is read in pieces in ascending order.
+/// An operand of at most one block. Pieces of it are read one after the other, in ascending order.
 enum GatheredOperand<'a, T> {
-    /// The elements are contiguous, or one element is repeated.
+    /// All elements of the operand, if they are contiguous or one repeated element.
     Whole(Operand<'a, T>),
-    /// One short row is repeated.
+    /// The short row that the operand repeats.
     Row(&'a [T]),
-    /// The rows are short, and are gathered for each piece.
+    /// The loops over short rows, and the buffer. Each piece is copied from the rows before it is read.
     Rows(IterationSpace<1>, &'a [T]),
 }
 
 impl<'a, T: Element> GatheredOperand<'a, T> {
-    /// Returns the operand, or `None` if its rows are long.
+    /// Returns the operand `x`, or `None` if `x` must be copied piece by piece and its rows are long.
     #[inline]
     fn new(x: Source<'a, T>) -> Option<Self> {
         if let Some(whole) = x.whole() {
@@ -129,8 +130,8 @@ impl<'a, T: Element> GatheredOperand<'a, T> {
         if both <= MAX_PIECE { MAX_PIECE / both * both } else { MAX_PIECE / row * row }
     }
 
-    /// Returns the first `len` elements of piece `number`, where each piece has `piece` elements. On entry, `room` contains the previous
-    /// piece. Overwrites `room` unless both pieces are equal.
+    /// Returns the first `len` elements of the piece with index `number`. Each piece has `piece` elements. On entry, `room` contains the
+    /// previous piece. Overwrites `room`, unless both pieces are equal or the operand needs no copy.
     #[inline]
     fn piece<'b>(&'b self, number: usize, piece: usize, len: usize, room: &'b mut [T; MAX_PIECE]) -> Operand<'b, T> {
         let start = number * piece;
@@ -146,8 +147,7 @@ impl<'a, T: Element> GatheredOperand<'a, T> {
     }
 }
 
-/// Computes `out = f(x)` over one to [`BLOCK`] elements. Computes nothing and returns false if `x` is neither contiguous nor has short
-/// rows.
+/// Computes `out = f(x)` over one to [`BLOCK`] elements. If `x` is not contiguous and has long rows, computes nothing and returns false.
 pub(crate) fn one<T: Element, U>(x: Source<T>, out: &mut [U], f: impl Fn(Operand<T>, &mut [U])) -> bool {
     if let Some(x) = x.whole() {
         f(x, out);
@@ -187,8 +187,8 @@ fn gathered_two<T: Element, U>(
     true
 }
 
-/// Computes `out = f(mask, x, y)` over one to [`BLOCK`] elements. Computes nothing and returns false if an operand is neither contiguous
-/// nor has short rows.
+/// Computes `out = f(mask, x, y)` over one to [`BLOCK`] elements. If an operand is not contiguous and has long rows, computes nothing and
+/// returns false.
 pub(crate) fn three<M: Element, T: Element, U>(
     mask: Source<M>,
     x: Source<T>,

@@ -5,8 +5,8 @@
 //! has the elements of that range. Instructions run along lanes. A reduction of rows adds lanes to each other. If an operand is constant
 //! over the block at each position, each of its lanes is one number.
 //!
-//! Each lane of an operand must be contiguous. An operand that is much smaller than the program's shape is first copied into an order in
-//! which the last dimension comes first.
+//! Any other operand is first copied into an order in which the last dimension comes first, so that its lanes are contiguous. Operands that
+//! are constant along the last dimension need no copy. The copy pays only if the operand is much smaller than the program's shape.
 
 use smallvec::SmallVec;
 
@@ -23,26 +23,26 @@ use crate::{Layout, Reduction, Shape};
 pub(crate) enum LaneAccess {
     /// The operand is a number, or all lanes have the same elements.
     Same(Access),
-    /// Each lane begins `step` elements after the previous lane.
-    Lanes { space: IterationSpace<1>, step: isize },
+    /// Each lane is one number in a block. It is `step` elements after the number of the previous lane.
+    Numbers { space: IterationSpace<1>, step: isize },
     /// Each lane begins `step` elements after the previous lane, in a copy of the operand. The copy has the elements of the layout `order`
     /// in row-major order.
-    Copied { order: Layout, space: IterationSpace<1>, step: isize },
+    Copied { order: Layout, space: IterationSpace<1>, step: usize },
 }
 
-/// An output that is the reduction of a value.
+/// An output of a program that is the reduction of a value.
 #[derive(Debug)]
 pub(crate) struct LaneTotals {
     /// The index of the value that is reduced.
     pub(crate) value: usize,
     /// The index of the output in the program's list of outputs.
     pub(crate) output: usize,
-    /// The accumulator of one lane.
+    /// The accumulator of one lane (one position of the short last dimension).
     pub(crate) accumulator: Accumulator,
-    /// True if all lanes are first reduced to one lane.
+    /// True if all lanes are first reduced to one lane, because the reduction covers the last dimension.
     pub(crate) across: bool,
-    /// A layout over the totals, which are stored lane by lane. It has the shape of the result, and finds the total of each element of the
-    /// result.
+    /// A layout over the totals, which are stored lane by lane. It has the shape of the output, and gives the position of each of its
+    /// elements.
     pub(crate) order: Layout,
 }
 
@@ -51,13 +51,13 @@ pub(crate) struct LaneTotals {
 pub(crate) struct ShortAxis {
     pub(crate) count: usize,
     pub(crate) inputs: SmallVec<[LaneAccess; 4]>,
-    /// The tiling of one lane into blocks.
+    /// The division of each lane (position of the short last dimension) into blocks.
     pub(crate) tiling: Tiling,
     pub(crate) reduced: SmallVec<[LaneTotals; 2]>,
 }
 
 impl ShortAxis {
-    /// Returns the plan for inputs of these layouts, and the layouts of the outputs. Returns `None` if running row by row is faster.
+    /// Returns the plan for inputs with the given layouts, and the layouts of the outputs. Returns `None` if running row by row is faster.
     pub(crate) fn new(
         program: &Program,
         layouts: &[Option<Layout>],
@@ -80,7 +80,7 @@ impl ShortAxis {
             };
             run = run.min(match &access {
                 LaneAccess::Same(access) => access.row(),
-                LaneAccess::Lanes { space, .. } | LaneAccess::Copied { space, .. } => space.row(),
+                LaneAccess::Numbers { space, .. } | LaneAccess::Copied { space, .. } => space.row(),
             });
             inputs.push(access);
         }
@@ -101,22 +101,16 @@ impl ShortAxis {
         let cost: usize = program.instructions().iter().map(crate::scalar::instruction::Instruction::cost).sum();
         let longest = (BLOCK / count).max(2 * MIN_LANE);
         let worth = run >= MIN_LANE && inputs.iter().any(|input| !matches!(input, LaneAccess::Same(_)));
-        worth.then(|| {
-            (
-                ShortAxis {
-                    count,
-                    inputs,
-                    tiling: Tiling::of_lanes(length, run, longest, count * (cost + 1)),
-                    reduced,
-                },
-                outputs,
-            )
-        })
+        if !worth {
+            return None;
+        }
+        let tiling = Tiling::of_lanes(length, run, longest, count * (cost + 1));
+        Some((ShortAxis { count, inputs, tiling, reduced }, outputs))
     }
 }
 
-/// Returns the layout of an output with one element for each row of `shape`. Rows begin with dimension `first`. In memory, the elements are
-/// in the order in which they are computed: the dimensions before `first` are iterated in `order`.
+/// Returns the layout of an output with one element for each row of `shape`. A row consists of dimension `first` and all later dimensions.
+/// In memory, the elements are in the order in which they are computed: the dimensions before `first` are iterated in `order`.
 fn in_order(order: &[usize], shape: &Shape, first: usize) -> Layout {
     let ones = std::iter::repeat_n(1, shape.rank() - first);
     let computed = Layout::contiguous(order.iter().map(|&axis| shape[axis]).chain(ones).collect());
@@ -125,8 +119,8 @@ fn in_order(order: &[usize], shape: &Shape, first: usize) -> Layout {
     computed.permute(&(0..shape.rank()).map(place).collect::<SmallVec<[usize; 6]>>())
 }
 
-/// Returns the order in which the dimensions that are not part of a row are iterated. If the last of these dimensions is short, the longest
-/// one is moved to the end of the order.
+/// Returns the order in which the dimensions before a row are iterated; `sizes` has their sizes. If the last of these dimensions is short,
+/// the longest one is moved to the end of the order.
 fn order(sizes: &[usize]) -> SmallVec<[usize; 6]> {
     let mut order: SmallVec<[usize; 6]> = (0..sizes.len()).collect();
     let longest = (0..sizes.len()).max_by_key(|&axis| sizes[axis]);
@@ -141,8 +135,9 @@ fn order(sizes: &[usize]) -> SmallVec<[usize; 6]> {
 }
 
 impl LaneAccess {
-    /// Returns the way to read an input of a program over `shape`. Rows begin with dimension `first`, and the other dimensions are iterated
-    /// in `order`. Returns `None` if lanes are not contiguous.
+    /// Returns the way to read an input of a program over `shape`. A row consists of dimension `first` and all later dimensions. The other
+    /// dimensions are iterated in `order`. A lane has the elements at one position in the rows. Returns `None` if the lanes are not
+    /// regularly spaced, or if the operand is too large for a copy.
     fn new(layout: &Layout, shape: &Shape, first: usize, order: &[usize]) -> Option<Self> {
         let mut own = layout.clone();
         while own.shape().rank() > shape.rank() && own.shape()[0] == 1 {
@@ -159,9 +154,10 @@ impl LaneAccess {
         let space = IterationSpace::new(kept.shape(), [&kept]);
         let (_, [inner]) = space.loop_of(space.depth() - 1);
         if inner == 0 {
-            return Some(LaneAccess::Lanes { space, step });
+            return Some(LaneAccess::Numbers { space, step });
         }
-        // In the copy, the dimensions of rows come first. An expanded dimension keeps only one element.
+        // In the copy, the dimensions inside a row (from `first` on) come first, then the other dimensions. An expanded dimension keeps
+        // only one element.
         let axes: SmallVec<[usize; 6]> = (first..shape.rank()).chain(order.iter().copied()).collect();
         let mut copied = whole.permute(&axes);
         let lanes = shape.rank() - first;
@@ -174,15 +170,15 @@ impl LaneAccess {
             return None;
         }
         let single = Layout::contiguous(Shape::from(&copied.shape()[lanes..]));
-        let step = single.numel() as isize;
+        let step = single.numel();
         let space = IterationSpace::new(kept.shape(), [&single.expand(kept.shape())?]);
         Some(LaneAccess::Copied { order: copied, space, step })
     }
 }
 
 impl LaneTotals {
-    /// Describes the reduction `op` of `value` over `axes`, whose result is the output `output`. Returns `None` if the reduction covers
-    /// only a part of a row.
+    /// Describes the reduction `op` of the value with index `value` over `axes`. Its result is the output with index `output`. Returns
+    /// `None` if the reduction covers only a part of a row.
     fn new(
         (op, value, output): (Reduction, usize, usize),
         axes: u64,
@@ -220,7 +216,7 @@ mod tests {
         Tensor::from_fn(shape, |i| (i.iter().fold(seed, |sum, &k| 1.7 * sum + k as f64) * 12.9898).sin())
     }
 
-    /// Returns true if the tensors agree within the rounding of sums of up to 30,000 terms of at most 4.
+    /// Returns true if the tensors differ only by rounding errors of sums of up to 205,000 terms, whose absolute values are at most 4.
     fn close(got: &Tensor<f64>, expected: &Tensor<f64>) -> bool {
         let near = |(x, y): (f64, f64)| (x - y).abs() <= 1e-12 * y.abs().max(1000.0);
         got.shape() == expected.shape() && got.iter().zip(expected.iter()).all(near)
@@ -231,7 +227,8 @@ mod tests {
         ShortAxis::new(program, &layouts, shape).is_some()
     }
 
-    /// Tests (x - y)² summed over the last dimension, and its gradient g · (x - y) summed over each of the other dimensions.
+    /// Tests the sum of (x - y)² over the last dimension. Also tests sums of g · (x - y), over several sets of dimensions, which occur in
+    /// the gradients of the first sum.
     #[test]
     fn distances_and_their_gradients() {
         for [rows, others, dims] in [[70, 90, 3], [5, 300, 16], [300, 5, 2], [2, 40, 32], [3, 4100, 7], [33, 200, 31]] {
@@ -272,7 +269,8 @@ mod tests {
         }
     }
 
-    /// Tests programs that do not run lane by lane. They have a whole output, an operand that fills the shape, long rows, or few rows.
+    /// Tests programs that do not run lane by lane: with an output of the whole shape, an operand that fills the shape, long rows, or few
+    /// rows.
     #[test]
     fn other_programs_run_block_by_block() {
         let (x, y, whole) = (wave(&[70, 1, 5], 1.0), wave(&[90, 5], 2.0), wave(&[70, 90, 5], 3.0));

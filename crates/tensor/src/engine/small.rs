@@ -1,4 +1,4 @@
-//! Runs programs over few elements. Every value, also a number, is stored as a small block of one to four vectors. So all operands have the
+//! Runs programs over few elements. Every value (even a number) is stored as a small block of one to four vectors. So all operands have the
 //! same form, and the program runs each instruction with one branch and a few vector operations.
 
 use smallvec::SmallVec;
@@ -7,10 +7,12 @@ use crate::Float;
 use crate::engine::access::Input;
 use crate::engine::program::{Output, Program};
 use crate::engine::run::ReducedOutput;
-use crate::engine::tiling::{MAX_SMALL_BLOCK, Tiling, VECTOR_BYTES};
+use crate::engine::tiling::{MAX_SMALL_BLOCK, Tiling};
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::rows;
+use crate::memory::available::AllocationError;
 use crate::scalar::instruction::Instruction;
+use crate::thresholds::blocks::VECTOR_BYTES;
 
 /// Runs a program whose values have at most `block` elements. Each value is stored in one block of `block` elements. For each output that
 /// [joins](Output::joined_row) values, `joined` has the number of adjacent elements that come from one value.
@@ -21,19 +23,14 @@ pub(crate) fn run<T: Float>(
     inputs: &[Input<'_, T>],
     (block, joined): (usize, &[usize]),
     mut results: SmallVec<[&mut [T]; 4]>,
-) {
+) -> Result<(), AllocationError> {
     let instructions = program.instructions();
     let (count, row) = (tiling.count, tiling.row);
     let given = inputs.len() * block;
     let all = given + instructions.len() * block;
-    T::with_arena(|arena| {
-        // One spare block comes after the blocks of the values.
-        let needed = all + block + VECTOR_BYTES / size_of::<T>();
-        if arena.len() < needed {
-            arena.resize(needed, T::ZERO);
-        }
-        let align = arena.as_ptr().align_offset(VECTOR_BYTES).min(VECTOR_BYTES / size_of::<T>());
-        let (values, spare) = arena[align..align + all + block].split_at_mut(all);
+    // One spare block comes after the blocks of the values.
+    T::with_memory(all + block, |memory| {
+        let (values, spare) = memory.split_at_mut(all);
         for (input, out) in inputs.iter().zip(values.chunks_exact_mut(block)) {
             read(input, count, out);
         }
@@ -66,7 +63,7 @@ pub(crate) fn run<T: Float>(
             totals.fill(T::start(accumulator.op));
             accumulator.accumulate(Operand::Slice(value(*number as u32)), 0, count, totals, &mut spare[..count]);
         }
-    });
+    })
 }
 
 /// Copies elements in a plain loop: for so few elements a call of `memcpy` costs more.
@@ -75,8 +72,8 @@ fn copy<T: Copy>(from: &[T], to: &mut [T]) {
     to.iter_mut().zip(from).for_each(|(to, &from)| *to = from);
 }
 
-/// Writes an input of `count` elements to `out`, its block. Fills the rest of the block with 1, because no operation is slow for the
-/// argument 1.
+/// Writes an input of `count` elements to `out`, the block of this value. Fills the rest of the block with 1, because no operation is slow
+/// for the argument 1.
 fn read<T: Float>(input: &Input<'_, T>, count: usize, out: &mut [T]) {
     let (own, rest) = out.split_at_mut(count);
     match input.borrow(0, count) {
@@ -87,8 +84,8 @@ fn read<T: Float>(input: &Input<'_, T>, count: usize, out: &mut [T]) {
     rest.fill(T::ONE);
 }
 
-/// Computes one instruction over `count` elements. [`run`] calls this function only for instructions that are not plain arithmetic.
-/// Reductions reduce rows of `row` elements.
+/// Computes one instruction over `count` elements, from the blocks of earlier values in `before`. [`run`] calls this function only for
+/// instructions that are not plain arithmetic. Reductions reduce rows of `row` elements.
 fn compute<T: Float>(instruction: &Instruction, before: &[T], out: &mut [T], (count, row): (usize, usize)) {
     let block = out.len();
     let value = |number: u32| Operand::Slice(&before[number as usize * block..][..block]);
@@ -125,8 +122,8 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Returns an instruction of this kind for a random program. If `sums` is true, all values are whole numbers, so that sums are exact in
-    /// any order. Otherwise all operations are tested.
+    /// Returns a random program's instruction of the kind with index `kind`. If `sums` is true, all values are whole numbers, so that sums
+    /// are exact in any order. Otherwise all operations are tested.
     fn instruction(kind: u8, [x, y, z]: [usize; 3], values: usize, rows: bool, sums: bool) -> Instruction {
         let [x, y, z] = [x, y, z].map(|value| (value % values) as u32);
         match kind {
@@ -148,7 +145,7 @@ mod tests {
         }
     }
 
-    /// Returns an output of this kind for a random program.
+    /// Returns a random program's output of the kind with index `kind`.
     fn output(
         (kind, value, axes): (u8, usize, u64),
         inputs: usize,
@@ -182,7 +179,7 @@ mod tests {
             sums in any::<bool>(),
         ) {
             let shape = Shape::from(&sizes[..]);
-            // A row consists of the last dimensions. Some programs have no rows.
+            // A row consists of dimension `row` and all later dimensions. Some programs have no rows.
             let row = Some(row).filter(|&row| row < shape.rank());
             let own = |expanded: &[bool]| -> Shape {
                 shape.iter().zip(expanded).map(|(&size, &expanded)| if expanded { 1 } else { size }).collect()

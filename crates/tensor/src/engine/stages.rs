@@ -1,17 +1,17 @@
-//! Totals in two stages. A task adds its blocks to a first total. After some blocks, the first total is added to a second one and cleared,
-//! so that rounding errors stay small.
+//! Totals of reductions on two levels. A task adds its blocks to a total of the current stage. A stage is a fixed number of blocks. After
+//! each stage, its total is added to the total of all earlier stages and cleared, so that rounding errors stay small.
 
 use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
 pub(crate) use crate::thresholds::blocks::STAGE;
 use crate::{Float, Reduction};
 
-/// The second totals of a task: the sums of its earlier stages. A stage is a fixed number of blocks.
+/// The totals of the earlier stages of a task. The caller holds the totals of the current stage.
 pub(crate) struct Stages<T> {
     op: Reduction,
-    /// The number of blocks after which the first totals are added to the second ones.
+    /// The number of blocks in a stage.
     every: usize,
-    /// The second totals, the sum of earlier stages; empty if the task has a single stage.
+    /// The totals of all earlier stages, one for each result of the reduction. This is empty if the task has a single stage.
     aside: Scratch<T>,
 }
 
@@ -24,7 +24,8 @@ impl<T: Float> Stages<T> {
         Ok(Stages { op, every, aside })
     }
 
-    /// If the block with index `number` begins a new stage, adds `total` to the second totals and clears `total`.
+    /// If the block with index `number` begins a new stage, adds `total` to the totals of the earlier stages, and clears `total`. `total`
+    /// is then the total of the stage that has ended.
     pub(crate) fn begin_block(&mut self, number: usize, total: &mut [T]) {
         if number > 0 && number.is_multiple_of(self.every) {
             T::accumulate(self.op, &mut self.aside, total);

@@ -14,7 +14,7 @@ pub(crate) use crate::thresholds::blocks::{MAX_SMALL_BLOCK, VECTOR_BYTES};
 #[derive(Debug, Default)]
 pub(crate) struct Tiling {
     pub(crate) count: usize,
-    /// The length of the rows that instructions reduce, in elements; 0 if no instruction reduces rows.
+    /// The length, in elements, of the rows that instructions reduce. It is 0 if no instruction reduces rows.
     pub(crate) row: usize,
     /// The number of elements of a unit: a long row, or several short rows. Each unit is cut into blocks separately.
     unit: usize,
@@ -22,12 +22,12 @@ pub(crate) struct Tiling {
     parts: usize,
     /// The number of elements in a block. The last block of a unit may be shorter.
     pub(crate) block: usize,
-    /// The number of blocks. If there are tiles, all blocks of a row of tiles count as one.
+    /// The number of blocks. If there are tiles, all blocks of one row of tiles count as one block.
     blocks: usize,
     /// The number of blocks in a task.
     each: usize,
-    /// The tiles, if the shape is cut into tiles. Blocks are then the rows of a tile, tile after tile. Otherwise, blocks are in row-major
-    /// order.
+    /// The tiles (rectangles of rows and columns), if the shape is cut into tiles. A block is then one row of a tile, and blocks follow
+    /// each other tile by tile. Otherwise, blocks are in row-major order.
     tiles: Option<Tiles>,
 }
 
@@ -40,28 +40,28 @@ impl Tiling {
 
     /// Does the same as [`of_operation`](Self::of_operation), for a program whose instructions together cost as much as `cost` additions.
     pub(crate) fn of_program(count: usize, row: usize, cost: usize) -> Self {
-        // Adds the cost of reading the operands, about one addition.
+        // Reading the operands costs about one addition per element.
         Self::in_rows(count, row, LONG_ROW_OF_PROGRAM, cost + 1)
     }
 
-    /// Does the same as [`of_program`](Self::of_program), but blocks do not cut rows. Instructions reduce rows of `row` elements, and
-    /// outputs join rows of `together` elements.
+    /// Does the same as [`of_program`](Self::of_program), but blocks do not cut rows. Instructions reduce rows of `row` elements. Outputs
+    /// concatenate values along rows of `together` elements.
     pub(crate) fn of_rows(count: usize, row: usize, together: usize, cost: usize) -> Self {
         let longest = row.max(together);
         let unit = if longest < LONG_ROW_OF_PROGRAM { BLOCK / longest * longest } else { longest };
         Tiling { row, ..Self::cut(count, unit, unit, cost + 1) }
     }
 
-    /// Returns the tiling of a program that runs lane by lane: the `count` elements of each lane are cut into blocks of at most `longest`
-    /// elements. Within a row of `row` elements, each operand is contiguous or constant. One element of all lanes together costs as much as
-    /// `cost` additions.
+    /// Returns the tiling of a program that runs lane by lane (a lane has the elements at one position of a short last dimension). The
+    /// `count` elements of each lane are cut into blocks of at most `longest` elements. Within a row of `row` elements, each operand is
+    /// contiguous or constant. One element of all lanes together costs as much as `cost` additions.
     pub(crate) fn of_lanes(count: usize, row: usize, longest: usize, cost: usize) -> Self {
         Self::cut(count, row, row.div_ceil(row.div_ceil(longest)), cost)
     }
 
     /// Returns the tiling of `count` elements into blocks of whole rows of `row` elements, for an operation that costs one addition. The
-    /// operands loop over `rows` rows. If results are streamed, a block has about [`BLOCK`] elements. Its number of rows is then a multiple
-    /// of `rows`, or less than `rows`. Otherwise a block is as long as a task.
+    /// second innermost loop of the operands has `rows` rows. If `streams` is true, results bypass the caches, and a block has about
+    /// [`BLOCK`] elements. Its number of rows is then a multiple of `rows`, or less than `rows`. Otherwise a block is as long as a task.
     pub(crate) fn of_row_broadcast(count: usize, (rows, row): (usize, usize), streams: bool) -> Self {
         let rows = if rows < BLOCK / row { BLOCK / row / rows * rows } else { BLOCK / row };
         let unit = if streams { rows * row } else { (TASK / row * row).max(row) };
@@ -78,7 +78,7 @@ impl Tiling {
         if count <= BLOCK && row >= count {
             return Self::cut(count, count, count, work);
         }
-        // A unit consists of several short rows. Its blocks have nearly equal lengths.
+        // A unit is one long row, or consists of several short rows. The blocks of a unit have nearly equal lengths.
         let unit = match row {
             usize::MAX => count.min(1 << 30).next_multiple_of(BLOCK),
             row if row >= long_row => row,
@@ -99,18 +99,18 @@ impl Tiling {
         Tiling { count, row: 0, unit, parts, block, blocks, each, tiles: None }
     }
 
-    /// Returns the first element of the block with index `number`. Blocks must be in row-major order.
+    /// Returns the index of the first element of the block with index `number`. Blocks must be in row-major order.
     fn first(&self, number: usize) -> usize {
         number / self.parts * self.unit + number % self.parts * self.block
     }
 
-    /// Returns the tiles, if blocks are rows of tiles.
+    /// Returns the tiles, if the shape is cut into tiles.
     pub(crate) fn tiles(&self) -> Option<Tiles> {
         self.tiles
     }
 
-    /// Lengthens the tasks to at least `least` elements, or to a single task if there are fewer elements. Blocks must be in row-major
-    /// order.
+    /// Makes the tasks longer, so that each has at least `least` elements. If there are fewer elements, makes a single task. Blocks must be
+    /// in row-major order.
     pub(crate) fn lengthen_tasks(&mut self, least: usize) {
         self.each = self.each.max(least.div_ceil(self.block.max(1)).min(self.blocks));
     }
@@ -120,12 +120,12 @@ impl Tiling {
         self.blocks.div_ceil(self.each)
     }
 
-    /// Returns the largest number of blocks of a task.
+    /// Returns the number of blocks of the longest task.
     pub(crate) fn longest_task(&self) -> usize {
         self.each
     }
 
-    /// Returns the first element of a task. If `task` is the number of tasks, returns the number of elements.
+    /// Returns the index of the first element of a task. If `task` is the number of tasks, returns the number of elements.
     pub(crate) fn start(&self, task: usize) -> usize {
         let number = task * self.each;
         match self.tiles {
@@ -135,7 +135,7 @@ impl Tiling {
         }
     }
 
-    /// Calls `block` with the first element and the length of each block of a task.
+    /// Calls `block` with the index of the first element and the length of each block of a task.
     #[inline]
     pub(crate) fn for_each_block(&self, task: usize, mut block: impl FnMut(usize, usize)) {
         let Range { start, end } = task * self.each..self.blocks.min((task + 1) * self.each);
@@ -171,8 +171,8 @@ pub(crate) fn is_streamed(written: usize, read: usize) -> bool {
     written >= MIN_STREAMED && written + read > MAX_CACHED
 }
 
-/// Returns the number of elements of the block in which `small` stores one value. Returns `None` if a program with `values` values over
-/// `count` elements is too large for this.
+/// Returns the number of elements in the block that stores one value, if [`small`](crate::engine::small) runs the program. Returns `None`
+/// if a program with `values` values over `count` elements is too large for this.
 pub(crate) fn small_block<T>(count: usize, values: usize) -> Option<usize> {
     let block = (count * size_of::<T>()).next_power_of_two().max(VECTOR_BYTES);
     (block <= MAX_SMALL_BLOCK * VECTOR_BYTES && block * values <= MAX_SMALL_BLOCKS).then_some(block / size_of::<T>())

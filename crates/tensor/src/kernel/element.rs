@@ -7,10 +7,11 @@ use crate::kernel::conv::direct::DirectConvolutions;
 use crate::kernel::elementwise::block::{BlockKernels, FloatBlockKernels};
 use crate::kernel::reduce::kernels::ReductionKernels;
 
-/// Types that stand for generic functions. The attribute `precompiled` of the crate `wengert-macros` generates code with them.
+/// Traits of types that stand for generic functions. The attribute `precompiled` of the crate `wengert-macros` generates code that uses
+/// them.
 ///
-/// Rust has no pointers to generic functions. A type that implements one of these traits stands for a generic function. `Of<T>` is
-/// the type of a pointer to the function for elements `T`, and the methods return these pointers.
+/// Rust has no pointers to generic functions. So a type that implements one of these traits stands for a generic function. `Of<T>` is the
+/// type of a pointer to the function for elements `T`, and the methods return these pointers.
 pub mod instances {
     use super::{Element, Float};
 
@@ -26,7 +27,7 @@ pub mod instances {
         fn f64() -> Self::Of<f64>;
         /// Returns the function for i64.
         fn i64() -> Self::Of<i64>;
-        /// Returns the function for elements of another type. It is compiled in the crate that calls it.
+        /// Returns the function for elements of a type other than f32, f64 and i64. It is compiled in the crate that calls it.
         fn generic<T: Element>() -> Self::Of<T>;
     }
 
@@ -46,7 +47,7 @@ use instances::{ElementInstances, FloatInstances};
 
 /// A type that tensors can hold: `f32`, `f64`, `i64`, `u8`, `bool`. Sealed.
 pub trait Element: Scalar + BlockKernels + ReductionKernels + DirectConvolutions {
-    /// Returns the instance of a generic function for this element type.
+    /// Returns the generic function that `F` stands for, instantiated for this element type.
     #[doc(hidden)]
     fn element_instance<F: ElementInstances>() -> F::Of<Self>;
 }
@@ -84,7 +85,7 @@ pub trait Float:
     /// Returns whether the number is neither infinite nor NaN.
     fn is_finite(self) -> bool;
 
-    /// Returns the instance of a generic function for this element type.
+    /// Returns the generic function that `F` stands for, instantiated for this floating-point type.
     #[doc(hidden)]
     fn float_instance<F: FloatInstances>() -> F::Of<Self>;
 }

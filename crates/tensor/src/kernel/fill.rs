@@ -5,7 +5,8 @@
 use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::rows::MAX_LOOP_COPY;
 
-/// Fills `out` with elements of an expanded operand, in row-major order. The first one has index `start`.
+/// Fills `out` with consecutive elements of an expanded operand, in row-major order. `start` is the row-major index of the element that
+/// goes to `out[0]`.
 pub(crate) fn spread<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize, out: &mut [T]) {
     let (row, [inner]) = space.loop_of(space.depth() - 1);
     let whole = start.is_multiple_of(row) && out.len().is_multiple_of(row);
@@ -43,7 +44,8 @@ pub(crate) fn writes_by_rows(space: &IterationSpace<1>) -> bool {
     space.repeats().is_some() || space.depth() == 2 && (inner == [0] || space.loop_of(0).1 == [0])
 }
 
-/// Fills `out` with elements of an infinite repetition of `row`. The first one has index `start`.
+/// Fills `out` with elements of an infinite repetition of `row`. `start` is the index, in the repetition, of the element that goes to
+/// `out[0]`.
 pub(crate) fn repeat<T: Copy>(row: &[T], start: usize, out: &mut [T]) {
     let (before, after) = row.split_at(start % row.len());
     let first = after.len().min(out.len());
@@ -53,7 +55,7 @@ pub(crate) fn repeat<T: Copy>(row: &[T], start: usize, out: &mut [T]) {
     repeat_prefix(out, row.len());
 }
 
-/// Calls a function with the length of a short row as a constant, so that the compiler writes a row with one or two stores.
+/// Calls a function with the length of a short row as a const parameter. So the compiler writes a row with one or two stores.
 macro_rules! of_constant {
     ($row:expr, $call:ident $arguments:tt, $($length:literal)*, $other:expr) => {
         match $row {
@@ -63,7 +65,7 @@ macro_rules! of_constant {
     };
 }
 
-/// Splits `out` into rows of `row` elements, and fills each row with the next one of `values`.
+/// Splits `out` into rows of `row` elements, and fills each row with copies of one value: row `i` with value `i` of `values`.
 fn by_rows<T: Copy>(row: usize, values: impl Iterator<Item = T>, out: &mut [T]) {
     fn rows<T: Copy, const N: usize>(values: impl Iterator<Item = T>, out: &mut [T]) {
         out.as_chunks_mut::<N>().0.iter_mut().zip(values).for_each(|(out, value)| *out = [value; N]);
@@ -86,7 +88,7 @@ fn by_rows<T: Copy>(row: usize, values: impl Iterator<Item = T>, out: &mut [T]) 
     });
 }
 
-/// Fills `out` with repetitions of `row`.
+/// Fills `out` with repetitions of the elements of `row`.
 fn repeat_row<T: Copy>(row: &[T], out: &mut [T]) {
     fn rows<T: Copy, const N: usize>(row: &[T], out: &mut [T]) {
         if let Some(row) = row.first_chunk::<N>() {
@@ -99,7 +101,8 @@ fn repeat_row<T: Copy>(row: &[T], out: &mut [T]) {
     });
 }
 
-/// Fills `out` with repetitions of its first `row` elements. Each step copies the filled part to the elements after it.
+/// Fills the rest of `out` with repetitions of its first `row` elements. Each step copies all elements written so far to the elements after
+/// them.
 fn repeat_prefix<T: Copy>(out: &mut [T], row: usize) {
     let mut done = row;
     while done < out.len() {
@@ -109,7 +112,7 @@ fn repeat_prefix<T: Copy>(out: &mut [T], row: usize) {
     }
 }
 
-/// Does the same as [`spread`], for an operand of any layout.
+/// Does the same as [`spread`], segment by segment. This also works for operands whose layout [`spread`] has no faster loop for.
 fn fill_by_segments<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize, out: &mut [T]) {
     let mut done = 0;
     space.walk(0, start, out.len(), |position, stride, count| {
@@ -118,8 +121,8 @@ fn fill_by_segments<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize
     });
 }
 
-/// Writes `values` to elements of an operand, in row-major order. The first of these elements has index `start`. No two of them may share a
-/// position in `data`.
+/// Writes `values` to consecutive elements of an operand, in row-major order. `start` is the row-major index of the operand's element that
+/// gets `values[0]`. No two of the elements may share a position in `data`.
 pub(crate) fn scatter<T: Copy>(space: &IterationSpace<1>, values: &[T], start: usize, data: &mut [T]) {
     let mut left = values;
     space.walk(0, start, values.len(), |position, stride, count| {
@@ -134,7 +137,7 @@ pub(crate) fn scatter<T: Copy>(space: &IterationSpace<1>, values: &[T], start: u
     });
 }
 
-/// Copies elements that are `stride` apart to `out`. The first one is at `position`.
+/// Copies elements of `data` that are `stride` apart to `out`. `position` is the index of the first of them in `data`.
 #[inline]
 pub(crate) fn copy_strided<T: Copy>(data: &[T], position: usize, stride: isize, out: &mut [T]) {
     let count = out.len();

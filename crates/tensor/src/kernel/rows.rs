@@ -12,12 +12,12 @@ use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::thresholds::parts::COLUMNS;
 use crate::{Element, Reduction, Shape};
 
-/// Sets slice `k` of `out` along `axis` to slice `index[k]` of `x`.
+/// Copies slices of `x` along the dimension `axis`: sets slice `k` of `out` to slice `index[k]` of `x`.
 pub(crate) fn select<T: Element>(x: Source<T>, axis: usize, index: &[i64], out: &mut [T]) {
     if out.is_empty() {
         return;
     }
-    // All slices have the layout of the first one. Slice `k` starts `k` strides after it.
+    // All slices have the layout of the first slice. Slice `k` starts `k` strides after it.
     let (first, stride) = (x.layout.slice(axis, 0, 1, 1), x.layout.strides()[axis]);
     let space = IterationSpace::new(first.shape(), [&first]);
     let width = Shape::from(&first.shape()[axis..]).numel();
@@ -54,8 +54,8 @@ pub(crate) fn select<T: Element>(x: Source<T>, axis: usize, index: &[i64], out: 
     });
 }
 
-/// Writes value `k` of `count` values that are concatenated row by row. `x` holds the rows of this value; each has `row` elements. A row of
-/// `out` consists of one row of every value.
+/// Writes one of `count` values that are concatenated row by row, the value with index `k`. `x` holds its rows, which have `row` elements
+/// each. A row of `out` consists of one row of every value.
 pub(crate) fn put_beside<T: Element>(x: Operand<'_, T>, row: usize, (k, count): (usize, usize), out: &mut [T]) {
     let own = out.chunks_exact_mut(count * row).map(|rows| &mut rows[k * row..][..row]);
     match x {
@@ -64,7 +64,7 @@ pub(crate) fn put_beside<T: Element>(x: Operand<'_, T>, row: usize, (k, count): 
     }
 }
 
-/// Concatenates `parts` along `axis` into `out`. All other sizes are equal, and no part is empty.
+/// Concatenates the tensors `parts` along the dimension `axis` into `out`. Their other sizes are equal, and no part is empty.
 pub(crate) fn join<T: Element>(parts: &[Source<T>], axis: usize, out: &mut [T]) {
     if out.is_empty() {
         return;
@@ -92,8 +92,8 @@ pub(crate) fn join<T: Element>(parts: &[Source<T>], axis: usize, out: &mut [T]) 
     });
 }
 
-/// Sets slice `i` of `out` to the sum of all slices `x[.., k, ..]` with `index[k] == i`, over all pairs `(x, index)` in `terms`. `out` has
-/// `size` slices of `width` elements.
+/// Sets slice `i` of `out` to the sum of all slices `x[.., k, ..]` with `index[k] == i`. The sum runs over all pairs `(x, index)` in
+/// `terms`. `out` has `size` slices of `width` elements.
 pub(crate) fn add<T: Element>(terms: &[(&[T], &[i64])], size: usize, width: usize, out: &mut [T]) {
     partition::chunks(out, TASK, Schedule::parallel_from(MIN_PARALLEL, out.len()), |_, out| out.fill(T::ZERO));
     let count: usize = terms.iter().map(|(x, _)| x.len()).sum();

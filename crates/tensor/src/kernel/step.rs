@@ -1,4 +1,4 @@
-//! Updates several arrays of the same length in one pass, as optimisers do. Writes to the first array and to the states.
+//! Updates several arrays of the same length in one pass, as optimisers do. Writes the first array and the arrays of states.
 
 use crate::Element;
 use crate::memory::partition::{self, Partition};
@@ -6,7 +6,7 @@ use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
 use crate::thresholds::parts::{STEP_BLOCK, STEP_PART};
 
-/// Computes `(x, states) = f(x, input, states)` for each element.
+/// Computes `(x, states) = f(x, input, states)` for each index of the arrays.
 pub(crate) fn update<T: Element, const N: usize>(
     x: &mut [T],
     input: &[T],
@@ -28,7 +28,7 @@ dispatched! {
     }
 }
 
-/// The loop over a task's part of the arrays, compiled for each instruction set. A closure might not be inlined.
+/// The loop over the part of the arrays that belongs to one task, compiled for each instruction set. A closure might not be inlined.
 trait Part {
     fn run(self);
 }
@@ -52,8 +52,8 @@ impl<T: Element, F: Fn(T, T, [T; N]) -> (T, [T; N]), const N: usize> Part for El
 }
 
 impl<T: Element, F: Fn(T, T, [T; N]) -> (T, [T; N]), const N: usize> Elementwise<'_, T, F, N> {
-    /// Updates `count` elements, at most a block. The compiler makes one version for a whole block and one for the remaining elements. So a
-    /// whole block is copied by a few vector instructions, and `f` is never called on padding.
+    /// Updates `count` elements, at most a block. The compiler makes one version for a whole block and one for fewer elements. So a whole
+    /// block is copied by a few vector instructions, and `f` is never called on padding.
     #[inline(always)]
     fn block(&mut self, start: usize, count: usize) {
         let range = start..start + count;

@@ -22,7 +22,7 @@ impl<'a, T: Scalar> Source<'a, T> {
         self.layout.strides().iter().all(|&stride| stride == 0).then(|| Operand::Splat(self.data[first]))
     }
 
-    /// Expands the layout to `shape`. `expanded` stores the new layout if it differs from the old one.
+    /// Expands this tensor to `shape`. If the layout changes, `expanded` stores the new one.
     pub(crate) fn over(self, shape: &Shape, expanded: &'a mut Option<Layout>) -> Self {
         if self.layout.shape() == shape {
             return self;
@@ -34,7 +34,8 @@ impl<'a, T: Scalar> Source<'a, T> {
         }
     }
 
-    /// Returns the repeated row, if the tensor repeats a contiguous row of elements. There must be at least one element.
+    /// Returns the row that the tensor repeats, if all its elements are repetitions of one contiguous row. There must be at least one
+    /// element.
     pub(crate) fn row(&self) -> Option<&'a [T]> {
         let (mut len, mut repeats) = (1, false);
         for (&size, &stride) in self.layout.shape().iter().zip(self.layout.strides()).rev() {

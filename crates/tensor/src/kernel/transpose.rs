@@ -15,8 +15,8 @@ use crate::shape::iteration_space::IterationSpace;
 pub(crate) use crate::thresholds::transpose::{PITCH, WIDE};
 use crate::thresholds::transpose::{SIDE, TALL, TILE};
 
-/// Splits `0 .. len` into ranges of about `each` elements, and returns range `number`. No range is shorter than a square of [`SIDE`]
-/// elements. The last range includes the remainder.
+/// Splits `0 .. len` into ranges of about `each` elements, and returns the range with index `number`. No range is shorter than [`SIDE`]
+/// elements, the side of the squares that are transposed at once. The last range includes the remainder.
 fn part(len: usize, each: usize, number: usize) -> Range<usize> {
     let last = parts(len, each) - 1;
     let start = number.min(last) * each;
@@ -36,8 +36,8 @@ pub(crate) struct Tiles {
 }
 
 impl Tiles {
-    /// Returns the tiles of an operand that is a transposed matrix or a batch of them. Its second innermost loop has stride 1, and
-    /// its innermost loop has a larger stride. Returns `None` for other operands and for small matrices.
+    /// Returns the tiles of an operand that is a transposed matrix or a batch of transposed matrices: the second innermost loop has stride
+    /// 1, and the innermost loop has a larger stride. Returns `None` for other operands and for small matrices.
     pub(crate) fn new(space: &IterationSpace<1>) -> Option<Self> {
         let rows = space.depth().checked_sub(2)?;
         let ((height, [down]), (width, [across])) = (space.loop_of(rows), space.loop_of(rows + 1));
@@ -45,12 +45,12 @@ impl Tiles {
         (large && down == 1 && across > 1).then_some(Tiles { height, width })
     }
 
-    /// Returns the number of bands in `count` elements, and the number of bands in a task. A band is a row of tiles.
+    /// Returns the number of bands (rows of tiles) in `count` elements, and the number of bands in a task of a thread.
     pub(crate) fn bands(&self, count: usize) -> (usize, usize) {
         (count / (self.height * self.width) * parts(self.height, TALL), (TASK / (TALL * self.width)).max(1))
     }
 
-    /// Returns the rows of a band, counted over all matrices of the batch.
+    /// Returns the rows of the band (a row of tiles) with index `band`. Rows are counted over all matrices of the batch.
     pub(crate) fn rows(&self, band: usize) -> Range<usize> {
         let bands = parts(self.height, TALL);
         let (first, rows) = (band / bands * self.height, part(self.height, TALL, band % bands));
@@ -62,14 +62,14 @@ impl Tiles {
         self.width
     }
 
-    /// Returns the column range of each tile of a band.
+    /// Returns the column range of each tile of a band (a row of tiles).
     pub(crate) fn columns(&self) -> impl Iterator<Item = Range<usize>> {
         let width = self.width;
         (0..parts(width, WIDE)).map(move |number| part(width, WIDE, number))
     }
 }
 
-/// The transpose of the operand's tile that was read last.
+/// The tile of a transposed operand that was read last. Its rows are contiguous here.
 pub(crate) struct Tile<'a, T: Scalar> {
     data: &'a [T],
     space: &'a IterationSpace<1>,
@@ -87,8 +87,8 @@ impl<'a, T: Scalar> Tile<'a, T> {
         Some(Tile { data, space, tiles, rows: 0..0, columns: 0..0, elements: Scratch::new(TILE).ok()? })
     }
 
-    /// Returns the `len` elements that begin with element `start`, which must be a part of a row of one tile. Reads this tile first, unless
-    /// it is the tile that was read last.
+    /// Returns the `len` elements of the operand that begin with the row-major index `start`. They must be a part of a row of one tile.
+    /// Reads this tile first, unless it was the last one that was read.
     pub(crate) fn row(&mut self, start: usize, len: usize) -> &[T] {
         let Tiles { height, width } = self.tiles;
         let (row, column) = (start / width, start % width);
@@ -105,24 +105,24 @@ impl<'a, T: Scalar> Tile<'a, T> {
     }
 }
 
-/// Returns true if [`materialize`] accepts a matrix of `segments` columns of `len` elements.
+/// Returns true if [`materialize`] can transpose a matrix of `segments` columns of `len` elements.
 pub(crate) fn has_squares(segments: usize, len: usize) -> bool {
     (SIDE..=PITCH).contains(&segments) && len >= SIDE
 }
 
-/// Computes `out[j, i] = x[i, j]` for `segments` contiguous segments of `len` elements, which begin `step` elements apart. The sizes must
-/// satisfy [`has_squares`]. Rows of `out` are [`PITCH`] apart.
+/// Computes `out[j, i] = x[i, j]`, where `x[i, j]` is element `j` of segment `i`. The `segments` segments have `len` contiguous elements
+/// each, and begin `step` elements apart. The sizes must satisfy [`has_squares`]. Rows of `out` are [`PITCH`] apart.
 pub(crate) fn materialize<T: Scalar>(x: &[T], step: usize, segments: usize, len: usize, out: &mut [T]) {
     for Range { start, end } in (0..parts(len, TALL)).map(|number| part(len, TALL, number)) {
         transposed(&x[start..], step, segments, end - start, &mut out[start * PITCH..]);
     }
 }
 
-/// Computes `tile[j, i] = x[i, j]` for `segments` contiguous segments of `len` elements, which begin `step` elements apart. Both sizes are
-/// at least [`SIDE`]. Rows of the tile are [`PITCH`] apart.
+/// Computes `tile[j, i] = x[i, j]`, where `x[i, j]` is element `j` of segment `i`. The `segments` segments have `len` contiguous elements
+/// each, and begin `step` elements apart. Both sizes are at least [`SIDE`]. Rows of the tile are [`PITCH`] apart.
 fn transposed<T: Scalar>(x: &[T], step: usize, segments: usize, len: usize, tile: &mut [T]) {
     assert!(segments >= SIDE && len >= SIDE && segments <= PITCH && len <= TALL + SIDE);
-    // The last square in each direction is moved back, so that it ends with the last element. It then overlaps the square before it.
+    // In each direction, the last square is moved back so that it ends with the last element. It then overlaps the square before it.
     let places = |len: usize| (0..len.div_ceil(SIDE)).map(move |number| (number * SIDE).min(len - SIDE));
     for segment in places(segments) {
         for first in places(len) {
@@ -131,7 +131,8 @@ fn transposed<T: Scalar>(x: &[T], step: usize, segments: usize, len: usize, tile
     }
 }
 
-/// Computes `to[j, i] = x[i, j]` for a square of [`SIDE`] rows. Rows of `x` are `step` apart, and rows of `to` are [`PITCH`] apart.
+/// Computes `to[j, i] = x[i, j]` for a square of [`SIDE`] rows `i` and columns `j`. Rows of `x` are `step` apart, and rows of `to` are
+/// [`PITCH`] apart.
 #[inline]
 fn square<T: Scalar>(x: &[T], step: usize, to: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
@@ -162,8 +163,8 @@ dispatched! {
     }
 }
 
-/// Interleaves pairs of rows, in vector registers. This rotates the bits of each element's index in the square by one. Four such steps
-/// transpose the square.
+/// Interleaves pairs of rows, in vector registers. This rotates the bits of each element's row-major index in the square by one. Four of
+/// these steps transpose a square of 16 rows.
 #[inline(always)]
 fn rotate<T: Scalar>(square: &[[T; SIDE]; SIDE], out: &mut [[T; SIDE]; SIDE]) {
     const HALF: usize = SIDE / 2;
@@ -189,8 +190,8 @@ mod x86 {
     use super::{PITCH, SIDE};
     use crate::Scalar;
 
-    /// Does the same as [`square`](super::square), for elements of 4 or 8 bytes. The bounds are checked once for all segments. With a check
-    /// for each segment, the processor would load fewer segments at the same time.
+    /// Does the same as [`square`](super::square), for elements of 4 or 8 bytes. One check of bounds covers the segments of all rows. With
+    /// a check for each segment, the processor would load fewer segments at the same time.
     #[target_feature(enable = "avx512f")]
     pub(super) fn square<T: Scalar>(x: &[T], step: usize, to: &mut [T]) {
         const LAST: usize = SIDE - 1;
@@ -199,7 +200,7 @@ mod x86 {
         let (x, to) = (x.as_ptr(), to.as_mut_ptr());
         // SAFETY: `i` is less than `SIDE`, and the 64 bytes from element `first` on are within the segment, which is within `x`.
         let load = |i: usize, first: usize| unsafe { _mm512_loadu_si512(x.add(i * step + first).cast()) };
-        // SAFETY: as for `load`, with row `j` of the square. Every bit pattern is a valid number of the element types of 4 and 8
+        // SAFETY: as for `load`, with row `j` of the square. Every bit pattern is a valid number of the element types that have 4 or 8
         // bytes.
         let store =
             |v: __m512i, j: usize, first: usize| unsafe { _mm512_storeu_si512(to.add(j * PITCH + first).cast(), v) };
@@ -246,7 +247,8 @@ mod neon {
     use super::{PITCH, SIDE};
     use crate::Scalar;
 
-    /// Does the same as [`square`](super::square), for elements of 4 or 8 bytes, in blocks of as many rows as a register has elements.
+    /// Does the same as [`square`](super::square), for elements of 4 or 8 bytes. Transposes small blocks, which have as many rows as a
+    /// register has elements.
     pub(super) fn square<T: Scalar>(x: &[T], step: usize, to: &mut [T]) {
         const LAST: usize = SIDE - 1;
         assert!(size_of::<T>() >= 4 && to.len() >= LAST * PITCH + SIDE);
@@ -254,9 +256,9 @@ mod neon {
         let (x, to) = (x.as_ptr(), to.as_mut_ptr());
         let side = 16 / size_of::<T>();
         for (i, j) in (0..SIDE * SIDE).step_by(side).map(|at| (at / SIDE, at % SIDE)).filter(|(i, _)| i % side == 0) {
-            // SAFETY: row `i + row` of `x` and row `j + row` of `to` are rows of the squares. A register has the elements of one row of the
-            // block. The squares are within the slices (asserted above). Every bit pattern is a valid number of the element types of 4 and
-            // 8 bytes. Every processor of AArch64 has NEON.
+            // SAFETY: row `i + row` of `x` and row `j + row` of `to` are rows of the squares. A register holds one row of the block. The
+            // squares are within the slices (asserted above). Every bit pattern is a valid number of the element types that have 4 or 8
+            // bytes. Every processor of AArch64 has NEON.
             unsafe {
                 let from = |row: usize| x.add((i + row) * step + j);
                 let store = |row: usize, v: uint64x2_t| vst1q_u64(to.add((j + row) * PITCH + i).cast(), v);
@@ -311,7 +313,8 @@ mod tests {
         assert!(!has_squares(15, 16) && !has_squares(16, 15) && !has_squares(PITCH + 1, 16));
     }
 
-    /// Checks every element size against index arithmetic. Also checks the code for processors without vector instructions.
+    /// Checks transposed tiles of every element size against index arithmetic. Also checks the code for processors without vector
+    /// instructions.
     #[test]
     fn tiles_are_transposed() {
         fn check<T: Scalar>(of: fn(usize) -> T) {
@@ -349,8 +352,8 @@ mod tests {
         }
     }
 
-    /// Checks that operations on transposed operands give the same bits as operations on contiguous copies, with any other operand on
-    /// either side.
+    /// Checks that operations on transposed operands give the same bits as operations on contiguous copies. The other operand has various
+    /// layouts, and is on the left or on the right.
     #[test]
     fn transposed_operands_give_the_results_of_their_copies() {
         let number = |i: usize, j: usize, k: usize| ((i * 131 + j) * 137 + k) as f64 % 1009.0 - 500.0;
@@ -389,7 +392,7 @@ mod tests {
             assert_eq!(got, expected);
             // If both operands are column-major, the result is column-major too.
             assert_eq!((&turned + &turned).strides(), turned.strides());
-            // This batch repeats one matrix.
+            // This operand is a batch that repeats one matrix.
             let one = turned.narrow(0, 0, 1).expand([4, rows as isize, columns as isize]);
             assert_eq!(
                 one.contiguous(),

@@ -23,12 +23,12 @@ pub(crate) fn available() -> Option<u64> {
     Some(left_by_groups(read).map_or(machine, |groups| groups.min(machine)))
 }
 
-/// Returns the value in the line that begins with `name`.
+/// Returns the number that follows `name` in the line of `text` that begins with `name`.
 fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
-/// Returns the bytes that the control groups (version 2 or 1) of this process and their ancestors still allow.
+/// Returns how many more bytes the control groups (version 2 or 1) of this process and their ancestors allow.
 fn left_by_groups(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
     let mut least: Option<u64> = None;
     for line in read("/proc/self/cgroup")?.lines() {

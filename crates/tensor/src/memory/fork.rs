@@ -18,8 +18,8 @@ fn computed() -> f64 {
     (&x * 2.0 + 1.0).sqrt().sum(..).item()
 }
 
-/// Forks after the helper threads have started, and computes in both processes. [`a_forked_process_computes`] runs this test in a separate
-/// process.
+/// Forks after the helper threads have started, and computes in the parent process and in the new one. [`a_forked_process_computes`] runs
+/// this test in a separate process.
 #[test]
 fn the_forked_process() {
     if env::var_os(FORKS).is_none() {
@@ -31,7 +31,7 @@ fn the_forked_process() {
     let child = unsafe { libc::fork() };
     if child == 0 {
         let is_equal = computed().to_bits() == expected.to_bits();
-        // SAFETY: ends the forked process at once, without the destructors that belong to the other process.
+        // SAFETY: this ends the forked process at once, without the destructors that belong to the parent process.
         unsafe { libc::_exit(if is_equal { 0 } else { 1 }) };
     }
     assert_eq!(computed(), expected);
@@ -49,7 +49,7 @@ fn the_forked_process() {
     assert_eq!(status, 0, "the forked process computed something else, or crashed");
 }
 
-/// Tests that both processes can compute after a fork.
+/// Tests that the parent process and the new process can both compute after a fork.
 #[test]
 fn a_forked_process_computes() {
     let mut command = Command::new(env::current_exe().unwrap());

@@ -1,8 +1,8 @@
 //! Splits buffers among the tasks of an operation, so that no two parts overlap. Nothing else in the crate splits buffers.
 //!
 //! A [`Partition`] splits a buffer into consecutive ranges. A [`Grid`] splits a matrix into rectangles. Tuples, arrays and lists of
-//! partitions or grids split several buffers at once. [`run`] passes every task its own parts. The caller chooses the boundaries. No choice
-//! can make parts overlap, because each part ends where the next one begins.
+//! partitions or grids split several buffers at once. [`run`] passes every task its own parts. The caller chooses the boundaries between
+//! parts. Parts never overlap, whatever the boundaries are, because each part ends where the next one begins.
 //!
 //! Most callers choose boundaries only from shapes. [`try_ranges`] and the sums of gathered rows (`kernel/rows.rs`) also use the number of
 //! threads. In both, an element's result does not depend on the part that contains the element, so the boundaries do not change results.
@@ -20,7 +20,7 @@ use crate::memory::threads::{self, Schedule};
 /// The boundaries between parts of a buffer.
 #[derive(Clone, Copy)]
 enum Boundaries<'a> {
-    /// Equal parts of this length; the last one may be shorter.
+    /// Parts of equal length, which is given in elements. The last part may be shorter.
     Equal(usize),
     /// The position of the end of each part. The ends are in ascending order.
     Ends(&'a [usize]),
@@ -32,8 +32,8 @@ impl<'a> Boundaries<'a> {
         Boundaries::Ends(ends)
     }
 
-    /// Returns the range of part `number` in a buffer of `len` elements: `start(n) <= end(n) == start(n + 1) <= len`. Parts after the
-    /// last one are empty.
+    /// Returns the range of the part with index `number` in a buffer of `len` elements: `start(n) <= end(n) == start(n + 1) <= len`. Parts
+    /// after the last one are empty.
     fn range(self, number: usize, len: usize) -> Range<usize> {
         let start = |number: usize| match self {
             Boundaries::Equal(size) => number.saturating_mul(size).min(len),
@@ -56,7 +56,7 @@ pub(crate) trait Split: Sync {
     unsafe fn part(&self, number: usize) -> Self::Part;
 }
 
-/// The memory of a mutably borrowed slice, shared by several threads.
+/// A pointer to the memory of a mutably borrowed slice, which several threads share.
 struct SharedSlice<'a, T> {
     start: *mut T,
     len: usize,
@@ -113,8 +113,8 @@ pub(crate) struct Grid<'a, T> {
 }
 
 impl<'a, T: Send> Grid<'a, T> {
-    /// Splits rows of `width` elements into rectangles of `rows` rows and `columns` columns. The rectangles at the right and at the bottom
-    /// may be smaller.
+    /// Splits a matrix with rows of `width` elements into rectangles of `rows` rows and `columns` columns. The rectangles at the right and
+    /// at the bottom may be smaller.
     pub(crate) fn equal(buffer: &'a mut [T], width: usize, (rows, columns): (usize, usize)) -> Self {
         let across = width.div_ceil(columns.max(1));
         Grid {
@@ -126,8 +126,8 @@ impl<'a, T: Send> Grid<'a, T> {
         }
     }
 
-    /// Splits rows of `width` elements into rectangles. `rows` has the ends of their ranges of rows, and `columns` the ends of their ranges
-    /// of columns, both in ascending order.
+    /// Splits a matrix with rows of `width` elements into rectangles. `rows` has the end of each range of rows, and `columns` the end of
+    /// each range of columns, both in ascending order.
     pub(crate) fn ends(buffer: &'a mut [T], width: usize, rows: &'a [usize], columns: &'a [usize]) -> Self {
         let across = columns.len();
         Grid {
@@ -176,12 +176,12 @@ impl<'a, T> Tile<'a, T> {
         (self.rows.start, self.columns.start)
     }
 
-    /// Returns the number of rows.
+    /// Returns the number of rows of the tile.
     pub(crate) fn height(&self) -> usize {
         self.rows.len()
     }
 
-    /// Returns the number of columns.
+    /// Returns the number of columns of the tile.
     pub(crate) fn width(&self) -> usize {
         self.columns.len()
     }
@@ -192,12 +192,12 @@ impl<'a, T> Tile<'a, T> {
         (self.start.wrapping_add(self.rows.start * self.width + self.columns.start), self.width)
     }
 
-    /// Returns the elements of row `number` of the tile.
+    /// Returns the elements of the tile's row with index `number`.
     pub(crate) fn row(&mut self, number: usize) -> &mut [T] {
         assert!(number < self.rows.len(), "row {number} of {}", self.rows.len());
         let first = (self.rows.start + number) * self.width + self.columns.start;
-        // SAFETY: the tile's rows and columns lie within the matrix, and no other tile has them (`Grid::part`, `whole`). The matrix
-        // is borrowed mutably for `'a`, and the tile as long as the row.
+        // SAFETY: the tile's rows and columns lie within the matrix, and no other tile contains them (`Grid::part`, `whole`). The matrix is
+        // borrowed mutably for `'a`. The tile is borrowed as long as the returned row.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(first), self.columns.len()) }
     }
 }
@@ -229,7 +229,7 @@ impl<S: Split> Split for SmallVec<[S; 4]> {
     }
 }
 
-/// Calls `task` once with each index in `0 .. count` and the parts with that index.
+/// Calls `task` once for each index in `0 .. count`, with the index and the parts of `split` that have this index.
 pub(crate) fn run<S: Split>(count: usize, schedule: Schedule, split: S, task: impl Fn(usize, S::Part) + Sync) {
     threads::run(count, schedule, |number| {
         // SAFETY: `threads::run` calls this once for each number, and only this function owns `split`.
@@ -274,7 +274,7 @@ pub(crate) fn try_chunks<T: Send>(
 /// Splits `out` into units of `size` elements (the last may be shorter). Calls `task` with ranges of at least `least` consecutive units.
 /// `task` gets the index of the first unit of its range, and the elements of the range.
 ///
-/// There is one range for each thread, so `task` must compute each unit in the same way in every range.
+/// There is at most one range for each thread, so `task` must compute each unit in the same way in every range.
 pub(crate) fn try_ranges<T: Send>(
     out: &mut [T],
     size: usize,
@@ -398,7 +398,7 @@ mod tests {
         assert!(out.iter().enumerate().all(|(i, &x)| x == i / 5 + 1));
         assert_eq!(try_chunks(&mut out, 12, Schedule::Serial, |number, _| failing(number)), Ok(()));
 
-        // Large units, so that several threads get ranges.
+        // There are many units, so that several threads get ranges.
         let mut out = vec![0; 1000 * 7 + 3];
         let done = try_ranges(&mut out, 7, 1, |first, part| {
             part.iter_mut().enumerate().for_each(|(i, x)| *x = first * 7 + i + 1);

@@ -12,8 +12,8 @@ pub(crate) fn zeroed<T: Scalar>(len: usize) -> Result<Vec<T>, AllocationError> {
     Ok(data)
 }
 
-/// Returns a buffer of `len` elements with unspecified values. The caller must write all of them. The pool must [serve](pool::serves) this
-/// length.
+/// Returns a buffer of `len` elements with unspecified values. The caller must write all of them. The pool of buffers must
+/// [serve](pool::serves) this length.
 pub(crate) fn scratch<T: Scalar>(len: usize) -> Result<PooledBuffer<T>, AllocationError> {
     let bytes = bytes_of::<T>(len)?;
     if let Some(block) = pool::reuse(len, bytes) {
@@ -23,7 +23,7 @@ pub(crate) fn scratch<T: Scalar>(len: usize) -> Result<PooledBuffer<T>, Allocati
     pool::allocate(len, bytes)
 }
 
-/// Returns an error if a request exceeds the available memory.
+/// Returns an error if a request of `bytes` bytes exceeds the available memory.
 fn check(bytes: usize) -> Result<(), AllocationError> {
     let too_much = || available().is_some_and(|available| bytes as u64 > available);
     if bytes >= MIN_CHECKED && too_much() {

@@ -19,7 +19,7 @@ use crate::{Layout, Scalar, Shape, Strides};
 
 /// A shared buffer of elements. A clone refers to the same elements.
 pub(crate) enum Storage<T> {
-    /// A short buffer, in one allocation with its reference count. A second allocation would take longer than an operation on so few
+    /// A short buffer, in one allocation with its reference count. A second allocation would take longer than an operation on these few
     /// elements.
     Small(Arc<[T]>),
     Large(Arc<Buffer<T>>),
@@ -33,16 +33,16 @@ pub(crate) enum Buffer<T> {
     Range(MemoryRange<T>),
 }
 
-/// A range of an allocation that other buffers share.
+/// A range of an allocation. Other ranges of the allocation belong to other buffers.
 pub(crate) struct MemoryRange<T> {
     memory: Arc<Divided<T>>,
     range: Range<usize>,
-    /// The joined buffers, if this range is a concatenation; otherwise empty. While this `MemoryRange` exists, neither the joined buffers
-    /// nor the range are writable.
+    /// The buffers that were joined, if this range is a concatenation of them. Otherwise empty. While this `MemoryRange` exists, neither
+    /// the joined buffers nor the range are writable.
     parts: Vec<Storage<T>>,
 }
 
-/// An allocation that is read and written only through [`MemoryRange`]s.
+/// An allocation of memory that is read and written only through [`MemoryRange`]s.
 struct Divided<T> {
     start: *mut T,
     /// The owner of the elements. It is not accessed while any [`MemoryRange`] of the elements exists.
@@ -53,7 +53,7 @@ struct Divided<T> {
 pub(crate) struct ConcatMemory<T> {
     memory: Arc<Divided<T>>,
     len: usize,
-    /// The ranges that were handed out: each start maps to its end.
+    /// The ranges that were handed out as buffers, as a map from each range's start to its end.
     taken: BTreeMap<usize, usize>,
 }
 
@@ -65,8 +65,8 @@ impl<T: Scalar> ConcatMemory<T> {
         Ok(ConcatMemory { memory, len, taken: BTreeMap::new() })
     }
 
-    /// Returns `range` as a buffer, which is writable while it has a single holder. Returns `None` if an element of the range was handed
-    /// out before.
+    /// Returns `range` as a buffer, which is writable while it has a single holder. Returns `None` if the range has an element that was
+    /// handed out before.
     pub(crate) fn take(&mut self, range: Range<usize>) -> Option<Storage<T>> {
         let before = self.taken.range(..range.end).next_back();
         if range.start > range.end || range.end > self.len || before.is_some_and(|(_, &end)| end > range.start) {
@@ -80,15 +80,15 @@ impl<T: Scalar> ConcatMemory<T> {
     }
 }
 
-// SAFETY: the memory is owned and moves with this value. A shared reference to it reads only the pointer `start`. The elements are borrowed
-// through the ranges, which follow the borrow rules.
+// SAFETY: the memory is owned and moves with this value. A shared reference to this value reads only the pointer `start`. The elements are
+// borrowed through the ranges, which follow the borrow rules.
 unsafe impl<T: Send + Sync> Send for Divided<T> {}
 // SAFETY: as for `Send`.
 unsafe impl<T: Send + Sync> Sync for Divided<T> {}
 
-/// Memory shared with arrays. The `len` elements at `start` are part of a vector that the owner shares with other arrays. The vector is
-/// initialised and stays at the same address until the last array is dropped. While the owner holds the vector, the other arrays copy it
-/// before they write, so nothing writes to it.
+/// Memory that this buffer shares with `ndarray` arrays. The `len` elements at `start` are part of a vector that the owner shares with
+/// other arrays. The vector is initialised and stays at the same address until the last array is dropped. While the owner holds the vector,
+/// the other arrays copy it before they write, so nothing writes to it.
 pub(crate) struct Foreign<T> {
     start: *const T,
     len: usize,
@@ -102,7 +102,7 @@ unsafe impl<T: Sync> Send for Foreign<T> {}
 unsafe impl<T: Sync> Sync for Foreign<T> {}
 
 impl<T: Scalar> Storage<T> {
-    /// Returns a buffer that takes over the vector's memory.
+    /// Returns a buffer that takes over the memory of the vector `data`.
     pub(crate) fn from_vec(data: Vec<T>) -> Self {
         Storage::Large(Arc::new(Buffer::Own(data)))
     }
@@ -128,8 +128,8 @@ impl<T: Scalar> Storage<T> {
         Self::build(len, |_| {})
     }
 
-    /// Returns an array's elements and layout. The buffer takes over the array's memory if nothing else holds it, and shares it
-    /// otherwise. Nothing is copied.
+    /// Returns the elements and the layout of an `ndarray` array. The buffer takes over the array's memory if nothing else holds it, and
+    /// shares it otherwise. Nothing is copied.
     pub(crate) fn from_arc_array<D: Dimension>(array: ArcArray<T, D>) -> (Self, Layout) {
         let (shape, strides) = (Shape::from(array.shape()), Strides::from_slice(array.strides()));
         if shape.numel() == 0 {
@@ -150,14 +150,14 @@ impl<T: Scalar> Storage<T> {
         (storage, inside(shape, &strides, before, len))
     }
 
-    /// Returns a buffer that shares a view's elements, and the view's layout. Returns `None` if the view has gaps, because another view of
-    /// the same memory may write to the gaps.
+    /// Returns a buffer that shares the elements of an `ndarray` view, and the view's layout. Returns `None` if the view has gaps, because
+    /// another view of the same memory may write to the gaps.
     pub(crate) fn from_static_view<D: Dimension>(view: ArrayView<'static, T, D>) -> Option<(Self, Layout)> {
         let (shape, strides) = (Shape::from(view.shape()), Strides::from_slice(view.strides()));
         if shape.numel() == 0 {
             return Some((Self::from_vec(Vec::new()), Layout::contiguous(shape)));
         }
-        // Removes repeated elements, so that a view without gaps is a slice.
+        // Removes repetitions of elements. A view without gaps is then a slice.
         let mut distinct = view.into_dyn();
         for axis in (0..shape.rank()).filter(|&axis| strides[axis] == 0) {
             distinct.collapse_axis(Axis(axis), 0);
@@ -191,7 +191,7 @@ impl<T: Scalar> Storage<T> {
         Some(view)
     }
 
-    /// Returns all elements.
+    /// Returns all elements of the buffer.
     pub(crate) fn as_slice(&self) -> &[T] {
         let buffer = match self {
             Storage::Small(data) => return data,
@@ -213,8 +213,8 @@ impl<T: Scalar> Storage<T> {
         }
     }
 
-    /// Joins `parts` into one buffer without a copy. The parts are then no longer writable. Returns `None` unless the parts are adjacent,
-    /// in this order, in one [`ConcatMemory`].
+    /// Joins the buffers `parts` into one buffer without a copy. The parts are then no longer writable. Returns `None` unless the parts are
+    /// adjacent, in this order, in one [`ConcatMemory`].
     pub(crate) fn joined(parts: Vec<Self>) -> Option<Self> {
         let part = |storage: &Self| match storage {
             Storage::Large(buffer) => match &**buffer {
@@ -241,7 +241,7 @@ impl<T: Scalar> Storage<T> {
         self.as_slice().len()
     }
 
-    /// Returns the elements for writing, or `None` if the memory is foreign or another tensor holds it.
+    /// Returns the elements for writing. Returns `None` if the memory is foreign (an `ndarray`) or another tensor holds it.
     pub(crate) fn get_mut(&mut self) -> Option<&mut [T]> {
         let buffer = match self {
             Storage::Small(data) => return Arc::get_mut(data),
@@ -259,8 +259,8 @@ impl<T: Scalar> Storage<T> {
         }
     }
 
-    /// Converts the buffer into a vector if it is a vector that no other tensor holds, or if it is short. Otherwise returns the unchanged
-    /// buffer as the error.
+    /// Converts the buffer into a vector if it is a vector that no other tensor holds, or if it is short. Otherwise returns the buffer
+    /// itself as the error.
     pub(crate) fn into_vec(self) -> Result<Vec<T>, Self> {
         let buffer = match self {
             Storage::Small(mut data) => {
@@ -344,8 +344,8 @@ impl Filled for Result<(), AllocationError> {
     }
 }
 
-/// Returns the distance from the lowest element to the first element, and the length of the range that the elements span. The sums cannot
-/// overflow, because the array exists.
+/// Returns two numbers for an array with these sizes and strides: the distance from the lowest element to the first element, and the length
+/// of the range that the elements span. The sums cannot overflow, because the array exists.
 fn extent(shape: &Shape, strides: &[isize]) -> (usize, usize) {
     let reach = |forward: bool| -> usize {
         let axes = shape.iter().zip(strides).filter(|&(_, &stride)| (stride > 0) == forward);
@@ -421,7 +421,7 @@ mod tests {
             assert_eq!(part.len(), [300, 0, 500][number]);
             part.get_mut().unwrap().fill(number as f64);
         }
-        // `take` hands out no element twice, and none outside the memory.
+        // `take` hands out no element twice, and no element outside of the memory.
         assert!(memory.take(300..300).is_some());
         for range in [0..1, 299..301, 300..500, 799..800, 0..800, 800..801] {
             assert!(memory.take(range).is_none());
@@ -538,7 +538,7 @@ mod tests {
             let (shared, layout) = Storage::from_arc_array(array.clone());
             check_elements(&shared, &layout, array.view());
             assert!(shared.clone().get_mut().is_none());
-            // An array that nothing else holds hands its memory over.
+            // If nothing else holds an array's memory, the storage takes this memory over without a copy.
             let alone = ArcArray::from(array.to_owned());
             let start = alone.as_ptr();
             let (owned, layout) = Storage::from_arc_array(alone);

@@ -198,8 +198,8 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If `p` does not expand to the shape of `self`, or an element of `p` is not in [0, 1]. If `self` is expanded, or memory cannot
-    /// hold the result.
+    /// If `p` does not expand to the shape of `self`, or an element of `p` is not in [0, 1]. If several elements of `self` share one
+    /// position in memory, or memory cannot hold the result.
     pub fn try_bernoulli_<P: Float>(&mut self, p: &Tensor<P>, generator: &mut Generator) -> Result<(), Error> {
         let at = Site::here("bernoulli_");
         self.check_write(None, at)?;
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn a_seed_gives_the_same_numbers_everywhere() {
-        // The reference values come from the same formulas in Python.
+        // The reference values come from a Python program with the formulas of `Generator`.
         assert_eq!(Tensor::<f32>::rand([3], &mut generator()).to_vec(), [0.566_561_5, 0.745_781_7, 0.971_002_7]);
         let unit = [0.5665615751722809, 0.7457817572627011, 0.9710027535867962];
         assert_eq!(Tensor::<f64>::rand([3], &mut generator()).to_vec(), unit);
@@ -359,7 +359,7 @@ mod tests {
     fn integers_and_positions_are_drawn_with_their_probabilities() {
         let x = Tensor::randint(-3, 5, [80_000], &mut generator());
         for value in -3..5 {
-            // The bound is five standard deviations of a binomial count.
+            // `count` has a binomial distribution. The bound is five standard deviations of this distribution, rounded up.
             let count = x.iter().filter(|&x| x == value).count() as f64;
             assert!((count - 10_000.0).abs() < 5.0 * 10_000f64.sqrt(), "{value}: {count}");
         }
@@ -425,7 +425,7 @@ mod tests {
         check(Tensor::uniform(-1.0, 3.0, [N], &mut generator()), 1.0, 16.0 / 12.0, 256.0 / 80.0);
         check(Tensor::randn([N], &mut generator()), 0.0, 1.0, 3.0);
         check(Tensor::<f32>::randn([N], &mut generator()).cast(), 0.0, 1.0, 3.0);
-        // The fourth central moment of this distribution is p(1-p)⁴ + (1-p)p⁴ with p = 1/4.
+        // The fourth central moment of a number that is 1 with probability p, and 0 otherwise, is p(1-p)⁴ + (1-p)p⁴. Here p is 1/4.
         let fourth = 0.25 * 0.75f64.powi(4) + 0.75 * 0.25f64.powi(4);
         check(Tensor::scalar(0.25).expand([N as isize]).bernoulli(&mut generator()), 0.25, 0.1875, fourth);
         // Each share is the probability that the magnitude of a normally distributed number is below the bound.

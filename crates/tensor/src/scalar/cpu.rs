@@ -51,7 +51,7 @@ impl InstructionSet {
         Self::ALL.into_iter().find(|set| set.name() == name)
     }
 
-    /// Returns true if this processor has the instructions.
+    /// Returns true if this processor has the instructions of this set.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; }
@@ -186,7 +186,7 @@ macro_rules! dispatched {
                     _ => {}
                 }
             }
-            // Every aarch64 processor has NEON and FMA, so the compiler uses them without further features.
+            // Every aarch64 processor has NEON and FMA, so the plain version is compiled with them already.
             #[cfg(target_arch = "aarch64")]
             if $crate::scalar::cpu::instruction_set() == $crate::scalar::cpu::InstructionSet::Neon {
                 return plain::<$($($generic,)*)? true>($($arg),*);

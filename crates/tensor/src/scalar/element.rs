@@ -3,7 +3,7 @@
 use crate::DType;
 use std::fmt::{Debug, Display};
 
-/// An element of a tensor. The trait has no kernels, and is sealed.
+/// An element of a tensor. The trait has no operations on slices, and is sealed: other crates cannot implement it.
 pub trait Scalar: Copy + Default + PartialEq + PartialOrd + Debug + Display + Send + Sync + 'static {
     /// The element type as a value.
     const DTYPE: DType;

@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(Generator::new(0).truncated_normal(50.0, 60.0), 50.0);
     }
 
-    /// For this `n`, a quarter of all words is rejected. The remaining words give each number with the same probability.
+    /// Tests an `n` for which `below` rejects a quarter of all words. The remaining words must give each number with the same probability.
     #[test]
     fn below_is_fair_for_large_numbers() {
         let n = 3u64 << 62;

@@ -52,7 +52,7 @@ pub(crate) fn erfinv(x: f64) -> f64 {
         ];
         size * polynomial(w - 2.5, &central)
     } else {
-        // erfc y is about e^(-y²) / (y √π).
+        // In the tails, the initial value of y is from erfc y ≈ e^(-y²) / (y √π).
         (w - 0.5 * libm::log(PI * w)).sqrt()
     };
     for _ in 0..6 {
@@ -60,7 +60,7 @@ pub(crate) fn erfinv(x: f64) -> f64 {
         let step = if size < 0.5 {
             (size - erf(y)) / density
         } else {
-            // The difference 1 - |x| is exact.
+            // `size` is |x|, and the difference 1 - `size` is exact.
             let tail = erfc(y);
             libm::log(tail / (1.0 - size)) * tail / density
         };
@@ -168,7 +168,7 @@ pub(crate) fn digamma(x: f64) -> f64 {
 }
 
 fn digamma_from_1_to_2(x: f64) -> f64 {
-    // The zero of digamma as a sum of three numbers. The first two have few digits, so that differences from x are exact.
+    // The positive zero of digamma as a sum of three numbers. The first two have few digits, so that differences from x are exact.
     const ZERO: [f64; 3] = [
         1_569_415_565.0 / 1_073_741_824.0,
         381_566_830.0 / 1_073_741_824.0 / 1_073_741_824.0,
@@ -238,8 +238,8 @@ pub(crate) fn zeta(s: f64, q: f64) -> f64 {
     if s != s.trunc() {
         return f64::NAN;
     }
-    // Terms with negative q + k are summed separately. The magnitudes of their q + k run from `below` to |q|. The positive q + k begin at 1
-    // - `below`.
+    // Terms (q + k)⁻ˢ with negative q + k are summed separately. The magnitudes of their q + k run from `below` to |q|. The positive q + k
+    // begin at 1 - `below`.
     let below = q.trunc() - q;
     // An infinite s counts as even: then all terms are 0, 1 or ∞.
     let sign = if s % 2.0 == 1.0 { -1.0 } else { 1.0 };
@@ -444,8 +444,8 @@ mod tests {
         assert_eq!((zeta(1.0, 2.0), zeta(2.0, 0.0), zeta(2.0, -3.0)), (f64::INFINITY, f64::INFINITY, f64::INFINITY));
         assert_eq!((zeta(2.0, f64::INFINITY), zeta(f64::INFINITY, 2.0)), (0.0, 0.0));
         assert_eq!(zeta(f64::INFINITY, -0.5), f64::INFINITY);
-        // The sum has one large term, which is subtracted, and many terms that decrease slowly. Their sum is 1 / (s - 1) + 0.577 = 128.6.
-        // The large term is 6e15, so each of ten additions rounds to a whole number.
+        // This zeta function is the sum of one large term, which is subtracted here, and of many terms that decrease slowly. Their sum is 1
+        // / (s - 1) + 0.577 = 128.6. The large term is 6e15, so each of ten additions rounds to a whole number.
         let rest = zeta(1.0078125, f64::EPSILON) - f64::EPSILON.powf(-1.0078125);
         assert!((rest - 128.6).abs() <= 5.0, "{rest}");
         assert!(zeta(0.5, 1.0).is_nan() && zeta(1.5, -0.5).is_nan());

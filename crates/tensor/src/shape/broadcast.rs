@@ -1,4 +1,4 @@
-//! The broadcasting rule. It only needs lists of sizes.
+//! The broadcasting rule, for lists of sizes.
 //!
 //! Shapes are aligned at their last dimensions. Two sizes agree if they are equal or if one size is 1. The result takes the common size, or
 //! the size that is not 1. A missing dimension counts as size 1. Zero is an ordinary size: 1 and 0 give 0, but 2 and 0 do not agree. The
@@ -13,10 +13,10 @@ use smallvec::SmallVec;
 use crate::Shape;
 use crate::shape::shape::INLINE_RANK;
 
-/// A broadcasting error: the first operand that does not broadcast with the joint shape of the operands before it.
+/// A broadcasting error. It describes the first operand that does not broadcast with the joint shape of the operands before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// The joint shape of the operands before the failing one.
+    /// The joint shape of the operands before the operand that fails.
     pub merged: Shape,
     /// The position of the failing operand in the list of operands.
     pub operand: usize,
@@ -24,9 +24,9 @@ pub struct Mismatch {
     pub shape: Shape,
     /// The last dimension in which the two shapes do not broadcast. The dimension is counted in the longer of the two shapes.
     pub axis: usize,
-    /// The size of `merged` in that dimension.
+    /// The size of the shape `merged` in the dimension `axis`.
     pub left: usize,
-    /// The size of the failing operand in that dimension.
+    /// The size of the failing operand in the dimension `axis`.
     pub right: usize,
 }
 
@@ -37,23 +37,23 @@ pub struct ExpandMismatch {
     pub shape: Shape,
     /// The requested sizes, as the caller wrote them.
     pub target: Vec<isize>,
-    /// The last dimension of the target that fails; 0 if the tensor has more dimensions than the target.
+    /// The last dimension of the target to which the tensor does not expand. It is 0 if the tensor has more dimensions than the target.
     pub axis: usize,
-    /// The requested size in the failing dimension; 1 for a missing dimension.
+    /// The requested size in the dimension `axis`, or 1 for a missing dimension.
     pub expected: isize,
-    /// The tensor's size in the failing dimension.
+    /// The tensor's size in the dimension `axis`.
     pub existing: usize,
 }
 
 impl ExpandMismatch {
-    /// Returns the mismatch if `shape` does not expand to `target`, else `None`.
+    /// Returns the mismatch if `shape` does not expand to `target`. Otherwise returns `None`.
     pub fn between(shape: &Shape, target: &Shape) -> Option<Self> {
         let sizes: Vec<isize> = target.iter().map(|&size| size as isize).collect();
         ExpandMismatch::with_sizes(shape, &sizes)
     }
 
     /// Returns the mismatch like [`between`](Self::between), but accepts negative target sizes. Compares only the dimensions that the
-    /// tensor has, since new dimensions may have any size.
+    /// tensor has, because added dimensions may have any size.
     pub(crate) fn with_sizes(shape: &Shape, target: &[isize]) -> Option<Self> {
         let refused = |axis, expected, existing| {
             Some(ExpandMismatch { shape: shape.clone(), target: target.to_vec(), axis, expected, existing })
@@ -87,7 +87,7 @@ impl fmt::Display for ExpandMismatch {
 
 impl std::error::Error for ExpandMismatch {}
 
-/// Returns the broadcast shape of `shapes`; `[]` if there are none.
+/// Returns the shape to which all of `shapes` broadcast, or `[]` if `shapes` is empty.
 ///
 /// # Errors
 ///
@@ -119,9 +119,9 @@ pub fn join(shapes: &[&Shape]) -> Result<Shape, Box<Mismatch>> {
     Ok(merged)
 }
 
-/// Returns the broadcast shape of two shapes. `operand` is the position of the second shape's operand, for the error.
+/// Returns the shape to which two shapes broadcast. `operand` is the position of the operand that has the second shape. An error names it.
 pub(crate) fn join_two(merged: &Shape, shape: &Shape, operand: usize) -> Result<Shape, Box<Mismatch>> {
-    // Starts with the sizes of the shape of higher rank and joins the sizes of the other.
+    // Starts with the sizes of the longer shape, and joins the sizes of the shorter shape to them.
     let first_is_longer = merged.rank() >= shape.rank();
     let (longer, shorter) = if first_is_longer { (merged, shape) } else { (shape, merged) };
     let lead = longer.rank() - shorter.rank();
@@ -146,7 +146,8 @@ pub(crate) fn join_sizes(left: usize, right: usize) -> Option<usize> {
     }
 }
 
-/// Returns the size of `shape` in dimension `axis` of a result of rank `rank`; 1 if `shape` does not have this dimension.
+/// Aligns `shape` with a result of rank `rank` at the last dimension. Returns the size of `shape` in dimension `axis` of the result, or 1
+/// if `shape` does not have this dimension.
 pub(crate) fn size_at(shape: &[usize], rank: usize, axis: usize) -> usize {
     match (axis + shape.len()).checked_sub(rank) {
         Some(own) => shape[own],
@@ -271,7 +272,8 @@ mod tests {
     #[test]
     fn the_mismatch_of_an_expansion_as_a_table() {
         type Row = (&'static [usize], &'static [usize], Option<(usize, isize, usize)>);
-        // The columns: shape, target, and the dimension of the target, the requested size and the existing size.
+        // The columns of the table: the shape, the target, and the expected mismatch. A mismatch has the dimension of the target, the
+        // requested size and the existing size.
         let table: &[Row] = &[
             (&[3, 1], &[2, 3, 4], None),
             (&[], &[2, 3], None),

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use crate::shape::shape::{INLINE_RANK, list_of};
 use crate::{DType, Error, ExpandMismatch, Shape, Site, ensure};
 
-/// Positions of dimensions, counted from 0 and checked against the rank.
+/// The positions of dimensions, which count from 0 and are less than the rank.
 pub type Axes = SmallVec<[usize; INLINE_RANK]>;
 
 /// Dimensions as callers write them: one (`-1`), several (`[0, 2]`), or all (`..`). Negative numbers count from the end.
@@ -13,8 +13,8 @@ pub type Axes = SmallVec<[usize; INLINE_RANK]>;
 pub struct Dims(Option<SmallVec<[isize; INLINE_RANK]>>);
 
 impl Dims {
-    /// Returns the positions of the dimensions. Refuses duplicates. As in PyTorch, a tensor of rank 0 accepts 0 and -1. An empty list stays
-    /// empty.
+    /// Returns the positions of these dimensions in a tensor of rank `rank`. Refuses duplicates. As in PyTorch, a tensor of rank 0 accepts
+    /// 0 and -1. An empty list gives no positions.
     pub fn resolve(&self, rank: usize, at: Site) -> Result<Axes, Error> {
         let Some(dims) = &self.0 else {
             return Ok(all(rank));
@@ -31,17 +31,18 @@ impl Dims {
         Ok(axes)
     }
 
-    /// Returns the dimensions as the caller wrote them; empty for all dimensions (`..`).
+    /// Returns the dimensions as the caller wrote them. The slice is empty for all dimensions (`..`).
     pub fn as_slice(&self) -> &[isize] {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// Returns true if these are all dimensions (`..`).
+    /// Returns true if the caller asked for all dimensions (`..`).
     pub fn is_all(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Returns the positions like [`resolve`](Self::resolve), except that an empty list means all dimensions, as in PyTorch's reductions.
+    /// Returns the positions like [`resolve`](Self::resolve). Only an empty list is different: it means all dimensions, as in PyTorch's
+    /// reductions.
     pub fn resolve_or_all(&self, rank: usize, at: Site) -> Result<Axes, Error> {
         match &self.0 {
             Some(dims) if dims.is_empty() => Ok(all(rank)),
@@ -128,8 +129,8 @@ impl Position for usize {
 /// A size that does not fit into `isize`. Every operation refuses negative sizes except -1.
 const UNREPRESENTABLE: isize = isize::MIN;
 
-/// Implements the conversions from one number or a list of numbers of several types. `$beyond` replaces a number that does not fit, and
-/// every operation refuses `$beyond`.
+/// Implements the conversions from one number or a list of numbers, for several types of numbers. A number that does not fit into `isize`
+/// becomes `$beyond`, which every operation refuses.
 macro_rules! from_numbers {
     ($name:ident, $listed:expr, $beyond:expr, $($number:ty)*) => {$(
         impl From<&[$number]> for $name {
@@ -180,12 +181,13 @@ impl From<std::ops::RangeFull> for Dims {
 pub struct Sizes(SmallVec<[isize; INLINE_RANK]>);
 
 impl Sizes {
-    /// Returns the sizes as written. A size above `isize::MAX` becomes `isize::MIN`, which every operation refuses.
+    /// Returns the sizes as the caller wrote them. A size above `isize::MAX` becomes `isize::MIN`, which every operation refuses.
     pub fn as_slice(&self) -> &[isize] {
         &self.0
     }
 
-    /// Returns the shape for `reshape`. A single -1 becomes the size that keeps the number of elements.
+    /// Returns the new shape of a tensor of shape `shape` that is reshaped to these sizes. A single -1 becomes the size that keeps the
+    /// number of elements.
     pub fn resolve_reshape(&self, shape: &Shape, at: Site) -> Result<Shape, Error> {
         let numel = shape.numel();
         let text = || crate::shape::diagnostic::sizes_text(&self.0);
@@ -217,7 +219,7 @@ impl Sizes {
         }
     }
 
-    /// Returns the shape for `expand` of a tensor of shape `shape`. A size of -1 keeps an existing dimension.
+    /// Returns the new shape of a tensor of shape `shape` that is expanded to these sizes. A size of -1 keeps an existing dimension.
     pub fn resolve_expand(&self, dtype: DType, shape: &Shape, at: Site) -> Result<Shape, Error> {
         let Some(lead) = self.0.len().checked_sub(shape.rank()) else {
             return Err(self.not_expanded(dtype, shape, at));
@@ -235,8 +237,8 @@ impl Sizes {
         if target.numel() <= isize::MAX as usize { Ok(target) } else { Err(self.not_expanded(dtype, shape, at)) }
     }
 
-    /// Returns the error for an array of shape `shape` that does not expand to these sizes. If several dimensions fail, it reports the last
-    /// one, as PyTorch does.
+    /// Returns the error for a tensor of shape `shape` that does not expand to these sizes. If several dimensions fail, the error names the
+    /// last one, as in PyTorch.
     #[cold]
     fn not_expanded(&self, dtype: DType, shape: &Shape, at: Site) -> Error {
         let mut sizes = self.0.clone();
@@ -251,7 +253,7 @@ impl Sizes {
         Error::ExpandSizes { dtype, shape: shape.clone(), sizes: self.0.to_vec(), at }
     }
 
-    /// Returns the shape for operations that do not accept -1.
+    /// Returns these sizes as a shape, for operations that do not accept -1.
     pub fn resolve_plain(&self, at: Site) -> Result<Shape, Error> {
         let refused = |size| match size {
             UNREPRESENTABLE => Error::argument(at, format_args!("a size must be at most {}", isize::MAX)),
@@ -303,7 +305,7 @@ from_tuples! {
 mod tests {
     use crate::prelude::*;
 
-    /// Without elements, no other check looks at the sizes.
+    /// Tests a tensor without elements, because no other check looks at its sizes.
     #[test]
     fn a_size_that_does_not_fit_is_refused() {
         let text = Tensor::<f64>::try_full([0, usize::MAX], 0.0).unwrap_err().sentence();

@@ -26,7 +26,8 @@ pub enum Error {
     #[error("{}", diagnostic::broadcast_shapes(.0, .1))]
     BroadcastShapes(Box<Mismatch>, Site),
 
-    /// Sizes that do not broadcast in an operation for which PyTorch has a separate error message: index tensors, assigned values.
+    /// Sizes that do not broadcast in an operation for which PyTorch has a separate error message, such as indexing by tensors or
+    /// assignment.
     #[error("{}", diagnostic::with_site(message, at))]
     ShapeMismatch {
         /// The error message.
@@ -42,8 +43,8 @@ pub enum Error {
         output: Box<Shape>,
         /// The broadcast shape of the operands.
         broadcast: Box<Shape>,
-        /// The mismatch of an expansion of the right side to the shape of the left side. Its text is the error message of older versions of
-        /// PyTorch.
+        /// The mismatch that occurs when the right side is expanded to the shape of the left side. Its text is the error message of older
+        /// versions of PyTorch.
         source: Box<ExpandMismatch>,
         /// The operation and the line that called it.
         at: Site,
@@ -77,7 +78,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A 0-dim tensor under [`compat::Rules::strict`](crate::shape::compat::Rules::strict).
+    /// A tensor without dimensions under [`compat::Rules::strict`](crate::shape::compat::Rules::strict).
     #[error("{}", diagnostic::zero_dim(*operand, shapes, at))]
     ZeroDim {
         /// The position of the first operand without dimensions.
@@ -91,7 +92,7 @@ pub enum Error {
     /// A broadcast that [`compat`](crate::shape::compat) rules deny.
     #[error("{}", diagnostic::denied(message, shapes, at))]
     Denied {
-        /// The warning's text, two lines.
+        /// The text of the warning, which has two lines.
         message: String,
         /// The operands' shapes.
         shapes: Box<(Shape, Shape)>,
@@ -104,13 +105,13 @@ pub enum Error {
     DimRange {
         /// The requested dimension.
         dim: isize,
-        /// The number of dimensions.
+        /// The number of dimensions of the tensor.
         rank: usize,
         /// The operation and the line that called it.
         at: Site,
     },
 
-    /// Sizes that do not match the number of elements, or a view that the strides do not allow.
+    /// A reshape to sizes that do not match the number of elements, or a view that the strides do not allow.
     #[error("{}", diagnostic::with_site(message, at))]
     Reshape {
         /// The error message.
@@ -119,16 +120,17 @@ pub enum Error {
         at: Site,
     },
 
-    /// An in-place operation on a tensor whose elements share memory, or that partly overlaps a source.
+    /// An in-place operation on a tensor whose elements share memory with each other, or with another operand in part.
     #[error("{}", diagnostic::overlap(*internal, at))]
     Overlap {
-        /// True if elements of the written tensor share memory; false if the tensor overlaps the source.
+        /// True if elements of the written tensor share memory with each other. False if the written tensor partly overlaps another
+        /// operand.
         internal: bool,
         /// The operation and the line that called it.
         at: Site,
     },
 
-    /// Shapes that a product or a concatenation refuses.
+    /// Shapes of operands that a product or a concatenation refuses.
     #[error("{}", diagnostic::with_hint(message, at))]
     MatmulShape {
         /// The error message, and a hint on a second line if there is one.
@@ -155,7 +157,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// Any other invalid argument.
+    /// An invalid argument that no other variant describes.
     #[error("{}", diagnostic::with_hint(message, at))]
     Argument {
         /// The error message, and a hint on a second line if there is one.
@@ -219,7 +221,7 @@ impl Error {
     pub fn sentence(&self) -> String {
         let text = self.to_string();
         match self {
-            // The sentence of this error has two lines.
+            // The first part of this error's text, the sentence, has two lines.
             Error::Denied { message, .. } => message.clone(),
             _ => text.split("\n  --> ").next().unwrap_or_default().to_owned(),
         }
@@ -259,7 +261,7 @@ impl Error {
         Error::OutOfMemory { shape: shape.into(), dtype, at }
     }
 
-    /// Adds a hint, which is shown below the line of code. Does nothing for errors without a `message`.
+    /// Adds a hint to the error's text, below the line of code. Does nothing for variants that have no `message`.
     pub(crate) fn with_hint(mut self, hint: impl fmt::Display) -> Self {
         if let Error::MatmulShape { message, .. }
         | Error::IndexRange { message, .. }
@@ -271,7 +273,7 @@ impl Error {
     }
 }
 
-/// Returns an error with the formatted message from the surrounding function if the condition is false. The error is an
+/// Makes the surrounding function return an error with the formatted message if the condition is false. The error is an
 /// [`Error::Argument`], or another variant if its name stands before the message: `ensure!(index < size, at, IndexRange, "…")`.
 macro_rules! ensure {
     ($holds:expr, $at:expr, $variant:ident, $($message:tt)+) => {{
@@ -289,7 +291,8 @@ macro_rules! ensure {
 }
 pub(crate) use ensure;
 
-/// Panics at the caller's line with the whole diagnostic. Functions that return no `Result` call it.
+/// Panics with the whole text of `error`. Functions that return no `Result` call this function, and the panic names the line that called
+/// them.
 ///
 /// The panic message is the unescaped diagnostic. `unwrap` would print it with escaped line breaks.
 #[track_caller]

@@ -11,7 +11,8 @@ use crate::{Layout, Shape};
 /// The loops that visit the corresponding elements of `N` layouts of the same shape.
 #[derive(Clone, Debug)]
 pub(crate) struct IterationSpace<const N: usize> {
-    /// The loops, outermost first. There is at least one: it has size 1 for a single element, and size 0 for no elements.
+    /// The loops, outermost first. There is at least one loop. It has size 1 if there is a single element, and size 0 if there are no
+    /// elements.
     loops: SmallVec<[Loop<N>; INLINE_RANK]>,
     /// The buffer position of each operand's first element.
     offsets: [usize; N],
@@ -23,12 +24,12 @@ struct Loop<const N: usize> {
     /// The stride of each operand along this loop.
     strides: [isize; N],
     /// ⌈2⁶⁴ / size⌉. A multiplication by this number divides an index below 2³² exactly by the size (T. Granlund and P. Montgomery,
-    /// "Division by invariant integers using multiplication", 1994). 0 if indices may be larger, and for the outermost loop, which needs no
-    /// division.
+    /// "Division by invariant integers using multiplication", 1994). The field is 0 if indices may be larger. It is also 0 for the
+    /// outermost loop, which needs no division.
     reciprocal: u64,
 }
 
-/// Returns ⌈2⁶⁴ / size⌉ for a size of at least 2.
+/// Returns ⌈2⁶⁴ / size⌉ for a `size` of at least 2.
 fn reciprocal(size: usize) -> u64 {
     (u64::MAX / size as u64).wrapping_add(1)
 }
@@ -65,14 +66,14 @@ impl<const N: usize> IterationSpace<N> {
     pub(crate) fn new(shape: &Shape, layouts: [&Layout; N]) -> Self {
         let offsets = layouts.map(Layout::offset);
         if shape.contains(&0) {
-            // Without elements there is one empty loop. The other sizes are ignored, since their product may overflow.
+            // Without elements, the space has one empty loop. The other sizes are ignored, because their product may overflow.
             return IterationSpace { loops: smallvec![Loop { size: 0, strides: [1; N], reciprocal: 0 }], offsets };
         }
         let loops = (0..shape.rank()).map(|axis| (shape[axis], layouts.map(|layout| layout.strides()[axis])));
         Self::of_loops(offsets, loops)
     }
 
-    /// Returns the iteration space for these sizes and strides, outermost first. All sizes are above 0.
+    /// Returns the iteration space for loops with the given sizes and strides, outermost first. All sizes are above 0.
     #[inline(always)]
     pub(crate) fn of_loops(offsets: [usize; N], loops: impl IntoIterator<Item = (usize, [isize; N])>) -> Self {
         let mut space = IterationSpace { loops: SmallVec::new(), offsets };
@@ -80,8 +81,8 @@ impl<const N: usize> IterationSpace<N> {
         space
     }
 
-    /// Adds loops to an iteration space that has none. Changes `self` in place, because moving an iteration space takes longer
-    /// than a small operation.
+    /// Adds loops to an iteration space that has none, and merges loops where possible. Changes `self` in place, because moving an
+    /// iteration space takes longer than a small operation.
     fn merge(&mut self, loops: impl IntoIterator<Item = (usize, [isize; N])>) {
         let own = &mut self.loops;
         for (size, strides) in loops.into_iter().filter(|&(size, _)| size != 1) {
@@ -115,7 +116,7 @@ impl<const N: usize> IterationSpace<N> {
         self.loops.len()
     }
 
-    /// Returns the period with which the elements repeat, or the number of elements if they do not repeat.
+    /// Returns the number of elements after which the elements repeat, or the number of all elements if they do not repeat.
     pub(crate) fn period(&self) -> usize {
         self.loops.iter().skip_while(|own| own.strides == [0; N]).map(|own| own.size).product()
     }
@@ -139,12 +140,12 @@ impl<const N: usize> IterationSpace<N> {
         self.loops.iter().map(|own| (own.size, own.strides))
     }
 
-    /// Returns the size of loop `axis` and the strides of the operands along it.
+    /// Returns the size of the loop with index `axis`, and the strides of the operands along it.
     pub(crate) fn loop_of(&self, axis: usize) -> (usize, [isize; N]) {
         (self.loops[axis].size, self.loops[axis].strides)
     }
 
-    /// Returns the positions of the elements `start .. start + len` of operand `k`.
+    /// Returns the positions in the buffer of the elements `start .. start + len` of operand `k`.
     #[inline]
     pub(crate) fn segment(&self, k: usize, start: usize, len: usize) -> Segment {
         let Some((inner, outer)) = self.loops.split_last() else { return Segment::Walk };
@@ -161,7 +162,7 @@ impl<const N: usize> IterationSpace<N> {
         self.segment_of_rows(k, start)
     }
 
-    /// Returns the positions like [`segment`](Self::segment), for a range that covers several rows.
+    /// Returns the positions like [`segment`](Self::segment), for a range of elements that covers several rows (innermost loops).
     fn segment_of_rows(&self, k: usize, start: usize) -> Segment {
         let (mut contiguous, mut constant) = (true, true);
         let mut expected = 1isize;
@@ -177,12 +178,12 @@ impl<const N: usize> IterationSpace<N> {
         }
     }
 
-    /// Returns the buffer position of the element with index `index` of operand `k`.
+    /// Returns the buffer position of the element of operand `k` that has the row-major index `index`.
     pub(crate) fn position(&self, k: usize, index: usize) -> usize {
         self.position_in(&self.loops, k, index) as usize
     }
 
-    /// Returns the buffer position of operand `k` at iteration `index` of the outermost loops `loops`.
+    /// Returns the buffer position of operand `k` at the iteration with index `index` of the outermost loops `loops`.
     #[inline(always)]
     fn position_in(&self, loops: &[Loop<N>], k: usize, index: usize) -> isize {
         let mut position = self.offsets[k] as isize;
@@ -196,7 +197,7 @@ impl<const N: usize> IterationSpace<N> {
         position + rest as isize * outermost.strides[k]
     }
 
-    /// Calls `visit` with segments (position, stride, length) that cover elements `start .. start + len` of operand `k`.
+    /// Calls `visit` with segments (position, stride, length) that together cover the elements `start .. start + len` of operand `k`.
     pub(crate) fn walk(&self, k: usize, start: usize, len: usize, mut visit: impl FnMut(usize, isize, usize)) {
         let innermost = self.loops.len() - 1;
         let Loop { size: row, strides, .. } = self.loops[innermost];

@@ -1,7 +1,7 @@
 //! The layout of a tensor's elements in its buffer (shape, strides and offset), and the views that need no copy.
 //!
-//! A view is a new layout over the same buffer. Strides count elements; they may be 0 (expanded) or negative (flipped). Functions
-//! return `None` for impossible views, and the caller, who knows the operation, writes the error message.
+//! A view is a new layout over the same buffer. Strides count elements; they may be 0 (expanded) or negative (flipped). A function returns
+//! `None` if the view is impossible. Then its caller, which knows the operation, writes the error message.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -9,7 +9,7 @@ use crate::Shape;
 use crate::shape::broadcast::expands;
 use crate::shape::shape::{INLINE_RANK, copy_of, list_of};
 
-/// The strides in elements, one per dimension.
+/// The strides of a layout in elements, one for each dimension.
 pub type Strides = SmallVec<[isize; INLINE_RANK]>;
 
 /// The shape and strides of a tensor, and the offset of its first element in the buffer, all in elements.
@@ -69,7 +69,7 @@ impl Layout {
         (first >= 0 && (last as usize) < buffer_len).then_some(layout)
     }
 
-    /// Returns the sizes.
+    /// Returns the sizes of the dimensions.
     #[inline]
     pub fn shape(&self) -> &Shape {
         &self.shape
@@ -116,8 +116,8 @@ impl Layout {
         axes
     }
 
-    /// Returns true if PyTorch's rule for operations in place finds that several elements share a position: a dimension of size above 1 has
-    /// stride 0.
+    /// Returns true if several elements share a position by PyTorch's rule for operations in place: a dimension of size above 1 has stride
+    /// 0.
     pub fn has_internal_overlap(&self) -> bool {
         self.numel() > 0 && self.shape.iter().zip(&self.strides).any(|(&size, &stride)| size > 1 && stride == 0)
     }
@@ -138,8 +138,8 @@ impl Layout {
     }
 
     /// Returns true if the strides prove that no two elements share a position: each stride exceeds the extent of the dimensions with
-    /// smaller strides. True for every view of a contiguous tensor except expansions and overlapping windows. False for some layouts whose
-    /// elements interleave but do not share positions.
+    /// smaller strides. The result is true for every view of a contiguous tensor except expansions and overlapping windows. The result is
+    /// false for some layouts whose elements interleave but do not share positions.
     pub fn is_injective(&self) -> bool {
         if self.is_contiguous() || self.numel() == 0 {
             return true;
@@ -166,7 +166,7 @@ impl Layout {
         layout
     }
 
-    /// Returns the lowest and the highest position of the elements in the buffer. Meaningless for an empty layout.
+    /// Returns the lowest and the highest position of the elements in the buffer. For an empty layout, these positions have no meaning.
     pub fn extent(&self) -> (usize, usize) {
         let (first, last) = self.checked_extent().expect("a layout's positions are checked when it is made");
         (first as usize, last as usize)
@@ -195,8 +195,8 @@ impl Layout {
         Some((self.offset as isize + distance) as usize)
     }
 
-    /// Returns the layout expanded to `shape`, with stride 0 for new and stretched dimensions; `None` if the layout's shape does not expand
-    /// to `shape`.
+    /// Returns the layout expanded to `shape`, with stride 0 for new and stretched dimensions. Returns `None` if the layout's shape does
+    /// not expand to `shape`.
     pub fn expand(&self, shape: &Shape) -> Option<Self> {
         if !expands(&self.shape, shape) {
             return None;
@@ -217,7 +217,7 @@ impl Layout {
         (self.of_axes(|axis| !axes.contains(&axis)), self.of_axes(|axis| axes.contains(&axis)))
     }
 
-    /// Returns the layout of the dimensions for which `keep` is true, at index 0 of the other dimensions.
+    /// Returns the layout of the dimensions for which `keep` returns true. The other dimensions are removed, at their index 0.
     pub(crate) fn of_axes(&self, keep: impl Fn(usize) -> bool) -> Self {
         let mut layout = Layout { shape: Shape::scalar(), strides: Strides::new(), offset: self.offset };
         for axis in (0..self.shape.rank()).filter(|&axis| keep(axis)) {
@@ -227,7 +227,7 @@ impl Layout {
         layout
     }
 
-    /// Reorders the dimensions. `axes` must name each dimension once.
+    /// Returns the layout with its dimensions in the order `axes`, which must name each dimension once.
     pub fn permute(&self, axes: &[usize]) -> Self {
         Layout {
             shape: axes.iter().map(|&axis| self.shape[axis]).collect(),
@@ -240,7 +240,8 @@ impl Layout {
     pub fn slice(&self, axis: usize, start: usize, len: usize, step: isize) -> Self {
         let mut layout = self.clone();
         layout.shape[axis] = len;
-        // An empty layout needs no offset, and a single element needs no stride. Both stay unchanged, since the products could overflow.
+        // An empty layout needs no new offset, and a single element needs no new stride. Both stay unchanged, because the products could
+        // overflow.
         if layout.numel() > 0 {
             layout.offset = (self.offset as isize + start as isize * self.strides[axis]) as usize;
         }
@@ -288,8 +289,8 @@ impl Layout {
         self.select(axis, 0)
     }
 
-    /// Selects a diagonal of two different dimensions `first` and `second`, which becomes the last dimension. `offset` counts from the
-    /// main diagonal upwards.
+    /// Selects a diagonal of the matrix with the row dimension `first` and the column dimension `second`. The diagonal becomes the last
+    /// dimension. `offset` is its distance above the main diagonal, and negative below it.
     pub fn diagonal(&self, offset: isize, first: usize, second: usize) -> Self {
         let (rows, columns) = (self.shape[first], self.shape[second]);
         let below = offset.min(0).unsigned_abs();
@@ -310,11 +311,12 @@ impl Layout {
         layout
     }
 
-    /// Selects a window of `size` elements every `step` elements along `axis`. The elements of a window become the last dimension.
+    /// Replaces dimension `axis` by windows of `size` elements that begin `step` elements apart. The elements of a window become the last
+    /// dimension.
     pub fn unfold(&self, axis: usize, size: usize, step: usize) -> Self {
         let mut layout = self.clone();
         layout.shape[axis] = (self.shape[axis] - size) / step + 1;
-        // A single window needs no stride, and the product could overflow.
+        // A dimension with a single window needs no stride, and the product of its stride and `step` could overflow.
         if layout.shape[axis] > 1 {
             let step = isize::try_from(step).unwrap_or(isize::MAX);
             layout.strides[axis] = self.strides[axis].saturating_mul(step);
@@ -324,7 +326,8 @@ impl Layout {
         layout
     }
 
-    /// Gives the elements, in row-major order, another shape with the same number of elements; `None` if that needs a copy.
+    /// Returns a layout of shape `shape` with the same elements in row-major order, or `None` if this needs a copy. The number of elements
+    /// must stay the same.
     ///
     /// Merges adjacent contiguous dimensions and splits them again, like PyTorch's `computeStride`.
     pub fn reshape(&self, shape: &Shape) -> Option<Self> {
@@ -363,8 +366,8 @@ impl Layout {
         (filled == 0 || self.shape.rank() == 0).then(|| Layout { shape: shape.clone(), strides, offset: self.offset })
     }
 
-    /// Returns true if PyTorch refuses to write through `self` while it reads `other` of the same buffer. PyTorch refuses if both layouts
-    /// are dense, their ranges intersect, and the layouts differ.
+    /// Returns true if PyTorch refuses to write through `self` while it reads `other`, a layout of the same buffer. PyTorch refuses if both
+    /// layouts are dense, their ranges intersect, and the layouts differ.
     pub fn overlaps_partly(&self, other: &Layout) -> bool {
         if self.numel() == 0 || other.numel() == 0 || !self.is_dense() || !other.is_dense() {
             return false;
@@ -463,7 +466,7 @@ mod tests {
         assert_eq!((windows.shape().sizes(), windows.strides()), (&[3, 3][..], &[2isize, 1][..]));
     }
 
-    /// Returns the positions of the elements in row-major order, from the definition of strides.
+    /// Returns the buffer positions of the elements in row-major order, computed by the definition of strides.
     fn positions(layout: &Layout) -> Vec<usize> {
         let mut all = vec![layout.offset() as isize];
         for (&size, &stride) in layout.shape().iter().zip(layout.strides()) {
@@ -481,7 +484,7 @@ mod tests {
         all
     }
 
-    /// Returns the layouts of rank 0 to 3 with small sizes and strides in a buffer of 40 elements.
+    /// Returns all layouts of rank 0 to 3 with small sizes and strides in a buffer of 40 elements.
     fn small_layouts() -> Vec<Layout> {
         let mut lists: Vec<Vec<(usize, isize)>> = vec![Vec::new()];
         let mut all = Vec::new();
@@ -497,7 +500,7 @@ mod tests {
         all
     }
 
-    /// Returns the positions in ascending order, each once.
+    /// Returns the buffer positions of the elements in ascending order, each position once.
     fn sorted(layout: &Layout) -> Vec<usize> {
         let mut all = positions(layout);
         all.sort_unstable();
@@ -517,7 +520,7 @@ mod tests {
             assert_eq!(layout.is_contiguous(), is_short || fills(&all), "{layout:?}");
             let is_dense = is_short || (all.len() == distinct.len() && fills(&distinct));
             assert_eq!(layout.is_dense(), is_dense, "{layout:?}");
-            // The proof by strides may fail for layouts that interleave, but never succeeds wrongly.
+            // `is_injective` may return false although no elements share a position, but it never returns true wrongly.
             assert!(!layout.is_injective() || all.len() == distinct.len(), "{layout:?}");
             assert!(layout.is_injective() || !is_dense, "{layout:?}");
             let repeats = |axis: usize| layout.strides()[axis] == 0 && layout.shape()[axis] > 1;
@@ -642,7 +645,7 @@ mod tests {
             for shape in shapes.map(Shape::from).iter().filter(|shape| shape.numel() == layout.numel()) {
                 match layout.reshape(shape) {
                     Some(view) => assert_eq!(positions(&view), positions(&layout), "{layout:?} {shape}"),
-                    // No strides give the same positions, so a copy is needed.
+                    // If `reshape` returns `None`, no strides may give the same positions.
                     None => {
                         let all = positions(&layout);
                         let found = |strides: &[isize]| {
@@ -676,7 +679,7 @@ mod tests {
             (rows(2, 2), rows(0, 2), false),
             (rows(0, 3), rows(1, 0), false),
             (rows(1, 0), rows(0, 3), false),
-            // PyTorch accepts layouts with gaps.
+            // Like PyTorch, `overlaps_partly` reports no overlap if a layout has gaps.
             (base.slice(1, 0, 3, 2), rows(0, 2), false),
             (rows(0, 2), base.slice(1, 0, 3, 2), false),
         ];

@@ -20,9 +20,9 @@ use crate::{Error, Site, ensure};
 /// of type `isize`, `i32` or `usize`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The first position; `None` means the start of the dimension.
+    /// The first position. `None` means the start of the dimension.
     pub start: Option<isize>,
-    /// The position after the last; `None` means the end of the dimension.
+    /// The position after the last one. `None` means the end of the dimension.
     pub end: Option<isize>,
     /// The distance between neighbouring positions. Operations refuse 0 and negative numbers.
     pub step: isize,
@@ -33,8 +33,8 @@ impl Span {
         Span { start, end, step: 1 }
     }
 
-    /// Returns the end of a range whose last position is `last`. If `last` is -1, the range ends at the end of the dimension, which is
-    /// `None`.
+    /// Returns the end of a range whose last position is `last`. If `last` is -1 (the last position of the dimension), returns `None`,
+    /// which means the end of the dimension.
     fn after(last: isize) -> Option<isize> {
         if last == -1 { None } else { Some(last.saturating_add(1)) }
     }
@@ -81,8 +81,8 @@ spans! {
     RangeToInclusive: |range| None, Span::after(range.end.position());
 }
 
-/// Evenly spaced numbers as callers write them: a number of elements `n` (from 0 to n - 1), a range, or a range with a step. The end is
-/// excluded. A range of floating-point numbers has a step: `(0.0..1.0, 0.1)`.
+/// Evenly spaced numbers as callers write them: a number of elements `n` (for 0 to n - 1), a range, or a range with a step. The end of a
+/// range is excluded. A range of floating-point numbers needs a step: `(0.0..1.0, 0.1)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progression(Numbers);
 
@@ -92,14 +92,14 @@ enum Numbers {
     Floats { start: f64, end: f64, step: f64 },
 }
 
-/// The numbers of a [`Progression`]: the first number, the step and the count.
+/// The numbers of a [`Progression`]: the first number, the step, and how many numbers there are.
 pub(crate) enum Series {
     Integers { start: i64, step: i64, count: usize },
     Floats { start: f64, step: f64, count: usize },
 }
 
 impl Progression {
-    /// Returns the numbers. The error messages are PyTorch's.
+    /// Returns the numbers of the progression. The error messages are PyTorch's.
     pub(crate) fn resolve(self, at: Site) -> Result<Series, Error> {
         let sign = "upper bound and lower bound inconsistent with step sign";
         match self.0 {
@@ -143,12 +143,13 @@ macro_rules! progressions {
 progressions!(Floats f64: f32 f64);
 progressions!(Integers i64: i32 i64);
 
-/// Implements the conversion from a number of elements.
+/// Implements the conversion from a number of elements `n`, for the numbers 0 to n - 1.
 macro_rules! counts {
     ($($number:ty)*) => {$(
         impl From<$number> for Progression {
             fn from(end: $number) -> Self {
-                // A number beyond i64 is refused as a size: memory cannot hold this many elements.
+                // A number that does not fit into i64 becomes the largest i64. It is refused later, because memory cannot hold
+                // this number of elements.
                 let end = i64::try_from(end).unwrap_or(i64::MAX);
                 Progression(Numbers::Integers { start: 0, end, step: 1 })
             }

@@ -9,8 +9,8 @@ use std::ops::{Deref, DerefMut, Range};
 
 use smallvec::SmallVec;
 
-/// The largest rank whose sizes are stored without an allocation. With 4, a few vector instructions copy a shape or a tensor. With
-/// 6, each copy was a function call, which took most of the time of small operations.
+/// The largest rank whose sizes are stored without an allocation. With the value 4, a few vector instructions copy a shape or a tensor.
+/// With the value 6, each copy was a function call, which took most of the time of small operations.
 pub(crate) const INLINE_RANK: usize = 4;
 
 /// Returns a copy of `list`. This function is faster than `SmallVec`'s own `clone`, which copies element by element through an iterator.
@@ -20,7 +20,7 @@ pub(crate) fn copy_of<T: Copy + Default>(list: &SmallVec<[T; INLINE_RANK]>) -> S
     if own.len() > INLINE_RANK {
         return SmallVec::from_slice(own);
     }
-    // Copies all `INLINE_RANK` elements. The compiler would turn a loop over the actual length into a call of `memcpy`.
+    // Copies all `INLINE_RANK` elements. The compiler would turn a loop over the list's actual length into a call of `memcpy`.
     let copy = std::array::from_fn(|axis| if axis < own.len() { own[axis] } else { T::default() });
     SmallVec::from_buf_and_len(copy, own.len())
 }
@@ -99,7 +99,7 @@ impl Shape {
         kept
     }
 
-    /// Returns the shape with size 1 along the dimensions `axes`, as a reduction that keeps them returns it.
+    /// Returns the shape with size 1 along the dimensions `axes`: the shape of a reduction over `axes` that keeps the dimensions.
     #[must_use]
     #[inline]
     pub fn with_ones(&self, axes: &[usize]) -> Self {
@@ -117,13 +117,14 @@ impl Shape {
 
     /// Returns the number of elements: the product of the sizes, 1 for `[]`.
     ///
-    /// Saturates at `usize::MAX`, which no tensor can have. See [`checked_numel`](Self::checked_numel).
+    /// If the product overflows, returns `usize::MAX`, which no tensor can have. See [`checked_numel`](Self::checked_numel).
     #[inline]
     pub fn numel(&self) -> usize {
         self.checked_numel().unwrap_or(usize::MAX)
     }
 
-    /// Returns the number of elements, or `None` if the product overflows. If one size is 0, the result is 0, whatever the other sizes are.
+    /// Returns the number of elements, or `None` if the product of the sizes overflows. If one size is 0, the result is 0, whatever the
+    /// other sizes are.
     #[inline]
     pub fn checked_numel(&self) -> Option<usize> {
         let (mut count, mut overflows) = (1usize, false);

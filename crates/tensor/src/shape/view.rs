@@ -1,12 +1,12 @@
-//! Views as values, which can be applied to a layout or recorded.
+//! Views as values. They can be applied to a layout, or recorded in an expression.
 
 use crate::{Axes, Layout, Shape};
 
-/// A view. Its arguments are resolved and checked against the shape that it applies to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A view. Its arguments were checked against the shape that it applies to, and have no negative dimensions.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum View {
-    /// Expands to a shape: new and stretched dimensions get stride 0. No other view broadcasts.
+    /// Expands to a shape. New and stretched dimensions get stride 0. No other view changes sizes by broadcasting.
     Expand(Shape),
     /// Arranges the elements, in row-major order, in another shape. Copies them if the strides do not allow a view.
     Reshape(Shape),
@@ -16,18 +16,18 @@ pub enum View {
     Flip(Axes),
     /// Selects `len` elements of dimension `axis`.
     Slice {
-        /// The dimension.
+        /// The dimension whose elements are selected.
         axis: usize,
         /// The index of the first selected element.
         start: usize,
         /// The number of selected elements.
         len: usize,
-        /// The distance between selected elements; negative for the reverse order.
+        /// The distance between selected elements. It is negative for the reverse order.
         step: isize,
     },
     /// Selects a diagonal of two dimensions, which becomes the last dimension.
     Diagonal {
-        /// The distance of the diagonal above the main diagonal; negative if it is below.
+        /// The distance of the diagonal above the main diagonal. It is negative if the diagonal is below.
         offset: isize,
         /// The dimension of the rows.
         first: usize,
@@ -36,7 +36,7 @@ pub enum View {
     },
     /// Selects windows along a dimension. The elements of a window become the last dimension.
     Unfold {
-        /// The dimension.
+        /// The dimension along which the windows are selected.
         axis: usize,
         /// The number of elements per window.
         size: usize,
@@ -46,7 +46,7 @@ pub enum View {
 }
 
 impl View {
-    /// Returns PyTorch's name of the operation.
+    /// Returns the name that PyTorch gives to the operation of this view.
     pub fn name(&self) -> &'static str {
         match self {
             View::Expand(_) => "expand",
@@ -59,7 +59,7 @@ impl View {
         }
     }
 
-    /// Returns the view that applies this view to every slice along a new first dimension of size `size`.
+    /// Returns the view of a batch that applies this view to every item. The batch is a new first dimension of size `size`.
     pub fn batched(&self, size: usize) -> View {
         let with_batch = |shape: &Shape| shape.replaced(0..0, &[size]);
         match self {
@@ -75,7 +75,7 @@ impl View {
         }
     }
 
-    /// Returns the layout after the view, or `None` if a reshape needs a copy.
+    /// Returns the layout that this view makes from `layout`, or `None` if a reshape needs a copy.
     pub fn apply(&self, layout: &Layout) -> Option<Layout> {
         match self {
             View::Expand(shape) => layout.expand(shape),
@@ -88,7 +88,7 @@ impl View {
         }
     }
 
-    /// Returns the shape after the view of a tensor of shape `shape`.
+    /// Returns the shape that this view makes from a tensor of shape `shape`.
     pub fn shape(&self, shape: &Shape) -> Shape {
         match self {
             View::Expand(target) | View::Reshape(target) => target.clone(),

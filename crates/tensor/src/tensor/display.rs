@@ -12,16 +12,17 @@ use crate::{DType, Element, Tensor};
 /// The largest number of elements that are shown in full.
 const WHOLE: usize = 1000;
 
-/// The number of elements shown at each end of a dimension of an elided tensor.
+/// The number of elements shown at each end of a dimension, if a tensor is not shown in full.
 const EDGE: usize = 3;
 
-/// The largest number of elements shown of an elided tensor. A tensor of high rank then shows fewer than [`EDGE`] elements at each end.
+/// The largest number of elements shown of a tensor that is not shown in full. A tensor of high rank then shows fewer than [`EDGE`]
+/// elements at each end.
 const SHOWN: usize = 2000;
 
 /// The width of a line, in characters.
 const WIDTH: usize = 80;
 
-/// Writes `Tensor<f32> [4, 3]`, then the rows, for people to read.
+/// Writes a line with the type and the shape, such as `Tensor<f32> [4, 3]`, then the rows, for people to read.
 ///
 /// All floats have the same number of decimals: at most four, and only as many as an element needs. Scientific notation is used if rounding
 /// would make an element look like zero, or if an element reaches 10⁸. A tensor of rank 0 is one line.
@@ -118,7 +119,8 @@ enum Notation {
     Scientific(usize),
 }
 
-/// Returns the text of each value. All texts have the same notation.
+/// Returns the text of each value. All texts have the same notation. Floats have `precision` decimals; without a precision, `most` limits
+/// the number of decimals.
 fn cells<T: Element>(values: &[T], precision: Option<usize>, most: Option<usize>) -> Vec<String> {
     match T::DTYPE {
         DType::F32 => floats(&values.iter().map(|x| x.to_f64() as f32).collect::<Vec<_>>(), precision, most),
@@ -162,7 +164,7 @@ fn floats<F: Copy + Display + LowerExp + Into<f64>>(
     values.iter().map(text).collect()
 }
 
-/// Writes the cells, which have the same width, in nested brackets.
+/// Writes the texts of the elements (`cells`), which have the same width, in nested brackets.
 fn rows(f: &mut fmt::Formatter<'_>, shown: &[Vec<Option<usize>>], cells: &[String]) -> fmt::Result {
     let outer = shown.len() - 1;
     let mut rows = cells.chunks(shown[outer].iter().flatten().count());

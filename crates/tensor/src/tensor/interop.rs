@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(array, before);
         assert_eq!(x.to_ndarray(), ((&before + 1.0) * array![2.0, 3.0, 4.0]).into_dyn());
 
-        // In the other direction, writing to the array copies it, and the tensor stays unchanged.
+        // Writing to an array that shares its memory with a tensor copies the array, and the tensor stays unchanged.
         let mut array = array;
         let x = Tensor::from(array.clone());
         array[[0, 0]] = 99.0;

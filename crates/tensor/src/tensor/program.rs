@@ -30,7 +30,7 @@ impl Program {
     /// If the number of inputs differs from the program's, an input does not expand to `shape`, or rows without elements are
     /// reduced.
     pub fn run<T: Float>(&self, inputs: &[Argument<'_, T>], shape: &Shape, at: Site) -> Result<Results<T>, Error> {
-        BoundProgram::new(self.clone(), shape.clone()).outputs(inputs, at, |_| None, Tensor::from_parts)
+        BoundProgram::new(self.clone(), shape.clone()).run(inputs, at, |_| None, Tensor::from_parts)
     }
 }
 
@@ -45,12 +45,13 @@ mod tests {
     }
 
     fn run<T: Float>(program: &mut BoundProgram, inputs: &[Argument<'_, T>]) -> Results<T> {
-        program.outputs(inputs, at(), |_| None, Tensor::from_parts).unwrap()
+        program.run(inputs, at(), |_| None, Tensor::from_parts).unwrap()
     }
 
     fn shapes() -> [Shape; 9] {
         [
-            // These shapes give blocks with several rows: full blocks, and blocks with a remainder.
+            // The engine computes an array in blocks of elements. With these shapes, a block has several rows, and the last block may be
+            // smaller.
             Shape::from([307, 10]),
             Shape::from([41, 9, 7]),
             Shape::from([5, 3, 400]),
@@ -166,7 +167,7 @@ mod tests {
                 Instruction::Reduce(Reduction::Sum, 0),     // Value 2: one element per row.
                 Instruction::Binary(Binary::Add, 2, 1),     // Value 3: adds an input that has one element per row.
                 Instruction::Reduce(Reduction::Sum, 3),     // Value 4: sums a constant row.
-                Instruction::Select(3, 0, 4),               // Value 5: combines all three kinds.
+                Instruction::Select(3, 0, 4),               // Value 5: selects a whole row or value 4.
                 Instruction::Binary(Binary::Mul, 3, 3),     // 6
                 Instruction::Binary(Binary::Maximum, 1, 0), // 7
             ];
@@ -260,7 +261,7 @@ mod tests {
         let _ = program.run(&[Argument::from(&Tensor::<f32>::ones([3]))], &Shape::from([4]), at());
     }
 
-    /// Runs programs in which each row is one block, longer than the buffer for a repeated operand.
+    /// Tests programs in which each row is one block, longer than the buffer for a repeated operand.
     #[test]
     fn operands_that_repeat_within_long_rows() {
         let shape = Shape::from([6, 3000, 4]);

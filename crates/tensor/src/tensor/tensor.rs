@@ -150,7 +150,7 @@ impl<T: Element> Tensor<T> {
         Tensor::build(self.shape(), at, |out| elementwise::copy(self.source(), out))
     }
 
-    /// Returns the sizes, outermost first.
+    /// Returns the size of each dimension, outermost first.
     #[inline]
     pub fn shape(&self) -> &Shape {
         self.layout.shape()

@@ -10,7 +10,7 @@ use wengert_tensor::Float;
 use wengert_tensor::ops::{Activations as _, Arithmetic as _, Functions as _, Softmax as _};
 
 use crate::Result;
-use crate::layers::forward::output_of;
+use crate::layers::forward::{output_of, pass_output};
 use crate::layers::layer::Layer;
 use crate::layers::operation_layer::{functions, functions_with_settings};
 use crate::module::Module;

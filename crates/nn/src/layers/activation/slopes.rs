@@ -1,11 +1,13 @@
 //! Rectifiers (activation functions with two linear pieces) whose slope below 0 is trained or random.
 
-use wengert_autograd::{Parameter, Var};
+use std::panic::Location;
+
+use wengert_autograd::{Error as TapeError, Parameter, Var};
 use wengert_tensor::ops::{Activations as _, Arithmetic as _, Comparison as _, try_where_};
-use wengert_tensor::{Float, Generator, Tensor};
+use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
-use crate::layers::forward::output_of;
+use crate::layers::forward::{fork_or_note, output_of};
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
@@ -53,12 +55,24 @@ impl<T: Float> Layer<T> for PReLU<T> {
 pub struct RReLU {
     lower: f64,
     upper: f64,
+    made: &'static Location<'static>,
 }
 
 impl RReLU {
     /// Returns a layer whose random slopes are from `lower` to `upper`.
+    #[track_caller]
     pub fn new(lower: f64, upper: f64) -> Self {
-        RReLU { lower, upper }
+        RReLU { lower, upper, made: Location::caller() }
+    }
+
+    /// Multiplies the elements of `x` below 0 by random slopes on a training tape, and by the mean of both bounds on any other tape.
+    #[track_caller]
+    fn rectify<'t, T: Float>(&self, x: Var<'t, T>) -> std::result::Result<Var<'t, T>, TapeError> {
+        let Some(mut generator) = fork_or_note(x.tape(), "RReLU", self.lower != self.upper) else {
+            return x.try_leaky_relu((self.lower + self.upper) / 2.0);
+        };
+        let slopes = Tensor::try_uniform(self.lower, self.upper, x.shape(), &mut generator)?;
+        try_where_(&x.try_gt(0.0)?, &x, x.try_mul(&slopes)?)
     }
 }
 
@@ -67,10 +81,8 @@ impl<T: Float> Module<T> for RReLU {}
 impl<T: Float> Layer<T> for RReLU {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        let Some(mut generator) = x.tape().draw(Generator::fork) else {
-            return Ok(x.try_leaky_relu((self.lower + self.upper) / 2.0)?);
-        };
-        let slopes = Tensor::try_uniform(self.lower, self.upper, x.shape(), &mut generator)?;
-        Ok(try_where_(&x.try_gt(0.0)?, &x, x.try_mul(&slopes)?)?)
+        output_of(self, self.rectify(x), self.made, || {
+            format!("RReLU({}, {}) on an input of shape {}", self.lower, self.upper, x.shape())
+        })
     }
 }

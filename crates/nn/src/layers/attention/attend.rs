@@ -33,8 +33,9 @@ impl<T: Float> MultiheadAttention<T> {
         Ok(self.try_self_attend_with_weights(x, masks)?.0)
     }
 
-    /// Returns the output of [`try_self_attend`](Self::try_self_attend) and the attention weights. They have the shape `[n, heads, l, s]`, for n
-    /// examples, l queries and s keys. Weights that dropout dropped are 0. PyTorch returns the mean over the heads, `weights.mean(1)`.
+    /// Returns the output of [`try_self_attend`](Self::try_self_attend) and the attention weights. The weights have the shape `[n, heads,
+    /// l, s]`, for n examples, l queries and s keys. Weights that dropout dropped are 0. PyTorch returns the mean over the heads,
+    /// `weights.mean(1)`.
     ///
     /// # Errors
     ///
@@ -66,8 +67,8 @@ impl<T: Float> MultiheadAttention<T> {
         Ok(self.try_attend_with_weights(query, key, value, masks)?.0)
     }
 
-    /// Returns the output of [`try_attend`](Self::try_attend) and the attention weights. They have the shape `[n, heads, l, s]`, for n examples,
-    /// l queries and s keys. Weights that dropout dropped are 0. PyTorch returns the mean over the heads, `weights.mean(1)`.
+    /// Returns the output of [`try_attend`](Self::try_attend) and the attention weights. The weights have the shape `[n, heads, l, s]`, for
+    /// n examples, l queries and s keys. Weights that dropout dropped are 0. PyTorch returns the mean over the heads, `weights.mean(1)`.
     ///
     /// # Errors
     ///

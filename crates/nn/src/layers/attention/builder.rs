@@ -6,6 +6,7 @@ use wengert_tensor::{Float, Generator, Tensor};
 use crate::init;
 use crate::layers::attention::multihead::MultiheadAttention;
 use crate::layers::linear::Linear;
+use crate::layers::regularization::expect_probability;
 
 /// The settings of a [`MultiheadAttention`] before it is built.
 #[derive(Clone, Debug)]
@@ -46,7 +47,7 @@ impl MultiheadAttention<f32> {
 
 impl AttentionBuilder {
     /// Sets the probability, from 0 to 1, with which dropout sets an attention weight to 0; 0 by default. Dropout happens on training tapes
-    /// only.
+    /// only. [`build`](Self::build) checks the range.
     #[must_use]
     pub fn dropout(self, p: f64) -> Self {
         AttentionBuilder { dropout: p, ..self }
@@ -80,7 +81,8 @@ impl AttentionBuilder {
     ///
     /// # Panics
     ///
-    /// If `num_heads` does not divide `embed_dim`, or there is not enough memory for the parameters.
+    /// If `num_heads` does not divide `embed_dim`, the probability of [`dropout`](Self::dropout) is not from 0 to 1, or there is not enough
+    /// memory for the parameters.
     #[track_caller]
     pub fn build<T: Float>(self, generator: &mut Generator) -> MultiheadAttention<T> {
         let AttentionBuilder { embed_dim: e, num_heads, dropout, bias, kdim, vdim, batch_first } = self;
@@ -88,6 +90,7 @@ impl AttentionBuilder {
             num_heads > 0 && e.is_multiple_of(num_heads),
             "embed_dim must be divisible by num_heads, but they are {e} and {num_heads}"
         );
+        expect_probability(dropout);
         let [mut joint, mut q_proj_weight, mut k_proj_weight, mut v_proj_weight] = [None, None, None, None];
         if [kdim, vdim] == [e, e] {
             joint = Some(Parameter::new(init::xavier_uniform([3 * e, e], 1.0, generator)));

@@ -6,7 +6,7 @@ use wengert_tensor::ops::{Attention as _, AttentionMask, try_cat};
 use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
-use crate::layers::attention::masks::not_padding;
+use crate::layers::attention::masks::{causal_mask, not_padding};
 use crate::layers::attention::multihead::MultiheadAttention;
 use crate::layers::forward::{in_layer, output_of, refused};
 
@@ -66,10 +66,10 @@ impl<T: Float> MultiheadAttention<T> {
         in_layer(self.project_memory(memory), self.out_proj.weight.made(), || self.describe(&[memory]))
     }
 
-    /// Computes attention to `memory`, a cache that [`memory`](Self::memory) returned. Each position of `query` attends to all positions of the
-    /// memory except the positions where `is_padding`, `[n, s]`, is true. The output equals the output of [`attend`](Self::attend), which
-    /// computes the keys and values of the memory again. The values of the output are computed immediately, so the call has no gradient and no
-    /// dropout.
+    /// Computes attention to `memory`, a cache that [`memory`](Self::memory) returned. Each position of `query` attends to all positions of
+    /// the memory except the positions where `is_padding` is true. `is_padding` has the shape `[n, s]` for n sequences of s positions. The
+    /// output equals the output of [`attend`](Self::attend), which computes the keys and values of the memory again. The values of the
+    /// output are computed immediately, so the call has no gradient and no dropout.
     ///
     /// # Errors
     ///
@@ -93,8 +93,7 @@ impl<T: Float> MultiheadAttention<T> {
             k = try_cat(&[keys.clone(), k], 2)?;
             v = try_cat(&[values.clone(), v], 2)?;
         }
-        let keep = (0..new).flat_map(|query| (0..cached + new).map(move |key| key <= cached + query)).collect();
-        let keep = Tensor::try_from_vec(keep, [new, cached + new])?;
+        let keep = causal_mask([new, cached + new], cached)?;
         let mask = if new == 1 { AttentionMask::None } else { AttentionMask::Keep(&keep) };
         let y = q.try_scaled_dot_product_attention(&k, &v, mask, None)?;
         cache.keys_values = Some([k, v]);

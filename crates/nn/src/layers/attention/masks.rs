@@ -23,7 +23,8 @@ impl<'m, 't, T: Float> AttentionMasks<'m, 't, T> {
     }
 
     /// Sets the mask of l queries and s keys, `[l, s]`. A mask `[n, l, s]` has a part for each of n examples. A mask `[n · heads, l, s]` has a
-    /// part for each head of each example. Any shape that broadcasts to `[n, heads, l, s]` is allowed.
+    /// part for each head of each example. A mask for each head has four dimensions, `[1, heads, l, s]`. Any other shape of one, two or four
+    /// dimensions that broadcasts to `[n, heads, l, s]` is allowed too.
     ///
     /// With [`AttentionMask::Keep`], a key is visible where the mask is true. PyTorch's boolean `attn_mask` is the
     /// opposite: true hides a key.
@@ -65,8 +66,7 @@ impl<'t, T: Float> CombinedMask<'t, T> {
             (AttentionMask::None, Some(visible)) => CombinedMask::Keep(visible),
             (AttentionMask::Causal, None) => CombinedMask::Causal,
             (AttentionMask::Causal, Some(visible)) => {
-                let keep = (0..l).flat_map(|query| (0..s).map(move |key| key <= query)).collect();
-                CombinedMask::Keep(Tensor::try_from_vec(keep, [l, s])?.try_logical_and(&visible)?)
+                CombinedMask::Keep(causal_mask([l, s], 0)?.try_logical_and(&visible)?)
             }
             (AttentionMask::Keep(keep), visible) => {
                 let keep = by_head(*keep, sizes)?;
@@ -93,6 +93,14 @@ impl<'t, T: Float> CombinedMask<'t, T> {
     }
 }
 
+/// Returns a mask of the given numbers of queries and keys that is true where a query may attend to a key. The position of the first query is
+/// `start`, and a query attends to the keys up to its own position.
+#[track_caller]
+pub(super) fn causal_mask([queries, keys]: [usize; 2], start: usize) -> Result<Tensor<bool>, TapeError> {
+    let keep = (0..queries).flat_map(|query| (0..keys).map(move |key| key <= start + query)).collect();
+    Ok(Tensor::try_from_vec(keep, [queries, keys])?)
+}
+
 /// Returns a mask `[n, 1, 1, s]` for n examples and s keys that is true for the keys that are not padding.
 #[track_caller]
 pub(super) fn not_padding(is_padding: &Tensor<bool>, n: usize, s: usize) -> Result<Tensor<bool>, TapeError> {
@@ -104,12 +112,26 @@ pub(super) fn not_padding(is_padding: &Tensor<bool>, n: usize, s: usize) -> Resu
     Ok(is_padding.try_logical_not()?.try_reshape([n, 1, 1, s])?)
 }
 
-/// Inserts the dimension of the heads into a mask that has a dimension of the examples. Returns any other mask unchanged.
+/// Inserts the dimension of the heads into a mask `[n, l, s]` or `[n · heads, l, s]`, for n examples, l queries and s keys. Returns a mask of
+/// another rank unchanged.
+///
+/// # Errors
+///
+/// If a mask of three dimensions has another first size, for example the number of heads.
 #[track_caller]
 fn by_head<A: TensorLike>(mask: &A, [n, heads, l, s]: [usize; 4]) -> Result<A, A::Error> {
-    match *mask.shape() {
-        [examples, _, _] if examples == n => mask.try_unsqueeze(1),
-        [all, _, _] if all == n * heads => mask.try_reshape([n, heads, l, s]),
+    let shape = mask.shape();
+    match *shape {
+        [examples, _, _] if examples == n || examples == 1 => mask.try_unsqueeze(1),
+        [all, queries, keys] if all == n * heads => mask.try_reshape([n, heads, queries, keys]),
+        [_, _, _] => {
+            let message = format!(
+                "The shape of the 3D attn_mask is {shape}, but should be [{n}, {l}, {s}] or [{}, {l}, {s}]; a mask for each head has \
+                 the shape [1, {heads}, {l}, {s}]",
+                n * heads
+            );
+            Err(TensorError::Argument { message, at: Site::here("attend") }.into())
+        }
         _ => Ok(mask.clone()),
     }
 }

@@ -36,13 +36,15 @@ pub struct MultiheadAttention<T: Float = f32> {
     /// The weights of queries, keys and values in one tensor, `[3 e, e]`, for inputs with `e` features. `None` if the inputs `key` or `value`
     /// have another number of features.
     pub in_proj_weight: Option<Parameter<T>>,
-    /// The weight of queries, `[e, e]`. `None` if `in_proj_weight` has the weights.
+    /// The weight of queries, `[e, e]` for `e` features. `None` if `in_proj_weight` has the weights.
     pub q_proj_weight: Option<Parameter<T>>,
-    /// The weight of keys, `[e, kdim]`. `None` if `in_proj_weight` has the weights.
+    /// The weight of keys, `[e, kdim]`, where `kdim` is the number of features of the input `key`. `None` if `in_proj_weight` has the
+    /// weights.
     pub k_proj_weight: Option<Parameter<T>>,
-    /// The weight of values, `[e, vdim]`. `None` if `in_proj_weight` has the weights.
+    /// The weight of values, `[e, vdim]`, where `vdim` is the number of features of the input `value`. `None` if `in_proj_weight` has the
+    /// weights.
     pub v_proj_weight: Option<Parameter<T>>,
-    /// The biases of queries, keys and values, `[3 e]`.
+    /// The biases of queries, keys and values, `[3 e]`, for outputs with `e` features.
     pub in_proj_bias: Option<Parameter<T>>,
     /// The linear layer that is applied to the joined outputs of the heads.
     pub out_proj: Linear<T>,
@@ -77,7 +79,7 @@ impl<T: Float> MultiheadAttention<T> {
     }
 
     /// Splits `all`, the joint projection `[…, 3 e]`, into queries, keys and values. Each has the shape `[n, heads, l, e / heads]`, for n
-    /// sequences of length l.
+    /// sequences of length l with e features.
     #[track_caller]
     pub(super) fn split_in_three<A: TensorLike>(&self, all: &A) -> Result<[A; 3], A::Error> {
         let (last, width) = (all.shape().rank() as isize - 1, self.width() as isize);
@@ -88,7 +90,8 @@ impl<T: Float> MultiheadAttention<T> {
         ])
     }
 
-    /// Computes queries, keys and values from three inputs, each `[n, heads, l, e / heads]`, for n sequences of length l.
+    /// Computes queries, keys and values from three inputs. Each has the shape `[n, heads, l, e / heads]`, for n sequences of length l with
+    /// e features.
     #[track_caller]
     pub(super) fn heads_of<'t>(&self, inputs: [Var<'t, T>; 3]) -> Result<[Var<'t, T>; 3], TapeError> {
         let [query, key, value] = inputs;
@@ -137,7 +140,8 @@ impl<T: Float> MultiheadAttention<T> {
         x.try_linear(&weight, bias.as_ref())
     }
 
-    /// Splits the features of `x`, `[l, n, e]` or another shape that the layer takes, into heads, `[n, heads, l, e / heads]`.
+    /// Splits the e features of `x`, n sequences of length l, into heads. `x` is `[l, n, e]` or another shape that the layer takes; the
+    /// result is `[n, heads, l, e / heads]`.
     #[track_caller]
     pub(super) fn split<A: TensorLike>(&self, x: &A) -> Result<A, A::Error> {
         let shape = x.shape();
@@ -153,8 +157,8 @@ impl<T: Float> MultiheadAttention<T> {
         }
     }
 
-    /// Joins the outputs of the heads, `[n, heads, l, e / heads]`, into the order of dimensions that the layer's inputs have. `rank` is the
-    /// number of dimensions of the inputs. This is the inverse of `split`.
+    /// Joins the outputs of the heads, `[n, heads, l, e / heads]` for n sequences of length l, to e features. The result has the order of
+    /// dimensions that the layer's inputs have. `rank` is the number of dimensions of the inputs. This is the inverse of `split`.
     #[track_caller]
     pub(super) fn join<A: TensorLike>(&self, heads: &A, rank: usize) -> Result<A, A::Error> {
         let shape = heads.shape();

@@ -162,3 +162,40 @@ fn paths_initial_bounds_and_errors() {
         assert!(text.contains(expected) && text.contains("attention/tests.rs"), "{text}");
     }
 }
+
+#[test]
+fn a_mask_of_three_dimensions_has_a_part_for_each_example_or_each_head_of_each_example() {
+    let (layer, tape) = (layer(MultiheadAttention::builder(4, 2).batch_first()), Tape::new());
+    let x = |n: usize| tape.constant(random(&[n, 3, 4]));
+    let weights = |n: usize, keep: &Tensor<bool>| {
+        let masks = AttentionMasks::new().mask(AttentionMask::Keep(keep));
+        layer.try_self_attend_with_weights(x(n), masks).map(|(_, weights)| weights.value())
+    };
+    // Head 0 sees the keys up to the query, and head 1 sees the keys from the query on.
+    let by_head = Tensor::<bool>::from([
+        [[true, false, false], [true, true, false], [true, true, true]],
+        [[true, true, true], [false, true, true], [false, false, true]],
+    ]);
+    for n in [2, 3] {
+        let four = weights(n, &by_head.unsqueeze(0)).unwrap();
+        assert!(
+            four.select(1, 0).get(&[n - 1, 0, 2]) == Some(0.0) && four.select(1, 1).get(&[n - 1, 2, 0]) == Some(0.0)
+        );
+    }
+    let text = weights(3, &by_head).unwrap_err().to_string();
+    assert!(
+        text.contains("The shape of the 3D attn_mask is [2, 3, 3], but should be [3, 3, 3] or [6, 3, 3]"),
+        "{text}"
+    );
+    assert!(text.contains("[1, 2, 3, 3]"), "{text}");
+    assert_eq!(weights(1, &by_head).unwrap(), weights(1, &by_head.unsqueeze(0)).unwrap());
+    // A size of 1 broadcasts.
+    let row = Tensor::<bool>::from([[[true, true, false]]]);
+    assert_eq!(weights(2, &row.expand([4, 1, 3])).unwrap(), weights(2, &row).unwrap());
+}
+
+#[test]
+#[should_panic(expected = "Invalid p value: 1.5; expected a probability from 0 to 1")]
+fn a_probability_above_1_is_refused_when_the_layer_is_built() {
+    layer(MultiheadAttention::builder(4, 2).dropout(1.5));
+}

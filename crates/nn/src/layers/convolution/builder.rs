@@ -166,9 +166,9 @@ impl<const D: usize> ConvBuilder<D> {
 }
 
 impl<const D: usize> ConvBuilder<D, true> {
-    /// Sets the number of elements that are added at the end of each dimension of the output; 0 by default. It must be less than the stride or
-    /// the dilation. A strided convolution maps several input sizes to the same output size. This number selects one of these input sizes as the
-    /// output size of the transposed convolution.
+    /// Sets the number of elements that are added at the end of each dimension of the output; 0 by default. It must be less than the stride
+    /// or the dilation. A strided convolution maps several input sizes to the same output size. `output_padding` selects one of these input
+    /// sizes as the output size of the transposed convolution.
     #[must_use]
     pub fn output_padding(self, output_padding: impl Into<Sizes>) -> Self {
         ConvBuilder { options: self.options.output_padding(output_padding), ..self }

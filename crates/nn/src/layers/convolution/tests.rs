@@ -18,7 +18,7 @@ fn values_and_gradients_follow_the_definition() {
     let y = layer.forward(x);
     assert_eq!(y.value(), Tensor::from([[[14.0, 16.0], [16.0, 15.0]]]));
     let gradients = (y * &Tensor::from([[[1.0, 10.0], [100.0, 1000.0]]])).sum(..).backward();
-    // Each corner of the image belongs to exactly one window.
+    // Each pixel belongs to exactly one window. So its gradient is one weight, times the gradient of the output of that window.
     assert_eq!(gradients.of(x), &Tensor::from([[[4.0, 30.0], [200.0, 1000.0]]]));
     assert_eq!(gradients.of(&layer.weight).to_vec(), [5000.0, 300.0, 20.0, 1.0]);
     assert_eq!(gradients.of(layer.bias.as_ref().unwrap()).to_vec(), [1111.0]);

@@ -32,7 +32,7 @@ pub struct Embedding<T: Float = f32> {
     /// The index of the padding row, which gets no gradient, and whether gradients are divided by the frequency of an index.
     #[module(skip)]
     pub options: EmbeddingOptions,
-    /// The upper bound on the norm of a row, if there is one.
+    /// The upper bound on the norm of a row of the table, if there is one.
     #[module(skip)]
     pub limit: Option<RowLimit>,
 }
@@ -60,8 +60,29 @@ impl<T: Float> Embedding<T> {
 
     /// Returns a layer with an existing table, `[num_embeddings, embedding_dim]`. The table is frozen, so it is not trained. PyTorch:
     /// `from_pretrained`.
+    ///
+    /// The public fields hold PyTorch's other arguments. `layer.weight.set_frozen(false)` is `freeze=False`.
+    /// `layer.options.padding_idx = Some(row)` stops the gradient of a row, and `layer.limit` is the bound on the norm of rows.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+    /// use wengert::prelude::*;
+    /// use wengert::nn::{Embedding, RowLimit};
+    ///
+    /// let mut layer = Embedding::from_pretrained(Tensor::from([[0.0f32, 0.0], [3.0, 4.0]]));
+    /// layer.weight.set_frozen(false);
+    /// layer.options.padding_idx = Some(0);
+    /// layer.limit = Some(RowLimit { max_norm: 10.0, norm_type: 2.0 });
+    /// assert_eq!(layer.forward(&Tape::new(), &Tensor::from([1])).value(), Tensor::from([[3.0, 4.0]]));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the table does not have two dimensions.
     #[track_caller]
     pub fn from_pretrained(table: Tensor<T>) -> Self {
+        let shape = table.shape();
+        assert!(shape.rank() == 2, "Embeddings parameter is expected to be 2-dimensional, but got shape {shape}");
         let mut weight = Parameter::new(table);
         weight.set_frozen(true);
         Embedding { weight, options: EmbeddingOptions::default(), limit: None }
@@ -232,7 +253,7 @@ mod tests {
         let y = euclidean.forward(&tape, &indices);
         let [x0, x1] = [0.5999999880000002, 0.7999999840000003];
         close(&y.value(), &[x0, x1, 0.3, 0.4, x0, x1], 1e-15);
-        // The gradient of the scaled rows goes to the table without the scaling.
+        // The gradient with respect to a scaled row goes to the row of the table unchanged, without the factor of the scaling.
         let gradients = (y * &Tensor::<f64>::arange(6).reshape([3, 2])).sum(..).backward();
         assert_eq!(gradients.of(&euclidean.weight).to_vec(), [4.0, 6.0, 2.0, 3.0, 0.0, 0.0]);
         drop(gradients);
@@ -258,6 +279,12 @@ mod tests {
         assert!(table.mean(..).item().abs() < 0.04 && (table.var(.., 1.0).item() - 1.0).abs() < 0.06);
         let given = Embedding::from_pretrained(table.clone());
         assert!(given.weight.is_frozen() && given.weight.value == table);
+    }
+
+    #[test]
+    #[should_panic(expected = "Embeddings parameter is expected to be 2-dimensional, but got shape [4]")]
+    fn a_table_that_is_not_a_matrix_is_refused() {
+        Embedding::from_pretrained(Tensor::<f64>::zeros([4]));
     }
 
     #[test]

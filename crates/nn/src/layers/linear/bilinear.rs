@@ -10,8 +10,8 @@ use crate::layers::linear::initial;
 use crate::module::Module;
 use crate::{Generator, Result};
 
-/// The layer with the outputs yₒ = x₁ᵀ Wₒ x₂ + bₒ. It maps the inputs x₁, `[…, in1]`, and x₂, `[…, in2]`, to `[…, out]`. The layout of the
-/// weight and the distribution of the initial parameters are PyTorch's. PyTorch: `torch.nn.Bilinear`.
+/// The layer whose output with index o is yₒ = x₁ᵀ Wₒ x₂ + bₒ. It maps the inputs x₁, `[…, in1]`, and x₂, `[…, in2]`, to `[…, out]`. The
+/// layout of the weight and the distribution of the initial parameters are PyTorch's. PyTorch: `torch.nn.Bilinear`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -33,7 +33,7 @@ pub struct Bilinear<T: Float = f32> {
 
 impl<T: Float> Bilinear<T> {
     /// Returns a layer from `in1_features` and `in2_features` to `out_features` features. As in PyTorch, weight and bias are drawn uniformly
-    /// from -1/√in1 to 1/√in1, where in1 is `in1_features`. If it is 0, weight and bias are 0.
+    /// from -1/√in1 to 1/√in1, where in1 is `in1_features`. If `in1_features` is 0, weight and bias are 0.
     ///
     /// # Panics
     ///

@@ -33,7 +33,7 @@ pub struct Linear<T: Float = f32> {
 
 impl<T: Float> Linear<T> {
     /// Returns a layer from `in_features` to `out_features` features. As in PyTorch, weight and bias are drawn uniformly from -1/√in to 1/√in,
-    /// where in is `in_features`. If it is 0, weight and bias are 0.
+    /// where in is `in_features`. If `in_features` is 0, weight and bias are 0.
     ///
     /// # Panics
     ///
@@ -112,7 +112,8 @@ mod tests {
         let x = tape.var(&Tensor::from([[1.0, 0.0, -1.0], [0.0, 2.0, 0.0]]));
         let upstream = Tensor::from([[1.0, 10.0], [100.0, 1000.0]]);
         let gradients = (layer.forward(x) * &upstream).sum(..).backward();
-        // With the gradient g of the output, the expected gradients are gᵀ x of W, Σ g of b, and g W of x.
+        // With the gradient g of the output, the gradient of W is gᵀ x, and the gradient of x is g W. The gradient of b is the sum of the
+        // rows of g.
         assert_eq!(gradients.of(&layer.weight), &Tensor::from([[1.0, 200.0, -1.0], [10.0, 2000.0, -10.0]]));
         assert_eq!(gradients.of(layer.bias.as_ref().unwrap()).to_vec(), [101.0, 1010.0]);
         assert_eq!(gradients.of(x), &Tensor::from([[41.0, 52.0, 63.0], [4100.0, 5200.0, 6300.0]]));

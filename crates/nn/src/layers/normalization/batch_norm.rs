@@ -47,7 +47,8 @@ pub type BatchNorm3d<T = f32> = BatchNorm<3, T>;
 /// statistics towards these values. For `running_var`, the sum of squares is divided by the number of values minus 1. The forward pass returns
 /// an error if a channel has only one value.
 ///
-/// On any other tape, the layer normalizes with its running statistics. If it has none, it normalizes with the statistics of the batch.
+/// On any other tape, the layer normalizes with its running statistics. If it has no running statistics, it normalizes with the statistics
+/// of the batch.
 #[derive(Clone, Debug, Module)]
 pub struct BatchNorm<const D: usize, T: Float = f32> {
     /// The weight of each of c channels, `[c]`; initially 1.
@@ -118,7 +119,7 @@ impl<const D: usize, T: Float> BatchNorm<D, T> {
         Err(refused("batch_norm", format!("expected {features} channels in dimension 1, but got {channels}")))
     }
 
-    /// Returns the weight that the next batch gets in the running statistics.
+    /// Returns the weight that the next batch gets in the average that is the running statistics.
     fn share(&self) -> Share {
         let batches = || self.num_batches_tracked.as_ref().map_or(0, |count| count.value.item());
         self.momentum.map_or_else(|| Share::Nth(batches() as u64 + 1), Share::Fixed)
@@ -257,9 +258,31 @@ mod tests {
         };
         assert!(warnings_of(&mut norm, Tape::training(&mut Generator::new(0))).is_empty());
         let [warning] = &warnings_of(&mut norm, Tape::new())[..] else { panic!("one warning") };
-        assert!(warning.contains("`BatchNorm` used its running statistics"), "{warning}");
+        assert!(warning.contains("`BatchNorm` ran as in evaluation"), "{warning}");
         assert!(warning.contains("hint: make the tape by `Tape::training(generator)`"), "{warning}");
         norm.freeze("");
         assert!(warnings_of(&mut norm, Tape::new()).is_empty());
+    }
+
+    #[test]
+    fn a_frozen_part_before_the_trained_part_is_not_reported() {
+        use crate::{Linear, Optimizer as _, Sgd};
+        let generator = &mut Generator::new(0);
+        let norm: BatchNorm1d = BatchNorm1d::new(2).affine(false);
+        let mut head: Linear = Linear::new(2, 1, generator);
+        let warnings_of = |head: &mut Linear, trained_first: bool| {
+            let warnings = wengert_tensor::compat::collect();
+            let (_, gradients) = Tape::new().value_and_gradients(|tape| {
+                let scale = if trained_first {
+                    head.forward(tape.constant(Tensor::ones([3, 2]))).mean(..)
+                } else {
+                    tape.constant(1.0)
+                };
+                head.forward(norm.forward(tape.constant(Tensor::ones([3, 2])) * scale)).sum(..)
+            });
+            Sgd::new(0.1).step(head, &gradients);
+            warnings.warnings().len()
+        };
+        assert_eq!([warnings_of(&mut head, false), warnings_of(&mut head, true)], [0, 1]);
     }
 }

@@ -100,6 +100,9 @@ impl<const D: usize, T: Float> InstanceNorm<D, T> {
             return x.try_instance_norm(weight, bias, self.eps);
         };
         if !tape.is_training() {
+            if self.weight.as_ref().is_none_or(|weight| !weight.is_frozen()) {
+                tape.note_evaluation("InstanceNorm");
+            }
             return normalize_by_running(x, running, weight, bias, self.eps);
         }
         // The channels of all examples become the channels of a single example. Weight and bias are repeated for each example.

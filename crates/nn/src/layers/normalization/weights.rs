@@ -5,7 +5,7 @@
 
 use wengert_autograd::{Buffer, Parameter, Share, Tape, Var};
 use wengert_macros::twins;
-use wengert_tensor::ops::{Arithmetic as _, Blas as _, Norms as _, Products as _, Views as _};
+use wengert_tensor::ops::{Arithmetic as _, Blas as _, Norms as _, Products as _, TensorLike, Views as _};
 use wengert_tensor::{Float, Generator, Site, Tensor};
 
 use crate::Result;
@@ -72,33 +72,24 @@ impl<T: Float> WeightNorm<T> {
     /// If the lengths and the directions do not broadcast, because the caller has changed their shapes.
     pub fn try_weight<'t>(&self, tape: &'t Tape<T>) -> Result<Var<'t, T>> {
         let (g, v) = (tape.try_parameter(&self.original0)?, tape.try_parameter(&self.original1)?);
-        let axes = others(self.dim, v.shape().rank());
-        let norm = if self.dim.is_some() && axes.is_empty() { v.try_abs()? } else { norm_over(&v, self.dim, &axes)? };
-        Ok(g.try_mul(v.try_div(norm)?)?)
+        Ok(g.try_mul(v.try_div(norm_except(&v, self.dim)?)?)?)
     }
 
     /// Splits `weight` into lengths and directions. Its norms become the lengths, and `weight` itself becomes the directions.
     #[track_caller]
     fn split(weight: &Tensor<T>, dim: Option<usize>) -> Result<Self> {
-        let axes = others(dim, weight.rank());
-        let norm = match dim {
-            Some(_) if axes.is_empty() => weight.try_abs()?,
-            Some(_) => weight.try_vector_norm_keepdim(2, axes)?,
-            None => weight.try_vector_norm(2, ..)?,
-        };
+        let norm = norm_except(weight, dim)?;
         Ok(WeightNorm { original0: Parameter::new(norm), original1: Parameter::new(weight.clone()), dim })
     }
 }
 
-/// Returns all dimensions of a tensor of rank `rank` except `dim`.
-fn others(dim: Option<usize>, rank: usize) -> Vec<usize> {
-    (0..rank).filter(|&axis| Some(axis) != dim).collect()
-}
-
-/// Returns the norm of `v` over the dimensions `axes`, which stay with size 1, or over all dimensions if `dim` is `None`.
+/// Returns the norm of `v` over all dimensions except `dim`; the other dimensions stay with size 1. If `dim` is `None`, returns the norm over all
+/// dimensions, a single number.
 #[track_caller]
-fn norm_over<'t, T: Float>(v: &Var<'t, T>, dim: Option<usize>, axes: &[usize]) -> Result<Var<'t, T>> {
-    Ok(if dim.is_some() { v.try_vector_norm_keepdim(2, axes)? } else { v.try_vector_norm(2, ..)? })
+fn norm_except<A: TensorLike<Elem: Float>>(v: &A, dim: Option<usize>) -> Result<A, A::Error> {
+    let Some(dim) = dim else { return v.try_vector_norm(2, ..) };
+    let others: Vec<usize> = (0..v.shape().rank()).filter(|&axis| axis != dim).collect();
+    if others.is_empty() { v.try_abs() } else { v.try_vector_norm_keepdim(2, others) }
 }
 
 /// A weight that is divided by its largest singular value σ. To compute σ, the weight is treated as a matrix W whose rows are dimension 0 and
@@ -176,6 +167,8 @@ impl<T: Float> SpectralNorm<T> {
             }
             tape.try_blend(&self.u, u, Share::Fixed(1.0))?;
             tape.try_blend(&self.v, v, Share::Fixed(1.0))?;
+        } else if !self.original.is_frozen() {
+            tape.note_evaluation("SpectralNorm");
         }
         let sigma = u.try_dot(matrix.try_matmul(v)?)?;
         Ok(weight.try_div(sigma)?)

@@ -8,14 +8,15 @@ use crate::Result;
 use crate::layers::forward::{expect_rank, output_of};
 use crate::layers::layer::Layer;
 use crate::layers::pooling::volume::{to_columns, to_planes, to_volumes};
-use crate::layers::pooling::window::{Window, window_settings};
+use crate::layers::pooling::window::{Window, padding_setting, window_settings};
 use crate::module::Module;
 
-/// The mean of each window of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`. PyTorch: `torch.nn.AvgPool1d`.
+/// The mean of each window of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`. Output sizes have a prime.
+/// PyTorch: `torch.nn.AvgPool1d`.
 pub type AvgPool1d = AvgPool<1>;
 
-/// The mean of each window of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']`. PyTorch:
-/// `torch.nn.AvgPool2d`.
+/// The mean of each window of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']`. Output sizes have a
+/// prime. PyTorch: `torch.nn.AvgPool2d`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -29,8 +30,8 @@ pub type AvgPool1d = AvgPool<1>;
 /// ```
 pub type AvgPool2d = AvgPool<2>;
 
-/// The mean of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. There are n volumes with c channels, depth d, height h and width w.
-/// PyTorch: `torch.nn.AvgPool3d`.
+/// The mean of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. Output sizes have a prime. There are n volumes with c
+/// channels, depth d, height h and width w. PyTorch: `torch.nn.AvgPool3d`.
 pub type AvgPool3d = AvgPool<3>;
 
 /// The mean of each window over `D` dimensions: [`AvgPool1d`], [`AvgPool2d`], [`AvgPool3d`].
@@ -48,10 +49,16 @@ impl<const D: usize> AvgPool<D> {
     /// Returns a layer with windows of size `kernel`, one number for all dimensions or one for each.
     #[track_caller]
     pub fn new(kernel: impl Into<Sizes>) -> Self {
-        AvgPool { window: Window::new(kernel.into()), count_include_pad: true, divisor_override: None }
+        AvgPool::over(Window::new(kernel.into()))
+    }
+
+    /// Returns a layer with the given window and the default settings.
+    pub(super) fn over(window: Window) -> Self {
+        AvgPool { window, count_include_pad: true, divisor_override: None }
     }
 
     window_settings!();
+    padding_setting!();
 
     /// Sets whether the padding elements of a window count in the number by which the sum of the window is divided; true by default.
     #[must_use]
@@ -65,8 +72,9 @@ impl<const D: usize> AvgPool<D> {
         AvgPool { divisor_override: Some(divisor), ..self }
     }
 
-    /// Returns `options` with the settings of the divisor. If `second` is true, they are for the second of two pooling steps. The divisor that
-    /// the user set then becomes 1, because the first step has already divided by it.
+    /// Returns `options` with this layer's settings of the divisor, the number by which the sum of a window is divided. `second` is true
+    /// for the second of two pooling steps over a volume. In this step a divisor that the user set becomes 1, because the first step has
+    /// already divided by it.
     fn with_divisor(&self, options: PoolOptions, second: bool) -> PoolOptions {
         let options = options.count_include_pad(self.count_include_pad);
         match self.divisor_override {

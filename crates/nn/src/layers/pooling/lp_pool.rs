@@ -1,7 +1,5 @@
 //! Pooling by the norm of each window.
 
-use std::panic::Location;
-
 use wengert_autograd::{Error, Var};
 use wengert_tensor::ops::{Arithmetic as _, Comparison as _, Masking as _};
 use wengert_tensor::{Float, Sizes};
@@ -11,13 +9,15 @@ use crate::layers::forward::{output_of, refused};
 use crate::layers::layer::Layer;
 use crate::layers::pooling::avg_pool::AvgPool;
 use crate::layers::pooling::max_pool::MaxPool;
+use crate::layers::pooling::window::{Window, window_settings};
 use crate::module::Module;
 
-/// The norm of each window of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`. PyTorch: `torch.nn.LPPool1d`.
+/// The norm of each window of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`. Output sizes have a prime.
+/// PyTorch: `torch.nn.LPPool1d`.
 pub type LPPool1d = LPPool<1>;
 
-/// The norm of each window of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']`. PyTorch:
-/// `torch.nn.LPPool2d`.
+/// The norm of each window of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']`. Output sizes have a
+/// prime. PyTorch: `torch.nn.LPPool2d`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -30,8 +30,8 @@ pub type LPPool1d = LPPool<1>;
 /// ```
 pub type LPPool2d = LPPool<2>;
 
-/// The norm of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. There are n volumes with c channels, depth d, height h and width w.
-/// PyTorch: `torch.nn.LPPool3d`.
+/// The norm of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. Output sizes have a prime. There are n volumes with c
+/// channels, depth d, height h and width w. PyTorch: `torch.nn.LPPool3d`.
 pub type LPPool3d = LPPool<3>;
 
 /// The norm of each window over `D` dimensions, (Σ xᵖ)^(1/p) over the elements x of the window: [`LPPool1d`], [`LPPool2d`], [`LPPool3d`].
@@ -42,34 +42,17 @@ pub type LPPool3d = LPPool<3>;
 #[derive(Clone, Debug)]
 pub struct LPPool<const D: usize> {
     norm_type: f64,
-    kernel: Sizes,
-    mean: AvgPool<D>,
-    largest: MaxPool<D>,
-    made: &'static Location<'static>,
+    window: Window,
 }
 
 impl<const D: usize> LPPool<D> {
     /// Returns a layer with p = `norm_type`, which must not be 0, and windows of size `kernel`, one number for all dimensions or one for each.
     #[track_caller]
     pub fn new(norm_type: f64, kernel: impl Into<Sizes>) -> Self {
-        let kernel = kernel.into();
-        let (mean, largest) = (AvgPool::new(kernel.clone()), MaxPool::new(kernel.clone()));
-        LPPool { norm_type, kernel, mean, largest, made: Location::caller() }
+        LPPool { norm_type, window: Window::new(kernel.into()) }
     }
 
-    /// Sets the distance from one window to the next, one number for all dimensions or one for each. By default it is the size of a window, so
-    /// that windows touch and do not overlap.
-    #[must_use]
-    pub fn stride(self, stride: impl Into<Sizes>) -> Self {
-        let stride = stride.into();
-        LPPool { mean: self.mean.stride(stride.clone()), largest: self.largest.stride(stride), ..self }
-    }
-
-    /// Chooses whether to add a last window that begins inside the input and ends outside of the input; false by default.
-    #[must_use]
-    pub fn ceil_mode(self, ceil_mode: bool) -> Self {
-        LPPool { mean: self.mean.ceil_mode(ceil_mode), largest: self.largest.ceil_mode(ceil_mode), ..self }
-    }
+    window_settings!();
 
     /// Returns the norm of each window of `x`.
     #[track_caller]
@@ -78,19 +61,20 @@ impl<const D: usize> LPPool<D> {
         if p == 0.0 {
             return Err(refused("lp_pool", format!("norm_type must be a non-zero value, but got {p}")));
         }
+        let largest = || MaxPool::<D>::over(self.window.clone());
         if p == f64::INFINITY {
-            return self.largest.pool(x.try_abs()?);
+            return largest().pool(x.try_abs()?);
         }
         if p == f64::NEG_INFINITY {
-            return self.largest.pool(x.try_abs()?.try_neg()?)?.try_neg();
+            return largest().pool(x.try_abs()?.try_neg()?)?.try_neg();
         }
-        let elements: isize = match *self.kernel.as_slice() {
+        let elements: isize = match *self.window.kernel.as_slice() {
             [size] => size.pow(D as u32),
             ref sizes => sizes.iter().product(),
         };
         // As in PyTorch, the sum of a window is its mean times the number of elements of a whole window. This also holds for windows that end
         // outside of the input.
-        let sums = self.mean.pool(x.try_pow(p)?)?.try_mul(elements as f64)?;
+        let sums = AvgPool::<D>::over(self.window.clone()).pool(x.try_pow(p)?)?.try_mul(elements as f64)?;
         // The root has no derivative at 0. So where the sum is 0, it is replaced by 1 before the root, and the root is replaced by 0.
         let zero = sums.try_eq(0.0)?;
         sums.try_masked_fill(&zero, 1.0)?.try_pow(1.0 / p)?.try_masked_fill(&zero, 0.0)
@@ -102,8 +86,8 @@ impl<T: Float, const D: usize> Module<T> for LPPool<D> {}
 impl<T: Float, const D: usize> Layer<T> for LPPool<D> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        output_of(self, self.norms(x), self.made, || {
-            let kernel = self.kernel.as_slice();
+        output_of(self, self.norms(x), self.window.made, || {
+            let kernel = self.window.kernel.as_slice();
             format!("LPPool{D}d({}, {kernel:?}) on an input of shape {}", self.norm_type, x.shape())
         })
     }

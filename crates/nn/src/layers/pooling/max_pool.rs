@@ -8,14 +8,15 @@ use crate::Result;
 use crate::layers::forward::{expect_rank, output_of};
 use crate::layers::layer::Layer;
 use crate::layers::pooling::volume::{to_columns, to_planes, to_volumes};
-use crate::layers::pooling::window::{Window, window_settings};
+use crate::layers::pooling::window::{Window, padding_setting, window_settings};
 use crate::module::Module;
 
-/// The maximum of each window of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`. PyTorch: `torch.nn.MaxPool1d`.
+/// The maximum of each window of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`. Output sizes have a prime.
+/// PyTorch: `torch.nn.MaxPool1d`.
 pub type MaxPool1d = MaxPool<1>;
 
-/// The maximum of each window of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']`. PyTorch:
-/// `torch.nn.MaxPool2d`.
+/// The maximum of each window of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']`. Output sizes have
+/// a prime. PyTorch: `torch.nn.MaxPool2d`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -29,8 +30,8 @@ pub type MaxPool1d = MaxPool<1>;
 /// ```
 pub type MaxPool2d = MaxPool<2>;
 
-/// The maximum of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. There are n volumes with c channels, depth d, height h and width
-/// w. PyTorch: `torch.nn.MaxPool3d`.
+/// The maximum of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. Output sizes have a prime. There are n volumes with c
+/// channels, depth d, height h and width w. PyTorch: `torch.nn.MaxPool3d`.
 pub type MaxPool3d = MaxPool<3>;
 
 /// The maximum of each window over `D` dimensions: [`MaxPool1d`], [`MaxPool2d`], [`MaxPool3d`].
@@ -46,10 +47,16 @@ impl<const D: usize> MaxPool<D> {
     /// Returns a layer with windows of size `kernel`, one number for all dimensions or one for each.
     #[track_caller]
     pub fn new(kernel: impl Into<Sizes>) -> Self {
-        MaxPool { window: Window::new(kernel.into()) }
+        MaxPool::over(Window::new(kernel.into()))
+    }
+
+    /// Returns a layer with the given window and the default settings.
+    pub(super) fn over(window: Window) -> Self {
+        MaxPool { window }
     }
 
     window_settings!();
+    padding_setting!();
 
     /// Sets the distance in the input from one element of a window to the next; 1 by default. It is one number for all dimensions or one for
     /// each.

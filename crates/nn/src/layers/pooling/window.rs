@@ -54,7 +54,7 @@ impl Window {
     }
 }
 
-/// Defines the builder methods that [`MaxPool`](crate::MaxPool) and [`AvgPool`](crate::AvgPool) share.
+/// Defines the builder methods that all layers with a [`Window`] share.
 macro_rules! window_settings {
     () => {
         /// Sets the distance from one window to the next, one number for all dimensions or one for each. By default it is the size of a window,
@@ -62,14 +62,6 @@ macro_rules! window_settings {
         #[must_use]
         pub fn stride(mut self, stride: impl Into<Sizes>) -> Self {
             self.window.stride = Some(stride.into());
-            self
-        }
-
-        /// Sets the number of elements that are added on each side of the input, one number for all dimensions or one for each. It is at most
-        /// half of the window's size, and 0 by default.
-        #[must_use]
-        pub fn padding(mut self, padding: impl Into<Sizes>) -> Self {
-            self.window.padding = padding.into();
             self
         }
 
@@ -82,4 +74,17 @@ macro_rules! window_settings {
     };
 }
 
-pub(super) use window_settings;
+/// Defines the builder method `padding` of [`MaxPool`](crate::MaxPool) and [`AvgPool`](crate::AvgPool).
+macro_rules! padding_setting {
+    () => {
+        /// Sets the number of elements that are added on each side of the input, one number for all dimensions or one for each. It is at most
+        /// half of the window's size, and 0 by default.
+        #[must_use]
+        pub fn padding(mut self, padding: impl Into<Sizes>) -> Self {
+            self.window.padding = padding.into();
+            self
+        }
+    };
+}
+
+pub(super) use {padding_setting, window_settings};

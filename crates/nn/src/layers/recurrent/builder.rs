@@ -5,6 +5,7 @@ use wengert_tensor::{Float, Generator};
 use crate::layers::recurrent::cell::RecurrentCell;
 use crate::layers::recurrent::kind::{LongShortTerm, RecurrentKind, Simple};
 use crate::layers::recurrent::network::RecurrentLayer;
+use crate::layers::regularization::expect_probability;
 
 /// The settings of a [`RecurrentLayer`] before it is built.
 #[derive(Clone, Debug)]
@@ -113,7 +114,7 @@ impl<K> RecurrentBuilder<K> {
     }
 
     /// Sets the probability, from 0 to 1, of dropout on the outputs of every layer except the last; 0 by default. Dropout happens on training
-    /// tapes only.
+    /// tapes only. With one layer it has no effect (PyTorch warns). [`build`](Self::build) checks the range.
     #[must_use]
     pub fn dropout(self, p: f64) -> Self {
         RecurrentBuilder { dropout: p, ..self }
@@ -123,13 +124,15 @@ impl<K> RecurrentBuilder<K> {
     ///
     /// # Panics
     ///
-    /// If the number of layers is 0, `proj_size` is not less than `hidden_size`, or there is not enough memory for the parameters.
+    /// If the number of layers is 0, or `proj_size` is not less than `hidden_size`. Also if the probability of [`dropout`](Self::dropout) is not
+    /// from 0 to 1, or there is not enough memory for the parameters.
     #[track_caller]
     pub fn build<T: Float>(self, generator: &mut Generator) -> RecurrentLayer<K, T>
     where
         K: RecurrentKind<T>,
     {
         assert!(self.num_layers > 0, "num_layers must be greater than zero");
+        expect_probability(self.dropout);
         let (hidden, projected) = (self.hidden_size, self.proj_size);
         assert!(projected == 0 || projected < hidden, "proj_size has to be smaller than hidden_size");
         let (directions, outputs) =

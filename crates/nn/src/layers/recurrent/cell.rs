@@ -149,15 +149,12 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
     pub(super) fn variables<'t>(&self, tape: &'t Tape<T>) -> Result<CellVariables<'t, T>, TapeError> {
         let input = tape.try_parameter(&self.weight_ih)?;
         let hidden = tape.try_parameter(&self.weight_hh)?.try_t()?;
-        let [mut bias, mut hidden_bias] = [None, None];
-        if let (Some(bias_ih), Some(bias_hh)) = (&self.bias_ih, &self.bias_hh) {
-            let [bias_ih, bias_hh] = [tape.try_parameter(bias_ih)?, tape.try_parameter(bias_hh)?];
-            (bias, hidden_bias) = if K::SEPARATE_HIDDEN_BIAS {
-                (Some(bias_ih), Some(bias_hh))
-            } else {
-                (Some(bias_ih.try_add(bias_hh)?), None)
-            };
-        }
+        let biases = [optional(tape, self.bias_ih.as_ref())?, optional(tape, self.bias_hh.as_ref())?];
+        let [bias, hidden_bias] = match biases {
+            _ if K::SEPARATE_HIDDEN_BIAS => biases,
+            [Some(bias_ih), Some(bias_hh)] => [Some(bias_ih.try_add(bias_hh)?), None],
+            [bias_ih, bias_hh] => [bias_ih.or(bias_hh), None],
+        };
         let projection = match optional(tape, self.weight_hr.as_ref())? {
             Some(weight) => Some(weight.try_t()?),
             None => None,
@@ -227,5 +224,26 @@ mod tests {
         assert!(error.contains("in the layer GRUCell(2, 2)"), "{error}");
         let paths: Vec<String> = cell.named_parameters().into_iter().map(|(path, _)| path).collect();
         assert_eq!(paths, ["weight_ih", "weight_hh", "bias_ih", "bias_hh"]);
+    }
+
+    #[test]
+    fn each_bias_counts_on_its_own() {
+        fn check<K: RecurrentKind<f64> + Default>() {
+            let (whole, x, h) = example::<K>();
+            let zeros = || Some(Parameter::new(Tensor::zeros([2 * K::GATES])));
+            let tape = Tape::new();
+            let (x, h) = (tape.constant(&x), tape.constant(&h));
+            let second_state = |cell: &RecurrentCell<K, f64>| {
+                let state = cell.forward(x, None);
+                cell.forward(x * 0.5 + h, Some(state)).output().value()
+            };
+            let [mut without_hh, mut zero_hh, mut without_ih, mut zero_ih] = [(); 4].map(|()| whole.clone());
+            (without_hh.bias_hh, zero_hh.bias_hh, without_ih.bias_ih, zero_ih.bias_ih) = (None, zeros(), None, zeros());
+            assert_eq!(second_state(&without_hh), second_state(&zero_hh), "{}", K::NAME);
+            assert_eq!(second_state(&without_ih), second_state(&zero_ih), "{}", K::NAME);
+        }
+        check::<LongShortTerm>();
+        check::<Gated>();
+        check::<Simple>();
     }
 }

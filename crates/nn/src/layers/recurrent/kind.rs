@@ -14,15 +14,18 @@ use crate::layers::recurrent::state::RecurrentState;
 /// output.
 #[derive(Clone, Copy, Debug)]
 pub struct CellVariables<'t, T: Float> {
-    /// The weight of the input, `[g · hidden, in]`, not transposed.
+    /// The weight of the input, `[g · hidden, in]` for `g` gates, `in` input features and `hidden` features of the state. It is not
+    /// transposed.
     pub(super) input: Var<'t, T>,
-    /// The bias that is added to the product of the input and its weight, `[g · hidden]`, or `None` for a cell without biases.
+    /// The bias that is added to the product of the input and its weight, `[g · hidden]` for `g` gates, or `None` for a cell without
+    /// biases.
     pub(super) bias: Option<Var<'t, T>>,
-    /// The transposed weight of the state, `[hidden, g · hidden]`.
+    /// The transposed weight of the state, `[hidden, g · hidden]` for `g` gates and `hidden` features of the state.
     pub(super) hidden: Var<'t, T>,
-    /// The bias that is added to the product of the state and its weight, `[g · hidden]`; see [`RecurrentKind::SEPARATE_HIDDEN_BIAS`].
+    /// The bias that is added to the product of the state and its weight, `[g · hidden]` for `g` gates; see
+    /// [`RecurrentKind::SEPARATE_HIDDEN_BIAS`].
     pub(super) hidden_bias: Option<Var<'t, T>>,
-    /// The transposed weight of the projection of an LSTM's output, `[hidden, proj]`, if there is a projection.
+    /// The transposed weight of the projection of an LSTM's output to `proj` features, `[hidden, proj]`, if there is a projection.
     pub(super) projection: Option<Var<'t, T>>,
 }
 

@@ -283,3 +283,9 @@ fn wrong_shapes_and_lengths_are_errors() {
         assert!(text.contains(expected) && text.contains("recurrent/tests.rs"), "{text}");
     }
 }
+
+#[test]
+#[should_panic(expected = "Invalid p value: -0.5; expected a probability from 0 to 1")]
+fn a_negative_probability_is_refused_when_the_network_is_built() {
+    let _: GRU = GRU::builder(2, 8).dropout(-0.5).build(&mut Generator::new(0));
+}

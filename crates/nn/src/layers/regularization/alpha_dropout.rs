@@ -1,13 +1,16 @@
 //! Alpha dropout, which keeps the mean and the variance of its input.
 
+use std::panic::Location;
+
 use wengert_autograd::{Error as TapeError, Var};
 use wengert_macros::twins;
 use wengert_tensor::ops::Arithmetic as _;
-use wengert_tensor::{Float, Generator, Shape, Tensor};
+use wengert_tensor::{Float, Shape, Tensor};
 
 use crate::Result;
+use crate::layers::forward::{fork_or_note, output_of};
 use crate::layers::layer::Layer;
-use crate::layers::regularization::dropout::{dropouts, mask_shape};
+use crate::layers::regularization::dropout::{check_probability, describe, dropouts, mask_shape};
 use crate::module::Module;
 
 dropouts! {
@@ -25,24 +28,25 @@ dropouts! {
 impl<T: Float> Layer<T> for AlphaDropout {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        Ok(alpha_dropout(x, x.shape(), self.p)?)
+        output_of(self, alpha_dropout(x, x.shape(), self.p), self.made, || describe("AlphaDropout", self.p, x))
     }
 }
 
 impl<T: Float> Layer<T> for FeatureAlphaDropout {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        Ok(alpha_dropout(x, mask_shape(&x.shape(), 2), self.p)?)
+        let y = alpha_dropout(x, mask_shape(&x.shape(), 2), self.p);
+        output_of(self, y, self.made, || describe("FeatureAlphaDropout", self.p, x))
     }
 }
 
-/// Applies alpha dropout with probability `p` to `x`. The random mask of kept elements has the shape `mask` and is broadcast to `x` (ATen:
-/// `_dropout_impl`).
+/// Applies alpha dropout with probability `p` to `x`. The random mask of kept elements has the shape `mask` and is broadcast to `x`.
+/// PyTorch: `_dropout_impl` of the library ATen.
 #[track_caller]
 fn alpha_dropout<'t, T: Float>(x: Var<'t, T>, mask: Shape, p: f64) -> Result<Var<'t, T>, TapeError> {
     /// The negative of SELU's limit at -∞.
     const ALPHA: f64 = 1.758_099_340_847_376_6;
-    let Some(mut generator) = x.tape().draw(Generator::fork) else { return Ok(x) };
+    let Some(mut generator) = fork_or_note(x.tape(), "AlphaDropout", p != 0.0) else { return Ok(x) };
     if p == 1.0 {
         return x.try_mul(0.0);
     }

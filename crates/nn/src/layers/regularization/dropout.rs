@@ -2,15 +2,18 @@
 //!
 //! Each layer draws from the tape's generator in each forward pass, so that different layers and different passes drop different elements.
 
+use std::panic::Location;
+
 use wengert_autograd::{Error as TapeError, Var};
 use wengert_macros::twins;
 use wengert_tensor::ops::{Arithmetic as _, Dropout as _};
-use wengert_tensor::{Float, Generator, Shape, Tensor};
+use wengert_tensor::{Float, Shape, Tensor};
 
-use crate::Result;
-use crate::layers::forward::expect_rank;
+use crate::error::raise;
+use crate::layers::forward::{expect_rank, fork_or_note, output_of};
 use crate::layers::layer::Layer;
 use crate::module::Module;
+use crate::{Error, Result};
 
 /// Defines dropout layers with a probability `p` and a constructor. Each row of the macro's input has a doc comment and the layer's name.
 macro_rules! dropouts {
@@ -19,6 +22,7 @@ macro_rules! dropouts {
         #[derive(Clone, Copy, Debug)]
         pub struct $name $(<const $d: usize>)? {
             p: f64,
+            made: &'static Location<'static>,
         }
 
         #[twins]
@@ -29,10 +33,8 @@ macro_rules! dropouts {
             ///
             /// If `p` is not from 0 to 1.
             pub fn try_new(p: f64) -> Result<Self> {
-                if (0.0..=1.0).contains(&p) {
-                    return Ok($name { p });
-                }
-                Err(crate::Error::Setting { name: "p", value: p, expected: "a probability from 0 to 1" })
+                check_probability(p)?;
+                Ok($name { p, made: Location::caller() })
             }
         }
 
@@ -75,17 +77,46 @@ pub type Dropout3d = DropoutChannels<3>;
 impl<T: Float> Layer<T> for Dropout {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        Ok(dropout(x, self.p)?)
+        output_of(self, dropout(x, self.p), self.made, || describe("Dropout", self.p, x))
+    }
+}
+
+impl<const D: usize> DropoutChannels<D> {
+    /// Drops channels of `x` on a training tape; returns `x` itself on any other tape.
+    #[track_caller]
+    fn drop_channels<'t, T: Float>(&self, x: Var<'t, T>) -> std::result::Result<Var<'t, T>, TapeError> {
+        let rank = expect_rank("dropout", x, [D + 1, D + 2])?;
+        let Some(mut generator) = fork_or_note(x.tape(), "Dropout", self.p != 0.0) else { return Ok(x) };
+        let channels = mask_shape(&x.shape(), rank - D);
+        x.try_mul(&Tensor::try_full(channels, T::ONE)?.try_dropout(self.p, true, &mut generator)?)
     }
 }
 
 impl<T: Float, const D: usize> Layer<T> for DropoutChannels<D> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        let rank = expect_rank("dropout", x, [D + 1, D + 2])?;
-        let Some(mut generator) = x.tape().draw(Generator::fork) else { return Ok(x) };
-        let channels = mask_shape(&x.shape(), rank - D);
-        Ok(x.try_mul(&Tensor::try_full(channels, T::ONE)?.try_dropout(self.p, true, &mut generator)?)?)
+        output_of(self, self.drop_channels(x), self.made, || describe(&format!("Dropout{D}d"), self.p, x))
+    }
+}
+
+/// Returns the description of the dropout layer `name` with the probability `p`, and of its input `x`, for an error.
+pub(super) fn describe<T: Float>(name: &str, p: f64, x: Var<'_, T>) -> String {
+    format!("{name}(p={p}) on an input of shape {}", x.shape())
+}
+
+/// Checks that the probability `p` of dropout is from 0 to 1.
+pub(super) fn check_probability(p: f64) -> Result<()> {
+    if (0.0..=1.0).contains(&p) {
+        return Ok(());
+    }
+    Err(Error::Setting { name: "p", value: p, expected: "a probability from 0 to 1" })
+}
+
+/// Panics at the caller's line if the probability `p` of dropout is not from 0 to 1.
+#[track_caller]
+pub(crate) fn expect_probability(p: f64) {
+    if let Err(error) = check_probability(p) {
+        raise(error);
     }
 }
 
@@ -97,7 +128,7 @@ pub(super) fn mask_shape(shape: &Shape, dims: usize) -> Shape {
 /// Applies dropout with probability `p` on a training tape; returns `x` itself on any other tape.
 #[track_caller]
 pub(crate) fn dropout<'t, T: Float>(x: Var<'t, T>, p: f64) -> std::result::Result<Var<'t, T>, TapeError> {
-    match x.tape().draw(Generator::fork) {
+    match fork_or_note(x.tape(), "Dropout", p != 0.0) {
         Some(mut generator) if p != 0.0 => x.try_dropout(p, true, &mut generator),
         _ => Ok(x),
     }

@@ -6,5 +6,5 @@ mod dropout;
 mod tests;
 
 pub use alpha_dropout::{AlphaDropout, FeatureAlphaDropout};
-pub(super) use dropout::dropout;
 pub use dropout::{Dropout, Dropout1d, Dropout2d, Dropout3d, DropoutChannels};
+pub(super) use dropout::{dropout, expect_probability};

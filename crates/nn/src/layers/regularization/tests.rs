@@ -76,3 +76,90 @@ fn wrong_probabilities_and_shapes_are_errors() {
     let error = Dropout2d::new(0.5).try_forward(tape.constant(Tensor::ones([3]))).unwrap_err().to_string();
     assert!(error.contains("expected 3D or 4D input (got 1D input)"), "{error}");
 }
+
+#[test]
+fn a_step_with_gradients_of_an_evaluating_tape_is_reported() {
+    use crate::{
+        GRU, InstanceNorm1d, Linear, Module, MultiheadAttention, Optimizer as _, RReLU, Sgd, SpectralNorm,
+        TransformerEncoderLayer, TransformerOptions,
+    };
+    /// Makes a step of the parameters of `model` and a scalar that multiplies the input `x`, and returns the layers of the warnings.
+    fn warned<M: Module<f64>>(
+        model: M,
+        x: &[usize],
+        training: bool,
+        forward: impl for<'t> Fn(&M, Var<'t, f64>) -> Var<'t, f64>,
+    ) -> Vec<&'static str> {
+        let warnings = wengert_tensor::compat::collect();
+        let mut model = (model, Parameter::new(Tensor::scalar(1.5)));
+        let tape = if training { Tape::training(&mut Generator::new(0)) } else { Tape::new() };
+        let (_, gradients) = tape.value_and_gradients(|tape| {
+            let input = tape.constant(Tensor::randn(x, &mut Generator::new(1)));
+            forward(&model.0, input * tape.parameter(&model.1)).square().sum(..)
+        });
+        Sgd::new(0.1).step(&mut model, &gradients);
+        let layer = |warning: &compat::Warning| match warning {
+            compat::Warning::Evaluating { layer, .. } => *layer,
+            other => panic!("{other}"),
+        };
+        warnings.warnings().iter().map(layer).collect()
+    }
+    use wengert_tensor::compat;
+    let generator = &mut Generator::new(2);
+    let weight = Tensor::randn([3, 4], generator);
+    let spectral = || SpectralNorm::<f64>::new(&weight, &mut Generator::new(3));
+    fn by_spectral<'t>(norm: &SpectralNorm<f64>, x: Var<'t, f64>) -> Var<'t, f64> {
+        x.linear(norm.weight(x.tape()), None)
+    }
+    let attention =
+        |p| -> MultiheadAttention<f64> { MultiheadAttention::builder(4, 2).dropout(p).build(&mut Generator::new(3)) };
+    let gru = |p| -> GRU<f64> { GRU::builder(4, 3).num_layers(2).dropout(p).build(&mut Generator::new(3)) };
+    let encoder = |p| -> TransformerEncoderLayer<f64> {
+        TransformerEncoderLayer::new(&TransformerOptions::new(4, 2).dropout(p), &mut Generator::new(3))
+    };
+    for (training, expected) in [(false, 1), (true, 0)] {
+        let layers = [
+            warned(Dropout::new(0.5), &[5], training, |layer, x| layer.forward(x)),
+            warned(Dropout1d::new(0.5), &[2, 3, 4], training, |layer, x| layer.forward(x)),
+            warned(AlphaDropout::new(0.5), &[5], training, |layer, x| layer.forward(x)),
+            warned(FeatureAlphaDropout::new(0.5), &[2, 3], training, |layer, x| layer.forward(x)),
+            warned(RReLU::new(0.1, 0.3), &[5], training, |layer, x| layer.forward(x)),
+            warned(spectral(), &[2, 4], training, by_spectral),
+            warned(InstanceNorm1d::new(3).track_running_stats(true), &[2, 3, 4], training, |layer, x| layer.forward(x)),
+            warned(attention(0.5), &[3, 2, 4], training, |layer, x| layer.forward(x)),
+            warned(gru(0.5), &[3, 2, 4], training, |layer, x| layer.forward(x)),
+            warned(encoder(0.5), &[3, 2, 4], training, |layer, x| layer.forward(x)),
+        ];
+        assert!(layers.iter().all(|warnings| warnings.len() == expected), "{layers:?}");
+        if !training {
+            let names = ["Dropout", "Dropout", "AlphaDropout", "AlphaDropout", "RReLU", "SpectralNorm", "InstanceNorm"];
+            assert_eq!(layers[..7].concat(), names);
+        }
+    }
+    // These layers behave equally in training and evaluation, or are frozen.
+    let mut frozen = spectral();
+    frozen.freeze("");
+    let silent = [
+        warned(Dropout::new(0.0), &[5], false, |layer, x| layer.forward(x)),
+        warned(AlphaDropout::new(0.0), &[5], false, |layer, x| layer.forward(x)),
+        warned(Dropout1d::new(0.0), &[2, 3, 4], false, |layer, x| layer.forward(x)),
+        warned(attention(0.0), &[3, 2, 4], false, |layer, x| layer.forward(x)),
+        warned(gru(0.0), &[3, 2, 4], false, |layer, x| layer.forward(x)),
+        warned(encoder(0.0), &[3, 2, 4], false, |layer, x| layer.forward(x)),
+        warned(frozen, &[2, 4], false, by_spectral),
+        warned(Linear::new(4, 2, generator), &[2, 4], false, |layer, x| layer.forward(x)),
+    ];
+    assert!(silent.iter().all(Vec::is_empty), "{silent:?}");
+}
+
+#[test]
+fn errors_name_the_layer_and_the_line_that_made_it() {
+    let tape = Tape::<f64>::new();
+    let x = tape.constant(Tensor::ones([3]));
+    let line = line!() + 1;
+    let layer = Dropout2d::new(0.5);
+    let text = layer.try_forward(x).unwrap_err().to_string();
+    assert!(text.contains("expected 3D or 4D input (got 1D input)"), "{text}");
+    let made = format!("in the layer Dropout2d(p=0.5) on an input of shape [3], made at {}:{line}:", file!());
+    assert!(text.contains(&made), "{text}");
+}

@@ -7,7 +7,7 @@ use wengert_tensor::ops::Views as _;
 use wengert_tensor::{Float, Sizes};
 
 use crate::Result;
-use crate::layers::forward::output_of;
+use crate::layers::forward::{output_of, pass_output};
 use crate::layers::layer::Layer;
 use crate::layers::operation_layer::functions_with_settings;
 use crate::module::Module;
@@ -20,7 +20,7 @@ impl<T: Float> Module<T> for Identity {}
 
 impl<T: Float> Layer<T> for Identity {
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        Ok(x)
+        Ok(pass_output(self, x))
     }
 }
 

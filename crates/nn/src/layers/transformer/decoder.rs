@@ -5,6 +5,7 @@ use wengert_macros::twins;
 use wengert_tensor::{Float, Tensor};
 
 use crate::layers::attention::{AttentionCache, AttentionMasks, MultiheadAttention};
+use crate::layers::forward::pass_output;
 use crate::layers::layer::Layer;
 use crate::layers::linear::Linear;
 use crate::layers::normalization::LayerNorm;
@@ -73,7 +74,8 @@ impl<T: Float> TransformerDecoderLayer<T> {
     ///
     /// # Panics
     ///
-    /// If `nhead` of `options` does not divide `d_model`, or there is not enough memory for the parameters.
+    /// If `nhead` of `options` does not divide `d_model`, the probability of dropout is not from 0 to 1, or there is not enough memory for the
+    /// parameters.
     #[track_caller]
     pub fn new(options: &TransformerOptions, generator: &mut Generator) -> Self {
         TransformerDecoderLayer {
@@ -108,8 +110,8 @@ impl<T: Float> TransformerDecoderLayer<T> {
         self.finish(x, y)
     }
 
-    /// Returns the cache for the first step of decoding, with the keys and values of `memory`. Positions of the memory where `memory_padding`,
-    /// `[n, s]` for n sequences of s positions, is true are hidden.
+    /// Returns the cache for the first step of decoding, with the keys and values of `memory`. `memory_padding` is true at the positions of
+    /// the memory that are hidden. Its shape is `[n, s]` for n sequences of s positions.
     ///
     /// # Errors
     ///
@@ -138,7 +140,7 @@ impl<T: Float> TransformerDecoderLayer<T> {
     #[track_caller]
     fn finish<'t>(&self, x: Var<'t, T>, y: Var<'t, T>) -> Result<Var<'t, T>> {
         let x = self.options.after(&self.norm2, x, y)?;
-        self.options.feed_forward([&self.linear1, &self.linear2], &self.norm3, x)
+        Ok(pass_output(self, self.options.feed_forward([&self.linear1, &self.linear2], &self.norm3, x)?))
     }
 }
 
@@ -158,7 +160,8 @@ impl<T: Float> TransformerDecoder<T> {
     ///
     /// # Panics
     ///
-    /// If `nhead` of `options` does not divide `d_model`, or there is not enough memory for the parameters.
+    /// If `nhead` of `options` does not divide `d_model`, the probability of dropout is not from 0 to 1, or there is not enough memory for the
+    /// parameters.
     #[track_caller]
     pub fn new(options: &TransformerOptions, num_layers: usize, generator: &mut Generator) -> Self {
         let mut layers = Vec::with_capacity(num_layers);
@@ -184,7 +187,7 @@ impl<T: Float> TransformerDecoder<T> {
         for layer in &self.layers {
             x = layer.try_forward(x, memory, masks.clone(), memory_masks.clone())?;
         }
-        self.norm.try_forward(x)
+        Ok(pass_output(self, self.norm.try_forward(x)?))
     }
 
     /// Returns a cache for each layer for the first step of decoding; see [`TransformerDecoderLayer::cache`].
@@ -215,6 +218,6 @@ impl<T: Float> TransformerDecoder<T> {
         for (layer, cache) in self.layers.iter().zip(caches) {
             x = layer.try_decode(x, cache)?;
         }
-        self.norm.try_forward(x)
+        Ok(pass_output(self, self.norm.try_forward(x)?))
     }
 }

@@ -5,6 +5,7 @@ use wengert_macros::twins;
 use wengert_tensor::Float;
 
 use crate::layers::attention::{AttentionCache, AttentionMasks, MultiheadAttention};
+use crate::layers::forward::pass_output;
 use crate::layers::layer::Layer;
 use crate::layers::linear::Linear;
 use crate::layers::normalization::LayerNorm;
@@ -49,7 +50,8 @@ impl<T: Float> TransformerEncoderLayer<T> {
     ///
     /// # Panics
     ///
-    /// If `nhead` of `options` does not divide `d_model`, or there is not enough memory for the parameters.
+    /// If `nhead` of `options` does not divide `d_model`, the probability of dropout is not from 0 to 1, or there is not enough memory for the
+    /// parameters.
     #[track_caller]
     pub fn new(options: &TransformerOptions, generator: &mut Generator) -> Self {
         TransformerEncoderLayer {
@@ -89,7 +91,7 @@ impl<T: Float> TransformerEncoderLayer<T> {
     #[track_caller]
     fn finish<'t>(&self, x: Var<'t, T>, y: Var<'t, T>) -> Result<Var<'t, T>> {
         let x = self.options.after(&self.norm1, x, y)?;
-        self.options.feed_forward([&self.linear1, &self.linear2], &self.norm2, x)
+        Ok(pass_output(self, self.options.feed_forward([&self.linear1, &self.linear2], &self.norm2, x)?))
     }
 }
 
@@ -135,7 +137,8 @@ impl<T: Float> TransformerEncoder<T> {
     ///
     /// # Panics
     ///
-    /// If `nhead` of `options` does not divide `d_model`, or there is not enough memory for the parameters.
+    /// If `nhead` of `options` does not divide `d_model`, the probability of dropout is not from 0 to 1, or there is not enough memory for the
+    /// parameters.
     #[track_caller]
     pub fn new(options: &TransformerOptions, num_layers: usize, generator: &mut Generator) -> Self {
         let mut layers = Vec::with_capacity(num_layers);
@@ -155,7 +158,7 @@ impl<T: Float> TransformerEncoder<T> {
         for layer in &self.layers {
             x = layer.try_forward_masked(x, masks.clone())?;
         }
-        self.norm.try_forward(x)
+        Ok(pass_output(self, self.norm.try_forward(x)?))
     }
 
     /// Returns an empty cache for each layer.
@@ -174,7 +177,7 @@ impl<T: Float> TransformerEncoder<T> {
         for (layer, cache) in self.layers.iter().zip(caches) {
             x = layer.try_decode(x, cache)?;
         }
-        self.norm.try_forward(x)
+        Ok(pass_output(self, self.norm.try_forward(x)?))
     }
 }
 

@@ -30,9 +30,15 @@ mod tests {
     #[track_caller]
     fn assert_close(got: &Tensor<f64>, want: &Tensor<f64>) {
         assert_eq!(got.shape(), want.shape());
-        // The bound allows for rounding in sums of at most a hundred terms. The normalization divides by deviations of about 1.
+        // The bound allows for rounding in sums of at most a hundred terms. The normalization divides by standard deviations of about 1.
         let off = (got - want).abs().iter().fold(0.0, f64::max);
         assert!(off < 1e-12, "{off}");
+    }
+
+    #[test]
+    #[should_panic(expected = "Invalid p value: NaN; expected a probability from 0 to 1")]
+    fn a_probability_that_is_not_a_number_is_refused_when_a_layer_is_made() {
+        TransformerEncoderLayer::<f64>::new(&options().dropout(f64::NAN), &mut Generator::new(0));
     }
 
     #[test]

@@ -50,7 +50,8 @@ impl TransformerOptions {
         TransformerOptions { dim_feedforward, ..self }
     }
 
-    /// Sets the probability of all dropout in the layers, from 0 to 1; 0.1 by default. Dropout happens on training tapes only.
+    /// Sets the probability of all dropout in the layers, from 0 to 1; 0.1 by default. Dropout happens on training tapes only. The layers check
+    /// the range when they are made.
     #[must_use]
     pub fn dropout(self, p: f64) -> Self {
         TransformerOptions { dropout: p, ..self }

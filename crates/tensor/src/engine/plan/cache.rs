@@ -12,29 +12,29 @@ use crate::engine::plan::simplification::simplification;
 use crate::engine::plan::steps::Plan;
 use crate::thresholds::plan::{MAX_PLANNED_NODES, MAX_PLANS};
 
-/// A plan, with the expression and the options from which it was made.
+/// A cached plan, with the expression, the roots and the options from which the plan was made.
 struct Entry<T> {
     expression: Expression<T>,
     roots: Vec<Index>,
-    /// The nodes whose values were known.
+    /// The nodes whose values were known when the plan was made.
     known: Vec<Index>,
     simplify: bool,
     plan: Rc<Plan<T>>,
 }
 
-/// An [`Entry`] of any element type.
+/// A cached plan, stored as an [`Entry`] of any element type.
 struct Cached {
     entry: Box<dyn Any>,
     nodes: usize,
 }
 
 thread_local! {
-    /// The plans, most recently used first.
+    /// The cached plans. The most recently used plan comes first.
     static CACHE: RefCell<Vec<Cached>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Returns the plan for the values of `roots`, given the values of the nodes in `known`. Uses the cached plan of an equal expression if
-/// there is one.
+/// Returns the plan that computes the values of `roots`, given the values of the nodes in `known`. If an equal expression has a cached
+/// plan, returns that plan.
 #[wengert_macros::precompiled]
 pub fn plan_for<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, roots: &[Index]) -> Rc<Plan<T>> {
     let simplify = simplification();
@@ -45,7 +45,7 @@ pub fn plan_for<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, ro
             && entry.expression.same(expression)
             && entry.known.iter().all(|&node| known.has(node))
     };
-    // `try_with` fails while the thread ends, for example if a destructor evaluates a tape. Then no plan is kept.
+    // `try_with` fails while the thread ends, for example if a destructor evaluates a tape. The plan is then not cached.
     let found = CACHE.try_with(|cache| {
         let cache = &mut *cache.borrow_mut();
         let position = cache.iter().position(|cached| cached.entry.downcast_ref().is_some_and(serves))?;

@@ -13,7 +13,8 @@ use crate::engine::program::{Output, Program};
 use crate::thresholds::plan::{MAX_CONCATENATED_ROW, MIN_CONCATENATION};
 use crate::{Float, Shape, View};
 
-/// Returns the operands' shapes and the dimension of a concatenation that is large enough for planning. Returns `None` for other steps.
+/// Returns the operands' shapes and the dimension, if the step is a concatenation that is large enough to be planned. Otherwise returns
+/// `None`.
 fn concatenation<T>(step: &Step<T>) -> Option<(&[Shape], usize)> {
     let Work::Cat { axis, shapes, .. } = &step.work else { return None };
     (numel(shapes) >= MIN_CONCATENATION).then_some((shapes, *axis))
@@ -24,20 +25,21 @@ fn numel(shapes: &[Shape]) -> usize {
     shapes.iter().map(|shape| shape.numel()).sum()
 }
 
-/// Returns the dimension of `space` that corresponds to dimension `axis` of `shape`. `shape` may have additional leading sizes of 1.
-/// Returns `None` if the shapes differ in any other way.
+/// Returns the dimension of `space` that corresponds to dimension `axis` of `shape`. `shape` may have additional dimensions of size 1 in
+/// front. Returns `None` if the shapes differ in any other way.
 fn same_axis(space: &Shape, shape: &Shape, axis: usize) -> Option<usize> {
     let extra = shape.rank().checked_sub(space.rank())?;
-    (shape[extra..] == space[..] && shape[..extra].iter().all(|&size| size == 1)).then(|| axis.checked_sub(extra))?
+    let is_same = shape[extra..] == space[..] && shape[..extra].iter().all(|&size| size == 1);
+    if is_same { axis.checked_sub(extra) } else { None }
 }
 
-/// Returns the buffer to which an operand refers; `None` for other sources.
+/// Returns the buffer that an operand refers to, or `None` if the operand is a number or was known before the plan runs.
 fn buffer<T>(source: &OperandRef<T>) -> Option<u32> {
     if let OperandRef::Buffer(buffer) = source { Some(*buffer) } else { None }
 }
 
-/// Turns the operands of a concatenation into a single output, if one fused program computes all operands. Leaves concatenations along the
-/// first dimension unchanged. An operand that no other step reads is then not a separate output.
+/// Replaces a concatenation by a single output of a fused program, if that program computes all operands. Leaves concatenations along the
+/// first dimension unchanged. If no other step reads an operand, the program no longer writes this operand separately.
 pub(super) fn side_by_side<T: Float>(steps: &mut Vec<Step<T>>, roots: &[(OperandRef<T>, Shape)], buffers: u32) {
     let mut readers = vec![0u32; buffers as usize];
     let read = steps.iter().flat_map(|step| &step.reads).chain(roots.iter().map(|(source, _)| source));
@@ -64,8 +66,8 @@ pub(super) fn side_by_side<T: Float>(steps: &mut Vec<Step<T>>, roots: &[(Operand
     *steps = done;
 }
 
-/// Returns the operands of the concatenation `reader` as one output of the program of `writer`. Returns `None` if that program does not
-/// compute all operands, if their shapes differ, or if their rows are too long.
+/// Returns the operands of the concatenation `reader` as one output of the program of the step `writer`. Returns `None` if that program
+/// does not compute all operands, if their shapes differ, or if their rows are too long.
 fn joined<T: Float>(writer: &Step<T>, reader: &Step<T>, shapes: &[Shape], axis: usize) -> Option<Output> {
     let Work::Fused(bound) = &writer.work else { return None };
     let bound = bound.borrow();
@@ -83,7 +85,7 @@ fn joined<T: Float>(writer: &Step<T>, reader: &Step<T>, shapes: &[Shape], axis: 
     Some(Output::Joined(values?, axis))
 }
 
-/// Adds an output to the program of a step, and removes the outputs that nothing reads.
+/// Adds `output`, which is written to `buffer`, to the program of a step. Removes the outputs of this program that no step reads.
 fn write<T: Float>(step: &mut Step<T>, output: Output, buffer: u32, readers: &[u32]) {
     let Work::Fused(bound) = &step.work else { return };
     let (program, space) = (bound.borrow().program().clone(), bound.borrow().shape().clone());
@@ -117,8 +119,8 @@ pub(super) fn in_place<T: Float>(
             lists.push((number, parts));
         }
     }
-    // Sorts the concatenations by their first buffer. If two concatenations share operands, the second one can then extend the memory of
-    // the first one at its end.
+    // Sorts the concatenations by the lowest index among the buffers of their operands. If two concatenations share operands, the memory of
+    // the first one can then be extended at its end for the second one.
     lists.sort_by_key(|(number, parts)| (parts.iter().filter_map(|&(buffer, _)| buffer).min(), parts[0].0, *number));
     let mut found = ConcatBuffers::default();
     for (number, parts) in lists {
@@ -129,7 +131,7 @@ pub(super) fn in_place<T: Float>(
     found
 }
 
-/// For each buffer, where its data comes from.
+/// The origin of the elements of each buffer of a plan: a fused program, or another buffer.
 struct Origins {
     /// For each buffer that a fused program writes, the number of its elements.
     written: Vec<Option<usize>>,
@@ -138,8 +140,8 @@ struct Origins {
 }
 
 impl Origins {
-    /// Finds the origins of all buffers of `steps` except the buffers of roots. A root that is a part of a concatenation's memory would
-    /// keep the whole memory allocated.
+    /// Finds the origins of all buffers of `steps` except the buffers of roots (the results of the plan). If a root were a part of a
+    /// concatenation's memory, it would keep the whole memory allocated.
     fn new<T: Float>(steps: &[Step<T>], roots: &[(OperandRef<T>, Shape)], buffers: u32) -> Self {
         let mut origins = Origins { written: vec![None; buffers as usize], shown: vec![None; buffers as usize] };
         for step in steps {
@@ -164,7 +166,7 @@ impl Origins {
         origins
     }
 
-    /// Returns an operand of `count` elements as a part of a concatenation.
+    /// Returns the part of a concatenation that the operand `source` fills. The operand has `count` elements.
     fn part<T>(&self, source: &OperandRef<T>, count: usize) -> Part {
         let origin = buffer(source).map(|buffer| self.shown[buffer as usize].unwrap_or(buffer));
         (origin.filter(|&origin| self.written[origin as usize] == Some(count)), count)

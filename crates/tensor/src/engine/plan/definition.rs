@@ -16,7 +16,7 @@ pub(super) type ShapeId = u32;
 /// The way in which a value is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Definition {
-    /// The data of a leaf, or a value that is known before the plan runs. The field is the node that has this value.
+    /// A value that is known before the plan runs, such as the data of a leaf. The field is the node that has this value.
     Known(Index),
     /// A number, by its index in [`Values::numbers`].
     Number(u32),
@@ -25,8 +25,8 @@ pub(super) enum Definition {
     Compare(Compare, Id, Id),
     Select(Id, Id, Id),
     Reduce(Reduction, Id, AxisSet),
-    /// A view of an operand. The fields are the view's index in `Values::views`, the operand's full shape with its leading sizes of 1, and
-    /// the operand.
+    /// A view of an operand. The fields are the view's index in `Values::views`, the operand's full shape including leading dimensions of
+    /// size 1, and the operand.
     View(u32, ShapeId, Id),
     /// The adjoint of a view. The fields are the view's index in `Values::views`, the operand, and the shape of the result.
     Embed(u32, Shaped, ShapeId),
@@ -34,11 +34,12 @@ pub(super) enum Definition {
     Product(Shaped, Shaped),
     /// A concatenation, by its index in [`Values::concatenations`].
     Cat(u32),
-    /// An operation that the host (the tape or an eager operation) runs on whole operands. The field is the node of the operation.
+    /// An operation that the host (the tape or an eager operation) runs itself, outside of the compiled programs. The field is the
+    /// operation's node.
     Node(Index),
 }
 
-/// An operand with its full shape, including leading sizes of 1.
+/// An operand with its full shape, including leading dimensions of size 1.
 pub(super) type Shaped = (Id, ShapeId);
 
 /// A concatenation of operands along a dimension.
@@ -49,8 +50,8 @@ pub(super) struct Concatenation {
 }
 
 impl Definition {
-    /// Returns the operands of the definition. Returns an empty list for a host operation and for a concatenation, because the definition
-    /// does not contain their operands.
+    /// Returns the operands that the definition contains. [`Definition::Node`] (an operation that runs outside of the compiled programs)
+    /// and [`Definition::Cat`] do not contain their operands, so the list is empty for them.
     pub(super) fn operands(&self) -> SmallVec<[Id; 3]> {
         let mut operands = SmallVec::new();
         let mut copy = *self;
@@ -61,7 +62,8 @@ impl Definition {
         operands
     }
 
-    /// Replaces each operand `id` by `of(id)`. Does not replace the operands of a host operation or of a concatenation.
+    /// Replaces each operand `id` by `of(id)`. Leaves [`Definition::Node`] and [`Definition::Cat`] unchanged, because they do not contain
+    /// their operands.
     pub(super) fn map(&mut self, mut of: impl FnMut(Id) -> Id) {
         match self {
             Definition::Known(_) | Definition::Number(_) | Definition::Cat(_) | Definition::Node(_) => {}
@@ -80,7 +82,7 @@ impl Definition {
         self.cost().is_some()
     }
 
-    /// Returns the cost of an elementwise value, in additions per element. `None` for other values.
+    /// Returns the cost of computing an elementwise value, in additions per element. Returns `None` for other values.
     pub(super) fn cost(&self) -> Option<usize> {
         match *self {
             Definition::Unary(op, x) => Some(Instruction::Unary(op, x).cost()),
@@ -96,7 +98,7 @@ impl Definition {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Value {
     pub(super) definition: Definition,
-    /// The shape without leading sizes of 1.
+    /// The value's shape without leading dimensions of size 1.
     pub(super) shape: ShapeId,
     /// The first node that has this value.
     pub(super) node: Index,

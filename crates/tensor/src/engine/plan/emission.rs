@@ -1,4 +1,4 @@
-//! Makes the steps of a plan after all values have been placed in kernels.
+//! Makes the steps of a plan after all values have been placed in kernels (fused programs) or as separate steps.
 
 use std::cell::RefCell;
 
@@ -18,9 +18,9 @@ use crate::thresholds::plan as limits;
 use crate::{Float, View};
 
 impl<T: Float> Schedule<'_, T> {
-    /// Returns the plan with its steps in order. The values marked in `outside` are stored in memory, because steps outside their kernel
-    /// read them.
-    pub(super) fn steps(self, roots: &[Index], outside: &[bool]) -> Plan<T> {
+    /// Returns the plan with its steps in order. `stored` marks the values that must be in memory: the values of `roots`, and each value
+    /// that a step other than its own kernel (fused program) reads from memory.
+    pub(super) fn steps(self, roots: &[Index], stored: &[bool]) -> Plan<T> {
         let mut order: Vec<(u32, bool, u32)> = Vec::with_capacity(self.singles.len() + self.kernels.len());
         order.extend(self.singles.iter().map(|&(level, id)| (level, false, id)));
         order.extend(self.kernels.iter().enumerate().map(|(number, kernel)| (kernel.level, true, number as u32)));
@@ -30,7 +30,7 @@ impl<T: Float> Schedule<'_, T> {
         let mut steps = Vec::with_capacity(order.len());
         for (_, fused, number) in order {
             match fused {
-                true => steps.extend(self.fused(number, outside, &mut buffers)),
+                true => steps.extend(self.fused(number, stored, &mut buffers)),
                 false => steps.push(self.single(number, copied_transposes.contains(&number), &mut buffers)),
             }
         }
@@ -54,8 +54,8 @@ impl<T: Float> Schedule<'_, T> {
         }
     }
 
-    /// Returns the transposed matrices that are copied in row-major order. A matrix is copied if it is the right operand of several
-    /// products that each have few rows.
+    /// Returns the views that are transposed matrices and are copied in row-major order. A matrix is copied if it is the right operand of
+    /// several products that each have few rows.
     fn copied_transposes(&self) -> Vec<Id> {
         let mut readers: FxHashMap<Id, (usize, bool)> = FxHashMap::default();
         for &(_, id) in &self.singles {
@@ -79,8 +79,8 @@ impl<T: Float> Schedule<'_, T> {
         readers.into_iter().filter_map(|(id, found)| several(id, found)).filter(transposed).collect()
     }
 
-    /// Returns the step of a value that no kernel computes. If `copied_transposes` is true, the step of a view copies the elements in
-    /// row-major order.
+    /// Returns the step of a value that no kernel (fused program) computes. If `copied_transposes` is true, the step of a view copies the
+    /// elements in row-major order.
     fn single(&self, id: Id, copied_transposes: bool, buffers: &mut BufferNumbers) -> Step<T> {
         let value = self.values.list[id as usize];
         let reads = self.reads(id).iter().map(|&read| self.source(read, buffers)).collect();
@@ -123,15 +123,15 @@ impl<T: Float> Schedule<'_, T> {
         Step { work, reads, writes: SmallVec::from_slice(&[buffers.add(id)]), drops: SmallVec::new(), node: value.node }
     }
 
-    /// Returns the members (values) of a kernel that its outputs need. The kernel does not compute its other members. If another kernel
-    /// reads one of these, that kernel computes the member again.
-    fn used(&self, number: u32, outside: &[bool]) -> Vec<Id> {
+    /// Returns the members (values) of a kernel (a fused program) that are needed for its outputs. The kernel does not compute its other
+    /// members. If another kernel reads one of those, that kernel computes the member again.
+    fn used(&self, number: u32, stored: &[bool]) -> Vec<Id> {
         let members = &self.kernels[number as usize].members;
         let mut used = vec![false; members.len()];
         for position in (0..members.len()).rev() {
             let id = members[position];
             used[position] |= matches!(self.placements[id as usize], Placement::Reduced(_))
-                || outside[id as usize] && self.home_kernel(id) == Some(number);
+                || stored[id as usize] && self.home_kernel(id) == Some(number);
             if used[position] {
                 for read in self.reads(id) {
                     if let Ok(operand) = members.binary_search(&read) {
@@ -143,7 +143,7 @@ impl<T: Float> Schedule<'_, T> {
         members.iter().zip(used).filter(|(_, used)| *used).map(|(&id, _)| id).collect()
     }
 
-    /// Returns the instruction that computes a value. `at` returns the index of an operand in the program.
+    /// Returns the instruction that computes a value. `at` returns the index of the operand's value in the program.
     fn instruction(&self, id: Id, at: impl Fn(Id) -> u32) -> Instruction {
         match self.values.list[id as usize].definition {
             Definition::Unary(op, x) => Instruction::Unary(op, at(x)),
@@ -155,10 +155,10 @@ impl<T: Float> Schedule<'_, T> {
         }
     }
 
-    /// Returns the step of a kernel, or `None` if other kernels compute all of its values again.
-    fn fused(&self, number: u32, outside: &[bool], buffers: &mut BufferNumbers) -> Option<Step<T>> {
+    /// Returns the step of the kernel (fused program) with index `number`. Returns `None` if other kernels compute all of its values again.
+    fn fused(&self, number: u32, stored: &[bool], buffers: &mut BufferNumbers) -> Option<Step<T>> {
         let kernel = &self.kernels[number as usize];
-        let members = self.used(number, outside);
+        let members = self.used(number, stored);
         let is_instruction = |&id: &Id| !matches!(self.placements[id as usize], Placement::Reduced(_));
         let mut numbers: FxHashMap<Id, u32> = FxHashMap::with_capacity_and_hasher(2 * members.len(), FxBuildHasher);
         // The operands that no instruction computes are the program's inputs. The instructions are numbered after the inputs.
@@ -186,7 +186,7 @@ impl<T: Float> Schedule<'_, T> {
         for &id in &members {
             let output = match (self.placements[id as usize], self.values.list[id as usize].definition) {
                 (Placement::Reduced(_), Definition::Reduce(op, x, axes)) => Output::Reduced(op, at(x), axes),
-                (home, _) if !outside[id as usize] || self.home_kernel(id) != Some(number) => {
+                (home, _) if !stored[id as usize] || self.home_kernel(id) != Some(number) => {
                     debug_assert!(home != Placement::Dead);
                     continue;
                 }
@@ -207,7 +207,7 @@ impl<T: Float> Schedule<'_, T> {
     }
 }
 
-/// For each value, the index of the buffer that stores the value; `u32::MAX` for a value that is not stored.
+/// For each value, the index of the buffer that stores the value, or `u32::MAX` if the value is not stored.
 struct BufferNumbers {
     of: Vec<u32>,
     count: u32,
@@ -221,7 +221,7 @@ impl BufferNumbers {
     }
 }
 
-/// Adds to each step the list of the buffers that no later step reads. Buffers of roots are in no list.
+/// Adds to each step the list of the buffers that no later step reads. The buffers of roots, the results of the plan, are in no list.
 fn drops<T: Copy>(steps: &mut [Step<T>], roots: &[(OperandRef<T>, crate::Shape)], count: u32) {
     let mut done = vec![false; count as usize];
     for (source, _) in roots {

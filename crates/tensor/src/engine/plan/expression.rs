@@ -1,8 +1,8 @@
 //! Expressions: lists of nodes. A node is a primitive operation with the shape of its result. Each node comes after its inputs.
 //!
 //! A node is small: its operation, the indices of its inputs, and the index of its shape. Shapes, views and numbers are in lists of the
-//! expression. Each shape is stored once. The expression contains no data. The host (the tape or the eager operation that made the
-//! expression) stores the data, and nodes refer to it by index.
+//! expression, and each shape is stored once. The expression contains no data. The host (the tape or the eager operation that made the
+//! expression) stores the data, and nodes refer to data by index.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -17,7 +17,7 @@ pub type Index = u32;
 pub type Inputs = SmallVec<[Index; 3]>;
 
 /// The operation of a node. Together with the shapes of the inputs and the result, it defines the computation. The fields of type `u32` are
-/// indices into lists of the expression or of its host.
+/// indices into lists. The expression, or the host that made it, has these lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Data that the host (the tape) stores, and through which no derivative flows. The field is the index of the data.
@@ -26,7 +26,7 @@ pub enum Op {
     Variable(u32),
     /// A number. The field is its index for [`Expression::number`].
     Number(u32),
-    /// The input, unchanged. The field has a meaning only for the host.
+    /// The input, unchanged. The field has a meaning only for the host (the tape).
     Alias(u32),
     /// A function of each element.
     Unary(Unary),
@@ -71,8 +71,8 @@ pub(super) enum Sameness {
 pub struct Node {
     /// The operation.
     pub op: Op,
-    /// Up to three inputs. An [`Op::Cat`] or [`Op::Other`] has its inputs in the expression's list of inputs. Then the entries are the
-    /// position of the first input in that list, their number, and the [`Sameness`] of the result.
+    /// Up to three inputs. An [`Op::Cat`] or [`Op::Other`] has its inputs in the expression's list of inputs instead. Then this array has
+    /// three numbers: the position of the first input in that list, the number of inputs, and the [`Sameness`] of the result.
     operands: [Index; 3],
     arity: u8,
     /// The index of the result's shape.
@@ -80,7 +80,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Returns the inputs if the node has exactly two.
+    /// Returns the two inputs of a node, or `None` if the node does not have exactly two inputs.
     #[inline]
     pub fn pair(&self) -> Option<[Index; 2]> {
         let [x, y, _] = self.operands;
@@ -95,7 +95,7 @@ pub struct Expression<T> {
     /// The inputs of all nodes of the operations [`Op::Cat`] and [`Op::Other`], which may have any number of inputs.
     inputs: Vec<Index>,
     shapes: Vec<Shape>,
-    /// The indices of the shapes. The first [`MAX_SCANNED`] shapes are not in the map: a new shape is compared with each of them.
+    /// The indices of the shapes that come after the first [`MAX_SCANNED`] ones. A new shape is compared with each of the first ones.
     shape_numbers: FxHashMap<Shape, u32>,
     views: Vec<View>,
     numbers: Vec<T>,
@@ -151,7 +151,7 @@ impl<T: Scalar> Expression<T> {
         self.nodes[index as usize].op
     }
 
-    /// Returns a node.
+    /// Returns the node with index `index`.
     #[inline]
     pub fn node(&self, index: Index) -> Node {
         self.nodes[index as usize]
@@ -193,7 +193,7 @@ impl<T: Scalar> Expression<T> {
         }
     }
 
-    /// Returns the index of `shape`. Adds the shape to the list if it is new.
+    /// Returns the index of `shape` in the list of shapes. Adds the shape to the list if it is new.
     pub fn intern(&mut self, shape: &Shape) -> u32 {
         let scanned = &self.shapes[..self.shapes.len().min(MAX_SCANNED)];
         // A loop compares the sizes, because a call of `memcmp` takes longer for a few sizes.
@@ -257,7 +257,8 @@ impl<T: Scalar> Expression<T> {
         self.push(op, [start, inputs.len() as u32, 0], shape)
     }
 
-    /// Marks an [`Op::Other`] whose result equals its first input. Only the derivative uses its other inputs.
+    /// Marks an [`Op::Other`] whose result equals its first input. The value does not depend on its other inputs. Only the derivative uses
+    /// them.
     pub fn set_alias(&mut self, index: Index) {
         self.set_sameness(index, Sameness::Alias);
     }
@@ -309,7 +310,7 @@ impl<T: Scalar> Expression<T> {
         self.sameness(index) == Sameness::Checked
     }
 
-    /// Returns the inputs from which a node's value is computed. If the node's result equals its first input, this is only the first input.
+    /// Returns the inputs from which a node's value is computed. If the node's result equals its first input, returns only the first input.
     #[inline]
     pub(super) fn read(&self, index: Index) -> &[Index] {
         let operands = self.operands(index);
@@ -328,8 +329,8 @@ impl<T: Scalar> Expression<T> {
         }
     }
 
-    /// Returns true if both expressions have the same nodes, shapes, views and numbers. The nodes are compared last. Expressions that one
-    /// program makes often differ only in a shape, a number or a view, and these lists are short.
+    /// Returns true if both expressions have the same nodes, shapes, views and numbers. The nodes are compared last. Expressions of one
+    /// program often differ only in a shape, a number or a view, and the lists of these are short.
     pub(super) fn same(&self, other: &Self) -> bool {
         let bits = |x: &T| x.to_f64().to_bits();
         self.nodes.len() == other.nodes.len()

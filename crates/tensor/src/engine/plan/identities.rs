@@ -14,15 +14,17 @@ use crate::thresholds::ops::MANY_TERMS;
 use crate::{Axes, Binary, Float, Reduction, Shape, Unary, View};
 
 impl<T: Float> Values<T> {
-    /// Returns the existing value that equals `definition` by an identity, if there is one.
+    /// Returns an existing value that equals `definition` by an identity (such as x · 1 = x), if there is one.
     pub(super) fn trivial(&self, definition: Definition) -> Option<Id> {
         let is = |id: Id, number: f64| self.as_number(id).is_some_and(|value| value.to_f64() == number);
         match definition {
             Definition::Binary(Binary::Mul, x, y) if is(y, 1.0) => Some(x),
             Definition::Binary(Binary::Mul, x, y) if is(x, 1.0) => Some(y),
             Definition::Binary(Binary::Div, x, y) if is(y, 1.0) => Some(x),
-            // x - 0 equals x for every x. But x - (-0) does not, because -0 - (-0) is +0.
-            Definition::Binary(Binary::Sub, x, y) if is(y, 0.0) && !self.is_negative_zero(y) => Some(x),
+            // x - 0 equals x for every x. But x - (-0) differs from x if x is -0, because -0 - (-0) is +0.
+            Definition::Binary(Binary::Sub, x, y) if self.as_number(y).is_some_and(|y| y.to_f64().to_bits() == 0) => {
+                Some(x)
+            }
             Definition::Unary(Unary::Neg, x) => match self.list[x as usize].definition {
                 Definition::Unary(Unary::Neg, y) => Some(y),
                 _ => None,
@@ -31,11 +33,7 @@ impl<T: Float> Values<T> {
         }
     }
 
-    fn is_negative_zero(&self, id: Id) -> bool {
-        self.as_number(id).is_some_and(|value| value.to_f64().to_bits() == (-0.0f64).to_bits())
-    }
-
-    /// Returns the result of `definition` if its operands are numbers.
+    /// Returns the result of `definition` if all its operands are numbers, and `None` otherwise.
     pub(super) fn folded(&self, definition: Definition) -> Option<T> {
         let splat = |id: Id| self.as_number(id).map(Operand::Splat);
         let mut result = [T::ZERO];
@@ -83,7 +81,7 @@ impl<T: Float> Values<T> {
         let result = self.intern_trimmed(to);
         if self.simplify {
             let own = self.list[x as usize];
-            // True if the shapes of `x` and of the result differ only in leading sizes of 1.
+            // True if the shapes of `x` and of the result differ only in leading dimensions of size 1.
             let is_same = |values: &Self, x: Id| values.list[x as usize].shape == result;
             if matches!(view, View::Reshape(_)) && is_same(self, x) {
                 return x;
@@ -114,16 +112,17 @@ impl<T: Float> Values<T> {
         self.intern(Definition::View(number, source, x), result, node)
     }
 
+    /// Returns the index of `view` in the list of views. Adds the view to the list if it is new.
     pub(super) fn view_number(&mut self, view: View) -> u32 {
-        let number = self.views.iter().position(|known| *known == view).unwrap_or_else(|| {
-            self.views.push(view);
-            self.views.len() - 1
-        });
-        number as u32
+        let views = &mut self.views;
+        *self.view_numbers.entry(view).or_insert_with_key(|view| {
+            views.push(view.clone());
+            (views.len() - 1) as u32
+        })
     }
 
-    /// Returns the value of a reduction of `x`, after expansion to `from`. The reduction covers the dimensions in which `from` and `to`
-    /// differ.
+    /// Returns the value of a reduction of `x`, after expansion of `x` to the shape `from`. `to` is the shape of the result. The reduction
+    /// covers the dimensions in which `from` and `to` differ.
     pub(super) fn reduce(&mut self, op: Reduction, x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
         let core = self.shape(x).clone();
         let missing = from.len() - core.len();

@@ -6,7 +6,7 @@
 //! | `definition`, `values`, `identities` | the values that must be computed, each once, simplified |
 //! | `unexpanded` | views of expanded values |
 //! | `sums` | rewrites sums of gradients: one concatenation, one product |
-//! | `schedule` | places values in fused kernels |
+//! | `schedule` | places values in kernels (fused programs) |
 //! | `recompute` | selects the values that several kernels compute again |
 //! | `emission` | makes the steps |
 //! | `products` | fuses sums with products |

@@ -1,4 +1,4 @@
-//! Plans an expression: finds its values, places them in kernels, and makes the steps.
+//! Plans an expression: lists the distinct values to compute, places them in kernels (fused programs), and makes the steps.
 
 use crate::Float;
 use crate::engine::plan::definition::Id;
@@ -17,11 +17,11 @@ pub fn plan<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, roots:
     }
     let live = live(expression, &values, roots);
     let mut schedule = Schedule::new(expression, &values, &live);
-    let outside = schedule.recompute(roots, &live);
-    schedule.steps(roots, &outside)
+    let stored = schedule.recompute(roots, &live);
+    schedule.steps(roots, &stored)
 }
 
-/// Returns for each value true if `roots` depend on it.
+/// Returns, for each value, true if the values of `roots` depend on it.
 fn live<T: Float>(expression: &Expression<T>, values: &Values<T>, roots: &[Index]) -> Vec<bool> {
     let mut live = vec![false; values.list.len()];
     for &root in roots {

@@ -8,8 +8,8 @@ use crate::engine::program::{Output, Program};
 use crate::scalar::instruction::Instruction;
 use crate::{Binary, Float, Shape};
 
-/// Finds steps that add products to each other or to one other value, and replaces them by steps that compute C + A B. The order of the
-/// terms stays the same.
+/// Finds steps that add products to each other or to one other value. Replaces these steps by steps that compute C + A B, where A and B are
+/// matrices and C is a value. The order of the terms stays the same.
 pub(super) fn accumulate<T: Float>(
     steps: Vec<Step<T>>,
     roots: &[(OperandRef<T>, Shape)],
@@ -22,7 +22,7 @@ pub(super) fn accumulate<T: Float>(
             readers[*buffer as usize] += 1;
         }
     }
-    // For each buffer that holds a product with exactly one reader: the position of the product's step, and the product's shape.
+    // For each buffer that holds a product and is read by exactly one step: the position of the product's step, and the product's shape.
     let mut products = vec![None; buffers as usize];
     let mut done: Vec<Option<Step<T>>> = Vec::with_capacity(steps.len());
     for step in steps {
@@ -36,7 +36,7 @@ pub(super) fn accumulate<T: Float>(
             continue;
         };
         let product_of = |source: &OperandRef<T>| match *source {
-            // Values are stored without leading sizes of 1.
+            // Buffers store values without leading dimensions of size 1.
             OperandRef::Buffer(buffer) => products[buffer as usize]
                 .as_ref()
                 .filter(|(_, own)| own.ends_with(&shape) && own.numel() == shape.numel())
@@ -70,14 +70,14 @@ pub(super) fn accumulate<T: Float>(
     done.into_iter().flatten().collect()
 }
 
-/// Returns the shape of the product of two matrices of these shapes.
+/// Returns the shape of the product of two matrices (or batches of matrices) that have the given shapes.
 fn product_shape([left, right]: &[Shape; 2]) -> Shape {
     let mut shape = left.clone();
     shape[left.rank() - 1] = right[right.rank() - 1];
     shape
 }
 
-/// Returns the shape and the operands of a step that only adds. The operands are in the order of their addition. Returns `None` for other
+/// Returns the shape and the operands of a step that only adds its operands, in the order of their addition. Returns `None` for other
 /// steps.
 fn sum_of<T>(step: &Step<T>) -> Option<(Shape, SmallVec<[u32; 4]>)> {
     let Work::Fused(bound) = &step.work else { return None };

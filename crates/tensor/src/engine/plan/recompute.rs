@@ -1,4 +1,4 @@
-//! Selects the values that several kernels compute again, because reading them from memory would take longer.
+//! Selects the values that several kernels (fused programs) compute again, because reading them from memory would take longer.
 
 use smallvec::SmallVec;
 
@@ -9,60 +9,59 @@ use crate::engine::plan::schedule::{Kernel, Placement, Schedule};
 use crate::thresholds::plan as limits;
 
 impl<T: Float> Schedule<'_, T> {
-    /// Adds to each kernel the values of other kernels that it computes again. Returns, for each value, true if the value must be stored.
+    /// Adds to each kernel (fused program) the values of other kernels that this kernel computes again. Returns, for each value, true if it
+    /// must be stored in memory.
     pub(super) fn recompute(&mut self, roots: &[Index], live: &[bool]) -> Vec<bool> {
-        let mut outside = vec![false; self.values.list.len()];
+        let mut stored = vec![false; self.values.list.len()];
         for &root in roots {
-            outside[self.values.of(root) as usize] = true;
+            stored[self.values.of(root) as usize] = true;
         }
         for id in (0..live.len() as Id).filter(|&id| live[id as usize]) {
             let space = self.home_kernel(id).map(|kernel| self.kernels[kernel as usize].space);
             for read in self.reads(id) {
-                // A value must be stored if its reader is a separate step, or a kernel over another shape.
+                // A value must be stored if it is read by a separate step, or by a kernel (fused program) over another shape.
                 if self.home_kernel(read).is_some_and(|kernel| Some(self.kernels[kernel as usize].space) != space) {
-                    outside[read as usize] = true;
+                    stored[read as usize] = true;
                 }
             }
         }
-        let costs = self.costs(&outside);
+        let costs = self.costs(&stored);
+        // For each value, the last kernel that computes it again.
+        let mut taken_by = vec![u32::MAX; self.values.list.len()];
         for kernel in 0..self.kernels.len() as u32 {
             let Kernel { space, .. } = self.kernels[kernel as usize];
             let mut members = std::mem::take(&mut self.kernels[kernel as usize].members);
-            let mut has = vec![false; 0];
             let mut open: Vec<Id> = Vec::new();
             let elsewhere = |schedule: &Self, id: Id| schedule.home_kernel(id).is_some_and(|home| home != kernel);
             for &member in &members {
                 open.extend(self.reads(member).into_iter().filter(|&read| elsewhere(self, read)));
             }
-            if !open.is_empty() {
-                has = vec![false; self.values.list.len()];
-            }
             while let Some(id) = open.pop() {
-                if has[id as usize] || outside[id as usize] {
+                if taken_by[id as usize] == kernel || stored[id as usize] {
                     continue;
                 }
                 let whole = matches!(self.placements[id as usize], Placement::Whole(_))
                     && self.kernel_over(id, space).is_some();
                 if whole && costs[id as usize] <= limits::MAX_RECOMPUTED_COST {
-                    has[id as usize] = true;
+                    taken_by[id as usize] = kernel;
                     members.push(id);
                     open.extend(self.reads(id).into_iter().filter(|&read| elsewhere(self, read)));
                 } else {
-                    outside[id as usize] = true;
+                    stored[id as usize] = true;
                 }
             }
             members.sort_unstable();
             self.kernels[kernel as usize].members = members;
         }
-        outside
+        stored
     }
 
-    /// Returns, for each value, the cost of computing the value from operands in memory, in additions per element. Operands of other shapes
-    /// are not counted. An expensive value counts as an operand in memory if another kernel reads it or if it must be stored (`outside`).
-    /// So the derivative of a sigmoid is computed again from the stored sigmoid. If a value needs more than two loads, its cost is
-    /// unlimited, because reading the value itself is only one load.
-    fn costs(&self, outside: &[bool]) -> Vec<usize> {
-        let mut shared = outside.to_vec();
+    /// Returns, for each value, the cost of computing it from operands in memory, in additions per element. Operands of other shapes are
+    /// not counted. An expensive value counts as an operand in memory if another kernel (fused program) reads it, or if `stored` says that
+    /// it is stored. So the derivative of a sigmoid is computed again from the stored sigmoid. If computing a value needs more than two
+    /// loads from memory, its cost is unlimited. Reading the value itself is only one load.
+    fn costs(&self, stored: &[bool]) -> Vec<usize> {
+        let mut shared = stored.to_vec();
         for kernel in 0..self.kernels.len() as u32 {
             for &member in &self.kernels[kernel as usize].members {
                 for read in self.reads(member) {

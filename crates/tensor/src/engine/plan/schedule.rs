@@ -1,4 +1,4 @@
-//! Places values in kernels: elementwise values of one shape are fused into one program, and every other value is a separate step.
+//! Places values in kernels (fused programs): elementwise values of one shape become one program, and every other value is a separate step.
 //!
 //! Each value has a level: the number of kernels that must finish before the value can be computed. An elementwise value has the level of
 //! its operands of the same shape, so that a chain of such values is one kernel. An operand that is complete only after its kernel (a
@@ -18,45 +18,46 @@ use crate::{Float, Reduction};
 /// The part of a plan that computes a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Placement {
-    /// The value is known before the plan runs: data, a number, or a known value.
+    /// The value exists before the plan runs: it is data, a number, or the known value of a node.
     Source,
     /// A separate step computes the value.
     Single,
-    /// This kernel computes the value over the whole shape.
+    /// The kernel (fused program) with this index computes the value over the whole shape.
     Whole(u32),
-    /// This kernel computes the value, which has one element for each row.
+    /// The kernel (fused program) with this index computes the value, which has one element for each row.
     PerRow(u32),
-    /// This kernel computes the value as a reduction, which is complete when the kernel has finished.
+    /// The kernel (fused program) with this index computes the value as a reduction, which is complete when the kernel has finished.
     Reduced(u32),
-    /// The value is not computed, because no root depends on it.
+    /// The value is not computed, because no root (requested value) depends on it.
     Dead,
 }
 
-/// A fused program under construction.
+/// A fused program to which values are still being added.
 pub(super) struct Kernel {
     pub(super) level: u32,
     pub(super) space: ShapeId,
-    /// If rows are reduced: the first dimension of a row, and the shape of a tensor with one element for each row.
+    /// If the program reduces rows: the first dimension of a row, and the shape of a value with one element for each row.
     pub(super) row: Option<(usize, ShapeId)>,
-    /// The values in ascending order, including values of other kernels that this kernel computes again.
+    /// The values that the kernel computes, in ascending order. They include values of other kernels that this kernel computes again.
     pub(super) members: Vec<Id>,
 }
 
-/// The placement of values in kernels.
+/// The placement of values in kernels (fused programs) and separate steps.
 pub(super) struct Schedule<'a, T: Float> {
     pub(super) expression: &'a Expression<T>,
     pub(super) values: &'a Values<T>,
     pub(super) placements: Vec<Placement>,
-    /// For each value, the number of kernels that must finish before it is complete in memory.
+    /// For each value, the number of kernels (fused programs) that must finish before the value is complete in memory.
     ready: Vec<u32>,
     pub(super) kernels: Vec<Kernel>,
     by_place: FxHashMap<(u32, ShapeId), u32>,
-    /// For each value that is a separate step, its level (the number of kernels that must finish first) and its index.
+    /// For each value that a separate step computes: its level, and the value's index. The level is the number of kernels (fused programs)
+    /// that must finish before the step.
     pub(super) singles: Vec<(u32, Id)>,
 }
 
 impl<'a, T: Float> Schedule<'a, T> {
-    /// Places all values that are marked in `live`, in kernels or as separate steps.
+    /// Places all values that are marked in `live`, in kernels (fused programs) or as separate steps.
     pub(super) fn new(expression: &'a Expression<T>, values: &'a Values<T>, live: &[bool]) -> Self {
         let mut schedule = Schedule {
             expression,
@@ -78,7 +79,7 @@ impl<'a, T: Float> Schedule<'a, T> {
         self.values.reads(self.expression, id)
     }
 
-    /// Returns the kernel that computes a value, or `None` if no kernel computes it.
+    /// Returns the kernel (fused program) in which a value is placed, or `None` if no kernel computes the value.
     pub(super) fn home_kernel(&self, id: Id) -> Option<u32> {
         match self.placements[id as usize] {
             Placement::Whole(kernel) | Placement::PerRow(kernel) | Placement::Reduced(kernel) => Some(kernel),
@@ -86,7 +87,8 @@ impl<'a, T: Float> Schedule<'a, T> {
         }
     }
 
-    /// Returns the kernel over the shape `space` whose instructions can read the value while the kernel runs.
+    /// Returns the kernel (fused program) over the shape `space` whose instructions can read the value while the kernel runs, or `None` if
+    /// there is none.
     pub(super) fn kernel_over(&self, id: Id, space: ShapeId) -> Option<u32> {
         match self.placements[id as usize] {
             Placement::Whole(kernel) | Placement::PerRow(kernel) if self.kernels[kernel as usize].space == space => {
@@ -96,7 +98,8 @@ impl<'a, T: Float> Schedule<'a, T> {
         }
     }
 
-    /// Returns the level (see the head of this file) of a value over `space` that is computed from these operands.
+    /// Returns the level of a value over `space` that is computed from `operands`: the number of kernels (fused programs) that must finish
+    /// before it.
     fn level(&self, operands: &[Id], space: ShapeId) -> u32 {
         let needs = |&operand: &Id| match self.kernel_over(operand, space) {
             Some(kernel) => self.kernels[kernel as usize].level,
@@ -105,7 +108,8 @@ impl<'a, T: Float> Schedule<'a, T> {
         operands.iter().map(needs).max().unwrap_or(0)
     }
 
-    /// Returns the kernel of a level and a shape. Adds a kernel if there is none.
+    /// Returns the kernel (fused program) over the shape `space` that runs after `level` other kernels. Adds this kernel if it does not
+    /// exist.
     fn kernel(&mut self, level: u32, space: ShapeId) -> u32 {
         *self.by_place.entry((level, space)).or_insert_with(|| {
             self.kernels.push(Kernel { level, space, row: None, members: Vec::new() });
@@ -113,7 +117,7 @@ impl<'a, T: Float> Schedule<'a, T> {
         })
     }
 
-    /// Adds a value to the members of a kernel, and records the given placement of the value.
+    /// Adds a value to the members of a kernel (fused program), and records the given placement of the value.
     fn join(&mut self, id: Id, kernel: u32, placement: Placement) {
         let joined = &mut self.kernels[kernel as usize];
         joined.members.push(id);
@@ -135,7 +139,7 @@ impl<'a, T: Float> Schedule<'a, T> {
             definition => {
                 let operands = definition.operands();
                 let level = self.level(&operands, value.shape);
-                // A value with one element for each row joins the kernel that reduced the rows of its operand.
+                // A value with one element for each row is placed in the kernel (fused program) that reduced the rows of its operand.
                 for &operand in &operands {
                     if let Placement::PerRow(kernel) = self.placements[operand as usize] {
                         let Kernel { level: own, space, row, .. } = self.kernels[kernel as usize];
@@ -163,15 +167,15 @@ impl<'a, T: Float> Schedule<'a, T> {
         self.singles.push((level, id));
     }
 
-    /// Places a reduction. A reduction of whole rows becomes an instruction of a kernel if this is fast. Other reductions become an output
-    /// of a kernel or a separate step.
+    /// Places a reduction. A reduction of whole rows becomes an instruction of a kernel (fused program) if this is fast. Other reductions
+    /// become an output of a kernel or a separate step.
     fn place_reduction(&mut self, id: Id, op: Reduction, x: Id, axes: AxisSet) {
         let space = self.values.list[x as usize].shape;
         let sizes = &self.values.shapes[space as usize];
         let (rank, total) = (sizes.len(), sizes.numel());
         let kept = self.values.shape(id).numel();
         let level = self.level(&[x], space);
-        // True if the reduction covers whole rows: the reduced dimensions are then the last ones.
+        // True if the reduction covers whole rows. Then the reduced dimensions are the last ones.
         let first = axes.trailing_zeros() as usize;
         let rows = (axes >> first) + 1 == 1 << (rank - first);
         let length: usize = sizes[first..].iter().product();
@@ -186,8 +190,8 @@ impl<'a, T: Float> Schedule<'a, T> {
                 return self.join(id, kernel, Placement::PerRow(kernel));
             }
         }
-        // Each task of a kernel has its own copy of all totals. Many totals would take much memory, so the reduction becomes a separate
-        // step.
+        // Each task of a kernel (fused program) has its own copy of all totals (results of the reduction). Many totals would take much
+        // memory, so the reduction becomes a separate step then.
         if op != Reduction::Prod
             && (kept.saturating_mul(limits::ELEMENTS_PER_TOTAL) <= total || total <= limits::MAX_ROW)
         {

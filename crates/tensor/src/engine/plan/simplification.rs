@@ -12,15 +12,22 @@ pub fn simplification() -> bool {
     match SIMPLIFY.load(Ordering::Relaxed) {
         0 => {
             let on = std::env::var("WENGERT_SIMPLIFY").map_or(true, |value| value != "0");
-            set_simplification(on);
-            on
+            // A setting that a concurrent `set_simplification` has stored is kept.
+            let (state, order) = (state_of(on), Ordering::Relaxed);
+            SIMPLIFY.compare_exchange(0, state, order, order).map_or_else(|set| set == state_of(true), |_| on)
         }
-        state => state == 2,
+        state => state == state_of(true),
     }
 }
 
-/// Switches the simplification of plans on or off, for all threads. If it is off, every recorded operation runs as it was recorded. Sums of
-/// gradients may then differ in the last bits; all other values differ at most in the sign of a NaN.
+/// Returns the value that [`SIMPLIFY`] has if simplification is on (`on` is true) or off.
+fn state_of(on: bool) -> u8 {
+    1 + u8::from(on)
+}
+
+/// Switches the simplification of plans on or off, for all threads. If it is off, equal values are computed several times, and operations
+/// such as a multiplication by 1 run. Plans still fuse operations, and do not copy expanded operands. With and without simplification, sums
+/// of gradients may differ in the last bits. All other values differ at most in the sign of a zero or of a NaN.
 pub fn set_simplification(on: bool) {
-    SIMPLIFY.store(1 + u8::from(on), Ordering::Relaxed);
+    SIMPLIFY.store(state_of(on), Ordering::Relaxed);
 }

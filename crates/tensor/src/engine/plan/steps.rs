@@ -10,14 +10,14 @@ use crate::engine::plan::expression::Index;
 use crate::engine::program::AxisSet;
 use crate::{Reduction, Shape, View};
 
-/// The source of an operand.
+/// The source from which a step reads an operand.
 #[derive(Clone, Copy, Debug)]
 pub enum OperandRef<T> {
-    /// The result of an earlier step, in this buffer.
+    /// The result of an earlier step. The field is the index of the buffer that has this result.
     Buffer(u32),
-    /// The value of this node. The value is data, or is known before the plan runs.
+    /// The value of a node that is known before the plan runs, such as the data of a leaf. The field is the node's index.
     Known(Index),
-    /// This number.
+    /// A number for all elements of the operand.
     Number(T),
 }
 
@@ -26,11 +26,11 @@ pub enum OperandRef<T> {
 pub enum Work {
     /// A fused program, with the binding for the operand layouts of its most recent run.
     Fused(RefCell<BoundProgram>),
-    /// A reduction of a value of this shape.
+    /// A reduction over the given dimensions. The operand has the given shape.
     Reduce(Reduction, AxisSet, Shape),
-    /// A view of a value of this shape.
+    /// A view of an operand. The operand has the given shape.
     View(View, Shape),
-    /// A view of a value of this shape, copied in row-major order.
+    /// A view of an operand, copied in row-major order. The operand has the given shape.
     Copy(View, Shape),
     /// The matrix product of the first two operands, plus the third one. The field has the operands' shapes.
     AddedProduct([Shape; 3]),
@@ -40,30 +40,30 @@ pub enum Work {
     Embed(View, [Shape; 2]),
     /// A concatenation.
     Cat {
-        /// The dimension.
+        /// The dimension along which the operands are concatenated.
         axis: usize,
         /// The operands' shapes.
         shapes: SmallVec<[Shape; 2]>,
-        /// The position of the first operand in the [`ConcatBuffers`], if other steps write operands directly into the result; otherwise
-        /// `None`.
+        /// If other steps write operands directly into the result, the position of the first operand in the plan's [`ConcatBuffers`].
+        /// Otherwise `None`.
         in_place: Option<Offset>,
     },
-    /// The operation of a node, whose operands have these shapes.
+    /// An operation that the host (such as the tape) runs. The fields are its node and the shapes of its operands.
     Node(Index, SmallVec<[Shape; 2]>),
 }
 
 /// One step of a plan.
 #[derive(Debug)]
 pub struct Step<T> {
-    /// The computation.
+    /// The computation of the step.
     pub work: Work,
     /// The sources of the operands.
     pub reads: SmallVec<[OperandRef<T>; 4]>,
     /// The buffers of the results.
     pub writes: SmallVec<[u32; 4]>,
-    /// The buffers that no later step reads.
+    /// The buffers that no later step reads, so that the memory can be released after this step.
     pub drops: SmallVec<[u32; 4]>,
-    /// If memory runs out in this step, the error names the line of code of this node.
+    /// The node whose line of code an error names if memory runs out in this step.
     pub node: Index,
 }
 
@@ -85,7 +85,7 @@ pub struct ConcatBuffers {
     pub offsets: FxHashMap<u32, (Offset, usize)>,
 }
 
-/// The steps that compute values.
+/// The steps that compute the requested values of an expression.
 #[derive(Debug)]
 pub struct Plan<T> {
     /// The steps, in order.

@@ -7,11 +7,11 @@ use crate::engine::plan::expression::{ByNode, Expression, Index, KnownNodes, Op,
 /// A subgraph of an expression.
 #[derive(Clone, Debug)]
 pub struct Subgraph<T> {
-    /// The nodes of the subgraph. The values that the subgraph reads are leaves, numbered in order.
+    /// The nodes of the subgraph. Values that the subgraph reads and does not compute are leaves, numbered in order.
     pub expression: Expression<T>,
     /// For each node of the subgraph, its index in the whole expression.
     pub nodes: Vec<Index>,
-    /// For each node of the subgraph, true if the subgraph computes the node's value, and false if the value is an input.
+    /// For each node of the subgraph, true if the subgraph computes the node's value, and false if the value is an input of the subgraph.
     computed: Vec<bool>,
     /// For each node of the whole expression that is in the subgraph, its index in the subgraph.
     places: ByNode<Index>,
@@ -31,7 +31,7 @@ impl<T: Scalar> Subgraph<T> {
             let computed = !is_leaf && !known.has(index);
             needed.insert(index, computed);
             if computed {
-                open.extend(whole.operands(index));
+                open.extend(whole.read(index));
             }
         }
         let mut nodes: Vec<Index> = needed.keys().copied().collect();
@@ -60,7 +60,7 @@ impl<T: Scalar> Subgraph<T> {
                 }
                 op => op,
             };
-            let operands = if subgraph.computed[place] { whole.operands(node) } else { &[] };
+            let operands = if subgraph.computed[place] { whole.read(node) } else { &[] };
             let inputs: Vec<Index> = operands.iter().map(|input| subgraph.places[input]).collect();
             subgraph.expression.push_any(op, &inputs, shape);
             if subgraph.computed[place] && whole.sameness(node) != Sameness::Other {
@@ -73,7 +73,7 @@ impl<T: Scalar> Subgraph<T> {
         subgraph
     }
 
-    /// Returns the index in the subgraph of a node of the whole expression.
+    /// Returns the index in the subgraph of the node that has the index `node` in the whole expression.
     ///
     /// # Panics
     ///
@@ -82,13 +82,13 @@ impl<T: Scalar> Subgraph<T> {
         self.places[&node]
     }
 
-    /// Returns the number of nodes that are computed.
+    /// Returns the number of nodes whose values the subgraph computes.
     pub fn work(&self) -> usize {
         self.computed.iter().filter(|&&computed| computed).count()
     }
 
-    /// Returns the nodes up to `last` that the subgraph computes and that a node after `last` reads. All are indices in the whole
-    /// expression.
+    /// Returns the nodes that the subgraph computes, that have an index up to `last`, and that a node after `last` reads. All indices
+    /// belong to the whole expression.
     pub fn frontier(&self, last: Index) -> Vec<Index> {
         let later = self.nodes.partition_point(|&node| node <= last);
         let read = (later..self.nodes.len()).flat_map(|place| self.expression.operands(place as Index));
@@ -97,5 +97,25 @@ impl<T: Scalar> Subgraph<T> {
         read.sort_unstable();
         read.dedup();
         read.into_iter().map(|place| self.nodes[place as usize]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Shape, Unary};
+
+    #[test]
+    fn inputs_that_only_a_derivative_uses_are_left_out() {
+        let mut whole = Expression::<f32>::new();
+        let shape = whole.intern(&Shape::from([3]));
+        let x = whole.push(Op::Variable(0), [], shape).unwrap();
+        let negative = whole.push(Op::Unary(Unary::Neg), [x], shape).unwrap();
+        let exponential = whole.push(Op::Unary(Unary::Exp), [x], shape).unwrap();
+        let alias = whole.push_list(Op::Other(0), &[negative, exponential], shape).unwrap();
+        whole.set_alias(alias);
+        let subgraph = Subgraph::new(&whole, &ByNode::<f32>::default(), &[alias]);
+        assert_eq!(subgraph.nodes, [x, negative, alias]);
+        assert_eq!(subgraph.frontier(exponential), [negative]);
     }
 }

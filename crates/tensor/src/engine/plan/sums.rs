@@ -19,7 +19,7 @@ use crate::engine::plan::values::{NONE, Values};
 use crate::thresholds::plan::{MAX_JOINED, MAX_PARTS};
 use crate::{Binary, Float, Shape, View};
 
-/// The adjoint of a slice: the elements `start..end` of a dimension equal `x`, all others are 0.
+/// The adjoint of a slice along one dimension: the elements `start..end` of the dimension equal `x`, and all other elements are 0.
 #[derive(Clone, Copy)]
 struct Slice {
     start: usize,
@@ -30,18 +30,19 @@ struct Slice {
 /// The matrices x and g of a product xᵀ g.
 type Product = [Shaped; 2];
 
-/// The terms of a sum, by kind.
+/// The terms of a sum, sorted by kind: adjoints of slices, products, transposed products, and others.
 #[derive(Default)]
 struct Sum {
     /// The adjoints of slices, grouped by the dimension of the slice and the shape of the adjoint.
     slices: Vec<((usize, ShapeId), Vec<Slice>)>,
     products: Vec<Product>,
-    /// The products that are transposed before they are added: Σ (gᵢᵀ xᵢ)ᵀ. They are gradients of a weight that was read as a transpose.
+    /// The products xᵀ g that are transposed before they are added: Σ (xᵢᵀ gᵢ)ᵀ. If the model computes y = x Wᵀ from a weight W, and g is
+    /// the gradient of y, these terms are the gradient of W.
     transposed: Vec<Product>,
     others: Vec<Id>,
 }
 
-/// Returns the values after rewriting the sums that `roots` need.
+/// Rewrites the sums that `roots` need as fewer, larger operations. Returns all values, with the rewritten sums.
 pub(super) fn rewritten<T: Float>(mut old: Values<T>, expression: &Expression<T>, roots: &[Index]) -> Values<T> {
     let sums = Reading::new(&old, expression, roots).sums();
     if sums.is_empty() {
@@ -60,13 +61,13 @@ pub(super) fn rewritten<T: Float>(mut old: Values<T>, expression: &Expression<T>
     rewriting.values
 }
 
-/// The values before rewriting.
+/// The values before sums are rewritten, with properties that the rewriting needs.
 struct Reading<'a, T: Float> {
     values: &'a Values<T>,
-    /// The number of times that each value is read.
+    /// For each value, the number of times that other values and `roots` (the requested nodes) read it.
     readers: Vec<u32>,
-    /// For each value, true if it is the adjoint of a slice or a sum of such adjoints. Several sums may share these values: two gradients
-    /// with some equal terms become two concatenations.
+    /// For each value, true if it is the adjoint of a slice, or a sum of adjoints of slices. Several sums may share these values. For
+    /// example, two gradients with some equal terms become two concatenations.
     of_slices: Vec<bool>,
 }
 
@@ -91,7 +92,7 @@ impl<'a, T: Float> Reading<'a, T> {
         reading
     }
 
-    /// Returns the sums in which several terms can be joined to one operation. The key is the value of the whole sum.
+    /// Returns the sums in which several terms can be joined to one operation. The map's key is the value of the whole sum.
     fn sums(&self) -> FxHashMap<Id, Sum> {
         let mut sums = FxHashMap::default();
         let candidates = |id: Id| self.slice(id).is_some() || self.product(id).is_some();
@@ -111,7 +112,7 @@ impl<'a, T: Float> Reading<'a, T> {
         sums
     }
 
-    /// Returns the operands of an addition if both have the shape of the result.
+    /// Returns the two operands of an addition if both have the shape of its result. Returns `None` for all other values.
     fn addends(&self, id: Id) -> Option<[Id; 2]> {
         let Value { definition: Definition::Binary(Binary::Add, x, y), shape, .. } = self.values.list[id as usize]
         else {
@@ -121,7 +122,7 @@ impl<'a, T: Float> Reading<'a, T> {
         (fits(x) && fits(y)).then_some([x, y])
     }
 
-    /// Returns the terms of the sum `root` by kind. Marks in `inner` the additions whose results are read only by this sum.
+    /// Sorts the terms of the sum `root` by kind. Marks in `inner` the additions whose results are read only by this sum.
     fn sum(&self, root: Id, inner: &mut [bool]) -> Sum {
         let mut sum = Sum::default();
         let mut open = vec![root];
@@ -146,12 +147,12 @@ impl<'a, T: Float> Reading<'a, T> {
         sum
     }
 
-    /// Returns the definition of a value that has exactly one reader.
+    /// Returns the definition of a value that is read exactly once, and `None` for other values.
     fn read_once(&self, id: Id) -> Option<Definition> {
         (self.readers[id as usize] == 1).then_some(self.values.list[id as usize].definition)
     }
 
-    /// Returns the dimension, the shape and the slice of a value that is the adjoint of a slice.
+    /// If a value is the adjoint of a slice, returns the sliced dimension, the shape of the value, and the slice. Otherwise returns `None`.
     fn slice(&self, id: Id) -> Option<((usize, ShapeId), Slice)> {
         let Definition::Embed(view, x, whole) = self.values.list[id as usize].definition else { return None };
         match self.values.views[view as usize] {
@@ -162,7 +163,7 @@ impl<'a, T: Float> Reading<'a, T> {
         }
     }
 
-    /// Returns x if a value is the transpose xᵀ and has exactly one reader.
+    /// Returns x if a value is the transpose xᵀ and is read exactly once. Otherwise returns `None`.
     fn transposed(&self, id: Id) -> Option<Id> {
         match self.read_once(id)? {
             Definition::View(view, _, x) if self.is_transpose(view) => Some(x),
@@ -174,8 +175,8 @@ impl<'a, T: Float> Reading<'a, T> {
         matches!(&self.values.views[view as usize], View::Permute(order) if order[..] == [1, 0])
     }
 
-    /// Returns x and g if a value is a product xᵀ g. Returns `None` if joining its rows with the rows of other products would copy more
-    /// elements than it saves.
+    /// Returns x and g if a value is a product xᵀ g. Returns `None` if it is not. Also returns `None` if joining the rows of x and g with
+    /// the rows of other products would copy more elements than it saves.
     fn product(&self, id: Id) -> Option<Product> {
         let Some(Definition::Product((left, _), right)) = self.read_once(id) else { return None };
         let Definition::View(view, rows, x) = self.values.list[left as usize].definition else { return None };
@@ -184,30 +185,30 @@ impl<'a, T: Float> Reading<'a, T> {
         }
         let sizes = |shape: u32| self.values.shapes[shape as usize].sizes();
         let (&[rows_left, k], &[_, n]) = (sizes(rows), sizes(right.1)) else { return None };
-        // Joining copies both operands. Without joining, the product, which has k · n elements, is written to memory and read again for the
-        // sum.
+        // x has the shape `[rows_left, k]`, and g has the shape `[rows_left, n]`. Joining the product with others copies x and g. Without
+        // joining, the product's k · n elements are written to memory and read again for the sum.
         let copied = rows_left * (k + n);
         (0 < copied && copied <= 2 * k * n).then_some([(x, rows), right])
     }
 }
 
-/// The values after rewriting, while they are being defined.
+/// The rewritten values. They are defined one after the other.
 struct Rewriting<T> {
     values: Values<T>,
     /// For each old value, the index of the new value.
     new: Vec<Id>,
-    /// The parts of each concatenation along the first dimension, in the order of the concatenation. The key has the same parts in
-    /// ascending order.
+    /// For each concatenation along the first dimension, the indices of its parts in the order of the concatenation. The key is the same
+    /// list in ascending order.
     rows: FxHashMap<Vec<Id>, Vec<Id>>,
 }
 
 impl<T: Float> Rewriting<T> {
-    /// Returns the new value of an old operand, with its shape.
+    /// Replaces an operand of an old value by the new value with the same meaning, and keeps its shape.
     fn operand(&self, (id, shape): Shaped) -> Shaped {
         (self.new[id as usize], shape)
     }
 
-    /// Defines a new value by the definition of an old one, with the new operands.
+    /// Defines a new value that has the definition of an old value, with the new operands.
     fn copied(&mut self, old: &Values<T>, Value { mut definition, shape, node }: Value) -> Id {
         definition.map(|id| self.new[id as usize]);
         match definition {
@@ -226,7 +227,7 @@ impl<T: Float> Rewriting<T> {
         }
     }
 
-    /// Defines a concatenation, and records the order of its parts.
+    /// Defines a concatenation along the dimension `axis`. Records the order of its parts if this is the first dimension.
     fn concatenation(&mut self, axis: usize, parts: Vec<Shaped>, node: Index) -> Id {
         if axis == 0 {
             let order: Vec<Id> = parts.iter().map(|&(id, _)| id).collect();
@@ -235,7 +236,7 @@ impl<T: Float> Rewriting<T> {
         self.values.concatenation(Concatenation { axis, parts }, node)
     }
 
-    /// Defines a rewritten sum: first the unchanged terms in their order, then the joined terms.
+    /// Defines the new value of a sum: first adds the unchanged terms in their order, and then the joined terms.
     fn sum(&mut self, sum: &Sum, node: Index) -> Id {
         let mut terms: Vec<Id> = sum.others.iter().map(|&term| self.new[term as usize]).collect();
         for (along, slices) in &sum.slices {
@@ -272,8 +273,8 @@ impl<T: Float> Rewriting<T> {
     }
 
     /// Defines the sum of the adjoints of `slices` as one or more concatenations, and adds the concatenations to `terms`. `slices` is
-    /// sorted by start. If one concatenation would have too many parts because the slices overlap, splits `slices` in two halves and
-    /// defines each.
+    /// sorted by start. If slices overlap, one concatenation may have too many parts. Then the function splits `slices` in two halves, and
+    /// defines a concatenation for each half.
     fn slices(&mut self, along: (usize, ShapeId), slices: &[Slice], node: Index, terms: &mut Vec<Id>) {
         let mut cuts: Vec<usize> = slices.iter().flat_map(|slice| [slice.start, slice.end]).collect();
         cuts.sort_unstable();
@@ -289,8 +290,8 @@ impl<T: Float> Rewriting<T> {
         }
     }
 
-    /// Defines the sum of the adjoints of `slices`. Between two successive `cuts`, the result is the sum of the slices that cover this
-    /// range, or zeros if there are none.
+    /// Defines the sum of the adjoints of `slices` as one concatenation. Its parts are the ranges between successive positions in `cuts`.
+    /// In each range, the result is the sum of the slices that cover it, or zeros if there are none.
     fn cut(&mut self, (axis, whole): (usize, ShapeId), slices: &[Slice], mut cuts: Vec<usize>, node: Index) -> Id {
         let whole = self.values.shapes[whole as usize].clone();
         let last = whole[axis];
@@ -315,7 +316,7 @@ impl<T: Float> Rewriting<T> {
         }
     }
 
-    /// Defines the elements `range` of a slice's adjoint. `range` lies within the slice.
+    /// Defines the elements `range` of a slice's adjoint along the dimension `axis`. `range` lies within the slice.
     fn part(&mut self, slice: Slice, axis: usize, range: Range<usize>, to: &Shape, node: Index) -> Id {
         if range == (slice.start..slice.end) {
             return slice.x.0;
@@ -325,9 +326,9 @@ impl<T: Float> Rewriting<T> {
         self.values.view(view, slice.x.0, &from, to, node)
     }
 
-    /// Defines the sum of products as one product over the rows of all operands. If the operands of one side are already concatenated,
-    /// keeps their order. Otherwise uses the order in which the program defined the operands, which for a sequence is the order of its
-    /// steps.
+    /// Defines the sum of products xᵀ g as one product over the rows of all operands. If the operands x or the operands g are already
+    /// concatenated, keeps their order. Otherwise uses the order in which the program defined the operands. For a sequence, this is the
+    /// order of its steps.
     fn product(&mut self, mut products: Vec<Product>, node: Index) -> Shaped {
         products.sort_by_key(|&[(x, _), (y, _)]| (x.min(y), x.max(y)));
         for side in [1, 0] {
@@ -352,7 +353,7 @@ impl<T: Float> Rewriting<T> {
     }
 }
 
-/// Sorts products so that the operands `product[side]` are in the order of `order`.
+/// Sorts products so that their operands with index `side` (0 for x, 1 for g) are in the order of `order`.
 fn arrange(products: &mut [Product], side: usize, order: &[Id]) {
     products.sort_by_key(|product| product[side].0);
     let mut positions: Vec<usize> = (0..order.len()).collect();

@@ -2,12 +2,12 @@
 //! which it varies.
 //!
 //! An expansion has the same value as its input, and so has large data that was expanded before it was recorded. An operation on expanded
-//! operands is computed on the operands before the expansion. A sum over an expanded dimension is a multiplication by its size. So the
-//! gradient of a sum of any size is a single number.
+//! operands is computed on the operands before the expansion. A sum over an expanded dimension is a multiplication by the dimension's size. So
+//! the gradient of a sum of any size is a single number.
 //!
-//! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once, operations
-//! on numbers are computed while planning, and identities (a factor of 1) are removed. These simplifications are exact: they neither add
-//! nor remove an infinity or a NaN.
+//! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once, and
+//! operations on numbers are computed while planning. Operations that change nothing, such as a multiplication by 1, are removed. These
+//! simplifications are exact: they neither add nor remove an infinity or a NaN.
 
 use std::mem::take;
 
@@ -17,9 +17,9 @@ use smallvec::SmallVec;
 use crate::engine::plan::definition::{Concatenation, Definition, Id, ShapeId, Shaped, Value};
 use crate::engine::plan::expression::{Expression, Index, KnownNodes, Op};
 use crate::engine::program::AxisSet;
-use crate::{Binary, Float, Reduction, Shape, Unary, View};
+use crate::{Float, Reduction, Shape, View};
 
-/// The values of an expression that its roots need.
+/// The values of an expression that its roots (the requested nodes) need.
 pub(super) struct Values<T> {
     pub(super) list: Vec<Value>,
     pub(super) shapes: Vec<Shape>,
@@ -27,8 +27,12 @@ pub(super) struct Values<T> {
     pub(super) views: Vec<View>,
     pub(super) concatenations: Vec<Concatenation>,
     shape_ids: FxHashMap<Shape, ShapeId>,
-    known: FxHashMap<Definition, Id>,
-    known_concatenations: FxHashMap<Concatenation, u32>,
+    /// For the bits of each number, the position of this number in `numbers`.
+    number_positions: FxHashMap<u64, u32>,
+    pub(super) view_numbers: FxHashMap<View, u32>,
+    /// For each definition, the index of the value that it defines. This map is used only if plans are simplified.
+    ids: FxHashMap<Definition, Id>,
+    concatenation_numbers: FxHashMap<Concatenation, u32>,
     /// For each node, the index of its value.
     pub(super) of: Vec<Id>,
     pub(super) simplify: bool,
@@ -37,7 +41,7 @@ pub(super) struct Values<T> {
 /// The largest number of dimensions in an [`AxisSet`]. A reduction of an array with more dimensions is a separate step.
 const AXES: usize = AxisSet::BITS as usize;
 
-/// The index that stands for no value.
+/// The index that stands for "no value".
 pub(super) const NONE: Id = Id::MAX;
 
 /// The index of the shape without dimensions.
@@ -55,8 +59,10 @@ impl<T: Float> Values<T> {
             views: Vec::new(),
             concatenations: Vec::new(),
             shape_ids: FxHashMap::from_iter([(Shape::scalar(), SCALAR)]),
-            known: FxHashMap::default(),
-            known_concatenations: FxHashMap::default(),
+            number_positions: FxHashMap::default(),
+            view_numbers: FxHashMap::default(),
+            ids: FxHashMap::default(),
+            concatenation_numbers: FxHashMap::default(),
             of: vec![NONE; last],
             simplify,
         };
@@ -73,7 +79,7 @@ impl<T: Float> Values<T> {
         values
     }
 
-    /// Returns new `Values` that do not contain any value yet, and moves the shapes, numbers and views into them.
+    /// Returns new `Values` without any value, and moves the lists of shapes, numbers and views into them.
     pub(super) fn take_tables(&mut self) -> Self {
         Values {
             list: Vec::with_capacity(self.list.len()),
@@ -82,14 +88,16 @@ impl<T: Float> Values<T> {
             views: take(&mut self.views),
             concatenations: Vec::new(),
             shape_ids: take(&mut self.shape_ids),
-            known: FxHashMap::with_capacity_and_hasher(self.known.len(), FxBuildHasher),
-            known_concatenations: FxHashMap::default(),
+            number_positions: take(&mut self.number_positions),
+            view_numbers: take(&mut self.view_numbers),
+            ids: FxHashMap::with_capacity_and_hasher(self.ids.len(), FxBuildHasher),
+            concatenation_numbers: FxHashMap::default(),
             of: Vec::new(),
             simplify: self.simplify,
         }
     }
 
-    /// Returns the operands of a value.
+    /// Returns the operands of a value, including the operands of a concatenation or of an operation of the host (such as the tape).
     pub(super) fn reads(&self, expression: &Expression<T>, id: Id) -> SmallVec<[Id; 3]> {
         match self.list[id as usize].definition {
             Definition::Node(node) => expression.operands(node).iter().map(|&input| self.of(input)).collect(),
@@ -98,7 +106,7 @@ impl<T: Float> Values<T> {
         }
     }
 
-    /// Returns the value of a node.
+    /// Returns the index of a node's value.
     pub(super) fn of(&self, node: Index) -> Id {
         self.of[node as usize]
     }
@@ -142,11 +150,11 @@ impl<T: Float> Values<T> {
                 let (x, view) = (id(self, 0), expression.view(number).clone());
                 self.view(view, x, expression.shape(operands[0]), expression.shape(index), index)
             }
-            Op::Unary(op) if op != Unary::Not => {
+            Op::Unary(op) if T::supports_unary(op) => {
                 let x = id(self, 0);
                 self.elementwise(Definition::Unary(op, x), index)
             }
-            Op::Binary(op) if !is_of_integers(op) => {
+            Op::Binary(op) if T::supports_binary(op) => {
                 let (x, y) = (id(self, 0), id(self, 1));
                 self.elementwise(Definition::Binary(op, x, y), index)
             }
@@ -198,7 +206,7 @@ impl<T: Float> Values<T> {
         self.intern(Definition::Product(x, y), shape, node)
     }
 
-    /// Returns the shape of a concatenation, including leading sizes of 1.
+    /// Returns the shape of a concatenation, including leading dimensions of size 1.
     pub(super) fn concatenated_shape(&self, Concatenation { axis, parts }: &Concatenation) -> Shape {
         let mut shape = self.shapes[parts[0].1 as usize].clone();
         shape[*axis] = parts.iter().map(|&(_, part)| self.shapes[part as usize][*axis]).sum();
@@ -209,11 +217,11 @@ impl<T: Float> Values<T> {
     pub(super) fn concatenation(&mut self, concatenation: Concatenation, node: Index) -> Id {
         let shape = self.concatenated_shape(&concatenation);
         let shape = self.intern_trimmed(&shape);
-        let known = self.known_concatenations.get(&concatenation).filter(|_| self.simplify);
+        let known = self.concatenation_numbers.get(&concatenation).filter(|_| self.simplify);
         let number = known.copied().unwrap_or_else(|| {
             let number = self.concatenations.len() as u32;
             self.concatenations.push(concatenation.clone());
-            self.known_concatenations.insert(concatenation, number);
+            self.concatenation_numbers.insert(concatenation, number);
             number
         });
         self.intern(Definition::Cat(number), shape, node)
@@ -224,13 +232,14 @@ impl<T: Float> Values<T> {
         (self.list.len() - 1) as Id
     }
 
-    /// Returns the index of the shape that remains when the leading sizes of 1 are removed. Adds the shape to the list if it is new.
+    /// Removes the leading dimensions of size 1 from a shape. Returns the index of the resulting shape, and adds this shape to the list if
+    /// it is new.
     pub(super) fn intern_trimmed(&mut self, shape: &[usize]) -> ShapeId {
         let leading = shape.iter().take_while(|&&size| size == 1).count();
         self.intern_shape(&shape[leading..])
     }
 
-    /// Returns the index of a shape. Adds the shape to the list if it is new.
+    /// Returns the index of a shape in the list of shapes. Adds the shape to the list if it is new.
     pub(super) fn intern_shape(&mut self, shape: &[usize]) -> ShapeId {
         let shape = Shape::from(shape);
         if let Some(&id) = self.shape_ids.get(&shape) {
@@ -242,14 +251,14 @@ impl<T: Float> Values<T> {
         id
     }
 
-    /// Returns the value for the number `value`. Equal numbers are stored once.
+    /// Returns the value that is the number `value`. Equal numbers are stored once.
     pub(super) fn number(&mut self, value: T, node: Index) -> Id {
-        let bits = value.to_f64().to_bits();
-        let position = self.numbers.iter().position(|known| known.to_f64().to_bits() == bits).unwrap_or_else(|| {
-            self.numbers.push(value);
-            self.numbers.len() - 1
+        let numbers = &mut self.numbers;
+        let number = *self.number_positions.entry(value.to_f64().to_bits()).or_insert_with(|| {
+            numbers.push(value);
+            (numbers.len() - 1) as u32
         });
-        self.intern(Definition::Number(position as u32), SCALAR, node)
+        self.intern(Definition::Number(number), SCALAR, node)
     }
 
     /// Returns the value that is computed by `definition`. If plans are simplified, equal definitions have the same value.
@@ -257,15 +266,15 @@ impl<T: Float> Values<T> {
         if !self.simplify {
             return self.push(definition, shape, node);
         }
-        if let Some(&id) = self.known.get(&definition) {
+        if let Some(&id) = self.ids.get(&definition) {
             return id;
         }
         let id = self.push(definition, shape, node);
-        self.known.insert(definition, id);
+        self.ids.insert(definition, id);
         id
     }
 
-    /// Returns the number that a value is, or `None` if the value is not a number.
+    /// Returns the number that the value with index `id` is, or `None` if it is not a number.
     pub(super) fn as_number(&self, id: Id) -> Option<T> {
         match self.list[id as usize].definition {
             Definition::Number(number) => Some(self.numbers[number as usize]),
@@ -291,13 +300,7 @@ impl<T: Float> Values<T> {
     }
 }
 
-/// Returns true if the operation is defined only for integers. The evaluation of such a node returns an error.
-fn is_of_integers(op: Binary) -> bool {
-    use Binary::{And, Gcd, Lcm, Or, ShiftLeft, ShiftRight, Xor};
-    matches!(op, And | Or | Xor | ShiftLeft | ShiftRight | Gcd | Lcm)
-}
-
-/// Returns the nodes that must be computed for `roots`, ascending.
+/// Returns the nodes that must be computed for `roots`, in ascending order.
 fn needed<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, roots: &[Index]) -> Vec<Index> {
     let mut seen = vec![false; roots.iter().max().map_or(0, |&last| last as usize + 1)];
     let mut order = Vec::new();

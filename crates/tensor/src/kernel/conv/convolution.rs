@@ -1,5 +1,5 @@
-//! Convolutions and their two derivatives, over contiguous arrays: `x` `[n, c, …]`, `w` `[out, c / groups, …]`, `z` `[n, out, …]`,
-//! with up to three spatial dimensions.
+//! Convolutions and their two derivatives, over contiguous arrays: the input `x` `[n, c, …]`, the weights `w` `[out, c / groups, …]`, and
+//! the result `z` `[n, out, …]`, with up to three spatial dimensions.
 //!
 //! The [`direct`] kernels serve the shapes for which they are faster: they multiply and add copied planes. All other convolutions, and all
 //! convolutions of integers, are matrix products. One operand is a matrix whose columns are the windows of `x` ([`im2col`]). This matrix is
@@ -20,7 +20,7 @@ use crate::memory::threads::Schedule;
 use crate::thresholds::conv::{MAX_SUMS, TILE};
 
 impl Geometry {
-    /// Returns the number of windows in a tile. A tile is a range of columns of the matrix of columns that is computed at once.
+    /// Returns the number of windows in a tile: a range of columns of the matrix of columns that is computed at once.
     fn tile(&self) -> usize {
         (TILE / self.rows()).max(1).next_multiple_of(64).min(self.windows())
     }
@@ -34,8 +34,9 @@ impl Geometry {
         self.groups > 1 && self.channels == 1 && self.out <= 4
     }
 
-    /// Returns whether the direct kernels are faster than matrix products. The thresholds in this and the next two functions were measured.
-    /// Matrix products are faster for windows of one element, and if copying results takes direct kernels as long as computing them.
+    /// Returns whether the direct kernels compute the convolution faster than a matrix product does. The thresholds here, in
+    /// `is_direct_for_input` and in `is_direct_for_weight` were measured. Matrix products are faster for windows of one element. They are
+    /// also faster if direct kernels need as much time for copying results as for computing them.
     fn is_direct(&self) -> bool {
         let taps = self.taps();
         let efficiency = direct::efficiency(self);
@@ -63,7 +64,7 @@ impl Geometry {
         self.axes.iter().all(plain)
     }
 
-    /// Returns the sizes of the product of the weights and the matrix of columns of `windows` windows.
+    /// Returns the sizes of the matrix product of the weights and a matrix of `windows` columns, one for each window.
     fn product(&self, windows: usize) -> Sizes {
         Sizes { m: self.out, n: windows, k: self.rows(), add: false }
     }
@@ -76,7 +77,8 @@ pub(crate) fn forward<T: Element>(geometry: &Geometry, x: &[T], w: &[T], z: &mut
     }
     let (plane, windows, tiles, out) =
         (geometry.channels * geometry.plane(), geometry.windows(), geometry.tiles(), geometry.out);
-    // Computes the results `z` of a tile of `count` windows of one block, beginning with window `first`. A block is one group of one image.
+    // Computes the results `z` of a tile: the `count` windows of block `block` that begin with window `first`. A block is one group of one
+    // image.
     let product = |block: usize, first: usize, count: usize, columns: &mut [T], z: &mut [T]| {
         let weights = Matrix::rows(w, block % geometry.groups * geometry.weights(), geometry.rows());
         let right = if geometry.is_pointwise() {
@@ -89,7 +91,7 @@ pub(crate) fn forward<T: Element>(geometry: &Geometry, x: &[T], w: &[T], z: &mut
     };
     let room = if geometry.is_pointwise() { 0 } else { geometry.rows() * geometry.tile() };
     if tiles == 1 {
-        // A task gets several images if one image has little work.
+        // A task computes several blocks (groups of images) if one block has little work.
         let per_part = (TILE / (4 * geometry.rows() * windows)).max(1);
         return partition::try_chunks(z, per_part * out * windows, Schedule::Parallel, |part, z| {
             let mut columns = Scratch::new(room)?;
@@ -113,8 +115,8 @@ pub(crate) fn forward<T: Element>(geometry: &Geometry, x: &[T], w: &[T], z: &mut
     })
 }
 
-/// Sets `x` to the gradient of the input: the adjoint of [`forward`] with respect to its input, applied to `z`, the gradient of the result.
-/// `w` has the weights.
+/// Sets `x` to the gradient of the convolution's input. This is the adjoint of [`forward`] with respect to its input, applied to `z`, the
+/// gradient of the result. `w` has the weights.
 pub(crate) fn input_gradient<T: Element>(
     geometry: &Geometry,
     w: &[T],
@@ -125,7 +127,7 @@ pub(crate) fn input_gradient<T: Element>(
         return T::convolve(DirectCall::Input { geometry, w, z, x });
     }
     let (windows, plane) = (geometry.windows(), geometry.plane());
-    // With few images, the channels are also divided, so that all threads have tasks.
+    // If there are few images, the channels are also divided among tasks, so that all threads have work.
     let slices = if geometry.batch * geometry.groups >= 4 { 1 } else { geometry.channels.min(4) };
     let each = geometry.channels.div_ceil(slices);
     let slices = geometry.channels.div_ceil(each);
@@ -152,8 +154,8 @@ pub(crate) fn input_gradient<T: Element>(
     })
 }
 
-/// Sets `w` to the gradient of the weights: the adjoint of [`forward`] with respect to its weights, applied to `z`, the gradient of the
-/// result. `x` has the input.
+/// Sets `w` to the gradient of the convolution's weights. This is the adjoint of [`forward`] with respect to its weights, applied to `z`,
+/// the gradient of the result. `x` has the input.
 pub(crate) fn weight_gradient<T: Element>(
     geometry: &Geometry,
     x: &[T],
@@ -209,8 +211,8 @@ mod tests {
     use crate::kernel::matmul::product::Products;
     use crate::kernel::testing::support::cases;
 
-    /// Calls `each` for every term x · w of every result z of a convolution, by the definition. Its arguments are the positions of x, w and
-    /// z.
+    /// Calls `each` for every product x · w that the definition of a convolution adds to an element of the result z. The arguments are the
+    /// positions of the elements of x, w and z.
     fn by_definition(geometry: &Geometry, mut each: impl FnMut(usize, usize, usize)) {
         let [d, h, w] = &geometry.axes;
         for block in 0..geometry.batch * geometry.groups {
@@ -246,8 +248,8 @@ mod tests {
         (0..len).map(|i| T::from_i64(((i + seed) * 7919 / 13 % 9) as i64 - 4)).collect()
     }
 
-    /// Computes the expected values of `len` sums. `term` gets the positions of x, w and z, and returns the index of the sum and the value
-    /// of the term.
+    /// Computes `len` sums by the definition of a convolution. For each product of an element of x and an element of w, `term` gets the
+    /// positions of the elements of x, w and z. It returns the index of a sum, and the value to add to it.
     fn reference<T: Products>(
         geometry: &Geometry,
         len: usize,
@@ -261,7 +263,7 @@ mod tests {
         sums
     }
 
-    /// Checks the direct kernels, even if [`forward`] would not choose them.
+    /// Checks the results of the direct kernels, even for convolutions for which [`forward`] would not choose them.
     fn check_directly<T: Products + HasMicroKernels>(geometry: &Geometry) {
         let blocks = geometry.batch * geometry.groups;
         let x = integers::<T>(blocks * geometry.channels * geometry.plane(), 1);
@@ -321,7 +323,7 @@ mod tests {
         }
     }
 
-    /// Tests a padding of 2³⁹ elements and a dilation of 2⁴⁰. Planes that are copied with this padding would not fit in memory.
+    /// Tests a padding of 2³⁹ elements and a dilation of 2⁴⁰. If planes were copied with this padding, the copies would not fit in memory.
     #[test]
     fn wide_padding_takes_no_memory() {
         let axis = WindowAxis { input: 4, kernel: 2, output: 4, stride: 1, dilation: 1 << 40, before: 1 << 39 };
@@ -341,7 +343,8 @@ mod tests {
         }
     }
 
-    /// Tests strides that are much larger than the input. The work must depend only on the numbers of windows, taps and elements.
+    /// Tests strides that are much larger than the input. The time must depend only on the numbers of windows, window elements and input
+    /// elements.
     #[test]
     fn wide_strides_take_no_time() {
         // `two` has a window that begins far before the input and a window that begins far after it. `first` has its first window near the
@@ -404,7 +407,7 @@ mod tests {
             let axes = [WindowAxis::NONE, axis(size, kernel, before), axis(size, kernel, before)];
             Geometry { batch, groups: 1, channels, out, axes }
         };
-        // The cases have many windows, many images, windows of one element, or many rows in the matrix of columns.
+        // These convolutions have many windows, many images, windows of one element, or many rows in the matrix of columns.
         for geometry in [
             geometry(1, 16, 5, 40, 3, 1),
             geometry(9, 2, 13, 6, 3, 1),

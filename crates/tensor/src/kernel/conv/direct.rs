@@ -21,18 +21,20 @@ use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 use crate::thresholds::conv::{CHUNK, MAX_SUMS, RUN_ELEMENTS, SEGMENT, SLACK, WINDOWS_AT_ONCE};
 
-/// The weights of a convolution in the order in which the kernels read them: in groups of rows of the result. For each tap (a position in
-/// the window), a group stores the weights of all its rows.
+/// The weights of a convolution, in the order in which the kernels read them. The rows of the result (its output channels) are divided into
+/// groups. For each tap (a position in the window), a group stores the weights of all its rows.
 struct Weights<T: Products> {
     data: Scratch<T>,
-    /// For each group: its first row, its number of valid rows, its number of computed rows, and the position of its first weight.
+    /// For each group of rows: its first row, its number of valid rows, its number of computed rows, and the position of its first weight
+    /// in `data`.
     groups: Vec<(usize, usize, usize, usize)>,
     len: usize,
 }
 
 impl<T: Products> Weights<T> {
-    /// Copies the weights of `blocks` blocks of `w`. Each block has `rows` rows, `strides[0]` elements apart. A row has `inputs` planes,
-    /// `strides[1]` elements apart. `taps` are the positions in a plane of the weights to copy.
+    /// Copies the weights of `blocks` blocks (groups of channels) of `w`. A block has `rows` rows, whose weights begin `strides[0]`
+    /// elements apart. A row has the weights of `inputs` planes, `strides[1]` elements apart. `taps` has the positions of the weights of a
+    /// plane that are copied.
     fn new(
         kernels: &dyn MicroKernels<T>,
         w: &[T],
@@ -66,7 +68,7 @@ impl<T: Products> Weights<T> {
     }
 }
 
-/// A sum of weights times elements of copied planes, computed for each window.
+/// A sum of weights times elements of the input's planes (copied with their padding), computed for each window.
 struct Sum<'a, T: Products> {
     kernels: &'a dyn MicroKernels<T>,
     /// The number of elements in a copied plane.
@@ -83,13 +85,15 @@ struct Sum<'a, T: Products> {
 }
 
 impl<T: Products> Sum<'_, T> {
-    /// Returns the number of chunks in a run, which covers all windows. A chunk is the part of a run that is computed at once.
+    /// Returns the number of chunks in a run: the elements of a copied plane from the first window to the last. A chunk is the part of a
+    /// run that is computed at once.
     fn chunks(&self) -> usize {
         self.windows.run().div_ceil(CHUNK)
     }
 
-    /// Computes a tile `out` of the result of block `block`: the windows in the chunks `chunks`, and the rows in the groups `groups`. The
-    /// result has one plane per row. `source` has the copied planes, and `results` is scratch memory.
+    /// Computes a tile `out` of the result of the block (a group of an image) with index `block`. The tile has the windows in the chunks
+    /// `chunks` of a run, and the rows in the groups `groups`. The result has one plane per row. `source` has the copied planes, and
+    /// `results` is scratch memory.
     fn compute(
         &self,
         block: usize,
@@ -169,7 +173,7 @@ fn compute_sums<T: Products>(
         x.chunks_exact(from).zip(source.chunks_exact_mut(plane)).for_each(|(x, to)| planes.copy(x, to, planes.part()));
     };
     if blocks >= 4 {
-        // A task gets several blocks if one block has little work.
+        // A task of a thread computes several blocks if one block has little work.
         let work: usize = sums.iter().map(|sum| sum.windows.run() * sum.weights.len).sum();
         let per_part = ((1 << 18) / work.max(1)).clamp(1, blocks.div_ceil(4));
         return partition::try_chunks(out, per_part * block_len, Schedule::Parallel, |part, out| {
@@ -293,8 +297,8 @@ fn forward<T: Products>(
     compute_sums(geometry.batch * geometry.groups, geometry.groups, &planes, x, &[sum], z)
 }
 
-/// Returns, for each tap, the position of the first element of its run in the input's copied planes. The parts of a plane are `pitch`
-/// elements apart. A plane has several parts if the stride is greater than 1.
+/// Returns, for each tap (a position in the window), the position in the input's copied planes of the first element that the tap reads. A
+/// plane has several parts if the stride is greater than 1. The parts begin `pitch` elements apart.
 fn input_taps(geometry: &Geometry, planes: &Planes, pitch: usize) -> Vec<usize> {
     let strides = planes.strides();
     let taps = |k: usize| {
@@ -317,22 +321,24 @@ fn input_taps(geometry: &Geometry, planes: &Planes, pitch: usize) -> Vec<usize> 
     all
 }
 
-/// Returns the fraction of the elements computed by [`forward`] that are results. The others are discarded. Returns 0 if the copied planes
-/// would be much larger than the arrays.
+/// Returns the fraction of the sums computed by [`forward`] that are elements of the result. The other sums lie between rows of windows,
+/// and are discarded. Returns 0 if the copied planes would be much larger than the arrays.
 pub(crate) fn efficiency(geometry: &Geometry) -> f64 {
     let lens = geometry.axes.map(|axis| (axis.output + reach(&axis)) as f64);
     let planes = lens.iter().zip(&geometry.axes).map(|(len, axis)| len * axis.kernel.min(axis.stride) as f64).product();
     share_of_results(geometry, lens, planes, geometry.axes.map(|axis| axis.output))
 }
 
-/// Returns the same fraction as [`efficiency`], for [`input_gradient`].
+/// Returns the fraction of the sums computed by [`input_gradient`] that are elements of the gradient, as [`efficiency`] does for
+/// [`forward`].
 pub(crate) fn input_efficiency(geometry: &Geometry) -> f64 {
     let lens = geometry.axes.map(|axis| Packed::output(&axis).len as f64);
     share_of_results(geometry, lens, lens.iter().product(), geometry.axes.map(|axis| axis.input.div_ceil(axis.stride)))
 }
 
-/// Returns the number of windows divided by the number of elements in their run. There are `counts` windows in copied planes of the sizes
-/// `lens`, which have `planes` elements in total. Returns 0 if the copied planes would be much larger than the arrays.
+/// Returns an estimate of this fraction: the number of windows, divided by the number of elements from the first computed sum to the last.
+/// `counts` has the number of sums along each axis, and `lens` the sizes of the copied planes. Returns 0 if the `planes` elements of the
+/// copied planes are many more than the arrays have.
 fn share_of_results(geometry: &Geometry, lens: [f64; 3], planes: f64, counts: [usize; 3]) -> f64 {
     if planes > (16 * (geometry.plane() + geometry.windows()) + (1 << 16)) as f64 {
         return 0.0;
@@ -342,7 +348,8 @@ fn share_of_results(geometry: &Geometry, lens: [f64; 3], planes: f64, counts: [u
     geometry.windows() as f64 / ((run / WINDOWS_AT_ONCE as f64).ceil() * WINDOWS_AT_ONCE as f64)
 }
 
-/// The input elements along one axis that have the same remainder modulo the stride. All of them use the same taps.
+/// The input elements along one axis whose position, counted from the start of the padding, has the same remainder modulo the stride. The
+/// same taps (positions in the window) read all of them.
 struct Residue {
     remainder: usize,
     /// The position of the first element, as a multiple of the stride from the start of the padding.
@@ -351,8 +358,8 @@ struct Residue {
     count: usize,
 }
 
-/// Returns the residues along an axis, without the residues whose elements no tap reads. So there are at most as many residues as taps,
-/// even if the stride is large.
+/// Returns the residues (classes of input elements with the same remainder modulo the stride) along an axis. Leaves out residues whose
+/// elements no tap reads. So there are at most as many residues as taps, even if the stride is large.
 fn residues(axis: &WindowAxis) -> Vec<Residue> {
     let residue = |remainder: usize| {
         let first = axis.before.saturating_sub(remainder).div_ceil(axis.stride);
@@ -374,7 +381,7 @@ fn input_gradient<T: Products>(
     let [depth, height, width] = geometry.axes.map(|axis| residues(&axis));
     let read = |residues: &[Residue]| residues.iter().map(|residue| residue.count).sum::<usize>();
     if read(&depth) * read(&height) * read(&width) < geometry.plane() {
-        // Some input elements are read by no window, so their gradient is zero.
+        // No window reads some of the input elements, so their gradient is zero.
         x.fill(T::ZERO);
     }
     let mut sums = Vec::with_capacity(depth.len() * height.len() * width.len());
@@ -388,7 +395,8 @@ fn input_gradient<T: Products>(
     compute_sums(geometry.batch * geometry.groups, geometry.groups, &planes, z, &sums, x)
 }
 
-/// Returns the sum that computes the gradient of the input elements that have one given residue along each axis.
+/// Returns the sum that computes the gradient of some input elements: the ones with the given residue (remainder of the position modulo the
+/// stride) along each axis.
 fn residue_sum<'k, T: Products>(
     kernels: &'k dyn MicroKernels<T>,
     geometry: &Geometry,
@@ -417,7 +425,8 @@ fn residue_sum<'k, T: Products>(
         let (axis, residue) = (&geometry.axes[k], residues[k]);
         (residue.first * axis.stride + residue.remainder - axis.before) * step[k]
     };
-    // A single element has no next element, so its distance does not matter. The product in the `else` branch could overflow.
+    // If a residue has a single element, the distance to the next one does not matter. The product in the `else` branch could overflow
+    // then.
     let distance = |k: usize| if residues[k].count == 1 { 1 } else { geometry.axes[k].stride * step[k] };
     let windows = WindowRun {
         counts: residues.map(|residue| residue.count),
@@ -443,9 +452,9 @@ struct WeightSums<'a, T: Products> {
     parts: usize,
     /// The number of images in each partial sum.
     images: usize,
-    /// The number of images in a run. A run contains several images if they are small.
+    /// The number of images in a run (a contiguous range of elements). A run contains several images if they are small.
     per_run: usize,
-    /// The position of the first element of each weight's run: the contiguous input elements that the weight multiplies.
+    /// For each weight, the position of the first of the contiguous input elements that it multiplies: the weight's run.
     runs: Vec<usize>,
     /// The number of slices into which the rows (the output channels of a group) are divided. Each slice is computed separately.
     slices: usize,
@@ -476,14 +485,14 @@ impl<'a, T: Products> WeightSums<'a, T> {
         WeightSums { kernels, geometry, planes, windows, parts, images, per_run, runs, slices, height }
     }
 
-    /// Returns the length of a run of `images` images. Runs are padded with zeros, so that their length is a multiple of the length of a
-    /// vector.
+    /// Returns the length of the contiguous range (the run) with the windows of `images` images. The range is padded with zeros, so that
+    /// its length is a multiple of the length of a vector.
     fn run(&self, images: usize) -> usize {
         ((images - 1) * self.planes.part() + self.windows.run()).next_multiple_of(self.kernels.dot_lanes())
     }
 
-    /// Sets `sums` to one slice of the rows of a group, for one partial sum. `unit` is the index of the slice among all slices of all
-    /// groups of all partial sums.
+    /// Sets `sums` to one partial sum of the weights' gradient, for one slice of the rows of one group. `unit` is the index of the slice
+    /// among all slices of all groups of all partial sums.
     fn compute(&self, unit: usize, x: &[T], z: &[T], sums: &mut [T]) -> Result<(), AllocationError> {
         let Geometry { batch, groups, channels, out, .. } = *self.geometry;
         let (part, group, slice) = (unit / self.slices / groups, unit / self.slices % groups, unit % self.slices);
@@ -512,8 +521,8 @@ impl<'a, T: Products> WeightSums<'a, T> {
         Ok(())
     }
 
-    /// Copies the planes of block `block` of `x` to `source`. A block is one group of channels of one image. The images of a run lie side
-    /// by side in `source`, and the image of this block has the index `image`.
+    /// Copies the planes of the block of `x` with index `block` to `source`. A block is one group of channels of one image. Several images
+    /// lie side by side in `source`. The image of this block has the index `image` among them.
     fn copy_input(&self, x: &[T], block: usize, image: usize, source: &mut [T]) {
         let (plane, part) = (self.geometry.plane(), self.planes.part());
         let x = &x[block * self.geometry.channels * plane..][..self.geometry.channels * plane];
@@ -521,7 +530,8 @@ impl<'a, T: Products> WeightSums<'a, T> {
         pairs.for_each(|(x, to)| self.planes.copy(x, &mut to[image * part..], self.per_run * part));
     }
 
-    /// Copies rows `rows` of block `block` of `z` to `results`. In each run of `results`, the image of this block has the index `image`.
+    /// Copies the rows `rows` of the block (a group of an image) of `z` with index `block` to `results`. A row of `results` has the values
+    /// of several images. The image of this block has the index `image` among them.
     fn copy_results(&self, z: &[T], (block, image): (usize, usize), rows: std::ops::Range<usize>, results: &mut [T]) {
         let windows = self.geometry.windows();
         for (row, to) in rows.zip(results.chunks_exact_mut(self.run(self.per_run))) {
@@ -555,7 +565,7 @@ fn weight_gradient<T: Products>(
     Ok(())
 }
 
-/// Sets `w` to the sum of the arrays in `sums`, which are stored one after the other. They are added in this order.
+/// Sets `w` to the sum of several arrays of the same length, which `sums` stores one after the other. They are added in this order.
 pub(crate) fn add_up<T: Products>(sums: &[T], w: &mut [T]) {
     let (first, others) = sums.split_at(w.len());
     w.copy_from_slice(first);
@@ -564,7 +574,8 @@ pub(crate) fn add_up<T: Products>(sums: &[T], w: &mut [T]) {
     }
 }
 
-/// Adds the dot products of rows of `z` with runs of `x` to `sums`. Each dot product covers the `count` elements from element `first`.
+/// Adds the dot product of each row of `z` with each run (a contiguous range) of `x` to `sums`. A dot product covers `count` elements,
+/// beginning with element `first` of the row and of the run.
 fn dots<T: Products>(
     kernels: &dyn MicroKernels<T>,
     (x, runs): (&[T], &[usize]),

@@ -22,13 +22,13 @@ impl WindowAxis {
     pub(crate) const NONE: WindowAxis =
         WindowAxis { input: 1, kernel: 1, output: 1, stride: 1, dilation: 1, before: 0 };
 
-    /// Returns the position in the input of element `tap` of window `number`, or `None` if it is in the padding.
+    /// Returns the position in the input that element `tap` of the window with index `number` reads, or `None` if it is in the padding.
     #[inline(always)]
     pub(crate) fn place(&self, number: usize, tap: usize) -> Option<usize> {
         (number * self.stride + tap * self.dilation).checked_sub(self.before).filter(|&place| place < self.input)
     }
 
-    /// Returns the half-open range of windows whose element `tap` is inside the input.
+    /// Returns the half-open range of the windows whose element at position `tap` is inside the input, not in the padding.
     #[inline(always)]
     pub(crate) fn inside(&self, tap: usize) -> (usize, usize) {
         let shift = tap * self.dilation;
@@ -39,7 +39,7 @@ impl WindowAxis {
     }
 }
 
-/// The sizes of a convolution. Only `batch` may be 0.
+/// The sizes of a convolution. All of them are positive, except that `batch`, the number of images, may be 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Geometry {
     pub(crate) batch: usize,
@@ -56,7 +56,8 @@ impl Geometry {
         self.axes.iter().map(|axis| axis.kernel).product()
     }
 
-    /// Returns the number of rows of the matrix of columns, which has one row for each channel and tap (a position in the window).
+    /// Returns the number of rows of the matrix whose columns are the windows. It has one row for each channel and tap (a position in the
+    /// window).
     pub(crate) fn rows(&self) -> usize {
         self.channels * self.taps()
     }

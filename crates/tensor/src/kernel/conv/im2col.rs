@@ -8,8 +8,8 @@ use crate::memory::scratch::Scratch;
 use crate::scalar::cpu::dispatched;
 
 impl Geometry {
-    /// Returns the channel, and the row and column in the window, to which row `number` of the matrix of columns belongs. The window must
-    /// have depth 1.
+    /// Returns the channel, and the row and the column in the window, to which the row `number` of the matrix of columns belongs. The
+    /// window must have depth 1.
     fn row(&self, number: usize) -> (usize, usize, usize) {
         let [_, height, width] = &self.axes;
         (number / (height.kernel * width.kernel), number / width.kernel % height.kernel, number % width.kernel)
@@ -28,14 +28,15 @@ impl Geometry {
             && width.output <= 64
     }
 
-    /// Returns the number of elements in the shifted copies of all image rows. There is one copy of each row for each column of the window.
+    /// Returns the number of elements in the shifted copies of all image rows of a group. There is one copy of each row for each column of
+    /// the window.
     fn shifted_rows(&self) -> usize {
         self.channels * self.axes[2].kernel * self.axes[1].input * self.axes[2].output
     }
 }
 
 /// Writes the columns `first .. first + count` of the matrix of columns, in row-major order. The matrix has one row for each channel and
-/// tap (a position in the window). The row holds the element at this tap for each window. Elements in the padding are zero.
+/// tap (a position in the window). Column `i` of the row holds the element of window `i` at this tap. Elements in the padding are zero.
 pub(crate) fn gather<T: Products>(
     geometry: &Geometry,
     x: &[T],
@@ -164,12 +165,14 @@ fn add<T: Products>(from: &[T], to: &mut [T]) {
     last.iter_mut().zip(rest).for_each(|(to, &from)| *to = to.plus(from));
 }
 
-/// The operations on the pieces of a row of the matrix of columns. A piece is either inside the input or in the padding.
+/// The operations on the pieces of a row of the matrix of columns. All elements of a piece are either inside the convolution's input or in
+/// its padding.
 trait Segments {
-    /// Handles `count` elements of the input: the elements at `place`, `place + step`, … of `x`. `position` is the position of the first
-    /// one in the row-major matrix of columns.
+    /// Handles `count` elements of the input `x`, at the positions `place`, `place + step` and so on. `position` is the position in the
+    /// row-major matrix of columns of the first of these elements.
     fn inside(&mut self, position: usize, place: usize, step: usize, count: usize);
-    /// Handles `count` elements of the padding. `position` is the position of the first one in the row-major matrix of columns.
+    /// Handles `count` elements of the padding. `position` is the position in the row-major matrix of columns of the first of these
+    /// elements.
     fn outside(&mut self, position: usize, count: usize);
 }
 

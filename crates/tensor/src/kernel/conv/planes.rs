@@ -1,26 +1,28 @@
-//! Planes copied with their padding for direct convolutions, and the positions of windows in them.
+//! The planes (channels of an image) that direct convolutions copy together with their padding, and the positions of windows in these
+//! copies.
 //!
 //! If the stride `s` is greater than one, planes are split into parts: element `i` of an axis belongs to part `i mod s`. Then the elements
 //! that a tap (a position in the window) multiplies over all windows form one contiguous *run*. The run continues past the ends of rows.
 
 use crate::kernel::conv::geometry::WindowAxis;
 
-/// One axis of copied planes.
+/// One axis of a plane (a channel of an image) that is copied with its padding, and split into parts by the stride.
 #[derive(Clone, Debug)]
 pub(crate) struct Packed {
-    /// The parts that a tap (a position in the window) reads. Part `i` has the elements whose position has the remainder `i` modulo `step`.
+    /// The parts that a tap (a position in the window) reads. Part `i` has the elements whose padded position has the remainder `i` modulo
+    /// `step`.
     pub(crate) parts: Vec<usize>,
     step: usize,
-    /// The number of elements in a part.
+    /// The number of elements in a part, with padding.
     pub(crate) len: usize,
     /// The padding before the first element of the plane, in elements.
     before: usize,
-    /// The number of elements of the plane.
+    /// The number of elements of the plane along the axis, without padding.
     input: usize,
 }
 
 impl Packed {
-    /// Returns the axis of the copied planes of a convolution's input.
+    /// Describes one axis of the planes of a convolution's input, which are copied with their padding.
     pub(crate) fn input(axis: &WindowAxis) -> Packed {
         let mut parts: Vec<usize> = (0..axis.kernel).map(|tap| tap * axis.dilation % axis.stride).collect();
         parts.sort_unstable();
@@ -29,15 +31,15 @@ impl Packed {
         Packed { parts, step: axis.stride, len, before: axis.before, input: axis.input }
     }
 
-    /// Returns the axis of the copied planes of a convolution's result, which have a single part.
+    /// Describes one axis of the planes of a convolution's result, which are copied with zeros around them. They have a single part.
     pub(crate) fn output(axis: &WindowAxis) -> Packed {
         let (room, last) = (reach(axis), (axis.input - 1 + axis.before) / axis.stride);
         let len = room + axis.output.max(last + 1);
         Packed { parts: vec![0], step: 1, len, before: room, input: axis.output }
     }
 
-    /// Returns the half-open range of a part's elements that are inside the plane, and the position in the plane of the first of these
-    /// elements.
+    /// Returns the first and the end of the half-open range of a part's elements that are inside the plane, not in the padding. The third
+    /// number is the position in the plane of the first of these elements.
     pub(crate) fn inside(&self, part: usize) -> (usize, usize, usize) {
         let first = self.before.saturating_sub(part).div_ceil(self.step);
         let end = (self.input + self.before).saturating_sub(part).div_ceil(self.step).min(self.len);
@@ -51,26 +53,27 @@ pub(crate) fn reach(axis: &WindowAxis) -> usize {
     (axis.kernel - 1) * axis.dilation / axis.stride
 }
 
-/// The three axes of copied planes.
+/// The three axes of planes that are copied with their padding: depth, height and width.
 pub(crate) struct Planes(pub(crate) [Packed; 3]);
 
 impl Planes {
-    /// Returns the number of elements in a part. A part has the elements with one remainder modulo the stride, along each axis.
+    /// Returns the number of elements in a part of a copied plane. A part has the elements with one remainder modulo the stride, along each
+    /// axis.
     pub(crate) fn part(&self) -> usize {
         self.0.iter().map(|axis| axis.len).product()
     }
 
-    /// Returns the number of elements in all parts of a plane.
+    /// Returns the number of elements in all parts of a copied plane.
     pub(crate) fn len(&self) -> usize {
         self.part() * self.0.iter().map(|axis| axis.parts.len()).product::<usize>()
     }
 
-    /// Returns the stride of each axis within a part.
+    /// Returns the stride of each axis within a part of a copied plane.
     pub(crate) fn strides(&self) -> [usize; 3] {
         [self.0[1].len * self.0[2].len, self.0[2].len, 1]
     }
 
-    /// Copies a plane to `to`, where its parts are `pitch` elements apart. The padding in `to` must already be zero.
+    /// Copies a plane `x` to `to`. The parts of the copy begin `pitch` elements apart. The padding in `to` must already be zero.
     pub(crate) fn copy<T: Copy>(&self, x: &[T], to: &mut [T], pitch: usize) {
         let [depth, height, width] = &self.0;
         let mut parts = (0..).step_by(pitch);
@@ -102,25 +105,25 @@ impl Planes {
     }
 }
 
-/// The positions of all windows of a result: in a run (a contiguous range of a copied plane), and in the result itself.
+/// The positions of the windows of a convolution, each both in a run (a contiguous range of a copied plane) and in the result itself.
 pub(crate) struct WindowRun {
     pub(crate) counts: [usize; 3],
-    /// The strides of the windows in a run, by axis. The last stride is 1.
+    /// The distance between neighbouring windows in a run, by axis. The last stride is 1.
     pub(crate) strides: [usize; 3],
-    /// The position of the first window in the result.
+    /// The position in the result of the first window's value.
     pub(crate) start: usize,
-    /// The strides of the windows in the result, by axis.
+    /// The distance between the values of neighbouring windows in the result, by axis.
     pub(crate) steps: [usize; 3],
 }
 
 impl WindowRun {
-    /// Returns the length of a run.
+    /// Returns the length of a run: the number of elements from the first window to the last.
     pub(crate) fn run(&self) -> usize {
         (0..3).map(|k| (self.counts[k] - 1) * self.strides[k]).sum::<usize>() + 1
     }
 
-    /// Calls `visit` for each contiguous part of a row of windows among the elements `first .. end` of a run. The arguments are the part's
-    /// position in the run, its position in the result, and its length.
+    /// Splits the elements `first .. end` of a run (a contiguous range of a copied plane) into rows of windows, without the elements
+    /// between rows. Calls `visit` for each row or part of a row, with its position in the run, its position in the result, and its length.
     pub(crate) fn segments(&self, first: usize, end: usize, mut visit: impl FnMut(usize, usize, usize)) {
         let [_, height, width] = self.counts;
         let mut at = first;
@@ -136,8 +139,8 @@ impl WindowRun {
         }
     }
 
-    /// Returns the position in the result of the first window at or after element `at` of the run. Returns `None` if there is no
-    /// such window.
+    /// Returns the position in the result of the first window that begins at or after element `at` of the run. A run is a contiguous range
+    /// of a copied plane. Returns `None` if no window begins there.
     pub(crate) fn place_from(&self, at: usize) -> Option<usize> {
         let [depth, height, width] = self.counts;
         let (mut d, rest) = (at / self.strides[0], at % self.strides[0]);

@@ -9,15 +9,18 @@ use std::thread::LocalKey;
 use crate::kernel::elementwise::loops::three;
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::kernel::strided::BLOCK;
+use crate::memory::available::AllocationError;
+use crate::memory::reserve;
 use crate::scalar::instruction::Instruction;
+use crate::thresholds::blocks::{KEPT, VECTOR_BYTES as CACHE_LINE};
 use crate::{Binary, Compare, Scalar, Unary};
 
 /// Operations over a block of elements. Sealed: implemented for the five element types, in `float`, `int` and `bool`.
 #[doc(hidden)]
 pub trait BlockKernels: Scalar {
-    /// Returns whether the type has the operation `op`.
+    /// Returns whether elements of this type have the unary operation `op`.
     fn supports_unary(op: Unary) -> bool;
-    /// Returns whether the type has the operation `op`.
+    /// Returns whether elements of this type have the binary operation `op`.
     fn supports_binary(op: Binary) -> bool;
     /// Computes `out = op(x)`. Panics unless the type [supports](Self::supports_unary) `op`.
     fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]);
@@ -34,9 +37,8 @@ pub trait BlockKernels: Scalar {
         let _ = (rows, x, y, out);
         unreachable!("{op:?} has no loop over rows")
     }
-    /// Computes `out = op(x, y)` with stores that bypass the caches. The caller must then call
-    /// [`streamed`](crate::scalar::cpu::streamed), which makes the elements visible to other threads. Panics unless
-    /// [`has_rows`](Self::has_rows), which covers this function too, returns true.
+    /// Computes `out = op(x, y)` with stores that bypass the caches. The caller must then call [`streamed`](crate::scalar::cpu::streamed),
+    /// which makes the elements visible to other threads. Panics unless [`has_rows`](Self::has_rows) returns true for `op`.
     fn stream(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
         let _ = (x, y, out);
         unreachable!("{op:?} has no loop that streams")
@@ -59,20 +61,37 @@ pub trait FloatBlockKernels: BlockKernels {
     fn flags(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
     /// Computes `out = mask != 0 ? x : y`.
     fn choose(mask: Operand<Self>, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
-    /// Runs `instructions` until one is not plain arithmetic. Returns the number of instructions that ran. Each value has `len` elements
-    /// (64, 128 or 256 bytes). The first result is stored from position `from` of `values`, and the others follow it.
+    /// Runs `instructions` up to the first that is not plain arithmetic. Returns the number of instructions that ran. Each value has `len`
+    /// elements, which have 64, 128 or 256 bytes in total. The first result is stored at position `from` of `values`, and the others follow
+    /// it.
     fn arithmetic(instructions: &[Instruction], values: &mut [Self], from: usize, len: usize) -> usize;
-    /// Returns the thread-local memory for the registers of programs.
+    /// Returns the thread-local memory for the registers (intermediate values) of compiled programs.
     fn arena() -> &'static LocalKey<RefCell<Vec<Self>>>;
-    /// Runs `work` with the memory of [`arena`](Self::arena). While a thread ends, a destructor may compute after this memory was
-    /// released. Then `work` gets an empty vector.
-    fn with_arena<R>(work: impl FnOnce(&mut Vec<Self>) -> R) -> R {
-        let mut work = Some(work);
-        let done = Self::arena().try_with(|arena| work.take().map(|work| work(&mut arena.borrow_mut())));
-        match (done, work) {
-            (Ok(Some(result)), _) => result,
-            (_, Some(work)) => work(&mut Vec::new()),
-            (_, None) => unreachable!("the work has run or is left"),
+    /// Runs `work` with `len` elements of the memory of [`arena`](Self::arena). They have unspecified values and begin at a cache line. If
+    /// the memory is larger than [`KEPT`], it is released afterwards. When a thread ends, a destructor may still compute after the arena was
+    /// released. Then `work` gets new memory.
+    ///
+    /// # Errors
+    ///
+    /// If there is not enough memory.
+    fn with_memory<R>(len: usize, work: impl FnOnce(&mut [Self]) -> R) -> Result<R, AllocationError> {
+        let run = |memory: &mut Vec<Self>| {
+            let line = CACHE_LINE / size_of::<Self>();
+            if memory.len() < len + line {
+                // The old memory is released first.
+                *memory = Vec::new();
+                *memory = reserve::zeroed(len + line)?;
+            }
+            let start = memory.as_ptr().align_offset(CACHE_LINE).min(line);
+            let result = work(&mut memory[start..start + len]);
+            if memory.len() > KEPT {
+                *memory = Vec::new();
+            }
+            Ok(result)
+        };
+        match Self::arena().try_with(|_| ()) {
+            Ok(()) => Self::arena().with_borrow_mut(run),
+            Err(_) => run(&mut Vec::new()),
         }
     }
 }
@@ -81,5 +100,21 @@ crate::scalar::cpu::dispatched! {
     /// Computes `out = mask ? x : y`.
     pub(crate) fn select<T: Copy>(mask: Operand<'_, bool>, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) {
         three(mask, x, y, out, |mask, x, y| if mask { x } else { y });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_begins_at_a_cache_line_and_is_released_if_it_is_large() {
+        let kept = || f32::arena().with_borrow(Vec::len);
+        for len in [1, 100, KEPT / 2, KEPT] {
+            let at_a_line = |memory: &mut [f32]| memory.len() == len && memory.as_ptr().align_offset(CACHE_LINE) == 0;
+            assert!(f32::with_memory(len, at_a_line).unwrap());
+            assert_eq!(kept() >= len, len < KEPT, "{len}");
+        }
+        assert!(f32::with_memory(usize::MAX / 8, |_| ()).is_err() && kept() == 0);
     }
 }

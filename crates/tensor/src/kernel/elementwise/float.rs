@@ -17,7 +17,7 @@ use crate::scalar::math::{FloatMath, larger, smaller};
 use crate::scalar::special;
 use crate::{Binary, Compare, Unary};
 
-/// Implements the traits by the functions below. The methods are not default methods, because these would be compiled again in every
+/// Implements the traits of block kernels by the functions of this file. Default methods of the traits would be compiled again in every
 /// dependent crate.
 macro_rules! kernels {
     ($type:ident) => {
@@ -85,7 +85,7 @@ macro_rules! kernels {
 kernels!(f32);
 kernels!(f64);
 
-/// Applies [`FloatMath::by_table`] to a block. Returns false if the function has no table.
+/// Applies [`FloatMath::by_table`], which reads values from a table, to a block. Returns false if the operation has no table.
 fn by_table<T: FloatMath>(op: Unary, x: Operand<T>, out: &mut [T]) -> bool {
     let mut done = false;
     by_slices(x, out, |from, to| done = T::by_table(op, from, to));
@@ -98,13 +98,13 @@ fn library<T: FloatMath>(x: Operand<T>, out: &mut [T], f: fn(T) -> T) {
     one(x, out, f);
 }
 
-/// Applies a function that exists only for f64.
+/// Applies a function of f64 to elements of any floating-point type, by conversion to f64 and back.
 #[inline(never)]
 fn in_f64<T: FloatMath>(x: Operand<T>, out: &mut [T], f: impl Fn(f64) -> f64) {
     one(x, out, |x| T::from_f64(f(x.to_f64())));
 }
 
-/// Applies a library function of two operands. See [`library`].
+/// Applies a library function of two operands. It is compiled once for all instruction sets, as in [`library`].
 #[inline(never)]
 fn library_of_two<T: FloatMath>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
     two(x, y, out, f);
@@ -115,7 +115,8 @@ fn remainder<T: FloatMath>(x: T, y: T) -> T {
     if rest != T::ZERO && (rest < T::ZERO) != (y < T::ZERO) { rest + y } else { rest }
 }
 
-/// Divides by Python's rule: subtracts the remainder, then divides, and rounds to a whole number.
+/// Computes Python's floor division: subtracts the remainder from `x` and divides by `y`. Subtracts 1 if the signs of the remainder and `y`
+/// differ, and rounds to a whole number.
 fn floor_divide<T: FloatMath>(x: T, y: T) -> T {
     if y == T::ZERO {
         return x / y;
@@ -167,11 +168,12 @@ fn nextafter<T: FloatMath>(x: T, y: T) -> T {
     }
 }
 
-/// Computes powers by [`FloatMath::pow_ordinary`]. For pairs of a base and an exponent that it does not support, calls the standard
-/// library.
+/// Computes powers by [`FloatMath::pow_ordinary`]. Calls the standard library for the pairs of a base and an exponent that `pow_ordinary`
+/// does not support.
 #[inline(always)]
 fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut [T]) {
-    // Repeated numbers are copied to arrays, so that one loop serves all operands. Unused elements hold ordinary numbers.
+    // A number that serves as an operand of all elements is copied to an array, so that one loop serves all operands. Unused elements are
+    // 1.
     let splat = |operand| if let Operand::Splat(number) = operand { [number; 64] } else { [T::ONE; 64] };
     let (mut bases, mut exponents) = (splat(x), splat(y));
     for (number, out) in out.chunks_mut(64).enumerate() {
@@ -183,7 +185,8 @@ fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut
             exponents[..len].copy_from_slice(&y[64 * number..][..len]);
         }
         let (mut powers, mut ordinary) = ([T::ZERO; 64], true);
-        // The width is rounded up to whole vectors. The extra elements hold numbers of an earlier chunk, and their results are not used.
+        // The number of elements is rounded up to whole vectors. The extra elements hold numbers of an earlier chunk, and their results are
+        // not used.
         let width = len.next_multiple_of(16).min(64);
         let (x, y, z) = (&bases[..width], &exponents[..width], &mut powers[..width]);
         for i in 0..width {
@@ -201,7 +204,7 @@ fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut
     }
 }
 
-/// Returns whether `op` is one of the four operations of [`with_arithmetic`].
+/// Returns whether `op` is an addition, subtraction, multiplication or division: the operations of [`with_arithmetic`].
 fn is_arithmetic(op: Binary) -> bool {
     matches!(op, Binary::Add | Binary::Sub | Binary::Mul | Binary::Div)
 }
@@ -232,7 +235,8 @@ macro_rules! with_arithmetic {
     };
 }
 
-/// Returns whether floating-point numbers have `op`. The other operations are for integers, and some of them for truth values.
+/// Returns whether floating-point numbers have the operation `op`. The other operations are for integers, and some of them for truth
+/// values.
 fn supports_binary(op: Binary) -> bool {
     use Binary::{And, Gcd, Lcm, Or, ShiftLeft, ShiftRight, Xor};
     !matches!(op, And | Or | Xor | ShiftLeft | ShiftRight | Gcd | Lcm)
@@ -255,13 +259,13 @@ fn update<T: FloatMath + BlockKernels>(op: Binary, x: &mut [T], y: Operand<T>) {
     rows(op, row, None, y, x);
 }
 
-/// Computes `out = op(x, y)` for an operation of [`with_arithmetic`].
+/// Computes `out = op(x, y)` for an addition, subtraction, multiplication or division.
 #[inline(always)]
 fn two_values<T: FloatMath, const N: usize>(op: Binary, x: &[T; N], y: &[T; N], out: &mut [T; N]) {
     with_arithmetic!(op, f => two_arrays(x, y, out, f), _ => unreachable!("{op:?} has no loop over arrays"));
 }
 
-/// Computes [`arithmetic`] on values of `N` elements.
+/// Does the same as [`arithmetic`], for values of `N` elements. `N` is a constant, so that the loops over a value have a fixed length.
 #[inline(always)]
 fn by_arrays<T: FloatMath, const N: usize>(instructions: &[Instruction], values: &mut [T], from: usize) -> usize {
     use Instruction as I;
@@ -275,8 +279,8 @@ fn by_arrays<T: FloatMath, const N: usize>(instructions: &[Instruction], values:
             I::Unary(Unary::Sqrt, x) => one_array(value(x), out, |x| x.sqrt()),
             I::Unary(Unary::Reciprocal, x) => one_array(value(x), out, |x| T::ONE / x),
             I::Unary(Unary::Relu, x) => one_array(value(x), out, |x| if x < T::ZERO { T::ZERO } else { x }),
-            // Each operation has a match arm, so that each has its own store instruction. With a shared store instruction, a processor that
-            // predicts dependences by instruction would make each load wait for the store before it.
+            // Each operation has its own match arm, and thus its own store instruction. Some processors predict by the store instruction
+            // which load depends on it. With a shared store instruction, each load would wait for the store before it.
             I::Binary(Binary::Add, x, y) => two_values(Binary::Add, value(x), value(y), out),
             I::Binary(Binary::Sub, x, y) => two_values(Binary::Sub, value(x), value(y), out),
             I::Binary(Binary::Mul, x, y) => two_values(Binary::Mul, value(x), value(y), out),
@@ -287,7 +291,7 @@ fn by_arrays<T: FloatMath, const N: usize>(instructions: &[Instruction], values:
     instructions.len()
 }
 
-/// Computes `out = op(x, y)` for an operation that is not one of [`with_arithmetic`].
+/// Computes `out = op(x, y)` for an operation other than addition, subtraction, multiplication and division.
 #[inline(always)]
 fn other_binary<T: FloatMath, const FMA: bool>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) {
     match op {

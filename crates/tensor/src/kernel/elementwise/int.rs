@@ -29,7 +29,7 @@ trait Int:
     fn wrapping_rem(self, y: Self) -> Self;
 }
 
-/// Implements the traits by the functions below. The methods are not default methods, because these would be compiled again in every
+/// Implements the traits of block kernels by the functions of this file. Default methods of the traits would be compiled again in every
 /// dependent crate.
 macro_rules! kernels {
     ($type:ident: $($name:ident),*) => {
@@ -77,13 +77,13 @@ macro_rules! kernels {
 
 kernels!(i64, u8);
 
-/// Returns whether integers have `op`. The other operations are functions of real numbers.
+/// Returns whether integers have the operation `op`. The other operations are functions of real numbers.
 fn supports_unary(op: Unary) -> bool {
     use Unary::{Abs, Ceil, Floor, Neg, Not, Relu, Round, Sign, Square, Trunc};
     matches!(op, Neg | Abs | Sign | Square | Floor | Ceil | Round | Trunc | Relu | Not)
 }
 
-/// Returns whether integers have `op`. The other operations are functions of real numbers.
+/// Returns whether integers have the operation `op`. The other operations are functions of real numbers.
 fn supports_binary(op: Binary) -> bool {
     use Binary::{Add, And, Div, FloorDivide, Fmax, Fmin, Fmod, Gcd, Lcm, Maximum, Minimum, Mul, Or, Pow, Remainder};
     use Binary::{ShiftLeft, ShiftRight, Sub, Xor};
@@ -106,7 +106,7 @@ fn unary<T: Int>(op: Unary, x: Operand<T>, out: &mut [T]) {
 }
 
 fn binary<T: Int>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) {
-    // Callers refuse a divisor of 0, so the result of division by 0 does not matter.
+    // Callers refuse a division by 0 before this function runs. So its result does not matter here.
     match op {
         Binary::Add => two(x, y, out, |x, y| x.wrapping_add(y)),
         Binary::Sub => two(x, y, out, |x, y| x.wrapping_sub(y)),
@@ -142,14 +142,14 @@ fn binary<T: Int>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) {
     }
 }
 
-/// Returns the number of bits to shift. If `y` is negative or does not fit into `u32`, returns the width of the type.
+/// Returns `y` as a number of bits to shift by. If `y` is negative or does not fit into `u32`, returns the width of the type instead.
 #[inline(always)]
 fn shift<T: Int>(y: T) -> u32 {
     u32::try_from(y.to_i64()).unwrap_or(T::BITS)
 }
 
-/// Returns true if a quotient rounded toward 0 must be lowered by 1 to be rounded down. In this case the remainder is not 0, and its sign
-/// differs from the divisor's.
+/// Returns true if a quotient that was rounded toward 0 must be lowered by 1 to be rounded down. This is so if the remainder `rest` is not
+/// 0, and its sign differs from the divisor's.
 fn is_below<T: Int>(rest: T, divisor: T) -> bool {
     rest != T::ZERO && (rest < T::ZERO) != (divisor < T::ZERO)
 }

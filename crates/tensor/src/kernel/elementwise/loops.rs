@@ -1,7 +1,7 @@
 //! The loops over a block of elements, for functions of one, two and three operands.
 //!
-//! The loops use indices and are inlined. An iterator's `fold` or a closure may remain a separate function, compiled without the
-//! target features of its caller. For the same reason, a closure of more than one or two operations needs `#[inline(always)]`.
+//! The loops use indices and are inlined. An iterator's `fold` or a closure may remain a separate function, which is compiled without the
+//! target features of its caller. For this reason, closures of more than one or two operations need `#[inline(always)]`.
 #![allow(clippy::needless_range_loop)]
 
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
@@ -27,8 +27,8 @@ pub(crate) fn one<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], f: impl Fn(T) 
     }
 }
 
-/// Calls `body` with the operand as a slice, and with the output. If the operand is one number, `body` gets slices of one element, and its
-/// result is then repeated. So `body` is compiled only once.
+/// Calls `body` with the operand as a slice, and with the output. If the operand is one number for all elements, `body` gets slices of one
+/// element, and its result is repeated. So `body` is compiled only once.
 #[inline(always)]
 pub(crate) fn by_slices<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], body: impl FnOnce(&[T], &mut [U])) {
     let number;
@@ -47,7 +47,7 @@ pub(crate) fn by_slices<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], body: im
     }
 }
 
-/// Does the same as [`one`], for an expensive `f`, which is compiled only once.
+/// Does the same as [`one`], for a function `f` that is large. `f` is compiled only once, for operands of both kinds.
 #[inline(always)]
 pub(crate) fn one_long<T: Copy>(x: Operand<T>, out: &mut [T], f: impl Fn(T) -> T) {
     by_slices(
@@ -62,8 +62,8 @@ pub(crate) fn one_long<T: Copy>(x: Operand<T>, out: &mut [T], f: impl Fn(T) -> T
     );
 }
 
-/// Does the same as [`one_long`]. Uses `fast` for chunks whose elements are all `ordinary`, and `f` for all other elements. Both functions
-/// give the same bits for ordinary elements.
+/// Does the same as [`one_long`]. Uses `fast` for chunks of 64 elements if `ordinary` returns true for all of them. Uses `f` for all other
+/// elements. Both functions give the same bits for ordinary elements.
 #[inline(always)]
 pub(crate) fn one_guarded<T: Copy>(
     x: Operand<T>,
@@ -101,7 +101,8 @@ pub(crate) fn one_guarded<T: Copy>(
     );
 }
 
-/// Does the same as [`one_long`] with `fast`. Then computes each element that is not `ordinary` again with `library`.
+/// Does the same as [`one_long`] with the function `fast`. Then calls `library` for the elements for which `ordinary` returns false, and
+/// overwrites their results.
 #[inline(always)]
 pub(crate) fn one_corrected<T: Copy>(
     x: Operand<T>,
@@ -163,7 +164,8 @@ pub(crate) fn two<T: Copy, S: Copy, U: Copy>(x: Operand<T>, y: Operand<S>, out: 
     }
 }
 
-/// Does the same as [`two`], with stores that bypass the caches. Incomplete cache lines are stored normally.
+/// Does the same as [`two`], with stores that bypass the caches. If the output does not fill the first or last cache line, that line is
+/// stored normally.
 #[inline(always)]
 pub(crate) fn two_streamed<T: Scalar>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
     let len = out.len();
@@ -206,8 +208,8 @@ pub(crate) fn rows<T: Copy>(rows: RowBroadcast, x: Option<&[T]>, y: &[T], out: &
     }
 }
 
-/// Computes [`rows`] for one kind of each operand: an element for each column, or one value for each row. A common loop for all kinds would
-/// keep track of more positions than each kind needs.
+/// Computes [`rows`] for constant kinds of operands. An operand has an element for each column (it "moves") or one value for each row. A
+/// common loop for all kinds would keep track of more positions than each kind needs.
 #[inline(always)]
 fn two_rows<T: Copy, const X_MOVES: bool, const Y_MOVES: bool>(
     rows: RowBroadcast,
@@ -224,8 +226,8 @@ fn two_rows<T: Copy, const X_MOVES: bool, const Y_MOVES: bool>(
     }
 }
 
-/// Computes [`two`] for a row. A row of 16 to [`MAX_VECTOR_ROW`] elements is computed in vectors of 16. The last vector overlaps the one
-/// before it, unless the length is a multiple of 16.
+/// Computes [`two`] for one row. A row of 16 to [`MAX_VECTOR_ROW`] elements is computed in vectors of 16 elements. The last vector overlaps
+/// the one before it, unless the length of the row is a multiple of 16.
 #[inline(always)]
 fn two_short<T: Copy>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
     if !(16..=MAX_VECTOR_ROW).contains(&out.len()) {
@@ -264,7 +266,7 @@ pub(crate) fn three<M: Copy, T: Copy>(
     }
 }
 
-/// Computes `out = truth(x op y)`. `truth` converts a truth value to the output's type.
+/// Computes `out = truth(x op y)`. The function `truth` converts a truth value to a number or another type.
 #[inline(always)]
 pub(crate) fn compare<T: Copy + PartialOrd, U: Copy>(
     op: Compare,
@@ -283,7 +285,7 @@ pub(crate) fn compare<T: Copy + PartialOrd, U: Copy>(
     }
 }
 
-/// Does the same as [`one`], for a fixed number of elements.
+/// Does the same as [`one`], for arrays of `N` elements.
 #[inline(always)]
 pub(crate) fn one_array<T: Copy, const N: usize>(x: &[T; N], out: &mut [T; N], f: impl Fn(T) -> T) {
     let mut result = *x;
@@ -293,7 +295,7 @@ pub(crate) fn one_array<T: Copy, const N: usize>(x: &[T; N], out: &mut [T; N], f
     *out = result;
 }
 
-/// Does the same as [`two`], for a fixed number of elements.
+/// Does the same as [`two`], for arrays of `N` elements.
 #[inline(always)]
 pub(crate) fn two_arrays<T: Copy, const N: usize>(x: &[T; N], y: &[T; N], out: &mut [T; N], f: impl Fn(T, T) -> T) {
     let mut result = *x;

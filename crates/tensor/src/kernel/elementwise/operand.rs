@@ -2,8 +2,9 @@
 
 /// An operand of a block operation.
 ///
-/// With `repr(u32)`, the number of a splat is stored beside the tag. Without it, the number could overlap one half of a slice's length. The
-/// length would then be written as two halves, and a processor can read it only after all earlier stores.
+/// With `repr(u32)`, the number of [`Operand::Splat`] is stored beside the enum's tag. Without it, the number could share its place in
+/// memory with one half of a slice's length. The length would then be written as two halves, and a processor could read it only after all
+/// earlier stores.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
 pub enum Operand<'a, T> {
@@ -23,7 +24,8 @@ impl<'a, T: Copy> Operand<'a, T> {
         }
     }
 
-    /// Returns a row that begins at `first`: a slice if the operand `moves` along the row, otherwise one number.
+    /// Returns a row of `columns` elements that begins at index `first` of `data`. If `moves` is true, the operand has an element for each
+    /// column. Otherwise it has one number for the whole row.
     #[inline(always)]
     pub(crate) fn row(data: &'a [T], first: usize, moves: bool, columns: usize) -> Self {
         if moves { Operand::Slice(&data[first..first + columns]) } else { Operand::Splat(data[first]) }
@@ -43,7 +45,8 @@ impl<'a, T: Copy> Operand<'a, T> {
     }
 }
 
-/// A block of rows and columns with two operands. An operand may repeat one row, or have one value for each row.
+/// The sizes of a block of rows and columns, and the positions of the elements of two operands. An operand may repeat one row, or have one
+/// value for each row.
 #[derive(Clone, Copy, Debug)]
 pub struct RowBroadcast {
     /// The number of rows.

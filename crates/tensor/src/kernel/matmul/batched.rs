@@ -1,7 +1,7 @@
 //! Products of batches of matrices, `[m, k] x [k, n]`, each operand with any strides.
 //!
-//! A batch is divided among threads by matrices, and a single product by rows. A product with few rows, or with many more columns than
-//! rows, is divided by columns. A product with few results and long sums is divided by the terms of the sums.
+//! A batch is divided among threads by matrices, and a single product by rows of the result. A product with few rows, or with many more
+//! columns than rows, is divided by columns. A product with few results and long sums is divided by the terms of the sums.
 
 use crate::kernel::fill;
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
@@ -28,14 +28,14 @@ pub(crate) enum Addend<'a, T> {
     Elements(Source<'a, T>),
 }
 
-/// The batch of products `x[b] y[b] + addend[b]`.
+/// A batch of matrix products. The product with index `b` is `x[b] y[b] + addend[b]`.
 struct Batch<'a, T> {
     x: Source<'a, T>,
     y: Source<'a, T>,
     addend: Addend<'a, T>,
     /// The iteration space of the elements of [`Addend::Elements`].
     addend_space: Option<IterationSpace<1>>,
-    /// For each product, the position of the first element of each operand's matrix.
+    /// For each product of the batch, the positions of the first elements of its two matrices.
     matrices: IterationSpace<2>,
     sizes: Sizes,
 }
@@ -59,14 +59,15 @@ impl<'a, T: Element> Batch<'a, T> {
         Batch { x, y, addend, addend_space, matrices, sizes }
     }
 
-    /// Fills `out` with the elements of [`Addend::Elements`] from index `start`. Does nothing for the other variants.
+    /// Fills `out` with consecutive elements of [`Addend::Elements`]. The first of them has index `start`. Does nothing for the other
+    /// variants.
     fn begin(&self, start: usize, out: &mut [T]) {
         if let (Addend::Elements(Source { data, .. }), Some(space)) = (self.addend, &self.addend_space) {
             fill::spread(space, data, start, out);
         }
     }
 
-    /// Returns the operands of product `b`.
+    /// Returns the two matrices of the product with index `b`.
     fn operands(&self, b: usize) -> (Matrix<'a, T>, Matrix<'a, T>) {
         let matrix = |operand: usize, Source { data, layout }: Source<'a, T>| {
             let [.., row_stride, column_stride] = layout.strides()[..] else {
@@ -77,7 +78,7 @@ impl<'a, T: Element> Batch<'a, T> {
         (matrix(0, self.x), matrix(1, self.y))
     }
 
-    /// Computes the products from index `first`, as many as `out` has room for.
+    /// Computes as many products of the batch as `out` has room for, beginning with the product with index `first`.
     fn products(&self, first: usize, out: &mut [T]) -> Result<(), AllocationError> {
         let each = self.sizes.m * self.sizes.n;
         for (b, out) in (first..).zip(out.chunks_mut(each)) {
@@ -88,7 +89,7 @@ impl<'a, T: Element> Batch<'a, T> {
         Ok(())
     }
 
-    /// Computes a single product in parts of `columns` columns.
+    /// Computes a single product in several tasks, each for `columns` columns of the result.
     fn by_columns(&self, columns: usize, out: &mut [T]) -> Result<(), AllocationError> {
         let (Sizes { m, n, .. }, (left, right)) = (self.sizes, self.operands(0));
         let grid = Grid::equal(out, n, (m, columns));
@@ -99,7 +100,7 @@ impl<'a, T: Element> Batch<'a, T> {
         })
     }
 
-    /// Computes a single product, divided by terms: each part sums a range of the terms of every result.
+    /// Computes a single product in several tasks, each for a range of the terms of every sum. Then adds the partial sums.
     fn by_terms(&self, out: &mut [T]) -> Result<(), AllocationError> {
         let (Sizes { m, n, k, add }, (left, right)) = (self.sizes, self.operands(0));
         let (each, parts) = (k.div_ceil(4), k.div_ceil(k.div_ceil(4)));
@@ -157,13 +158,13 @@ pub(crate) fn matmul<T: Element>(
     let least = least_units(m, n, work / parallel);
     let whole = m.div_ceil(ROW_UNIT) < 2 * least;
     let parts = (n / COLUMN_UNIT).min(work / (2 * MIN_PARALLEL)).min(MAX_COLUMN_PARTS);
-    // Parts consist of whole units of columns. With few columns, the sizes of the parts differ too much, unless the number of units is
-    // even.
+    // Each part has whole units of columns. If there are few columns, an odd number of units would make the sizes of the parts too
+    // different.
     let in_units = n >= MIN_WIDE || n >= 4 * COLUMN_UNIT && n.is_multiple_of(2 * COLUMN_UNIT);
     let (parts, unit) =
         if in_units || k >= MIN_SPLIT_SUM { (parts, COLUMN_UNIT) } else { (parts.min(2), NARROW_COLUMN_UNIT) };
-    // In a division by rows, each part rearranges the whole right side. In a division by columns, each part reads the left side in place if
-    // its rows are contiguous.
+    // In a division by rows, each part rearranges the whole right matrix. In a division by columns, each part reads the left matrix in
+    // place if the rows of the left matrix are contiguous.
     let wide = in_units && n >= if m < MANY_ROWS { m } else { 2 * m };
     let by_columns = whole || wide && left.column_stride == 1;
     if m > 1 && by_columns && (parts >= 4 || parts >= 2 && k < MIN_SPLIT_SUM) {
@@ -178,14 +179,14 @@ pub(crate) fn matmul<T: Element>(
     })
 }
 
-/// Returns the minimum number of units of [`ROW_UNIT`] rows in a part. The product has enough work for `parts` threads. Parts are large,
-/// because each part reads the whole right side.
+/// Returns the minimum number of units of [`ROW_UNIT`] rows in a part of a product. The product has enough work for `parts` threads. Parts
+/// are large, because each part reads the whole right side.
 ///
-/// A product divided by rows has the bits of the undivided product only if every part takes the same code path of `gemm`. Products with a
-/// result of at most 64 x 64 or of at most 256 elements, or with little work, take other paths.
+/// A product in parts has the bits of the undivided product only if `gemm` takes the same code path for every part. `gemm` takes other
+/// paths for products with little work, and for results of at most 64 x 64 or of at most 256 elements.
 fn least_units(m: usize, n: usize, parts: usize) -> usize {
     let rows = if m > 64 && n <= 64 { 65 } else { 16 }.max(256 / n + 1);
-    // The last unit may have fewer rows.
+    // The last unit of a part may have fewer than [`ROW_UNIT`] rows.
     let units = rows.div_ceil(ROW_UNIT) + 1;
     units.max(m.div_ceil(ROW_UNIT).div_ceil((2 * parts).max(1)))
 }

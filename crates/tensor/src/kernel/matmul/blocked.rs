@@ -13,7 +13,8 @@ use crate::memory::scratch::Scratch;
 use crate::scalar::element::Semiring;
 use crate::thresholds::matmul::{PANEL_COLUMNS, PANEL_ROWS, PANEL_TERMS};
 
-/// A part of the right side: `terms` rows, copied in strips of `width` columns. The rows of a strip follow each other in memory.
+/// A part of the right side of a product: `terms` rows, copied in strips of `width` columns. The rows of a strip follow each other in
+/// memory.
 struct Panel<T> {
     elements: Scratch<T>,
     width: usize,
@@ -40,14 +41,14 @@ impl<T: Semiring> Panel<T> {
         Ok(Panel { elements, width, terms, columns })
     }
 
-    /// Returns the strip that begins at column `first`, which must be a multiple of the width.
+    /// Returns the strip (a range of copied columns) that begins at column `first`, which must be a multiple of the strip's width.
     fn strip(&self, first: usize) -> Matrix<'_, T> {
         Matrix::rows(&self.elements, first * self.terms, self.width)
     }
 }
 
-/// Computes the product of the first `rows` rows of `left` and a panel. Calls `each` with a row, a column, and a slice of results. The
-/// first result in the slice is in that row and column, and the others follow it in the same row.
+/// Computes the product of the first `rows` rows of `left` and a panel (a part of the right side). Calls `each` with a row, a column, and a
+/// slice of results. The slice has the results of this row from this column on.
 fn multiply<T: Semiring>(
     kernels: &dyn MicroKernels<T>,
     (left, rows): (Matrix<T>, usize),
@@ -135,7 +136,7 @@ mod tests {
         ((i * 7919 + j * 104_729 + seed) % 13) as f64 - 6.0
     }
 
-    /// Checks sizes around the borders of panels, strips and tiles, for operands in row-major and column-major order.
+    /// Checks sizes just below and above the sizes of panels, strips and tiles, for operands in row-major and column-major order.
     #[test]
     fn every_element_is_the_sum_of_its_terms() {
         for [m, n, k] in [[1, 1, 1], [5, 17, 9], [33, 300, 40], [70, 9, 515], [4, 257, 256], [35, 31, 257]] {

@@ -20,7 +20,7 @@ impl<'a, T> Matrix<'a, T> {
         Matrix { row_stride: self.column_stride, column_stride: self.row_stride, ..self }
     }
 
-    /// Returns the submatrix from this row and column to the end.
+    /// Returns the submatrix whose first element is in row `row` and column `column`, and which ends with the last element of this matrix.
     pub(crate) fn from(self, row: usize, column: usize) -> Self {
         Matrix { offset: self.place(row, column), ..self }
     }
@@ -31,19 +31,19 @@ impl<'a, T> Matrix<'a, T> {
         (self.offset as isize + moved) as usize
     }
 
-    /// Returns the part of `data` that begins with the first element of row `row`.
+    /// Returns the elements of `data` from the first element of row `row` on.
     #[inline(always)]
     pub(crate) fn row(&self, row: usize) -> &'a [T] {
         &self.data[self.place(row, 0)..]
     }
 
-    /// Returns the part of `data` that begins with the first element of column `column`.
+    /// Returns the elements of `data` from the first element of column `column` on.
     #[inline(always)]
     pub(crate) fn column(&self, column: usize) -> &'a [T] {
         &self.data[self.place(0, column)..]
     }
 
-    /// Returns whether all elements of this matrix of `rows` x `columns` are inside `data`. The matrix must not be empty.
+    /// Returns whether all elements of this matrix are inside `data`, if it has `rows` rows and `columns` columns. Both must be positive.
     pub(crate) fn within(&self, rows: usize, columns: usize) -> bool {
         let reach = |size: usize, stride: isize| (size as isize - 1) * stride;
         let (down, right) = (reach(rows, self.row_stride), reach(columns, self.column_stride));

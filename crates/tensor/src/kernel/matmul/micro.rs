@@ -1,8 +1,8 @@
 //! The inner loops of matrix products and convolutions, with their sums in vector registers. The loops use the vectors of each instruction
 //! set explicitly, because loops that the compiler vectorizes keep the sums in memory.
 //!
-//! The loops are generic over [`Simd`], whose methods are the instructions. The types that implement it are tokens without data. A token
-//! exists only if the processor has the instructions, so its methods are safe to call.
+//! The loops are generic over [`Simd`], whose methods are the instructions. The types that implement it are tokens without data. A value of
+//! such a type exists only if the processor has the instructions, so its methods are safe to call.
 #![allow(unsafe_code)]
 
 use std::array::from_fn;
@@ -12,7 +12,7 @@ use crate::kernel::matmul::matrix::Matrix;
 use crate::scalar::cpu::instruction_set;
 use crate::{InstructionSet, Scalar};
 
-/// The instructions on vectors of `L` elements.
+/// The instructions of one instruction set on vectors of `L` elements of type `T`.
 trait Simd<T, const L: usize>: Copy {
     type Vector: Copy;
 
@@ -21,7 +21,7 @@ trait Simd<T, const L: usize>: Copy {
     /// Loads at most `L` elements. The other elements of the vector are 0.
     fn load_part(self, from: &[T]) -> Self::Vector;
     fn store(self, x: Self::Vector, to: &mut [T; L]);
-    /// Stores the first elements of a vector. `to` may be shorter than the vector.
+    /// Stores the first elements of a vector, as many as `to` has. `to` may be shorter than the vector.
     fn store_part(self, x: Self::Vector, to: &mut [T]);
     /// Returns `x * y + z`.
     fn multiply_add(self, x: Self::Vector, y: Self::Vector, z: Self::Vector) -> Self::Vector;
@@ -29,18 +29,18 @@ trait Simd<T, const L: usize>: Copy {
     fn sum(self, x: Self::Vector) -> T;
 }
 
-/// The token of processors with AVX-512 F, AVX2 and FMA. A value of this type exists only on such processors.
+/// The type whose value shows that the processor has AVX-512 F, AVX2 and FMA. A value exists only on these processors.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 struct Avx512(());
 
-/// The token of processors with AVX2. A value of this type exists only on such processors. If `FUSED` is true, they have FMA too, and the
-/// loops use it. Otherwise the loops give the bits of [`Portable`], in vectors of 256 bits.
+/// The type whose value shows that the processor has AVX2. A value exists only on these processors. If `FUSED` is true, they also have FMA,
+/// and the loops use it. Otherwise the loops give the same bits as with [`Portable`], in vectors of 256 bits.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 struct Avx2<const FUSED: bool>(());
 
-/// The token of processors with NEON, which all processors of AArch64 have.
+/// The type whose value shows that the processor has NEON, as all processors of AArch64 have.
 #[cfg(target_arch = "aarch64")]
 #[derive(Clone, Copy)]
 struct Neon;
@@ -271,9 +271,9 @@ neon!(
     f64 float64x2_t 2 vdupq_n_f64 vld1q_f64 vst1q_f64 vfmaq_f64 vaddvq_f64
 );
 
-/// Sets `results[r * pitch + i]` to the sum of `factors[input, tap][r]` · `source[input * plane + tap + i]` over all inputs and taps.
-/// Computes `rows` rows `r`, a value of [`MicroKernels::tile_rows`], and `count` elements `i`. `count` is rounded up to whole vectors, and
-/// `source` and `results` are long enough for that.
+/// Sets `results[r * pitch + i]` to the sum of `factors[input, t][r]` · `source[input * plane + taps[t] + i]` over all `input` and `t`.
+/// Computes this for `rows` rows `r` and `count` elements `i`. `rows` is a value of [`MicroKernels::tile_rows`]. `count` is rounded up to
+/// whole vectors, and `source` and `results` are long enough for that.
 pub(crate) struct TileSums<'a, T> {
     pub(crate) rows: usize,
     pub(crate) source: &'a [T],
@@ -286,8 +286,8 @@ pub(crate) struct TileSums<'a, T> {
     pub(crate) count: usize,
 }
 
-/// Adds the sum of `left[r * pitch + i]` · `right[runs[k] + i]` over `count` elements `i` to `sums[r][k]`, for `rows` rows `r` and all runs
-/// `k`.
+/// Adds a dot product to `sums[r][k]` for each row `r` and each run `k`: the sum of `left[r * pitch + i]` · `right[runs[k] + i]` over
+/// `i < count`. There are `rows` rows. `runs` has the position of each run's first element in `right`.
 pub(crate) struct DotProducts<'a, T> {
     pub(crate) rows: usize,
     pub(crate) left: &'a [T],
@@ -299,8 +299,8 @@ pub(crate) struct DotProducts<'a, T> {
 }
 
 /// Sets `out[r * pitch + j]` to the sum of `x[r, l]` · `y[l, j]` over `l < k`, or adds that sum to it. [`MicroKernels::small_tile`] gives
-/// the number of rows `r` and of vectors of columns `j`. The last vector may have fewer columns. The rows of `y` are contiguous, and so are
-/// the rows or the columns of `x`.
+/// the number of rows `r`, and the number of vectors of columns `j`. The last vector may have fewer columns. `y` has contiguous rows. `x`
+/// has contiguous rows or contiguous columns.
 pub(crate) struct SmallProduct<'a, T> {
     pub(crate) rows: usize,
     pub(crate) vectors: usize,
@@ -313,29 +313,29 @@ pub(crate) struct SmallProduct<'a, T> {
     pub(crate) add: bool,
 }
 
-/// One of the three loops with its operands.
+/// The operands of one of the three loops: sums of tiles, dot products, or a small matrix product.
 pub(crate) enum MicroKernel<'a, T> {
     TileSums(TileSums<'a, T>),
     DotProducts(DotProducts<'a, T>),
     SmallProduct(SmallProduct<'a, T>),
 }
 
-/// The loops for one element type and one instruction set.
+/// The inner loops of matrix products and convolutions, for one element type and one instruction set.
 pub(crate) trait MicroKernels<T>: Sync {
     /// Returns the number of elements in a vector.
     fn lanes(&self) -> usize;
 
-    /// Returns the number of elements in a vector of [`DotProducts`], which determines the order of their sums.
+    /// Returns the number of elements in a vector of the loop [`DotProducts`]. This number determines the order of its sums.
     fn dot_lanes(&self) -> usize;
 
-    /// Returns how many rows of [`TileSums`] are computed at once if `left` rows remain. The result may exceed `left`.
+    /// Returns how many rows the loop [`TileSums`] computes at once if `left` rows remain. The result may exceed `left`.
     fn tile_rows(&self, left: usize) -> usize;
 
-    /// Returns how many rows and vectors of a [`SmallProduct`] are computed at once if `rows` and `vectors` remain. The number of rows does
-    /// not depend on `vectors`.
+    /// Returns how many rows, and how many vectors of columns, the loop [`SmallProduct`] computes at once. `rows` and `vectors` are the
+    /// numbers that remain. The number of rows does not depend on `vectors`.
     fn small_tile(&self, rows: usize, vectors: usize) -> (usize, usize);
 
-    /// Runs the loop with its operands.
+    /// Runs the loop that `kernel` names, with its operands.
     fn run(&self, kernel: MicroKernel<T>);
 }
 
@@ -365,7 +365,7 @@ fn tile_sums<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const C: 
     }
 }
 
-/// Computes [`DotProducts`] of the `R` rows that begin with row `first`, with `C` runs at a time. Returns `R`.
+/// Computes [`DotProducts`] for `R` rows, beginning with row `first`, with `C` runs at a time. Returns `R`.
 #[inline(always)]
 fn dot_products<T, S, const L: usize, const R: usize, const C: usize>(
     cpu: S,
@@ -378,14 +378,14 @@ where
 {
     let &mut DotProducts { left, pitch, right, runs, count, ref mut sums, .. } = dots;
     let vectors = count / L;
-    // Loops fill these arrays, because the compiler does not inline `from_fn` here.
+    // Loops fill these arrays. The compiler would not inline `from_fn` here.
     let (mut rows, mut row_ends): ([&[[T; L]]; R], [&[T]; R]) = ([&[]; R], [&[]; R]);
     for (r, (row, end)) in rows.iter_mut().zip(&mut row_ends).enumerate() {
         (*row, *end) = left[(first + r) * pitch..][..count].as_chunks();
         *row = &row[..vectors];
     }
     for (number, some) in runs.chunks(C).enumerate() {
-        // If fewer than `C` runs remain, the last one fills the other places and is computed several times.
+        // If fewer than `C` runs remain, the last one is computed several times to fill all `C` places.
         let (mut columns, mut column_ends): ([&[[T; L]]; C], [&[T]; C]) = ([&[]; C], [&[]; C]);
         for (c, (column, end)) in columns.iter_mut().zip(&mut column_ends).enumerate() {
             (*column, *end) = right[some[c.min(some.len() - 1)]..][..count].as_chunks();
@@ -427,7 +427,7 @@ fn small_product<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const
 ) {
     let SmallProduct { k, x, .. } = product;
     if x.column_stride == 1 {
-        // Each slice has the length `k`, so that the compiler checks no index in the loop.
+        // Each slice has the length `k`, so that the loop needs no checks of indices.
         let mut rows: [&[T]; R] = [&[]; R];
         for (r, row) in rows.iter_mut().enumerate() {
             *row = &x.row(r)[..k];
@@ -439,7 +439,7 @@ fn small_product<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const
     }
 }
 
-/// Loads `C` vectors. The last one may have fewer elements.
+/// Loads `C` vectors from a row. The last one may have fewer elements than a vector.
 #[inline(always)]
 fn load_row<T: Scalar, S: Simd<T, L>, const L: usize, const C: usize>(cpu: S, row: &[T]) -> [S::Vector; C] {
     let (whole, last) = row.split_at((C - 1) * L);
@@ -451,7 +451,7 @@ fn load_row<T: Scalar, S: Simd<T, L>, const L: usize, const C: usize>(cpu: S, ro
     vectors
 }
 
-/// Computes [`small_product`]. `factor` reads the elements of the left side.
+/// Computes [`small_product`] with `factor`, a function that reads the elements of the left matrix.
 #[inline(always)]
 #[allow(clippy::needless_range_loop)] // An iterator over the sums would keep them in memory and not in registers.
 fn small_product_of<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const C: usize>(
@@ -517,7 +517,7 @@ macro_rules! kernels {
             fn run(&self, kernel: MicroKernel<$type>) {
                 /// # Safety
                 ///
-                /// The processor must have the features.
+                /// The processor must have the features that the attribute `target_feature` names.
                 $(#[target_feature(enable = $feature)])?
                 unsafe fn run(cpu: $token, kernel: MicroKernel<$type>) {
                     match kernel {
@@ -542,24 +542,25 @@ macro_rules! kernels {
                         },
                     }
                 }
-                // SAFETY: a token exists only on processors with the features.
+                // SAFETY: a value of the token type exists only on processors with the features.
                 unsafe { run(*self, kernel) }
             }
         }
     )*};
-    // The token for dot products: the second one if there are two.
+    // The token (type of the instruction set) for dot products: the second one if there are two.
     (@ $cpu:ident) => { $cpu };
     (@ $cpu:ident $dots:ident) => { $dots };
 }
 
-// Every tile size is separate code and takes time to compile. So only the most frequent types and instruction sets have many sizes.
+// Each tile size is compiled separately, which takes time. So only the most frequent types and instruction sets have many sizes.
 #[cfg(target_arch = "x86_64")]
 kernels!(
     Avx512, f32 16 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots 16 [4 6], products [8 2] [8 1] [4 4] [4 2] [4 1] [2 2] [2 1] [1 4] [1 2] [1 1];
     Avx512, f64 8 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots 8 [4 6], products [4 4] [4 1] [1 4] [1 1];
     Avx2<true>, f32 8 "avx2,fma", tiles [4 3] [1 8], dots 8 [3 4], products [4 2] [4 1] [2 2] [2 1] [1 4] [1 1];
     Avx2<true>, f64 4 "avx2,fma", tiles [4 3] [1 8], dots 4 [3 4], products [4 2] [4 1] [1 4] [1 1];
-    // The number of elements in a vector determines the order of a dot product's sum. So the dot products have as many as in `Portable`.
+    // The number of elements in a vector determines the order of a dot product's sum. So dot products use vectors of 4 elements, as
+    // [`Portable`] does.
     Avx2<false>, f32 8 "avx2", tiles [4 2] [1 8], dots of Portable 4 [3 3], products [4 2] [4 1] [1 4] [1 1];
     Avx2<false>, f64 4 "avx2", tiles [4 2] [1 8], dots 4 [3 3], products [4 2] [4 1] [1 4] [1 1];
 );
@@ -573,16 +574,16 @@ kernels!(
     Portable, f64 4 , tiles [4 2] [1 8], dots 4 [3 3], products [4 1] [1 1];
 );
 
-/// The element types that have these loops.
+/// The element types that have the inner loops of matrix products.
 pub(crate) trait HasMicroKernels: Scalar {
-    /// Returns the loops for `set`, or for the best set of this processor if it lacks `set`.
+    /// Returns the loops for the instruction set `set`, or for the best set of this processor if it does not have `set`.
     fn kernels_of(set: InstructionSet) -> &'static dyn MicroKernels<Self>;
 
     /// Returns the loops for processors without AVX2 and NEON.
     #[cfg(test)]
     fn kernels_of_arrays() -> &'static dyn MicroKernels<Self>;
 
-    /// Returns the loops for the instruction set in use.
+    /// Returns the loops for the instruction set that the crate currently uses.
     fn kernels() -> &'static dyn MicroKernels<Self> {
         Self::kernels_of(instruction_set())
     }
@@ -592,7 +593,7 @@ macro_rules! choices {
     ($($type:ident),*) => {$(
         impl HasMicroKernels for $type {
             fn kernels_of(set: InstructionSet) -> &'static dyn MicroKernels<Self> {
-                // The set in use was detected on this processor, so the processor supports it and all smaller sets.
+                // The current instruction set was detected on this processor, so the processor supports it and all smaller sets.
                 match set.min(instruction_set()) {
                     #[cfg(target_arch = "x86_64")]
                     InstructionSet::Avx512 => &Avx512(()),
@@ -621,7 +622,8 @@ mod tests {
     use super::*;
     use crate::{Float, Generator, Tensor};
 
-    /// Returns the results of the three loops, for several sizes around the lengths of vectors.
+    /// Returns the results of the three loops (sums of tiles, dot products and small products), for several sizes around the lengths of
+    /// vectors.
     fn results<T: Float + HasMicroKernels>(kernels: &dyn MicroKernels<T>) -> Vec<f64> {
         let numbers = |seed| Tensor::<T>::randn([4000], &mut Generator::new(seed)).to_vec();
         let (x, y, mut all) = (numbers(1), numbers(2), Vec::new());
@@ -682,7 +684,7 @@ mod tests {
         all.into_iter().map(T::to_f64).collect()
     }
 
-    /// Checks that the loops of the mode of equal bits have the same bits with vectors of any length.
+    /// Checks that the loops of the mode of equal bits give the same bits with vectors of any length.
     #[test]
     fn the_vectors_of_the_portable_loops_change_no_bit() {
         fn check<T: Float + HasMicroKernels>() {

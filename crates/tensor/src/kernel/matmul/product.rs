@@ -25,13 +25,13 @@ use crate::thresholds::matmul::{
 /// The numbers of terms for which [`thin`] computes products with a single column, whatever the number of rows.
 pub(crate) const SHORT_SUMS: RangeInclusive<usize> = 32..=128;
 
-/// Products of two matrices. `out` is row-major, of `m` rows and `n` columns. Sealed like
+/// Products of two matrices. `out` is row-major, with `m` rows and `n` columns. Sealed like
 /// [`BlockKernels`](crate::kernel::elementwise::block::BlockKernels).
 #[doc(hidden)]
 pub trait Products: Semiring {
     fn product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) -> Result<(), AllocationError>;
 
-    /// Does the same as [`product`](Self::product), for a product that is not a part of a larger one.
+    /// Does the same as [`product`](Self::product), for a product that is not computed as a part of a larger product.
     fn whole_product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) -> Result<(), AllocationError> {
         Self::product(sizes, x, y, out)
     }

@@ -12,9 +12,9 @@ use crate::scalar::element::Semiring;
 pub(crate) use crate::thresholds::matmul::{FEW_COLUMNS, THIN_COLUMNS};
 use crate::thresholds::matmul::{SEGMENT, STRIP};
 
-/// Computes a product by the definition, row by row. If the product is added to `out` and has at most [`FEW_COLUMNS`] columns, each row is
-/// complete before it is added. With more columns, each term is added to `out` directly. Callers pass more columns only for integers and
-/// truth values. For these types the order of additions makes no difference.
+/// Computes a matrix product by its definition, row by row. If the product is added to `out` and has at most [`FEW_COLUMNS`] columns, each
+/// row is computed completely and then added. With more columns, each term is added to `out` directly. Callers pass more columns only for
+/// integers and truth values, because for them the order of additions makes no difference.
 pub(crate) fn by_definition<T: Semiring>(sizes: Sizes, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
     let Sizes { m, n, k, add } = sizes;
     if add && n <= FEW_COLUMNS {
@@ -42,18 +42,18 @@ pub(crate) fn by_definition<T: Semiring>(sizes: Sizes, x: Matrix<T>, y: Matrix<T
     }
 }
 
-/// Returns whether a matrix is the transpose of a row-major matrix whose strips of columns have sizes that [`transpose::materialize`]
-/// accepts.
+/// Returns whether [`transpose::materialize`] can copy a matrix in strips of columns. The matrix must be the transpose of a row-major
+/// matrix, and its strips must not be too small.
 pub(crate) fn is_written_by_squares<T>(matrix: Matrix<T>, rows: usize, columns: usize) -> bool {
     matrix.row_stride == 1 && matrix.column_stride > 0 && transpose::has_squares(strip(columns), rows)
 }
 
-/// Returns the number of columns that are copied at once, which form a strip.
+/// Returns the number of columns in a strip: the columns of a matrix that are copied at once.
 fn strip(columns: usize) -> usize {
     if columns <= transpose::PITCH { columns } else { transpose::WIDE }
 }
 
-/// Copies the elements of a strip of a matrix in row-major order. Returns the copy and the distance between its rows.
+/// Copies the elements of a strip (a range of columns) of a matrix in row-major order. Returns the copy and the distance between its rows.
 fn rows_of<T: Semiring>(
     matrix: Matrix<T>,
     rows: usize,
@@ -72,8 +72,8 @@ fn rows_of<T: Semiring>(
     Ok((written, columns))
 }
 
-/// Computes a product with little work or few rows. Reads the right side row by row, several columns at once. Copies the right side only if
-/// its rows are not contiguous. Copies the left side only if neither its rows nor its columns are contiguous.
+/// Computes a product with little work or few rows. Reads the right matrix row by row, several columns at once. Copies the right matrix
+/// only if its rows are not contiguous. Copies the left matrix only if neither its rows nor its columns are contiguous.
 pub(crate) fn compact<T: Semiring + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
@@ -99,7 +99,7 @@ pub(crate) fn compact<T: Semiring + HasMicroKernels>(
     Ok(())
 }
 
-/// Computes [`compact`] for a right side with contiguous rows. The rows of `out` are `pitch` elements apart.
+/// Computes [`compact`] for a right matrix with contiguous rows. The rows of `out` are `pitch` elements apart.
 fn compact_in_place<T: Semiring + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
@@ -124,7 +124,7 @@ fn compact_in_place<T: Semiring + HasMicroKernels>(
     }
 }
 
-/// Computes a product with few columns. Each sum runs along a row of `x`, whose rows are contiguous.
+/// Computes a product with few columns. Each sum runs along a row of `x`. The rows of `x` must be contiguous.
 pub(crate) fn thin<T: Semiring + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
@@ -159,7 +159,8 @@ pub(crate) fn thin<T: Semiring + HasMicroKernels>(
 }
 
 dispatched! {
-    /// Sets `out` to the sum of `x[l]` times row l of `y`. The rows of `y` are contiguous. `y` is read once, in order, four rows at a time.
+    /// Sets `out` to the sum of `x[l]` times row l of `y`, over all `l < k`. The rows of `y` are contiguous. `y` is read once, in order,
+    /// four rows at a time.
     pub(crate) fn row_times_matrix<T: Semiring>(k: usize, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
         out.fill(T::ZERO);
         for (strip, out) in out.chunks_mut(STRIP).enumerate() {

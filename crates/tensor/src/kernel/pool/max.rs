@@ -1,7 +1,7 @@
 //! Maximum pooling over planes `[h, w]`: the largest element of each window, its position, and the adjoint.
 //!
-//! If several elements are equally large, the first one is taken. If several elements are NaN, the last one is taken (ATen: `max_pool2d`).
-//! For a row of windows, the outer loop is over the elements of a window, and the inner loop over the windows.
+//! If several elements of a window are equally large, its maximum is the first of them. If several elements are NaN, the maximum is the
+//! last NaN (ATen: `max_pool2d`). The outer loop is over the elements of a window, and the inner loop over the windows of a row.
 
 use crate::kernel::conv::geometry::WindowAxis;
 use crate::memory::partition;
@@ -10,10 +10,10 @@ use crate::scalar::cpu::dispatched;
 use crate::thresholds::pool::{PART, WINDOWS_AT_ONCE};
 use crate::{Float, Number};
 
-/// The value that marks an empty window, which has no element inside the plane. Other values are offsets of elements.
+/// The value that marks a window without elements inside the plane. Other values are offsets of a window's largest element.
 const NO_ELEMENT: u32 = u32::MAX;
 
-/// Planes `[h, w]` and their windows.
+/// The sizes of planes `[h, w]` and of the windows of a maximum pooling.
 #[derive(Clone, Copy, Debug)]
 pub struct MaxPool {
     pub(crate) rows: WindowAxis,
@@ -41,13 +41,13 @@ impl MaxPool {
         plain(&self.rows) && plain(&self.columns)
     }
 
-    /// Returns the number of planes in a task.
+    /// Returns the number of planes that a task of a thread computes.
     fn per_part(&self) -> usize {
         (PART / self.plane().max(1)).max(1)
     }
 
-    /// Returns the position in the plane of the element at `offset` from the corner of window `(i, j)`. The corner may be outside the
-    /// plane, but the element must be inside.
+    /// Returns the position in the plane of an element of window `(i, j)`. `offset` is the row-major distance of the element from the
+    /// window's corner. The corner may be outside the plane, but the element must be inside.
     fn place(&self, i: usize, j: usize, offset: u32) -> usize {
         let corner = i * self.rows.stride * self.columns.input + j * self.columns.stride;
         corner + offset as usize - (self.rows.before * self.columns.input + self.columns.before)
@@ -72,7 +72,7 @@ pub(crate) fn choose<T: Float>(pool: &MaxPool, x: &[T], values: &[T], nothing: T
     });
 }
 
-/// Overwrites `out` with the adjoint of [`choose`] with respect to `values`, applied to the gradient `g`.
+/// Overwrites `out` with the adjoint of [`choose`] with respect to `values`, applied to the gradient `g` of its result.
 pub(crate) fn scatter<T: Float>(pool: &MaxPool, x: &[T], g: &[T], out: &mut [T]) {
     let (plane, windows, per_part) = (pool.plane(), pool.windows(), pool.per_part());
     partition::chunks(out, per_part * plane, Schedule::Parallel, |part, out| {
@@ -107,7 +107,7 @@ pub(crate) fn places<T: Float>(pool: &MaxPool, x: &[T], out: &mut [i64]) {
     });
 }
 
-/// For each window of a row: the largest element found so far, and its offset from the window's corner.
+/// For each window in a row of windows: the largest element found so far, and its offset from the window's corner.
 struct RowMaxima<T> {
     best: Vec<T>,
     offsets: Vec<u32>,
@@ -139,15 +139,15 @@ fn eight<T: Float>(
     (best, which)
 }
 
-/// Returns the start and the length of each group of eight windows in a row. If the last group would be shorter, it starts earlier if
-/// possible, and overlaps the group before it.
+/// Splits a row of `count` windows into groups of eight. Returns the start and the length of each group. If the last group would be
+/// shorter, it starts earlier if possible, and overlaps the group before it.
 fn groups(count: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..count)
         .step_by(WINDOWS_AT_ONCE)
         .map(move |first| (first.min(count.saturating_sub(WINDOWS_AT_ONCE)), count.min(WINDOWS_AT_ONCE)))
 }
 
-/// Returns the two elements of a row that each of the first `count` windows covers.
+/// Returns the elements of a row of the plane that the first `count` windows cover: two for each window.
 #[inline(always)]
 fn pairs<T: Float>(row: &[T], count: usize) -> [T; 2 * WINDOWS_AT_ONCE] {
     let mut all = [T::ZERO; 2 * WINDOWS_AT_ONCE];
@@ -251,7 +251,7 @@ dispatched! {
     }
 }
 
-/// Finds the largest element of each window in row `i` of windows.
+/// Finds the largest element of each window in the row of windows with index `i`.
 #[inline(always)]
 fn find_maxima<T: Float>(pool: &MaxPool, x: &[T], i: usize, maxima: &mut RowMaxima<T>) {
     let (rows, columns) = (&pool.rows, &pool.columns);
@@ -337,7 +337,7 @@ mod tests {
         #[test]
         fn poolings_equal_their_definition(rows in axis(), columns in axis(), planes in 1..4usize, seed in 0..1000usize) {
             let pool = MaxPool { rows, columns };
-            // There are few distinct values, so that many elements are equal. Infinities and NaN are among them.
+            // There are few distinct values, so that many elements are equal. Some are infinite or NaN.
             let numbers = [0.0, 1.0, 2.0, -1.0, 1.0, f64::NEG_INFINITY, 2.0, f64::INFINITY, -3.0, f64::NAN, 0.5];
             let x: Vec<f64> = (0..planes * pool.plane()).map(|i| numbers[(i * i + seed * i / 3) % 11]).collect();
             let places_expected = by_definition(&pool, &x);

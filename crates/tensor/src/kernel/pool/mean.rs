@@ -1,8 +1,9 @@
 //! The mean of every window of every plane `[h, w]`, and its adjoint.
 //!
-//! A window is a rectangle. First the rows of the plane that a row of windows covers are summed elementwise. Then this sum is summed within
-//! each window. The adjoint spreads each window's gradient over one row, and then spreads that row over all rows of the windows. Windows of
-//! equal size and distance are computed together. The other windows, at the edges, are computed separately.
+//! A window is a rectangle. First the rows of the plane that a row of windows covers are summed elementwise. Then each window sums its
+//! elements of this row of sums. The adjoint works in reverse. It spreads each window's gradient over one row, and then spreads that row
+//! over all rows of the windows. Windows of equal size and distance are computed together. The other windows, at the edges, are computed
+//! separately.
 
 use crate::memory::available::AllocationError;
 use crate::memory::partition;
@@ -17,22 +18,23 @@ use crate::{Float, Number};
 enum Placement {
     /// Windows of `kernel` elements that are `stride` apart. `padding` elements come before the dimension.
     Moving { kernel: usize, stride: usize, padding: usize },
-    /// PyTorch's adaptive windows: window `i` of `m` over `n` elements is ⌊i n / m⌋ to ⌈(i + 1) n / m⌉.
+    /// PyTorch's adaptive windows: window `i` of `m` windows over `n` elements has the half-open range from ⌊i n / m⌋ to ⌈(i + 1) n / m⌉.
     ToSize,
 }
 
-/// The factor that one dimension contributes to the divisor of a window's mean.
+/// One dimension's factor of the divisor of a window's mean. The divisor is the product of the factors of both dimensions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Divisor {
     /// The number of the window's elements inside the dimension, at least 1.
     Inside,
     /// The number of the window's elements inside the dimension and its padding, at least 1.
     Padded,
-    /// The same number for all windows.
+    /// The same factor for all windows.
     Is(f64),
 }
 
-/// The windows along one dimension. The window positions are computed when needed: a list of them could be larger than the result.
+/// The windows along one dimension. Their positions are computed when they are needed, because a list of positions could be larger than the
+/// result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WindowSpans {
     size: usize,
@@ -69,7 +71,7 @@ impl WindowSpans {
         WindowSpans { size, count, placement, divisor, regular: (0, end), len, stride: len }
     }
 
-    /// Returns a single window over a dimension of size 1.
+    /// Returns a single window over a dimension of size 1, for poolings over one dimension.
     pub(crate) fn none() -> Self {
         WindowSpans::to_size(1, 1)
     }
@@ -79,12 +81,12 @@ impl WindowSpans {
         self.count
     }
 
-    /// Returns this dimension's factor of the divisor if a single window covers the whole dimension.
+    /// Returns this dimension's factor of the mean's divisor if a single window covers the whole dimension. Otherwise returns `None`.
     pub(crate) fn whole(&self) -> Option<f64> {
         (self.count == 1 && self.span(0) == (0, self.size)).then(|| self.divisor(0))
     }
 
-    /// Returns the half-open range of elements of window `number`.
+    /// Returns the half-open range of the elements that the window with index `number` covers.
     #[inline(always)]
     fn span(&self, number: usize) -> (usize, usize) {
         match self.placement {
@@ -100,7 +102,7 @@ impl WindowSpans {
         }
     }
 
-    /// Returns this dimension's factor of the divisor of window `number`.
+    /// Returns this dimension's factor of the divisor of the mean of the window with index `number`.
     #[inline(always)]
     fn divisor(&self, number: usize) -> f64 {
         let count = match (self.divisor, self.placement) {
@@ -117,11 +119,11 @@ impl WindowSpans {
         count.max(1) as f64
     }
 
-    /// Returns the windows before and after the regular ones, each with its half-open range of elements.
+    /// Returns the index of each window outside the range of regular windows, with the half-open range of its elements.
     #[inline(always)]
     fn irregular(&self) -> impl Iterator<Item = (usize, (usize, usize))> {
         let numbers = (0..self.regular.0).chain(self.regular.1..self.count);
-        // Adaptive windows without a regular range are computed in order. Each step adds to a quotient and a remainder, which costs
+        // If adaptive windows differ in size, all of them are visited in order. Each step adds to a quotient and a remainder, which costs
         // less than two divisions.
         let (whole, part) = (self.size / self.count.max(1), self.size % self.count.max(1));
         let (mut start, mut rest) = (0, 0);
@@ -139,7 +141,7 @@ impl WindowSpans {
     }
 }
 
-/// Planes `[h, w]` and their windows.
+/// The windows of a mean pooling over planes `[h, w]`, along each dimension.
 #[derive(Clone, Copy, Debug)]
 pub struct MeanPool {
     pub(crate) rows: WindowSpans,
@@ -155,12 +157,12 @@ impl MeanPool {
         self.rows.count * self.columns.count
     }
 
-    /// Returns the number of planes in a task.
+    /// Returns the number of planes that a task of a thread computes.
     fn per_part(&self) -> usize {
         (PART / self.plane().max(self.windows()).max(1)).max(1)
     }
 
-    /// Returns the divisor of each column of windows.
+    /// Returns, for each column of windows, the factor of the mean's divisor that belongs to the dimension of the columns.
     fn divisors<T: Number>(&self) -> Result<Scratch<T>, AllocationError> {
         let mut divisors = Scratch::new(self.columns.count)?;
         divisors.iter_mut().enumerate().for_each(|(number, to)| *to = T::from_f64(self.columns.divisor(number)));
@@ -189,7 +191,7 @@ pub(crate) fn mean<T: Float>(pool: &MeanPool, x: &[T], out: &mut [T]) -> Result<
     })
 }
 
-/// Overwrites `out` with the adjoint of [`mean`], applied to `g`.
+/// Overwrites `out` with the adjoint of [`mean`], applied to the gradient `g` of the means.
 ///
 /// # Errors
 ///
@@ -236,7 +238,7 @@ dispatched! {
         pool: &MeanPool, divisors: &[T], g: &[T], out: &mut [T], shares: &mut [T], row: &mut [T],
     ) {
         let width = pool.columns.size;
-        // All rows before row `next` have been written by now.
+        // All rows of the plane before row `next` have been written by now.
         let mut next = 0;
         for (i, g) in g.chunks_exact(divisors.len()).enumerate() {
             let (start, end) = pool.rows.span(i);
@@ -270,7 +272,7 @@ fn add<T: Float>(to: &mut [T], x: &[T]) {
     }
 }
 
-/// Sets `sum` to the elementwise sum of rows that are adjacent in memory.
+/// Sets `sum` to the elementwise sum of `rows`, which follow each other in memory and are as long as `sum`.
 #[inline(always)]
 fn sum_rows<T: Float>(rows: &[T], sum: &mut [T]) {
     let width = sum.len();
@@ -285,7 +287,7 @@ fn sum_rows<T: Float>(rows: &[T], sum: &mut [T]) {
     rest.chunks_exact(width).for_each(|next| add(sum, next));
 }
 
-/// Sets `out` to the sum of each window of `row`.
+/// Sets each element of `out` to the sum of the elements of `row` in one window.
 #[inline(always)]
 fn along<T: Float>(windows: &WindowSpans, row: &[T], out: &mut [T]) {
     let sum = |(start, end): (usize, usize)| row[start..end].iter().fold(T::ZERO, |sum, &x| sum + x);
@@ -315,7 +317,8 @@ fn along<T: Float>(windows: &WindowSpans, row: &[T], out: &mut [T]) {
     }
 }
 
-/// Sets `out[j]` to the sum of `from[S j + k]` over `k < len`. The outer loop is over `k`.
+/// Sets `out[j]` to the sum of `from[S j + k]` over `k < len`: the sum of a window of `len` elements, where `S` is the windows' distance.
+/// The outer loop is over `k`.
 #[inline(always)]
 fn taps<T: Float, const S: usize>(from: &[T], len: usize, out: &mut [T]) {
     out.fill(T::ZERO);
@@ -331,7 +334,7 @@ fn taps<T: Float, const S: usize>(from: &[T], len: usize, out: &mut [T]) {
     }
 }
 
-/// Overwrites `row` with the adjoint of [`along`], applied to `shares`, which has one element for each window.
+/// Overwrites `row` with the adjoint of [`along`], applied to `shares`. `shares` has each window's contribution to its elements.
 #[inline(always)]
 fn spread_windows<T: Float>(windows: &WindowSpans, shares: &[T], row: &mut [T]) {
     row.fill(T::ZERO);
@@ -344,7 +347,8 @@ fn spread_windows<T: Float>(windows: &WindowSpans, shares: &[T], row: &mut [T]) 
     }
 }
 
-/// Adds the shares of the regular windows to `to`, whose first element is the first element of the first regular window.
+/// Adds the share of each regular window (its contribution to its elements) to `to`. `to` begins with the first element of the first
+/// regular window.
 #[inline(always)]
 fn back_regular<T: Float>(windows: &WindowSpans, shares: &[T], to: &mut [T]) {
     match (windows.stride, windows.len) {
@@ -385,7 +389,7 @@ mod tests {
     use super::*;
     use crate::kernel::testing::support::cases;
 
-    /// Generates the windows of poolings, by stride or by output size.
+    /// Generates windows of poolings, given by a stride or by a number of windows.
     fn windows() -> impl Strategy<Value = WindowSpans> {
         let divisors = prop_oneof![Just(Divisor::Inside), Just(Divisor::Padded), Just(Divisor::Is(3.0))];
         let moving = (1..12usize, 1..5usize, 0..3usize, 1..40usize, divisors).prop_map(
@@ -412,7 +416,8 @@ mod tests {
         }
     }
 
-    /// Calls `visit` with the window, the element and the divisor, for each element of each window, by the definition.
+    /// Calls `visit` for each element of each window, found by the definition. The arguments are the index of the window, the position of
+    /// the element, and the divisor of the window's mean.
     fn by_definition(pool: &MeanPool, planes: usize, mut visit: impl FnMut(usize, usize, f64)) {
         let mut window = 0;
         for plane in 0..planes {
@@ -435,7 +440,7 @@ mod tests {
         #[test]
         fn means_equal_their_definition(rows in windows(), columns in windows(), planes in 0..4usize, seed in 0..100usize) {
             let pool = MeanPool { rows, columns };
-            // Small integers, whose sums are exact.
+            // The elements are small integers, whose sums are exact.
             let numbers = |count: usize| (0..count).map(|i| ((i * 37 + seed) % 513) as f64).collect::<Vec<f64>>();
             let (x, g) = (numbers(planes * pool.plane()), numbers(planes * pool.windows()));
 
@@ -449,7 +454,7 @@ mod tests {
             let (mut got, mut expected) = (vec![7.0; x.len()], vec![0.0; x.len()]);
             spread(&pool, &g, &mut got).unwrap();
             by_definition(&pool, planes, |window, place, divisor| expected[place] += g[window] / divisor);
-            // The terms are not negative. Each of at most 11 * 40 terms and sums is rounded once.
+            // The terms are not negative. Each of at most 11 * 11 terms, and each sum of them, is rounded once.
             let near = |(got, expected): (&f64, &f64)| (got - expected).abs() <= 1000.0 * f64::EPSILON * expected;
             prop_assert!(got.iter().zip(&expected).all(near));
         }

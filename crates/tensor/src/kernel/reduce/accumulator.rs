@@ -1,5 +1,5 @@
-//! Accumulation of values into totals, for reductions of tensors and of fused programs. This file reduces slices, accumulates rows into a
-//! row of totals, and accumulates the elements of an iteration space into their totals.
+//! Reductions of values to totals (sums, products, maxima or minima), for tensors and for fused programs. This file reduces slices,
+//! accumulates rows into a row of totals, and accumulates the elements of an iteration space into their totals.
 //!
 //! Sums are pairwise. At most 64 elements are added in sequence, and these partial sums are added in a balanced tree. So the rounding error
 //! grows with log n instead of n (N. J. Higham, "The accuracy of floating point summation", 1993).
@@ -8,7 +8,7 @@ use crate::kernel::elementwise::operand::Operand;
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::{Element, Float, Layout, Reduction, Shape};
 
-/// The maximum number of elements that are added without a tree, in 64 chains of at most 64 elements.
+/// The maximum number of elements that are added without a tree: 64 sums of at most 64 elements each.
 pub(crate) const LONG_RUN: usize = 4096;
 
 /// The width of rows, in elements, below which several rows are accumulated at a time, as one wide row.
@@ -20,7 +20,7 @@ const WIDE: usize = 256;
 /// The maximum length of a row whose elements are reduced in sequence.
 const SHORT_ROW: usize = 32;
 
-/// Reduces a slice, in a balanced tree of runs of at most [`LONG_RUN`] elements.
+/// Reduces a slice: divides it into runs of at most [`LONG_RUN`] elements, and combines their totals in a balanced tree.
 pub(crate) fn slice_total<T: Element>(op: Reduction, x: &[T]) -> T {
     if x.len() > LONG_RUN {
         let (left, right) = x.split_at((x.len() / 2).next_multiple_of(LONG_RUN));
@@ -33,7 +33,7 @@ pub(crate) fn slice_total<T: Element>(op: Reduction, x: &[T]) -> T {
     total[0]
 }
 
-/// Reduces an operand of `len` elements.
+/// Reduces an operand to one total. The operand is a slice of `len` elements, or one number that stands for `len` equal elements.
 pub(crate) fn total_of<T: Float>(op: Reduction, x: Operand<'_, T>, len: usize) -> T {
     match (x, op.repeated()) {
         (Operand::Slice(x), _) => slice_total(op, x),
@@ -46,13 +46,13 @@ pub(crate) fn total_of<T: Float>(op: Reduction, x: Operand<'_, T>, len: usize) -
     }
 }
 
-/// Returns the number of rows of `width` elements that form a wide row. It is a power of two.
+/// Returns the number of rows of `width` elements that are accumulated together as one wide row. It is a power of two.
 pub(crate) fn side_by_side(width: usize) -> usize {
     1 << (WIDE / width).max(1).ilog2()
 }
 
-/// Accumulates `rows` rows of `x`, `stride` apart, into `total`. Rows of at least [`NARROW`] elements are added without a tree, so there
-/// should be at most a few dozen of them. The number of narrower rows is not limited.
+/// Accumulates `rows` rows of `x`, which begin `stride` elements apart, into the row `total`. Rows of at least [`NARROW`] elements are
+/// added in sequence and not in a tree. So callers should pass at most a few dozen such rows. The number of narrower rows is not limited.
 pub(crate) fn accumulate_rows<T: Element>(op: Reduction, total: &mut [T], x: &[T], stride: usize, rows: usize) {
     let width = total.len();
     if width >= NARROW || stride != width || rows < 2 * side_by_side(width) {
@@ -87,25 +87,26 @@ pub(crate) fn combine<T: Element>(op: Reduction, totals: &mut [T], count: usize)
     }
 }
 
-/// Accumulates the elements of a tensor into totals, one for each element of the result. Receives the elements block by block and in order.
+/// The reduction of a tensor's elements to one total for each element of the result. It receives the tensor's elements block by block and
+/// in order.
 #[derive(Debug)]
 pub(crate) struct Accumulator {
     pub(crate) op: Reduction,
-    /// For each element of the shape, the position of its total.
+    /// For each element of the tensor, the position of the total into which it is accumulated.
     pub(crate) space: IterationSpace<1>,
     /// The number of totals.
     pub(crate) count: usize,
 }
 
 impl Accumulator {
-    /// Returns an accumulator of elements of `shape`. The layout `totals` must expand to `shape`.
+    /// Returns an accumulator for the elements of a tensor of shape `shape`. The layout `totals` of the result must expand to this shape.
     pub(crate) fn new(op: Reduction, shape: &Shape, totals: &Layout) -> Self {
         let Some(layout) = totals.expand(shape) else { unreachable!("reduced dimensions have size 1") };
         Accumulator { op, space: IterationSpace::new(shape, [&layout]), count: totals.numel() }
     }
 
-    /// Returns the length of a row and the position of the first total. Returns `None` unless the elements `start .. start + len` are whole
-    /// short rows. Each row is reduced to one total, and these totals are adjacent.
+    /// Returns the length of a row and the position of the first total, if the elements `start .. start + len` are whole short rows. Each
+    /// row is reduced to one total, and these totals must be adjacent. Otherwise returns `None`.
     fn short_rows(&self, start: usize, len: usize) -> Option<(usize, usize)> {
         let space = &self.space;
         let innermost = space.depth() - 1;
@@ -116,7 +117,8 @@ impl Accumulator {
         in_order.then(|| (row, space.position(0, start)))
     }
 
-    /// Accumulates `value`, which holds the elements `start .. start + len` of the shape. `spare` is scratch memory for `len` elements.
+    /// Accumulates `value`, which holds the elements `start .. start + len` of the tensor, in row-major order. `spare` is scratch memory
+    /// for `len` elements.
     pub(crate) fn accumulate<T: Float>(
         &self,
         value: Operand<'_, T>,
@@ -202,7 +204,7 @@ mod tests {
         }
     }
 
-    /// Tests totals of all kinds: a single total, one for each row, a row of totals, and mixtures of these.
+    /// Tests totals of all layouts: a single total, one total for each row, a row of totals, and mixtures of these.
     #[test]
     fn blocks_are_accumulated_where_they_belong() {
         let shape = Shape::from([4, 3, 5, 6]);

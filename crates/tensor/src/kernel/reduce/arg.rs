@@ -1,5 +1,5 @@
-//! Finds the position of the largest or smallest element along a dimension. If there is a NaN, its position is the result. Of several equal
-//! elements, the first one is taken.
+//! Finds the position of the largest or smallest element along a dimension. If there is a NaN, its position is the result. If several
+//! elements are equal, the position of the first one is the result.
 //!
 //! A *lane* is a line of elements along the dimension. In a contiguous lane, the extreme value is computed first, and then its first
 //! position is searched. Otherwise adjacent lanes are scanned together, row by row. Long lanes are split into segments. The results of the
@@ -14,13 +14,17 @@ use crate::scalar::cpu::dispatched;
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::{Element, Layout, Reduction};
 
-/// The length of the segments of a contiguous lane, in elements. Each segment's extreme value is computed before its position is searched.
+/// The length of the segments of a contiguous lane (a line along the dimension), in elements. Each segment's extreme value is computed
+/// before its position is searched.
 const EXTREME_SEGMENT: usize = LONG_RUN;
 
-/// The maximum number of adjacent lanes that are scanned together.
+/// The smallest number of elements of a segment if a lane (a line along the dimension) is divided among several tasks.
+const MIN_SEGMENT: usize = 128;
+
+/// The maximum number of adjacent lanes (lines of elements along the dimension) that are scanned together.
 const WIDE: usize = 1024;
 
-/// The length of lanes, in elements, below which even contiguous lanes are scanned together.
+/// The length, in elements, below which even contiguous lanes (lines along the dimension) are scanned together.
 const SHORT: usize = 16;
 
 /// The approximate number of elements in a task.
@@ -30,14 +34,14 @@ fn is_nan<T: Element>(x: T) -> bool {
     x.partial_cmp(&x).is_none()
 }
 
-/// Returns true if `new` replaces `old`, which comes earlier in the lane.
+/// Returns true if the element `new` replaces `old`, the best element so far. `old` comes before `new` along the dimension.
 fn wins<T: Element>(largest: bool, old: T, new: T) -> bool {
     !is_nan(old) && (is_nan(new) || if largest { new > old } else { new < old })
 }
 
 dispatched! {
-    /// Compares `row`, which has index `number`, with the best elements so far. Where `row` is better, stores its elements in `best` and
-    /// `number` in `at`.
+    /// Compares `row` with the best elements of earlier rows. Where the element of `row` is better, stores it in `best`, and stores
+    /// `number`, the index of the row, in `at`.
     #[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
     fn challenge<T: Element>(largest: bool, row: &[T], number: u32, best: &mut [T], at: &mut [u32]) {
         let len = row.len();
@@ -52,7 +56,8 @@ dispatched! {
         }
     }
 
-    /// Returns the first position of `value`, or of a NaN if `value` is NaN. At least one element must match.
+    /// Returns the position of the first element that equals `value`, or of the first NaN if `value` is NaN. At least one element must
+    /// match.
     #[allow(clippy::eq_op)]
     fn find<T: Element>(x: &[T], value: T) -> usize {
         let nan = value != value;
@@ -74,7 +79,7 @@ dispatched! {
     }
 }
 
-/// Returns the position of the largest (or smallest) element of a slice.
+/// Returns the position of the largest element of a slice, or of the smallest element if `largest` is false.
 fn of_lane<T: Element>(largest: bool, x: &[T]) -> usize {
     let op = if largest { Reduction::Amax } else { Reduction::Amin };
     let (mut best, mut start) = (None, 0);
@@ -93,12 +98,13 @@ struct Lanes<'a, T> {
     data: &'a [T],
     /// The positions of the lanes' first elements.
     space: IterationSpace<1>,
-    /// The distance between elements of a lane.
+    /// The distance between successive elements of a lane, in elements.
     step: isize,
 }
 
-/// Writes to `out`, for every lane, the position of the first largest (or smallest) element. A NaN counts as larger (or smaller) than all
-/// other elements. `reduced` is the layout along the lanes, which are not empty. `kept` is the layout of the other dimensions.
+/// Writes to `out`, for every lane (a line of elements along the dimension), the position of the first largest or smallest element. A NaN
+/// counts as larger (or smaller) than all other elements. `reduced` is the layout along the lanes, which are not empty. `kept` is the
+/// layout of the other dimensions.
 pub(crate) fn arg<T: Element>(
     largest: bool,
     data: &[T],
@@ -111,24 +117,23 @@ pub(crate) fn arg<T: Element>(
         return Ok(());
     }
     if reduced.shape().iter().zip(reduced.strides()).all(|(&size, &stride)| size == 1 || stride == 0) {
-        // Each lane repeats one element. Copying the lanes could take more memory than there is.
+        // Each lane repeats one element, so the first position is the result. Copies of the lanes could take more memory than there is.
         out.fill(0);
         return Ok(());
     }
     let step = reduced.strides().first().map_or(1, |&stride| stride);
     let lanes = Lanes { largest, data, space: IterationSpace::new(kept.shape(), [kept]), step };
     let each_lane = step == 1 && count >= SHORT || number < SHORT && count >= EXTREME_SEGMENT || number == 1;
-    // A task computes a range of lanes. If there are few lanes, a task searches only a range of the elements along the lanes.
+    // A task computes a range of lanes. If there are few lanes, each lane is divided into segments, and a task searches one segment.
     let per_strip =
         if each_lane { (TASK / count).max(number.div_ceil(MAX_TASKS)).max(1) } else { strip(&lanes.space, number) };
     let strips = number.div_ceil(per_strip);
     let most = if strips < MAX_TASKS / 4 { number.saturating_mul(count) / PART } else { 1 };
-    let segments =
-        most.min(MAX_TASKS / strips).min(count / EXTREME_SEGMENT.min(128)).max(count.div_ceil(1 << 31)).max(1);
+    let segments = most.min(MAX_TASKS / strips).min(count / MIN_SEGMENT).max(count.div_ceil(1 << 31)).max(1);
     let segment = count.div_ceil(segments).next_multiple_of(if each_lane { EXTREME_SEGMENT } else { 64 });
     let segments = count.div_ceil(segment);
 
-    // If lanes are split into segments, each segment has its own row of positions.
+    // If lanes are split into segments, the best positions of each segment are stored in a row of their own.
     let mut positions = Scratch::new(if segments > 1 { segments * number } else { 0 })?;
     let grid = Grid::equal(if segments > 1 { &mut positions } else { &mut *out }, number, (1, per_strip));
     let schedule = Schedule::parallel_from(PART, number.saturating_mul(count));
@@ -151,8 +156,8 @@ pub(crate) fn arg<T: Element>(
     Ok(())
 }
 
-/// Returns the number of adjacent lanes that are scanned together. If rows of `space` are short, this is [`WIDE`]. Otherwise it is a whole
-/// row, or a part of a long row.
+/// Returns the number of adjacent lanes (lines along the dimension) that are scanned together. If the rows of `space` are short, this
+/// number is [`WIDE`]. Otherwise it is the length of a row, or of a part of a long row.
 fn strip(space: &IterationSpace<1>, lanes: usize) -> usize {
     let row = space.row();
     if row < SHORT { WIDE.min(lanes) } else { row.div_ceil(row.div_ceil(WIDE)).min(lanes) }
@@ -163,8 +168,8 @@ impl<T: Element> Lanes<'_, T> {
         self.data[(self.space.position(0, lane) as isize + position as isize * self.step) as usize]
     }
 
-    /// Computes the positions for the lanes from index `first`, one lane after the other. Searches only the `size` elements of each lane
-    /// from index `from`.
+    /// Computes one position for each lane, one lane after the other. The first lane has index `first`. Searches only the `size` elements
+    /// of each lane that begin with element `from`.
     fn one_by_one(&self, first: usize, from: usize, size: usize, out: &mut [i64]) {
         let (data, step, mut lane) = (self.data, self.step, Vec::new());
         for (i, out) in out.iter_mut().enumerate() {
@@ -183,7 +188,7 @@ impl<T: Element> Lanes<'_, T> {
         }
     }
 
-    /// Computes [`one_by_one`](Self::one_by_one) for adjacent lanes together, row by row.
+    /// Does the same as [`one_by_one`](Self::one_by_one), but scans adjacent lanes together. A row has one element of each lane.
     fn together(&self, first: usize, from: usize, size: usize, out: &mut [i64]) {
         let width = out.len();
         let (mut best, mut at, mut lane) = (Vec::with_capacity(width), vec![0u32; width], Vec::new());
@@ -217,7 +222,7 @@ impl<T: Element> Lanes<'_, T> {
 mod tests {
     use crate::prelude::*;
 
-    /// The shapes cover every code path. Equal elements and NaNs are far apart.
+    /// Tests shapes that cover every code path. Equal elements and NaNs are far apart.
     #[test]
     fn the_first_of_equal_elements_is_found_in_every_lane() {
         for [rows, columns] in

@@ -12,25 +12,26 @@ use crate::scalar::cpu::{self, dispatched};
 use crate::scalar::element::Semiring;
 use crate::scalar::reduction::Fold;
 
-/// The length of lines, in elements, below which [`reduce_short`] reduces them.
+/// The length in elements below which a line is short, so that [`reduce_short`] reduces it.
 pub(super) const SHORT: usize = 16;
 
-/// The length of lines, in elements, below which they are folded in eight chains. Other lines are folded in 64 chains.
+/// The length of lines, in elements, below which they are folded in eight chains (independent totals). Other lines are folded in 64 chains.
 const LINE_OF_CHAINS: usize = 64;
 
-/// The length of lines, in elements, below which a maximum or minimum is folded in eight chains if [`has_nan`] finds no NaN.
+/// The length of lines, in elements, below which a maximum or minimum is folded in eight chains (independent totals) if [`has_nan`] finds
+/// no NaN.
 const SHORT_LINE: usize = 128;
 
-/// The number of lines that are reduced in turns. Intel's processors read memory faster in several streams than in one.
+/// The number of lines that [`interleaved_lines`] reads in turns. Intel's processors read memory faster in several streams than in one.
 const STREAMS: usize = 8;
 
-/// The number of elements of a line that are read before the next line's turn.
+/// The number of elements that [`interleaved_lines`] reads from one line before it reads from the next.
 const INTERLEAVED_RUN: usize = 256;
 
 /// A call with at least this many elements is assumed to read memory and not a cache.
 const LARGE: usize = 1 << 16;
 
-/// Returns whether [`interleaved_lines`] should reduce `lines` lines of `len` elements.
+/// Returns whether `lines` lines of `len` elements are reduced faster if they are read in turns by [`interleaved_lines`].
 fn is_interleaved(len: usize, lines: usize) -> bool {
     len * lines >= LARGE && len >= 2 * INTERLEAVED_RUN && !cpu::is_amd()
 }
@@ -55,7 +56,7 @@ dispatched! {
     }
 
     fn lines<T: Semiring, F: Fold<T>>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
-        // The decision is made once for all lines. A decision for each line made short lines slower by a sixth.
+        // The number of chains is chosen once for all lines. A choice for each line made short lines slower by a sixth.
         let few = if F::SELECTS { len < SHORT_LINE && !has_nan(x, len, stride, out.len()) } else { len < LINE_OF_CHAINS };
         if few {
             for i in 0..out.len() {
@@ -95,9 +96,9 @@ dispatched! {
         }
     }
 
-    /// Computes [`reduce`] for lines of 1 to 15 elements. Elements are combined in the order of
-    /// [`accumulate_rows`](super::rows::accumulate_rows): eight in a tree, and the rest in sequence. So a sum has the same bits
-    /// whether its elements are adjacent or a row apart.
+    /// Does the same as [`reduce`], for lines of 1 to 15 elements. Combines a line's elements in the order in which
+    /// [`accumulate_rows`](super::rows::accumulate_rows) combines rows: eight in a tree, and the rest in sequence. So a sum has the same
+    /// bits whether its elements are adjacent or a row apart.
     pub(super) fn reduce_short<T: Semiring, F: Fold<T>>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
         match !F::SELECTS || !has_nan(x, len, stride, out.len()) {
             true if len < 8 => each_in_order(x, len, stride, out, F::START, F::combine_numbers, |_, total| total),
@@ -107,7 +108,7 @@ dispatched! {
         }
     }
 
-    /// Folds each of the adjacent lines of `len` elements in order, and combines the result with the line's total.
+    /// Folds each line of `len` adjacent elements in order, and combines the result with the line's total in `totals`.
     pub(super) fn accumulate_lines<T: Semiring, F: Fold<T>>(x: &[T], len: usize, totals: &mut [T]) {
         match !F::SELECTS || !has_nan(x, len, len, totals.len()) {
             true => each_in_order(x, len, len, totals, F::START, F::combine_numbers, F::combine_numbers),
@@ -116,7 +117,7 @@ dispatched! {
     }
 }
 
-/// Folds each line in order by `f`. Sets `out[i]` to `finish(out[i], total of line i)`.
+/// Folds each line in order by the function `f`. Sets `out[i]` to `finish(out[i], total of line i)`.
 #[inline(always)]
 fn each_in_order<T: Copy>(
     x: &[T],
@@ -169,13 +170,13 @@ fn each_in_tree<T: Copy>(x: &[T], len: usize, stride: usize, out: &mut [T], star
     }
 }
 
-/// Folds a line of 64 elements or more in 64 chains.
+/// Folds a line of 64 elements or more in 64 chains. Chain `i` combines the elements `i`, `i + 64` and so on.
 #[inline(always)]
 fn long_line<T: Semiring, F: Fold<T>>(x: &[T]) -> T {
     if !F::SELECTS {
         return line::<T, F, 64>(x);
     }
-    // The rest is folded before the chunks. If it were folded after them, it would move the chains out of the registers.
+    // The elements after the last whole chunk are folded first. If they were folded last, they would move the chains out of the registers.
     let (chunks, rest) = x.as_chunks::<64>();
     let (total, has_nan) = (line::<T, F, 8>(rest), any_nan(rest));
     let (mut totals, mut nans) = ([F::START; 64], [F::START; 64]);
@@ -185,7 +186,8 @@ fn long_line<T: Semiring, F: Fold<T>>(x: &[T]) -> T {
     selected::<T, F>(total, has_nan, totals, nans, x)
 }
 
-/// Folds a line in `N` chains, whose totals are combined pairwise. If the reduction is a maximum or minimum, the line must not have a NaN.
+/// Folds a line in `N` chains (independent totals), and combines the totals pairwise. For a maximum or minimum, the line must not have a
+/// NaN.
 #[inline(always)]
 fn line<T: Semiring, F: Fold<T>, const N: usize>(x: &[T]) -> T {
     let (chunks, rest) = x.as_chunks::<N>();
@@ -198,10 +200,10 @@ fn line<T: Semiring, F: Fold<T>, const N: usize>(x: &[T]) -> T {
     with_rest::<T, F, N>(totals, rest)
 }
 
-/// Combines the totals of the chains with the remaining elements, which are fewer than `N`.
+/// Combines the `N` totals of a line's chains with the elements after its last whole chunk, which are fewer than `N`.
 #[inline(always)]
 fn with_rest<T: Semiring, F: Fold<T>, const N: usize>(totals: [T; N], rest: &[T]) -> T {
-    // The remaining elements have chains of their own. Adding them to `totals` would move `totals` out of the registers.
+    // The remaining elements are combined in chains of their own. Adding them to `totals` would move `totals` out of the registers.
     let (eights, rest) = rest.as_chunks::<8>();
     let mut few = [F::START; 8];
     for eight in eights {
@@ -216,8 +218,8 @@ fn with_rest<T: Semiring, F: Fold<T>, const N: usize>(totals: [T; N], rest: &[T]
     F::combine_numbers(F::combine_numbers(combined::<T, F, N>(totals), combined::<T, F, 8>(few)), last)
 }
 
-/// Adds a chunk to 64 chains. For a maximum or minimum, sets `nans` to a NaN in each chain that has one. Comparing numbers and tracking
-/// NaNs separately takes two instructions. Deciding for each pair which operand is NaN takes four.
+/// Combines a chunk of 64 elements with the totals of 64 chains. For a maximum or minimum, sets `nans` to a NaN in each chain that has one.
+/// Comparing numbers and tracking NaNs separately takes two instructions. Deciding for each pair which operand is NaN takes four.
 #[inline(always)]
 fn extend<T: Semiring, F: Fold<T>>(totals: &mut [T; 64], nans: &mut [T; 64], chunk: &[T; 64]) {
     for i in 0..64 {
@@ -234,8 +236,8 @@ fn nan_or<T: Copy + PartialEq>(x: T, y: T) -> T {
     if x != x { x } else { y }
 }
 
-/// Returns the maximum or minimum of the line `x`: the first NaN, or else the best number. `total` and `has_nan` belong to the rest after
-/// the whole chunks of 64 elements.
+/// Returns the maximum or minimum of the line `x`: the first NaN, or else the best number. `totals` and `nans` belong to the whole chunks
+/// of 64 elements. `total` and `has_nan` belong to the elements after them.
 #[inline(always)]
 fn selected<T: Semiring, F: Fold<T>>(total: T, has_nan: bool, totals: [T; 64], nans: [T; 64], x: &[T]) -> T {
     let total = F::combine_numbers(total, combined::<T, F, 64>(totals));
@@ -243,7 +245,7 @@ fn selected<T: Semiring, F: Fold<T>>(total: T, has_nan: bool, totals: [T; 64], n
     if bad { x.iter().copied().find(|x| x != x).unwrap_or(total) } else { total }
 }
 
-/// Combines all totals pairwise: the second half with the first half, until one total is left.
+/// Combines the totals pairwise, the second half with the first half, until one total is left. Returns it.
 #[inline(always)]
 fn combined<T: Semiring, F: Fold<T>, const N: usize>(mut totals: [T; N]) -> T {
     let mut width = N / 2;
@@ -256,8 +258,8 @@ fn combined<T: Semiring, F: Fold<T>, const N: usize>(mut totals: [T; N]) -> T {
     totals[0]
 }
 
-/// Returns whether `lines` lines of `len` elements, `stride` apart, contain a NaN. The gaps between the lines are searched too. If
-/// the gaps are large, returns true without a search. Without NaNs, a maximum takes one instruction.
+/// Returns whether `lines` lines of `len` elements, `stride` apart, contain a NaN. The elements between the lines are searched too. If
+/// there are many elements between the lines, returns true without a search. The loop of a maximum is faster if there is no NaN.
 #[inline(always)]
 fn has_nan<T: Copy + PartialEq>(x: &[T], len: usize, stride: usize, lines: usize) -> bool {
     stride > 4 * len || any_nan(&x[..if lines == 0 { 0 } else { (lines - 1) * stride + len }])

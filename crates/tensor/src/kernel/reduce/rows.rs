@@ -11,8 +11,8 @@ dispatched! {
         accumulate_row::<T, F>(totals, x);
     }
 
-    /// Accumulates `rows` rows of `x`, `stride` apart, into `totals`. Eight rows are processed at a time, so that each total is read and
-    /// written only once per eight rows.
+    /// Accumulates `rows` rows of `x`, which begin `stride` elements apart, into `totals`. Eight rows are processed at a time, so that each
+    /// total is read and written only once per eight rows.
     pub(super) fn accumulate_rows<T: Semiring, F: Fold<T>>(totals: &mut [T], x: &[T], stride: usize, rows: usize) {
         let len = totals.len();
         let totals = &mut totals[..len];

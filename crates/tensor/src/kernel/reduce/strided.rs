@@ -2,7 +2,7 @@
 //!
 //! Loops follow the order of the dimensions in memory. If the innermost dimension is reduced, each of its lines is reduced first, and then
 //! the results of the lines. If the innermost dimension is kept, adjacent results are accumulated together, row by row. Elements with other
-//! strides, and lines or rows that are too short, are first copied into contiguous rows.
+//! strides are first copied into contiguous rows. So are the elements of lines or rows that are too short.
 //!
 //! Elements are added in a balanced tree. Its leaves are the sums that the [accumulator](crate::kernel::reduce::accumulator)
 //! computes. The tree depends on the layout alone, so any number of threads gives the same bits.
@@ -30,7 +30,8 @@ const PIECE: usize = 1 << 15;
 /// The size of a strip, in bytes. A strip is a group of adjacent results that are accumulated together.
 const STRIP: usize = 1 << 14;
 
-/// The number of rows that are gathered together, and the number of results in each row.
+/// The size of the block of results whose elements are copied into rows together: the number of rows, and the number of results in each
+/// row.
 const GATHERED: (usize, usize) = (16, 256);
 
 /// The size and the stride of each dimension.
@@ -42,7 +43,7 @@ const PARALLEL: usize = 1 << 18;
 /// A list of loops over dimensions, in memory order: the largest stride comes first, and no stride is negative.
 type Loops = IterationSpace<1>;
 
-/// Returns loops with these sizes and strides, the outermost first. The function is inlined, so that the result is built in the
+/// Returns loops from pairs of a size and a stride, the outermost first. The function is inlined, so that the result is built in the
 /// caller's memory.
 #[inline(always)]
 fn loops(loops: &[(usize, usize)]) -> Loops {
@@ -62,10 +63,10 @@ fn innermost(loops: &Loops, single: usize) -> (usize, usize) {
     }
 }
 
-/// Computes a reduction of `x` over the dimensions `axes`. Each result `out[i]` combines the elements `x[i, j]` for all j, where `j` runs
-/// over `axes` and `i` over the other dimensions.
+/// Computes a reduction of `x` over the dimensions `axes`. Result `out[i]` combines the elements `x[i, j]` for all `j`. Here `j` runs over
+/// the dimensions `axes`, and `i` over the other dimensions.
 ///
-/// If `x` is empty, `out` is not changed: the caller has filled it.
+/// If `x` is empty, `out` is not changed, because the caller has already filled it.
 pub(crate) fn reduce<T: Element>(
     op: Reduction,
     x: Source<T>,
@@ -109,8 +110,8 @@ pub(crate) fn reduce<T: Element>(
     }
 }
 
-/// Calls [`run`] for results whose order in memory differs from the order of the dimensions of `kept`. Computes them in memory order, and
-/// then rearranges them.
+/// Reduces like [`run`], for results whose order in memory differs from the order of the dimensions of `kept`. Computes the results in
+/// memory order, and then rearranges them.
 fn run_in_order<T: Element>(
     op: Reduction,
     data: &[T],
@@ -162,7 +163,7 @@ fn run<T: Element>(
     Ok(())
 }
 
-/// Returns the schedule for `work` bytes: a single thread for less than [`PARALLEL`].
+/// Returns the schedule for a reduction that reads `work` bytes: a single thread if `work` is less than [`PARALLEL`].
 fn schedule(work: usize) -> Schedule {
     Schedule::sweep_from(PARALLEL, work, work)
 }
@@ -182,8 +183,8 @@ fn lines_first<T: Element>(
         totals_of_lines(op, data, kept, (len, stride), piece, out);
         return Ok(());
     }
-    // All other dimensions, in memory order. The flag is true for reduced dimensions, over which the results of the lines are reduced
-    // again.
+    // The dimensions other than the innermost one, in memory order. The flag is true for reduced dimensions, over which the totals of the
+    // lines are reduced again.
     let mut all = SmallVec::<[_; INLINE_RANK]>::new();
     for (loops, count, again) in [(kept, kept.depth(), false), (reduced, reduced.depth() - 1, true)] {
         for (size, [stride]) in loops.loops().take(count).filter(|&(size, _)| size > 1) {
@@ -204,8 +205,8 @@ fn lines_first<T: Element>(
     run(op, &totals, &loops(&kept), &loops(&reduced), out)
 }
 
-/// Reduces the pieces of all lines. A line has `len` elements that are `stride` apart. `lines` gives the position of each line's first
-/// element.
+/// Computes the totals of the pieces of all lines. A line has `len` elements that are `stride` apart. `lines` gives the position of each
+/// line's first element.
 fn totals_of_lines<T: Element>(
     op: Reduction,
     data: &[T],
@@ -244,7 +245,7 @@ fn totals_of_lines<T: Element>(
     });
 }
 
-/// Sets `out[i]` to `x[i * stride]`. Short strides have vectorized loops.
+/// Sets `out[i]` to `x[i * stride]` for all `i`. The loops for short strides are vectorized.
 fn pick<T: Element>(x: &[T], stride: usize, out: &mut [T]) {
     match stride {
         0 => out.fill(x[0]),
@@ -282,8 +283,8 @@ fn pick_every<T: Element, const S: usize>(x: &[T], out: &mut [T]) {
     }
 }
 
-/// The elements that are reduced to the results from index `start`. They are arranged as rows: element `k` of a row belongs to result
-/// `start + k`.
+/// The elements that are reduced to a range of results, which begins with result `start`. They are arranged as rows: element `k` of a row
+/// belongs to result `start + k`.
 struct Rows<'a, T> {
     data: &'a [T],
     kept: &'a Loops,
@@ -292,7 +293,7 @@ struct Rows<'a, T> {
 }
 
 impl<T: Element> Rows<'_, T> {
-    /// Copies row `row` to `to`.
+    /// Copies the elements of the row with index `row` to `to`.
     fn gather(&self, row: usize, to: &mut [T]) {
         let (x, mut rest) = (&self.data[self.reduced.position(0, row)..], to);
         self.kept.walk(0, self.start, rest.len(), |position, stride, len| {
@@ -302,7 +303,8 @@ impl<T: Element> Rows<'_, T> {
         });
     }
 
-    /// Accumulates the rows `start .. end` into `total`. There should be few rows, because they are added without a tree.
+    /// Accumulates the rows `start .. end` into `total`. There should be few of these rows, because they are added in sequence and not in a
+    /// tree.
     fn accumulate(&self, op: Reduction, start: usize, end: usize, total: &mut [T]) {
         let width = total.len();
         if let Segment::Slice(first) = self.kept.segment(0, self.start, width) {
@@ -332,7 +334,8 @@ impl<T: Element> Rows<'_, T> {
     }
 }
 
-/// Reduces short contiguous lines in place. Otherwise gathers the elements of a block of results into rows, and accumulates the rows.
+/// Computes reductions whose elements or results are not adjacent in memory. Reduces short contiguous lines in place. Otherwise copies the
+/// elements of a block of results into rows, and accumulates the rows.
 fn gathered<T: Element>(op: Reduction, data: &[T], kept: &Loops, reduced: &Loops, out: &mut [T]) {
     let count = reduced.numel();
     let each = (TASK / count).max(out.len().div_ceil(MAX_TASKS)).next_multiple_of(GATHERED.1);
@@ -352,8 +355,8 @@ fn gathered<T: Element>(op: Reduction, data: &[T], kept: &Loops, reduced: &Loops
     });
 }
 
-/// Calls `visit` with parts of `out`. Result `i` of `out` belongs to line `first + i`. The other arguments are the position of the part's
-/// first line, and the distance between its lines.
+/// Calls `visit` with parts of `out`. Element `i` of `out` is the result of line `first + i`. The other arguments of `visit` are the
+/// position of the part's first line, and the distance between its lines.
 fn each_line<T>(lines: &Loops, first: usize, out: &mut [T], mut visit: impl FnMut(usize, usize, &mut [T])) {
     let mut rest = out;
     lines.walk(0, first, rest.len(), |position, apart, count| {
@@ -363,25 +366,25 @@ fn each_line<T>(lines: &Loops, first: usize, out: &mut [T], mut visit: impl FnMu
     });
 }
 
-/// The division of the work of [`columns`] into blocks. A block is a strip of adjacent results and a part of the rows.
+/// The division of the work of [`columns`] into blocks. A block computes a strip of adjacent results from a part of the rows.
 struct Blocks {
     /// The number of adjacent results.
     width: usize,
-    /// The number of results in a strip. The last strip of adjacent results may have fewer.
+    /// The number of results in a strip. The last strip of each group of adjacent results may have fewer.
     strip: usize,
-    /// The number of strips in a group of `width` adjacent results, and the number of all strips.
+    /// The number of strips in a group of `width` adjacent results, and the number of strips in total.
     strips: (usize, usize),
-    /// The number of rows in a part. The last part may have fewer.
+    /// The number of rows that a block accumulates. The last part of the rows may have fewer.
     part: usize,
     parts: usize,
-    /// The number of rows that are added without a tree.
+    /// The number of rows that are added in sequence and not in a tree.
     leaf: usize,
-    /// The number of blocks in a task.
+    /// The number of blocks in a task of a thread.
     each: usize,
 }
 
 impl Blocks {
-    /// Divides the reduction of elements of `size` bytes to `results` results.
+    /// Divides a reduction with `results` results into blocks. An element has `size` bytes.
     fn new(kept: &Loops, reduced: &Loops, results: usize, size: usize) -> Self {
         let (width, count) = (kept.row(), reduced.numel());
         let (inner, stride) = innermost(reduced, 0);
@@ -408,13 +411,13 @@ impl Blocks {
         Blocks { width, strip, strips: (strips, blocks), part, parts, leaf, each }
     }
 
-    /// Returns the position of the first result of a strip. Strips are numbered in the order of their results. The results of each
-    /// part follow the results of the part before.
+    /// Returns the position of the first result of the strip with index `strip`. Strips are numbered in the order of their results.
     fn start(&self, strip: usize) -> usize {
         strip / self.strips.0 * self.width + strip % self.strips.0 * self.strip
     }
 
-    /// Computes the results of all parts, in tasks of several blocks.
+    /// Computes the totals of all parts of the rows, in tasks of several blocks. The totals of each part are stored after the totals of the
+    /// part before.
     fn run<T: Element>(&self, op: Reduction, data: &[T], kept: &Loops, reduced: &Loops, out: &mut [T]) {
         let (count, blocks) = (reduced.numel(), self.strips.1 * self.parts);
         let tasks = blocks.div_ceil(self.each);
@@ -434,8 +437,8 @@ impl Blocks {
     }
 }
 
-/// Computes adjacent results together, strip by strip. If there are too few strips for the threads, the rows are also divided into
-/// parts. The totals of the parts are combined at the end.
+/// Computes adjacent results together, strip by strip (a strip is a group of adjacent results). If there are too few strips for the
+/// threads, the rows are also divided into parts. The totals of the parts are combined at the end.
 fn columns<T: Element>(
     op: Reduction,
     data: &[T],
@@ -468,8 +471,8 @@ pub(crate) fn repeat_totals<T: Element>(op: Reduction, totals: &mut [T], times: 
     for total in totals {
         let x = *total;
         *total = match op {
-            // `times` may be rounded in type `T`, which could change the sign of a power. So this code squares the power of `times / 2`,
-            // and multiplies it by x if `times` is odd.
+            // `times` may be rounded when it is converted to type `T`. Then an odd `times` could become even, which would change the sign
+            // of the power. So this code squares the power of `times / 2`, and multiplies it by x if `times` is odd.
             Reduction::Prod => {
                 let half = combined(function, x, T::from_i64((times / 2) as i64));
                 let square = combined(Binary::Mul, half, half);

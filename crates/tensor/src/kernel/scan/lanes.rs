@@ -2,7 +2,7 @@
 //!
 //! A lane is a line of elements along the dimension, at one index of the other dimensions. Each function takes a lane as a slice. [`each`]
 //! splits a tensor of any layout into lanes and stores the results. Lanes are independent, so the bits do not depend on the number of
-//! threads. Of two equal elements, the earlier one comes first. NaN is larger than all numbers, as in PyTorch's `sort`.
+//! threads. Sorting puts the earlier of two equal elements first. NaN is larger than all numbers, as in PyTorch's `sort`.
 use std::cmp::Ordering;
 use std::error::Error as _;
 use std::sync::OnceLock;
@@ -19,8 +19,8 @@ use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::scan::{ADJACENT, MIN_CHECKED_LANE, MIN_PARALLEL, MIN_SHARED_LANE};
 use crate::{DType, Element, Shape};
 
-/// Calls `f` with every lane of `x` along dimension `axis`, and with a slice for its `len` results. `out` is row-major and has the shape of
-/// `x`, except for size `len` along `axis`.
+/// Calls `f` with every lane (a line of elements) of `x` along dimension `axis`, and with a slice for the lane's `len` results. `out` is
+/// row-major and has the shape of `x`, except for size `len` along `axis`.
 pub(crate) fn each<T: Element, U: Element>(
     x: Source<T>,
     axis: usize,
@@ -51,7 +51,7 @@ pub(crate) fn each<T: Element, U: Element>(
         return Ok(());
     }
     let stride = x.layout.strides()[axis];
-    // Adjacent lanes are processed together, because each cache line has an element of every one of them.
+    // Adjacent lanes are processed together, because each cache line has elements of several lanes.
     let groups = inner.div_ceil(ADJACENT);
     let grid = Grid::equal(out, inner, (len, ADJACENT));
     partition::run(count / inner * groups, schedule, grid, |number, out: Tile<U>| {
@@ -72,7 +72,8 @@ pub(crate) fn check_room(size: usize, count: usize) -> Result<(), AllocationErro
     Ok(())
 }
 
-/// Calls `f` with each of several lanes of `size` elements, and writes the results to the columns of `out`.
+/// Calls `f` with several adjacent lanes (lines of elements along the dimension), which have `size` elements each. Writes the results of
+/// each lane to a column of `out`.
 fn adjacent<T: Element, U: Element>(
     data: &[T],
     starts: &[usize],
@@ -100,7 +101,7 @@ fn adjacent<T: Element, U: Element>(
     }
 }
 
-/// Writes the cumulative sums of the lane to `out`. `f32` is summed in `f64`, and integers wrap.
+/// Writes the cumulative sums of the slice `lane` to `out`. `f32` is summed in `f64`, and integers wrap.
 pub(crate) fn cumulative_sum<T: Element>(lane: &[T], out: &mut [T]) {
     if matches!(T::DTYPE, DType::F32 | DType::F64) {
         let mut total = 0.0;
@@ -117,8 +118,8 @@ pub(crate) fn cumulative_sum<T: Element>(lane: &[T], out: &mut [T]) {
     }
 }
 
-/// Writes, for each element, the position of the largest or smallest element up to it. If several are equal, the last one is taken. A NaN
-/// is taken in any case, and stays until another NaN replaces it.
+/// Writes, for each element, the position of the largest (or smallest) element among all elements up to it. Of several equal elements, the
+/// last one is chosen. A NaN is always chosen, and stays until another NaN replaces it.
 pub(crate) fn running_extreme<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
     let mut best = 0;
     for (i, (out, &x)) in out.iter_mut().zip(lane).enumerate() {
@@ -141,8 +142,8 @@ fn has_rayon() -> bool {
     })
 }
 
-/// Writes the positions of the elements in ascending or descending order to `out`. If `out` is shorter than the lane, writes only the first
-/// positions in this order. Equal elements keep their order.
+/// Writes the positions of a lane's elements to `out`, in ascending or descending order of the elements. If `out` is shorter than the lane,
+/// writes only the first positions in this order. Equal elements keep their order.
 pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
     let before = |&i: &i64, &j: &i64| {
         let (x, y) = (lane[i as usize], lane[j as usize]);
@@ -164,11 +165,12 @@ pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
     out.copy_from_slice(&positions[..wanted]);
 }
 
-/// Writes the positions of the largest elements to `out`, in descending order of the elements, or of the smallest elements, in ascending
-/// order. The length of `out` is the number of selected elements.
+/// Writes the positions of the largest elements to `out`, in descending order of the elements. If `largest` is false, writes the positions
+/// of the smallest elements, in ascending order. The length of `out` is the number of selected elements.
 ///
 /// Among equal elements, the choice is PyTorch's, so that gradients reach the same elements. PyTorch calls the C++ library's `nth_element`
-/// and sorts the elements before the n-th. If few elements of a long lane are selected, PyTorch takes the first ones of equal elements.
+/// for the last selected element, and sorts the elements before it. If few elements of a long lane are selected, PyTorch takes the first
+/// ones of equal elements.
 pub(crate) fn top<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
     let wanted = out.len();
     if wanted == 0 || wanted * 64 <= lane.len() {
@@ -184,8 +186,9 @@ pub(crate) fn top<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
     out.copy_from_slice(&positions[..wanted]);
 }
 
-/// Moves the element of rank `nth` to its position, with smaller elements before it. This is the algorithm of `std::nth_element` in the GNU
-/// C++ library, on whose choice among equal elements PyTorch's results depend.
+/// Moves the element of rank `nth` to index `nth` of `items`, and all elements that come before it in the order `before` to smaller
+/// indices. This is the algorithm of `std::nth_element` in the GNU C++ library, on whose choice among equal elements PyTorch's results
+/// depend.
 fn nth_element(items: &mut [i64], nth: usize, before: &impl Fn(&i64, &i64) -> bool) {
     if nth >= items.len() {
         return;
@@ -235,8 +238,8 @@ fn nth_element(items: &mut [i64], nth: usize, before: &impl Fn(&i64, &i64) -> bo
     items[start..end].sort_by(|i, j| before(j, i).cmp(&before(i, j)));
 }
 
-/// Returns the position of the element that has `rank` elements before it in ascending order. Among equal elements, selects the one that
-/// PyTorch's quickselect finds.
+/// Returns the position of the element with rank `rank`: the number of elements before it in ascending order. Among equal elements, selects
+/// the one that PyTorch's quickselect finds.
 pub(crate) fn nth<T: Element>(rank: usize, lane: &[T]) -> usize {
     let mut positions: Vec<usize> = (0..lane.len()).collect();
     let above = |i: usize, j: usize| compare(lane[i], lane[j]).is_gt();
@@ -251,8 +254,8 @@ pub(crate) fn nth<T: Element>(rank: usize, lane: &[T]) -> usize {
             }
             return positions[rank];
         }
-        // The median of three elements becomes the pivot at position `low`. The other two are at `low + 1` and `high`, where they stop the
-        // scans.
+        // The median of three elements becomes the pivot, at position `low`. The other two elements are at `low + 1` and `high`, where they
+        // stop the search loops.
         let middle = low + (high - low) / 2;
         positions.swap(middle, low + 1);
         for (i, j) in [(low + 1, high), (low, high), (low + 1, low)] {
@@ -295,7 +298,7 @@ pub(crate) fn median<T: Element>(lane: &[T]) -> usize {
     })
 }
 
-/// Returns the last position of the most frequent element. If several elements are equally frequent, takes the smallest.
+/// Returns the last position of the most frequent element. If several elements are equally frequent, chooses the smallest of them.
 pub(crate) fn mode<T: Element>(lane: &[T]) -> usize {
     let mut positions = vec![0; lane.len()];
     order(false, lane, &mut positions);
@@ -349,7 +352,7 @@ mod tests {
         assert_eq!(out, [0, 1, 1, 3, 4]);
     }
 
-    /// The expected positions are PyTorch's results.
+    /// Compares the selected positions with PyTorch's results.
     #[test]
     fn equal_elements_are_selected_as_in_pytorch() {
         let top = |size: usize, wanted: usize| {

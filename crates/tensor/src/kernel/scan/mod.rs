@@ -1,3 +1,3 @@
-//! Operations on a whole lane along one dimension: cumulative sums, sorting.
+//! Operations on whole lanes, which are lines of elements along one dimension: cumulative sums, sorting.
 
 pub(crate) mod lanes;

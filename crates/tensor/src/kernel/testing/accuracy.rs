@@ -2,9 +2,9 @@
 //! number to the next larger number of its type.
 //!
 //! Results in f64 are compared with values computed with 60 digits. The script `functions.py` writes these values to
-//! `reference/functions.csv`, in the script's folder. Results in f32 are compared with f64, over all exponents and signs. The error of f64
-//! is a few billionths of an f32 ulp. The bounds are promises: `docs/accuracy.md` lists them, and a test keeps that list equal to the one
-//! here.
+//! `reference/functions.csv`, in the script's folder. Results in f32 are compared with results in f64, over all exponents and signs. An
+//! error of the f64 result is at most a few billionths of an f32 ulp. The bounds of the errors are promises: `docs/accuracy.md` lists them,
+//! and a test keeps that list equal to the one here.
 
 use std::fmt::Write;
 use std::fs;
@@ -51,20 +51,20 @@ const BOUNDS: &[(&str, f64, f64)] = &[
     ("ndtr", 5.0, 7.0),
 ];
 
-/// Returns the bounds of the named function in f32 and f64, if it has bounds.
+/// Returns the bounds of the named function's errors in f32 and f64, in ulp, if they are listed.
 pub(crate) fn bounds(name: &str) -> Option<(f64, f64)> {
     BOUNDS.iter().find(|bound| bound.0 == name).map(|&(_, narrow, wide)| (narrow, wide))
 }
 
-/// The bound for functions with PyTorch's accuracy of nine digits: 10⁻⁹ in units of 2⁻⁵².
+/// The bound, in ulp, for functions with PyTorch's accuracy of nine digits: 10⁻⁹ in units of 2⁻⁵².
 const NINE_DIGITS: f64 = 4.6e6;
 
-/// Functions whose zeros at negative arguments are not floating-point numbers. At negative arguments, errors of results below 1 are
-/// measured in ulps of 1.
+/// Functions with zeros at negative arguments that are not floating-point numbers. There, errors of results below 1 are measured in ulps of
+/// the number 1.
 const WITH_NEGATIVE_ZEROS: &[&str] = &["lgamma", "digamma"];
 
-/// Returns a sample of all f32 bit patterns. It is denser from -20 to 20, and includes multiples of 1/8 and the numbers next to
-/// them.
+/// Returns a sample of all f32 bit patterns. The sample is denser between -20 and 20. It includes multiples of 1/8 and the numbers next to
+/// these multiples.
 fn sample() -> Vec<f32> {
     let mut points: Vec<f32> = (0..=u32::MAX).step_by(40_009).map(f32::from_bits).collect();
     points.extend((-20_000..=20_000).map(|i| i as f32 * 1e-3));
@@ -72,14 +72,14 @@ fn sample() -> Vec<f32> {
         let x = i as f32 / 8.0;
         points.extend([x, x.next_up(), x.next_down()]);
     }
-    // The largest errors of `erfc`, 3.53 ulp with fused multiplication and addition and 3.68 without.
+    // The arguments at which `erfc` has its largest errors: 3.53 ulp with fused multiplication and addition, and 3.68 ulp without.
     points.extend([1.541_311_1, 7.510_146_6]);
     points.extend([f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 0.0, -0.0, f32::MIN_POSITIVE, f32::MAX, f32::MIN]);
     points
 }
 
-/// Returns the distance between `got` and `exact` in ulp. `unit` is the ulp of a number of the size of `exact`. An infinite result counts
-/// as `beyond`, the power of two after the largest number.
+/// Returns the distance between `got` and `exact` in ulp. `unit` is the ulp of a number of the size of `exact`. Both numbers are clamped to
+/// `beyond`, which is the power of two after the largest finite number for f32, and infinity for f64.
 fn distance(got: f64, exact: f64, unit: f64, beyond: f64) -> f64 {
     if got.is_nan() || exact.is_nan() {
         return if got.is_nan() && exact.is_nan() { 0.0 } else { f64::INFINITY };
@@ -155,7 +155,7 @@ fn worst_f32(name: &str, x: &[f32]) -> Worst {
     worst
 }
 
-/// Returns the largest error of the named function in f64, over the reference values.
+/// Returns the largest error of the named function in f64, over the rows of `reference`, which has exact values.
 fn worst_f64(name: &str, reference: &str) -> Worst {
     let mut worst = Worst::default();
     let mut count = 0;

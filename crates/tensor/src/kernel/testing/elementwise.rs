@@ -1,4 +1,4 @@
-//! Tests elementwise operations over every layout against the oracle, and on special values of each type.
+//! Tests elementwise operations over every layout against the oracle (simple code for single elements), and on special values of each type.
 
 use std::fmt::Debug;
 
@@ -27,7 +27,8 @@ fn two_alone<T: Oracle>(op: Binary, x: T, y: T) -> T {
     out[0]
 }
 
-/// Asserts that the oracle allows each result, and that a single element gives the same bits as a block.
+/// Asserts that each result is one that the oracle, the simple code of the tests, allows. Also asserts that a single element gives the same
+/// bits as a block.
 #[track_caller]
 fn assert_allowed<T: Oracle>(
     got: &Tensor<T>,
@@ -49,7 +50,8 @@ fn assert_allowed<T: Oracle>(
     assert_eq!(got.len(), count);
 }
 
-/// Asserts that the oracle lacks an operation. Tests call this function for operations that the kernels lack.
+/// Asserts that the oracle, the simple code of the tests, does not have an operation. Tests call this function for operations that the
+/// kernels do not have.
 #[track_caller]
 fn assert_undefined<T: Oracle>(error: &Error, expected: Option<Expected<T>>, what: impl Debug) {
     assert!(matches!(error, Error::ElementType { .. }), "{error}");
@@ -135,7 +137,7 @@ fn elementwise<T: Oracle>(shape: &Shape, recipes: [&Recipe; 3], seed: u64) {
     operands.check_casts();
 }
 
-/// Tests operations in place on a part of a larger buffer. The other elements of the buffer must not change.
+/// Tests operations in place on a tensor that is a part of a larger buffer. The other elements of the buffer must not change.
 fn in_place<T: Oracle>(shape: &Shape, recipes: [&Recipe; 2], seed: u64) {
     let rng = &mut generator(seed);
     let (window, len) = recipes[0].clone().injective().layout(shape);
@@ -207,7 +209,7 @@ fn blocks_join_at_every_length() {
     }
 }
 
-/// Operations that move elements keep all bits of a NaN: its sign, its payload, and that it signals.
+/// Checks that operations that move elements keep all bits of a NaN: its sign, its payload, and the bit that makes it signal.
 #[test]
 fn moved_elements_keep_their_bits() {
     macro_rules! check {

@@ -1,4 +1,4 @@
-//! Tests gathers, scatter-adds and embeddings over every layout against the oracle.
+//! Tests gathers, scatter-adds and embeddings over every layout against the oracle (simple code for single elements).
 
 use proptest::prelude::*;
 
@@ -29,7 +29,7 @@ fn gathers<T: Oracle>(shape: &Shape, target: &Shape, recipes: [&Recipe; 3], seed
     assert_bits(&g.apply_scatter_add(&positions, shape, site()).unwrap(), &expected, "put");
 }
 
-/// Tests that moving slices by index equals moving each of their elements.
+/// Tests that operations that move whole slices by an index give the same result as moving each element separately.
 fn rows<T: Oracle>(shape: &Shape, target: &Shape, recipes: [&Recipe; 3], seed: u64) {
     let rng = &mut generator(seed);
     let x = recipes[0].tensor(shape, || T::any(rng));
@@ -52,7 +52,7 @@ fn rows<T: Oracle>(shape: &Shape, target: &Shape, recipes: [&Recipe; 3], seed: u
             &elements(flat.apply_scatter_add(&positions, shape, site()).unwrap().source()),
             "index_add",
         );
-        // The second term of this sum has only the first slice of `x`. It is added after the first term.
+        // The sum has two terms. The second term has only the first slice of `x`, and is added after the first term.
         if size == 0 {
             continue;
         }

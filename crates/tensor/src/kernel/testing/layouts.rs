@@ -11,10 +11,10 @@ use crate::memory::storage::Storage;
 use crate::shape::shape::INLINE_RANK;
 use crate::{Element, Layout, Shape, Tensor};
 
-/// The maximum rank of a recipe.
+/// The maximum number of dimensions of a tensor whose layout a recipe describes.
 const RANK: usize = INLINE_RANK + 2;
 
-/// The layout of a tensor in its buffer. A recipe applies to every shape up to rank [`RANK`].
+/// A description of a tensor's layout in its buffer. A recipe applies to every shape of at most [`RANK`] dimensions.
 #[derive(Clone)]
 pub(crate) struct Recipe {
     pub(crate) axes: Vec<AxisRecipe>,
@@ -22,12 +22,12 @@ pub(crate) struct Recipe {
     pub(crate) order: Vec<usize>,
 }
 
-/// The way in which a dimension is cut out of a larger one.
+/// The way in which a dimension of a tensor is cut out of a larger dimension of its buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AxisRecipe {
-    /// The number of elements left out before and after the dimension.
+    /// The numbers of elements of the larger dimension before and after this dimension.
     pub(crate) around: (usize, usize),
-    /// Only every `step`-th element is kept.
+    /// The distance between the kept elements: only every `step`-th element is kept.
     pub(crate) step: usize,
     /// True if the order of the elements is reversed.
     pub(crate) flip: bool,
@@ -67,7 +67,7 @@ impl Recipe {
         Recipe { order: (0..RANK).rev().collect(), ..Recipe::contiguous() }
     }
 
-    /// Returns the recipe, changed so that no element is repeated.
+    /// Returns this recipe without repeated elements: no dimension has stride 0.
     pub(crate) fn injective(mut self) -> Self {
         self.axes.iter_mut().for_each(|axis| axis.stretch = false);
         self
@@ -81,8 +81,8 @@ impl Recipe {
             let kept = if axis.stretch { 1 } else { size };
             axis.around.0 + axis.around.1 + if kept == 0 { 0 } else { (kept - 1) * axis.step + 1 }
         };
-        // Limits the size of buffers, so that many cases can run. If the buffer would be too large, later dimensions are not cut out of
-        // larger ones.
+        // Limits the size of buffers, so that many cases can run. If the buffer would be too large, the remaining dimensions are not cut
+        // out of larger ones.
         let mut total = 1;
         for (axis, &wanted) in axes.iter_mut().zip(shape.iter()) {
             if total * size(axis, wanted) > 1 << 14 {
@@ -105,7 +105,7 @@ impl Recipe {
         (layout.expand(shape).unwrap(), buffer)
     }
 
-    /// Returns a tensor of shape `shape`. `element` gives the elements of the whole buffer.
+    /// Returns a tensor of shape `shape` with the layout of this recipe. `element` gives the elements of the whole buffer.
     pub(crate) fn tensor<T: Element>(&self, shape: &Shape, element: impl FnMut() -> T) -> Tensor<T> {
         let (layout, buffer) = self.layout(shape);
         let data = std::iter::repeat_with(element).take(buffer).collect();
@@ -127,7 +127,7 @@ pub(crate) fn shapes() -> impl Strategy<Value = Shape> {
     })
 }
 
-/// Generates every kind of recipe.
+/// Generates recipes of every kind of layout.
 pub(crate) fn recipes() -> impl Strategy<Value = Recipe> {
     let axis = prop_oneof![
         2 => Just(AxisRecipe::PLAIN),
@@ -141,12 +141,12 @@ pub(crate) fn recipes() -> impl Strategy<Value = Recipe> {
     (vec(axis, RANK), order).prop_map(|(axes, order)| Recipe { axes, order })
 }
 
-/// Returns a generator for the elements of a test case.
+/// Returns a generator of random elements of a test case.
 pub(crate) fn generator(seed: u64) -> Pcg64 {
     Pcg64::seed_from_u64(seed)
 }
 
-/// Elements of test cases.
+/// An element type for which test cases have random values.
 pub(crate) trait Sample: Element {
     /// Returns a random value. The smallest and largest values of the type are frequent.
     fn any(rng: &mut Pcg64) -> Self;
@@ -162,7 +162,7 @@ macro_rules! floats {
     ($($type:ident),*) => {$(
         impl Sample for $type {
             fn any(rng: &mut Pcg64) -> Self {
-                // Among them are subnormal numbers, and a negative NaN whose payload has its lowest bit set.
+                // Some of these numbers are subnormal. One is a negative NaN whose payload has its lowest bit set.
                 const EDGES: [$type; 24] = [
                     0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -3.5, 1e-30, -1e30, $type::MAX, $type::MIN, $type::MIN_POSITIVE,
                     -$type::MIN_POSITIVE, $type::from_bits(1), -$type::from_bits(1), $type::MIN_POSITIVE.next_down(),

@@ -7,19 +7,19 @@ use crate::kernel::testing::accuracy::bounds;
 use crate::kernel::testing::layouts::Sample;
 use crate::{Binary, Compare, DType, Reduction, Unary};
 
-/// The result that a kernel must give for an element, and the error that it may have.
+/// The result that a kernel must give for an element, and the error that the kernel's result may have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Expected<T> {
-    /// The result must have exactly these bits. If this is NaN, any NaN is allowed.
+    /// The result must have exactly these bits. If the value is NaN, any NaN is allowed.
     Exact(T),
-    /// The result must have exactly these bits, except for the sign of a zero.
+    /// The result must have exactly these bits, except that the sign of a zero may differ.
     Unsigned(T),
     /// The result must be near `exact`: within `ulps` units in the last place or within `absolute`, whichever allows more.
     Near { exact: f64, ulps: f64, absolute: f64 },
 }
 
 impl<T: Oracle> Expected<T> {
-    /// Returns whether a kernel may return `got`.
+    /// Returns whether `got`, a kernel's result, is allowed.
     pub(crate) fn allows(self, got: T) -> bool {
         match self {
             Expected::Exact(exact) => got.bits() == exact.bits(),
@@ -36,19 +36,19 @@ impl<T: Oracle> Expected<T> {
         }
     }
 
-    /// Returns the result of an operation whose result must be exact.
+    /// Returns the expected result, in which the sign of a zero may be unspecified. Panics if the kernel may round the result.
     #[track_caller]
     pub(crate) fn exact(self) -> T {
         match self {
-            Expected::Exact(exact) => exact,
-            _ => panic!("{self:?} is not exact"),
+            Expected::Exact(exact) | Expected::Unsigned(exact) => exact,
+            Expected::Near { .. } => panic!("{self:?} may be rounded"),
         }
     }
 }
 
-/// The expected results of operations on one or two elements. They are `None` for operations that the type lacks.
+/// The expected results of operations on one or two elements. A result is `None` if the type does not have the operation.
 pub(crate) trait Oracle: Sample {
-    /// Returns the distance from a number of this size to the next larger number.
+    /// Returns the distance from the number `size` to the next larger number of this type.
     fn unit(size: f64) -> f64;
     fn of_one(op: Unary, x: Self) -> Option<Expected<Self>>;
     fn of_two(op: Binary, x: Self, y: Self) -> Option<Expected<Self>>;
@@ -65,12 +65,12 @@ pub(crate) fn compare<T: Sample>(op: Compare, x: T, y: T) -> bool {
     }
 }
 
-/// Returns the reduction of two elements by `op`.
+/// Combines two elements in the way in which the reduction `op` does.
 pub(crate) fn combine<T: Oracle>(op: Reduction, x: T, y: T) -> T {
     T::of_two(op.function(), x, y).expect("every type has it").exact()
 }
 
-/// Computes a function of a real number in f64.
+/// Computes the operation `op` on a real number, in f64.
 fn real_unary(op: Unary, x: f64) -> f64 {
     match op {
         Unary::Neg => -x,
@@ -143,8 +143,8 @@ fn erfinv(x: f64) -> f64 {
     high.copysign(x)
 }
 
-/// Computes the digamma function ψ(x) = ψ(x + n) - Σ 1/(x + k). Uses the asymptotic series for 20 and above, and the reflection formula
-/// below 0.
+/// Computes the digamma function ψ(x) = ψ(x + n) - Σ 1/(x + k) for k < n. Uses the asymptotic series for arguments of 20 and above, and the
+/// reflection formula for negative arguments.
 fn digamma(x: f64) -> f64 {
     if x == 0.0 {
         return f64::INFINITY.copysign(-x);
@@ -161,7 +161,8 @@ fn digamma(x: f64) -> f64 {
     y.ln() - 0.5 / y - z * (1.0 / 12.0 - z * (1.0 / 120.0 - z * (1.0 / 252.0 - z * (1.0 / 240.0 - z / 132.0)))) - sum
 }
 
-/// Computes the trigamma function ψ'(x) = Σ 1/(x + k)². Uses the asymptotic series for 20 and above, and the reflection formula below 1/2.
+/// Computes the trigamma function ψ'(x) = Σ 1/(x + k)² over all k ≥ 0. Uses the asymptotic series for arguments of 20 and above, and the
+/// reflection formula for arguments below 1/2.
 fn trigamma(x: f64) -> f64 {
     if x < 0.5 {
         return (PI / (PI * x).sin()).powi(2) - trigamma(1.0 - x);
@@ -175,8 +176,8 @@ fn trigamma(x: f64) -> f64 {
     sum + (1.0 + 0.5 / y + z * (1.0 / 6.0 - z * (1.0 / 30.0 - z / 42.0))) / y
 }
 
-/// Computes ζ(s, q) = Σ (q + k)⁻ˢ. Adds at least forty terms, and approximates the sum of the others by the first terms of the
-/// Euler-Maclaurin formula.
+/// Computes the Hurwitz zeta function ζ(s, q) = Σ (q + k)⁻ˢ over all k ≥ 0. Adds at least forty terms, and approximates the sum of the
+/// other terms by the first terms of the Euler-Maclaurin formula. Adds fewer terms if the later ones are negligible.
 fn zeta(s: f64, q: f64) -> f64 {
     if s.is_nan() || q.is_nan() || s < 1.0 {
         return f64::NAN;
@@ -202,8 +203,8 @@ fn zeta(s: f64, q: f64) -> f64 {
     sum + power * w / (s - 1.0) + power * (0.5 + rising(1) / 12.0 - rising(3) / 720.0 + rising(5) / 30240.0)
 }
 
-/// Computes a function of two real numbers in f64. If an operation is defined by several steps in the element type, `round` is applied
-/// after each step.
+/// Computes the operation `op` on two real numbers, in f64. If the kernel computes it by several steps in the element type, `round` is
+/// applied after each step.
 fn real_binary(op: Binary, x: f64, y: f64, round: impl Fn(f64) -> f64) -> f64 {
     let opposite = |rest: f64| rest != 0.0 && (rest < 0.0) != (y < 0.0);
     match op {
@@ -295,9 +296,9 @@ macro_rules! floats {
                     return Some(Expected::Exact(exact as $type));
                 }
                 Some(expected(op.name(), exact, match op {
-                    // The arguments of the sine and the logarithm are rounded, which matters near their zeros.
+                    // The kernel rounds the argument of the sine or the logarithm, which matters near the zeros of these functions.
                     Unary::Sinc | Unary::Logit => 1e-15,
-                    // The terms of these sums cancel near the zeros at negative arguments.
+                    // Near the zeros at negative arguments, these functions are sums whose terms cancel.
                     Unary::Lgamma | Unary::Digamma => 20.0 * f64::from($type::EPSILON) * f64::from(x.abs().clamp(1.0, 10.0)),
                     // The argument is squared and rounded, and the exponential amplifies the rounding error.
                     Unary::Ndtr => exact * f64::from(x).powi(2) * 1e-15,
@@ -316,26 +317,26 @@ macro_rules! floats {
                         (None, _) => $type::NAN,
                         (Some(std::cmp::Ordering::Equal), _) => y,
                         (Some(_), 0 | $signed::MIN) => $type::from_bits(1).copysign(y),
-                        // The bits of a number are larger if it is farther from 0.
+                        // For numbers of one sign, the number with the larger bit pattern is farther from 0.
                         (Some(order), bits) => {
                             let away = (order == std::cmp::Ordering::Less) == (x > 0.0);
                             $type::from_bits(if away { bits + 1 } else { bits - 1 }.cast_unsigned())
                         }
                     }),
                     // PyTorch has no single operation for this function. The kernel subtracts two logarithms in the element type, which may
-                    // cancel.
+                    // be nearly equal.
                     Binary::LogitWithin => {
                         let exact = real_binary(op, x.into(), y.into(), |x| f64::from(x as $type));
                         Expected::Near { exact, ulps: 4.0, absolute: 4.0 * f64::from($type::EPSILON) }
                     }
-                    // Two large terms, one on each side of 0, may cancel. The oracle itself adds forty rounded terms.
+                    // Two large terms, with q + k just below and just above 0, may cancel. The oracle itself adds forty rounded terms.
                     Binary::Zeta => {
                         let (s, q) = (f64::from(x), f64::from(y));
                         let exact = real_binary(op, s, q, |x| x);
                         let largest = if q < 0.0 { (q - q.round()).abs().powf(-s) } else { exact };
                         expected(op.name(), exact, 16.0 * f64::EPSILON * largest)
                     }
-                    // Which of 0 and -0 is larger is unspecified.
+                    // It is unspecified which of 0 and -0 counts as larger.
                     Binary::Fmax | Binary::Fmin => {
                         Expected::Unsigned(real_binary(op, x.into(), y.into(), |x| x) as $type)
                     }
@@ -348,8 +349,8 @@ macro_rules! floats {
 
 floats!(f32 i32, f64 i64);
 
-/// Returns the allowed results: `exact` with the bounds of the named operation. An operation without bounds must be exact. In f64 the error
-/// of the oracle is added.
+/// Returns the allowed results of the operation `name`: `exact` with the operation's bounds on the error, in ulp. An operation without
+/// bounds must be exact. In f64, the error of the oracle is added to the bounds.
 fn expected<T: Oracle>(name: &str, exact: f64, absolute: f64) -> Expected<T> {
     let single = T::DTYPE == DType::F32;
     let ulps = match bounds(name) {
@@ -360,7 +361,7 @@ fn expected<T: Oracle>(name: &str, exact: f64, absolute: f64) -> Expected<T> {
                 f64 + 4.0
             }
         }
-        // These operations round twice.
+        // The kernels of these operations round twice.
         None if matches!(name, "hardsigmoid" | "floor_divide") => 2.0,
         None => return Expected::Exact(T::from_f64(exact)),
     };
@@ -387,7 +388,7 @@ macro_rules! integers {
 
 integers!(i64, u8);
 
-/// Computes an integer operation in 128 bits, where no result overflows.
+/// Computes an operation on one integer in 128 bits, where no result overflows.
 fn whole_unary(op: Unary, x: i128) -> Option<i128> {
     Some(match op {
         Unary::Neg => -x,
@@ -401,8 +402,8 @@ fn whole_unary(op: Unary, x: i128) -> Option<i128> {
     })
 }
 
-/// Computes an integer operation on a type of `bits` bits, in 128 bits. If the result overflows the type, callers use only the low `bits`
-/// bits.
+/// Computes an operation on two integers of `bits` bits, in 128 bits. If the result overflows the type of `bits` bits, callers use only the
+/// low `bits` bits.
 fn whole_binary(op: Binary, x: i128, y: i128, bits: i128) -> Option<i128> {
     // Divides and rounds down.
     let floor = |x: i128, y: i128| if y < 0 { (-x).div_euclid(-y) } else { x.div_euclid(y) };
@@ -464,7 +465,7 @@ fn gcd(x: i128, y: i128) -> i128 {
     if y == 0 { x.abs() } else { gcd(y, x % y) }
 }
 
-/// Returns the least common multiple. If the product wraps, its sign is removed.
+/// Returns the least common multiple. If it wraps around in 64 bits and becomes negative, its sign is removed.
 fn lcm(x: i128, y: i128) -> i128 {
     let product = (x / gcd(x, y) * y) as i64;
     product.wrapping_abs().into()

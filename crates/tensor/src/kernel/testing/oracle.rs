@@ -1,4 +1,4 @@
-//! The specification of the kernels, and the oracle of their tests. It is slow and obvious: loops over indices find each element through
+//! The specification of the kernels, and the oracle of their tests: slow and obvious code. Its loops over indices find each element through
 //! [`Layout::position`](crate::Layout::position).
 //!
 //! The expected results for single elements are in [`numbers`](crate::kernel::testing::numbers).
@@ -54,8 +54,8 @@ pub(crate) fn reduce<T: Oracle>(op: Reduction, column: &[T]) -> T {
     column.iter().fold(T::start(op), |total, &x| combine(op, total, x))
 }
 
-/// Returns the position of the largest or smallest element. Of several equal elements, takes the first. If there is a NaN, returns the
-/// position of the first NaN.
+/// Returns the position of the largest (or smallest) element. If several elements are equal, returns the position of the first. If there is
+/// a NaN, returns the position of the first NaN.
 pub(crate) fn arg<T: Element>(largest: bool, column: &[T]) -> i64 {
     let is_nan = |x: T| x.partial_cmp(&x).is_none();
     if let Some(position) = column.iter().position(|&x| is_nan(x)) {
@@ -65,7 +65,8 @@ pub(crate) fn arg<T: Element>(largest: bool, column: &[T]) -> i64 {
     column.iter().position(|&x| !column.iter().any(|&y| beats(y, x))).expect("a column has elements") as i64
 }
 
-/// Returns the elements of the matrix products of two batches of the same shape, in row-major order. Terms are added in order.
+/// Returns the elements of the matrix products of two batches, in row-major order. Both batches have the same batch dimensions. The terms
+/// of each sum are added in order.
 pub(crate) fn products<T: Oracle>(x: Source<T>, y: Source<T>) -> Vec<T> {
     let (&[.., m, k], &[.., n]) = (&x.layout.shape()[..], &y.layout.shape()[..]) else {
         panic!("matrices have two dimensions");
@@ -81,7 +82,7 @@ pub(crate) fn products<T: Oracle>(x: Source<T>, y: Source<T>) -> Vec<T> {
     products
 }
 
-/// Returns element `position` in row-major order.
+/// Returns the element of `x` with index `position` in row-major order.
 pub(crate) fn nth<T: Copy>(x: Source<T>, position: usize) -> T {
     let mut index = vec![0; x.layout.shape().rank()];
     let mut rest = position;
@@ -92,7 +93,7 @@ pub(crate) fn nth<T: Copy>(x: Source<T>, position: usize) -> T {
     at(x, &index)
 }
 
-/// Sets `out[window position]` to `f(out[window position], x)` for each element of `x`, in row-major order.
+/// Visits the elements of `x` in row-major order. For each element, sets the element of `out` at the same index of `window` to `f(old, x)`.
 pub(crate) fn update<T: Element>(out: &mut [T], window: &Layout, x: Source<T>, f: impl Fn(T, T) -> T) {
     for_indices(window.shape(), |index| {
         let place = &mut out[window.position(index).expect("an index of the shape")];

@@ -1,4 +1,4 @@
-//! Tests matrix products over every layout against the oracle.
+//! Tests matrix products over every layout against the oracle (simple loops over indices).
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ fn product<T: Oracle>(batch: &Shape, [m, k, n]: [usize; 3], recipes: [&Recipe; 2
     let x = recipes[0].tensor(&with(m, k), || T::small(rng));
     let y = recipes[1].tensor(&with(k, n), || T::small(rng));
     let expected: Vec<T> = products(x.source(), y.source()).into_iter().map(unsigned).collect();
-    // A sum of a single product may stay -0, for example 0 times a negative number. The expected sums start from 0, so signs of zeros are
+    // A sum of one term may be -0, for example 0 times a negative number. The expected sums start from 0, so the signs of zeros are
     // ignored.
     assert_bits(&x.apply_matmul(&y, site()).unwrap().map(unsigned), &expected, (batch, m, k, n));
 }
@@ -50,7 +50,7 @@ fn large_products_equal_the_oracle() {
         // These products have a single result.
         (&[], [1, 300, 1]),
         (&[3], [1, 65, 1]),
-        // This product has one row, which is computed in several pieces.
+        // This product has one row, which is computed in several pieces of columns.
         (&[], [1, 13, 9001]),
         // These products have few rows.
         (&[], [6, 33, 200]),

@@ -33,8 +33,8 @@ fn pick<T: Copy>(rng: &mut Pcg64, from: &[T]) -> T {
     from[below(rng, from.len())]
 }
 
-/// The precision with which the test knows a value: all bits, all bits except the signs of zeros, or nothing. A sum that rounds depends on
-/// the order of its additions. The sign of a zero that a reduction gives depends on this order too.
+/// The precision with which the test knows a value: all bits, all bits except the signs of zeros, or nothing. A sum with rounding errors
+/// depends on the order of its additions, which is unspecified. So does the sign of a zero that a reduction gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Known {
     Bits,
@@ -47,7 +47,7 @@ enum Known {
 struct Reference<T> {
     elements: Vec<T>,
     known: Known,
-    /// True if the value has one element for each row.
+    /// True if all elements in a row of the value are equal.
     per_row: bool,
 }
 
@@ -98,8 +98,8 @@ fn recipe(rng: &mut Pcg64) -> Recipe {
     recipe
 }
 
-/// Returns a random tensor that expands to `shape`. On average, one of every `stretched` dimensions has size 1. If `whole` is true, the
-/// elements are small integers.
+/// Returns a random tensor that expands to `shape`. On average, one of `stretched` dimensions has size 1. If `whole` is true, the elements
+/// are small integers.
 fn input<T: Float + Sample>(rng: &mut Pcg64, shape: &Shape, whole: bool, stretched: usize) -> Tensor<T> {
     let skipped = if chance(rng, 4) { below(rng, shape.rank() + 1) } else { 0 };
     let own: Shape = shape[skipped..].iter().map(|&size| if chance(rng, stretched) { 1 } else { size }).collect();
@@ -119,8 +119,8 @@ fn instruction(rng: &mut Pcg64, values: usize, row: Option<usize>) -> Instructio
     }
 }
 
-/// Returns the result of the block kernel of `instruction` for one element. If the operation is exact, checks the result against the
-/// oracle.
+/// Returns the result of the block kernel of `instruction` for the single elements `x`, `y` and `z`. If the operation is exact, checks the
+/// result against the oracle, the simple code of the tests.
 fn number<T: Float + Oracle>(instruction: Instruction, [x, y, z]: [T; 3]) -> Option<T> {
     let mut out = [T::ZERO];
     let (x1, y1) = ([x], [y]);
@@ -145,7 +145,7 @@ fn number<T: Float + Oracle>(instruction: Instruction, [x, y, z]: [T; 3]) -> Opt
     Some(out[0])
 }
 
-/// Returns the reduction of `values`, and how precisely it is known.
+/// Returns the reduction of `values` by `op`, and how precisely the test knows it. `known` is the precision of `values`.
 fn reduced<T: Float + Oracle>(op: Reduction, values: impl Iterator<Item = T>, known: Known) -> (T, Known) {
     let (mut total, mut size, mut whole) = (T::start(op), if op == Reduction::Prod { 1.0 } else { 0.0 }, true);
     for x in values {
@@ -178,7 +178,8 @@ fn rows<T: Float + Oracle>(op: Reduction, x: &Reference<T>, row: usize) -> Refer
     Reference { elements, known, per_row: true }
 }
 
-/// Returns the index of each element's result after a reduction over `axes`, and the number of results.
+/// Returns two things for a reduction over `axes`: for each element, the index of the result to which it belongs, and the number of
+/// results.
 fn places(shape: &Shape, axes: u64) -> (Vec<usize>, usize) {
     let kept = |axis: usize| axes >> axis & 1 == 0;
     let count = (0..shape.rank()).filter(|&axis| kept(axis)).map(|axis| shape[axis]).product();
@@ -196,7 +197,7 @@ fn places(shape: &Shape, axes: u64) -> (Vec<usize>, usize) {
     ((0..shape.numel()).map(place).collect(), count)
 }
 
-/// Returns the expected output, or `None` if it is not known.
+/// Returns the expected elements of a program's output, or `None` if the test does not know them.
 fn output<T: Float + Oracle>(output: &Output, values: &[Reference<T>], shape: &Shape, row: usize) -> Option<Vec<T>> {
     if output.values().iter().any(|&value| values[value as usize].known == Known::Nothing) {
         return None;
@@ -227,9 +228,9 @@ fn output<T: Float + Oracle>(output: &Output, values: &[Reference<T>], shape: &S
 /// The operands of a random program, and the row that its reductions use.
 struct Operands<T: Element> {
     shape: Shape,
-    /// True if the shape has many short rows, for which the engine computes along the other dimensions.
+    /// True if the shape has many short rows. For such shapes the engine computes along the other dimensions.
     by_lanes: bool,
-    /// The first dimension of a row, and the number of elements of a row.
+    /// The first dimension of a row (`None` if the program reduces no rows), and the number of elements of a row.
     row: (Option<usize>, usize),
     /// The tensors. `None` stands for the operand `number`.
     tensors: Vec<Option<Tensor<T>>>,
@@ -268,7 +269,7 @@ impl<T: Float + Oracle> Operands<T> {
     }
 }
 
-/// Returns the result of an elementwise instruction; `None` if the type lacks the operation.
+/// Returns the result of an elementwise instruction, or `None` if the element type does not have the operation.
 fn elementwise<T: Float + Oracle>(
     instruction: Instruction,
     operands: &[&Reference<T>],
@@ -278,7 +279,7 @@ fn elementwise<T: Float + Oracle>(
     let at = |k: usize, i: usize| operands.get(k).map_or(T::ZERO, |x| x.elements[i]);
     let elements =
         (0..count).map(|i| number(instruction, [at(0, i), at(1, i), at(2, i)])).collect::<Option<Vec<T>>>()?;
-    // The sign of a NaN is unspecified, so its copy is not compared.
+    // The sign of a NaN is unspecified. So a result with a sign that is copied from a NaN is not compared.
     let signed = matches!(instruction, Instruction::Binary(Binary::Copysign, ..))
         && operands[1].elements.iter().any(|x| x.is_nan());
     let known = operands.iter().all(|x| x.known == Known::Bits) && !signed;
@@ -286,7 +287,7 @@ fn elementwise<T: Float + Oracle>(
     Some(Reference { elements, known, per_row: operands.iter().all(|x| x.per_row) })
 }
 
-/// Returns random instructions. Their results are added to `values`, which has the operands.
+/// Returns random instructions, and adds their results to `values`. At first, `values` has the program's operands.
 fn instructions<T: Float + Oracle>(
     rng: &mut Pcg64,
     values: &mut Vec<Reference<T>>,
@@ -301,7 +302,7 @@ fn instructions<T: Float + Oracle>(
             Instruction::Reduce(op, _) => Some(rows(op, operands[0], row_len)),
             _ => elementwise(instruction, &operands, count),
         };
-        // Instructions whose operation the type lacks are skipped.
+        // Instructions are skipped if the element type does not have their operation.
         if let Some(value) = value {
             instructions.push(instruction);
             values.push(value);
@@ -310,7 +311,7 @@ fn instructions<T: Float + Oracle>(
     instructions
 }
 
-/// Returns random outputs of a program with these values.
+/// Returns random outputs of a program. `values` has the operands and the results of its instructions.
 fn outputs<T: Float + Oracle>(rng: &mut Pcg64, values: &[Reference<T>], operands: &Operands<T>) -> Vec<Output> {
     let rank = operands.shape.rank();
     let mut outputs = Vec::new();
@@ -343,7 +344,7 @@ fn check<T: Float + Oracle>(rng: &mut Pcg64) {
     let expected: Vec<Option<Vec<T>>> =
         program.outputs().iter().map(|it| output(it, &values, shape, operands.row.1)).collect();
     let mut bound = BoundProgram::new(program.clone(), shape.clone());
-    let mut again = || bound.outputs(&arguments, site(), |_| None, Tensor::from_parts).unwrap();
+    let mut again = || bound.run(&arguments, site(), |_| None, Tensor::from_parts).unwrap();
     for results in [program.run(&arguments, shape, site()).unwrap(), again(), again()] {
         for ((got, expected), output) in results.iter().zip(&expected).zip(program.outputs()) {
             let got = got.to_vec();

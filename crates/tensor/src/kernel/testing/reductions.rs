@@ -1,4 +1,4 @@
-//! Tests reductions over every layout against the oracle.
+//! Tests reductions over every layout against the oracle (simple loops over indices).
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ use crate::{Float, Reduction, Shape, Tensor};
 
 fn reductions<T: Oracle>(shape: &Shape, recipe: &Recipe, axes: &[usize], seed: u64) {
     let rng = &mut generator(seed);
-    // Products of many elements are skipped, because a product of many factors of 2 would exceed the range of the exponent.
+    // Long products have only the factors 1 and -1. A product of many factors of 2 would exceed the range of the exponent.
     let few = axes.iter().map(|&axis| shape[axis]).product::<usize>() <= 100;
     for &op in Reduction::ALL {
         let x = recipe.tensor(shape, || match op {
@@ -26,7 +26,7 @@ fn reductions<T: Oracle>(shape: &Shape, recipe: &Recipe, axes: &[usize], seed: u
         let got = x.apply_reduce(op, axes, site()).unwrap();
         let kept = |axis: usize| if axes.contains(&axis) { 1 } else { shape[axis] };
         assert_eq!(*got.shape(), (0..shape.rank()).map(kept).collect::<Shape>());
-        // Which of 0 and -0 a reduction finds first is unspecified, so the signs of zeros are removed.
+        // It is unspecified which of 0 and -0 a reduction finds first. So the signs of zeros are removed.
         let expected: Vec<T> = expected.into_iter().map(unsigned).collect();
         assert_bits(&got.map(unsigned), &expected, (op, shape, axes));
     }
@@ -42,9 +42,9 @@ fn reductions<T: Oracle>(shape: &Shape, recipe: &Recipe, axes: &[usize], seed: u
     }
 }
 
-/// Tests sums that round. At most 64 elements are added in sequence, in eight chains or in 64 rows. Then the eight chains are added, and
-/// finally the sums in a tree of depth log₂ n. So the error is at most (64 + 3 + log₂ n) u Σ|x|, where u is half an epsilon (Higham 1993,
-/// 2.4).
+/// Tests sums with rounding errors. A sum of n elements x is computed as a tree. A leaf of the tree adds at most 64 elements in sequence to
+/// each of its partial sums. Then the partial sums of all leaves are added, in at most 3 + log₂ n further steps for each element. So the
+/// error is at most (64 + 3 + log₂ n) u Σ|x|, where u is half the type's epsilon (Higham 1993, 2.4).
 fn rounded_sums<T: Float + Oracle>(shape: &Shape, recipe: &Recipe, axes: &[usize], seed: u64) {
     let rng = &mut generator(seed);
     let x = recipe.tensor(shape, || T::from_f64((f64::any(rng).clamp(-8.0, 8.0) * 1.1).max(-8.0)));

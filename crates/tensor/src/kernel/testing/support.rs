@@ -9,8 +9,8 @@ pub(crate) fn site() -> Site {
     Site::here("test")
 }
 
-/// Returns the configuration of a property with `count` cases. Miri runs 2. The environment variable `PROPTEST_CASES` lowers the count, for
-/// emulators.
+/// Returns the configuration of a property test with `count` cases. Under Miri, the number of cases is 2. The environment variable
+/// `PROPTEST_CASES` lowers the number, for emulators.
 pub(crate) fn cases(count: u32) -> ProptestConfig {
     let limit = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(u32::MAX);
     ProptestConfig::with_cases(if cfg!(miri) { 2 } else { count.min(limit) })
@@ -36,7 +36,7 @@ pub(crate) fn unsigned<T: Element>(x: T) -> T {
     if x == T::ZERO { T::ZERO } else { x }
 }
 
-/// Returns the recipe. If the shape has more dimensions than the recipe, the new dimensions are contiguous.
+/// Returns `recipe`, extended to the number of dimensions of `shape`. The new dimensions are contiguous.
 pub(crate) fn recipe_for(shape: &Shape, recipe: &Recipe) -> Recipe {
     let extra = shape.rank().saturating_sub(recipe.axes.len());
     let mut recipe = recipe.clone();

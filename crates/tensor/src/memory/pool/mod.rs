@@ -58,8 +58,8 @@ pub fn pool_statistics() -> PoolStatistics {
     }
 }
 
-/// Sets the maximum number of bytes in the pool (1 GiB by default); 0 switches it off. Excess buffers return to the system, first the
-/// buffers of the sizes that were requested longest ago.
+/// Sets the maximum number of bytes in the pool (1 GiB by default). A maximum of 0 switches the pool off. If the pool has more bytes than
+/// the new maximum, all its buffers return to the system.
 pub fn set_pool_capacity(bytes: usize) {
     POOL.set_limit(bytes);
 }
@@ -69,13 +69,13 @@ pub fn clear_pool() {
     POOL.clear();
 }
 
-/// Returns the kind of a type. Types of the same kind can reuse each other's buffers, because every bit pattern of one is valid for
-/// the other.
+/// Returns the kind of an element type, for the pool. Types of the same kind can reuse each other's buffers, because every bit pattern of
+/// one type is valid for the other.
 fn kind<T: Scalar>() -> u8 {
     u8::from(T::DTYPE == DType::Bool)
 }
 
-/// Initialised memory, aligned at least to a cache line; released when dropped.
+/// Initialised memory that is aligned at least to a cache line. The memory is released when the allocation is dropped.
 struct Allocation {
     start: NonNull<u8>,
     bytes: usize,
@@ -168,8 +168,8 @@ impl<T> Drop for PooledBuffer<T> {
     }
 }
 
-/// Returns the size of the smallest class that holds `bytes`. The size is a multiple of a quarter of the largest power of two up to
-/// `bytes`.
+/// Returns the size in bytes of the smallest class of buffers that can hold `bytes` bytes. The size is a multiple of 64, and of a quarter
+/// of the largest power of two up to `bytes`.
 fn class(bytes: usize) -> usize {
     let step = 1usize << (usize::BITS - 1 - bytes.leading_zeros()).saturating_sub(2);
     bytes.next_multiple_of(step.max(64))
@@ -180,8 +180,8 @@ pub(crate) fn serves<T: Scalar>(len: usize) -> bool {
     len.saturating_mul(size_of::<T>()) >= MIN_POOLED && POOL.limit.load(Ordering::Relaxed) > 0
 }
 
-/// Returns a buffer of `len` elements (`bytes` bytes) with unspecified values, if the pool has one. The pool must
-/// [serve](serves) this length.
+/// Returns a buffer of `len` elements (`bytes` bytes) from the pool, with unspecified values. Returns `None` if the pool has no buffer of
+/// this size. The pool must [serve](serves) this length.
 pub(crate) fn reuse<T: Scalar>(len: usize, bytes: usize) -> Option<PooledBuffer<T>> {
     let memory = POOL.take(kind::<T>(), class(bytes))?;
     Some(PooledBuffer::new(memory, len))
@@ -198,7 +198,7 @@ pub(crate) fn allocate<T: Scalar>(len: usize, bytes: usize) -> Result<PooledBuff
 mod tests {
     use super::*;
 
-    /// A full pool removes buffers of an old size when a buffer of a recently requested size returns.
+    /// Checks that a full pool removes buffers of an old size when a buffer of a recently requested size returns.
     #[test]
     fn a_pool_full_of_one_size_serves_another() {
         let (mut pool, limit, [old, new]) = (Buffers::new(), 16 << 10, [4 << 10, 2 << 10]);
@@ -211,11 +211,11 @@ mod tests {
         four.into_iter().for_each(|memory| assert!(pool.put(0, old, memory, limit).is_empty()));
         assert_eq!(cycle(&mut pool, new), (false, old));
         assert_eq!(cycle(&mut pool, new), (true, 0));
-        // The other old buffers are still in the pool, and the counts are right.
+        // The other buffers of the old size are still in the pool, and the pool's counters are right.
         assert_eq!(cycle(&mut pool, old), (true, 0));
         assert_eq!((pool.bytes, pool.count), (3 * old + new, 4));
-        // A returned buffer that is larger than the limit removes no other buffer. A buffer whose size was never requested removes none
-        // either.
+        // If a buffer is returned that is larger than the limit, no other buffer is removed. If the returned buffer's size was never
+        // requested, no other buffer is removed either.
         assert_eq!(cycle(&mut pool, 2 * limit), (false, 2 * limit));
         assert_eq!(pool.put(0, 4 * new, 4 * new, limit).len(), 1);
         assert_eq!((pool.bytes, pool.count), (3 * old + new, 4));

@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 
 use super::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering};
 
-/// Buffers of type `M` that are not in use, and counters.
+/// Buffers of type `M` that no tensor uses at the moment, and counters of requests.
 pub(super) struct Shared<M> {
     pub(super) buffers: Mutex<Buffers<M>>,
     /// The maximum number of bytes in the pool.
@@ -17,18 +17,18 @@ pub(super) struct Shared<M> {
 
 /// The buffers in the pool.
 pub(super) struct Buffers<M> {
-    /// The buffers by kind of element and size in bytes.
+    /// The buffers, by the kind of their elements and their size in bytes. Types of one kind can use each other's buffers.
     classes: BTreeMap<(u8, usize), Class<M>>,
     pub(super) bytes: usize,
     pub(super) count: usize,
-    /// The number of requests until now.
+    /// The number of requests for a buffer until now.
     requests: u64,
 }
 
-/// The buffers of one size.
+/// The buffers in the pool that have one size and one kind of elements.
 struct Class<M> {
     free: Vec<M>,
-    /// The value of `Buffers::requests` at the last request of this size.
+    /// The number of requests of any size (`Buffers::requests`) at the time of the last request of this size.
     requested: u64,
 }
 
@@ -39,24 +39,24 @@ impl<M> Default for Class<M> {
 }
 
 impl<M> Shared<M> {
-    /// Removes a buffer of `bytes` bytes and returns it, if there is one.
+    /// Removes a buffer of `bytes` bytes from the pool and returns it, if there is one.
     pub(super) fn take(&self, kind: u8, bytes: usize) -> Option<M> {
         let memory = self.lock().take(kind, bytes)?;
         self.reused.fetch_add(1, Ordering::Relaxed);
         Some(memory)
     }
 
-    /// Adds a buffer of `bytes` bytes, and drops buffers if the pool would exceed its limit.
+    /// Adds a buffer of `bytes` bytes to the pool, and drops buffers if the pool would exceed its limit.
     pub(super) fn put(&self, kind: u8, bytes: usize, memory: M) {
         let mut buffers = self.lock();
-        // The limit is read after the lock was taken. So this buffer is either removed by a change of the limit, or added under the new
-        // limit.
+        // The limit is read while the lock is held. If another thread changes the limit, it either removes this buffer afterwards, or this
+        // thread already reads the new limit.
         let removed = buffers.put(kind, bytes, memory, self.limit.load(Ordering::Relaxed));
         drop(buffers);
         drop(removed);
     }
 
-    /// Sets the limit. Removes all buffers if they exceed it.
+    /// Sets the maximum number of bytes in the pool. Removes all buffers from the pool if they exceed it.
     pub(super) fn set_limit(&self, bytes: usize) {
         self.limit.store(bytes, Ordering::Relaxed);
         let mut buffers = self.lock();
@@ -81,7 +81,7 @@ impl<M> Buffers<M> {
         Buffers { classes: BTreeMap::new(), bytes: 0, count: 0, requests: 0 }
     }
 
-    /// Removes a buffer of `bytes` bytes and returns it, if there is one.
+    /// Removes a buffer of `bytes` bytes from the pool and returns it, if there is one.
     pub(super) fn take(&mut self, kind: u8, bytes: usize) -> Option<M> {
         self.requests += 1;
         let class = self.classes.entry((kind, bytes)).or_default();
@@ -110,8 +110,8 @@ impl<M> Buffers<M> {
         removed
     }
 
-    /// Removes a buffer of the size that was requested longest ago. Returns `None` if every other size in the pool was requested later than
-    /// size `key`.
+    /// Removes a buffer of the size that was requested longest ago. `key` is the kind and size of the buffer that returns to the pool.
+    /// Returns `None` if no size in the pool was requested before the size of `key`.
     fn remove_older(&mut self, key: (u8, usize)) -> Option<M> {
         let newest = self.classes.get(&key).map_or(0, |class| class.requested);
         let older = self.classes.iter_mut().filter(|(_, class)| class.requested < newest && !class.free.is_empty());

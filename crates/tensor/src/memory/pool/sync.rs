@@ -1,5 +1,4 @@
-//! The synchronization primitives of [`super::shared`]. The model check compiles `shared.rs` with the primitives of the crate `loom`
-//! instead.
+//! The synchronization primitives that [`super::shared`] uses. A test compiles `shared.rs` with the primitives of the crate `loom` instead.
 
 pub(super) use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 pub(super) use std::sync::{Mutex, MutexGuard};

@@ -18,11 +18,12 @@ const LIMIT: i64 = 5_000_000;
 const AFTER_TRIAL: i64 = 1_000_000;
 
 /// The duration of the first rest, in which operations do not use the helper. A longer rest costs more after a short disturbance. A shorter
-/// rest makes the first trials more frequent on a busy machine.
+/// rest makes the trials at the start of a busy period more frequent.
 const SHORTEST_REST: Duration = Duration::from_millis(20);
 
-/// The duration of the longest rest. A longer rest makes trials cheaper on a machine that is always busy: a trial takes up to
-/// [`TRIAL`](super::helpers::TRIAL). With a shorter one, helpers return earlier when the machine is idle again.
+/// The duration of the longest rest, in which operations do not use the helper. A longer rest makes trials cheaper on a machine that is
+/// always busy: a trial takes up to [`TRIAL`](super::helpers::TRIAL). With a shorter rest, helpers return earlier when the machine is idle
+/// again.
 const LONGEST_REST: Duration = Duration::from_secs(1);
 
 /// The time that an operation took, divided by the ways in which it was spent.
@@ -49,16 +50,16 @@ pub(super) struct Allowance {
     pub(super) trial: bool,
 }
 
-/// The account of all helpers.
+/// The account of the time that all helpers together have saved and cost.
 #[derive(Debug)]
 pub(super) struct Account {
-    /// Nanoseconds saved minus nanoseconds lost, at most [`LIMIT`].
+    /// The nanoseconds that helpers have saved minus the nanoseconds that they have cost, at most [`LIMIT`].
     balance: i64,
     /// The number of helpers that rest, which means that operations do not use them.
     resting: usize,
-    /// The length of the next rest.
+    /// The duration of the next rest.
     rest: Duration,
-    /// The end of the current rest. `None` while no helper rests, or during a trial.
+    /// The end of the current rest. It is `None` while no helper rests, and during a trial.
     until: Option<Instant>,
 }
 
@@ -67,7 +68,7 @@ impl Account {
         Account { balance: LIMIT, resting: 0, rest: SHORTEST_REST, until: None }
     }
 
-    /// Returns how many of `all` helpers may work at the time `now`.
+    /// Returns how many of `all` helpers may work at the time `now`, and whether the other helpers begin a trial.
     pub(super) fn allowance(&mut self, all: usize, now: Instant) -> Allowance {
         self.resting = self.resting.min(all);
         let trial = self.resting > 0 && self.until.is_some_and(|until| now >= until);
@@ -77,7 +78,7 @@ impl Account {
         Allowance { helpers: all - self.resting, trial }
     }
 
-    /// Returns the number of helpers that rest.
+    /// Returns the number of helpers that rest, so that operations do not use them.
     pub(super) fn resting(&self) -> usize {
         self.resting
     }
@@ -86,7 +87,7 @@ impl Account {
     pub(super) fn enter(&mut self, helpers: usize, spent: Spent, now: Instant) {
         let saved = match spent.own_tasks {
             0 => 0,
-            tasks => nanoseconds(spent.own) / tasks as i64 * spent.helped_tasks as i64,
+            tasks => (nanoseconds(spent.own) / tasks as i64).saturating_mul(spent.helped_tasks as i64),
         };
         let lost = nanoseconds(spent.waited) + nanoseconds(spent.suspended);
         self.balance = self.balance.saturating_add(saved).saturating_sub(lost).min(LIMIT);
@@ -94,7 +95,7 @@ impl Account {
             self.rest = SHORTEST_REST;
         }
         if self.balance < 0 && helpers > 0 {
-            // Only a quarter of the helpers rests: if one of many processors is busy, the other helpers can still help.
+            // Only a quarter of the helpers begins to rest. If only one of many processors is busy, the other helpers can still help.
             self.resting += helpers.div_ceil(4);
             self.begin_rest(now);
             self.balance = AFTER_TRIAL;
@@ -127,12 +128,12 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Returns the times of an operation in which one helper ran as many tasks as the caller, and the caller then waited.
+    /// Returns the times of an operation in which one helper and the caller ran the same number of tasks, and the caller then waited.
     fn half_helped(own: Duration, waited: Duration) -> Spent {
         Spent { own, own_tasks: 4, helped_tasks: 4, waited, suspended: Duration::ZERO }
     }
 
-    /// Records operations until the only helper rests. Returns the time at the end and the number of operations.
+    /// Records operations until the only helper begins to rest. Returns the time at the end and the number of operations.
     fn until_rest(account: &mut Account, mut now: Instant, spent: Spent) -> (Instant, usize) {
         for number in 1..100 {
             now += spent.own + spent.waited;
@@ -149,7 +150,7 @@ mod tests {
         let (mut account, mut now) = (Account::new(), Instant::now());
         for number in 0..10_000 {
             assert_eq!(account.allowance(3, now), Allowance { helpers: 3, trial: false });
-            // A suspension of 4 ms in one of 1000 operations does not send a helper to rest.
+            // If the system suspends a helper for 4 ms in one of 1000 operations, the helper does not rest.
             let waited = if number % 1000 == 999 { 4 * MS } else { MS / 1000 };
             account.enter(3, half_helped(MS / 50, waited), now);
             now += MS / 50 + waited;

@@ -13,31 +13,33 @@ use std::{cell::Cell, io};
 
 use crate::memory::threads::account::{Account, Spent};
 use crate::memory::threads::count::MAX_THREADS;
-use crate::memory::threads::team::{Idle, Tasks, Team, Wait};
+use crate::memory::threads::team::{Caller, Idle, Tasks, Wait};
 
 /// The time for which a helper spins before it sleeps. A longer time keeps the helper ready through the serial parts of a training step. A
 /// shorter time saves energy.
 const AWAKE: Duration = Duration::from_micros(200);
 
-/// The duration of a trial, which is more than two timer ticks of 4 ms (Linux, 250 Hz). At a timer tick the system switches between
-/// threads.
+/// The duration of a trial (a test whether a helper has a processor for itself). It is more than two timer ticks of 4 ms (Linux, 250 Hz).
+/// At a timer tick the system switches between threads.
 pub(super) const TRIAL: Duration = Duration::from_millis(10);
 
 /// The shortest pause of a spinning thread that counts as a suspension. Interrupts cause shorter pauses, other threads cause longer ones.
 const SUSPENSION: Duration = Duration::from_micros(100);
 
-/// The number of times that a helper tests whether it has tasks before it reads the clock and yields. This takes 4 µs on AMD Zen 4, 12 µs on
-/// Intel Skylake. During the call that yields, the helper does not see new tasks, so shorter intervals delay operations.
+/// The number of times that a helper tests whether it has tasks before it reads the clock and yields. These tests take 4 µs on AMD Zen 4,
+/// and 12 µs on Intel Skylake. During the call that yields, the helper does not see new tasks, so shorter intervals delay operations.
 const SPINS: u32 = 256;
 
-/// The number of times that the caller tests whether helpers have finished before it reads the clock. This takes 1 µs on AMD Zen 4.
+/// The number of times that the caller (the thread that runs an operation) tests whether helpers have finished before it reads the clock.
+/// These tests take 1 µs on AMD Zen 4.
 const SHORT_WAIT: u32 = 64;
 
 /// The number of tests before a thread takes tasks from a range that belongs to another thread. Each test asks whether the owner has
 /// finished the range. All tests together take 5 µs on AMD Zen 4.
 const PATIENCE: u32 = 256;
 
-/// The number of times that the caller tests whether helpers have finished before it yields its processor. This takes 40 µs on AMD Zen 4.
+/// The number of times that the caller (the thread that runs an operation) tests whether helpers have finished before it yields its
+/// processor. These tests take 40 µs on AMD Zen 4.
 const CALLER_SPINS: u32 = 2000;
 
 thread_local! {
@@ -50,7 +52,8 @@ pub(super) fn inside_task() -> bool {
     INSIDE.get()
 }
 
-/// The states of a helper's trial; the last one is the order to end the thread.
+/// The states of a helper's trial (a test whether it has a processor for itself). The last value is not a state, but the order to end the
+/// thread.
 const NO_TRIAL: u8 = 0;
 const REQUESTED: u8 = 1;
 const PASSED: u8 = 2;
@@ -59,9 +62,10 @@ const LEAVE: u8 = 4;
 
 /// The data that a helper reports to the caller.
 struct Report {
-    /// Nanoseconds for which the system took the processor from the helper while it spun without a task. Sleep does not count.
+    /// The nanoseconds for which the system suspended the helper while it spun without a task. Time in which the helper sleeps does not
+    /// count.
     suspended: AtomicU64,
-    /// The state of the helper's trial, or the order to end the thread.
+    /// The state of the helper's trial (a test whether it has a processor for itself), or the order to end the thread.
     trial: AtomicU8,
 }
 
@@ -76,7 +80,7 @@ type Spawn = fn(String, Box<dyn FnOnce() + Send>) -> io::Result<Thread>;
 
 /// The helpers, the state that they share with the caller, and the account of the time that they save.
 pub(super) struct ThreadPool {
-    team: Arc<Team>,
+    caller: Caller,
     helpers: Vec<Helper>,
     account: Account,
     spawn: Spawn,
@@ -87,8 +91,13 @@ pub(super) struct ThreadPool {
 impl ThreadPool {
     /// Returns a pool that starts its helpers when an operation first asks for them.
     pub(super) fn new(spawn: Spawn) -> Self {
-        let team = Arc::new(Team::new(MAX_THREADS, PATIENCE));
-        ThreadPool { team, helpers: Vec::new(), account: Account::new(), spawn, refused: false }
+        ThreadPool {
+            caller: Caller::new(MAX_THREADS, PATIENCE),
+            helpers: Vec::new(),
+            account: Account::new(),
+            spawn,
+            refused: false,
+        }
     }
 
     /// Starts a thread with the standard library.
@@ -100,7 +109,7 @@ impl ThreadPool {
     fn start_helpers(&mut self, wanted: usize) {
         while self.helpers.len() < wanted && !self.refused {
             let report = Arc::new(Report { suspended: AtomicU64::new(0), trial: AtomicU8::new(NO_TRIAL) });
-            let (team, seat) = (Arc::clone(&self.team), self.helpers.len() + 1);
+            let (team, seat) = (Arc::clone(self.caller.team()), self.helpers.len() + 1);
             let mut wait = SpinThenSleep::new(Arc::clone(&report));
             let run = move || {
                 INSIDE.set(true);
@@ -125,7 +134,7 @@ impl ThreadPool {
         let mut waiting = Waiting::default();
         INSIDE.set(true);
         let own_tasks = catch_unwind(AssertUnwindSafe(|| {
-            self.team.run(helpers, tasks, |seat| self.helpers[seat - 1].thread.unpark(), |_| waiting.turn())
+            self.caller.run(helpers, tasks, |seat| self.helpers[seat - 1].thread.unpark(), || waiting.turn())
         }));
         INSIDE.set(false);
         match own_tasks {
@@ -135,7 +144,8 @@ impl ThreadPool {
         }
     }
 
-    /// Returns how many helpers may work now. Begins and ends the trials of the other helpers.
+    /// Returns how many helpers may work now. Begins and ends trials of the other helpers, which test whether each has a processor for
+    /// itself.
     fn allowed(&mut self, now: Instant) -> usize {
         let all = self.helpers.len();
         let allowance = self.account.allowance(all, now);
@@ -156,7 +166,7 @@ impl ThreadPool {
         allowance.helpers
     }
 
-    /// Adds the times of an operation to the account.
+    /// Adds the times of an operation to the account of the time that helpers save and cost.
     fn record_times(
         &mut self,
         helpers: usize,
@@ -185,7 +195,7 @@ impl ThreadPool {
 }
 
 impl Drop for ThreadPool {
-    /// Tells the helper threads to end. The process's pool is never dropped; only the pools of tests are.
+    /// Tells the helper threads to end. This happens only in tests: the thread pool of a process is never dropped.
     fn drop(&mut self) {
         for helper in &self.helpers {
             helper.report.trial.store(LEAVE, Ordering::Relaxed);
@@ -198,7 +208,7 @@ impl Drop for ThreadPool {
 #[derive(Default)]
 struct Waiting {
     turns: u32,
-    /// The time at which the caller first read the clock in this wait. `None` in a short wait.
+    /// The time at which the caller first read the clock in this wait. It is `None` in a short wait.
     since: Option<Instant>,
 }
 
@@ -213,7 +223,7 @@ impl Waiting {
     }
 }
 
-/// The state of a helper that waits for tasks: it spins, and later sleeps.
+/// The state of a helper that waits for tasks: it first spins, and after a while sleeps.
 struct SpinThenSleep {
     report: Arc<Report>,
     turns: u32,
@@ -237,7 +247,7 @@ impl SpinThenSleep {
         if gap < SUSPENSION { Duration::ZERO } else { gap }
     }
 
-    /// Spins for the duration of a trial, and reports whether this thread had a processor for itself.
+    /// Spins for the duration of a trial. Reports whether this thread was seldom suspended, so that it had a processor for itself.
     fn trial(&mut self) {
         self.restart();
         let mut suspended = Duration::ZERO;
@@ -246,7 +256,7 @@ impl SpinThenSleep {
             suspended += self.pause();
         }
         let result = if passes(suspended) { PASSED } else { FAILED };
-        // This exchange fails if the helper was told to end during the trial.
+        // This exchange fails if the helper received the order to end during the trial.
         let _ = self.report.trial.compare_exchange(REQUESTED, result, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
@@ -325,7 +335,7 @@ mod tests {
 
     #[test]
     fn the_caller_does_not_wait_for_a_helper_that_has_not_started() {
-        // This spawn function returns the test's own thread as the helper and starts none.
+        // This spawn function starts no thread. It returns the test's own thread as the helper.
         let mut pool = ThreadPool::new(|_, _| Ok(thread::current()));
         check(&mut pool, 3, 100);
         assert_eq!(pool.helpers.len(), 3);
@@ -344,7 +354,7 @@ mod tests {
         };
         pool.account.enter(1, late, Instant::now());
         assert_eq!(pool.allowed(Instant::now()), 0);
-        // Begins the trial. The helper reports a result on a busy machine too.
+        // Begins the helper's trial (a test whether it has a processor for itself). The helper reports a result on a busy machine too.
         let later = Instant::now() + Duration::from_secs(5);
         assert_eq!(pool.allowed(later), 0);
         let report = Arc::clone(&pool.helpers[0].report);
@@ -360,7 +370,7 @@ mod tests {
     fn a_dropped_pool_ends_its_helpers() {
         let mut pool = ThreadPool::new(ThreadPool::spawn_thread);
         check(&mut pool, 2, 100);
-        let team = Arc::downgrade(&pool.team);
+        let team = Arc::downgrade(pool.caller.team());
         drop(pool);
         while team.upgrade().is_some() {
             thread::yield_now();

@@ -34,8 +34,8 @@ pub use count::{num_threads, set_num_threads};
 use crate::memory::threads::helpers::{ThreadPool, inside_task};
 use crate::memory::threads::team::{MAX_TASKS, Task, Tasks};
 
-/// The largest tensor, in bytes, for which sweeps ([`Schedule::Sweep`]) alternate their direction. Caches keep too little of a larger
-/// tensor, and memory is faster in ascending order.
+/// The largest tensor, in bytes, for which successive sweeps ([`Schedule::Sweep`]) alternate their direction. Caches keep too little of a
+/// larger tensor, and memory is faster in ascending order.
 const CACHED: usize = 8 << 20;
 
 /// The threads on which tasks run, and the order in which they run.
@@ -43,19 +43,20 @@ const CACHED: usize = 8 << 20;
 pub(crate) enum Schedule {
     /// Tasks run on the calling thread in ascending order.
     Serial,
-    /// Tasks run on several threads, each range of tasks in ascending order.
+    /// Tasks run on several threads. Each thread runs its range of tasks in ascending order.
     Parallel,
-    /// Tasks run on several threads. If `bytes` bytes may still be in the caches, the order alternates between ascending and descending.
+    /// Tasks run on several threads. If `bytes` bytes are few enough to be still in the caches, the order alternates between ascending and
+    /// descending.
     Sweep { bytes: usize },
 }
 
 impl Schedule {
-    /// Returns `Serial` for fewer than `least` units of work, otherwise a sweep over `bytes` bytes.
+    /// Returns `Serial` if `work` is less than `least`. Otherwise returns a sweep over `bytes` bytes.
     pub(crate) fn sweep_from(least: usize, work: usize, bytes: usize) -> Self {
         if work < least { Schedule::Serial } else { Schedule::Sweep { bytes } }
     }
 
-    /// Returns `Serial` for fewer than `least` units of work, otherwise `Parallel`.
+    /// Returns `Serial` if `work` is less than `least`. Otherwise returns `Parallel`.
     pub(crate) fn parallel_from(least: usize, work: usize) -> Self {
         if work < least { Schedule::Serial } else { Schedule::Parallel }
     }
@@ -65,19 +66,19 @@ impl Schedule {
 ///
 /// # Panics
 ///
-/// If a task panics; the panic has the task's payload. If tasks run on several threads, all other tasks run before this function panics.
+/// If a task panics. The panic has the task's payload. If tasks run on several threads, all other tasks run before this function panics.
 pub(crate) fn run(count: usize, schedule: Schedule, task: impl Fn(usize) + Sync) {
     distribute(count, schedule, &task);
 }
 
 /// Calls `task` once with each part and its index, on several threads if `parallel` is true.
 ///
-/// Parts are values that one thread at a time may use, such as parts of a buffer that is written. If a task calls this function, the inner
-/// tasks run on the task's thread.
+/// A part is a value that only one thread at a time may use, such as a part of a buffer that the task writes. If a task calls this
+/// function, the inner tasks run on the task's thread.
 ///
 /// # Panics
 ///
-/// If a task panics; the panic has the task's payload.
+/// If a task panics. The panic has the task's payload.
 pub fn each_part<P: Send>(parts: Vec<P>, parallel: bool, task: impl Fn(usize, P) + Sync) {
     if !parallel || parts.len() < 2 {
         return parts.into_iter().enumerate().for_each(|(index, part)| task(index, part));
@@ -91,7 +92,7 @@ pub fn each_part<P: Send>(parts: Vec<P>, parallel: bool, task: impl Fn(usize, P)
     });
 }
 
-/// Runs the tasks of [`run`]. It is not generic, so that it is compiled once.
+/// Runs the tasks of [`run`]. This function is not generic, so that it is compiled once.
 fn distribute(count: usize, schedule: Schedule, task: Task<'_>) {
     static POOL: OnceLock<Mutex<ThreadPool>> = OnceLock::new();
     let descending = match schedule {
@@ -198,7 +199,7 @@ mod tests {
         }
     }
 
-    /// Runs two tasks that panic, each with the result of `payload`, and returns the payload with which the operation panics.
+    /// Runs two tasks that both panic with the result of `payload`. Returns the payload with which the operation panics.
     fn panics_of_all_threads(payload: fn() -> Box<dyn Any + Send>) -> Box<dyn Any + Send> {
         let arrived = AtomicUsize::new(0);
         let result = catch_unwind(|| {
@@ -250,7 +251,8 @@ mod tests {
         assert!(matches!(Schedule::parallel_from(1, 2), Schedule::Parallel));
     }
 
-    /// Returns the order in which this thread runs three tasks. The caller is itself a task, so no helper takes any of the three.
+    /// Returns the order in which this thread runs three tasks. The caller of this function is itself a task, so the three tasks run on its
+    /// thread.
     fn order(schedule: Schedule) -> Vec<usize> {
         let order = Mutex::new(Vec::new());
         run(3, schedule, |number| order.lock().unwrap().push(number));
@@ -282,7 +284,7 @@ mod tests {
             inside.fetch_add(usize::from(inside_task()), Ordering::Relaxed);
         });
         assert!(!inside_task());
-        // If the pool serves another test at this time, the tasks run on this thread, as if there were no pool.
+        // If another test uses the pool at this time, the tasks run on this thread, as if there were no pool.
         assert!(threads == 1 || [0, 100].contains(&inside.into_inner()));
     }
 

@@ -1,4 +1,4 @@
-//! The synchronization primitives of [`super::team`]. The model check compiles `team.rs` with the primitives of the `loom` crate instead.
+//! The synchronization primitives that [`super::team`] uses. A test compiles `team.rs` with the primitives of the `loom` crate instead.
 
 pub(super) use std::hint::spin_loop;
 pub(super) use std::sync::Mutex;

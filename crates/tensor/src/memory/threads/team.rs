@@ -3,7 +3,7 @@
 //! An operation consists of numbered tasks. Every thread has a *seat*, a cache line with the range of its unclaimed tasks. A thread claims
 //! one task at a time, first from its own seat, then from the other seats. The caller returns when every task is finished.
 //!
-//! - A claim is one compare-and-swap on a range. Ranges are empty unless an operation is open. So a helper that arrives late finds empty
+//! - A claim is one compare-and-swap on a range. Ranges are empty unless an operation is running. So a helper that arrives late finds empty
 //!   ranges and does not access the finished operation.
 //! - The caller waits only for claimed tasks. It claims every task that no helper has claimed, so it never waits for a helper that has not
 //!   started.
@@ -16,30 +16,30 @@
 use std::any::Any;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use super::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering, fence, park, spin_loop};
 
 /// The function that runs a task, given the task's index.
 pub(super) type Task<'a> = &'a (dyn Fn(usize) + Sync);
 
-/// The largest number of tasks in one operation: both ends of a range share 64 bits.
+/// The largest number of tasks in one operation. Both ends of a range of tasks are stored in 64 bits.
 pub(super) const MAX_TASKS: usize = u32::MAX as usize;
 
-/// A value that shares no cache line with others. The alignment is 128 bytes, because processors fetch cache lines in pairs.
+/// A value whose cache line contains no other value. The alignment is 128 bytes, because processors fetch cache lines in pairs.
 #[repr(align(128))]
 struct Padded<T>(T);
 
 /// The unclaimed tasks and the state of one thread. The seat with index 0 belongs to the caller, and the other seats to helpers.
 struct Seat {
-    /// The range of unclaimed tasks: the start in the upper 32 bits, the end in the lower 32 bits.
+    /// The range of unclaimed tasks. Its start is in the upper 32 bits, and its end is in the lower 32 bits.
     unclaimed: AtomicU64,
-    /// True while the helper may be parked.
+    /// True while the helper's thread may be parked (asleep).
     asleep: AtomicBool,
 }
 
-/// The operation whose tasks the threads currently run. Only the calling thread writes these fields, and only while no thread has claimed a
-/// task that is unfinished.
+/// The operation whose tasks the threads currently run. Only the calling thread writes these fields. It writes them only while no thread
+/// runs a task.
 struct Operation {
     /// A pointer to the caller's `Task`, which is a variable of the caller's stack.
     task: AtomicPtr<()>,
@@ -54,17 +54,17 @@ struct Operation {
 pub(super) struct Team {
     seats: Box<[Padded<Seat>]>,
     operation: Padded<Operation>,
-    /// The number of tasks of the current operation that helpers have not finished. It includes the tasks that the caller runs, because the
-    /// caller counts these itself.
+    /// The number of tasks of the current operation, minus the tasks that helpers have finished. The caller's tasks are not subtracted,
+    /// because the caller counts them itself.
     unfinished: Padded<AtomicUsize>,
     /// The payload of the first task that panicked.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
-    /// The number of tests before a thread takes tasks from another thread's range. Each test asks whether the other thread has finished
-    /// its range.
+    /// The number of tests before a thread takes tasks from a range that belongs to another thread. Each test asks whether the other thread
+    /// has finished the range.
     patience: u32,
 }
 
-/// The tasks of an operation that the caller hands to [`Team::run`].
+/// The tasks of an operation that the caller hands to [`Caller::run`].
 #[derive(Clone, Copy)]
 pub(super) struct Tasks<'a> {
     pub(super) count: usize,
@@ -79,7 +79,7 @@ pub(super) enum Idle {
     Spin,
     /// Sleep until the caller wakes the helper.
     Sleep,
-    /// Return from [`Team::serve`].
+    /// Return from [`Team::serve`], so that the thread can end.
     Leave,
 }
 
@@ -91,7 +91,7 @@ pub(super) trait Wait {
     fn restart(&mut self);
 }
 
-/// Returns the range of tasks that belongs to thread `thread` if `threads` threads share `count` tasks.
+/// Returns the range of tasks that belongs to the thread with index `thread` if `threads` threads share `count` tasks.
 pub(super) fn range(thread: usize, threads: usize, count: usize) -> Range<usize> {
     let start = |thread: usize| count / threads * thread + count % threads * thread / threads;
     start(thread)..start(thread + 1)
@@ -108,12 +108,12 @@ fn unpack(range: u64) -> Range<usize> {
 }
 
 impl Seat {
-    /// Returns the unclaimed tasks.
+    /// Returns the range of the thread's unclaimed tasks.
     fn range(&self) -> Range<usize> {
         unpack(self.unclaimed.load(Ordering::Relaxed))
     }
 
-    /// Claims the first unclaimed task, so that no other thread runs it, and returns its number. Returns `None` if there is none.
+    /// Claims the first unclaimed task, so that no other thread runs it. Returns the task's number, or `None` if all tasks are claimed.
     fn claim(&self) -> Option<usize> {
         let mut seen = self.unclaimed.load(Ordering::Relaxed);
         loop {
@@ -121,7 +121,7 @@ impl Seat {
             if start >= end {
                 return None;
             }
-            // Acquire: this thread sees the writes that published the claimed task's operation.
+            // Acquire: this thread sees everything that the caller wrote before it published the claimed task.
             match self.unclaimed.compare_exchange_weak(seen, pack(start + 1..end), Ordering::Acquire, Ordering::Relaxed)
             {
                 Ok(_) => return Some(start),
@@ -131,9 +131,59 @@ impl Seat {
     }
 }
 
+/// The calling side of a team. A team has only one caller, and [`Caller::run`] borrows it mutably. So only one operation runs at a time.
+pub(super) struct Caller(Arc<Team>);
+
+impl Caller {
+    /// Returns the caller of a new team with up to `seats - 1` helpers.
+    pub(super) fn new(seats: usize, patience: u32) -> Self {
+        Caller(Arc::new(Team::new(seats, patience)))
+    }
+
+    /// Returns the team, for its helpers.
+    pub(super) fn team(&self) -> &Arc<Team> {
+        &self.0
+    }
+
+    /// Runs all tasks on the calling thread and the helpers in seats `1 ..= helpers`. Returns the number of tasks that the caller ran.
+    /// Calls `wake` with the index of each sleeping helper's seat. Calls `wait` repeatedly while a helper has not finished a task that it
+    /// claimed.
+    ///
+    /// # Panics
+    ///
+    /// If there are more than [`MAX_TASKS`] tasks. If a task panicked: then the panic has the payload of the first such task, and starts
+    /// after all tasks have finished.
+    pub(super) fn run(
+        &mut self,
+        helpers: usize,
+        tasks: Tasks<'_>,
+        wake: impl Fn(usize),
+        mut wait: impl FnMut(),
+    ) -> usize {
+        assert!(tasks.count <= MAX_TASKS, "the number of a task has 32 bits");
+        let team = &*self.0;
+        team.open(helpers + 1, &tasks);
+        for seat in 1..=helpers {
+            if team.seats[seat].0.asleep.load(Ordering::Relaxed) {
+                wake(seat);
+            }
+        }
+        let own = team.work(0);
+        // Acquire: after the loop, the caller sees everything that the tasks have written.
+        while team.unfinished.0.load(Ordering::Acquire) > own {
+            wait();
+        }
+        let panic = team.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match panic {
+            Some(payload) => resume_unwind(payload),
+            None => own,
+        }
+    }
+}
+
 impl Team {
     /// Returns a team of one caller and up to `seats - 1` helpers.
-    pub(super) fn new(seats: usize, patience: u32) -> Self {
+    fn new(seats: usize, patience: u32) -> Self {
         let seat = || Padded(Seat { unclaimed: AtomicU64::new(0), asleep: AtomicBool::new(false) });
         Team {
             seats: (0..seats).map(|_| seat()).collect(),
@@ -149,30 +199,6 @@ impl Team {
         }
     }
 
-    /// Runs all tasks on the calling thread and the helpers in seats `1 ..= helpers`. Returns the number of tasks that the caller ran.
-    /// Calls `wake` with the seat of each sleeping helper. Calls `wait` repeatedly while a helper has not finished a task that it claimed.
-    ///
-    /// Only one thread at a time may call this function, and `tasks` has at most [`MAX_TASKS`] tasks.
-    ///
-    /// # Panics
-    ///
-    /// If a task panicked. The panic has the payload of the first such task, and starts after all tasks have finished.
-    pub(super) fn run(&self, helpers: usize, tasks: Tasks<'_>, wake: impl Fn(usize), wait: impl FnMut(usize)) -> usize {
-        self.open(helpers + 1, &tasks);
-        for seat in 1..=helpers {
-            if self.seats[seat].0.asleep.load(Ordering::Relaxed) {
-                wake(seat);
-            }
-        }
-        let own = self.work(0);
-        self.join(own, wait);
-        let panic = self.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match panic {
-            Some(payload) => resume_unwind(payload),
-            None => own,
-        }
-    }
-
     /// Publishes the tasks: stores the operation, and gives each of the first `threads` seats its range of tasks.
     fn open(&self, threads: usize, tasks: &Tasks<'_>) {
         let (count, operation) = (tasks.count, &self.operation.0);
@@ -182,14 +208,14 @@ impl Team {
         operation.descending.store(tasks.descending, Ordering::Relaxed);
         self.unfinished.0.store(count, Ordering::Relaxed);
         for (thread, seat) in self.seats[..threads].iter().enumerate() {
-            // Release: a thread that claims from this range sees the operation.
+            // Release: a thread that claims a task from this range also sees the fields of the operation.
             seat.0.unclaimed.store(pack(self.share(thread)), Ordering::Release);
         }
-        // Either this thread sees that a helper sleeps, or the helper sees its tasks before it parks (`sleep`).
+        // Either this thread sees that a helper sleeps and wakes it, or the helper sees its tasks before it parks (`sleep`).
         fence(Ordering::SeqCst);
     }
 
-    /// Returns the range of tasks of thread `thread`. The tasks are numbered in the order in which they run.
+    /// Returns the range of tasks that belongs to the thread with index `thread`. The tasks are numbered in the order in which they run.
     ///
     /// In ascending and in descending order, a thread has the same tasks, because its core's cache may still contain their data. A helper
     /// that calls this function while the caller publishes the next operation may get a wrong range. The helper uses the range only to
@@ -205,16 +231,8 @@ impl Team {
         }
     }
 
-    /// Waits until all tasks are finished except the `own` tasks that the caller has run. Calls `wait` repeatedly with `own`.
-    fn join(&self, own: usize, mut wait: impl FnMut(usize)) {
-        // Acquire: all writes of the tasks are visible after the loop.
-        while self.unfinished.0.load(Ordering::Acquire) > own {
-            wait(own);
-        }
-    }
-
-    /// Runs tasks until none is unclaimed, beginning with the tasks of seat `own`. Returns the number of tasks that this thread ran. A helper
-    /// reports them as finished. The caller, whose seat is 0, does not: this saves it an access to a cache line that helpers write.
+    /// Claims and runs tasks until all are claimed, beginning with the tasks of seat `own`. Returns the number of tasks that this thread
+    /// ran. A helper reports its tasks as finished. The caller (seat 0) does not, which saves an access to a cache line that helpers write.
     fn work(&self, own: usize) -> usize {
         let (mut total, mut patience) = (0, self.patience);
         let threads = self.operation.0.threads.load(Ordering::Relaxed).clamp(1, self.seats.len());
@@ -225,7 +243,7 @@ impl Team {
             }
             let finished = self.work_on(&self.seats[thread].0);
             if finished > 0 && own > 0 {
-                // Release: all writes of the tasks are visible to the caller.
+                // Release: the caller sees everything that the finished tasks have written.
                 self.unfinished.0.fetch_sub(finished, Ordering::Release);
             }
             total += finished;
@@ -233,11 +251,12 @@ impl Team {
         total
     }
 
-    /// Waits while thread `thread`, the owner of a range of tasks, works on its range. Each test of the range reduces `patience` by 1.
-    /// Stops waiting when `patience` is 0.
+    /// Waits while the thread with index `thread` works on its own range of tasks. Each test whether it has finished reduces `patience` by
+    /// 1. Stops waiting when `patience` is 0.
     ///
-    /// If another thread takes a task, the data of the task moves to the cache of another core. Then the owner is late in the next
-    /// operation too. An owner that has not started may be asleep or suspended, so this function does not wait for it.
+    /// If a thread takes a task from another thread's range, the task's data moves to the cache of another core. Then the owner of the
+    /// range is late in the next operation too. An owner that has not started may be asleep or suspended, so this function does not wait
+    /// for it.
     fn leave_to_owner(&self, thread: usize, patience: &mut u32) {
         let first = self.share(thread).start;
         while *patience > 0 {
@@ -250,7 +269,7 @@ impl Team {
         }
     }
 
-    /// Claims and runs the tasks of one range. Returns the number of tasks that have finished.
+    /// Claims and runs tasks of one range until all are claimed. Returns the number of tasks that this thread has finished.
     fn work_on(&self, seat: &Seat) -> usize {
         let mut finished = 0;
         loop {
@@ -270,18 +289,18 @@ impl Team {
         }
     }
 
-    /// Runs a task that this thread has claimed.
+    /// Runs the task with index `number`, which this thread has claimed.
     fn call(&self, number: usize) {
         let operation = &self.operation.0;
         let descending = operation.descending.load(Ordering::Relaxed);
         let number = if descending { operation.count.load(Ordering::Relaxed) - 1 - number } else { number };
-        // SAFETY: this thread has claimed a task and not yet reported it as finished. So `Team::run`, to whose argument the pointer points,
-        // has not returned. `open` writes the pointer only before the tasks of an operation can be claimed.
+        // SAFETY: this thread has claimed a task and not yet reported it as finished. So `Caller::run` has not returned, and the pointer to
+        // its argument is valid. `open` writes the pointer only before the tasks of an operation can be claimed.
         let task = unsafe { *operation.task.load(Ordering::Relaxed).cast::<Task<'_>>() };
         task(number);
     }
 
-    /// Stores the payload of a panic, if it is the first.
+    /// Stores the payload of a task's panic, if it is the first panic of the operation.
     fn keep(&self, payload: Box<dyn Any + Send>) {
         let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
         // A payload's destructor may panic too, so a second payload is leaked instead of dropped.
@@ -309,7 +328,7 @@ impl Team {
     /// Parks the helper's thread unless its range has tasks.
     fn sleep(&self, seat: &Seat) {
         seat.asleep.store(true, Ordering::Relaxed);
-        // This fence pairs with the fence in `open`: the caller sees `asleep`, or this thread sees its tasks.
+        // This fence pairs with the fence in `open`. Either the caller sees `asleep` and wakes this thread, or this thread sees its tasks.
         fence(Ordering::SeqCst);
         if seat.range().is_empty() {
             park();

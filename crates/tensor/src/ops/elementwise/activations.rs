@@ -166,7 +166,7 @@ pub trait Activations: TensorLike<Elem: Float> {
         self.apply_unary(Unary::Hardsigmoid, Site::here("hardsigmoid"))
     }
 
-    /// Returns ln σ(x), accurate at both ends. PyTorch: `logsigmoid`.
+    /// Returns ln σ(x), where σ is the sigmoid, without loss of accuracy for large |x|. PyTorch: `logsigmoid`.
     fn try_logsigmoid(&self) -> Result<Self> {
         // The formula is min(x, 0) - ln(1 + e^-|x|). Its derivative at 0 is 1/2.
         let negative = self.try_lt(0.0)?;
@@ -175,7 +175,7 @@ pub trait Activations: TensorLike<Elem: Float> {
         below.try_sub(&magnitude.try_exp()?.try_log1p()?)
     }
 
-    /// Returns the first half along `dim` times σ of the second half. PyTorch: `glu`.
+    /// Returns the first half along `dim` times the sigmoid of the second half. PyTorch: `glu`.
     fn try_glu(&self, dim: impl Position) -> Result<Self> {
         let at = Site::here("glu");
         let shape = self.shape();
@@ -206,7 +206,8 @@ fn zero<A: TensorLike<Elem: Float>>(x: &A) -> Result<A> {
     zero.try_expand(x.shape())
 }
 
-/// Returns `x` where it is strictly between the bounds, and the nearer bound elsewhere. The derivative is 0 at the bounds and at NaN.
+/// Returns `x` where it is strictly between the bounds `low` and `high`, and the nearer bound elsewhere. The derivative is 0 at the bounds
+/// and at NaN.
 #[track_caller]
 pub(crate) fn clamp_strictly<A: TensorLike<Elem: Float>>(x: &A, low: f64, high: f64) -> Result<A> {
     let inside = x.try_gt(low)?.try_logical_and(&x.try_lt(high)?)?;

@@ -65,7 +65,7 @@ pub trait Arithmetic: TensorLike {
         binary(self, Binary::Div, other, Site::here("div"))
     }
 
-    /// Returns the quotient rounded toward zero. Derivative 0. Refuses division of integers by zero. PyTorch: `div` with
+    /// Returns `self / other`, rounded toward zero. Derivative 0. Refuses division of integers by zero. PyTorch: `div` with
     /// `rounding_mode='trunc'`.
     #[in_place]
     fn try_div_trunc(&self, other: impl Operand<Self>) -> Result<Self>
@@ -78,7 +78,7 @@ pub trait Arithmetic: TensorLike {
         quotient.apply_unary(Unary::Trunc, at)
     }
 
-    /// Returns the quotient rounded down. Derivative 0. Refuses division of integers by zero. PyTorch: `div` with
+    /// Returns `self / other`, rounded down. Derivative 0. Refuses division of integers by zero. PyTorch: `div` with
     /// `rounding_mode='floor'`.
     #[in_place(Binary::FloorDivide)]
     fn try_div_floor(&self, other: impl Operand<Self>) -> Result<Self>
@@ -88,8 +88,8 @@ pub trait Arithmetic: TensorLike {
         binary(self, Binary::FloorDivide, other, Site::here("div_floor"))
     }
 
-    /// Returns the quotient rounded down. Taking a gradient through the result is an error. Refuses division of integers by zero. PyTorch:
-    /// `floor_divide`.
+    /// Returns `self / other`, rounded down. Taking a gradient through the result is an error. Refuses division of integers by zero.
+    /// PyTorch: `floor_divide`.
     #[doc(alias("floordiv", "div_floor"))]
     fn try_floor_divide(&self, other: impl Operand<Self>) -> Result<Self>
     where
@@ -100,7 +100,8 @@ pub trait Arithmetic: TensorLike {
         x.apply_binary(Binary::FloorDivide, &y, at)?.opaque(at)
     }
 
-    /// Returns the remainder with the sign of `self`. Division by zero gives NaN, and is refused for integers. PyTorch: `fmod`.
+    /// Returns the remainder of `self / other`, with the sign of `self`. Division by zero gives NaN, and is refused for integers. PyTorch:
+    /// `fmod`.
     #[in_place(Binary::Fmod)]
     fn try_fmod(&self, other: impl Operand<Self>) -> Result<Self>
     where
@@ -109,8 +110,8 @@ pub trait Arithmetic: TensorLike {
         binary(self, Binary::Fmod, other, Site::here("fmod"))
     }
 
-    /// Returns the remainder with the sign of `other`, as Python's `%`. Division by zero gives NaN, and is refused for integers.
-    /// PyTorch: `remainder`.
+    /// Returns the remainder of `self / other`, with the sign of `other`, as Python's `%`. Division by zero gives NaN, and is refused for
+    /// integers. PyTorch: `remainder`.
     #[in_place(Binary::Remainder)]
     #[doc(alias("mod", "modulo"))]
     fn try_remainder(&self, other: impl Operand<Self>) -> Result<Self>
@@ -313,7 +314,7 @@ pub trait Arithmetic: TensorLike {
         self.apply_unary(Unary::Round, Site::here("round"))
     }
 
-    /// Returns the integer part. PyTorch: `trunc`.
+    /// Returns the integer part of x. PyTorch: `trunc`.
     #[in_place]
     #[doc(alias("fix"))]
     fn try_trunc(&self) -> Result<Self>

@@ -11,7 +11,7 @@ use crate::{Float, Generator, Scalar, Site, Tensor, ensure};
 #[twins]
 pub trait Dropout: TensorLike<Elem: Float> {
     /// Multiplies each element by 0 with probability `p`, and divides the other elements by 1 - p. Returns `self` if `training` is false. A
-    /// NaN that is multiplied by 0 stays NaN. Draws one word of `generator` per element, in row-major order. PyTorch:
+    /// NaN that is multiplied by 0 stays NaN. Draws one 64-bit word from `generator` per element, in row-major order. PyTorch:
     /// `nn.functional.dropout`.
     ///
     /// ```
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn the_share_of_dropped_elements_is_p() {
         let y = Tensor::<f32>::ones([10_000]).dropout(0.25, true, &mut Generator::new(3));
-        // The bound is four standard deviations of a binomial count: 4 · √(10000 · 0.25 · 0.75) = 4 · 43.
+        // The bound is four standard deviations of the binomial number of dropped elements: 4 · √(10000 · 0.25 · 0.75) ≈ 173.2.
         let dropped = y.to_vec().iter().filter(|&&element| element == 0.0).count();
         assert!(dropped.abs_diff(2500) < 174, "{dropped}");
     }

@@ -12,7 +12,7 @@ use crate::{Float, Scalar, Site, Tensor};
 /// are divided by Γ(a). NaN where either operand is negative. A gradient with respect to `self` is an error.
 #[twins]
 pub trait IncompleteGamma: TensorLike<Elem: Float> {
-    /// Returns the share of the integral from 0 to `other`. PyTorch: `igamma`, `special.gammainc`.
+    /// Returns the integral of tᵃ⁻¹ e⁻ᵗ dt from 0 to `other`, divided by Γ(a), where a is `self`. PyTorch: `igamma`, `special.gammainc`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -26,7 +26,8 @@ pub trait IncompleteGamma: TensorLike<Elem: Float> {
         share(self, other, false, Site::here("igamma"))
     }
 
-    /// Returns the share of the integral from `other` to ∞, accurate where it is small. PyTorch: `igammac`, `special.gammaincc`.
+    /// Returns the integral of tᵃ⁻¹ e⁻ᵗ dt from `other` to ∞, divided by Γ(a), where a is `self`. Accurate also where the result is small.
+    /// PyTorch: `igammac`, `special.gammaincc`.
     #[in_place]
     fn try_igammac(&self, other: impl Operand<Self>) -> Result<Self> {
         share(self, other, true, Site::here("igammac"))
@@ -46,7 +47,8 @@ fn share<A: TensorLike<Elem: Float>>(a: &A, other: impl Operand<A>, is_upper: bo
     })?;
     a.constant(&values).with_derivative(
         || {
-            // The derivative with respect to x is xᵃ⁻¹ e⁻ˣ / Γ(a), with a minus sign for the upper part. It is computed from its logarithm.
+            // The derivative with respect to x (`other`) is xᵃ⁻¹ e⁻ˣ / Γ(a), with a minus sign for the integral from x to ∞. The derivative
+            // is computed from its logarithm.
             let a = a.opaque(at)?;
             let logarithm = a.try_sub(1.0)?.try_mul(&x.try_log()?)?.try_sub(&x)?.try_sub(&a.try_lgamma()?)?;
             let density = logarithm.try_exp()?;

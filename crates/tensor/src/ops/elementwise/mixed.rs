@@ -64,28 +64,28 @@ pub trait Mixed: TensorLike<Elem: Float> {
         x.try_mul(&y.try_exp2()?)
     }
 
-    /// Returns ln(eˣ + eʸ) without overflow. If x and y are the same infinity, the result is that infinity, with derivative NaN. PyTorch:
-    /// `logaddexp`.
+    /// Returns ln(eˣ + eʸ) for x (`self`) and y (`other`), without overflow. If x and y are the same infinity, the result is that infinity,
+    /// with derivative NaN. PyTorch: `logaddexp`.
     fn try_logaddexp(&self, other: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("logaddexp");
         let (x, y) = pair(self, other, at)?;
         log_sum_of_powers(&x, &y, Unary::Exp, at)
     }
 
-    /// Returns log₂(2ˣ + 2ʸ) without overflow. PyTorch: `logaddexp2`.
+    /// Returns log₂(2ˣ + 2ʸ) for x (`self`) and y (`other`), without overflow. PyTorch: `logaddexp2`.
     fn try_logaddexp2(&self, other: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("logaddexp2");
         let (x, y) = pair(self, other, at)?;
         log_sum_of_powers(&x, &y, Unary::Exp2, at)
     }
 
-    /// Returns x ln y, and 0 at x = 0 unless y is NaN. PyTorch: `xlogy`.
+    /// Returns x ln y for x (`self`) and y (`other`), and 0 at x = 0 unless y is NaN. PyTorch: `xlogy`.
     #[in_place(Binary::Xlogy)]
     fn try_xlogy(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Xlogy, other, Site::here("xlogy"))
     }
 
-    /// Returns x ln(1 + y), and 0 at x = 0 unless y is NaN. PyTorch: `special.xlog1py`.
+    /// Returns x ln(1 + y) for x (`self`) and y (`other`), and 0 at x = 0 unless y is NaN. PyTorch: `special.xlog1py`.
     fn try_xlog1py(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Xlog1py, other, Site::here("xlog1py"))
     }
@@ -154,7 +154,7 @@ pub trait Masking: TensorLike<Elem: Element> {
     fn try_masked_fill(&self, mask: impl MaskOperand<Self>, value: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("masked_fill");
         let mask = &mask.to_mask(self, at)?;
-        // PyTorch's error message names the mask as the first operand.
+        // The mask is the first operand here, because PyTorch's error message names its shape first.
         let shape = join_all(&[&mask.shape(), &self.shape()], at)?;
         let (x, mask) = (expand(self, &shape, at)?, expand(mask, &shape, at)?);
         let value = one_value(self, value, &shape, at, |rank| {

@@ -1,4 +1,5 @@
-//! Operations in place. They return an error if the result does not have the shape of the left side, which is the tensor that they change.
+//! Operations in place, which change a tensor: the left side of the operation. They return an error if the result does not have the shape
+//! of the left side.
 //!
 //! Tensors copy on write, so an operation in place never changes another tensor; it only saves memory. An operation in place on a recorded
 //! variable replaces the variable by the result.
@@ -82,7 +83,7 @@ pub trait InPlace: TensorLike {
     ///
     /// # Errors
     ///
-    /// If `other` does not expand to the shape of `self`, or `self` is expanded.
+    /// If `other` does not expand to the shape of `self`, or several elements of `self` share one position in memory.
     fn try_copy_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
         let at = Site::here("copy_");
         let other = other.into_argument(self);
@@ -139,7 +140,7 @@ pub trait InPlace: TensorLike {
         self.put(zeros, at)
     }
 
-    /// Sets `self` to `op(self)` for any function of one operand. For example, `x.apply_(Unary::Floor)` is PyTorch's `floor_`.
+    /// Sets `self` to `op(self)`, where `op` is any function of one operand. For example, `x.apply_(Unary::Floor)` is PyTorch's `floor_`.
     fn try_apply_(&mut self, op: Unary) -> Result<(), Self::Error> {
         self.update_unary(op, Site { operation: op.name(), ..Site::here("apply_") })
     }
@@ -147,7 +148,7 @@ pub trait InPlace: TensorLike {
 
 #[wengert_macros::precompiled]
 impl<T: Element> InPlace for Tensor<T> {
-    // This does the same as the default method, but does not create an expanded tensor for the other operand.
+    // Does the same as the default method of `InPlace`, but does not create an expanded tensor for the other operand.
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Error> {
         let other = other.into_argument(self);
         let y = match &other {

@@ -69,7 +69,8 @@ pub trait ScatterInPlace: InPlace {
     ///
     /// # Errors
     ///
-    /// If `mask` does not expand to the shape of `self`, `source` has too few elements, or `self` is expanded.
+    /// If `mask` does not expand to the shape of `self`, `source` has too few elements, or several elements of `self` share one position in
+    /// memory.
     fn try_masked_scatter_(&mut self, mask: &Tensor<bool>, source: impl ArrayOperand<Self>) -> Result<(), Self::Error> {
         let source = &source.into_array(self);
         let at = Site::here("masked_scatter_");

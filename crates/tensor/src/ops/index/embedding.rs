@@ -14,15 +14,15 @@ use crate::{Error, Float, Scalar, Site, Tensor, ensure};
 pub struct EmbeddingOptions {
     /// The index of a row that gets no gradient. Negative indices count from the end.
     pub padding_idx: Option<isize>,
-    /// True if the gradient of a row is divided by the number of times that the row occurs in the index.
+    /// True if the gradient of a row is divided by the number of times that the row's index occurs.
     pub scale_grad_by_freq: bool,
 }
 
 /// Embeddings.
 #[twins]
 pub trait Embedding: TensorLike<Elem: Float> {
-    /// Returns the rows `index` of `self`, a table `[rows, width]`. The result has the shape of `index` followed by `width`. There is no
-    /// option to renormalize rows, as PyTorch's `max_norm`. PyTorch: `nn.functional.embedding`, with the arguments swapped.
+    /// Returns the rows `index` of `self`, a table `[rows, width]`. The result has the shape of `index` followed by `width`. PyTorch's
+    /// option `max_norm`, which renormalizes rows, does not exist here. PyTorch: `nn.functional.embedding`, with the arguments swapped.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

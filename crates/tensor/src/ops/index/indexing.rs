@@ -74,7 +74,7 @@ pub trait Indexing: TensorLike {
             "Size does not match at dimension {axis} expected index {target} to be no larger than self {from} apart \
                  from dimension {axis}"
         );
-        // If the index was expanded over all other dimensions, it selects whole slices, as `index_select` does.
+        // If `index` was expanded over all dimensions but `axis`, it selects whole slices, as `index_select` does.
         let whole = from.rank() > 1 && from.with_size(axis, target[axis]) == target;
         let line = index.distinct();
         if whole && line.numel() == target[axis] && line.shape()[axis] == target[axis] {
@@ -152,7 +152,7 @@ pub trait Indexing: TensorLike {
 
 impl<A: TensorLike> Indexing for A {}
 
-/// Returns the shape, or `[1]` for rank 0. Index operations treat a tensor of rank 0 as a vector of one element.
+/// Returns `shape`, or `[1]` if its rank is 0. Index operations treat a tensor of rank 0 as a vector of one element.
 pub(crate) fn one_dim(shape: &Shape) -> Shape {
     if shape.rank() == 0 { Shape::from([1]) } else { shape.clone() }
 }

@@ -54,7 +54,7 @@ pub(crate) fn is_view(items: &[IndexItem]) -> bool {
     })
 }
 
-/// Returns the positions, in a tensor of shape `shape`, of the elements that `items` select.
+/// Returns the row-major positions, in a tensor of shape `shape`, of the elements that `items` select.
 pub(crate) fn positions_of(shape: &Shape, items: &[IndexItem], at: Site) -> Result<Tensor<i64>, Error> {
     let (view, indices) = resolve(&all_positions(shape, at)?, items, at)?;
     take(&view, indices, at)

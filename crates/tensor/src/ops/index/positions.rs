@@ -1,8 +1,8 @@
 //! Converts an index along each dimension to row-major positions. [`apply_take`](crate::ops::TensorLike::apply_take) reads these positions,
 //! and [`apply_scatter_add`](crate::ops::TensorLike::apply_scatter_add) adds to them.
 //!
-//! The position of an element is Σ index · stride. The indices of the dimensions broadcast: rows `[n, 1]` and columns `[m]` give
-//! the positions of an `[n, m]` block.
+//! The position of an element is the sum of index · stride over all dimensions. The index tensors of the dimensions broadcast: rows
+//! `[n, 1]` and columns `[m]` give the positions of an `[n, m]` block.
 
 use smallvec::SmallVec;
 
@@ -81,7 +81,7 @@ pub(crate) fn positions_in(mask: &Tensor<bool>, at: Site) -> Result<Vec<i64>, Er
     Ok(mask.iter().enumerate().filter(|&(_, &chosen)| chosen).map(|(position, _)| position as i64).collect())
 }
 
-/// Converts row-major positions in `shape` to indices: one vector per dimension, with an entry for each position.
+/// Converts row-major positions in a tensor of shape `shape` to indices: one vector per dimension, with an entry for each position.
 pub(crate) fn unravel(shape: &Shape, positions: &[i64]) -> Vec<Vec<i64>> {
     let strides = shape.row_major_strides();
     (0..shape.rank())
@@ -116,7 +116,7 @@ pub(crate) fn check_within(
     }
 }
 
-/// Returns a contiguous copy of the index. Refuses indices outside dimension `axis` like [`check_within`].
+/// Returns a contiguous copy of `index`. Refuses indices outside dimension `axis` like [`check_within`].
 pub(crate) fn check_index(
     index: &Tensor<i64>,
     size: usize,
@@ -129,7 +129,7 @@ pub(crate) fn check_index(
     Ok(index)
 }
 
-/// Returns the index with `size` added to its negative elements. The elements must be from `-size` to `size - 1`.
+/// Returns `index` with `size` added to its negative elements. The elements must be from `-size` to `size - 1`.
 pub(crate) fn wrap(index: &Tensor<i64>, size: usize, axis: usize, at: Site) -> Result<Tensor<i64>, Error> {
     let mut line = index.elements(at)?;
     match wrap_negative(&mut line, size) {

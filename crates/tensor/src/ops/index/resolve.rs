@@ -74,7 +74,7 @@ fn indexed_dimensions(item: &IndexItem) -> usize {
     }
 }
 
-/// Refuses a mask whose sizes differ from the dimensions that it indexes, which begin at `axis`.
+/// Refuses a mask whose sizes differ from the sizes of the dimensions that it indexes. These are the dimensions of `shape` from `axis` on.
 fn check_mask(mask: &Shape, shape: &Shape, axis: usize, at: Site) -> Result<(), Error> {
     for (own, &size) in mask.iter().enumerate() {
         let indexed = axis + own;

@@ -22,8 +22,8 @@ use crate::{Error, Number, Position, Shape, Site, Tensor, ensure};
 #[twins]
 pub trait Scatter: TensorLike {
     /// Returns `self` with `source` written to the positions `index` along dimension `dim`: the inverse of
-    /// [`gather`](crate::ops::Indexing::gather). If `index` is smaller than `source`, the leading part of `source` is read.
-    /// PyTorch: `scatter`.
+    /// [`gather`](crate::ops::Indexing::gather). If `index` has smaller sizes than `source`, only the first elements along each dimension
+    /// of `source` are read. PyTorch: `scatter`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

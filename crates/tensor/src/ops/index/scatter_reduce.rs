@@ -1,8 +1,8 @@
 //! Reductions of the elements that index tensors send to one place. These elements are the sources of the reduction.
 //!
 //! The sources are sorted by their targets, which are the positions in the result. A scan in log n steps combines the sources of each
-//! target (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986). The order depends on the index alone, and every step is
-//! recorded.
+//! target (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986). The order of the sources depends on the index alone, and every
+//! step is recorded.
 
 use wengert_macros::twins;
 
@@ -12,7 +12,7 @@ use crate::ops::primitive::compose::Compose;
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::{Binary, Compare, Error, Float, Position, Shape, Site, Tensor};
 
-/// The reduction of [`scatter_reduce`](ScatterReduce::scatter_reduce).
+/// The kind of reduction that [`scatter_reduce`](ScatterReduce::scatter_reduce) applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScatterReduction {
     /// The sum. PyTorch: `sum`.
@@ -139,7 +139,8 @@ impl Targets {
     }
 }
 
-/// Returns `x`. If `include_self` is false, elements with sources are replaced by 0.
+/// Returns `x`. If `include_self` is false, 0 replaces those elements of `x` that are targets, at which elements of the source array are
+/// reduced.
 fn base<A: TensorLike>(x: &A, targets: &Targets, include_self: bool, at: Site) -> Result<A> {
     if include_self { Ok(x.clone()) } else { x.replace_where(&x.mask(&targets.has_sources(at)?, at)?, 0.0, at) }
 }
@@ -223,7 +224,7 @@ mod tests {
         }
     }
 
-    /// One target gets all sources, so the scan has many steps.
+    /// Tests a reduction in which one target gets all sources, so that the scan has many steps.
     #[test]
     fn many_sources_of_one_target() {
         for n in [1, 2, 3, 4, 5, 31, 32, 33, 100] {

@@ -36,7 +36,7 @@ pub trait Blas: TensorLike<Elem: Number> {
         multiply_by_vector(self, &vector.into_array(self), &Shape::from([rows]), at)
     }
 
-    /// Returns the sum of the products of two vectors of the same length. PyTorch: `dot`.
+    /// Returns the dot product: the sum of `self[i] * other[i]` for two vectors of the same length. PyTorch: `dot`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -89,7 +89,8 @@ pub trait Blas: TensorLike<Elem: Number> {
     ///
     /// # Errors
     ///
-    /// If the matrices do not multiply, their product does not have the shape of `self`, or `self` is expanded.
+    /// If the matrices do not multiply, their product does not have the shape of `self`, or several elements of `self` share one position
+    /// in memory.
     fn try_addmm_(
         &mut self,
         first: impl ArrayOperand<Self>,
@@ -261,8 +262,8 @@ fn add_product<A: TensorLike>(own: &A, beta: f64, product: A, alpha: f64, at: Si
     let scale = |x: A, by: f64| if by == 1.0 { Ok(x) } else { x.times(by, at) };
     let mut product = scale(product, alpha)?;
     if alpha == 0.0 {
-        // With `alpha` 0 the value of the product is ignored. PyTorch still multiplies its gradient by 0, so that a NaN among the factors
-        // stays NaN. So only the value is replaced by 0, and the derivative stays.
+        // With `alpha` 0 the value of the product is ignored. PyTorch still multiplies the gradient of the product by 0, so that a NaN in a
+        // factor gives a NaN gradient. So only the value is replaced by 0, and the derivative stays.
         product = product.with_value(&number(&product, A::Elem::ZERO, &product.shape(), at)?, at)?;
     }
     if beta == 0.0 { Ok(product) } else { scale(own, beta)?.apply_binary(Binary::Add, &product, at) }

@@ -19,7 +19,7 @@ pub struct Contracted {
 }
 
 impl From<usize> for Contracted {
-    /// Pairs the last `n` dimensions of the first operand with the first `n` of the second.
+    /// Pairs the last `n` dimensions of the first operand with the first `n` dimensions of the second operand.
     fn from(n: usize) -> Self {
         let n = n as isize;
         Contracted { first: (-n..0).collect(), second: (0..n).collect() }
@@ -208,7 +208,7 @@ impl<A: TensorLike> Named<A> {
         Ok(self)
     }
 
-    /// Sums over the names for which `is_summed` is true.
+    /// Sums over the dimensions for whose names `is_summed` is true.
     fn sum(self, is_summed: impl Fn(Label) -> bool, at: Site) -> Result<Self, A::Error> {
         let axes: Axes = (0..self.labels.len()).filter(|&axis| is_summed(self.labels[axis])).collect();
         if axes.is_empty() {
@@ -229,7 +229,7 @@ impl<A: TensorLike> Named<A> {
         if array.shape() == shape { Ok(array) } else { array.apply_view(View::Reshape(shape), at) }
     }
 
-    /// Returns the product with `other`, summed over the names that are not in `kept`.
+    /// Returns the product of `self` and `other`, summed over the dimensions whose names are not in `kept`.
     fn multiply(self, other: Self, kept: &[Label], at: Site) -> Result<Self, A::Error> {
         // A contracted dimension is summed before the product if only one operand has it, or if it has size 1 in one operand.
         let is_summed = |label: Label| !kept.contains(&label);

@@ -3,7 +3,7 @@
 //! The grammar is PyTorch's: letters `a-zA-Z`; `...` for dimensions without a name; spaces are ignored. Without `->` the result
 //! has the dimensions of `...`, then the letters that occur once, in alphabetical order with capitals first.
 
-/// The name of a dimension. The derived order of labels is their order in the result of an equation without `->`.
+/// The name of a dimension. Labels compare (`Ord`) in the order that they have in the result of an equation without `->`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Label {
     /// A dimension of `...`, counted from the end: the last one is -1.
@@ -72,7 +72,7 @@ impl Equation {
     }
 }
 
-/// Returns the letters of one term, with `None` for `...`.
+/// Returns the letters of one term, which names the dimensions of one operand or of the result. `...` becomes `None`.
 fn symbols(term: &str, what: &str) -> Result<Vec<Option<char>>, String> {
     let mut symbols = Vec::new();
     let mut rest = term;
@@ -100,7 +100,7 @@ fn symbols(term: &str, what: &str) -> Result<Vec<Option<char>>, String> {
     Ok(symbols)
 }
 
-/// Returns the labels of one term, where `...` stands for `unnamed` dimensions.
+/// Returns the labels of the dimensions that one term names. In the term, `...` stands for `unnamed` dimensions.
 fn labels(symbols: &[Option<char>], unnamed: usize) -> Vec<Label> {
     let mut labels = Vec::new();
     for symbol in symbols {

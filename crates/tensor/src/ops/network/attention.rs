@@ -9,7 +9,7 @@ use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::thresholds::ops::{MAX_QUERY_BLOCKS, QUERY_UNIT, SCORES_PER_BLOCK};
 use crate::{Axes, Compare, Float, Reduction, Scalar, Shape, Site, Tensor, Unary, View, ensure};
 
-/// The keys that a query sees.
+/// The keys that each query sees.
 #[derive(Clone, Debug, Default)]
 pub enum AttentionMask<'m, A> {
     /// All keys.
@@ -106,14 +106,15 @@ fn attend<A: TensorLike<Elem: Float>>(
 ) -> Result<A> {
     refuse_vectors(&[(query, "query"), (key, "key"), (value, "value")], at)?;
     if [query, key, value].iter().all(|x| x.shape().rank() == 3) {
-        // The error messages below name the dimensions of a batch. So three-dimensional arrays become a batch of one.
+        // The error messages of the checks name the dimensions of a batch. So three-dimensional arrays become a batch of one.
         let [query, key, value] = [query, key, value].map(|x| unsqueeze(x, 0, at));
         return squeeze(&attend(&query?, &key?, &value?, mask, scale, at)?, 0, at);
     }
     let (shape, of_keys, of_values) = (query.shape(), key.shape(), value.shape());
     let (axis, queries, keys) = (shape.rank() - 2, shape[shape.rank() - 2], of_keys[of_keys.rank() - 2]);
     let rows = if matches!(mask, AttentionMask::Causal) { causal_block(&shape, keys) } else { queries };
-    // Blocks require equal batch dimensions. Operands with other batch dimensions are computed, or refused, in one block.
+    // Several blocks of queries are computed only if queries, keys and values have equal batch dimensions. Other operands are computed, or
+    // refused, as one block.
     let equal = shape[..axis] == of_keys[..of_keys.rank() - 2]
         && of_keys[..of_keys.rank() - 1] == of_values[..of_values.rank() - 1]
         && shape[axis + 1] == of_keys[of_keys.rank() - 1];

@@ -59,8 +59,8 @@ pub trait Recurrent: TensorLike<Elem: Float> {
         x.plus(&h, at)?.apply_unary(Unary::Relu, at)
     }
 
-    /// Returns the next state and cell of a long short-term memory (Hochreiter and Schmidhuber 1997, with the forget gate of Gers,
-    /// Schmidhuber and Cummins 2000). PyTorch: `lstm_cell`.
+    /// Returns the next state and the next cell state of a long short-term memory (Hochreiter and Schmidhuber 1997). It has the forget gate
+    /// of Gers, Schmidhuber and Cummins (2000). PyTorch: `lstm_cell`.
     fn try_lstm_cell(
         &self,
         state: &Self,
@@ -81,8 +81,8 @@ pub trait Recurrent: TensorLike<Elem: Float> {
         update_lstm(self, cell, at)
     }
 
-    /// Returns the next state of a gated recurrent unit (Cho et al. 2014; with the reset gate after the product, as in cuDNN).
-    /// PyTorch: `gru_cell`.
+    /// Returns the next state of a gated recurrent unit (Cho et al. 2014; the reset gate multiplies the product with the state, as in
+    /// cuDNN). PyTorch: `gru_cell`.
     fn try_gru_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Result<Self> {
         let at = Site::here("gru_cell");
         let (x, h) = linear_parts(self, state, &weights, 3, at)?;
@@ -102,7 +102,8 @@ pub trait Recurrent: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> Recurrent for A {}
 
-/// Returns the next state and cell of an LSTM. `gates` is the sum W x + b + U h + c for the four gates, side by side.
+/// Returns the next state and the next cell state of an LSTM. `gates` is the sum W x + b + U h + c for the four gates, side by side, with
+/// the letters of [`CellWeights`].
 fn update_lstm<A: TensorLike<Elem: Float>>(gates: &A, cell: &A, at: Site) -> Result<(A, A), A::Error> {
     let sigmoid = |number: usize| gate(gates, number, 4, at)?.apply_unary(Unary::Sigmoid, at);
     let (enter, forget, leave) = (sigmoid(0)?, sigmoid(1)?, sigmoid(3)?);
@@ -111,7 +112,8 @@ fn update_lstm<A: TensorLike<Elem: Float>>(gates: &A, cell: &A, at: Site) -> Res
     Ok((leave.times(&cell.apply_unary(Unary::Tanh, at)?, at)?, cell))
 }
 
-/// Returns the next state of a GRU. `x` is W x + b and `h` is U h + c for the three gates, side by side.
+/// Returns the next state of a GRU. `x` is W x + b and `h` is U h + c for the three gates, side by side, with the letters of
+/// [`CellWeights`].
 fn update_gru<A: TensorLike<Elem: Float>>(x: &A, h: &A, state: &A, at: Site) -> Result<A> {
     let both = |number: usize| gate(x, number, 3, at)?.plus(&gate(h, number, 3, at)?, at);
     let (reset, update) = (both(0)?.apply_unary(Unary::Sigmoid, at)?, both(1)?.apply_unary(Unary::Sigmoid, at)?);
@@ -134,7 +136,8 @@ fn check_width<A: TensorLike>(gates: &A, state: &A, count: usize, at: Site) -> R
     Ok(())
 }
 
-/// Returns W x + b and U h + c for the input x and the state h. Both results are `[n, g · h]` for g gates.
+/// Returns W x + b and U h + c for the input x, the state h, and the weights W, b, U, c of [`CellWeights`]. Both results are `[n, g · h]`
+/// for g gates.
 fn linear_parts<A: TensorLike<Elem: Float>>(
     x: &A,
     state: &A,

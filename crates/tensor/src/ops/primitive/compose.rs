@@ -1,4 +1,4 @@
-//! Short methods from which composed operations are written: `x.minus(&mean, at)?.times(&scale, at)?`.
+//! Short methods from which operations of several primitives are written: `x.minus(&mean, at)?.times(&scale, at)?`.
 //!
 //! The settings of [`compat`](crate::shape::compat) do not apply to these methods, because no user calls them. If a method fails, its error
 //! names the [`Site`] of the whole operation.
@@ -9,7 +9,7 @@ use crate::shape::broadcast;
 use crate::shape::compat::BroadcastRule;
 use crate::{Binary, Compare, Error, Reduction, Scalar, Shape, Site, Tensor, View};
 
-/// The methods from which composed operations are written.
+/// The methods from which operations of several primitives are written.
 pub(crate) trait Compose: TensorLike {
     fn plus(&self, y: impl Operand<Self>, at: Site) -> Result<Self, Self::Error> {
         self.combine(Binary::Add, y, at)
@@ -36,7 +36,7 @@ pub(crate) trait Compose: TensorLike {
         x.apply_compare(op, &y, at)
     }
 
-    /// Returns `self` where `mask` is true and `y` elsewhere. Both are expanded to the shape of `mask`.
+    /// Returns `self` where `mask` is true and `y` elsewhere. `self` and `y` are expanded to the shape of `mask`.
     fn choose(&self, mask: &Self::Mask, y: impl Operand<Self>, at: Site) -> Result<Self, Self::Error> {
         let shape = mask.shape();
         let y = match y.into_argument(self) {
@@ -46,7 +46,7 @@ pub(crate) trait Compose: TensorLike {
         Self::apply_select(mask, &expand(self, &shape, at)?, &y, at)
     }
 
-    /// Returns `value` where `mask` is true and `self` elsewhere. The shapes are equal.
+    /// Returns `value` where `mask` is true and `self` elsewhere. `mask` and `self` have the same shape.
     fn replace_where(&self, mask: &Self::Mask, value: f64, at: Site) -> Result<Self, Self::Error> {
         Self::apply_select(mask, &self.fill_shape(value, &self.shape(), at)?, self, at)
     }

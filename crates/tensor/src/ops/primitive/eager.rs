@@ -35,7 +35,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         self.shape() == other.shape()
     }
 
-    // This does the same as the default method, but does not copy the shapes.
+    // Does the same as the default method of `TensorLike`, but does not copy the shapes.
     #[inline]
     fn resolve(&self, other: &Self, rule: BroadcastRule, at: Site) -> Result<Resolved, Error> {
         if self.shape() == other.shape() && compat::accepts_equal(rule) {
@@ -74,7 +74,7 @@ impl<T: Element> TensorLike for Tensor<T> {
 
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Error> {
         check_supported::<T>(T::supports_unary(op), at)?;
-        elementwise(self.shape(), at, [self.layout()], |[x], out| {
+        build_in_operand_order(self.shape(), at, [self.layout()], |[x], out| {
             elementwise::unary(op, Source { data: self.source().data, layout: x }, out);
         })
     }
@@ -84,7 +84,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         binary(op, self.shape(), self.source(), other.source(), at)
     }
 
-    // This does the same as the default method, but does not create expanded tensors.
+    // Does the same as the default method of `TensorLike`, but does not create expanded tensors.
     fn apply_broadcast(&self, op: Binary, other: &Self, rule: BroadcastRule, at: Site) -> Result<Self, Error> {
         match self.resolve(other, rule, at)? {
             Resolved::Equal => self.apply_binary(op, other, at),
@@ -96,7 +96,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         }
     }
 
-    // This does the same as the default method, but does not create a tensor for the number.
+    // Does the same as the default method of `TensorLike`, but does not create a tensor for the number.
     fn apply_number(&self, op: Binary, number: T, at: Site) -> Result<Self, Error> {
         if matches!(T::DTYPE, DType::I64 | DType::U8) {
             // Integers take this path because `apply_binary` refuses division by zero.
@@ -109,14 +109,14 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Tensor<bool>, Error> {
-        elementwise(self.shape(), at, [self.layout(), other.layout()], |[x, y], out| {
+        build_in_operand_order(self.shape(), at, [self.layout(), other.layout()], |[x, y], out| {
             let (first, second) = (self.source().data, other.source().data);
             elementwise::compare(op, Source { data: first, layout: x }, Source { data: second, layout: y }, out);
         })
     }
 
     fn apply_select(mask: &Tensor<bool>, x: &Self, y: &Self, at: Site) -> Result<Self, Error> {
-        elementwise(x.shape(), at, [x.layout(), y.layout(), mask.layout()], |[first, second, third], out| {
+        build_in_operand_order(x.shape(), at, [x.layout(), y.layout(), mask.layout()], |[first, second, third], out| {
             let x = Source { data: x.source().data, layout: first };
             let y = Source { data: y.source().data, layout: second };
             elementwise::select(Source { data: mask.source().data, layout: third }, x, y, out);
@@ -269,7 +269,8 @@ impl<T: Float> Tensor<T> {
         })
     }
 
-    /// Computes a composite reduction. A contiguous tensor is reduced as a planned expression, which needs few passes over memory.
+    /// Computes a reduction that is made of several primitives. For a contiguous tensor, all its primitives are planned together, so that
+    /// they need few passes over memory.
     fn reduced_by(&self, composite: &impl Composite, at: Site) -> Result<Self, Error> {
         if self.is_contiguous() { self.composed(composite, at) } else { composite.of(self, at) }
     }
@@ -304,7 +305,7 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// Returns the elements in row-major order. Copies them if `x` is not contiguous.
+/// Returns the elements of `x` in row-major order. Copies them if `x` is not contiguous.
 fn in_order<T: Element>(x: &Tensor<T>, at: Site) -> Result<Cow<'_, [T]>, Error> {
     Ok(match x.as_slice() {
         Some(elements) => Cow::Borrowed(elements),
@@ -321,7 +322,7 @@ fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at:
     crate::memory::reserve::addressable::<T>(shape, at)?;
     let (mut first, mut second) = (None, None);
     let (x, y) = (x.over(shape, &mut first), y.over(shape, &mut second));
-    elementwise(shape, at, [x.layout, y.layout], |[first, second], out| {
+    build_in_operand_order(shape, at, [x.layout, y.layout], |[first, second], out| {
         let (x, y) = (Source { data: x.data, layout: first }, Source { data: y.data, layout: second });
         elementwise::binary(op, first.shape(), x, y, out);
     })
@@ -329,9 +330,9 @@ fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at:
 
 /// Returns a tensor of shape `shape`, which `fill` computes element by element from the operands. The result is row-major if an operand
 /// with several elements is row-major. Otherwise the result has the dimension order of the first operand that is not expanded. So
-/// transposed operands give a transposed result, as in PyTorch. `fill` gets permuted layouts, in which it reads that operand and writes the
-/// result contiguously.
-fn elementwise<T: Element, const N: usize>(
+/// transposed operands give a transposed result, as in PyTorch. In that case, `fill` gets the operands' layouts with the dimensions in that
+/// operand's order, from its longest stride to its shortest.
+fn build_in_operand_order<T: Element, const N: usize>(
     shape: &Shape,
     at: Site,
     layouts: [&Layout; N],

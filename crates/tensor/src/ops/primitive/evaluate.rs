@@ -21,7 +21,7 @@ pub trait Evaluate<T: Float> {
     /// Returns the expression.
     fn expression(&self) -> &Expression<T>;
 
-    /// Returns the value of a node if it is data or was computed before.
+    /// Returns the value of a node if the node is data, or if its value was computed before.
     fn known(&self, node: Index) -> Option<&Tensor<T>>;
 
     /// Returns the line of code that recorded a node, for errors.
@@ -48,7 +48,7 @@ pub trait Evaluate<T: Float> {
         unreachable!("the data of node %{node} is here")
     }
 
-    /// Runs the steps of a plan of the expression, and returns the values of the expression's roots.
+    /// Runs the steps of a plan of the expression, and returns the values of the plan's roots (the requested nodes).
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ pub trait Evaluate<T: Float> {
     fn run(&self, plan: &Plan<T>, at: Site) -> Result<Vec<Tensor<T>>, Self::Error> {
         let mut buffers = Buffers::new(self, plan);
         for step in &plan.steps {
-            buffers.take(step)?;
+            buffers.run_step(step)?;
             for &buffer in &step.drops {
                 buffers.values[buffer as usize] = None;
             }
@@ -91,7 +91,7 @@ pub trait Evaluate<T: Float> {
             if buffers.postpone(step, &roots_of) {
                 continue;
             }
-            buffers.take(step)?;
+            buffers.run_step(step)?;
             for &position in step.writes.iter().flat_map(|&buffer| &roots_of[buffer as usize]) {
                 let (source, shape) = &plan.roots[position];
                 ready(position, buffers.value_as(source, shape, at)?.into_owned())?;
@@ -138,7 +138,7 @@ pub trait Evaluate<T: Float> {
     }
 }
 
-/// The values of the steps that have run, until their last use.
+/// The state of a running plan. Each value that a step has computed is kept until its last use.
 struct Buffers<'a, T: Float, E: ?Sized> {
     host: &'a E,
     values: Vec<Option<Tensor<T>>>,
@@ -212,8 +212,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Ok(())
     }
 
-    /// Runs a step.
-    fn take(&mut self, step: &Step<T>) -> Result<(), E::Error> {
+    /// Runs a step, and stores the values that it computes.
+    fn run_step(&mut self, step: &Step<T>) -> Result<(), E::Error> {
         self.fetched.clear();
         for source in &step.reads {
             self.fetch(source)?;
@@ -234,7 +234,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
                 let arguments: SmallVec<[Argument<'_, T>; 8]> = step.reads.iter().map(argument).collect();
                 let site = self.host.site(step.node);
                 let given = |output: usize| outputs.get_mut(output).and_then(Option::take);
-                let results = program.borrow_mut().outputs(&arguments, site, given, Tensor::from_parts)?;
+                let results = program.borrow_mut().run(&arguments, site, given, Tensor::from_parts)?;
                 drop(arguments);
                 for (&buffer, result) in step.writes.iter().zip(results) {
                     self.values[buffer as usize] = Some(result);
@@ -256,7 +256,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Ok(())
     }
 
-    /// Returns the value of an operand that is not a number.
+    /// Returns the tensor that an operand refers to, or `None` if the operand is a number or was not computed.
     fn tensor(&self, source: &OperandRef<T>) -> Option<&Tensor<T>> {
         let fetched = |place| self.fetched.iter().find(|(known, _)| *known == place).map(|(_, value)| value);
         match *source {
@@ -278,7 +278,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         if value.shape() == shape {
             return Ok(value);
         }
-        // Values are stored without the dimensions along which they are constant. So leading sizes of 1 may be missing or superfluous.
+        // A value is stored without the dimensions along which it is constant. So it may lack leading dimensions of `shape`. It may also
+        // have additional leading dimensions of size 1, which are removed here.
         let (own, rank) = (value.shape(), shape.rank());
         let value = match own.rank().checked_sub(rank) {
             Some(extra @ 1..) => Cow::Owned(value.apply_view(View::Reshape(Shape::from(&own[extra..])), at)?),
@@ -335,13 +336,14 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Ok(Tensor::apply_cat(&operands, axis, at)?)
     }
 
-    /// Returns one buffer with all operands in order, which starts at an offset in the memory of a concatenation. Returns `None` if an
-    /// operand is stored in other memory, and the operand's range in the concatenation's memory is in use.
+    /// Returns the result of a concatenation: one buffer that holds all operands in order. It is a part of the memory of concatenation
+    /// `buffer`, from element `start` on. Returns `None` if an operand neither lies in its part of this memory nor can be copied to it.
     fn join_in_place(&mut self, operands: &[Tensor<T>], Offset { buffer, mut start }: Offset) -> Option<Storage<T>> {
         let mut parts: Vec<Storage<T>> = Vec::with_capacity(operands.len());
         for operand in operands {
             let (own, layout) = operand.parts();
-            // If the range is free, no step wrote the operand there, so the operand is copied to it.
+            // A step that writes its result directly into the operand's part of the memory has taken this part. If the part is still free,
+            // the operand is elsewhere and is copied to it.
             parts.push(match self.concatenations.take(Offset { buffer, start }, layout.numel()) {
                 Some(mut part) => {
                     elementwise::copy(operand.source(), part.get_mut()?);
@@ -361,8 +363,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         step.reads.iter().zip(shapes).map(operand).collect()
     }
 
-    /// Computes a matrix product plus a third operand. Writes the result to the memory of the third operand if no later step reads that
-    /// operand.
+    /// Computes the matrix product of the first two operands of a step, plus the third operand. Writes the result to the memory of the
+    /// third operand if no later step reads that operand.
     fn added_product(&mut self, step: &Step<T>, [left, right, shape]: &[Shape; 3]) -> Result<Tensor<T>, E::Error> {
         let at = self.host.site(step.node);
         let whole = |value: &mut Tensor<T>| value.shape() == shape && value.is_contiguous();
@@ -398,7 +400,8 @@ impl<T: Float> Concatenations<'_, T> {
         self.take(offset, len)
     }
 
-    /// Returns the memory of `len` elements that starts at an offset. Returns `None` if part of this memory was taken before.
+    /// Returns the part of `len` elements, from element `start` on, of the memory of concatenation `buffer`. Returns `None` if one of these
+    /// elements was handed out before, or if there was too little memory for the concatenation.
     fn take(&mut self, Offset { buffer, start }: Offset, len: usize) -> Option<Storage<T>> {
         let allocate = || ConcatMemory::new(self.plan.lengths[buffer]).ok();
         self.memory[buffer].get_or_insert_with(allocate).as_mut()?.take(start..start + len)

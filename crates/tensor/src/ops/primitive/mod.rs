@@ -4,10 +4,10 @@
 //! |---|---|
 //! | `tensor_like` | the trait with the primitives |
 //! | `pair` | operands, and their expansion to one shape |
-//! | `compose` | steps of composed operations |
+//! | `compose` | short methods for operations of several primitives |
 //! | `eager` | the primitives on tensors, computed immediately |
 //! | `evaluate` | the execution of a plan |
-//! | `traced` | composed operations on tensors, planned as one expression |
+//! | `traced` | operations of several primitives on tensors, planned as one expression |
 
 pub(crate) mod compose;
 pub(crate) mod eager;

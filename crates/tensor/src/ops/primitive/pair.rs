@@ -241,6 +241,7 @@ pub(crate) fn compare<A: TensorLike>(
 }
 
 /// Refuses a result of shape `result` that an operation in place would write to a tensor of shape `output`, unless both shapes are equal.
+/// The error names `other`, the shape of the second operand.
 pub(crate) fn same_shape(output: &Shape, other: &Shape, result: &Shape, at: Site) -> Result<(), Error> {
     if output == result { Ok(()) } else { Err(compat::refused_in_place(output, other, result, at)) }
 }

@@ -20,7 +20,7 @@ pub trait TensorLike: Clone + Sized {
     /// The error of a refused operation.
     type Error: std::error::Error + From<Error> + 'static;
 
-    /// Returns the sizes.
+    /// Returns the shape: the size of each dimension.
     fn shape(&self) -> Shape;
 
     /// Returns true if `self` and `other` have the same shape. Recorded variables compare only the indices of their stored shapes.
@@ -28,15 +28,15 @@ pub trait TensorLike: Clone + Sized {
         self.shape() == other.shape()
     }
 
-    /// Returns plain data as an operand for `self`: a constant on the same tape. Copies nothing.
+    /// Returns `data` as an operand for `self`. If `self` is a recorded variable, the operand is a constant on its tape. Copies no element.
     fn constant(&self, data: &Tensor<Self::Elem>) -> Self;
 
-    /// Returns a number as an operand for `self`: a constant of rank 0 on the same tape.
+    /// Returns `value` as an operand of rank 0 for `self`. If `self` is a recorded variable, the operand is a constant on its tape.
     fn number(&self, value: Self::Elem) -> Self {
         self.constant(&Tensor::scalar(value))
     }
 
-    /// Returns plain data as a mask for `self`: a constant on the same tape.
+    /// Returns `mask` as a mask for `self`. If `self` is a recorded variable, the mask is a constant on its tape.
     ///
     /// # Errors
     ///
@@ -46,7 +46,7 @@ pub trait TensorLike: Clone + Sized {
     /// Returns the current values. Evaluates a recorded variable.
     fn to_tensor(&self, at: Site) -> Result<Tensor<Self::Elem>, Self::Error>;
 
-    /// Returns the same values as a constant, through which no gradient flows. A plain tensor returns itself. Users call
+    /// Returns the values of `self` as a constant, through which no gradient flows. A plain tensor returns itself. Users call
     /// [`detach`](crate::ops::Views::detach).
     ///
     /// # Errors
@@ -57,7 +57,7 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
-    /// Returns the same values. Taking a gradient through these values is an error that names `at`. A plain tensor returns itself.
+    /// Returns the values of `self`. Taking a gradient through the result is an error that names `at`. A plain tensor returns itself.
     ///
     /// # Errors
     ///
@@ -95,8 +95,9 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
-    /// Returns the same values, marked as the softmax of `x` along `axis`, or its logarithm if `log` is true. The derivative is then
-    /// computed from these values alone, so that the values from which they were computed can be released. A plain tensor returns itself.
+    /// Returns the values of `self`, marked as the softmax of `x` along `axis` (as the logarithm of this softmax, if `log` is true). The
+    /// derivative is then computed from the values of `self` alone, so that the values from which `self` was computed can be released. A
+    /// plain tensor returns itself.
     ///
     /// # Errors
     ///
@@ -106,8 +107,8 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
-    /// Returns the same values, or an error with the message `message` if `holds` is false for one of these values. A tensor is checked
-    /// immediately, a recorded variable when its values are computed.
+    /// Returns the values of `self`, or an error with the message `message` if `holds` is false for one of these values. A tensor is
+    /// checked immediately, a recorded variable when its values are computed.
     ///
     /// # Errors
     ///
@@ -181,8 +182,8 @@ pub trait TensorLike: Clone + Sized {
         self.apply_binary(op, &number, at)
     }
 
-    /// Computes the square root, or its inverse if `inverse` is true. PyTorch computes these roots for a power whose exponent is
-    /// the plain number 1/2 or -1/2. At -0 and -∞, the root differs from the power with an array of exponents.
+    /// Computes the square root, or its reciprocal if `inverse` is true. PyTorch computes these roots for a power whose exponent is the
+    /// plain number 1/2 or -1/2. At -0 and -∞, the root differs from the power with an array of exponents.
     ///
     /// # Errors
     ///
@@ -198,14 +199,14 @@ pub trait TensorLike: Clone + Sized {
     /// Returns the element of `x` where `mask` is true, and the element of `y` elsewhere. The shapes are equal.
     fn apply_select(mask: &Self::Mask, x: &Self, y: &Self, at: Site) -> Result<Self, Self::Error>;
 
-    /// Returns a view of the same elements. The arguments of `view` fit the shape.
+    /// Returns a view of the same elements. The caller has checked that `view` fits the shape of `self`.
     fn apply_view(&self, view: View, at: Site) -> Result<Self, Self::Error>;
 
     /// Applies the adjoint of `view`: returns zeros of shape `shape` with each element of `self` added at the position from which
     /// `view` would read it.
     fn apply_embed(&self, view: View, shape: &Shape, at: Site) -> Result<Self, Self::Error>;
 
-    /// Reduces over `axes`, which stay with size 1. Without elements, the result is the identity of `op`, if it has one.
+    /// Reduces over `axes`, which stay with size 1. A reduction of no elements gives the identity of `op`, if `op` has one.
     fn apply_reduce(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Self::Error>;
 
     /// Reduces like [`apply_reduce`](Self::apply_reduce), and removes the dimensions `axes`.

@@ -1,8 +1,8 @@
 //! Runs operations that are made of several primitives on plain tensors. The operation is recorded as an expression, planned, and run in
 //! few passes over memory.
 //!
-//! Primitives that the planner does not fuse (a running sum, elements at positions) are computed immediately. Their results enter
-//! the expression as data.
+//! Primitives that the planner does not fuse, such as a running sum or a selection by positions, are computed immediately. Their results
+//! enter the expression as data.
 
 use std::cell::RefCell;
 
@@ -14,7 +14,7 @@ use crate::ops::primitive::evaluate::Evaluate;
 use crate::ops::primitive::tensor_like::{Composite, MaskOperand, TensorLike};
 use crate::{Binary, Compare, Error, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
-/// Applies `composite` to `x`.
+/// Applies `composite` to `x`: records its primitives as an expression, plans them together, and runs the plan.
 pub(crate) fn compute_composite<T: Float>(
     composite: &impl Composite,
     x: &Tensor<T>,
@@ -59,7 +59,7 @@ impl<T: Float> Evaluate<T> for Trace<T> {
     }
 }
 
-/// A node of a trace.
+/// A node of the expression that is being recorded. It takes the place of a tensor in the code of the operation.
 struct Traced<'e, T: Float> {
     trace: &'e RefCell<Trace<T>>,
     index: Index,
@@ -100,14 +100,14 @@ impl<'e, T: Float> Traced<'e, T> {
         Ok(Self::push(self.trace, op, [self.index], shape))
     }
 
-    /// Computes `operation` of the values immediately, because the planner does not fuse this operation. Adds the result to the trace as
-    /// data.
+    /// Computes `operation` of the value of `self` immediately, because the planner does not fuse this operation. Adds the result to the
+    /// trace as data.
     fn compute_now(&self, at: Site, operation: &Eager<'_, T>) -> Result<Self, Error> {
         Ok(self.constant(&operation(&self.to_tensor(at)?)?))
     }
 }
 
-/// An operation on a tensor.
+/// An operation that is computed immediately on a tensor.
 type Eager<'f, T> = dyn Fn(&Tensor<T>) -> Result<Tensor<T>, Error> + 'f;
 
 impl<T: Float> MaskOperand<Self> for Traced<'_, T> {

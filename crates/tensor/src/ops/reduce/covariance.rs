@@ -18,9 +18,10 @@ use crate::{Axes, Binary, Float, Scalar, Shape, Site, Tensor, Unary, View, ensur
 /// ```
 #[twins]
 pub trait Covariances: TensorLike<Elem: Float> {
-    /// Returns the covariances `[v, v]` of v variables `[v, n]` with n observations. They are divided by n - `correction`. The result for a
-    /// vector or a number is one variance. `fweights` has the number of times that each observation counts, and `aweights` has the weight
-    /// of each observation. Both have the shape `[n]`. If the divisor is not positive, the result is NaN or infinite. PyTorch: `cov`.
+    /// Returns the covariances `[v, v]` of v variables `[v, n]` with n observations. The sums of products of deviations are divided by n -
+    /// `correction`. The result for a vector or a number is one variance. `fweights` has the number of times that each observation counts,
+    /// and `aweights` has the weight of each observation. Both have the shape `[n]`. If the divisor is not positive, the result is NaN or
+    /// infinite. PyTorch: `cov`.
     ///
     /// # Errors
     ///
@@ -52,7 +53,7 @@ pub trait Covariances: TensorLike<Elem: Float> {
             c.apply_view(View::Diagonal { offset: 0, first: 0, second: 1 }, at)?.apply_unary(Unary::Sqrt, at)?;
         let column = deviation.reshape_to([shape[0], 1], at)?;
         let ratio = c.divide_by(&column, at)?.divide_by(&deviation, at)?;
-        // Rounding can give a value beyond 1. The bound does not change the derivative.
+        // Rounding can give a correlation beyond ±1. Bounding the value does not change the derivative.
         let value = ratio.apply_detach(at)?;
         let bound = value.combine(Binary::Minimum, 1.0, at)?.combine(Binary::Maximum, -1.0, at)?;
         ratio.with_value(&bound, at)

@@ -51,7 +51,8 @@ pub trait Cumulative: TensorLike<Elem: Number> {
         scan(self, dim.position(), at, |x, y| x.apply_binary(Binary::Mul, y, at))
     }
 
-    /// Returns ln Σ eˣ over each element and all elements before it along `dim`, without overflow. PyTorch: `logcumsumexp`.
+    /// Returns, for each element, ln Σ eˣ over this element and all elements x before it along `dim`, without overflow. PyTorch:
+    /// `logcumsumexp`.
     fn try_logcumsumexp(&self, dim: impl Position) -> Result<Self, Self::Error>
     where
         Self::Elem: Float,
@@ -140,7 +141,7 @@ mod tests {
 
     #[test]
     fn along_every_dimension_of_any_layout() {
-        // The last shape is large enough for several threads.
+        // The last shape is so large that several threads share the work.
         for sizes in [[2usize, 3, 4], [1, 4, 2], [30, 60, 70]] {
             let whole = Tensor::from_fn(sizes, |index| index.iter().fold(1i64, |h, &i| (h * 31 + i as i64) % 17));
             let layouts = [

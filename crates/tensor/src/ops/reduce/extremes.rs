@@ -1,7 +1,7 @@
 //! The largest and smallest elements, and their positions.
 //!
 //! Ties follow PyTorch. Along a dimension, the whole gradient flows to the chosen element. Over all elements, equal elements share the
-//! gradient evenly, and NaNs count as equal.
+//! gradient evenly, and NaNs count as equal to each other.
 
 use wengert_macros::twins;
 
@@ -47,15 +47,15 @@ pub trait Extremes: TensorLike {
         extreme(self, false, dim.position(), keepdim, Site::here("min"))
     }
 
-    /// Returns the largest of all elements, or NaN if any is NaN. Equal elements share the gradient evenly, and NaNs count as
-    /// equal. Refuses an empty tensor. PyTorch: `max` without a dimension.
+    /// Returns the largest of all elements, or NaN if any is NaN. Equal elements share the gradient evenly, and NaNs count as equal to each
+    /// other. Refuses an empty tensor. PyTorch: `max` without a dimension.
     fn try_max_all(&self) -> Result<Self, Self::Error> {
         let at = Site { operation: "max", ..Site::here("max_all") };
         extreme_values(self, Reduction::Max, &Dims::from(..), false, at)
     }
 
-    /// Returns the smallest of all elements, or NaN if any is NaN. Equal elements share the gradient evenly, and NaNs count as
-    /// equal. Refuses an empty tensor. PyTorch: `min` without a dimension.
+    /// Returns the smallest of all elements, or NaN if any is NaN. Equal elements share the gradient evenly, and NaNs count as equal to
+    /// each other. Refuses an empty tensor. PyTorch: `min` without a dimension.
     fn try_min_all(&self) -> Result<Self, Self::Error> {
         let at = Site { operation: "min", ..Site::here("min_all") };
         extreme_values(self, Reduction::Min, &Dims::from(..), false, at)
@@ -82,14 +82,14 @@ pub trait Extremes: TensorLike {
         position_of_all(self, false, Site { operation: "argmin", ..Site::here("argmin_all") })
     }
 
-    /// Returns the running maximum along `dim` and its positions: the last of several equal elements, or the latest NaN. The
-    /// gradient flows to that element. PyTorch: `cummax`.
+    /// Returns the running maximum along `dim`, and the position of each maximum. The position is the last of several equal elements so
+    /// far, or the last NaN so far. The gradient flows to that element. PyTorch: `cummax`.
     fn try_cummax(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         running_extreme(self, true, dim.position(), Site::here("cummax"))
     }
 
-    /// Returns the running minimum along `dim` and its positions: the last of several equal elements, or the latest NaN. The
-    /// gradient flows to that element. PyTorch: `cummin`.
+    /// Returns the running minimum along `dim`, and the position of each minimum. The position is the last of several equal elements so
+    /// far, or the last NaN so far. The gradient flows to that element. PyTorch: `cummin`.
     fn try_cummin(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         running_extreme(self, false, dim.position(), Site::here("cummin"))
     }

@@ -28,7 +28,7 @@ impl<A: TensorLike> LaneArray<A> {
         Ok(LaneArray { x: x.apply_view(View::Reshape(shape.clone()), at)?, shape, axis, is_scalar: true })
     }
 
-    /// Divides an array into lanes like [`new`](Self::new). Refuses lanes without elements.
+    /// Divides an array into lanes, the lines of elements along dimension `dim`, like [`new`](Self::new). Refuses lanes without elements.
     pub(crate) fn nonempty(x: &A, dim: isize, at: Site) -> Result<Self, A::Error> {
         let array = LaneArray::new(x, dim, at)?;
         check_lanes(array.len(), array.axis as isize, at)?;
@@ -40,7 +40,7 @@ impl<A: TensorLike> LaneArray<A> {
         self.shape[self.axis]
     }
 
-    /// Calls `f` with the values of each lane, which is a line of elements along the dimension. `f` writes `len` positions for the lane.
+    /// Calls `f` with the values of each lane, which is a line of elements along dimension `axis`. `f` writes `len` positions for the lane.
     /// Returns all positions.
     pub(crate) fn positions(
         &self,
@@ -53,7 +53,8 @@ impl<A: TensorLike> LaneArray<A> {
         Ok(Tensor::build(&shape, at, |out| lanes::each(x.source(), self.axis, len, out, f))?)
     }
 
-    /// Returns the elements at `positions`, which count along each lane. The result has the shape of `positions`.
+    /// Returns the elements at `positions`. A position counts along a lane, which is a line of elements along dimension `axis`. The result
+    /// has the shape of `positions`.
     pub(crate) fn take(&self, positions: &Tensor<i64>, at: Site) -> Result<A, A::Error> {
         let size = self.len();
         let inner = Shape::from(&self.shape[self.axis + 1..]).numel();
@@ -67,8 +68,8 @@ impl<A: TensorLike> LaneArray<A> {
         self.x.apply_take(&flat, at)
     }
 
-    /// Returns the elements at `positions`, and the positions. Both have size 1 along the dimension. The dimension is removed if `keepdim`
-    /// is false.
+    /// Returns the elements at `positions`, and the positions. Both have size 1 along dimension `axis`. This dimension is removed if
+    /// `keepdim` is false.
     pub(crate) fn take_reduced(
         &self,
         positions: Tensor<i64>,

@@ -1,6 +1,6 @@
-//! Normalizations. They shift and scale elements to mean 0 and variance 1 over some dimensions, then apply a weight and a bias. All compute
-//! the variance in two passes: the mean, then the mean square of the differences from the mean. The formula E[x²] - E[x]² would lose
-//! digits. The functions have no state: batch normalization in training returns its statistics, and a layer can store them.
+//! Normalizations. They shift and scale elements to mean 0 and variance 1 over some dimensions, then apply a weight and a bias. All
+//! functions compute the variance in two passes: the mean, then the mean square of the differences from the mean. The formula E[x²] - E[x]²
+//! would lose digits. The functions have no state: batch normalization in training returns its statistics, and a layer can store them.
 
 use wengert_macros::twins;
 
@@ -15,7 +15,7 @@ pub struct BatchNormed<A> {
     pub output: A,
     /// The mean of each channel, `[c]`.
     pub mean: A,
-    /// The unbiased variance of each channel, `[c]`: the sum of squared deviations divided by count - 1.
+    /// The unbiased variance of each channel, `[c]`: the sum of squared deviations, divided by the number of elements minus 1.
     pub variance: A,
 }
 
@@ -57,8 +57,8 @@ pub trait Normalization: TensorLike<Elem: Float> {
         affine(standardize(self, &axes, eps, at)?, weight, bias, at)
     }
 
-    /// Divides by the root of the mean square over the last dimensions, which have the sizes `shape`. `weight` has the same shape.
-    /// `eps` is the machine epsilon of the element type if not given. PyTorch: `nn.functional.rms_norm`.
+    /// Divides each element by the root of the mean square of the elements over the last dimensions, which have the sizes `shape`. `weight`
+    /// has the shape `shape`. `eps` is the machine epsilon of the element type if not given. PyTorch: `nn.functional.rms_norm`.
     fn try_rms_norm(
         &self,
         shape: impl Into<Sizes>,
@@ -75,8 +75,8 @@ pub trait Normalization: TensorLike<Elem: Float> {
         affine(self.times(&scale, at)?, weight, None, at)
     }
 
-    /// Normalizes each of `groups` groups of channels of `[n, c, …]` over its channels and all positions. `weight` and `bias` are
-    /// `[c]`. PyTorch: `nn.functional.group_norm`.
+    /// Normalizes each of `groups` groups of channels of `[n, c, …]` over the channels of the group and all dimensions after `c`. `weight`
+    /// and `bias` are `[c]`. PyTorch: `nn.functional.group_norm`.
     fn try_group_norm(
         &self,
         groups: usize,
@@ -101,7 +101,7 @@ pub trait Normalization: TensorLike<Elem: Float> {
         affine_by_channel(z, weight, bias, at)
     }
 
-    /// Normalizes each channel of each example of `[n, c, …]` over its positions. `weight` and `bias` are `[c]`. PyTorch:
+    /// Normalizes each channel of each example of `[n, c, …]` over the dimensions after `c`. `weight` and `bias` are `[c]`. PyTorch:
     /// `nn.functional.instance_norm` with `use_input_stats`.
     fn try_instance_norm(&self, weight: Option<&Self>, bias: Option<&Self>, eps: f64) -> Result<Self, Self::Error> {
         let at = Site::here("instance_norm");
@@ -136,9 +136,10 @@ pub trait Normalization: TensorLike<Elem: Float> {
         affine_by_channel(z, weight, bias, at)
     }
 
-    /// Normalizes each channel of `[n, c, …]` over the batch and all positions. Also returns the statistics of the batch. `weight`
-    /// and `bias` are `[c]`. Divides by the root of the biased variance (divided by count). Returns the unbiased variance (divided
-    /// by count - 1) for running statistics. PyTorch: `nn.functional.batch_norm` with `training=True`.
+    /// Normalizes each channel of `[n, c, …]` over the batch and all dimensions after `c`. Also returns the mean and variance of each
+    /// channel. `weight` and `bias` are `[c]`. The normalization uses the biased variance, whose divisor is the number of values of a
+    /// channel. The returned variance is unbiased: its divisor is that number minus 1. PyTorch: `nn.functional.batch_norm` with
+    /// `training=True`.
     ///
     /// # Errors
     ///
@@ -175,7 +176,7 @@ pub trait Normalization: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> Normalization for A {}
 
-/// Returns (x - mean) / √(variance + eps) over `axes`.
+/// Returns (x - mean) / √(variance + eps), with the mean and the biased variance of x over `axes`.
 fn standardize<A: TensorLike<Elem: Float>>(x: &A, axes: &[usize], eps: f64, at: Site) -> Result<A, A::Error> {
     let centred = x.minus(&x.mean_over(axes, at)?, at)?;
     let variance = centred.apply_unary(Unary::Square, at)?.mean_over(axes, at)?;
@@ -203,7 +204,7 @@ fn affine_by_channel<A: TensorLike>(z: A, weight: Option<&A>, bias: Option<&A>, 
     affine(z, weight.as_ref(), bias.as_ref(), at)
 }
 
-/// Returns the shape to which `[c]` is reshaped so that it broadcasts with `[n, c, …]`.
+/// Returns the shape to which a parameter `[c]` is reshaped, so that it broadcasts with an input of shape `shape`, `[n, c, …]`.
 fn by_channel(shape: &Shape) -> Shape {
     let mut own = Shape::ones(shape.rank());
     own[1] = shape[1];

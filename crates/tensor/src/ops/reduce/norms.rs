@@ -25,8 +25,9 @@ use crate::{Axes, Binary, Compare, Dims, Error, Float, Position, Reduction, Shap
 /// ```
 #[twins]
 pub trait Norms: TensorLike<Elem: Float> {
-    /// Returns the `ord`-norm over `dims`: (Σ |x|ᵒʳᵈ)^(1/ord), also for `ord` below 1 and negative `ord`. For ±∞, the norm is the largest
-    /// or smallest magnitude; for 0, the number of nonzero elements. Squares and powers may overflow even if the norm would not.
+    /// Returns the `ord`-norm over `dims`: (Σ |x|ᵒʳᵈ)^(1/ord), also for `ord` below 1 and negative `ord`. For `ord` = ∞, the norm is the
+    /// largest magnitude; for -∞, the smallest magnitude; for 0, the number of nonzero elements. Squares and powers may overflow even if
+    /// the norm would not.
     ///
     /// The derivative is 0 at the zero vector, and everywhere if `ord` is 0. For ±∞, elements of equal magnitude share the gradient evenly.
     /// The norm of no elements is 0, but is refused for `ord` below 0 and for ∞. PyTorch: `linalg.vector_norm`.
@@ -76,7 +77,7 @@ pub trait Norms: TensorLike<Elem: Float> {
         distances(self, other, p.into(), Site::here("cdist"))
     }
 
-    /// Returns the `p`-norm of x - y + `eps` over the last dimension. The shapes broadcast. PyTorch: `pairwise_distance`.
+    /// Returns the `p`-norm of `self` - `other` + `eps` over the last dimension. The shapes broadcast. PyTorch: `pairwise_distance`.
     #[keepdim]
     fn try_pairwise_distance(
         &self,
@@ -91,7 +92,7 @@ pub trait Norms: TensorLike<Elem: Float> {
         norm(&difference, p.into(), &Dims::from(-1), keepdim, at)
     }
 
-    /// Divides by the `p`-norm over `dims`, or by `eps` if that is larger. PyTorch: `nn.functional.normalize`.
+    /// Divides `self` by its `p`-norm over `dims`, or by `eps` if `eps` is larger than the norm. PyTorch: `nn.functional.normalize`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

@@ -138,12 +138,13 @@ fn quantiles<A: TensorLike<Elem: Float>>(
     found.reshape_to(shape, at)
 }
 
-/// Returns a number as Python writes it.
+/// Returns the text of a number as Python writes it.
 pub(crate) fn python_text(number: f64) -> String {
     if number.is_nan() { "nan".to_owned() } else { number.to_string() }
 }
 
-/// Returns the quantiles of each lane, which is a line of elements of `array`. They replace the elements of the lane.
+/// Returns the quantiles of each lane, which is a line of elements of `array`. In the result, the quantiles take the place of the lane's
+/// elements.
 fn interpolate_lanes<A: TensorLike<Elem: Float>>(
     array: &LaneArray<A>,
     q: &Fractions,
@@ -154,8 +155,7 @@ fn interpolate_lanes<A: TensorLike<Elem: Float>>(
     let (count, axis) = (q.values.len(), array.axis);
     let rank = |q: f64, last: i64| A::Elem::from_f64(q).to_f64() * last as f64;
     let rounded = |rank: f64| A::Elem::from_f64(rank).to_f64();
-    // For each lane: the positions of the elements below each quantile, the positions of the elements above, and the rank of the last
-    // element.
+    // Per lane (a line of elements): the positions of the elements below and above each quantile, and the rank of the last element.
     let positions = array.positions(2 * count + 1, at, |lane, out| {
         let mut order = vec![0; lane.len()];
         lanes::order(false, lane, &mut order);

@@ -209,7 +209,7 @@ pub(crate) fn drop_reduced<A: TensorLike>(z: A, axes: &[usize], keepdim: bool, a
     z.apply_view(View::Reshape(shape), at)
 }
 
-/// Returns a mask of the values that is true at nonzero (or `true`) elements.
+/// Returns a mask that is true at the nonzero (or `true`) elements of `x`. Evaluates a recorded variable.
 pub(crate) fn not_zero<A: TensorLike>(x: &A, at: Site) -> Result<Tensor<bool>, A::Error> {
     let x = x.to_tensor(at)?;
     let zero = Tensor::splat(A::Elem::ZERO, x.shape(), at)?;
@@ -245,9 +245,9 @@ pub(crate) fn extremes<T: Element>(x: &Tensor<T>, largest: bool, axis: usize, at
 mod tests {
     use crate::prelude::*;
 
-    /// For every addition that an element takes part in, the error of a sum is at most u Σ|x|, with the unit roundoff u (N. J. Higham, "The
-    /// Accuracy of Floating Point Summation", 1993). In a pairwise sum of n elements with runs of 64, an element takes part in at most 64 +
-    /// log₂ n additions. In a sum in order, it takes part in up to n additions.
+    /// Tests the error of a sum against an error bound. If no element takes part in more than m additions, the error is at most m u Σ|x|,
+    /// with the unit roundoff u (N. J. Higham, "The Accuracy of Floating Point Summation", 1993). For a pairwise sum of n elements that
+    /// adds runs of 64 elements in order, m is at most 64 + log₂ n. For a sum in order, m is n.
     #[test]
     fn ten_million_numbers_are_summed_pairwise() {
         let count = 10_000_000;

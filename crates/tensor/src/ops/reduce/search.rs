@@ -62,9 +62,8 @@ pub trait Search: TensorLike<Elem: Number> {
         Ok(places(boundaries, &self.to_tensor(at)?, right, at)?)
     }
 
-    /// Returns the distinct elements in ascending order; the index, in this list, of each element, in the shape of `self`; and the
-    /// number of occurrences of each. -0 equals 0. Each NaN is distinct. PyTorch: `unique` with `sorted`, `return_inverse` and
-    /// `return_counts`.
+    /// Returns the distinct elements in ascending order, the index of each element of `self` in this list, and the count of each distinct
+    /// element. -0 equals 0. Each NaN is distinct. PyTorch: `unique` with `sorted`, `return_inverse` and `return_counts`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -141,7 +140,7 @@ pub trait Search: TensorLike<Elem: Number> {
 
 impl<A: TensorLike<Elem: Number>> Search for A {}
 
-/// Returns the range of a histogram.
+/// Returns the lower and the upper bound of a histogram of `x`.
 fn bounds<T: Float>(x: &Tensor<T>, min: f64, max: f64, at: Site) -> Result<(f64, f64), Error> {
     let (mut low, mut high) = (min, max);
     if low == high && x.numel() > 0 {

@@ -64,7 +64,7 @@ pub trait Sorting: TensorLike {
         let array = LaneArray::new(self, dim.position(), at)?;
         ensure!(k <= array.len(), at, IndexRange, "selected index k out of range");
         let positions = array.positions(k, at, |line, out| lanes::top(largest, line, out))?;
-        // For an array of rank 0, one element gives a result of rank 0, and zero elements give an empty vector.
+        // For an array of rank 0, `k` = 1 gives results of rank 0, but `k` = 0 gives empty vectors.
         if k == 0 { Ok((array.take(&positions, at)?, positions)) } else { array.take_all(positions, at) }
     }
 
@@ -106,7 +106,8 @@ pub trait Sorting: TensorLike {
     }
 
     /// Returns the median of all elements, or the lower of two medians. The median is NaN if any element is NaN or there are no elements.
-    /// Elements equal to the median share the gradient evenly, and NaNs count as equal. PyTorch: `median` without a dimension.
+    /// Elements equal to the median share the gradient evenly, and NaNs count as equal to each other. PyTorch: `median` without a
+    /// dimension.
     fn try_median_all(&self) -> Result<Self, Self::Error>
     where
         Self::Elem: Float,

@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(Tensor::from([1e10, 1e10 + 1.0, 1e10 + 2.0]).var(0, 1).item(), 1.0);
     }
 
-    /// Tests shapes for which the planner uses one pass, and shapes for which it uses two, over every set of dimensions.
+    /// Tests variances over every set of dimensions: some for which the planner uses one pass, and some for which it uses two.
     #[test]
     fn large_variances_equal_the_formula() {
         let x = Tensor::<f64>::from_fn([40, 30, 20], |i| ((i[0] * 31 + i[1] * 17 + i[2] * 7) % 101) as f64 - 50.0);

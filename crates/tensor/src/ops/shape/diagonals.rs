@@ -11,8 +11,8 @@ use crate::{Error, Position, Scalar, Shape, Site, Tensor, View, ensure};
 /// Triangles and diagonals.
 #[twins]
 pub trait Diagonals: TensorLike {
-    /// Returns each matrix `[…, m, n]` with 0 above a diagonal. `diagonal` counts from the main diagonal upwards. Also replaces
-    /// NaN and ∞ by 0. PyTorch: `tril`.
+    /// Returns each matrix `[…, m, n]` with 0 above the diagonal that lies `diagonal` places above the main diagonal. Also replaces NaN and
+    /// ∞ by 0. PyTorch: `tril`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -26,15 +26,15 @@ pub trait Diagonals: TensorLike {
         triangle(self, Site::here("tril"), |row, column| column - row <= diagonal)
     }
 
-    /// Returns each matrix `[…, m, n]` with 0 below a diagonal. `diagonal` counts from the main diagonal upwards. Also replaces
-    /// NaN and ∞ by 0. PyTorch: `triu`.
+    /// Returns each matrix `[…, m, n]` with 0 below the diagonal that lies `diagonal` places above the main diagonal. Also replaces NaN and
+    /// ∞ by 0. PyTorch: `triu`.
     #[in_place]
     fn try_triu(&self, diagonal: isize) -> Result<Self> {
         triangle(self, Site::here("triu"), |row, column| column - row >= diagonal)
     }
 
-    /// Returns a matrix with the vector `self` on its diagonal, or the diagonal of the matrix `self`. `diagonal` counts from the main
-    /// diagonal upwards. PyTorch: `diag`.
+    /// Returns a matrix with the vector `self` on a diagonal, or a diagonal of the matrix `self`. This diagonal lies `diagonal` places
+    /// above the main diagonal. PyTorch: `diag`.
     fn try_diag(&self, diagonal: isize) -> Result<Self> {
         let at = Site::here("diag");
         match self.shape().rank() {

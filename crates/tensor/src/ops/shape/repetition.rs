@@ -41,7 +41,8 @@ pub trait Repetition: TensorLike {
         self.reshape_to(spaced, at)?.expand_to(&expanded, at)?.reshape_to(merged, at)
     }
 
-    /// Applies [`repeat`](Self::repeat). If there are fewer repeats than dimensions, they are for the last dimensions. PyTorch: `tile`.
+    /// Applies [`repeat`](Self::repeat). If there are fewer repeats than dimensions, the repeats are for the last dimensions. PyTorch:
+    /// `tile`.
     fn try_tile(&self, repeats: impl Into<Sizes>) -> Result<Self> {
         let repeats = counts(&repeats.into(), Site::here("tile"))?;
         let mut whole = vec![1; self.shape().rank().saturating_sub(repeats.len())];
@@ -134,7 +135,7 @@ pub trait Repetition: TensorLike {
 
 impl<A: TensorLike> Repetition for A {}
 
-/// Returns the counts that the caller wrote. Refuses negative counts.
+/// Converts `repeats` to counts. Refuses negative numbers.
 fn counts(repeats: &Sizes, at: Site) -> Result<Vec<usize>, Error> {
     let count = |&count: &isize| usize::try_from(count).ok();
     let counts: Option<Vec<usize>> = repeats.as_slice().iter().map(count).collect();

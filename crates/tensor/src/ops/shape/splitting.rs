@@ -112,8 +112,8 @@ pub trait Splitting: TensorLike {
         parts(self, axis, (0..count).map(|part| (start(part), start(part + 1))), at)
     }
 
-    /// Splits dimension `dim` before each index in `positions`. Negative and large indices count as in a slice. PyTorch: `tensor_split`
-    /// with a list.
+    /// Splits dimension `dim` before each index in `positions`. Negative indices count from the end, and indices beyond the dimension are
+    /// clamped, as in a slice. PyTorch: `tensor_split` with a list.
     fn try_tensor_split_at(&self, positions: &[isize], dim: impl Position) -> Result<Vec<Self>, Self::Error> {
         let at = Site::here("tensor_split_at");
         let (axis, whole) = dimension(self, TENSOR_SPLIT, dim, at)?;

@@ -24,7 +24,7 @@ use crate::{Axes, Dims, Error, Position, Reduction, Scalar, Shape, Site, Sizes, 
 /// ```
 #[twins]
 pub trait Views: TensorLike {
-    /// Expands to `sizes` without a copy: new and stretched dimensions get stride 0. -1 keeps an existing dimension. PyTorch:
+    /// Expands to `sizes` without a copy: new and stretched dimensions get stride 0. -1 keeps the size of an existing dimension. PyTorch:
     /// `expand`, `broadcast_to`.
     ///
     /// ```
@@ -50,7 +50,7 @@ pub trait Views: TensorLike {
         self.try_expand(sizes)
     }
 
-    /// Returns the same values as a constant, through which no gradient flows. PyTorch: `detach`.
+    /// Returns the values of `self` as a constant, through which no gradient flows. PyTorch: `detach`.
     #[doc(alias("stop_gradient", "no_grad"))]
     fn try_detach(&self) -> Result<Self> {
         self.apply_detach(Site::here("detach"))
@@ -116,7 +116,7 @@ pub trait Views: TensorLike {
         if start == end {
             return Ok(self.clone());
         }
-        // If another size is 0, the product of these sizes may overflow.
+        // If a dimension that is not merged has size 0, the product of the merged sizes may overflow.
         let Some(merged) = Shape::from(&shape[start..=end]).checked_numel() else {
             return Err(Error::TooLarge { shape, dtype: Self::Elem::DTYPE, at }.into());
         };

@@ -10,7 +10,7 @@ use crate::ops::primitive::compose::Compose;
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::{Binary, Compare, Error, Float, Scalar, Shape, Site, Tensor, Unary, ensure};
 
-/// The formula of a sample between pixels.
+/// The formula by which a sample at a point between pixels is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GridMode {
     /// The mean of the four neighbours, weighted by distance. PyTorch: `bilinear`.
@@ -138,7 +138,7 @@ fn pixel_positions<A: TensorLike<Elem: Float>>(
     }
 }
 
-/// Returns positions from 0 to `last`. The derivative is 0 at both ends and outside. NaN becomes 0.
+/// Clamps the positions `place` to the range from 0 to `last`. The derivative is 0 at both ends and outside. NaN becomes 0.
 fn clamp_to_pixels<A: TensorLike<Elem: Float>>(place: &A, last: f64, at: Site) -> Result<A> {
     let below = place.compare(Compare::Gt, 0.0, at)?;
     let place = place.choose(&below, 0.0, at)?;
@@ -164,7 +164,7 @@ fn reflect<A: TensorLike<Elem: Float>>(place: &A, low: f64, span: f64, at: Site)
 struct Line {
     /// The index of each pixel. A position outside of the image becomes the first or the last pixel.
     index: Tensor<i64>,
-    /// True if the position is in the image, before it is changed.
+    /// True if the position is inside of the image. A position outside is then replaced by the first or the last pixel.
     inside: Tensor<bool>,
 }
 

@@ -14,7 +14,7 @@ use crate::{DType, Error, Float, Scalar, Shape, Site, Sizes, Tensor, ensure};
 /// The formula by which new elements are computed from old ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterpolateMode {
-    /// New element i of m is the old element ⌊i n / m⌋ of n. PyTorch: `nearest`.
+    /// New element i of m new elements is the old element ⌊i n / m⌋ of n old elements. PyTorch: `nearest`.
     Nearest,
     /// Each new element is the old element whose centre is nearest. PyTorch: `nearest-exact`.
     NearestExact,
@@ -96,7 +96,8 @@ fn resample<A: TensorLike<Elem: Float>>(x: &A, axis: usize, to: usize, mode: Int
     if from == to {
         return Ok(x.clone());
     }
-    // Each term has a list of positions and a list of weights, one entry per new element. This checks that memory can hold these lists.
+    // A new element is a weighted sum of old elements. Each term of the sums has a list of positions and a list of weights, with one entry
+    // per new element. The reservation checks that memory can hold these lists.
     let refused = |_| Error::out_of_memory([to], DType::F64, at);
     reserve::with_capacity::<f64>(to.saturating_mul(8)).map_err(refused)?;
     let mut sum: Option<A> = None;

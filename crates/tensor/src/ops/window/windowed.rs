@@ -12,7 +12,7 @@ use crate::{Axes, Element, Error, Float, Shape, Site, Tensor};
 #[derive(Clone, Debug)]
 #[doc(hidden)]
 pub struct ConvolutionForm {
-    /// The shapes of x, w and z, by [`Slot`]. Only the batch size of x and z can be 0.
+    /// The shapes of x, w and z, by [`Slot`]. No size can be 0 except the batch size of x and z.
     pub(crate) shapes: [Shape; 3],
     pub(crate) stride: Axes,
     pub(crate) dilation: Axes,
@@ -25,11 +25,11 @@ pub struct ConvolutionForm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum Slot {
-    /// x, `[n, c, …]`.
+    /// The input x, `[n, c, …]`.
     Input,
-    /// w, `[out, c / groups, …]`.
+    /// The weight w, `[out, c / groups, …]`.
     Weight,
-    /// z, `[n, out, …]`.
+    /// The output z, `[n, out, …]`.
     Output,
 }
 
@@ -78,7 +78,7 @@ impl ConvolutionForm {
         form
     }
 
-    /// Returns the arguments of the kernel, or `None` if one of the arrays is empty.
+    /// Returns the sizes of the convolution in the form that `kernel::conv` takes, or `None` if one of the arrays is empty.
     fn geometry(&self) -> Option<Geometry> {
         let [x, w, z] = &self.shapes;
         if self.shapes.iter().any(|shape| shape.contains(&0)) {
@@ -91,8 +91,8 @@ impl ConvolutionForm {
                 input: x[2 + k],
                 kernel: w[2 + k],
                 output: z[2 + k],
-                // If there is a single window or a single weight along a dimension, the distance to the next one has no effect. The
-                // distance is made small, because products with it could overflow.
+                // If there is a single window or a single weight along a dimension, the distance to the next window or weight has no
+                // effect. The distance is made small, because products with it could overflow.
                 stride: if z[2 + k] == 1 { self.stride[k].min(x[2 + k]) } else { self.stride[k] },
                 dilation: if w[2 + k] == 1 { 1 } else { self.dilation[k] },
                 before: self.before[k],
@@ -103,7 +103,7 @@ impl ConvolutionForm {
     }
 }
 
-/// The shapes of the input and the result of a pooling operation, and the windows that its kernel `P` reads.
+/// The shapes of the input and the result of a pooling operation, and its windows. The type `P` of the windows decides the kind of pooling.
 #[derive(Clone, Debug)]
 #[doc(hidden)]
 pub struct PoolForm<P> {
@@ -167,7 +167,7 @@ pub trait Windowed: TensorLike {
     where
         Self::Elem: Float;
 
-    /// Applies the adjoint of [`apply_avg_pool`](Self::apply_avg_pool).
+    /// Applies the adjoint of [`apply_avg_pool`](Self::apply_avg_pool) to the gradient `self`.
     #[doc(hidden)]
     fn apply_avg_unpool(&self, form: &MeanForm, at: Site) -> Result<Self>
     where
@@ -223,7 +223,7 @@ impl<T: Element> Windowed for Tensor<T> {
     }
 }
 
-/// Returns the elements of a contiguous tensor.
+/// Returns the elements of `x`, which must be contiguous.
 fn elements<T: Element>(x: &Tensor<T>) -> &[T] {
     x.as_slice().unwrap_or_else(|| unreachable!("the tensor is contiguous"))
 }

@@ -13,7 +13,7 @@ const ROUND: f64 = 6_755_399_441_055_744.0;
 const ROOT: f64 =
     115_792_089_237_316_195_423_570_985_008_687_907_853_269_984_665_640_564_039_457_584_007_913_129_639_936.0;
 
-/// (erf x)/x - 1 as a polynomial in x², below 0.85.
+/// The coefficients of (erf x)/x - 1 as a polynomial in x², for |x| below 0.85.
 const ERF_NEAR: [f64; 12] = [
     -8.826_992_785_907_63e-10,
     1.418_551_345_353_920_5e-8,
@@ -116,12 +116,12 @@ impl FloatMath for f64 {
     fn split(x: f64) -> (f64, f64) {
         const ROOT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
         let bits = x.to_bits().wrapping_add(0x3ff0_0000_0000_0000 - ROOT_HALF);
-        // The conversion starts from 32 bits, because not every instruction set converts integers of 64 bits.
+        // The exponent is converted from an integer of 32 bits, because not every instruction set converts integers of 64 bits.
         let n = f64::from((bits >> 52) as i32 - 1023);
         (n, f64::from_bits((bits & 0x000f_ffff_ffff_ffff).wrapping_add(ROOT_HALF)) - 1.0)
     }
 
-    /// Uses the method of FreeBSD's `e_log.c`: with s = m/(2 + m), ln(1 + m) = m - (m²/2 - s (m²/2 + R(s²))).
+    /// Uses the method of FreeBSD's `e_log.c`: with s = m/(2 + m) and a polynomial R, ln(1 + m) = m - (m²/2 - s (m²/2 + R(s²))).
     #[inline(always)]
     fn log1p_rest<const FMA: bool>(m: f64) -> f64 {
         let s = m / (2.0 + m);
@@ -183,8 +183,8 @@ impl FloatMath for f64 {
         if magnitude < 0.85 { near } else { far }
     }
 
-    /// Computes 1 - erf x with full relative accuracy for large x; error at most 3 units in the last place. The formula is the one of
-    /// `single.rs`, with t = (x - 3.75)/(x + 3.75).
+    /// Computes 1 - erf x with full relative accuracy for large x; error at most 3 units in the last place. The formula is
+    /// e^(-x²) g(t)/(1 + 2x) with a polynomial g and t = (x - 3.75)/(x + 3.75).
     #[inline(always)]
     fn erfc<const FMA: bool>(x: f64) -> f64 {
         let magnitude = x.abs();
@@ -283,7 +283,7 @@ impl FloatMath for f64 {
 
     /// Computes xʸ = 2^(y log₂ x) for arguments that satisfy [`is_power`](Self::is_power), if the processor has FMA instructions; error at
     /// most 1 unit in the last place. The logarithm and its product with y are sums of two numbers. For x = m 2ⁿ, it computes
-    /// log₂ m = s (A + s² (B + s² Q(s²))) with s = (m - 1)/(m + 1) and a polynomial Q.
+    /// log₂ m = s (A + s² (B + s² Q(s²))) with s = (m - 1)/(m + 1). Here A and B are constants, and Q is a polynomial.
     #[inline(always)]
     fn pow_ordinary<const FMA: bool>(x: f64, y: f64) -> f64 {
         const A: [f64; 2] = [2.885_390_081_777_926_8, 4.071_054_748_186_206_6e-17];
@@ -319,7 +319,7 @@ impl FloatMath for f64 {
         let log_low = (l - (log - n)) + l_low;
         let high = y * log;
         let low = y.mul_add(log_low, y.mul_add(log, -high));
-        // Beyond these bounds the power is ∞ or 0.
+        // If log₂ of the power is beyond ±1100, the power is ∞ or 0.
         let (high, low) = if high > 1100.0 { (1100.0, 0.0) } else { (high, low) };
         let (high, low) = if high < -1100.0 { (-1100.0, 0.0) } else { (high, low) };
         const BASE: f64 = ROUND + 2.0 * f64::BIAS;

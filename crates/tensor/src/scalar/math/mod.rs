@@ -27,7 +27,7 @@ pub(crate) fn fma<const FMA: bool, T: FloatMath>(x: T, y: T, z: T) -> T {
     if FMA { x.mul_add(y, z) } else { x * y + z }
 }
 
-/// Evaluates the polynomial with the given coefficients. The coefficient of the highest power comes first.
+/// Evaluates the polynomial with the given coefficients at `x`. The coefficient of the highest power comes first.
 #[inline(always)]
 pub(crate) fn polynomial<const FMA: bool, const N: usize, T: FloatMath>(x: T, coefficients: [T; N]) -> T {
     let mut sum = coefficients[0];
@@ -190,7 +190,7 @@ pub(crate) trait FloatMath:
         fma::<FMA, _>(-n, Self::LN_2_LOW, fma::<FMA, _>(-n, Self::LN_2_HIGH, x))
     }
 
-    /// Returns y² as a rounded square and its rounding error. Without the error term, the exponential would amplify the error.
+    /// Returns y² as a rounded square and its rounding error. The exponential of the rounded square alone would amplify this error.
     #[inline(always)]
     fn square<const FMA: bool>(y: Self) -> (Self, Self) {
         let square = y * y;
@@ -287,7 +287,7 @@ pub(crate) trait FloatMath:
     fn tanh<const FMA: bool>(x: Self) -> Self {
         let (near_end, end) = Self::TANH_RANGE;
         let magnitude = x.abs();
-        // Near 0, the difference below would lose digits by cancellation. An odd polynomial replaces it there.
+        // Near 0, `far` is a difference of nearly equal numbers, which loses digits. The odd polynomial `near` replaces it there.
         let square = x * x;
         let near = fma::<FMA, _>(Self::tanh_near::<FMA>(square) * square, x, x);
         let z = if magnitude > end { end } else { magnitude };
@@ -466,8 +466,8 @@ mod tests {
     /// A row of the test's table: name, function under test, f64 function of the library, and error bounds in f32 and f64.
     type Row<T> = (&'static str, fn(T) -> T, fn(f64) -> f64, [f64; 2]);
 
-    /// Returns the functions as the kernels call them. For arguments that this module does not support, the kernels call the standard
-    /// library.
+    /// Returns the functions as the elementwise kernels call them. For arguments that this module does not support, the kernels call the
+    /// standard library.
     fn functions<T: FloatMath, const FMA: bool>() -> [Row<T>; 14] {
         fn mended<T: FloatMath>(x: T, ordinary: fn(T) -> bool, ours: fn(T) -> T, library: fn(T) -> T) -> T {
             if ordinary(x) { ours(x) } else { library(x) }
@@ -582,7 +582,7 @@ mod tests {
         }
     }
 
-    /// Tests the arguments nearest to multiples of π/2.
+    /// Tests sines and cosines of arguments that are especially near to multiples of π/2.
     #[test]
     fn sines_keep_their_digits_near_zeros() {
         let (x, cosine) = (45.553_093_477_052, -6.189_806_365_883_577e-19);

@@ -17,14 +17,14 @@ const LOG: [f32; 9] = [
     0.333_333_31,
 ];
 
-/// (erf x)/x - 1 as a polynomial in x², below 0.93.
+/// The coefficients of (erf x)/x - 1 as a polynomial in x², for |x| below 0.93.
 const ERF_NEAR: [f32; 7] =
     [8.316_766_6e-5, -8.130_010_7e-4, 5.199_906_4e-3, -2.685_894_1e-2, 0.112_836_88, -0.376_126_32, 0.128_379_17];
 
-/// Computes ln(m 2ⁿ). `offset` has the bits of m 2^(n + `shift`) minus the bits of √½.
+/// Computes ln x. `offset` has the bits of x · 2^`shift` minus the bits of √½.
 #[inline(always)]
 fn log_of<const FMA: bool>(offset: u32, shift: f32) -> f32 {
-    // n is the exponent, and the number 1 + m is in √½ .. √2.
+    // The number x is (1 + m) 2ⁿ, with 1 + m in √½ .. √2.
     let n = ((offset as i32) >> 23) as f32 - shift;
     let m = f32::from_bits((offset & 0x007f_ffff).wrapping_add(0x3f35_04f3)) - 1.0;
     let square = m * m;

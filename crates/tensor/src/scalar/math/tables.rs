@@ -25,7 +25,7 @@ use crate::scalar::cpu::instruction_set;
 use crate::scalar::math::FloatMath;
 use crate::{InstructionSet, Unary};
 
-/// The number of f32 elements in a register.
+/// The number of f32 elements in an AVX-512 register.
 const LANES: usize = 16;
 const SEGMENTS: usize = 2 * LANES;
 
@@ -46,7 +46,7 @@ struct Table {
     coefficients: [[f32; SEGMENTS]; TERMS],
 }
 
-/// The table of Φ; error at most 2 units in the last place.
+/// The table of Φ, the normal distribution function; error at most 2 units in the last place.
 static NDTR: LazyLock<Table> = LazyLock::new(|| Table::new(false, 6.0, (0.6, 1.6), |t| f64::ndtr::<false>(-t)));
 
 /// The table of tanh; error at most 2 units in the last place.
@@ -67,7 +67,7 @@ impl Table {
                 0 => 0.0,
                 _ => border(segment as f64 - 0.5),
             };
-            // The origin is the end at which the function is smaller, so that no term is much larger than the sum.
+            // The origin is the end of the segment at which the function is smaller, so that no term is much larger than the sum.
             let origin = (if odd { left.max(0.0) } else { right }) as f32;
             table.origins[segment] = origin;
             let coefficients = interpolation(function, (left, right), f64::from(origin));
@@ -76,7 +76,7 @@ impl Table {
             }
         }
         if odd {
-            // The constant term is exactly 0, so that values near 0 keep full relative accuracy.
+            // The constant term of the segment at 0 is exactly 0, so that values near 0 keep full relative accuracy.
             table.coefficients[TERMS - 1][0] = 0.0;
         }
         table
@@ -94,7 +94,7 @@ fn interpolation(function: fn(f64) -> f64, (left, right): (f64, f64), origin: f6
             sums[k] = (sums[k] - sums[k - 1]) / (points[k] - points[k - level]);
         }
     }
-    // Converts the factors x - point to powers of x.
+    // Converts the sum of products of factors x - point to a sum of powers of x.
     for level in (0..TERMS - 1).rev() {
         for k in level..TERMS - 1 {
             sums[k] -= points[level] * sums[k + 1];
@@ -153,13 +153,13 @@ fn store(x: __m512, out: &mut [f32; LANES]) {
     unsafe { _mm512_storeu_ps(out.as_mut_ptr(), x) };
 }
 
-/// The powers 2^(k/16).
+/// The powers 2^(k/16) for k from 0 to 15.
 static POWERS: LazyLock<[f32; LANES]> = LazyLock::new(|| from_fn(|k| (k as f64 / LANES as f64).exp2() as f32));
 
 /// The coefficients of (eʳ - 1 - r)/r² for r up to (ln 2)/32.
 const EXP: [f32; 2] = [0.166_670_09, 0.500_016_32];
 
-/// Computes eˣ as 2ⁿ eʳ, where n is a multiple of 1/16; error at most 1 unit in the last place.
+/// Computes eˣ as 2ⁿ eʳ, where n is a multiple of 1/16 and r is small; error at most 1 unit in the last place.
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
 fn exponentials(x: &[f32], out: &mut [f32]) {
     let powers = load(&POWERS);
@@ -205,8 +205,8 @@ static LOGARITHMS: LazyLock<[[f32; LANES]; 2]> = LazyLock::new(|| {
 /// The coefficients of (ln(1 + r) - r)/r² for r from -1/32 to 1/16.
 const LOG: [f32; 4] = [0.188_664_72, -0.250_081_93, 0.333_344_88, -0.5];
 
-/// Computes ln x; error at most 2 units in the last place. For x = m 2ⁿ it is n ln 2 + ln(1/c) + ln(1 + r), with c from the table and 1 + r
-/// = c m.
+/// Computes ln x; error at most 2 units in the last place. For x = m 2ⁿ, the result is n ln 2 + ln(1/c) + ln(1 + r), with c from the table
+/// and 1 + r = c m.
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
 fn logarithms(x: &[f32], out: &mut [f32]) {
     let [reciprocals, logarithms] = LOGARITHMS.each_ref().map(|row| load(row));
@@ -352,7 +352,7 @@ mod tests {
 
     type Row = (Unary, &'static LazyLock<Table>, fn(f32) -> f32, fn(f64) -> f64, f64);
 
-    /// For each function: its table, its general version, an exact version, and the stated error bound.
+    /// For each function: its table, its version without a table, an exact version, and the stated error bound.
     const TABLES: [Row; 2] = [
         (Unary::Ndtr, &NDTR, f32::ndtr::<true>, f64::ndtr::<false>, 2.0),
         (Unary::Tanh, &TANH, <f32 as FloatMath>::tanh::<true>, f64::tanh, 2.0),
@@ -379,7 +379,7 @@ mod tests {
                 let expected = naive(table, general, x);
                 assert!(out.to_bits() == expected.to_bits() || x.is_nan() && out.is_nan(), "{op:?} {x:e}: {out:e}");
             }
-            // Tests incomplete registers, and registers in which only some arguments are outside the table.
+            // Tests blocks that do not fill whole registers, and registers in which only some arguments are outside the table.
             for len in 0..40 {
                 let x: Vec<f32> =
                     (0..len).map(|k| if k % 3 == 0 { -8.0 - k as f32 } else { k as f32 * 0.37 - 5.0 }).collect();
@@ -405,7 +405,7 @@ mod tests {
         }
     }
 
-    /// Does the computation of `exponentials` for a single number. The next function does the same for `logarithms`.
+    /// Does the computation of `exponentials` for a single number. `naive_log` does the same for `logarithms`.
     fn naive_exp(x: f32) -> f32 {
         let x = if x > f32::EXP_RANGE.1 { f32::EXP_RANGE.1 } else { x };
         let x = if x < f32::EXP_RANGE.0 { f32::EXP_RANGE.0 } else { x };

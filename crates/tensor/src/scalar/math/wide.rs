@@ -11,7 +11,7 @@ const ROUND: f64 = f64::ROUND;
 const HALF_PI_HIGH: f64 = 1.570_796_326_734_125_6;
 const HALF_PI_LOW: f64 = 6.077_100_506_506_192e-11;
 
-/// Returns true if the argument of a sine is small enough that multiples of π/2 can be subtracted with two constants.
+/// Returns true if `x` is small enough for [`sine`], which subtracts a multiple of π/2 from its argument.
 #[inline(always)]
 pub(crate) fn is_moderate(x: f32) -> bool {
     x.abs() < 1e5
@@ -63,7 +63,7 @@ pub(crate) fn pow_ordinary<const FMA: bool>(x: f32, y: f32) -> f32 {
         2.885_390_081_777_849_5,
     ];
     let exponent = f64::from(y) * fma::<FMA, _>(polynomial::<FMA, 6, _>(s * s, p), s, n);
-    // Beyond these bounds the power is ∞ or 0.
+    // If log₂ of the power is beyond ±200, the power is ∞ or 0.
     let exponent = if exponent > 200.0 { 200.0 } else { exponent };
     let exponent = if exponent < -200.0 { -200.0 } else { exponent };
     const BASE: f64 = ROUND + 1023.0;

@@ -1,19 +1,20 @@
-//! Decides what an operation does with two shapes under the rules in force: accept equal shapes, broadcast, view as one-dimensional, or
-//! refuse.
+//! Decides what an operation does with two shapes under the compatibility rules: accept equal shapes, broadcast, view as one-dimensional,
+//! or refuse.
 
 use crate::shape::broadcast;
 use crate::shape::compat::rules::{self, BroadcastWarning, Rules, same_count};
 use crate::shape::compat::warning::{self, Warning};
 use crate::{Error, ExpandMismatch, Shape, Site};
 
-/// The kind of operation that joins two shapes. The kind decides whether the user's settings apply.
+/// The kind of operation that joins two shapes. The kind decides whether the user's compatibility rules apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BroadcastRule {
-    /// A user's operation: the settings may warn, refuse, or view both operands as one-dimensional.
+    /// An operation that the user calls. The compatibility rules may warn, refuse, or view both operands as one-dimensional.
     Operation,
-    /// A user's operation that writes its result to the first operand, whose shape may not change. The settings apply.
+    /// An operation that the user calls, and that writes its result to the first operand, whose shape may not change. The compatibility
+    /// rules apply.
     InPlace,
-    /// A step of a composed operation, which no user wrote: the settings do not apply.
+    /// A step inside of an operation that the user calls. The compatibility rules do not apply.
     Step,
 }
 
@@ -28,7 +29,7 @@ pub enum Resolved {
     Flat,
 }
 
-/// Returns true if the rules in force accept all pairs of equal shapes, so that the caller need not check the shapes further.
+/// Returns true if the current compatibility rules accept all pairs of equal shapes. Then the caller need not check equal shapes further.
 #[inline]
 pub fn accepts_equal(rule: BroadcastRule) -> bool {
     rule == BroadcastRule::Step || zero_dim_allowed()
@@ -39,7 +40,8 @@ pub fn accepts_equal(rule: BroadcastRule) -> bool {
 ///
 /// # Errors
 ///
-/// If the shapes do not broadcast, if the rules refuse them, or if an operation in place would need an output of another shape.
+/// If the shapes do not broadcast, if the compatibility rules refuse them, or if an operation in place would need an output of another
+/// shape.
 pub(crate) fn resolve(x: &Shape, y: &Shape, rule: BroadcastRule, at: Site) -> Result<Resolved, Error> {
     let refused = |mismatch| Error::Broadcast(mismatch, at);
     if rule == BroadcastRule::Step {
@@ -77,13 +79,13 @@ pub(crate) fn refused_in_place(output: &Shape, other: &Shape, result: &Shape, at
     Error::InPlaceShape { output, broadcast, source: Box::new(source), at }
 }
 
-/// Returns true if the rules in force allow tensors without dimensions as operands.
+/// Returns true if the current compatibility rules allow tensors without dimensions as operands.
 #[inline]
 pub fn zero_dim_allowed() -> bool {
     rules::never_strict() || Rules::current().zero_dim
 }
 
-/// Returns an error if the rules in force refuse tensors without dimensions and one of `shapes` has none.
+/// Returns an error if one of `shapes` has no dimensions and the current compatibility rules refuse tensors without dimensions.
 pub(crate) fn check_zero_dim(shapes: &[&Shape], at: Site) -> Result<(), Error> {
     refuse_zero_dim(Rules::current(), shapes, at)
 }
@@ -101,8 +103,8 @@ fn refuse_zero_dim(rules: Rules, shapes: &[&Shape], at: Site) -> Result<(), Erro
     }
 }
 
-/// Checks a broadcast of `a` and `b` to `joined`. If the broadcast meets the condition of `rules`, reports a warning or returns an error,
-/// as `rules` say.
+/// Checks a broadcast of `a` and `b` to `joined`. If the broadcast meets the condition `rules.when`, reports a warning or returns an error,
+/// as `rules.broadcast_warning` says.
 fn warn_or_deny(rules: Rules, a: &Shape, b: &Shape, joined: &Shape, at: Site) -> Result<(), Error> {
     if rules.broadcast_warning == BroadcastWarning::Off || !rules.when.holds(a, b, joined) {
         return Ok(());
@@ -130,7 +132,7 @@ mod tests {
     fn both_conditions_as_a_table() {
         type Row = (&'static [usize], &'static [usize], bool, bool);
         let table: &[Row] = &[
-            // The columns: left shape, right shape, and whether `Backward` and `Suspicious` hold.
+            // The columns: the left shape, the right shape, and whether the conditions `Backward` and `Suspicious` hold.
             (&[4, 1], &[4], true, true),
             (&[4], &[4, 1], true, true),
             (&[3, 3, 1], &[3, 3], true, true),

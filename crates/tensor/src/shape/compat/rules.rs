@@ -1,5 +1,5 @@
-//! The compatibility rules, and the lookup of the rules in force. The rules of a scope come first, then the rules of the process, then the
-//! environment variable, then the default.
+//! The compatibility rules, and the lookup of the rules that apply. The rules of a scope come first, then the rules of the process, then
+//! the environment variable, then the default.
 //!
 //! Every operation on two shapes looks up the rules, so the lookup must be fast. The rules are packed into one byte, which is in a
 //! thread-local cell, or in an atomic if no scope is open.
@@ -26,11 +26,11 @@ pub enum BroadcastWarning {
 /// The broadcasts that [`BroadcastWarning`] applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Condition {
-    /// PyTorch's condition: shapes that differ, broadcast, and have the same number of elements. The condition includes shapes for which
-    /// the 1-D view gives the same elements (`[1, n]` with `[n]`) or broadcasting is clearly intended (`[n, 1]` with `[1, n]`).
+    /// PyTorch's condition: shapes that differ, broadcast, and have the same number of elements. The condition includes harmless shapes
+    /// (`[1, n]` with `[n]`, which pairs the elements in order), and shapes that clearly intend broadcasting (`[n, 1]` with `[1, n]`).
     Backward,
-    /// Likely mistakes only, such as `[n, 1]` with `[n]`: the shapes have the same number of elements but different ranks, and the result
-    /// is larger than both.
+    /// Likely mistakes only, such as `[n, 1]` with `[n]`. The shapes have the same number of elements but different ranks, and the result
+    /// is larger than each operand.
     Suspicious,
 }
 
@@ -165,12 +165,13 @@ impl Rules {
         Rules { zero_dim, ..self }
     }
 
-    /// Returns the rules in force on this thread.
+    /// Returns the rules that apply on this thread at the moment.
     pub fn current() -> Self {
         Rules::unpack(SCOPE.get()).unwrap_or_else(Rules::process)
     }
 
-    /// Puts these rules in force on this thread until the returned guard is dropped, also by a panic. Scopes can be nested.
+    /// Applies these rules on this thread until the returned guard is dropped, which also happens if the thread panics. Scopes can be
+    /// nested.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; }
@@ -223,34 +224,34 @@ const DENY: u8 = 1 << 1;
 const BACKWARD: u8 = 1 << 2;
 const LEGACY: u8 = 1 << 3;
 const ZERO_DIM: u8 = 1 << 4;
-/// This bit is set in all packed rules, so that 0 can mean "no rules".
+/// This bit is set in all packed rules, so that the byte 0 can mean "no rules".
 const SET: u8 = 1 << 7;
 
 thread_local! {
-    /// The packed rules of the innermost scope of this thread; 0 if there is none.
+    /// The packed rules of the innermost scope of this thread, or 0 if there is no scope.
     static SCOPE: Cell<u8> = const { Cell::new(0) };
 }
 
-/// The packed rules of the process; 0 until the environment variable is read.
+/// The packed rules of the process. They are 0 until the environment variable is read.
 static PROCESS: AtomicU8 = AtomicU8::new(0);
 
-/// The state of `never_strict`: 0 before any rules exist; 1 while all rules allow tensors without dimensions; 2 after the first rules that
-/// refuse them.
+/// The state from which `never_strict` is computed. It is 0 before any rules exist, and 1 while all rules allow tensors without dimensions.
+/// It is 2 after the first rules that refuse them.
 static STRICTNESS: AtomicU8 = AtomicU8::new(0);
 
-/// Returns true if no thread has ever had rules that refuse tensors without dimensions. Every operation calls this before the slower lookup
-/// of its thread's rules.
+/// Returns true if no thread has ever had rules that refuse tensors without dimensions. Every operation calls this function first, because
+/// the lookup of its thread's rules is slower.
 #[inline]
 pub(crate) fn never_strict() -> bool {
     STRICTNESS.load(Ordering::Relaxed) == 1
 }
 
-/// A guard that keeps the rules of a [scope](Rules::scope) in force on its thread. Guards must be dropped in reverse order, as at the end
-/// of a block.
+/// A guard that applies the rules of a [scope](Rules::scope) on its thread until it is dropped. Guards must be dropped in reverse order, as
+/// at the end of a block.
 #[derive(Debug)]
 pub struct Guard {
     before: u8,
-    /// This field makes the guard not `Send`: a guard restores the rules of the thread that created it.
+    /// This field makes the guard not `Send`, because the guard restores the rules of the thread that created it.
     thread: PhantomData<*const ()>,
 }
 
@@ -260,7 +261,7 @@ impl Drop for Guard {
     }
 }
 
-/// Puts `rules` in force on every thread without an open [scope](Rules::scope). Overrides the environment variable.
+/// Applies `rules` on every thread without an open [scope](Rules::scope). These rules override the environment variable.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; }
@@ -271,7 +272,8 @@ impl Drop for Guard {
 /// ```
 pub fn set_process(rules: Rules) {
     if PROCESS.swap(rules.pack(), Ordering::Relaxed) == 0 {
-        // `rules` replace the environment variable, but an invalid value of the variable is still reported.
+        // The argument `rules` replaces the rules of the environment variable. If the variable has an invalid value, this is still
+        // reported.
         if let Err(value) = from_environment() {
             warning::emit(Warning::Environment { value });
         }
@@ -297,8 +299,8 @@ fn read_environment() -> Rules {
     }
 }
 
-/// Returns the rules in the environment variable, or the default if it is missing or empty. Returns the variable's value as the error if
-/// the value is invalid.
+/// Returns the rules that the environment variable sets, or the default rules if it is missing or empty. If the variable's value is
+/// invalid, returns this value as the error.
 fn from_environment() -> Result<Rules, String> {
     match env::var(VARIABLE) {
         Ok(value) => parse(&value).ok_or(value),
@@ -307,7 +309,7 @@ fn from_environment() -> Result<Rules, String> {
     }
 }
 
-/// Parses the value of the environment variable.
+/// Parses the value of the environment variable. Returns `None` if it is invalid.
 fn parse(value: &str) -> Option<Rules> {
     let value = value.trim().to_ascii_lowercase();
     if value.is_empty() {
@@ -400,10 +402,10 @@ mod tests {
         assert!(!never_strict());
     }
 
-    /// The environment variable that makes [`child`] run.
+    /// The environment variable that makes [`child`] run, and that contains the expected rules.
     const CHILD: &str = "WENGERT_TEST_RULES_OF_A_PROCESS";
 
-    /// Compares the rules with the variables of the environment. Runs as a process of its own.
+    /// Compares the current rules with the rules that the environment variables set. Another test runs this test in a separate process.
     #[test]
     fn child() {
         let Ok(expected) = env::var(CHILD) else { return };

@@ -30,8 +30,8 @@ pub enum Warning {
         /// The operation, and the line of code that called it.
         at: Site,
     },
-    /// Operands that do not broadcast, viewed as one-dimensional under
-    /// [`legacy_pointwise`](crate::shape::compat::Rules::legacy_pointwise).
+    /// Operands that do not broadcast, and that the rule [`legacy_pointwise`](crate::shape::compat::Rules::legacy_pointwise) views as
+    /// one-dimensional.
     Pointwise {
         /// The shapes of `self` and `other`.
         shapes: (Shape, Shape),
@@ -44,18 +44,18 @@ pub enum Warning {
     Evaluating {
         /// The kind of the layer.
         layer: &'static str,
-        /// The operation and its line.
+        /// The optimiser's step, and the line of code that called it.
         at: Site,
     },
     /// An invalid value of `WENGERT_BROADCAST_WARNING`.
     Environment {
-        /// The value.
+        /// The invalid value.
         value: String,
     },
 }
 
 impl Warning {
-    /// Returns the text without the line of code.
+    /// Returns the text of the warning without the line of code.
     pub fn message(&self) -> String {
         match self {
             Warning::Broadcast { .. } => "self and other do not have the same shape, but are broadcastable, and have \
@@ -74,7 +74,7 @@ impl Warning {
                     .to_owned()
             }
             Warning::Evaluating { layer, .. } => format!(
-                "this step has gradients of a tape that does not train: `{layer}` used its running statistics, which do not change."
+                "this step has gradients of a tape that does not train: `{layer}` ran as in evaluation, not as in training."
             ),
             Warning::Environment { value } => format!(
                 "{VARIABLE}={value} is ignored: it must be off, warn or deny, \
@@ -83,21 +83,22 @@ impl Warning {
         }
     }
 
-    /// Returns a change that makes the line unambiguous, if there is one.
+    /// Returns a proposed change of the code that makes the user's intention clear, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Warning::Broadcast { shapes, at } | Warning::Pointwise { shapes, at, .. } => {
                 Some(diagnostic::pairing_hint(shapes, at))
             }
             Warning::Evaluating { .. } => Some(
-                "make the tape by `Tape::training(generator)`; if the layer shall evaluate, freeze its parameters: `model.freeze(path)`"
+                "make the tape by `Tape::training(generator)`; if the layer shall evaluate, freeze its parameters (`model.freeze(path)`) \
+                 or set its dropout to 0"
                     .to_owned(),
             ),
             Warning::Environment { .. } => None,
         }
     }
 
-    /// Returns the whole text: the line of code, the message, the two shapes, the hint.
+    /// Returns the whole text of the warning: the line of code, the message, the two shapes, the hint.
     pub fn details(&self) -> String {
         let mut text = self.to_string();
         if let Warning::Broadcast { shapes, .. } | Warning::Pointwise { shapes, .. } = self {
@@ -136,7 +137,7 @@ impl fmt::Display for Warning {
 type Key = (std::mem::Discriminant<Warning>, &'static str, u32);
 type Handler = Arc<dyn Fn(&Warning) + Send + Sync>;
 
-/// The handler of the process's warnings. `None` stands for [`stderr_handler`].
+/// The handler that receives the warnings of all threads. `None` stands for [`stderr_handler`].
 static HANDLER: RwLock<Option<Handler>> = RwLock::new(None);
 static REPORTED: Mutex<Option<HashSet<Key>>> = Mutex::new(None);
 
@@ -179,9 +180,9 @@ pub fn log_handler(warning: &Warning) {
     log::warn!(target: "wengert", "{warning}");
 }
 
-/// Collects the warnings of this thread until the collector is dropped. The handler does not get these warnings. If collectors are nested,
-/// the innermost collector receives the warning. A collector receives each line of code once, even if the line was reported elsewhere
-/// before.
+/// Collects the warnings of this thread until the collector is dropped. The handler of the process does not get these warnings. If
+/// collectors are nested, the innermost collector receives the warning. A collector receives a warning for each line of code once, even if
+/// the line was reported elsewhere before.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -201,7 +202,7 @@ pub fn collect() -> Collector {
     Collector { collected }
 }
 
-/// The warnings of a thread since [`collect`].
+/// The warnings of a thread since the call of [`collect`] that returned this collector.
 #[derive(Debug)]
 pub struct Collector {
     collected: Rc<RefCell<Collected>>,
@@ -224,8 +225,8 @@ impl Drop for Collector {
     }
 }
 
-/// Reports `warning` to the innermost collector, or to the handler if there is no collector. The collector and the handler each receive a
-/// kind of warning once per line of code.
+/// Reports `warning` to the thread's innermost collector, or to the handler of the process if the thread has no collector. The collector
+/// and the handler each receive a kind of warning once per line of code.
 #[cold]
 #[doc(hidden)]
 pub fn emit(warning: Warning) {
@@ -284,7 +285,7 @@ mod tests {
         assert_eq!(outer.warnings(), [warning(here), warning(later)]);
     }
 
-    /// A value that sets a handler when it is dropped. Setting a handler takes the lock.
+    /// A value that sets a handler when it is dropped. This shows that the handler's lock is free at that time.
     struct SetsAnother;
 
     impl Drop for SetsAnother {
@@ -302,7 +303,7 @@ mod tests {
         let value = SetsAnother;
         set_handler(move |warning| {
             let _ = &value;
-            // Other tests of this process may warn at the same time; their warnings are ignored.
+            // Other tests of this process may warn at the same time. These warnings are ignored.
             if warning.site() == Some(here) {
                 sink.lock().unwrap().push(warning.to_string());
             }

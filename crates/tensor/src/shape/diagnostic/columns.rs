@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use crate::Shape;
 use crate::shape::shape::INLINE_RANK;
 
-/// The columns of several shapes: one per dimension of the highest rank, as wide as the widest size.
+/// The columns in which several shapes are printed: one for each dimension of the longest shape, as wide as the widest size.
 ///
 /// ```text
 /// [4, 32, 14, 14]
@@ -27,12 +27,12 @@ impl Columns {
         Columns { widths: (0..rank).map(width).collect() }
     }
 
-    /// Returns the number of characters of a row. Each size has a bracket or space before it, and a comma or bracket after it.
+    /// Returns the number of characters of a printed shape. Each size has a bracket or space before it, and a comma or bracket after it.
     pub(crate) fn width(&self) -> usize {
         self.widths.iter().map(|width| width + 2).sum::<usize>().max("[]".len())
     }
 
-    /// Returns the row of `shape`, with blanks for missing dimensions.
+    /// Returns the text of `shape` in these columns, with blanks for missing dimensions.
     pub(crate) fn row(&self, shape: &Shape) -> String {
         if shape.rank() == 0 {
             return format!("{:>width$}", "[]", width = self.width());
@@ -51,7 +51,7 @@ impl Columns {
         row
     }
 
-    /// Returns a row with the character `mark(axis)` under the size of each dimension, without trailing blanks.
+    /// Returns a line of text with the character `mark(axis)` under the size of each dimension, without trailing blanks.
     pub(crate) fn marks(&self, mark: impl Fn(usize) -> Option<char>) -> String {
         let mut row = String::new();
         for (axis, &width) in self.widths.iter().enumerate() {
@@ -63,7 +63,7 @@ impl Columns {
         row
     }
 
-    /// Returns the column at which the size of dimension `axis` starts.
+    /// Returns the position in a line of text at which the size of dimension `axis` starts.
     fn start(&self, axis: usize) -> usize {
         self.widths[..axis].iter().map(|width| width + 2).sum::<usize>() + 1
     }

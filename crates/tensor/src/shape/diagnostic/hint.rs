@@ -4,7 +4,8 @@ use crate::Shape;
 use crate::shape::broadcast;
 use crate::shape::broadcast::Mismatch;
 
-/// Returns the hint for two operands `a` and `b` that do not broadcast. The hint proposes to change `b`, or `a` if `a_may_change` is true.
+/// Returns the hint for two operands `a` and `b` that do not broadcast. The hint proposes to change `b`. If `a_may_change` is true, it may
+/// propose to change `a` instead.
 pub(crate) fn broadcast(mismatch: &Mismatch, a_may_change: bool) -> Option<String> {
     let (a, b) = (&mismatch.merged, &mismatch.shape);
     append_ones(a, "a", b, "b")
@@ -13,7 +14,7 @@ pub(crate) fn broadcast(mismatch: &Mismatch, a_may_change: bool) -> Option<Strin
         .or_else(|| reshape(a, b))
 }
 
-/// Returns the hint for an in-place operation on `output` whose result has another shape.
+/// Returns the hint for an in-place operation on `output` whose result has another shape than `output`.
 pub(crate) fn in_place(output: &Shape, result: &Shape, other: &Shape, operation: &str) -> Option<String> {
     let operation = operation.strip_suffix('_')?;
     if operation == "copy" {
@@ -44,8 +45,8 @@ pub(crate) fn expand(shape: &Shape, target: &Shape) -> Option<String> {
     append_ones(target, "the target", shape, "tensor")
 }
 
-/// Returns the hint for two operands with the same number of elements, which may or may not broadcast. If `in_place` is true, the hint does
-/// not propose a view of the first operand.
+/// Returns the hint for two operands that have the same number of elements and whose broadcast may be a mistake. They need not broadcast.
+/// If `in_place` is true, the hint does not propose a view of the first operand.
 pub(crate) fn pairing(a: &Shape, b: &Shape, in_place: bool) -> String {
     let mut hint = format!("to pair them element by element: {}", view_as(b, "other", a));
     if !in_place && (extra_one(a, b).is_some() || extra_one(b, a).is_some()) {
@@ -53,7 +54,7 @@ pub(crate) fn pairing(a: &Shape, b: &Shape, in_place: bool) -> String {
     }
     match broadcast::join(&[a, b]) {
         Ok(joined) if !in_place || &joined == a => {
-            // Only one operand needs the expansion: the one whose shape is not the joint shape.
+            // Only one operand needs the expansion: the operand whose shape is not the joint shape.
             let name = if b == &joined { "self" } else { "other" };
             hint.push_str(&format!("; to mean {joined}: {name}.expand({joined})"));
         }
@@ -107,11 +108,11 @@ fn append_ones(large: &Shape, large_name: &str, small: &Shape, name: &str) -> Op
     None
 }
 
-/// Proposes the order of `b`'s dimensions that gives the shape of `a`, if there is exactly one.
+/// Proposes the order of `b`'s dimensions that gives the shape of `a`, if there is exactly one such order.
 fn permute(a: &Shape, b: &Shape) -> Option<String> {
     let mut sizes = a.to_vec();
     sizes.sort_unstable();
-    // Equal sizes would allow several orders.
+    // If two sizes are equal, several orders of the dimensions may give the shape of `a`, so there is no hint.
     if a.rank() != b.rank() || sizes.windows(2).any(|pair| pair[0] == pair[1]) {
         return None;
     }

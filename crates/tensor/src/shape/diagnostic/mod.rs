@@ -28,7 +28,7 @@ pub(crate) fn with_site(sentence: impl Display, at: &Site) -> String {
     format!("{sentence}\n  {at}")
 }
 
-/// Returns the first line of `message`, then the line of code, and then the rest of `message` as a hint.
+/// Splits `message` at its first line break. Returns the first line, the line of code, and the rest of `message` as a hint.
 pub(crate) fn with_hint(message: &str, at: &Site) -> String {
     match message.split_once('\n') {
         None => with_site(message, at),
@@ -50,7 +50,8 @@ pub(crate) fn broadcast(mismatch: &Mismatch, at: &Site) -> String {
 pub(crate) fn broadcast_shapes(mismatch: &Mismatch, at: &Site) -> String {
     let Mismatch { merged, shape, operand, axis, right, .. } = mismatch;
     let from_end = merged.rank().max(shape.rank()) - axis;
-    // PyTorch compares from the last dimension. When PyTorch fails, it has already joined the dimensions after the failing one.
+    // PyTorch compares sizes from the last dimension to the first. When it finds the failing dimension, it has already joined the
+    // dimensions after it.
     let mut joined = merged.clone();
     for after in axis + 1..merged.rank() {
         let size = size_at(shape, merged.rank(), after);
@@ -68,7 +69,7 @@ pub(crate) fn broadcast_shapes(mismatch: &Mismatch, at: &Site) -> String {
     with_site(sentence, at) + &mismatch_lines(mismatch)
 }
 
-/// Returns the two shapes of a mismatch. For more than two operands, a note names the operands.
+/// Returns the two shapes of a mismatch as text. If an operation has more than two operands, a note names the operands.
 fn mismatch_lines(mismatch: &Mismatch) -> String {
     let Mismatch { merged, shape, operand, axis, left, right } = mismatch;
     let mut text = align(&[("a", merged), ("b", shape)], Some((*axis, *left, *right)));
@@ -111,7 +112,7 @@ pub(crate) fn denied(message: &str, shapes: &(Shape, Shape), at: &Site) -> Strin
     with_site(message, at) + &align(&[("self", a), ("other", b)], None) + &hint_line(Some(pairing_hint(shapes, at)))
 }
 
-/// Returns the hint for two operands with the same number of elements.
+/// Returns the hint for two operands that have the same number of elements and whose broadcast may be a mistake.
 pub(crate) fn pairing_hint(shapes: &(Shape, Shape), at: &Site) -> String {
     hint::pairing(&shapes.0, &shapes.1, is_in_place(at))
 }
@@ -144,7 +145,7 @@ pub(crate) fn expand_sizes(dtype: &DType, shape: &Shape, sizes: &[isize], at: &S
             ),
             at,
         ),
-        // PyTorch interprets a negative size as a large number.
+        // PyTorch interprets a negative size as a large number, so its error message tells of an overflow.
         _ => {
             let negative = sizes.iter().any(|&size| size < 0);
             let reason = if negative { "a size must not be negative, but" } else { "too many elements to be counted:" };
@@ -203,7 +204,7 @@ fn dtype_size(dtype: DType) -> u32 {
     }
 }
 
-/// Returns the name of an operand by its position: `a` to `z`, then `a1` and so on.
+/// Returns the name that messages give to the operand at `position`: `a` to `z`, then `a1` and so on.
 pub(crate) fn operand_name(position: usize) -> String {
     let letter = char::from(b'a' + (position % 26) as u8);
     match position / 26 {
@@ -221,8 +222,8 @@ fn hint_line(hint: Option<String>) -> String {
     hint.map_or_else(String::new, |hint| format!("\n  hint: {hint}"))
 }
 
-/// Returns the shapes, one per line, and below them a mark at the failing dimension with its two sizes. The failing dimension is counted in
-/// the shape of the highest rank.
+/// Returns the text of the shapes, one per line, and below them a mark at the failing dimension with its two sizes. `failing` has this
+/// dimension, counted in the longest shape, and the sizes.
 fn align(shapes: &[(&str, &Shape)], failing: Option<(usize, usize, usize)>) -> String {
     let columns = Columns::new(&shapes.iter().map(|&(_, shape)| shape).collect::<Vec<_>>());
     let width = shapes.iter().map(|(name, _)| name.len() + 1).max().unwrap_or(0);
@@ -382,7 +383,8 @@ mod tests {
     fn broadcast_shapes_shows_the_dimensions_that_pytorch_has_joined() {
         type Row = (&'static [&'static [usize]], (usize, usize), usize, &'static str, &'static str);
         let table: &[Row] = &[
-            // The columns: shapes, (rank, failing dimension counted from the end), failing argument, its sizes, shape joined before it.
+            // The columns: shapes, (rank, failing dimension counted from the end), position of the failing shape, its sizes, and the joint
+            // shape of the others before it.
             (&[&[4, 5, 1, 1, 2], &[2, 1, 6, 1, 2]], (2, 5), 1, "2, 1, 6, 1, 2", "[4, 5, 6, 1, 2]"),
             (&[&[2], &[3], &[1, 1, 1]], (3, 1), 1, "3,", "[1, 1, 2]"),
             (&[&[2, 1], &[3], &[4, 2]], (2, 1), 2, "4, 2", "[2, 3]"),

@@ -13,7 +13,7 @@ use crate::shape::broadcast;
 use crate::shape::broadcast::{Expansion, Mismatch, size_at};
 use crate::shape::diagnostic::{Columns, operand_name};
 
-/// The way in which one dimension of an operand is broadcast, with the operand's size where it matters.
+/// The way in which one dimension of an operand is broadcast. The variants `Kept` and `Failing` contain the operand's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cell {
     /// The dimension has the size of the result.
@@ -74,13 +74,13 @@ pub fn explain_named(operands: &[(&str, &Shape)]) -> Explanation {
     Explanation::new(operands.iter().map(|&(name, shape)| (name.to_owned(), shape.clone())).collect())
 }
 
-/// Shapes and how they broadcast, made by [`explain`]. `Display` writes the explanation as text. [`to_svg`](Self::to_svg) returns
-/// a coloured picture.
+/// An explanation of how shapes broadcast, made by [`explain`]. `Display` writes it as text. [`to_svg`](Self::to_svg) returns a coloured
+/// picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     operands: Vec<(String, Shape)>,
     joined: Result<Shape, Box<Mismatch>>,
-    /// The size of the result in each dimension; `None` for a dimension in which the operands disagree.
+    /// The size of the result in each dimension, or `None` if the operands disagree in this dimension.
     sizes: Vec<Option<usize>>,
 }
 
@@ -89,7 +89,7 @@ impl Explanation {
         let shapes: Vec<&Shape> = operands.iter().map(|(_, shape)| shape).collect();
         let joined = broadcast::join(&shapes);
         let rank = shapes.iter().map(|shape| shape.rank()).max().unwrap_or(0);
-        // Whether one dimension broadcasts does not depend on the others.
+        // Whether one dimension broadcasts does not depend on the other dimensions.
         let size = |axis| {
             let column: Vec<Shape> = shapes.iter().map(|&shape| Shape::from(size_at(shape, rank, axis))).collect();
             broadcast::join(&column.iter().collect::<Vec<_>>()).ok().map(|shape| shape[0])
@@ -98,33 +98,34 @@ impl Explanation {
         Explanation { operands, joined, sizes }
     }
 
-    /// Returns the joint shape, or the mismatch if the shapes do not broadcast.
+    /// Returns the joint shape of the operands, or the mismatch if they do not broadcast.
     pub fn joined(&self) -> Result<&Shape, &Mismatch> {
         self.joined.as_ref().map_err(Box::as_ref)
     }
 
-    /// Returns the joint rank: the highest rank of the shapes.
+    /// Returns the rank of the joint shape, which is the highest rank of the operands.
     pub fn rank(&self) -> usize {
         self.sizes.len()
     }
 
-    /// Returns the size of the result in each dimension; `None` for a dimension in which the operands disagree. The error of
-    /// [`joined`](Self::joined) has only the last of these dimensions.
+    /// Returns the size of the result in each dimension, or `None` if the operands disagree in this dimension. The error of
+    /// [`joined`](Self::joined) has only the last of the dimensions in which they disagree.
     pub fn sizes(&self) -> &[Option<usize>] {
         &self.sizes
     }
 
-    /// Returns the names and shapes, in order.
+    /// Returns the names and shapes of the operands, in order.
     pub fn operands(&self) -> impl ExactSizeIterator<Item = (&str, &Shape)> {
         self.operands.iter().map(|(name, shape)| (name.as_str(), shape))
     }
 
-    /// Returns the expansion of an operand to the result: `None` if there is no result or no such operand.
+    /// Returns the expansion to the result of the operand with index `operand`. Returns `None` if there is no result or no such operand.
     pub fn expansion(&self, operand: usize) -> Option<Expansion> {
         Expansion::new(&self.operands.get(operand)?.1, self.joined.as_ref().ok()?)
     }
 
-    /// Returns how an operand is broadcast in each dimension of the result; empty if there is no such operand.
+    /// Returns how the operand with index `operand` is broadcast in each dimension of the result. The list is empty if there is no such
+    /// operand.
     pub fn cells(&self, operand: usize) -> Vec<Cell> {
         let Some((_, shape)) = self.operands.get(operand) else {
             return Vec::new();
@@ -139,7 +140,7 @@ impl Explanation {
         (0..self.rank()).map(cell).collect()
     }
 
-    /// Returns the text about the mismatch, or `None` if the shapes broadcast.
+    /// Returns the text that describes the mismatch, or `None` if the shapes broadcast.
     fn failure(&self) -> Option<String> {
         let mismatch = self.joined.as_ref().err()?;
         Some(format!("{} against {} at dimension {}", mismatch.left, mismatch.right, mismatch.axis))
@@ -304,7 +305,7 @@ mod tests {
                 }
                 Err(mismatch) => {
                     prop_assert_eq!(explanation.expansion(0), None);
-                    // The mismatch counts its dimension in the joint rank of the operands up to the failing one.
+                    // The mismatch counts its dimension in the joint rank of all operands up to the failing one.
                     let lead = explanation.rank() - mismatch.merged.rank().max(mismatch.shape.rank());
                     let failing = lead + mismatch.axis;
                     prop_assert_eq!(explanation.sizes()[failing], None);

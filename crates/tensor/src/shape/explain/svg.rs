@@ -25,12 +25,12 @@ const STRETCHED: &str = "#c2570c";
 const NEW: &str = "#9265ea";
 const FAILING: &str = "#d1242f";
 const RESULT: &str = "#636c76";
-/// The colour of text beside the cells, legible on light and dark backgrounds.
+/// The colour of text beside the cells. This text is legible on light and dark backgrounds.
 const TEXT: &str = "#768390";
 
 impl Explanation {
-    /// Returns the picture as a self-contained SVG document, legible on light and dark backgrounds. The picture has a row of cells per
-    /// operand, with a colour for each kind of cell, and the result below.
+    /// Returns the picture as a self-contained SVG document, legible on light and dark backgrounds. The picture has a row of cells for each
+    /// operand, and below them a row for the result. Each kind of cell has its own colour.
     pub fn to_svg(&self) -> String {
         Picture::new(self).draw()
     }
@@ -53,7 +53,7 @@ impl Drawn {
         Drawn { label: label.to_string(), colour, hollow: true }
     }
 
-    /// Returns the attributes that paint a rectangle.
+    /// Returns the SVG attributes that paint the rectangle of this cell.
     fn paint(&self) -> String {
         let colour = self.colour;
         match self.hollow {
@@ -67,11 +67,11 @@ impl Drawn {
 
 struct Picture<'a> {
     explanation: &'a Explanation,
-    /// The names and cells of the operands, then of the result.
+    /// The names and cells of the operands, and at the end the name and the cells of the result.
     rows: Vec<(&'a str, Vec<Drawn>)>,
-    /// The left edge of the cells.
+    /// The position of the left edge of the cells, in pixels.
     left: usize,
-    /// The width of a cell.
+    /// The width of a cell, in pixels.
     cell: usize,
 }
 
@@ -84,7 +84,7 @@ impl<'a> Picture<'a> {
         }
         let mut result: Vec<Drawn> = explanation.sizes().iter().map(|&size| result_cell(size)).collect();
         if result.is_empty() {
-            // A result of rank 0 has no dimension. It is drawn as one cell.
+            // A result without dimensions has no cell of its own. It is drawn as one cell with the text `[]`.
             rows.iter_mut().for_each(|(_, cells)| cells.push(Drawn::filled("[]", KEPT)));
             result.push(Drawn::filled("[]", RESULT));
         }
@@ -137,7 +137,7 @@ impl<'a> Picture<'a> {
         svg.0
     }
 
-    /// Draws the index of each dimension above its column.
+    /// Draws the index of each dimension above its column of cells.
     fn draw_dimensions(&self, svg: &mut Canvas, y: usize) {
         svg.line(format_args!("  <g fill=\"{TEXT}\" font-family=\"{SANS}\" font-size=\"12\" text-anchor=\"middle\">"));
         for axis in 0..self.explanation.rank() {
@@ -147,7 +147,7 @@ impl<'a> Picture<'a> {
         svg.line("  </g>");
     }
 
-    /// Draws a name and its cells.
+    /// Draws the name of an operand and its cells.
     fn draw_row(&self, svg: &mut Canvas, y: usize, name: &str, cells: &[Drawn]) {
         let (right, baseline, width) = (self.left - 16, y + CELL_HEIGHT / 2 + 6, self.cell);
         svg.line(format_args!(
@@ -170,7 +170,7 @@ impl<'a> Picture<'a> {
         svg.line("  </g>");
     }
 
-    /// Returns a sample of each kind of cell in the picture, with its meaning as the label.
+    /// Returns a sample of each kind of cell that occurs in the picture. The label of a sample is the meaning of its colour.
     fn legend(&self) -> Vec<Drawn> {
         let operands = self.explanation.operands().len();
         let cells: Vec<Cell> = (0..operands).flat_map(|operand| self.explanation.cells(operand)).collect();
@@ -220,8 +220,8 @@ fn result_cell(size: Option<usize>) -> Drawn {
     size.map_or_else(|| Drawn::hollow("✕", FAILING), |size| Drawn::filled(size, RESULT))
 }
 
-/// Returns the horizontal distance to the next entry of the legend: the sample, the text and a gap. A character of the small proportional
-/// font is six and a half pixels wide on average.
+/// Returns the distance in pixels from one entry of the legend to the next: the widths of the sample, the text and a gap. A character of
+/// the small proportional font is six and a half pixels wide on average.
 fn legend_advance(text: &str) -> usize {
     20 + text.len() * 13 / 2 + 20
 }

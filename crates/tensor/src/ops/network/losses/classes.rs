@@ -40,7 +40,8 @@ pub trait ClassLosses: TensorLike<Elem: Float> {
     }
 
     /// Returns the cross-entropy between `target` and the softmax of the logits `self` `[n, c, …]`. For class indices, `Mean` divides as in
-    /// [`nll_loss`](Self::nll_loss). For probabilities, `Mean` divides by the number of positions. PyTorch: `nn.functional.cross_entropy`.
+    /// [`nll_loss`](Self::nll_loss). For probabilities, `Mean` divides by the number of elements of `[n, …]`. PyTorch:
+    /// `nn.functional.cross_entropy`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }

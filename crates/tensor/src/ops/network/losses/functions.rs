@@ -63,7 +63,7 @@ macro_rules! losses {
                 Self::default()
             }
 
-            /// Sets the reduction.
+            /// Sets how the losses are reduced: to their mean, to their sum, or not at all.
             pub fn reduction(self, reduction: LossReduction) -> Self {
                 Self { reduction, ..self }
             }
@@ -86,7 +86,7 @@ macro_rules! losses {
                 }
             )*
 
-            /// Returns the loss of a prediction.
+            /// Returns the loss of `prediction` for `target`.
             ///
             /// # Errors
             ///
@@ -128,7 +128,7 @@ macro_rules! losses {
 }
 
 losses! {
-    /// The squared error (x - y)²: [`mse_loss`](RegressionLosses::mse_loss). PyTorch: `nn.MSELoss`.
+    /// The squared error (x - y)² of a prediction x and a target y: [`mse_loss`](RegressionLosses::mse_loss). PyTorch: `nn.MSELoss`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -141,6 +141,7 @@ losses! {
     /// let error = try_mse_loss(&x.unsqueeze(1), &y).unwrap_err();
     /// assert_eq!(error.sentence(), "mse_loss: the prediction has shape [2, 1], the target [2]");
     /// ```
+    #[doc(alias = "MSELoss")]
     MseLoss[T] mse_loss try_mse_loss
     {}
     {
@@ -149,7 +150,7 @@ losses! {
     }
     |x, y, options| x.try_mse_loss(y, weight.as_ref(), options.reduction);
 
-    /// The absolute error |x - y|: [`l1_loss`](RegressionLosses::l1_loss). PyTorch: `nn.L1Loss`.
+    /// The absolute error |x - y| of a prediction x and a target y: [`l1_loss`](RegressionLosses::l1_loss). PyTorch: `nn.L1Loss`.
     L1Loss[T] l1_loss try_l1_loss
     {}
     {
@@ -158,21 +159,21 @@ losses! {
     }
     |x, y, options| x.try_l1_loss(y, weight.as_ref(), options.reduction);
 
-    /// A loss that is quadratic near 0 and linear farther away: [`smooth_l1_loss`](RegressionLosses::smooth_l1_loss). PyTorch:
-    /// `nn.SmoothL1Loss`.
+    /// A loss that is quadratic for small differences of prediction and target, and linear for larger ones:
+    /// [`smooth_l1_loss`](RegressionLosses::smooth_l1_loss). PyTorch: `nn.SmoothL1Loss`.
     SmoothL1Loss smooth_l1_loss try_smooth_l1_loss
     {
-        /// Sets the distance at which the linear part starts, 0 or more; 1 by default.
+        /// Sets the distance of prediction and target at which the linear part starts, 0 or more; 1 by default.
         beta: f64 = 1.0;
     }
     {}
     |x, y, options| x.try_smooth_l1_loss(y, options.beta, options.reduction);
 
-    /// A loss that is quadratic near 0 and linear with slope `delta` farther away: [`huber_loss`](RegressionLosses::huber_loss). PyTorch:
-    /// `nn.HuberLoss`.
+    /// A loss that is quadratic for small differences of prediction and target, and linear with slope `delta` for larger ones:
+    /// [`huber_loss`](RegressionLosses::huber_loss). PyTorch: `nn.HuberLoss`.
     HuberLoss[T] huber_loss try_huber_loss
     {
-        /// Sets the distance at which the linear part starts, above 0; 1 by default.
+        /// Sets the distance of prediction and target at which the linear part starts, above 0; 1 by default.
         delta: f64 = 1.0;
     }
     {
@@ -182,6 +183,7 @@ losses! {
     |x, y, options| x.try_huber_loss(y, options.delta, weight.as_ref(), options.reduction);
 
     /// The divergence of log-probabilities from probabilities: [`kl_div`](LikelihoodLosses::kl_div). PyTorch: `nn.KLDivLoss`.
+    #[doc(alias = "KLDivLoss")]
     KlDivLoss kl_div try_kl_div
     {
         /// Sets whether the target has log-probabilities instead of probabilities.
@@ -201,11 +203,12 @@ losses! {
 
     /// The negative log-likelihood of counts under Poisson distributions:
     /// [`poisson_nll_loss`](LikelihoodLosses::poisson_nll_loss). PyTorch: `nn.PoissonNLLLoss`.
+    #[doc(alias = "PoissonNLLLoss")]
     PoissonNllLoss poisson_nll_loss try_poisson_nll_loss
     {
         /// Sets whether the prediction is the logarithm of the rate; true by default.
         log_input: bool = true;
-        /// Sets whether Stirling's approximation of ln y! is added.
+        /// Sets whether Stirling's approximation of ln y! is added, where y is the count (the target).
         full: bool = false;
         /// Sets the constant added to a rate before its logarithm is taken; 1e-8 by default.
         eps: f64 = 1e-8;
@@ -215,6 +218,7 @@ losses! {
 
     /// The cross-entropy of probabilities of two classes: [`binary_cross_entropy`](LikelihoodLosses::binary_cross_entropy).
     /// PyTorch: `nn.BCELoss`.
+    #[doc(alias = "BCELoss")]
     BceLoss[T] binary_cross_entropy try_binary_cross_entropy
     {}
     {
@@ -225,6 +229,7 @@ losses! {
 
     /// The cross-entropy of the logits of two classes:
     /// [`binary_cross_entropy_with_logits`](LikelihoodLosses::binary_cross_entropy_with_logits). PyTorch: `nn.BCEWithLogitsLoss`.
+    #[doc(alias = "BCEWithLogitsLoss")]
     BceWithLogitsLoss[T] binary_cross_entropy_with_logits try_binary_cross_entropy_with_logits
     {}
     {
@@ -237,7 +242,8 @@ losses! {
         x.try_binary_cross_entropy_with_logits(y, weight.as_ref(), pos_weight.as_ref(), options.reduction)
     };
 
-    /// The loss ln(1 + e^(-y x)): [`soft_margin_loss`](MarginLosses::soft_margin_loss). PyTorch: `nn.SoftMarginLoss`.
+    /// The loss ln(1 + e^(-y x)) of a prediction x and a target y of 1 or -1: [`soft_margin_loss`](MarginLosses::soft_margin_loss).
+    /// PyTorch: `nn.SoftMarginLoss`.
     SoftMarginLoss soft_margin_loss try_soft_margin_loss
     {}
     {}

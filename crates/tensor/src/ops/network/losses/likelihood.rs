@@ -60,7 +60,8 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
 
     /// Returns (ln v + (x - y)² / v) / 2, the negative log-likelihood of y (`target`) under normal distributions with mean x (`self`) and
     /// variance v (`variance`). The variance is raised to at least `eps`; the gradient ignores that bound. The variance has the shape of
-    /// `self`. Its last dimension may also have size 1 or be missing. `full` adds ln(2π) / 2. PyTorch: `nn.functional.gaussian_nll_loss`.
+    /// `self`. The last dimension of the variance may also have size 1 or be missing. `full` adds ln(2π) / 2. PyTorch:
+    /// `nn.functional.gaussian_nll_loss`.
     ///
     /// # Errors
     ///
@@ -171,7 +172,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> LikelihoodLosses for A {}
 
-/// Returns the binary cross-entropy of each element. The value and its derivative have the same bounds as in PyTorch's kernels.
+/// Returns the binary cross-entropy of each element. The logarithms and the divisor of the derivative have the same bounds as in PyTorch.
 fn cross_entropy<A: TensorLike<Elem: Float>>(x: &A, y: &A, at: Site) -> Result<A> {
     // PyTorch stores this constant as an f32, so its value is rounded to f32.
     const EPSILON: f64 = 1e-12f32 as f64;

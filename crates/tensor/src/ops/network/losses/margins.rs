@@ -116,7 +116,7 @@ impl<A: TensorLike<Elem: Float>> MarginLosses for A {}
 pub struct TripletOptions {
     /// The margin by which the anchor must be nearer to the positive than to the negative.
     pub margin: f64,
-    /// The order p of the norm.
+    /// The order p of the norm that measures distances.
     pub p: f64,
     /// A constant added to every element of the difference between two points.
     pub eps: f64,

@@ -9,10 +9,10 @@ use crate::{Shape, Site};
 pub enum LossReduction {
     /// Returns the loss of each element.
     None,
-    /// Returns the mean; NaN if there are no elements.
+    /// Returns the mean of the losses; NaN if there are none.
     #[default]
     Mean,
-    /// Returns the sum; 0 if there are no elements.
+    /// Returns the sum of the losses; 0 if there are none.
     Sum,
 }
 

@@ -12,7 +12,8 @@ use crate::{Compare, Error, Float, Shape, Site, Unary, ensure};
 /// functions [`mse_loss`](crate::ops::mse_loss), `l1_loss` and so on call these methods with PyTorch's defaults.
 #[twins]
 pub trait RegressionLosses: TensorLike<Elem: Float> {
-    /// Returns (x - y)². With a weight, `Mean` divides by the sum of the weights. PyTorch: `nn.functional.mse_loss`.
+    /// Returns (x - y)² for x (`self`) and y (`target`). With a weight, `Mean` divides by the sum of the weights. PyTorch:
+    /// `nn.functional.mse_loss`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -33,8 +34,8 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
         reduce_weighted(losses, &self.shape(), weight, reduction, at)
     }
 
-    /// Returns |x - y|, with gradient 0 where x = y. With a weight, `Mean` divides by the sum of the weights. PyTorch:
-    /// `nn.functional.l1_loss`.
+    /// Returns |x - y| for x (`self`) and y (`target`), with gradient 0 where x = y. With a weight, `Mean` divides by the sum of the
+    /// weights. PyTorch: `nn.functional.l1_loss`.
     fn try_l1_loss(
         &self,
         target: impl ArrayOperand<Self>,
@@ -46,8 +47,8 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
         reduce_weighted(losses, &self.shape(), weight, reduction, at)
     }
 
-    /// Returns (x - y)² / 2β where |x - y| < β, and |x - y| - β/2 elsewhere (Girshick 2015). β = 0 gives
-    /// [`l1_loss`](Self::l1_loss). PyTorch: `nn.functional.smooth_l1_loss`.
+    /// Returns (x - y)² / 2β where |x - y| < β, and |x - y| - β/2 elsewhere (Girshick 2015). x is `self`, y is `target`, and β is `beta`.
+    /// β = 0 gives [`l1_loss`](Self::l1_loss). PyTorch: `nn.functional.smooth_l1_loss`.
     fn try_smooth_l1_loss(&self, target: impl ArrayOperand<Self>, beta: f64, reduction: LossReduction) -> Result<Self> {
         let at = Site::here("smooth_l1_loss");
         ensure!(beta >= 0.0, at, "smooth_l1_loss does not support negative values for beta.");
@@ -57,8 +58,8 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
         reduce(&losses, reduction, at)
     }
 
-    /// Returns (x - y)² / 2 where |x - y| < δ, and δ (|x - y| - δ/2) elsewhere (Huber 1964), times `weight`. `Mean` divides by
-    /// the number of elements, with a weight too. PyTorch: `nn.functional.huber_loss`.
+    /// Returns (x - y)² / 2 where |x - y| < δ, and δ (|x - y| - δ/2) elsewhere (Huber 1964), times `weight`. x is `self`, y is `target`,
+    /// and δ is `delta`. `Mean` divides by the number of elements, even with a weight. PyTorch: `nn.functional.huber_loss`.
     fn try_huber_loss(
         &self,
         target: impl ArrayOperand<Self>,
@@ -85,7 +86,7 @@ fn subtract<A: TensorLike>(x: &A, target: &A, at: Site) -> Result<A> {
     x.minus(&y, at)
 }
 
-/// Returns c (d - c/2), where c is d clamped to ±δ. This one formula covers both branches of Huber's function and does not square an
+/// Returns c (d - c/2), where c is d clamped to ±`delta`. This one formula covers both branches of Huber's function and does not square an
 /// infinite d.
 fn huber<A: TensorLike<Elem: Float>>(d: &A, delta: f64, at: Site) -> Result<A> {
     let beyond = d.apply_unary(Unary::Abs, at)?.compare(Compare::Ge, delta, at)?;
@@ -93,7 +94,7 @@ fn huber<A: TensorLike<Elem: Float>>(d: &A, delta: f64, at: Site) -> Result<A> {
     clamped.times(&d.minus(&clamped.times(0.5, at)?, at)?, at)
 }
 
-/// Multiplies the losses by `weight` and reduces them. A mean divides by the sum of the weights.
+/// Multiplies the losses by `weight`, which must have the shape `own`, and reduces them. A mean divides by the sum of the weights.
 fn reduce_weighted<A: TensorLike>(
     losses: A,
     own: &Shape,

@@ -29,7 +29,7 @@ impl<A> Clone for ClassOptions<'_, A> {
 impl<A> Copy for ClassOptions<'_, A> {}
 
 impl<A> Default for ClassOptions<'_, A> {
-    /// Returns the options without weights and smoothing, with `ignore_index` -100 and the mean.
+    /// Returns the options without weights and smoothing, with `ignore_index` -100 and the reduction `Mean`.
     fn default() -> Self {
         ClassOptions { weight: None, ignore_index: -100, label_smoothing: 0.0, reduction: LossReduction::Mean }
     }
@@ -93,12 +93,12 @@ impl Targets {
         }
     }
 
-    /// Returns the weight of each target.
+    /// Returns the weight of each target's class.
     fn weights<A: TensorLike>(&self, weight: &A, at: Site) -> Result<A> {
         weight.apply_detach(at)?.apply_take(&self.index, at)
     }
 
-    /// Returns the negative log-likelihood of the targets under the log-probabilities `x`, reduced.
+    /// Returns the negative log-likelihoods of the targets under the log-probabilities `x`, weighted and reduced as `options` say.
     pub(crate) fn nll<A: TensorLike<Elem: Float>>(&self, x: &A, options: &ClassOptions<'_, A>, at: Site) -> Result<A> {
         // If there are no classes, all targets must be ignored, and there is no log-probability to read.
         let picked = if self.classes == 0 {
@@ -114,7 +114,7 @@ impl Targets {
         self.reduce(&self.mask(&losses, at)?, options, at)
     }
 
-    /// Reduces the losses. `Mean` divides by the sum of the weights.
+    /// Reduces the losses. `Mean` divides by the sum of the targets' weights.
     pub(crate) fn reduce<A: TensorLike<Elem: Float>>(
         &self,
         losses: &A,
@@ -132,7 +132,7 @@ impl Targets {
     }
 }
 
-/// Returns the hint for targets of shape `own` beside a prediction `x` that needs targets of shape `expected`.
+/// Returns the hint of the error message for targets of shape `own`, if a prediction of shape `x` needs targets of shape `expected`.
 fn hint(x: &Shape, own: &Shape, axis: usize, expected: &Shape) -> String {
     let column = expected.replaced(axis..axis, &[1]);
     let classes_last = x.rank() > 2 && x[..x.rank() - 1] == own[..];

@@ -6,7 +6,8 @@ use crate::ops::window::windows::{Window, add_batch, at_least};
 use crate::ops::{Result, TensorLike};
 use crate::{Error, Shape, Site, ensure};
 
-/// Checks the arguments of a convolution. Returns the input with a batch dimension, whether this dimension was added, and the windows.
+/// Checks the arguments of a convolution. Returns the input with a batch dimension, true if this dimension was added, and the windows along
+/// each convolved dimension.
 pub(crate) fn prepare<A: TensorLike>(
     x: &A,
     weight: &A,
@@ -53,7 +54,7 @@ pub(crate) fn check_channels(x: &Shape, weight: &Shape, expected: usize, prefix:
     Ok(())
 }
 
-/// Refuses a bias that does not have `out` elements in one dimension.
+/// Refuses a bias that is not a vector of `out` elements.
 pub(crate) fn check_bias<A: TensorLike>(bias: Option<&A>, weight: &Shape, out: usize, at: Site) -> Result<(), Error> {
     if let Some(shape) = bias.map(A::shape) {
         ensure!(

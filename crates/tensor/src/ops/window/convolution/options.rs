@@ -49,8 +49,8 @@ impl ConvOptions {
         ConvOptions { padding: Some(padding.into()), ..self }
     }
 
-    /// Pads so that the result has the size of the input. If the padding is odd, the end gets one element more. Requires
-    /// stride 1. PyTorch: `padding='same'`.
+    /// Pads so that the result has the size of the input. If the total padding of a dimension is odd, its end gets one element more.
+    /// Requires stride 1. PyTorch: `padding='same'`.
     pub fn same(self) -> Self {
         ConvOptions { padding: None, ..self }
     }

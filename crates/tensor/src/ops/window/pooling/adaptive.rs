@@ -51,7 +51,7 @@ pub trait AdaptivePooling: Windowed<Elem: Float> {
 
 impl<A: Windowed<Elem: Float>> AdaptivePooling for A {}
 
-/// Returns the start and the length of window `number` of `count` over `size` elements.
+/// Returns the start and the length of window `number` of `count` windows over `size` elements.
 fn window(number: usize, count: usize, size: usize) -> (usize, usize) {
     let (number, count, whole) = (number as u128, count as u128, size as u128);
     let start = number * whole / count;
@@ -91,8 +91,8 @@ fn max_pool<A: TensorLike>(x: &A, rank: usize, size: &Sizes, at: Site) -> Result
     remove_batch(x, added, at)
 }
 
-/// Returns the number of windows along each dimension. Refuses empty pooled dimensions. If `nonempty_from` is given, also refuses empty
-/// dimensions from this position on.
+/// Returns the number of windows along each of the `rank` pooled dimensions, which are the last dimensions of `x`. Refuses a pooled
+/// dimension of size 0. If `nonempty_from` is given, refuses size 0 in every dimension from this one on instead.
 fn check<A: TensorLike>(
     x: &A,
     rank: usize,
@@ -108,7 +108,7 @@ fn check<A: TensorLike>(
         "{name}: Expected {unbatched}D or {batched}D tensor that is not empty but for the batch, but got {shape}"
     );
     let counts = at_least(size, rank, ("output_size", 0), at)?;
-    // The code makes a separate array for each window. This checks that memory can hold the list.
+    // Maximum pooling makes a list with an array for each window. The reservation checks that memory can hold this list.
     let largest = counts.iter().copied().max().unwrap_or_default();
     let refused = |_| Error::out_of_memory(&counts[..], A::Elem::DTYPE, at);
     reserve::with_capacity::<u8>(largest.saturating_mul(size_of::<A>())).map_err(refused)?;

@@ -24,7 +24,8 @@ pub(crate) fn max_pool<A: Windowed<Elem: Float>>(
     remove_batch(x.apply_max_pool(&x, &form, f64::NEG_INFINITY, at)?, added, at)
 }
 
-/// Returns the largest element of each window, and its position in the plane, which consists of the pooled dimensions.
+/// Returns the largest element of each window, and its row-major position in its plane. A plane consists of the pooled dimensions of one
+/// channel.
 pub(crate) fn max_pool_with_indices<A: Windowed<Elem: Float>>(
     x: &A,
     rank: usize,
@@ -48,16 +49,18 @@ pub(crate) fn max_pool_with_indices<A: Windowed<Elem: Float>>(
     Ok((remove_batch(values, added, at)?, remove_batch(indices, added, at)?))
 }
 
-/// Returns the shapes and windows of a maximum pooling of `input`, `[n, c, …]`.
+/// Returns the shapes and windows of a maximum pooling of an array of shape `input`, `[n, c, …]`. `axes` has the windows along each
+/// dimension after the first two.
 fn form<A: TensorLike>(input: &Shape, axes: &[WindowAxis], at: Site) -> Result<PoolingForm, Error> {
     let output = input[..2].iter().copied().chain(axes.iter().map(|axis| axis.output)).collect();
-    // If only one dimension is pooled, the plane of the kernel has a single row.
+    // `MaxPool` describes planes of rows and columns. If only one dimension is pooled, a plane is a single row.
     let (rows, columns) = match *axes {
         [columns] => (WindowAxis::NONE, columns),
         [rows, columns] => (rows, columns),
         _ => unreachable!("pooling has one or two dimensions"),
     };
-    // The kernel stores a position within a window in 32 bits. A larger window is not supported, because no input is that large.
+    // The code that runs the pooling stores a position within a window in 32 bits. A larger window is not supported, because no input is
+    // that large.
     let reach = |axis: &WindowAxis| axis.kernel.saturating_sub(1).saturating_mul(axis.dilation);
     let farthest = reach(&rows).saturating_mul(columns.input.max(1)).saturating_add(reach(&columns));
     if farthest >= u32::MAX as usize {
@@ -69,6 +72,6 @@ fn form<A: TensorLike>(input: &Shape, axes: &[WindowAxis], at: Site) -> Result<P
 /// Returns a mask that is true where the second operand is larger than the first, or NaN.
 pub(crate) fn prefers_second<A: TensorLike>(first: &A, second: &A, at: Site) -> Result<A::Mask> {
     let larger = second.apply_compare(Compare::Gt, first, at)?;
-    // For masks, the maximum is "or". The second comparison is true for NaN.
+    // For masks, the maximum is "or". `second` differs from itself only where it is NaN.
     larger.apply_binary(Binary::Maximum, &second.apply_compare(Compare::Ne, second, at)?, at)
 }

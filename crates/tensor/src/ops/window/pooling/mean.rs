@@ -1,4 +1,5 @@
-//! Mean pooling: the sum of each window, divided by the number of elements that count (see the options).
+//! Mean pooling: the sum of each window, divided by its number of elements. The [`PoolOptions`] decide whether padding counts, or give
+//! another divisor.
 
 use crate::kernel::pool::mean as kernel;
 use crate::kernel::pool::mean::{Divisor, WindowSpans};
@@ -21,7 +22,8 @@ pub(crate) fn avg_pool<A: Windowed<Elem: Float>>(
     let axes = window_axes(x, rank, kernel, options, false, at)?;
     let (x, added) = add_batch(x, rank + 2, at)?;
     let spans = axes.iter().enumerate().map(|(number, axis)| {
-        // The kernel multiplies the divisors of both dimensions, so the caller's divisor is given to only one of them.
+        // The divisor of a window is the product of one divisor per dimension. So the first dimension gets the caller's divisor, and a
+        // second dimension gets 1.
         let divisor = match (options.divisor_override, number) {
             (None, _) if options.count_include_pad => Divisor::Padded,
             (None, _) => Divisor::Inside,
@@ -42,7 +44,7 @@ pub(crate) fn average<A: Windowed<Elem: Float>>(x: &A, mut spans: Vec<WindowSpan
     let mut output: Shape = input[..2].into();
     spans.iter().for_each(|windows| output.push(windows.count()));
     let columns = spans.pop().unwrap_or_else(WindowSpans::none);
-    // If only one dimension is pooled, the plane of the kernel has a single row.
+    // `MeanPool` describes planes of rows and columns. If only one dimension is pooled, a plane is a single row.
     let rows = spans.pop().unwrap_or_else(WindowSpans::none);
     x.apply_avg_pool(&MeanForm { input, output, windows: kernel::MeanPool { rows, columns } }, at)
 }

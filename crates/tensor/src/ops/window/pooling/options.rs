@@ -34,7 +34,8 @@ impl PoolOptions {
         PoolOptions { stride: Some(stride.into()), ..self }
     }
 
-    /// Sets the number of elements added on both sides, at most half the kernel: zeros for means, -∞ for maxima.
+    /// Sets the number of elements added on both sides of each pooled dimension, at most half the kernel size: zeros for means, -∞ for
+    /// maxima.
     pub fn padding(self, padding: impl Into<Sizes>) -> Self {
         PoolOptions { padding: padding.into(), ..self }
     }
@@ -44,18 +45,18 @@ impl PoolOptions {
         PoolOptions { dilation: dilation.into(), ..self }
     }
 
-    /// Sets whether the result includes a last window that starts inside the input, or in the padding before it, but ends after the
-    /// padding.
+    /// Sets whether the result includes a last window that starts inside the input, or in the padding before it, but ends beyond the
+    /// padding after it.
     pub fn ceil_mode(self, ceil_mode: bool) -> Self {
         PoolOptions { ceil_mode, ..self }
     }
 
-    /// Sets whether the divisor of a mean includes the padding in its window. Elements beyond the padding never count.
+    /// Sets whether the divisor of a mean includes the padding in its window. Elements of a window that lie beyond the padding never count.
     pub fn count_include_pad(self, count_include_pad: bool) -> Self {
         PoolOptions { count_include_pad, ..self }
     }
 
-    /// Sets the divisor of the means, in place of the number of elements.
+    /// Sets the divisor of the means, in place of the number of elements of each window.
     pub fn divisor_override(self, divisor: usize) -> Self {
         PoolOptions { divisor_override: Some(divisor), ..self }
     }

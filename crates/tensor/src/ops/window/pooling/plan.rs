@@ -6,7 +6,7 @@ use crate::ops::window::pooling::options::PoolOptions;
 use crate::ops::window::windows::{Window, at_least};
 use crate::{Error, Scalar as _, Site, Sizes, ensure};
 
-/// Checks the arguments of a pooling. Returns the windows along each of its `rank` dimensions.
+/// Checks the arguments of a pooling. Returns the windows along each of the `rank` pooled dimensions, which are the last dimensions of `x`.
 pub(crate) fn window_axes<A: TensorLike>(
     x: &A,
     rank: usize,
@@ -88,7 +88,7 @@ fn too_small(planes: usize, axes: &[WindowAxis], counts: &[i128]) -> String {
     )
 }
 
-/// Returns the number of windows; it is 0 or less if no window fits (ATen: `pooling_output_shape`).
+/// Returns the number of windows along a dimension of `size` elements; it is 0 or less if no window fits (ATen: `pooling_output_shape`).
 fn count_windows(size: usize, padding: usize, window: Window, ceil_mode: bool) -> i128 {
     let [size, padding, span, stride] = [size, padding, window.span(), window.stride].map(|length| length as i128);
     let room = size + 2 * padding - span + if ceil_mode { stride - 1 } else { 0 };
