@@ -369,9 +369,9 @@ pub(crate) mod ops {
     pub(crate) const MIN_FUSED: usize = 1 << 12;
 
     /// A sum of at least this number of equal terms is computed as one multiplication. A product of at least this number of equal factors
-    /// is computed as one power. From this number of elements on, tapes and fused operations also compute expanded data before its
-    /// expansion. Smaller operations run term by term, so that they have the same bits for every layout of their operands. Larger ones
-    /// would take seconds, up to years. The value was not tuned.
+    /// is computed as one power. From this number of elements on, tapes and fused operations also compute expanded data before its expansion.
+    /// Smaller operations are computed term by term, so that they have the same bits for every layout of their operands. Larger ones would
+    /// take seconds, up to years, if computed term by term. The value was not tuned.
     pub(crate) const MANY_TERMS: usize = 1 << 24;
 
     /// The number of queries of attention in a block is a multiple of this value. Only attention under a causal mask divides its queries

@@ -71,8 +71,8 @@ pub(super) enum Sameness {
 pub struct Node {
     /// The operation.
     pub op: Op,
-    /// Up to three inputs. An [`Op::Cat`] or [`Op::Other`] has its inputs in the expression's list of inputs. Then the entries are the
-    /// position of the first input in that list, their number, and the [`Sameness`] of the result.
+    /// Up to three inputs. An [`Op::Cat`] or [`Op::Other`] has its inputs in the expression's list of inputs instead. Then this array has
+    /// three numbers: the position of the first input in that list, the number of inputs, and the [`Sameness`] of the result.
     operands: [Index; 3],
     arity: u8,
     /// The index of the result's shape.

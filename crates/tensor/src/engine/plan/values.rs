@@ -2,8 +2,8 @@
 //! which it varies.
 //!
 //! An expansion has the same value as its input, and so has large data that was expanded before it was recorded. An operation on expanded
-//! operands is computed on the operands before the expansion. A sum over an expanded dimension is a multiplication by its size. So the
-//! gradient of a sum of any size is a single number.
+//! operands is computed on the operands before the expansion. A sum over an expanded dimension is a multiplication by the dimension's size. So
+//! the gradient of a sum of any size is a single number.
 //!
 //! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once, and
 //! operations on numbers are computed while planning. Operations that change nothing, such as a multiplication by 1, are removed. These
