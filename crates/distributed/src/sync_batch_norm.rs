@@ -111,6 +111,7 @@ impl<T: Float> SyncBatchNorm<T> {
         let parameter = |own: &Option<Parameter<T>>| own.as_ref().map(|own| tape.try_parameter(own)).transpose();
         let (weight, bias) = (parameter(&self.weight)?, parameter(&self.bias)?);
         if !tape.is_training() {
+            tape.note_evaluation("SyncBatchNorm");
             let (mean, variance) = (tape.constant(&self.running_mean.value), tape.constant(&self.running_var.value));
             return x.try_batch_norm(&mean, &variance, weight.as_ref(), bias.as_ref(), self.eps);
         }
