@@ -323,7 +323,7 @@ fn evaluated(tape: &Tape<f64>, roots: &[Index], simplify: bool) -> Vec<Tensor<f6
     record.run(&plan, wengert_tensor::Site::here("test")).unwrap()
 }
 
-/// Returns true for the steps of which the test of long sums makes programs. Exponentials, maxima of two operands, comparisons, `hypot` and
+/// Returns true for the steps that the test of long sums uses in its programs. Exponentials, maxima of two operands, comparisons, `hypot` and
 /// selections are left out: some of them amplify small differences, or jump.
 fn is_smooth(step: &Move) -> bool {
     match step {
