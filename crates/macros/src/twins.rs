@@ -109,43 +109,14 @@ impl Function {
             Ok(form) => form,
             Err(error) => return Some(Err(error)),
         };
-        let Function { visibility, name, generics, arguments, output, clause, .. } = self;
-        let (plain, values) = (plain_name(name)?, arguments.iter().map(|(name, _)| name));
-        let (in_place, types) = (format!("{plain}_"), types(generics));
+        let Function { visibility, name, generics, arguments, clause, .. } = self;
+        let plain = plain_name(name)?;
+        let in_place = format!("{plain}_");
         let parameters = arguments.iter().map(|(name, of)| quote!(#name: #of));
         let bounds = clause.iter().flat_map(|clause| &clause.predicates);
         let method = format_ident!("try_{in_place}", span = name.span());
-        let put = if text(output).starts_with("Result<Self::Mask") { quote!(put_mask) } else { quote!(put) };
-        let named = |kind: &'static str| arguments.iter().filter(move |(_, of)| text(of) == kind).map(|(name, _)| name);
-        let arrays = named("implArrayOperand<Self>");
-        let value = quote!(let value = self.#name #types (#(#values),*)?;);
-        let body = match form {
-            Form::Broadcast => {
-                let (operands, bounds) = (named("implOperand<Self>"), named("Option<Argument<Self>>"));
-                let (operand_arrays, arrays) = (operands.clone(), arrays.clone());
-                quote! {
-                    #(let #operands = #operands.into_argument(self);)*
-                    let others = [
-                        #(Some(#arrays),)*
-                        #(crate::ops::array(&#operand_arrays),)*
-                        #(#bounds.as_ref().and_then(crate::ops::array),)*
-                    ];
-                    crate::ops::check_in_place(self, &others, at)?;
-                    #value
-                    self.#put(value, at)
-                }
-            }
-            Form::Binary(op) => {
-                let other = arguments.iter().map(|(name, _)| name);
-                quote!(self.update(#op, #(#other),*, at))
-            }
-            Form::Reads(sources) => quote! {
-                self.check_write(None, at)?;
-                #(self.check_write(Some(#sources), at)?;)*
-                #value
-                crate::ops::put_same_shape(self, value, at)
-            },
-        };
+        let arrays = self.arguments_of("implArrayOperand<Self>");
+        let body = self.in_place_body(form);
         let doc = format!(" [`{plain}`](Self::{plain}) in place: `self` becomes the result.");
         let errors = format!(
             " If [`{name}`](Self::{name}) returns an error, the result does not have the shape of `self`, or several elements of \
@@ -168,6 +139,47 @@ impl Function {
             }
         };
         Some(Function::parse_alone.parse2(written))
+    }
+
+    /// Returns the body of the method that [`in_place`](Self::in_place) writes. In the body, `at` is the caller's line of code.
+    fn in_place_body(&self, form: Form) -> TokenStream {
+        let Function { name, generics, arguments, output, .. } = self;
+        let (values, types) = (arguments.iter().map(|(name, _)| name), types(generics));
+        let value = quote!(let value = self.#name #types (#(#values),*)?;);
+        match form {
+            Form::Broadcast => {
+                let put = if text(output).starts_with("Result<Self::Mask") { quote!(put_mask) } else { quote!(put) };
+                let [operands, bounds, arrays] =
+                    ["implOperand<Self>", "Option<Argument<Self>>", "implArrayOperand<Self>"]
+                        .map(|of| self.arguments_of(of));
+                quote! {
+                    #(let #operands = #operands.into_argument(self);)*
+                    let others = [
+                        #(Some(#arrays),)*
+                        #(crate::ops::array(&#operands),)*
+                        #(#bounds.as_ref().and_then(crate::ops::array),)*
+                    ];
+                    crate::ops::check_in_place(self, &others, at)?;
+                    #value
+                    self.#put(value, at)
+                }
+            }
+            Form::Binary(op) => {
+                let other = arguments.iter().map(|(name, _)| name);
+                quote!(self.update(#op, #(#other),*, at))
+            }
+            Form::Reads(sources) => quote! {
+                self.check_write(None, at)?;
+                #(self.check_write(Some(#sources), at)?;)*
+                #value
+                crate::ops::put_same_shape(self, value, at)
+            },
+        }
+    }
+
+    /// Returns the names of the arguments whose type, without spaces, is `of`.
+    fn arguments_of(&self, of: &str) -> Vec<&Ident> {
+        self.arguments.iter().filter(|(_, own)| text(own) == of).map(|(name, _)| name).collect()
     }
 
     /// Returns the function with its twin. With `#[keepdim]`, returns it twice: under its name, for `keepdim` = false, and with `_keepdim`
