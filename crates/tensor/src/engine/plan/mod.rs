@@ -11,7 +11,9 @@
 //! | `emission` | makes the steps |
 //! | `products` | fuses sums with products |
 //! | `concatenation` | writes operands of concatenations directly into the result |
+//! | `steps` | the result: the steps of a plan, and where they store their values |
 //! | `planner` | calls the files above in order |
+//! | `simplification` | the setting that switches simplification on or off |
 //! | `cache` | keeps the most recent plans |
 //! | `subgraph` | plans only a part of an expression that is still growing |
 //!
