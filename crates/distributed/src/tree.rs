@@ -109,7 +109,7 @@ impl<V> Sums<V> {
     }
 }
 
-/// The shards that each rank computes in a step.
+/// The shards of the batch that each rank computes in a step, grouped into the nodes of the tree of sums.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     /// The nodes that each rank adds up and sends, in order.

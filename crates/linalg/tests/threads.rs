@@ -5,7 +5,7 @@ use wengert_linalg::prelude::*;
 use wengert_tensor::prelude::*;
 use wengert_tensor::set_num_threads;
 
-/// Returns the results of all operations that share a batch among threads. Each batch has enough work for several threads.
+/// Returns the results of all operations that use several threads. Each batch, and the single large matrix, has enough work for them.
 fn results() -> Vec<Tensor<f64>> {
     let mut results = Vec::new();
     for (count, n) in [(3000, 5), (60, 24)] {
@@ -20,7 +20,7 @@ fn results() -> Vec<Tensor<f64>> {
         results.extend(other);
         results.extend([a.pinv(Tolerance::new()), a.matrix_exp(), a.lstsq(&b, None).solution]);
     }
-    // Large matrices are divided into parts, which several threads share too.
+    // Several threads share the rows of one large matrix. Above, they share the matrices of a batch.
     let large = Tensor::<f64>::randn([300, 300], &mut Generator::new(3));
     let ((u, s, vh), (values, vectors)) = (large.svd(false), large.eigh(Triangle::Lower));
     results.extend([u, s, vh, values, vectors, large.svdvals()]);

@@ -63,6 +63,8 @@ pub(super) struct Estimate {
     pub(super) tolerance: f64,
     /// The slopes of the function on the left side and on the right side of the point.
     pub(super) slopes: [f64; 2],
+    /// True if the function seems to have a kink at the point.
+    pub(super) kink: bool,
 }
 
 /// The part of the tolerance that covers rounding, in multiples of σ/h. Here σ is the rounding error of a value of the function, and h is
@@ -106,6 +108,7 @@ pub(super) fn estimates(
                 value: extrapolated(0),
                 tolerance: (slope(0) - slope(1)).abs() + accuracy * extrapolated(0).abs().max(scale),
                 slopes: [(middle - pairs[0][0]) / steps[0], (pairs[0][1] - middle) / steps[0]],
+                kink: is_kink(*steps, [0, 1, 2].map(second)),
             };
             (estimate, noise.into_iter().map(f64::abs).fold(0.0, f64::max))
         })
@@ -117,9 +120,20 @@ pub(super) fn estimates(
         .map(|((estimate, noise), sample)| {
             let largest = sample.pairs.as_flattened().iter().map(|values| size(values)).fold(size(centre), f64::max);
             let noise = noise.max(typical).max(epsilon * largest);
-            Estimate { tolerance: estimate.tolerance + NOISE * noise / sample.steps[0], ..estimate }
+            let [left, right] = estimate.slopes;
+            let kink = estimate.kink && (right - left).abs() > NOISE * epsilon * largest / sample.steps[0];
+            Estimate { tolerance: estimate.tolerance + NOISE * noise / sample.steps[0], kink, ..estimate }
         })
         .collect()
+}
+
+/// Returns true if the slopes on the left and on the right of a point differ by about the same number at all distances from the point.
+/// At a smooth point, the difference is the curvature times the distance. `seconds` has the second difference E(h) for each distance h.
+fn is_kink(steps: [f64; 3], seconds: [f64; 3]) -> bool {
+    // E(h)/h is the difference of the slopes.
+    let differences = [seconds[0] / steps[0], seconds[2] / steps[2]].map(f64::abs);
+    // The quotient is 1 at a kink, and the quotient of the distances at a smooth point. The limit is halfway.
+    differences[0] > 0.0 && differences[1] / differences[0] < f64::midpoint(1.0, steps[2] / steps[0])
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -136,6 +150,31 @@ mod tests {
         let pairs = DISTANCES.map(|distance| [-h, h].map(|step| vec![f(x + distance * step)]));
         let samples = Samples { pairs, steps: DISTANCES.map(|distance| distance * h) };
         estimates(&[f(x)], &[samples], &[(0, 1.0)], f64::EPSILON, 64.0 * f64::EPSILON, 1.0)[0]
+    }
+
+    #[test]
+    fn curvature_is_no_kink() {
+        let smooth: [(fn(f64) -> f64, f64); 6] = [
+            (|x| x * x, 0.0),
+            (|x| x * x, 1e-3),
+            (f64::cos, 0.0),
+            (|x| x * x * x, 0.0),
+            (|x| 1e-3 * x + 1.0, 0.0),
+            (|_| 0.1, 0.0),
+        ];
+        for (k, (f, x)) in smooth.into_iter().enumerate() {
+            assert!(!derivative(f, x).kink, "case {k}: {:?}", derivative(f, x));
+        }
+        let kinks: [(fn(f64) -> f64, f64); 4] = [
+            (f64::abs, 0.0),
+            (|x| x.max(0.0), 0.0),
+            (|x| 1e-5 * x.abs() + x * x, 0.0),
+            // The kink is half a step beside the point.
+            (|x| (x - 1.0).abs(), 1.0 + 3e-6),
+        ];
+        for (k, (f, x)) in kinks.into_iter().enumerate() {
+            assert!(derivative(f, x).kink, "case {k}: {:?}", derivative(f, x));
+        }
     }
 
     #[test]

@@ -310,6 +310,7 @@ impl GradCheck {
                         got,
                         tolerance: estimate.tolerance,
                         slopes: estimate.slopes,
+                        kink: estimate.kink,
                     })
                 })
                 .collect();

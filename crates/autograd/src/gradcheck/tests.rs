@@ -226,6 +226,17 @@ fn kinks_and_edges_are_reported() {
 }
 
 #[test]
+fn a_wrong_derivative_at_a_minimum_is_no_kink() {
+    // The values are those of x², which is smooth. The recorded derivative is 2x - 1.
+    let failure = gradcheck(|[x]| x * x - x + x.detach(), [&Tensor::from([0.0])]).unwrap_err();
+    let Failure::Mismatch(mismatch) = &failure else { panic!("{failure}") };
+    assert!(!mismatch.worst.kink && !failure.to_string().contains("no smooth point"), "{failure}");
+    // The slope of the absolute value is -1 on the left and 1 on the right.
+    let kink = gradcheck(|[x]| x.abs() + x * 20.0 - x.detach() * 20.0, [&Tensor::from([0.0])]).unwrap_err();
+    assert!(matches!(&kink, Failure::Mismatch(_)) && kink.to_string().contains("no smooth point"), "{kink}");
+}
+
+#[test]
 fn errors_hidden_by_rounding_are_undecided() {
     let failure = gradcheck(|[x]| x + 1e12, [&Tensor::from([1.0])]).unwrap_err();
     assert!(matches!(failure, Failure::Undecided(_)), "{failure}");
