@@ -59,7 +59,7 @@ pub trait Reductions: TensorLike {
         mean(self, &dims.into(), keepdim, Site::here("mean"))
     }
 
-    /// Returns the product over `dims`; 1 if empty. PyTorch: `prod`.
+    /// Returns the product over `dims`; 1 if empty. Products of integers wrap, in the element type. PyTorch: `prod`.
     #[doc(alias("product"))]
     #[keepdim]
     fn try_prod(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error>
@@ -246,8 +246,8 @@ mod tests {
     use crate::prelude::*;
 
     /// Tests the error of a sum against an error bound. If no element takes part in more than m additions, the error is at most m u Σ|x|,
-    /// with the unit roundoff u (N. J. Higham, "The Accuracy of Floating Point Summation", 1993). For a pairwise sum of n elements that
-    /// adds runs of 64 elements in order, m is at most 64 + log₂ n. For a sum in order, m is n.
+    /// up to terms in u², with the unit roundoff u (N. J. Higham, "The Accuracy of Floating Point Summation", 1993). For a pairwise sum of
+    /// n elements that adds runs of 64 elements in order, m is at most 64 + log₂ n. For a sum in order, m is n - 1.
     #[test]
     fn ten_million_numbers_are_summed_pairwise() {
         let count = 10_000_000;
