@@ -384,8 +384,7 @@ fn without_repeats(op: Reduction, is_float: bool, layout: &Layout, axes: &[usize
 }
 
 /// Returns true if a matrix product sums at least [`MANY_TERMS`] equal terms, because both operands are expanded along the summed
-/// dimension. The sum is then one term times the number of terms. A shorter sum adds every term, so that it has the same bits for every
-/// layout of the operands.
+/// dimension. The sum is then one term times the number of terms. A shorter sum adds every term, like the sums of other operands.
 fn has_equal_terms<T: Element>(x: &Tensor<T>, y: &Tensor<T>) -> bool {
     let rank = x.rank();
     x.shape()[rank - 1] >= MANY_TERMS && x.strides()[rank - 1] == 0 && y.strides()[rank - 2] == 0
