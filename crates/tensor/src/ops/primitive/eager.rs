@@ -68,7 +68,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     where
         T: Float,
     {
-        // A small tensor stays in the first-level cache, so fused passes save nothing, and tracing the expression costs time.
+        // For a small tensor, tracing the expression takes longer than the passes that fusion saves.
         if self.numel() < MIN_FUSED { composite.of(self, at) } else { traced::compute_composite(composite, self, at) }
     }
 
@@ -96,7 +96,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         }
     }
 
-    // Does the same as the default method of `TensorLike`, but does not create a tensor for the number.
+    // Does the same as the default method of `TensorLike`, but creates a tensor for the number only if the elements are integers.
     fn apply_number(&self, op: Binary, number: T, at: Site) -> Result<Self, Error> {
         if matches!(T::DTYPE, DType::I64 | DType::U8) {
             // Integers take this path because `apply_binary` refuses division by zero.
@@ -248,8 +248,9 @@ impl<T: Element> TensorLike for Tensor<T> {
 
 #[precompiled]
 impl<T: Float> Tensor<T> {
-    /// Returns the sum of `self` and the matrix product of `x` and `y`, which has the shape of `self`. Adds in place if no other tensor
-    /// shares the buffer of `self`.
+    /// Returns the sum of `self` and the matrix product of `x` and `y`, which has the shape of `self`. Adds in place if `self` is
+    /// contiguous and shares its buffer with no other tensor. A product of [equal terms](has_equal_terms) is computed separately, and then
+    /// added.
     pub(crate) fn plus_product(self, x: &Self, y: &Self, at: Site) -> Result<Self, Error> {
         if has_equal_terms(x, y) {
             return self.apply_binary(Binary::Add, &x.apply_matmul(y, at)?, at);
@@ -269,8 +270,8 @@ impl<T: Float> Tensor<T> {
         })
     }
 
-    /// Computes a reduction that is made of several primitives. For a contiguous tensor, all its primitives are planned together, so that
-    /// they need few passes over memory.
+    /// Computes a reduction that is made of several primitives. For a contiguous tensor of at least [`MIN_FUSED`] elements, all primitives
+    /// are planned together, so that they need few passes over memory.
     fn reduced_by(&self, composite: &impl Composite, at: Site) -> Result<Self, Error> {
         if self.is_contiguous() { self.composed(composite, at) } else { composite.of(self, at) }
     }
@@ -329,9 +330,9 @@ fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at:
 }
 
 /// Returns a tensor of shape `shape`, which `fill` computes element by element from the operands. The result is row-major if an operand
-/// with several elements is row-major. Otherwise the result has the dimension order of the first operand that is not expanded. So
-/// transposed operands give a transposed result, as in PyTorch. In that case, `fill` gets the operands' layouts with the dimensions in that
-/// operand's order, from its longest stride to its shortest.
+/// with several elements is contiguous, or if all operands are expanded. Otherwise the result has the dimension order of the first operand
+/// that is not expanded. So transposed operands give a transposed result, as in PyTorch. For a result in this order, `fill` gets the
+/// operands' layouts with the dimensions in that operand's order, from its longest stride to its shortest.
 fn build_in_operand_order<T: Element, const N: usize>(
     shape: &Shape,
     at: Site,
@@ -363,7 +364,7 @@ fn build_in_operand_order<T: Element, const N: usize>(
 
 /// Replaces the expanded dimensions among `axes` by dimensions of size 1. Returns the new layout, and the number of elements of `layout`
 /// that each element of the new layout represents. A product of floating-point numbers keeps expanded dimensions with fewer than
-/// [`MANY_TERMS`] elements, because a power has other rounding errors. A product of integers keeps all dimensions.
+/// [`MANY_TERMS`] elements, because a power has other rounding errors. A product of integers or truth values keeps all dimensions.
 fn without_repeats(op: Reduction, is_float: bool, layout: &Layout, axes: &[usize]) -> (Layout, usize) {
     let mut layout = layout.clone();
     let mut times = 1;
@@ -383,8 +384,7 @@ fn without_repeats(op: Reduction, is_float: bool, layout: &Layout, axes: &[usize
 }
 
 /// Returns true if a matrix product sums at least [`MANY_TERMS`] equal terms, because both operands are expanded along the summed
-/// dimension. The sum is then one term times the number of terms. A shorter sum adds every term, so that it has the same bits for every
-/// layout of the operands.
+/// dimension. The sum is then one term times the number of terms. A shorter sum adds every term, like the sums of other operands.
 fn has_equal_terms<T: Element>(x: &Tensor<T>, y: &Tensor<T>) -> bool {
     let rank = x.rank();
     x.shape()[rank - 1] >= MANY_TERMS && x.strides()[rank - 1] == 0 && y.strides()[rank - 2] == 0

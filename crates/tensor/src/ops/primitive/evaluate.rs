@@ -21,7 +21,8 @@ pub trait Evaluate<T: Float> {
     /// Returns the expression.
     fn expression(&self) -> &Expression<T>;
 
-    /// Returns the value of a node if the node is data, or if its value was computed before.
+    /// Returns the value of a node if the node is data, or if its value was computed before. The value can be smaller than the node's
+    /// shape: large expanded data is returned before its expansion.
     fn known(&self, node: Index) -> Option<&Tensor<T>>;
 
     /// Returns the line of code that recorded a node, for errors.
@@ -31,7 +32,7 @@ pub trait Evaluate<T: Float> {
     ///
     /// # Errors
     ///
-    /// If the operation refuses these operands.
+    /// If the operation refuses these operands, or memory cannot hold its result.
     fn run_other(&self, node: Index, operands: &[Tensor<T>]) -> Result<Tensor<T>, Self::Error>;
 
     /// Returns true if the data of a node is not in memory. [`fetch`](Self::fetch) then loads the data for each step that reads the node.
@@ -52,7 +53,7 @@ pub trait Evaluate<T: Float> {
     ///
     /// # Errors
     ///
-    /// If memory cannot hold a value, or an operation refuses its operands.
+    /// If memory cannot hold a value, an operation refuses its operands, or data cannot be loaded.
     fn run(&self, plan: &Plan<T>, at: Site) -> Result<Vec<Tensor<T>>, Self::Error> {
         let mut buffers = Buffers::new(self, plan);
         for step in &plan.steps {
@@ -103,8 +104,8 @@ pub trait Evaluate<T: Float> {
         Ok(())
     }
 
-    /// Computes the value of one node from the values of its inputs. This method is called for steps that are not fused, and by tests that
-    /// check fused steps.
+    /// Computes the value of one node from the values of its inputs. Plans call this method for nodes that the engine cannot run
+    /// (`Work::Node`). Callers without a plan call it for every node.
     ///
     /// # Errors
     ///
@@ -173,8 +174,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Buffers { host, values: vec![None; plan.buffers], fetched: SmallVec::new(), views: Vec::new(), concatenations }
     }
 
-    /// Returns true if a step makes a view of data that is not in memory. Records the step in `views`. The step then runs for each step
-    /// that reads the view.
+    /// Returns true if a step makes a view of data that is not in memory, unless the view is a root of the plan. Records the step in
+    /// `views`. The step then runs for each step that reads the view.
     fn postpone(&mut self, step: &'a Step<T>, roots_of: &[SmallVec<[usize; 1]>]) -> bool {
         let (Work::View(..) | Work::Copy(..), &[buffer]) = (&step.work, &step.writes[..]) else {
             return false;
@@ -256,7 +257,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Ok(())
     }
 
-    /// Returns the tensor that an operand refers to, or `None` if the operand is a number or was not computed.
+    /// Returns the tensor that an operand refers to, or `None` if the operand is a number, was not computed, or was dropped.
     fn tensor(&self, source: &OperandRef<T>) -> Option<&Tensor<T>> {
         let fetched = |place| self.fetched.iter().find(|(known, _)| *known == place).map(|(_, value)| value);
         match *source {
@@ -278,8 +279,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         if value.shape() == shape {
             return Ok(value);
         }
-        // A value is stored without the dimensions along which it is constant. So it may lack leading dimensions of `shape`. It may also
-        // have additional leading dimensions of size 1, which are removed here.
+        // A value is stored without the repetitions along the dimensions in which it is constant. So it may lack leading dimensions of
+        // `shape`, or have size 1 in other dimensions. It may also have additional leading dimensions of size 1, which are removed here.
         let (own, rank) = (value.shape(), shape.rank());
         let value = match own.rank().checked_sub(rank) {
             Some(extra @ 1..) => Cow::Owned(value.apply_view(View::Reshape(Shape::from(&own[extra..])), at)?),
@@ -317,8 +318,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         }
     }
 
-    /// Runs a concatenation. Operands that are already at their offsets in the memory of the result stay there. The other operands are
-    /// copied to their offsets.
+    /// Runs a concatenation. If the plan has memory for the result, operands that are already at their offsets stay there. The other
+    /// operands are copied to their offsets. Without this memory, all operands are copied to a new tensor.
     fn concatenate(
         &mut self,
         step: &Step<T>,
@@ -363,8 +364,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         step.reads.iter().zip(shapes).map(operand).collect()
     }
 
-    /// Computes the matrix product of the first two operands of a step, plus the third operand. Writes the result to the memory of the
-    /// third operand if no later step reads that operand.
+    /// Computes the matrix product of the first two operands of a step, plus the third operand. If the third operand is contiguous, has the
+    /// result's shape, and is not read again, the result is written to its memory.
     fn added_product(&mut self, step: &Step<T>, [left, right, shape]: &[Shape; 3]) -> Result<Tensor<T>, E::Error> {
         let at = self.host.site(step.node);
         let whole = |value: &mut Tensor<T>| value.shape() == shape && value.is_contiguous();
@@ -394,7 +395,8 @@ struct Concatenations<'a, T: Float> {
 }
 
 impl<T: Float> Concatenations<'_, T> {
-    /// Returns the memory for a buffer that is an operand of a concatenation. Returns `None` for other buffers.
+    /// Returns the memory for a buffer that is an operand of a concatenation. Returns `None` for other buffers, or if there was too little
+    /// memory.
     fn output(&mut self, buffer: u32) -> Option<Storage<T>> {
         let &(offset, len) = self.plan.offsets.get(&buffer)?;
         self.take(offset, len)

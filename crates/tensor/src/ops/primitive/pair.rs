@@ -5,7 +5,7 @@ use crate::shape::broadcast;
 use crate::shape::compat::{self, BroadcastRule};
 use crate::{Binary, Compare, Element, Error, Scalar, Shape, Site, Tensor, View};
 
-/// The second operand of an operation on an `A`: another `A`, a number, or, if `A` is a recorded variable, a plain tensor.
+/// The second operand of an operation on an `A`: another `A`, a number, a `bool`, or, if `A` is a recorded variable, a plain tensor.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no operand beside `{A}`",
     note = "operands are tensors and variables of the same element type, by reference or by value, and numbers",

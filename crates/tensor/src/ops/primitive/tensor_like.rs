@@ -199,14 +199,16 @@ pub trait TensorLike: Clone + Sized {
     /// Returns the element of `x` where `mask` is true, and the element of `y` elsewhere. The shapes are equal.
     fn apply_select(mask: &Self::Mask, x: &Self, y: &Self, at: Site) -> Result<Self, Self::Error>;
 
-    /// Returns a view of the same elements. The caller has checked that `view` fits the shape of `self`.
+    /// Returns a view of the same elements. A reshape copies the elements if their strides do not allow a view. The caller has checked that
+    /// `view` fits the shape of `self`.
     fn apply_view(&self, view: View, at: Site) -> Result<Self, Self::Error>;
 
     /// Applies the adjoint of `view`: returns zeros of shape `shape` with each element of `self` added at the position from which
     /// `view` would read it.
     fn apply_embed(&self, view: View, shape: &Shape, at: Site) -> Result<Self, Self::Error>;
 
-    /// Reduces over `axes`, which stay with size 1. A reduction of no elements gives the identity of `op`, if `op` has one.
+    /// Reduces over `axes`, which stay with size 1. A reduction of no elements gives the identity of `op`: 0 for a sum, 1 for a product,
+    /// the lowest value for a maximum.
     fn apply_reduce(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Self::Error>;
 
     /// Reduces like [`apply_reduce`](Self::apply_reduce), and removes the dimensions `axes`.

@@ -23,7 +23,7 @@ pub(crate) fn compute_composite<T: Float>(
     let trace = RefCell::new(Trace { expression: Expression::new(), data: Vec::new(), at });
     let result = composite.of(&Traced::leaf(&trace, x), at)?;
     check_fits::<T>(&result.shape(), at)?;
-    // The result of an expanded tensor is expanded. But a result of an operation on tensors can be written in place.
+    // If `x` is expanded, the value can be expanded too. It is then copied, because operations in place refuse expanded tensors.
     let value = result.to_tensor(at)?;
     if value.layout().has_internal_overlap() { value.copied(at) } else { Ok(value) }
 }

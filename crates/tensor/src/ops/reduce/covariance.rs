@@ -19,9 +19,10 @@ use crate::{Axes, Binary, Float, Scalar, Shape, Site, Tensor, Unary, View, ensur
 #[twins]
 pub trait Covariances: TensorLike<Elem: Float> {
     /// Returns the covariances `[v, v]` of v variables `[v, n]` with n observations. The sums of products of deviations are divided by n -
-    /// `correction`. The result for a vector or a number is one variance. `fweights` has the number of times that each observation counts,
-    /// and `aweights` has the weight of each observation. Both have the shape `[n]`. If the divisor is not positive, the result is NaN or
-    /// infinite. PyTorch: `cov`.
+    /// `correction`. The result for a single variable (a vector, a number or one row) is one variance. `fweights` has the number of times
+    /// that each observation counts, and `aweights` has the weight of each observation. Both have the shape `[n]`. With weights, the
+    /// divisor is Σ w - `correction`, where w is the product of both weights. With `aweights` a, it is Σ w - `correction` · Σ w a / Σ w. If
+    /// the divisor is not positive, the result is NaN or infinite. PyTorch: `cov`.
     ///
     /// # Errors
     ///
@@ -37,7 +38,8 @@ pub trait Covariances: TensorLike<Elem: Float> {
     }
 
     /// Returns the correlations `[v, v]` of v variables `[v, n]`: the covariance of two variables, divided by the standard deviations of
-    /// both. The correlations are within [-1, 1], and NaN if a variable is constant. PyTorch: `corrcoef`.
+    /// both. The correlations are within [-1, 1], and NaN if a variable is constant. The result for a single variable is one number.
+    /// PyTorch: `corrcoef`.
     ///
     /// # Errors
     ///

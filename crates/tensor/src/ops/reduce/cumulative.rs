@@ -1,8 +1,8 @@
 //! Running sums and products along a dimension, and differences.
 //!
-//! A running sum is a primitive: its adjoint is the running sum from the other end. The other operations are scans in log n steps (W. D.
-//! Hillis and G. L. Steele, "Data parallel algorithms", 1986). Every step is recorded, so derivatives of every order are exact, even if
-//! factors of a product are zero. Running extremes are in [`Extremes`](crate::ops::Extremes).
+//! A running sum is a primitive: its adjoint is the running sum from the other end. Running products and logarithms of sums are scans in
+//! log n steps (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986). Every step is recorded, so derivatives of every order are
+//! exact, even if factors of a product are zero. Running extremes are in [`Extremes`](crate::ops::Extremes).
 
 use wengert_macros::twins;
 
@@ -24,8 +24,8 @@ use crate::{Binary, Compare, DType, Error, Float, Number, Position, Scalar, Site
 /// ```
 #[twins]
 pub trait Cumulative: TensorLike<Elem: Number> {
-    /// Returns the running sums along `dim`: each element plus all elements before it. `f32` is summed in `f64`; integers wrap.
-    /// PyTorch: `cumsum`.
+    /// Returns the running sums along `dim`: each element plus all elements before it. `f32` is summed in `f64`; `i64` wraps. Refuses `u8`,
+    /// whose sums would soon overflow. PyTorch: `cumsum`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

@@ -1,7 +1,7 @@
 //! The largest and smallest elements, and their positions.
 //!
-//! Ties follow PyTorch. Along a dimension, the whole gradient flows to the chosen element. Over all elements, equal elements share the
-//! gradient evenly, and NaNs count as equal to each other.
+//! Ties follow PyTorch. For operations that return positions, the whole gradient flows to the chosen element. For `aminmax` and extremes of
+//! all elements, equal elements share the gradient evenly.
 
 use wengert_macros::twins;
 

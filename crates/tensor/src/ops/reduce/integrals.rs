@@ -32,8 +32,9 @@ pub trait Integrals: TensorLike<Elem: Float> {
         total(&areas, axis, at)
     }
 
-    /// Returns the integrals along `dim` of functions whose values are `self`, at the points `x`. `x` is a vector, or its shape broadcasts
-    /// with the shape of the values. The dimension is removed. PyTorch: `trapezoid` with `x`.
+    /// Returns the integrals along `dim` of functions whose values are `self`, at the points `x`. `x` is a vector with one point per value.
+    /// Or it has at most the rank of `self`, the size of `self` along `dim`, and other dimensions that broadcast. The dimension is removed.
+    /// PyTorch: `trapezoid` with `x`.
     ///
     /// # Errors
     ///
@@ -46,7 +47,7 @@ pub trait Integrals: TensorLike<Elem: Float> {
     }
 
     /// Returns the running integrals along `dim` of functions whose values are `self`, at points whose distance is `dx`. The result has one
-    /// element fewer than there are points. PyTorch: `cumulative_trapezoid` with `dx`.
+    /// element fewer than there are points, or none if there are no points. PyTorch: `cumulative_trapezoid` with `dx`.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
-//! Operations along one dimension: sorting, extremes, cumulative operations. A *lane* is a line of elements along that dimension. The
-//! operations compute positions from plain data, lane by lane, and take the elements at these positions. So the gradient flows to the
-//! chosen elements.
+//! Operations along one dimension: sorting, extremes, cumulative operations. A *lane* is a line of elements along that dimension. Sorting
+//! and extremes compute positions from plain data, lane by lane, and take the elements at these positions. So the gradient flows to the
+//! chosen elements. Running sums and products use only the conversion of rank 0 to rank 1.
 
 use crate::kernel::scan::lanes;
 use crate::ops::TensorLike;
@@ -69,7 +69,7 @@ impl<A: TensorLike> LaneArray<A> {
     }
 
     /// Returns the elements at `positions`, and the positions. Both have size 1 along dimension `axis`. This dimension is removed if
-    /// `keepdim` is false.
+    /// `keepdim` is false or the array had rank 0.
     pub(crate) fn take_reduced(
         &self,
         positions: Tensor<i64>,

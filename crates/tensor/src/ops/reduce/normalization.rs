@@ -1,6 +1,7 @@
-//! Normalizations. They shift and scale elements to mean 0 and variance 1 over some dimensions, then apply a weight and a bias. All
-//! functions compute the variance in two passes: the mean, then the mean square of the differences from the mean. The formula E[x²] - E[x]²
-//! would lose digits. The functions have no state: batch normalization in training returns its statistics, and a layer can store them.
+//! Normalizations. They shift and scale elements to mean 0 and variance 1 over some dimensions, then apply a weight and a bias. RMS
+//! normalization only scales, and batch normalization outside of training uses given statistics. The variance is computed in two passes:
+//! the mean, then the mean square of the differences from the mean. The formula E[x²] - E[x]² would lose digits. The functions have no
+//! state: batch normalization in training returns its statistics, and a layer can store them.
 
 use wengert_macros::twins;
 
@@ -31,8 +32,8 @@ pub struct BatchNormed<A> {
 /// ```
 #[twins]
 pub trait Normalization: TensorLike<Elem: Float> {
-    /// Normalizes over the last dimensions, which have the sizes `shape`. `weight` and `bias` have the same shape. If only one element is
-    /// normalized, the result is 0 plus the bias. PyTorch: `nn.functional.layer_norm`.
+    /// Normalizes over the last dimensions, which have the sizes `shape`. `weight` and `bias` have the same shape. If the normalized
+    /// dimensions have only one element and `eps` is positive, the result is 0 plus the bias. PyTorch: `nn.functional.layer_norm`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -57,8 +58,8 @@ pub trait Normalization: TensorLike<Elem: Float> {
         affine(standardize(self, &axes, eps, at)?, weight, bias, at)
     }
 
-    /// Divides each element by the root of the mean square of the elements over the last dimensions, which have the sizes `shape`. `weight`
-    /// has the shape `shape`. `eps` is the machine epsilon of the element type if not given. PyTorch: `nn.functional.rms_norm`.
+    /// Divides each element by the root of m + `eps`. Here m is the mean square over the last dimensions, which have the sizes `shape`.
+    /// `weight` has the shape `shape`. `eps` is the machine epsilon of the element type if not given. PyTorch: `nn.functional.rms_norm`.
     fn try_rms_norm(
         &self,
         shape: impl Into<Sizes>,
@@ -101,8 +102,8 @@ pub trait Normalization: TensorLike<Elem: Float> {
         affine_by_channel(z, weight, bias, at)
     }
 
-    /// Normalizes each channel of each example of `[n, c, …]` over the dimensions after `c`. `weight` and `bias` are `[c]`. PyTorch:
-    /// `nn.functional.instance_norm` with `use_input_stats`.
+    /// Normalizes each channel of each example of `[n, c, …]` over the dimensions after `c`. `weight` and `bias` are `[c]`. Refuses
+    /// channels of one element, and inputs without dimensions after `c`. PyTorch: `nn.functional.instance_norm` with `use_input_stats`.
     fn try_instance_norm(&self, weight: Option<&Self>, bias: Option<&Self>, eps: f64) -> Result<Self, Self::Error> {
         let at = Site::here("instance_norm");
         let own = self.shape();
@@ -143,7 +144,7 @@ pub trait Normalization: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If a channel has only one value.
+    /// If a channel has only one value, a parameter is not `[c]`, or the input has fewer than two dimensions.
     fn try_batch_norm_training(
         &self,
         weight: Option<&Self>,
@@ -217,7 +218,7 @@ fn channels(shape: &Shape, at: Site) -> Result<usize, Error> {
     })
 }
 
-/// Returns the sizes of the normalized dimensions. Refuses sizes that are not the last sizes of `x`.
+/// Returns the sizes of the normalized dimensions. Refuses an empty list, and sizes that are not the last sizes of `x`.
 fn normalized_sizes<A: TensorLike>(x: &A, sizes: &Sizes, at: Site) -> Result<Shape, A::Error> {
     let (own, normalized) = (x.shape(), sizes.resolve_plain(at)?);
     ensure!(

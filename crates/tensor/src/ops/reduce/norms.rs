@@ -1,7 +1,7 @@
 //! Norms, and the distances and angles computed from them.
 //!
 //! The norm is a primitive because of its derivatives. At the zero vector, at zero elements and at ties, PyTorch has conventions for the
-//! first and second derivative that differ from the derivatives of the formula. The derivative rule states these conventions.
+//! first and second derivative. They differ from the derivatives of the formula. The derivative rule states these conventions.
 
 use wengert_macros::twins;
 
@@ -52,8 +52,8 @@ pub trait Norms: TensorLike<Elem: Float> {
         norm(self, p.into(), &Dims::from(..), false, Site::here("norm"))
     }
 
-    /// Returns the `p`-norm of `self - other` over all elements. The shapes broadcast. The derivative is 0 if all elements of both
-    /// operands are equal. PyTorch: `dist`.
+    /// Returns the `p`-norm of `self - other` over all elements. The shapes broadcast. The derivative is 0 if both operands are equal.
+    /// PyTorch: `dist`.
     fn try_dist(&self, other: impl ArrayOperand<Self>, p: impl Into<f64>) -> Result<Self, Self::Error> {
         let other = &other.into_array(self);
         let at = Site::here("dist");
@@ -61,9 +61,9 @@ pub trait Norms: TensorLike<Elem: Float> {
         norm(&x.apply_binary(Binary::Sub, &y, at)?, p.into(), &Dims::from(..), false, at)
     }
 
-    /// Returns the distances `[…, m, n]` by the `p`-norm between all rows of `self`, `[…, m, k]`, and all rows of `other`,
-    /// `[…, n, k]`. The batch dimensions broadcast. Derivative 0 at equal points. For p = ∞, each coordinate with the largest
-    /// difference gets the whole gradient. PyTorch: `cdist`.
+    /// Returns the distances `[…, m, n]` by the `p`-norm between all rows of `self`, `[…, m, k]`, and all rows of `other`, `[…, n, k]`. The
+    /// batch dimensions broadcast. The derivative is 0 at equal points. For p = ∞, each coordinate with the largest difference gets the
+    /// whole gradient. Refuses a negative `p`. PyTorch: `cdist`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -109,7 +109,7 @@ pub trait Norms: TensorLike<Elem: Float> {
     }
 
     /// Returns the cosine of the angle between `self` and `other` along `dim`: the sum of the products, divided by both 2-norms. Each norm
-    /// is raised to at least `eps`. The shapes broadcast. The result is 0 if one operand is zero. PyTorch:
+    /// is raised to at least `eps`. The shapes broadcast. The result is 0 if one operand is zero and `eps` is positive. PyTorch:
     /// `nn.functional.cosine_similarity`.
     fn try_cosine_similarity(
         &self,
@@ -209,8 +209,9 @@ fn distances<A: TensorLike<Elem: Float>>(x: &A, y: &A, p: f64, at: Site) -> Resu
     squeeze(&distance_norm(&difference, p, axis, at)?, axis, at)
 }
 
-/// Returns the p-norm over `axis` of `x`, the difference of two points. Derivatives of all orders are 0 at equal points and at equal
-/// coordinates. For p = ∞, each coordinate with the largest magnitude gets the whole gradient. (`vector_norm` has other conventions.)
+/// Returns the p-norm over `axis` of `x`, the difference of two points. Derivatives of all orders are 0 at equal points and, except for the
+/// 2-norm, at equal coordinates. For p = ∞, each coordinate with the largest magnitude gets the whole gradient. (`vector_norm` has other
+/// conventions.)
 fn distance_norm<A: TensorLike<Elem: Float>>(x: &A, p: f64, axis: usize, at: Site) -> Result<A, A::Error> {
     let shape = x.shape();
     let size = x.apply_unary(Unary::Abs, at)?;
@@ -227,7 +228,7 @@ fn distance_norm<A: TensorLike<Elem: Float>>(x: &A, p: f64, axis: usize, at: Sit
         let tied = size.replace_where(&size.apply_compare(Compare::Ne, &over, at)?, 0.0, at)?;
         return sum(&tied)?.with_value(&largest, at);
     }
-    // The power has no finite derivative at 0. So zeros are replaced by 1 before the power, and the results at these elements by 0.
+    // The power may have no finite derivative at 0. So zeros are replaced by 1 before the power, and the results at these elements by 0.
     let power = |x: &A, exponent: f64| {
         let zero = x.compare(Compare::Eq, 0.0, at)?;
         let powers = x.replace_where(&zero, 1.0, at)?.combine(Binary::Pow, exponent, at)?;

@@ -1,7 +1,8 @@
 //! Quantiles along a dimension.
 //!
-//! The quantile at fraction q of n sorted elements has the rank q (n - 1), counted from 0. If the rank is not a whole number, the quantile
-//! is interpolated. The positions of the elements are computed from plain data, so the gradient flows to these elements.
+//! The quantile at fraction q of n sorted elements has the rank q (n - 1), counted from 0. If the rank is not a whole number,
+//! [`QuantileInterpolation`] gives the value. The positions of the elements are computed from plain data, so the gradient flows to these
+//! elements.
 
 use wengert_macros::twins;
 
@@ -155,7 +156,8 @@ fn interpolate_lanes<A: TensorLike<Elem: Float>>(
     let (count, axis) = (q.values.len(), array.axis);
     let rank = |q: f64, last: i64| A::Elem::from_f64(q).to_f64() * last as f64;
     let rounded = |rank: f64| A::Elem::from_f64(rank).to_f64();
-    // Per lane (a line of elements): the positions of the elements below and above each quantile, and the rank of the last element.
+    // Per lane (a line of elements): the positions of the elements below and above each quantile, and the rank of the last element. This
+    // rank is 0 if the lane has a NaN that is not skipped.
     let positions = array.positions(2 * count + 1, at, |lane, out| {
         let mut order = vec![0; lane.len()];
         lanes::order(false, lane, &mut order);

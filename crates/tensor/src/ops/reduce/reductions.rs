@@ -59,7 +59,7 @@ pub trait Reductions: TensorLike {
         mean(self, &dims.into(), keepdim, Site::here("mean"))
     }
 
-    /// Returns the product over `dims`; 1 if empty. PyTorch: `prod`.
+    /// Returns the product over `dims`; 1 if empty. Products of integers wrap, in the element type. PyTorch: `prod`.
     #[doc(alias("product"))]
     #[keepdim]
     fn try_prod(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error>
@@ -245,9 +245,9 @@ pub(crate) fn extremes<T: Element>(x: &Tensor<T>, largest: bool, axis: usize, at
 mod tests {
     use crate::prelude::*;
 
-    /// Tests the error of a sum against an error bound. If no element takes part in more than m additions, the error is at most m u Σ|x|,
-    /// with the unit roundoff u (N. J. Higham, "The Accuracy of Floating Point Summation", 1993). For a pairwise sum of n elements that
-    /// adds runs of 64 elements in order, m is at most 64 + log₂ n. For a sum in order, m is n.
+    /// Tests the error of a sum against an error bound. Let u be the unit roundoff. If no element takes part in more than m additions, the
+    /// error is at most m u Σ|x|, up to terms in u² (N. J. Higham, "The Accuracy of Floating Point Summation", 1993). For a pairwise sum of
+    /// n elements that adds runs of 64 elements in order, m is at most 64 + log₂ n. For a sum in order, m is n - 1.
     #[test]
     fn ten_million_numbers_are_summed_pairwise() {
         let count = 10_000_000;

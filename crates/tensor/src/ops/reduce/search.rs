@@ -13,8 +13,8 @@ use crate::{Element, Error, Float, Number, Shape, Site, Tensor, ensure};
 pub trait Search: TensorLike<Elem: Number> {
     /// Returns, for each of `values`, the position in `self` at which an insertion of the value keeps `self` sorted. `self` is a sorted
     /// vector, or sorted lines `[…, n]` with the leading dimensions of `values`. If elements equal the value, the position is before the
-    /// first equal element, or behind the last if `right` is true. The position of NaN is behind all elements. If `self` is not sorted, the
-    /// positions are not specified. PyTorch: `searchsorted`.
+    /// first equal element, or behind the last if `right` is true. The position of NaN is behind all elements. If `self` is not sorted or
+    /// has a NaN, the positions are not specified. PyTorch: `searchsorted`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -36,8 +36,8 @@ pub trait Search: TensorLike<Elem: Number> {
     }
 
     /// Returns the bucket of each element. Bucket i has the elements above boundary i - 1, up to and including boundary i. If `right` is
-    /// true, bucket i has the elements from boundary i - 1 (included) up to boundary i (excluded). `boundaries` is a sorted vector.
-    /// PyTorch: `bucketize`.
+    /// true, bucket i has the elements from boundary i - 1 (included) up to boundary i (excluded). NaN is in the last bucket. `boundaries`
+    /// is a sorted vector. PyTorch: `bucketize`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

@@ -1,7 +1,8 @@
 //! Sorting along a dimension, and order statistics.
 //!
-//! Positions are computed from plain data, and the elements are taken at these positions. So the gradient flows to the original
-//! positions of the elements. NaN counts as larger than everything.
+//! Positions are computed from plain data, and the elements are taken at these positions. So the gradient flows to the original positions
+//! of the elements. Only [`median_all`](Sorting::median_all) shares the gradient between equal elements. NaN counts as larger than
+//! everything, but a median is NaN if there is any.
 
 use wengert_macros::twins;
 
@@ -69,7 +70,7 @@ pub trait Sorting: TensorLike {
     }
 
     /// Returns the `k`-th smallest element along `dim`, counted from 1. Also returns its position, or the position of an equal element.
-    /// Refuses `k` above the size of the dimension. PyTorch: `kthvalue`.
+    /// Refuses 0, and `k` above the size of the dimension. PyTorch: `kthvalue`.
     #[keepdim]
     fn try_kthvalue(&self, k: usize, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("kthvalue");

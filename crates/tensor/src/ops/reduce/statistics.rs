@@ -26,7 +26,7 @@ use crate::{Binary, Compare, Dims, Float, Reduction, Site, Unary, View};
 /// ```
 #[twins]
 pub trait Statistics: TensorLike<Elem: Float> {
-    /// Returns the variance over `dims`: the sum of squared distances from the mean of n elements, divided by n - `correction`. The
+    /// Returns the variance over `dims`: the sum of the squared distances of n elements from their mean, divided by n - `correction`. The
     /// correction 1 gives the unbiased variance (Bessel), and 0 the variance of a whole population. If the divisor is 0 or less, the result
     /// is NaN, or ∞ if the elements differ. PyTorch: `var`.
     ///
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(Tensor::from([1e10, 1e10 + 1.0, 1e10 + 2.0]).var(0, 1).item(), 1.0);
     }
 
-    /// Tests variances over every set of dimensions: some for which the planner uses one pass, and some for which it uses two.
+    /// Tests variances over several sets of dimensions: some for which the planner uses one pass, and some for which it uses two.
     #[test]
     fn large_variances_equal_the_formula() {
         let x = Tensor::<f64>::from_fn([40, 30, 20], |i| ((i[0] * 31 + i[1] * 17 + i[2] * 7) % 101) as f64 - 50.0);
@@ -166,7 +166,7 @@ mod tests {
                 let distance = &x - x.mean_keepdim(dims);
                 let count = x.numel() / x.sum_keepdim(dims).numel();
                 let expected = distance.square().sum_keepdim(dims) / (count - 1) as f64;
-                // The error bound allows for values of at most 850, and for a few hundred roundings in each sum.
+                // The error bound allows for variances of about 850, and for a few hundred roundings in each sum.
                 let error = (x.var_keepdim(dims, 1) - expected).abs().amax(..).item();
                 assert!(error < 850.0 * 200.0 * f64::EPSILON, "{dims:?}: {error}");
             }

@@ -1,4 +1,4 @@
-//! Triangles of matrices, and operations that read or write diagonals. Dimensions before the last two are batches.
+//! Triangles of matrices, and operations that read or write diagonals. For triangles, dimensions before the last two are batches.
 
 use wengert_macros::twins;
 
@@ -11,8 +11,8 @@ use crate::{Error, Position, Scalar, Shape, Site, Tensor, View, ensure};
 /// Triangles and diagonals.
 #[twins]
 pub trait Diagonals: TensorLike {
-    /// Returns each matrix `[…, m, n]` with 0 above the diagonal that lies `diagonal` places above the main diagonal. Also replaces NaN and
-    /// ∞ by 0. PyTorch: `tril`.
+    /// Returns each matrix `[…, m, n]` with 0 above the diagonal that lies `diagonal` places above the main diagonal. NaN and ∞ there
+    /// become 0 too. PyTorch: `tril`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -26,8 +26,8 @@ pub trait Diagonals: TensorLike {
         triangle(self, Site::here("tril"), |row, column| column - row <= diagonal)
     }
 
-    /// Returns each matrix `[…, m, n]` with 0 below the diagonal that lies `diagonal` places above the main diagonal. Also replaces NaN and
-    /// ∞ by 0. PyTorch: `triu`.
+    /// Returns each matrix `[…, m, n]` with 0 below the diagonal that lies `diagonal` places above the main diagonal. NaN and ∞ there
+    /// become 0 too. PyTorch: `triu`.
     #[in_place]
     fn try_triu(&self, diagonal: isize) -> Result<Self> {
         triangle(self, Site::here("triu"), |row, column| column - row >= diagonal)
@@ -45,8 +45,8 @@ pub trait Diagonals: TensorLike {
     }
 
     /// Returns matrices with the last dimension of `self` on a diagonal, which is `offset` above the main diagonal. Dimensions `first` and
-    /// `second` of the result are the rows and columns. This is the adjoint of [`diagonal`](crate::ops::Views::diagonal). PyTorch:
-    /// `diag_embed`.
+    /// `second` of the result are the rows and columns. This is the adjoint of [`diagonal`](crate::ops::Views::diagonal) for square
+    /// matrices. PyTorch: `diag_embed`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -82,7 +82,7 @@ fn triangle<A: TensorLike>(x: &A, at: Site, keeps: impl Fn(isize, isize) -> bool
     ensure!(rank >= 2, at, "{operation}: input tensor must have at least 2 dimensions");
     let columns = shape[rank - 1];
     let size = Shape::from([shape[rank - 2], columns]);
-    // The result has at least as many elements as the mask.
+    // Unless the batch is empty, the result has at least as many elements as the mask.
     check_fits::<A::Elem>(&size, at)?;
     let mask = Tensor::build(&size, at, |out| {
         for (position, out) in out.iter_mut().enumerate() {

@@ -8,7 +8,7 @@ use crate::ops::{Result, TensorLike};
 use crate::shape::dims;
 use crate::{Error, Position, Shape, Site, ensure};
 
-/// Joins tensors along an existing dimension. All other sizes must be equal. PyTorch: `cat`.
+/// Joins tensors along an existing dimension. All other sizes must be equal. Skips tensors of shape `[0]`. PyTorch: `cat`.
 ///
 /// ```
 /// # use wengert_tensor as wengert;
@@ -20,7 +20,7 @@ use crate::{Error, Position, Shape, Site, ensure};
 ///
 /// # Errors
 ///
-/// If the list is empty, or sizes differ.
+/// If the list is empty, a tensor has rank 0, or the ranks or other sizes differ.
 #[twins]
 #[doc(alias("concat", "concatenate"))]
 pub fn try_cat<A: TensorLike>(tensors: &[A], dim: impl Position) -> Result<A> {
@@ -108,7 +108,7 @@ pub fn try_hstack<A: TensorLike>(tensors: &[A]) -> Result<A> {
     join(&parts, if flat { 0 } else { 1 }, at)
 }
 
-/// Joins tensors along dimension 0. Vectors count as matrices of one row. PyTorch: `vstack`.
+/// Joins tensors along dimension 0. Vectors and tensors of rank 0 count as matrices of one row. PyTorch: `vstack`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -152,8 +152,8 @@ pub enum Indexing2d {
     Cartesian,
 }
 
-/// Returns a grid from the coordinates along each axis. Each vector (or tensor of rank 0) is expanded along the dimensions of the others,
-/// without a copy. PyTorch: `meshgrid`.
+/// Returns a grid for each vector of coordinates along an axis. Each vector (or tensor of rank 0) is expanded along the dimensions of the
+/// others, without a copy. PyTorch: `meshgrid`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }

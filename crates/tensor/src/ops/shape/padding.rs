@@ -1,7 +1,7 @@
 //! Padding along dimensions.
 //!
-//! The result is a concatenation of slices of the input, which are flipped (reflection) or expanded (replication). So the derivative
-//! follows from the derivatives of slices and concatenation.
+//! The result is a concatenation of the input with constants or slices of the input, which are flipped (reflection) or expanded
+//! (replication). So the derivative follows from the derivatives of views and concatenation.
 
 use wengert_macros::twins;
 
@@ -19,7 +19,7 @@ pub enum PadMode {
     Reflect,
     /// Pads with the border element.
     Replicate,
-    /// Pads with the elements at the opposite end of the tensor.
+    /// Pads with the elements at the opposite end of the dimension.
     Circular,
 }
 
@@ -42,8 +42,9 @@ pub trait Padding: TensorLike {
     ///
     /// # Errors
     ///
-    /// If the number of `sizes` is odd or too large, or a size crops more elements than there are. If `Reflect` adds at least as
-    /// many elements as the dimension has, or `Circular` wraps around more than once.
+    /// If the number of `sizes` is odd or too large, or a size crops more elements than there are. If `Reflect` adds at least as many
+    /// elements on one side as the dimension has, or `Circular` wraps around more than once. If `Replicate` extends an empty dimension, or
+    /// a mode does not allow this number of dimensions.
     fn try_pad(&self, sizes: &[isize], mode: PadMode) -> Result<Self> {
         pad(self, sizes, mode, Site::here("pad"))
     }
@@ -125,8 +126,8 @@ fn extend<A: TensorLike>(x: &A, (axis, left, right): Side, mode: PadMode, at: Si
     let shape = x.shape();
     let size = shape[axis];
     let (left, right) = (left.max(0) as usize, right.max(0) as usize);
-    // Returns `len` new elements. Depending on the mode, they are a constant, or slices of `x` that start at `mirrored`, `border` or
-    // `wrapped`.
+    // Returns `len` new elements. Depending on the mode, they are a constant, or come from slices of `x` that start at `mirrored`, `border`
+    // or `wrapped`.
     let added = |len: usize, mirrored: usize, border: usize, wrapped: usize| match mode {
         PadMode::Constant(value) => number(x, A::Elem::from_f64(value), &shape.with_size(axis, len), at),
         PadMode::Reflect => x.slice_axis(axis, mirrored, len, at)?.apply_view(View::Flip([axis].as_slice().into()), at),

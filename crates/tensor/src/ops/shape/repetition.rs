@@ -1,4 +1,5 @@
-//! Operations that repeat or roll elements. A repetition is an expansion and a reshape, so its derivative is a sum.
+//! Operations that repeat or roll elements. A repetition is an expansion and a reshape, so its derivative is a sum. Repetitions with
+//! different counts select slices by index.
 
 use wengert_macros::twins;
 
@@ -154,7 +155,7 @@ fn counts(repeats: &Sizes, at: Site) -> Result<Vec<usize>, Error> {
     counts.ok_or_else(|| Error::argument(at, format!("repeats must not be negative, got {:?}", repeats.as_slice())))
 }
 
-/// Returns the tensor and the position of dimension `dim`, or the flattened tensor and 0 if `dim` is `None`.
+/// Returns the tensor and the position of dimension `dim`, or the flattened tensor and 0 if `dim` is `None` or the tensor has rank 0.
 fn axis_or_flat<A: TensorLike>(x: &A, dim: Option<isize>, at: Site) -> Result<(A, usize), A::Error> {
     let shape = x.shape();
     match dim {

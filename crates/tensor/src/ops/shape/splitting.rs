@@ -162,7 +162,8 @@ fn parts<A: TensorLike>(
     bounds: impl Iterator<Item = (usize, usize)>,
     at: Site,
 ) -> Result<Vec<A>, A::Error> {
-    // Checks that memory can hold the list of parts before the first part is made.
+    // Checks that memory can hold the list of parts before the first part is made. For lists of sizes or positions, which are already in
+    // memory, this count is 0.
     let count = bounds.size_hint().0;
     let refused = |_| Error::out_of_memory([count], DType::U8, at);
     reserve::check_list::<A>(count).map_err(refused)?;

@@ -1,4 +1,5 @@
-//! Views: the same elements with another shape or order. Nothing is computed. Only a reshape may have to copy.
+//! Views: the same elements with another shape or order. Nothing is computed, except by `sum_to`. Only reshapes (also `flatten` and
+//! `unflatten`) may have to copy.
 
 use wengert_macros::twins;
 
@@ -366,7 +367,7 @@ pub(crate) fn squeeze<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A> 
 ///
 /// # Errors
 ///
-/// If the shapes do not broadcast.
+/// If the shapes do not broadcast, or a size is negative.
 #[twins]
 pub fn try_broadcast_shapes<S: Into<Sizes>>(shapes: impl IntoIterator<Item = S>) -> Result<Shape, Error> {
     let at = Site::here("broadcast_shapes");

@@ -12,7 +12,7 @@ use crate::{Error, Site, Sizes, ensure};
 #[twins]
 pub trait Columns: TensorLike {
     /// Returns the windows of `[n, c, h, w]` (or `[c, h, w]`) as columns `[n, c · kh · kw, windows]`, in row-major order. A window has `kh`
-    /// rows and `kw` columns. Adds `padding` zeros on both sides of each dimension. PyTorch: `nn.functional.unfold`.
+    /// rows and `kw` columns. Adds `padding` zeros on both sides of `h` and `w`. PyTorch: `nn.functional.unfold`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

@@ -37,8 +37,9 @@ pub enum GridPadding {
 pub trait GridSampling: TensorLike<Elem: Float> {
     /// Returns samples `[n, c, a, b]` of images `[n, c, h, w]` at the points `grid`, `[n, a, b, 2]`. A point is a pair (x, y): -1 and 1 are
     /// the centres of the first and the last pixel with `align_corners`, otherwise their outer edges. A NaN among the coordinates gives NaN
-    /// with `Bilinear` and `Zeros`, and 0 with `Nearest` and `Zeros`. With other padding, the coordinate counts as the first pixel. The
-    /// gradient to the grid is 0 for `Nearest`, and for coordinates that the padding moves to the border. PyTorch:
+    /// with `Bilinear` and `Zeros`, and 0 with `Nearest` and `Zeros`. With other padding, the coordinate counts as the first pixel. An
+    /// infinite coordinate gives the same results, except with `Border`. The gradient to the grid is 0 for `Nearest`. With `Border` and
+    /// `Reflection`, it is also 0 for positions at or beyond the first or last pixel, after the reflection. PyTorch:
     /// `nn.functional.grid_sample`.
     ///
     /// ```
@@ -162,14 +163,15 @@ fn reflect<A: TensorLike<Elem: Float>>(place: &A, low: f64, span: f64, at: Site)
 
 /// The pixels that the samples read along one dimension, one per sample.
 struct PixelIndices {
-    /// The index of each pixel. A position outside of the image becomes the first or the last pixel.
+    /// The index of each pixel. A position outside of the image becomes the first or the last pixel; NaN becomes the first.
     index: Tensor<i64>,
-    /// True if the position is inside of the image. A position outside is then replaced by the first or the last pixel.
+    /// True if the position is inside of the image.
     inside: Tensor<bool>,
 }
 
 impl PixelIndices {
-    /// Returns the pixels at the positions `places` plus `step`. The positions are whole numbers. The dimension has `size` pixels.
+    /// Returns the pixels at the positions `places` plus `step`. The positions are whole numbers, infinite or NaN. The dimension has `size`
+    /// pixels.
     fn new<A: TensorLike<Elem: Float>>(places: &A, size: usize, step: i64, at: Site) -> Result<Self, A::Error> {
         let places = places.to_tensor(at)?;
         let shape = places.shape().clone();

@@ -1,7 +1,8 @@
 //! Resampling of images and signals to another size.
 //!
-//! Each dimension is resampled separately. A new element is a copy of an old element, or a weighted sum of two or four old elements.
-//! PyTorch's formula gives the position of a new element among the old ones (ATen: `area_pixel_compute_source_index`).
+//! Each dimension is resampled separately. A new element is a copy of an old element, the mean of a window, or a weighted sum. A weighted
+//! sum has two or four terms per dimension. For weighted sums, PyTorch's formula gives the position of a new element among the old ones
+//! (ATen: `area_pixel_compute_source_index`).
 
 use wengert_macros::twins;
 
@@ -14,7 +15,8 @@ use crate::{DType, Error, Float, Scalar, Shape, Site, Sizes, Tensor, ensure};
 /// The formula by which new elements are computed from old ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterpolateMode {
-    /// New element i of m new elements is the old element ⌊i n / m⌋ of n old elements. PyTorch: `nearest`.
+    /// New element i of m new elements is the old element ⌊i n / m⌋ of n old elements. The position is computed in `f32`, so rounding can
+    /// change it. PyTorch: `nearest`.
     Nearest,
     /// Each new element is the old element whose centre is nearest. PyTorch: `nearest-exact`.
     NearestExact,
@@ -23,7 +25,7 @@ pub enum InterpolateMode {
         /// True if the centres of the first and last elements stay aligned; false if their outer edges stay aligned.
         align_corners: bool,
     },
-    /// Cubic convolution of four neighbours (Keys 1981, a = -0.75). PyTorch: `bicubic`.
+    /// Cubic convolution of four neighbours along each of two dimensions (Keys 1981, a = -0.75). PyTorch: `bicubic`.
     Cubic {
         /// True if the centres of the first and last elements stay aligned; false if their outer edges stay aligned.
         align_corners: bool,

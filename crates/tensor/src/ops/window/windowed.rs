@@ -12,7 +12,7 @@ use crate::{Axes, Element, Error, Float, Shape, Site, Tensor};
 #[derive(Clone, Debug)]
 #[doc(hidden)]
 pub struct ConvolutionForm {
-    /// The shapes of x, w and z, by [`Slot`]. No size can be 0 except the batch size of x and z.
+    /// The shapes of x, w and z, by [`Slot`]. The batch size, the channels of a group and the sizes of a padded input can be 0.
     pub(crate) shapes: [Shape; 3],
     pub(crate) stride: Axes,
     pub(crate) dilation: Axes,

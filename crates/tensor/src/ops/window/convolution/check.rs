@@ -6,8 +6,8 @@ use crate::ops::window::windows::{Window, add_batch, at_least};
 use crate::ops::{Result, TensorLike};
 use crate::{Error, Shape, Site, ensure};
 
-/// Checks the arguments of a convolution. Returns the input with a batch dimension, true if this dimension was added, and the windows along
-/// each convolved dimension.
+/// Checks the ranks, the kernel, the stride, the dilation and the groups of a convolution. Returns the input with a batch dimension, true
+/// if this dimension was added, and the windows along each convolved dimension.
 pub(crate) fn prepare<A: TensorLike>(
     x: &A,
     weight: &A,

@@ -160,7 +160,8 @@ mod tests {
             let options = ConvOptions::default().stride(stride).padding(padding).dilation(dilation);
             let y = x.conv2d(&w, None, &options);
             assert_eq!(y, by_definition(&x, &w, stride as isize, padding as isize, dilation as isize));
-            // Checks the adjoint identity <conv x, g> = <x, convᵀ g>, over the part of x that the windows cover.
+            // Checks the adjoint identity <conv x, g> = <x, convᵀ g>. The elements of x that no window covers get zeros, by
+            // `output_padding`.
             let g = integers([2, 4, y.shape()[2], y.shape()[3]]);
             let missing = |axis: usize| {
                 let (n, k) = (x.shape()[axis] as i32, w.shape()[axis] as i32);

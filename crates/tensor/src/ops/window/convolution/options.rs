@@ -50,7 +50,7 @@ impl ConvOptions {
     }
 
     /// Pads so that the result has the size of the input. If the total padding of a dimension is odd, its end gets one element more.
-    /// Requires stride 1. PyTorch: `padding='same'`.
+    /// Requires stride 1. Transposed convolutions refuse it. PyTorch: `padding='same'`.
     pub fn same(self) -> Self {
         ConvOptions { padding: None, ..self }
     }

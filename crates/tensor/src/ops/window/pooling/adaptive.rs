@@ -36,14 +36,14 @@ pub trait AdaptivePooling: Windowed<Elem: Float> {
         avg_pool(self, 2, &size.into(), Site::here("adaptive_avg_pool2d"))
     }
 
-    /// Returns the largest element of each of `size` windows of `[n, c, l]` (or `[c, l]`). The gradient flows to the first
-    /// of several equal elements. PyTorch: `nn.functional.adaptive_max_pool1d`.
+    /// Returns the largest element of each of `size` windows of `[n, c, l]` (or `[c, l]`). The gradient flows to the first of several equal
+    /// elements, or to the last NaN. PyTorch: `nn.functional.adaptive_max_pool1d`.
     fn try_adaptive_max_pool1d(&self, size: impl Into<Sizes>) -> Result<Self> {
         max_pool(self, 1, &size.into(), Site::here("adaptive_max_pool1d"))
     }
 
-    /// Returns the largest element of each of `size` windows of `[n, c, h, w]` (or `[c, h, w]`). The gradient flows to the
-    /// first of several equal elements. PyTorch: `nn.functional.adaptive_max_pool2d`.
+    /// Returns the largest element of each of `size` windows of `[n, c, h, w]` (or `[c, h, w]`). The gradient flows to the first of several
+    /// equal elements, or to the last NaN. PyTorch: `nn.functional.adaptive_max_pool2d`.
     fn try_adaptive_max_pool2d(&self, size: impl Into<Sizes>) -> Result<Self> {
         max_pool(self, 2, &size.into(), Site::here("adaptive_max_pool2d"))
     }

@@ -59,8 +59,8 @@ fn form<A: TensorLike>(input: &Shape, axes: &[WindowAxis], at: Site) -> Result<P
         [rows, columns] => (rows, columns),
         _ => unreachable!("pooling has one or two dimensions"),
     };
-    // The code that runs the pooling stores a position within a window in 32 bits. A larger window is not supported, because no input is
-    // that large.
+    // The code that runs the pooling stores a position within a window in 32 bits. A larger window, which only planes of billions of
+    // elements can have, is refused.
     let reach = |axis: &WindowAxis| axis.kernel.saturating_sub(1).saturating_mul(axis.dilation);
     let farthest = reach(&rows).saturating_mul(columns.input.max(1)).saturating_add(reach(&columns));
     if farthest >= u32::MAX as usize {

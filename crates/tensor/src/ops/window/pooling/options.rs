@@ -34,13 +34,13 @@ impl PoolOptions {
         PoolOptions { stride: Some(stride.into()), ..self }
     }
 
-    /// Sets the number of elements added on both sides of each pooled dimension, at most half the kernel size: zeros for means, -∞ for
-    /// maxima.
+    /// Sets the number of elements added on both sides of each pooled dimension: zeros for means, -∞ for maxima. The number is at most half
+    /// the kernel size, which includes the dilation in two dimensions.
     pub fn padding(self, padding: impl Into<Sizes>) -> Self {
         PoolOptions { padding: padding.into(), ..self }
     }
 
-    /// Sets the distance between neighbouring elements of a window. Only for maximum pooling.
+    /// Sets the distance between neighbouring elements of a window. Mean pooling ignores it.
     pub fn dilation(self, dilation: impl Into<Sizes>) -> Self {
         PoolOptions { dilation: dilation.into(), ..self }
     }
