@@ -238,6 +238,21 @@ mod tests {
         }
     }
 
+    /// The gradient of a product is the other factor itself, so the plan has no step that fetches it.
+    #[test]
+    fn a_gradient_that_is_a_parameter_is_fetched() {
+        let (p, mut q) = (Parameter::new(Tensor::from([2.0, 3.0])), Parameter::new(Tensor::from([5.0, 7.0])));
+        let mut keeping = Keeping::default();
+        keeping.values.insert(q.id(), std::mem::replace(&mut q.value, Tensor::scalar(f64::NAN).expand([2])));
+        let tape = Tape::<f64>::new();
+        let loss = (tape.parameter(&p) * tape.parameter(&q)).sum(..);
+        let (value, _) = loss.record_backward().unwrap().evaluate(&mut keeping).unwrap();
+        assert_eq!(value, 31.0);
+        let gradient =
+            |own: &Parameter<f64>| keeping.gradients.iter().find(|(id, _)| *id == own.id()).unwrap().1.to_vec();
+        assert_eq!((gradient(&p), gradient(&q)), (vec![5.0, 7.0], vec![2.0, 3.0]));
+    }
+
     #[test]
     fn values_that_were_read_before_are_not_computed_again() {
         let w = Parameter::new(Tensor::from([2.0, 3.0]));

@@ -174,7 +174,7 @@ impl<T: Element> InPlace for Tensor<T> {
                 return self.put_binary(op, &y, at);
             }
         }
-        check_binary(op, y, at)?;
+        check_binary(op, y, self.shape(), at)?;
         let (data, layout) = self.writable(at)?;
         elementwise::update(op, data, layout, y.source());
         Ok(())
@@ -200,7 +200,7 @@ impl<T: Element> InPlace for Tensor<T> {
     }
 
     fn put_binary(&mut self, op: Binary, y: &Self, at: Site) -> Result<(), Error> {
-        check_binary(op, y, at)?;
+        check_binary(op, y, self.shape(), at)?;
         let (data, layout) = self.writable(at)?;
         elementwise::update(op, data, layout, y.source());
         Ok(())
@@ -260,5 +260,14 @@ mod tests {
         let mut x = Tensor::from([1.0, 2.0, 3.0]);
         x.lt_(2.5);
         assert_eq!(x.to_vec(), [1.0, 1.0, 0.0]);
+    }
+
+    #[test]
+    fn an_empty_tensor_of_integers_is_divided_by_zero() {
+        let (mut empty, zero) = (Tensor::<i64>::zeros([0]), Tensor::from([0i64]));
+        assert_eq!(empty.remainder(&zero).shape(), &[0]);
+        empty.remainder_(&zero);
+        assert_eq!(empty.floor_divide(0).shape(), &[0]);
+        assert!(Tensor::from([1i64]).try_remainder_(&zero).is_err());
     }
 }

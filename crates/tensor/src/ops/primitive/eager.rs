@@ -80,7 +80,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn apply_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self, Error> {
-        check_binary(op, other, at)?;
+        check_binary(op, other, self.shape(), at)?;
         binary(op, self.shape(), self.source(), other.source(), at)
     }
 
@@ -89,7 +89,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         match self.resolve(other, rule, at)? {
             Resolved::Equal => self.apply_binary(op, other, at),
             Resolved::Broadcast(joined) => {
-                check_binary(op, other, at)?;
+                check_binary(op, other, &joined, at)?;
                 binary(op, &joined, self.source(), other.source(), at)
             }
             Resolved::Flat => self.apply_binary(op, &other.apply_view(View::Reshape(self.shape().clone()), at)?, at),
@@ -395,12 +395,12 @@ fn check_supported<T: Element>(supports: bool, at: Site) -> Result<(), Error> {
     if supports { Ok(()) } else { Err(Error::ElementType { dtype: T::DTYPE, at }) }
 }
 
-/// Refuses `op` if the element type does not support it, or if it divides an integer by zero.
-pub(crate) fn check_binary<T: Element>(op: Binary, other: &Tensor<T>, at: Site) -> Result<(), Error> {
+/// Refuses `op` if the element type does not support it, or if it divides an integer by zero. A result without elements needs no division.
+pub(crate) fn check_binary<T: Element>(op: Binary, other: &Tensor<T>, result: &Shape, at: Site) -> Result<(), Error> {
     check_supported::<T>(T::supports_binary(op), at)?;
     let integers = matches!(T::DTYPE, DType::I64 | DType::U8);
     let divides = matches!(op, Binary::Div | Binary::Fmod | Binary::Remainder | Binary::FloorDivide);
-    if integers && divides && other.distinct().iter().any(|divisor| divisor == T::ZERO) {
+    if integers && divides && result.numel() > 0 && other.distinct().iter().any(|divisor| divisor == T::ZERO) {
         return Err(Error::argument(at, "ZeroDivisionError"));
     }
     Ok(())

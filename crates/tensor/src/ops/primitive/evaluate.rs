@@ -62,7 +62,12 @@ pub trait Evaluate<T: Float> {
                 buffers.values[buffer as usize] = None;
             }
         }
-        plan.roots.iter().map(|(source, shape)| Ok(buffers.value_as(source, shape, at)?.into_owned())).collect()
+        let mut value_of = |(source, shape): &(OperandRef<T>, Shape)| {
+            buffers.fetched.clear();
+            buffers.fetch(source)?;
+            Ok(buffers.value_as(source, shape, at)?.into_owned())
+        };
+        plan.roots.iter().map(&mut value_of).collect()
     }
 
     /// Does the same as [`run`](Self::run), but passes each root's value to `ready` with the root's position, as soon as the value is
@@ -82,7 +87,11 @@ pub trait Evaluate<T: Float> {
         for (position, (source, shape)) in plan.roots.iter().enumerate() {
             match source {
                 OperandRef::Buffer(buffer) => roots_of[*buffer as usize].push(position),
-                source => ready(position, buffers.value_as(source, shape, at)?.into_owned())?,
+                source => {
+                    buffers.fetched.clear();
+                    buffers.fetch(source)?;
+                    ready(position, buffers.value_as(source, shape, at)?.into_owned())?;
+                }
             }
         }
         for (number, step) in plan.steps.iter().enumerate() {

@@ -127,16 +127,17 @@ pub trait Search: TensorLike<Elem: Number> {
         // The width of the whole range may overflow, so all numbers are scaled by a half in this case.
         let scale = if (high - low).is_finite() { 1.0 } else { 0.5 };
         let width = high * scale - low * scale;
-        Ok(Tensor::build_on_zeros(&[bins].into(), at, |out: &mut [Self::Elem]| {
+        // The counts are integers, because f32 does not have all integers above 2²⁴.
+        let counts = Tensor::build_on_zeros(&[bins].into(), at, |out: &mut [i64]| {
             for value in x.iter() {
                 let value = crate::Scalar::to_f64(value);
                 if value >= low && value <= high {
                     let bin = ((value * scale - low * scale) / width * bins as f64) as usize;
-                    let bin = &mut out[bin.min(bins - 1)];
-                    *bin = *bin + crate::Scalar::ONE;
+                    out[bin.min(bins - 1)] += 1;
                 }
             }
-        })?)
+        })?;
+        Ok(counts.try_cast()?)
     }
 }
 
@@ -296,6 +297,8 @@ mod tests {
             assert_eq!(x.try_histc(bins, min, max).unwrap_err().sentence(), sentence);
         }
         assert!(x.try_histc(3, 0.0, 0.0).is_err());
+        let many = (1 << 24) + 2;
+        assert_eq!(Tensor::<f32>::ones([1]).expand([many]).histc(1, 0.0, 2.0).to_vec(), [many as f32]);
         // The difference of these bounds overflows.
         assert_eq!(Tensor::from([-1e308, 0.0, 1e308]).histc(2, -1e308, 1e308).to_vec(), [1.0, 2.0]);
     }

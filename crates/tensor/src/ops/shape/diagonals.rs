@@ -82,7 +82,10 @@ fn triangle<A: TensorLike>(x: &A, at: Site, keeps: impl Fn(isize, isize) -> bool
     ensure!(rank >= 2, at, "{operation}: input tensor must have at least 2 dimensions");
     let columns = shape[rank - 1];
     let size = Shape::from([shape[rank - 2], columns]);
-    // Unless the batch is empty, the result has at least as many elements as the mask.
+    if shape.numel() == 0 {
+        return Ok(x.clone());
+    }
+    // The result has at least as many elements as the mask.
     check_fits::<A::Elem>(&size, at)?;
     let mask = Tensor::build(&size, at, |out| {
         for (position, out) in out.iter_mut().enumerate() {
@@ -102,6 +105,8 @@ mod tests {
         assert_eq!(x.tril(-1), Tensor::from([[0.0, 0.0], [1.0, 0.0]]));
         assert_eq!(Tensor::from([[1i64, 2], [3, 4]]).triu(1), Tensor::from([[0i64, 2], [0, 0]]));
         assert!(Tensor::from([1.0]).try_tril(0).is_err());
+        // An empty batch of large matrices needs no mask.
+        assert_eq!(Tensor::<f64>::zeros([0, 1 << 20, 1 << 20]).tril(0).shape(), &[0, 1 << 20, 1 << 20]);
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use crate::kernel::conv::geometry::WindowAxis;
 use crate::kernel::pool::max;
-use crate::ops::primitive::compose::Compose;
 use crate::ops::window::pooling::PoolOptions;
 use crate::ops::window::pooling::plan::window_axes;
 use crate::ops::window::windowed::{PoolingForm, Windowed};
@@ -38,14 +37,8 @@ pub(crate) fn max_pool_with_indices<A: Windowed<Elem: Float>>(
     let shape = batch.shape();
     let (values, form) = (batch.to_tensor(at)?.elements(at)?, form::<A>(&shape, &axes, at)?);
     let indices = Tensor::build(&form.output, at, |out| max::places(&form.windows, &values, out))?;
-    let plane = Shape::from(&shape[2..]).numel();
-    let mut per_plane = Shape::ones(shape.rank());
-    per_plane[..2].copy_from_slice(&shape[..2]);
-    let starts = Tensor::build(&per_plane, at, |out| {
-        out.iter_mut().enumerate().for_each(|(number, out)| *out = (number * plane) as i64);
-    })?;
-    let positions = indices.plus(&starts, at)?;
-    let values = batch.apply_take(&positions, at)?;
+    // The values are not read at the indices, because a window without elements inside the plane has no index.
+    let values = batch.apply_max_pool(&batch, &form, f64::NEG_INFINITY, at)?;
     Ok((remove_batch(values, added, at)?, remove_batch(indices, added, at)?))
 }
 

@@ -9,6 +9,7 @@ use crate::ops::window::pooling::options::PoolOptions;
 use crate::ops::window::pooling::plan::window_axes;
 use crate::ops::window::windowed::{MeanForm, Windowed};
 use crate::ops::window::windows::{add_batch, remove_batch};
+use crate::shape::error::ensure;
 use crate::{Axes, Float, Shape, Site, Sizes};
 
 /// Returns the mean of each window.
@@ -20,6 +21,7 @@ pub(crate) fn avg_pool<A: Windowed<Elem: Float>>(
     at: Site,
 ) -> Result<A> {
     let axes = window_axes(x, rank, kernel, options, false, at)?;
+    ensure!(options.divisor_override != Some(0), at, "divisor must be not zero");
     let (x, added) = add_batch(x, rank + 2, at)?;
     let spans = axes.iter().enumerate().map(|(number, axis)| {
         // The divisor of a window is the product of one divisor per dimension. So the first dimension gets the caller's divisor, and a

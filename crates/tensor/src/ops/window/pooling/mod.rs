@@ -116,6 +116,19 @@ mod tests {
         assert_eq!(y[0], -inf);
         assert!(y[1].is_nan());
         assert_eq!(y[2], 1.0);
+        // The elements of this window are three rows and columns apart, and all lie in the padding.
+        let around = PoolOptions::default().dilation(3).padding(1);
+        let x = Tensor::from([[[1.0, 2.0], [3.0, 4.0]]]);
+        let (values, indices) = x.max_pool2d_with_indices(2, &around);
+        assert_eq!((values.to_vec(), indices.to_vec()), (vec![-inf], vec![0]));
+        assert_eq!(x.max_pool2d(2, &around), values);
+    }
+
+    #[test]
+    fn a_divisor_of_zero_is_an_error() {
+        let error =
+            Tensor::<f64>::ones([1, 4]).try_avg_pool1d(2, &PoolOptions::default().divisor_override(0)).unwrap_err();
+        assert_eq!(error.sentence(), "divisor must be not zero");
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl PoolOptions {
         PoolOptions { count_include_pad, ..self }
     }
 
-    /// Sets the divisor of the means, in place of the number of elements of each window.
+    /// Sets the divisor of the means, in place of the number of elements of each window. Mean pooling refuses 0.
     pub fn divisor_override(self, divisor: usize) -> Self {
         PoolOptions { divisor_override: Some(divisor), ..self }
     }
