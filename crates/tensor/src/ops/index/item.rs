@@ -20,7 +20,7 @@ pub enum IndexItem {
     /// [`index_items!`](crate::index_items).
     Ellipsis,
     /// Positions along a dimension, as a tensor of any shape. Negative positions count from the end. A tensor of rank 0 counts as
-    /// [`At`](Self::At).
+    /// [`At`](IndexItem::At).
     Positions(Tensor<i64>),
     /// The elements where the mask is true. The mask indexes as many dimensions as it has.
     Mask(Tensor<bool>),
