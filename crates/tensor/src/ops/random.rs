@@ -37,7 +37,7 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If `low` is above `high`, if a bound or their distance is infinite or NaN as an element, if a size is negative, or if memory cannot
+    /// If `low` is above `high`, or if a bound or their distance is infinite or NaN as an element. If a size is negative, or memory cannot
     /// hold the numbers.
     pub fn try_uniform(low: f64, high: f64, shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
         let at = Site::here("uniform");

@@ -49,8 +49,8 @@ pub trait ScatterReduce: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If there is no dimension `dim`, an index is outside of this dimension, the shapes of `index`, `source` and `self` do not fit, or
-    /// memory cannot hold the result.
+    /// If there is no dimension `dim`, or an index is outside of this dimension. If the shapes of `index`, `source` and `self` do not fit,
+    /// or memory cannot hold the result.
     fn try_scatter_reduce(
         &self,
         dim: impl Position,

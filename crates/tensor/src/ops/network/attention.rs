@@ -113,8 +113,8 @@ fn attend<A: TensorLike<Elem: Float>>(
     let (shape, of_keys, of_values) = (query.shape(), key.shape(), value.shape());
     let (axis, queries, keys) = (shape.rank() - 2, shape[shape.rank() - 2], of_keys[of_keys.rank() - 2]);
     let rows = if matches!(mask, AttentionMask::Causal) { causal_block(&shape, keys) } else { queries };
-    // Several blocks of queries are computed only under a causal mask, if the shapes of queries, keys and values fit and their batch
-    // dimensions are equal. Other operands are computed, or refused, as one block.
+    // Several blocks of queries are computed only under a causal mask. The shapes of queries, keys and values must fit, and their batch
+    // dimensions must be equal. Other operands are computed, or refused, as one block.
     let equal = shape[..axis] == of_keys[..of_keys.rank() - 2]
         && of_keys[..of_keys.rank() - 1] == of_values[..of_values.rank() - 1]
         && shape[axis + 1] == of_keys[of_keys.rank() - 1];
