@@ -80,7 +80,7 @@ pub trait Recurrent: TensorLike<Elem: Float> {
     }
 
     /// Computes the part of [`lstm_cell`](Self::lstm_cell) after its matrix products. `self` is W x + b + U s + c for the four gates. W, b,
-    /// U, c are the [`CellWeights`], and s is the state. Its shape is the shape of `cell`, with 4 times the last size. For a sequence, the
+    /// U, c are the [`CellWeights`], and s is the state. `self` has the shape of `cell`, with 4 times the last size. For a sequence, the
     /// caller computes W x + b of all steps as one product. PyTorch: `_thnn_fused_lstm_cell`.
     fn try_lstm_gates(&self, cell: impl ArrayOperand<Self>) -> Result<(Self, Self), Self::Error> {
         let (at, cell) = (Site::here("lstm_gates"), &cell.into_array(self));
@@ -97,8 +97,8 @@ pub trait Recurrent: TensorLike<Elem: Float> {
     }
 
     /// Computes the part of [`gru_cell`](Self::gru_cell) after its matrix products. `self` is W x + b for the three gates, and `hidden` is
-    /// U s + c. W, b, U, c are the [`CellWeights`], and s is `state`. Both have the shape of `state`, with 3 times the last size. For a
-    /// sequence, the caller computes W x + b of all steps as one product. PyTorch: `_thnn_fused_gru_cell`.
+    /// U s + c. W, b, U, c are the [`CellWeights`], and s is `state`. `self` and `hidden` have the shape of `state`, with 3 times the last
+    /// size. For a sequence, the caller computes W x + b of all steps as one product. PyTorch: `_thnn_fused_gru_cell`.
     fn try_gru_gates(&self, hidden: impl ArrayOperand<Self>, state: impl ArrayOperand<Self>) -> Result<Self> {
         let (at, hidden, state) = (Site::here("gru_gates"), &hidden.into_array(self), &state.into_array(self));
         check_width(self, state, 3, at)?;
@@ -143,8 +143,8 @@ fn check_width<A: TensorLike>(gates: &A, state: &A, count: usize, at: Site) -> R
     Ok(())
 }
 
-/// Returns W x + b and U s + c for the input x, the state s, and the [`CellWeights`] W, b, U, c. Both results are `[n, g · h]`, or `[g ·
-/// h]` for inputs of rank 1, for g gates and a state of width h.
+/// Returns W x + b and U s + c for the input x, the state s, and the [`CellWeights`] W, b, U, c. For g gates and a state of width h, both
+/// results are `[n, g · h]`, or `[g · h]` if the inputs have rank 1.
 fn linear_parts<A: TensorLike<Elem: Float>>(
     x: &A,
     state: &A,
