@@ -1,7 +1,7 @@
 //! Reductions of the elements that index tensors send to one place. These elements are the sources of the reduction.
 //!
-//! Sums and means add each source at its target, which is its position in the result. For products and extremes, the sources are sorted by
-//! target. A scan combines the n sources of each target in log n steps (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986).
+//! Sums and means add each source at its target, which is its position in the result. Products and extremes read the sources sorted by
+//! target: a scan combines the n sources of each target in log n steps (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986).
 //! The order of the sources depends on the index alone, and every step is recorded.
 
 use wengert_macros::twins;
