@@ -1,8 +1,8 @@
 //! The operations.
 //!
 //! [`TensorLike`] has the primitives, which a [`Tensor`](crate::Tensor) computes immediately and a recorded variable records. Users call
-//! the methods of the families in this table. Each method is written once over the primitives, so tensors and variables have the same
-//! operations, with the same names, checks and error messages.
+//! the methods of the families in this table, and a few functions. Each method is written once over the primitives, so tensors and
+//! variables have the same operations, with the same names, checks and error messages.
 //!
 //! | family | operations |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | [`Functions`] | `exp`, `tanh`, `sqrt`, …: one operand |
 //! | [`Comparison`] | `eq`, `lt`, `where_`, …: masks, and selection by a mask |
 //! | [`Reductions`] | `sum`, `mean`, `amax`, …: over some dimensions |
-//! | [`Extremes`] | `max`, `min`, `cummax`, …: with positions |
+//! | [`Extremes`] | `max`, `min`, `cummax`, …: most with positions |
 //! | [`Sorting`] | `sort`, `topk`, `median`, … |
 //! | [`Cumulative`] | `cumsum`, `cumprod`, `diff`, … |
 //! | [`Statistics`], [`Quantiles`], [`Covariances`] | `var`, `std`, `nansum`, …; `quantile`; `cov`, `corrcoef` |
@@ -18,7 +18,7 @@
 //! | [`Integrals`] | `trapezoid`, … |
 //! | [`Norms`] | `vector_norm`, `cdist`, `normalize`, … |
 //! | [`Softmax`] | `softmax`, `log_softmax`, `logsumexp` |
-//! | [`Views`] | `expand`, `reshape`, `permute`, …: without computation |
+//! | [`Views`] | `expand`, `reshape`, `permute`, …: without arithmetic, except `sum_to` |
 //! | [`Products`] | `matmul` |
 //! | [`Blas`] | `mm`, `bmm`, `dot`, `addmm`, … |
 //! | [`Vectors`] | `outer`, `inner`, `cross`, `kron`, … |
@@ -33,6 +33,7 @@
 //! | [`Scatter`], [`ScatterReduce`], [`ScatterInPlace`] | `scatter_add`, `scatter_reduce`, …: writing by index |
 //! | [`Nonzero`] | `nonzero`, …: from masks to indices |
 //! | [`Splitting`], [`Repetition`] | `chunk`, `unbind`, …; `repeat`, `roll`, … |
+//! | [`cat`], [`stack`], [`meshgrid`], … | functions that join, pair or broadcast several arrays |
 //! | [`Diagonals`], [`Padding`] | `tril`, `diag_embed`, …; `pad` |
 //! | [`Convolution`], [`Columns`] | `conv2d`, `conv_transpose2d`, …; `im2col` |
 //! | [`Pooling`], [`AdaptivePooling`] | `max_pool2d`, `adaptive_avg_pool2d`, … |

@@ -1,7 +1,9 @@
 //! The operators `+ - * / %` and unary `-` on tensors: between tensors, and with a number on either side. Masks have `& | ^ !`.
 //!
-//! An operator panics at the caller's line if the method of the same operation does. A number may stand on either side. If the element type
-//! of the tensor is concrete, such as f32, a number on the right may have any type. A number on the left must have the element type.
+//! An operator panics at the caller's line if the method of the same operation does. Division is for floating-point elements only. After a
+//! tensor of f32 or f64, a number may be f32, f64, i32, i64 or usize. After i64, it may be i64, i32 or usize. After u8, it may be u8 or
+//! i32. A number on the left must have the element type, which must be concrete. A tensor of a generic type takes only numbers of its type,
+//! on the right.
 
 use std::borrow::Borrow;
 use std::ops::{Add, AddAssign, BitAnd, BitOr, BitXor, Div, DivAssign};
@@ -16,7 +18,8 @@ use crate::{Binary, Element, Float, Number, Scalar, Site, Tensor};
 /// the tensor's elements.
 ///
 /// The methods of [`Arithmetic`] take any [`Operand`](crate::ops::Operand). After a tensor of a generic type `T`, a number has the type
-/// `T`. After a tensor of a concrete type, such as f32, a number may have any type.
+/// `T`. After a tensor of f32 or f64, a number may be f32, f64, i32, i64 or usize. After i64, it may be i64, i32 or usize. After u8, it may
+/// be u8 or i32.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot stand beside a tensor of `{T}`",
     label = "neither a tensor of `{T}` nor a number",

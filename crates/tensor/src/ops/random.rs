@@ -1,7 +1,8 @@
 //! Random tensors from a generator that the caller seeds.
 //!
-//! Elements are drawn in row-major order, each from one 64-bit word of the [`Generator`]. So one seed gives the same tensors on every
-//! platform and with any number of threads. There is no global generator.
+//! Elements are drawn in row-major order, each from one 64-bit word of the [`Generator`]. `randint` may reject words and draw more, and
+//! `randperm` shuffles with [`Generator::shuffle`]. So one seed gives the same tensors on every platform and with any number of threads.
+//! There is no global generator.
 
 use wengert_macros::twins;
 
@@ -26,7 +27,7 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If memory cannot hold the tensor.
+    /// If a size is negative, or memory cannot hold the tensor.
     #[doc(alias("uniform"))]
     pub fn try_rand(shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
         Tensor::draw_tensor(shape.into(), Site::here("rand"), generator, unit::<T>)
@@ -36,8 +37,8 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If `low` is above `high`, if a bound or their distance is infinite or NaN as an element, or if memory cannot hold the
-    /// numbers.
+    /// If `low` is above `high`, or if a bound or their distance is infinite or NaN as an element. If a size is negative, or memory cannot
+    /// hold the numbers.
     pub fn try_uniform(low: f64, high: f64, shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
         let at = Site::here("uniform");
         let [low, high] = [low, high].map(|bound| T::from_f64(bound).to_f64());
@@ -73,7 +74,7 @@ impl<T: Float> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If memory cannot hold the tensor.
+    /// If a size is negative, or memory cannot hold the tensor.
     pub fn try_randn(shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
         Tensor::draw_tensor(shape.into(), Site::here("randn"), generator, |generator| T::from_f64(generator.normal()))
     }
@@ -144,7 +145,7 @@ impl<T: Float> Tensor<T> {
     /// # Errors
     ///
     /// If the rank is neither 1 nor 2, or a weight is negative, infinite or NaN. If no weight of a row is above 0. If `replacement` is
-    /// false and fewer than `count` weights of a row are above 0.
+    /// false and fewer than `count` weights of a row are above 0, or if memory cannot hold the result.
     pub fn try_multinomial(
         &self,
         count: usize,
@@ -259,7 +260,7 @@ impl Tensor<i64> {
     ///
     /// # Errors
     ///
-    /// If `low` is not below `high`, or memory cannot hold the tensor.
+    /// If `low` is not below `high`, a size is negative, or memory cannot hold the tensor.
     pub fn try_randint(low: i64, high: i64, shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
         let at = Site::here("randint");
         ensure!(low < high, at, "random_ expects 'from' to be less than 'to', but got from={low} >= to={high}");
@@ -271,7 +272,7 @@ impl Tensor<i64> {
     }
 }
 
-/// Draws each element from one word of the generator. Large tensors use several threads.
+/// Draws each element by `draw`, which must take one word of the generator. Large tensors use several threads.
 pub(crate) fn draw_each<T: Send>(out: &mut [T], generator: &mut Generator, draw: impl Fn(&mut Generator) -> T + Sync) {
     const CHUNK: usize = 1 << 13;
     let (first, count) = (generator.clone(), out.len());
@@ -295,7 +296,8 @@ fn draw_positions(mut weights: Vec<f64>, replacement: bool, generator: &mut Gene
     for out in out {
         let mark = generator.uniform() * weights.iter().sum::<f64>();
         let mut sum = 0.0;
-        // Rounding can make `mark` exceed the sum of all weights. Then the last position with a weight above 0 is drawn.
+        // `mark` is not below the sum of all weights if this sum is infinite, or so small that `mark` is rounded to it. Then the last
+        // position with a weight above 0 is drawn.
         let mut drawn = 0;
         for (position, &weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
             drawn = position;
@@ -359,7 +361,8 @@ mod tests {
     fn integers_and_positions_are_drawn_with_their_probabilities() {
         let x = Tensor::randint(-3, 5, [80_000], &mut generator());
         for value in -3..5 {
-            // `count` has a binomial distribution. The bound is five standard deviations of this distribution, rounded up.
+            // `count` has a binomial distribution with the standard deviation √8750. The bound is a little more than five standard
+            // deviations.
             let count = x.iter().filter(|&x| x == value).count() as f64;
             assert!((count - 10_000.0).abs() < 5.0 * 10_000f64.sqrt(), "{value}: {count}");
         }

@@ -2,7 +2,7 @@
 //!
 //! Most activations are composed of other operations, which give their derivatives. At a kink, the formula is chosen so that the derivative
 //! equals PyTorch's. A selection computes both branches for every element. An overflow in the branch that is not selected would give the
-//! gradient 0 · ∞ = NaN. So each branch gets a harmless argument for the elements where it is not selected.
+//! gradient 0 · ∞ = NaN. So a branch that can overflow gets a harmless argument for the elements where it is not selected.
 
 use std::f64::consts::{FRAC_2_SQRT_PI, SQRT_2};
 
@@ -69,7 +69,7 @@ pub trait Activations: TensorLike<Elem: Float> {
         exponential_unit(self, 1.0, alpha, 1.0)
     }
 
-    /// Returns x where x > 0, and α(e^(x/α) - 1) elsewhere. PyTorch: `celu`.
+    /// Returns x where x > 0, and α(e^(x/α) - 1) elsewhere. Derivative 1 at 0. Refuses α = 0. PyTorch: `celu`.
     #[in_place]
     fn try_celu(&self, alpha: f64) -> Result<Self> {
         let at = Site::here("celu");
@@ -91,7 +91,7 @@ pub trait Activations: TensorLike<Elem: Float> {
         self.composed(&Gelu, Site::here("gelu"))
     }
 
-    /// Returns the approximation x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³))). PyTorch: `gelu` with `approximate='tanh'`.
+    /// Returns the approximation x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³))). NaN at -∞. PyTorch: `gelu` with `approximate='tanh'`.
     fn try_gelu_tanh(&self) -> Result<Self> {
         let cube = self.try_mul(self)?.try_mul(self)?;
         let inner = self.try_add(&cube.try_mul(0.044_715)?)?.try_mul(SQRT_2 * FRAC_2_SQRT_PI * 0.5)?;
@@ -137,7 +137,7 @@ pub trait Activations: TensorLike<Elem: Float> {
         try_where_(&inside, &zero(self)?, self)
     }
 
-    /// Returns x moved by λ toward 0. Values from -λ to λ become 0. PyTorch: `softshrink`.
+    /// Returns x moved by λ toward 0. Values from -λ to λ become 0. Refuses a negative or NaN λ. PyTorch: `softshrink`.
     fn try_softshrink(&self, lambda: f64) -> Result<Self> {
         let at = Site::here("softshrink");
         ensure!(lambda >= 0.0, at, "lambda must be greater or equal to 0, but found to be {lambda}.");
@@ -153,7 +153,7 @@ pub trait Activations: TensorLike<Elem: Float> {
         try_where_(&self.try_le(threshold)?, &filled, self)
     }
 
-    /// Returns x · min(max(x + 3, 0), 6) / 6. Derivative 0 at -3 and 1 at 3. PyTorch: `hardswish`.
+    /// Returns x · min(max(x + 3, 0), 6) / 6, and 0 at -∞. Derivative 0 at -3 and 1 at 3. PyTorch: `hardswish`.
     fn try_hardswish(&self) -> Result<Self> {
         let (low, high) = (self.try_le(-3.0)?, self.try_ge(3.0)?);
         let outside = low.try_logical_or(&high)?;
@@ -172,7 +172,7 @@ pub trait Activations: TensorLike<Elem: Float> {
         log_sigmoid(self, Site::here("logsigmoid"))
     }
 
-    /// Returns the first half along `dim` times the sigmoid of the second half. PyTorch: `glu`.
+    /// Returns the first half along `dim` times the sigmoid of the second half. Refuses an odd size, and rank 0. PyTorch: `glu`.
     fn try_glu(&self, dim: impl Position) -> Result<Self> {
         let at = Site::here("glu");
         let shape = self.shape();
@@ -212,8 +212,7 @@ fn zero<A: TensorLike<Elem: Float>>(x: &A) -> Result<A> {
     zero.try_expand(x.shape())
 }
 
-/// Returns `x` where it is strictly between the bounds `low` and `high`, and the nearer bound elsewhere. The derivative is 0 at the bounds
-/// and at NaN.
+/// Returns min(max(`x`, `low`), `high`), which is NaN where `x` is NaN. The derivative is 1 strictly between the bounds, and 0 elsewhere.
 #[track_caller]
 pub(crate) fn clamp_strictly<A: TensorLike<Elem: Float>>(x: &A, low: f64, high: f64) -> Result<A> {
     let inside = x.try_gt(low)?.try_logical_and(&x.try_lt(high)?)?;

@@ -6,10 +6,11 @@ use crate::ops::primitive::pair::{binary, pair};
 use crate::ops::{Argument, Operand, Result, TensorLike};
 use crate::{Binary, Element, Float, Number, Scalar, Site, Unary};
 
-/// Elementwise arithmetic of two operands.
+/// Elementwise arithmetic of one or two operands.
 ///
-/// The other operand is a number or an array whose shape broadcasts. The result has the broadcast shape of both operands
-/// ([`broadcast::join`](crate::shape::broadcast::join)). The operators `+ - * / %` and unary `-` do the same.
+/// The second operand is a number or an array whose shape broadcasts. The result has the broadcast shape of both operands
+/// ([`broadcast::join`](crate::shape::broadcast::join)). The operators `+ - * / %` and unary `-` do the same. Results of integers wrap
+/// around.
 ///
 /// ```
 /// # use wengert_tensor as wengert;
@@ -78,8 +79,8 @@ pub trait Arithmetic: TensorLike {
         quotient.apply_unary(Unary::Trunc, at)
     }
 
-    /// Returns `self / other`, rounded down. Derivative 0. Refuses division of integers by zero. PyTorch: `div` with
-    /// `rounding_mode='floor'`.
+    /// Returns `self / other`, rounded down. Infinities follow Python: -3/∞ is -1, and ∞/3 is NaN. Derivative 0. Refuses division of
+    /// integers by zero. PyTorch: `div` with `rounding_mode='floor'`.
     #[in_place(Binary::FloorDivide)]
     fn try_div_floor(&self, other: impl Operand<Self>) -> Result<Self>
     where
@@ -88,8 +89,8 @@ pub trait Arithmetic: TensorLike {
         binary(self, Binary::FloorDivide, other, Site::here("div_floor"))
     }
 
-    /// Returns `self / other`, rounded down. Taking a gradient through the result is an error. Refuses division of integers by zero.
-    /// PyTorch: `floor_divide`.
+    /// Returns the values of [`div_floor`](Self::div_floor). Taking a gradient through the result is an error. Refuses division of integers
+    /// by zero. PyTorch: `floor_divide`.
     #[doc(alias("floordiv", "div_floor"))]
     fn try_floor_divide(&self, other: impl Operand<Self>) -> Result<Self>
     where
@@ -121,9 +122,10 @@ pub trait Arithmetic: TensorLike {
         binary(self, Binary::Remainder, other, Site::here("remainder"))
     }
 
-    /// Returns `self` to the power `exponent`. `pow(x, 0)` and `pow(1, y)` are 1 even for NaN. A negative base with a fractional exponent
-    /// gives NaN. If the exponent is the number 1/2 or -1/2, computes the square root or its inverse, which differ from the power at -0 and
-    /// -∞. The root of -0 is -0, and the root of -∞ is NaN. PyTorch: `pow`, `float_power`.
+    /// Returns `self` to the power `exponent`. `pow(x, 0)` and `pow(1, y)` are 1 even for NaN. A finite negative base with a fractional
+    /// exponent gives NaN. An integer with a negative exponent gives 0, except for the bases 1 and -1. If the exponent is the number 1/2 or
+    /// -1/2, computes the square root or its inverse, which differ from the power at -0 and -∞. The root of -0 is -0, and the root of -∞ is
+    /// NaN. PyTorch: `pow`, `float_power`.
     #[in_place(Binary::Pow)]
     #[doc(alias("powf", "powi", "power", "float_power", "__pow__"))]
     fn try_pow(&self, exponent: impl Operand<Self>) -> Result<Self>
@@ -169,7 +171,7 @@ pub trait Arithmetic: TensorLike {
         binary(self, Binary::Atan2, other, Site::here("atan2"))
     }
 
-    /// Returns √(`self`² + `other`²) without overflow. PyTorch: `hypot`.
+    /// Returns √(`self`² + `other`²) without intermediate overflow. PyTorch: `hypot`.
     #[in_place(Binary::Hypot)]
     fn try_hypot(&self, other: impl Operand<Self>) -> Result<Self>
     where
@@ -187,7 +189,7 @@ pub trait Arithmetic: TensorLike {
         binary(self, Binary::Copysign, other, Site::here("copysign"))
     }
 
-    /// Returns the next representable number from `self` toward `other`. PyTorch: `nextafter`.
+    /// Returns the next representable number from `self` toward `other`, or `other` if both are equal. PyTorch: `nextafter`.
     #[in_place(Binary::Nextafter)]
     fn try_nextafter(&self, other: impl Operand<Self>) -> Result<Self>
     where
@@ -223,25 +225,27 @@ pub trait Arithmetic: TensorLike {
         binary(self, Binary::Xor, other, Site::here("bitwise_xor"))
     }
 
-    /// Returns `self` times two to the power `other`, for integers; 0 if `other` exceeds the number of bits. PyTorch: `bitwise_left_shift`.
+    /// Returns `self` times two to the power `other`, for integers; 0 if `other` is negative, or at least the number of bits. PyTorch:
+    /// `bitwise_left_shift`.
     #[in_place(Binary::ShiftLeft)]
     fn try_bitwise_left_shift(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::ShiftLeft, other, Site::here("bitwise_left_shift"))
     }
 
-    /// Returns `self` divided by two to the power `other`, rounded down, for integers. PyTorch: `bitwise_right_shift`.
+    /// Returns `self` divided by two to the power `other`, rounded down, for integers. If `other` is negative, or at least the number of
+    /// bits, returns -1 for a negative `self`, and otherwise 0. PyTorch: `bitwise_right_shift`.
     #[in_place(Binary::ShiftRight)]
     fn try_bitwise_right_shift(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::ShiftRight, other, Site::here("bitwise_right_shift"))
     }
 
-    /// Returns the greatest common divisor of integers, which is not negative. PyTorch: `gcd`.
+    /// Returns the greatest common divisor of integers, which is not negative unless it overflows. PyTorch: `gcd`.
     #[in_place(Binary::Gcd)]
     fn try_gcd(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Gcd, other, Site::here("gcd"))
     }
 
-    /// Returns the least common multiple of integers, which is not negative. PyTorch: `lcm`.
+    /// Returns the least common multiple of integers, which is not negative unless it overflows. PyTorch: `lcm`.
     #[in_place(Binary::Lcm)]
     fn try_lcm(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Lcm, other, Site::here("lcm"))

@@ -1,7 +1,7 @@
 //! Operations that keep values within bounds. The gradients at the bounds are as in PyTorch.
 //!
-//! If the bound is a number, the derivative is 1 strictly within the bounds and 0 elsewhere, also at a bound. If the bound is a tensor, a
-//! gradient flows to the bound too: where x equals the bound, x and the bound each get half of the gradient.
+//! If the bounds of `clamp` are numbers, the derivative is 1 strictly within the bounds and 0 elsewhere, also at a bound. If they are
+//! arrays, a gradient flows to the bounds too: where x equals one bound, x and this bound each get half of the gradient.
 
 use wengert_macros::twins;
 
@@ -40,8 +40,8 @@ pub trait Clamp: TensorLike<Elem: Float> {
         }
     }
 
-    /// Returns x, raised to at least `min` and then lowered to at most `max`. If `min` is above `max`, the result is `max`. Both bounds are
-    /// numbers, or both are arrays. PyTorch: `clamp`.
+    /// Returns x, raised to at least `min` and then lowered to at most `max`. If `min` is above `max`, the result is `max`. NaN if x or a
+    /// bound is NaN. A number beside an array counts as an array of rank 0. PyTorch: `clamp`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -83,8 +83,8 @@ fn array<A: TensorLike<Elem: Float>>(x: &A, argument: Argument<A>) -> A {
     }
 }
 
-/// Clamps `x` between two arrays. The gradient flows to the operand that was selected. If `x` equals a bound, `x` and the bound get half of
-/// the gradient each.
+/// Clamps `x` between two arrays. The gradient flows to the operand that was selected. If `x` equals one bound, `x` and this bound get half
+/// of the gradient each. If `x` equals both bounds, `x` gets the whole gradient.
 #[track_caller]
 fn clamp_between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) -> Result<A> {
     let (x, min, max) = broadcast_three(x, &min, &max, at)?;
@@ -98,7 +98,7 @@ fn clamp_between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) ->
     let chosen = try_where_(&x.try_gt(&max)?, &max, &chosen)?;
     let chosen = try_where_(&min.try_gt(&max)?, &max, &chosen)?;
     // Where an operand is NaN, the result is NaN and the gradient flows to x. There are two exceptions, as in PyTorch. If x is beyond a
-    // bound that is not NaN, x gets no gradient. If `min` is above `max`, `max` gets the gradient.
+    // bound that is not NaN, x gets no gradient. If `min` is above `max`, `max` gets the gradient too.
     let is_nan = x.try_isnan()?.try_logical_or(&min.try_isnan()?)?.try_logical_or(&max.try_isnan()?)?;
     let beyond = x.try_lt(&min)?.try_logical_or(&x.try_gt(&max)?)?;
     let source = try_where_(&beyond, &x.apply_detach(at)?, &x)?;
@@ -107,7 +107,7 @@ fn clamp_between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) ->
     try_where_(&is_nan, &nan, &chosen)
 }
 
-/// Replacement of NaN and infinities, and functions with a bounded domain or range.
+/// Replacement of NaN and infinities, functions with a bounded domain or range, rounding, and conversions of angles.
 ///
 /// ```
 /// # use wengert_tensor as wengert;
@@ -119,7 +119,7 @@ fn clamp_between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) ->
 #[twins]
 pub trait Bounded: TensorLike<Elem: Float> {
     /// Replaces NaN by `nan`, ∞ by `posinf` and -∞ by `neginf`. If `posinf` or `neginf` is `None`, the replacement is the largest or the
-    /// smallest finite number. The derivative is 0 at replaced elements. PyTorch: `nan_to_num`.
+    /// lowest finite number. The derivative is 0 at replaced elements. PyTorch: `nan_to_num`.
     #[in_place]
     fn try_nan_to_num(&self, nan: f64, posinf: Option<f64>, neginf: Option<f64>) -> Result<Self> {
         let at = Site::here("nan_to_num");

@@ -150,8 +150,8 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// Broadcasts both operands and returns the masks of their nonzero elements. Callers combine masks by arithmetic: the product is "and", the
-/// maximum is "or".
+/// Broadcasts both operands and returns the masks of their nonzero elements. Callers combine the masks: the product is "and", the maximum
+/// is "or", and the comparison ≠ is "exclusive or".
 fn nonzero_masks<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A::Mask, A::Mask), A::Error> {
     let (x, y) = pair(x, other, at)?;
     let zero = number(&x, Scalar::from_i64(0), &x.shape(), at)?;
@@ -175,7 +175,7 @@ fn nonzero_masks<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Resu
 ///
 /// # Errors
 ///
-/// If the shapes do not broadcast.
+/// If the shapes do not broadcast, or memory cannot hold the result.
 #[twins]
 #[doc(alias("where"))]
 pub fn try_where_<X: IntoArray>(mask: impl MaskOperand<X::Array>, x: X, y: impl Operand<X::Array>) -> Result<X::Array> {

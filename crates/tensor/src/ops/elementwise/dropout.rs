@@ -10,9 +10,9 @@ use crate::{Float, Generator, Scalar, Site, Tensor, ensure};
 /// Dropout.
 #[twins]
 pub trait Dropout: TensorLike<Elem: Float> {
-    /// Multiplies each element by 0 with probability `p`, and divides the other elements by 1 - p. Returns `self` if `training` is false. A
-    /// NaN that is multiplied by 0 stays NaN. Draws one 64-bit word from `generator` per element, in row-major order. PyTorch:
-    /// `nn.functional.dropout`.
+    /// Multiplies each element by 0 with probability `p`, and otherwise by 1 / (1 - p). A NaN or an infinity that is multiplied by 0
+    /// becomes NaN. Draws one 64-bit word from `generator` per element, in row-major order. If `training` is false or `p` is 0, returns
+    /// `self` and draws nothing. Refuses a `p` outside [0, 1]. PyTorch: `nn.functional.dropout`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

@@ -5,7 +5,7 @@ use wengert_macros::twins;
 use crate::ops::{Result, TensorLike};
 use crate::{Float, Site, Unary};
 
-/// Elementwise functions. They compute in the precision of the elements and follow IEEE 754 at infinities and NaN. The
+/// Elementwise functions. They follow IEEE 754 at infinities and NaN. Some functions of f32 are computed in f64 and rounded. The
 /// repository's `docs/accuracy.md` lists their accuracy in units in the last place.
 ///
 /// ```
@@ -191,12 +191,12 @@ pub trait Functions: TensorLike<Elem: Float> {
         self.apply_unary(Unary::Digamma, Site::here("digamma"))
     }
 
-    /// Returns the derivative of digamma, accurate to nine digits. PyTorch: `polygamma(1, x)`.
+    /// Returns the derivative of digamma, accurate to nine digits for positive x. PyTorch: `polygamma(1, x)`.
     fn try_trigamma(&self) -> Result<Self> {
         self.apply_unary(Unary::Trigamma, Site::here("trigamma"))
     }
 
-    /// Returns 1/√x; ∞ at 0, NaN below. PyTorch: `rsqrt`.
+    /// Returns 1/√x; ∞ at 0, -∞ at -0, NaN below. PyTorch: `rsqrt`.
     #[in_place]
     fn try_rsqrt(&self) -> Result<Self> {
         let at = Site::here("rsqrt");

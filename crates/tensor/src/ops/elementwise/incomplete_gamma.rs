@@ -9,7 +9,8 @@ use crate::scalar::special;
 use crate::{Float, Scalar, Site, Tensor};
 
 /// The two parts of the integral Γ(a) = ∫ tᵃ⁻¹ e⁻ᵗ dt from 0 to ∞, where a is `self`. The integral is split at t = `other`, and both parts
-/// are divided by Γ(a). NaN where either operand is negative. A gradient with respect to `self` is an error.
+/// are divided by Γ(a). NaN where an operand is negative or NaN, and where both operands are 0 or both are ∞. A gradient with respect to
+/// `self` is an error.
 #[twins]
 pub trait IncompleteGamma: TensorLike<Elem: Float> {
     /// Returns the integral of tᵃ⁻¹ e⁻ᵗ dt from 0 to `other`, divided by Γ(a), where a is `self`. PyTorch: `igamma`, `special.gammainc`.
@@ -26,8 +27,8 @@ pub trait IncompleteGamma: TensorLike<Elem: Float> {
         share(self, other, false, Site::here("igamma"))
     }
 
-    /// Returns the integral of tᵃ⁻¹ e⁻ᵗ dt from `other` to ∞, divided by Γ(a), where a is `self`. Accurate also where the result is small.
-    /// PyTorch: `igammac`, `special.gammaincc`.
+    /// Returns the integral of tᵃ⁻¹ e⁻ᵗ dt from `other` to ∞, divided by Γ(a), where a is `self`. Accurate also where the result is small,
+    /// unless a is small and `other` is below a + 1. PyTorch: `igammac`, `special.gammaincc`.
     #[in_place]
     fn try_igammac(&self, other: impl Operand<Self>) -> Result<Self> {
         share(self, other, true, Site::here("igammac"))

@@ -1,4 +1,5 @@
-//! Arithmetic of two and three operands, which broadcast. These operations are made of simpler operations, which give the derivatives.
+//! Arithmetic of two and three operands, which broadcast, and tests of single elements. Most of these operations are made of simpler
+//! operations, which give the derivatives.
 
 use wengert_macros::twins;
 
@@ -9,10 +10,11 @@ use crate::ops::{
 };
 use crate::{Binary, Element, Float, Scalar, Site, Unary, ensure};
 
-/// Arithmetic of two and three operands.
+/// Arithmetic of two and three operands, and tests of single elements.
 #[twins]
 pub trait Mixed: TensorLike<Elem: Float> {
-    /// Returns `self + weight · (end - self)`, computed as a step from the nearer of `self` and `end`. PyTorch: `lerp`.
+    /// Returns `self + weight · (end - self)`, computed as a step from `self` where |weight| < 1/2, and from `end` elsewhere. PyTorch:
+    /// `lerp`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -33,8 +35,8 @@ pub trait Mixed: TensorLike<Elem: Float> {
             }
             Argument::Array(weight) => broadcast_three(self, end, &weight, at)?,
         };
-        // The step starts at the nearer of `self` and `end`, so that the results for the weights 0 and 1 are exact. The formulas for both
-        // starts have the same derivatives.
+        // The step starts at `self` if |weight| < 1/2, and otherwise at `end`, so that the results for the weights 0 and 1 are exact. The
+        // formulas for both starts have the same derivatives.
         let near = weight.try_abs()?.try_lt(0.5)?;
         let step = try_where_(&near, &weight, &weight.try_sub(1.0)?)?;
         try_where_(&near, &x, &y)?.try_add(&step.try_mul(&y.try_sub(&x)?)?)
@@ -56,7 +58,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
         own.try_add(&scale(x, value)?.try_div(&y)?)
     }
 
-    /// Returns `self · 2^other`. PyTorch: `ldexp`.
+    /// Returns `self · 2^other`, which is infinite or NaN if 2^other overflows. PyTorch: `ldexp`.
     #[in_place]
     fn try_ldexp(&self, other: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("ldexp");
@@ -90,8 +92,8 @@ pub trait Mixed: TensorLike<Elem: Float> {
         binary(self, Binary::Xlog1py, other, Site::here("xlog1py"))
     }
 
-    /// Returns 0 where `self` is below 0, 1 where `self` is above 0, and `values` where `self` is 0. Taking a gradient through the result
-    /// is an error. PyTorch: `heaviside`.
+    /// Returns 0 where `self` is below 0 or NaN, 1 where `self` is above 0, and `values` where `self` is 0. Taking a gradient through the
+    /// result is an error. PyTorch: `heaviside`.
     #[in_place]
     fn try_heaviside(&self, values: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("heaviside");
@@ -106,7 +108,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not broadcast, or `rtol` or `atol` is negative.
+    /// If the shapes do not broadcast, `rtol` or `atol` is negative or NaN, or memory cannot hold the result.
     #[doc(alias("allclose"))]
     fn try_isclose(&self, other: impl Operand<Self>, rtol: f64, atol: f64, equal_nan: bool) -> Result<Self::Mask> {
         let at = Site::here("isclose");
@@ -134,7 +136,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
         Comparison::try_eq(self, f64::NEG_INFINITY)
     }
 
-    /// Returns a mask that is true where the sign bit is set: below 0, and at -0. PyTorch: `signbit`.
+    /// Returns a mask that is true where the sign bit is set: below 0, at -0, and at a NaN with this bit. PyTorch: `signbit`.
     fn try_signbit(&self) -> Result<Self::Mask> {
         let at = Site::here("signbit");
         let ones = number(self, Self::Elem::ONE, &self.shape(), at)?;
@@ -156,8 +158,8 @@ impl<A: TensorLike<Elem: Float>> Mixed for A {}
 /// ```
 #[twins]
 pub trait Masking: TensorLike<Elem: Element> {
-    /// Returns `value` where `mask` is true, and `self` elsewhere. `mask` and `self` broadcast. The derivative is 0 at replaced elements.
-    /// PyTorch: `masked_fill`.
+    /// Returns `value`, a number or an array of rank 0, where `mask` is true, and `self` elsewhere. `mask` and `self` broadcast. The
+    /// derivative is 0 at replaced elements. PyTorch: `masked_fill`.
     fn try_masked_fill(&self, mask: impl MaskOperand<Self>, value: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("masked_fill");
         masked_fill(self, &mask.to_mask(self, at)?, value, at)

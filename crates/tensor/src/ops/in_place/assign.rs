@@ -15,12 +15,13 @@ use crate::ops::{Argument, MaskOperand, Operand, TensorLike};
 use crate::shape::compat::{BroadcastRule, Resolved};
 use crate::{Binary, Element, Error, ExpandMismatch, Number, Scalar, Shape, Site, Tensor, Unary, View};
 
-/// The primitives of in-place operations, and the in-place operations that `#[in_place]` does not generate.
+/// The primitives of in-place operations, and some in-place operations that `#[in_place]` does not generate.
 ///
-/// The in-place form of a function is a method of the same trait, with an underscore after the name: `add_` is in
+/// The in-place form of a function has an underscore after the name. Most forms are in the trait of the function: `add_` is in
 /// [`Arithmetic`](crate::ops::Arithmetic). An in-place form may not change the shape of the left side. As in PyTorch, it refuses a tensor
-/// with several elements at one position (an expanded tensor). The exceptions are [`fill_`](Self::fill_), [`zero_`](Self::zero_) and
-/// [`masked_fill_`](Self::masked_fill_).
+/// with several elements at one position (an expanded tensor). The exceptions are [`fill_`](Self::fill_), [`zero_`](Self::zero_),
+/// [`masked_fill_`](Self::masked_fill_) and [`index_put_`](crate::ops::ScatterInPlace::index_put_).
+/// [`index_set_`](crate::ops::ScatterInPlace::index_set_) with index tensors or masks is another exception.
 ///
 /// ```
 /// # use wengert_tensor as wengert;
@@ -49,8 +50,7 @@ pub trait InPlace: TensorLike {
     #[doc(hidden)]
     fn put_binary(&mut self, op: Binary, y: &Self, at: Site) -> Result<(), Self::Error>;
 
-    /// Computes `self = op(self, other)`. First refuses an `other` that partly overlaps `self` in memory, then checks the shapes, as
-    /// PyTorch does.
+    /// Computes `self = op(self, other)`. First calls `check_write`, then checks the shapes, as PyTorch does.
     #[doc(hidden)]
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Self::Error> {
         let other = other.into_argument(self);
@@ -84,7 +84,8 @@ pub trait InPlace: TensorLike {
     ///
     /// # Errors
     ///
-    /// If `other` does not expand to the shape of `self`, or several elements of `self` share one position in memory.
+    /// If `other` does not expand to the shape of `self`, or partly overlaps `self` in memory. If several elements of `self` share one
+    /// position in memory, or memory cannot hold the result.
     fn try_copy_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
         let at = Site::here("copy_");
         let other = other.into_argument(self);
@@ -141,7 +142,7 @@ pub trait InPlace: TensorLike {
         self.put(zeros, at)
     }
 
-    /// Sets `self` to `op(self)`, where `op` is any function of one operand. It is for programs that choose the function at run time: single
+    /// Sets `self` to `op(self)`, where `op` is any function of one operand. It is for programs that choose the function at run time: most
     /// functions have in-place forms of their own, such as `floor_`.
     fn try_apply_(&mut self, op: Unary) -> Result<(), Self::Error> {
         self.update_unary(op, Site { operation: op.name(), ..Site::here("apply_") })
@@ -150,7 +151,7 @@ pub trait InPlace: TensorLike {
 
 #[wengert_macros::precompiled]
 impl<T: Element> InPlace for Tensor<T> {
-    // Does the same as the default method of `InPlace`, but does not create an expanded tensor for the other operand.
+    // Does the same as the default method of `InPlace`, but does not expand the other operand if it is an array.
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Error> {
         let other = other.into_argument(self);
         let y = match &other {

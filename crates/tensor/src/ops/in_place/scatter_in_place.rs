@@ -1,5 +1,6 @@
-//! The in-place forms of [`Scatter`](crate::ops::Scatter). As in PyTorch, the tensor that is written to keeps its shape. A tensor with several elements at one
-//! position in memory is refused, except by [`index_put_`](ScatterInPlace::index_put_).
+//! The in-place forms of methods of [`Scatter`](crate::ops::Scatter) that `#[in_place]` does not generate. As in PyTorch, the tensor that
+//! is written to keeps its shape. A tensor with several elements at one position in memory is refused, except by
+//! [`index_put_`](ScatterInPlace::index_put_), and by [`index_set_`](ScatterInPlace::index_set_) with index tensors or masks.
 
 use wengert_macros::twins;
 
@@ -25,7 +26,7 @@ pub trait ScatterInPlace: InPlace {
     ///
     /// # Errors
     ///
-    /// If `items` do not fit `self`, or `values` do not expand to the elements that `items` select.
+    /// If `items` do not fit `self`, `values` do not expand to the elements that `items` select, or memory cannot hold the result.
     fn try_index_put_(
         &mut self,
         items: &[IndexItem],
@@ -54,7 +55,8 @@ pub trait ScatterInPlace: InPlace {
     ///
     /// # Errors
     ///
-    /// If `items` do not fit `self`, or `value` does not expand to the elements that `items` select.
+    /// If `items` do not fit `self`, `value` does not expand to the elements that `items` select, or memory cannot hold the result. If
+    /// `items` select a view, also if several elements of `self` share one position in memory, or `value` partly overlaps `self`.
     fn try_index_set_(&mut self, items: &[IndexItem], value: impl Operand<Self>) -> Result<(), Self::Error> {
         let at = Site::here("index_set_");
         let value = value.into_argument(self);
@@ -70,8 +72,8 @@ pub trait ScatterInPlace: InPlace {
     ///
     /// # Errors
     ///
-    /// If `mask` does not expand to the shape of `self`, `source` has too few elements, or several elements of `self` share one position in
-    /// memory.
+    /// If `mask` does not expand to the shape of `self`, or `source` has too few elements or partly overlaps `self`. If several elements of
+    /// `self` share one position in memory, or memory cannot hold the result.
     fn try_masked_scatter_(&mut self, mask: &Tensor<bool>, source: impl ArrayOperand<Self>) -> Result<(), Self::Error> {
         let source = &source.into_array(self);
         let at = Site::here("masked_scatter_");

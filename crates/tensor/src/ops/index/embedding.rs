@@ -21,8 +21,9 @@ pub struct EmbeddingOptions {
 /// Embeddings.
 #[twins]
 pub trait Embedding: TensorLike<Elem: Float> {
-    /// Returns the rows `index` of `self`, a table `[rows, width]`. The result has the shape of `index` followed by `width`. PyTorch's
-    /// option `max_norm`, which renormalizes rows, does not exist here. PyTorch: `nn.functional.embedding`, with the arguments swapped.
+    /// Returns the rows `index` of `self`, a table `[rows, width]`. The result has the shape of `index` followed by `width`. Refuses
+    /// indices out of range; negative indices do not count from the end. PyTorch's option `max_norm`, which renormalizes rows, does not
+    /// exist here. PyTorch: `nn.functional.embedding`, with the arguments swapped.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

@@ -15,8 +15,8 @@ use crate::{Error, Position, Shape, Site, Tensor, ensure};
 /// Reads elements that index tensors select. If an element is read several times, its gradients add up.
 #[twins]
 pub trait Indexing: TensorLike {
-    /// Returns the slices at the positions `index`, a vector, along dimension `dim`. Refuses negative positions. PyTorch:
-    /// `index_select`.
+    /// Returns the slices at the positions `index`, a vector, along dimension `dim`. Refuses positions out of range; negative positions do
+    /// not count from the end. PyTorch: `index_select`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -44,7 +44,8 @@ pub trait Indexing: TensorLike {
     }
 
     /// Returns one element of `self` for each element of `index`. With `dim` 1, for example, `result[i, j]` is `self[i, index[i, j]]`.
-    /// Along the dimensions other than `dim`, the sizes of `index` are at most the sizes of `self`. PyTorch: `gather`.
+    /// `index` has the rank of `self`. Along the dimensions other than `dim`, the sizes of `index` are at most the sizes of `self`. Refuses
+    /// negative positions and positions out of range. PyTorch: `gather`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -88,8 +89,9 @@ pub trait Indexing: TensorLike {
         self.apply_take(&positions.reshape_to(index.shape().clone(), at)?, at)
     }
 
-    /// Applies [`gather`](Self::gather) after broadcasting all dimensions but `dim`. `self` and `index` have the same rank. If `dim` is
-    /// `None`, both arrays are flattened first. Accepts the results of `argsort` and of `argmax_keepdim`. PyTorch: `take_along_dim`.
+    /// Applies [`gather`](Self::gather) after broadcasting all dimensions but `dim`, for `self` and `index` of the same rank. If `dim` is
+    /// `None`, both arrays are flattened instead, and may have different ranks. Accepts the results of `argsort` and of `argmax_keepdim`.
+    /// PyTorch: `take_along_dim`.
     fn try_take_along_dim(&self, index: &Tensor<i64>, dim: Option<isize>) -> Result<Self> {
         let at = Site::here("take_along_dim");
         let Some(dim) = dim else {
@@ -118,8 +120,8 @@ pub trait Indexing: TensorLike {
         self.expand_to(&with(&wide, own), at)?.try_gather(dim, &index.expand_to(&wide, at)?)
     }
 
-    /// Returns the elements at the row-major positions `index`, in the shape of `index`. Negative positions count from the end.
-    /// PyTorch: `take`.
+    /// Returns the elements at the row-major positions `index`, in the shape of `index`. Negative positions count from the end. Refuses
+    /// positions out of range. PyTorch: `take`.
     fn try_take(&self, index: &Tensor<i64>) -> Result<Self> {
         let at = Site::here("take");
         let count = self.shape().numel();

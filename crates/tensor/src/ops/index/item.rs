@@ -19,7 +19,8 @@ pub enum IndexItem {
     /// All dimensions that the other items do not index, possibly none. Written `...` in Python and in
     /// [`index_items!`](crate::index_items).
     Ellipsis,
-    /// Positions along a dimension, as a tensor of any shape. Negative positions count from the end.
+    /// Positions along a dimension, as a tensor of any shape. Negative positions count from the end. A tensor of rank 0 counts as
+    /// [`At`](IndexItem::At).
     Positions(Tensor<i64>),
     /// The elements where the mask is true. The mask indexes as many dimensions as it has.
     Mask(Tensor<bool>),

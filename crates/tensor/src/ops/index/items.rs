@@ -1,10 +1,10 @@
 //! Indexing with a list of items, as `x[1, :, index]` in Python: integers, slices, new dimensions, an ellipsis, index tensors,
 //! masks.
 //!
-//! Without index tensors and masks the result is a view. Index tensors broadcast against each other. If the dimensions with index tensors
-//! are adjacent, the common shape of the index tensors replaces these dimensions. Otherwise the common shape comes first. This is PyTorch's
-//! rule. In NumPy an integer counts as an index tensor; here an integer makes a view. Unlike in PyTorch, the item after a mask of several
-//! dimensions applies to the next dimension, as in NumPy.
+//! Without index tensors and masks the result is a view. An index tensor of rank 0 counts as an integer. Index tensors broadcast against
+//! each other. If the dimensions with index tensors are adjacent, the common shape of the index tensors replaces these dimensions.
+//! Otherwise the common shape comes first. This is PyTorch's rule. In NumPy an integer counts as an index tensor; here an integer makes a
+//! view. Unlike in PyTorch, the item after a mask of several dimensions applies to the next dimension, as in NumPy.
 
 pub use crate::ops::index::item::IndexItem;
 
@@ -33,8 +33,8 @@ pub trait ItemIndexing: TensorLike {
     ///
     /// # Errors
     ///
-    /// If there are more items than dimensions, or a position is out of range. If a mask has another shape than the dimensions that it
-    /// indexes, or index tensors do not broadcast.
+    /// If the items index more dimensions than there are, there are two ellipses, a step is not positive, or a position is out of range. If
+    /// a mask has another shape than the dimensions that it indexes, index tensors do not broadcast, or memory cannot hold the result.
     #[doc(alias("getitem", "__getitem__"))]
     fn try_index(&self, items: &[IndexItem]) -> Result<Self> {
         let at = Site::here("index");

@@ -65,7 +65,7 @@ fn nonzero_positions<A: TensorLike>(x: &A, at: Site) -> Result<Vec<i64>, A::Erro
 ///
 /// # Errors
 ///
-/// If a class is negative or not below `classes`, or if `index` is empty and `classes` is `None`.
+/// If a class is negative or not below `classes`, or if `index` is empty and `classes` is `None` or 0. If memory cannot hold the result.
 #[twins]
 pub fn try_one_hot(index: &Tensor<i64>, classes: Option<usize>) -> Result<Tensor<i64>, Error> {
     let at = Site::here("one_hot");

@@ -116,7 +116,7 @@ pub(crate) fn check_within(
     }
 }
 
-/// Returns a contiguous copy of `index`. Refuses indices outside dimension `axis` like [`check_within`].
+/// Returns `index`, as a contiguous copy if it is not contiguous. Refuses indices outside dimension `axis` like [`check_within`].
 pub(crate) fn check_index(
     index: &Tensor<i64>,
     size: usize,

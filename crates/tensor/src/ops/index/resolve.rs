@@ -1,5 +1,5 @@
-//! Resolves a list of index items in two steps. Integers, slices and new dimensions become a view. Index tensors and masks become
-//! positions.
+//! Resolves a list of index items in two steps. Integers, index tensors of rank 0, slices and new dimensions become a view. Other index
+//! tensors and masks become positions.
 
 use crate::ops::index::item::IndexItem;
 use crate::ops::index::positions::{arange_along, positions_in, row_major, unravel, wrap};
@@ -65,7 +65,7 @@ pub(crate) fn resolve<A: TensorLike>(x: &A, items: &[IndexItem], at: Site) -> Re
     Ok((view, indices))
 }
 
-/// Returns the number of dimensions that an item applies to.
+/// Returns the number of dimensions that an item indexes. The dimensions of an ellipsis do not count.
 fn indexed_dimensions(item: &IndexItem) -> usize {
     match item {
         IndexItem::At(_) | IndexItem::Slice(..) | IndexItem::Positions(_) => 1,

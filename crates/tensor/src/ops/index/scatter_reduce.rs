@@ -1,8 +1,8 @@
 //! Reductions of the elements that index tensors send to one place. These elements are the sources of the reduction.
 //!
-//! The sources are sorted by their targets, which are the positions in the result. A scan in log n steps combines the sources of each
-//! target (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986). The order of the sources depends on the index alone, and every
-//! step is recorded.
+//! Sums and means add each source at its target, which is its position in the result. Products and extremes read the sources sorted by
+//! target: a scan combines the n sources of each target in log n steps (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986).
+//! The order of the sources depends on the index alone, and every step is recorded.
 
 use wengert_macros::twins;
 
@@ -49,7 +49,8 @@ pub trait ScatterReduce: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If there is no dimension `dim`, an index is outside of this dimension, or the shapes of `index`, `source` and `self` do not fit.
+    /// If there is no dimension `dim`, or an index is outside of this dimension. If the shapes of `index`, `source` and `self` do not fit,
+    /// or memory cannot hold the result.
     fn try_scatter_reduce(
         &self,
         dim: impl Position,

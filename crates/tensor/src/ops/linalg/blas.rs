@@ -15,7 +15,8 @@ use crate::{Binary, Error, Number, Scalar, Shape, Site, Sizes, ensure};
 /// `mm`, `bmm`, `mv`, `dot`, `addmm` and related operations.
 ///
 /// Methods whose names begin with `add` or `badd` return `beta` * `self` + `alpha` * product. `self` expands to the shape of the
-/// product. If `beta` is 0, `self` is ignored, even if it is NaN. If `alpha` is 0, the product is ignored.
+/// product. If `beta` is 0, `self` is ignored, even if it is NaN. If `alpha` is 0, the value of the product is ignored. Its gradient is
+/// multiplied by 0, as in PyTorch.
 #[twins]
 pub trait Blas: TensorLike<Elem: Number> {
     /// Returns the product of two matrices, `[m, k]` and `[k, n]`. PyTorch: `mm`.
@@ -90,7 +91,7 @@ pub trait Blas: TensorLike<Elem: Number> {
     /// # Errors
     ///
     /// If the matrices do not multiply, their product does not have the shape of `self`, or several elements of `self` share one position
-    /// in memory.
+    /// in memory. If memory cannot hold the result.
     fn try_addmm_(
         &mut self,
         first: impl ArrayOperand<Self>,
@@ -256,7 +257,7 @@ pub(crate) fn expand_term<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Resu
     expand(x, &shape, at)
 }
 
-/// Returns `beta` * `own` + `alpha` * `product`. `own` expands to the shape of the product. A term with factor 0 is left out.
+/// Returns `beta` * `own` + `alpha` * `product`. `own` expands to the shape of the product. The value of a term with factor 0 is left out.
 fn add_product<A: TensorLike>(own: &A, beta: f64, product: A, alpha: f64, at: Site) -> Result<A> {
     let own = expand_term(own, &product.shape(), at)?;
     let scale = |x: A, by: f64| if by == 1.0 { Ok(x) } else { x.times(by, at) };

@@ -1,7 +1,8 @@
 //! Sums of products over shared dimensions, which are named by letters or by position.
 //!
-//! Operands are combined two at a time, from the left. A batched matrix product contracts a named dimension if both operands have the name,
-//! and neither the result nor a later operand has it. Other named dimensions broadcast; size 1 matches any size.
+//! Operands are combined two at a time, from the left. A named dimension is contracted if neither the result nor a later operand has the
+//! name. If both operands have the name, and neither size is 1, the dimension is summed in or after their product, otherwise before it.
+//! Dimensions that are not contracted broadcast; size 1 matches any size.
 
 use wengert_macros::twins;
 
@@ -89,8 +90,8 @@ pub trait Contractions: TensorLike<Elem: Number> {
     ///
     /// # Errors
     ///
-    /// If an operand does not have one of the dimensions, a list names a dimension twice, the lists have different lengths, or the sizes of
-    /// paired dimensions differ and neither is 1.
+    /// If an operand does not have one of the dimensions, or a list names a dimension twice. If the lists have different lengths, the sizes
+    /// of paired dimensions differ and neither is 1, or memory cannot hold the result.
     fn try_tensordot(&self, other: impl ArrayOperand<Self>, dims: impl Into<Contracted>) -> Result<Self> {
         tensordot(self, &other.into_array(self), &dims.into(), Site::here("tensordot"))
     }
@@ -137,7 +138,7 @@ fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result
 /// Returns the sums of products of `operands` that the equation describes. A letter in several operands aligns their dimensions; size 1
 /// matches any size. Letters that are missing in the result are summed over. A letter that one operand has twice selects its diagonal.
 /// `...` stands for any number of dimensions, which broadcast. Without `->` the result has the dimensions of `...`, then the letters that
-/// occur once, in alphabetical order. PyTorch: `einsum`.
+/// occur once, in alphabetical order with capitals first. PyTorch: `einsum`.
 ///
 /// ```
 /// # use wengert_tensor as wengert;
@@ -151,7 +152,7 @@ fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result
 ///
 /// # Errors
 ///
-/// If the equation is invalid, or the operands do not fit it.
+/// If the equation is invalid, the operands do not fit it, or memory cannot hold the result.
 #[twins]
 pub fn try_einsum<A: TensorLike<Elem: Number>>(equation: &str, operands: &[A]) -> Result<A> {
     let at = Site::here("einsum");
@@ -291,7 +292,8 @@ impl<A: TensorLike> Named<A> {
         let labels = [&batch[..], &rows, &columns].concat();
         let whole = sizes(&labels);
         if inner.is_empty() || rows.is_empty() && columns.is_empty() {
-            // There is nothing to contract, or each operand is only a vector. An elementwise product is then faster than matrix products.
+            // There is nothing to contract, or each matrix of both operands is only a vector. An elementwise product is then faster than
+            // matrix products.
             let all = [&labels[..], &inner].concat();
             let (x, y) = (x.arrange(&all, at)?, y.arrange(&all, at)?);
             let over = sizes(&all);

@@ -6,7 +6,7 @@
 /// The name of a dimension. Labels compare (`Ord`) in the order that they have in the result of an equation without `->`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Label {
-    /// A dimension of `...`, counted from the end: the last one is -1.
+    /// A dimension of `...`, counted from the end: the last one is -1. `tensordot` gives all dimensions labels of this kind, from 0 on.
     Ellipsis(isize),
     /// A letter.
     Letter(char),

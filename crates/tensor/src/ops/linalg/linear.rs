@@ -28,7 +28,8 @@ pub trait LinearMaps: TensorLike<Elem: Number> {
     }
 
     /// Returns x₁ᵀ Wₒ x₂ + bₒ for each output o. x₁ is a vector of `self`, `[…, j]`, and x₂ is a vector of `other`, `[…, k]`, with the same
-    /// other dimensions. W is `weight`, `[n, j, k]`, and b is `bias`, `[n]`. The result is `[…, n]`. PyTorch: `nn.functional.bilinear`.
+    /// other dimensions. W is `weight`, `[n, j, k]`, and b is `bias`, `[n]` or any shape that expands to the result `[…, n]`. PyTorch:
+    /// `nn.functional.bilinear`.
     fn try_bilinear(
         &self,
         other: impl ArrayOperand<Self>,

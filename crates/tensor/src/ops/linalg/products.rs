@@ -51,8 +51,8 @@ pub trait Products: TensorLike {
     /// | `self` | `other` | result |
     /// |---|---|---|
     /// | `[k]` | `[k]` | `[]` |
-    /// | `[m, k]` | `[k]` | `[m]` |
-    /// | `[k]` | `[k, n]` | `[n]` |
+    /// | `[…, m, k]` | `[k]` | `[…, m]` |
+    /// | `[k]` | `[…, k, n]` | `[…, n]` |
     /// | `[…, m, k]` | `[…, k, n]` | `[…, m, n]`, the batch dimensions broadcast |
     ///
     /// ```

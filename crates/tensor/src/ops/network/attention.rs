@@ -18,9 +18,9 @@ pub enum AttentionMask<'m, A> {
     /// The keys up to the query's own position. Keys and queries are both numbered from the first: the mask is a lower triangle aligned at
     /// the top left.
     Causal,
-    /// The keys where the mask is true. Broadcasts to `[…, l, s]` for l queries and s keys.
+    /// The keys where the mask is true. Broadcasts with the scores, `[…, l, s]` for l queries and s keys.
     Keep(&'m Tensor<bool>),
-    /// All keys. This array is added to the scores; -∞ hides a key. Broadcasts to `[…, l, s]` for l queries and s keys.
+    /// All keys. This array is added to the scores; -∞ hides a key. Broadcasts with the scores, `[…, l, s]` for l queries and s keys.
     Add(&'m A),
 }
 
@@ -28,8 +28,8 @@ pub enum AttentionMask<'m, A> {
 #[twins]
 pub trait Attention: TensorLike<Elem: Float> {
     /// Returns softmax(q kᵀ · scale) v for queries `self` `[…, l, e]`, keys `[…, s, e]` and values `[…, s, ev]`. Their batch
-    /// dimensions broadcast. `scale` is 1/√e if not given. The result for a query that sees no key is 0, with gradient 0.
-    /// PyTorch: `nn.functional.scaled_dot_product_attention`.
+    /// dimensions broadcast. `scale` is 1/√e if not given. The weights of a query that sees no key are 0, with gradient 0, so its result is
+    /// 0 for finite values. PyTorch: `nn.functional.scaled_dot_product_attention`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -76,8 +76,8 @@ pub trait Attention: TensorLike<Elem: Float> {
     }
 
     /// Computes [`scaled_dot_product_attention`](Self::scaled_dot_product_attention) with fewer heads of keys and values than of queries.
-    /// Queries `[…, h, l, e]` have h heads, and keys `[…, hk, s, e]` have hk heads. Each head of keys serves `h / hk` consecutive heads of
-    /// queries. PyTorch: `scaled_dot_product_attention` with `enable_gqa=True`.
+    /// Queries `[…, h, l, e]` have h heads, and keys `[…, hk, s, e]` have hk heads. Each head of keys and values serves `h / hk`
+    /// consecutive heads of queries. Refuses an hk that does not divide h. PyTorch: `scaled_dot_product_attention` with `enable_gqa=True`.
     fn try_grouped_query_attention(
         &self,
         key: impl ArrayOperand<Self>,
@@ -113,8 +113,8 @@ fn attend<A: TensorLike<Elem: Float>>(
     let (shape, of_keys, of_values) = (query.shape(), key.shape(), value.shape());
     let (axis, queries, keys) = (shape.rank() - 2, shape[shape.rank() - 2], of_keys[of_keys.rank() - 2]);
     let rows = if matches!(mask, AttentionMask::Causal) { causal_block(&shape, keys) } else { queries };
-    // Several blocks of queries are computed only if queries, keys and values have equal batch dimensions. Other operands are computed, or
-    // refused, as one block.
+    // Several blocks of queries are computed only under a causal mask. The shapes of queries, keys and values must fit, and their batch
+    // dimensions must be equal. Other operands are computed, or refused, as one block.
     let equal = shape[..axis] == of_keys[..of_keys.rank() - 2]
         && of_keys[..of_keys.rank() - 1] == of_values[..of_values.rank() - 1]
         && shape[axis + 1] == of_keys[of_keys.rank() - 1];
@@ -134,7 +134,7 @@ fn attend<A: TensorLike<Elem: Float>>(
 }
 
 /// Returns the number of queries per block under a causal mask, for queries of shape `shape`. A block skips the keys after its last query.
-/// Skipping saves up to half of the scores.
+/// With as many keys as queries, skipping saves up to half of the scores.
 fn causal_block(shape: &Shape, keys: usize) -> usize {
     let queries = shape[shape.rank() - 2];
     let scores = Shape::from(&shape[..shape.rank() - 1]).numel().saturating_mul(keys);
@@ -248,7 +248,8 @@ mod tests {
         assert_eq!(y, Tensor::from([[0.0, 0.0], [1.0, 1.0]]));
     }
 
-    /// Tests blocks of queries whose last block is smaller. The number of keys is below, equal to, or above the number of queries.
+    /// Tests two blocks of queries, of which the last is smaller, with the first two shapes. Tests one block with fewer keys than queries,
+    /// and one with more, with the other two shapes.
     #[test]
     fn causal_blocks_equal_the_mask() {
         for (shape, keys) in

@@ -1,5 +1,6 @@
-//! One step of a recurrent network. `self` is the input `[n, i]` (or `[i]`), the state is `[n, h]` (or `[h]`). The layout of
-//! weights and the order of gates are PyTorch's, so that its checkpoints fit.
+//! One step of a recurrent network. In methods of whole cells, `self` is the input, `[n, i]` or `[i]`, and the state is `[n, h]` or `[h]`.
+//! Here n is the batch size, i the width of the input, and h the width of the state. The layout of weights and the order of gates are
+//! PyTorch's, so that its checkpoints fit.
 
 use wengert_macros::twins;
 
@@ -45,14 +46,14 @@ impl<A> Copy for CellWeights<'_, A> {}
 /// ```
 #[twins]
 pub trait Recurrent: TensorLike<Elem: Float> {
-    /// Returns tanh(W x + b + U h + c) for the input x (`self`), the state h, and the [`CellWeights`] W, b, U, c. PyTorch: `rnn_tanh_cell`.
+    /// Returns tanh(W x + b + U s + c) for the input x (`self`), the state s, and the [`CellWeights`] W, b, U, c. PyTorch: `rnn_tanh_cell`.
     fn try_rnn_tanh_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Result<Self> {
         let at = Site::here("rnn_tanh_cell");
         let (x, h) = linear_parts(self, state, &weights, 1, at)?;
         x.plus(&h, at)?.apply_unary(Unary::Tanh, at)
     }
 
-    /// Returns relu(W x + b + U h + c) for the input x (`self`), the state h, and the [`CellWeights`] W, b, U, c. PyTorch: `rnn_relu_cell`.
+    /// Returns relu(W x + b + U s + c) for the input x (`self`), the state s, and the [`CellWeights`] W, b, U, c. PyTorch: `rnn_relu_cell`.
     fn try_rnn_relu_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Result<Self> {
         let at = Site::here("rnn_relu_cell");
         let (x, h) = linear_parts(self, state, &weights, 1, at)?;
@@ -78,9 +79,9 @@ pub trait Recurrent: TensorLike<Elem: Float> {
         update_lstm(&x.plus(&h, at)?, cell, at)
     }
 
-    /// Computes the part of [`lstm_cell`](Self::lstm_cell) after its matrix products. `self` is W x + b + U h + c for the four gates,
-    /// `[n, 4 · h]`, with the letters of [`CellWeights`]. For a sequence, the caller computes W x + b of all steps as one product. PyTorch:
-    /// `_thnn_fused_lstm_cell`.
+    /// Computes the part of [`lstm_cell`](Self::lstm_cell) after its matrix products. `self` is W x + b + U s + c for the four gates. W, b,
+    /// U, c are the [`CellWeights`], and s is the state. `self` has the shape of `cell`, with 4 times the last size. For a sequence, the
+    /// caller computes W x + b of all steps as one product. PyTorch: `_thnn_fused_lstm_cell`.
     fn try_lstm_gates(&self, cell: impl ArrayOperand<Self>) -> Result<(Self, Self), Self::Error> {
         let (at, cell) = (Site::here("lstm_gates"), &cell.into_array(self));
         check_width(self, cell, 4, at)?;
@@ -95,9 +96,9 @@ pub trait Recurrent: TensorLike<Elem: Float> {
         update_gru(&x, &h, state, at)
     }
 
-    /// Computes the part of [`gru_cell`](Self::gru_cell) after its matrix products. `self` is W x + b for the three gates, `[n, 3 · h]`,
-    /// and `hidden` is U h + c, in the same shape. [`CellWeights`] names the letters. For a sequence, the caller computes W x + b of
-    /// all steps as one product. PyTorch: `_thnn_fused_gru_cell`.
+    /// Computes the part of [`gru_cell`](Self::gru_cell) after its matrix products. `self` is W x + b for the three gates, and `hidden` is
+    /// U s + c. W, b, U, c are the [`CellWeights`], and s is `state`. `self` and `hidden` have the shape of `state`, with 3 times the last
+    /// size. For a sequence, the caller computes W x + b of all steps as one product. PyTorch: `_thnn_fused_gru_cell`.
     fn try_gru_gates(&self, hidden: impl ArrayOperand<Self>, state: impl ArrayOperand<Self>) -> Result<Self> {
         let (at, hidden, state) = (Site::here("gru_gates"), &hidden.into_array(self), &state.into_array(self));
         check_width(self, state, 3, at)?;
@@ -108,8 +109,8 @@ pub trait Recurrent: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> Recurrent for A {}
 
-/// Returns the next state and the next cell state of an LSTM. `gates` is the sum W x + b + U h + c for the four gates, side by side, with
-/// the letters of [`CellWeights`].
+/// Returns the next state and the next cell state of an LSTM. `gates` is the sum W x + b + U s + c for the four gates, side by side. W, b,
+/// U, c are the [`CellWeights`], and s is the state.
 fn update_lstm<A: TensorLike<Elem: Float>>(gates: &A, cell: &A, at: Site) -> Result<(A, A), A::Error> {
     let sigmoid = |number: usize| gate(gates, number, 4, at)?.apply_unary(Unary::Sigmoid, at);
     let (enter, forget, leave) = (sigmoid(0)?, sigmoid(1)?, sigmoid(3)?);
@@ -118,8 +119,8 @@ fn update_lstm<A: TensorLike<Elem: Float>>(gates: &A, cell: &A, at: Site) -> Res
     Ok((leave.times(&cell.apply_unary(Unary::Tanh, at)?, at)?, cell))
 }
 
-/// Returns the next state of a GRU. `x` is W x + b and `h` is U h + c for the three gates, side by side, with the letters of
-/// [`CellWeights`].
+/// Returns the next state of a GRU. `x` is W times the input plus b, and `h` is U times the state plus c, each for the three gates, side by
+/// side. W, b, U and c are the [`CellWeights`].
 fn update_gru<A: TensorLike<Elem: Float>>(x: &A, h: &A, state: &A, at: Site) -> Result<A> {
     let both = |number: usize| gate(x, number, 3, at)?.plus(&gate(h, number, 3, at)?, at);
     let (reset, update) = (both(0)?.apply_unary(Unary::Sigmoid, at)?, both(1)?.apply_unary(Unary::Sigmoid, at)?);
@@ -127,7 +128,7 @@ fn update_gru<A: TensorLike<Elem: Float>>(x: &A, h: &A, state: &A, at: Site) -> 
     state.minus(&new, at)?.times(&update, at)?.plus(&new, at)
 }
 
-/// Refuses gates that are not `count` times as wide as the state.
+/// Refuses gates whose shape is not the shape of the state with `count` times its last size. Refuses rank 0.
 fn check_width<A: TensorLike>(gates: &A, state: &A, count: usize, at: Site) -> Result<(), A::Error> {
     let (wide, mut expected) = (gates.shape(), state.shape());
     if let Some(width) = expected.last_mut() {
@@ -142,8 +143,8 @@ fn check_width<A: TensorLike>(gates: &A, state: &A, count: usize, at: Site) -> R
     Ok(())
 }
 
-/// Returns W x + b and U h + c for the input x, the state h, and the weights W, b, U, c of [`CellWeights`]. Both results are `[n, g · h]`
-/// for g gates.
+/// Returns W x + b and U s + c for the input x, the state s, and the [`CellWeights`] W, b, U, c. For g gates and a state of width h, both
+/// results are `[n, g · h]`, or `[g · h]` if the inputs have rank 1.
 fn linear_parts<A: TensorLike<Elem: Float>>(
     x: &A,
     state: &A,

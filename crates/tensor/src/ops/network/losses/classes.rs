@@ -12,7 +12,7 @@ use crate::{Float, Shape, Site, Tensor, Unary, ensure};
 /// The true classes of the examples.
 #[derive(Debug)]
 pub enum Classes<'c, A> {
-    /// The index of each example's class, `[n, …]`.
+    /// The index of each example's class, `[n, …]`, or `[]` for a prediction `[c]`.
     Indices(&'c Tensor<i64>),
     /// A probability for each class, in the shape of the prediction.
     Probabilities(&'c A),
@@ -31,7 +31,7 @@ impl<A> Copy for Classes<'_, A> {}
 pub trait ClassLosses: TensorLike<Elem: Float> {
     /// Returns the negative log-likelihood of the classes `target` `[n, …]` under the log-probabilities `self` `[n, c, …]`, multiplied by
     /// the class weights. `Mean` divides by the sum of the weights of all targets that are not ignored. If all targets are ignored, the
-    /// mean is NaN with gradient 0. PyTorch: `nn.functional.nll_loss`.
+    /// mean is NaN with gradient 0. Refuses classes out of range. PyTorch: `nn.functional.nll_loss`.
     fn try_nll_loss(&self, target: &Tensor<i64>, options: ClassOptions<'_, Self>) -> Result<Self> {
         let at = Site::here("nll_loss");
         let targets = Targets::new(&self.shape(), target, options.ignore_index, at)?;
@@ -40,8 +40,8 @@ pub trait ClassLosses: TensorLike<Elem: Float> {
     }
 
     /// Returns the cross-entropy between `target` and the softmax of the logits `self` `[n, c, …]`. For class indices, `Mean` divides as in
-    /// [`nll_loss`](Self::nll_loss). For probabilities, `Mean` divides by the number of elements of `[n, …]`. PyTorch:
-    /// `nn.functional.cross_entropy`.
+    /// [`nll_loss`](Self::nll_loss). For probabilities, `Mean` divides by the number of elements of `[n, …]`, and no target is ignored.
+    /// Refuses classes out of range, and a label smoothing outside [0, 1]. PyTorch: `nn.functional.cross_entropy`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -124,7 +124,7 @@ fn cross_entropy_of_probabilities<A: TensorLike<Elem: Float>>(
     reduce(&losses, options.reduction, at)
 }
 
-/// Reshapes weights `[c]` so that they broadcast with `[n, c, …]`.
+/// Returns the weights `[c]` as a constant, reshaped so that they broadcast with `[n, c, …]`.
 fn align_weight<A: TensorLike>(weight: &A, axis: usize, rank: usize, at: Site) -> Result<A> {
     weight.apply_detach(at)?.reshape_to(Shape::ones(rank).with_size(axis, weight.shape()[0]), at)
 }

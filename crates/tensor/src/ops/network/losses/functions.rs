@@ -35,7 +35,7 @@ macro_rules! losses {
     ($(
         $(#[$doc:meta])*
         $type:ident $([$t:ident])? $function:ident $try_function:ident
-        // The options of the loss: first the numbers with their defaults, then the tensors.
+        // The options of the loss: first the numbers and truth values with their defaults, then the tensors.
         { $($(#[$about:meta])* $option:ident: $of:ty = $default:expr;)* }
         { $($(#[$tensor_about:meta])* $tensor:ident: $tensor_of:ty;)* }
         |$x:ident, $y:ident, $options:ident| $call:expr;
@@ -208,7 +208,7 @@ losses! {
     {
         /// Sets whether the prediction is the logarithm of the rate; true by default.
         log_input: bool = true;
-        /// Sets whether Stirling's approximation of ln y! is added, where y is the count (the target).
+        /// Sets whether Stirling's approximation of ln y! is added for counts y (the target) above 1.
         full: bool = false;
         /// Sets the constant added to a rate before its logarithm is taken; 1e-8 by default.
         eps: f64 = 1e-8;

@@ -15,9 +15,9 @@ use crate::{Binary, Compare, Error, Float, Scalar, Site, Unary, ensure};
 #[twins]
 pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     /// Returns the Kullback-Leibler divergence y (ln y - x) of the log-probabilities x (`self`) from the probabilities y (`target`). If
-    /// `log_target` is true, `target` has log-probabilities too. The loss is 0 where the target is 0, but the gradient to that target is
-    /// NaN. `self` and `target` broadcast under the rules of [`compat`](crate::shape::compat). The reduction `Mean` divides by the number
-    /// of elements. For the mathematical divergence, divide a `Sum` by the batch size, or use
+    /// `log_target` is true, `target` has log-probabilities too. Where a probability y is 0 and x is finite, the loss is 0, but the
+    /// gradient to that y is NaN. `self` and `target` broadcast under the rules of [`compat`](crate::shape::compat). The reduction `Mean`
+    /// divides by the number of elements. For the mathematical divergence, divide a `Sum` by the batch size, or use
     /// [`KlDivLoss::batch_mean`](crate::ops::KlDivLoss::batch_mean). PyTorch: `nn.functional.kl_div`.
     fn try_kl_div(&self, target: impl ArrayOperand<Self>, log_target: bool, reduction: LossReduction) -> Result<Self> {
         let at = Site::here("kl_div");
@@ -66,7 +66,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, or a variance is negative.
+    /// If the shapes do not fit, a variance is negative, or memory cannot hold the result.
     fn try_gaussian_nll_loss(
         &self,
         target: impl ArrayOperand<Self>,
@@ -106,11 +106,11 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
 
     /// Returns -(y ln x + (1 - y) ln(1 - x)) for the probabilities x (`self`) and y (`target`). The logarithms are raised to at least -100.
     /// The gradient to `self` is (x - y) / (x (1 - x)) with a divisor of at least 1e-12. The gradient to `target` is ln((1 - x) / x), which
-    /// is unbounded. Both shapes must be equal; `weight` expands to them. PyTorch: `nn.functional.binary_cross_entropy`.
+    /// is unbounded. Both shapes must be equal. `weight` broadcasts with them. PyTorch: `nn.functional.binary_cross_entropy`.
     ///
     /// # Errors
     ///
-    /// If the shapes differ, or a probability is not between 0 and 1.
+    /// If the shapes differ, an element of `self` is below 0 or above 1, or memory cannot hold the result.
     fn try_binary_cross_entropy(
         &self,
         target: impl ArrayOperand<Self>,
@@ -135,8 +135,8 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     }
 
     /// Returns the [`binary_cross_entropy`](Self::binary_cross_entropy) of the logistic function of `self`, without overflow for any finite
-    /// logit. `pos_weight` multiplies the losses of positive targets. `pos_weight` and `weight` broadcast. PyTorch:
-    /// `nn.functional.binary_cross_entropy_with_logits`.
+    /// logit, and without bounds on the logarithms and the divisor. `pos_weight` multiplies the losses of positive targets. `pos_weight`
+    /// and `weight` broadcast. PyTorch: `nn.functional.binary_cross_entropy_with_logits`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }

@@ -1,4 +1,4 @@
-//! Losses with a margin. Except for the soft margin loss, a loss is 0 if the prediction is right by more than the margin.
+//! Losses with a margin. The ranking and triplet losses are 0 if the prediction is right by at least the margin.
 
 use wengert_macros::twins;
 
@@ -69,7 +69,8 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
         reduce(&part(&far, 1.0)?.plus(&part(self, -1.0)?, at)?, reduction, at)
     }
 
-    /// Returns ln(1 + e^(-y x)) for x (`self`) and targets y of 1 or -1. PyTorch: `nn.functional.soft_margin_loss`.
+    /// Returns ln(1 + e^(-y x)) for x (`self`) and targets y of 1 or -1. It is ∞ where the exponential overflows. PyTorch:
+    /// `nn.functional.soft_margin_loss`.
     fn try_soft_margin_loss(&self, target: impl ArrayOperand<Self>, reduction: LossReduction) -> Result<Self> {
         let target = &target.into_array(self);
         let at = Site::here("soft_margin_loss");

@@ -48,7 +48,7 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
     }
 
     /// Returns (x - y)² / 2β where |x - y| < β, and |x - y| - β/2 elsewhere (Girshick 2015). x is `self`, y is `target`, and β is `beta`.
-    /// β = 0 gives [`l1_loss`](Self::l1_loss). PyTorch: `nn.functional.smooth_l1_loss`.
+    /// β = 0 gives [`l1_loss`](Self::l1_loss). Refuses a negative or NaN β. PyTorch: `nn.functional.smooth_l1_loss`.
     fn try_smooth_l1_loss(&self, target: impl ArrayOperand<Self>, beta: f64, reduction: LossReduction) -> Result<Self> {
         let at = Site::here("smooth_l1_loss");
         ensure!(beta >= 0.0, at, "smooth_l1_loss does not support negative values for beta.");
@@ -59,7 +59,8 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
     }
 
     /// Returns (x - y)² / 2 where |x - y| < δ, and δ (|x - y| - δ/2) elsewhere (Huber 1964), times `weight`. x is `self`, y is `target`,
-    /// and δ is `delta`. `Mean` divides by the number of elements, even with a weight. PyTorch: `nn.functional.huber_loss`.
+    /// and δ is `delta`. `Mean` divides by the number of elements, even with a weight. Refuses a δ that is not positive. PyTorch:
+    /// `nn.functional.huber_loss`.
     fn try_huber_loss(
         &self,
         target: impl ArrayOperand<Self>,

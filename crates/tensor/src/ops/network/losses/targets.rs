@@ -114,7 +114,8 @@ impl Targets {
         self.reduce(&self.mask(&losses, at)?, options, at)
     }
 
-    /// Reduces the losses. `Mean` divides by the sum of the targets' weights.
+    /// Reduces the losses. `Mean` divides by the sum of the weights of the targets that are not ignored, or by their number without
+    /// weights.
     pub(crate) fn reduce<A: TensorLike<Elem: Float>>(
         &self,
         losses: &A,
