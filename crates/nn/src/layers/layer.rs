@@ -44,7 +44,7 @@ pub trait Layer<T: Float = f32>: Module<T> {
     ///
     /// # Errors
     ///
-    /// If the shape of `x` does not fit. The error names the layer.
+    /// If the shape of `x` does not fit. The error of a layer of this crate with parameters or settings names the layer.
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>>;
 
