@@ -79,7 +79,7 @@ impl<T: Float> Normalize<T> {
 
     /// Returns the [`range`](Self::range) from the smallest to the largest element of `inputs`, with one shift and one scale for all
     /// features. Use it if all features have the same kind of values, and their range is not known. If all elements are equal, they become
-    /// 0. A NaN among the inputs makes all results NaN.
+    /// 0, up to rounding errors. A NaN among the inputs makes all results NaN.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }

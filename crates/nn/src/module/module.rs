@@ -36,12 +36,12 @@ impl<T: Float, M: Module<T>> AsModule<T> for M {
 
 /// A module: a layer or a model with parameters. PyTorch: `torch.nn.Module`.
 ///
-/// `#[derive(Module)]` implements the trait for a struct whose fields are modules: layers, parameters, buffers, and `Vec`, `Option`, `Box`,
-/// arrays and tuples of them. Paths come from the names of the fields, as in PyTorch's `state_dict`. If a tuple struct has a single module,
-/// this module adds no name to the path. Fields of plain data are not part of the module: numbers, `bool`, text, `PathBuf`, `Duration`,
-/// `PhantomData`, and `Option`, `Vec`, `Box`, arrays and tuples of them. Mark other fields that are not modules with `#[module(skip)]`. The
-/// derive takes the element type from the types of the fields: a struct with a `Parameter<f64>` is a `Module<f64>`. For a struct whose
-/// fields are other structs with parameters of f64, write `#[module(f64)]`.
+/// `#[derive(Module)]` implements the trait for a struct whose fields are modules: layers, parameters, buffers, and `Vec`, `BTreeMap`,
+/// `Option`, `Box`, arrays and tuples of them. Paths come from the names of the fields, as in PyTorch's `state_dict`. If a tuple struct has
+/// a single module, this module adds no name to the path. Fields of plain data are not part of the module: numbers, `bool`, text,
+/// `PathBuf`, `Duration`, `PhantomData`, and `Option`, `Vec`, `Box`, arrays and tuples of them. Mark other fields that are not modules with
+/// `#[module(skip)]`. The derive takes the element type from the types of the fields: a struct with a `Parameter<f64>` is a `Module<f64>`.
+/// For a struct whose fields are other structs with parameters of f64, write `#[module(f64)]`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }
@@ -145,10 +145,10 @@ pub trait Module<T: Float = f32>: AsModule<T> {
         summary(self.as_module())
     }
 
-    /// Returns a table of the layers: the path, the kind, the shape of the last output while `forward` runs, and the number of elements of
-    /// the layer's own parameters. Parameters of layers inside a layer count only in their own lines. The last line has the total numbers
-    /// of elements of all parameters and of the frozen ones. `forward` gets a new evaluating tape. Recording operations on it determines
-    /// the shapes, so no values are computed. PyTorch: the package `torchinfo`.
+    /// Returns a table of the layers: the path, the kind, the shape of the last output while `forward` runs, and a count. The count is the
+    /// number of elements of the layer's own parameters, without layers inside the layer. The last line has the total numbers of elements
+    /// of all parameters and of the frozen ones. `forward` gets a new evaluating tape. Recording operations on it determines the shapes, so
+    /// no values are computed. PyTorch: the package `torchinfo`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
