@@ -6,7 +6,8 @@ use wengert_tensor::{DType, Element, Shape, Site, Tensor};
 
 use crate::Result;
 
-/// Returns the elements of a tensor as bytes. A NaN element keeps its bits.
+/// Returns the elements of a tensor as bytes. An f64 NaN keeps its bits. An f32 NaN is converted to f64 and back, which may change its
+/// bits.
 #[precompiled]
 pub(crate) fn to_bytes<E: Element>(tensor: &Tensor<E>) -> Vec<u8> {
     match E::DTYPE {

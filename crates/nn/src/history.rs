@@ -15,7 +15,7 @@ use crate::{Error, Result};
 pub struct Scores {
     /// The mean loss over the samples.
     pub loss: f64,
-    /// The name and value of each metric, in the order in which the training computes them.
+    /// The name and value of each metric, in the order in which the training computes them. [`History::read`] sorts them by name.
     pub metrics: Vec<(String, f64)>,
 }
 
@@ -164,7 +164,7 @@ impl History {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read ([`Error::Read`]), or a line is not an epoch ([`Error::Malformed`]).
+    /// [`Error::Read`] if the file cannot be read. [`Error::Malformed`] if it is not text in UTF-8, or a line is not an epoch.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         History::from_file(path.as_ref())
     }

@@ -1,11 +1,12 @@
 //! Layers and losses that are recorded on the tape, and optimisers, data sets and checkpoints.
 //!
-//! Layers are plain data: a model is a struct of layers, and a layer is a struct of [`Parameter`]s. There is no registry. The parameters of a
-//! model are the parameters of its fields (see [`Module`]). The code of this crate uses the shapes of tensors and recorded variables, but not
-//! the layout of elements in memory.
+//! Layers are plain data: a model is a struct of layers, and a layer is a struct of [`Parameter`]s. There is no registry. The parameters of
+//! a model are the parameters of its fields (see [`Module`]). The code of this crate uses the shapes of tensors and recorded variables. It
+//! accepts any layout of elements in memory.
 //!
-//! A mistake in a program, such as a wrong shape, panics at the caller's line. Each method that panics has a twin with
-//! the prefix `try_` that returns an error. Functions that read or write files always return a `Result`.
+//! A mistake in a program, such as a wrong shape, panics at the caller's line. Most methods that can panic have a twin with the prefix
+//! `try_` that returns an error. Most constructors and a few other methods have no twin; their documentation says when they panic.
+//! Functions that read or write files always return a `Result`.
 //!
 //! ```
 //! # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -43,8 +44,8 @@
 //!
 //! # Layers
 //!
-//! The layers have PyTorch's names, layouts and initial distributions. In shapes, `n` is the number of examples in a batch, `c` the number of
-//! channels, `t` the number of time steps, and `l`, `h`, `w`, `d` are lengths.
+//! Layers that exist in PyTorch have PyTorch's names, layouts and initial distributions. In shapes, `n` is the number of examples in a
+//! batch, `c` the number of channels, `t` the number of time steps, and `l`, `h`, `w`, `d` are lengths.
 //!
 //! | layer | value |
 //! |---|---|
@@ -67,7 +68,7 @@
 //!
 //! | normalization or dropout | value |
 //! |---|---|
-//! | [`BatchNorm1d`], [`BatchNorm2d`], [`BatchNorm3d`] | each channel with mean 0 and variance 1 over the batch, then scaled and shifted ([`BatchNorm`]) |
+//! | [`BatchNorm1d`], [`BatchNorm2d`], [`BatchNorm3d`] | each channel with mean 0 and variance 1 over the batch (in evaluation: by running statistics), then scaled and shifted ([`BatchNorm`]) |
 //! | [`LayerNorm`] | the same over the last dimensions of each example |
 //! | [`RMSNorm`] | the last dimensions, divided by their root mean square |
 //! | [`GroupNorm`] | mean 0 and variance 1 in each group of channels of each example |
@@ -82,7 +83,7 @@
 //! | [`ReLU`], [`ReLU6`], [`LeakyReLU`], [`PReLU`], [`RReLU`] | `max(x, 0)`; bounded by 6; with a fixed, trained or random slope below 0 |
 //! | [`ELU`], [`CELU`], [`SELU`] | `x` (or a multiple) above 0, and an exponential below |
 //! | [`GELU`], [`GELUTanh`], [`SiLU`], [`Mish`] | `x` times a smooth step |
-//! | [`Sigmoid`], [`Tanh`], [`Softplus`], [`Softsign`], [`LogSigmoid`] | smooth functions of one number |
+//! | [`Sigmoid`], [`Tanh`], [`Softplus`], [`Softsign`], [`LogSigmoid`] | functions of one number without kinks |
 //! | [`Hardtanh`], [`Hardsigmoid`], [`Hardswish`], [`Threshold`] | functions made of linear or quadratic pieces |
 //! | [`Softshrink`], [`Hardshrink`], [`Tanhshrink`] | functions that shrink small numbers |
 //! | [`Softmax`], [`LogSoftmax`], [`Softmin`] | positive numbers with sum 1 along a dimension, or their logarithms |
@@ -102,7 +103,7 @@
 //! | [`Flatten`], [`Unflatten`] | merged dimensions; a divided dimension |
 //! | [`Pad`] | padding around the last dimensions ([`PadMode`]) |
 //! | [`PixelShuffle`] | channels moved into pixels |
-//! | [`Upsample`] | resampled images ([`InterpolateMode`]) |
+//! | [`Upsample`] | resampled sequences, images or volumes ([`InterpolateMode`]) |
 //!
 //! The types of the settings, inputs and states of these layers: [`LayerInput`], [`ConvBuilder`], [`EmbeddingBuilder`], [`EmbeddingBagBuilder`],
 //! [`RowLimit`], [`RecurrentBuilder`], [`RecurrentKind`], [`RecurrentState`], [`CellVariables`], [`Simple`], [`Gated`], [`LongShortTerm`],
@@ -111,6 +112,7 @@
 //! # Losses
 //!
 //! Each loss is a type with options, such as [`CrossEntropyLoss`], and a function with the default options, such as [`cross_entropy`].
+//! Functions that the table does not list, such as `mse_loss`, are in the tensor crate.
 //!
 //! | loss | compares |
 //! |---|---|
@@ -138,7 +140,7 @@
 //!
 //! | optimiser | a step |
 //! |---|---|
-//! | [`Sgd`] | the gradient, with momentum |
+//! | [`Sgd`] | the gradient, optionally with momentum |
 //! | [`Adam`], [`AdamW`] | the mean gradient, divided by the root of the mean squared gradient; `AdamW` decouples the weight decay |
 //! | [`Adamax`], [`NAdam`], [`RAdam`] | variants of Adam: with a running maximum; with Nesterov's momentum; with plain momentum in the first steps |
 //! | [`Lion`] | the sign of the momentum |
@@ -147,7 +149,7 @@
 //! | [`RMSprop`], [`Adagrad`], [`Adadelta`] | the gradient, divided by the root of its mean or total square |
 //! | [`Asgd`] | the gradient; also keeps the mean of each parameter over the steps |
 //! | [`Rprop`] | the sign of the gradient, with a length for each element; for whole data sets |
-//! | [`Lbfgs`] | a quasi-Newton step with a line search; for whole data sets |
+//! | [`Lbfgs`] | quasi-Newton moves, with or without a line search; for whole data sets |
 //! | [`WeightAverage`] | no step: a running average of a model's parameters |
 //!
 //! Parts of optimisers: [`Common`], [`Setting`], [`Range`], [`States`], [`Archive`], [`Resume`], [`PenalizedGradient`],
@@ -159,11 +161,11 @@
 //!
 //! | schedule | rate |
 //! |---|---|
-//! | [`ConstantLR`](schedule::ConstantLR), [`LinearLR`](schedule::LinearLR) | a constant or linear start, then the full rate |
+//! | [`ConstantLR`](schedule::ConstantLR), [`LinearLR`](schedule::LinearLR) | a constant or linear start, then a constant rate |
 //! | [`StepLR`](schedule::StepLR), [`MultiStepLR`](schedule::MultiStepLR) | a factor at regular or given steps |
 //! | [`ExponentialLR`](schedule::ExponentialLR), [`PolynomialLR`](schedule::PolynomialLR) | an exponential or polynomial decay |
 //! | [`MultiplicativeLR`](schedule::MultiplicativeLR) | a factor for each step, by a function of the step |
-//! | [`CosineAnnealingLR`](schedule::CosineAnnealingLR), [`CosineAnnealingWarmRestarts`](schedule::CosineAnnealingWarmRestarts) | half a cosine, once or repeatedly |
+//! | [`CosineAnnealingLR`](schedule::CosineAnnealingLR), [`CosineAnnealingWarmRestarts`](schedule::CosineAnnealingWarmRestarts) | half a cosine: down and up in turn, or down and then anew from the start |
 //! | [`OneCycleLR`](schedule::OneCycleLR), [`CyclicLR`](schedule::CyclicLR) | one rise and fall, or many ([`Anneal`](schedule::Anneal), [`Cycle`](schedule::Cycle)) |
 //! | [`ReduceLROnPlateau`](schedule::ReduceLROnPlateau) | a factor when a measure no longer improves ([`Plateau`](schedule::Plateau)) |
 //! | [`Warmup`](schedule::Warmup), [`SequentialLR`](schedule::SequentialLR), [`ChainedLR`](schedule::ChainedLR) | combinations of schedules |

@@ -60,8 +60,8 @@ impl<T: Float> Normalize<T> {
         Normalize::new(Tensor::zeros(shape.clone()), Tensor::ones(shape))
     }
 
-    /// Returns a normalization that maps the range from `low` to `high` to the range from -1 to 1. Use it if all features have the same known
-    /// range, for example pixels.
+    /// Returns a normalization that maps the range from `low` to `high` to the range from -1 to 1. Use it if all features have the same
+    /// known range, for example pixels. If `low` equals `high`, the normalized inputs are infinite or NaN.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -77,8 +77,9 @@ impl<T: Float> Normalize<T> {
         Normalize::new(of((low + high) / 2.0), of((high - low) / 2.0))
     }
 
-    /// Returns the [`range`](Self::range) from the smallest to the largest element of `inputs`, with one shift and one scale for all features.
-    /// Use it if all features have the same kind of values, and their range is not known. If all elements are equal, they become 0.
+    /// Returns the [`range`](Self::range) from the smallest to the largest element of `inputs`, with one shift and one scale for all
+    /// features. Use it if all features have the same kind of values, and their range is not known. If all elements are equal, they become
+    /// 0, up to rounding errors. A NaN among the inputs makes all results NaN.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -92,7 +93,7 @@ impl<T: Float> Normalize<T> {
     ///
     /// # Errors
     ///
-    /// If `inputs` has no samples.
+    /// If `inputs` has no samples or no dimensions.
     pub fn fit_range(inputs: &Tensor<T>) -> Result<Self> {
         let (low, high) = extremes(inputs)?;
         if low == high {
@@ -101,9 +102,9 @@ impl<T: Float> Normalize<T> {
         Ok(Normalize::range(low, high))
     }
 
-    /// Computes the mean and the standard deviation of each feature of `inputs` `[n, …]`, in the shape `[1, …]`. The variance is the sum of
-    /// squares divided by n, not by n - 1. A deviation of 0 is replaced by 1, so that a constant feature becomes 0. scikit-learn:
-    /// `StandardScaler`.
+    /// Returns a normalization by the mean and the standard deviation of each feature of `inputs` `[n, …]`, both in the shape `[1, …]`. The
+    /// variance is the sum of squares divided by n, not by n - 1. A deviation of 0 is replaced by 1, so that a constant feature becomes 0.
+    /// scikit-learn: `StandardScaler`.
     ///
     /// # Errors
     ///
@@ -112,8 +113,8 @@ impl<T: Float> Normalize<T> {
         Normalize::over(inputs, Dims::from(0))
     }
 
-    /// Computes the mean and the standard deviation of each channel of `inputs` `[n, c, …]`, in the shape `[1, c, 1, …]`. Apart from this, the
-    /// method does the same as [`fit`](Self::fit).
+    /// Returns a normalization by the mean and the standard deviation of each channel of `inputs` `[n, c, …]`, both in the shape
+    /// `[1, c, 1, …]`. Apart from this, the method does the same as [`fit`](Self::fit).
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }

@@ -40,8 +40,8 @@ use crate::module::Module;
 ///
 /// # Errors
 ///
-/// If the loss is not a single number, an operation in it has no derivative, the tensors of `samples` have different lengths, or there is not
-/// enough memory.
+/// If the loss is not a single number, an operation in it has no derivative, or there is not enough memory. Also if `samples` is empty, or
+/// its tensors have no dimensions or different lengths.
 #[twins]
 pub fn try_per_sample_gradients<T: Float, const N: usize>(
     model: &(impl Module<T> + ?Sized),

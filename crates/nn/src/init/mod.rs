@@ -1,4 +1,4 @@
-//! Initial values of parameters. Each function returns a tensor of a given shape with random elements from a generator.
+//! Initial values of parameters. Each function except `fans` returns a tensor of a given shape with random elements from a generator.
 //!
 //! | here | PyTorch, `torch.nn.init` |
 //! |---|---|
@@ -10,9 +10,11 @@
 //! | `Tensor::zeros`, `Tensor::ones`, `Tensor::full` | `zeros_`, `ones_`, `constant_` |
 //!
 //! A weight has the shape `[out, in, …]`: `[out, in]` for a linear layer, `[out, in / groups, …kernel]` for a convolution. Its *fan in* is
-//! the number of inputs on which an output depends. Its *fan out* is the number of outputs that depend on an input.
+//! the number of inputs on which an output depends. Its *fan out* is the number of outputs that depend on an input. For a convolution with
+//! several groups or a stride above 1, the fan out is larger than this number, as in PyTorch.
 //!
-//! The elements are drawn in row-major order, each from one number of the generator. Each is computed in f64 and rounded once.
+//! The elements are drawn in row-major order, each from one number of the generator. Each is computed in f64 and rounded once. An exception
+//! is [`orthogonal`], which draws one vector after the other and computes each vector from all vectors before it.
 
 mod fan;
 mod orthogonal;

@@ -10,8 +10,8 @@ use wengert_tensor::{Error, Float, Generator, Site, Sizes, Tensor};
 /// If `shape` has more than two dimensions, it is treated as a matrix whose rows are the first dimension. If this matrix has more rows than
 /// columns, its columns are orthogonal to each other, otherwise its rows.
 ///
-/// The function draws vectors of normal numbers and makes them orthogonal by the Gram-Schmidt process. The process runs twice, which is enough
-/// to remove rounding errors (B. N. Parlett, The Symmetric Eigenvalue Problem, 6.9).
+/// The function draws vectors of normal numbers and makes them orthogonal by the Gram-Schmidt process. The process runs twice for each
+/// vector, which is enough to remove rounding errors (B. N. Parlett, The Symmetric Eigenvalue Problem, 6.9).
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -25,7 +25,7 @@ use wengert_tensor::{Error, Float, Generator, Site, Sizes, Tensor};
 ///
 /// # Errors
 ///
-/// If `shape` has fewer than two dimensions, or there is not enough memory.
+/// If `shape` has fewer than two dimensions or a negative size, or there is not enough memory.
 #[twins]
 pub fn try_orthogonal<T: Float>(
     shape: impl Into<Sizes>,

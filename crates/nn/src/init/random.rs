@@ -31,7 +31,7 @@ pub fn try_uniform<T: Float>(
 ///
 /// # Errors
 ///
-/// If `std` is negative or NaN, or there is not enough memory.
+/// If `std` is negative or NaN, a size is negative, or there is not enough memory.
 #[twins]
 pub fn try_normal<T: Float>(
     shape: impl Into<Sizes>,
@@ -62,7 +62,7 @@ pub fn try_normal<T: Float>(
 ///
 /// # Errors
 ///
-/// If `low` is not below `high`, `std` is not positive, or there is not enough memory.
+/// If `low` is not below `high`, `std` is not positive, `mean` is NaN or infinite, a size is negative, or there is not enough memory.
 #[twins]
 pub fn try_truncated_normal<T: Float>(
     shape: impl Into<Sizes>,

@@ -10,7 +10,7 @@ use crate::{Result, trace};
 
 /// A module that maps one variable to another, for example a layer or a block of layers. PyTorch: `torch.nn.Module.forward`.
 ///
-/// The tape of the input decides whether a layer trains or evaluates, which matters for dropout and batch normalization:
+/// The tape of the input decides whether a layer trains or evaluates, which matters, for example, for dropout and batch normalization:
 /// [`Tape::training`](wengert_autograd::Tape::training) or [`Tape::new`](wengert_autograd::Tape::new). If the input is a tensor and not a
 /// variable, [`forward`](Self::forward) returns a tensor, the prediction of the evaluated layer.
 ///
@@ -44,7 +44,7 @@ pub trait Layer<T: Float = f32>: Module<T> {
     ///
     /// # Errors
     ///
-    /// If the shape of `x` does not fit. The error names the layer.
+    /// If the shape of `x` does not fit. The error of a layer of this crate with parameters or settings names the layer.
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>>;
 

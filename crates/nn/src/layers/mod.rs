@@ -1,4 +1,4 @@
-//! Layers, with PyTorch's names, layouts and initial distributions.
+//! Layers. Those that exist in PyTorch have PyTorch's names, layouts and initial distributions.
 
 mod activation;
 mod attention;

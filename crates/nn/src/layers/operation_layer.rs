@@ -18,8 +18,8 @@ macro_rules! functions {
     )*};
 }
 
-/// Defines layers whose settings are the arguments of their operation. Each row of the macro's input has a doc comment, the layer's name, its
-/// settings with their types, and the operation. PyTorch's default settings follow if there are any.
+/// Defines layers whose settings are the arguments of their operation. Each row of the macro's input has a doc comment, the layer's name,
+/// its settings with their types, and the operation. PyTorch's default settings follow, if PyTorch has defaults.
 macro_rules! functions_with_settings {
     ($($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $setting:ident: $type:ty),* } = $operation:ident
         $(, default($($default:expr),*))?;)*) => {$(

@@ -1,6 +1,6 @@
 //! The cross-entropy loss.
 //!
-//! The operation [`ClassLosses::try_cross_entropy`] documents the formulas, which are the formulas of PyTorch's `CrossEntropyLoss`:
+//! The operation [`ClassLosses::try_cross_entropy`] computes the loss. The formulas are the formulas of PyTorch's `CrossEntropyLoss`:
 //! <https://pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html>.
 
 use wengert_macros::twins;
@@ -78,7 +78,8 @@ impl<T: Float> CrossEntropyLoss<T> {
     ///
     /// # Errors
     ///
-    /// If the shapes differ, the number of weights is not the number of classes, or the smoothing is outside its range.
+    /// If the shapes differ or have no dimensions, the number of weights is not the number of classes, or the smoothing is outside its
+    /// range.
     pub fn try_of_probabilities<P: IntoArray<Array: TensorLike<Elem = T>>>(
         &self,
         logits: P,
@@ -97,8 +98,8 @@ impl<T: Float> CrossEntropyLoss<T> {
     }
 }
 
-/// Returns [`CrossEntropyLoss::of`] with the default options: the mean over the samples, without weights and smoothing. PyTorch:
-/// `torch.nn.functional.cross_entropy`.
+/// Returns [`CrossEntropyLoss::of`] with the default options: the mean over all targets except -100, without weights and smoothing.
+/// PyTorch: `torch.nn.functional.cross_entropy`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }

@@ -50,8 +50,8 @@ impl CtcLoss {
         Self { blank, ..self }
     }
 
-    /// Sets whether infinite losses are replaced by 0; false by default. The loss of a sample is infinite if its target is too long for its
-    /// input.
+    /// Sets whether infinite losses are replaced by 0; false by default. The loss of a sample is infinite if its target has the probability
+    /// 0, for example because it is too long for its input.
     pub fn zero_infinity(self, zero_infinity: bool) -> Self {
         Self { zero_infinity, ..self }
     }
@@ -67,7 +67,8 @@ impl CtcLoss {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, a length is larger than its dimension, or a label of a target is the blank or not a class.
+    /// If the shapes do not fit, or a length is larger than its dimension. Also if the blank is not a class, or a label of a target is the
+    /// blank or not a class.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem: Float>>>(
         &self,
         log_probs: P,

@@ -13,8 +13,9 @@ const GAUSSIAN_NLL_LOSS: &str = "gaussian_nll_loss";
 /// The negative log-likelihood of targets under normal distributions with predicted means and variances. The operation
 /// is [`gaussian_nll_loss`](wengert_tensor::ops::LikelihoodLosses::gaussian_nll_loss). PyTorch: `nn.GaussianNLLLoss`.
 ///
-/// [`of`](LossOfThree::of) takes the means, the targets and the variances, all of the same shape. The last dimension of the variances may also
-/// have the size 1 or be missing. A negative variance is an error.
+/// [`of`](LossOfThree::of) takes the means, the targets and the variances, all of the same shape. The last dimension of the variances may
+/// also have the size 1 or be missing. A negative variance is an error. If the variance is a recorded variable, the error comes when values
+/// are computed.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -47,7 +48,7 @@ impl GaussianNllLoss {
         Self { formula: GaussianNll { full, ..self.formula }, ..self }
     }
 
-    /// Sets the smallest variance; 1e-6 by default. It replaces all smaller variances.
+    /// Sets the smallest variance; 1e-6 by default. It replaces all smaller variances. The gradient ignores this bound.
     pub fn eps(self, eps: f64) -> Self {
         Self { formula: GaussianNll { eps, ..self.formula }, ..self }
     }
@@ -65,7 +66,7 @@ impl FormulaOfThree for GaussianNll {
 ///
 /// # Errors
 ///
-/// If the shapes do not fit, or a variance is negative.
+/// If the shapes do not fit, or a variance of a tensor is negative.
 #[twins]
 pub fn try_gaussian_nll_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     mean: P,

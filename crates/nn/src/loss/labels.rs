@@ -102,8 +102,8 @@ pub fn try_multilabel_margin_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     MultilabelMarginLoss::new().try_of(scores, labels)
 }
 
-/// A loss for samples that may belong to several classes: the mean over the classes of the binary cross-entropy of each class. PyTorch:
-/// `nn.MultiLabelSoftMarginLoss`.
+/// A loss for samples that may belong to several classes: the mean over the classes of the binary cross-entropy of each class. The
+/// cross-entropy of a class is multiplied by the weight of the class. PyTorch: `nn.MultiLabelSoftMarginLoss`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -127,7 +127,7 @@ impl<T: Float> MultilabelSoftMarginLoss<T> {
     ///
     /// # Errors
     ///
-    /// If the shapes differ, or the number of weights is not the number of classes.
+    /// If the shapes differ or are neither `[n, c]` nor `[c]`, or the weights do not broadcast with the logits.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem = T>>>(
         &self,
         logits: P,
@@ -149,7 +149,7 @@ impl<T: Float> MultilabelSoftMarginLoss<T> {
 ///
 /// # Errors
 ///
-/// If the shapes differ.
+/// If the shapes differ, or are neither `[n, c]` nor `[c]`.
 #[twins]
 pub fn try_multilabel_soft_margin_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     logits: P,

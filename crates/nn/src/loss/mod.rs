@@ -1,7 +1,7 @@
 //! Losses: for each loss a function with PyTorch's default options, and a type with methods that set these options.
 //!
-//! Every loss works on tensors and on recorded variables. Losses whose prediction and target have the same shape, for example [`MseLoss`], are
-//! in the tensor crate.
+//! Every loss works on tensors and on recorded variables. Most losses that compare prediction and target element by element, for example
+//! [`MseLoss`], are in the tensor crate.
 //!
 //! [`MseLoss`]: wengert_tensor::ops::MseLoss
 

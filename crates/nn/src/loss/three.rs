@@ -36,7 +36,7 @@ impl<F: FormulaOfThree> LossOfThree<F> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit.
+    /// If the shapes do not fit, or a variance of a [`GaussianNllLoss`](crate::GaussianNllLoss) is negative.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem: Float>>>(
         &self,
         first: P,

@@ -26,7 +26,8 @@ impl<F: Default, T: Float> WeightedLoss<F, T> {
         Self::default()
     }
 
-    /// Sets a weight for each of the c classes, in a tensor `[c]`. It multiplies the loss of the samples of the class.
+    /// Sets a weight for each of the c classes, in a tensor `[c]`. It multiplies the loss of the samples of the class. If targets are
+    /// probabilities, smoothed or several labels, it multiplies the part of the loss that belongs to the class.
     /// [`reduction`](Self::reduction) says how it affects the mean.
     pub fn weight(self, weight: &Tensor<T>) -> Self {
         Self { weight: Some(weight.clone()), ..self }

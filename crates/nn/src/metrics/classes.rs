@@ -29,7 +29,8 @@ impl Accuracy {
         Accuracy { k, right: 0, count: 0 }
     }
 
-    /// Adds logits `[n, c, …]` and classes `[n, …]`. Samples with the class -100 are ignored.
+    /// Adds logits `[n, c, …]` and classes `[n, …]`. Logits `[c]` with a class `[]` are one sample. Samples with the class -100 are
+    /// ignored.
     ///
     /// # Errors
     ///
@@ -109,9 +110,9 @@ impl ConfusionMatrix {
         ConfusionMatrix { classes, counts: vec![0; classes * classes] }
     }
 
-    /// Adds logits `[n, c, …]` and classes `[n, …]`. The prediction is the class with the largest logit. If several
-    /// logits are equal, the first class is the prediction. NaN is larger than every number. Samples with the class
-    /// -100 are ignored.
+    /// Adds logits `[n, c, …]` and classes `[n, …]`. Logits `[c]` with a class `[]` are one sample. The prediction is the class with the
+    /// largest logit. If several logits are equal, the first class is the prediction. NaN is larger than every number. Samples with the
+    /// class -100 are ignored.
     ///
     /// # Errors
     ///

@@ -19,8 +19,8 @@ pub struct Mistake {
     pub loss: f64,
 }
 
-/// Returns the samples with a wrong prediction, with the largest cross-entropy first, and at most `most` of them.
-/// Samples of equal cross-entropy keep their order. Logits are `[n, c]`, targets `[n]`.
+/// Returns the samples with a wrong prediction, with the largest cross-entropy first, and at most `most` of them. Samples of equal
+/// cross-entropy keep their order. Samples whose cross-entropy is NaN come first or last. Logits are `[n, c]`, targets `[n]`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -35,7 +35,7 @@ pub struct Mistake {
 ///
 /// # Errors
 ///
-/// If the shapes do not fit, or a target is not a class.
+/// If the shapes do not fit, or a target is not a class. The target -100 is an error too.
 pub fn worst_mistakes<T: Float>(logits: &Tensor<T>, targets: &Tensor<i64>, most: usize) -> Result<Vec<Mistake>> {
     let (classes, rows, kept) = samples(logits, targets)?;
     if logits.rank() != 2 || kept.len() != targets.numel() {

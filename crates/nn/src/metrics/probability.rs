@@ -30,7 +30,7 @@ impl Perplexity {
         Perplexity::default()
     }
 
-    /// Adds logits `[n, c, …]` and tokens `[n, …]`. Tokens of -100 are ignored.
+    /// Adds logits `[n, c, …]` and tokens `[n, …]`. Logits `[c]` with a token `[]` are one sample. Tokens of -100 are ignored.
     ///
     /// # Errors
     ///
@@ -44,7 +44,8 @@ impl Perplexity {
         Ok(())
     }
 
-    /// Returns the perplexity, 1 or more. It is NaN without tokens, and infinite if a token had the probability 0.
+    /// Returns the perplexity, 1 or more. It is NaN without tokens or if a logit of a token was NaN or ∞. It is infinite if a token had the
+    /// probability 0.
     pub fn value(&self) -> f64 {
         libm::exp(mean(self.sum, self.count))
     }
@@ -95,9 +96,9 @@ impl CalibrationError {
         CalibrationError { bins: vec![(0, 0.0, 0); bins] }
     }
 
-    /// Adds logits `[n, c, …]` and classes `[n, …]`. Samples with the class -100 are ignored. A confidence on the
-    /// border of two bins belongs to the lower one. A confidence of NaN belongs to the lowest bin and makes the value
-    /// NaN.
+    /// Adds logits `[n, c, …]` and classes `[n, …]`. Logits `[c]` with a class `[]` are one sample. Samples with the class -100 are
+    /// ignored. A confidence on the border of two bins belongs to the lower one. A confidence of NaN belongs to the lowest bin and makes
+    /// the value NaN.
     ///
     /// # Errors
     ///

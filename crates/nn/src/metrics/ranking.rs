@@ -64,7 +64,8 @@ impl BinaryScores {
     }
 
     /// Returns the ROC curve: the true positive rate against the false positive rate, from (0, 0) to (1, 1). The true positive rate is NaN
-    /// without samples of the class. The false positive rate is NaN without other samples.
+    /// without samples of the class. The false positive rate is NaN without other samples. Without any samples, the curve is a single
+    /// point.
     pub fn roc(&self) -> Curve {
         let (steps, positives) = self.steps();
         let negatives = self.scored.len() as f64 - positives;

@@ -47,7 +47,7 @@ impl RegressionErrors {
     ///
     /// # Errors
     ///
-    /// If the shapes differ (also `[n, 1]` and `[n]`), or a size other than `n` differs from earlier batches.
+    /// If the shapes differ (also `[n, 1]` and `[n]`) or have no dimensions, or the number of features differs from earlier batches.
     pub fn update<T: Float>(&mut self, predictions: &Tensor<T>, targets: &Tensor<T>) -> Result<()> {
         let (shape, of) = (predictions.shape(), targets.shape());
         let features = shape.iter().skip(1).product();
@@ -73,18 +73,18 @@ impl RegressionErrors {
         Ok(())
     }
 
-    /// Returns the mean absolute error.
+    /// Returns the mean absolute error; NaN without samples.
     pub fn mae(&self) -> f64 {
         self.mean_over_features(|feature| feature.absolute / self.count)
     }
 
-    /// Returns the root of the mean squared error.
+    /// Returns the root of the mean squared error; NaN without samples.
     pub fn rmse(&self) -> f64 {
         self.mean_over_features(|feature| (feature.squared / self.count).sqrt())
     }
 
-    /// Returns the coefficient of determination: 1 for perfect predictions, 0 for predictions no better than the mean
-    /// of the targets. If all targets are equal, it is 1 for exact predictions and 0 otherwise. NaN with fewer than two
+    /// Returns the coefficient of determination: 1 for perfect predictions, 0 for predictions as good as the mean of the targets, and
+    /// negative for worse predictions. If all targets are equal, it is 1 for exact predictions and 0 otherwise. NaN with fewer than two
     /// samples.
     pub fn r2(&self) -> f64 {
         if self.count < 2.0 {
@@ -107,7 +107,7 @@ impl RegressionErrors {
     ///
     /// # Panics
     ///
-    /// If the numbers of features differ.
+    /// If the numbers of features differ, and both metrics have samples.
     #[track_caller]
     pub fn merge(&mut self, other: &Self) {
         if self.count == 0.0 {

@@ -1,4 +1,4 @@
-//! Implementations of [`Module`] for parameters, buffers, vectors, arrays, options, pointers and tuples.
+//! Implementations of [`Module`] for parameters, buffers, vectors, maps, arrays, options, pointers and tuples.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

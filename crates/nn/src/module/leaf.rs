@@ -56,7 +56,7 @@ pub trait AnyBuffer: Any {
     ///
     /// # Errors
     ///
-    /// If the number of bytes does not fit the shape of the buffer.
+    /// If the number of bytes does not fit the shape of the buffer, or there is not enough memory.
     fn set_from_bytes(&mut self, bytes: &[u8]) -> Result<()>;
     /// Returns the buffer as `Any`, so that it can be downcast.
     fn as_any(&self) -> &dyn Any;
@@ -92,7 +92,8 @@ impl<E: Element> AnyBuffer for Buffer<E> {
     }
 }
 
-/// Applies to `buffer` the changes that the tape of `gradients` recorded for it.
+/// Applies to `buffer` the changes that the tape of `gradients` recorded for it. Only buffers of the elements `T` and `i64` have recorded
+/// changes.
 pub(crate) fn update_buffer<T: Float>(buffer: &mut dyn AnyBuffer, gradients: &Gradients<T>) {
     let buffer = buffer.as_any_mut();
     if let Some(statistic) = buffer.downcast_mut::<Buffer<T>>() {

@@ -36,11 +36,12 @@ impl<T: Float, M: Module<T>> AsModule<T> for M {
 
 /// A module: a layer or a model with parameters. PyTorch: `torch.nn.Module`.
 ///
-/// `#[derive(Module)]` implements the trait for a struct whose fields are modules: layers, parameters, buffers, and `Vec`, `Option`, `Box`,
-/// arrays and tuples of them. Paths come from the names of the fields, as in PyTorch's `state_dict`. Fields of plain data (numbers, `bool`,
-/// text, and `Option`, `Vec`, arrays and tuples of them) are not part of the module. Mark other fields that are not modules with
-/// `#[module(skip)]`. The derive takes the element type from the types of the fields: a struct with a `Parameter<f64>` is a `Module<f64>`. For a
-/// struct whose fields are other structs with parameters of f64, write `#[module(f64)]`.
+/// `#[derive(Module)]` implements the trait for a struct whose fields are modules: layers, parameters, buffers, and `Vec`, `BTreeMap`,
+/// `Option`, `Box`, arrays and tuples of them. Paths come from the names of the fields, as in PyTorch's `state_dict`. If a tuple struct has
+/// a single module, this module adds no name to the path. Fields of plain data are not part of the module: numbers, `bool`, text,
+/// `PathBuf`, `Duration`, `PhantomData`, and `Option`, `Vec`, `Box`, arrays and tuples of them. Mark other fields that are not modules with
+/// `#[module(skip)]`. The derive takes the element type from the types of the fields: a struct with a `Parameter<f64>` is a `Module<f64>`.
+/// For a struct whose fields are other structs with parameters of f64, write `#[module(f64)]`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }
@@ -139,14 +140,15 @@ pub trait Module<T: Float = f32>: AsModule<T> {
     }
 
     /// Returns a table of all parameters and buffers: the path, the kind of the module that contains the leaf, the shape, and the number of
-    /// elements. The last line has the total number of elements.
+    /// elements. The last line has the total numbers of elements of all parameters and of the frozen ones, without buffers.
     fn summary(&self) -> String {
         summary(self.as_module())
     }
 
-    /// Returns a table of the layers: the path, the kind, the shape of the layer's output while `forward` runs, and the number of its
-    /// parameters' elements. The last line has the total number of elements. `forward` only records operations on a tape, which determines the
-    /// shapes, and no values are computed. PyTorch: the package `torchinfo`.
+    /// Returns a table of the layers: the path, the kind, the shape of the last output while `forward` runs, and a count. The count is the
+    /// number of elements of the layer's own parameters, without layers inside the layer. The last line has the total numbers of elements
+    /// of all parameters and of the frozen ones. `forward` gets a new evaluating tape. Recording operations on it determines the shapes, so
+    /// no values are computed. PyTorch: the package `torchinfo`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -168,7 +170,7 @@ pub trait Module<T: Float = f32>: AsModule<T> {
         summary_of_outputs(self.as_module(), &trace::outputs(|| forward(&Tape::new())))
     }
 
-    /// Returns the path of the first parameter whose gradient has an infinite or NaN element.
+    /// Returns the path of the first parameter whose gradient has an infinite or NaN element, or `None` if all gradients are finite.
     fn first_non_finite(&self, gradients: &Gradients<T>) -> Option<String> {
         first_non_finite(self.as_module(), gradients)
     }
@@ -330,7 +332,8 @@ fn set_from_vector<T: Float>(module: &mut dyn Module<T>, vector: &Tensor<T>) -> 
     Ok(())
 }
 
-/// Updates the buffers (running statistics) of `model` by the changes that the tape of `gradients` recorded. An optimiser's step does the same.
+/// Updates the buffers (running statistics) of `model` by the changes that the tape of `gradients` recorded. A step of any
+/// [`Optimizer`](crate::Optimizer) does the same; a step of [`Lbfgs`](crate::Lbfgs) does not.
 pub fn update_buffers<T: Float>(model: &mut (impl Module<T> + ?Sized), gradients: &Gradients<T>) {
     walk_mut(model.as_module_mut(), &mut String::new(), &mut |_, leaf| {
         if let LeafMut::Buffer(buffer) = leaf {

@@ -1,7 +1,7 @@
 //! Activation functions as layers, for [`Sequential`](crate::Sequential). Each layer applies an operation of a similar name, which other code
 //! can call on a variable. Here x is an element of the input.
 //!
-//! The documentation of each operation states its derivatives at kinks and its values at infinities.
+//! The page `docs/operations.md` states the derivatives of the operations at kinks and their values at infinities.
 
 use std::panic::Location;
 

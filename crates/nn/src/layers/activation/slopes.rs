@@ -49,8 +49,8 @@ impl<T: Float> Layer<T> for PReLU<T> {
     }
 }
 
-/// A [`LeakyReLU`](crate::LeakyReLU) with random slopes. On a training tape, the slope of each element is drawn uniformly from `lower` to
-/// `upper`. On any other tape the slope is the mean of both bounds. PyTorch: `torch.nn.RReLU`, whose defaults are 1/8 and 1/3.
+/// A [`LeakyReLU`](crate::LeakyReLU) with random slopes. On a training tape, the slope of each element below 0 is drawn uniformly from
+/// `lower` to `upper`. On any other tape the slope is the mean of both bounds. PyTorch: `torch.nn.RReLU`, whose defaults are 1/8 and 1/3.
 #[derive(Clone, Copy, Debug)]
 pub struct RReLU {
     lower: f64,
@@ -59,7 +59,8 @@ pub struct RReLU {
 }
 
 impl RReLU {
-    /// Returns a layer whose random slopes are from `lower` to `upper`.
+    /// Returns a layer whose random slopes are from `lower` to `upper`. If `lower` is above `upper`, the first forward pass on a training
+    /// tape returns an error.
     #[track_caller]
     pub fn new(lower: f64, upper: f64) -> Self {
         RReLU { lower, upper, made: Location::caller() }

@@ -50,9 +50,9 @@ impl<T: Float> MultiheadAttention<T> {
         output_of(self, self.attend_heads(x, heads, masks), self.out_proj.weight.made(), || self.describe(&[x]))
     }
 
-    /// Computes attention: each position of `query` attends to the positions of `key` that `masks` allow. The output is a weighted mean of
-    /// `value` at these positions. `key` and `value` have the same length. If the masks hide all keys from a query, all heads return 0 for this
-    /// query (in PyTorch NaN).
+    /// Computes attention: each position of `query` attends to the positions of `key` that `masks` allow. Each head returns a weighted mean
+    /// of the projected `value` at these positions, and the output layer combines the heads. `key` and `value` have the same length. If the
+    /// masks hide all keys from a query, all heads return 0 for this query (in PyTorch NaN).
     ///
     /// # Errors
     ///

@@ -10,7 +10,8 @@ use crate::layers::attention::masks::{causal_mask, not_padding};
 use crate::layers::attention::multihead::MultiheadAttention;
 use crate::layers::forward::{in_layer, output_of, refused};
 
-/// A cache of the keys and values of all steps that an attention layer has decoded. A clone of the cache shares these tensors with the original.
+/// A cache of the keys and values of all steps that an attention layer has decoded, or of all positions of a memory. A clone of the cache
+/// shares these tensors with the original.
 #[derive(Clone, Debug)]
 pub struct AttentionCache<T: Float = f32> {
     /// The keys and the values, each `[n, heads, s, e / heads]`, for n sequences of s steps and e features. `None` if the cache is empty.
@@ -23,12 +24,12 @@ impl<T: Float> AttentionCache<T> {
         AttentionCache { keys_values: None }
     }
 
-    /// Returns the number of decoded steps whose keys and values are in the cache.
+    /// Returns the number of decoded steps, or positions of a memory, whose keys and values are in the cache.
     pub fn len(&self) -> usize {
         self.keys_values.as_ref().map_or(0, |[keys, _]| keys.shape()[2])
     }
 
-    /// Returns true if the cache has no keys and values of any step.
+    /// Returns true if the cache has no keys and values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -46,8 +47,8 @@ impl<T: Float> MultiheadAttention<T> {
     /// `cache`, to itself and to the new positions before it. The keys and values of the new positions are added to the cache.
     ///
     /// The output is the same as the output of [`self_attend`](Self::self_attend) over the whole sequence with
-    /// [`AttentionMasks::causal`](crate::AttentionMasks::causal), but only the new positions are computed. The values of the output are computed
-    /// immediately, so the call has no gradient and no dropout.
+    /// [`AttentionMasks::causal`](crate::AttentionMasks::causal), but only the new positions are computed. The outputs of the heads are
+    /// computed immediately. So only the parameters of the output layer get a gradient, and there is no dropout of attention weights.
     ///
     /// # Errors
     ///
@@ -68,12 +69,13 @@ impl<T: Float> MultiheadAttention<T> {
 
     /// Computes attention to `memory`, a cache that [`memory`](Self::memory) returned. Each position of `query` attends to all positions of
     /// the memory except the positions where `is_padding` is true. `is_padding` has the shape `[n, s]` for n sequences of s positions. The
-    /// output equals the output of [`attend`](Self::attend), which computes the keys and values of the memory again. The values of the
-    /// output are computed immediately, so the call has no gradient and no dropout.
+    /// output equals the output of [`attend`](Self::attend), which computes the keys and values of the memory again. The outputs of the
+    /// heads are computed immediately. So only the parameters of the output layer get a gradient, and there is no dropout of attention
+    /// weights.
     ///
     /// # Errors
     ///
-    /// If shapes do not fit.
+    /// If shapes do not fit, or `memory` is empty.
     pub fn try_attend_cached<'t>(
         &self,
         query: Var<'t, T>,

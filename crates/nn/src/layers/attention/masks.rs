@@ -22,9 +22,9 @@ impl<'m, 't, T: Float> AttentionMasks<'m, 't, T> {
         AttentionMasks::new().mask(AttentionMask::Causal)
     }
 
-    /// Sets the mask of l queries and s keys, `[l, s]`. A mask `[n, l, s]` has a part for each of n examples. A mask `[n · heads, l, s]` has a
-    /// part for each head of each example. A mask for each head has four dimensions, `[1, heads, l, s]`. Any other shape of one, two or four
-    /// dimensions that broadcasts to `[n, heads, l, s]` is allowed too.
+    /// Sets the mask of l queries and s keys, `[l, s]`. A mask `[n, l, s]` has a part for each of n examples. A mask `[n · heads, l, s]`
+    /// has a part for each head of each example. A mask for each head has four dimensions, `[1, heads, l, s]`. Any other shape of one, two
+    /// or four dimensions that broadcasts to `[n, heads, l, s]` is allowed too. In three dimensions, each size may also be 1.
     ///
     /// With [`AttentionMask::Keep`], a key is visible where the mask is true. PyTorch's boolean `attn_mask` is the
     /// opposite: true hides a key.
@@ -112,8 +112,8 @@ pub(super) fn not_padding(is_padding: &Tensor<bool>, n: usize, s: usize) -> Resu
     Ok(is_padding.try_logical_not()?.try_reshape([n, 1, 1, s])?)
 }
 
-/// Inserts the dimension of the heads into a mask `[n, l, s]` or `[n · heads, l, s]`, for n examples, l queries and s keys. Returns a mask of
-/// another rank unchanged.
+/// Inserts the dimension of the heads into a mask `[n, l, s]`, `[1, l, s]` or `[n · heads, l, s]`. There are n examples, l queries and s
+/// keys. Returns a mask of another rank unchanged.
 ///
 /// # Errors
 ///

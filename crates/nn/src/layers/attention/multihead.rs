@@ -1,8 +1,8 @@
 //! Attention with several heads (Vaswani et al. 2017, "Attention Is All You Need", 3.2.2): the parameters of the layer, and the projections
 //! between the layer's inputs and its heads.
 //!
-//! Each head applies the operation `scaled_dot_product_attention` of the tensor crate. PyTorch's options `add_bias_kv` and `add_zero_attn` do
-//! not exist.
+//! Each head computes the formula of the operation `scaled_dot_product_attention` of the tensor crate. PyTorch's options `add_bias_kv` and
+//! `add_zero_attn` do not exist.
 
 use wengert_autograd::{Error as TapeError, Parameter, Var};
 use wengert_tensor::ops::{LinearMaps as _, TensorLike, Views as _};
@@ -44,7 +44,7 @@ pub struct MultiheadAttention<T: Float = f32> {
     /// The weight of values, `[e, vdim]`, where `vdim` is the number of features of the input `value`. `None` if `in_proj_weight` has the
     /// weights.
     pub v_proj_weight: Option<Parameter<T>>,
-    /// The biases of queries, keys and values, `[3 e]`, for outputs with `e` features.
+    /// The biases of queries, keys and values, `[3 e]`, for outputs with `e` features. `None` if the layer has no biases.
     pub in_proj_bias: Option<Parameter<T>>,
     /// The linear layer that is applied to the joined outputs of the heads.
     pub out_proj: Linear<T>,

@@ -74,7 +74,7 @@ impl<const D: usize, const TRANSPOSED: bool> ConvBuilder<D, TRANSPOSED> {
         ConvBuilder { kernel, ..self }
     }
 
-    /// Sets the distance from one window to the next, in elements; 1 by default.
+    /// Sets the distance from one window to the next, in elements of the input (of a transposed convolution: of the output); 1 by default.
     #[must_use]
     pub fn stride(self, stride: impl Into<Sizes>) -> Self {
         ConvBuilder { options: self.options.stride(stride), ..self }
@@ -87,7 +87,7 @@ impl<const D: usize, const TRANSPOSED: bool> ConvBuilder<D, TRANSPOSED> {
         ConvBuilder { options: self.options.padding(padding), ..self }
     }
 
-    /// Sets the distance in the input from one element of a window to the next; 1 by default.
+    /// Sets the distance in the input (of a transposed convolution: in the output) from one element of a window to the next; 1 by default.
     #[must_use]
     pub fn dilation(self, dilation: impl Into<Sizes>) -> Self {
         ConvBuilder { options: self.options.dilation(dilation), ..self }

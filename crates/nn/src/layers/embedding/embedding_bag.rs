@@ -112,7 +112,8 @@ impl EmbeddingBagBuilder {
         EmbeddingBagBuilder { scale_grad_by_freq: scale, ..self }
     }
 
-    /// Sets whether `offsets` has one more offset at the end, which is the number of indices; false by default.
+    /// Sets whether `offsets` has one more offset at the end, which is the end of the last bag; false by default. Indices after it are not
+    /// read.
     #[must_use]
     pub fn include_last_offset(self, include: bool) -> Self {
         EmbeddingBagBuilder { include_last_offset: include, ..self }
@@ -155,8 +156,8 @@ impl<T: Float> EmbeddingBag<T> {
     ///
     /// # Errors
     ///
-    /// If an index is out of range, or offsets descend or do not begin with 0. Also if `per_sample_weights` are given and the mode is not
-    /// [`BagMode::Sum`].
+    /// If the shapes do not fit or an index is out of range. If offsets descend, do not begin with 0, or are larger than the number of
+    /// indices. Also if `per_sample_weights` are given and the mode is not [`BagMode::Sum`].
     pub fn try_forward<'t>(
         &self,
         tape: &'t Tape<T>,

@@ -16,8 +16,9 @@ pub enum RotaryPairs {
     Halves,
 }
 
-/// Encodes positions in `x`, the queries or keys `[…, t, d]` at t positions with d elements. The pair i of elements at position p is rotated by
-/// the angle p / 10000^(2i / d). The product of a query and a key then depends on the distance of their positions.
+/// Encodes positions in `x`, the queries or keys `[…, t, d]` at t positions with d elements. The pair i of elements at position p is
+/// rotated by the angle p / 10000^(2i / d). The product of a query and a key then depends on their positions only through the distance of
+/// both positions.
 ///
 /// The first vector is at position `offset`. In decoding, `offset` is the number of earlier positions. The function takes tensors and variables.
 ///

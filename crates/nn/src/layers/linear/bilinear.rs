@@ -68,7 +68,7 @@ impl<T: Float> Bilinear<T> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit. The error names the layer.
+    /// If the shapes do not fit, or the inputs belong to different tapes. The error names the layer.
     pub fn try_forward<'t>(&self, x1: Var<'t, T>, x2: Var<'t, T>) -> Result<Var<'t, T>> {
         let weight = x1.tape().try_parameter(&self.weight)?;
         let bias = optional(x1.tape(), self.bias.as_ref())?;

@@ -4,11 +4,11 @@ use wengert_autograd::{Buffer, Error as TapeError, Var};
 use wengert_tensor::ops::Normalization as _;
 use wengert_tensor::{Float, Tensor};
 
-/// The running mean, the running variance, and the number of training steps.
+/// The running mean, the running variance, and the number of training batches.
 type RunningStatistics<T> = (Option<Buffer<T>>, Option<Buffer<T>>, Option<Buffer<i64>>);
 
-/// Returns the initial running statistics of `num_features` channels: means of 0, variances of 1, and 0 training steps. Returns `None` for each
-/// if `track` is false.
+/// Returns the initial running statistics of `num_features` channels: means of 0, variances of 1, and 0 training batches. Returns `None`
+/// for each if `track` is false.
 #[track_caller]
 pub(super) fn running_statistics<T: Float>(num_features: usize, track: bool) -> RunningStatistics<T> {
     if !track {

@@ -60,7 +60,11 @@ impl<T: Float> GroupNorm<T> {
         GroupNorm { eps, ..self }
     }
 
-    /// Adds a weight and a bias if `affine` is true, and removes them if it is false; true by default.
+    /// Adds a weight and a bias if `affine` is true and there is no weight, and removes both if it is false; true by default.
+    ///
+    /// # Panics
+    ///
+    /// If there is not enough memory for the parameters.
     #[must_use]
     #[track_caller]
     pub fn affine(mut self, affine: bool) -> Self {

@@ -38,7 +38,8 @@ pub type InstanceNorm3d<T = f32> = InstanceNorm<3, T>;
 ///
 /// By default there are no parameters and no running statistics, as in PyTorch. If there are running statistics, a training step moves them
 /// towards the mean of the statistics of all examples of the batch. Evaluation then normalizes with the running statistics.
-/// `num_batches_tracked` is always 0, as in PyTorch.
+/// `num_batches_tracked` is always 0, as in PyTorch. If a channel of an example has only one position, the forward pass returns an error,
+/// except with running statistics in evaluation.
 #[derive(Clone, Debug, Module)]
 pub struct InstanceNorm<const D: usize, T: Float = f32> {
     /// The weight of each of c channels, `[c]`; initially 1.

@@ -59,7 +59,11 @@ impl<T: Float> LayerNorm<T> {
         LayerNorm { eps, ..self }
     }
 
-    /// Adds a weight and a bias if `affine` is true, and removes them if it is false; true by default.
+    /// Adds a weight and a bias if `affine` is true and there is no weight, and removes both if it is false; true by default.
+    ///
+    /// # Panics
+    ///
+    /// If there is not enough memory for the parameters.
     #[must_use]
     #[track_caller]
     pub fn elementwise_affine(mut self, affine: bool) -> Self {
@@ -130,7 +134,11 @@ impl<T: Float> RMSNorm<T> {
         RMSNorm { eps: Some(eps), ..self }
     }
 
-    /// Adds a weight if `affine` is true, and removes the weight if it is false; true by default.
+    /// Adds a weight if `affine` is true and there is none, and removes it if `affine` is false; true by default.
+    ///
+    /// # Panics
+    ///
+    /// If there is not enough memory for the parameter.
     #[must_use]
     #[track_caller]
     pub fn elementwise_affine(mut self, affine: bool) -> Self {

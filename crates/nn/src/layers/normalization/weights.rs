@@ -14,8 +14,8 @@ use crate::module::Module;
 /// The smallest norm by which the power iteration divides a vector. PyTorch: `eps`.
 const EPS: f64 = 1e-12;
 
-/// A weight w = g v / ‖v‖ whose parameters are the length g and the direction v. The norm ‖v‖ is over all dimensions except one, so each output
-/// of a linear layer or a convolution has its own length. Where the norm of v is 0, the weight is NaN. PyTorch:
+/// A weight w = g v / ‖v‖ whose parameters are the length g and the direction v. The norm ‖v‖ is over all dimensions except one, by default
+/// the first. So each output of a linear layer or a convolution has its own length. Where the norm of v is 0, the weight is NaN. PyTorch:
 /// `torch.nn.utils.parametrizations.weight_norm`.
 ///
 /// ```
@@ -43,11 +43,12 @@ pub struct WeightNorm<T: Float = f32> {
 
 #[twins]
 impl<T: Float> WeightNorm<T> {
-    /// Returns `weight` split into lengths and directions, with one length for each index of dimension 0.
+    /// Returns `weight` split into lengths and directions, with one length for each index of dimension 0. A weight without dimensions gets
+    /// a single length.
     ///
     /// # Errors
     ///
-    /// If the weight has no dimensions.
+    /// If there is not enough memory.
     pub fn try_new(weight: &Tensor<T>) -> Result<Self> {
         let axis = wengert_tensor::axis(0, weight.rank(), Site::here("new"))?;
         WeightNorm::split(weight, Some(axis).filter(|_| weight.rank() > 0))
@@ -92,12 +93,13 @@ fn norm_except<A: TensorLike<Elem: Float>>(v: &A, dim: Option<usize>) -> Result<
     if others.is_empty() { v.try_abs() } else { v.try_vector_norm_keepdim(2, others) }
 }
 
-/// A weight that is divided by its largest singular value σ. To compute σ, the weight is treated as a matrix W whose rows are dimension 0 and
-/// whose columns are all other dimensions. A linear layer with the divided weight enlarges no distance between inputs. PyTorch:
-/// `torch.nn.utils.parametrizations.spectral_norm`.
+/// A weight that is divided by its largest singular value σ. To compute σ, the weight is treated as a matrix W whose rows are dimension 0
+/// and whose columns are all other dimensions. A linear layer with the weight divided by the exact σ enlarges no distance between inputs.
+/// PyTorch: `torch.nn.utils.parametrizations.spectral_norm`.
 ///
 /// σ is estimated by uᵀ W v, where u and v are estimates of its singular vectors. Each use on a training tape improves u and v by one power
-/// iteration, and the optimiser's step stores the result. No gradient flows through the iteration.
+/// iteration, or by the number that [`iterations`](Self::iterations) sets. The optimiser's step stores the result. No gradient flows
+/// through the iteration.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -128,7 +130,7 @@ impl<T: Float> SpectralNorm<T> {
     ///
     /// # Errors
     ///
-    /// If the weight has fewer than two dimensions.
+    /// If the weight has fewer than two dimensions, or there is not enough memory.
     pub fn try_new(weight: &Tensor<T>, generator: &mut Generator) -> Result<Self> {
         let matrix = weight.try_flatten(1, -1)?;
         let &[rows, columns] = &matrix.shape()[..] else { unreachable!("dimension 1 exists") };
@@ -144,7 +146,7 @@ impl<T: Float> SpectralNorm<T> {
         Ok(SpectralNorm { original: Parameter::new(weight.clone()), u, v, iterations: 1 })
     }
 
-    /// Sets the number of power iterations in each training step; 1 by default. PyTorch: `n_power_iterations`.
+    /// Sets the number of power iterations in each use on a training tape; 1 by default. PyTorch: `n_power_iterations`.
     #[must_use]
     pub fn iterations(self, iterations: usize) -> Self {
         SpectralNorm { iterations, ..self }

@@ -95,8 +95,8 @@ impl<const D: usize> AvgPool<D> {
         }
     }
 
-    /// Averages over height and width, then along the depth. The product of the divisors of both steps is the number of elements that count, so
-    /// the result is the mean of each window.
+    /// Averages over height and width, then along the depth. The product of the divisors of both steps is the number of elements that
+    /// count, or the divisor that the user set. So the result equals the result of a single step.
     #[track_caller]
     fn pool_volumes<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
         expect_rank("avg_pool3d", x, [4, 5])?;

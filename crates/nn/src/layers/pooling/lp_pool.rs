@@ -36,9 +36,9 @@ pub type LPPool3d = LPPool<3>;
 
 /// The norm of each window over `D` dimensions, (Σ xᵖ)^(1/p) over the elements x of the window: [`LPPool1d`], [`LPPool2d`], [`LPPool3d`].
 ///
-/// As in PyTorch, the formula uses x and not |x|. So if p is odd and the sum is negative, the norm is NaN. Where the sum is 0, the gradient
-/// is 0. With p = ∞ the norm is the largest absolute value of the window, and with p = -∞ the smallest. An input may also lack the batch
-/// dimension.
+/// As in PyTorch, the formula uses x and not |x|. So the norm is NaN if the sum is negative and 1/p is not an integer, for example if p is
+/// 3. If p is not an integer, any negative element makes it NaN. Where the sum is 0, the norm and the gradient are 0. With p = ∞ the norm
+/// is the largest absolute value of the window, and with p = -∞ the smallest. An input may also lack the batch dimension.
 #[derive(Clone, Debug)]
 pub struct LPPool<const D: usize> {
     norm_type: f64,

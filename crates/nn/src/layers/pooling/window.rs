@@ -65,7 +65,8 @@ macro_rules! window_settings {
             self
         }
 
-        /// Chooses whether to add a last window that begins inside the input and ends outside of the input; false by default.
+        /// Chooses whether to add a last window that begins in the input or in the padding before it, but ends after the padding. The
+        /// default is false.
         #[must_use]
         pub fn ceil_mode(mut self, ceil_mode: bool) -> Self {
             self.window.ceil_mode = ceil_mode;

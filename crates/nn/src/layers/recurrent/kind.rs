@@ -1,6 +1,6 @@
 //! The computation of one step of a recurrent cell: a plain recurrence, an LSTM or a GRU.
 //!
-//! The formulas of LSTM and GRU are documented at the operations `lstm_gates` and `gru_gates` of the tensor crate.
+//! The operations `lstm_gates` and `gru_gates` of the tensor crate compute the formulas of LSTM and GRU.
 
 use wengert_autograd::{Error as TapeError, Var};
 use wengert_tensor::Float;
@@ -17,10 +17,11 @@ pub struct CellVariables<'t, T: Float> {
     /// The weight of the input, `[g · hidden, in]` for `g` gates, `in` input features and `hidden` features of the state. It is not
     /// transposed.
     pub(super) input: Var<'t, T>,
-    /// The bias that is added to the product of the input and its weight, `[g · hidden]` for `g` gates, or `None` for a cell without
-    /// biases.
+    /// The bias that is added to the product of the input and its weight, `[g · hidden]` for `g` gates. Except for a GRU, it includes the
+    /// bias of the state. `None` for a cell without biases.
     pub(super) bias: Option<Var<'t, T>>,
-    /// The transposed weight of the state, `[hidden, g · hidden]` for `g` gates and `hidden` features of the state.
+    /// The transposed weight of the state, `[hidden, g · hidden]` for `g` gates and `hidden` features of the state. With a projection,
+    /// `[proj, g · hidden]`.
     pub(super) hidden: Var<'t, T>,
     /// The bias that is added to the product of the state and its weight, `[g · hidden]` for `g` gates; see
     /// [`RecurrentKind::SEPARATE_HIDDEN_BIAS`].

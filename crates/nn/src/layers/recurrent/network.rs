@@ -61,11 +61,11 @@ pub type GRU<T = f32> = RecurrentLayer<Gated, T>;
 /// Inputs are `[t, n, in]`, or `[n, t, in]` with [`batch_first`](crate::RecurrentBuilder::batch_first), or `[t, in]` without a batch. Here t is
 /// the number of steps, n the number of sequences, and `in` the number of features.
 ///
-/// Outputs have `hidden` features in the last dimension. With two directions, the last dimension is twice as long: first the features of the
-/// forward direction, then the features of the backward direction.
+/// Outputs have `hidden` features in the last dimension, or `proj` features for an LSTM with a projection. With two directions, the last
+/// dimension is twice as long: first the features of the forward direction, then the features of the backward direction.
 ///
 /// The state of n sequences is `[layers · directions, n, hidden]`, also with `batch_first`. Without a batch it is
-/// `[layers · directions, hidden]`.
+/// `[layers · directions, hidden]`. The h of an LSTM with a projection has `proj` features.
 ///
 /// Parameters have PyTorch's names (`weight_ih_l0` to `bias_hh_l1_reverse` for two layers in both directions), layouts and distribution of
 /// initial values.

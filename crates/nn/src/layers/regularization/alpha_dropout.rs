@@ -17,8 +17,8 @@ dropouts! {
     /// Dropout that keeps the mean 0 and the variance 1 of its input, for use after [`SELU`](crate::SELU) (Klambauer et al., "Self-Normalizing
     /// Neural Networks", 2017). PyTorch: `torch.nn.AlphaDropout`.
     ///
-    /// Dropped elements become SELU's limit at -∞. Then all elements are scaled and shifted to restore mean and variance. If the probability p
-    /// is 1, all elements are multiplied by 0.
+    /// On a training tape, dropped elements become SELU's limit at -∞. Then all elements are scaled and shifted to restore mean and
+    /// variance. If the probability p is 1, all elements are multiplied by 0. On any other tape, the layer returns its input.
     AlphaDropout;
     /// An [`AlphaDropout`] that drops whole channels of each example of an input `[n, c, …]` (n examples, c channels). PyTorch:
     /// `torch.nn.FeatureAlphaDropout`.

@@ -43,7 +43,8 @@ macro_rules! dropouts {
 }
 
 dropouts! {
-    /// Dropout: sets each element to 0 with probability p, and divides the other elements by 1 - p. PyTorch: `torch.nn.Dropout`.
+    /// Dropout: on a training tape, sets each element to 0 with probability p, and divides the other elements by 1 - p. On any other tape,
+    /// returns its input. PyTorch: `torch.nn.Dropout`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -58,8 +59,9 @@ dropouts! {
     /// assert_eq!(dropout.forward(Tape::new().constant(&x)).value(), x); // evaluation
     /// ```
     Dropout;
-    /// Dropout of channels, for inputs `[n, c, …]` of n examples with c channels. It sets each channel of each example to 0 with probability p,
-    /// and divides the other channels by 1 - p. `D` is the number of dimensions after the channels: [`Dropout1d`], [`Dropout2d`], [`Dropout3d`].
+    /// Dropout of channels, for inputs `[n, c, …]` of n examples with c channels. On a training tape, it sets each channel of each example
+    /// to 0 with probability p, and divides the other channels by 1 - p. `D` is the number of dimensions after the channels: [`Dropout1d`],
+    /// [`Dropout2d`], [`Dropout3d`].
     ///
     /// An input may also lack the batch dimension. (PyTorch's `Dropout2d` interprets `[c, h, w]` as `[n, c, l]`, and warns.)
     DropoutChannels<const D: usize>;
@@ -125,7 +127,7 @@ pub(super) fn mask_shape(shape: &Shape, dims: usize) -> Shape {
     shape.iter().enumerate().map(|(axis, &size)| if axis < dims { size } else { 1 }).collect()
 }
 
-/// Applies dropout with probability `p` on a training tape; returns `x` itself on any other tape.
+/// Applies dropout with probability `p` on a training tape; returns `x` itself on any other tape, and if `p` is 0.
 #[track_caller]
 pub(crate) fn dropout<'t, T: Float>(x: Var<'t, T>, p: f64) -> std::result::Result<Var<'t, T>, TapeError> {
     match fork_or_note(x.tape(), "Dropout", p != 0.0) {

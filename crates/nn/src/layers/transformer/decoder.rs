@@ -111,7 +111,7 @@ impl<T: Float> TransformerDecoderLayer<T> {
     }
 
     /// Returns the cache for the first step of decoding, with the keys and values of `memory`. `memory_padding` is true at the positions of
-    /// the memory that are hidden. Its shape is `[n, s]` for n sequences of s positions.
+    /// the memory that are hidden. Its shape is `[n, s]` for n sequences of s positions. [`decode`](Self::decode) checks this shape.
     ///
     /// # Errors
     ///
@@ -122,8 +122,9 @@ impl<T: Float> TransformerDecoderLayer<T> {
     }
 
     /// Returns the output at `x`, the next position or positions of the sequence. Each new position attends to the positions in `cache`, to
-    /// itself and to the new positions before it. The keys and values of the new positions are added to the cache. The output equals the output
-    /// of [`forward`](Self::forward) over the whole sequence with [`AttentionMasks::causal`]. No gradient flows through the attention.
+    /// itself and to the new positions before it. The keys and values of the new positions are added to the cache. The output equals the
+    /// output of [`forward`](Self::forward) over the whole sequence with [`AttentionMasks::causal`], apart from dropout on a training tape.
+    /// No gradient flows from the output layer of an attention to the attention's input.
     ///
     /// # Errors
     ///
