@@ -16,7 +16,7 @@ pub struct LoadReport {
     /// The first 10 missing names, each with the most similar unexpected name of the same shape. Names without a similar name are
     /// left out.
     pub renamed: Vec<(String, String)>,
-    /// The names that both the file and the model have, but with different shapes, or with different element types and without conversion.
+    /// The names that both the file and the model have, but with different shapes, or with different element types that are not converted.
     pub mismatched: Vec<KeyMismatch>,
 }
 

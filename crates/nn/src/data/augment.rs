@@ -241,7 +241,7 @@ pub fn gaussian_noise<T: Float>(x: &Tensor<T>, std: f64, generator: &mut Generat
     Ok(x.try_add(&Tensor::try_randn(x.shape(), generator)?.try_mul(std)?)?)
 }
 
-/// Mixes each sample of a batch with a random sample of the batch, the inputs and the targets in the same way: λ · sample + (1 - λ) · other
+/// Mixes each sample of a batch with a random sample of the batch. Inputs and targets mix in the same way: λ · sample + (1 - λ) · other
 /// (H. Zhang et al., "mixup: beyond empirical risk minimization", 2017). λ is the same for the whole batch, drawn from the beta
 /// distribution with both parameters `alpha`. torchvision: `MixUp`.
 ///

@@ -217,7 +217,8 @@ impl ImageReader {
         ImageReader { grayscale: true, ..self }
     }
 
-    /// Resizes images to `[height, width]` by linear interpolation. This may change the proportions of an image.
+    /// Resizes images to `[height, width]` by linear interpolation. If images become smaller, this averages over pixels, like torchvision's
+    /// `antialias=True`. The proportions of an image may change.
     ///
     /// # Panics
     ///
@@ -241,8 +242,9 @@ impl ImageReader {
         if self.grayscale { 1 } else { 3 }
     }
 
-    /// Reads an image, `[3, height, width]`, or `[1, height, width]` in gray, with values from 0 to 1. A gray image
-    /// gives three equal channels if the reader is set to colour. Transparency is ignored. torchvision: `decode_image`.
+    /// Reads an image, `[3, height, width]`, or `[1, height, width]` in gray, with values from 0 to 1. A gray image gives three equal
+    /// channels if the reader is set to colour. Transparency is ignored, and channels of 16 bits are reduced to 8. torchvision:
+    /// `decode_image`.
     ///
     /// # Errors
     ///

@@ -5,7 +5,7 @@ use std::path::Path;
 /// The largest number of names that an error lists. For the other names, it only states how many there are.
 pub(super) const LISTED: usize = 10;
 
-/// The largest number of characters that an error shows of a name or text from a file. Paths are shown in full.
+/// The largest number of characters that an error shows of a name, a field or the reason of a damaged checkpoint. Paths are shown in full.
 pub(super) const SHOWN: usize = 200;
 
 /// Returns the beginning of `text`, at most [`SHOWN`] characters before escaping, with escaped control characters. An ellipsis marks a
