@@ -17,8 +17,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// The text of the error escapes control characters in names and other texts from files, and shortens long names and fields, but not paths.
 /// The fields have the complete text, unless their comment says otherwise. `Debug` shows the same text as `Display`, so that
-/// `main() -> Result` and `unwrap` print a sentence. Losses do not return this error: as operations on variables or tensors, they return the
-/// errors of `wengert-autograd` or `wengert-tensor`.
+/// `main() -> Result` and `unwrap` print a sentence. Losses do not return this error: as operations on variables or tensors, they return
+/// the errors of `wengert-autograd` or `wengert-tensor`.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
