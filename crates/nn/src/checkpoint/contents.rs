@@ -14,8 +14,9 @@ pub(super) enum Contents {
 }
 
 impl Contents {
-    /// Reads the bytes of the tensor that `info` describes. `start` is the position where the tensors begin. The caller has compared the
-    /// tensor's shape with the model's shape, so a damaged file cannot make the program request too much memory.
+    /// Reads the bytes of the tensor that `info` describes. `start` is the position where the tensors begin. A tensor has at most the size
+    /// of the file. For a model, the caller has compared the tensor's shape with the model's shape. So a damaged file cannot make the
+    /// program request too much memory.
     pub(super) fn tensor(&self, start: u64, info: &TensorInfo) -> io::Result<Vec<u8>> {
         match self {
             Contents::File(file) => read_tensor(&**file, start, info),

@@ -2,16 +2,17 @@
 //!
 //! In Python, `safetensors.torch.load_file(path)` returns a `state_dict` for `load_state_dict`. Names and layouts are the same as in
 //! PyTorch. In the other direction, this crate loads a `state_dict` that `safetensors.torch.save_file` saved. The format is described at
-//! <https://github.com/huggingface/safetensors#format>. Equal values give equal bytes.
+//! <https://github.com/huggingface/safetensors#format>. The same values always give the same bytes.
 //!
-//! Entries of a [`Checkpoint`] that do not belong to the model have names that begin with `@`. No field of a model can
-//! have such a name.
+//! Entries of a [`Checkpoint`] that do not belong to the model have names that begin with `@`. A parameter of a model cannot have such a
+//! name.
 //!
 //! | name | element type | contents |
 //! |---|---|---|
 //! | `@optimizer.{name}.{path}.{state}` | as the model | a state of the parameter at `path`, with PyTorch's names |
 //! | `@optimizer.{name}.{path}.step` | u64 | the number of steps that the optimiser has made for the parameter at `path` |
-//! | `@settings.{name}.{setting}` | f64, u64 or bool | a setting of the optimiser |
+//! | `@optimizer.{name}.{state}` | as the model, f64 or u64 | a state of an `Lbfgs` or `WeightAverage` that belongs to no parameter |
+//! | `@settings.{name}.{setting}` | f64, u64 or bool | a setting of the optimiser, `Lbfgs` or `WeightAverage` |
 //! | `@settings.{name}.groups.{number}.{path}.{setting}` | f64 or bool | a setting of one of the optimiser's parameter groups |
 //! | `@number.{name}`, `@integer.{name}` | f64, u64 | numbers that the program adds: epoch, step, best loss |
 //! | `@generator` | u64 | the generator's seed, and the number of words that it has drawn |
@@ -68,9 +69,9 @@ pub fn save<T: Float>(model: &(impl Module<T> + ?Sized), path: impl AsRef<Path>)
     Checkpoint::new().model(model).save(path)
 }
 
-/// Reads the parameters and buffers of `model` from the file `path`. Names, shapes and element types must agree with
-/// the model. Other entries of a [`Checkpoint`] are not read. For other element types, other names, or a part of a
-/// model see [`Saved`]. PyTorch: `model.load_state_dict(load_file(path), strict=True)`.
+/// Reads the parameters and buffers of `model` from the file `path`. Names, shapes and element types must agree with the model. Only some
+/// counts may be missing (see [`Saved::load_model`]). Other entries of a [`Checkpoint`] are not read. For other element types, other names,
+/// or a part of a model see [`Saved`]. PyTorch: `model.load_state_dict(load_file(path), strict=True)`.
 ///
 /// The header is read and checked first. The tensors are read one at a time, and only if all fit the model.
 ///
@@ -395,7 +396,7 @@ mod tests {
         assert_eq!(renamed, [("fc1.bias".to_owned(), "layer.fc1.bias".to_owned())]);
     }
 
-    /// Returns a sparse file of 1 TiB with one tensor of U64, or `None` if the file system has no sparse files.
+    /// Returns a sparse file of 1 TiB with one tensor of U64, or `None` if the file system refuses this size.
     fn sparse(name: &str, shape: &str) -> Option<tempfile::NamedTempFile> {
         let file = tempfile::NamedTempFile::new().unwrap();
         let bytes = 1u64 << 40;

@@ -133,8 +133,8 @@ impl Saved {
         Saved { path, contents, start, header, convert: false, partial: false, rename: Box::new(str::to_owned) }
     }
 
-    /// Converts parameters of other floating-point types (f16, bf16, f32, f64) to the type of the model, rounded to
-    /// nearest.
+    /// Converts tensors of other floating-point types (f16, bf16, f32, f64) to the type of the model, rounded to nearest. These tensors are
+    /// parameters, buffers of the model's type, and states of optimisers.
     #[must_use]
     pub fn convert(self) -> Self {
         Saved { convert: true, ..self }
@@ -146,13 +146,14 @@ impl Saved {
         Saved { partial: true, ..self }
     }
 
-    /// Applies `rename` to the name of each tensor in the file. The result is the name in the model.
+    /// Applies `rename` to the name of each tensor in the file. The result is the name in the model. Names that begin with `@` are not
+    /// changed.
     #[must_use]
     pub fn rename(self, rename: impl Fn(&str) -> String + 'static) -> Self {
         Saved { rename: Box::new(rename), ..self }
     }
 
-    /// Reads the parameters and buffers of `model`. Returns the names that were not loaded. The list is empty unless the load is
+    /// Reads the parameters and buffers of `model`. Returns the names that were not loaded. The report is empty unless the load is
     /// [`partial`](Self::partial). PyTorch: `load_state_dict`.
     ///
     /// As in PyTorch, a file may lack the `num_batches_tracked` of a batch normalization. The layer keeps its count.
@@ -160,6 +161,7 @@ impl Saved {
     /// # Errors
     ///
     /// - The file does not fit the model: [`Error::Keys`], with all missing, unexpected and mismatched names.
+    /// - The file cannot be read: [`Error::Read`].
     /// - Two parameters of the model, or two tensors of the file after renaming, have the same name:
     ///   [`Error::DuplicateName`].
     ///

@@ -11,16 +11,17 @@ use crate::error::keys;
 pub struct LoadReport {
     /// The names that the model has and the file does not have.
     pub missing: Vec<String>,
-    /// The names that the file has and the model does not have.
+    /// The names that the file has, after renaming, and the model does not have. Names that begin with `@` are not listed.
     pub unexpected: Vec<String>,
-    /// The missing names, each with the most similar unexpected name of a tensor of the same shape.
+    /// The first 10 missing names, each with the most similar unexpected name of the same shape. Names without a similar name are
+    /// left out.
     pub renamed: Vec<(String, String)>,
-    /// The names that both the file and the model have, but with different shapes, or with different element types and without conversion.
+    /// The names that both the file and the model have, but with different shapes, or with different element types that are not converted.
     pub mismatched: Vec<KeyMismatch>,
 }
 
 impl LoadReport {
-    /// Returns true if every tensor of the file was loaded and every tensor of the model was found.
+    /// Returns true if no name is missing, unexpected or mismatched.
     pub fn is_complete(&self) -> bool {
         *self == LoadReport::default()
     }

@@ -62,7 +62,7 @@ use crate::{Error, Result};
 #[must_use = "a checkpoint is written by `save`"]
 pub struct Checkpoint {
     tensors: Vec<Named>,
-    /// The error for the first added name that a checkpoint cannot have. `save` returns this error.
+    /// The error for the first added name that a checkpoint cannot have. `save` and `to_bytes` return this error.
     refused: Option<Error>,
 }
 
@@ -207,7 +207,7 @@ impl Checkpoint {
             Ok((name, TensorView::new(*dtype, shape.clone(), bytes)?))
         };
         let views = self.tensors.iter().map(view).collect::<std::result::Result<Vec<_>, _>>().map_err(refused)?;
-        // Files from PyTorch have this entry `format`, and loaders that serve several frameworks read it.
+        // The library `transformers` writes this entry `format` to files for PyTorch, and reads it to recognize the framework of a file.
         let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
         serialize(views, Some(metadata)).map_err(refused)
     }

@@ -2,7 +2,8 @@
 //! generator gives the same batches in each run.
 //!
 //! Images are `[n, c, h, w]`. Each image gets its own random change. All channels of an image change in the same way. Pixels outside of an
-//! image are 0. torchvision: `torchvision.transforms.v2`.
+//! image are 0. [`gaussian_noise`] and [`mixup`] take tensors of any other shape too: they change each element on its own, or a whole
+//! batch. torchvision: `torchvision.transforms.v2`.
 
 use std::ops::RangeInclusive;
 
@@ -11,8 +12,8 @@ use wengert_tensor::{Float, Generator, Tensor};
 
 use crate::{Error, Result};
 
-/// Shifts each image horizontally and vertically by up to `most` pixels. All shifts are equally likely. torchvision: `RandomAffine(0,
-/// translate)`.
+/// Shifts each image horizontally and vertically by a whole number of pixels, up to `most`. All shifts are equally likely. torchvision:
+/// `RandomAffine(0, translate)`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -120,7 +121,7 @@ pub fn random_rotation<T: Float>(images: &Tensor<T>, degrees: f64, generator: &m
 ///
 /// # Errors
 ///
-/// If the images are not `[n, c, h, w]`, or a factor in the range `scale` is not above 0.
+/// If the images are not `[n, c, h, w]`. Also if the range `scale` is empty, or has a factor that is not above 0 and finite.
 pub fn random_affine<T: Float>(
     images: &Tensor<T>,
     degrees: f64,
@@ -187,8 +188,9 @@ pub fn color_jitter<T: Float>(images: &Tensor<T>, strength: f64, generator: &mut
     Ok(result)
 }
 
-/// Sets a random rectangle of each image to 0 with probability `p`. The rectangle's sides are up to `most` times the image's sides. T.
-/// DeVries and G. W. Taylor, "Improved Regularization of Convolutional Neural Networks with Cutout", 2017. torchvision: `RandomErasing`.
+/// Sets a random rectangle of each image to 0 with probability `p`. The rectangle's sides are up to `most` times the image's sides, and may
+/// be 0. T. DeVries and G. W. Taylor, "Improved Regularization of Convolutional Neural Networks with Cutout", 2017. torchvision:
+/// `RandomErasing`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -239,11 +241,12 @@ pub fn gaussian_noise<T: Float>(x: &Tensor<T>, std: f64, generator: &mut Generat
     Ok(x.try_add(&Tensor::try_randn(x.shape(), generator)?.try_mul(std)?)?)
 }
 
-/// Mixes each sample of a batch with another sample, the inputs and the targets in the same way: λ · sample + (1 - λ) · other (H. Zhang et
-/// al., "mixup: beyond empirical risk minimization", 2017). λ is the same for the whole batch, drawn from the beta distribution with both
-/// parameters `alpha`. torchvision: `MixUp`.
+/// Mixes each sample of a batch with a random sample of the batch. Inputs and targets mix in the same way: λ · sample + (1 - λ) · other
+/// (H. Zhang et al., "mixup: beyond empirical risk minimization", 2017). λ is the same for the whole batch, drawn from the beta
+/// distribution with both parameters `alpha`. torchvision: `MixUp`.
 ///
-/// Targets must be floating-point numbers. Give classes as [`one_hot`](wengert_tensor::ops::one_hot) probabilities, `[n, classes]`.
+/// Targets must be floating-point numbers. An `alpha` far above 1 takes very long: a draw of λ needs about 200,000 attempts for 10. Give
+/// classes as [`one_hot`](wengert_tensor::ops::one_hot) probabilities, `[n, classes]`.
 ///
 /// # Errors
 ///
@@ -275,7 +278,7 @@ pub fn mixup<T: Float>(
 
 /// Draws from the beta distribution with two equal parameters, by M. D. Jöhnk's rejection method ("Erzeugung von betaverteilten und
 /// gammaverteilten Zufallszahlen", 1964). Computes with logarithms, because u^(1/`alpha`) of a random number u from 0 to 1 underflows for
-/// small `alpha`. The method is fast for parameters below 1, which are usual here, and rejects most draws for parameters far above 1.
+/// small `alpha`. The method is fast for parameters below 1, which are usual here. It accepts 1 draw of 6 for 2, and 1 of 184,756 for 10.
 fn beta(alpha: f64, generator: &mut Generator) -> f64 {
     loop {
         let [x, y] = [(); 2].map(|()| libm::log(1.0 - generator.uniform()) / alpha);

@@ -28,7 +28,8 @@ type AnyBatch = Box<dyn Any + Send>;
 /// A function that makes the batch with the given index.
 type Make = Box<dyn Fn(usize) -> Result<AnyBatch> + Send>;
 
-/// A thread that makes batches in advance. The thread ends when `ready`, the receiver of its batches, is dropped.
+/// A thread that makes batches in advance. The thread ends after its last batch, or when it cannot send a batch because `ready`, the
+/// receiver, was dropped.
 pub(super) struct Prefetch {
     ready: Receiver<Result<AnyBatch>>,
     thread: JoinHandle<()>,

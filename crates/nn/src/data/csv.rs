@@ -11,11 +11,12 @@ use crate::data::source::{open, unreadable};
 use crate::error::Place;
 use crate::{Error, Result};
 
-/// The largest length of a row, in bytes. It limits the memory, because a gzipped line can grow to 1000 times its size in the file.
+/// The largest length of a row, in bytes. It limits the memory: a file without line ends is a single row, and a gzipped file can grow to
+/// 100 times its size.
 pub(super) const LONGEST_LINE: usize = 16 << 20;
 
-/// Calls `take` for each row with the line where it begins, counted from 1, and with its fields. Spaces around a field
-/// are removed. Blank lines are not rows. A field in quotes may contain delimiters, line ends and doubled quotes.
+/// Calls `take` for each row with the line where it begins, counted from 1, and with its fields. Spaces at both ends of a field are
+/// removed, also inside quotes. Blank lines are not rows. A field in quotes may contain delimiters, line ends and doubled quotes.
 pub(super) fn for_each_record(
     path: &Path,
     delimiter: u8,

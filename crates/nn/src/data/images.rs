@@ -16,8 +16,8 @@ use crate::error::Place;
 use crate::file::open_regular;
 use crate::{Error, Result};
 
-/// The largest number of pixels by default: 2²⁶, for example 8192 x 8192. Photos have fewer pixels. A file of a few kilobytes may claim
-/// more; 2²⁶ pixels need up to 1.5 GiB while they are read.
+/// The largest number of pixels by default: 2²⁶, for example 8192 x 8192. Most photos have fewer pixels. A file of a few kilobytes may
+/// claim more; 2²⁶ pixels need up to 1.5 GiB while they are read.
 const MOST_PIXELS: u64 = 1 << 26;
 
 /// The largest number of bytes of a decoded pixel: four channels of 32 bits.
@@ -54,7 +54,7 @@ impl ImageFolder {
     ///
     /// # Errors
     ///
-    /// If a folder cannot be read or has no images: [`Error::Read`].
+    /// If a folder cannot be read, `folder` has no subfolders, or a subfolder has no images: [`Error::Read`].
     pub fn open(folder: impl AsRef<Path>) -> Result<Self> {
         ImageFolder::list(folder.as_ref())
     }
@@ -133,7 +133,8 @@ fn without_images(class: &Path) -> String {
 }
 
 /// A batch has images `[n, 3, height, width]`, or `[n, 1, height, width]` in gray, with values from 0 to 1, and their classes `[n]`. A
-/// batch without images is `[0, 3, height, width]` with the size of [`resize`](ImageFolder::resize), or `[0, 3, 0, 0]` without it.
+/// batch without images has the same number of channels and the size of [`resize`](ImageFolder::resize), or a height and width of 0 without
+/// it.
 impl Dataset for ImageFolder {
     type Batch = (Tensor<f32>, Tensor<i64>);
 
@@ -143,6 +144,7 @@ impl Dataset for ImageFolder {
 
     /// # Errors
     ///
+    /// - An index is out of range: [`Error::Dataset`].
     /// - A file is unreadable or not a regular file: [`Error::Read`].
     /// - A file is not an image, has more pixels than [`max_pixels`](ImageFolder::max_pixels), or has another size than
     ///   the first image of the batch: [`Error::Malformed`].
@@ -215,7 +217,8 @@ impl ImageReader {
         ImageReader { grayscale: true, ..self }
     }
 
-    /// Resizes images to `[height, width]` by linear interpolation. This may change the proportions of an image.
+    /// Resizes images to `[height, width]` by linear interpolation. If images become smaller, this averages over pixels, like torchvision's
+    /// `antialias=True`. The proportions of an image may change.
     ///
     /// # Panics
     ///
@@ -239,8 +242,9 @@ impl ImageReader {
         if self.grayscale { 1 } else { 3 }
     }
 
-    /// Reads an image, `[3, height, width]`, or `[1, height, width]` in gray, with values from 0 to 1. A gray image
-    /// gives three equal channels if the reader is set to colour. Transparency is ignored. torchvision: `decode_image`.
+    /// Reads an image, `[3, height, width]`, or `[1, height, width]` in gray, with values from 0 to 1. A gray image gives three equal
+    /// channels if the reader is set to colour. Transparency is ignored, and channels of 16 bits are reduced to 8. torchvision:
+    /// `decode_image`.
     ///
     /// # Errors
     ///
@@ -281,7 +285,7 @@ fn decode(path: &Path, most: u64) -> Result<DynamicImage> {
     let mut limits = Limits::no_limits();
     limits.max_alloc = Some(most.saturating_mul(WIDEST_PIXEL));
     reader.limits(limits);
-    // At this point the decoder has read only the header of the image.
+    // At this point the decoder has decoded only the header of the image.
     let decoder = reader.into_decoder().map_err(expected)?;
     let (width, height) = decoder.dimensions();
     if u64::from(width) * u64::from(height) > most {

@@ -115,9 +115,9 @@ impl<B: Send + 'static> DataLoader<B> {
         DataLoader { prefetch: batches, ..self }
     }
 
-    /// Makes batches in advance on `threads` threads instead of one, at least one batch per thread. The batches and their order do not
-    /// depend on this setting. It helps if a batch takes longer to make than a training step, as with large images. PyTorch:
-    /// `num_workers`.
+    /// Makes batches in advance on `threads` threads instead of one, at least one batch per thread. The number that
+    /// [`prefetch`](Self::prefetch) sets is rounded up to a multiple of `threads`. The batches and their order do not depend on this
+    /// setting. It helps if a batch takes longer to make than a training step, as with large images. PyTorch: `num_workers`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -162,7 +162,8 @@ impl<B: Send + 'static> DataLoader<B> {
 
     /// Returns the batches of the epoch with index `epoch`.
     pub fn epoch(&self, epoch: u64) -> Batches<B> {
-        // Each epoch has its own generator. It draws the order of the samples, and then the seeds of the batches.
+        // Each epoch has its own generator. Its first word is the seed of the order of the samples, and the next words are the seeds of the
+        // batches.
         let mut epoch_generator = Generator::from_state(self.seed, epoch).fork();
         let mut order = match &self.weights {
             Some(sums) => drawn(sums, self.samples, &mut epoch_generator.fork()),

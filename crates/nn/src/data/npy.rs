@@ -47,7 +47,7 @@ pub fn read_npy<E: Element>(path: impl AsRef<Path>) -> Result<Tensor<E>> {
 /// # Errors
 ///
 /// As for [`read_npy`]. Also if the file is not an archive, or does not have the array:
-/// [`Error::Malformed`](crate::Error::Malformed), which lists the arrays that it has.
+/// [`Error::Malformed`](crate::Error::Malformed), which lists the first 20 arrays that it has.
 #[cfg(feature = "npz")]
 pub fn read_npz<E: Element>(path: impl AsRef<Path>, name: &str) -> Result<Tensor<E>> {
     use crate::Error;

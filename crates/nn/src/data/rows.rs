@@ -34,7 +34,7 @@ use crate::{Error, Result};
 /// - A number is too large for `T`, such as `1e39` for `f32`: [`Error::NumberTooLarge`].
 /// - A row is longer than 16 MiB: [`Error::LineTooLong`].
 ///
-/// An error in a line names the line and the column, counted from 1.
+/// An error in a row names the line, and an error in a field also the column, both counted from 1.
 pub fn read_table<T: Float>(path: impl AsRef<Path>) -> Result<Tensor<T>> {
     read_rows(path.as_ref())
 }
@@ -87,7 +87,7 @@ pub(super) fn number<T: Float>(path: &Path, line: u64, column: usize, field: &st
         return Ok(value);
     }
     let (path, shown) = (path.to_owned(), field.chars().take(40).collect());
-    // A field that can be parsed and has a digit is a number that is too large. `inf` and `nan` have only letters.
+    // A field that can be parsed and has a digit is a number that is too large. `inf` and `nan` have no digits.
     Err(if parsed.is_ok() && field.contains(|c: char| c.is_ascii_digit()) {
         Error::NumberTooLarge { path, line, column, field: shown, dtype: T::DTYPE }
     } else {

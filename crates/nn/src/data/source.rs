@@ -1,4 +1,4 @@
-//! Reads files in bounded memory: only regular files, and gzipped files only up to a multiple of their size.
+//! Reads files in bounded memory: only regular files, and gzipped files only up to 16 MiB or 100 times their size.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;

@@ -30,7 +30,7 @@ pub fn read_text(path: impl AsRef<Path>) -> Result<String> {
 ///
 /// # Errors
 ///
-/// As for [`read_text`].
+/// As for [`read_text`], except for decompression.
 pub(crate) fn read_plain_text(path: &Path) -> Result<String> {
     to_text(path, &mut open_regular(path)?.0)
 }

@@ -115,7 +115,7 @@ pub fn write_npz(path: impl AsRef<Path>, arrays: &[(&str, &dyn NumpyArray)]) -> 
         for (name, array) in arrays {
             let contents = array.to_npy();
             let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
-            // A larger array needs the ZIP format's extension for files above 4 GiB.
+            // An array of 4 GiB or more needs the ZIP format's extension for files above 4 GiB.
             let options = options.large_file(contents.len() >= u32::MAX as usize);
             archive.start_file(format!("{name}.npy"), options)?;
             archive.write_all(&contents)?;

@@ -15,9 +15,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The error of layers, optimisers, data and files.
 ///
-/// The text of the error escapes control characters in names and other texts from files, and shortens long texts. The fields have the
-/// complete text. `Debug` shows the same text as `Display`, so that `main() -> Result` and `unwrap` print a sentence. Losses do not return
-/// this error: as operations on variables or tensors, they return the errors of `wengert-autograd` or `wengert-tensor`.
+/// The text of the error escapes control characters in names and other texts from files, and shortens long names and fields, but not paths.
+/// The fields have the complete text, unless their comment says otherwise. `Debug` shows the same text as `Display`, so that
+/// `main() -> Result` and `unwrap` print a sentence. Losses do not return this error: as operations on variables or tensors, they return
+/// the errors of `wengert-autograd` or `wengert-tensor`.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -49,7 +50,7 @@ pub enum Error {
         known: Vec<String>,
     },
 
-    /// A hook whose layer was not found or not called.
+    /// A hook whose layer was not found, was not called, or cannot be distinguished from another one.
     #[error("the hook at '{}': {problem}", shown(path))]
     Hook {
         /// The path of the layer.
@@ -69,21 +70,21 @@ pub enum Error {
         expected: usize,
     },
 
-    /// A file that cannot be opened or read.
+    /// A file or folder that cannot be opened or read.
     #[error("cannot read '{}': {source}", at(path))]
     Read {
-        /// The path of the file.
+        /// The path of the file or folder.
         path: PathBuf,
-        /// The reason that the system gave.
+        /// The reason: an error of the system, or a problem that this crate found.
         source: io::Error,
     },
 
-    /// A file that cannot be written. An existing file keeps its old contents.
+    /// A file or folder that cannot be written. An existing file keeps its old contents.
     #[error("cannot write '{}': {source}", at(path))]
     Write {
-        /// The path of the file.
+        /// The path of the file or folder.
         path: PathBuf,
-        /// The reason that the system gave.
+        /// The reason: an error of the system, or a problem that this crate found.
         source: io::Error,
     },
 
@@ -182,7 +183,7 @@ pub enum Error {
     Table {
         /// The path of the file.
         path: PathBuf,
-        /// The problem, for example `holds no rows`.
+        /// The problem, for example `has no rows`.
         problem: &'static str,
     },
 
@@ -194,7 +195,7 @@ pub enum Error {
     /// A setting outside its range.
     #[error("Invalid {name} value: {value}; expected {expected}")]
     Setting {
-        /// The name of the setting in PyTorch.
+        /// The name of the setting in PyTorch's errors, if PyTorch has the setting.
         name: &'static str,
         /// The value of the setting.
         value: f64,
@@ -202,7 +203,8 @@ pub enum Error {
         expected: &'static str,
     },
 
-    /// A tensor that was passed to a step of an optimiser, and whose shape differs from the shape of its gradient or of its states.
+    /// A tensor that was passed to a step of an optimiser, and whose shape differs from the shape of its gradient or of its states. Also a
+    /// parameter whose shape differs from the shape of its average.
     #[error(
         "tensor {position} of the step has shape {shape}, but its gradient or state has shape {other}; nothing was changed"
     )]
@@ -226,10 +228,10 @@ pub enum Error {
         names: Vec<String>,
     },
 
-    /// A name that two parameters share. In a checkpoint, these parameters could not be distinguished.
+    /// A name that two tensors of a model or of a file share. In a checkpoint, these tensors could not be distinguished.
     #[error("two parameters of the model have the name '{}'", shown(name))]
     DuplicateName {
-        /// The name that two parameters share.
+        /// The name that both tensors have.
         name: String,
     },
 
@@ -252,16 +254,17 @@ pub enum Error {
         reason: String,
     },
 
-    /// A checkpoint of another model. Nothing was loaded.
+    /// A checkpoint that does not fit the model or object that reads it. Nothing was loaded.
     #[error("'{}' does not fit the model:{}", at(path), keys(missing, unexpected, renamed, mismatched))]
     Keys {
         /// The path of the file.
         path: PathBuf,
-        /// The names that the model has and the file does not have.
+        /// The names that the model or object has and the file does not have.
         missing: Vec<String>,
-        /// The names that the file has and the model does not have.
+        /// The names that the file has and the model or object does not have.
         unexpected: Vec<String>,
-        /// The missing names, each with the most similar unexpected name of a tensor of the same shape.
+        /// The first 10 missing names, each with the most similar unexpected name of the same shape. Names without a similar name
+        /// are left out.
         renamed: Vec<(String, String)>,
         /// The names that both the file and the model have, with different shapes or element types.
         mismatched: Vec<KeyMismatch>,

@@ -5,10 +5,11 @@ use std::path::Path;
 /// The largest number of names that an error lists. For the other names, it only states how many there are.
 pub(super) const LISTED: usize = 10;
 
-/// The largest number of characters that an error shows of a text from a file.
+/// The largest number of characters that an error shows of a name, a field or the reason of a damaged checkpoint. Paths are shown in full.
 pub(super) const SHOWN: usize = 200;
 
-/// Returns the beginning of `text`, at most [`SHOWN`] characters, with escaped control characters.
+/// Returns the beginning of `text`, at most [`SHOWN`] characters before escaping, with escaped control characters. An ellipsis marks a
+/// shortened text.
 pub(super) fn shown(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => escaped(&text[..end]) + "…",
@@ -21,8 +22,8 @@ pub(super) fn at(path: &Path) -> String {
     escaped(&path.to_string_lossy())
 }
 
-/// Returns `text` with escapes (`\u{1b}`) for the characters that would change how a terminal shows the rest: control
-/// characters, and Unicode's direction marks, invisible characters and line ends.
+/// Returns `text` with escapes (`\u{1b}`) for the characters that would change how a terminal shows the rest. These are control characters,
+/// and most of Unicode's direction marks, invisible characters and line ends.
 pub(super) fn escaped(text: &str) -> String {
     let changes_display = |c: char| {
         c.is_control()

@@ -1,8 +1,8 @@
 //! Temporary files: their names, and the removal of files that killed processes left.
 //!
 //! A process holds a lock on its temporary file until it has renamed it. The system releases the locks of a process that ends. A temporary
-//! file without a lock is therefore a leftover. Names are random and never used again. So at worst, a wrong removal makes another process's
-//! write fail, and the old file stays.
+//! file without a lock is therefore a leftover. Names are random and practically never occur again. So at worst, a wrong removal makes
+//! another process's write fail, and the old file stays.
 
 use std::fs::{self, DirEntry, File, TryLockError};
 use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomState};

@@ -19,7 +19,8 @@ use crate::{Error, Result};
 /// flushed to the disk. Then this file replaces the old one. At any time a reader sees the old or the new contents, also after a crash.
 ///
 /// A process that is killed may leave a temporary file, `.wengert-….tmp`. The next write to the same path removes this file. After an hour,
-/// any write in the folder removes it. Temporary files of running processes stay.
+/// any write in the folder removes it. Temporary files of running processes stay. Without file locks, as on some network file systems,
+/// leftovers stay too.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }

@@ -8,7 +8,7 @@ use super::calls::{Call, call, write_all};
 use super::leftovers::{create_temporary, remove_leftovers};
 use crate::{Error, Result};
 
-/// The largest number of symbolic links that are followed from one path to a file. Linux has the same limit.
+/// The number of paths that are tried in a chain of symbolic links. Linux has the same limit for the links of a chain.
 const LONGEST_CHAIN: usize = 40;
 
 /// Replaces the file `path` by a new one that contains `bytes`.

@@ -39,7 +39,8 @@ impl EarlyStopping {
         EarlyStopping { maximize: true, best: f64::NEG_INFINITY, ..self }
     }
 
-    /// Takes a measure. Returns true if it is the best so far. NaN is not an improvement.
+    /// Takes a measure. Returns true if it improves the best measure by more than [`min_delta`](Self::min_delta). NaN is not an
+    /// improvement.
     pub fn update(&mut self, measure: f64) -> bool {
         let gain = if self.maximize { measure - self.best } else { self.best - measure };
         let improved = gain > self.min_delta;
@@ -52,12 +53,12 @@ impl EarlyStopping {
         self.waited >= self.patience.max(1)
     }
 
-    /// Returns the best measure; infinite before the first measure.
+    /// Returns the measure of the last improvement; infinite before the first improvement.
     pub fn best(&self) -> f64 {
         self.best
     }
 
-    /// Returns the state, which can be saved: the best measure, and the number of measures after the best one.
+    /// Returns the state, which can be saved: the measure of the last improvement, and the number of measures after it.
     pub fn state(&self) -> (f64, u64) {
         (self.best, self.waited)
     }

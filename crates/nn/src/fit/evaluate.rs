@@ -9,8 +9,9 @@ use crate::metrics::Metric;
 use crate::{Error, Result};
 
 /// Returns the loss and the metrics of a model on a data set, without training. `forward` and `loss` are as for
-/// [`Fit::run`](crate::Fit::run). The result is the mean of the losses of the batches, each weighted by its number of samples. So `loss` must be
-/// a mean over the samples of a batch. A mean with class weights, or over targets that are not ignored, gives another loss than one large batch.
+/// [`Fit::run`](crate::Fit::run). The result is the mean of the losses of the batches, each weighted by its number of samples. So `loss`
+/// must be a mean over the samples of a batch. A mean with class weights, or over targets that are not ignored, gives another loss than one
+/// large batch. Without samples the result is NaN.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -33,7 +34,8 @@ use crate::{Error, Result};
 ///
 /// # Errors
 ///
-/// Errors of the data and the metrics. Also if a metric has the name `loss` or the name of another metric.
+/// Errors of the data, the metrics and the operations. Also if the loss is not a single number, or if a metric has the name `loss` or the
+/// name of another metric.
 pub fn evaluate<T: Float, X: Send + 'static, Y: Send + 'static, M>(
     model: &M,
     loader: &DataLoader<(X, Y)>,

@@ -17,7 +17,8 @@ use crate::{Error, Result};
 
 #[precompiled]
 impl<T: Float> Settings<'_, T> {
-    /// Creates the folder of the training. Returns the checkpoint from which the training resumes, if there is one.
+    /// Creates the folder of the training. Returns the checkpoint from which the training resumes, or `None` for a training from the
+    /// beginning.
     pub(super) fn last_checkpoint(&self) -> Result<Option<Saved>> {
         let Some(folder) = &self.folder else { return Ok(None) };
         fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
@@ -27,8 +28,8 @@ impl<T: Float> Settings<'_, T> {
         if self.resume && exists(&last)? { Checkpoint::open(last).map(Some) } else { Ok(None) }
     }
 
-    /// Restores everything except the optimiser from a checkpoint. Returns the history of the completed epochs, with the metrics in the
-    /// order of `names`.
+    /// Restores everything except the optimiser from a checkpoint. Reads the history of the completed epochs from the log, and returns it
+    /// with the metrics in the order of `names`.
     pub(super) fn restore(
         &mut self,
         saved: &Saved,
@@ -52,8 +53,8 @@ impl<T: Float> Settings<'_, T> {
         Ok(history)
     }
 
-    /// Updates early stopping. Writes the log, and the model if this epoch is the best so far. The log is written before
-    /// the checkpoint. So after an interruption, the log has at least as many epochs as the checkpoint.
+    /// Updates early stopping. Writes the log, and the model if this epoch improves the measure. The log is written before the checkpoint.
+    /// So after an interruption, the log has at least as many epochs as the checkpoint, unless the checkpoint is from an earlier training.
     pub(super) fn save_best(&mut self, history: &History, model: &dyn Module<T>) -> Result<()> {
         let improved = self.stopping.update(measure(history, "early stopping", &self.monitor)?);
         let Some(folder) = &self.folder else { return Ok(()) };
@@ -61,7 +62,8 @@ impl<T: Float> Settings<'_, T> {
         if improved { save(model, folder.join(BEST)) } else { Ok(()) }
     }
 
-    /// Returns a checkpoint with the whole state of the training except the optimiser.
+    /// Returns a checkpoint with the state of the training except the optimiser. Of the history, it has only the number of epochs. The
+    /// epochs themselves are in the log.
     pub(super) fn checkpoint(&self, history: &History, model: &dyn Module<T>, generator: &Generator) -> Checkpoint {
         let (best, waited) = self.stopping.state();
         let mut checkpoint = Checkpoint::new().model(model).generator(generator);

@@ -149,9 +149,9 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         self
     }
 
-    /// Resumes after the last epoch in the folder, or starts from the beginning if the folder has no checkpoint. The result is the same as
-    /// after a training without an interruption. `run` returns an error if `last.safetensors` cannot be read, or the log has fewer epochs
-    /// than this checkpoint.
+    /// Resumes after the last epoch in the folder, or starts from the beginning if the folder has no checkpoint. With the same settings,
+    /// the result is the same as after a training without an interruption. `run` returns an error if `last.safetensors` or the log cannot
+    /// be read, if the checkpoint does not fit, or if the log has fewer epochs.
     #[must_use]
     pub fn resume(mut self) -> Self {
         self.settings.resume = true;
@@ -174,11 +174,11 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
     /// # Errors
     ///
     /// - The loss or a gradient is not finite: [`Error::NonFinite`], with the first operation that returned a number that is not finite,
-    ///   and its line.
+    ///   and its line, if there is such an operation.
     /// - The measure of [`early_stopping`](Self::early_stopping) or [`plateau`](Self::plateau) does not exist:
     ///   [`Error::Dataset`].
     /// - A [`metric`](Self::metric) has the name `loss` or the name of another metric: [`Error::Dataset`].
-    /// - Errors of the data, the metrics, the optimiser and the files.
+    /// - Errors of the data, the metrics, the operations, the optimiser, the callbacks and the files.
     pub fn run<M: Module<T>, O: Optimizer<T>>(
         mut self,
         model: &mut M,
@@ -239,7 +239,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         Ok(history)
     }
 
-    /// Clips the gradients, and changes the parameters of the model by a step of the optimiser.
+    /// Clips the gradients, and changes the parameters of the model by a step of the optimiser. Updates the average, if it counts steps.
     fn step<M: Module<T>, O: Optimizer<T>>(
         &mut self,
         mut gradients: Gradients<T>,
@@ -281,8 +281,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         checkpoint.optimizer("optimizer", &*optimizer, model).save(folder.join(LAST))
     }
 
-    /// Adds an epoch with its validation scores to the history, and saves the best model. Both use the average of the weights if there is
-    /// one, because it predicts better than the last weights.
+    /// Adds an epoch with its validation scores to the history, and saves the model if this epoch is the best. Both use the average of the
+    /// weights if there is one, because it usually predicts better than the last weights.
     fn score<M: Module<T>>(
         &mut self,
         history: &mut History,
@@ -334,8 +334,8 @@ fn non_finite<T: Float>(model: &dyn Module<T>, loss: T, gradients: &Gradients<T>
     Some(format!("the loss is {loss}, the gradient of '{path}' is not finite"))
 }
 
-/// Returns the first operation whose result is not finite, in the computation of the loss or of its derivative. The caller has recorded
-/// this computation again on `tape`.
+/// Returns the first operation whose result is not finite, in the computation of the loss or of its derivative. The caller has recorded the
+/// loss again on `tape`. This function records the derivative.
 #[precompiled]
 fn origin<'t, T: Float>(model: &dyn Module<T>, tape: &'t Tape<T>, loss: Var<'t, T>) -> Result<Option<Box<NonFinite>>> {
     let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());

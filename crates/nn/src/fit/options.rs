@@ -13,9 +13,9 @@ use crate::optim::WeightAverage;
 use crate::schedule::ReduceLROnPlateau;
 
 impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
-    /// Makes a step after each `batches` batches, with the mean of the gradients over all their samples. If the loss is a plain mean over the
-    /// samples, the step is the same as with one batch of all these samples, but needs less memory. The last step of an epoch may have fewer
-    /// batches. Lightning: `accumulate_grad_batches`.
+    /// Makes a step after each `batches` batches, with the mean of the gradients over all their samples. If the loss is a plain mean over
+    /// the samples, one batch of all these samples makes the same step, up to rounding. Several batches need less memory. The last step of
+    /// an epoch may have fewer batches. Lightning: `accumulate_grad_batches`.
     ///
     /// A mean with class weights, or over the targets that are not ignored, differs from the same mean over one large batch: the gradients of each
     /// batch are weighted by its number of samples. Layers that use statistics of the batch, such as batch normalization, still see one batch at a time.

@@ -100,7 +100,7 @@ impl Reporter {
         }
     }
 
-    /// Returns the line of an epoch: `epoch  3/20   loss: train …   2 s, 15 s left`. Without a clock, the times are missing.
+    /// Returns the line of an epoch: `epoch  3/20   loss: train …   2.6 s, 15 s left`. Without a clock, the times are missing.
     fn line(&self, number: u64, epoch: &Epoch, seconds: Option<f64>) -> String {
         let width = self.epochs.to_string().len();
         let mut line = format!("epoch {number:width$}/{}   {epoch}", self.epochs);

@@ -15,7 +15,7 @@ use crate::optim::WeightAverage;
 use crate::schedule::{ReduceLROnPlateau, Schedule};
 use crate::{Error, Result};
 
-/// The settings of [`Fit`](crate::Fit) except for the data and the metrics.
+/// The settings of [`Fit`](crate::Fit) except for the data, the metrics and the display of the progress.
 pub(super) struct Settings<'a, T: Float> {
     pub(super) epochs: u64,
     pub(super) schedule: Option<(Pace, Box<dyn Schedule + 'a>)>,
@@ -64,7 +64,7 @@ impl<T: Float> Settings<'_, T> {
 
 #[precompiled]
 impl<T: Float> Settings<'_, T> {
-    /// Returns the learning rate of the step that the batch with index `batch` belongs to, or `None` without a schedule. An epoch has
+    /// Returns the learning rate of the step to which the batch with index `batch` belongs, or `None` without a schedule. An epoch has
     /// `batches` batches.
     pub(super) fn rate(&self, epoch: u64, batch: usize, batches: usize) -> Option<f64> {
         let (pace, schedule) = self.schedule.as_ref()?;
@@ -99,7 +99,7 @@ impl<T: Float> Settings<'_, T> {
     }
 
     /// If there is an average, exchanges the weights of `model` with it. An average over epochs first takes the weights of this epoch.
-    /// Returns false if there is no average.
+    /// Returns false if there is no average, or no weights were added to it yet.
     pub(super) fn swap_in_average(&mut self, model: &mut dyn Module<T>) -> Result<bool> {
         let Some((pace, average)) = &mut self.average else { return Ok(false) };
         if *pace == Pace::Epochs {

@@ -277,7 +277,7 @@ fn after_a_panic_in_a_closure_of_the_user_everything_works() {
     }
 }
 
-/// Trains as [`run`] does, on batches of `size` samples without dropout and in order, and returns the parameters.
+/// Trains a linear layer without momentum, on batches of `size` samples in order, and returns its parameters.
 fn weights_after(fit: Fit<'_, f64, Tensor<f64>>, size: usize) -> Vec<f64> {
     let x = Tensor::randn([40, 2], &mut Generator::new(3));
     let classes = x.sum(1).gt(0.0).cast::<i64>();

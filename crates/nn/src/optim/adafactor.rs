@@ -167,7 +167,7 @@ pub(super) mod tests {
     use crate::{Checkpoint, Module as _};
 
     /// Returns the elements of a parameter after three steps of `optimizer`. Element k begins at k / 4 - ½. If its current value is p, its
-    /// gradient in step t is sin((k + 1)(0.7 + t)) + p.
+    /// gradient in step t, counted from 0, is sin((k + 1)(0.7 + t)) + p.
     pub(in crate::optim) fn after_three_steps<O: Optimizer<f64>>(mut optimizer: O, shape: &[usize]) -> Vec<f64> {
         let count = shape.iter().product::<usize>();
         let numbers = Tensor::<f64>::arange(count).reshape(shape);

@@ -39,7 +39,7 @@ type ReadEntry<T> = Box<dyn Fn(&Key) -> Result<Entry<T>>>;
 /// The entries of a file. An entry is read only if its shape and its element type fit the value that it restores. So a damaged file cannot ask
 /// for more memory than the model needs.
 pub(crate) struct Stored<T: Float> {
-    /// The shape and the element type in the file of each entry that was not read yet.
+    /// The shape and the element type in the file of each entry that was not requested yet.
     pub(crate) kinds: HashMap<Key, (Shape, String)>,
     /// The names of the element types that can be converted to `T`, including `T` itself.
     pub(crate) floats: Vec<String>,
@@ -140,8 +140,8 @@ impl<T: Float> Archive<T> {
         self.entries
     }
 
-    /// Ends the reading. Returns the expected names that the file lacks, the entries whose shape or type differs, and the names in the file that
-    /// were not read.
+    /// Ends the reading. Returns the expected names that the file lacks, the entries whose shape or type differs, and the names in the file
+    /// that were never requested.
     ///
     /// # Errors
     ///
@@ -156,7 +156,7 @@ impl<T: Float> Archive<T> {
         }
     }
 
-    /// Returns true if the file has an entry with this name that was not read yet.
+    /// Returns true if the file has an entry with this name that was not requested yet.
     pub(crate) fn contains(&self, key: &Key) -> bool {
         self.stored.as_ref().is_some_and(|stored| stored.kinds.contains_key(key))
     }

@@ -19,7 +19,7 @@ use crate::optim::common::{Common, States, common_accessors};
 use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 
-/// Gradient descent with a falling learning rate. It also keeps a mean of each parameter's values from step `t0` on.
+/// Gradient descent with a falling learning rate. It also keeps a mean of each parameter's values, which begins after `t0` + 1 steps.
 ///
 /// The model has the last values of its parameters; [`average`](Self::average) returns the mean. PyTorch: `torch.optim.ASGD`, where the mean is
 /// the state `ax`.
@@ -65,22 +65,22 @@ impl<T: Float> Asgd<T> {
         Asgd { lambd, ..self }
     }
 
-    /// Sets α, the exponent of the learning rate's decay: at step t, the rate is lr / (1 + λ · lr · t)^α, where λ is
+    /// Sets α, the exponent of the learning rate's decay: step t + 1 has the rate lr / (1 + λ · lr · t)^α, where λ is
     /// [`lambd`](Self::lambd).
     #[must_use]
     pub fn alpha(self, alpha: f64) -> Self {
         Asgd { alpha, ..self }
     }
 
-    /// Sets the number of the step from which a parameter's values are averaged. It must not be negative. Before this step, the mean is the
-    /// parameter itself.
+    /// Sets t₀, which determines when the averaging begins. The mean covers the values after step t₀ + 2 and after later steps, as in
+    /// PyTorch. Before, it is the parameter itself. It must not be negative.
     #[must_use]
     pub fn t0(self, t0: f64) -> Self {
         Asgd { t0, ..self }
     }
 
-    /// Returns the mean of the parameter's values over the steps from `t0` on, element by element. Returns `None` if no step has updated the
-    /// parameter.
+    /// Returns the mean of the parameter's values after step `t0` + 2 and later steps, element by element. Returns `None` if no step has
+    /// updated the parameter.
     pub fn average(&self, parameter: &Parameter<T>) -> Option<&Tensor<T>> {
         self.common.states(parameter)?.tensors.first()
     }

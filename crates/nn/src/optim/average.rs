@@ -92,7 +92,8 @@ impl<T: Float> WeightAverage<T> {
         self.add(model.as_module())
     }
 
-    /// Sets the parameters and buffers of `model` to the average.
+    /// Sets the parameters to the average, and the buffers to their values at the last update. Between two [swaps](Self::swap), sets them
+    /// to the values that the first swap took from the model.
     ///
     /// # Panics
     ///
@@ -105,7 +106,8 @@ impl<T: Float> WeightAverage<T> {
         }
     }
 
-    /// Exchanges the parameters and buffers of `model` with the average. Call this method once before an evaluation and once after it.
+    /// Exchanges the parameters of `model` with the average, and the buffers with their values at the last update. Call this method once
+    /// before an evaluation and once after it.
     ///
     /// # Errors
     ///
@@ -197,7 +199,8 @@ impl<T: Float> WeightAverage<T> {
     }
 }
 
-/// Saves the averages under the paths of their parameters. Buffers are not saved: restoring copies them from the model, so load the model first.
+/// Saves the averages under the paths of their parameters. Do not save between two swaps, when the model has the averages. Buffers are not
+/// saved: restoring copies them from the model, so load the model first.
 impl<T: Float> Resume<T> for WeightAverage<T> {
     fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>) {
         archive_average(self, model.as_module(), archive);

@@ -52,7 +52,8 @@ pub struct Lbfgs<T: Float = f32> {
     tolerance_change: f64,
     history_size: usize,
     strong_wolfe: bool,
-    /// The number of moves of the parameters in all steps so far.
+    /// The number of directions that were computed in all steps so far. A step does not move along a direction in which the loss hardly
+    /// falls.
     moves: u64,
     last: Option<Last<T>>,
     history: VecDeque<Pair<T>>,
@@ -60,7 +61,7 @@ pub struct Lbfgs<T: Float = f32> {
     scale: f64,
 }
 
-/// The last move of the parameters, which was `length` times `direction`.
+/// The last move of the parameters, which was `length` times `direction`, or the last direction along which no move was made.
 #[derive(Clone, Debug)]
 struct Last<T: Float> {
     direction: Tensor<T>,
@@ -82,7 +83,8 @@ struct Direction<T: Float> {
     slope: f64,
 }
 
-/// The loss and the gradient at the model's current parameters, and the number of evaluations in this step.
+/// The loss and the gradient at the model's current parameters, and the number of evaluations in this step. After the last move of a step
+/// without a line search, the loss and gradient are from before this move.
 struct Evaluated<T: Float> {
     loss: f64,
     gradient: Tensor<T>,
@@ -115,7 +117,8 @@ impl<T: Float> Lbfgs<T> {
         Lbfgs { max_iter: moves, ..self }
     }
 
-    /// Sets the largest number of evaluations of the loss in a step; by default 5/4 of [`max_iter`](Self::max_iter).
+    /// Sets the largest number of evaluations of the loss in a step; by default 5/4 of [`max_iter`](Self::max_iter). A line search may make
+    /// one evaluation more. A number below 2 counts as 2.
     #[must_use]
     pub fn max_eval(self, evaluations: usize) -> Self {
         Lbfgs { max_eval: Some(evaluations), ..self }
@@ -128,7 +131,7 @@ impl<T: Float> Lbfgs<T> {
     }
 
     /// Sets the tolerance of a move; 1e-9 by default. A step ends when a move changes the loss by less than `tolerance`, or changes every
-    /// parameter by at most `tolerance`.
+    /// parameter by at most `tolerance`. It also ends when the derivative of the loss along the next direction is above -`tolerance`.
     #[must_use]
     pub fn tolerance_change(self, tolerance: f64) -> Self {
         Lbfgs { tolerance_change: tolerance, ..self }
@@ -141,11 +144,12 @@ impl<T: Float> Lbfgs<T> {
     }
 
     /// Searches along each direction for a point that satisfies the strong Wolfe conditions. The first length that a search tries is the
-    /// learning rate.
+    /// learning rate. For the very first direction, this rate is divided by the sum of the gradient's absolute values if the sum is above
+    /// 1.
     ///
-    /// The evaluations of a search count towards [`max_eval`](Self::max_eval), as in PyTorch 2.10. Older versions allow 25 in each search, so
-    /// their results differ after a long search. The coefficients of a direction are computed in f64 for either element type. PyTorch:
-    /// `line_search_fn="strong_wolfe"`.
+    /// The evaluations of a search count towards [`max_eval`](Self::max_eval), as in PyTorch 2.10. Older versions allow 25 in each search,
+    /// so their results differ after a long search. The coefficients of a direction are quotients in f64, of dot products in the element
+    /// type. PyTorch: `line_search_fn="strong_wolfe"`.
     #[must_use]
     pub fn strong_wolfe(self) -> Self {
         Lbfgs { strong_wolfe: true, ..self }
@@ -288,7 +292,8 @@ impl<T: Float> Lbfgs<T> {
         Ok(length)
     }
 
-    /// Returns the direction of the next move, which is minus the approximate inverse Hessian times the gradient.
+    /// Returns the direction of the next move, which is minus the approximate inverse Hessian times the gradient. Before this, adds the
+    /// last move to the history if its curvature is positive.
     fn direction(&mut self, gradient: &Tensor<T>) -> Tensor<T> {
         if let Some(last) = &self.last {
             let (y, s) = (gradient.sub(&last.gradient), last.direction.mul(last.length));

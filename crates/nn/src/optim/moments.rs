@@ -63,8 +63,8 @@ impl<T: Float> MomentUpdate<T> {
 /// Defines the builder methods of an optimiser for the settings in its field `moments`.
 macro_rules! moment_settings {
     () => {
-        /// Sets the decay rates of the running means of the gradient (`first`) and of its square (`second`), each from
-        /// 0 to 1, 1 excluded. PyTorch: `betas`.
+        /// Sets the decay rates of the running means of the gradient (`first`) and of its square (`second`), each from 0 to 1, 1 excluded.
+        /// In [`Adamax`](crate::Adamax), `second` is the decay rate of the maximum. PyTorch: `betas`.
         #[must_use]
         pub fn betas(mut self, first: f64, second: f64) -> Self {
             self.moments.betas = [first, second];

@@ -20,10 +20,12 @@ use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 
 /// The coefficients a, b and c of the polynomial a x + b x³ + c x⁵. Each step of the iteration applies it to each singular value x. The
-/// polynomial is steep at 0, so small values grow fast. In return, the singular values end between about 0.7 and 1.2, and not at 1.
+/// polynomial is steep at 0, so small values grow fast. In return, the singular values do not end at 1: after 5 steps, values that began
+/// above 0.002 are between about 0.7 and 1.2.
 const COEFFICIENTS: [f64; 3] = [3.4445, -4.775, 2.0315];
 
-/// Muon: an optimiser for parameters that are matrices. Each step is a matrix with nearly equal singular values. PyTorch: `torch.optim.Muon`.
+/// Muon: an optimiser for parameters that are matrices. Each step is a matrix with nearly equal singular values. A parameter that is not a
+/// matrix is an error, and the parameters before it have then been updated. PyTorch: `torch.optim.Muon`.
 ///
 /// This optimiser is for the weights of hidden linear layers. The other parameters (biases, embeddings, the last layer) need another optimiser,
 /// for example [`AdamW`](crate::AdamW). Each optimiser steps its own part of the model, and both take the same gradients. The weight decay is
@@ -94,7 +96,8 @@ impl<T: Float> Muon<T> {
         Muon { match_adamw: true, ..self }
     }
 
-    /// Returns a matrix that has the same singular vectors as `x`, and singular values near 1.
+    /// Returns a matrix that has the same singular vectors as `x`, and singular values near 1. Singular values of 0 stay 0, and tiny ones
+    /// stay below 1.
     fn orthogonal(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
         let is_tall = x.shape()[0] > x.shape()[1];
         let x = if is_tall { x.try_t()? } else { x.clone() };

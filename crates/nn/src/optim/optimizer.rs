@@ -86,13 +86,14 @@ pub trait Optimizer<T: Float = f32>: Clone {
     /// Returns a mutable reference to the part that all optimisers have in common.
     fn common_mut(&mut self) -> &mut Common<Self, T>;
 
-    /// Returns the names of the states that a parameter has under the current settings. The names are from PyTorch's `state_dict`.
+    /// Returns the names of the states that a parameter has under the current settings. The names are from PyTorch's `state_dict`, if
+    /// PyTorch has the optimiser.
     fn states(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Returns the shape that the state `name` has for a parameter of shape `shape`, or `None` if a parameter of this shape lacks the state. By
-    /// default each state has the parameter's shape.
+    /// Returns the shape that the state `name` has for a parameter of shape `shape`, or `None` if a parameter of this shape lacks the
+    /// state. By default each state has the parameter's shape. A state of rank 0 is also accepted, whatever this method returns.
     fn state_shape(&self, _name: &str, shape: &Shape) -> Option<Shape> {
         Some(shape.clone())
     }
@@ -107,20 +108,21 @@ pub trait Optimizer<T: Float = f32>: Clone {
     /// Calls `each` with the name of each setting outside of [`common`](Self::common) and a reference to the setting, always in the same order.
     fn settings(&mut self, _each: &mut dyn FnMut(&'static str, Setting<'_>)) {}
 
-    /// Checks that the settings do not contradict each other. The caller has already checked the range of each setting.
+    /// Checks that the settings do not contradict each other, and the limits that no [`Range`] expresses. The caller has already checked
+    /// the range of each setting.
     ///
     /// # Errors
     ///
-    /// [`Error::Setting`] with the first setting that contradicts another setting.
+    /// [`Error::Setting`] with the first setting that contradicts another setting or exceeds a limit.
     fn check(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Makes one step of one parameter: updates its `value` and its `states`.
+    /// Makes one step of one parameter: updates its `value` and its `states`. The caller has already counted the step in `states`.
     ///
     /// # Errors
     ///
-    /// If there is not enough memory.
+    /// If there is not enough memory, or the optimiser cannot update a parameter of this shape, as [`Muon`](crate::Muon).
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()>;
 
     /// Sets the learning rate. It must not be negative. [Groups](Self::group) that exist already keep their own rates.
@@ -134,7 +136,8 @@ pub trait Optimizer<T: Float = f32>: Clone {
         self
     }
 
-    /// Sets the weight decay. It must not be negative; 0 by default.
+    /// Sets the weight decay. It must not be negative; 0 by default, except in [`AdamW`](crate::AdamW) (0.01) and [`Muon`](crate::Muon)
+    /// (0.1).
     ///
     /// The decay is an L2 penalty: each step adds `weight_decay` times the parameter to the parameter's gradient. If the decay is decoupled,
     /// each step subtracts `lr · weight_decay` times the parameter from the parameter, and the gradient stays as it is.
@@ -190,8 +193,9 @@ pub trait Optimizer<T: Float = f32>: Clone {
     ///
     /// # Errors
     ///
-    /// If a setting is outside its range, or a group has no parameter. Also if a parameter that is not frozen has no gradient, because the loss
-    /// does not depend on it. In these cases nothing changes.
+    /// If a setting is outside its range, or a group has no parameter. Also if a parameter that is not frozen has no gradient, because the
+    /// loss does not depend on it. In these cases nothing changes. If the update of a parameter fails, for example without enough memory,
+    /// the parameters before it have been updated.
     fn try_step(&mut self, model: &mut (impl Module<T> + ?Sized), gradients: &Gradients<T>) -> Result<()> {
         if let Some(layer) = gradients.evaluated_layer() {
             compat::emit(compat::Warning::Evaluating { layer, at: Site::here("step") });

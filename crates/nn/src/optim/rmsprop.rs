@@ -52,7 +52,8 @@ impl<T: Float> RMSprop<T> {
         RMSprop { alpha: 0.99, eps: 1e-8, momentum: 0.0, centered: false, common: Common::new(lr) }
     }
 
-    /// Sets the decay rate of the gradient's mean square. It must not be negative. Each step multiplies the old mean square by `alpha`.
+    /// Sets the decay rate of the gradient's mean square and, if [centered](Self::centered), of its mean. It must not be negative. Each
+    /// step multiplies the old values by `alpha`.
     #[must_use]
     pub fn alpha(self, alpha: f64) -> Self {
         RMSprop { alpha, ..self }

@@ -18,7 +18,7 @@ use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 use crate::{Error, Result};
 
-/// Rprop: an optimiser that moves each element in the direction of its gradient's sign. An element's step grows while its gradient keeps
+/// Rprop: an optimiser that moves each element against its gradient's sign. An element's step grows while its gradient keeps
 /// its sign, and shrinks when the sign changes.
 ///
 /// Use this optimiser with the gradient over all samples, not over batches. An element whose gradient is NaN does not move. PyTorch:
@@ -44,14 +44,15 @@ pub struct Rprop<T: Float = f32> {
 }
 
 impl<T: Float> Rprop<T> {
-    /// Returns an optimiser whose first steps have the length `lr` (PyTorch's default: 0.01). By default, the factors of the length are 0.5 and
-    /// 1.2, and the length stays from 1e-6 to 50. The first step checks the settings.
+    /// Returns an optimiser whose first steps have the length `lr` (PyTorch's default: 0.01). After a parameter's first step, changes of
+    /// the learning rate have no effect on it. By default, the factors of the length are 0.5 and 1.2, and the length stays from 1e-6 to 50.
+    /// The first step checks the settings.
     pub fn new(lr: f64) -> Self {
         Rprop { etas: [0.5, 1.2], step_sizes: [1e-6, 50.0], common: Common::new(lr) }
     }
 
-    /// Sets the factors of a step's length. The factor is `minus`, below 1, if the gradient's sign has changed since the last step, and `plus`,
-    /// above 1, if not.
+    /// Sets the factors of a step's length. The factor is `minus`, below 1, if the gradient's sign has changed since the last step, and
+    /// `plus`, above 1, if it is the same. After a gradient of 0 or a change of sign, the length stays.
     #[must_use]
     pub fn etas(self, minus: f64, plus: f64) -> Self {
         Rprop { etas: [minus, plus], ..self }

@@ -51,7 +51,8 @@ impl<T: Float> Sgd<T> {
         Sgd { momentum, ..self }
     }
 
-    /// Multiplies the gradient by `1 - dampening` before the gradient is added to the momentum; `dampening` is 0 by default.
+    /// Multiplies the gradient by `1 - dampening` before the gradient is added to the momentum, except at a parameter's first step;
+    /// `dampening` is 0 by default.
     #[must_use]
     pub fn dampening(self, dampening: f64) -> Self {
         Sgd { dampening, ..self }

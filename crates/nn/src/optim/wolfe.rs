@@ -36,15 +36,15 @@ struct Search<T: Float> {
     limit: usize,
 }
 
-/// The result of the first phase of a search: a point that satisfies both Wolfe conditions, or two points between which a point lies that
-/// satisfies both.
+/// The result of the first phase of a search: a point that satisfies both Wolfe conditions, or two points between which the second phase
+/// searches. At the limit of evaluations, no minimum needs to lie between them.
 enum Bracket<T: Float> {
     Found(Point<T>),
     Between([Point<T>; 2]),
 }
 
 /// Searches along a line for a point that satisfies the strong Wolfe conditions. Returns this point and the number of evaluated points. If
-/// no point that satisfies the conditions was found, returns the point with the lowest loss instead.
+/// no point that satisfies the conditions was found, returns the end of the last bracket with the lower loss.
 ///
 /// `at` evaluates the point at a given length from `start`. The first length that is tried is `length`. `largest` is the largest absolute value
 /// of an element of the direction. `limit` is the largest number of points that are evaluated after the first one.
@@ -75,8 +75,8 @@ impl<T: Float> Search<T> {
         point.slope.abs() <= -CURVATURE * self.start.slope
     }
 
-    /// Tries increasing lengths, from `length` on, until a minimum lies between two of them, or a point satisfies the conditions. Returns the
-    /// bracket, and how many points were evaluated after the first one.
+    /// Tries increasing lengths, from `length` on, until a minimum lies between two of them, a point satisfies the conditions, or the limit
+    /// is reached. Returns the bracket, and how many points were evaluated after the first one.
     fn bracket(&self, at: &mut impl FnMut(f64) -> Result<Point<T>>, length: f64) -> Result<(Bracket<T>, usize)> {
         let (mut previous, mut new) = (self.start.clone(), at(length)?);
         let mut tried = 0;

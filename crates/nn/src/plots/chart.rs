@@ -14,8 +14,8 @@ use crate::{Error, Result};
 /// The width and height of a chart in pixels.
 const SIZE: (u32, u32) = (800, 500);
 
-/// The vertical axis is logarithmic if the largest value is more than this factor times the smallest one. Charts whose axis begins at 0
-/// use a smaller factor.
+/// The vertical axis is logarithmic if the largest value is more than this factor times the smallest one, and the smallest one is above
+/// 10⁻¹². Charts whose axis begins at 0 use a smaller factor.
 const LOGARITHMIC: f64 = 1e4;
 
 /// The colour of the line for random guesses.
@@ -29,7 +29,7 @@ pub(super) struct Chart<'c> {
     pub(super) lines: Vec<(String, Vec<(f64, f64)>)>,
     /// True if points have markers, which make a single point visible.
     pub(super) markers: bool,
-    /// True if the vertical axis begins at 0 or below. If all values are positive and span more than a factor of 100, the axis is
+    /// True if the vertical axis begins at 0 or below. If all values are above 10⁻¹² and span more than a factor of 100, the axis is
     /// logarithmic and does not begin at 0.
     pub(super) from_zero: bool,
     /// True if both axes go from 0 to 1.

@@ -12,9 +12,9 @@ use crate::history::History;
 use crate::metrics::BinaryScores;
 
 impl History {
-    /// Draws the losses against the epoch, as an SVG image of 800 x 500 pixels. The axis of the losses is logarithmic
-    /// if all are positive and they span more than a factor of 100. A loss that is infinite, NaN or too large for the axis
-    /// leaves a gap: beyond 10³⁰⁰, or beyond 10¹² if a loss is 0 or negative.
+    /// Draws the losses against the epoch, as an SVG image of 800 x 500 pixels. The axis of the losses is logarithmic if all are above
+    /// 10⁻¹² and they span more than a factor of 100. A loss that is infinite, NaN or too large for the axis leaves a gap. Too large is
+    /// beyond 10³⁰⁰, or beyond 10¹² if a loss is at most 10⁻¹².
     ///
     /// # Errors
     ///
@@ -23,8 +23,9 @@ impl History {
         Chart { title: "Loss per epoch", y: "mean loss", ..Chart::default() }.draw_history(self, "loss")
     }
 
-    /// Draws a metric against the epoch. Epochs without the metric leave a gap. The axis of the metric is logarithmic if all
-    /// values are positive and they span more than a factor of 10,000.
+    /// Draws a metric against the epoch. Epochs without the metric leave a gap, as do values that are infinite, NaN or too large (see
+    /// [`loss_curve`](Self::loss_curve)). The axis of the metric is logarithmic if all values are above 10⁻¹² and they span more than a
+    /// factor of 10,000.
     ///
     /// # Errors
     ///
@@ -44,8 +45,9 @@ impl History {
     }
 }
 
-/// Draws lines through points, as an SVG image of 800 x 500 pixels, with a legend. A point that is not finite leaves a
-/// gap. The vertical axis is logarithmic if all values are positive and they span more than a factor of 10,000.
+/// Draws lines through points, as an SVG image of 800 x 500 pixels, with a legend. A point leaves a gap if it is not finite, if |x| is
+/// above 10¹², or if |y| is above 10³⁰⁰. The limit for |y| is 10¹² if a y is at most 10⁻¹². The vertical axis is logarithmic if all y are
+/// above 10⁻¹² and they span more than a factor of 10,000.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }
@@ -148,8 +150,8 @@ mod tests {
         assert!(!alone.loss_curve().unwrap().contains("validation"));
     }
 
-    /// The drawing library plotters rounds coordinates to whole units, and a pixel has ten units. The points of this test differ by a
-    /// quarter of a pixel.
+    /// The drawing library plotters rounds coordinates to whole units, and a pixel has ten units. The heights of neighbouring points in
+    /// this test differ by about a third of a pixel.
     #[test]
     fn a_curve_is_drawn_in_tenths_of_a_pixel() {
         let points: Vec<(f64, f64)> = (0..1000).map(|i| (f64::from(i), f64::from(i))).collect();

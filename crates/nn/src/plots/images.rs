@@ -9,8 +9,8 @@ use super::style::{escaped, png};
 use crate::{Error, Result};
 
 /// Draws images `[n, 1, h, w]` (gray) or `[n, 3, h, w]` (red, green, blue) as an SVG image, in rows of `columns` images. Each image has its
-/// caption below. The smallest element of all images is black, the largest white. A caption that begins with `!` is red, and the `!` is not
-/// shown.
+/// caption below, if there is one. The smallest finite element of all images is black, the largest white. NaN is black. A caption that
+/// begins with `!` is red, and the `!` is not shown.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }

@@ -1,4 +1,4 @@
-//! Pictures of a training and its results, as SVG, which any browser shows without installed fonts. Each function
+//! Pictures of a training and its results, as SVG, which any browser shows. Drawing needs no installed fonts. Each function
 //! returns the picture as text; [`write_atomically`](crate::write_atomically) writes it to a file. [`Page`] collects
 //! pictures on one HTML page.
 //!

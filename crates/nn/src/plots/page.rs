@@ -58,7 +58,7 @@ impl Page {
         self
     }
 
-    /// Adds a table of the last epoch, and curves of the loss and of each metric.
+    /// Adds a table of the last epoch, and curves of the loss and of each metric. Adds nothing for an empty history.
     ///
     /// # Errors
     ///

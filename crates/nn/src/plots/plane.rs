@@ -12,8 +12,8 @@ const SIZE: (u32, u32) = (640, 560);
 /// The width and height of the image that shows the regions of a decision boundary, in pixels.
 const REGION: usize = 160;
 
-/// Draws points `[n, 2]` in the colours of their classes `[n]`, as an SVG image. Points that are not finite are left
-/// out.
+/// Draws points `[n, 2]` in the colours of their classes `[n]`, as an SVG image. Classes whose difference is a multiple of 10 have the same
+/// colour. Points that are not finite are left out.
 ///
 /// # Errors
 ///
@@ -109,12 +109,12 @@ fn draw<T: Float>(
     Ok(in_pixels(&svg, SIZE))
 }
 
-/// Returns the colour of a class.
+/// Returns the colour of a class. There are 10 colours.
 fn class_colour(class: i64) -> RGBColor {
     colour(class.rem_euclid(10) as usize)
 }
 
-/// Draws axes and points. Sets `place` to the ranges of the pixels between the axes: horizontal and vertical.
+/// Draws axes and points. Sets `place` to the ranges of the drawing units (see [`UNITS`]) between the axes: horizontal and vertical.
 fn chart(
     svg: &mut String,
     place: &mut (std::ops::Range<i32>, std::ops::Range<i32>),

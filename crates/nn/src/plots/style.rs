@@ -6,7 +6,7 @@ use flate2::write::ZlibEncoder;
 use flate2::{Compression, Crc};
 use plotters::prelude::*;
 
-/// The colours of lines and classes, from the scale `category10` of M. Bostock and Tableau.
+/// The colours of lines and classes, most of them darker variants of the scale `category10` of M. Bostock and Tableau.
 pub(super) const PALETTE: [RGBColor; 10] = [
     RGBColor(31, 119, 180),
     RGBColor(214, 96, 20),
@@ -45,12 +45,13 @@ pub(super) fn colour(number: usize) -> RGBColor {
     PALETTE[number % PALETTE.len()]
 }
 
-/// Escapes a text for SVG and HTML. The result may also stand in quotes.
+/// Escapes a text for SVG and HTML. The result may also stand in double quotes.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Returns a number as text with three significant digits and without trailing zeros: `0.0123`, `2`, `150`, `2.5e-7`.
+/// Returns a number as text with three significant digits and without trailing zeros: `0.0123`, `2`, `150`, `2.5e-7`. A number from 1000 to
+/// a million keeps all digits before the point.
 pub(super) fn significant(x: f64) -> String {
     let trimmed = |text: &str| match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
@@ -87,7 +88,7 @@ pub(super) fn png(pixels: &[[u8; 3]], width: usize) -> String {
     }
     let packed = packed.finish().unwrap_or_default();
     let mut bytes = b"\x89PNG\r\n\x1a\n".to_vec();
-    // The header consists of the size, the value 8 (bits for each colour), and the code of an image in red, green and blue.
+    // The header is the size, the value 8 (bits for each colour), the code of an image in red, green and blue, and three zeros.
     for (kind, content) in [(b"IHDR", &[&size[..], &[8, 2, 0, 0, 0]].concat()), (b"IDAT", &packed), (b"IEND", &vec![])]
     {
         let mut crc = Crc::new();

@@ -70,7 +70,8 @@ impl OneCycleLR {
         OneCycleLR { final_div_factor, ..self }
     }
 
-    /// Lets the rate fall in two phases: first to the first rate, in as many steps as it rose, and then to the last rate.
+    /// Lets the rate fall in two phases: first to the first rate, in as many steps as it rose, and then to the last rate. If
+    /// [`pct_start`](Self::pct_start) is above 0.5 + 0.5 / `steps`, the cycle ends in the first of these phases.
     #[must_use]
     pub fn three_phase(self) -> Self {
         OneCycleLR { three_phase: true, ..self }

@@ -28,9 +28,10 @@ pub struct ReduceLROnPlateau {
 pub struct Plateau {
     /// The current learning rate.
     pub lr: f64,
-    /// The best measure so far. Before the first measure, it is infinite.
+    /// The measure of the last improvement. Before the first improvement, it is infinite.
     pub best: f64,
-    /// The number of measures without an improvement since the best measure or since the last reduction of the rate. PyTorch: `num_bad_epochs`.
+    /// The number of measures without an improvement since the last improvement or reduction of the rate. During a cooldown it is 0.
+    /// PyTorch: `num_bad_epochs`.
     pub waited: u64,
     /// The number of next measures that do not count towards a reduction, because the rate has just been reduced. PyTorch: `cooldown_counter`.
     pub cooling: u64,
