@@ -155,7 +155,7 @@ impl WindowRun {
     }
 }
 
-/// Copies a short row. Copies of chunks of a fixed size cost less than a call of `memcpy`.
+/// Copies a row. For a short row, copies of chunks of a fixed size cost less than a call of `memcpy`.
 pub(crate) fn copy<T: Copy>(from: &[T], to: &mut [T]) {
     let count = from.len();
     match from.last_chunk::<8>() {
