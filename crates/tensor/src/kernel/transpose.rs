@@ -355,7 +355,7 @@ mod tests {
         }
     }
 
-    /// Checks that operations on transposed operands give the same bits as operations on contiguous copies. The other operand has various
+    /// Checks that operations on transposed operands give results equal to those on contiguous copies. The other operand has various
     /// layouts, and is on the left or on the right.
     #[test]
     fn transposed_operands_give_the_results_of_their_copies() {

@@ -15,8 +15,8 @@ use crate::scalar::reduction::Fold;
 /// The length in elements below which a line is short, so that [`reduce_short`] can reduce it.
 pub(super) const SHORT: usize = 16;
 
-/// The length of lines, in elements, below which a sum or product is folded in eight chains (independent totals). Longer lines are folded
-/// in 64 chains.
+/// The length of lines, in elements, below which a sum or product is folded in eight chains (independent totals). Other sums and products
+/// are folded in 64 chains.
 const LINE_OF_CHAINS: usize = 64;
 
 /// The length of lines, in elements, below which a maximum or minimum is folded in eight chains (independent totals) if [`has_nan`] finds

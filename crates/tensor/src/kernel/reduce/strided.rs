@@ -490,7 +490,7 @@ mod tests {
     use crate::prelude::*;
     use crate::{num_threads, set_num_threads};
 
-    /// Shapes and strides that are large enough for pieces, parts and several threads.
+    /// Shapes and reduced dimensions. They are large enough for pieces, parts and several threads.
     const LARGE: [(&[usize], &[isize]); 14] = [
         (&[1, 300_000], &[1]),
         (&[5, 70_001], &[1]),

@@ -1,4 +1,4 @@
-//! Tests random programs. The engine runs each program on several of its code paths. The expected results come from running single
+//! Tests random programs. The engine runs each program by itself and as a [`BoundProgram`]. The expected results come from running single
 //! instructions on single elements.
 //!
 //! `WENGERT_RANDOM_PROGRAMS` sets the number of programs (3000 by default), and `WENGERT_RANDOM_SEED` the first seed. With a sanitizer, run
