@@ -1,4 +1,5 @@
-//! Broadcast fill: writes the elements of an expanded operand, such as a bias for each row of logits, to a contiguous block.
+//! Broadcast fill: writes the elements of an operand, such as a bias that is expanded over rows of logits, to a contiguous block.
+//! [`scatter`] writes a block back.
 //!
 //! If rows are short, most of the time goes into starting each row. The loops in this file start rows quickly.
 
@@ -38,7 +39,7 @@ pub(crate) fn spread<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usiz
     fill_by_segments(space, data, start, out);
 }
 
-/// Returns whether [`spread`] writes several whole rows per loop.
+/// Returns whether [`spread`] writes several rows per loop, if it is called for whole rows.
 pub(crate) fn writes_by_rows(space: &IterationSpace<1>) -> bool {
     let (_, inner) = space.loop_of(space.depth() - 1);
     space.repeats().is_some() || space.depth() == 2 && (inner == [0] || space.loop_of(0).1 == [0])
@@ -55,7 +56,8 @@ pub(crate) fn repeat<T: Copy>(row: &[T], start: usize, out: &mut [T]) {
     repeat_prefix(out, row.len());
 }
 
-/// Calls a function with the length of a short row as a const parameter. So the compiler writes a row with one or two stores.
+/// Calls a function with the length of a short row as a const parameter. So the compiler writes a row with a few stores. Evaluates `$other`
+/// for other lengths.
 macro_rules! of_constant {
     ($row:expr, $call:ident $arguments:tt, $($length:literal)*, $other:expr) => {
         match $row {
@@ -73,7 +75,7 @@ fn by_rows<T: Copy>(row: usize, values: impl Iterator<Item = T>, out: &mut [T]) 
     of_constant!(row, rows(values, out), 2 3 4 5 6 7 8, {
         for (out, value) in out.chunks_exact_mut(row).zip(values) {
             match row {
-                // Two overlapping stores of eight elements cover every length from 9 to 16.
+                // Two stores of eight elements, which overlap below 16, cover every length from 9 to 16.
                 9..=16 => {
                     if let Some(first) = out.first_chunk_mut() {
                         *first = [value; 8];
@@ -88,7 +90,7 @@ fn by_rows<T: Copy>(row: usize, values: impl Iterator<Item = T>, out: &mut [T]) 
     });
 }
 
-/// Fills `out` with repetitions of the elements of `row`.
+/// Fills `out`, whose length is a multiple of the length of `row`, with repetitions of `row`.
 fn repeat_row<T: Copy>(row: &[T], out: &mut [T]) {
     fn rows<T: Copy, const N: usize>(row: &[T], out: &mut [T]) {
         if let Some(row) = row.first_chunk::<N>() {

@@ -1,7 +1,8 @@
-//! Reads elements at arbitrary positions (gather), and adds elements at arbitrary positions (scatter-add).
+//! Reads elements at arbitrary positions (gather), adds elements at arbitrary positions (scatter-add), and writes elements to a view
+//! ([`embed`]).
 //!
-//! The caller checks that the positions are in bounds. Additions happen in the order of the source's elements, so that results do not
-//! depend on the number of threads.
+//! The caller checks that the positions are in bounds. All loops run on the calling thread. Additions happen in the order of the source's
+//! elements.
 
 use crate::kernel::strided::{BLOCK, Source};
 use crate::shape::iteration_space::IterationSpace;
@@ -29,8 +30,9 @@ pub(crate) fn scatter_add<T: Element>(x: Source<T>, positions: Source<i64>, out:
     }
 }
 
-/// Writes each element of `x` to its position in `window`, a layout over `out` with the shape of `x`. `out` must be zero. If `shared` is
-/// true, several elements may have the same position, and the elements are added. Otherwise they are stored, which keeps -0.
+/// Writes each element of `x` to its position in `window`, a layout over `out` with the shape of `x`. Callers pass zeros in `out`. If
+/// `shared` is true, several elements may have the same position, and all elements are added to `out`. Otherwise they are stored, which
+/// keeps -0.
 pub(crate) fn embed<T: Element>(x: Source<T>, window: &Layout, shared: bool, out: &mut [T]) {
     if window.numel() == 0 {
         return;

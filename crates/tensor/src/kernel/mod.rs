@@ -1,4 +1,4 @@
-//! Kernels: loops over elements with given layouts. Callers have checked shapes and allocated memory.
+//! Kernels: loops over elements with given layouts. Callers have checked shapes and allocated the results.
 
 pub(crate) mod conv;
 pub(crate) mod element;

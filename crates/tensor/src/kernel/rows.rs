@@ -93,7 +93,7 @@ pub(crate) fn join<T: Element>(parts: &[Source<T>], axis: usize, out: &mut [T]) 
 }
 
 /// Sets slice `i` of `out` to the sum of all slices `x[.., k, ..]` with `index[k] == i`. The sum runs over all pairs `(x, index)` in
-/// `terms`. `out` has `size` slices of `width` elements.
+/// `terms`. The shape of `out` is `[.., size, width]`, and `width` is the number of elements of a slice after the indexed dimension.
 pub(crate) fn add<T: Element>(terms: &[(&[T], &[i64])], size: usize, width: usize, out: &mut [T]) {
     partition::chunks(out, TASK, Schedule::parallel_from(MIN_PARALLEL, out.len()), |_, out| out.fill(T::ZERO));
     let count: usize = terms.iter().map(|(x, _)| x.len()).sum();

@@ -53,7 +53,7 @@ impl<T: Element, F: Fn(T, T, [T; N]) -> (T, [T; N]), const N: usize> Part for El
 
 impl<T: Element, F: Fn(T, T, [T; N]) -> (T, [T; N]), const N: usize> Elementwise<'_, T, F, N> {
     /// Updates `count` elements, at most a block. The compiler makes one version for a whole block and one for fewer elements. So a whole
-    /// block is copied by a few vector instructions, and `f` is never called on padding.
+    /// block is copied by a few vector instructions. `f` is never called on padding.
     #[inline(always)]
     fn block(&mut self, start: usize, count: usize) {
         let range = start..start + count;

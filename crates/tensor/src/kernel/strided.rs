@@ -12,8 +12,8 @@ pub struct Source<'a, T> {
 }
 
 impl<'a, T: Scalar> Source<'a, T> {
-    /// Returns all elements as one operand of a block kernel, if they are contiguous or repeat one element. There must be at least one
-    /// element.
+    /// Returns all elements as one operand of a block kernel, if they are contiguous or all strides are 0. Returns `None` for other
+    /// layouts. There must be at least one element.
     pub(crate) fn whole(&self) -> Option<Operand<'a, T>> {
         let first = self.layout.offset();
         if self.layout.is_contiguous() {

@@ -1,8 +1,8 @@
-//! Reads transposed matrices tile by tile, for operations whose results are row-major.
+//! Reads transposed matrices tile by tile, for operations whose results are row-major, and for matrix products.
 //!
 //! In a transposed operand, neighbours in a column are adjacent in memory, and neighbours in a row are far apart. So each tile is read
-//! column by column, and each of its cache lines is loaded once. Its transpose is written to a small buffer in the first-level cache, where
-//! rows are contiguous.
+//! column by column, and each of its cache lines is loaded once. Its transpose is written to a small buffer, in which the elements of each
+//! row are contiguous. The buffer stays in the second-level cache.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
@@ -15,8 +15,8 @@ use crate::shape::iteration_space::IterationSpace;
 pub(crate) use crate::thresholds::transpose::{PITCH, WIDE};
 use crate::thresholds::transpose::{SIDE, TALL, TILE};
 
-/// Splits `0 .. len` into ranges of about `each` elements, and returns the range with index `number`. No range is shorter than [`SIDE`]
-/// elements, the side of the squares that are transposed at once. The last range includes the remainder.
+/// Splits `0 .. len` into ranges of about `each` elements, and returns the range with index `number`. If `len` is at least [`SIDE`], the
+/// side of the squares that are transposed at once, no range is shorter than that. The last range includes the remainder.
 fn part(len: usize, each: usize, number: usize) -> Range<usize> {
     let last = parts(len, each) - 1;
     let start = number.min(last) * each;
@@ -37,7 +37,8 @@ pub(crate) struct Tiles {
 
 impl Tiles {
     /// Returns the tiles of an operand that is a transposed matrix or a batch of transposed matrices: the second innermost loop has stride
-    /// 1, and the innermost loop has a larger stride. Returns `None` for other operands and for small matrices.
+    /// 1, and the innermost loop has a larger stride. Returns `None` for other operands, for matrices with a side shorter than [`SIDE`],
+    /// and for fewer than two blocks of elements.
     pub(crate) fn new(space: &IterationSpace<1>) -> Option<Self> {
         let rows = space.depth().checked_sub(2)?;
         let ((height, [down]), (width, [across])) = (space.loop_of(rows), space.loop_of(rows + 1));
@@ -69,7 +70,7 @@ impl Tiles {
     }
 }
 
-/// The tile of a transposed operand that was read last. Its rows are contiguous here.
+/// The tile of a transposed operand that was read last, and a buffer in which the elements of each row of the tile are contiguous.
 pub(crate) struct Tile<'a, T: Scalar> {
     data: &'a [T],
     space: &'a IterationSpace<1>,
@@ -87,8 +88,8 @@ impl<'a, T: Scalar> Tile<'a, T> {
         Some(Tile { data, space, tiles, rows: 0..0, columns: 0..0, elements: Scratch::new(TILE).ok()? })
     }
 
-    /// Returns the `len` elements of the operand that begin with the row-major index `start`. They must be a part of a row of one tile.
-    /// Reads this tile first, unless it was the last one that was read.
+    /// Returns the `len` elements of the operand that begin with the row-major index `start`. They must be the first elements of a row of a
+    /// tile. Reads this tile first, unless it was the last one that was read.
     pub(crate) fn row(&mut self, start: usize, len: usize) -> &[T] {
         let Tiles { height, width } = self.tiles;
         let (row, column) = (start / width, start % width);
@@ -119,10 +120,12 @@ pub(crate) fn materialize<T: Scalar>(x: &[T], step: usize, segments: usize, len:
 }
 
 /// Computes `tile[j, i] = x[i, j]`, where `x[i, j]` is element `j` of segment `i`. The `segments` segments have `len` contiguous elements
-/// each, and begin `step` elements apart. Both sizes are at least [`SIDE`]. Rows of the tile are [`PITCH`] apart.
+/// each, and begin `step` elements apart. Both sizes are at least [`SIDE`]. `segments` is at most [`PITCH`], and `len` at most [`TALL`] +
+/// [`SIDE`]. Rows of the tile are [`PITCH`] apart.
 fn transposed<T: Scalar>(x: &[T], step: usize, segments: usize, len: usize, tile: &mut [T]) {
     assert!(segments >= SIDE && len >= SIDE && segments <= PITCH && len <= TALL + SIDE);
-    // In each direction, the last square is moved back so that it ends with the last element. It then overlaps the square before it.
+    // If a size is not a multiple of [`SIDE`], the last square is moved back so that it ends with the last element. It then overlaps the
+    // square before it.
     let places = |len: usize| (0..len.div_ceil(SIDE)).map(move |number| (number * SIDE).min(len - SIDE));
     for segment in places(segments) {
         for first in places(len) {
@@ -313,7 +316,7 @@ mod tests {
         assert!(!has_squares(15, 16) && !has_squares(16, 15) && !has_squares(PITCH + 1, 16));
     }
 
-    /// Checks transposed tiles of every element size against index arithmetic. Also checks the code for processors without vector
+    /// Checks transposed tiles of every element size against index arithmetic. Also checks [`transpose`], the code without explicit vector
     /// instructions.
     #[test]
     fn tiles_are_transposed() {
@@ -352,7 +355,7 @@ mod tests {
         }
     }
 
-    /// Checks that operations on transposed operands give the same bits as operations on contiguous copies. The other operand has various
+    /// Checks that operations on transposed operands give results equal to those on contiguous copies. The other operand has various
     /// layouts, and is on the left or on the right.
     #[test]
     fn transposed_operands_give_the_results_of_their_copies() {
@@ -372,7 +375,7 @@ mod tests {
                 // These layouts have strides of two or negative strides.
                 wide.slice(2, (0.., 2)),
                 plain.flip([1, 2]),
-                // This operand is expanded along one dimension. The contiguous operand beside it makes the result contiguous.
+                // This operand is expanded along one dimension.
                 plain.select(1, 3).unsqueeze(1).expand(shape.map(|size| size as isize)),
             ];
             for other in &others {

@@ -2,9 +2,10 @@
 //! the result `z` `[n, out, …]`, with up to three spatial dimensions.
 //!
 //! The [`direct`] kernels serve the shapes for which they are faster: they multiply and add copied planes. All other convolutions, and all
-//! convolutions of integers, are matrix products. One operand is a matrix whose columns are the windows of `x` ([`im2col`]). This matrix is
-//! computed in tiles that stay in the second-level cache. The partition depends only on shapes, and partial sums are added in order, so the
-//! bits do not depend on the number of threads.
+//! convolutions of integers, are matrix products. So are the gradients of weights if `x` has infinite elements or NaNs. An operand or the
+//! result of the product is a matrix whose columns are the windows of `x` ([`im2col`]). This matrix is computed in tiles that stay in the
+//! second-level cache. If windows have one element, it can be `x` itself. The partition depends only on shapes, and partial sums are added
+//! in order, so the bits do not depend on the number of threads.
 //!
 //! The caller checks the arguments and resolves padding modes and defaults.
 
@@ -91,7 +92,7 @@ pub(crate) fn forward<T: Element>(geometry: &Geometry, x: &[T], w: &[T], z: &mut
     };
     let room = if geometry.is_pointwise() { 0 } else { geometry.rows() * geometry.tile() };
     if tiles == 1 {
-        // A task computes several blocks (groups of images) if one block has little work.
+        // A task computes several blocks if one block has little work.
         let per_part = (TILE / (4 * geometry.rows() * windows)).max(1);
         return partition::try_chunks(z, per_part * out * windows, Schedule::Parallel, |part, z| {
             let mut columns = Scratch::new(room)?;
@@ -407,7 +408,8 @@ mod tests {
             let axes = [WindowAxis::NONE, axis(size, kernel, before), axis(size, kernel, before)];
             Geometry { batch, groups: 1, channels, out, axes }
         };
-        // These convolutions have many windows, many images, windows of one element, or many rows in the matrix of columns.
+        // These convolutions have many windows, many output channels, many images, windows of one element, or many rows in the matrix of
+        // columns.
         for geometry in [
             geometry(1, 16, 5, 40, 3, 1),
             geometry(9, 2, 13, 6, 3, 1),

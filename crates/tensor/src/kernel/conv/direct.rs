@@ -1,15 +1,15 @@
 //! Direct convolutions of floating-point numbers. A matrix product needs a copy of every window, and a direct convolution does not.
 //!
-//! Each plane of the input is copied once, with its padding ([`planes`](crate::kernel::conv::planes)). A *tap* is one position in the
-//! window. In a copied plane, the elements that a tap multiplies over all windows form a contiguous *run*. The runs of different taps
-//! differ only in their first element. A run continues past the ends of rows, and results computed there are discarded. The direct kernels
-//! use the runs as follows:
+//! Each plane of the input is copied with its padding ([`planes`](crate::kernel::conv::planes)). A *tap* is one position in the window. In
+//! a copied plane, the elements that a tap multiplies over all windows form a contiguous *run*. The runs of different taps differ only in
+//! their first element. A run continues past the ends of rows, and results computed there are discarded. The direct kernels use the runs as
+//! follows:
 //! - A convolution sums weights times runs, for several rows of the result and several vectors of windows at once.
 //! - The adjoint for the input is the same sum over the result's gradient, once for each part of the input.
 //! - The adjoint for the weights consists of dot products of runs.
 //!
-//! All sums stay in registers. The partition depends only on shapes. [`efficiency`] estimates whether a direct convolution may be
-//! faster than a matrix product. [`convolution`](crate::kernel::conv::convolution) decides.
+//! Each call of a kernel keeps its sums in registers. The partition depends only on shapes. [`efficiency`] estimates whether a direct
+//! convolution may be faster than a matrix product. [`convolution`](crate::kernel::conv::convolution) decides.
 
 use crate::kernel::conv::geometry::{Geometry, WindowAxis};
 use crate::kernel::conv::planes::{Packed, Planes, WindowRun, copy, reach};
@@ -22,7 +22,7 @@ use crate::memory::threads::Schedule;
 use crate::thresholds::conv::{CHUNK, MAX_SUMS, RUN_ELEMENTS, SEGMENT, SLACK, WINDOWS_AT_ONCE};
 
 /// The weights of a convolution, in the order in which the kernels read them. The rows of the result (its output channels) are divided into
-/// groups. For each tap (a position in the window), a group stores the weights of all its rows.
+/// groups. For each input plane and tap (a position in the window), a group stores the weights of all its rows.
 struct Weights<T: Products> {
     data: Scratch<T>,
     /// For each group of rows: its first row, its number of valid rows, its number of computed rows, and the position of its first weight
@@ -321,24 +321,25 @@ fn input_taps(geometry: &Geometry, planes: &Planes, pitch: usize) -> Vec<usize> 
     all
 }
 
-/// Returns the fraction of the sums computed by [`forward`] that are elements of the result. The other sums lie between rows of windows,
-/// and are discarded. Returns 0 if the copied planes would be much larger than the arrays.
+/// Returns an estimate of the fraction of the sums computed by [`forward`] that are elements of the result. The other sums lie between rows
+/// of windows, and are discarded. Returns 0 if the copied planes would be much larger than the arrays.
 pub(crate) fn efficiency(geometry: &Geometry) -> f64 {
     let lens = geometry.axes.map(|axis| (axis.output + reach(&axis)) as f64);
     let planes = lens.iter().zip(&geometry.axes).map(|(len, axis)| len * axis.kernel.min(axis.stride) as f64).product();
     share_of_results(geometry, lens, planes, geometry.axes.map(|axis| axis.output))
 }
 
-/// Returns the fraction of the sums computed by [`input_gradient`] that are elements of the gradient, as [`efficiency`] does for
-/// [`forward`].
+/// Returns an estimate of the fraction of the sums computed by [`input_gradient`] that are elements of the gradient, as [`efficiency`] does
+/// for [`forward`].
 pub(crate) fn input_efficiency(geometry: &Geometry) -> f64 {
     let lens = geometry.axes.map(|axis| Packed::output(&axis).len as f64);
     share_of_results(geometry, lens, lens.iter().product(), geometry.axes.map(|axis| axis.input.div_ceil(axis.stride)))
 }
 
-/// Returns an estimate of this fraction: the number of windows, divided by the number of elements from the first computed sum to the last.
-/// `counts` has the number of sums along each axis, and `lens` the sizes of the copied planes. Returns 0 if the `planes` elements of the
-/// copied planes are many more than the arrays have.
+/// Returns the estimate of [`efficiency`]: the number of windows, divided by the number of elements from the first computed sum to the
+/// last. The divisor is rounded up to a multiple of [`WINDOWS_AT_ONCE`]. `counts` has the number of sums along each axis, and `lens` the
+/// sizes of the copied planes. Returns 0 if the `planes` elements of a copied plane are many more than one plane of the input and of the
+/// result have.
 fn share_of_results(geometry: &Geometry, lens: [f64; 3], planes: f64, counts: [usize; 3]) -> f64 {
     if planes > (16 * (geometry.plane() + geometry.windows()) + (1 << 16)) as f64 {
         return 0.0;
@@ -450,7 +451,7 @@ struct WeightSums<'a, T: Products> {
     windows: WindowRun,
     /// The number of partial sums.
     parts: usize,
-    /// The number of images in each partial sum.
+    /// The number of images in each partial sum. The last one may have fewer.
     images: usize,
     /// The number of images in a run (a contiguous range of elements). A run contains several images if they are small.
     per_run: usize,
@@ -458,7 +459,7 @@ struct WeightSums<'a, T: Products> {
     runs: Vec<usize>,
     /// The number of slices into which the rows (the output channels of a group) are divided. Each slice is computed separately.
     slices: usize,
-    /// The number of rows in each slice.
+    /// The number of rows in each slice. The last slice may have fewer.
     height: usize,
 }
 

@@ -39,7 +39,7 @@ impl WindowAxis {
     }
 }
 
-/// The sizes of a convolution. All of them are positive, except that `batch`, the number of images, may be 0.
+/// The sizes of a convolution. All of them are positive, except that the padding of an axis may be 0. `batch` is the number of images.
 #[derive(Clone, Copy, Debug)]
 pub struct Geometry {
     pub(crate) batch: usize,

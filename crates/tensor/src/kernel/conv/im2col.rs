@@ -15,7 +15,8 @@ impl Geometry {
         (number / (height.kernel * width.kernel), number / width.kernel % height.kernel, number % width.kernel)
     }
 
-    /// Returns whether the rows of the image are short and windows use each row several times.
+    /// Returns whether [`gather_rows`] can be used: images have a depth of 1 and short rows, and windows with stride 1 use each row several
+    /// times.
     fn has_short_rows(&self) -> bool {
         let [depth, height, width] = &self.axes;
         depth.input == 1
@@ -137,7 +138,7 @@ dispatched! {
     }
 }
 
-/// Copies a short slice. Copies of chunks of a fixed size cost less than a call of `memcpy`.
+/// Copies a slice. For a short slice, copies of chunks of a fixed size cost less than a call of `memcpy`.
 #[inline(always)]
 pub(crate) fn copy<T: Products>(from: &[T], to: &mut [T]) {
     let count = from.len();

@@ -1,8 +1,9 @@
 //! The planes (channels of an image) that direct convolutions copy together with their padding, and the positions of windows in these
 //! copies.
 //!
-//! If the stride `s` is greater than one, planes are split into parts: element `i` of an axis belongs to part `i mod s`. Then the elements
-//! that a tap (a position in the window) multiplies over all windows form one contiguous *run*. The run continues past the ends of rows.
+//! If the stride `s` is greater than one, planes are split into parts: element `i` of an axis, counted from the start of the padding,
+//! belongs to part `i mod s`. Then the elements that a tap (a position in the window) multiplies over all windows form one contiguous
+//! *run*. The run continues past the ends of rows.
 
 use crate::kernel::conv::geometry::WindowAxis;
 
@@ -155,7 +156,7 @@ impl WindowRun {
     }
 }
 
-/// Copies a short row. Copies of chunks of a fixed size cost less than a call of `memcpy`.
+/// Copies a row. For a short row, copies of chunks of a fixed size cost less than a call of `memcpy`.
 pub(crate) fn copy<T: Copy>(from: &[T], to: &mut [T]) {
     let count = from.len();
     match from.last_chunk::<8>() {

@@ -1,7 +1,8 @@
 //! The traits of block kernels, which compute a block of elements with one call.
 //!
-//! A block has up to a few thousand elements. An operand is a slice as long as the block, or one number for all elements. The loop is
-//! chosen once per block, so that the compiler sees a plain loop over slices.
+//! A block usually has at most a few thousand elements. An operand is a slice as long as the block, or one number for all elements.
+//! [`RowBroadcast`] describes the operands of [`rows`](BlockKernels::rows). The loop is chosen once per block, so that the compiler sees a
+//! plain loop over slices.
 
 use std::cell::RefCell;
 use std::thread::LocalKey;
@@ -37,8 +38,9 @@ pub trait BlockKernels: Scalar {
         let _ = (rows, x, y, out);
         unreachable!("{op:?} has no loop over rows")
     }
-    /// Computes `out = op(x, y)` with stores that bypass the caches. The caller must then call [`streamed`](crate::scalar::cpu::streamed),
-    /// which makes the elements visible to other threads. Panics unless [`has_rows`](Self::has_rows) returns true for `op`.
+    /// Computes `out = op(x, y)`. On x86-64, most of the stores bypass the caches. The caller must then call
+    /// [`streamed`](crate::scalar::cpu::streamed), which makes the elements visible to other threads. Panics unless
+    /// [`has_rows`](Self::has_rows) returns true for `op`.
     fn stream(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
         let _ = (x, y, out);
         unreachable!("{op:?} has no loop that streams")
@@ -54,7 +56,7 @@ pub trait BlockKernels: Scalar {
     fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]);
 }
 
-/// Further kernels for fused programs: masks as floating-point numbers, and blocks of plain arithmetic.
+/// Further kernels for fused programs: masks as floating-point numbers, blocks of plain arithmetic, and memory for intermediate values.
 #[doc(hidden)]
 pub trait FloatBlockKernels: BlockKernels {
     /// Computes `out = x op y`, where 1 stands for true and 0 for false.
@@ -74,6 +76,10 @@ pub trait FloatBlockKernels: BlockKernels {
     /// # Errors
     ///
     /// If there is not enough memory.
+    ///
+    /// # Panics
+    ///
+    /// If `work` calls this function again for the same type.
     fn with_memory<R>(len: usize, work: impl FnOnce(&mut [Self]) -> R) -> Result<R, AllocationError> {
         let run = |memory: &mut Vec<Self>| {
             let line = CACHE_LINE / size_of::<Self>();

@@ -1,4 +1,5 @@
-//! Block kernels of floating-point numbers. Each function is generic over [`FloatMath`] and is compiled for every instruction set.
+//! Block kernels of floating-point numbers. The functions are generic over [`FloatMath`]. The loops are compiled for every instruction set,
+//! except loops over library functions and other long functions.
 #![allow(clippy::needless_range_loop)]
 
 use std::cell::RefCell;
@@ -85,7 +86,8 @@ macro_rules! kernels {
 kernels!(f32);
 kernels!(f64);
 
-/// Applies [`FloatMath::by_table`], which reads values from a table, to a block. Returns false if the operation has no table.
+/// Applies [`FloatMath::by_table`], which reads values from a table, to a block. Returns false if there is no table for the operation, the
+/// element type or the instruction set. Then the elements of `out` are unspecified.
 fn by_table<T: FloatMath>(op: Unary, x: Operand<T>, out: &mut [T]) -> bool {
     let mut done = false;
     by_slices(x, out, |from, to| done = T::by_table(op, from, to));
@@ -104,7 +106,7 @@ fn in_f64<T: FloatMath>(x: Operand<T>, out: &mut [T], f: impl Fn(f64) -> f64) {
     one(x, out, |x| T::from_f64(f(x.to_f64())));
 }
 
-/// Applies a library function of two operands. It is compiled once for all instruction sets, as in [`library`].
+/// Applies a library function or another long function of two operands. It is compiled once for all instruction sets, as in [`library`].
 #[inline(never)]
 fn library_of_two<T: FloatMath>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
     two(x, y, out, f);
@@ -115,8 +117,8 @@ fn remainder<T: FloatMath>(x: T, y: T) -> T {
     if rest != T::ZERO && (rest < T::ZERO) != (y < T::ZERO) { rest + y } else { rest }
 }
 
-/// Computes Python's floor division: subtracts the remainder from `x` and divides by `y`. Subtracts 1 if the signs of the remainder and `y`
-/// differ, and rounds to a whole number.
+/// Computes PyTorch's floor division: subtracts the remainder from `x` and divides by `y`. Subtracts 1 if the signs of the remainder and
+/// `y` differ, and rounds to a whole number. A quotient of 0 gets the sign of `x / y`. If `y` is 0, returns `x / y`.
 fn floor_divide<T: FloatMath>(x: T, y: T) -> T {
     if y == T::ZERO {
         return x / y;
@@ -181,12 +183,12 @@ fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut
 }
 
 /// Computes powers by [`FloatMath::pow_ordinary`]. If the exponent is one whole number, computes powers of |x| and restores the signs. For
-/// pairs of a base and an exponent that `pow_ordinary` does not support, calls [`unusual_power`].
+/// pairs of a base and an exponent that `pow_ordinary` does not support, and for the exponents -1, 2 and 3, calls [`unusual_power`].
 #[inline(always)]
 fn ordinary_powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut [T]) {
     let parity = if let Operand::Splat(y) = y { T::parity(y) } else { None };
-    // A number that serves as an operand of all elements is copied to an array, so that one loop serves all operands. Unused elements are
-    // 1.
+    // A number that serves as an operand of all elements is copied to an array, so that one loop serves all operands. The array of a slice
+    // first holds ones.
     let splat = |operand| if let Operand::Splat(number) = operand { [number; 64] } else { [T::ONE; 64] };
     let (mut bases, mut exponents) = (splat(x), splat(y));
     for (number, out) in out.chunks_mut(64).enumerate() {
@@ -198,8 +200,8 @@ fn ordinary_powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, 
             exponents[..len].copy_from_slice(&y[64 * number..][..len]);
         }
         let (mut powers, mut ordinary) = ([T::ZERO; 64], true);
-        // The number of elements is rounded up to whole vectors. The extra elements hold numbers of an earlier chunk, and their results are
-        // not used.
+        // The number of elements is rounded up to whole vectors. The extra elements hold numbers of an earlier chunk or 1, and their
+        // results are not used.
         let width = len.next_multiple_of(16).min(64);
         let (x, y, z) = (&bases[..width], &exponents[..width], &mut powers[..width]);
         match parity {
@@ -228,14 +230,14 @@ fn ordinary_powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, 
     }
 }
 
-/// Returns true if [`FloatMath::pow_ordinary`] computes this power, and false if [`unusual_power`] does.
+/// Returns true if [`FloatMath::pow_ordinary`] supports `x` and `y`, and `y` is not -1, 2 or 3.
 #[inline(always)]
 fn is_ordinary_power<T: FloatMath>(x: T, y: T) -> bool {
     T::is_power(x, y) & (y != -T::ONE) & (y != T::from_f64(2.0)) & (y != T::from_f64(3.0))
 }
 
-/// Computes a power by a quotient or a product, by the power of |x| if `y` is whole and x negative, or by the standard library. Each pair of
-/// operands has the same result here as in the loops of [`powers`] and [`ordinary_powers`].
+/// Computes a power by a quotient or a product, by the power of |x| if `y` is whole and x negative, or by `powf`. For each pair of operands
+/// that [`powers`] and [`ordinary_powers`] may pass to this function, their other loops give the same result.
 #[inline(always)]
 fn unusual_power<T: FloatMath, const FMA: bool>(x: T, y: T) -> T {
     if y == -T::ONE {

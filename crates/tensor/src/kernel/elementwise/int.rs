@@ -29,8 +29,8 @@ trait Int:
     fn wrapping_rem(self, y: Self) -> Self;
 }
 
-/// Implements the traits of block kernels by the functions of this file. Default methods of the traits would be compiled again in every
-/// dependent crate.
+/// Implements [`Int`], and [`BlockKernels`] by the functions of this file. If they were default methods, they would be compiled again in
+/// every dependent crate.
 macro_rules! kernels {
     ($type:ident: $($name:ident),*) => {
         impl Int for $type {

@@ -1,7 +1,7 @@
 //! The loops over a block of elements, for functions of one, two and three operands.
 //!
 //! The loops use indices and are inlined. An iterator's `fold` or a closure may remain a separate function, which is compiled without the
-//! target features of its caller. For this reason, closures of more than one or two operations need `#[inline(always)]`.
+//! target features of its caller. For this reason, long closures and closures that call functions need `#[inline(always)]`.
 #![allow(clippy::needless_range_loop)]
 
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
@@ -63,7 +63,7 @@ pub(crate) fn one_long<T: Copy>(x: Operand<T>, out: &mut [T], f: impl Fn(T) -> T
 }
 
 /// Does the same as [`one_long`]. Uses `fast` for chunks of 64 elements if `ordinary` returns true for all of them. Uses `f` for all other
-/// elements. Both functions give the same bits for ordinary elements.
+/// elements. Both functions must give the same bits for ordinary elements.
 #[inline(always)]
 pub(crate) fn one_guarded<T: Copy>(
     x: Operand<T>,
@@ -164,8 +164,8 @@ pub(crate) fn two<T: Copy, S: Copy, U: Copy>(x: Operand<T>, y: Operand<S>, out: 
     }
 }
 
-/// Does the same as [`two`], with stores that bypass the caches. If the output does not fill the first or last cache line, that line is
-/// stored normally.
+/// Does the same as [`two`]. On x86-64, the stores bypass the caches, except for the elements before the first cache line boundary and
+/// after the last whole group of 16.
 #[inline(always)]
 pub(crate) fn two_streamed<T: Scalar>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
     let len = out.len();
@@ -181,7 +181,8 @@ pub(crate) fn two_streamed<T: Scalar>(x: Operand<T>, y: Operand<T>, out: &mut [T
     }
 }
 
-/// Computes `out = f(x, y)` over rows and columns. If `x` is `None`, `out` is also the first operand.
+/// Computes `out = f(x, y)` over rows and columns. At most one operand has one value for each row. If `x` is `None`, `out` is also the
+/// first operand.
 #[inline(always)]
 pub(crate) fn rows<T: Copy>(rows: RowBroadcast, x: Option<&[T]>, y: &[T], out: &mut [T], f: impl Fn(T, T) -> T) {
     match (x, rows.x_moves, rows.y_moves) {

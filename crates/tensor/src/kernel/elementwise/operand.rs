@@ -2,9 +2,9 @@
 
 /// An operand of a block operation.
 ///
-/// With `repr(u32)`, the number of [`Operand::Splat`] is stored beside the enum's tag. Without it, the number could share its place in
-/// memory with one half of a slice's length. The length would then be written as two halves, and a processor could read it only after all
-/// earlier stores.
+/// With `repr(u32)`, the number of [`Operand::Splat`] is stored beside the enum's tag. Without it, a number of 4 bytes could share its
+/// place in memory with one half of a slice's length. The length would then be written as two halves, and a processor could read it only
+/// after all earlier stores.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
 pub enum Operand<'a, T> {
@@ -45,8 +45,8 @@ impl<'a, T: Copy> Operand<'a, T> {
     }
 }
 
-/// The sizes of a block of rows and columns, and the positions of the elements of two operands. An operand may repeat one row, or have one
-/// value for each row.
+/// The sizes of a block of rows and columns, and the positions of the elements of two operands. An operand may repeat one row. One of the
+/// two operands may have one value for each row.
 #[derive(Clone, Copy, Debug)]
 pub struct RowBroadcast {
     /// The number of rows.

@@ -1,7 +1,8 @@
 //! Products of batches of matrices, `[m, k] x [k, n]`, each operand with any strides.
 //!
-//! A batch is divided among threads by matrices, and a single product by rows of the result. A product with few rows, or with many more
-//! columns than rows, is divided by columns. A product with few results and long sums is divided by the terms of the sums.
+//! A batch is divided among threads by matrices, and a single product by rows of the result. A product with few rows, or with many columns
+//! and at least as many as rows, may be divided by columns. A product with a single row, or with few results and long sums, is divided by
+//! the terms of the sums.
 
 use crate::kernel::fill;
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
@@ -266,7 +267,7 @@ mod tests {
         set_num_threads(before);
     }
 
-    /// Checks that operands with negative strides give the products of contiguous copies, on every code path.
+    /// Checks that operands with negative strides give the products of contiguous copies, for matrices of several sizes.
     #[test]
     fn flipped_operands_give_the_products_of_their_copies() {
         for [m, n, k] in [[2, 2, 2], [4, 8, 4], [5, 17, 9], [1, 9, 70], [20, 3, 100], [40, 50, 60], [300, 40, 70]] {

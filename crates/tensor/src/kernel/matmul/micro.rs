@@ -21,7 +21,7 @@ trait Simd<T, const L: usize>: Copy {
     /// Loads at most `L` elements. The other elements of the vector are 0.
     fn load_part(self, from: &[T]) -> Self::Vector;
     fn store(self, x: Self::Vector, to: &mut [T; L]);
-    /// Stores the first elements of a vector, as many as `to` has. `to` may be shorter than the vector.
+    /// Stores the first elements of a vector, as many as `to` has, and at most `L`.
     fn store_part(self, x: Self::Vector, to: &mut [T]);
     /// Returns `x * y + z`.
     fn multiply_add(self, x: Self::Vector, y: Self::Vector, z: Self::Vector) -> Self::Vector;
@@ -35,7 +35,8 @@ trait Simd<T, const L: usize>: Copy {
 struct Avx512(());
 
 /// The type whose value shows that the processor has AVX2. A value exists only on these processors. If `FUSED` is true, they also have FMA,
-/// and the loops use it. Otherwise the loops give the same bits as with [`Portable`], in vectors of 256 bits.
+/// and the loops use it. Otherwise the loops give the same bits as with [`Portable`], in vectors of 256 bits (128 bits for dot products of
+/// f32).
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 struct Avx2<const FUSED: bool>(());
@@ -272,8 +273,8 @@ neon!(
 );
 
 /// Sets `results[r * pitch + i]` to the sum of `factors[input, t][r]` · `source[input * plane + taps[t] + i]` over all `input` and `t`.
-/// Computes this for `rows` rows `r` and `count` elements `i`. `rows` is a value of [`MicroKernels::tile_rows`]. `count` is rounded up to
-/// whole vectors, and `source` and `results` are long enough for that.
+/// Computes this for `rows` rows `r` and `count` elements `i`. `rows` is a value of [`MicroKernels::tile_rows`]. `count` is rounded up to a
+/// multiple of the elements that the loop computes at once, at most eight vectors. `source` and `results` are long enough for that.
 pub(crate) struct TileSums<'a, T> {
     pub(crate) rows: usize,
     pub(crate) source: &'a [T],
@@ -300,7 +301,7 @@ pub(crate) struct DotProducts<'a, T> {
 
 /// Sets `out[r * pitch + j]` to the sum of `x[r, l]` · `y[l, j]` over `l < k`, or adds that sum to it. [`MicroKernels::small_tile`] gives
 /// the number of rows `r`, and the number of vectors of columns `j`. The last vector may have fewer columns. `y` has contiguous rows. `x`
-/// has contiguous rows or contiguous columns.
+/// has contiguous rows, contiguous columns or a single row.
 pub(crate) struct SmallProduct<'a, T> {
     pub(crate) rows: usize,
     pub(crate) vectors: usize,
@@ -576,7 +577,8 @@ kernels!(
 
 /// The element types that have the inner loops of matrix products.
 pub(crate) trait HasMicroKernels: Scalar {
-    /// Returns the loops for the instruction set `set`, or for the best set of this processor if it does not have `set`.
+    /// Returns the loops for the instruction set `set`, or for the set in use if that is smaller. On x86-64, [`Neon`](InstructionSet::Neon)
+    /// gives the loops of the mode of equal bits.
     fn kernels_of(set: InstructionSet) -> &'static dyn MicroKernels<Self>;
 
     /// Returns the loops for processors without AVX2 and NEON.
@@ -593,7 +595,8 @@ macro_rules! choices {
     ($($type:ident),*) => {$(
         impl HasMicroKernels for $type {
             fn kernels_of(set: InstructionSet) -> &'static dyn MicroKernels<Self> {
-                // The current instruction set was detected on this processor, so the processor supports it and all smaller sets.
+                // The current instruction set was detected on this processor, so the processor supports it and all smaller sets of its
+                // architecture.
                 match set.min(instruction_set()) {
                     #[cfg(target_arch = "x86_64")]
                     InstructionSet::Avx512 => &Avx512(()),

@@ -1,6 +1,6 @@
 //! The product of two matrices with any strides, for each element type. The crate `gemm` computes floating-point products on a single
 //! thread. The functions of [`small`](crate::kernel::matmul::small) replace it at sizes where it is slow. [`blocked`] replaces it in the
-//! mode of equal bits.
+//! mode of equal bits. Products of integers and truth values are computed by their definition.
 #![allow(unsafe_code)]
 
 use std::ops::RangeInclusive;
@@ -22,7 +22,8 @@ use crate::thresholds::matmul::{
     MIN_THIN_TERMS,
 };
 
-/// The numbers of terms for which [`thin`] computes products with a single column, whatever the number of rows.
+/// The numbers of terms for which [`thin`] computes products with a single column and contiguous rows of the left matrix, for any number of
+/// rows.
 pub(crate) const SHORT_SUMS: RangeInclusive<usize> = 32..=128;
 
 /// Products of two matrices. `out` is row-major, with `m` rows and `n` columns. Sealed like
@@ -80,7 +81,8 @@ macro_rules! floats {
                     // This product is the transpose of a product with a single column.
                     return Self::product(Sizes { m: n, n: 1, k, add }, y.transposed(), x.transposed(), out);
                 }
-                // For a single column, `gemm` has a fast kernel if the sums are long and there is enough work. Otherwise `thin` is faster.
+                // For a single column, `gemm` has a fast kernel if the sums are long and there is enough work. Otherwise `thin` is faster,
+                // except for sums of fewer than 32 terms.
                 let narrow = match n {
                     1 => SHORT_SUMS.contains(&k) || k > *SHORT_SUMS.end() && m * k <= MAX_COMPACT_IN_PLACE,
                     _ => n <= THIN_COLUMNS && k >= MIN_THIN_TERMS,

@@ -1,4 +1,4 @@
-//! Computes products for which `gemm` is slow: little work, a single row, or few columns.
+//! Computes products for which `gemm` is slow: little work, few rows, or few columns.
 
 use smallvec::SmallVec;
 
@@ -73,7 +73,8 @@ fn rows_of<T: Semiring>(
 }
 
 /// Computes a product with little work or few rows. Reads the right matrix row by row, several columns at once. Copies the right matrix
-/// only if its rows are not contiguous. Copies the left matrix only if neither its rows nor its columns are contiguous.
+/// only if its rows are not contiguous. Copies the left matrix only if it has several rows, and neither its rows nor its columns are
+/// contiguous.
 pub(crate) fn compact<T: Semiring + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
@@ -124,7 +125,8 @@ fn compact_in_place<T: Semiring + HasMicroKernels>(
     }
 }
 
-/// Computes a product with few columns. Each sum runs along a row of `x`. The rows of `x` must be contiguous.
+/// Computes a product with few columns. Each sum runs along a row of `x`. The rows of `x` must be contiguous and in ascending order in
+/// memory.
 pub(crate) fn thin<T: Semiring + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
@@ -159,8 +161,8 @@ pub(crate) fn thin<T: Semiring + HasMicroKernels>(
 }
 
 dispatched! {
-    /// Sets `out` to the sum of `x[l]` times row l of `y`, over all `l < k`. The rows of `y` are contiguous. `y` is read once, in order,
-    /// four rows at a time.
+    /// Sets `out` to the sum of `x[l]` times row l of `y`, over all `l < k`. The rows of `y` are contiguous. `y` is read once, in strips of
+    /// [`STRIP`] columns, four rows at a time.
     pub(crate) fn row_times_matrix<T: Semiring>(k: usize, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
         out.fill(T::ZERO);
         for (strip, out) in out.chunks_mut(STRIP).enumerate() {

@@ -1,7 +1,8 @@
 //! Maximum pooling over planes `[h, w]`: the largest element of each window, its position, and the adjoint.
 //!
-//! If several elements of a window are equally large, its maximum is the first of them. If several elements are NaN, the maximum is the
-//! last NaN (ATen: `max_pool2d`). The outer loop is over the elements of a window, and the inner loop over the windows of a row.
+//! If several elements of a window are equally large, its maximum is the first of them. If elements are NaN, the maximum is the last NaN
+//! (ATen: `max_pool2d`). The outer loop is over the elements of a window, and the inner loop over the windows of a row. Adjacent windows of
+//! 2 x 2 elements have loops of their own.
 
 use crate::kernel::conv::geometry::WindowAxis;
 use crate::memory::partition;

@@ -2,8 +2,8 @@
 //!
 //! A window is a rectangle. First the rows of the plane that a row of windows covers are summed elementwise. Then each window sums its
 //! elements of this row of sums. The adjoint works in reverse. It spreads each window's gradient over one row, and then spreads that row
-//! over all rows of the windows. Windows of equal size and distance are computed together. The other windows, at the edges, are computed
-//! separately.
+//! over all rows of the windows. Windows of equal size and distance inside the plane are computed together. Windows at the edges, and
+//! adaptive windows of different sizes, are computed separately.
 
 use crate::memory::available::AllocationError;
 use crate::memory::partition;
@@ -16,7 +16,7 @@ use crate::{Float, Number};
 /// The positions of the windows along one dimension. From one window to the next, neither the start nor the end decreases.
 #[derive(Clone, Copy, Debug)]
 enum Placement {
-    /// Windows of `kernel` elements that are `stride` apart. `padding` elements come before the dimension.
+    /// Windows of `kernel` elements that are `stride` apart. `padding` elements come before and after the dimension.
     Moving { kernel: usize, stride: usize, padding: usize },
     /// PyTorch's adaptive windows: window `i` of `m` windows over `n` elements has the half-open range from ⌊i n / m⌋ to ⌈(i + 1) n / m⌉.
     ToSize,
@@ -174,7 +174,7 @@ impl MeanPool {
 ///
 /// # Errors
 ///
-/// If there is not enough memory for a row of sums.
+/// If there is not enough memory for rows of sums or divisors.
 pub(crate) fn mean<T: Float>(pool: &MeanPool, x: &[T], out: &mut [T]) -> Result<(), AllocationError> {
     let (plane, windows, per_part) = (pool.plane(), pool.windows(), pool.per_part());
     if windows == 0 {
@@ -195,7 +195,7 @@ pub(crate) fn mean<T: Float>(pool: &MeanPool, x: &[T], out: &mut [T]) -> Result<
 ///
 /// # Errors
 ///
-/// If there is not enough memory for a row of sums.
+/// If there is not enough memory for rows of sums or divisors.
 pub(crate) fn spread<T: Float>(pool: &MeanPool, g: &[T], out: &mut [T]) -> Result<(), AllocationError> {
     let (plane, windows, per_part) = (pool.plane(), pool.windows(), pool.per_part());
     if windows == 0 {
@@ -272,7 +272,8 @@ fn add<T: Float>(to: &mut [T], x: &[T]) {
     }
 }
 
-/// Sets `sum` to the elementwise sum of `rows`, which follow each other in memory and are as long as `sum`.
+/// Sets `sum` to the elementwise sum of `rows`, which follow each other in memory and are as long as `sum`. There must not be exactly one
+/// row.
 #[inline(always)]
 fn sum_rows<T: Float>(rows: &[T], sum: &mut [T]) {
     let width = sum.len();
@@ -348,7 +349,7 @@ fn spread_windows<T: Float>(windows: &WindowSpans, shares: &[T], row: &mut [T]) 
 }
 
 /// Adds the share of each regular window (its contribution to its elements) to `to`. `to` begins with the first element of the first
-/// regular window.
+/// regular window, and its elements must be 0.
 #[inline(always)]
 fn back_regular<T: Float>(windows: &WindowSpans, shares: &[T], to: &mut [T]) {
     match (windows.stride, windows.len) {

@@ -1,17 +1,18 @@
 //! Reductions of values to totals (sums, products, maxima or minima), for tensors and for fused programs. This file reduces slices,
 //! accumulates rows into a row of totals, and accumulates the elements of an iteration space into their totals.
 //!
-//! Sums are pairwise. At most 64 elements are added in sequence, and these partial sums are added in a balanced tree. So the rounding error
-//! grows with log n instead of n (N. J. Higham, "The accuracy of floating point summation", 1993).
+//! Sums of slices are pairwise. At most 64 elements are added in sequence, and these partial sums are added in a balanced tree. So the
+//! rounding error grows with log n instead of n (N. J. Higham, "The accuracy of floating point summation", 1993). Rows and blocks that are
+//! accumulated into the same totals are added one after the other, rows in groups of eight.
 
 use crate::kernel::elementwise::operand::Operand;
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::{Element, Float, Layout, Reduction, Shape};
 
-/// The maximum number of elements that are added without a tree: 64 sums of at most 64 elements each.
+/// The maximum length, in elements, of a run that is reduced by one call of a kernel: 64 chains of at most 64 elements each.
 pub(crate) const LONG_RUN: usize = 4096;
 
-/// The width of rows, in elements, below which several rows are accumulated at a time, as one wide row.
+/// The width of rows, in elements, below which several contiguous rows are accumulated at a time, as one wide row.
 pub(crate) const NARROW: usize = 64;
 
 /// The maximum width of a wide row that is made of several narrow rows, in elements.
@@ -51,8 +52,9 @@ pub(crate) fn side_by_side(width: usize) -> usize {
     1 << (WIDE / width).max(1).ilog2()
 }
 
-/// Accumulates `rows` rows of `x`, which begin `stride` elements apart, into the row `total`. Rows of at least [`NARROW`] elements are
-/// added in sequence and not in a tree. So callers should pass at most a few dozen such rows. The number of narrower rows is not limited.
+/// Accumulates `rows` rows of `x`, which begin `stride` elements apart, into the row `total`. Groups of eight rows are added in sequence
+/// and not in a tree. So callers limit the number of rows. If rows are contiguous and narrower than [`NARROW`], a group has eight wide
+/// rows, so more rows are allowed.
 pub(crate) fn accumulate_rows<T: Element>(op: Reduction, total: &mut [T], x: &[T], stride: usize, rows: usize) {
     let width = total.len();
     if width >= NARROW || stride != width || rows < 2 * side_by_side(width) {

@@ -1,9 +1,10 @@
-//! Finds the position of the largest or smallest element along a dimension. If there is a NaN, its position is the result. If several
-//! elements are equal, the position of the first one is the result.
+//! Finds the position of the largest or smallest element along a dimension. If there are NaNs, the position of the first one is the result.
+//! If several elements are equal, the position of the first one is the result.
 //!
-//! A *lane* is a line of elements along the dimension. In a contiguous lane, the extreme value is computed first, and then its first
-//! position is searched. Otherwise adjacent lanes are scanned together, row by row. Long lanes are split into segments. The results of the
-//! segments are compared in order, so the positions do not depend on the number of threads.
+//! A *lane* is a line of elements along the dimension. Contiguous lanes of at least [`SHORT`] elements, and few long lanes, are searched
+//! one by one. The extreme value is computed first, and then its first position is searched. Other lanes are scanned together, row by row.
+//! Long lanes are split into segments. The results of the segments are compared in order, so the positions do not depend on the number of
+//! threads.
 use crate::kernel::reduce::accumulator::{LONG_RUN, slice_total};
 use crate::kernel::strided::{MAX_TASKS, TASK};
 use crate::memory::available::AllocationError;
@@ -14,8 +15,8 @@ use crate::scalar::cpu::dispatched;
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::{Element, Layout, Reduction};
 
-/// The length of the segments of a contiguous lane (a line along the dimension), in elements. Each segment's extreme value is computed
-/// before its position is searched.
+/// The length, in elements, of the runs of a lane (a line along the dimension). Each run's extreme value is computed before the position is
+/// searched in the best run. Segments of such lanes have whole runs.
 const EXTREME_SEGMENT: usize = LONG_RUN;
 
 /// The smallest number of elements of a segment if a lane (a line along the dimension) is divided among several tasks.
@@ -24,10 +25,11 @@ const MIN_SEGMENT: usize = 128;
 /// The maximum number of adjacent lanes (lines of elements along the dimension) that are scanned together.
 const WIDE: usize = 1024;
 
-/// The length, in elements, below which even contiguous lanes (lines along the dimension) are scanned together.
+/// The length, in elements, below which even contiguous lanes (lines along the dimension) are scanned together. It is also the number of
+/// lanes below which long lanes are searched one by one.
 const SHORT: usize = 16;
 
-/// The approximate number of elements in a task.
+/// The approximate number of elements of a task that searches a segment, and the smallest number of elements for several threads.
 const PART: usize = 1 << 16;
 
 fn is_nan<T: Element>(x: T) -> bool {
@@ -103,8 +105,8 @@ struct Lanes<'a, T> {
 }
 
 /// Writes to `out`, for every lane (a line of elements along the dimension), the position of the first largest or smallest element. A NaN
-/// counts as larger (or smaller) than all other elements. `reduced` is the layout along the lanes, which are not empty. `kept` is the
-/// layout of the other dimensions.
+/// counts as larger (or smaller) than all other elements. `reduced` is the layout along the lanes, with one dimension. If the lanes are
+/// empty, `out` is not changed. `kept` is the layout of the other dimensions.
 pub(crate) fn arg<T: Element>(
     largest: bool,
     data: &[T],
@@ -124,7 +126,8 @@ pub(crate) fn arg<T: Element>(
     let step = reduced.strides().first().map_or(1, |&stride| stride);
     let lanes = Lanes { largest, data, space: IterationSpace::new(kept.shape(), [kept]), step };
     let each_lane = step == 1 && count >= SHORT || number < SHORT && count >= EXTREME_SEGMENT || number == 1;
-    // A task computes a range of lanes. If there are few lanes, each lane is divided into segments, and a task searches one segment.
+    // A task computes a range of lanes. If there are few such ranges, the lanes are divided into segments, and a task searches one segment
+    // of each lane in its range.
     let per_strip =
         if each_lane { (TASK / count).max(number.div_ceil(MAX_TASKS)).max(1) } else { strip(&lanes.space, number) };
     let strips = number.div_ceil(per_strip);
@@ -222,7 +225,8 @@ impl<T: Element> Lanes<'_, T> {
 mod tests {
     use crate::prelude::*;
 
-    /// Tests shapes that cover every code path. Equal elements and NaNs are far apart.
+    /// Tests long and short lanes, contiguous and strided, which are searched one by one, together, or in segments. Equal elements and NaNs
+    /// are far apart.
     #[test]
     fn the_first_of_equal_elements_is_found_in_every_lane() {
         for [rows, columns] in

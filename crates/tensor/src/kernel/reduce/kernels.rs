@@ -116,7 +116,7 @@ mod tests {
         }
     }
 
-    /// Checks that a NaN changes only the result of its own line, on every code path.
+    /// Checks that a NaN changes only the result of its own line, for lines of several lengths and distances.
     #[test]
     fn a_nan_belongs_to_one_line() {
         for (len, gap) in [1, 16, 40, 100, 127, 128, 300].into_iter().flat_map(|len| [(len, 0), (len, 3)]) {

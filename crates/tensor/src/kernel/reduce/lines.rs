@@ -1,8 +1,8 @@
 //! Reductions of lines: each line of adjacent elements becomes one total.
 //!
-//! A line of floating-point numbers is folded in several independent chains. Chain `i` of `N` combines the elements `i`, `i + N`, `i + 2 N`
-//! and so on. Each chain is one element of a local array, which the compiler keeps in vector registers. If the chains are fields of a
-//! struct, they stay in memory and take ten times as long.
+//! [`reduce`] folds a line of floating-point numbers in several independent chains. Chain `i` of `N` combines the elements `i`, `i + N` and
+//! so on, up to the last whole chunk of `N` elements. Each chain is one element of a local array, which the compiler keeps in vector
+//! registers. If the chains are fields of a struct, they stay in memory and take ten times as long.
 //!
 //! The loops use indices and are inlined. An iterator's `fold` may remain a separate function, compiled without the target
 //! features of its caller.
@@ -12,10 +12,11 @@ use crate::scalar::cpu::{self, dispatched};
 use crate::scalar::element::Semiring;
 use crate::scalar::reduction::Fold;
 
-/// The length in elements below which a line is short, so that [`reduce_short`] reduces it.
+/// The length in elements below which a line is short, so that [`reduce_short`] can reduce it.
 pub(super) const SHORT: usize = 16;
 
-/// The length of lines, in elements, below which they are folded in eight chains (independent totals). Other lines are folded in 64 chains.
+/// The length of lines, in elements, below which a sum or product is folded in eight chains (independent totals). Other sums and products
+/// are folded in 64 chains.
 const LINE_OF_CHAINS: usize = 64;
 
 /// The length of lines, in elements, below which a maximum or minimum is folded in eight chains (independent totals) if [`has_nan`] finds
@@ -96,7 +97,7 @@ dispatched! {
         }
     }
 
-    /// Does the same as [`reduce`], for lines of 1 to 15 elements. Combines a line's elements in the order in which
+    /// Computes [`reduce`] in another order, for lines of 1 to 15 elements. Combines a line's elements in the order in which
     /// [`accumulate_rows`](super::rows::accumulate_rows) combines rows: eight in a tree, and the rest in sequence. So a sum has the same
     /// bits whether its elements are adjacent or a row apart.
     pub(super) fn reduce_short<T: Semiring, F: Fold<T>>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
@@ -170,13 +171,15 @@ fn each_in_tree<T: Copy>(x: &[T], len: usize, stride: usize, out: &mut [T], star
     }
 }
 
-/// Folds a line of 64 elements or more in 64 chains. Chain `i` combines the elements `i`, `i + 64` and so on.
+/// Folds a line in 64 chains. Chain `i` combines the elements `i`, `i + 64` and so on. The elements after the last whole chunk of 64 are
+/// folded in eight chains. A line that is shorter than 64 has only these.
 #[inline(always)]
 fn long_line<T: Semiring, F: Fold<T>>(x: &[T]) -> T {
     if !F::SELECTS {
         return line::<T, F, 64>(x);
     }
-    // The elements after the last whole chunk are folded first. If they were folded last, they would move the chains out of the registers.
+    // The elements after the last whole chunk are folded first. If they were folded last, the compiler would keep `totals` and `nans` in
+    // memory and not in registers.
     let (chunks, rest) = x.as_chunks::<64>();
     let (total, has_nan) = (line::<T, F, 8>(rest), any_nan(rest));
     let (mut totals, mut nans) = ([F::START; 64], [F::START; 64]);
@@ -186,8 +189,8 @@ fn long_line<T: Semiring, F: Fold<T>>(x: &[T]) -> T {
     selected::<T, F>(total, has_nan, totals, nans, x)
 }
 
-/// Folds a line in `N` chains (independent totals), and combines the totals pairwise. For a maximum or minimum, the line must not have a
-/// NaN.
+/// Folds a line in `N` chains (independent totals), and combines the totals pairwise. For a maximum or minimum, the result is valid only if
+/// the line has no NaN.
 #[inline(always)]
 fn line<T: Semiring, F: Fold<T>, const N: usize>(x: &[T]) -> T {
     let (chunks, rest) = x.as_chunks::<N>();
@@ -203,7 +206,8 @@ fn line<T: Semiring, F: Fold<T>, const N: usize>(x: &[T]) -> T {
 /// Combines the `N` totals of a line's chains with the elements after its last whole chunk, which are fewer than `N`.
 #[inline(always)]
 fn with_rest<T: Semiring, F: Fold<T>, const N: usize>(totals: [T; N], rest: &[T]) -> T {
-    // The remaining elements are combined in chains of their own. Adding them to `totals` would move `totals` out of the registers.
+    // The remaining elements are combined in chains of their own. Adding them to `totals` would make the compiler keep `totals` in memory
+    // and not in registers.
     let (eights, rest) = rest.as_chunks::<8>();
     let mut few = [F::START; 8];
     for eight in eights {
@@ -219,7 +223,7 @@ fn with_rest<T: Semiring, F: Fold<T>, const N: usize>(totals: [T; N], rest: &[T]
 }
 
 /// Combines a chunk of 64 elements with the totals of 64 chains. For a maximum or minimum, sets `nans` to a NaN in each chain that has one.
-/// Comparing numbers and tracking NaNs separately takes two instructions. Deciding for each pair which operand is NaN takes four.
+/// Comparing numbers and tracking NaNs separately takes fewer instructions than deciding for each pair which operand is NaN.
 #[inline(always)]
 fn extend<T: Semiring, F: Fold<T>>(totals: &mut [T; 64], nans: &mut [T; 64], chunk: &[T; 64]) {
     for i in 0..64 {

@@ -2,10 +2,11 @@
 //!
 //! Loops follow the order of the dimensions in memory. If the innermost dimension is reduced, each of its lines is reduced first, and then
 //! the results of the lines. If the innermost dimension is kept, adjacent results are accumulated together, row by row. Elements with other
-//! strides are first copied into contiguous rows. So are the elements of lines or rows that are too short.
+//! strides are first copied into contiguous rows. So are the elements of rows that are too short, and of short lines except contiguous ones
+//! along a single loop (see [`gathered`]).
 //!
-//! Elements are added in a balanced tree. Its leaves are the sums that the [accumulator](crate::kernel::reduce::accumulator)
-//! computes. The tree depends on the layout alone, so any number of threads gives the same bits.
+//! Elements are added in a balanced tree. Its leaves are the sums that the [accumulator](crate::kernel::reduce::accumulator) computes. The
+//! tree depends only on the layout and the element type, so any number of threads gives the same bits.
 
 use smallvec::SmallVec;
 
@@ -27,7 +28,7 @@ use crate::{Binary, Element, Layout, Reduction};
 /// The approximate length, in elements, of the pieces into which a long line is cut. Lines of up to twice this length are not cut.
 const PIECE: usize = 1 << 15;
 
-/// The size of a strip, in bytes. A strip is a group of adjacent results that are accumulated together.
+/// The approximate maximum size of a strip, in bytes. A strip is a group of adjacent results that are accumulated together.
 const STRIP: usize = 1 << 14;
 
 /// The size of the block of results whose elements are copied into rows together: the number of rows, and the number of results in each
@@ -40,7 +41,7 @@ type Dimensions = SmallVec<[(usize, usize); INLINE_RANK]>;
 /// The smallest work for several threads, in bytes. One thread reads less than this from its second-level cache as fast as several threads.
 const PARALLEL: usize = 1 << 18;
 
-/// A list of loops over dimensions, in memory order: the largest stride comes first, and no stride is negative.
+/// A list of loops over dimensions, in memory order: loops with stride 0 come first, then the largest stride, and no stride is negative.
 type Loops = IterationSpace<1>;
 
 /// Returns loops from pairs of a size and a stride, the outermost first. The function is inlined, so that the result is built in the
@@ -303,8 +304,8 @@ impl<T: Element> Rows<'_, T> {
         });
     }
 
-    /// Accumulates the rows `start .. end` into `total`. There should be few of these rows, because they are added in sequence and not in a
-    /// tree.
+    /// Accumulates the rows `start .. end` into `total`. Callers limit the number of these rows, because groups of eight rows are added in
+    /// sequence and not in a tree.
     fn accumulate(&self, op: Reduction, start: usize, end: usize, total: &mut [T]) {
         let width = total.len();
         if let Segment::Slice(first) = self.kept.segment(0, self.start, width) {
@@ -320,7 +321,8 @@ impl<T: Element> Rows<'_, T> {
         }
     }
 
-    /// Accumulates the rows `start .. end` in a balanced tree. Each leaf of the tree accumulates at most `leaf` rows.
+    /// Sets `out` to the totals of the rows `start .. end`, combined in a balanced tree. Each leaf of the tree accumulates at most `leaf`
+    /// rows.
     fn total(&self, op: Reduction, start: usize, end: usize, leaf: usize, out: &mut [T]) {
         if end - start <= leaf {
             out.fill(T::start(op));
@@ -334,8 +336,8 @@ impl<T: Element> Rows<'_, T> {
     }
 }
 
-/// Computes reductions whose elements or results are not adjacent in memory. Reduces short contiguous lines in place. Otherwise copies the
-/// elements of a block of results into rows, and accumulates the rows.
+/// Computes reductions whose elements or results are not adjacent in memory, or whose lines or rows are short. Reduces short contiguous
+/// lines in place. Otherwise accumulates rows for a block of results. Copies the elements of the rows first, unless they are contiguous.
 fn gathered<T: Element>(op: Reduction, data: &[T], kept: &Loops, reduced: &Loops, out: &mut [T]) {
     let count = reduced.numel();
     let each = (TASK / count).max(out.len().div_ceil(MAX_TASKS)).next_multiple_of(GATHERED.1);
@@ -377,7 +379,7 @@ struct Blocks {
     /// The number of rows that a block accumulates. The last part of the rows may have fewer.
     part: usize,
     parts: usize,
-    /// The number of rows that are added in sequence and not in a tree.
+    /// The maximum number of rows of a leaf of the tree in which rows are added.
     leaf: usize,
     /// The number of blocks in a task of a thread.
     each: usize,
@@ -437,8 +439,8 @@ impl Blocks {
     }
 }
 
-/// Computes adjacent results together, strip by strip (a strip is a group of adjacent results). If there are too few strips for the
-/// threads, the rows are also divided into parts. The totals of the parts are combined at the end.
+/// Computes adjacent results together, strip by strip (a strip is a group of adjacent results). If there are few strips and many rows, the
+/// rows are also divided into parts, so that several threads have work. The totals of the parts are combined at the end.
 fn columns<T: Element>(
     op: Reduction,
     data: &[T],
@@ -488,7 +490,7 @@ mod tests {
     use crate::prelude::*;
     use crate::{num_threads, set_num_threads};
 
-    /// Shapes and strides that are large enough for pieces, parts and several threads.
+    /// Shapes and reduced dimensions. They are large enough for pieces, parts and several threads.
     const LARGE: [(&[usize], &[isize]); 14] = [
         (&[1, 300_000], &[1]),
         (&[5, 70_001], &[1]),

@@ -1,8 +1,8 @@
-//! Operations on whole lanes along one dimension: cumulative sums, running extremes, sorting.
+//! Operations on whole lanes along one dimension: cumulative sums, running extremes, sorting, selection by rank, medians and modes.
 //!
 //! A lane is a line of elements along the dimension, at one index of the other dimensions. Each function takes a lane as a slice. [`each`]
 //! splits a tensor of any layout into lanes and stores the results. Lanes are independent, so the bits do not depend on the number of
-//! threads. Sorting puts the earlier of two equal elements first. NaN is larger than all numbers, as in PyTorch's `sort`.
+//! threads. [`order`] puts the earlier of two equal elements first. NaN is larger than all numbers, as in PyTorch's `sort`.
 use std::cmp::Ordering;
 use std::error::Error as _;
 use std::sync::OnceLock;
@@ -64,7 +64,7 @@ pub(crate) fn each<T: Element, U: Element>(
 }
 
 /// Returns an error if there is too little memory for `count` lanes of `size` elements, each with as many positions. Functions of lanes
-/// allocate this memory without a check.
+/// allocate this memory without a check. Lanes of fewer than [`MIN_CHECKED_LANE`] elements are not checked.
 pub(crate) fn check_room(size: usize, count: usize) -> Result<(), AllocationError> {
     if size >= MIN_CHECKED_LANE {
         drop(reserve::with_capacity::<i64>(size.saturating_mul(2 * count.max(1)))?);
@@ -101,7 +101,8 @@ fn adjacent<T: Element, U: Element>(
     }
 }
 
-/// Writes the cumulative sums of the slice `lane` to `out`. `f32` is summed in `f64`, and integers wrap.
+/// Writes the cumulative sums of the slice `lane` to `out`. `f32` is summed in `f64`, and integers wrap. A sum of truth values is true from
+/// the first `true` on.
 pub(crate) fn cumulative_sum<T: Element>(lane: &[T], out: &mut [T]) {
     if matches!(T::DTYPE, DType::F32 | DType::F64) {
         let mut total = 0.0;
@@ -168,9 +169,9 @@ pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
 /// Writes the positions of the largest elements to `out`, in descending order of the elements. If `largest` is false, writes the positions
 /// of the smallest elements, in ascending order. The length of `out` is the number of selected elements.
 ///
-/// Among equal elements, the choice is PyTorch's, so that gradients reach the same elements. PyTorch calls the C++ library's `nth_element`
-/// for the last selected element, and sorts the elements before it. If few elements of a long lane are selected, PyTorch takes the first
-/// ones of equal elements.
+/// Among equal elements, the choice is usually PyTorch's, so that gradients reach the same elements. PyTorch calls the C++ library's
+/// `nth_element` for the last selected element, and sorts the elements before it. If few elements of a long lane are selected, PyTorch
+/// calls `partial_sort`. This function then selects the first ones of equal elements, which may differ from PyTorch's choice.
 pub(crate) fn top<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
     let wanted = out.len();
     if wanted == 0 || wanted * 64 <= lane.len() {
@@ -188,7 +189,7 @@ pub(crate) fn top<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
 
 /// Moves the element of rank `nth` to index `nth` of `items`, and all elements that come before it in the order `before` to smaller
 /// indices. This is the algorithm of `std::nth_element` in the GNU C++ library, on whose choice among equal elements PyTorch's results
-/// depend.
+/// depend. The algorithms differ only after too many bad pivots.
 fn nth_element(items: &mut [i64], nth: usize, before: &impl Fn(&i64, &i64) -> bool) {
     if nth >= items.len() {
         return;
@@ -197,7 +198,7 @@ fn nth_element(items: &mut [i64], nth: usize, before: &impl Fn(&i64, &i64) -> bo
     let mut steps = 2 * items.len().ilog2();
     while end - start > 3 {
         if steps == 0 {
-            // The pivots were bad too often, so the remaining elements are sorted.
+            // The pivots were bad too often, so the remaining elements are sorted. The GNU library selects them with a heap.
             break;
         }
         steps -= 1;
@@ -238,8 +239,8 @@ fn nth_element(items: &mut [i64], nth: usize, before: &impl Fn(&i64, &i64) -> bo
     items[start..end].sort_by(|i, j| before(j, i).cmp(&before(i, j)));
 }
 
-/// Returns the position of the element with rank `rank`: the number of elements before it in ascending order. Among equal elements, selects
-/// the one that PyTorch's quickselect finds.
+/// Returns the position of the element with rank `rank`: the number of elements before it in ascending order. The lane is not empty. Among
+/// equal elements, selects the one that PyTorch's quickselect finds.
 pub(crate) fn nth<T: Element>(rank: usize, lane: &[T]) -> usize {
     let mut positions: Vec<usize> = (0..lane.len()).collect();
     let above = |i: usize, j: usize| compare(lane[i], lane[j]).is_gt();

@@ -152,7 +152,7 @@ fn in_place<T: Oracle>(shape: &Shape, recipes: [&Recipe; 2], seed: u64) {
         update(&mut expected, &window, y.source(), |x, y| op.map_or(y, |op| exact(op, x, y)));
         assert_bits(&Tensor::from(got), &expected, name);
     }
-    // Runs the same operation on tensors, which copy the elements first if necessary.
+    // Runs one of these operations on tensors, which copy the elements first if necessary.
     let mut x = Tensor::from(before.clone()).with_layout(window.clone());
     let held = x.clone();
     let expected = zip(&elements(x.source()), &elements(y.source()), |x, y| exact(Binary::Maximum, x, y));
@@ -245,8 +245,8 @@ fn moved_elements_keep_their_bits() {
 }
 
 /// Measures the largest distance between a function in f32 and the same function in f64, in units in the last place of the f32 result. A
-/// correctly rounded result has a distance of at most 1/2. The bound is the error that the GNU C library documents for its f32 functions,
-/// which the standard library may call, plus 1/2 for rounding.
+/// correctly rounded result has a distance of at most 1/2. The bound is at least the error that the GNU C library documents for its f32
+/// functions, which the standard library may call, plus 1/2 for rounding.
 #[test]
 fn functions_in_f32_are_near_those_in_f64() {
     let rng = &mut generator(3);

@@ -70,7 +70,7 @@ fn rows_of_large_tensors_have_the_same_bits_on_any_number_of_threads() {
     let rng = &mut generator(5);
     let threads = crate::num_threads();
     // The first case has many columns, which are divided among the threads. The second case has few columns, so that the rows are divided.
-    // The third case has several tensors side by side, and the last case has one column.
+    // In the third and fourth cases, the dimension before the indexed one has several elements. The last case has one column.
     for (shape, axis, count) in
         [([1, 40, 200], 1, 700), ([1, 3000, 7], 1, 11_000), ([90, 9, 8], 1, 200), ([300, 50, 1], 1, 500)]
     {

@@ -81,8 +81,8 @@ impl Recipe {
             let kept = if axis.stretch { 1 } else { size };
             axis.around.0 + axis.around.1 + if kept == 0 { 0 } else { (kept - 1) * axis.step + 1 }
         };
-        // Limits the size of buffers, so that many cases can run. If the buffer would be too large, the remaining dimensions are not cut
-        // out of larger ones.
+        // Limits the size of buffers, so that many cases can run. A dimension with which the buffer would be too large is neither cut out
+        // of a larger one nor repeated.
         let mut total = 1;
         for (axis, &wanted) in axes.iter_mut().zip(shape.iter()) {
             if total * size(axis, wanted) > 1 << 14 {
@@ -150,9 +150,10 @@ pub(crate) fn generator(seed: u64) -> Pcg64 {
 pub(crate) trait Sample: Element {
     /// Returns a random value. The smallest and largest values of the type are frequent.
     fn any(rng: &mut Pcg64) -> Self;
-    /// Returns a random small integer. Sums and products of many such values are exact.
+    /// Returns a random small integer. Sums of many such values, or of many products of two, are exact.
     fn small(rng: &mut Pcg64) -> Self;
-    /// Returns ±1, ±2 or ±1/2 at random. Products of a moderate number of factors are exact.
+    /// Returns ±1, ±2 or ±1/2 at random, for floating-point types. Products of a moderate number of factors are exact. Integers are odd,
+    /// and truth values seldom false.
     fn factor(rng: &mut Pcg64) -> Self;
     /// Returns the bits of the value. All NaNs give the same bits.
     fn bits(self) -> u64;

@@ -1,4 +1,4 @@
-//! The tests of all kernels over tensors of every layout, and their oracle: slow and obvious code that gives the expected results.
+//! Tests of kernels over tensors of every layout, and their oracle: slow and obvious code that gives the expected results.
 
 pub(crate) mod accuracy;
 mod elementwise;

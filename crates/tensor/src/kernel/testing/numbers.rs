@@ -1,5 +1,5 @@
-//! Computes the expected result of each operation on single elements from the standard library, `libm` and textbook formulas in f64. These
-//! results are the specification of the kernels, and this file calls no kernel.
+//! Computes the expected result of each operation on single elements from the standard library, `libm` and textbook formulas in f64, or
+//! with integers of 128 bits. These results are the specification of the kernels, and this file calls no kernel.
 
 use std::f64::consts::{PI, SQRT_2};
 
@@ -48,7 +48,7 @@ impl<T: Oracle> Expected<T> {
 
 /// The expected results of operations on one or two elements. A result is `None` if the type does not have the operation.
 pub(crate) trait Oracle: Sample {
-    /// Returns the distance from the number `size` to the next larger number of this type.
+    /// Returns the distance from the number |`size`| to the next larger number of this type. Returns 0 for integers and truth values.
     fn unit(size: f64) -> f64;
     fn of_one(op: Unary, x: Self) -> Option<Expected<Self>>;
     fn of_two(op: Binary, x: Self, y: Self) -> Option<Expected<Self>>;
@@ -204,7 +204,7 @@ fn zeta(s: f64, q: f64) -> f64 {
 }
 
 /// Computes the operation `op` on two real numbers, in f64. If the kernel computes it by several steps in the element type, `round` is
-/// applied after each step.
+/// applied after the steps whose rounding can change the result considerably.
 fn real_binary(op: Binary, x: f64, y: f64, round: impl Fn(f64) -> f64) -> f64 {
     let opposite = |rest: f64| rest != 0.0 && (rest < 0.0) != (y < 0.0);
     match op {
@@ -300,7 +300,7 @@ macro_rules! floats {
                     Unary::Sinc | Unary::Logit => 1e-15,
                     // Near the zeros at negative arguments, these functions are sums whose terms cancel.
                     Unary::Lgamma | Unary::Digamma => 20.0 * f64::from($type::EPSILON) * f64::from(x.abs().clamp(1.0, 10.0)),
-                    // The argument is squared and rounded, and the exponential amplifies the rounding error.
+                    // The oracle rounds x/√2. The exponential of its square amplifies the rounding error.
                     Unary::Ndtr => exact * f64::from(x).powi(2) * 1e-15,
                     _ => 0.0,
                 }))
@@ -323,8 +323,8 @@ macro_rules! floats {
                             $type::from_bits(if away { bits + 1 } else { bits - 1 }.cast_unsigned())
                         }
                     }),
-                    // PyTorch has no single operation for this function. The kernel subtracts two logarithms in the element type, which may
-                    // be nearly equal.
+                    // The bounds that are listed for `logit` are not for this function. Its kernel subtracts two logarithms in the element
+                    // type, which may be nearly equal.
                     Binary::LogitWithin => {
                         let exact = real_binary(op, x.into(), y.into(), |x| f64::from(x as $type));
                         Expected::Near { exact, ulps: 4.0, absolute: 4.0 * f64::from($type::EPSILON) }
@@ -350,7 +350,7 @@ macro_rules! floats {
 floats!(f32 i32, f64 i64);
 
 /// Returns the allowed results of the operation `name`: `exact` with the operation's bounds on the error, in ulp. An operation without
-/// bounds must be exact. In f64, the error of the oracle is added to the bounds.
+/// bounds must be exact, except two that round twice. In f64, the error of the oracle is added to the bounds.
 fn expected<T: Oracle>(name: &str, exact: f64, absolute: f64) -> Expected<T> {
     let single = T::DTYPE == DType::F32;
     let ulps = match bounds(name) {

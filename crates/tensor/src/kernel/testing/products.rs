@@ -55,7 +55,7 @@ fn large_products_equal_the_oracle() {
         // These products have few rows.
         (&[], [6, 33, 200]),
         (&[], [11, 700, 37]),
-        // These products have little work. In some, the columns fill whole vectors.
+        // These products have various sizes. In some, the columns fill whole vectors.
         (&[], [5, 30, 16]),
         (&[3], [7, 9, 70]),
         (&[4], [16, 16, 32]),

@@ -1,8 +1,8 @@
-//! Tests random programs. The engine runs each program on several of its code paths. The expected results come from running single
+//! Tests random programs. The engine runs each program by itself and as a [`BoundProgram`]. The expected results come from running single
 //! instructions on single elements.
 //!
-//! `WENGERT_RANDOM_PROGRAMS` sets the number of programs (small by default), and `WENGERT_RANDOM_SEED` the first seed. With a
-//! sanitizer, run many:
+//! `WENGERT_RANDOM_PROGRAMS` sets the number of programs (3000 by default), and `WENGERT_RANDOM_SEED` the first seed. With a sanitizer, run
+//! many:
 //!
 //! ```text
 //! WENGERT_RANDOM_PROGRAMS=10000000 RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address \
@@ -119,8 +119,9 @@ fn instruction(rng: &mut Pcg64, values: usize, row: Option<usize>) -> Instructio
     }
 }
 
-/// Returns the result of the block kernel of `instruction` for the single elements `x`, `y` and `z`. If the operation is exact, checks the
-/// result against the oracle, the simple code of the tests.
+/// Returns the result of `instruction` for the single elements `x`, `y` and `z`, or `None` if the element type does not have the operation.
+/// Functions of one or two operands use their block kernel. If the operation is exact, checks the result against the oracle, the simple
+/// code of the tests.
 fn number<T: Float + Oracle>(instruction: Instruction, [x, y, z]: [T; 3]) -> Option<T> {
     let mut out = [T::ZERO];
     let (x1, y1) = ([x], [y]);
