@@ -17,8 +17,8 @@
 //! | `cache` | keeps the most recent plans |
 //! | `subgraph` | plans only a part of an expression that is still growing |
 //!
-//! No file reads data, so a plan serves every expression with the same nodes, shapes and numbers. A training loop makes its plans in its
-//! first step and reuses them.
+//! No file reads data, so a plan serves every expression with the same nodes, shapes, views and numbers. A training loop makes its plans in
+//! its first step, and reuses them as long as its expressions stay the same.
 
 mod cache;
 mod concatenation;
