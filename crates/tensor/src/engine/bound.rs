@@ -162,7 +162,8 @@ pub(crate) struct Binding {
 }
 
 impl Binding {
-    /// Returns the binding of `program` over `shape` to the layouts of `inputs`.
+    /// Returns the binding of `program` over `shape` to the layouts of `inputs`. Panics if the number of inputs is wrong, if an input does
+    /// not expand to `shape`, or if the program has rows and `shape` has no elements.
     ///
     /// # Errors
     ///

@@ -3,7 +3,8 @@
 //!
 //! A value over a block has one of four forms: one number, one number per lane, the same elements for all lanes, or separate elements for
 //! each lane. An instruction runs once for all lanes if its operands have the same form (besides single numbers) and their lanes are
-//! adjacent in memory. Otherwise arithmetic of two operands runs in a loop over lanes, and other instructions run lane by lane.
+//! adjacent in memory. Otherwise arithmetic of two operands that are not single numbers runs in one loop over lanes. Other instructions run
+//! lane by lane.
 //!
 //! Blocks, tasks and totals do not depend on the number of threads, so any number of threads gives the same bits.
 
