@@ -392,8 +392,8 @@ pub(crate) mod ops {
     /// was not tuned.
     pub(crate) const MANY_TERMS: usize = 1 << 24;
 
-    /// The number of queries of attention in a block is a multiple of this value. Only attention under a causal mask divides its queries
-    /// into blocks.
+    /// The number of queries of attention in a block, except in the last block, is a multiple of this value. Only attention under a causal
+    /// mask divides its queries into blocks.
     pub(crate) const QUERY_UNIT: usize = 32;
 
     /// The largest number of blocks of queries in attention. With more blocks, fewer hidden scores are computed, but each block has a fixed

@@ -162,8 +162,8 @@ pub(crate) struct Binding {
 }
 
 impl Binding {
-    /// Returns the binding of `program` over `shape` to the layouts of `inputs`. Panics if the number of inputs is wrong, if an input does
-    /// not expand to `shape`, or if the program has rows and `shape` has no elements.
+    /// Returns the binding of `program` over `shape` to the layouts of `inputs`. Panics if the number of inputs is wrong, or if the program
+    /// has rows and `shape` has no elements. For inputs that do not expand to `shape`, see [`Access::over`].
     ///
     /// # Errors
     ///

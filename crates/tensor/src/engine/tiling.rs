@@ -159,7 +159,8 @@ impl Tiling {
         }
     }
 
-    /// Returns the schedule of the tasks for outputs of type `T`: serial, or on several threads.
+    /// Returns the schedule of the tasks for outputs of type `T`. Tasks run on several threads; the order of tasks without tiles makes use
+    /// of the caches.
     pub(crate) fn schedule<T>(&self) -> Schedule {
         match self.tiles {
             Some(_) => Schedule::Parallel,

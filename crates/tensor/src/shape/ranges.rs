@@ -83,7 +83,7 @@ spans! {
 }
 
 /// Evenly spaced numbers as callers write them: a number of elements `n` (for 0 to n - 1), a range, or a range with a step. The end of a
-/// range is excluded. The step is 1 unless it is given, also for floating-point numbers: `(0.0..1.0, 0.1)`.
+/// range is excluded. The step is 1 unless it is given, as in `(0.0..1.0, 0.1)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progression(Numbers);
 

@@ -291,9 +291,9 @@ impl<T: Float> Rewriting<T> {
         }
     }
 
-    /// Defines the sum of the adjoints of `slices` as one concatenation, or as its only part. Its parts are the ranges between successive
-    /// positions in `cuts`, and between these positions and the ends of the dimension. In each range, the result is the sum of the slices
-    /// that cover it, or zeros if there are none.
+    /// Defines the sum of the adjoints of `slices` as one concatenation. Its parts are the ranges between successive positions in `cuts`,
+    /// and between these positions and the ends of the dimension. In each range, the result is the sum of the slices that cover it, or
+    /// zeros if there are none. A single part needs no concatenation.
     fn cut(&mut self, (axis, whole): (usize, ShapeId), slices: &[Slice], mut cuts: Vec<usize>, node: Index) -> Id {
         let whole = self.values.shapes[whole as usize].clone();
         let last = whole[axis];
