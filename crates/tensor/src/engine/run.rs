@@ -2,8 +2,8 @@
 //!
 //! All instructions run over one block of about [`BLOCK`](crate::kernel::strided::BLOCK) elements, or of one long row, before the next
 //! block begins. So the values between instructions stay in the first-level cache. Each value that is gathered, or computed as several
-//! elements, is in a slot: a register, scratch memory of the thread, or the block's part of an output. While an instruction runs, its
-//! result's slot is removed from the list of slots, so that operands can be borrowed from the other slots.
+//! elements, is in a slot. A slot is a register, scratch memory of the thread, or the block's part of an output. While an instruction runs,
+//! its result's slot is removed from the list of slots, so that operands can be borrowed from the other slots.
 //!
 //! A value that is constant over a block is stored as one number. If the program reduces rows, a value that is constant over each row is
 //! stored as one number per row where possible. An instruction whose operands are all of these two kinds computes only these numbers.

@@ -266,8 +266,8 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         }
     }
 
-    /// Returns a value over all lanes (positions of the short last dimension) at once, as one operand with `len` elements for each lane, or
-    /// with one number for each lane. If all lanes are equal, returns one lane.
+    /// Returns a value over all lanes (positions of the short last dimension) at once, as one operand. It has `len` elements or one number
+    /// for each lane. If all lanes are equal, returns one lane.
     fn together(&self, value: usize, len: usize) -> Operand<'_, T> {
         match &self.values[value] {
             LaneValue::Numbers(slot) => Operand::Slice(&self.slots[*slot][..self.run.lanes.count]),

@@ -57,7 +57,7 @@ impl Layout {
     }
 
     /// Returns a layout with the given strides and offset. Returns `None` if the lengths of `shape` and `strides` differ, or if an element
-    /// (or the offset of an empty layout) would be outside a buffer of `buffer_len` elements.
+    /// would be outside a buffer of `buffer_len` elements. An empty layout only needs an offset of at most `buffer_len`.
     pub fn strided(shape: Shape, strides: &[isize], offset: usize, buffer_len: usize) -> Option<Self> {
         if shape.rank() != strides.len() {
             return None;

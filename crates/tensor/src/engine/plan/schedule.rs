@@ -101,8 +101,8 @@ impl<'a, T: Float> Schedule<'a, T> {
         }
     }
 
-    /// Returns the level of a value over `space` that is computed from `operands`: the length of the longest chain of kernels (fused
-    /// programs) that must finish before it.
+    /// Returns the level of a value over `space` that is computed from `operands`. It is the length of the longest chain of kernels (fused
+    /// programs) that must finish before the value.
     fn level(&self, operands: &[Id], space: ShapeId) -> u32 {
         let needs = |&operand: &Id| match self.kernel_over(operand, space) {
             Some(kernel) => self.kernels[kernel as usize].level,

@@ -11,8 +11,8 @@ pub struct Subgraph<T> {
     pub expression: Expression<T>,
     /// For each node of the subgraph, its index in the whole expression.
     pub nodes: Vec<Index>,
-    /// For each node of the subgraph, true if the subgraph computes the node's value, and false if the value is an input of the subgraph or
-    /// a number.
+    /// For each node of the subgraph, true if the subgraph computes the node's value. False if the value is an input of the subgraph or a
+    /// number.
     computed: Vec<bool>,
     /// For each node of the whole expression that is in the subgraph, its index in the subgraph.
     places: ByNode<Index>,

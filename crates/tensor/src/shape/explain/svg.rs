@@ -1,4 +1,4 @@
-//! An explanation as an SVG picture. It only has presentation attributes (no style sheets, scripts or external references), so a README, a
+//! An explanation as an SVG picture. It only has presentation attributes (no style sheets, scripts or external references). So a README, a
 //! browser and a converter show it alike, apart from fonts. Sizes are in pixels. The width of text is estimated from the number of its
 //! characters.
 
