@@ -1,30 +1,33 @@
-//! Thresholds of this crate. Each comment names the threshold's unit and what a larger or smaller value would cost. The thresholds of
-//! reductions and of threads are beside their code.
+//! Thresholds of this crate. Each comment names the unit, and many say what a larger or smaller value would cost. Other thresholds are
+//! beside their code, for example those of reductions, of threads and of direct convolutions.
 //!
-//! The cost of each instruction is beside its name in `scalar/functions.rs`. Its unit is the cost of one addition per element.
+//! The costs of functions of one and two values are beside their names in `scalar/functions.rs`. Other instructions have the cost 1 (see
+//! `scalar/instruction.rs`). The unit is the cost of one addition per element.
 //!
 //! The values were measured on virtual machines with two cores and AVX-512 (Intel Xeon and AMD EPYC processors) in November 2026. It was
 //! not recorded which value was measured on which machine. Values that limit memory or the length of a search were not tuned.
 
 /// Thresholds of the planner, which decides which values are fused, computed again, or written directly into a larger result.
 pub(crate) mod plan {
-    /// The longest row, in elements, that is reduced in the same pass over memory that computes its elements. The values of one row must
-    /// stay in the second-level cache.
+    /// The longest row, in elements, that an instruction of a fused program reduces, so that later instructions of the same pass can read
+    /// the total. The values of one row must stay in the second-level cache. Also the largest tensor whose totals a fused program computes
+    /// however few elements each total sums.
     pub(crate) const MAX_ROW: usize = 1 << 14;
 
-    /// The largest tensor, in elements, that is reduced to one value in the same pass that computes its elements. Only one thread runs this
-    /// pass.
+    /// The value of [`MAX_ROW`] for a tensor that is reduced to one value, which is then a single row. Only one thread runs this pass.
     pub(crate) const MAX_WHOLE: usize = 1 << 12;
 
-    /// The shortest row, in elements, that is reduced in the same pass that computes its elements. A program that runs row by row over
-    /// shorter rows costs more than a second pass, unless there are at most [`FEW_ROWS`] rows.
+    /// The shortest row, in elements, that an instruction of a fused program reduces. A program that runs row by row over shorter rows
+    /// costs more than a second pass. Shorter rows are allowed if there are at most [`FEW_ROWS`] rows, or if all operands of the program
+    /// are expanded.
     pub(crate) const MIN_ROW: usize = 16;
 
-    /// The number of rows up to which rows shorter than [`MIN_ROW`] are reduced in the same pass too.
+    /// The number of rows up to which an instruction reduces rows shorter than [`MIN_ROW`] too.
     pub(crate) const FEW_ROWS: usize = 4;
 
     /// The smallest number of elements that each total of a reduction sums, for a reduction within a fused program. Each task of this
-    /// program keeps its own copy of all totals. With fewer elements per total, the reduction is a separate step.
+    /// program keeps its own copy of all totals. With fewer elements per total, the reduction is a separate step, unless the reduced tensor
+    /// has at most [`MAX_ROW`] elements.
     pub(crate) const ELEMENTS_PER_TOTAL: usize = 16;
 
     /// The largest number of values that the planner visits when it tests whether a value is computed only from expanded operands. These
@@ -37,7 +40,8 @@ pub(crate) mod plan {
     pub(crate) const FEW_PRODUCT_ROWS: usize = 64;
 
     /// A cost in additions per element. If computing a value from operands in memory has at most this cost, each kernel that reads the
-    /// value computes it again. Writing the value and reading it back would take longer.
+    /// value computes it again. This does not apply to values that must be stored anyway. Writing the value and reading it back would take
+    /// longer.
     pub(crate) const MAX_RECOMPUTED_COST: usize = 7;
 
     /// The smallest concatenation, in elements, whose operands are written directly into its memory. For a smaller concatenation, planning
@@ -52,11 +56,12 @@ pub(crate) mod plan {
     /// products. It needs copies of their operands side by side.
     pub(crate) const MAX_JOINED: usize = 1 << 24;
 
-    /// A sum of the gradients of overlapping slices is cut into parts where slices start or end. This is the largest average number of
-    /// parts per slice. More parts mean more steps with fewer elements each. Measured with causal attention.
+    /// A sum of the gradients of slices is cut into parts where slices start or end. This is the largest average number of parts per slice.
+    /// More parts mean more steps with fewer elements each. Measured with causal attention.
     pub(crate) const MAX_PARTS: usize = 8;
 
-    /// The largest number of plans that a thread keeps. A training step that reads many values needs a plan for each of them.
+    /// The largest number of plans that a thread keeps. A training step that reads many values, each on its own, needs a plan for each of
+    /// them.
     pub(crate) const MAX_PLANS: usize = 1024;
 
     /// The largest number of nodes in all plans that a thread keeps. An expression with more nodes is planned anew each time, which takes
@@ -70,24 +75,25 @@ pub(crate) mod plan {
 
 /// Thresholds for the blocks and tasks of elementwise work. A block is the piece of a tensor that one call of a kernel processes.
 pub(crate) mod blocks {
-    /// The number of elements of a block. With larger blocks, the operands do not stay in the first-level cache. With smaller blocks, the
-    /// start of each instruction takes a larger part of the time.
+    /// The largest number of elements of a block, except for blocks that consist of whole rows. With larger blocks, the operands do not
+    /// stay in the first-level cache. With smaller blocks, the start of each instruction takes a larger part of the time.
     pub(crate) const BLOCK: usize = 1024;
 
-    /// The number of elements of memory for intermediate values that each thread keeps between programs. Only programs over very long rows
-    /// need more.
+    /// The largest number of elements of memory for intermediate values that each thread keeps between programs. Only programs over very
+    /// long rows, or with very many values, need more.
     pub(crate) const KEPT: usize = 1 << 22;
 
-    /// The smallest operation, in elements, that runs on several threads. For a smaller operation, starting a second thread takes longer
-    /// than the work.
+    /// The smallest operation of one addition per element, in elements, that runs on several threads. A more expensive operation needs
+    /// fewer elements. For a smaller operation, starting a second thread takes longer than the work.
     pub(crate) const MIN_PARALLEL: usize = 1 << 16;
 
-    /// The number of elements of a task, which has several blocks. With longer tasks, some threads wait at the end of an operation while
-    /// others still work. With shorter tasks, threads spend more time on starting tasks.
+    /// The approximate number of elements of a task of an operation of one addition per element. A task has several blocks. With longer
+    /// tasks, some threads wait at the end of an operation while others still work. With shorter tasks, threads spend more time on starting
+    /// tasks.
     pub(crate) const TASK: usize = MIN_PARALLEL / 4;
 
-    /// The largest number of tasks of an operation. With more tasks, successive reads of a thread are less often adjacent, so prefetching
-    /// works worse.
+    /// The largest number of tasks of an operation that reads no transposed matrix. With more tasks, successive reads of a thread are less
+    /// often adjacent, so prefetching works worse.
     pub(crate) const MAX_TASKS: usize = 64;
 
     /// The smallest result, in bytes, that is written with non-temporal stores, if result and operands together exceed [`MAX_CACHED`].
@@ -97,12 +103,12 @@ pub(crate) mod blocks {
     /// writing into a last-level cache of 32 MiB is faster than bypassing it.
     pub(crate) const MAX_CACHED: usize = 36 << 20;
 
-    /// The shortest row, in elements, whose blocks do not contain elements of other rows. Blocks within one row are read without a copy.
-    /// Shorter rows share blocks.
+    /// The shortest row, in elements, whose blocks do not contain elements of other rows. Blocks within a row of stride 0 or 1 are read
+    /// without a copy. Shorter rows share blocks.
     pub(crate) const LONG_ROW: usize = 128;
 
-    /// The value of [`LONG_ROW`] for a program of several instructions. It gathers an operand (copies its short rows into a block) once,
-    /// and reads it several times.
+    /// The value of [`LONG_ROW`] for a program. A program gathers an operand (copies its short rows into a block) once, and reads it
+    /// several times.
     pub(crate) const LONG_ROW_OF_PROGRAM: usize = 512;
 
     /// The size of the longest vectors (AVX-512), in bytes.
@@ -112,22 +118,23 @@ pub(crate) mod blocks {
     /// blocks leave too few registers for these values.
     pub(crate) const MAX_SMALL_BLOCK: usize = 4;
 
-    /// The largest size of all small blocks of a program together, in bytes: a quarter of the second-level cache of most processors.
+    /// The largest size of all small blocks of a program together, in bytes: a quarter of a second-level cache of 1 MiB.
     pub(crate) const MAX_SMALL_BLOCKS: usize = 1 << 18;
 
-    /// A task that computes several totals has at least this number of elements per total. With fewer elements, clearing and combining the
-    /// totals takes longer than the reduction.
+    /// A task that computes several totals has about this number of elements per total, or more. With fewer elements, clearing and
+    /// combining the totals takes longer than the reduction.
     pub(crate) const MIN_PER_TOTAL: usize = 4;
 
     /// The number of blocks whose results a task accumulates in a first set of totals. This set is then added to a second set of totals and
-    /// cleared (see `engine/stages.rs`). With more blocks, rounding errors are larger; with fewer blocks, there is more work.
+    /// cleared (see `engine/stages.rs`). With more blocks, rounding errors are larger; with fewer blocks, there is more work. If there are
+    /// more totals than elements in a block, the number of blocks is larger in proportion.
     pub(crate) const STAGE: usize = 16;
 }
 
 /// Thresholds for the rows of operands that broadcast. To *gather* rows is to copy several short rows into one contiguous block.
 pub(crate) mod rows {
     /// The shortest row, in elements, that an operation with operands that broadcast computes in a loop of its own. Shorter rows are copied
-    /// into blocks of several rows.
+    /// into blocks of several rows, if one loop can copy several of them.
     pub(crate) const MIN_LOOPED_ROW: usize = 8;
 
     /// The value of [`MIN_LOOPED_ROW`] if the row of an operand repeats. Copies of repeated rows are faster.
@@ -144,11 +151,12 @@ pub(crate) mod rows {
     /// The longest period of a repeating operand, in elements, that is copied. The copy must stay in the first-level cache.
     pub(crate) const MAX_PERIOD: usize = 4096;
 
-    /// The shortest row, in elements, for which an operation reads an operand with one value per row directly. For shorter rows, the values
-    /// are first repeated along the rows.
+    /// The shortest row, in elements, for which an instruction of a program reads an operand with one value per row directly. For shorter
+    /// rows, the values are first repeated along the rows.
     pub(crate) const MIN_SCALED_ROW: usize = 8;
 
-    /// The smallest length of an operand's rows, in elements, at which the operand is not gathered (copied into contiguous blocks).
+    /// The smallest length of an operand's rows, in elements, at which the operand is not gathered (copied into contiguous pieces). This
+    /// applies to operations over at most one block.
     pub(crate) const LONG_GATHERED_ROW: usize = 128;
 
     /// The largest number of elements that one call gathers, that is, copies from short rows into one contiguous block.
@@ -157,12 +165,12 @@ pub(crate) mod rows {
     /// The number of 4-byte elements of the longest vectors (AVX-512).
     pub(crate) const VECTOR_ELEMENTS: usize = 16;
 
-    /// The number of rows up to which rows are never gathered (copied into one contiguous block): gathering takes longer even if the rows
-    /// are short.
+    /// The largest number of rows that are computed one by one even if they are short. With more short rows, the rows are first gathered
+    /// (copied into one contiguous block). This applies to two operands of at most one block that need at most two loops.
     pub(crate) const FEW_GATHERED_ROWS: usize = 8;
 
-    /// The shortest row of the result, in elements, for which operands are never gathered (copied into one contiguous block), whatever the
-    /// number of rows.
+    /// The shortest row of the result, in elements, that is computed by itself even if there are more than [`FEW_GATHERED_ROWS`] rows. It
+    /// applies to the same operands.
     pub(crate) const MIN_UNGATHERED_ROW: usize = 16;
 
     /// The largest number of elements that a plain loop copies. For a copy this short, a call of `memcpy` takes longer.
@@ -189,7 +197,8 @@ pub(crate) mod short_axis {
 
 /// Thresholds for the tiles in which transposed matrices are read.
 pub(crate) mod transpose {
-    /// The number of rows and columns of the squares that AVX-512 transposes in registers. A matrix with a shorter side is not tiled.
+    /// The number of rows and columns of the squares that are transposed at once. With AVX-512, a square of 4-byte elements fits in the
+    /// registers. A matrix with a shorter side is not tiled.
     pub(crate) const SIDE: usize = 16;
 
     /// The number of rows of a tile (a block of a transposed matrix). The elements of one column of a tile are contiguous in memory: two
@@ -214,7 +223,7 @@ pub(crate) mod matmul {
     /// sum.
     pub(crate) const FEW_COLUMNS: usize = 64;
 
-    /// The largest number of columns of a product for the kernel that keeps the sums of all columns in registers.
+    /// The largest number of columns of a product for the kernel for few columns, which computes each sum along a row of the left matrix.
     pub(crate) const THIN_COLUMNS: usize = 16;
 
     /// The number of terms that the kernel for few columns adds to every sum before it continues with the next terms. The elements of these
@@ -224,12 +233,13 @@ pub(crate) mod matmul {
     /// The number of columns that are computed at once in a product of a single row and a matrix.
     pub(crate) const STRIP: usize = 4096;
 
-    /// The largest number of multiplications of a product that is computed by its definition. For larger products, other kernels are faster
-    /// in spite of their fixed cost.
+    /// The largest number of multiplications of a floating-point product that is computed by its definition. For larger products, other
+    /// kernels are faster in spite of their fixed cost.
     pub(crate) const MAX_BY_DEFINITION: usize = FEW_COLUMNS;
 
-    /// The largest number of multiplications of a product for the kernel that reads both matrices without rearranging them in memory.
-    /// `gemm` rearranges both.
+    /// The largest number of multiplications of a product for the compact kernel. This kernel reads the matrices in place, if the right
+    /// matrix has contiguous rows and the left one contiguous rows or columns. Other matrices are copied first. `gemm` rearranges both
+    /// matrices.
     pub(crate) const MAX_COMPACT: usize = 1 << 13;
 
     /// The value of [`MAX_COMPACT`] if neither matrix must be copied. The value is less than the work of one part of a product that is
@@ -237,18 +247,19 @@ pub(crate) mod matmul {
     pub(crate) const MAX_COMPACT_IN_PLACE: usize = 1 << 16;
 
     /// The value of [`MAX_COMPACT`] for a product that is not split, on AMD's processors. These processors read rows that cross cache lines
-    /// as fast as other rows.
+    /// as fast as other rows. This value is not used in the mode of equal bits.
     pub(crate) const MAX_COMPACT_WHOLE: usize = 1 << 18;
 
-    /// The largest number of rows of a product for the kernel that does not rearrange the two matrices in memory. Rearranging the right
-    /// matrix takes as long as computing this many rows.
+    /// The number of rows up to which the compact kernel computes products of any number of multiplications, if neither matrix must be
+    /// copied. Rearranging the right matrix takes as long as computing this many rows.
     pub(crate) const MAX_COMPACT_ROWS: usize = 12;
 
-    /// The largest number of columns of a product with a single row for which one kernel keeps all sums in registers. This kernel does not
-    /// rearrange the two matrices in memory.
+    /// The largest number of columns of a product with a single row for the compact kernel. The rows of the right matrix must be
+    /// contiguous. The kernel keeps the sums of several vectors of columns in registers.
     pub(crate) const MAX_COMPACT_ROW: usize = 128;
 
-    /// The smallest number of terms of each sum of a product for which the kernel for few columns is used.
+    /// The smallest number of terms of each sum of a product of 2 to [`THIN_COLUMNS`] columns for which the kernel for few columns is used.
+    /// For a single column, see `SHORT_SUMS` in `kernel/matmul/product.rs`.
     pub(crate) const MIN_THIN_TERMS: usize = 64;
 
     /// The number of terms of a partial sum in the mode of equal bits, in which results have the same bits on every processor. With this
@@ -266,19 +277,24 @@ pub(crate) mod matmul {
     /// The smallest number of multiplications of a matrix product that runs on several threads.
     pub(crate) const MIN_PARALLEL: usize = 1 << 18;
 
-    /// The value of [`MIN_PARALLEL`] for a product with one column. It reads each element of the left matrix for only one multiplication.
+    /// The value of [`MIN_PARALLEL`] for a product with one column and sums of 32 to 128 terms. It reads each element of the left matrix
+    /// for only one multiplication.
     pub(crate) const MIN_PARALLEL_COLUMN: usize = 1 << 15;
 
-    /// The smallest number of terms per sum for which threads may share the sums of a product: each thread adds a part of the terms.
+    /// The smallest number of terms per sum for which threads may share the sums of a product of several rows. Each thread then adds a part
+    /// of the terms.
     pub(crate) const MIN_SPLIT_SUM: usize = 1024;
 
-    /// Products are split among threads at multiples of this number of rows. The kernels compute this many rows at once.
+    /// Products are split among threads at multiples of this number of rows. It is the largest number of rows that this crate's kernels for
+    /// products compute at once.
     pub(crate) const ROW_UNIT: usize = 8;
 
-    /// Products are split among threads at multiples of this number of columns. The kernels compute this many columns at once.
+    /// Products are split among threads at multiples of this number of columns. It is the largest number of columns that this crate's
+    /// kernels for products compute at once.
     pub(crate) const COLUMN_UNIT: usize = 64;
 
-    /// The value of [`COLUMN_UNIT`] for a product with fewer than [`MIN_WIDE`] columns.
+    /// The value of [`COLUMN_UNIT`] for a product with fewer than [`MIN_WIDE`] columns and fewer than [`MIN_SPLIT_SUM`] terms per sum.
+    /// Products of 256 or 384 columns use [`COLUMN_UNIT`] too.
     pub(crate) const NARROW_COLUMN_UNIT: usize = 16;
 
     /// The smallest number of columns of a product that is split among threads in units of [`COLUMN_UNIT`] columns, whatever its other
@@ -299,8 +315,8 @@ pub(crate) mod conv {
     /// of 64.
     pub(crate) const TILE: usize = 1 << 16;
 
-    /// The largest number of partial sums of the weight's gradient, each over a part of the batch. More partial sums give work to more
-    /// threads, but each is as large as the weight.
+    /// The largest number of partial sums of the weight's gradient, each over a part of the batch or of the windows. For large weights and
+    /// for many groups, there are fewer. More partial sums give work to more threads, but each is as large as the weight.
     pub(crate) const MAX_SUMS: usize = 8;
 
     /// The number of windows that are computed in a buffer before their results are copied to the output. The value is a multiple of the
@@ -313,8 +329,8 @@ pub(crate) mod conv {
     /// The number of elements after a buffer's last valid element that kernels may read, without using their values.
     pub(crate) const SLACK: usize = 128;
 
-    /// The number of elements of a piece of a plane (one channel of one image). Several dot products are computed with one piece while it
-    /// is in the first-level cache.
+    /// The number of elements of a piece of a run, for the weight's gradient. A run has the planes of one channel of several images, next
+    /// to each other. Several dot products are computed with one piece while it is in the first-level cache.
     pub(crate) const SEGMENT: usize = 2048;
 
     /// The approximate number of elements of the copied planes of the images over which one dot product for the weight's gradient runs. A
@@ -328,16 +344,17 @@ pub(crate) mod pool {
     /// task costs a larger part of the time. With larger tasks, some threads have no work.
     pub(crate) const PART: usize = 1 << 14;
 
-    /// The number of windows that are computed at once: the number of f32 elements in a vector of AVX2.
+    /// The number of windows that maximum pooling over adjacent windows of 2 x 2 elements computes at once. It is the number of f32
+    /// elements in a vector of AVX2.
     pub(crate) const WINDOWS_AT_ONCE: usize = 8;
 }
 
-/// Thresholds for sorting and running sums. A *lane* is a line of elements along the sorted dimension.
+/// Thresholds for sorting and running sums. A *lane* is a line of elements along the dimension that is sorted or summed.
 pub(crate) mod scan {
     /// The smallest operation, in elements, that runs on several threads.
     pub(crate) const MIN_PARALLEL: usize = 1 << 16;
 
-    /// The number of adjacent lanes (lines along the sorted dimension) that are processed together: a cache line of f32.
+    /// The number of adjacent lanes (lines along the sorted or summed dimension) that are processed together: a cache line of f32.
     pub(crate) const ADJACENT: usize = 16;
 
     /// The shortest lane (a line along the sorted dimension), in elements, that several threads sort together.
@@ -368,14 +385,15 @@ pub(crate) mod ops {
     /// smaller tensors, recording takes longer than the passes.
     pub(crate) const MIN_FUSED: usize = 1 << 12;
 
-    /// A sum of at least this number of equal terms is computed as one multiplication. A product of at least this number of equal factors
-    /// is computed as one power. From this number of elements on, tapes and fused operations also compute expanded data before its expansion.
-    /// Smaller operations are computed term by term, so that they have the same bits for every layout of their operands. Larger ones would
-    /// take seconds, up to years, if computed term by term. The value was not tuned.
+    /// A sum of at least this number of equal terms in a matrix product is computed as one multiplication. A floating-point product of at
+    /// least this number of equal factors is computed as one power. From this number of elements on, tapes and fused operations also
+    /// compute expanded data before its expansion. Shorter sums and products of these kinds are computed term by term, so that they have
+    /// the same bits for every layout of their operands. Larger ones would take seconds, up to years, if computed term by term. The value
+    /// was not tuned.
     pub(crate) const MANY_TERMS: usize = 1 << 24;
 
-    /// The number of queries of attention in a block is a multiple of this value. Only attention under a causal mask divides its queries
-    /// into blocks.
+    /// The number of queries of attention in a block, except in the last block, is a multiple of this value. Only attention under a causal
+    /// mask divides its queries into blocks.
     pub(crate) const QUERY_UNIT: usize = 32;
 
     /// The largest number of blocks of queries in attention. With more blocks, fewer hidden scores are computed, but each block has a fixed
@@ -389,7 +407,7 @@ pub(crate) mod ops {
 
 /// Thresholds of memory requests.
 pub(crate) mod memory {
-    /// The smallest request, in bytes, that is compared with the available memory. The check reads a file of the operating system.
+    /// The smallest request, in bytes, that is compared with the available memory. The check reads files of the operating system.
     pub(crate) const MIN_CHECKED: usize = 256 << 20;
 
     /// The smallest buffer, in bytes, that comes from the pool. For smaller buffers, the allocator is as fast as the pool.
@@ -402,9 +420,9 @@ pub(crate) mod memory {
     /// The size of a cache line, in bytes.
     pub(crate) const CACHE_LINE: usize = 64;
 
-    /// The size of a huge page, in bytes.
+    /// The size of a huge page of x86-64, in bytes.
     pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
-    /// The smallest buffer, in bytes, that uses huge pages, which need fewer page faults.
+    /// The smallest buffer, in bytes, that uses huge pages on Linux. Huge pages need fewer page faults.
     pub(crate) const MIN_HUGE: usize = 4 << 20;
 }

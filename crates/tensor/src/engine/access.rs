@@ -35,11 +35,11 @@ pub(crate) enum Access {
     Contiguous(usize),
     /// The operand repeats a run of elements. The last field is the length of the run, in elements.
     Periodic(IterationSpace<1>, usize),
-    /// The operand consists of rows, in which the elements are contiguous or equal. A block that lies within one row is read in place. The
+    /// The operand consists of rows with a constant stride. A block that lies within one row is read in place if the stride is 0 or 1. The
     /// elements of other blocks are copied to a buffer.
     Strided(IterationSpace<1>),
-    /// The operand is a large transposed matrix, or a batch of transposed matrices. It is read tile by tile, or copied to a contiguous
-    /// buffer first.
+    /// The operand is a large transposed matrix, or a batch of transposed matrices. It is read tile by tile, copied to a contiguous buffer
+    /// first, or copied block by block.
     Transposed(IterationSpace<1>, Tiles),
 }
 
@@ -57,8 +57,8 @@ impl Access {
         if period == 1 {
             return Access::Uniform(layout.offset());
         }
-        // `Periodic` reads from a copy of one period plus one block, in which the elements of every block are contiguous. The copy must
-        // have at most half as many elements as the shape.
+        // `Periodic` reads from a copy of one period plus one block, in which the elements of every block of at most [`BLOCK`] elements are
+        // contiguous. The copy must have at most half as many elements as the shape.
         let worth = space.row() < MIN_READ_ROW && period <= MAX_PERIOD && 2 * (period + BLOCK) <= total;
         if worth { Access::Periodic(space, period) } else { Access::Strided(space) }
     }
@@ -68,7 +68,8 @@ impl Access {
     ///
     /// # Panics
     ///
-    /// If the layout does not expand to `shape`.
+    /// If the layout does not expand to `shape`. This is not checked for a single element, or for a contiguous layout with as many elements
+    /// as `shape`.
     pub(crate) fn over(layout: &Layout, shape: &Shape) -> Self {
         if layout.numel() == shape.numel() && layout.is_contiguous() {
             return Access::Contiguous(layout.offset());
@@ -86,8 +87,8 @@ impl Access {
         }
     }
 
-    /// Returns the length of a row of a strided operand, and `usize::MAX` for every other operand. In a row, all elements are contiguous or
-    /// equal, so a block within one row is read without a copy.
+    /// Returns the length of a row of a strided operand, and `usize::MAX` for every other operand. In a row, the stride is constant. A
+    /// block within one row is read without a copy if this stride is 0 or 1.
     pub(crate) fn row(&self) -> usize {
         match self {
             Access::Strided(space) => space.row(),
@@ -155,7 +156,7 @@ impl<'a, T: Element> Input<'a, T> {
     }
 
     /// Returns the operand's elements `start .. start + len` without a copy. Returns `None` if they are neither contiguous nor one repeated
-    /// element.
+    /// element, or if they exceed the copy of a periodic operand.
     #[inline(always)]
     pub(crate) fn borrow(&self, start: usize, len: usize) -> Option<Operand<'_, T>> {
         Some(match self {
@@ -180,8 +181,8 @@ impl<'a, T: Element> Input<'a, T> {
         }
     }
 
-    /// Returns an upper limit of the memory outside the caches that reading the operand touches, in bytes. An operand that repeats few
-    /// elements counts as 0 bytes.
+    /// Returns an upper limit of the memory outside the caches that reading the operand touches, in bytes. A [uniform](Access::Uniform) or
+    /// [periodic](Access::Periodic) operand counts as 0 bytes.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Input::Uniform(_) | Input::Periodic(..) => 0,

@@ -1,5 +1,5 @@
 //! Programs bound to a shape and to the layouts of their inputs. A binding says how each input is read and how the shape is cut into
-//! blocks. Later runs whose inputs have the same layouts reuse the binding.
+//! blocks. Later runs whose inputs have the same element type and layouts reuse the binding.
 
 use smallvec::SmallVec;
 
@@ -45,8 +45,8 @@ impl BoundProgram {
     }
 
     /// Runs the program. Passes the elements and the layout of each output to `make`, and returns the results of `make`. Reuses the binding
-    /// if the inputs have the same layouts as in the last run. If `given(k)` returns a buffer, the output with index `k` is written to it.
-    /// That buffer must have as many elements as the output, and no other owner.
+    /// if the inputs have the same element type and layouts as in the last run. If `given(k)` returns a buffer, the output with index `k`
+    /// is written to it. That buffer must have as many elements as the output, and no other owner.
     pub(crate) fn run<T: Float, R>(
         &mut self,
         inputs: &[Argument<'_, T>],
@@ -101,7 +101,7 @@ fn run_and_make<T: Float, R>(
 ///
 /// # Errors
 ///
-/// If there is not enough memory for copies of transposed inputs, or for the totals of each task.
+/// If there is not enough memory for copies of inputs, for the values of a block, or for the totals of each task.
 #[wengert_macros::precompiled]
 pub(crate) fn run_bound<T: Float>(
     program: &Program,
@@ -151,7 +151,7 @@ pub(crate) struct Binding {
     registers: Registers,
     /// If [`small`](crate::engine::small) runs the program, the number of elements in the block that stores one value. Otherwise `None`.
     pub(crate) small_block: Option<usize>,
-    /// If the last dimension is short, the plan for running the instructions along the other dimensions. Otherwise `None`.
+    /// If the program runs along the dimensions before a short last dimension, the plan of this run. Otherwise `None`.
     short_axis: Option<ShortAxis>,
     reduced: SmallVec<[ReducedOutput; 2]>,
     /// For each output that [joins](Output::joined_row) values, the number of adjacent elements of the output that come from one value. For
@@ -162,7 +162,8 @@ pub(crate) struct Binding {
 }
 
 impl Binding {
-    /// Returns the binding of `program` over `shape` to the layouts of `inputs`.
+    /// Returns the binding of `program` over `shape` to the layouts of `inputs`. Panics if the number of inputs is wrong, or if the program
+    /// has rows and `shape` has no elements. For inputs that do not expand to `shape`, see [`Access::over`].
     ///
     /// # Errors
     ///
@@ -237,7 +238,7 @@ impl Binding {
     }
 }
 
-/// Returns a row-major layout for each output of `program` over `shape`.
+/// Returns a row-major layout for each output of `program` over `shape`, or an error if an output is larger than the address space.
 fn contiguous_outputs<T: Float>(program: &Program, shape: &Shape, at: Site) -> Result<SmallVec<[Layout; 2]>, Error> {
     let mut outputs = SmallVec::new();
     for output in program.outputs() {

@@ -1,7 +1,7 @@
 //! The block driver: runs the tasks of a [`Tiling`]. Each task gets its blocks and its part of every output. Eager operations, operations
 //! in place and fused programs run here.
 //!
-//! Tasks and blocks depend only on the shape and the operation, so any number of threads gives the same bits.
+//! Tasks and blocks do not depend on the number of threads, so any number of threads gives the same bits.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -29,7 +29,8 @@ pub(crate) enum TaskShare {
 pub(crate) type TaskFn<'a, T> = dyn Fn(usize, SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> + Sync + 'a;
 
 /// Calls `task` with the index of each task of `tiling`, and with the parts of all outputs that belong to the task. Does not write the
-/// outputs that are [totals](TaskShare::Totals). Instead, returns the totals of all tasks, combined in a balanced tree.
+/// outputs that are [totals](TaskShare::Totals). Instead, returns one buffer for each of these outputs. It begins with the totals of all
+/// tasks, combined in a balanced tree.
 ///
 /// # Errors
 ///
@@ -78,8 +79,8 @@ pub(crate) fn run<T: Element>(
 pub(crate) type FillTask<'a, U> = dyn Fn(&mut dyn FnMut(&mut dyn FnMut(usize, &mut [U]))) + Sync + 'a;
 
 /// Fills `out` block by block. Calls `task` once per task, on the task's thread. The block function of the task is called for each of the
-/// task's blocks. If `streams` is true, the output is written with stores that bypass the caches, and the block function must not read the
-/// output's old elements.
+/// task's blocks. If `streams` is true, the output is written with stores that bypass the caches, except in tiles on AMD's processors. The
+/// block function must then not read the output's old elements.
 pub(crate) fn fill<U: Element>(tiling: &Tiling, out: &mut [U], streams: bool, task: &FillTask<'_, U>) {
     // If the output is cut into tiles, successive blocks are short parts of different rows. On AMD's processors, non-temporal stores of
     // short parts are slower than ordinary stores.

@@ -1,8 +1,8 @@
 //! Elementwise operations over whole tensors of any layout.
 //!
-//! Operations over at most one block of elements use the short path ([`short`]). More elements are cut into blocks ([`Tiling`]), and the
-//! way to read each operand is chosen once ([`Access`]). Two operands whose short rows broadcast are computed row by row, and all other
-//! operands block by block.
+//! Operations over at most one block of elements use the short path ([`short`]), unless an operand that it would copy has long rows. All
+//! others are cut into blocks ([`Tiling`]), and the way to read each operand is chosen once ([`Access`]). Floating-point arithmetic on two
+//! operands whose short rows broadcast is computed row by row, and everything else block by block.
 
 use crate::engine::access::{Access, Input};
 use crate::engine::tiling::{Tiling, is_streamed};
@@ -130,7 +130,7 @@ type RowLoop<'a, T, U> = dyn Fn(RowBroadcast, &[T], &[T], &mut [U]) + Sync + 'a;
 /// A function that computes one block of a result from the same block of two operands.
 type BlockLoop<'a, T, U> = dyn Fn(Operand<T>, Operand<T>, &mut [U]) + Sync + 'a;
 
-/// The additional loops that addition, subtraction, multiplication and division have.
+/// The additional loops that addition, subtraction, multiplication and division of floating-point numbers have.
 struct ArithmeticLoops<'a, T, U> {
     rows: &'a RowLoop<'a, T, U>,
     /// A loop over a block that writes its results with stores that bypass the caches.
@@ -184,9 +184,9 @@ fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
 /// the sizes of its rows, the position of the first element of each operand, and a part of `out`. `accesses` says how each operand would be
 /// read block by block. If the result is written past the caches, `f` must not read the old elements of its part of `out`.
 ///
-/// Computes nothing and returns false if the rows are too long or too short, or if no operand is [strided](Access::Strided). Also returns
-/// false if an operand's stride along its rows is neither 0 nor 1, or if this stride is 0 for both operands. The same holds if the rows of
-/// an operand are in descending order in memory.
+/// Computes nothing and returns false if there is a single loop, if rows are too long or too short, or if no operand is
+/// [strided](Access::Strided). Also returns false if an operand's stride along its rows is neither 0 nor 1, or if this stride is 0 for both
+/// operands. The same holds if the rows of an operand are in descending order in memory.
 fn by_rows<U: Element>(
     layouts: [&Layout; 2],
     accesses: &[&Access],
@@ -227,8 +227,8 @@ fn by_rows<U: Element>(
 }
 
 /// Calls `f(y, x)` for each block of `x`, where `x` is the part of `data` that `layout` describes. A block of `x` is copied to a buffer,
-/// changed by `f`, and written back. `fresh` is true if `f` does not read the old elements of `x`. All blocks run on the calling thread,
-/// because the elements of two blocks may alternate in memory.
+/// changed by `f`, and written back. `fresh` is true if `f` does not read the old elements of `x`, which are then not copied. All blocks
+/// run on the calling thread, because the elements of two blocks may alternate in memory.
 fn update_window<T: Element>(
     data: &mut [T],
     layout: &Layout,
@@ -307,8 +307,8 @@ mod tests {
         }
     }
 
-    /// Tests operations on operands of every variant of [`Access`](crate::engine::access::Access). The expected results are computed by
-    /// indices.
+    /// Tests operations on operands of every variant of [`Access`](crate::engine::access::Access) that a tensor can have. The expected
+    /// results are computed element by element.
     #[test]
     fn every_operation_reads_every_access() {
         for [batch, rows, columns] in [[2, 3, 4], [3, 70, 131], [40, 9, 3], [2, 64, 600], [30, 40, 16], [1, 300, 300]] {

@@ -4,8 +4,8 @@ use crate::Float;
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::scalar::instruction::{Instruction, Value};
 
-/// Computes an instruction over a block. If all elements of the result are one number, returns this number. Otherwise writes the result to
-/// `out`. `read(k)` returns the elements of the value with index `k`.
+/// Computes an instruction other than a reduction over a block. If the result depends only on operands that are one number each, returns it
+/// as one number. Otherwise writes the result to `out`. `read(k)` returns the elements of the value with index `k`.
 #[inline(always)]
 pub(crate) fn execute<'a, T: Float>(
     instruction: Instruction,

@@ -52,12 +52,13 @@ pub struct Program {
 }
 
 impl Program {
-    /// Makes a program with `inputs` inputs. If the program reduces rows, a row consists of dimension `row` and all later dimensions.
+    /// Makes a program with `inputs` inputs. A row consists of dimension `row` and all later dimensions. Only programs that reduce rows
+    /// need rows.
     ///
     /// # Panics
     ///
-    /// If an instruction reads a later value, if the value of an output does not exist, or if rows are reduced and `row` is `None`. These
-    /// are mistakes in the program and not in its data.
+    /// If an instruction reads a value that is neither an input nor an earlier result, or if the value of an output does not exist. Also if
+    /// `row` is `None`, but rows are reduced or an output is an [`Output::PerRow`]. These are mistakes in the program and not in its data.
     pub fn new(inputs: u32, instructions: Vec<Instruction>, outputs: Vec<Output>, row: Option<usize>) -> Self {
         for (position, instruction) in instructions.iter().enumerate() {
             let defined = inputs + position as u32;
@@ -88,7 +89,7 @@ impl Program {
         &self.outputs
     }
 
-    /// Returns the first dimension of a row if the program reduces rows, and `None` otherwise.
+    /// Returns the first dimension of a row, or `None` if the program has no rows.
     pub fn row(&self) -> Option<usize> {
         self.row
     }
@@ -98,7 +99,8 @@ impl Program {
         let mut result = shape.clone();
         match output {
             Output::Whole(_) => {}
-            // If the size overflows, it is clamped. The clamped size is larger than any memory, so the allocation returns an error.
+            // If the size overflows, it is clamped. The clamped size is too large for a tensor, so the check of the output's shape returns
+            // an error.
             Output::Joined(values, axis) => result[*axis] = result[*axis].saturating_mul(values.len()),
             Output::PerRow(_) => result[self.row.unwrap_or(0)..].fill(1),
             Output::Reduced(_, _, axes) => {

@@ -1,4 +1,4 @@
-//! The registers of a fused program. A register is used again as soon as its value has been read for the last time.
+//! The registers of a fused program. A slot is used again after its value has been read for the last time.
 
 use crate::engine::program::{Output, Program};
 
@@ -71,8 +71,8 @@ fn last_uses(program: &Program) -> Vec<usize> {
     last_use
 }
 
-/// Returns, for each value, the first output that consists only of this value, if there is one. Such a value is computed directly in its
-/// output.
+/// Returns, for each value, the first [`Output::Whole`] of this value, if there is one. The result of an instruction is computed directly
+/// in this output where possible.
 fn direct_outputs(program: &Program) -> Vec<Option<u32>> {
     let mut direct = vec![None; program.inputs() as usize + program.instructions().len()];
     for (number, output) in program.outputs().iter().enumerate() {

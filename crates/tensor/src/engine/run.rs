@@ -1,15 +1,15 @@
 //! Runs a program block by block.
 //!
-//! All instructions run over one block of about [`BLOCK`](crate::kernel::strided::BLOCK) elements before the next block begins. So the
-//! values between instructions stay in the first-level cache. Each value that is computed or gathered is in a slot: a register, scratch
-//! memory of the thread, or the block's part of an output. While an instruction runs, its result's slot is removed from the list of slots,
-//! so that operands can be borrowed from the other slots.
+//! All instructions run over one block of about [`BLOCK`](crate::kernel::strided::BLOCK) elements, or of one long row, before the next
+//! block begins. So the values between instructions stay in the first-level cache. Each value that is gathered, or computed as several
+//! elements, is in a slot. A slot is a register, scratch memory of the thread, or the block's part of an output. While an instruction runs,
+//! its result's slot is removed from the list of slots, so that operands can be borrowed from the other slots.
 //!
-//! A value that is constant over a block is stored as one number. A value that is constant over each row is stored as one number per row.
-//! An instruction whose operands are all of these two kinds computes only these numbers.
+//! A value that is constant over a block is stored as one number. If the program reduces rows, a value that is constant over each row is
+//! stored as one number per row where possible. An instruction whose operands are all of these two kinds computes only these numbers.
 //!
-//! Each task accumulates the reductions of the program in two [stages](Stages). The [`driver`] combines the totals of the tasks. Blocks,
-//! tasks and stages depend only on the shape, so any number of threads gives the same bits.
+//! Each task accumulates the reductions of the program in [stages](Stages). The [`driver`] combines the totals of the tasks. Blocks, tasks
+//! and stages do not depend on the number of threads, so any number of threads gives the same bits.
 
 use std::mem::take;
 
@@ -50,7 +50,7 @@ pub(crate) struct ReducedOutput {
 ///
 /// # Errors
 ///
-/// If there is not enough memory for the totals of each task.
+/// If there is not enough memory for the values of a block, or for the totals of each task.
 pub(crate) fn run<T: Float>(
     program: &Program,
     (registers, joined): (&Registers, &[usize]),
@@ -262,7 +262,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     }
 
     /// Returns the index of a value with an element for each element of the block. `value` is the index of a value. If this value has one
-    /// element per row, repeats each of its elements along the row, in the spare slot `number`.
+    /// element per row, repeats each of its elements along the row, in the spare slot `number`. Otherwise returns `value`.
     #[inline]
     fn expand(&mut self, value: usize, number: usize, block: Block) -> usize {
         if block.rows > 1 && self.is_rows(value) { self.expand_rows(value, number, block) } else { value }

@@ -2,10 +2,11 @@
 //! position of the last dimension.
 //!
 //! A value over a block has one of four forms: one number, one number per lane, the same elements for all lanes, or separate elements for
-//! each lane. If the lanes of an instruction's operands are adjacent in memory, the instruction runs once for all lanes. Otherwise it runs
+//! each lane. An instruction runs once for all lanes if its operands have the same form (besides single numbers) and their lanes are
+//! adjacent in memory. Otherwise arithmetic of two operands that are not single numbers runs in one loop over lanes. Other instructions run
 //! lane by lane.
 //!
-//! Blocks, tasks and totals depend only on the shape, so any number of threads gives the same bits.
+//! Blocks, tasks and totals do not depend on the number of threads, so any number of threads gives the same bits.
 
 use std::mem::take;
 
@@ -33,7 +34,7 @@ use crate::{Float, Reduction};
 ///
 /// # Errors
 ///
-/// If there is not enough memory for copies of inputs, or for the totals of each task.
+/// If there is not enough memory for copies of inputs, for the values of a block, or for the totals of each task.
 pub(crate) fn run<T: Float>(
     program: &Program,
     registers: &Registers,
@@ -265,8 +266,8 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         }
     }
 
-    /// Returns a value over all lanes (positions of the short last dimension) at once, as one operand with `len` elements for each lane. If
-    /// all lanes are equal, returns one lane.
+    /// Returns a value over all lanes (positions of the short last dimension) at once, as one operand. It has `len` elements or one number
+    /// for each lane. If all lanes are equal, returns one lane.
     fn together(&self, value: usize, len: usize) -> Operand<'_, T> {
         match &self.values[value] {
             LaneValue::Numbers(slot) => Operand::Slice(&self.slots[*slot][..self.run.lanes.count]),

@@ -1,7 +1,9 @@
 //! The short path of operations over at most one block of elements. This path does not choose an [`Access`](crate::engine::access::Access)
 //! for each operand, because choosing would take longer than the computation.
 //!
-//! Operands that need at most two loops are read in place. The elements of other operands are copied to a small buffer, piece by piece.
+//! Two operands that need at most two loops are read in place. Many short rows are an exception, if the operation has no loop over rows.
+//! The elements of these and of other operands that are not contiguous are copied to a small buffer, piece by piece. A piece is a range of
+//! the operand's elements.
 
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::kernel::fill;
@@ -11,7 +13,8 @@ use crate::thresholds::rows::{FEW_GATHERED_ROWS, LONG_GATHERED_ROW, MAX_PIECE, M
 use crate::{Binary, Element, Layout, Shape};
 
 /// Returns the rows and columns in which two operands that broadcast to `shape` are read. The shape has at least one element. Returns
-/// `None` if the operands need more than two loops, or if the elements of a row are neither adjacent nor one repeated element.
+/// `None` if the operands need more than two loops, or if the elements of a row are neither adjacent nor one repeated element. The same
+/// holds if the rows of an operand are in descending order in memory.
 #[inline(always)]
 pub(crate) fn rows_of(shape: &Shape, [x, y]: [&Layout; 2]) -> Option<RowBroadcast> {
     // The sizes and strides of the loops are in variables and not in arrays. The compiler keeps variables in registers but arrays in
@@ -48,8 +51,8 @@ fn broadcast_stride(layout: &Layout, from_end: usize) -> isize {
     }
 }
 
-/// Computes `out = op(x, y)` for operands that broadcast to `shape`. Computes nothing and returns false if an operand needs more than two
-/// loops and its rows are long.
+/// Computes `out = op(x, y)` for operands that broadcast to `shape`. Computes nothing and returns false if [`rows_of`] returns `None` and
+/// an operand that is not contiguous has long rows.
 #[inline]
 pub(crate) fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, out: &mut [T]) -> bool {
     let rows = |rows: RowBroadcast, x: &[T], y: &[T], out: &mut [T]| {
@@ -63,7 +66,8 @@ pub(crate) fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Sou
 }
 
 /// Computes `out = f(x, y)` for operands that broadcast to `shape`, and returns true. If there are several rows, calls `rows` to compute
-/// them, or `f` if `rows` returns false. Like [`binary`], may compute nothing and return false.
+/// them. If `rows` returns false, calls `f` for each row or for pieces of several rows. Like [`binary`], may compute nothing and return
+/// false.
 #[inline]
 pub(crate) fn two<T: Element, U>(
     shape: &Shape,
@@ -117,7 +121,8 @@ impl<'a, T: Element> GatheredOperand<'a, T> {
         (space.row() < LONG_GATHERED_ROW).then_some(GatheredOperand::Rows(space, x.data))
     }
 
-    /// Returns the largest length of a piece. A piece consists of whole rows, and if possible of whole vectors.
+    /// Returns the largest length of a piece (a range of the operand that is read at once), in elements. This length is a whole number of
+    /// rows, and if possible of vectors.
     #[inline]
     fn longest_piece(&self) -> usize {
         let row = match self {
@@ -147,7 +152,8 @@ impl<'a, T: Element> GatheredOperand<'a, T> {
     }
 }
 
-/// Computes `out = f(x)` over one to [`BLOCK`] elements. If `x` is not contiguous and has long rows, computes nothing and returns false.
+/// Computes `out = f(x)` over one to [`BLOCK`] elements. If `x` is neither contiguous nor one repeated element and has long rows, computes
+/// nothing and returns false.
 pub(crate) fn one<T: Element, U>(x: Source<T>, out: &mut [U], f: impl Fn(Operand<T>, &mut [U])) -> bool {
     if let Some(x) = x.whole() {
         f(x, out);
@@ -187,8 +193,8 @@ fn gathered_two<T: Element, U>(
     true
 }
 
-/// Computes `out = f(mask, x, y)` over one to [`BLOCK`] elements. If an operand is not contiguous and has long rows, computes nothing and
-/// returns false.
+/// Computes `out = f(mask, x, y)` over one to [`BLOCK`] elements. If an operand is neither contiguous nor one repeated element and has long
+/// rows, computes nothing and returns false.
 pub(crate) fn three<M: Element, T: Element, U>(
     mask: Source<M>,
     x: Source<T>,

@@ -1,5 +1,5 @@
-//! Runs programs over few elements. Every value (even a number) is stored as a small block of one to four vectors. So all operands have the
-//! same form, and the program runs each instruction with one branch and a few vector operations.
+//! Runs programs over few elements. Every value (even a number) is stored as a small block of 64, 128 or 256 bytes. So all operands have
+//! the same form, and each arithmetic instruction runs with one branch and a few vector operations.
 
 use smallvec::SmallVec;
 
@@ -14,8 +14,9 @@ use crate::memory::available::AllocationError;
 use crate::scalar::instruction::Instruction;
 use crate::thresholds::blocks::VECTOR_BYTES;
 
-/// Runs a program whose values have at most `block` elements. Each value is stored in one block of `block` elements. For each output that
-/// [joins](Output::joined_row) values, `joined` has the number of adjacent elements that come from one value.
+/// Runs a program whose values have at most `block` elements. Each value is stored in one block of `block` elements. Returns an error if
+/// there is not enough memory. For each output that [joins](Output::joined_row) values, `joined` has the number of adjacent elements that
+/// come from one value.
 pub(crate) fn run<T: Float>(
     program: &Program,
     tiling: &Tiling,
@@ -73,7 +74,7 @@ fn copy<T: Copy>(from: &[T], to: &mut [T]) {
 }
 
 /// Writes an input of `count` elements to `out`, the block of this value. Fills the rest of the block with 1, because no operation is slow
-/// for the argument 1.
+/// for the argument 1. If the input is one number, fills the whole block with it.
 fn read<T: Float>(input: &Input<'_, T>, count: usize, out: &mut [T]) {
     let (own, rest) = out.split_at_mut(count);
     match input.borrow(0, count) {
@@ -84,8 +85,9 @@ fn read<T: Float>(input: &Input<'_, T>, count: usize, out: &mut [T]) {
     rest.fill(T::ONE);
 }
 
-/// Computes one instruction over `count` elements, from the blocks of earlier values in `before`. [`run`] calls this function only for
-/// instructions that are not plain arithmetic. Reductions reduce rows of `row` elements.
+/// Computes one instruction over a whole block, from the blocks of earlier values in `before`. [`run`] calls this function only for
+/// instructions that are not plain arithmetic. Reductions reduce rows of `row` elements, and read only the first `count` elements of a
+/// block.
 fn compute<T: Float>(instruction: &Instruction, before: &[T], out: &mut [T], (count, row): (usize, usize)) {
     let block = out.len();
     let value = |number: u32| Operand::Slice(&before[number as usize * block..][..block]);
@@ -123,7 +125,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Returns a random program's instruction of the kind with index `kind`. If `sums` is true, all values are whole numbers, so that sums
-    /// are exact in any order. Otherwise all operations are tested.
+    /// are exact in any order. Otherwise operations that round are tested too, but reductions are maxima.
     fn instruction(kind: u8, [x, y, z]: [usize; 3], values: usize, rows: bool, sums: bool) -> Instruction {
         let [x, y, z] = [x, y, z].map(|value| (value % values) as u32);
         match kind {
@@ -155,7 +157,7 @@ mod tests {
     ) -> Output {
         let value = (value % (inputs + instructions.len())) as u32;
         match kind {
-            // This output has one element per row, which is the row's total.
+            // This output has one element per row, which is the row's total. If the program reduces no rows, it is the first input.
             0 => instructions
                 .iter()
                 .position(|instruction| matches!(instruction, Instruction::Reduce(..)))

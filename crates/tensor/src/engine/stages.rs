@@ -11,12 +11,13 @@ pub(crate) struct Stages<T> {
     op: Reduction,
     /// The number of blocks in a stage.
     every: usize,
-    /// The totals of all earlier stages, one for each result of the reduction. This is empty if the task has a single stage.
+    /// The totals of all earlier stages, one for each result of the reduction. This is empty if no task has more than one stage.
     aside: Scratch<T>,
 }
 
 impl<T: Float> Stages<T> {
-    /// Starts a task of at most `blocks` blocks. Clears `total`, to which the caller adds the blocks.
+    /// Starts a task of at most `blocks` blocks. Clears `total`, to which the caller adds the blocks. Returns an error if there is not
+    /// enough memory.
     pub(crate) fn new(op: Reduction, every: usize, blocks: usize, total: &mut [T]) -> Result<Self, AllocationError> {
         let mut aside = Scratch::new(if blocks > every { total.len() } else { 0 })?;
         aside.fill(T::start(op));
@@ -24,8 +25,8 @@ impl<T: Float> Stages<T> {
         Ok(Stages { op, every, aside })
     }
 
-    /// If the block with index `number` begins a new stage, adds `total` to the totals of the earlier stages, and clears `total`. `total`
-    /// is then the total of the stage that has ended.
+    /// If the block with index `number` begins a new stage, adds `total` to the totals of the earlier stages, and clears `total`. On entry,
+    /// `total` is the total of the stage that has ended.
     pub(crate) fn begin_block(&mut self, number: usize, total: &mut [T]) {
         if number > 0 && number.is_multiple_of(self.every) {
             T::accumulate(self.op, &mut self.aside, total);

@@ -1,6 +1,6 @@
 //! Cuts a shape into blocks, and combines blocks into tasks.
 //!
-//! Blocks and tasks depend only on the shape and the instructions, so any number of threads gives the same bits.
+//! Blocks and tasks do not depend on the number of threads, so any number of threads gives the same bits.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ pub(crate) use crate::thresholds::blocks::{MAX_SMALL_BLOCK, VECTOR_BYTES};
 #[derive(Debug, Default)]
 pub(crate) struct Tiling {
     pub(crate) count: usize,
-    /// The length, in elements, of the rows that instructions reduce. It is 0 if no instruction reduces rows.
+    /// The length of the program's rows, in elements. It is 0 if the program has no rows.
     pub(crate) row: usize,
     /// The number of elements of a unit: a long row, or several short rows. Each unit is cut into blocks separately.
     unit: usize,
@@ -32,20 +32,21 @@ pub(crate) struct Tiling {
 }
 
 impl Tiling {
-    /// Returns the tiling of `count` elements for an operation that costs as much as `cost` additions. Within a row of `row` elements, each
-    /// operand is contiguous or constant.
+    /// Returns the tiling of `count` elements for an operation that costs as much as `cost` additions per element. Within a row of `row`
+    /// elements, each operand has a constant stride.
     pub(crate) fn of_operation(count: usize, row: usize, cost: usize) -> Self {
         Self::in_rows(count, row, LONG_ROW, 2 * cost)
     }
 
-    /// Does the same as [`of_operation`](Self::of_operation), for a program whose instructions together cost as much as `cost` additions.
+    /// Does the same as [`of_operation`](Self::of_operation), for a program whose instructions together cost as much as `cost` additions
+    /// per element.
     pub(crate) fn of_program(count: usize, row: usize, cost: usize) -> Self {
         // Reading the operands costs about one addition per element.
         Self::in_rows(count, row, LONG_ROW_OF_PROGRAM, cost + 1)
     }
 
     /// Does the same as [`of_program`](Self::of_program), but blocks do not cut rows. Instructions reduce rows of `row` elements. Outputs
-    /// concatenate values along rows of `together` elements.
+    /// concatenate values along rows of `together` elements. One of the two lengths may be 0, which means that there are no such rows.
     pub(crate) fn of_rows(count: usize, row: usize, together: usize, cost: usize) -> Self {
         let longest = row.max(together);
         let unit = if longest < LONG_ROW_OF_PROGRAM { BLOCK / longest * longest } else { longest };
@@ -53,15 +54,16 @@ impl Tiling {
     }
 
     /// Returns the tiling of a program that runs lane by lane (a lane has the elements at one position of a short last dimension). The
-    /// `count` elements of each lane are cut into blocks of at most `longest` elements. Within a row of `row` elements, each operand is
-    /// contiguous or constant. One element of all lanes together costs as much as `cost` additions.
+    /// `count` elements of each lane are cut into blocks of at most `longest` elements. Within a row of `row` elements, each operand has a
+    /// constant stride. One element of all lanes together costs as much as `cost` additions.
     pub(crate) fn of_lanes(count: usize, row: usize, longest: usize, cost: usize) -> Self {
         Self::cut(count, row, row.div_ceil(row.div_ceil(longest)), cost)
     }
 
     /// Returns the tiling of `count` elements into blocks of whole rows of `row` elements, for an operation that costs one addition. The
     /// second innermost loop of the operands has `rows` rows. If `streams` is true, results bypass the caches, and a block has about
-    /// [`BLOCK`] elements. Its number of rows is then a multiple of `rows`, or less than `rows`. Otherwise a block is as long as a task.
+    /// [`BLOCK`] elements. Its number of rows is then a multiple of `rows`, or less than `rows`. Otherwise a block has about [`TASK`]
+    /// elements.
     pub(crate) fn of_row_broadcast(count: usize, (rows, row): (usize, usize), streams: bool) -> Self {
         let rows = if rows < BLOCK / row { BLOCK / row / rows * rows } else { BLOCK / row };
         let unit = if streams { rows * row } else { (TASK / row * row).max(row) };
@@ -87,8 +89,8 @@ impl Tiling {
         Self::cut(count, unit, unit.div_ceil(unit.div_ceil(BLOCK)), work)
     }
 
-    /// Returns the tiling into units of `unit` elements and blocks of `block` elements. `work` is half the estimated cost per element, in
-    /// additions.
+    /// Returns the tiling into units of `unit` elements and blocks of `block` elements. `work` is the estimated cost per element, in
+    /// additions: 2 for a separate addition, because reading its operands costs as much as adding them.
     fn cut(count: usize, unit: usize, block: usize, work: usize) -> Self {
         let parts = unit.div_ceil(block);
         let blocks = count / unit * parts + (count % unit).div_ceil(block);
@@ -109,8 +111,8 @@ impl Tiling {
         self.tiles
     }
 
-    /// Makes the tasks longer, so that each has at least `least` elements. If there are fewer elements, makes a single task. Blocks must be
-    /// in row-major order.
+    /// Makes the tasks longer, so that each except the last has about `least` elements or more. If there are fewer elements, makes a single
+    /// task. Blocks must be in row-major order.
     pub(crate) fn lengthen_tasks(&mut self, least: usize) {
         self.each = self.each.max(least.div_ceil(self.block.max(1)).min(self.blocks));
     }
@@ -157,7 +159,8 @@ impl Tiling {
         }
     }
 
-    /// Returns the schedule of the tasks for outputs of type `T`: serial, or on several threads.
+    /// Returns the schedule of the tasks for outputs of type `T`. Tasks run on several threads; the order of tasks without tiles makes use
+    /// of the caches.
     pub(crate) fn schedule<T>(&self) -> Schedule {
         match self.tiles {
             Some(_) => Schedule::Parallel,

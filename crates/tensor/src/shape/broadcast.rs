@@ -4,7 +4,7 @@
 //! the size that is not 1. A missing dimension counts as size 1. Zero is an ordinary size: 1 and 0 give 0, but 2 and 0 do not agree. The
 //! rule is defined for any list of shapes. (NumPy user guide, "Broadcasting"; PyTorch notes, "Broadcasting semantics".)
 //!
-//! No other code in the workspace compares shapes for broadcasting.
+//! Other code calls these functions. Only the sizes given to `expand` are also compared in `dims.rs`, because a size may be -1 there.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ pub struct Mismatch {
     pub right: usize,
 }
 
-/// The error for a shape that does not expand to another. `Display` writes the error message of PyTorch's `expand`.
+/// The error for a shape that does not expand to another. `Display` writes the main sentence of the error message of PyTorch's `expand`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpandMismatch {
     /// The tensor's shape.
@@ -161,7 +161,7 @@ pub(crate) fn expands(from: &[usize], to: &[usize]) -> bool {
     from.iter().zip(&to[lead..]).all(|(&size, &target)| size == target || size == 1)
 }
 
-/// The expansion of one shape to a larger one. It lists the new dimensions and the dimensions that are stretched from size 1.
+/// The expansion of one shape to another. It lists the new dimensions and the dimensions that are stretched from size 1.
 ///
 /// The gradient of an expansion is the sum over these dimensions. The sum removes the new dimensions and keeps the stretched dimensions,
 /// with size 1.

@@ -1,4 +1,5 @@
-//! Dimensions and sizes as callers write them. Negative dimensions count from the end, and a size of -1 is inferred.
+//! Dimensions and sizes as callers write them. Negative dimensions count from the end. A size of -1 is inferred by a reshape, and keeps the
+//! existing size in an expansion.
 
 use smallvec::SmallVec;
 
@@ -13,8 +14,8 @@ pub type Axes = SmallVec<[usize; INLINE_RANK]>;
 pub struct Dims(Option<SmallVec<[isize; INLINE_RANK]>>);
 
 impl Dims {
-    /// Returns the positions of these dimensions in a tensor of rank `rank`. Refuses duplicates. As in PyTorch, a tensor of rank 0 accepts
-    /// 0 and -1. An empty list gives no positions.
+    /// Returns the positions of these dimensions in a tensor of rank `rank`. Refuses dimensions that do not exist, and duplicates. An empty
+    /// list gives no positions. As in PyTorch, a tensor of rank 0 accepts 0 and -1, even several times, and they give no positions.
     pub fn resolve(&self, rank: usize, at: Site) -> Result<Axes, Error> {
         let Some(dims) = &self.0 else {
             return Ok(all(rank));
@@ -85,7 +86,8 @@ pub fn axis(dim: impl Position, rank: usize, at: Site) -> Result<usize, Error> {
 /// assert_eq!(x.select(0, x.argmax(0).item()).item(), 3.0); // an i64
 /// ```
 pub trait Position: Copy {
-    /// Returns the value. If the value does not fit into `isize`, returns `isize::MAX`, which every operation refuses.
+    /// Returns the value. If the value does not fit into `isize`, returns `isize::MAX`. No tensor has this dimension or index. As an end of
+    /// a range, it is clamped like every large number.
     fn position(self) -> isize;
 
     /// Returns the value as a size. If the value does not fit into `isize`, returns `isize::MIN`, which every operation refuses.
@@ -187,7 +189,7 @@ impl Sizes {
     }
 
     /// Returns the new shape of a tensor of shape `shape` that is reshaped to these sizes. A single -1 becomes the size that keeps the
-    /// number of elements.
+    /// number of elements. Returns an error if the sizes do not match the number of elements, or if -1 is ambiguous.
     pub fn resolve_reshape(&self, shape: &Shape, at: Site) -> Result<Shape, Error> {
         let numel = shape.numel();
         let text = || crate::shape::diagnostic::sizes_text(&self.0);
@@ -220,6 +222,7 @@ impl Sizes {
     }
 
     /// Returns the new shape of a tensor of shape `shape` that is expanded to these sizes. A size of -1 keeps an existing dimension.
+    /// Returns an error if the tensor does not expand to these sizes.
     pub fn resolve_expand(&self, dtype: DType, shape: &Shape, at: Site) -> Result<Shape, Error> {
         let Some(lead) = self.0.len().checked_sub(shape.rank()) else {
             return Err(self.not_expanded(dtype, shape, at));
@@ -253,7 +256,8 @@ impl Sizes {
         Error::ExpandSizes { dtype, shape: shape.clone(), sizes: self.0.to_vec(), at }
     }
 
-    /// Returns these sizes as a shape, for operations that do not accept -1.
+    /// Returns these sizes as a shape, for operations that do not accept -1. Returns an error if a size is negative or does not fit into
+    /// `isize`.
     pub fn resolve_plain(&self, at: Site) -> Result<Shape, Error> {
         let refused = |size| match size {
             UNREPRESENTABLE => Error::argument(at, format_args!("a size must be at most {}", isize::MAX)),

@@ -26,8 +26,8 @@ pub enum Error {
     #[error("{}", diagnostic::broadcast_shapes(.0, .1))]
     BroadcastShapes(Box<Mismatch>, Site),
 
-    /// Sizes that do not broadcast in an operation for which PyTorch has a separate error message, such as indexing by tensors or
-    /// assignment.
+    /// Sizes that do not broadcast, or are negative, in an operation for which PyTorch has a separate error message. Examples are indexing
+    /// by tensors and assignment.
     #[error("{}", diagnostic::with_site(message, at))]
     ShapeMismatch {
         /// The error message.
@@ -130,7 +130,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// Shapes of operands that a product or a concatenation refuses.
+    /// Shapes of operands that a product, another operation of linear algebra or a concatenation refuses.
     #[error("{}", diagnostic::with_hint(message, at))]
     MatmulShape {
         /// The error message, and a hint on a second line if there is one.
@@ -175,7 +175,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A shape whose number of elements or size in bytes overflows.
+    /// A shape whose number of elements, size in bytes or single size exceeds `isize::MAX`.
     #[error("{}", diagnostic::too_large(shape, *dtype, at))]
     TooLarge {
         /// The shape.
@@ -186,7 +186,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A result that does not fit into memory.
+    /// A result, or memory needed to compute it, that does not fit into memory.
     #[error("{}", diagnostic::out_of_memory(shape, *dtype, at))]
     OutOfMemory {
         /// The shape.
@@ -206,7 +206,8 @@ impl fmt::Debug for Error {
 }
 
 impl Error {
-    /// Returns the first line of the diagnostic: PyTorch's error message, if PyTorch has one for this error.
+    /// Returns the first line of the diagnostic (the first two lines of [`Denied`](Error::Denied)). It is PyTorch's error message, if
+    /// PyTorch has one for this error.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

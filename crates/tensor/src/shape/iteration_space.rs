@@ -1,5 +1,5 @@
 //! Nested loops over several layouts of the same shape, in row-major order. Dimensions of size 1 are dropped, and adjacent dimensions that
-//! are contiguous in every layout are merged into one loop.
+//! one loop with a single stride can cover in every layout are merged.
 //!
 //! This file computes strides and positions and reads no elements.
 
@@ -57,7 +57,7 @@ pub(crate) enum Segment {
     Splat(usize),
     /// The elements start at this position and have this constant stride.
     Strided(usize, isize),
-    /// The elements have no single stride: call [`walk`](IterationSpace::walk).
+    /// The range covers several rows, and its elements may have no single stride: call [`walk`](IterationSpace::walk).
     Walk,
 }
 
@@ -116,7 +116,8 @@ impl<const N: usize> IterationSpace<N> {
         self.loops.len()
     }
 
-    /// Returns the number of elements after which the elements repeat, or the number of all elements if they do not repeat.
+    /// Returns the number of elements after which the whole sequence of elements repeats, or the number of all elements if it does not
+    /// repeat.
     pub(crate) fn period(&self) -> usize {
         self.loops.iter().skip_while(|own| own.strides == [0; N]).map(|own| own.size).product()
     }

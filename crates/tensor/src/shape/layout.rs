@@ -1,7 +1,8 @@
 //! The layout of a tensor's elements in its buffer (shape, strides and offset), and the views that need no copy.
 //!
-//! A view is a new layout over the same buffer. Strides count elements; they may be 0 (expanded) or negative (flipped). A function returns
-//! `None` if the view is impossible. Then its caller, which knows the operation, writes the error message.
+//! A view is a new layout over the same buffer. Strides count elements; they may be 0 (expanded) or negative (flipped). A function that
+//! returns an `Option` returns `None` if the view is impossible. Then its caller, which knows the operation, writes the error message. The
+//! other functions expect valid arguments.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -56,7 +57,7 @@ impl Layout {
     }
 
     /// Returns a layout with the given strides and offset. Returns `None` if the lengths of `shape` and `strides` differ, or if an element
-    /// would be outside a buffer of `buffer_len` elements.
+    /// would be outside a buffer of `buffer_len` elements. An empty layout only needs an offset of at most `buffer_len`.
     pub fn strided(shape: Shape, strides: &[isize], offset: usize, buffer_len: usize) -> Option<Self> {
         if shape.rank() != strides.len() {
             return None;
@@ -109,7 +110,7 @@ impl Layout {
         true
     }
 
-    /// Returns the dimensions, sorted from the longest stride to the shortest.
+    /// Returns the dimensions, sorted by the absolute value of their strides, from the longest to the shortest.
     pub(crate) fn axes_by_stride(&self) -> SmallVec<[usize; INLINE_RANK]> {
         let mut axes: SmallVec<[usize; INLINE_RANK]> = (0..self.shape.rank()).collect();
         sort_few(&mut axes, |&axis| self.strides[axis].unsigned_abs());
@@ -166,7 +167,8 @@ impl Layout {
         layout
     }
 
-    /// Returns the lowest and the highest position of the elements in the buffer. For an empty layout, these positions have no meaning.
+    /// Returns the lowest and the highest position of the elements in the buffer. For an empty layout, these positions have no meaning, and
+    /// the function may panic.
     pub fn extent(&self) -> (usize, usize) {
         let (first, last) = self.checked_extent().expect("a layout's positions are checked when it is made");
         (first as usize, last as usize)
@@ -484,7 +486,7 @@ mod tests {
         all
     }
 
-    /// Returns all layouts of rank 0 to 3 with small sizes and strides in a buffer of 40 elements.
+    /// Returns the layouts of rank 0 to 3 that are made of ten pairs of a small size and stride, and fit into a buffer.
     fn small_layouts() -> Vec<Layout> {
         let mut lists: Vec<Vec<(usize, isize)>> = vec![Vec::new()];
         let mut all = Vec::new();

@@ -16,8 +16,8 @@ use crate::{Error, Site, ensure};
 /// | `1::2` | `(1.., 2)` |
 /// | `::2` | `(.., 2)` |
 ///
-/// If the program computes the ends, write a triple `(Some(start), None, step)`, like Python's `slice(start, None, step)`. The numbers are
-/// of type `isize`, `i32`, `i64` or `usize`.
+/// If the program computes the ends, write a triple `(Some(start), None, step)`, like Python's `slice(start, None, step)`. The numbers of
+/// such a triple are of type `isize`. The numbers of a range are of type `isize`, `i32`, `i64` or `usize`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The first position. `None` means the start of the dimension.
@@ -83,7 +83,7 @@ spans! {
 }
 
 /// Evenly spaced numbers as callers write them: a number of elements `n` (for 0 to n - 1), a range, or a range with a step. The end of a
-/// range is excluded. A range of floating-point numbers needs a step: `(0.0..1.0, 0.1)`.
+/// range is excluded. The step is 1 unless it is given, as in `(0.0..1.0, 0.1)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progression(Numbers);
 
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn numbers_in_steps_are_pytorchs() {
-        // PyTorch returns the same for torch.arange(...).
+        // PyTorch returns the same for torch.arange(...), apart from the last case, which is at the limits of i64.
         assert_eq!(Tensor::<i64>::arange(2..5).to_vec(), [2, 3, 4]);
         assert_eq!(Tensor::<i64>::arange((5..0, -2)).to_vec(), [5, 3, 1]);
         assert_eq!(Tensor::<u8>::arange((0usize..6, 3)).to_vec(), [0, 3]);

@@ -59,7 +59,8 @@ impl View {
         }
     }
 
-    /// Returns the view of a batch that applies this view to every item. The batch is a new first dimension of size `size`.
+    /// Returns the view of a batch that applies this view to every item. The batch is a new first dimension of size `size`. For
+    /// [`View::Expand`], the items must already have as many dimensions as the target.
     pub fn batched(&self, size: usize) -> View {
         let with_batch = |shape: &Shape| shape.replaced(0..0, &[size]);
         match self {

@@ -33,8 +33,8 @@ thread_local! {
     static CACHE: RefCell<Vec<Cached>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Returns the plan that computes the values of `roots`, given the values of the nodes in `known`. If an equal expression has a cached
-/// plan, returns that plan.
+/// Returns the plan that computes the values of `roots`, given the values of the nodes in `known`. If this thread has a cached plan for an
+/// equal expression with the same roots, known nodes and setting of simplification, returns that plan.
 #[wengert_macros::precompiled]
 pub fn plan_for<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, roots: &[Index]) -> Rc<Plan<T>> {
     let simplify = simplification();

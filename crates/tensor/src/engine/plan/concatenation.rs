@@ -1,9 +1,10 @@
-//! Writes the operands of concatenations directly into the result, so that the concatenation copies nothing.
+//! Writes the operands of concatenations directly into the result where possible. Then the concatenation copies only the other operands.
 //!
 //! There are two cases. If one fused program computes all operands, the program writes them side by side into one output. The gradients of
-//! an LSTM cell's gates are an example. If different steps compute operands that are concatenated along the first dimension, each step
-//! writes its operand at an offset of one buffer. The states of a recurrent network are an example. Several concatenations may share
-//! operands in the same order. For example, one concatenation has all states, and another one has all states except the last.
+//! an LSTM cell's gates are an example. If different steps compute operands that are concatenated along the first dimension, each fused
+//! program writes its operand at an offset of one buffer. Operands of other steps are copied. The states of a recurrent network are an
+//! example. Several concatenations may share operands in the same order. For example, one concatenation has all states, and another one has
+//! all states except the last.
 
 use rustc_hash::FxHashMap;
 
@@ -26,7 +27,7 @@ fn numel(shapes: &[Shape]) -> usize {
 }
 
 /// Returns the dimension of `space` that corresponds to dimension `axis` of `shape`. `shape` may have additional dimensions of size 1 in
-/// front. Returns `None` if the shapes differ in any other way.
+/// front. Returns `None` if the shapes differ in any other way, or if `axis` is an additional dimension.
 fn same_axis(space: &Shape, shape: &Shape, axis: usize) -> Option<usize> {
     let extra = shape.rank().checked_sub(space.rank())?;
     let is_same = shape[extra..] == space[..] && shape[..extra].iter().all(|&size| size == 1);
@@ -67,7 +68,8 @@ pub(super) fn side_by_side<T: Float>(steps: &mut Vec<Step<T>>, roots: &[(Operand
 }
 
 /// Returns the operands of the concatenation `reader` as one output of the program of the step `writer`. Returns `None` if that program
-/// does not compute all operands, if their shapes differ, or if their rows are too long.
+/// does not write each operand as a whole, if their shapes differ, or if their rows are too long. Also returns `None` if the operands are
+/// concatenated along their first dimension.
 fn joined<T: Float>(writer: &Step<T>, reader: &Step<T>, shapes: &[Shape], axis: usize) -> Option<Output> {
     let Work::Fused(bound) = &writer.work else { return None };
     let bound = bound.borrow();
@@ -100,8 +102,8 @@ fn write<T: Float>(step: &mut Step<T>, output: Output, buffer: u32, readers: &[u
 /// directly into the result and must be copied.
 type Part = (Option<u32>, usize);
 
-/// Plans the memory of concatenations along the first dimension. Plans a concatenation only if at least half of its elements can be written
-/// directly into the result.
+/// Plans the memory of concatenations along the first dimension. Plans a concatenation only if it is not small and at least half of its
+/// elements can be written directly into the result.
 pub(super) fn in_place<T: Float>(
     steps: &mut [Step<T>],
     roots: &[(OperandRef<T>, Shape)],
@@ -175,7 +177,8 @@ impl Origins {
 
 impl ConcatBuffers {
     /// Finds offsets for parts that are adjacent in a concatenation: in a new buffer, or in an existing buffer that can grow at its end.
-    /// Returns the offset of the first part. Returns `None` if a part already has another offset, or occurs twice.
+    /// Returns the offset of the first part. Returns `None` if a part already has another offset or occurs twice. Also returns `None` if a
+    /// part would have to lie before or over the parts of an existing buffer.
     fn add(&mut self, parts: &[Part]) -> Option<Offset> {
         let known =
             |buffer: Option<u32>| buffer.and_then(|buffer| self.offsets.get(&buffer).map(|&(offset, _)| offset));

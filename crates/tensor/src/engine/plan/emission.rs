@@ -54,8 +54,8 @@ impl<T: Float> Schedule<'_, T> {
         }
     }
 
-    /// Returns the views that are transposed matrices and are copied in row-major order. A matrix is copied if it is the right operand of
-    /// several products that each have few rows.
+    /// Returns the permuted views (such as transposed matrices) that are copied in row-major order. A view is copied if several separate
+    /// steps read it, each as the right operand of a product with few rows.
     fn copied_transposes(&self) -> Vec<Id> {
         let mut readers: FxHashMap<Id, (usize, bool)> = FxHashMap::default();
         for &(_, id) in &self.singles {
@@ -88,8 +88,8 @@ impl<T: Float> Schedule<'_, T> {
             Definition::Reduce(op, x, axes) => Work::Reduce(op, axes, self.values.shape(x).clone()),
             Definition::View(view, from, x) => {
                 let (view, from) = (&self.values.views[view as usize], &self.values.shapes[from as usize]);
-                // A reshape of an expansion needs a copy, because the planner has found no reshape before the expansion. Data that is one
-                // number in memory would need none, but later steps would then compute each element.
+                // A reshape of a large expansion needs a copy, because the planner has found no reshape before the expansion. Data that is
+                // one number in memory would need none, but later steps would then compute each element.
                 let copies = matches!(view, View::Reshape(_))
                     && from.numel() >= MANY_TERMS
                     && from.numel() != self.values.shape(x).numel();

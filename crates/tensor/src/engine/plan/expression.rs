@@ -55,7 +55,7 @@ pub enum Op {
     Other(u32),
 }
 
-/// How the result of an [`Op::Other`] relates to its first input. The number is the third field of the node.
+/// How the result of an [`Op::Other`] relates to its first input. The number is the third of the node's `operands`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sameness {
     /// The host computes the result.
@@ -80,7 +80,8 @@ pub struct Node {
 }
 
 impl Node {
-    /// Returns the two inputs of a node, or `None` if the node does not have exactly two inputs.
+    /// Returns the two inputs of a node. Returns `None` if the node does not have exactly two inputs, or is an [`Op::Cat`] or
+    /// [`Op::Other`].
     #[inline]
     pub fn pair(&self) -> Option<[Index; 2]> {
         let [x, y, _] = self.operands;
@@ -223,7 +224,7 @@ impl<T: Scalar> Expression<T> {
         Op::View(self.view_number(view))
     }
 
-    /// Stores a view and returns the operation that is the view's adjoint.
+    /// Stores a view and returns the operation that is the view's adjoint. The view is stored like in [`add_view`](Self::add_view).
     pub fn add_embed(&mut self, view: View) -> Op {
         Op::Embed(self.view_number(view))
     }
@@ -250,7 +251,8 @@ impl<T: Scalar> Expression<T> {
         Some(index as Index)
     }
 
-    /// Appends a node with any number of inputs: an [`Op::Cat`] or [`Op::Other`].
+    /// Appends a node with any number of inputs: an [`Op::Cat`] or [`Op::Other`]. Returns the node's index, or `None` if an index would not
+    /// fit into [`Index`].
     pub fn push_list(&mut self, op: Op, inputs: &[Index], shape: u32) -> Option<Index> {
         let start = Index::try_from(self.inputs.len()).ok()?;
         self.inputs.extend_from_slice(inputs);
@@ -329,8 +331,8 @@ impl<T: Scalar> Expression<T> {
         }
     }
 
-    /// Returns true if both expressions have the same nodes, shapes, views and numbers. The nodes are compared last. Expressions of one
-    /// program often differ only in a shape, a number or a view, and the lists of these are short.
+    /// Returns true if both expressions have the same nodes, shapes, views and numbers, and the same nodes with expanded data. The nodes
+    /// are compared last. Expressions of one program often differ only in a shape, a number or a view, and the lists of these are short.
     pub(super) fn same(&self, other: &Self) -> bool {
         let bits = |x: &T| x.to_f64().to_bits();
         self.nodes.len() == other.nodes.len()

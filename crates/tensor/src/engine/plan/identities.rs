@@ -33,7 +33,7 @@ impl<T: Float> Values<T> {
         }
     }
 
-    /// Returns the result of `definition` if all its operands are numbers, and `None` otherwise.
+    /// Returns the result of `definition` if it is a function of one or two values that are all numbers. Otherwise returns `None`.
     pub(super) fn folded(&self, definition: Definition) -> Option<T> {
         let splat = |id: Id| self.as_number(id).map(Operand::Splat);
         let mut result = [T::ZERO];

@@ -5,20 +5,20 @@
 //! | `expression` | the input: nodes over shapes |
 //! | `definition`, `values`, `identities` | the values that must be computed, each once, simplified |
 //! | `unexpanded` | views of expanded values |
-//! | `sums` | rewrites sums of gradients: one concatenation, one product |
+//! | `sums` | rewrites sums, mostly of gradients, as concatenations and larger products |
 //! | `schedule` | places values in kernels (fused programs) |
 //! | `recompute` | selects the values that several kernels compute again |
 //! | `emission` | makes the steps |
 //! | `products` | fuses sums with products |
-//! | `concatenation` | writes operands of concatenations directly into the result |
+//! | `concatenation` | writes operands of concatenations directly into the result where possible |
 //! | `steps` | the result: the steps of a plan, and where they store their values |
 //! | `planner` | calls the files above in order |
 //! | `simplification` | the setting that switches simplification on or off |
 //! | `cache` | keeps the most recent plans |
-//! | `subgraph` | plans only a part of an expression that is still growing |
+//! | `subgraph` | copies the part of a growing expression that some values need |
 //!
-//! No file reads data, so a plan serves every expression with the same nodes, shapes and numbers. A training loop makes its plans in its
-//! first step and reuses them.
+//! No file reads data, so a plan serves every expression with the same nodes, shapes, views and numbers. A training loop makes its plans in
+//! its first step, and reuses them as long as its expressions stay the same.
 
 mod cache;
 mod concatenation;

@@ -1,4 +1,4 @@
-//! Plans an expression: lists the distinct values to compute, places them in kernels (fused programs), and makes the steps.
+//! Plans an expression: lists the values to compute, places them in kernels (fused programs), and makes the steps.
 
 use crate::Float;
 use crate::engine::plan::definition::Id;
@@ -9,7 +9,7 @@ use crate::engine::plan::sums;
 use crate::engine::plan::values::Values;
 
 /// Returns the steps that compute the values of `roots`, given the values of the nodes in `known`. If `simplify` is true, simplifies the
-/// values first.
+/// values and rewrites sums first.
 pub fn plan<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, roots: &[Index], simplify: bool) -> Plan<T> {
     let mut values = Values::new(expression, known, roots, simplify);
     if simplify {

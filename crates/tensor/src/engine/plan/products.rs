@@ -22,7 +22,7 @@ pub(super) fn accumulate<T: Float>(
             readers[*buffer as usize] += 1;
         }
     }
-    // For each buffer that holds a product and is read by exactly one step: the position of the product's step, and the product's shape.
+    // For each buffer that holds a product and is read exactly once: the position of the product's step, and the product's shape.
     let mut products = vec![None; buffers as usize];
     let mut done: Vec<Option<Step<T>>> = Vec::with_capacity(steps.len());
     for step in steps {

@@ -1,9 +1,12 @@
-//! Places values in kernels (fused programs): elementwise values of one shape become one program, and every other value is a separate step.
+//! Places values in kernels (fused programs) or in separate steps. A kernel has elementwise values of one shape, most reductions of these
+//! values, and values computed from the totals of rows. Products, views and their adjoints, concatenations and operations of the host are
+//! separate steps. So are all other reductions.
 //!
-//! Each value has a level: the number of kernels that must finish before the value can be computed. An elementwise value has the level of
-//! its operands of the same shape, so that a chain of such values is one kernel. An operand that is complete only after its kernel (a
-//! product, a sum over columns, a value of another shape) raises the level. A sum within each row does not raise the level, because later
-//! instructions read the sum in the same pass. So softmax and layer norm are one pass. Values of one level and one shape form one kernel.
+//! Each value has a level: the length of the longest chain of kernels that must finish before the value can be computed. An elementwise
+//! value has the level of its operands of the same shape, so that a chain of such values is one kernel. An operand that is complete only
+//! after its kernel (a sum over columns, a value of another shape) raises the level. A sum within each row does not raise the level,
+//! because later instructions read the sum in the same pass. So softmax and layer norm of rows that are not too long are one pass. Values
+//! of one level and one shape form one kernel. A separate step runs before the kernels of its level, so it does not raise the level.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -47,12 +50,12 @@ pub(super) struct Schedule<'a, T: Float> {
     pub(super) expression: &'a Expression<T>,
     pub(super) values: &'a Values<T>,
     pub(super) placements: Vec<Placement>,
-    /// For each value, the number of kernels (fused programs) that must finish before the value is complete in memory.
+    /// For each value, the length of the longest chain of kernels (fused programs) that must finish before the value is complete in memory.
     ready: Vec<u32>,
     pub(super) kernels: Vec<Kernel>,
     by_place: FxHashMap<(u32, ShapeId), u32>,
-    /// For each value that a separate step computes: its level, and the value's index. The level is the number of kernels (fused programs)
-    /// that must finish before the step.
+    /// For each value that a separate step computes: its level, and the value's index. The level is the length of the longest chain of
+    /// kernels (fused programs) that must finish before the step.
     pub(super) singles: Vec<(u32, Id)>,
 }
 
@@ -98,8 +101,8 @@ impl<'a, T: Float> Schedule<'a, T> {
         }
     }
 
-    /// Returns the level of a value over `space` that is computed from `operands`: the number of kernels (fused programs) that must finish
-    /// before it.
+    /// Returns the level of a value over `space` that is computed from `operands`. It is the length of the longest chain of kernels (fused
+    /// programs) that must finish before the value.
     fn level(&self, operands: &[Id], space: ShapeId) -> u32 {
         let needs = |&operand: &Id| match self.kernel_over(operand, space) {
             Some(kernel) => self.kernels[kernel as usize].level,
@@ -108,8 +111,8 @@ impl<'a, T: Float> Schedule<'a, T> {
         operands.iter().map(needs).max().unwrap_or(0)
     }
 
-    /// Returns the kernel (fused program) over the shape `space` that runs after `level` other kernels. Adds this kernel if it does not
-    /// exist.
+    /// Returns the kernel (fused program) over the shape `space` that runs at `level`, after a chain of that many kernels. Adds this kernel
+    /// if it does not exist.
     fn kernel(&mut self, level: u32, space: ShapeId) -> u32 {
         *self.by_place.entry((level, space)).or_insert_with(|| {
             self.kernels.push(Kernel { level, space, row: None, members: Vec::new() });
@@ -139,7 +142,8 @@ impl<'a, T: Float> Schedule<'a, T> {
             definition => {
                 let operands = definition.operands();
                 let level = self.level(&operands, value.shape);
-                // A value with one element for each row is placed in the kernel (fused program) that reduced the rows of its operand.
+                // A value with one element for each row is placed in the kernel (fused program) that reduced the rows of its operand. The
+                // other operands must be available there.
                 for &operand in &operands {
                     if let Placement::PerRow(kernel) = self.placements[operand as usize] {
                         let Kernel { level: own, space, row, .. } = self.kernels[kernel as usize];
@@ -167,8 +171,8 @@ impl<'a, T: Float> Schedule<'a, T> {
         self.singles.push((level, id));
     }
 
-    /// Places a reduction. A reduction of whole rows becomes an instruction of a kernel (fused program) if this is fast. Other reductions
-    /// become an output of a kernel or a separate step.
+    /// Places a reduction. A reduction of whole rows becomes an instruction of a kernel (fused program) if this is fast and the kernel
+    /// reduces no other rows. Other reductions become an output of a kernel or a separate step.
     fn place_reduction(&mut self, id: Id, op: Reduction, x: Id, axes: AxisSet) {
         let space = self.values.list[x as usize].shape;
         let sizes = &self.values.shapes[space as usize];
@@ -201,7 +205,8 @@ impl<'a, T: Float> Schedule<'a, T> {
         self.alone(id);
     }
 
-    /// Returns true if a value is computed only from expanded operands, which have fewer elements than the value.
+    /// Returns true if a value is computed only from expanded operands, which have fewer elements than the value. Returns false if too many
+    /// values take part in the computation.
     fn is_computed_from_smaller(&self, id: Id) -> bool {
         let mut open: SmallVec<[Id; 8]> = SmallVec::from_slice(&[id]);
         let mut seen = 0;

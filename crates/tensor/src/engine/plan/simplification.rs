@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// 0 until the setting is first read. Then it is 1 if simplification is off, and 2 if it is on.
+/// 0 until the setting is first read or changed. Then it is 1 if simplification is off, and 2 if it is on.
 static SIMPLIFY: AtomicU8 = AtomicU8::new(0);
 
 /// Returns true if plans are simplified. Equal values are then computed once, operations such as a multiplication by 1 are removed, and
-/// sums of gradients are rewritten. Simplification is on, unless the environment variable `WENGERT_SIMPLIFY` is `0` or
-/// [`set_simplification`] has switched it off.
+/// sums of gradients are rewritten. The last call of [`set_simplification`] decides this. Before the first call, simplification is on
+/// unless the environment variable `WENGERT_SIMPLIFY` is `0`.
 pub fn simplification() -> bool {
     match SIMPLIFY.load(Ordering::Relaxed) {
         0 => {
@@ -27,7 +27,7 @@ fn state_of(on: bool) -> u8 {
 
 /// Switches the simplification of plans on or off, for all threads. If it is off, equal values are computed several times, and operations
 /// such as a multiplication by 1 run. Plans still fuse operations, and do not copy expanded operands. With and without simplification, sums
-/// of gradients may differ in the last bits. All other values differ at most in the sign of a zero or of a NaN.
+/// and the values computed from them may differ in the last bits. All other values differ at most in the sign of a zero or of a NaN.
 pub fn set_simplification(on: bool) {
     SIMPLIFY.store(state_of(on), Ordering::Relaxed);
 }

@@ -63,7 +63,7 @@ pub struct Step<T> {
     pub writes: SmallVec<[u32; 4]>,
     /// The buffers that no later step reads, so that the memory can be released after this step.
     pub drops: SmallVec<[u32; 4]>,
-    /// The node whose line of code an error names if memory runs out in this step.
+    /// The node whose line of code an error in this step names, for example if memory runs out.
     pub node: Index,
 }
 

@@ -11,15 +11,16 @@ pub struct Subgraph<T> {
     pub expression: Expression<T>,
     /// For each node of the subgraph, its index in the whole expression.
     pub nodes: Vec<Index>,
-    /// For each node of the subgraph, true if the subgraph computes the node's value, and false if the value is an input of the subgraph.
+    /// For each node of the subgraph, true if the subgraph computes the node's value. False if the value is an input of the subgraph or a
+    /// number.
     computed: Vec<bool>,
     /// For each node of the whole expression that is in the subgraph, its index in the subgraph.
     places: ByNode<Index>,
 }
 
 impl<T: Scalar> Subgraph<T> {
-    /// Returns the subgraph that computes `roots` from the values of the nodes in `known`. This takes time proportional to the subgraph's
-    /// size.
+    /// Returns the subgraph that computes `roots` from the values of the nodes in `known`. The time for this depends on the size of the
+    /// subgraph, and not on the size of `whole`.
     pub fn new(whole: &Expression<T>, known: &dyn KnownNodes, roots: &[Index]) -> Self {
         let mut needed: ByNode<bool> = ByNode::default();
         let mut open: Vec<Index> = roots.to_vec();

@@ -152,7 +152,8 @@ impl<'a, T: Float> Reading<'a, T> {
         (self.readers[id as usize] == 1).then_some(self.values.list[id as usize].definition)
     }
 
-    /// If a value is the adjoint of a slice, returns the sliced dimension, the shape of the value, and the slice. Otherwise returns `None`.
+    /// If a value is the adjoint of a slice, returns the sliced dimension, the shape of the value, and the slice. Returns `None` for other
+    /// values, and for a slice with a step or without elements.
     fn slice(&self, id: Id) -> Option<((usize, ShapeId), Slice)> {
         let Definition::Embed(view, x, whole) = self.values.list[id as usize].definition else { return None };
         match self.values.views[view as usize] {
@@ -163,7 +164,7 @@ impl<'a, T: Float> Reading<'a, T> {
         }
     }
 
-    /// Returns x if a value is the transpose xᵀ and is read exactly once. Otherwise returns `None`.
+    /// Returns x if a value is the transpose xᵀ of a matrix and is read exactly once. Otherwise returns `None`.
     fn transposed(&self, id: Id) -> Option<Id> {
         match self.read_once(id)? {
             Definition::View(view, _, x) if self.is_transpose(view) => Some(x),
@@ -175,8 +176,8 @@ impl<'a, T: Float> Reading<'a, T> {
         matches!(&self.values.views[view as usize], View::Permute(order) if order[..] == [1, 0])
     }
 
-    /// Returns x and g if a value is a product xᵀ g. Returns `None` if it is not. Also returns `None` if joining the rows of x and g with
-    /// the rows of other products would copy more elements than it saves.
+    /// Returns x and g if a value is a product xᵀ g of two matrices and is read exactly once. Returns `None` if it is not. Also returns
+    /// `None` if joining the rows of x and g with the rows of other products would copy more elements than it saves.
     fn product(&self, id: Id) -> Option<Product> {
         let Some(Definition::Product((left, _), right)) = self.read_once(id) else { return None };
         let Definition::View(view, rows, x) = self.values.list[left as usize].definition else { return None };
@@ -290,8 +291,9 @@ impl<T: Float> Rewriting<T> {
         }
     }
 
-    /// Defines the sum of the adjoints of `slices` as one concatenation. Its parts are the ranges between successive positions in `cuts`.
-    /// In each range, the result is the sum of the slices that cover it, or zeros if there are none.
+    /// Defines the sum of the adjoints of `slices` as one concatenation. Its parts are the ranges between successive positions in `cuts`,
+    /// and between these positions and the ends of the dimension. In each range, the result is the sum of the slices that cover it, or
+    /// zeros if there are none. A single part needs no concatenation.
     fn cut(&mut self, (axis, whole): (usize, ShapeId), slices: &[Slice], mut cuts: Vec<usize>, node: Index) -> Id {
         let whole = self.values.shapes[whole as usize].clone();
         let last = whole[axis];

@@ -1,13 +1,13 @@
-//! Turns the nodes of an expression into the values that must be computed. Each value is computed once, and only over the dimensions along
-//! which it varies.
+//! Turns the nodes of an expression into the values that must be computed. Each value is computed only over the dimensions along which it
+//! varies.
 //!
 //! An expansion has the same value as its input, and so has large data that was expanded before it was recorded. An operation on expanded
 //! operands is computed on the operands before the expansion. A sum over an expanded dimension is a multiplication by the dimension's size. So
 //! the gradient of a sum of any size is a single number.
 //!
 //! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once, and
-//! operations on numbers are computed while planning. Operations that change nothing, such as a multiplication by 1, are removed. These
-//! simplifications are exact: they neither add nor remove an infinity or a NaN.
+//! functions of one or two numbers are computed while planning. Operations that change nothing, such as a multiplication by 1, are removed.
+//! These simplifications are exact: they neither add nor remove an infinity or a NaN.
 
 use std::mem::take;
 
@@ -33,12 +33,12 @@ pub(super) struct Values<T> {
     /// For each definition, the index of the value that it defines. This map is used only if plans are simplified.
     ids: FxHashMap<Definition, Id>,
     concatenation_numbers: FxHashMap<Concatenation, u32>,
-    /// For each node, the index of its value.
+    /// For each node, the index of its value, or [`NONE`] if the roots do not need the node.
     pub(super) of: Vec<Id>,
     pub(super) simplify: bool,
 }
 
-/// The largest number of dimensions in an [`AxisSet`]. A reduction of an array with more dimensions is a separate step.
+/// The largest number of dimensions in an [`AxisSet`]. The host computes a reduction of an array with this number of dimensions or more.
 const AXES: usize = AxisSet::BITS as usize;
 
 /// The index that stands for "no value".
@@ -282,7 +282,7 @@ impl<T: Float> Values<T> {
         }
     }
 
-    /// Returns the value of an elementwise definition, after simplification.
+    /// Returns the value of an elementwise definition, simplified if simplification is on.
     pub(super) fn elementwise(&mut self, definition: Definition, node: Index) -> Id {
         if self.simplify {
             if let Some(id) = self.trivial(definition) {

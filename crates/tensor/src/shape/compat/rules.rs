@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use crate::Shape;
 use crate::shape::compat::warning::{self, VARIABLE, Warning};
 
-/// The reaction to a broadcast for which PyTorch before version 0.2 gave another result: it viewed both operands as one-dimensional.
+/// The reaction to a broadcast of operands that PyTorch before version 0.2 viewed as one-dimensional, often with another result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BroadcastWarning {
     /// No reaction, as in today's PyTorch.
@@ -72,8 +72,9 @@ pub struct Rules {
     pub broadcast_warning: BroadcastWarning,
     /// The broadcasts that `broadcast_warning` applies to.
     pub when: Condition,
-    /// True if two shapes that do not broadcast, but have the same number of elements, are viewed as one-dimensional. The result then has
-    /// the shape of the first operand. Each line of code in which this happens warns, whatever `broadcast_warning` is.
+    /// True if two shapes that do not broadcast, but have the same number of elements, are viewed as one-dimensional. The same holds if an
+    /// operation in place would need another shape. The result then has the shape of the first operand. Each line of code in which this
+    /// happens warns, whatever `broadcast_warning` is.
     pub legacy_pointwise: bool,
     /// True if a tensor without dimensions may be an operand. A plain number may always be an operand, because it is not a tensor.
     pub zero_dim: bool,
@@ -239,8 +240,8 @@ static PROCESS: AtomicU8 = AtomicU8::new(0);
 /// It is 2 after the first rules that refuse them.
 static STRICTNESS: AtomicU8 = AtomicU8::new(0);
 
-/// Returns true if no thread has ever had rules that refuse tensors without dimensions. Every operation calls this function first, because
-/// the lookup of its thread's rules is slower.
+/// Returns true if rules exist and no thread has ever had rules that refuse tensors without dimensions. Every operation calls this function
+/// first, because the lookup of its thread's rules is slower.
 #[inline]
 pub(crate) fn never_strict() -> bool {
     STRICTNESS.load(Ordering::Relaxed) == 1

@@ -1,7 +1,7 @@
-//! Warnings: their texts, which are PyTorch's, and the handlers and collectors that receive them.
+//! Warnings: their texts, which are PyTorch's if PyTorch had the warning, and the handlers and collectors that receive them.
 //!
-//! Each line of code is reported once per kind of warning, to each collector or to the handler of the process. The decision whether
-//! to warn is in `resolve.rs`.
+//! Each line of code is reported once per kind of warning, to each collector or to the handler of the process. The decision whether to warn
+//! of two shapes is in `resolve.rs`.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -23,7 +23,7 @@ pub const VARIABLE: &str = "WENGERT_BROADCAST_WARNING";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// A broadcast for which PyTorch before version 0.2 gave another result: it viewed both operands as one-dimensional.
+    /// A broadcast of operands that PyTorch before version 0.2 viewed as one-dimensional, often with another result.
     Broadcast {
         /// The shapes of `self` and `other`.
         shapes: (Shape, Shape),
@@ -154,7 +154,7 @@ struct Collected {
 /// Sets the handler of the process's warnings, for example [`log_handler`] or a closure that counts them. The default is
 /// [`stderr_handler`].
 ///
-/// Each line of code is reported once per process, to the handler that is set at that time.
+/// Each line of code is reported once per process and kind of warning, to the handler that is set at that time.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; }
@@ -181,8 +181,8 @@ pub fn log_handler(warning: &Warning) {
 }
 
 /// Collects the warnings of this thread until the collector is dropped. The handler of the process does not get these warnings. If
-/// collectors are nested, the innermost collector receives the warning. A collector receives a warning for each line of code once, even if
-/// the line was reported elsewhere before.
+/// collectors are nested, the innermost collector receives the warning. A collector receives each kind of warning once for each line of
+/// code, even if the line was reported elsewhere before.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }

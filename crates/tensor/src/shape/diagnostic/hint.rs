@@ -1,4 +1,5 @@
-//! Hints of error messages. A hint proposes one small change of one operand. A hint is given only if the change makes the shapes broadcast.
+//! Hints of error messages. A hint proposes a small change of the code, mostly of one operand. A hint is given only if the shapes fit after
+//! the change.
 
 use crate::Shape;
 use crate::shape::broadcast;
@@ -14,7 +15,7 @@ pub(crate) fn broadcast(mismatch: &Mismatch, a_may_change: bool) -> Option<Strin
         .or_else(|| reshape(a, b))
 }
 
-/// Returns the hint for an in-place operation on `output` whose result has another shape than `output`.
+/// Returns the hint for an in-place operation on `output` whose result has another shape than `output`. Returns `None` for `copy_`.
 pub(crate) fn in_place(output: &Shape, result: &Shape, other: &Shape, operation: &str) -> Option<String> {
     let operation = operation.strip_suffix('_')?;
     if operation == "copy" {
@@ -54,7 +55,7 @@ pub(crate) fn pairing(a: &Shape, b: &Shape, in_place: bool) -> String {
     }
     match broadcast::join(&[a, b]) {
         Ok(joined) if !in_place || &joined == a => {
-            // Only one operand needs the expansion: the operand whose shape is not the joint shape.
+            // Only one operand needs the expansion: an operand whose shape is not the joint shape.
             let name = if b == &joined { "self" } else { "other" };
             hint.push_str(&format!("; to mean {joined}: {name}.expand({joined})"));
         }
@@ -74,7 +75,8 @@ fn view_as(from: &Shape, name: &str, to: &Shape) -> String {
     }
 }
 
-/// Returns the dimension of size 1 whose removal from `large` gives `small`. If there are several, returns the last of these dimensions.
+/// Returns the dimension of size 1 whose removal from `large` gives `small`, or `None` if there is none. If there are several, returns the
+/// last of these dimensions.
 fn extra_one(large: &Shape, small: &Shape) -> Option<usize> {
     if large.rank() != small.rank() + 1 {
         return None;
@@ -126,7 +128,7 @@ fn permute(a: &Shape, b: &Shape) -> Option<String> {
 }
 
 /// Proposes a reshape of `b` to the shape of `a`, as PyTorch did before it had broadcasting. Proposes nothing if both have the same sizes
-/// in different orders, since a reshape would mix dimensions.
+/// in different orders, since a reshape would mix dimensions. Proposes nothing for empty tensors either.
 fn reshape(a: &Shape, b: &Shape) -> Option<String> {
     let sorted = |shape: &Shape| {
         let mut sizes: Vec<usize> = shape.iter().copied().filter(|&size| size != 1).collect();

@@ -9,8 +9,8 @@
 //!           ^ 2 against 3
 //! ```
 //!
-//! This module only formats the data of errors. The module shows the shapes only if an error has several, and a hint only if its change is
-//! certain to work.
+//! This module only formats the data of errors. The module shows the shapes only if an error has the shapes of operands. Its own hints
+//! propose only changes that are certain to work.
 
 mod columns;
 mod hint;

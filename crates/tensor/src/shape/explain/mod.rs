@@ -18,7 +18,7 @@ use crate::shape::diagnostic::{Columns, operand_name};
 pub enum Cell {
     /// The dimension has the size of the result.
     Kept(usize),
-    /// The dimension has size 1 and is stretched to the size of the result.
+    /// The dimension has size 1. It is stretched to the size of the result, if the other operands agree.
     Stretched,
     /// The operand does not have this dimension.
     New,
@@ -109,7 +109,8 @@ impl Explanation {
     }
 
     /// Returns the size of the result in each dimension, or `None` if the operands disagree in this dimension. The error of
-    /// [`joined`](Self::joined) has only the last of the dimensions in which they disagree.
+    /// [`joined`](Self::joined) has only one of these dimensions: the last one in which the first failing operand disagrees with the
+    /// operands before it.
     pub fn sizes(&self) -> &[Option<usize>] {
         &self.sizes
     }

@@ -1,6 +1,6 @@
-//! An explanation as an SVG picture. It only has presentation attributes (no style sheets, scripts or external references), so it
-//! looks the same in a README, a browser and a converter. Sizes are in pixels. The width of text is estimated from the number of
-//! its characters.
+//! An explanation as an SVG picture. It only has presentation attributes (no style sheets, scripts or external references). So a README, a
+//! browser and a converter show it alike, apart from fonts. Sizes are in pixels. The width of text is estimated from the number of its
+//! characters.
 
 use std::fmt::{Display, Write};
 
@@ -12,7 +12,7 @@ const SANS: &str = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans',
 
 const MARGIN: usize = 24;
 const CELL_HEIGHT: usize = 40;
-/// The distance between the tops of neighbouring rows of cells, in pixels.
+/// The distance between the tops of neighbouring rows of operands' cells, in pixels.
 const ROW: usize = 52;
 /// The gap between cells, in pixels.
 const GAP: usize = 8;
@@ -40,7 +40,7 @@ impl Explanation {
 struct Drawn {
     label: String,
     colour: &'static str,
-    /// True for a missing dimension, which is drawn as an outline.
+    /// True for a cell that is drawn as an outline: a missing dimension, or a result whose operands disagree.
     hollow: bool,
 }
 
