@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use rayon::slice::ParallelSliceMut;
 use smallvec::SmallVec;
 
+use crate::kernel::scan::select;
 use crate::kernel::strided::Source;
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid, Tile};
@@ -169,74 +170,26 @@ pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
 /// Writes the positions of the largest elements to `out`, in descending order of the elements. If `largest` is false, writes the positions
 /// of the smallest elements, in ascending order. The length of `out` is the number of selected elements.
 ///
-/// Among equal elements, the choice is usually PyTorch's, so that gradients reach the same elements. PyTorch calls the C++ library's
-/// `nth_element` for the last selected element, and sorts the elements before it. If few elements of a long lane are selected, PyTorch
-/// calls `partial_sort`. This function then selects the first ones of equal elements, which may differ from PyTorch's choice.
+/// Among equal elements, the choice is PyTorch's, so that gradients reach the same elements. PyTorch calls the C++ library's
+/// `partial_sort` if few elements of a long lane are selected. Otherwise it calls `nth_element` for the last selected element, and `sort`
+/// for the elements before it.
 pub(crate) fn top<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
     let wanted = out.len();
-    if wanted == 0 || wanted * 64 <= lane.len() {
-        return order(largest, lane, out);
+    if wanted == 0 {
+        return;
     }
     let before = |&i: &i64, &j: &i64| {
         let (x, y) = (lane[i as usize], lane[j as usize]);
         if largest { compare(y, x) } else { compare(x, y) }.is_lt()
     };
     let mut positions: Vec<i64> = (0..lane.len() as i64).collect();
-    nth_element(&mut positions, wanted - 1, &before);
-    positions[..wanted - 1].sort_by(|i, j| before(j, i).cmp(&before(i, j)));
+    if wanted * 64 <= lane.len() {
+        select::partial_sort(&mut positions, wanted, &before);
+    } else {
+        select::nth_element(&mut positions, wanted - 1, &before);
+        select::sort(&mut positions[..wanted - 1], &before);
+    }
     out.copy_from_slice(&positions[..wanted]);
-}
-
-/// Moves the element of rank `nth` to index `nth` of `items`, and all elements that come before it in the order `before` to smaller
-/// indices. This is the algorithm of `std::nth_element` in the GNU C++ library, on whose choice among equal elements PyTorch's results
-/// depend. The algorithms differ only after too many bad pivots.
-fn nth_element(items: &mut [i64], nth: usize, before: &impl Fn(&i64, &i64) -> bool) {
-    if nth >= items.len() {
-        return;
-    }
-    let (mut start, mut end) = (0, items.len());
-    let mut steps = 2 * items.len().ilog2();
-    while end - start > 3 {
-        if steps == 0 {
-            // The pivots were bad too often, so the remaining elements are sorted. The GNU library selects them with a heap.
-            break;
-        }
-        steps -= 1;
-        // The median of three elements is moved to the start, as the pivot.
-        let (a, b, c) = (start + 1, start + (end - start) / 2, end - 1);
-        let less = |i: usize, j: usize| before(&items[i], &items[j]);
-        let median = match (less(a, b), less(b, c), less(a, c)) {
-            (true, true, _) => b,
-            (true, false, true) => c,
-            (true, false, false) => a,
-            (false, _, true) => a,
-            (false, true, false) => c,
-            (false, false, false) => b,
-        };
-        items.swap(start, median);
-        let pivot = items[start];
-        let (mut low, mut high) = (start + 1, end);
-        let cut = loop {
-            while before(&items[low], &pivot) {
-                low += 1;
-            }
-            high -= 1;
-            while before(&pivot, &items[high]) {
-                high -= 1;
-            }
-            if low >= high {
-                break low;
-            }
-            items.swap(low, high);
-            low += 1;
-        };
-        if cut <= nth {
-            start = cut;
-        } else {
-            end = cut;
-        }
-    }
-    items[start..end].sort_by(|i, j| before(j, i).cmp(&before(i, j)));
 }
 
 /// Returns the position of the element with rank `rank`: the number of elements before it in ascending order. The lane is not empty. Among
@@ -365,6 +318,29 @@ mod tests {
         assert_eq!(
             (top(5, 3), top(6, 3), top(7, 4), top(8, 4)),
             (vec![2, 4, 3], vec![3, 5, 4], vec![5, 4, 3, 6], vec![6, 5, 4, 7])
+        );
+        assert_eq!(top(256, 4), [1, 3, 0, 2]);
+        let top = |largest: bool, size: i64, distinct: i64, wanted: usize| {
+            let lane: Vec<i64> = (0..size).map(|i| i * 7 % distinct).collect();
+            let mut out = vec![0; wanted];
+            super::top(largest, &lane, &mut out);
+            out
+        };
+        assert_eq!(top(true, 300, 3, 4), [8, 5, 11, 2]);
+        assert_eq!(top(false, 500, 10, 7), [40, 0, 50, 60, 10, 30, 20]);
+        assert_eq!(
+            top(false, 64, 4, 33),
+            [
+                0, 24, 28, 32, 20, 36, 16, 40, 44, 12, 8, 52, 56, 4, 48, 60, 59, 23, 7, 19, 3, 15, 11, 27, 63, 31, 35,
+                39, 55, 43, 51, 47, 54
+            ]
+        );
+        assert_eq!(
+            top(true, 100, 5, 40),
+            [
+                42, 27, 72, 77, 22, 32, 47, 67, 82, 17, 52, 87, 37, 62, 92, 7, 2, 57, 12, 97, 4, 29, 94, 9, 49, 89, 24,
+                54, 74, 19, 99, 14, 79, 69, 59, 39, 34, 44, 64, 84
+            ]
         );
         assert_eq!((nth(1, &[0.5; 6]), nth(1, &[0.5; 3]), nth(3, &[0.5; 4])), (2, 0, 3));
         for size in 1..9 {

@@ -1,0 +1,177 @@
+//! Selection and sorting with the choices of the GNU C++ library among equal elements. PyTorch's `topk` uses this library, so the choice
+//! decides which of several equal elements gets a gradient.
+//!
+//! Each function orders a list of items by `before`, which returns true if its first argument comes before its second. Equal items have no
+//! order, as in C++.
+
+/// The smallest list that [`sort`] partitions. Shorter lists are sorted by insertion.
+const MIN_PARTITIONED: usize = 17;
+
+/// Moves the first `count` items of the order to the start of `items`, in this order. The other items follow without an order. C++:
+/// `std::partial_sort`.
+pub(super) fn partial_sort<T: Copy>(items: &mut [T], count: usize, before: &impl Fn(&T, &T) -> bool) {
+    heap_select(items, count, before);
+    for last in (1..count).rev() {
+        let value = items[last];
+        items[last] = items[0];
+        sift(&mut items[..last], 0, value, before);
+    }
+}
+
+/// Moves the item of rank `nth` to index `nth`, the items before it to smaller indices, and the items after it to larger indices. C++:
+/// `std::nth_element`.
+pub(super) fn nth_element<T: Copy>(items: &mut [T], nth: usize, before: &impl Fn(&T, &T) -> bool) {
+    if nth >= items.len() {
+        return;
+    }
+    let (mut start, mut end) = (0, items.len());
+    let mut steps = 2 * items.len().ilog2();
+    while end - start > 3 {
+        if steps == 0 {
+            // The pivots were bad too often.
+            heap_select(&mut items[start..end], nth + 1 - start, before);
+            items.swap(start, nth);
+            return;
+        }
+        steps -= 1;
+        let cut = start + partition(&mut items[start..end], before);
+        if cut <= nth {
+            start = cut;
+        } else {
+            end = cut;
+        }
+    }
+    insertion_sort(&mut items[start..end], before);
+}
+
+/// Sorts the items. C++: `std::sort`.
+pub(super) fn sort<T: Copy>(items: &mut [T], before: &impl Fn(&T, &T) -> bool) {
+    if let Some(log) = items.len().checked_ilog2() {
+        sort_roughly(items, 2 * log, before);
+        insertion_sort(items, before);
+    }
+}
+
+/// Partitions the items until no part has [`MIN_PARTITIONED`] items. After `steps` partitions of the longest part, sorts the rest.
+fn sort_roughly<T: Copy>(mut items: &mut [T], mut steps: u32, before: &impl Fn(&T, &T) -> bool) {
+    while items.len() >= MIN_PARTITIONED {
+        if steps == 0 {
+            return partial_sort(items, items.len(), before);
+        }
+        steps -= 1;
+        let cut = partition(items, before);
+        let (low, high) = items.split_at_mut(cut);
+        sort_roughly(high, steps, before);
+        items = low;
+    }
+}
+
+/// Sorts the items by insertion, which keeps the order of equal items. This implementation is a stable sort, with the same result.
+fn insertion_sort<T: Copy>(items: &mut [T], before: &impl Fn(&T, &T) -> bool) {
+    items.sort_by(|x, y| before(y, x).cmp(&before(x, y)));
+}
+
+/// Splits at least four items by a pivot, the median of three items. Returns the number of items in the first part. No item of the
+/// second part comes before one of the first part.
+fn partition<T: Copy>(items: &mut [T], before: &impl Fn(&T, &T) -> bool) -> usize {
+    let (a, b, c) = (1, items.len() / 2, items.len() - 1);
+    let less = |i: usize, j: usize| before(&items[i], &items[j]);
+    let median = match (less(a, b), less(b, c), less(a, c)) {
+        (true, true, _) | (false, false, false) => b,
+        (true, false, true) | (false, true, false) => c,
+        (true, false, false) | (false, _, true) => a,
+    };
+    items.swap(0, median);
+    let pivot = items[0];
+    let (mut low, mut high) = (1, items.len());
+    loop {
+        while before(&items[low], &pivot) {
+            low += 1;
+        }
+        high -= 1;
+        while before(&pivot, &items[high]) {
+            high -= 1;
+        }
+        if low >= high {
+            return low;
+        }
+        items.swap(low, high);
+        low += 1;
+    }
+}
+
+/// Moves the first `count` items of the order to the start of `items`, as a heap with the last of these items at the top.
+fn heap_select<T: Copy>(items: &mut [T], count: usize, before: &impl Fn(&T, &T) -> bool) {
+    if count == 0 {
+        return;
+    }
+    for parent in (0..count / 2).rev() {
+        let value = items[parent];
+        sift(&mut items[..count], parent, value, before);
+    }
+    for i in count..items.len() {
+        if before(&items[i], &items[0]) {
+            let value = items[i];
+            items[i] = items[0];
+            sift(&mut items[..count], 0, value, before);
+        }
+    }
+}
+
+/// Puts `value` into a heap whose place `hole` is free. The hole first moves down to a leaf, and then up to the place of `value`.
+fn sift<T: Copy>(heap: &mut [T], mut hole: usize, value: T, before: &impl Fn(&T, &T) -> bool) {
+    let top = hole;
+    while 2 * hole + 2 < heap.len() {
+        let (left, right) = (2 * hole + 1, 2 * hole + 2);
+        let child = if before(&heap[right], &heap[left]) { left } else { right };
+        heap[hole] = heap[child];
+        hole = child;
+    }
+    if 2 * hole + 2 == heap.len() {
+        heap[hole] = heap[2 * hole + 1];
+        hole = 2 * hole + 1;
+    }
+    while hole > top && before(&heap[(hole - 1) / 2], &value) {
+        heap[hole] = heap[(hole - 1) / 2];
+        hole = (hole - 1) / 2;
+    }
+    heap[hole] = value;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sequence for which the medians of three are bad pivots: D. R. Musser, "Introspective Sorting and Selection Algorithms" (1997).
+    fn killer(half: i64) -> Vec<i64> {
+        let first = (1..=half).map(|i| if i % 2 == 1 { i } else { half + i - 1 });
+        first.chain((1..=half).map(|i| 2 * i)).collect()
+    }
+
+    #[test]
+    fn all_lists_are_ordered() {
+        let mixed: Vec<i64> = (0..1000).map(|i| i * 7919 % 1000 / 3).collect();
+        let lists = [vec![], vec![1], mixed, killer(500), (0..300).collect(), (0..300).rev().collect(), vec![4; 200]];
+        for list in lists {
+            let mut expected = list.clone();
+            expected.sort_unstable();
+            let less = |x: &i64, y: &i64| x < y;
+            let mut sorted = list.clone();
+            sort(&mut sorted, &less);
+            assert_eq!(sorted, expected);
+            for count in [0, 1, 2, 7, 100, list.len()].into_iter().filter(|&count| count <= list.len()) {
+                let mut part = list.clone();
+                partial_sort(&mut part, count, &less);
+                assert_eq!(part[..count], expected[..count]);
+                part[count..].sort_unstable();
+                assert_eq!(part, expected);
+                let mut selected = list.clone();
+                nth_element(&mut selected, count, &less);
+                if let Some(&nth) = selected.get(count) {
+                    assert_eq!(nth, expected[count]);
+                    assert!(selected[..count].iter().all(|x| *x <= nth) && selected[count..].iter().all(|x| *x >= nth));
+                }
+            }
+        }
+    }
+}
