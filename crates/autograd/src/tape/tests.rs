@@ -133,7 +133,7 @@ fn derivatives_of_numbers_are_taken_under_strict_rules_too() {
     let [dx] = y.grad([x]);
     assert!((dx.value().to_vec()[0] / expected - 1.0).abs() < 1e-14);
     assert_eq!(y.jvp(&[(x, tape.constant(Tensor::from([1.0, 0.0])))]).item(), dx.value().to_vec()[0]);
-    // The compatibility rules were suspended only while the derivative was recorded.
+    // Tensors without dimensions were allowed only while the derivative was recorded.
     assert!(y.try_mul(y).is_err());
 }
 
