@@ -31,8 +31,8 @@ impl Traversal {
     }
 }
 
-/// The nodes through which derivatives (or batching) must pass. Each node of the tape from `first` on has a slot, whether it is on the path
-/// or not.
+/// The nodes through which derivatives (or batching) must pass. Each node of the tape from `first` to the last output has a slot, whether
+/// it is on the path or not.
 pub(crate) struct Path {
     /// The node that has the slot 0. The nodes after it have the following slots.
     pub(crate) first: Index,

@@ -11,8 +11,11 @@ use wengert_tensor::plan::Index;
 
 use super::graph::{Graph, Kind, Row};
 
+/// The height of a box, in pixels.
 const HEIGHT: usize = 40;
+/// The distance between the upper edges of neighbouring rows, in pixels.
 const ROW: usize = 78;
+/// The width of the margins and the smallest distance between items of a row, in pixels.
 const GAP: usize = 18;
 /// The width of a letter of a monospaced font of 12 pixels, in pixels.
 const LETTER: f64 = 7.3;

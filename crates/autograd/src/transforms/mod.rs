@@ -292,8 +292,8 @@ pub fn try_hvp<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I, v: I) ->
 }
 
 /// Computes a function of one example for all examples of a batch. The examples lie along the first dimension of the inputs and the
-/// results. `f` sees each of the [`Inputs`] without this dimension. [`Vmap`] has options for other dimensions, for inputs that are the same for all
-/// examples, for several results, and for variables. JAX: `jax.vmap`; PyTorch: `torch.vmap`.
+/// results. `f` sees each of the [`Inputs`] without this dimension. [`Vmap`] has options for other dimensions, for inputs that are the same
+/// for all examples, and for several results. JAX: `jax.vmap`; PyTorch: `torch.vmap`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; }
