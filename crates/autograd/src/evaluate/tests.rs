@@ -323,8 +323,8 @@ fn evaluated(tape: &Tape<f64>, roots: &[Index], simplify: bool) -> Vec<Tensor<f6
     record.run(&plan, wengert_tensor::Site::here("test")).unwrap()
 }
 
-/// Returns true for the steps that the test of long sums uses in its programs. Exponentials, maxima of two operands, comparisons, `hypot` and
-/// selections are left out: some of them amplify small differences, or jump.
+/// Returns true for the steps that the test of long sums uses in its programs. Exponentials, maxima of two operands, comparisons, `hypot`
+/// and selections are left out: some of them amplify small differences, or jump.
 fn is_smooth(step: &Move) -> bool {
     match step {
         Move::Unary(op, _) => *op != 0,

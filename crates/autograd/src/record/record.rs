@@ -139,8 +139,8 @@ impl<T: Float, O> Record<T, O> {
         &self.data[number as usize]
     }
 
-    /// Records the data of a leaf, or the known value of a node, as the expansion of smaller data, if it is large and expanded. Then operations
-    /// on the data compute each element once.
+    /// Records the data of a leaf, or the known value of a node, as the expansion of smaller data, if it is large and expanded. Then
+    /// elementwise operations compute each distinct element once.
     pub(crate) fn note_expansion(&mut self, node: Index, data: &Tensor<T>) {
         if let Some(before) = data.unexpanded() {
             self.expression.set_unexpanded(node, before.shape());

@@ -27,8 +27,8 @@ impl<T: Float> Tape<T> {
         }
         let known = self.record.borrow().parameters.iter().find(|(known, _)| *known == id).map(|&(_, index)| index);
         if let Some(index) = known {
-            // The tape holds the memory of the recorded values. If the parameter has changed since, its values are in other memory, or it is
-            // another view of this memory.
+            // The tape holds the memory of the recorded values. If the parameter has changed since, its values are in other memory, or it
+            // is another view of this memory.
             let recorded = self.record.borrow().leaf(index);
             let value = &parameter.value;
             let is_same = |known: Tensor<T>| known.shares_storage(value) && known.layout() == value.layout();

@@ -232,8 +232,8 @@ pub trait Operation<T: Float>: Any {
         false
     }
 
-    /// Returns true if the result equals the only input, and [`run`](Self::run) refuses some elements. The engine then runs the operation on
-    /// the elements before an expansion.
+    /// Returns true if the result equals the only input, and [`run`](Self::run) refuses some elements. The engine then runs the operation
+    /// on the elements before an expansion.
     #[doc(hidden)]
     fn is_check(&self) -> bool {
         false

@@ -52,8 +52,8 @@ use wengert_tensor::{Float, Site, Tensor, View};
 
 use crate::{Error, Tape, Var};
 
-/// Returns the value of a function of variables at `input`, such as a model's prediction. Layers are in evaluation mode: dropout drops nothing.
-/// PyTorch: a call under `torch.inference_mode()` after `model.eval()`.
+/// Returns the value of a function of variables at `input`, such as a model's prediction. Layers are in evaluation mode: dropout drops
+/// nothing. PyTorch: a call under `torch.inference_mode()` after `model.eval()`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; }
