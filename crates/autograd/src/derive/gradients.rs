@@ -113,9 +113,9 @@ impl<T: Float> Gradients<T> {
     }
 
     /// Returns the kind of a layer (such as dropout) that behaves differently in training and was called on the tape of the loss. Returns
-    /// `None` if no such layer was called, if it only belongs to a frozen part of the model, or if the tape is a training tape. Also
-    /// returns `None` after such a call on a later tape, and on another thread than the tape's. Gradients from
-    /// [`from_parts`](Self::from_parts) were computed elsewhere and have no layer. See
+    /// `None` if no such layer was called, or if the tape is a training tape. Layers of a frozen part of the model, and layers before the
+    /// first trained one, do not count. Also returns `None` if such a layer was called on another tape since then, or if the tape belonged
+    /// to another thread. Gradients from [`from_parts`](Self::from_parts) were computed elsewhere and have no layer. See
     /// [`Tape::note_evaluation`](crate::Tape::note_evaluation).
     pub fn evaluated_layer(&self) -> Option<&'static str> {
         crate::tape::evaluated_layer(self.tape)
