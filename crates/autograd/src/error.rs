@@ -76,6 +76,8 @@ pub enum Error {
     },
 
     /// A gradient was requested with respect to a variable or parameter on which the output does not depend.
+    /// [`Gradients::of`](crate::Gradients::of) also returns this error for constants and intermediate results, because `backward` keeps no
+    /// gradients of these.
     #[error(
         "the output does not depend on {what}\n  {at}\n  hint: was it recorded before the output was, and not \
          detached? Where a zero gradient is meant, ask for `{}`",
@@ -107,7 +109,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// The values of a parameter changed after its tape recorded it.
+    /// The tensor of a parameter was changed or replaced after its tape recorded it.
     #[error(
         "the parameter made at {made} has changed since this tape recorded it\n  {at}\n  hint: a tape is for one \
          step; make a new one after each step of the optimiser (`Tape::new()` or `Tape::training(..)` inside of the loop)"
@@ -184,23 +186,23 @@ pub enum Error {
         position: usize,
         /// The batch dimension that was requested.
         dim: isize,
-        /// The shape of the input or output.
+        /// The shape of the input, or of the output for one example.
         shape: Shape,
         /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 
-    /// The tape is full: it has 2³² - 1 nodes.
+    /// The tape is full: it has 2³² - 1 nodes, or its concatenations and operations with parameters have 2³² inputs in total.
     #[error("the tape is full: it cannot number more than 4,294,967,295 operations\n  {at}")]
     TapeFull {
         /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
 
-    /// A custom operation refuses the shapes of its inputs, with its own message.
+    /// A custom operation, a transform or a method of the tape refuses its arguments or a result. The message says why.
     #[error("{message}\n  {at}")]
     Refused {
-        /// The message of the custom operation.
+        /// The reason. If a custom operation refuses the shapes of its inputs, this is its own message.
         message: String,
         /// The operation that returned this error, and the line of code that called it.
         at: Site,
@@ -224,8 +226,8 @@ impl Error {
     }
 }
 
-/// Returns the value of `result`, or panics at the line that called this function's caller. With `unwrap_or_else` and a closure, the panic
-/// would be at a line of this crate.
+/// Returns the value of `result`, or panics at the line that calls this function. If the calling function has `#[track_caller]`, the panic
+/// is at the line that called it. With `unwrap_or_else` and a closure, the panic would be at a line of this crate.
 #[track_caller]
 pub(crate) fn or_raise<V>(result: Result<V, Error>) -> V {
     match result {
@@ -234,8 +236,8 @@ pub(crate) fn or_raise<V>(result: Result<V, Error>) -> V {
     }
 }
 
-/// Panics with the whole text of `error`. Functions that return no `Result` call this function, and the panic names the line that called
-/// them.
+/// Panics with the whole text of `error`, at the line that calls this function. If the calling function has `#[track_caller]`, the panic is
+/// at the line that called it.
 #[track_caller]
 #[cold]
 pub(crate) fn raise(error: impl fmt::Display) -> ! {

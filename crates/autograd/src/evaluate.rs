@@ -1,6 +1,7 @@
 //! Computes the values of variables. The engine plans and runs the tape's expression.
 //!
-//! An evaluation visits only the nodes that the requested nodes depend on, and keeps only the requested values.
+//! An evaluation computes only the nodes that the requested nodes and their groups depend on. It keeps the requested values, the values of
+//! the groups, and some values that later evaluations may read.
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::Evaluate;
@@ -10,9 +11,8 @@ use wengert_tensor::{self as tensor, Float, Site, Tensor};
 use crate::tape::Record;
 use crate::{Error, Tape, Var};
 
-/// The maximum number of values that one evaluation keeps for later evaluations, in addition to the requested values. If later evaluations
-/// would need more values, these are kept only after [`REPEATED`] evaluations. Keeping values costs memory; computing them again costs
-/// time.
+/// The maximum number of values that one evaluation keeps for later evaluations, in addition to the requested values. If it would have to
+/// keep more, it keeps none of them, except after [`REPEATED`] evaluations. Keeping values costs memory; computing them again costs time.
 const FRONTIER: usize = 16;
 
 /// The number of evaluations of a tape after which any number of values is kept for later evaluations.
@@ -24,7 +24,7 @@ const KEPT: usize = 256 << 20;
 #[twins]
 #[precompiled]
 impl<T: Float> Tape<T> {
-    /// Returns the values of `vars`. They are computed together, so each common operand is computed once.
+    /// Returns the values of `vars`. One evaluation computes them all, so they share the computation of common operands.
     ///
     /// ```
     /// # use wengert_autograd as wengert;
@@ -40,7 +40,8 @@ impl<T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If a variable belongs to another tape, there is not enough memory, or a custom operation fails.
+    /// If a variable belongs to another tape, there is not enough memory, a custom operation fails, or an operation refuses its operands'
+    /// values.
     pub fn try_values<const N: usize>(&self, vars: [Var<'_, T>; N]) -> Result<[Tensor<T>; N], Error> {
         let at = Site::here("values");
         self.check_owns(vars.iter().copied(), at)?;
@@ -96,7 +97,8 @@ impl<T: Float> Tape<T> {
         Ok(values.into_iter().take(roots.len()).collect())
     }
 
-    /// Returns the values of the nodes `roots` in order, and drops the tape. So no value is stored for later evaluations.
+    /// Returns the values of the nodes `roots` in order, and drops the tape. If this is the first evaluation of the tape, no value is
+    /// stored for later evaluations.
     pub(crate) fn last_values(self, roots: &[Index], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let record = self.record.borrow();
         if record.evaluated.is_some() {
@@ -115,11 +117,11 @@ struct Evaluated<T: Float> {
 
 #[precompiled]
 impl<T: Float> Record<T> {
-    /// Returns the values of the nodes `wanted` on a tape that was evaluated before. `last` is the last node that was evaluated, and
-    /// `times` is the number of evaluations.
+    /// Returns the values of the nodes `wanted` on a tape that was evaluated before. `last` is the largest index of a node that was
+    /// requested before, and `times` is the number of evaluations.
     ///
     /// Nodes after `last` may read a node up to `last` whose value is not stored. That node is computed again. Within the limits of
-    /// [`FRONTIER`] and [`KEPT`], its value is then kept. The kept values follow the values of `wanted`.
+    /// [`FRONTIER`], [`REPEATED`] and [`KEPT`], its value is then kept. The kept values follow the values of `wanted`.
     fn evaluate_again(
         &self,
         mut wanted: Vec<Index>,
@@ -148,7 +150,7 @@ impl<T: Float> Record<T> {
 pub(crate) struct TapePart<'r, T: Float> {
     record: &'r Record<T>,
     part: Subgraph<T>,
-    /// The parameters whose values are not in the model's memory, or `None` if there are no such parameters.
+    /// The parameters whose values are not in the model's memory, or `None` if the evaluation was not told of any.
     remote: Option<RemoteParameters<'r, T>>,
 }
 
@@ -211,11 +213,11 @@ impl<T: Float> Evaluate<T> for TapePart<'_, T> {
 
 #[twins]
 impl<T: Float> Var<'_, T> {
-    /// Returns the value of this variable. Computes the value if it was not computed before.
+    /// Returns the value of this variable. Computes the value if the tape has not kept it from an earlier evaluation.
     ///
     /// # Errors
     ///
-    /// If there is not enough memory, or a custom operation fails.
+    /// If there is not enough memory, a custom operation fails, or an operation refuses its operands' values.
     pub fn try_value(self) -> Result<Tensor<T>, Error> {
         let mut values = self.tape.evaluate(&[self.index], Site::here("value"))?;
         Ok(values.swap_remove(0))
@@ -225,7 +227,8 @@ impl<T: Float> Var<'_, T> {
     ///
     /// # Errors
     ///
-    /// If the number of elements is not one, there is not enough memory, or a custom operation fails.
+    /// If the number of elements is not one, there is not enough memory, a custom operation fails, or an operation refuses its operands'
+    /// values.
     pub fn try_item(self) -> Result<T, Error> {
         let at = Site::here("item");
         let shape = self.shape();

@@ -28,7 +28,7 @@
 //! | an operation of your own, by its derivative | [`Function`], [`FunctionCall`] |
 //! | the interface of all operations with parameters | [`Operation`], [`Call`], [`BatchedCall`] |
 //! | the recorded program as text and as a picture | [`Graph`] |
-//! | the origin of the first NaN | [`NonFinite`], [`NonFiniteOperand`] |
+//! | the origin of the first NaN or infinity | [`NonFinite`], [`NonFiniteOperand`] |
 //! | the simplification of recorded programs | [`set_simplification`], [`simplification`] |
 //! | random numbers | [`Generator`] |
 //! | errors | [`Error`] |

@@ -9,8 +9,8 @@ use wengert_tensor::{Element, Float, Tensor};
 /// a variable for one step, and it is the key of its gradient in the step's [`Gradients`](crate::Gradients). PyTorch:
 /// `torch.nn.Parameter`.
 ///
-/// A frozen parameter is a constant on every tape: no gradient is computed for it. A clone is a separate parameter with the same
-/// values.
+/// A parameter that is frozen when a tape records it is a constant on that tape: [`backward`](crate::Var::backward) computes no gradient
+/// for it. A clone is a separate parameter with the same values.
 ///
 /// ```
 /// # use wengert_autograd as wengert;
@@ -44,7 +44,8 @@ impl<T: Float> Parameter<T> {
         self.id
     }
 
-    /// Returns the line of code that made the parameter. For the parameter of a layer, it is the line that made the layer.
+    /// Returns the line of code that made the parameter. For the parameter of a layer, it is the line that made the layer. For a clone, it
+    /// is the line that made the original.
     pub fn made(&self) -> &'static Location<'static> {
         self.made
     }

@@ -29,7 +29,8 @@ impl<'t, T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If a tangent has another shape than its input, or an operation between inputs and outputs has no derivative.
+    /// If a tangent has another shape than its input, an operation between inputs and outputs has no derivative, or a variable belongs to
+    /// another tape.
     pub fn try_jvp(
         &'t self,
         outputs: &[Var<'t, T>],
@@ -71,7 +72,7 @@ impl<'t, T: Float> Tape<T> {
         for slot in (0..tangents.len()).filter(|&slot| path.marks[slot] && needed[slot]) {
             let primitive = derivation.primitive(path.first + slot as Index, at);
             if matches!(primitive.op, Op::Alias(_)) && primitive.op != DETACH {
-                // An operation that refuses differentiation is an error even if its input's tangent is zero, for example after a `floor`.
+                // An operation that `opaque` recorded is an error even if its input's tangent is zero, for example after a `floor`.
                 return Err(primitive.undefined());
             }
             for (position, &operand) in primitive.inputs.iter().enumerate() {
@@ -122,7 +123,8 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Errors
     ///
-    /// If a tangent has another shape than its input, or an operation between inputs and this variable has no derivative.
+    /// If a tangent has another shape than its input, or an operation between inputs and this variable has no derivative. Also if an input
+    /// or a tangent belongs to another tape.
     pub fn try_jvp(self, inputs: &[(Var<'t, T>, Var<'t, T>)]) -> Result<Var<'t, T>, Error> {
         Ok(self.tape.forward(&[self], inputs, Site::here("jvp"))?[0])
     }

@@ -43,8 +43,8 @@ pub struct Gradients<T: Float = f32> {
     changes: Vec<(u64, Change<Tensor<T>>)>,
 }
 
-/// The key that finds a gradient in [`Gradients`]: a parameter, or a variable that was made by [`Tape::var`](crate::Tape::var).
-/// Its elements have the type of the gradients:
+/// The key that finds a gradient in [`Gradients`]: a parameter, or a variable that was made by [`Tape::var`](crate::Tape::var) or
+/// [`Tape::parameter`](crate::Tape::parameter). Its elements have the type of the gradients:
 ///
 /// ```compile_fail,E0277
 /// # use wengert_autograd as wengert;
@@ -55,7 +55,7 @@ pub struct Gradients<T: Float = f32> {
 /// gradients.get(&other); // of another type
 /// ```
 pub trait Key<T: Float> {
-    /// Returns the key's gradient, if the loss depends on the key.
+    /// Returns the key's gradient, or `None` if there is none; see [`Gradients::get`].
     fn find<'g>(&self, gradients: &'g Gradients<T>) -> Option<&'g Tensor<T>>;
     /// Returns an error that explains why the key has no gradient.
     fn missing(&self, gradients: &Gradients<T>, at: Site) -> Error;
@@ -113,14 +113,16 @@ impl<T: Float> Gradients<T> {
     }
 
     /// Returns the kind of a layer (such as dropout) that behaves differently in training and was called on the tape of the loss. Returns
-    /// `None` if no such layer was called, if it only belongs to a frozen part of the model, or if the tape is a training tape. Also
-    /// returns `None` for gradients from [`from_parts`](Self::from_parts), which were computed elsewhere. See
+    /// `None` if no such layer was called, or if the tape is a training tape. Layers of a frozen part of the model, and layers before the
+    /// first trained one, do not count. Also returns `None` if such a layer was called on another tape since then, or if the tape belonged
+    /// to another thread. Gradients from [`from_parts`](Self::from_parts) were computed elsewhere and have no layer. See
     /// [`Tape::note_evaluation`](crate::Tape::note_evaluation).
     pub fn evaluated_layer(&self) -> Option<&'static str> {
         crate::tape::evaluated_layer(self.tape)
     }
 
-    /// Returns the gradient with respect to `key`, or `None` if the loss does not depend on it.
+    /// Returns the gradient with respect to `key`, or `None` if the loss does not depend on it. Constants, frozen parameters, intermediate
+    /// results and variables of other tapes have no gradient either.
     pub fn get(&self, key: impl Key<T>) -> Option<&Tensor<T>> {
         key.find(self)
     }
@@ -129,7 +131,7 @@ impl<T: Float> Gradients<T> {
     ///
     /// # Errors
     ///
-    /// If the loss does not depend on `key`, or `key` is a variable of another tape.
+    /// If there is no gradient with respect to `key`; see [`get`](Self::get).
     pub fn try_of(&self, key: impl Key<T>) -> Result<&Tensor<T>, Error> {
         let at = Site::here("of");
         key.find(self).ok_or_else(|| key.missing(self, at))
@@ -141,7 +143,8 @@ impl<T: Float> Gradients<T> {
         self.get(parameter).cloned().unwrap_or_else(|| Tensor::zeros(parameter.value.shape()))
     }
 
-    /// Returns the gradients of parameters, each with its [`Parameter::id`], in ascending order. Gradients of variables are not among them.
+    /// Returns the gradients of parameters, each with its [`Parameter::id`], in ascending order of the ids. Gradients of variables are not
+    /// among them.
     pub fn parameters(&self) -> impl ExactSizeIterator<Item = (u64, &Tensor<T>)> {
         self.parameters.iter().map(|(id, gradient)| (*id, gradient))
     }
@@ -205,7 +208,8 @@ impl<T: Float> Gradients<T> {
         }
     }
 
-    /// Applies the recorded changes of `buffer`, in the order of recording. An optimiser's step does this for all buffers of the model.
+    /// Applies each recorded [`Change::Blend`] of `buffer`, in the order of recording. An optimiser's step does this for all buffers of the
+    /// model.
     #[track_caller]
     pub fn update_statistic(&self, buffer: &mut Buffer<T>) {
         let id = buffer.id();
@@ -239,7 +243,8 @@ impl<T: Float> Gradients<T> {
 }
 
 /// Adds the gradients of another batch. If only one side has a gradient for a parameter or variable, that gradient is kept. The other
-/// batch's changes of buffers are appended. Gradients of variables are kept only if both sides belong to the same tape.
+/// batch's changes of buffers are appended. In a plain average ([`Share::Nth`]), their batches come after the batches of `self`. Gradients
+/// of variables are kept only if both sides belong to the same tape.
 impl<T: Float> AddAssign for Gradients<T> {
     #[track_caller]
     fn add_assign(&mut self, other: Self) {

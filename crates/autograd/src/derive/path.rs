@@ -12,7 +12,8 @@ use crate::{Tape, Var};
 /// The inputs of an operation through which a path from a source to an output may pass.
 #[derive(Clone, Copy)]
 pub(crate) enum Traversal {
-    /// Only the inputs with respect to which the operation has a derivative.
+    /// Only the inputs through which a gradient may flow, or whose derivative is an error. Inputs of comparisons, of `detach` and masks of
+    /// selections are left out.
     Differentiable,
     /// All inputs of the operation.
     All,
@@ -30,8 +31,8 @@ impl Traversal {
     }
 }
 
-/// The nodes through which derivatives (or batching) must pass. Each node of the tape from `first` on has a slot, whether it is on the path
-/// or not.
+/// The nodes through which derivatives (or batching) must pass. Each node of the tape from `first` to the last output has a slot, whether
+/// it is on the path or not.
 pub(crate) struct Path {
     /// The node that has the slot 0. The nodes after it have the following slots.
     pub(crate) first: Index,
@@ -53,7 +54,7 @@ impl Path {
 #[wengert_macros::precompiled]
 impl<'t, T: Float> Tape<T> {
     /// Returns the path of the nodes up to `last` that depend on one of `sources` through the inputs that `traversal` allows. The path
-    /// includes `sources`.
+    /// includes the `sources` up to `last`.
     pub(crate) fn dependents(&self, sources: &[Index], last: Index, traversal: Traversal) -> Path {
         let first = sources.iter().copied().min().unwrap_or(last).min(last);
         let mut marks = vec![false; (last - first + 1) as usize];
@@ -73,7 +74,7 @@ impl<'t, T: Float> Tape<T> {
         Path { first, marks, traversal }
     }
 
-    /// Returns, for each slot of `path`, true if one of `outputs` depends on the slot's node.
+    /// Returns, for each slot of `path`, true if its node is on the path and one of `outputs` is this node or depends on it.
     pub(crate) fn needed_for(&self, path: &Path, outputs: impl Iterator<Item = Var<'t, T>>) -> Vec<bool> {
         let mut reaching = vec![false; path.marks.len()];
         for slot in outputs.filter_map(|output| path.position(output.index)) {
@@ -103,7 +104,8 @@ impl<'t, T: Float> Tape<T> {
 }
 
 /// A guard for the recording of derivatives and batches. While the guard exists, a new node gets the line of code of the operation that is
-/// differentiated or batched. The compatibility rules are suspended, because they were already applied to that operation.
+/// differentiated or batched. Tensors without dimensions are allowed, whatever the compatibility rules say, because the rules were already
+/// applied to that operation.
 ///
 /// Dropping the guard restores the previous state. Guards can be nested, because a rule may take derivatives itself.
 pub(crate) struct DerivationGuard<'t, T: Float> {

@@ -79,7 +79,8 @@ pub struct RecordedGradients<'t, T: Float = f32> {
 
 impl<'t, T: Float> Var<'t, T> {
     /// Records the gradients of this variable, a single number, with respect to every parameter of the tape on which the number depends.
-    /// [`evaluate`](RecordedGradients::evaluate) then computes them. Both calls together do the same as [`backward`](Self::backward).
+    /// [`evaluate`](RecordedGradients::evaluate) then computes them. Both calls together do the same as [`backward`](Self::backward) for
+    /// parameters, but give no gradients of other variables.
     ///
     /// # Errors
     ///
@@ -113,11 +114,11 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
     }
 
     /// Computes the loss and its gradients, and passes each gradient to `sink` as soon as it is complete. The gradients of the last layers
-    /// come first. Returns the loss, and `Gradients` that contain only the changes of buffers.
+    /// usually come first. Returns the loss, and `Gradients` that contain only the changes of buffers.
     ///
     /// # Errors
     ///
-    /// If there is not enough memory, or if a custom operation or `sink` returns an error.
+    /// If there is not enough memory, if an operation refuses its operands' values, or if a custom operation or `sink` returns an error.
     pub fn evaluate(self, sink: &mut impl GradientSink<T>) -> Result<(T, Gradients<T>), Error> {
         self.evaluate_into(sink)
     }
@@ -263,7 +264,7 @@ mod tests {
         let mut keeping = Keeping::default();
         let (found, _) = loss.record_backward().unwrap().evaluate(&mut keeping).unwrap();
         assert_eq!((found, keeping.gradients[0].1.to_vec()), (13.0, vec![4.0, 6.0]));
-        // Recording the gradients of a loss that depends on no parameter returns an error.
+        // Recording the gradients of a loss that depends on no variable and no parameter returns an error.
         let constant = tape.constant(Tensor::scalar(1.0));
         assert!(matches!(constant.record_backward(), Err(Error::NothingReached { .. })));
     }

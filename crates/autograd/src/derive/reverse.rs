@@ -1,7 +1,7 @@
 //! Reverse mode as a transformation of the tape: it records adjoints from the outputs down to the requested inputs.
 //!
-//! This file computes no values and changes no node. It appends the nodes of the derivative to the same tape, where the derivative can be
-//! differentiated again.
+//! Recording a derivative computes no values and changes no node. It appends nodes to the same tape, where the derivative can be
+//! differentiated again. Only `backward`, `value_and_gradients` and their variants then evaluate the tape.
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::TensorLike;
@@ -72,7 +72,7 @@ impl<T: Float> Tape<T> {
 impl<'t, T: Float> Tape<T> {
     /// Records the gradients of Σ ⟨output, seed⟩ with respect to each of `inputs`. The sum runs over the pairs (output, seed) in `outputs`.
     /// A seed is the incoming gradient of its output. The gradients are variables on the same tape. Returns `None` for an input on which no
-    /// output depends. PyTorch: `torch.autograd.grad` with `grad_outputs`.
+    /// output depends, or only through comparisons and `detach`. PyTorch: `torch.autograd.grad` with `grad_outputs`.
     ///
     /// ```
     /// # use wengert_autograd as wengert;
@@ -87,7 +87,8 @@ impl<'t, T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If a seed has another shape than its output, or an operation between inputs and outputs has no derivative.
+    /// If a seed has another shape than its output, an operation between inputs and outputs has no derivative, or a variable belongs to
+    /// another tape.
     pub fn try_vjp(
         &'t self,
         outputs: &[(Var<'t, T>, Var<'t, T>)],
@@ -158,9 +159,9 @@ impl<'t, T: Float> Tape<T> {
         Ok(())
     }
 
-    /// Propagates adjoints through the nodes of `path` before slot `end`, from the last node to the first. Stops at the first node that is
-    /// no sum, difference or product, and returns its slot. Most nodes are of these kinds, and the tape is borrowed only once for all of
-    /// them.
+    /// Propagates adjoints through the nodes of `path` before slot `end`, from the last node to the first. Stops at the first node with an
+    /// adjoint that is no addition, subtraction or multiplication, and returns its slot. Many nodes are of these kinds, and the tape is
+    /// borrowed only once for all nodes up to the next other one.
     fn propagate_linear(
         &self,
         path: &Path,
@@ -240,8 +241,8 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Panics
     ///
-    /// If this variable is not a single number, does not depend on one of the inputs, or an operation between them has no derivative; see
-    /// [`try_grad`](Self::try_grad).
+    /// If this variable is not a single number, does not depend on one of the inputs, or belongs to another tape than an input. Also if an
+    /// operation between them has no derivative; see [`try_grad`](Self::try_grad).
     #[track_caller]
     pub fn grad<const N: usize>(self, inputs: [Var<'t, T>; N]) -> [Var<'t, T>; N] {
         match self.try_grad(&inputs) {
@@ -254,7 +255,8 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Errors
     ///
-    /// If this variable is not a single number, does not depend on one of the inputs, or an operation between them has no derivative.
+    /// If this variable is not a single number, does not depend on one of the inputs, or belongs to another tape than an input. Also if an
+    /// operation between them has no derivative.
     #[track_caller]
     pub fn try_grad(self, inputs: &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error> {
         let at = Site::here("grad");
@@ -275,7 +277,8 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Panics
     ///
-    /// If this variable is not a single number, or an operation between the inputs and this variable has no derivative.
+    /// If this variable is not a single number, or belongs to another tape than an input. Also if an operation between the inputs and this
+    /// variable has no derivative.
     #[track_caller]
     pub fn grad_or_zeros<const N: usize>(self, inputs: [Var<'t, T>; N]) -> [Var<'t, T>; N] {
         match self.try_grad_or_zeros(&inputs) {
@@ -288,7 +291,8 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Errors
     ///
-    /// If this variable is not a single number, or an operation between the inputs and this variable has no derivative.
+    /// If this variable is not a single number, or belongs to another tape than an input. Also if an operation between the inputs and this
+    /// variable has no derivative.
     #[track_caller]
     pub fn try_grad_or_zeros(self, inputs: &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error> {
         let at = Site::here("grad_or_zeros");
@@ -317,7 +321,7 @@ impl<'t, T: Float> Var<'t, T> {
     /// # Errors
     ///
     /// If this variable is not a single number or depends on no variable and no parameter, or if an operation between them has no
-    /// derivative.
+    /// derivative. Also returns the errors of [`value`](Self::value).
     pub fn try_backward(self) -> Result<Gradients<T>, Error> {
         let (_, gradients, []) = self.gradients_and([], Site::here("backward"))?;
         Ok(gradients)
@@ -364,7 +368,7 @@ impl<'t, T: Float> Var<'t, T> {
         let changes = self.tape.changes();
         let mut roots: Vec<Index> = reached.iter().map(|&(_, gradient)| gradient).collect();
         roots.extend(others.iter().map(|other| other.index).chain(statistics(&changes)));
-        // The evaluation computes the loss in any case, and its value is usually requested next.
+        // The loss is computed too, because some callers return its value, and others usually request it next.
         roots.push(self.index);
         let mut values = self.tape.evaluate(&roots, at)?.into_iter();
         let entries = reached.iter().map(|&(leaf, _)| leaf).zip(values.by_ref()).collect();

@@ -126,8 +126,8 @@ fn a_product_may_be_added_to_its_own_factor() {
     }
 }
 
-/// Returns the numbers of three kinds of concatenations in the plan for `roots`: concatenations that copy, concatenations in place, and
-/// outputs of fused programs that write all parts side by side.
+/// Returns three numbers for the plan of `roots`: concatenations that copy, concatenations in place, and fused programs that write all
+/// parts side by side.
 fn concatenations(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> (usize, usize, usize) {
     let record = tape.record.borrow();
     let indices: Vec<Index> = roots.iter().map(|root| root.index).collect();
@@ -161,8 +161,8 @@ fn parts_are_written_into_their_concatenation() {
         tape.var(&Tensor::from_fn(shape, |i| i.iter().fold(0.3, |sum, &k| 1.7 * sum + k as f64).sin()))
     };
     let (x, w) = (wave(&[32, 40]), wave(&[40, 40]));
-    // In the first three cases, one program writes the parts side by side: parts with no other readers, two concatenations of the same
-    // parts, and a concatenation with one part twice. A stack along a new last dimension copies its parts.
+    // In the first three cases, one program writes the parts side by side. The cases are parts with no other readers, two concatenations
+    // with a common part that a product reads too, and one part twice. A stack along a new last dimension copies its parts.
     let [a, b, c] = [x.sin(), x.tanh() * 2.0, x + 1.0];
     assert_eq!(concatenations(&tape, &[cat(&[a, b, c], 1).matmul(wave(&[120, 3]))]), (0, 0, 1));
     assert_eq!(concatenations(&tape, &[cat(&[a, b], 1), cat(&[a, c], 1), a.matmul(w)]), (0, 0, 1));
@@ -252,8 +252,8 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     proptest::collection::vec(one, 1..60)
 }
 
-/// Records the steps of a random program. Skips steps whose shapes do not fit. Also skips sums and products whose sums have more than
-/// `most` terms.
+/// Records the steps of a random program. Skips steps whose shapes do not fit, and sums and products whose sums have more than `most`
+/// terms. Leaves out results of 3,000 elements or more.
 fn play<'t>(tape: &'t Tape<f64>, shapes: &[Vec<usize>], moves: &[Move], most: usize) -> Vec<Var<'t, f64>> {
     let leaf = |shape: &Vec<usize>| {
         let seed = shape.len() as f64 + 1.0;
@@ -323,8 +323,8 @@ fn evaluated(tape: &Tape<f64>, roots: &[Index], simplify: bool) -> Vec<Tensor<f6
     record.run(&plan, wengert_tensor::Site::here("test")).unwrap()
 }
 
-/// Returns true for the steps that the test of long sums uses in its programs. Exponentials, maxima of two operands, comparisons, `hypot` and
-/// selections are left out: some of them amplify small differences, or jump.
+/// Returns true for the steps that the test of long sums uses in its programs. Exponentials, maxima of two operands, comparisons, `hypot`
+/// and selections are left out: some of them amplify small differences, or jump.
 fn is_smooth(step: &Move) -> bool {
     match step {
         Move::Unary(op, _) => *op != 0,
@@ -342,7 +342,7 @@ proptest! {
     fn fused_equals_one_at_a_time(
         shapes in prop_oneof![
             proptest::collection::vec(proptest::collection::vec(0usize..3, 0..4), 1..4),
-            // These shapes have many elements, which fill more than a few vector registers. The shapes broadcast.
+            // These shapes broadcast. They have up to 128 elements, which fill more than a few vector registers.
             proptest::collection::vec(proptest::collection::vec(1usize..3, 6..8), 1..4),
         ],
         moves in moves(),
@@ -371,7 +371,7 @@ proptest! {
         several in any::<bool>(),
         simplify in any::<bool>(),
     ) {
-        // All shapes broadcast: each size is 1, or a length that depends only on the position of the dimension.
+        // Shapes of the same rank broadcast: each size is 1, or a length that depends only on the position of the dimension.
         let shapes: Vec<Vec<usize>> = which
             .iter()
             .map(|which| which.iter().enumerate().map(|(k, &w)| if w == k { 1 } else { sizes[k] }).collect())
@@ -386,7 +386,7 @@ proptest! {
             let scale = expected.iter().filter(|x| x.is_finite()).fold(1e-3f64, |most, x| most.max(x.abs()));
             for (x, y) in got.iter().zip(expected.iter()) {
                 let close = (x - y).abs() <= 1e-7 * scale || x == y || x.is_nan() && y.is_nan();
-                // Values above 1e100 are not compared, because repeated products overflow.
+                // Results with values above 1e100 are not compared, because repeated products overflow.
                 prop_assert!(close || scale > 1e100, "{} for {}", x, y);
             }
         }
@@ -477,7 +477,7 @@ fn gradients_read_one_by_one_are_computed_together() {
 
 #[test]
 fn values_read_at_any_time_equal_one_evaluation() {
-    // The program has views, a product, a reduction and a custom operation. If `read` is true, values are read in each iteration. Otherwise
+    // The program has views, a product, a reduction and a cumulative sum. If `read` is true, values are read in each iteration. Otherwise
     // only the last value is read.
     let program = |tape: &Tape<f64>, read: bool| {
         let mut x = tape.var(&Tensor::from([[0.5, -1.0], [2.0, 0.25]]));
@@ -498,7 +498,8 @@ fn values_read_at_any_time_equal_one_evaluation() {
     assert_eq!(at_once, in_turn);
 }
 
-/// Large data with stride 0 is an expansion of a smaller leaf, whether it is recorded or was computed before.
+/// Checks that large data with stride 0 is treated as an expansion of smaller data. The data is a leaf, or a value that was computed
+/// before.
 #[test]
 fn expanded_data_is_computed_before_the_expansion() {
     let huge = 1 << 40;
@@ -511,7 +512,8 @@ fn expanded_data_is_computed_before_the_expansion() {
     let [dx] = y.square().sum(..).grad([x]);
     assert_eq!((dx.value().shape(), dx.value().strides()), (data.shape(), &[1, 0][..]));
     assert_eq!(dx.value().get(&[1, huge - 1]), Some(20.0));
-    // These are views of data, of a result, and of a value that was read before.
+    // Returns a transposed, sliced and flipped view. Below, its argument is `y`, whose value was read before, or an equal value that was
+    // not.
     fn turned(x: Var<'_, f64>) -> Var<'_, f64> {
         x.t().slice(0, 5..105).flip(1).unsqueeze(0)
     }
@@ -523,7 +525,7 @@ fn expanded_data_is_computed_before_the_expansion() {
     assert_eq!(y.exp().sum(..).item(), total([2f64.exp(), 5f64.exp()]));
     // A product sums over a dimension in which both operands are expanded.
     assert_eq!(x.matmul(x.t()).value(), Tensor::from([[0.25, 1.0], [1.0, 4.0]]) * huge as f64);
-    // A check of all elements is a check of the different ones.
+    // The check of all elements runs only on the elements before the expansion.
     let (p, target) = (tape.var(&Tensor::from([0.5]).expand([huge])), Tensor::from([1.0]).expand([huge]));
     let loss = p.binary_cross_entropy(target, None, LossReduction::Sum);
     assert!((loss.item() / huge as f64 - 2f64.ln()).abs() < 1e-15);
@@ -531,7 +533,7 @@ fn expanded_data_is_computed_before_the_expansion() {
     assert!(refused.unwrap_err().to_string().contains("between 0 and 1"));
 }
 
-/// Plans depend on which data is expanded.
+/// Checks that a plan is used only for data that is expanded in the same way.
 #[test]
 fn a_plan_does_not_serve_data_with_another_expansion() {
     let size = 1 << 12;
@@ -546,8 +548,8 @@ fn a_plan_does_not_serve_data_with_another_expansion() {
         assert_eq!(x.value().strides(), data.strides());
     }
 }
-/// A reshape that joins an expanded dimension with another one copies the elements, even if they are one number in memory. Otherwise
-/// the sum would read each element.
+/// Checks a reshape that joins an expanded dimension with another one. It needs a copy of all elements, even if one number in memory stands
+/// for them, and memory cannot hold 2⁴² elements. Without the copy, the sum would read each of these elements.
 #[test]
 fn a_reshape_that_needs_a_copy_of_an_expansion_is_refused() {
     let tape = Tape::<f64>::new();

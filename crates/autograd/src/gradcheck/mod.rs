@@ -10,14 +10,16 @@
 //! | 1 | f | `vjp` | `jvp` |
 //! | 2 | x ↦ gradient of ⟨u, f(x)⟩ | `vjp` of `vjp` | `jvp` of `vjp` |
 //! | 2 | x ↦ derivative of f along v | `vjp` of `jvp` | `jvp` of `jvp` |
+//!
 //! u and v are random, and the same in every run. The Jacobian of each map is compared, element by element, with central differences of the
 //! same map. If there are many inputs or outputs, randomly weighted sums are compared instead. The module `difference` explains the step
 //! and the tolerance. Each evaluation records the function again on a new tape, so the function may branch on values.
 //!
-//! If a derivative is wrong, each recorded operation is checked alone, and the report names the faulty one.
+//! If a derivative is wrong, each recorded operation is checked alone, and the report names the first faulty one, if there is one.
 //!
 //! The check covers derivatives, not values. It passes for a function with wrong values if the derivative belongs to these values. At kinks
-//! central differences are not conclusive, and the check reports the kink instead of passing.
+//! central differences are not conclusive, and the check reports the kink instead of passing. Only order 2 reports a kink with opposite
+//! slopes and a recorded derivative of 0, such as the absolute value at 0.
 
 mod difference;
 mod map;
@@ -166,12 +168,12 @@ impl GradCheck {
         GradCheck { accuracy: Some(accuracy), ..self }
     }
 
-    /// Checks reverse mode only, for operations without a `jvp`. At order 2, the check covers only reverse over reverse mode.
+    /// Checks reverse mode only. At order 2, the check covers only reverse over reverse mode.
     pub fn skip_forward(self) -> Self {
         GradCheck { forward: false, ..self }
     }
 
-    /// Checks forward mode only, for operations without a `vjp`. At order 2, the check covers only forward over forward mode.
+    /// Checks forward mode only. At order 2, the check covers only forward over forward mode.
     pub fn skip_reverse(self) -> Self {
         GradCheck { reverse: false, ..self }
     }
@@ -340,7 +342,7 @@ impl GradCheck {
     }
 
     /// Checks each recorded operation alone, with the operands that it has on the tape. Returns the first operation whose derivative is
-    /// wrong.
+    /// wrong or an error.
     fn culprit<T: Float>(
         &self,
         f: &dyn for<'t> Fn(&[Var<'t, T>]) -> Var<'t, T>,

@@ -7,7 +7,7 @@ use wengert_tensor::prelude::*;
 use super::*;
 use crate::{Call, Operation, assert_gradcheck};
 
-/// The operation z = x³ with one deliberate mistake.
+/// The operation z = x³, with one deliberate mistake unless it is `Right`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Cube {
     Right,

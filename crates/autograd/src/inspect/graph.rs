@@ -8,7 +8,8 @@ use crate::tape::Record;
 use crate::{Tape, Var};
 use wengert_tensor::plan::{Index, Op};
 
-/// A description of a tape's program. `Display` writes one line for each operation. [`to_dot`](Self::to_dot) writes a graph for Graphviz.
+/// A description of a tape's program. `Display` writes one line for each node. [`to_dot`](Self::to_dot) writes a graph for Graphviz, and
+/// [`to_svg`](Self::to_svg) an image.
 ///
 /// ```
 /// # use wengert_autograd as wengert;
@@ -92,7 +93,7 @@ impl<T: Float> Var<'_, T> {
 
 impl Graph {
     /// Returns the graph in Graphviz's DOT language, for `dot -Tsvg`. Variables are filled boxes, constants boxes, and operations ellipses.
-    /// Each node shows its index, shape and line of code. Edges lead from operands to results.
+    /// Each node shows its index, name, shape and line of code. Edges lead from operands to results.
     pub fn to_dot(&self) -> String {
         let mut dot = String::from("digraph tape {\n  rankdir=TB;\n  node [fontname=\"monospace\"];\n");
         for Row { index, name, inputs, shape, file, line, kind } in &self.rows {

@@ -1,4 +1,4 @@
-//! Inspection of the program that a tape has recorded: graphs, and the origin of the first NaN.
+//! Inspection of the program that a tape has recorded: graphs, and the origin of the first NaN or infinity.
 
 mod graph;
 mod non_finite;

@@ -33,7 +33,7 @@ use crate::{Error, Tape};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NonFinite {
-    /// The operation's name. It is `variable` or `constant` if the data of a leaf is not finite.
+    /// The operation's name. It is `variable` if the data of a leaf is not finite, or `constant` if the data of a constant has a NaN.
     pub operation: &'static str,
     /// The line of code that recorded the operation.
     pub recorded: &'static Location<'static>,
@@ -41,11 +41,11 @@ pub struct NonFinite {
     pub node: usize,
     /// The shape of the operation's result.
     pub shape: Shape,
-    /// The index of the first NaN or infinity in the result.
+    /// The index of the first NaN in the result or, if it has none, of the first infinity.
     pub index: Vec<usize>,
-    /// The value of the first element that is NaN or infinite.
+    /// The value of the result at `index`: NaN, ∞ or -∞.
     pub value: f64,
-    /// The number of elements of the result that are NaN or infinite.
+    /// The number of NaNs in the result or, if it has none, of infinities.
     pub count: usize,
     /// The operands of the operation.
     pub operands: Vec<NonFiniteOperand>,
@@ -71,8 +71,8 @@ pub struct NonFiniteOperand {
 
 #[twins]
 impl<T: Float> Tape<T> {
-    /// Returns the operation that produced the first NaN from operands without a NaN, or the first infinity from finite operands.
-    /// PyTorch: `torch.autograd.detect_anomaly`, which checks derivatives only.
+    /// Returns the operation that produced the first NaN from operands without a NaN, or the first infinity from finite operands. Returns
+    /// `None` if there is none. PyTorch: `torch.autograd.detect_anomaly`, which checks derivatives only.
     ///
     /// This evaluates the whole tape, one operation at a time, including nodes whose values were never requested. It takes more time and
     /// memory than an ordinary evaluation. Infinite constants are assumed to be intended, such as a mask of -∞ before a softmax. Infinities
@@ -80,7 +80,7 @@ impl<T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If there is not enough memory for a value, or a custom operation fails.
+    /// If there is not enough memory for a value, a custom operation fails, or an operation refuses its operands' values.
     pub fn try_first_non_finite(&self) -> Result<Option<NonFinite>, Error> {
         first_non_finite(self)
     }

@@ -11,8 +11,11 @@ use wengert_tensor::plan::Index;
 
 use super::graph::{Graph, Kind, Row};
 
+/// The height of a box, in pixels.
 const HEIGHT: usize = 40;
+/// The distance between the upper edges of neighbouring rows, in pixels.
 const ROW: usize = 78;
+/// The width of the margins and the smallest distance between items of a row, in pixels.
 const GAP: usize = 18;
 /// The width of a letter of a monospaced font of 12 pixels, in pixels.
 const LETTER: f64 = 7.3;
@@ -37,8 +40,8 @@ struct Placed<'g> {
 }
 
 impl Graph {
-    /// Returns the graph as an SVG image. Variables are filled boxes, constants boxes, and operations rounded boxes. Each node shows its
-    /// index, shape and line of code. Lines lead from operands down to results.
+    /// Returns the graph as an SVG image. Variables are blue boxes, constants grey boxes, and operations white rounded boxes. Each node
+    /// shows its index, name, shape and line of code. Lines lead from operands down to results.
     ///
     /// ```
     /// # use wengert_autograd as wengert;
@@ -199,7 +202,7 @@ mod tests {
         assert!(Tape::<f64>::new().graph().to_svg().ends_with("</svg>\n"));
     }
 
-    /// Reads the boxes and lines from the text of a picture, and checks that no line crosses a box or leaves the picture.
+    /// Reads the boxes and lines from the text of a picture. Checks that no line crosses a box or leaves the picture to the left or right.
     #[test]
     fn no_line_crosses_a_node_or_leaves_the_picture() {
         let tape = Tape::<f64>::new();

@@ -27,14 +27,16 @@ pub(crate) struct Record<T: Float, O> {
     data: Vec<Tensor<T>>,
     /// The names of operations that refuse to be differentiated.
     names: Vec<&'static str>,
-    /// The values that were computed because they were requested, by node.
+    /// The values that evaluations have kept, by node: requested values, values of the same groups, and values that later nodes may read.
     pub(crate) values: ByNode<Tensor<T>>,
-    /// For each leaf and each node in `values` with large expanded data, the data before the expansion. The engine reads this data.
+    /// The data before the expansion, for each node in `values` and each leaf with large expanded data. The engine reads this data. Leaves
+    /// of parameters are left out.
     unexpanded: ByNode<Tensor<T>>,
     /// For each node that is evaluated together with others, the index of its group of nodes in `together`.
     group_of: ByNode<usize>,
     together: Vec<Vec<Index>>,
-    /// The largest index of a node whose value was requested, and the number of evaluations so far.
+    /// The largest index of a node whose value was requested, directly or with its group, and the number of evaluations that computed
+    /// values. It is `None` before the first of these evaluations.
     pub(crate) evaluated: Option<(Index, usize)>,
     /// The number of nodes that all evaluations of this tape after the first one have computed.
     #[cfg(test)]
@@ -137,8 +139,8 @@ impl<T: Float, O> Record<T, O> {
         &self.data[number as usize]
     }
 
-    /// Records the data of a leaf, or the known value of a node, as the expansion of smaller data, if it is large and expanded. Then operations
-    /// on the data compute each element once.
+    /// Records the data of a leaf, or the known value of a node, as the expansion of smaller data, if it is large and expanded. Then
+    /// elementwise operations compute each distinct element once.
     pub(crate) fn note_expansion(&mut self, node: Index, data: &Tensor<T>) {
         if let Some(before) = data.unexpanded() {
             self.expression.set_unexpanded(node, before.shape());
@@ -146,7 +148,7 @@ impl<T: Float, O> Record<T, O> {
         }
     }
 
-    /// Returns the data of a leaf, or the known value of a node, before its expansion.
+    /// Returns the data of a leaf, or the known value of a node, before its expansion. Returns `None` if no expansion was noted.
     pub(crate) fn unexpanded(&self, node: Index) -> Option<&Tensor<T>> {
         self.unexpanded.get(&node)
     }
@@ -156,7 +158,7 @@ impl<T: Float, O> Record<T, O> {
         &self.operations[number as usize].0
     }
 
-    /// Returns true if a node is a leaf with respect to which gradients can be taken.
+    /// Returns true if a node is a leaf whose gradient `backward` computes: a variable or a parameter that is not frozen.
     pub(crate) fn is_variable(&self, index: Index) -> bool {
         matches!(self.op(index), Op::Variable(_))
     }
@@ -246,7 +248,7 @@ impl<T: Float, O> Record<T, O> {
         }
     }
 
-    /// Returns PyTorch's name of the operation of a node.
+    /// Returns the name of the operation of a node: PyTorch's name, if there is one.
     pub(crate) fn name(&self, index: Index) -> &'static str {
         match self.op(index) {
             Op::Constant(_) | Op::Number(_) => "constant",

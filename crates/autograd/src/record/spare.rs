@@ -11,7 +11,7 @@ use crate::record::record::Record;
 /// The maximum number of records (contents of tapes) that a thread keeps. Usually no more tapes exist at the same time.
 const MAX_RECORDS: usize = 4;
 
-/// The maximum number of nodes of a record (the contents of a tape) that is kept. It limits the kept memory to a few megabytes per thread.
+/// The maximum number of nodes of a record (the contents of a tape) that is kept. It limits the kept memory to a few megabytes per record.
 /// Larger records are freed.
 const MAX_NODES: usize = 1 << 16;
 
@@ -19,7 +19,8 @@ thread_local! {
     static SPARE: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// An empty record whose memory may come from a dropped tape. When it is dropped, the next tape can reuse the memory.
+/// The record of a tape. Its memory may come from a dropped tape of the same thread. When this record is dropped, a later tape can reuse
+/// the memory.
 pub(crate) struct RecycledRecord<T: Float, O: 'static>(Option<Box<RefCell<Record<T, O>>>>);
 
 impl<T: Float, O: 'static> RecycledRecord<T, O> {

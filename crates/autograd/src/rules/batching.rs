@@ -1,9 +1,10 @@
 //! The batching rule of every primitive (elementary operation). A batched input has the batch dimension first, and so does the result for
 //! all examples.
 //!
-//! An input that is the same for all examples is expanded. An elementwise operation needs no other change, because its operands have equal
-//! shapes when it is recorded. Other operations add 1 to the position of each dimension, because the batch dimension comes first. An
-//! operation that is a type of its own implements its rule in [`Operation::batch`](crate::Operation::batch).
+//! An input that is the same for all examples is expanded, except where a matrix product or a convolution can share it. An elementwise
+//! operation needs no other change, because its operands have equal shapes when it is recorded. Other operations add 1 to the position of
+//! each dimension, because the batch dimension comes first. An operation that is a type of its own implements its rule in
+//! [`Operation::batch`](crate::Operation::batch).
 
 use std::rc::Rc;
 

@@ -79,7 +79,8 @@ pub(super) fn derivative<'t, T: Float>(
         (Binary::Atan2, _) => v * -x * inverse_square(x, y),
         (Binary::Hypot, 0) => v * (x / z),
         (Binary::Hypot, _) => v * (y / z),
-        // The derivative is 1 where `copysign` kept the sign of x, -1 where it changed the sign, and 0 where x is 0.
+        // The derivative is 1 where `copysign` kept the sign of x, -1 where it changed the sign, and 0 where x is 0. It is NaN where x is
+        // infinite.
         (Binary::Copysign, 0) => v * where_(&x.eq(0.0), &zero(), z / x),
         (Binary::Copysign, _) => return Formula::Zero,
         (Binary::Fmod, 0) => v,
@@ -111,7 +112,7 @@ pub(super) fn derivative<'t, T: Float>(
     })
 }
 
-/// Records 1 / (x² + y²), or 0 at the origin.
+/// Records 1 / (x² + y²), or 0 where x² + y² is 0: at the origin, or where the squares are too small.
 fn inverse_square<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>) -> Var<'t, T> {
     let square = x * x + y * y;
     where_(&square.eq(0.0), &x.zeros_like(), square.reciprocal())

@@ -1,4 +1,4 @@
-//! Chooses the derivative rule of a recorded operation, and checks the result of a custom rule.
+//! Chooses the derivative rule of a recorded operation, and checks the tape and the shape of its result.
 
 use std::cell::Cell;
 
@@ -16,7 +16,8 @@ use crate::tape::Record;
 use crate::{Call, Error, Tape, Var};
 
 /// Returns the position of an operation's first differentiable input. All later inputs are differentiable too. Returns `None` if no input
-/// is differentiable. Derivatives then stop at the operation.
+/// is differentiable. Derivatives then stop at the operation. An operation that refuses derivatives counts as differentiable, so that the
+/// derivative reaches it and becomes an error.
 #[inline]
 pub(crate) fn first_differentiable_input(op: Op) -> Option<usize> {
     match op {
@@ -26,7 +27,7 @@ pub(crate) fn first_differentiable_input(op: Op) -> Option<usize> {
     }
 }
 
-/// Returns true if the operation is differentiable with respect to the input with index `input`.
+/// Returns true if the operation is differentiable with respect to the input with index `input`, as in [`first_differentiable_input`].
 #[inline]
 pub(crate) fn is_differentiable_in(op: Op, input: usize) -> bool {
     first_differentiable_input(op).is_some_and(|first| input >= first)
@@ -51,7 +52,7 @@ impl<'t, T: Float> Primitive<'t, T> {
     ///
     /// # Errors
     ///
-    /// If the operation has no derivative, or a custom rule returns a wrong shape.
+    /// If the operation has no derivative, or a rule returns a wrong shape or a variable of another tape.
     #[inline]
     pub(crate) fn vjp(&self, input: usize, g: Var<'t, T>) -> Result<Option<Var<'t, T>>, Error> {
         if let Some(factor) = LinearFactor::of(self.op, input) {
@@ -68,7 +69,7 @@ impl<'t, T: Float> Primitive<'t, T> {
     ///
     /// # Errors
     ///
-    /// If a custom rule returns a wrong shape.
+    /// If a rule returns a wrong shape or a variable of another tape.
     pub(crate) fn jvp(&self, input: usize, v: Var<'t, T>) -> Result<Formula<'t, T>, Error> {
         if let Some(factor) = LinearFactor::of(self.op, input) {
             return self.times(factor, input, v).map(Formula::Is);

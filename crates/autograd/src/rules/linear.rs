@@ -33,8 +33,9 @@ pub(super) fn derivative<'t, T: Float>(
     }
 }
 
-/// Records the matrix products of all examples. If all examples share one matrix, a single product multiplies it by the rows or columns of
-/// all other matrices. If one factor is the identity, as in the computation of a Jacobian, the result is the other factor.
+/// Records the matrix products of all examples. If all examples share the right matrix, a single product suffices. The same holds for a
+/// shared left matrix, if the right matrices have one column each. If the stacked factors of all examples are an identity matrix, as in the
+/// computation of a Jacobian, no product is needed.
 pub(super) fn batched<'t, T: Float>(call: &BatchedCall<'t, T>) -> Result<Var<'t, T>, Error> {
     let (x, y, at) = (call.input(0), call.input(1), call.at);
     let (left, right) = (x.shape(), y.shape());
@@ -55,7 +56,7 @@ pub(super) fn batched<'t, T: Float>(call: &BatchedCall<'t, T>) -> Result<Var<'t,
     }
 }
 
-/// Returns true if `x` is recorded as an identity matrix with these numbers of rows and columns.
+/// Returns true if `x`, reshaped to these numbers of rows and columns, was recorded as an identity matrix.
 fn is_identity<T: Float>(x: Var<'_, T>, [rows, columns]: [usize; 2]) -> bool {
     let record = x.tape.record.borrow();
     let mut node = x.index;

@@ -6,7 +6,8 @@ use wengert_tensor::{Float, Site, Tensor};
 use super::mode::{Mode, elementwise};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// An operation that returns its first input unchanged. Its derivative is a formula over the other inputs.
+/// An operation that returns its first input unchanged. Its derivative with respect to this input is 0. With respect to the others, it is a
+/// formula over the inputs and the result.
 pub(crate) struct WithDerivative<D>(pub(crate) D);
 
 /// The derivative of a [`WithDerivative`].

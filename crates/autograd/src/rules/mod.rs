@@ -1,29 +1,30 @@
 //! The derivative of every primitive.
 //!
 //! The letters in all rules: `x` and `y` are inputs, `z` is the output, and `g` is the incoming gradient. `v` is a tangent, or in rules for
-//! both modes an incoming gradient or a tangent. A rule is a formula over recorded variables, so it serves every order of derivative. No
-//! rule mentions broadcasting: `expand` is a separate operation, recorded before the operation that needs it. The adjoint of `expand` is a
-//! sum.
+//! both modes an incoming gradient or a tangent. A rule is a formula over recorded variables, so it serves every order of derivative. The
+//! rules of elementwise operations contain no broadcasting: `expand` is a separate operation, recorded before the operation that needs it.
+//! The adjoint of `expand` is a sum.
 //!
-//! An elementwise operation has a diagonal derivative. The same formula, ∂z/∂x · v, serves the incoming gradient in reverse mode and
-//! the tangent in forward mode. The other operations have one formula for each mode.
+//! An elementwise operation has a diagonal derivative. The same formula, ∂z/∂x · v, serves the incoming gradient in reverse mode and the
+//! tangent in forward mode. Most other operations have one formula for each mode.
 //!
 //! | file | primitives |
 //! |---|---|
 //! | [`unary`] | functions of one operand |
 //! | [`binary`] | functions of two, and selection |
 //! | [`power`] | powers, by an array of exponents or a number |
-//! | [`reduction`] | sum, amax, amin; prod as a tree of products |
+//! | [`reduction`] | sum, amax, amin, max, min; prod as a tree of products |
 //! | [`norm`] | p-norms |
 //! | [`variance`] | variances |
 //! | [`cumulative`] | cumulative sums |
-//! | [`movement`] | views and their adjoints; gather, scatter-add, concatenation |
+//! | [`movement`] | views and their adjoints; gather, scatter-add; slices at indices; concatenation |
 //! | [`linear`] | matrix products |
 //! | [`windows`] | convolutions; maximum and mean pooling |
 //! | [`meta`] | operations that change no value: they replace a derivative or check a condition |
+//! | [`derivative`] | `expand` and `reshape`; the choice of the rule |
 //!
-//! Every primitive also has a batching rule. [`batching`] has the rules of the primitives without parameters. A primitive with parameters
-//! has its rule in its method `batch`.
+//! Every primitive also has a batching rule. [`batching`] has the rules of the primitives that the engine knows. A primitive that is a type
+//! of its own has its rule in its method `batch`.
 //!
 //! `docs/derivatives.md` lists all formulas, with the reason for each primitive. A test fails if a primitive is missing there.
 

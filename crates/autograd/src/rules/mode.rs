@@ -1,4 +1,4 @@
-//! The two modes of differentiation, and functions that all rules share.
+//! The two modes of differentiation, and functions that several rules share.
 
 use std::rc::Rc;
 
@@ -35,20 +35,21 @@ pub(crate) enum Formula<'t, T: Float> {
     FromReverse,
 }
 
-/// Returns a placeholder for the line of code that called an operation. A derivative rule does not know this line. The tape replaces the
-/// placeholder by the real line.
+/// Returns a placeholder for the line of code that called an operation. A derivative rule does not know this line. The tape records the
+/// real line instead, and puts it into errors of insufficient memory.
 #[track_caller]
 pub(super) fn site(name: &'static str) -> Site {
     Site::here(name)
 }
 
-/// Records an elementwise operation for a batch, which is the same operation on the batched inputs.
+/// Records `operation` on the batched inputs. An elementwise operation is the same for a batch. Other operations must already count the
+/// batch dimension.
 pub(super) fn elementwise<'t, T: Float>(operation: impl Operation<T>, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
     let inputs: Vec<Var<'t, T>> = (0..call.arity()).map(|position| call.batched(position)).collect();
     rule_result(inputs[0].tape.record_operation(Rc::new(operation), &inputs, call.at))
 }
 
-/// Returns the variable. If `result` is an error, panics at the caller's line, because a rule cannot return errors.
+/// Returns the variable. If `result` is an error, panics at a line of this file, because a rule cannot return errors.
 pub(super) fn rule_result<T: Float>(result: Result<Var<'_, T>, Error>) -> Option<Var<'_, T>> {
     Some(or_raise(result))
 }

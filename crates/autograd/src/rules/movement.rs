@@ -1,5 +1,5 @@
-//! Derivatives of linear operations that move elements: views and their adjoints, gather and scatter-add, concatenation. In forward mode,
-//! the operation is applied to the tangent. In reverse mode, its adjoint is applied to the gradient.
+//! Derivatives of linear operations that move elements: views and their adjoints, gather and scatter-add, slices at indices, concatenation.
+//! In forward mode, the operation is applied to the tangent. In reverse mode, its adjoint is applied to the gradient.
 
 use std::any::Any;
 use std::rc::Rc;
@@ -239,13 +239,13 @@ impl<T: Float> Operation<T> for IndexAdd {
     }
 }
 
-/// The maximum number of inputs of one [`IndexAdd`]. When another input is added to a sum, the whole sum is recorded again. So the cost of
-/// recording grows with the square of this number.
+/// The maximum number of inputs of an [`IndexAdd`] that is a sum of others. When another input is added to a sum, the whole sum is recorded
+/// again. So the cost of recording one sum grows with the square of this number.
 const MAX_TERMS: usize = 16;
 
-/// Records the sum of two [`IndexAdd`]s as a single one. So the gradient of an embedding that is looked up several times is filled with
-/// zeros only once. Returns `None` if `x` or `y` is not an [`IndexAdd`], if their axes or shapes differ, or if the sum would have too many
-/// inputs.
+/// Records the sum of two [`IndexAdd`]s as a single one. So the gradient of an embedding is filled with zeros only once for up to
+/// [`MAX_TERMS`] lookups. Returns `None` if `x` or `y` is not an [`IndexAdd`], if their axes or shapes differ, or if the sum would have too
+/// many inputs.
 pub(super) fn add_index_adds<'t, T: Float>(
     x: Var<'t, T>,
     y: Var<'t, T>,

@@ -27,7 +27,7 @@ pub(super) fn to_exponent<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, z: Var<'t,
     v * where_(&flat, &v.zeros_like(), z * x.log())
 }
 
-/// Returns the common value of all elements of `y` if `y` was recorded as one number, and `None` otherwise.
+/// Returns the common value of all elements of `y` if `y` was recorded as one number or one constant of rank 0, and `None` otherwise.
 fn plain_number<T: Float>(y: Var<'_, T>) -> Option<f64> {
     let record = y.tape.record.borrow();
     let mut index = y.index;

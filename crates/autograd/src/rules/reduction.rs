@@ -67,10 +67,10 @@ pub(crate) fn product_over<'t, T: Float>(x: Var<'t, T>, axes: &[usize], at: Site
 }
 
 /// The operation that returns the factors of a product unchanged. Its derivative follows PyTorch's convention for infinite and NaN factors.
-/// If no factor is zero, the derivative with respect to an infinite or NaN factor is NaN, because PyTorch divides the product by the
-/// factor.
+/// If no element of the whole input is zero, the derivative with respect to an infinite or NaN factor is NaN. The reason is that PyTorch
+/// then divides the product by the factor.
 struct Factors {
-    /// The number of batch dimensions, which come first. Each example has its own product.
+    /// The number of batch dimensions, which come first. Each example is an input of its own.
     outer: usize,
 }
 

@@ -1,8 +1,8 @@
 //! The variance of n elements x with the mean m and the correction c is z = Σ (x - m)² / (n - c). Its derivative is ∂z/∂x = 2 (x - m) / (n
 //! - c). The term for the mean is omitted, because the deviations x - m sum to zero.
 //!
-//! If n - c is not positive, the results match PyTorch's `var_backward`. For a variance over named dimensions, the formula above is used,
-//! and its divisor may be negative. For a variance over all dimensions, the derivative is NaN at elements equal to the mean and ∞ at
+//! If n - c is not positive, the results match PyTorch's `var_backward`. If the caller named dimensions, the formula above is used, and its
+//! divisor may be negative. If the caller named none, or x is a single number, the derivative is NaN at elements equal to the mean and ∞ at
 //! others.
 
 use wengert_tensor::ops::{Reductions, TensorLike, Views, where_};
@@ -15,7 +15,7 @@ use crate::{BatchedCall, Call, Error, Operation, Var};
 pub(crate) struct Variance {
     pub(crate) axes: Axes,
     pub(crate) correction: f64,
-    /// True if the caller named no dimensions, so that the variance is over all dimensions.
+    /// True if the caller named no dimensions, so that the variance is over all dimensions. Also true for a batch of single numbers.
     pub(crate) is_total: bool,
 }
 

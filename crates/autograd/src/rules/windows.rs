@@ -79,9 +79,10 @@ impl<T: Float> Operation<T> for Convolution {
     }
 }
 
-/// Maximum pooling, or its adjoint. The first input chooses a position in each window: the position of its largest element. The pooling
-/// reads the second input at these positions. The adjoint adds the elements of the second input to zeros at these positions. Both are
-/// linear in the second input. The derivative with respect to the first input is zero, or undefined where elements are equal.
+/// Maximum pooling, or its adjoint. The first input chooses a position in each window: the position of its largest element. This is the
+/// first of several equal elements, or the last NaN. The pooling reads the second input at these positions. The adjoint adds the elements
+/// of the second input to zeros at these positions. Both are linear in the second input. The derivative with respect to the first input is
+/// zero, or undefined where elements are equal.
 struct MaxPooling {
     form: PoolingForm,
     is_adjoint: bool,
@@ -217,7 +218,7 @@ mod tests {
     use wengert_tensor::ops::{ConvOptions, PoolOptions};
     use wengert_tensor::prelude::*;
 
-    /// Returns a tensor of distinct values.
+    /// Returns a tensor of up to 101 distinct values.
     fn numbers(shape: [usize; 4], seed: usize) -> Tensor<f64> {
         let count: usize = shape.iter().product();
         let values = (0..count).map(|i| ((i * 37 + seed) % 101) as f64 * 0.02 - 1.0).collect();

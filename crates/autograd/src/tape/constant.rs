@@ -5,7 +5,7 @@ use wengert_tensor::{Float, Site, Tensor};
 
 use crate::{Tape, Var};
 
-/// The data of [`Tape::constant`]: a tensor, by reference or by value, or a number of any type.
+/// The data of [`Tape::constant`]: a tensor, by reference or by value, or a number of type f64, f32, i64, i32 or usize.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no constant of a tape of `{T}`",
     label = "write a tensor of `{T}`, as in `tape.constant(&x)`, or a number",

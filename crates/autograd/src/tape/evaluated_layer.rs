@@ -14,10 +14,10 @@ thread_local! {
 
 impl<T: Float> Tape<T> {
     /// Notes that a layer of the kind `layer`, which behaves differently in training, evaluated on this tape. An optimiser warns if it
-    /// makes a step with gradients of this tape.
+    /// makes a step with gradients of this tape. Only the last note of a thread is kept.
     ///
-    /// Does nothing on a training tape. Also does nothing if this tape has recorded no parameter so far except frozen ones. Then the layer
-    /// belongs to a frozen part of the model, which may evaluate, or it is before the first trained layer.
+    /// Does nothing on a training tape. Also does nothing if this tape has so far recorded only frozen parameters, and no variable is bound
+    /// to a parameter. Then the layer belongs to a frozen part of the model, which may evaluate, or it is before the first trained layer.
     pub fn note_evaluation(&self, layer: &'static str) {
         let may_learn = || {
             let record = self.record.borrow();
@@ -30,7 +30,7 @@ impl<T: Float> Tape<T> {
 }
 
 /// Returns the kind of a layer that [noted](Tape::note_evaluation) its evaluation on the tape with the id `tape`. Returns `None` if no
-/// layer did, or if a layer on this thread has noted its evaluation on another tape since then.
+/// layer did, or if a layer on this thread has noted its evaluation on another tape since then. Notes of other threads are not found.
 pub(crate) fn evaluated_layer(tape: u64) -> Option<&'static str> {
     EVALUATED.get().filter(|&(id, _)| id == tape).map(|(_, layer)| layer)
 }

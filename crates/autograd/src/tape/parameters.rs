@@ -9,16 +9,17 @@ use crate::{Error, Parameter, Tape, Var};
 #[twins]
 #[precompiled]
 impl<T: Float> Tape<T> {
-    /// Returns the variable of a parameter, or a constant if the parameter is frozen. Repeated calls return the same variable.
+    /// Returns the variable of a parameter, or a constant if the parameter is frozen. Repeated calls return the same variable. If a
+    /// variable is bound to the parameter ([`bind`](Self::bind)), returns that variable.
     ///
     /// # Errors
     ///
-    /// If the parameter's values changed after this tape recorded it. Each training step needs its own tape.
+    /// If the parameter's tensor was changed or replaced after this tape recorded it. Each training step needs its own tape.
     pub fn try_parameter(&self, parameter: &Parameter<T>) -> Result<Var<'_, T>, Error> {
         self.parameter_at(parameter, Site::here("parameter"))
     }
 
-    /// Returns the variable of a parameter. The operation and the line of code in `at` are recorded.
+    /// Returns the variable of a parameter. A new leaf gets the line of code in `at`. An error names the operation and the line in `at`.
     pub(crate) fn parameter_at(&self, parameter: &Parameter<T>, at: Site) -> Result<Var<'_, T>, Error> {
         let id = parameter.id();
         if let Some(&(_, index)) = self.record.borrow().bound.iter().rev().find(|(bound, _)| *bound == id) {
@@ -26,8 +27,8 @@ impl<T: Float> Tape<T> {
         }
         let known = self.record.borrow().parameters.iter().find(|(known, _)| *known == id).map(|&(_, index)| index);
         if let Some(index) = known {
-            // The tape holds the memory of the recorded values. If the parameter has changed since, its values are in other memory, or it is
-            // another view of this memory.
+            // The tape holds the memory of the recorded values. If the parameter has changed since, its values are in other memory, or it
+            // is another view of this memory.
             let recorded = self.record.borrow().leaf(index);
             let value = &parameter.value;
             let is_same = |known: Tensor<T>| known.shares_storage(value) && known.layout() == value.layout();
@@ -37,14 +38,15 @@ impl<T: Float> Tape<T> {
             return Ok(Var::new(self, index));
         }
         let op = if parameter.is_frozen() { Op::Constant } else { Op::Variable };
-        // A parameter whose values are elsewhere has an expanded number in their place.
+        // If the values of a parameter are elsewhere, its tensor is an expanded number. So this leaf must not be read as an expansion.
         let var = self.unread_leaf(&parameter.value, op, Some(at));
         self.record.borrow_mut().parameters.push((id, var.index));
         Ok(var)
     }
 
     /// Replaces a parameter by the variable `value` on this tape. The output of a model is then a function of variables, which can be
-    /// differentiated like any other. A later call replaces an earlier one. PyTorch: `torch.func.functional_call`.
+    /// differentiated like any other. A later call replaces an earlier one. Operations that are already recorded do not change. PyTorch:
+    /// `torch.func.functional_call`.
     ///
     /// ```
     /// # use wengert_autograd as wengert;

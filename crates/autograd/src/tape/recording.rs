@@ -83,13 +83,14 @@ impl<T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If the operation refuses the inputs' shapes, or an input belongs to another tape.
+    /// If the operation refuses the inputs' shapes, no memory can hold a result of its shape, or an input belongs to another tape.
     pub fn try_apply<'t>(&'t self, operation: impl Operation<T>, inputs: &[Var<'t, T>]) -> Result<Var<'t, T>, Error> {
         let at = Site::here(operation.name());
         self.record_operation(Rc::new(operation), inputs, at)
     }
 
-    /// Returns the inputs and the result of each call of the custom operation `name`, in the order of recording.
+    /// Returns the inputs and the result of each call of the custom operation `name`, in the order of recording. If a
+    /// [`Function`](crate::Function) does not have exactly one result, the result here is a vector of the elements of all its results.
     pub fn calls(&self, name: &str) -> Vec<(Vec<Var<'_, T>>, Var<'_, T>)> {
         let record = self.record.borrow();
         let named = |&index: &Index| matches!(record.op(index), Op::Other(_)) && record.name(index) == name;

@@ -225,14 +225,15 @@ pub trait Operation<T: Float>: Any {
     /// If the operation refuses these values, or memory cannot hold the result.
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error>;
 
-    /// Returns true if the result equals the first input. The engine then does not call [`run`](Self::run).
+    /// Returns true if the result equals the first input. Evaluations then do not call [`run`](Self::run); only [`Tape::first_non_finite`]
+    /// calls it.
     #[doc(hidden)]
     fn is_alias(&self) -> bool {
         false
     }
 
-    /// Returns true if the result equals the only input, and [`run`](Self::run) refuses some elements. The engine then runs the operation on
-    /// the elements before an expansion.
+    /// Returns true if the result equals the only input, and [`run`](Self::run) refuses some elements. The engine then runs the operation
+    /// on the elements before an expansion.
     #[doc(hidden)]
     fn is_check(&self) -> bool {
         false

@@ -133,7 +133,7 @@ fn derivatives_of_numbers_are_taken_under_strict_rules_too() {
     let [dx] = y.grad([x]);
     assert!((dx.value().to_vec()[0] / expected - 1.0).abs() < 1e-14);
     assert_eq!(y.jvp(&[(x, tape.constant(Tensor::from([1.0, 0.0])))]).item(), dx.value().to_vec()[0]);
-    // The compatibility rules were suspended only while the derivative was recorded.
+    // Tensors without dimensions were allowed only while the derivative was recorded.
     assert!(y.try_mul(y).is_err());
 }
 
@@ -199,7 +199,7 @@ fn several_outputs_share_their_inputs() {
     let [Some(dx)] = tape.vjp(&[(y, g), (z, h), (y, g)], &[x])[..] else { unreachable!() };
     // The pair (y, g) occurs twice, so the gradient is 2 · 2x g + h.
     assert_eq!(dx.value().to_vec(), [8.5, 120.5]);
-    // The inputs are the output itself, an intermediate value, and a node that was recorded later.
+    // The inputs are the output itself, a leaf, and a node that was recorded later.
     let later = y.exp();
     let [Some(dy), Some(dx), None] = tape.vjp(&[(y, g)], &[y, x, later])[..] else { panic!() };
     assert_eq!((dy.value().to_vec(), dx.value().to_vec()), (vec![1.0, 10.0], vec![4.0, 60.0]));
@@ -333,7 +333,7 @@ fn results_of_another_tape_are_refused_by_every_transform() {
     assert!(matches!(failure, Failure::Refused { error: Error::OtherTape { .. }, .. }), "{failure}");
 }
 
-/// Checks that every node of a derivative has the caller's line, also nodes of inputs, directions and zeros.
+/// Checks that every node of a derivative has a line of the caller's file, also nodes of inputs, directions and zeros.
 #[test]
 fn transforms_record_at_the_callers_line() {
     use crate::transforms::{grad, hvp, jacobian, vmap};
@@ -372,7 +372,7 @@ fn remainders_can_be_assigned() {
     assert_eq!(x.value().to_vec(), [2.0, 1.0]);
 }
 
-/// A gradient is found by a key of its own element type only. The compiler refuses other keys.
+/// Checks that `len` counts the gradients of parameters and variables, and `parameters` only those of parameters.
 #[test]
 fn gradients_of_parameters_and_variables_are_counted_apart() {
     let w = Parameter::new(Tensor::from([2.0]));

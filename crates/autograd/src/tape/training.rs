@@ -16,7 +16,8 @@ impl<T: Float> Tape<T> {
     }
 
     /// Records that the training step moves `buffer` towards `new`. `new` is a statistic of the batch and has the buffer's shape. It is
-    /// computed together with the gradients. `share` is the weight of the batch in the result. Does nothing on a tape that does not train.
+    /// computed together with the gradients. `share` is the weight of the batch in the result. Records nothing on a tape that does not
+    /// train.
     ///
     /// # Errors
     ///
@@ -27,7 +28,7 @@ impl<T: Float> Tape<T> {
         Ok(())
     }
 
-    /// Records that the training step adds one to `buffer`. Does nothing on a tape that does not train.
+    /// Records that the training step adds one to `buffer`. Records nothing on a tape that does not train.
     pub fn count(&self, buffer: &Buffer<i64>) {
         self.change(buffer.id(), Change::Count);
     }

@@ -1,4 +1,4 @@
-//! The methods of variables that record operations.
+//! The methods of variables that return their shape, check their tape or record operations.
 
 use std::fmt;
 

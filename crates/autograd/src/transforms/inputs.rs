@@ -16,6 +16,7 @@ use crate::{Error, Parameter, Tape, Var};
 /// | `[&x, &w]` | `\|[x, w]\| …` | `[Tensor; 2]` |
 /// | `&tensors[..]`, `&vec`, a `Vec<&Tensor>` | `\|list\| …`, a `Vec` of variables | `Vec<Tensor>` |
 /// | `model.parameters()`, a `Vec<&Parameter>` | the same | `Vec<Tensor>` |
+/// | `&p`, `[&p, &q]`, parameters | as for tensors | `Tensor`, `[Tensor; 2]` |
 /// | `x`, `[x, w]` or a `Vec` of variables | the same forms | variables on the same tape |
 ///
 /// With variables, a transform is part of a larger program, so transforms nest. Each parameter becomes a variable on the function's tape,
@@ -40,8 +41,8 @@ pub trait Inputs: Sized {
     /// The variable that the function returns.
     type Output<'s>;
 
-    /// Records the output of `f` for these inputs, and calls `derive` with the output. Returns the results of `derive`. `along` has a
-    /// direction for each input, which is recorded as a constant.
+    /// Records the output of `f` for these inputs, and calls `derive` with the output. Returns the results of `derive`, or their values if
+    /// the inputs are not variables. `along` has a direction for each input. Tensors among the directions are recorded as constants.
     #[doc(hidden)]
     fn derive<F: for<'s> Objective<'s, Self>>(
         self,
@@ -59,11 +60,11 @@ pub trait Inputs: Sized {
     #[doc(hidden)]
     fn arrange<V>(list: Vec<V>) -> Self::Each<V>;
 
-    /// Returns the only element of an array of one element.
+    /// Returns the only element of an array of one element. Returns a variable unchanged.
     #[doc(hidden)]
     fn number(array: Self::Array) -> Result<Self::Number, Error>;
 
-    /// Returns the array with its elements in row-major order in memory.
+    /// Returns the array with its elements in row-major order in memory. Returns a variable unchanged.
     #[doc(hidden)]
     fn in_order(array: Self::Array) -> Result<Self::Array, Error>;
 
@@ -98,7 +99,7 @@ pub type Derive<T> = for<'s> fn(RecordedOutput<'s, T>, Site) -> Result<Vec<Var<'
 pub struct RecordedOutput<'s, T: Float> {
     pub(super) output: Var<'s, T>,
     pub(super) inputs: Vec<Var<'s, T>>,
-    /// The direction for each input. The list is empty if the transform has no directions.
+    /// The direction along which each input moves, for Hessian-vector products. The list is empty for other transforms.
     pub(super) along: Vec<Var<'s, T>>,
 }
 
@@ -221,7 +222,7 @@ macro_rules! functions {
     };
 }
 
-/// The form of a single input. `@list` makes a list of the input, `@form` takes the input out of a list, and the last rule gives the type.
+/// The form of a single input. `@list` iterates over the input, `@form` takes the input out of a list, and the last rule gives the type.
 macro_rules! one {
     (@list $inputs:expr) => {
         std::iter::once($inputs)
@@ -235,7 +236,7 @@ macro_rules! one {
     };
 }
 
-/// The form of an array of inputs. `@list` makes a list of its elements, `@form` makes an array from a list, and the last rule gives the
+/// The form of an array of inputs. `@list` iterates over its elements, `@form` makes an array from a list, and the last rule gives the
 /// type.
 macro_rules! several {
     (@list $inputs:expr) => {

@@ -1,4 +1,5 @@
-//! Derivatives of functions of tensors, returned as tensors. Each transform creates and drops the tape itself.
+//! Functions of tensors: their values, their derivatives, and their results for batches. Each transform of tensors creates and drops the
+//! tape itself.
 //!
 //! | here | JAX | `torch.func` | how |
 //! |---|---|---|---|
@@ -6,16 +7,18 @@
 //! | [`grad`] | `jax.grad` | `grad` | one `vjp` |
 //! | [`value_and_grad`] | `jax.value_and_grad` | `grad_and_value` | one `vjp` |
 //! | [`vmap`], [`Vmap`] | `jax.vmap` | `vmap` | the function recorded for one example, then for all |
-//! | [`jacobian`] | `jax.jacrev`, `jax.jacfwd` | `jacrev`, `jacfwd` | `vmap` of one `vjp`, or `jvp` if inputs are fewer |
+//! | [`jacobian`] | `jax.jacrev`, `jax.jacfwd` | `jacrev`, `jacfwd` | `vmap` of one `vjp`, or of one `jvp` per small input |
 //! | [`hvp`] | `jvp` of `grad` | `jvp` of `grad` | one `vjp`, one `jvp` of it |
 //! | [`hessian`] | `jax.hessian` | `hessian` | one `vjp`, `vmap` of one `jvp` of it |
 //!
-//! All transforms take a function and its [`Inputs`]. The function's variables and the results have the form of the inputs:
+//! All transforms except inference take a function and its [`Inputs`]. The function's variables and the derivatives have the form of the
+//! inputs:
 //! `grad(|x| …, &x)` returns one gradient, `grad(|[x, w]| …, [&x, &w])` returns two, and lists and the parameters of a model give a `Vec`.
 //! Tensors that the function captures are constants. To keep a closure in a variable, make it with [`formula!`](crate::formula).
 //!
-//! Each call records the function once, on its own tape, and evaluates all results together. If the inputs are variables, the derivatives
-//! are variables too, so transforms nest:
+//! Each call records the function on its own tape, and evaluates all results together. It calls the function once. But `infer_in_batches`
+//! calls it for each batch, and `vmap` for each example if the function reads values that depend on the example. If the inputs are
+//! variables, the function is recorded on their tape and the results are variables too, so transforms nest:
 //!
 //! ```
 //! # mod wengert { pub use wengert_autograd as autograd; }
@@ -49,8 +52,8 @@ use wengert_tensor::{Float, Site, Tensor, View};
 
 use crate::{Error, Tape, Var};
 
-/// Returns the value of a function of variables at `input`, such as a model's prediction. Layers are in evaluation mode: dropout drops nothing.
-/// PyTorch: a call under `torch.inference_mode()` after `model.eval()`.
+/// Returns the value of a function of variables at `input`, such as a model's prediction. Layers are in evaluation mode: dropout drops
+/// nothing. PyTorch: a call under `torch.inference_mode()` after `model.eval()`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; }
@@ -63,7 +66,7 @@ use crate::{Error, Tape, Var};
 ///
 /// # Errors
 ///
-/// If there is not enough memory, or a custom operation fails.
+/// If there is not enough memory, a custom operation fails, or the result belongs to another tape.
 #[twins]
 pub fn try_infer<T: Float>(
     f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>,
@@ -100,7 +103,7 @@ fn evaluate_at<T: Float>(
 ///
 /// # Errors
 ///
-/// As for [`infer`], if `size` is 0, or `input` has no dimensions.
+/// The errors of [`infer`]. Also if `size` is 0, or `input` has no dimensions.
 #[twins]
 pub fn try_infer_in_batches<T: Float>(
     f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
@@ -152,7 +155,7 @@ pub fn try_infer_in_batches<T: Float>(
 ///
 /// # Errors
 ///
-/// If the function's result is not one number, or an operation in it has no derivative.
+/// If the function's result is not one number, an operation in it has no derivative, or there is not enough memory.
 #[twins]
 pub fn try_grad<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> Result<I::Each<I::Array>, Error> {
     let at = Site::here("grad");
@@ -172,7 +175,7 @@ pub fn try_grad<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> Resu
 ///
 /// # Errors
 ///
-/// If the function's result is not one number, or an operation in it has no derivative.
+/// If the function's result is not one number, an operation in it has no derivative, or there is not enough memory.
 #[twins]
 #[allow(clippy::type_complexity)]
 pub fn try_value_and_grad<I: Inputs, F: for<'s> Objective<'s, I>>(
@@ -189,9 +192,9 @@ pub fn try_value_and_grad<I: Inputs, F: for<'s> Objective<'s, I>>(
 /// `[e…]`, these are a tensor of shape `[e…, d…]`. Element `(i, j)` is the derivative of output `i` with respect to input element `j`. It
 /// is zero if the output does not depend on the input. JAX: `jax.jacrev`, `jax.jacfwd`; PyTorch: `torch.func.jacrev`, `jacfwd`.
 ///
-/// Forward mode is used if there are at least as many outputs as inputs, and reverse mode otherwise. The derivative for one direction is
-/// batched over all directions, as by [`vmap`]. The number of elements of the result is the number of outputs times the number of inputs.
-/// Every intermediate value needs memory once for each direction.
+/// Forward mode is used for an input that has at most as many elements as the result, and reverse mode for other inputs. The derivative for
+/// one direction is batched over all directions, as by [`vmap`]. The number of elements of the result is the number of outputs times the
+/// number of inputs. Every intermediate value needs memory once for each direction.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; }
@@ -210,7 +213,7 @@ pub fn try_value_and_grad<I: Inputs, F: for<'s> Objective<'s, I>>(
 ///
 /// # Errors
 ///
-/// If an operation in the function has no derivative, or there is not enough memory for the result.
+/// If an operation in the function has no derivative, or there is not enough memory.
 #[twins]
 pub fn try_jacobian<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> Result<I::Each<I::Array>, Error> {
     let at = Site::here("jacobian");
@@ -241,7 +244,7 @@ pub fn try_jacobian<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> 
 ///
 /// # Errors
 ///
-/// If the function's result is not one number, or an operation in it has no second derivative.
+/// If the function's result is not one number, an operation in it has no first or second derivative, or there is not enough memory.
 #[twins]
 #[allow(clippy::type_complexity)]
 pub fn try_hessian<I: Inputs, F: for<'s> Objective<'s, I>>(
@@ -289,8 +292,8 @@ pub fn try_hvp<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I, v: I) ->
 }
 
 /// Computes a function of one example for all examples of a batch. The examples lie along the first dimension of the inputs and the
-/// results. `f` sees each of the [`Inputs`] without this dimension. [`Vmap`] has options for other dimensions, for inputs that are the same for all
-/// examples, for several results, and for variables. JAX: `jax.vmap`; PyTorch: `torch.vmap`.
+/// results. `f` sees each of the [`Inputs`] without this dimension. [`Vmap`] has options for other dimensions, for inputs that are the same
+/// for all examples, and for several results. JAX: `jax.vmap`; PyTorch: `torch.vmap`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; }

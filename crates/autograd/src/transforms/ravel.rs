@@ -9,7 +9,7 @@ use wengert_tensor::{Element, Error, Float, Shape, Site, Tensor, View};
 
 use crate::Var;
 
-/// A structure of arrays: a tensor, a variable, a reference to one of them, or tuples, arrays and `Vec`s of structures.
+/// A structure of arrays: a tensor, a variable, or tuples of up to six, arrays and `Vec`s of structures. Also a reference to a structure.
 ///
 /// For a struct with `#[derive(Module)]`, see `Module::to_vector` and `bind_vector` of `wengert::nn`.
 pub trait Tree {

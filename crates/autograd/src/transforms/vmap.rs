@@ -1,7 +1,8 @@
 //! Computes functions of one example for a whole batch.
 //!
-//! The function is recorded for one example. Every operation that its results need is then recorded once more, for all examples together.
-//! The nodes of the single example are not evaluated.
+//! The function is recorded for one example. Every operation that its results need and that depends on the example is then recorded once
+//! more, for all examples together. The nodes of the single example are evaluated only if the function reads their values. In this case,
+//! the function is recorded for each example.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{TensorLike, Views as _};
@@ -12,11 +13,11 @@ use crate::{Error, Tape, Var, rules};
 
 /// A [`vmap`](super::vmap()) with options: the dimension of each input and each result along which the examples lie.
 ///
-/// Almost every operation has a batching rule. The results equal the results of a loop over the examples, and cost one pass over the batch.
-/// Three kinds of operations cost a loop: [custom operations](crate::Operation) without a rule, [`map_gradient`](Var::map_gradient), whose
-/// function is called for the gradient of each example, and operations that read values while they are recorded (sorting, positions of
-/// maxima, [`value`](Var::value)). If the function reads values that depend on the example, it is called for each example. Changes of
-/// buffers of a training tape are then recorded from the first example only.
+/// Almost every operation has a batching rule. Up to rounding, the results equal the results of a loop over the examples. They cost one
+/// pass over the batch. Three kinds of operations cost a loop: [custom operations](crate::Operation) without a rule,
+/// [`map_gradient`](Var::map_gradient), which is recorded for each example, and operations that read values while they are recorded. These
+/// include sorting, positions of maxima and [`value`](Var::value). If the function reads values that depend on the example, it is called
+/// for each example. Changes of buffers of a training tape are then recorded from the first example only.
 ///
 /// Random numbers from the tape's generator ([`Tape::draw`], dropout) are the same for all examples, as with PyTorch's
 /// `randomness="same"`. For different numbers, draw a batch of them and pass it as an input. Variables are not integers, so pass a
@@ -65,8 +66,9 @@ impl Vmap {
     /// # Errors
     ///
     /// If the inputs have different numbers of examples, do not have the dimensions of [`in_dims`](Self::in_dims), or if all inputs are the
-    /// same for all examples. If a result does not have the dimension of [`out_dims`](Self::out_dims). If `f` would change a running
-    /// statistic of a training tape by the statistic of a single example. Also returns the errors of [`value`](Var::value).
+    /// same for all examples. If a result does not have the dimension of [`out_dims`](Self::out_dims). If one of these lists has a wrong
+    /// length, or the results of two examples have different shapes. If `f` would change a running statistic of a training tape by the
+    /// statistic of a single example. Also returns the errors of [`value`](Var::value).
     pub fn try_call<T: Float, const N: usize, const M: usize>(
         &self,
         f: impl for<'t> Fn([Var<'t, T>; N]) -> [Var<'t, T>; M],
@@ -94,7 +96,7 @@ impl Vmap {
     ///
     /// # Errors
     ///
-    /// As for [`call`](Self::call), and if a variable belongs to another tape.
+    /// As for [`call`](Self::call), and if a variable or a result belongs to another tape.
     pub fn try_record<'t, T: Float, const N: usize, const M: usize>(
         &self,
         f: impl Fn([Var<'t, T>; N]) -> [Var<'t, T>; M],
@@ -562,7 +564,7 @@ mod tests {
         assert_eq!(none.value().shape(), &[0, 3]);
     }
 
-    /// Checks that products of each example with the same matrix become one product for all examples.
+    /// Checks products of each example with the same matrix, which become one product for all examples.
     #[test]
     fn products_fold() {
         let (x, w) = (Tensor::from_fn([4, 3], |i| (i[0] * 3 + i[1]) as f64), matrix());

@@ -81,8 +81,8 @@ pub trait Function<T: Float = f32>: 'static {
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Vec<Tensor<T>>, Error>;
 
     /// Returns the gradients with respect to each input, computed from the gradients of all results. The gradient of a result that nothing
-    /// reads is zeros. `None` stands for a derivative that is zero everywhere. If the list does not have one entry for each input, the
-    /// derivative panics.
+    /// reads is zeros. `None` stands for a derivative that is zero everywhere. Recording the derivative panics if the list does not have
+    /// one entry for each input, or if a gradient belongs to another tape.
     fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>>;
 
     /// Returns the results for all examples, each with the batch dimension first. A batched input has the batch dimension first too.
@@ -155,8 +155,8 @@ struct Packed<F> {
     at: Site,
 }
 
-/// The gradients that a function's rule has recorded last. The rule records the gradients of all inputs together, so it is called only
-/// once.
+/// The gradients that a function's rule has recorded last. The rule records the gradients of all inputs together, so it is called only once
+/// for each upstream gradient.
 struct LastGradients {
     /// The id of the tape, the node of the function's result, and the node of the upstream gradient for which the rule was called. Several
     /// nodes of a batch share one operation.
@@ -402,7 +402,7 @@ mod tests {
         assert_eq!((results[0].shape(), tape.len()), (Shape::from([3, 2]), nodes + 1));
     }
 
-    /// A function whose results do not have the shapes that it declares.
+    /// A function whose results may have other shapes than it declares, and whose rule returns `gradients` gradients.
     struct Undeclared {
         declared: Vec<Shape>,
         given: Vec<Shape>,

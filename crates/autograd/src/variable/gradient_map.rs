@@ -13,7 +13,8 @@ impl<'t, T: Float> Var<'t, T> {
     /// `map`, which must have the same shape. PyTorch: `Tensor.register_hook`.
     ///
     /// `map` consists of recorded operations, so the result can be differentiated again. `map` runs once for each gradient that is
-    /// recorded, and not at all if none is recorded. Under [`vmap`](crate::transforms::vmap()), it runs once for each example. Forward mode
+    /// recorded, and not at all if none is recorded. If a gradient passes through a [`vmap`](crate::transforms::vmap()), `map` runs once
+    /// for each example. If the mapped function takes the gradient itself, `map` is recorded for one example and then batched. Forward mode
     /// and the value do not change.
     ///
     /// ```
@@ -29,7 +30,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Errors
     ///
-    /// If there is not enough memory. If `map` returns another shape, the derivative panics.
+    /// If the tape is full. If `map` returns another shape, recording the gradient is an error.
     #[doc(alias("register_hook", "gradient_hook"))]
     pub fn try_map_gradient(self, map: impl for<'g> Fn(Var<'g, T>) -> Var<'g, T> + 'static) -> Result<Self, Error> {
         let at = Site::here("map_gradient");

@@ -135,22 +135,24 @@ impl<'t, T: Float> Neg for Var<'t, T> {
 }
 
 impl<'t, T: Float> Var<'t, T> {
-    /// Returns ones where the elements of `self` and `other` are equal, and zeros elsewhere. The shapes broadcast. PyTorch: `eq`.
+    /// Returns ones where the elements of `self` and `other` are equal, and zeros elsewhere. NaN equals nothing. The shapes broadcast.
+    /// PyTorch: `eq`.
     ///
     /// # Panics
     ///
-    /// If the shapes do not broadcast.
+    /// If the shapes do not broadcast, or the operands belong to two tapes.
     #[track_caller]
     #[allow(clippy::should_implement_trait)]
     pub fn eq(self, other: impl Operand<Self>) -> Self {
         Comparison::eq(&self, other)
     }
 
-    /// Returns ones where the elements of `self` and `other` differ, and zeros elsewhere. The shapes broadcast. PyTorch: `ne`.
+    /// Returns ones where the elements of `self` and `other` differ, and zeros elsewhere. NaN differs from everything, even from NaN. The
+    /// shapes broadcast. PyTorch: `ne`.
     ///
     /// # Panics
     ///
-    /// If the shapes do not broadcast.
+    /// If the shapes do not broadcast, or the operands belong to two tapes.
     #[track_caller]
     #[allow(clippy::should_implement_trait)]
     pub fn ne(self, other: impl Operand<Self>) -> Self {
@@ -162,7 +164,8 @@ impl<'t, T: Float> Var<'t, T> {
 mod tests {
     use crate::prelude::*;
 
-    /// Checks that every pair of operand types gives the same result, on tapes of f32 and f64.
+    /// Checks differences and assignments with variables, tensors and numbers as operands, on tapes of f32 and f64. A tensor stands on the
+    /// left only on a tape of f32.
     #[test]
     #[allow(clippy::op_ref)]
     fn tensors_and_numbers_on_either_side() {

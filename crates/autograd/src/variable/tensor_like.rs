@@ -1,4 +1,4 @@
-//! Records every primitive of the trait `TensorLike` as a node.
+//! Records the primitives of the trait `TensorLike`. Each is one node, except the product over dimensions, which is a tree of nodes.
 
 use std::rc::Rc;
 
@@ -26,8 +26,8 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
 
     #[inline]
     fn same_shape(&self, other: &Self) -> bool {
-        // Each shape is stored once per tape, so this function compares the indices of the shapes. For variables of different tapes, the
-        // operation itself returns the error later.
+        // Each shape is stored once per tape, so this function compares the indices of the shapes. For variables of different tapes, it
+        // returns false. The operation that follows then returns an error.
         let record = self.tape.record.borrow();
         self.tape.owns(*other) && record.node(self.index).shape == record.node(other.index).shape
     }
@@ -123,7 +123,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
                 self.record_over(Op::Expand, &shape, at)
             }
             View::Reshape(shape) => {
-                // A size of a tensor without elements may be too large.
+                // This returns an error if a size is too large, which can happen only for a tensor without elements.
                 tensor::addressable::<T>(&shape, at)?;
                 self.record_over(Op::Reshape, &shape, at)
             }
@@ -216,7 +216,7 @@ fn with_slopes<'t, T: Float>(
 impl<T: Float> InPlace for Var<'_, T> {
     fn check_write(&self, _source: Option<&Self>, at: Site) -> Result<(), Error> {
         // A variable is immutable, so a write only replaces the handle and is always safe. But PyTorch refuses writes to expanded tensors,
-        // and so does this function.
+        // and so does this function. It recognizes a variable that an `expand` returned, but not a view of such a variable.
         let record = self.tape.record.borrow();
         let stretched = record.node(self.index).op == Op::Expand
             && record
