@@ -89,7 +89,7 @@ unsafe impl Sync for Allocation {}
 
 impl Allocation {
     fn layout(bytes: usize) -> Result<Layout, AllocationError> {
-        // Only on Linux does `zeroed` request huge pages. On other systems, the alignment would only waste address space.
+        // `zeroed` requests huge pages only on Linux. On other systems, the alignment would only waste address space.
         let align = if cfg!(target_os = "linux") && bytes >= MIN_HUGE { HUGE_PAGE } else { CACHE_LINE };
         Layout::from_size_align(bytes, align).map_err(|_| AllocationError)
     }
