@@ -1,5 +1,5 @@
-//! Splits buffers among the tasks of an operation, so that no two parts overlap. All kernels split buffers among threads by this file,
-//! except for the parallel sort in `kernel/scan/lanes.rs`.
+//! Splits buffers among the tasks of an operation, so that no two parts overlap. All operations of this crate split buffers among threads
+//! by this file, except for the parallel sort in `kernel/scan/lanes.rs`.
 //!
 //! A [`Partition`] splits a buffer into consecutive ranges. A [`Grid`] splits a matrix into rectangles. Tuples, arrays and lists of
 //! partitions or grids split several buffers at once. [`run`] passes every task its own parts. The caller chooses the boundaries between

@@ -18,7 +18,7 @@ macro_rules! names {
             /// All variants.
             pub const ALL: &[$kind] = &[$($kind::$variant),*];
 
-            /// Returns PyTorch's name, or a name of this crate if PyTorch has no such function (`sqrt_flat`).
+            /// Returns PyTorch's name. Functions that PyTorch lacks, for example `sqrt_flat`, have a name of this crate.
             pub fn name(self) -> &'static str {
                 match self {
                     $($kind::$variant => $name),*
