@@ -86,8 +86,8 @@ fn element(input: &DeriveInput) -> Result<Type> {
     Ok(if is_double { parse_quote!(f64) } else { parse_quote!(f32) })
 }
 
-/// Returns true if a type is plain data, which is no module: the types in the list, and references, options, vectors, boxes, arrays, slices
-/// and tuples of them.
+/// Returns true if a type is plain data, which is no module. Plain data are the types in the list, and references, options, vectors, boxes,
+/// arrays, slices and tuples of plain data.
 fn is_plain(of: &Type) -> bool {
     const PLAIN: [&str; 21] = [
         "usize",

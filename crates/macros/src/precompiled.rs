@@ -87,8 +87,8 @@ impl Function {
     }
 
     /// Returns true if this method of an `impl` block is compiled in advance. The method must have no type parameters, no constant
-    /// parameters and no `impl Trait` of its own, and a name that does not begin with `try_`. It must also have no attribute that sets
-    /// where or whether it is compiled, or that needs its caller's line.
+    /// parameters and no `impl Trait` of its own. Its name must not begin with `try_`. It must also have no attribute that sets where or
+    /// whether it is compiled, or that needs its caller's line.
     fn is_eligible(&self) -> bool {
         let is_lifetime = |parameter: &GenericParam| matches!(parameter, GenericParam::Lifetime(_));
         // Methods that begin with `try_` are public and read their caller's line: `#[twins]` adds `#[track_caller]` to them later.

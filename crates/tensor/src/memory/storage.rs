@@ -345,8 +345,8 @@ impl Filled for Result<(), AllocationError> {
     }
 }
 
-/// Returns two numbers for a non-empty array with these sizes and strides: the distance from the lowest element to the first element, and
-/// the length of the range that the elements span. The sums cannot overflow, because the array exists.
+/// Returns two numbers for a non-empty array with these sizes and strides. They are the distance from the lowest element to the first
+/// element, and the length of the range that the elements span. The sums cannot overflow, because the array exists.
 fn extent(shape: &Shape, strides: &[isize]) -> (usize, usize) {
     let reach = |forward: bool| -> usize {
         let axes = shape.iter().zip(strides).filter(|&(_, &stride)| (stride > 0) == forward);

@@ -132,8 +132,8 @@ const FAR: [[f64; 8]; 2] = [
 /// Computes the derivative of ln Γ(x). As in PyTorch, it is ∓∞ at ±0 and NaN at negative integers.
 ///
 /// From 1 to 2, it uses the rational function of the Boost libraries (`digamma.hpp`, J. Maddock), which has the zero at 1.46 as a factor.
-/// From 0 to 1 and from 2 to 10 it uses a recurrence (Abramowitz and Stegun 6.3.5), above 10 the asymptotic series (6.3.18), and below 0
-/// the reflection formula (6.3.7).
+/// From 0 to 1 and from 2 to 10 it uses a recurrence (Abramowitz and Stegun 6.3.5). Above 10 it uses the asymptotic series (6.3.18), and
+/// below 0 the reflection formula (6.3.7).
 pub(crate) fn digamma(x: f64) -> f64 {
     if x == 0.0 {
         return f64::INFINITY.copysign(-x);

@@ -172,7 +172,7 @@ impl<T: Number> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If the step is 0, NaN or leads away from the end, if an end is infinite or NaN, or if memory cannot hold the tensor.
+    /// If the step is 0, NaN or leads away from the end. If an end is infinite or NaN, or memory cannot hold the tensor.
     #[doc(alias("range"))]
     pub fn try_arange(range: impl Into<Progression>) -> Result<Self, Error> {
         let at = Site::here("arange");

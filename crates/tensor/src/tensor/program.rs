@@ -27,8 +27,8 @@ impl Program {
     ///
     /// # Panics
     ///
-    /// If the number of inputs differs from the program's, an input does not expand to `shape`, or the program reduces rows and `shape` has
-    /// no elements.
+    /// If the number of inputs differs from the program's, or an input does not expand to `shape`. If the program reduces rows and `shape`
+    /// has no elements.
     pub fn run<T: Float>(&self, inputs: &[Argument<'_, T>], shape: &Shape, at: Site) -> Result<Results<T>, Error> {
         BoundProgram::new(self.clone(), shape.clone()).run(inputs, at, |_| None, Tensor::from_parts)
     }

@@ -222,7 +222,7 @@ pub(crate) trait FloatMath:
         (y == y.trunc()).then(|| half != half.trunc())
     }
 
-    /// Returns q and power with e^(x - rest) = (1 + q) · power · [`LOWER`](Self::LOWER). x must be between the lower bound of
+    /// Returns q and power with e^(x - rest) = (1 + q) · power · [`LOWER`](Self::LOWER). The argument x must be between the lower bound of
     /// [`EXP_RANGE`](Self::EXP_RANGE) and 0, and `rest` less than an ulp of x. The caller multiplies by `LOWER` last, so that a subnormal
     /// result is rounded once.
     #[inline(always)]
