@@ -6,8 +6,8 @@
 //! them, and some use tables on one set only. Matrix products differ in the order of their sums too.
 //!
 //! The set [`InstructionSet::Portable`] is the mode of equal bits: its results have the same bits on every platform. In this mode, no fused
-//! instructions are used, and sums have fixed orders. No C library for mathematics is called, and no library that chooses its code by the
-//! processor.
+//! instructions are used, and sums have fixed orders. Functions of the C library are called only if they are exact, for example `fmod` and
+//! `floor`. No other library is called that chooses its code by the processor.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -133,7 +133,7 @@ fn choose() -> InstructionSet {
 }
 
 /// Selects the instruction set for all later operations. If the processor lacks `set`, selects the processor's largest set. Elementwise
-/// arithmetic gives the same bits on every set. Functions like `exp` and matrix products differ in the last bits.
+/// arithmetic gives the same bits on every set. Functions like `exp` and matrix products may differ in the last bits.
 /// [`InstructionSet::Portable`] gives the same bits on every platform.
 pub fn set_instruction_set(set: InstructionSet) {
     let set = if set.is_supported() { set } else { best() };

@@ -371,7 +371,7 @@ pub(crate) trait FloatMath:
 }
 
 /// Defines the items of [`FloatMath`] that the standard library provides for both `f32` and `f64`. If the instruction set in use is
-/// reproducible, the crate `libm` replaces the functions of the C library.
+/// reproducible, the crate `libm` replaces the functions of the C library whose results are rounded.
 macro_rules! from_std {
     ($type:ident $bits:ident) => {
         type Bits = $bits;
