@@ -22,9 +22,10 @@ use proc_macro::TokenStream;
 ///
 /// The twin takes the same arguments, generics and bounds, and returns the type inside of `Ok`. The twin gets the documentation, and the
 /// documentation of `try_name` links to the twin. The text of the last section, `# Errors`, stands under `# Panics` in the twin's
-/// documentation and under `# Errors` in the documentation of `try_name`. Without this section, each of the two functions gets a sentence
-/// that refers to the other. Both are `#[track_caller]`. A function that already has a twin in the same trait or block is not changed. If
-/// `Site::here("name")` occurs in the body, its name must be the name of the twin; otherwise the code does not compile.
+/// documentation and under `# Errors` in the documentation of `try_name`. Without this section, both functions get a sentence that follows
+/// from the types of the arguments. Both are `#[track_caller]`. A function that already has a twin in the same trait or block is not
+/// changed. If `Site::here("name")` occurs in the body, its name must be the name of the twin; otherwise the code does not compile. For
+/// a twin such as `where_`, whose name would be a keyword without the underscore, `Site::here("where")` is also accepted.
 ///
 /// `#[keepdim]` on a method gives its body one more argument, `keepdim: bool`. The method is written twice without that argument: as
 /// `try_name`, which passes false, and as `try_name_keepdim`, which passes true. Each gets a twin. The method with the argument is named
@@ -32,13 +33,14 @@ use proc_macro::TokenStream;
 /// signature from the source. Users call methods without this argument.
 ///
 /// `#[in_place]` on a method of a trait over `TensorLike` writes two more methods, `try_name_` and `name_`, for a `self` that can be
-/// written to (`InPlace`). The result replaces `self`. Both methods refuse a `self` in which several elements share one position in memory,
-/// and operands that do not expand to its shape. Operands are the arguments of the types `impl ArrayOperand<Self>`, `impl Operand<Self>`
-/// and `Option<Argument<Self>>`. If the method returns a mask, ones and zeros are written to `self`. The attribute has two more forms:
+/// written to (`InPlace`). The result replaces `self`. Both methods refuse a `self` in which several elements share one position in memory.
+/// They refuse operands that do not expand to its shape, and operands that partly overlap it in memory. Operands are the arguments of the
+/// types `impl ArrayOperand<Self>`, `impl Operand<Self>` and `Option<Argument<Self>>`. If the method returns a mask, ones and zeros are
+/// written to `self`. The attribute has two more forms:
 ///
 /// - `#[in_place(Binary::Add)]`: this operation updates `self`, without a new tensor for the result if possible.
 /// - `#[in_place(reads(source))]`: operands may have any shape. The result must have the shape of `self`. The operands
-///   named here, if any, must not overlap `self`.
+///   named here, if any, must not partly overlap `self` in memory.
 ///
 /// The crate that uses this attribute must have a function `raise` at its root, which panics with an error.
 #[proc_macro_attribute]
@@ -70,12 +72,12 @@ pub fn twins(_arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// A method of `Float` chooses one of these functions when the program is compiled. The generic function must have one type parameter,
+/// A method of the bound chooses one of these functions when the program is compiled. The generic function must have one type parameter,
 /// bound by `Float` or `Element`. For `Element`, the types f32, f64 and i64 are compiled in advance, and callers compile the others. The
 /// arguments must be plain names, without `impl Trait`: pass closures as `&mut dyn FnMut`. The function must not need its caller's line.
 ///
-/// On an `impl` block the attribute changes every method that has no type parameters and no `impl Trait` of its own. It
-/// leaves out methods whose names begin with `try_`, and methods with `#[inline]` or `#[track_caller]`.
+/// On an `impl` block the attribute changes every method that has no type parameters, no constant parameters and no `impl Trait` of its
+/// own. It leaves out methods whose names begin with `try_`, and methods with `#[inline]`, `#[track_caller]` or `#[cfg]`.
 #[proc_macro_attribute]
 pub fn precompiled(_arguments: TokenStream, item: TokenStream) -> TokenStream {
     precompiled::expand(item.into()).unwrap_or_else(syn::Error::into_compile_error).into()
@@ -96,13 +98,14 @@ pub fn precompiled(_arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// The paths of this struct are `fc1.weight`, `blocks.0.…`, `head.bias`. A field with `#[module(skip)]` is not a child,
-/// and neither is plain data: numbers, `bool`, text, and `Option`, `Vec`, arrays and tuples of them.
-/// The only field of a tuple struct adds no name to the paths.
+/// Paths of this struct are for example `fc1.weight`, `blocks.0.…`, `head.bias`. A field with `#[module(skip)]` is not a child, and neither
+/// is plain data. Plain data are numbers, `bool`, text, `PathBuf`, `Duration` and `PhantomData`. References to them are plain too, and so
+/// are `Option`, `Vec`, `Box`, arrays and tuples of them. The only child of a tuple struct adds no name to the paths.
 ///
-/// The element type is the struct's type parameter `T` if it has one. Otherwise it is the type that the fields name, as
-/// in `Parameter<f64>` and `Vec<Linear<f64>>`, and `f32` if they name none. `#[module(f64)]` on the struct sets another
-/// type, as needed for a field whose type is a struct of f64.
+/// The element type is the struct's type parameter `T` if it has one. Otherwise it is the type that the fields name, as in
+/// `Parameter<f64>` and `Vec<Linear<f64>>`, and `f32` if they name none. Fields that name both types are an error. The type of a `Buffer`
+/// counts only if all children are buffers. `#[module(f64)]` on the struct sets another type, as needed for a field whose type is a struct
+/// of f64.
 #[proc_macro_derive(Module, attributes(module))]
 pub fn module(item: TokenStream) -> TokenStream {
     module::expand(item.into()).unwrap_or_else(syn::Error::into_compile_error).into()

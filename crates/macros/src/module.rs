@@ -1,4 +1,4 @@
-//! `#[derive(Module)]`: the children of a struct are its fields, except for plain data.
+//! `#[derive(Module)]`: the children of a struct are its fields, except for plain data and fields with `#[module(skip)]`.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -27,7 +27,7 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
         places.push(place);
         types.push(&field.ty);
     }
-    // The child of a tuple struct with one field adds no name to the path: `struct Model(Sequential)`.
+    // The only child of a tuple struct adds no name to the path: `struct Model(Sequential)`.
     if matches!(data.fields, Fields::Unnamed(_)) && names.len() == 1 {
         names[0].clear();
     }
@@ -57,8 +57,8 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
 }
 
 /// Returns the element type, which is the type in `#[module(f64)]`. Without this attribute, it is the type parameter `T`. Without `T`, it
-/// is the floating-point type that the types of the fields contain, as in `Parameter<f64>`, or `f32` if there is none. A field of type
-/// `Buffer` may have another element type, so such fields count only if there are no other fields.
+/// is the floating-point type that the types of the children contain, as in `Parameter<f64>`, or `f32` if there is none. Both types at once
+/// are an error. A `Buffer` may have another element type, so buffers count only if there are no other children.
 fn element(input: &DeriveInput) -> Result<Type> {
     if let Some(attribute) = input.attrs.iter().find(|attribute| attribute.path().is_ident("module")) {
         return attribute.parse_args();
@@ -86,7 +86,8 @@ fn element(input: &DeriveInput) -> Result<Type> {
     Ok(if is_double { parse_quote!(f64) } else { parse_quote!(f32) })
 }
 
-/// Returns true if a type is plain data, which is no module: numbers, text, `bool`, and options, vectors, arrays and tuples of them.
+/// Returns true if a type is plain data, which is no module. Plain data are the types in the list, and references, options, vectors, boxes,
+/// arrays, slices and tuples of plain data.
 fn is_plain(of: &Type) -> bool {
     const PLAIN: [&str; 21] = [
         "usize",

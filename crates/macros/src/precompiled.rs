@@ -13,7 +13,7 @@ use syn::{
 use crate::twins::{is_group, members};
 
 /// Returns the function, or the `impl` block, with new bodies. The new body of a function or method calls the instance that is compiled for
-/// the element type.
+/// the element type. Methods that are not [eligible](Function::is_eligible) stay the same.
 pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
     if let Ok(function) = Function::parse.parse2(item.clone()) {
         return function.shell(None);
@@ -86,9 +86,9 @@ impl Function {
         Ok(Function { attributes, visibility, name, generics, receiver, arguments, output, clause, body })
     }
 
-    /// Returns true if this method of an `impl` block is compiled in advance. The method must have no type parameters and no `impl Trait`
-    /// of its own, and a name that does not begin with `try_`. It must also have no attribute that sets where it is compiled or that needs
-    /// its caller's line.
+    /// Returns true if this method of an `impl` block is compiled in advance. The method must have no type parameters, no constant
+    /// parameters and no `impl Trait` of its own. Its name must not begin with `try_`. It must also have no attribute that sets where or
+    /// whether it is compiled, or that needs its caller's line.
     fn is_eligible(&self) -> bool {
         let is_lifetime = |parameter: &GenericParam| matches!(parameter, GenericParam::Lifetime(_));
         // Methods that begin with `try_` are public and read their caller's line: `#[twins]` adds `#[track_caller]` to them later.
@@ -210,13 +210,13 @@ struct Parameter {
     /// The name of the method of `bound` that chooses one of these functions: `float_instance` or `element_instance`.
     method: Ident,
     types: &'static [&'static str],
-    /// True if there are further element types besides `types`. Callers compile the function for these types.
+    /// True if there are further element types besides `types`. Callers compile the function for the further types.
     is_open: bool,
 }
 
 impl Parameter {
-    /// Finds the only type parameter of a function. Its bound is `Float` or `Element`, and stands in the list of parameters or in the
-    /// `where` clause.
+    /// Finds the only type parameter of a function and its block. Its bound is `Float` or `Element`, and stands in the list of parameters
+    /// or in the function's `where` clause.
     fn find<'a>(
         parameters: impl Iterator<Item = &'a GenericParam>,
         clause: Option<&WhereClause>,
@@ -363,8 +363,8 @@ fn name_after_colons(mut tokens: token_stream::IntoIter) -> Option<String> {
     Some(tokens.next()?.to_string())
 }
 
-/// Returns a result type in which references without a lifetime get the receiver's lifetime `'this`. The compiler does the same for the
-/// signature of a method.
+/// Returns a result type in which references without a lifetime, and the lifetime `'_`, get the receiver's lifetime `'this`. The compiler
+/// does the same for the signature of a method.
 fn borrowed_from_this(tokens: TokenStream) -> TokenStream {
     let mut out = TokenStream::new();
     let mut tokens = tokens.into_iter().peekable();

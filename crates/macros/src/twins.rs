@@ -183,7 +183,7 @@ impl Function {
     }
 
     /// Returns the function with its twin. With `#[keepdim]`, returns it twice: under its name, for `keepdim` = false, and with `_keepdim`
-    /// after its name, for `keepdim` = true.
+    /// after its name, for `keepdim` = true. A hidden third function with `_with` after its name has the body.
     ///
     /// The source omits the argument `keepdim: bool`, because error messages of the compiler quote the signature from the source. Users
     /// call the method without this argument.
@@ -227,7 +227,8 @@ impl Function {
         })
     }
 
-    /// Returns the twin, followed by this function. `owner` is the path by which the twin calls a function without a receiver.
+    /// Returns the twin, followed by this function. The methods that `#[in_place]` requests come first. `owner` is the path by which the
+    /// twin calls a function without a receiver.
     fn with_twin(self, owner: Option<TokenStream>) -> Result<TokenStream> {
         let in_place = self.in_place();
         let Function { attributes, visibility, name, generics, receiver, arguments, output, clause, body } = self;
@@ -329,8 +330,8 @@ enum Form {
     Broadcast,
     /// `#[in_place(Binary::Add)]`: the result is the operation that the attribute names, applied to `self` and the only other operand.
     Binary(TokenStream),
-    /// `#[in_place(reads(source))]`: the operands that the attribute names must not overlap `self`; the result must have the shape of
-    /// `self`.
+    /// `#[in_place(reads(source))]`: the operands that the attribute names must not partly overlap `self` in memory. The result must have
+    /// the shape of `self`.
     Reads(Vec<Ident>),
 }
 
@@ -368,7 +369,7 @@ impl Parse for Argument {
     }
 }
 
-/// Parses `self`, `&self`, `&'a self` or `&mut self`, with the comma after it.
+/// Parses `self`, `&self`, `&'a self`, `&mut self` or `&'a mut self`, with the comma after it. Returns `None` if there is no receiver.
 fn receiver(input: ParseStream) -> Result<Option<TokenStream>> {
     let and = input.parse::<Option<Token![&]>>()?;
     let lifetime = if and.is_some() { input.parse::<Option<Lifetime>>()? } else { None };

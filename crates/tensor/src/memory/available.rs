@@ -10,7 +10,7 @@ use std::fs::read_to_string;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocationError;
 
-/// Returns the size of `len` elements in bytes, or an error if no allocation may be that large.
+/// Returns the size of `len` elements in bytes, or an error if the size exceeds half of `isize::MAX`.
 pub(crate) fn bytes_of<T>(len: usize) -> Result<usize, AllocationError> {
     len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= isize::MAX as usize / 2).ok_or(AllocationError)
 }
@@ -28,7 +28,8 @@ fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
-/// Returns how many more bytes the control groups (version 2 or 1) of this process and their ancestors allow.
+/// Returns how many more bytes the control groups (version 2 or 1) of this process and their ancestors allow: the minimum over all groups.
+/// Returns `None` if no group has a limit.
 fn left_by_groups(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
     let mut least: Option<u64> = None;
     for line in read("/proc/self/cgroup")?.lines() {

@@ -1,4 +1,5 @@
-//! Splits buffers among the tasks of an operation, so that no two parts overlap. Nothing else in the crate splits buffers.
+//! Splits buffers among the tasks of an operation, so that no two parts overlap. All operations of this crate split buffers among threads
+//! by this file, except for the parallel sort in `kernel/scan/lanes.rs`.
 //!
 //! A [`Partition`] splits a buffer into consecutive ranges. A [`Grid`] splits a matrix into rectangles. Tuples, arrays and lists of
 //! partitions or grids split several buffers at once. [`run`] passes every task its own parts. The caller chooses the boundaries between
@@ -271,8 +272,8 @@ pub(crate) fn try_chunks<T: Send>(
     try_run(out.len().div_ceil(size), schedule, Partition::chunks(out, size), task)
 }
 
-/// Splits `out` into units of `size` elements (the last may be shorter). Calls `task` with ranges of at least `least` consecutive units.
-/// `task` gets the index of the first unit of its range, and the elements of the range.
+/// Splits `out` into units of `size` elements (the last may be shorter). Calls `task` with ranges of at least `least` consecutive units, or
+/// with one range of all units if there are fewer. `task` gets the index of the first unit of its range, and the elements of the range.
 ///
 /// There is at most one range for each thread, so `task` must compute each unit in the same way in every range.
 pub(crate) fn try_ranges<T: Send>(

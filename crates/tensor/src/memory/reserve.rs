@@ -12,8 +12,8 @@ pub(crate) fn zeroed<T: Scalar>(len: usize) -> Result<Vec<T>, AllocationError> {
     Ok(data)
 }
 
-/// Returns a buffer of `len` elements with unspecified values. The caller must write all of them. The pool of buffers must
-/// [serve](pool::serves) this length.
+/// Returns a buffer of `len` elements with unspecified values. The caller must write all of them. `len` must not be 0. When the buffer is
+/// dropped, it goes to the pool of buffers, or to the system if the pool is full or off.
 pub(crate) fn scratch<T: Scalar>(len: usize) -> Result<PooledBuffer<T>, AllocationError> {
     let bytes = bytes_of::<T>(len)?;
     if let Some(block) = pool::reuse(len, bytes) {
@@ -23,7 +23,8 @@ pub(crate) fn scratch<T: Scalar>(len: usize) -> Result<PooledBuffer<T>, Allocati
     pool::allocate(len, bytes)
 }
 
-/// Returns an error if a request of `bytes` bytes exceeds the available memory.
+/// Returns an error if a request of `bytes` bytes exceeds the available memory, also after the pool was emptied. Requests of fewer than
+/// [`MIN_CHECKED`] bytes are not checked.
 fn check(bytes: usize) -> Result<(), AllocationError> {
     let too_much = || available().is_some_and(|available| bytes as u64 > available);
     if bytes >= MIN_CHECKED && too_much() {
@@ -52,7 +53,8 @@ pub(crate) fn check_list<A>(len: usize) -> Result<(), AllocationError> {
 ///
 /// # Errors
 ///
-/// [`Error::TooLarge`] if a tensor of this shape would be larger.
+/// [`Error::TooLarge`] if a tensor of this shape would be larger. If the tensor has no elements, the error is returned if one of the sizes
+/// exceeds `isize::MAX`.
 pub fn addressable<T: Scalar>(shape: &Shape, at: Site) -> Result<usize, Error> {
     match shape.checked_numel() {
         Some(count @ 1..) if count <= isize::MAX as usize / size_of::<T>() => Ok(count),

@@ -1,7 +1,7 @@
-//! Buffers that tensors share. Before a tensor writes to a buffer that another tensor also holds, it copies the buffer.
+//! Buffers that tensors share. Before a tensor writes to a buffer that another tensor also holds, it copies its elements.
 //!
-//! A buffer owns its memory, or refers to foreign memory (an `ndarray`) and keeps the owner of that memory alive. Foreign memory is only
-//! read: even if no other tensor holds the buffer, other arrays may read the same memory.
+//! A buffer owns its memory, or refers to foreign memory: an `ndarray` array, which it keeps alive, or a view of static memory. Foreign
+//! memory is only read: even if no other tensor holds the buffer, other arrays may read the same memory.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -65,8 +65,8 @@ impl<T: Scalar> ConcatMemory<T> {
         Ok(ConcatMemory { memory, len, taken: BTreeMap::new() })
     }
 
-    /// Returns `range` as a buffer, which is writable while it has a single holder. Returns `None` if the range has an element that was
-    /// handed out before.
+    /// Returns `range` as a buffer, which is writable while it has a single holder. Returns `None` if the range reaches beyond the memory,
+    /// descends, or overlaps a range that was handed out before.
     pub(crate) fn take(&mut self, range: Range<usize>) -> Option<Storage<T>> {
         let before = self.taken.range(..range.end).next_back();
         if range.start > range.end || range.end > self.len || before.is_some_and(|(_, &end)| end > range.start) {
@@ -151,13 +151,13 @@ impl<T: Scalar> Storage<T> {
     }
 
     /// Returns a buffer that shares the elements of an `ndarray` view, and the view's layout. Returns `None` if the view has gaps, because
-    /// another view of the same memory may write to the gaps.
+    /// another view of the same memory may write to the gaps. Also returns `None` for overlapping windows.
     pub(crate) fn from_static_view<D: Dimension>(view: ArrayView<'static, T, D>) -> Option<(Self, Layout)> {
         let (shape, strides) = (Shape::from(view.shape()), Strides::from_slice(view.strides()));
         if shape.numel() == 0 {
             return Some((Self::from_vec(Vec::new()), Layout::contiguous(shape)));
         }
-        // Removes repetitions of elements. A view without gaps is then a slice.
+        // Removes repetitions along dimensions of stride 0. A view without gaps and overlapping windows is then a slice.
         let mut distinct = view.into_dyn();
         for axis in (0..shape.rank()).filter(|&axis| strides[axis] == 0) {
             distinct.collapse_axis(Axis(axis), 0);
@@ -213,8 +213,8 @@ impl<T: Scalar> Storage<T> {
         }
     }
 
-    /// Joins the buffers `parts` into one buffer without a copy. The parts are then no longer writable. Returns `None` unless the parts are
-    /// adjacent, in this order, in one [`ConcatMemory`].
+    /// Joins the buffers `parts` into one buffer without a copy. The parts are not writable while this buffer exists. Returns `None` unless
+    /// there are parts, [`ConcatMemory::take`] returned each of them, and they are adjacent, in this order, in one memory.
     pub(crate) fn joined(parts: Vec<Self>) -> Option<Self> {
         let part = |storage: &Self| match storage {
             Storage::Large(buffer) => match &**buffer {
@@ -241,7 +241,8 @@ impl<T: Scalar> Storage<T> {
         self.as_slice().len()
     }
 
-    /// Returns the elements for writing. Returns `None` if the memory is foreign (an `ndarray`) or another tensor holds it.
+    /// Returns the elements for writing. Returns `None` if another tensor holds the buffer, or if the memory is foreign (an `ndarray` array
+    /// or static memory). Also returns `None` for a concatenation, because the joined buffers hold its memory too.
     pub(crate) fn get_mut(&mut self) -> Option<&mut [T]> {
         let buffer = match self {
             Storage::Small(data) => return Arc::get_mut(data),
@@ -259,8 +260,8 @@ impl<T: Scalar> Storage<T> {
         }
     }
 
-    /// Converts the buffer into a vector if it is a vector that no other tensor holds, or if it is short. Otherwise returns the buffer
-    /// itself as the error.
+    /// Converts the buffer into a vector if no other tensor holds it, and if it is a vector or [`Small`](Storage::Small). Otherwise returns
+    /// the buffer itself as the error.
     pub(crate) fn into_vec(self) -> Result<Vec<T>, Self> {
         let buffer = match self {
             Storage::Small(mut data) => {
@@ -344,8 +345,8 @@ impl Filled for Result<(), AllocationError> {
     }
 }
 
-/// Returns two numbers for an array with these sizes and strides: the distance from the lowest element to the first element, and the length
-/// of the range that the elements span. The sums cannot overflow, because the array exists.
+/// Returns two numbers for a non-empty array with these sizes and strides. They are the distance from the lowest element to the first
+/// element, and the length of the range that the elements span. The sums cannot overflow, because the array exists.
 fn extent(shape: &Shape, strides: &[isize]) -> (usize, usize) {
     let reach = |forward: bool| -> usize {
         let axes = shape.iter().zip(strides).filter(|&(_, &stride)| (stride > 0) == forward);

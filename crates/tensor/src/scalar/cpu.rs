@@ -1,13 +1,13 @@
 //! The instruction set that the kernels use, chosen once at run time.
 //!
 //! A kernel is written once, as a plain loop over slices. [`dispatched!`](dispatched) compiles it for several instruction sets and calls
-//! the best version for this processor. Arithmetic gives the same bits on every set, because multiplications and additions are never fused
-//! into one instruction. Functions like `exp` may differ in the last bits: their polynomials use fused instructions if the processor has
+//! the version for the set in use. Elementwise arithmetic gives the same bits on every set, because it never fuses a multiplication and an
+//! addition into one instruction. Functions like `exp` may differ in the last bits: their polynomials use fused instructions if the set has
 //! them, and some use tables on one set only. Matrix products differ in the order of their sums too.
 //!
 //! The set [`InstructionSet::Portable`] is the mode of equal bits: its results have the same bits on every platform. In this mode, no fused
-//! instructions are used, and sums have fixed orders. No C library for mathematics is called, and no library that chooses its code by the
-//! processor.
+//! instructions are used, and sums have fixed orders. Functions of the C library are called only if they are exact, for example `fmod` and
+//! `floor`. No other library is called that chooses its code by the processor.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -133,7 +133,7 @@ fn choose() -> InstructionSet {
 }
 
 /// Selects the instruction set for all later operations. If the processor lacks `set`, selects the processor's largest set. Elementwise
-/// arithmetic gives the same bits on every set. Functions like `exp` and matrix products differ in the last bits.
+/// arithmetic gives the same bits on every set. Functions like `exp` and matrix products may differ in the last bits.
 /// [`InstructionSet::Portable`] gives the same bits on every platform.
 pub fn set_instruction_set(set: InstructionSet) {
     let set = if set.is_supported() { set } else { best() };
@@ -145,14 +145,14 @@ pub fn set_instruction_set(set: InstructionSet) {
 #[inline]
 pub(crate) fn is_amd() -> bool {
     #[cfg(target_arch = "x86_64")]
-    // Only AMD's processors have SSE4a.
+    // Only processors of AMD, and of companies that use its designs, have SSE4a.
     return std::arch::is_x86_feature_detected!("sse4a");
     #[cfg(not(target_arch = "x86_64"))]
     false
 }
 
-/// Compiles functions for every [`InstructionSet`]. A call runs the version for the set in use. In the body, the constant `FMA` is true if
-/// the set has fused multiply-add instructions.
+/// Compiles functions for every [`InstructionSet`] of the target architecture. A call runs the version for the set in use. In the body, the
+/// constant `FMA` is true if the set has fused multiply-add instructions.
 macro_rules! dispatched {
     ($(
         $(#[$meta:meta])*
@@ -198,8 +198,8 @@ macro_rules! dispatched {
 
 pub(crate) use dispatched;
 
-/// Copies `from` to `to` with non-temporal stores, which bypass the caches. For results larger than the caches this is faster: the target
-/// is not read first, and other data stays in the caches.
+/// Copies `from` to `to`. With AVX2 and AVX-512, uses non-temporal stores, which bypass the caches. For results larger than the caches this
+/// is faster: the target is not read first, and other data stays in the caches. With the other sets, this is a plain copy.
 pub(crate) fn stream<T: Copy>(from: &[T], to: &mut [T]) {
     assert_eq!(from.len(), to.len());
     #[cfg(target_arch = "x86_64")]
@@ -230,8 +230,8 @@ fn stream_avx2<T: Copy>(from: &[T], to: &mut [T]) {
     }
 }
 
-/// Copies 16 elements with stores that bypass the caches. `to` is aligned to 16 bytes. If `from` was just computed, this is faster than
-/// [`stream`] of a whole block, because the processor reads and writes memory at the same time.
+/// Copies 16 elements, on x86-64 with stores that bypass the caches. There, `to` must be aligned to 16 bytes. If `from` was just computed,
+/// this is faster than [`stream`] of a whole block, because the processor reads and writes memory at the same time.
 #[inline(always)]
 pub(crate) fn stream_line<T: Copy>(from: &[T; 16], to: &mut [T; 16]) {
     #[cfg(target_arch = "x86_64")]

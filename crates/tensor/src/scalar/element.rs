@@ -3,7 +3,8 @@
 use crate::DType;
 use std::fmt::{Debug, Display};
 
-/// An element of a tensor. The trait has no operations on slices, and is sealed: other crates cannot implement it.
+/// A number or truth value. The trait has no operations on slices. Tensors need the trait [`Element`](crate::Element), which other crates
+/// cannot implement.
 pub trait Scalar: Copy + Default + PartialEq + PartialOrd + Debug + Display + Send + Sync + 'static {
     /// The element type as a value.
     const DTYPE: DType;
@@ -12,14 +13,15 @@ pub trait Scalar: Copy + Default + PartialEq + PartialOrd + Debug + Display + Se
     /// The number 1, or `true`.
     const ONE: Self;
 
-    /// Converts a number to this type like `as`: integer types saturate and round toward zero. For `bool`, the result is true if the number
-    /// is not 0.
+    /// Converts a number to this type like `as`: integer types saturate and round toward zero, and NaN becomes 0. For `bool`, the result is
+    /// true if the number is not 0, also for NaN.
     fn from_f64(value: f64) -> Self;
 
     /// Returns the value as a number. Integers beyond 2⁵³ are rounded, and `true` is 1.
     fn to_f64(self) -> f64;
 
-    /// Converts an integer to this type like `as`: smaller types wrap. For `bool`, the result is true if the integer is not 0.
+    /// Converts an integer to this type like `as`: `u8` wraps, and floating-point types round. For `bool`, the result is true if the
+    /// integer is not 0.
     fn from_i64(value: i64) -> Self;
 
     /// Converts the value to an integer like `as`.

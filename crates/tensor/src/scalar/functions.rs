@@ -1,5 +1,6 @@
-//! The names of the elementwise operations, each with its cost. [`kernel::elementwise`](crate::kernel::elementwise) computes them, and
-//! [`ops`](crate::ops) has their documentation for users. This crate does not define derivatives.
+//! The names of the elementwise operations, each with its cost. Comparisons have names only: their cost is in
+//! [`Instruction::cost`](crate::scalar::instruction::Instruction::cost). [`kernel::elementwise`](crate::kernel::elementwise) computes the
+//! operations, and [`ops`](crate::ops) has their documentation for users. This crate does not define derivatives.
 
 macro_rules! names {
     ($(#[$doc:meta])* $kind:ident { $($(#[$variant_doc:meta])* $variant:ident = $name:literal),* $(,)? }) => {
@@ -17,7 +18,7 @@ macro_rules! names {
             /// All variants.
             pub const ALL: &[$kind] = &[$($kind::$variant),*];
 
-            /// Returns PyTorch's name.
+            /// Returns PyTorch's name. Functions that PyTorch lacks, for example `sqrt_flat`, have a name of this crate.
             pub fn name(self) -> &'static str {
                 match self {
                     $($kind::$variant => $name),*
@@ -39,7 +40,7 @@ const DIVISION: usize = 2;
 /// The cost of an exponential, which is a polynomial of a reduced argument, in additions.
 const EXPONENTIAL: usize = 4;
 
-/// The cost of a function longer than an exponential, in additions.
+/// The cost of every other function, in additions. Most of these functions take longer than an exponential.
 const EXPENSIVE: usize = 8;
 
 /// Defines an enum of names, each with a cost.
@@ -176,7 +177,7 @@ functions! {
         Fmax = "fmax", CHEAP;
         /// The smaller operand. If only one operand is NaN, the other operand.
         Fmin = "fmin", CHEAP;
-        /// The angle of the point (y, x), where y is the first operand.
+        /// The angle of the point (y, x): the first operand is the ordinate.
         Atan2 = "atan2", EXPENSIVE;
         /// √(x² + y²)
         Hypot = "hypot", EXPENSIVE;
@@ -192,9 +193,9 @@ functions! {
         Prelu = "prelu", CHEAP;
         /// ln(x / (1 - x)), after x is clamped to [y, 1 - y].
         LogitWithin = "logit", EXPENSIVE;
-        /// x ln y, and 0 at x = 0. This is a primitive because 0 · ∞ is NaN in arithmetic.
+        /// x ln y, and 0 at x = 0 unless y is NaN. This is a primitive because 0 · ∞ is NaN in arithmetic.
         Xlogy = "xlogy", EXPENSIVE;
-        /// x ln(1 + y), and 0 at x = 0.
+        /// x ln(1 + y), and 0 at x = 0 unless y is NaN.
         Xlog1py = "xlog1py", EXPENSIVE;
         /// The next number after x toward y.
         Nextafter = "nextafter", EXPENSIVE;
@@ -206,9 +207,9 @@ functions! {
         Or = "bitwise_or", CHEAP;
         /// Exclusive or: logical for bool, bitwise for integers.
         Xor = "bitwise_xor", CHEAP;
-        /// x 2ʸ for integers.
+        /// x 2ʸ for integers, wrapping. If y is negative, all bits are shifted out.
         ShiftLeft = "bitwise_left_shift", EXPENSIVE;
-        /// ⌊x / 2ʸ⌋ for integers.
+        /// ⌊x / 2ʸ⌋ for integers. If y is negative, all bits but the sign are shifted out.
         ShiftRight = "bitwise_right_shift", EXPENSIVE;
         /// Greatest common divisor.
         Gcd = "gcd", EXPENSIVE;

@@ -3,9 +3,9 @@
 //! The generator is SplitMix64: a counter advances by a constant (2⁶⁴ divided by the golden ratio), and each word is the counter with mixed
 //! bits (G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number generators", 2014; D. Stafford's mixture 13, as in Java
 //! and in S. Vigna's splitmix64.c). Word n of a seed depends only on n and the seed, so any thread can compute any word. The generator
-//! passes the tests of BigCrush, and a word takes about a nanosecond. The state is a seed and a count, so a checkpoint can store it. All
-//! random numbers are computed from these words by the formulas in this file, with IEEE 754 arithmetic and the logarithm of `libm`. So a
-//! seed gives the same numbers on every platform and with every version of other crates. The generator is not for cryptography.
+//! passes the tests of BigCrush, and a word takes about a nanosecond. The state is a seed and a count, so a checkpoint can store it. The
+//! methods of [`Generator`] compute numbers from these words with IEEE 754 arithmetic, and with `log` and `erfc` of the crate `libm`. So a
+//! seed gives the same numbers on every platform, as long as these two functions stay the same. The generator is not for cryptography.
 //!
 //! All seeds share one sequence of 2⁶⁴ words, and each seed starts at a different position. If two seeds differ by less than 1000, their
 //! positions are more than 7 · 10¹⁵ words apart. The position of a [`fork`](Generator::fork) is random.
@@ -16,9 +16,9 @@ use crate::scalar::special::normal_quantile;
 
 /// A random number generator: a seed, and the number of 64-bit words drawn from it. PyTorch: `torch.Generator` with `manual_seed`.
 ///
-/// Equal seeds and counts give equal numbers. Each draw takes one word, for every distribution and element type. Only
-/// [`below`](Self::below) may take more words. With a probability of less than n / 2⁶⁴ it rejects a word, so that all results are equally
-/// likely.
+/// Equal seeds and counts give equal numbers. Each number that a method of this type draws takes one word. Only [`below`](Self::below), and
+/// methods that call it, may take more words. With a probability of less than n / 2⁶⁴, `below` rejects a word, so that all results are
+/// equally likely.
 ///
 /// ```
 /// # use wengert_tensor as wengert;
@@ -107,7 +107,7 @@ impl Generator {
     }
 
     /// Draws from the normal distribution of mean 0 and standard deviation 1. The result is the quantile at the middle of one of 2⁵² equal
-    /// parts of (0, 1), so it is between -8.2 and 8.2.
+    /// parts of (0, 1), so it is between -8.21 and 8.21.
     #[inline]
     pub fn normal(&mut self) -> f64 {
         normal_quantile(self.between())
@@ -116,7 +116,7 @@ impl Generator {
     /// Draws from the normal distribution of mean 0 and standard deviation 1, truncated to [`low`, `high`]. The result is the quantile of a
     /// probability drawn uniformly between the probabilities of the bounds. If both bounds are positive, the result is the negative of a
     /// draw from [-`high`, -`low`], because probabilities near 1 round to 1, but probabilities near 0 stay distinct. If both bounds are
-    /// above 38 or both are below -38, the result is the bound nearer to 0.
+    /// above 38.5 or both are below -38.5, the result is the bound nearer to 0.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; }
@@ -129,7 +129,7 @@ impl Generator {
     ///
     /// # Panics
     ///
-    /// If `low` is not below `high`.
+    /// If `low` is not below `high`, or one of them is NaN.
     #[track_caller]
     pub fn truncated_normal(&mut self, low: f64, high: f64) -> f64 {
         assert!(low < high, "truncated_normal(): expected low < high, but got low={low} and high={high}");
@@ -171,7 +171,7 @@ impl Generator {
     }
 
     /// Puts `items` in random order. All orders have the same probability (R. Durstenfeld's shuffle, 1964; D. E. Knuth, The Art of Computer
-    /// Programming 2, 3.4.2, algorithm P). Draws one word for each item except one.
+    /// Programming 2, 3.4.2, algorithm P). Draws one word for each item except one, and rarely more ([`below`](Self::below)).
     pub fn shuffle<I>(&mut self, items: &mut [I]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last as u64 + 1) as usize);

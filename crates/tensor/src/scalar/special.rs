@@ -8,7 +8,7 @@ use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 
 use libm::{erf, erfc};
 
-/// Computes sin(πx) / (πx), and 1 at 0. The distance of x from the nearest integer is exact, so the zeros of the sine are exact.
+/// Computes sin(πx) / (πx), 1 at 0, and NaN at ±∞. The distance of x from the nearest integer is exact, so the zeros of the sine are exact.
 pub(crate) fn sinc(x: f64) -> f64 {
     if x == 0.0 {
         return 1.0;
@@ -27,8 +27,9 @@ pub(crate) fn logit(x: f64) -> f64 {
 
 /// Computes the inverse of erf: ±∞ at ±1, NaN outside [-1, 1].
 ///
-/// The initial value is from M. B. Giles, "Approximating the erfinv function" (2011). In the middle, Newton steps on erf follow. In the
-/// tails, Newton steps use the logarithm of erfc instead: the logarithm is nearly a parabola there, and its relative error stays small.
+/// The initial value is from M. B. Giles, "Approximating the erfinv function" (2011), except near ±1. For |x| below 1/2, Newton steps on
+/// erf follow. For larger |x|, Newton steps use the logarithm of erfc instead: the logarithm is nearly a parabola there, and its relative
+/// error stays small.
 pub(crate) fn erfinv(x: f64) -> f64 {
     if x.is_nan() || x.abs() > 1.0 {
         return f64::NAN;
@@ -52,7 +53,7 @@ pub(crate) fn erfinv(x: f64) -> f64 {
         ];
         size * polynomial(w - 2.5, &central)
     } else {
-        // In the tails, the initial value of y is from erfc y ≈ e^(-y²) / (y √π).
+        // Near ±1, the initial value of y is from erfc y ≈ e^(-y²) / (y √π).
         (w - 0.5 * libm::log(PI * w)).sqrt()
     };
     for _ in 0..6 {
@@ -77,7 +78,7 @@ fn polynomial(t: f64, coefficients: &[f64]) -> f64 {
     coefficients.iter().fold(0.0, |sum, c| sum * t + c)
 }
 
-/// Computes the `p`-quantile of the standard normal distribution, 0 < `p` < 1, with a relative error of about 1e-16.
+/// Computes the `p`-quantile of the standard normal distribution, 0 < `p` < 1, with a relative error below 1e-15.
 ///
 /// The method is from M. J. Wichura, "Algorithm AS 241: the percentage points of the normal distribution" (1988), PPND16. It uses quotients
 /// of polynomials, whose argument in the tails is √(-ln p). The coefficient of the highest power comes first.
@@ -131,8 +132,8 @@ const FAR: [[f64; 8]; 2] = [
 /// Computes the derivative of ln Γ(x). As in PyTorch, it is ∓∞ at ±0 and NaN at negative integers.
 ///
 /// From 1 to 2, it uses the rational function of the Boost libraries (`digamma.hpp`, J. Maddock), which has the zero at 1.46 as a factor.
-/// From 2 to 10 it uses a recurrence, above 10 the asymptotic series (Abramowitz and Stegun 6.3.5, 6.3.18), and below 0 the reflection
-/// formula (6.3.7).
+/// From 0 to 1 and from 2 to 10 it uses a recurrence (Abramowitz and Stegun 6.3.5). Above 10 it uses the asymptotic series (6.3.18), and
+/// below 0 the reflection formula (6.3.7).
 pub(crate) fn digamma(x: f64) -> f64 {
     if x == 0.0 {
         return f64::INFINITY.copysign(-x);
@@ -289,7 +290,7 @@ fn zeta_of_positive(s: f64, q: f64) -> f64 {
 }
 
 /// Computes the regularized incomplete gamma function: the part of Γ(a) = ∫ tᵃ⁻¹ e⁻ᵗ dt from t below x, divided by Γ(a). If `is_upper` is
-/// true, computes the part from t above x.
+/// true, computes the part from t above x. The result is NaN if an argument is negative or NaN, and if both are 0 or both are infinite.
 ///
 /// For x < a + 1, the lower part is computed by a series (Abramowitz and Stegun 6.5.29). Otherwise the upper part is computed by a
 /// continued fraction (6.5.31, by W. J. Lentz's method). Each converges fast in its range. The other part is 1 minus the computed part. If
@@ -336,7 +337,7 @@ fn gamma_weight(a: f64, x: f64) -> f64 {
 
 fn lower_series(a: f64, x: f64) -> f64 {
     let (mut term, mut sum, mut n) = (1.0, 1.0, a);
-    // The terms decrease once n is above x, which takes about √a terms.
+    // The terms decrease, because n is above x. If x is near a, the number of terms is a small multiple of √a.
     for _ in 0..1_000_000 {
         n += 1.0;
         term *= x / n;
@@ -367,7 +368,7 @@ fn upper_fraction(a: f64, x: f64) -> f64 {
     gamma_weight(a, x) * a * fraction
 }
 
-/// Returns the greatest common divisor, which is not negative. gcd(0, 0) is 0.
+/// Returns the greatest common divisor, which is not negative, except that 2⁶³ wraps to `i64::MIN`. gcd(0, 0) is 0.
 pub(crate) fn gcd(x: i64, y: i64) -> i64 {
     let (mut a, mut b) = (x.unsigned_abs(), y.unsigned_abs());
     while b != 0 {

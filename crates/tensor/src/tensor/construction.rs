@@ -40,7 +40,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If the position of an element is outside `data`.
+    /// If the position of an element is outside `data`, or the number of strides differs from the number of dimensions.
     pub fn try_from_strided(
         data: Vec<T>,
         shape: impl Into<Sizes>,
@@ -172,7 +172,7 @@ impl<T: Number> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If the step is 0 or leads away from the end, if an end is infinite or NaN, or if memory cannot hold the tensor.
+    /// If the step is 0, NaN or leads away from the end. If an end is infinite or NaN, or memory cannot hold the tensor.
     #[doc(alias("range"))]
     pub fn try_arange(range: impl Into<Progression>) -> Result<Self, Error> {
         let at = Site::here("arange");
@@ -195,7 +195,7 @@ impl<T: Number> Tensor<T> {
 
 #[twins]
 impl<T: Float> Tensor<T> {
-    /// Returns `n` evenly spaced numbers from `start` to `end`, both included. PyTorch: `linspace`.
+    /// Returns `n` evenly spaced numbers from `start` to `end`, both included. If `n` is 1, the number is `start`. PyTorch: `linspace`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

@@ -1,8 +1,8 @@
 //! Prints tensors: a line with type and shape, then the elements in nested brackets with aligned columns, as NumPy prints them.
 //!
 //! `Display` rounds to at most four decimals. `Debug` writes as many digits as are needed to read the same element back. A precision
-//! (`{:.2}`) overrides both. A tensor of more than 1000 elements shows the first and last three along each dimension, and only the shown
-//! elements are read.
+//! (`{:.2}`) overrides both. A tensor of more than 1000 elements shows the first and last three along each dimension, or fewer if its rank
+//! is high. Only the shown elements are read.
 
 use std::fmt::{self, Debug, Display, LowerExp, Write};
 use std::iter::repeat_n;
@@ -24,8 +24,9 @@ const WIDTH: usize = 80;
 
 /// Writes a line with the type and the shape, such as `Tensor<f32> [4, 3]`, then the rows, for people to read.
 ///
-/// All floats have the same number of decimals: at most four, and only as many as an element needs. Scientific notation is used if rounding
-/// would make an element look like zero, or if an element reaches 10⁸. A tensor of rank 0 is one line.
+/// All floats have the same number of decimals: at least one, at most four, and only as many as an element needs. Scientific notation is
+/// used if an element reaches 10⁸. It is also used if four decimals do not suffice and an element is below 10⁻⁴ or all are below 0.01.
+/// Zeros do not count as small elements here. A tensor of rank 0 is one line.
 ///
 /// ```
 /// # use wengert_tensor as wengert;
@@ -144,12 +145,12 @@ fn floats<F: Copy + Display + LowerExp + Into<f64>>(
     let notation = match (precision, most) {
         (Some(precision), _) if largest < 1e16 => Notation::Fixed(precision),
         (Some(precision), _) => Notation::Scientific(precision),
-        // Four decimals would show 10⁻⁵ as 0 and would lose digits of 0.0012, so these elements need scientific notation.
+        // Four decimals would show 10⁻⁵ as 0. If all elements are below 0.01, four decimals would leave few digits, as in 0.00123.
         (None, Some(most)) => match largest >= 1e8 || fixed > most && (smallest < 1e-4 || largest < 1e-2) {
             false => Notation::Fixed(fixed.min(most)),
             true => Notation::Scientific(scientific().min(most)),
         },
-        // Applies the rule of the standard library's `Debug` for floats.
+        // Like the standard library's `Debug` for floats, whose lower bound is 10⁻⁴.
         (None, None) => match largest >= 1e16 || smallest < 1e-5 {
             false => Notation::Fixed(fixed),
             true => Notation::Scientific(scientific()),

@@ -4,10 +4,10 @@
 //! |---|---|---|
 //! | [`Array`] | [`Tensor`] | never: the tensor takes over the array's vector, and has its offset and strides, also negative ones |
 //! | [`ArcArray`] | [`Tensor`] | never: both share the memory, and each copies before it writes |
-//! | [`ArrayView<'static>`](ArrayView) | [`Tensor`], by [`from_static`](Tensor::from_static) | only if the view has gaps |
+//! | [`ArrayView<'static>`](ArrayView) | [`Tensor`], by [`from_static`](Tensor::from_static) | only if the view has gaps or overlaps |
 //! | [`ArrayView`] | [`Tensor`] | always: a tensor may outlive any borrow |
 //! | [`&Tensor`](Tensor) | [`ArrayViewD`], by [`as_ndarray`](Tensor::as_ndarray) | never, whatever the strides |
-//! | [`Tensor`] | [`ArrayD`] | unless the tensor is contiguous, covers its buffer, and shares the buffer with no other tensor |
+//! | [`Tensor`] | [`ArrayD`] | unless the tensor is contiguous, and covers a buffer that was a vector and is not shared |
 //!
 //! The module `memory::storage` implements the sharing of memory, so this module needs no `unsafe`.
 
@@ -74,7 +74,7 @@ impl<T: Element, D: Dimension> From<ArrayView<'_, T, D>> for Tensor<T> {
     ///
     /// # Panics
     ///
-    /// If memory cannot hold the copy.
+    /// If memory cannot hold the copy, or the view has more elements than a tensor can have.
     #[track_caller]
     fn from(view: ArrayView<'_, T, D>) -> Self {
         Tensor::from_ndarray(view)
@@ -112,7 +112,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If memory cannot hold the copy.
+    /// If memory cannot hold the copy, or the view has more elements than a tensor can have.
     pub fn try_from_ndarray<D: Dimension>(view: ArrayView<'_, T, D>) -> Result<Self, Error> {
         Tensor::copy_of(view, Site::here("from_ndarray"))
     }
@@ -136,7 +136,7 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Returns the elements of a view that lives as long as the program, for example of a `static` table or of leaked memory.
-    /// Copies nothing unless the view has gaps: other code may write to the elements in the gaps.
+    /// Copies nothing unless the view has gaps or overlapping windows: other code may write to the elements in gaps.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -150,7 +150,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If the view has gaps and memory cannot hold a copy.
+    /// If a copy is needed and memory cannot hold it, or the view has more elements than a tensor can have.
     pub fn try_from_static<D: Dimension>(view: ArrayView<'static, T, D>) -> Result<Self, Error> {
         let at = Site::here("from_static");
         addressable::<T>(&Shape::from(view.shape()), at)?;
@@ -194,8 +194,8 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Converts to an array in row-major order. Moves the elements if the tensor was made from a vector, is contiguous, covers its buffer
-    /// and shares the buffer with no other tensor. Otherwise copies them. The results of operations are always copied, since their buffers
-    /// are not vectors.
+    /// and shares the buffer with no other tensor. Otherwise copies them. The results of operations are usually copied, because most of
+    /// their buffers come from the pool and are not vectors.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

@@ -23,12 +23,12 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// If memory cannot hold an output.
+    /// If memory cannot hold an output, or a temporary buffer of the program.
     ///
     /// # Panics
     ///
-    /// If the number of inputs differs from the program's, an input does not expand to `shape`, or rows without elements are
-    /// reduced.
+    /// If the number of inputs differs from the program's, or an input does not expand to `shape`. If the program reduces rows and `shape`
+    /// has no elements.
     pub fn run<T: Float>(&self, inputs: &[Argument<'_, T>], shape: &Shape, at: Site) -> Result<Results<T>, Error> {
         BoundProgram::new(self.clone(), shape.clone()).run(inputs, at, |_| None, Tensor::from_parts)
     }
@@ -50,8 +50,8 @@ mod tests {
 
     fn shapes() -> [Shape; 9] {
         [
-            // The engine computes an array in blocks of elements. With these shapes, a block has several rows, and the last block may be
-            // smaller.
+            // The engine computes an array in blocks of elements. With some of these shapes, a block has several rows, and the last block
+            // is smaller.
             Shape::from([307, 10]),
             Shape::from([41, 9, 7]),
             Shape::from([5, 3, 400]),

@@ -31,9 +31,9 @@ use crate::{DType, Element, Error, Layout, Shape, Site, Sizes, ensure};
 /// # Operations
 ///
 /// Operations are methods of the traits of [`ops`](crate::ops), and functions there. `use wengert::prelude::*` imports the traits
-/// (in the crate `wengert-tensor`, its own `prelude`). Operators: `+ - * / %`, unary `-`, and the assigning operators; `& | ^ !` on masks. Each
-/// method `name` that can fail has a twin `try_name`, which returns the error that `name` panics with. Operators have the twins of their
-/// methods: `try_add` for `+`.
+/// (in the crate `wengert-tensor`, its own `prelude`). Operators: `+ - * / %`, unary `-`, and the assigning operators; `& | ^ !` on masks.
+/// Each method `name` that can fail has a twin `try_name`, which returns the error that `name` panics with. Operators have the twins of
+/// their methods: `try_add` for `+`.
 ///
 #[doc = include_str!("operations.md")]
 ///
@@ -68,15 +68,15 @@ impl<T: Element> Tensor<T> {
         })
     }
 
-    /// Returns a new contiguous tensor. `fill` gets elements with unspecified values, and must write all of them in row-major order.
+    /// Returns a new contiguous tensor. `fill` gets the elements in row-major order, with unspecified values, and must write all of them.
     pub(crate) fn build<F: Filled>(shape: &Shape, at: Site, fill: impl FnOnce(&mut [T]) -> F) -> Result<Self, Error> {
         let count = addressable::<T>(shape, at)?;
         let storage = Storage::build(count, fill).map_err(|_| Error::out_of_memory(shape, T::DTYPE, at))?;
         Ok(Tensor { storage, layout: Layout::contiguous(shape.clone()) })
     }
 
-    /// Returns a new contiguous tensor, and the result of `fill`. `fill` gets elements with unspecified values, and must write all of them in
-    /// row-major order. Crates with kernels of their own use it.
+    /// Returns a new contiguous tensor, and the result of `fill`. `fill` gets the elements in row-major order, with unspecified values, and
+    /// must write all of them. Crates with kernels of their own use this function.
     ///
     /// # Errors
     ///
@@ -133,8 +133,8 @@ impl<T: Element> Tensor<T> {
         (self.numel() >= MANY_TERMS && self.layout.has_internal_overlap()).then(|| self.distinct())
     }
 
-    /// Returns the buffer for writing through the layout. First copies the elements if another tensor shares the buffer, or if two elements
-    /// may have the same position. The copy is contiguous.
+    /// Returns the buffer for writing through the layout. First copies the elements if the buffer is not [writable](Storage::get_mut), or
+    /// if two elements may have the same position. The copy is contiguous.
     pub(crate) fn writable(&mut self, at: Site) -> Result<(&mut [T], &Layout), Error> {
         if !self.layout.is_injective() || self.storage.get_mut().is_none() {
             *self = self.copied(at)?;
@@ -210,8 +210,8 @@ impl<T: Element> Tensor<T> {
         })
     }
 
-    /// Returns the elements in row-major order for writing. Copies them first if another tensor shares them or the tensor is not
-    /// contiguous.
+    /// Returns the elements in row-major order for writing. Copies them first if another tensor or an `ndarray` array shares them, or if
+    /// the tensor is not contiguous.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -242,8 +242,8 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Updates this tensor and `states` in one pass. `f` maps an element of this tensor, of `input` and of each state to the new elements
-    /// of this tensor and of the states. All tensors have the same shape. Does not allocate memory for a tensor that does not share its
-    /// buffer.
+    /// of this tensor and of the states. All tensors have the same shape. Copies tensors that are not contiguous, and shared buffers that
+    /// it writes to. Allocates no other buffers.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -367,8 +367,8 @@ impl<T: Element> Tensor<T> {
         if self.is_contiguous() { Ok(self.clone()) } else { self.copied(Site::here("contiguous")) }
     }
 
-    /// Converts the elements to another type like Rust's `as`: floats round toward zero and saturate, integers wrap. `true` becomes 1, and
-    /// every nonzero value becomes `true`. PyTorch: `to`.
+    /// Converts the elements to another type like Rust's `as`. From floats to integers, numbers round toward zero and saturate, and NaN
+    /// becomes 0. To smaller integers, integers wrap. `true` becomes 1, and every nonzero value becomes `true`. PyTorch: `to`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

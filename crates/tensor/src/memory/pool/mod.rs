@@ -1,12 +1,13 @@
 //! A pool of released buffers, kept for later requests of similar size.
 //!
-//! The first use of fresh memory costs a page fault for each 4 KiB, which takes longer than the arithmetic that fills it. A training loop
-//! requests the same sizes in every step, and gets the same memory each time. Sizes are rounded up to one of four classes between
-//! successive powers of two, so at most a fifth of a buffer is unused. When a released buffer would exceed the pool's capacity, buffers of
-//! the sizes that were requested longest ago return to the system.
+//! The first use of fresh memory costs a page fault for each page (4 KiB on most systems). This takes longer than the arithmetic that
+//! fills the memory. A training loop requests the same sizes in every step, and gets the same memory each time. Sizes are rounded up to
+//! one of four classes between successive powers of two, so at most a fifth of a buffer is unused. When a released buffer would exceed
+//! the pool's capacity, buffers of the sizes that were requested longest ago return to the system. If no size was requested longer ago
+//! than the released buffer's size, the released buffer returns to the system instead.
 //!
-//! Buffers are aligned to cache lines, because vectors that cross cache lines cost a third of the speed. Large buffers use huge pages if
-//! the system has them, which avoids TLB misses.
+//! Buffers are aligned to cache lines, because vectors that cross cache lines cost a third of the speed. On Linux, large buffers use huge
+//! pages if the system grants them, which avoids TLB misses.
 #![allow(unsafe_code)]
 
 mod shared;
@@ -88,12 +89,16 @@ unsafe impl Sync for Allocation {}
 
 impl Allocation {
     fn layout(bytes: usize) -> Result<Layout, AllocationError> {
-        // Only Linux gives huge pages on request. On other systems, the alignment would only waste address space.
+        // `zeroed` requests huge pages only on Linux. On other systems, the alignment would only waste address space.
         let align = if cfg!(target_os = "linux") && bytes >= MIN_HUGE { HUGE_PAGE } else { CACHE_LINE };
         Layout::from_size_align(bytes, align).map_err(|_| AllocationError)
     }
 
-    /// Allocates `bytes` zeros, in huge pages if the size is at least [`MIN_HUGE`] and the system is Linux.
+    /// Allocates `bytes` zeros. Requests huge pages for them if the size is at least [`MIN_HUGE`] and the system is Linux.
+    ///
+    /// # Panics
+    ///
+    /// If `bytes` is 0.
     fn zeroed(bytes: usize) -> Result<Self, AllocationError> {
         let layout = Self::layout(bytes)?;
         assert!(bytes > 0, "the pool serves no empty buffer");
@@ -181,13 +186,13 @@ pub(crate) fn serves<T: Scalar>(len: usize) -> bool {
 }
 
 /// Returns a buffer of `len` elements (`bytes` bytes) from the pool, with unspecified values. Returns `None` if the pool has no buffer of
-/// this size. The pool must [serve](serves) this length.
+/// this size class and this [`kind`]. `len` must not be 0.
 pub(crate) fn reuse<T: Scalar>(len: usize, bytes: usize) -> Option<PooledBuffer<T>> {
     let memory = POOL.take(kind::<T>(), class(bytes))?;
     Some(PooledBuffer::new(memory, len))
 }
 
-/// Returns a buffer of `len` elements (`bytes` bytes) from fresh, zeroed memory.
+/// Returns a buffer of `len` elements (`bytes` bytes) from fresh, zeroed memory. `len` must not be 0.
 pub(crate) fn allocate<T: Scalar>(len: usize, bytes: usize) -> Result<PooledBuffer<T>, AllocationError> {
     let memory = Allocation::zeroed(class(bytes))?;
     POOL.fresh.fetch_add(1, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! The buffers in the pool, shared by all threads. This file does not know how buffers are allocated. A test compiles it with the
-//! primitives of the crate `loom`, and checks it in every order in which threads can interleave.
+//! The buffers in the pool, shared by all threads. This file does not know how buffers are allocated. A test (`pool_protocol`) compiles it
+//! with the primitives of the crate `loom`. It checks this file in every order in which a few preemptions can interleave the threads.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -122,7 +122,7 @@ impl<M> Buffers<M> {
         Some(old)
     }
 
-    /// Removes all buffers and returns them.
+    /// Removes all buffers and returns them. The times of earlier requests are forgotten too.
     fn clear(&mut self) -> BTreeMap<(u8, usize), Class<M>> {
         (self.bytes, self.count) = (0, 0);
         std::mem::take(&mut self.classes)

@@ -3,7 +3,8 @@
 //! On a busy machine the system suspends a helper for milliseconds. If the helper has a task at that time, the operation waits for it.
 //! Every operation adds the time that its helpers saved to an account. It subtracts the time that the caller waited for helpers, and the
 //! time that helpers were suspended. When the account is overdrawn, helpers rest, so that operations run on fewer threads. After the rest,
-//! a *trial* tests whether each resting helper has a processor for itself. Every failed trial doubles the next rest.
+//! a *trial* tests whether each resting helper has a processor for itself. Every rest doubles the next one, up to one second. The next rest
+//! is short again after the account was full while no helper rested.
 //!
 //! This file does not read the clock, so that its tests need no real time.
 
@@ -59,7 +60,7 @@ pub(super) struct Account {
     resting: usize,
     /// The duration of the next rest.
     rest: Duration,
-    /// The end of the current rest. It is `None` while no helper rests, and during a trial.
+    /// The end of the current rest. It is `None` before the first rest, and from the start of a trial until the next rest begins.
     until: Option<Instant>,
 }
 
@@ -102,8 +103,8 @@ impl Account {
         }
     }
 
-    /// Records the end of a trial at `now`. A trial measures whether helpers that rest on a busy machine would have a processor for themselves.
-    /// `passed` is the number of helpers that would.
+    /// Records the end of a trial at `now`. A trial measures whether helpers that rest on a busy machine would have a processor for
+    /// themselves. `passed` is the number of helpers that would.
     pub(super) fn end_trial(&mut self, passed: usize, now: Instant) {
         self.resting = self.resting.saturating_sub(passed);
         self.balance = AFTER_TRIAL;
@@ -129,7 +130,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Returns the times of an operation in which one helper and the caller ran the same number of tasks, and the caller then waited.
+    /// Returns the times of an operation in which the helpers and the caller ran the same number of tasks, and the caller then waited.
     fn half_helped(own: Duration, waited: Duration) -> Spent {
         Spent { own, own_tasks: 4, helped_tasks: 4, waited, suspended: Duration::ZERO }
     }
@@ -196,7 +197,7 @@ mod tests {
         let mut account = Account::new();
         account.enter(1, spent, now);
         assert_eq!((account.balance, account.resting()), (0, 0));
-        // Without helpers, no helper can rest.
+        // Without helpers, no helper can begin to rest.
         account.enter(0, spent, now);
         assert!(account.balance < 0 && account.until.is_none());
         account.enter(1, Spent { waited: Duration::ZERO, suspended: Duration::ZERO, ..spent }, now);

@@ -10,13 +10,14 @@ use crate::memory::threads::team::range;
 /// The maximum number of threads. WebAssembly without shared memory has a single thread and no clock, so no helper may start.
 pub(super) const MAX_THREADS: usize = if cfg!(target_family = "wasm") { 1 } else { 256 };
 
-/// The number of threads that operations use. It is 0 until the first operation.
+/// The number of threads that operations use. It is 0 until [`num_threads`] or [`set_num_threads`] is called for the first time.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns the number of threads that an operation may use, the calling one included.
 ///
 /// This is the number of processors, unless the environment variable `WENGERT_NUM_THREADS` (read at the first operation) or
-/// [`set_num_threads`] sets another number. On a busy machine, operations may use fewer threads. PyTorch: `torch.get_num_threads`.
+/// [`set_num_threads`] sets another number. It is at most 256, and always 1 in WebAssembly. On a busy machine, operations may use fewer
+/// threads. PyTorch: `torch.get_num_threads`.
 pub fn num_threads() -> usize {
     match THREADS.load(Ordering::Relaxed) {
         0 => {
@@ -41,8 +42,8 @@ pub fn set_num_threads(threads: usize) {
     THREADS.store(threads.clamp(1, MAX_THREADS), Ordering::Relaxed);
 }
 
-/// Splits `0 .. count` into nearly equal ranges: at most one for each thread, and none shorter than `least`. Returns the starts of the
-/// ranges.
+/// Splits `0 .. count` into nearly equal ranges: at most one for each thread. A range is shorter than `least` only if it is the only one.
+/// Returns the starts of the ranges.
 pub(crate) fn even_starts(count: usize, least: usize) -> SmallVec<[usize; 16]> {
     let threads = num_threads().min(count / least.max(1)).max(1);
     (0..threads).map(|thread| range(thread, threads, count).start).collect()

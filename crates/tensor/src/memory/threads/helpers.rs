@@ -43,11 +43,12 @@ const PATIENCE: u32 = 256;
 const CALLER_SPINS: u32 = 2000;
 
 thread_local! {
-    /// True while this thread runs tasks. An operation within a task runs only on the task's thread.
+    /// True on helper threads, and on a calling thread while it runs tasks of the thread pool. An operation within such a task runs only on
+    /// the task's thread.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns true if the calling thread runs a task.
+/// Returns true if the calling thread runs a task of the thread pool.
 pub(super) fn inside_task() -> bool {
     INSIDE.get()
 }
@@ -239,7 +240,8 @@ impl SpinThenSleep {
         SpinThenSleep { report, turns: 0, since: now, last: now }
     }
 
-    /// Yields the processor once and returns how long this thread was suspended since it last read the clock.
+    /// Yields the processor once and returns how long this thread was suspended since it last read the clock. A pause shorter than
+    /// [`SUSPENSION`] counts as 0.
     fn pause(&mut self) -> Duration {
         thread::yield_now();
         let now = Instant::now();
@@ -247,7 +249,8 @@ impl SpinThenSleep {
         if gap < SUSPENSION { Duration::ZERO } else { gap }
     }
 
-    /// Spins for the duration of a trial. Reports whether this thread was seldom suspended, so that it had a processor for itself.
+    /// Spins for the duration of a trial, or until the trial fails. Reports whether this thread was seldom suspended, so that it had a
+    /// processor for itself.
     fn trial(&mut self) {
         self.restart();
         let mut suspended = Duration::ZERO;
@@ -415,7 +418,7 @@ mod tests {
         let mut pool = pool_with_an_absent_helper();
         pool.record_times(1, 4, 2, start, Some(Instant::now()));
         assert_eq!(pool.account.resting(), 0);
-        // The helper saved 10 ms, and the system suspended it for a second.
+        // The helper saved almost no time, and the system suspended it for a second.
         let mut pool = pool_with_an_absent_helper();
         pool.helpers[0].report.suspended.store(1_000_000_000, Ordering::Relaxed);
         pool.record_times(1, 4, 2, Instant::now(), None);

@@ -2,11 +2,11 @@
 //!
 //! Every thread first runs its own range of tasks, and then takes tasks that other threads have not claimed. Neighbouring tasks use
 //! neighbouring memory, so a core's cache keeps the data of its own tasks from one operation to the next. Helpers spin for a while before
-//! they sleep, so an operation starts within 1 µs. A general thread pool wakes its threads through a mutex and a condition variable. That
-//! takes 10 to 100 µs, often longer than the operation.
+//! they sleep. While they spin, an operation starts within 1 µs. A general thread pool wakes its threads through a mutex and a condition
+//! variable. That takes 10 to 100 µs, often longer than the operation.
 //!
-//! Successive operations on large tensors alternate between ascending and descending order ([`Schedule::Sweep`]). So the next operation
-//! begins with the elements that are still in the caches.
+//! Successive sweeps ([`Schedule::Sweep`]) over tensors that fit into the caches alternate between ascending and descending order. So the
+//! next sweep begins with the elements that are still in the caches.
 //!
 //! Results have the same bits for any number and timing of threads. Each task writes its own part of the output, and no task adds to
 //! another task's sums. A few operations cut their output into more tasks for more threads. They compute each element in the same way for
@@ -18,6 +18,7 @@
 //! | `helpers` | how helpers start, wait and sleep |
 //! | `account` | how many helpers an operation may use on a busy machine |
 //! | `count` | the number of threads that the user asked for |
+//! | `sync` | the synchronization primitives of `team`, which a model check replaces |
 
 mod account;
 mod count;
@@ -62,7 +63,8 @@ impl Schedule {
     }
 }
 
-/// Calls `task` once with each index in `0 .. count`. If a task calls this function, the inner tasks run on the task's thread.
+/// Calls `task` once with each index in `0 .. count`. If a task that runs in the thread pool calls this function, the inner tasks run on
+/// the task's thread.
 ///
 /// # Panics
 ///
@@ -73,8 +75,8 @@ pub(crate) fn run(count: usize, schedule: Schedule, task: impl Fn(usize) + Sync)
 
 /// Calls `task` once with each part and its index, on several threads if `parallel` is true.
 ///
-/// A part is a value that only one thread at a time may use, such as a part of a buffer that the task writes. If a task calls this
-/// function, the inner tasks run on the task's thread.
+/// A part is a value that only one thread at a time may use, such as a part of a buffer that the task writes. If a task that runs in the
+/// thread pool calls this function, the inner tasks run on the task's thread.
 ///
 /// # Panics
 ///
@@ -205,7 +207,7 @@ mod tests {
         let result = catch_unwind(|| {
             for_each(2, |_| {
                 arrived.fetch_add(1, Ordering::SeqCst);
-                // The two tasks run on different threads, unless another test uses the pool at the same time.
+                // The two tasks usually run on different threads. If one thread runs both, the first task stops waiting after 20 ms.
                 let since = Instant::now();
                 while arrived.load(Ordering::SeqCst) < 2 && since.elapsed() < Duration::from_millis(20) {
                     std::hint::spin_loop();
@@ -251,8 +253,8 @@ mod tests {
         assert!(matches!(Schedule::parallel_from(1, 2), Schedule::Parallel));
     }
 
-    /// Returns the order in which this thread runs three tasks. The caller of this function is itself a task, so the three tasks run on its
-    /// thread.
+    /// Returns the order in which this thread runs three tasks. The caller of this function is usually a task of the thread pool. Then the
+    /// three tasks run on its thread.
     fn order(schedule: Schedule) -> Vec<usize> {
         let order = Mutex::new(Vec::new());
         run(3, schedule, |number| order.lock().unwrap().push(number));

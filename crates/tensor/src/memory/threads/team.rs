@@ -4,7 +4,7 @@
 //! one task at a time, first from its own seat, then from the other seats. The caller returns when every task is finished.
 //!
 //! - A claim is one compare-and-swap on a range. Ranges are empty unless an operation is running. So a helper that arrives late finds empty
-//!   ranges and does not access the finished operation.
+//!   ranges and does not call the finished operation's function.
 //! - The caller waits only for claimed tasks. It claims every task that no helper has claimed, so it never waits for a helper that has not
 //!   started.
 //! - A task that panics counts as finished, and the other tasks still run. The caller panics with the first payload at the end.
@@ -44,7 +44,7 @@ struct Operation {
     /// A pointer to the caller's `Task`, which is a variable of the caller's stack.
     task: AtomicPtr<()>,
     count: AtomicUsize,
-    /// The number of threads that have tasks.
+    /// The number of threads that share the tasks.
     threads: AtomicUsize,
     /// True if the tasks run in descending order.
     descending: AtomicBool,

@@ -1,5 +1,5 @@
-//! Functions of `f64`, computed by the same methods as for `f32`. The polynomials were fitted for this project, with the smallest relative
-//! error.
+//! Functions of `f64`, most of them computed by the methods of `f32`. The polynomials were fitted for this project, with the smallest
+//! relative error.
 #![allow(clippy::excessive_precision)]
 
 use std::f64::consts::{FRAC_2_PI, LN_2, SQRT_2};
@@ -95,7 +95,7 @@ impl FloatMath for f64 {
 
     const ROUND: f64 = ROUND;
     const EXP_RANGE: (f64, f64) = (-746.0, 710.0);
-    // The first part of ln 2 has 20 trailing zero bits, so its product with an integer exponent is exact.
+    // The first part of ln 2 has 21 trailing zero bits, so its product with an integer exponent is exact.
     const LN_2_HIGH: f64 = 6.931_471_803_691_238_164_90e-1;
     const LN_2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
     const LOG2_E_LOW: f64 = 2.035_527_374_093_103_3e-17;

@@ -65,7 +65,7 @@ pub(crate) fn smaller_number<T: PartialOrd>(x: T, y: T) -> T {
     if y < x { y } else { x }
 }
 
-/// Declares functions that the standard library has for every floating-point type, and functions of the crate `libm`.
+/// Declares functions that the standard library has for every floating-point type.
 macro_rules! declared {
     ($($name:ident($($argument:ident),*)),*) => {
         $(fn $name(self, $($argument: Self),*) -> Self;)*
@@ -97,7 +97,7 @@ pub(crate) trait FloatMath:
     const ROUND: Self;
     /// The bounds outside which eˣ is 0 or ∞.
     const EXP_RANGE: (Self, Self);
-    /// ln 2 as a sum of two numbers. The product of the first number with an integer exponent is exact.
+    /// ln 2, and ln 2 as the sum of two numbers `LN_2_HIGH` and `LN_2_LOW`. The product of `LN_2_HIGH` with an integer exponent is exact.
     const LN_2: Self;
     const LN_2_HIGH: Self;
     const LN_2_LOW: Self;
@@ -142,18 +142,19 @@ pub(crate) trait FloatMath:
     fn log<const FMA: bool>(x: Self) -> Self;
     /// Computes the error function; error at most 2 units in the last place.
     fn erf<const FMA: bool>(x: Self) -> Self;
-    /// Computes 1 - erf x with full relative accuracy for large x; error at most 3 units in the last place.
+    /// Computes 1 - erf x with full relative accuracy for large x. The error is at most 4 units in the last place in f32, and 3 in f64.
     fn erfc<const FMA: bool>(x: Self) -> Self;
     /// Computes Φ(x), the normal distribution function. In the left tail, the error is at most 5 units in the last place in f32, and 7 in
     /// f64.
     fn ndtr<const FMA: bool>(x: Self) -> Self;
     /// Returns true if the argument of a sine is small enough that multiples of π/2 can be subtracted with the constants of this module.
     fn is_moderate(x: Self) -> bool;
-    /// Computes sin(x + `quarters` π/2) for arguments that satisfy [`is_moderate`](Self::is_moderate).
+    /// Computes sin(x + `quarters` π/2) for arguments that satisfy [`is_moderate`](Self::is_moderate); error at most 1 unit in the last
+    /// place.
     fn sine<const FMA: bool>(x: Self, quarters: u64) -> Self;
     /// Returns true if [`pow_ordinary`](Self::pow_ordinary) supports this base and exponent.
     fn is_power(x: Self, y: Self) -> bool;
-    /// Computes xʸ for arguments that satisfy [`is_power`](Self::is_power).
+    /// Computes xʸ for arguments that satisfy [`is_power`](Self::is_power); error at most 1 unit in the last place.
     fn pow_ordinary<const FMA: bool>(x: Self, y: Self) -> Self;
 
     /// Computes a function over a block by table lookups in registers. Returns `false` and writes nothing if the function has no table, or
@@ -221,8 +222,9 @@ pub(crate) trait FloatMath:
         (y == y.trunc()).then(|| half != half.trunc())
     }
 
-    /// Returns q and power with e^(x - rest) = (1 + q) · power · [`LOWER`](Self::LOWER). x must be negative with eˣ > 0, and `rest` less
-    /// than an ulp of x. The caller multiplies by `LOWER` last, so that a subnormal result is rounded once.
+    /// Returns q and power with e^(x - rest) = (1 + q) · power · [`LOWER`](Self::LOWER). The argument x must be between the lower bound of
+    /// [`EXP_RANGE`](Self::EXP_RANGE) and 0, and `rest` less than an ulp of x. The caller multiplies by `LOWER` last, so that a subnormal
+    /// result is rounded once.
     #[inline(always)]
     fn falling<const FMA: bool>(x: Self, rest: Option<Self>) -> (Self, Self) {
         let round = Self::ROUND + (Self::BIAS + Self::RAISED);
@@ -317,8 +319,8 @@ pub(crate) trait FloatMath:
         y.copysign(x)
     }
 
-    /// Computes 1 - erf x as e^(-y²) g(t)/(1 + 2y), where y is |x| and `g` has the coefficients of a polynomial. For y below 0.4, returns
-    /// `near`, which the caller has computed by another formula.
+    /// Computes 1 - erf x as e^(-y²) g(t)/(1 + 2y), where y is |x| and `g` has the coefficients of a polynomial. For negative x, returns 2
+    /// minus this value. For y below 0.4, returns `near`, which the caller has computed by another formula.
     #[inline(always)]
     fn erfc_of<const FMA: bool, const N: usize>(x: Self, y: Self, t: Self, g: [Self; N], near: Self) -> Self {
         let two = Self::from_f64(2.0);
@@ -369,7 +371,7 @@ pub(crate) trait FloatMath:
 }
 
 /// Defines the items of [`FloatMath`] that the standard library provides for both `f32` and `f64`. If the instruction set in use is
-/// reproducible, the crate `libm` replaces the functions of the C library.
+/// reproducible, the crate `libm` replaces the functions of the C library whose results are rounded.
 macro_rules! from_std {
     ($type:ident $bits:ident) => {
         type Bits = $bits;

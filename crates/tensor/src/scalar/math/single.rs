@@ -37,7 +37,7 @@ impl FloatMath for f32 {
 
     const ROUND: f32 = 12_582_912.0;
     const EXP_RANGE: (f32, f32) = (-104.0, 89.0);
-    // The first part of ln 2 has 9 trailing zero bits, so its product with an integer exponent is exact.
+    // The first part of ln 2 has 15 trailing zero bits, so its product with an integer exponent is exact.
     const LN_2_HIGH: f32 = 0.693_359_4;
     const LN_2_LOW: f32 = -2.121_944_4e-4;
     const LOG2_E_LOW: f32 = 1.925_963e-8;

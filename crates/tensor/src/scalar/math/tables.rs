@@ -103,8 +103,8 @@ fn interpolation(function: fn(f64) -> f64, (left, right): (f64, f64), origin: f6
     sums
 }
 
-/// Computes a function over a block. Returns `false` and writes nothing if the processor lacks the instructions or the function has no
-/// table.
+/// Computes a function over a block. Returns `false` and writes nothing if the instruction set in use is not AVX-512, or if the function
+/// has no table.
 pub(crate) fn unary(op: Unary, x: &[f32], out: &mut [f32]) -> bool {
     if instruction_set() < InstructionSet::Avx512 {
         return false;
