@@ -86,7 +86,6 @@ pub use network::attention::{Attention, AttentionMask};
 pub use network::losses::*;
 pub use network::recurrent::{CellWeights, Recurrent};
 pub use operators::OperatorOperand;
-#[doc(hidden)]
 // The tape uses this trait. The types in its methods belong to the engine, which is not documented.
 #[doc(hidden)]
 pub use primitive::evaluate::Evaluate;

@@ -293,11 +293,16 @@ fn unit<T: Float>(generator: &mut Generator) -> T {
 
 /// Draws positions with probabilities proportional to `weights`. Without replacement, the weight of a drawn position becomes 0.
 fn draw_positions(mut weights: Vec<f64>, replacement: bool, generator: &mut Generator, out: &mut [i64]) {
+    if weights.iter().sum::<f64>().is_infinite() {
+        // The sum of the scaled weights is finite.
+        let scale = 0.5 / weights.len() as f64;
+        weights.iter_mut().for_each(|weight| *weight *= scale);
+    }
     for out in out {
         let mark = generator.uniform() * weights.iter().sum::<f64>();
         let mut sum = 0.0;
-        // `mark` is not below the sum of all weights if this sum is infinite, or so small that `mark` is rounded to it. Then the last
-        // position with a weight above 0 is drawn.
+        // `mark` is not below the sum of all weights if this sum is so small that `mark` is rounded to it. Then the last position with a
+        // weight above 0 is drawn.
         let mut drawn = 0;
         for (position, &weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
             drawn = position;
@@ -387,6 +392,9 @@ mod tests {
         {
             assert!(refused.try_multinomial(1, true, &mut generator()).is_err(), "{refused}");
         }
+        // The sum of these weights is infinite.
+        let large = Tensor::from([f64::MAX, f64::MAX]).multinomial(1000, true, &mut generator());
+        assert!((400..600).contains(&large.sum(..).item()));
         assert_eq!(Tensor::<f64>::zeros([0, 3]).multinomial(2, true, &mut generator()).shape(), &[0, 2]);
     }
 

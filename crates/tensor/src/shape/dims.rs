@@ -15,7 +15,7 @@ pub struct Dims(Option<SmallVec<[isize; INLINE_RANK]>>);
 
 impl Dims {
     /// Returns the positions of these dimensions in a tensor of rank `rank`. Refuses dimensions that do not exist, and duplicates. An empty
-    /// list gives no positions. As in PyTorch, a tensor of rank 0 accepts 0 and -1, even several times, and they give no positions.
+    /// list gives no positions. As in PyTorch, a tensor of rank 0 accepts the dimension 0 or -1, which gives no position.
     pub fn resolve(&self, rank: usize, at: Site) -> Result<Axes, Error> {
         let Some(dims) = &self.0 else {
             return Ok(all(rank));
@@ -23,12 +23,10 @@ impl Dims {
         let mut axes = Axes::new();
         for &dim in dims {
             let axis = axis(dim, rank, at)?;
-            if rank == 0 {
-                continue;
-            }
             ensure!(!axes.contains(&axis), at, "dim {axis} appears multiple times in the list of dims");
             axes.push(axis);
         }
+        axes.truncate(rank);
         Ok(axes)
     }
 
@@ -321,6 +319,15 @@ mod tests {
         assert!(empty.unsqueeze(0).try_expand([usize::MAX, 0]).is_err());
         assert!(empty.try_reshape((0, usize::MAX)).is_err() && empty.try_reshape((-1, usize::MAX, 0)).is_err());
         assert!(Tensor::<f64>::try_full([0, isize::MAX as usize], 0.0).is_ok());
+    }
+
+    #[test]
+    fn a_number_has_one_dimension_to_name() {
+        let x = Tensor::scalar(2.0);
+        assert_eq!((x.sum(0), x.sum(-1), x.sum(..)), (x.clone(), x.clone(), x.clone()));
+        for twice in [[0, 0], [0, -1]] {
+            assert_eq!(x.try_sum(twice).unwrap_err().sentence(), "dim 0 appears multiple times in the list of dims");
+        }
     }
 
     #[test]

@@ -89,8 +89,18 @@ pub struct Progression(Numbers);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Numbers {
-    Integers { start: i64, end: i64, step: i64 },
-    Floats { start: f64, end: f64, step: f64 },
+    Integers {
+        start: i64,
+        end: i64,
+        step: i64,
+    },
+    /// `single` is true if the caller wrote the numbers as f32.
+    Floats {
+        start: f64,
+        end: f64,
+        step: f64,
+        single: bool,
+    },
 }
 
 /// The numbers of a [`Progression`]: the first number, the step, and how many numbers there are.
@@ -111,20 +121,28 @@ impl Progression {
                 // A count that does not fit into `usize` becomes `usize::MAX`, which the caller refuses as a size.
                 Ok(Series::Integers { start, step, count: usize::try_from(count).unwrap_or(usize::MAX) })
             }
-            Numbers::Floats { start, end, step } => {
+            Numbers::Floats { start, end, step, single } => {
                 ensure!(start.is_finite() && end.is_finite(), at, "unsupported range: {start} -> {end}");
                 ensure!(step != 0.0 && !step.is_nan(), at, "step must be nonzero");
                 ensure!(if step > 0.0 { end >= start } else { end <= start }, at, "{sign}");
                 // The conversion saturates. A count that does not fit into `usize` becomes `usize::MAX`, which the caller refuses as a
                 // size.
-                Ok(Series::Floats { start, step, count: ((end - start) / step).ceil() as usize })
+                let mut count = ((end - start) / step).ceil() as usize;
+                // In f64, three times 0.1_f32 is slightly less than 0.3_f32. In f32 they are equal, and the end is excluded.
+                let last = |count: usize| (start + (count - 1) as f64 * step) as f32;
+                let reaches_end = |last: f32| if step > 0.0 { last >= end as f32 } else { last <= end as f32 };
+                if single && count > 0 && reaches_end(last(count)) {
+                    count -= 1;
+                }
+                Ok(Series::Floats { start, step, count })
             }
         }
     }
 }
 
+/// Implements the conversions from ranges, with and without a step.
 macro_rules! progressions {
-    ($kind:ident $wide:ident: $($number:ty)*) => {$(
+    ($number:ty: |$start:ident, $end:ident, $step:ident| $numbers:expr) => {
         impl From<Range<$number>> for Progression {
             fn from(range: Range<$number>) -> Self {
                 Progression::from((range, 1 as $number))
@@ -132,17 +150,19 @@ macro_rules! progressions {
         }
 
         impl From<(Range<$number>, $number)> for Progression {
-            #[allow(clippy::cast_lossless)]
-            fn from((range, step): (Range<$number>, $number)) -> Self {
-                let (start, end, step) = (range.start as $wide, range.end as $wide, step as $wide);
-                Progression(Numbers::$kind { start, end, step })
+            fn from((Range { start: $start, end: $end }, $step): (Range<$number>, $number)) -> Self {
+                Progression($numbers)
             }
         }
-    )*};
+    };
 }
 
-progressions!(Floats f64: f32 f64);
-progressions!(Integers i64: i32 i64);
+progressions!(i64: |start, end, step| Numbers::Integers { start, end, step });
+progressions!(i32: |start, end, step| Numbers::Integers { start: start.into(), end: end.into(), step: step.into() });
+progressions!(f64: |start, end, step| Numbers::Floats { start, end, step, single: false });
+progressions!(f32: |start, end, step| {
+    Numbers::Floats { start: start.into(), end: end.into(), step: step.into(), single: true }
+});
 
 /// Implements the conversion from a number of elements `n`, for the numbers 0 to n - 1.
 macro_rules! counts {
@@ -234,6 +254,10 @@ mod tests {
         assert_eq!(Tensor::<f64>::arange((1.0..0.0, -0.5)).to_vec(), [1.0, 0.5]);
         assert_eq!(Tensor::<f32>::arange(0.5..3.0).to_vec(), [0.5, 1.5, 2.5]);
         assert_eq!(Tensor::<f64>::arange((0.0..0.3, 0.1)).to_vec(), [0.0, 0.1, 0.2]);
+        assert_eq!(Tensor::<f32>::arange((0f32..0.3, 0.1)).to_vec(), [0.0, 0.1, 0.2]);
+        assert_eq!(Tensor::<f32>::arange((0f32..0.6, 0.2)).to_vec(), [0.0, 0.2, 0.4]);
+        assert_eq!(Tensor::<f32>::arange((0f32..-0.6, -0.2)).to_vec(), [0.0, -0.2, -0.4]);
+        assert_eq!(Tensor::<f32>::arange((0f32..1e30, 1e30)).to_vec(), [0.0]);
         assert_eq!(Tensor::<i64>::arange(3..3).shape(), &[0]);
         assert_eq!(Tensor::<i64>::arange((i64::MIN..i64::MAX, i64::MAX)).to_vec(), [i64::MIN, -1, i64::MAX - 1]);
     }

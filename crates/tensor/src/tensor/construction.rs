@@ -208,7 +208,9 @@ impl<T: Float> Tensor<T> {
     ///
     /// If memory cannot hold the tensor.
     pub fn try_linspace(start: f64, end: f64, n: usize) -> Result<Self, Error> {
-        let step = if n > 1 { (end - start) / (n - 1) as f64 } else { 0.0 };
+        let parts = n.saturating_sub(1).max(1) as f64;
+        // The difference of two finite numbers may be infinite.
+        let step = if (end - start).is_finite() { (end - start) / parts } else { end / parts - start / parts };
         let element = |index: &[usize]| {
             // Each element is computed from the nearer end, so that both ends are exact.
             let i = index[0];
@@ -336,5 +338,12 @@ mod tests {
     fn nested_arrays_of_literals_have_up_to_four_dimensions() {
         let x = Tensor::from([[[[1, 2], [3, 4]]]]);
         assert_eq!((x.shape(), x.to_vec()), (&[1usize, 1, 2, 2][..].into(), vec![1i64, 2, 3, 4]));
+    }
+
+    #[test]
+    fn both_ends_of_a_line_are_exact() {
+        assert_eq!(Tensor::<f64>::linspace(-f64::MAX, f64::MAX, 3).to_vec(), [-f64::MAX, 0.0, f64::MAX]);
+        assert_eq!(Tensor::<f64>::linspace(2.0, 3.0, 1).to_vec(), [2.0]);
+        assert_eq!(Tensor::<f64>::linspace(2.0, 3.0, 0).shape(), &[0]);
     }
 }

@@ -23,12 +23,13 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// If memory cannot hold an output, or a temporary buffer of the program.
+    /// If memory cannot hold an output, a copy of an input, or a temporary buffer of the program, or if one of them is too large.
     ///
     /// # Panics
     ///
-    /// If the number of inputs differs from the program's, or an input does not expand to `shape`. If the program reduces rows and `shape`
-    /// has no elements.
+    /// If the number of inputs differs from the program's, or an input does not expand to `shape`. This is not checked for a contiguous
+    /// input with as many elements as `shape`, or with a single one, and for a `shape` without elements. If the program reduces rows
+    /// and `shape` has no elements.
     pub fn run<T: Float>(&self, inputs: &[Argument<'_, T>], shape: &Shape, at: Site) -> Result<Results<T>, Error> {
         BoundProgram::new(self.clone(), shape.clone()).run(inputs, at, |_| None, Tensor::from_parts)
     }

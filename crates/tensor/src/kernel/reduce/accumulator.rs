@@ -42,7 +42,8 @@ pub(crate) fn total_of<T: Float>(op: Reduction, x: Operand<'_, T>, len: usize) -
         (Operand::Splat(x), Some(function)) => {
             let mut total = [x];
             T::binary(function, Operand::Splat(x), Operand::Splat(T::from_i64(len as i64)), &mut total);
-            total[0]
+            // A sum of slices begins with 0, so that zeros of both signs give 0.
+            if op == Reduction::Sum { total[0] + T::ZERO } else { total[0] }
         }
     }
 }
@@ -190,6 +191,13 @@ mod tests {
             combine(Reduction::Sum, &mut totals, 3);
             let sum = |k: usize| (0..tasks).map(|task| (3 * task + k) as f64).sum::<f64>();
             assert_eq!(totals[..3], [sum(0), sum(1), sum(2)]);
+        }
+    }
+
+    #[test]
+    fn a_sum_of_negative_zeros_is_zero() {
+        for x in [Operand::Splat(-0.0), Operand::Slice(&[-0.0; 5])] {
+            assert_eq!(total_of::<f64>(Reduction::Sum, x, 5).to_bits(), 0);
         }
     }
 

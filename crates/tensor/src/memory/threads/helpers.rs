@@ -216,7 +216,7 @@ struct Waiting {
 impl Waiting {
     /// Spins once. In a long wait, yields the processor instead, because a suspended helper may need it.
     fn turn(&mut self) {
-        self.turns += 1;
+        self.turns = self.turns.saturating_add(1);
         if self.turns == SHORT_WAIT {
             self.since = Some(Instant::now());
         }
@@ -271,7 +271,7 @@ fn passes(suspended: Duration) -> bool {
 
 impl Wait for SpinThenSleep {
     fn next(&mut self) -> Idle {
-        self.turns += 1;
+        self.turns = self.turns.wrapping_add(1);
         if !self.turns.is_multiple_of(SPINS) {
             std::hint::spin_loop();
             return Idle::Spin;

@@ -71,7 +71,9 @@ pub fn try_one_hot(index: &Tensor<i64>, classes: Option<usize>) -> Result<Tensor
     let at = Site::here("one_hot");
     let line = index.elements(at)?;
     ensure!(line.iter().all(|&class| class >= 0), at, "Class values must be non-negative.");
-    let least = line.iter().max().map_or(0, |&largest| largest as usize + 1);
+    // A class that is no `usize`, on a system of 32 bits, is above every number of classes.
+    let number = |&class: &i64| usize::try_from(class).map_or(usize::MAX, |class| class.saturating_add(1));
+    let least = line.iter().max().map_or(0, number);
     let classes = classes.unwrap_or(least);
     ensure!(classes > 0 || !line.is_empty(), at, "Can not infer total number of classes from empty tensor.");
     ensure!(classes >= least, at, "Class values must be smaller than num_classes.");
