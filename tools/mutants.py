@@ -31,7 +31,7 @@ GROUPS = {
     "storage": (["src/memory/storage.rs"], ["memory::"]),
     "pool": (["src/memory/pool/*.rs"], ["memory::"]),
     "threads": (["src/memory/threads/*.rs"], ["memory::"]),
-    "engine": (["crates/tensor/src/engine/bound.rs", "crates/tensor/src/engine/tiling.rs"], ["engine::", "kernel::testing"]),
+    "engine": (["crates/tensor/src/engine/bound.rs", "crates/tensor/src/engine/tiling.rs"], ["engine::", "tensor::program::"]),
     "checkpoint": (["crates/nn/src/checkpoint/*.rs"], ["checkpoint::"]),
 }
 PACKAGES = {"engine": "wengert-tensor", "checkpoint": "wengert-nn"}

@@ -387,9 +387,8 @@ pub(crate) mod ops {
 
     /// A sum of at least this number of equal terms in a matrix product is computed as one multiplication. A floating-point product of at
     /// least this number of equal factors is computed as one power. From this number of elements on, tapes and fused operations also
-    /// compute expanded data before its expansion. Shorter sums and products of these kinds are computed term by term, so that they have
-    /// the same bits for every layout of their operands. Larger ones would take seconds, up to years, if computed term by term. The value
-    /// was not tuned.
+    /// compute expanded data before its expansion. Shorter sums and products of these kinds are computed term by term. Larger ones would take
+    /// seconds, up to years, if computed term by term. The value was not tuned.
     pub(crate) const MANY_TERMS: usize = 1 << 24;
 
     /// The number of queries of attention in a block, except in the last block, is a multiple of this value. Only attention under a causal

@@ -28,9 +28,9 @@ impl Contents {
 /// Reads the bytes of a tensor from `from`, as [`Contents::tensor`] documents.
 fn read_tensor(mut from: impl Read + Seek, start: u64, info: &TensorInfo) -> io::Result<Vec<u8>> {
     let (first, end) = info.data_offsets;
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(end - first)?;
-    bytes.resize(end - first, 0);
+    let (size, mut bytes) = (end - first, Vec::new());
+    bytes.try_reserve_exact(size)?;
+    bytes.resize(size, 0);
     from.seek(SeekFrom::Start(start + first as u64))?;
     from.read_exact(&mut bytes)?;
     Ok(bytes)
