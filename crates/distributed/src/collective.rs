@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wengert_tensor::{DType, Element, Float, Shape, Tensor};
+use wengert_tensor::{Element, Float, Shape, Tensor};
 
 use crate::group::Group;
 use crate::payload::Payload;
@@ -201,7 +201,7 @@ impl Group {
         how: Reduce,
         part: impl Fn(usize) -> std::ops::Range<usize>,
     ) -> Result<Vec<T>> {
-        if !matches!(T::DTYPE, DType::F32 | DType::F64) {
+        if !T::DTYPE.is_float() {
             return Err(Error::NotReducible { operation: during, dtype: T::DTYPE });
         }
         let count = part(self.rank()).len();

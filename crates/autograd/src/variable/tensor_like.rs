@@ -163,9 +163,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     }
 
     fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self, Error> {
-        let mut shape = self.shape();
-        let rank = shape.rank();
-        shape[rank - 1] = other.shape()[rank - 1];
+        let shape = Shape::of_product(&self.shape(), &other.shape());
         self.check_tape(*other, at)?;
         tensor::addressable::<T>(&shape, at)?;
         self.tape.push(Op::Matmul, [self.index, other.index], |record| record.expression.intern(&shape), at)

@@ -1,6 +1,6 @@
 //! Reads single tensors of a checkpoint by name, without a model.
 
-use wengert_tensor::{DType, Element, Shape, Tensor};
+use wengert_tensor::{Element, Shape, Tensor};
 
 use super::read::{Saved, is_float, kind};
 use super::report::LoadReport;
@@ -57,7 +57,7 @@ impl Saved {
             return Err(self.misfit(report));
         };
         let (shape, own) = (Shape::from(&info.shape[..]), dtype(E::DTYPE));
-        let converts = self.convert && is_float(info.dtype) && matches!(E::DTYPE, DType::F32 | DType::F64);
+        let converts = self.convert && is_float(info.dtype) && E::DTYPE.is_float();
         if info.dtype != own && !converts {
             report.mismatched.push(KeyMismatch {
                 name: name.to_owned(),

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use wengert_tensor::{DType, Element, Shape, Tensor};
+use wengert_tensor::{Element, Shape, Tensor};
 
 /// The number of bytes that are read and converted at a time. It is a multiple of the width of every type. A larger block
 /// needs more memory and is not faster.
@@ -46,7 +46,7 @@ impl From<io::Error> for Refusal {
 impl Number {
     /// Converts the number to an element. Floating-point types round it, and integer types must represent it exactly.
     fn as_element<E: Element>(self) -> std::result::Result<E, String> {
-        let is_float = matches!(E::DTYPE, DType::F32 | DType::F64);
+        let is_float = E::DTYPE.is_float();
         let (value, exact, number) = match self {
             Number::Integer(integer) => {
                 let value = E::from_i64(integer);

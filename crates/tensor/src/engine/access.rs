@@ -1,15 +1,16 @@
 //! The ways in which a program reads the elements of an operand. The way is chosen once for each operand, from its layout.
 
 use crate::engine::driver;
-use crate::engine::tiling::{Tiling, is_streamed};
+use crate::engine::tiling::Tiling;
 use crate::kernel::elementwise::loops;
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::fill;
-use crate::kernel::strided::{BLOCK, Source};
+use crate::kernel::source::Source;
 use crate::kernel::transpose::{Tile, Tiles};
 use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
 use crate::shape::iteration_space::{IterationSpace, Segment};
+use crate::thresholds::blocks::BLOCK;
 use crate::thresholds::rows::{MAX_PERIOD, MIN_READ_ROW};
 use crate::{Element, Layout, Shape};
 
@@ -77,11 +78,7 @@ impl Access {
         if layout.numel() == 1 {
             return Access::Uniform(layout.offset());
         }
-        let mut own = layout.clone();
-        while own.shape().rank() > shape.rank() && own.shape()[0] == 1 {
-            own = own.select(0, 0);
-        }
-        match own.expand(shape) {
+        match expand(layout, shape) {
             Some(layout) => Access::new(&layout),
             None => panic!("an input of shape {} does not expand to {shape}", layout.shape()),
         }
@@ -114,7 +111,7 @@ impl Access {
         let mut copy = Scratch::new(space.numel())?;
         let (input, tiling) = (Input::new(self, data), Tiling::of_tiles(space.numel(), *tiles));
         let bytes = size_of_val(&*copy);
-        driver::fill(&tiling, &mut copy, is_streamed(bytes, bytes), &|blocks| {
+        driver::fill(&tiling, &mut copy, driver::is_streamed(bytes, bytes), &|blocks| {
             let mut x = input.reader(&tiling);
             blocks(&mut |start, out| loops::one(x.read(start, out.len()), out, |x| x));
         });
@@ -221,4 +218,12 @@ impl<T: Element> Reader<'_, T> {
         self.input.gather(start, &mut self.gathered);
         Operand::Slice(&self.gathered)
     }
+}
+/// Expands a layout to `shape`. Extra leading dimensions of size 1 are removed first. Returns `None` if the layout does not expand.
+pub(crate) fn expand(layout: &Layout, shape: &Shape) -> Option<Layout> {
+    let mut own = layout.clone();
+    while own.shape().rank() > shape.rank() && own.shape()[0] == 1 {
+        own = own.select(0, 0);
+    }
+    own.expand(shape)
 }

@@ -6,18 +6,17 @@ use smallvec::SmallVec;
 use crate::engine::access::{Access, Argument, Input};
 use crate::engine::program::{Output, Program};
 use crate::engine::registers::Registers;
-use crate::engine::run::{self, ReducedOutput};
+use crate::engine::run_blocks::{self, ReducedOutput};
 use crate::engine::short_axis::ShortAxis;
-use crate::engine::stages::STAGE;
-use crate::engine::tiling::{self, Tiling};
-use crate::engine::{run_short_axis, small};
+use crate::engine::tiling::Tiling;
+use crate::engine::{run_short_axis, run_small};
 use crate::kernel::reduce::accumulator::Accumulator;
 use crate::memory::available::AllocationError;
 use crate::memory::reserve::addressable;
 use crate::memory::scratch::Scratch;
 use crate::memory::storage::Storage;
 use crate::scalar::instruction::Instruction;
-use crate::thresholds::blocks::MIN_PER_TOTAL;
+use crate::thresholds::blocks::{MIN_PER_TOTAL, STAGE};
 use crate::{DType, Error, Float, Layout, Shape, Site};
 
 /// A program with its shape, and the binding for the input layouts of its most recent run.
@@ -135,9 +134,9 @@ pub(crate) fn run_bound<T: Float>(
         });
     }
     if let Some(elements) = binding.small_block {
-        return small::run(program, tiling, reduced, &inputs, (elements, joined), results);
+        return run_small::run(program, tiling, reduced, &inputs, (elements, joined), results);
     }
-    run::run(program, (registers, joined), reduced, tiling, &inputs, results)
+    run_blocks::run(program, (registers, joined), reduced, tiling, &inputs, results)
 }
 
 /// The parts of a program's run that depend on the layouts of the inputs, but not on their elements.
@@ -149,7 +148,7 @@ pub(crate) struct Binding {
     accesses: SmallVec<[Access; 4]>,
     pub(crate) tiling: Tiling,
     registers: Registers,
-    /// If [`small`](crate::engine::small) runs the program, the number of elements in the block that stores one value. Otherwise `None`.
+    /// If [`small`](crate::engine::run_small) runs the program, the number of elements in the block that stores one value. Otherwise `None`.
     pub(crate) small_block: Option<usize>,
     /// If the program runs along the dimensions before a short last dimension, the plan of this run. Otherwise `None`.
     short_axis: Option<ShortAxis>,
@@ -205,7 +204,7 @@ impl Binding {
             tiling.lengthen_tasks(MIN_PER_TOTAL * reduced.accumulator.count);
             reduced.stage = STAGE * (reduced.accumulator.count / tiling.block.max(1)).max(1);
         }
-        let small_block = tiling::small_block::<T>(count, inputs.len() + program.instructions().len());
+        let small_block = run_small::block_for::<T>(count, inputs.len() + program.instructions().len());
         let mut short_axis = None;
         if small_block.is_none()
             && count > 0
@@ -267,7 +266,7 @@ mod tests {
 
     use super::*;
     use crate::Reduction;
-    use crate::kernel::strided::Source;
+    use crate::kernel::source::Source;
 
     /// Tests that a lack of memory gives an error. First the totals of the tasks are too large for any memory, and then the copy of an
     /// input.

@@ -7,12 +7,17 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::engine::tiling::Tiling;
 use crate::kernel::reduce::accumulator::combine;
-use crate::kernel::strided::BLOCK;
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Partition};
 use crate::memory::scratch::Scratch;
 use crate::scalar::cpu;
+use crate::thresholds::blocks::{BLOCK, MAX_CACHED, MIN_STREAMED};
 use crate::{Element, Reduction};
+
+/// Returns true if results of `written` bytes, computed from operands of `read` bytes, are written with stores that bypass the caches.
+pub(crate) fn is_streamed(written: usize, read: usize) -> bool {
+    written >= MIN_STREAMED && written + read > MAX_CACHED
+}
 
 /// The part of an output that each task gets.
 pub(crate) enum TaskShare {

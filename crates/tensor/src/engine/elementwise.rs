@@ -5,14 +5,15 @@
 //! operands whose short rows broadcast is computed row by row, and everything else block by block.
 
 use crate::engine::access::{Access, Input};
-use crate::engine::tiling::{Tiling, is_streamed};
-use crate::engine::{driver, short};
+use crate::engine::tiling::Tiling;
+use crate::engine::{driver, elementwise_small};
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::kernel::elementwise::{block, loops};
 use crate::kernel::fill;
-use crate::kernel::strided::{BLOCK, Source};
+use crate::kernel::source::Source;
 use crate::scalar::cpu;
 use crate::shape::iteration_space::IterationSpace;
+use crate::thresholds::blocks::BLOCK;
 use crate::thresholds::rows::{MIN_LOOPED_REPEATED_ROW, MIN_LOOPED_ROW};
 use crate::{Binary, Compare, Element, Layout, Shape, Unary};
 
@@ -23,7 +24,7 @@ pub(crate) fn unary<T: Element>(op: Unary, x: Source<T>, out: &mut [T]) {
 
 /// Computes `out = op(x, y)` for operands that broadcast to `shape`.
 pub(crate) fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, out: &mut [T]) {
-    if out.is_empty() || out.len() <= BLOCK && short::binary(op, shape, x, y, out) {
+    if out.is_empty() || out.len() <= BLOCK && elementwise_small::binary(op, shape, x, y, out) {
         return;
     }
     let (mut first, mut second) = (None, None);
@@ -37,7 +38,9 @@ pub(crate) fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Sou
 /// Computes `out = x op y`. Both operands have the same shape.
 pub(crate) fn compare<T: Element>(op: Compare, x: Source<T>, y: Source<T>, out: &mut [bool]) {
     let f = |x: Operand<T>, y: Operand<T>, out: &mut [bool]| T::compare(op, x, y, out);
-    if out.is_empty() || out.len() <= BLOCK && short::two(x.layout.shape(), x, y, out, |_, _, _, _| false, f) {
+    if out.is_empty()
+        || out.len() <= BLOCK && elementwise_small::two(x.layout.shape(), x, y, out, |_, _, _, _| false, f)
+    {
         return;
     }
     two([x, y], out, 1, None, &f);
@@ -45,7 +48,7 @@ pub(crate) fn compare<T: Element>(op: Compare, x: Source<T>, y: Source<T>, out: 
 
 /// Computes `out = mask ? x : y`. All operands have the same shape.
 pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>, out: &mut [T]) {
-    if out.is_empty() || out.len() <= BLOCK && short::three(mask, x, y, out, block::select) {
+    if out.is_empty() || out.len() <= BLOCK && elementwise_small::three(mask, x, y, out, block::select) {
         return;
     }
     let accesses = [mask.layout, x.layout, y.layout].map(Access::new);
@@ -53,7 +56,7 @@ pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>,
     let (mask, x, y) =
         (Input::new(&accesses[0], mask.data), Input::new(&accesses[1], x.data), Input::new(&accesses[2], y.data));
     let tiling = tiling(out.len(), &accesses, 1);
-    let streams = is_streamed(size_of_val(out), read);
+    let streams = driver::is_streamed(size_of_val(out), read);
     driver::fill(&tiling, out, streams, &|blocks| {
         let (mut mask, mut x, mut y) = (mask.reader(&tiling), x.reader(&tiling), y.reader(&tiling));
         blocks(&mut |start, out| {
@@ -111,11 +114,11 @@ fn one<T: Element, U: Element>(
     cost: usize,
     f: &(dyn Fn(Operand<T>, &mut [U]) + Sync),
 ) {
-    if out.is_empty() || out.len() <= BLOCK && short::one(x, out, f) {
+    if out.is_empty() || out.len() <= BLOCK && elementwise_small::one(x, out, f) {
         return;
     }
     let accesses = [Access::new(x.layout)];
-    let streams = fresh && is_streamed(size_of_val(out), size_of_val(x.data));
+    let streams = fresh && driver::is_streamed(size_of_val(out), size_of_val(x.data));
     let x = Input::new(&accesses[0], x.data);
     let tiling = tiling(out.len(), &accesses, cost);
     driver::fill(&tiling, out, streams, &|blocks| {
@@ -149,7 +152,7 @@ fn two<T: Element, U: Element>(
     f: &BlockLoop<'_, T, U>,
 ) {
     let accesses = [x.layout, y.layout].map(Access::new);
-    let streams = is_streamed(size_of_val(out), size_of_val(x.data) + size_of_val(y.data));
+    let streams = driver::is_streamed(size_of_val(out), size_of_val(x.data) + size_of_val(y.data));
     if let Some(ArithmeticLoops { rows, .. }) = &arithmetic {
         let rows = |own: RowBroadcast, [first, second]: [usize; 2], out: &mut [U]| {
             rows(own, &x.data[first..], &y.data[second..], out);

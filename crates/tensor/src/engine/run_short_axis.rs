@@ -19,15 +19,15 @@ use crate::engine::execute::{RowOperand, execute, execute_rows};
 use crate::engine::program::{Output, Program};
 use crate::engine::registers::{Register, Registers};
 use crate::engine::short_axis::{LaneAccess, LaneTotals, ShortAxis};
-use crate::engine::stages::{STAGE, Stages};
+use crate::engine::stages::Stages;
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::reduce::accumulator::{Accumulator, total_of};
-use crate::kernel::strided::Source;
+use crate::kernel::source::Source;
 use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
 use crate::scalar::instruction::Instruction;
 use crate::shape::iteration_space::{IterationSpace, Segment};
-use crate::thresholds::blocks::VECTOR_BYTES;
+use crate::thresholds::blocks::{STAGE, VECTOR_BYTES};
 use crate::{Float, Reduction};
 
 /// Runs `program` on the inputs `arguments`. Each slice in `results` has as many elements as the shape of its output.
@@ -46,7 +46,7 @@ pub(crate) fn run<T: Float>(
     for (access, argument) in lanes.inputs.iter().zip(arguments) {
         if let (LaneAccess::Copied { order, .. }, Argument::Elements(source)) = (access, argument) {
             let mut copy = Scratch::new(order.numel())?;
-            elementwise::copy(Source { data: source.data, layout: order }, &mut copy);
+            elementwise::copy(source.with_layout(order), &mut copy);
             copies.push(copy);
         }
     }

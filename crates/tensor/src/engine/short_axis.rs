@@ -12,7 +12,7 @@
 
 use smallvec::SmallVec;
 
-use crate::engine::access::Access;
+use crate::engine::access::{self, Access};
 use crate::engine::program::{Output, Program};
 use crate::engine::tiling::Tiling;
 use crate::kernel::reduce::accumulator::Accumulator;
@@ -118,8 +118,7 @@ fn in_order(order: &[usize], shape: &Shape, first: usize) -> Layout {
     let ones = std::iter::repeat_n(1, shape.rank() - first);
     let computed = Layout::contiguous(order.iter().map(|&axis| shape[axis]).chain(ones).collect());
     let all: SmallVec<[usize; 6]> = order.iter().copied().chain(first..shape.rank()).collect();
-    let place = |axis: usize| all.iter().position(|&own| own == axis).unwrap_or(axis);
-    computed.permute(&(0..shape.rank()).map(place).collect::<SmallVec<[usize; 6]>>())
+    computed.unpermute(&all)
 }
 
 /// Returns the order in which the dimensions before a row are iterated; `sizes` has their sizes. If the last of these dimensions is short,
@@ -142,11 +141,7 @@ impl LaneAccess {
     /// dimensions are iterated in `order`. A lane has the elements at one position in the rows. Returns `None` if lanes are not regularly
     /// spaced, or if the copy of the operand would have more than half as many elements as `shape`.
     fn new(layout: &Layout, shape: &Shape, first: usize, order: &[usize]) -> Option<Self> {
-        let mut own = layout.clone();
-        while own.shape().rank() > shape.rank() && own.shape()[0] == 1 {
-            own = own.select(0, 0);
-        }
-        let whole = own.expand(shape)?;
+        let whole = access::expand(layout, shape)?;
         let row = whole.of_axes(|axis| axis >= first);
         let row = IterationSpace::new(row.shape(), [&row]);
         let kept = whole.of_axes(|axis| axis < first).permute(order);
@@ -199,9 +194,7 @@ impl LaneTotals {
         let totals = Layout::contiguous(order.iter().map(|&axis| size(axis)).collect());
         let accumulator = Accumulator::new(op, &kept, &totals);
         let all: SmallVec<[usize; 6]> = (first..shape.rank()).chain(order.iter().copied()).collect();
-        let place = |axis: usize| all.iter().position(|&own| own == axis).unwrap_or(axis);
-        let order = Layout::contiguous(all.iter().map(|&axis| size(axis)).collect())
-            .permute(&(0..shape.rank()).map(place).collect::<SmallVec<[usize; 6]>>());
+        let order = Layout::contiguous(all.iter().map(|&axis| size(axis)).collect()).unpermute(&all);
         Some(LaneTotals { value, output, accumulator, across, order })
     }
 }

@@ -3,7 +3,6 @@
 
 use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
-pub(crate) use crate::thresholds::blocks::STAGE;
 use crate::{Float, Reduction};
 
 /// The totals of the earlier stages of a task. The caller holds the totals of the current stage.

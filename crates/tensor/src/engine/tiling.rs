@@ -4,11 +4,10 @@
 
 use std::ops::Range;
 
-use crate::kernel::strided::{BLOCK, MAX_CACHED, MAX_TASKS, MIN_PARALLEL, MIN_STREAMED, TASK};
 use crate::kernel::transpose::Tiles;
 use crate::memory::threads::Schedule;
-use crate::thresholds::blocks::{LONG_ROW, LONG_ROW_OF_PROGRAM, MAX_SMALL_BLOCKS};
-pub(crate) use crate::thresholds::blocks::{MAX_SMALL_BLOCK, VECTOR_BYTES};
+use crate::thresholds::blocks::{BLOCK, MAX_TASKS, MIN_PARALLEL, TASK};
+use crate::thresholds::blocks::{LONG_ROW, LONG_ROW_OF_PROGRAM};
 
 /// The blocks and the tasks into which `count` elements are cut. A task is a range of blocks that one thread runs.
 #[derive(Debug, Default)]
@@ -167,18 +166,6 @@ impl Tiling {
             None => Schedule::Sweep { bytes: self.count * size_of::<T>() },
         }
     }
-}
-
-/// Returns true if results of `written` bytes, computed from operands of `read` bytes, are written with stores that bypass the caches.
-pub(crate) fn is_streamed(written: usize, read: usize) -> bool {
-    written >= MIN_STREAMED && written + read > MAX_CACHED
-}
-
-/// Returns the number of elements in the block that stores one value, if [`small`](crate::engine::small) runs the program. Returns `None`
-/// if a program with `values` values over `count` elements is too large for this.
-pub(crate) fn small_block<T>(count: usize, values: usize) -> Option<usize> {
-    let block = (count * size_of::<T>()).next_power_of_two().max(VECTOR_BYTES);
-    (block <= MAX_SMALL_BLOCK * VECTOR_BYTES && block * values <= MAX_SMALL_BLOCKS).then_some(block / size_of::<T>())
 }
 
 #[cfg(test)]

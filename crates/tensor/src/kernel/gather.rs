@@ -4,8 +4,9 @@
 //! The caller checks that the positions are in bounds. All loops run on the calling thread. Additions happen in the order of the source's
 //! elements.
 
-use crate::kernel::strided::{BLOCK, Source};
+use crate::kernel::source::Source;
 use crate::shape::iteration_space::IterationSpace;
+use crate::thresholds::blocks::BLOCK;
 use crate::{Element, Layout, Reduction};
 
 /// Sets `out[i]` to `x[positions[i]]`. A position is an index into the row-major order of `x`.

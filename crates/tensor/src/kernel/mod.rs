@@ -10,8 +10,8 @@ pub(crate) mod pool;
 pub(crate) mod reduce;
 pub(crate) mod rows;
 pub(crate) mod scan;
+pub(crate) mod source;
 pub(crate) mod step;
-pub(crate) mod strided;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod transpose;

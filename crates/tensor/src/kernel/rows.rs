@@ -5,10 +5,11 @@
 
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::fill::{copy_strided, spread};
-use crate::kernel::strided::{MIN_PARALLEL, Source, TASK};
+use crate::kernel::source::Source;
 use crate::memory::partition::{self, Grid};
 use crate::memory::threads::{Schedule, num_threads};
 use crate::shape::iteration_space::{IterationSpace, Segment};
+use crate::thresholds::blocks::{MIN_PARALLEL, TASK};
 use crate::thresholds::parts::COLUMNS;
 use crate::{Element, Reduction, Shape};
 

@@ -8,10 +8,10 @@
 use std::ops::Range;
 
 use crate::Scalar;
-use crate::kernel::strided::{BLOCK, TASK};
 use crate::memory::scratch::Scratch;
 use crate::scalar::cpu::dispatched;
 use crate::shape::iteration_space::IterationSpace;
+use crate::thresholds::blocks::{BLOCK, TASK};
 pub(crate) use crate::thresholds::transpose::{PITCH, WIDE};
 use crate::thresholds::transpose::{SIDE, TALL, TILE};
 

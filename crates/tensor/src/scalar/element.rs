@@ -95,7 +95,7 @@ pub trait Semiring: Scalar {
     /// The largest value; ∞ for floating-point numbers.
     const HIGHEST: Self;
     /// True if results are rounded, so that the order of additions matters.
-    const ROUNDS: bool = matches!(Self::DTYPE, DType::F32 | DType::F64);
+    const ROUNDS: bool = Self::DTYPE.is_float();
 
     fn plus(self, other: Self) -> Self;
 

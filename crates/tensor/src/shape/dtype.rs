@@ -30,6 +30,17 @@ impl DType {
         }
     }
 
+    /// Returns true for the floating-point types `f32` and `f64`. PyTorch: `is_floating_point`.
+    #[doc(alias("is_floating_point"))]
+    pub const fn is_float(self) -> bool {
+        matches!(self, DType::F32 | DType::F64)
+    }
+
+    /// Returns true for the integer types `i64` and `u8`.
+    pub const fn is_integer(self) -> bool {
+        matches!(self, DType::I64 | DType::U8)
+    }
+
     /// Returns the name of PyTorch's tensor class, as in its error messages: `torch.DoubleTensor`.
     pub fn torch_class(self) -> &'static str {
         match self {

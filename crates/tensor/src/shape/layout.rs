@@ -238,6 +238,15 @@ impl Layout {
         }
     }
 
+    /// Returns the layout whose [`permute`](Self::permute) by `axes` gives this layout.
+    pub(crate) fn unpermute(&self, axes: &[usize]) -> Self {
+        let mut layout = self.clone();
+        for (place, &axis) in axes.iter().enumerate() {
+            (layout.shape[axis], layout.strides[axis]) = (self.shape[place], self.strides[place]);
+        }
+        layout
+    }
+
     /// Selects `len` elements `start, start + step, …` of dimension `axis`. The step may be negative.
     pub fn slice(&self, axis: usize, start: usize, len: usize, step: isize) -> Self {
         let mut layout = self.clone();

@@ -88,6 +88,14 @@ impl Shape {
         self.0.len()
     }
 
+    /// Returns the shape of the product of two matrices, or of two batches of matrices with equal batch dimensions.
+    #[doc(hidden)]
+    pub fn of_product(left: &Shape, right: &Shape) -> Shape {
+        let mut shape = left.clone();
+        shape[left.rank() - 1] = right[right.rank() - 1];
+        shape
+    }
+
     /// Returns the shape without the dimensions `axes`.
     pub(crate) fn without(&self, axes: &[usize]) -> Self {
         let mut kept = Shape::scalar();

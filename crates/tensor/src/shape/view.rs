@@ -46,6 +46,11 @@ pub enum View {
 }
 
 impl View {
+    /// Returns true if several elements of the view may share one element of the viewed array.
+    pub(crate) fn may_repeat(&self) -> bool {
+        matches!(self, View::Expand(_) | View::Unfold { .. })
+    }
+
     /// Returns the name that PyTorch gives to the operation of this view.
     pub fn name(&self) -> &'static str {
         match self {

@@ -7,7 +7,7 @@ use std::ops::Index;
 use wengert_macros::{precompiled, twins};
 
 use crate::engine::elementwise;
-use crate::kernel::strided::Source;
+use crate::kernel::source::Source;
 use crate::memory::reserve::{self, addressable};
 use crate::memory::storage::{Filled, Storage};
 use crate::thresholds::ops::MANY_TERMS;

@@ -9,7 +9,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::engine::bound::BoundProgram;
-use crate::engine::plan::steps::{ConcatBuffers, Offset, OperandRef, Step, Work};
+use crate::engine::plan::steps::{ConcatBuffers, Offset, OperandRef, Step, Work, count_reads};
 use crate::engine::program::{Output, Program};
 use crate::thresholds::plan::{MAX_CONCATENATED_ROW, MIN_CONCATENATION};
 use crate::{Float, Shape, View};
@@ -34,28 +34,21 @@ fn same_axis(space: &Shape, shape: &Shape, axis: usize) -> Option<usize> {
     if is_same { axis.checked_sub(extra) } else { None }
 }
 
-/// Returns the buffer that an operand refers to, or `None` if the operand is a number or was known before the plan runs.
-fn buffer<T>(source: &OperandRef<T>) -> Option<u32> {
-    if let OperandRef::Buffer(buffer) = source { Some(*buffer) } else { None }
-}
-
 /// Replaces a concatenation by a single output of a fused program, if that program computes all operands. Leaves concatenations along the
 /// first dimension unchanged. If no other step reads an operand, the program no longer writes this operand separately.
 pub(super) fn side_by_side<T: Float>(steps: &mut Vec<Step<T>>, roots: &[(OperandRef<T>, Shape)], buffers: u32) {
-    let mut readers = vec![0u32; buffers as usize];
-    let read = steps.iter().flat_map(|step| &step.reads).chain(roots.iter().map(|(source, _)| source));
-    read.filter_map(buffer).for_each(|buffer| readers[buffer as usize] += 1);
+    let mut readers = count_reads(steps, roots, buffers);
     // For each buffer, the position in `done` of the program that writes it.
     let mut made: Vec<Option<usize>> = vec![None; buffers as usize];
     let mut done: Vec<Step<T>> = Vec::with_capacity(steps.len());
     for step in steps.drain(..) {
-        let producer = |source: &OperandRef<T>| buffer(source).and_then(|buffer| made[buffer as usize]);
+        let producer = |source: &OperandRef<T>| source.buffer().and_then(|buffer| made[buffer as usize]);
         let first = step.reads.first().and_then(producer);
         let place = first.filter(|_| step.reads.iter().all(|source| producer(source) == first));
         if let (Some(place), Some((shapes, axis))) = (place, concatenation(&step))
             && let Some(output) = joined(&done[place], &step, shapes, axis)
         {
-            step.reads.iter().filter_map(buffer).for_each(|buffer| readers[buffer as usize] -= 1);
+            step.reads.iter().filter_map(OperandRef::buffer).for_each(|buffer| readers[buffer as usize] -= 1);
             write(&mut done[place], output, step.writes[0], &readers);
             continue;
         }
@@ -80,7 +73,7 @@ fn joined<T: Float>(writer: &Step<T>, reader: &Step<T>, shapes: &[Shape], axis: 
         return None;
     }
     let value = |read: &OperandRef<T>| {
-        let position = writer.writes.iter().position(|&written| buffer(read) == Some(written))?;
+        let position = writer.writes.iter().position(|&written| read.buffer() == Some(written))?;
         if let Output::Whole(value) = bound.program().outputs()[position] { Some(value) } else { None }
     };
     let values: Option<Box<[u32]>> = reader.reads.iter().map(value).collect();
@@ -161,7 +154,7 @@ impl Origins {
                 _ => {}
             }
         }
-        for root in roots.iter().filter_map(|(source, _)| buffer(source)) {
+        for root in roots.iter().filter_map(|(source, _)| source.buffer()) {
             let root = origins.shown[root as usize].unwrap_or(root);
             origins.written[root as usize] = None;
         }
@@ -170,7 +163,7 @@ impl Origins {
 
     /// Returns the part of a concatenation that the operand `source` fills. The operand has `count` elements.
     fn part<T>(&self, source: &OperandRef<T>, count: usize) -> Part {
-        let origin = buffer(source).map(|buffer| self.shown[buffer as usize].unwrap_or(buffer));
+        let origin = source.buffer().map(|buffer| self.shown[buffer as usize].unwrap_or(buffer));
         (origin.filter(|&origin| self.written[origin as usize] == Some(count)), count)
     }
 }

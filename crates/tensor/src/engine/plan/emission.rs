@@ -224,18 +224,10 @@ impl BufferNumbers {
 /// Adds to each step the list of the buffers that no later step reads. The buffers of roots, the results of the plan, are in no list.
 fn drops<T: Copy>(steps: &mut [Step<T>], roots: &[(OperandRef<T>, crate::Shape)], count: u32) {
     let mut done = vec![false; count as usize];
-    for (source, _) in roots {
-        if let OperandRef::Buffer(buffer) = source {
-            done[*buffer as usize] = true;
-        }
-    }
+    roots.iter().filter_map(|(source, _)| source.buffer()).for_each(|buffer| done[buffer as usize] = true);
     for step in steps.iter_mut().rev() {
         let written = step.writes.iter().copied();
-        let buffers = step
-            .reads
-            .iter()
-            .filter_map(|read| if let OperandRef::Buffer(buffer) = read { Some(*buffer) } else { None });
-        let buffers: SmallVec<[u32; 8]> = buffers.chain(written).collect();
+        let buffers: SmallVec<[u32; 8]> = step.reads.iter().filter_map(OperandRef::buffer).chain(written).collect();
         for buffer in buffers {
             if !std::mem::replace(&mut done[buffer as usize], true) {
                 step.drops.push(buffer);

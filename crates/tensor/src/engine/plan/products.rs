@@ -3,7 +3,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::engine::plan::steps::{OperandRef, Step, Work};
+use crate::engine::plan::steps::{OperandRef, Step, Work, count_reads};
 use crate::engine::program::{Output, Program};
 use crate::scalar::instruction::Instruction;
 use crate::{Binary, Float, Shape};
@@ -15,21 +15,15 @@ pub(super) fn accumulate<T: Float>(
     roots: &[(OperandRef<T>, Shape)],
     buffers: u32,
 ) -> Vec<Step<T>> {
-    let mut readers = vec![0u32; buffers as usize];
-    let read = steps.iter().flat_map(|step| &step.reads).chain(roots.iter().map(|(source, _)| source));
-    for source in read {
-        if let OperandRef::Buffer(buffer) = source {
-            readers[*buffer as usize] += 1;
-        }
-    }
+    let reads = count_reads(&steps, roots, buffers);
     // For each buffer that holds a product and is read exactly once: the position of the product's step, and the product's shape.
     let mut products = vec![None; buffers as usize];
     let mut done: Vec<Option<Step<T>>> = Vec::with_capacity(steps.len());
     for step in steps {
         if let Work::Product(shapes) = &step.work
-            && readers[step.writes[0] as usize] == 1
+            && reads[step.writes[0] as usize] == 1
         {
-            products[step.writes[0] as usize] = Some((done.len(), product_shape(shapes)));
+            products[step.writes[0] as usize] = Some((done.len(), Shape::of_product(&shapes[0], &shapes[1])));
         }
         let Some((shape, terms)) = sum_of(&step) else {
             done.push(Some(step));
@@ -58,7 +52,7 @@ pub(super) fn accumulate<T: Float>(
                 unreachable!("a product is read once")
             };
             reads.push(sum);
-            let result = product_shape(&shapes);
+            let result = Shape::of_product(&shapes[0], &shapes[1]);
             let [left, right] = shapes;
             let work = Work::AddedProduct([left, right, result]);
             let writes = if number + 1 == positions.len() { step.writes.clone() } else { writes };
@@ -68,13 +62,6 @@ pub(super) fn accumulate<T: Float>(
         }
     }
     done.into_iter().flatten().collect()
-}
-
-/// Returns the shape of the product of two matrices (or batches of matrices) that have the given shapes.
-fn product_shape([left, right]: &[Shape; 2]) -> Shape {
-    let mut shape = left.clone();
-    shape[left.rank() - 1] = right[right.rank() - 1];
-    shape
 }
 
 /// Returns the shape and the operands of a step that only adds its operands, in the order of their addition. Returns `None` for other

@@ -21,6 +21,21 @@ pub enum OperandRef<T> {
     Number(T),
 }
 
+impl<T> OperandRef<T> {
+    /// Returns the buffer that has the operand, or `None` if the operand is a number or was known before the plan runs.
+    pub fn buffer(&self) -> Option<u32> {
+        if let OperandRef::Buffer(buffer) = self { Some(*buffer) } else { None }
+    }
+}
+
+/// Returns how often each of `buffers` buffers is read: by a step, or as a root.
+pub(super) fn count_reads<T>(steps: &[Step<T>], roots: &[(OperandRef<T>, Shape)], buffers: u32) -> Vec<u32> {
+    let mut counts = vec![0; buffers as usize];
+    let sources = steps.iter().flat_map(|step| &step.reads).chain(roots.iter().map(|(source, _)| source));
+    sources.filter_map(OperandRef::buffer).for_each(|buffer| counts[buffer as usize] += 1);
+    counts
+}
+
 /// The work of a step.
 #[derive(Debug)]
 pub enum Work {

@@ -200,8 +200,7 @@ impl<T: Float> Values<T> {
     /// Returns the value of the matrix product of `x` and `y`.
     pub(super) fn product(&mut self, x: Shaped, y: Shaped, node: Index) -> Id {
         let (left, right) = (&self.shapes[x.1 as usize], &self.shapes[y.1 as usize]);
-        let mut result = left.clone();
-        result[left.rank() - 1] = right[right.rank() - 1];
+        let result = Shape::of_product(left, right);
         let shape = self.intern_trimmed(&result);
         self.intern(Definition::Product(x, y), shape, node)
     }

@@ -9,10 +9,10 @@ use std::thread::LocalKey;
 
 use crate::kernel::elementwise::loops::three;
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
-use crate::kernel::strided::BLOCK;
 use crate::memory::available::AllocationError;
 use crate::memory::reserve;
 use crate::scalar::instruction::Instruction;
+use crate::thresholds::blocks::BLOCK;
 use crate::thresholds::blocks::{KEPT, VECTOR_BYTES as CACHE_LINE};
 use crate::{Binary, Compare, Scalar, Unary};
 

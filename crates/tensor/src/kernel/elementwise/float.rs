@@ -11,11 +11,11 @@ use crate::kernel::elementwise::loops::{
     two_streamed,
 };
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
-use crate::kernel::strided::BLOCK;
 use crate::scalar::cpu::dispatched;
 use crate::scalar::instruction::Instruction;
 use crate::scalar::math::{FloatMath, larger, smaller};
 use crate::scalar::special;
+use crate::thresholds::blocks::BLOCK;
 use crate::{Binary, Compare, Unary};
 
 /// Implements the traits of block kernels by the functions of this file. Default methods of the traits would be compiled again in every

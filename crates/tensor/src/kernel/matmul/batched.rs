@@ -7,7 +7,7 @@
 use crate::kernel::fill;
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
 use crate::kernel::matmul::product::SHORT_SUMS;
-use crate::kernel::strided::Source;
+use crate::kernel::source::Source;
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid};
 use crate::memory::scratch::Scratch;

@@ -6,13 +6,13 @@
 //! Long lanes are split into segments. The results of the segments are compared in order, so the positions do not depend on the number of
 //! threads.
 use crate::kernel::reduce::accumulator::{LONG_RUN, slice_total};
-use crate::kernel::strided::{MAX_TASKS, TASK};
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid, Tile};
 use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
 use crate::shape::iteration_space::{IterationSpace, Segment};
+use crate::thresholds::blocks::{MAX_TASKS, TASK};
 use crate::{Element, Layout, Reduction};
 
 /// The length, in elements, of the runs of a lane (a line along the dimension). Each run's extreme value is computed before the position is

@@ -14,7 +14,7 @@ use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::fill;
 use crate::kernel::reduce::accumulator::{LONG_RUN, NARROW, accumulate_rows, combine, side_by_side, slice_total};
 use crate::kernel::reduce::lines::SHORT;
-use crate::kernel::strided::{MAX_TASKS, Source, TASK};
+use crate::kernel::source::Source;
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Partition};
 use crate::memory::scratch::Scratch;
@@ -23,6 +23,7 @@ use crate::scalar::cpu::dispatched;
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::shape::layout::sort_few;
 use crate::shape::shape::INLINE_RANK;
+use crate::thresholds::blocks::{MAX_TASKS, TASK};
 use crate::{Binary, Element, Layout, Reduction};
 
 /// The approximate length, in elements, of the pieces into which a long line is cut. Lines of up to twice this length are not cut.
@@ -129,10 +130,9 @@ fn run_in_order<T: Element>(
     let in_memory: Dimensions = order.iter().map(|&axis| (size(axis), strides[axis].unsigned_abs())).collect();
     run(op, data, &loops(&in_memory), reduced, &mut totals)?;
     // The results are permuted to the order of the dimensions, flipped for negative strides, and repeated for strides of 0.
-    let mut places = order.clone();
-    order.iter().enumerate().for_each(|(place, &axis)| places[axis] = place);
+    results = results.unpermute(&order);
     order.retain(|&mut axis| strides[axis] < 0);
-    results = results.permute(&places).flip(&order);
+    results = results.flip(&order);
     let Some(layout) = results.expand(kept.shape()) else { unreachable!("what repeats has size 1") };
     fill::spread(&IterationSpace::new(layout.shape(), [&layout]), &totals, 0, out);
     Ok(())

@@ -11,14 +11,14 @@ use rayon::slice::ParallelSliceMut;
 use smallvec::SmallVec;
 
 use crate::kernel::scan::select;
-use crate::kernel::strided::Source;
+use crate::kernel::source::Source;
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid, Tile};
 use crate::memory::reserve;
 use crate::memory::threads::{Schedule, num_threads};
 use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::scan::{ADJACENT, MIN_CHECKED_LANE, MIN_PARALLEL, MIN_SHARED_LANE};
-use crate::{DType, Element, Shape};
+use crate::{Element, Shape};
 
 /// Calls `f` with every lane (a line of elements) of `x` along dimension `axis`, and with a slice for the lane's `len` results. `out` is
 /// row-major and has the shape of `x`, except for size `len` along `axis`.
@@ -105,7 +105,7 @@ fn adjacent<T: Element, U: Element>(
 /// Writes the cumulative sums of the slice `lane` to `out`. `f32` is summed in `f64`, and integers wrap. A sum of truth values is true from
 /// the first `true` on.
 pub(crate) fn cumulative_sum<T: Element>(lane: &[T], out: &mut [T]) {
-    if matches!(T::DTYPE, DType::F32 | DType::F64) {
+    if T::DTYPE.is_float() {
         let mut total = 0.0;
         for (out, x) in out.iter_mut().zip(lane) {
             total += x.to_f64();

@@ -71,7 +71,7 @@ struct Operands<T: Element> {
 
 impl<T: Oracle> Operands<T> {
     fn new(shape: &Shape, recipes: [&Recipe; 3], rng: &mut Pcg64) -> Self {
-        let integers = matches!(T::DTYPE, DType::I64 | DType::U8);
+        let integers = T::DTYPE.is_integer();
         let x = recipes[0].tensor(shape, || T::any(rng));
         let y = recipes[1].tensor(shape, || match T::any(rng) {
             zero if integers && zero == T::ZERO => T::ONE,

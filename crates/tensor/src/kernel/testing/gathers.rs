@@ -107,7 +107,7 @@ fn embeds<T: Oracle>(shape: &Shape, recipe: &Recipe, seed: u64) {
     for view in views {
         let x = recipe_for(&view.shape(shape), recipe).tensor(&view.shape(shape), || T::any(rng));
         let window = view.apply(&Layout::contiguous(shape.clone())).unwrap();
-        let shared = matches!(view, View::Expand(_) | View::Unfold { .. });
+        let shared = view.may_repeat();
         let mut expected = vec![T::ZERO; shape.numel()];
         let landed = |place, x| if shared { combine(Reduction::Sum, place, x) } else { x };
         update(&mut expected, &window, x.source(), landed);

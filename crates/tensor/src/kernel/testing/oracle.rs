@@ -3,7 +3,7 @@
 //!
 //! The expected results for single elements are in [`numbers`](crate::kernel::testing::numbers).
 
-use crate::kernel::strided::Source;
+use crate::kernel::source::Source;
 use crate::kernel::testing::numbers::{Oracle, combine};
 use crate::{Element, Layout, Reduction};
 

@@ -13,7 +13,7 @@ use rand::Rng;
 use rand_pcg::Pcg64;
 
 use crate::kernel::elementwise::operand::Operand;
-use crate::kernel::strided::Source;
+use crate::kernel::source::Source;
 use crate::kernel::testing::layouts::{AxisRecipe, Recipe, Sample, generator};
 use crate::kernel::testing::numbers::{Expected, Oracle, combine, compare};
 use crate::kernel::testing::oracle::elements;

@@ -7,7 +7,8 @@
 use wengert_macros::twins;
 
 use crate::ops::index::positions::{check_index, check_range, gathered_positions, positions_in, wrap_negative};
-use crate::ops::primitive::compose::{Compose, join};
+use crate::ops::primitive::compose::Compose;
+use crate::ops::primitive::pair::join;
 use crate::ops::{Result, TensorLike};
 use crate::shape::dims;
 use crate::{Error, Position, Shape, Site, Tensor, ensure};

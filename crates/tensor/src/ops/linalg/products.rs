@@ -2,8 +2,8 @@
 
 use wengert_macros::twins;
 
-use crate::ops::primitive::compose::{Compose, join};
-use crate::ops::primitive::pair::expand;
+use crate::ops::primitive::compose::Compose;
+use crate::ops::primitive::pair::{expand, join};
 use crate::ops::{Result, TensorLike};
 use crate::{Element, Error, Number, Shape, Site, Tensor, ensure};
 

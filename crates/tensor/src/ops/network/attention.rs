@@ -3,7 +3,8 @@
 use wengert_macros::twins;
 
 use crate::ops::linalg::products::product;
-use crate::ops::primitive::compose::{Compose, join};
+use crate::ops::primitive::compose::Compose;
+use crate::ops::primitive::pair::join;
 use crate::ops::shape::views::{squeeze, unsqueeze};
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::thresholds::ops::{MAX_QUERY_BLOCKS, QUERY_UNIT, SCORES_PER_BLOCK};

@@ -5,9 +5,8 @@
 
 use crate::ops::primitive::pair::{align, combine, expand, number};
 use crate::ops::{Argument, Operand, TensorLike};
-use crate::shape::broadcast;
 use crate::shape::compat::BroadcastRule;
-use crate::{Binary, Compare, Error, Reduction, Scalar, Shape, Site, Tensor, View};
+use crate::{Binary, Compare, Reduction, Scalar, Shape, Site, Tensor, View};
 
 /// The methods from which operations of several primitives are written.
 pub(crate) trait Compose: TensorLike {
@@ -97,8 +96,3 @@ pub(crate) trait Compose: TensorLike {
 }
 
 impl<A: TensorLike> Compose for A {}
-
-/// Returns the broadcast shape of two shapes.
-pub(crate) fn join(x: &Shape, y: &Shape, at: Site) -> Result<Shape, Error> {
-    broadcast::join(&[x, y]).map_err(|mismatch| Error::Broadcast(mismatch, at))
-}

@@ -9,7 +9,7 @@ use crate::kernel::matmul::batched::{self, Addend};
 use crate::kernel::reduce::strided;
 use crate::kernel::rows;
 use crate::kernel::scan::lanes;
-use crate::kernel::strided::Source;
+use crate::kernel::source::Source;
 use crate::memory::available::AllocationError;
 use crate::ops::TensorLike;
 use crate::ops::primitive::tensor_like::Composite;
@@ -18,7 +18,7 @@ use crate::ops::reduce::norms::Norm;
 use crate::ops::reduce::statistics::Variance;
 use crate::shape::compat::{self, BroadcastRule, Resolved};
 use crate::thresholds::ops::{MANY_TERMS, MIN_FUSED};
-use crate::{Binary, Compare, DType, Element, Error, Float, Layout, Reduction, Shape, Site, Tensor, Unary, View};
+use crate::{Binary, Compare, Element, Error, Float, Layout, Reduction, Shape, Site, Tensor, Unary, View};
 
 #[precompiled]
 impl<T: Element> TensorLike for Tensor<T> {
@@ -75,7 +75,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Error> {
         check_supported::<T>(T::supports_unary(op), at)?;
         build_in_operand_order(self.shape(), at, [self.layout()], |[x], out| {
-            elementwise::unary(op, Source { data: self.source().data, layout: x }, out);
+            elementwise::unary(op, self.source().with_layout(x), out);
         })
     }
 
@@ -98,7 +98,7 @@ impl<T: Element> TensorLike for Tensor<T> {
 
     // Does the same as the default method of `TensorLike`, but creates a tensor for the number only if the elements are integers.
     fn apply_number(&self, op: Binary, number: T, at: Site) -> Result<Self, Error> {
-        if matches!(T::DTYPE, DType::I64 | DType::U8) {
+        if T::DTYPE.is_integer() {
             // Integers take this path because `apply_binary` refuses division by zero.
             let other = Tensor::scalar(number).apply_view(View::Expand(self.shape().clone()), at)?;
             return self.apply_binary(op, &other, at);
@@ -110,16 +110,14 @@ impl<T: Element> TensorLike for Tensor<T> {
 
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Tensor<bool>, Error> {
         build_in_operand_order(self.shape(), at, [self.layout(), other.layout()], |[x, y], out| {
-            let (first, second) = (self.source().data, other.source().data);
-            elementwise::compare(op, Source { data: first, layout: x }, Source { data: second, layout: y }, out);
+            elementwise::compare(op, self.source().with_layout(x), other.source().with_layout(y), out);
         })
     }
 
     fn apply_select(mask: &Tensor<bool>, x: &Self, y: &Self, at: Site) -> Result<Self, Error> {
         build_in_operand_order(x.shape(), at, [x.layout(), y.layout(), mask.layout()], |[first, second, third], out| {
-            let x = Source { data: x.source().data, layout: first };
-            let y = Source { data: y.source().data, layout: second };
-            elementwise::select(Source { data: mask.source().data, layout: third }, x, y, out);
+            let (x, y) = (x.source().with_layout(first), y.source().with_layout(second));
+            elementwise::select(mask.source().with_layout(third), x, y, out);
         })
     }
 
@@ -127,7 +125,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         match (view.apply(self.layout()), view) {
             (Some(layout), view) => {
                 // Only these two views can have more elements than their operand, so only they can be too large.
-                if matches!(view, View::Expand(_) | View::Unfold { .. }) {
+                if view.may_repeat() {
                     crate::memory::reserve::addressable::<T>(layout.shape(), at)?;
                 }
                 Ok(self.with_layout(layout))
@@ -145,7 +143,7 @@ impl<T: Element> TensorLike for Tensor<T> {
             let Some(window) = view.apply(&Layout::contiguous(shape.clone())) else {
                 unreachable!("a contiguous layout has every view")
             };
-            let shared = matches!(view, View::Expand(_) | View::Unfold { .. });
+            let shared = view.may_repeat();
             crate::kernel::gather::embed(self.source(), &window, shared, out);
         })
     }
@@ -179,9 +177,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self, Error> {
-        let rank = self.rank();
-        let mut result = self.shape().clone();
-        result[rank - 1] = other.shape()[rank - 1];
+        let (rank, result) = (self.rank(), Shape::of_product(self.shape(), other.shape()));
         if has_equal_terms(self, other) {
             let first = |x: &Self, axis: usize| x.with_layout(x.layout().slice(axis, 0, 1, 1));
             let (x, y) = (first(self, rank - 1), first(other, rank - 2));
@@ -287,8 +283,7 @@ impl<T: Element> Tensor<T> {
         let (layout, times) = match repeats {
             false => (self.layout(), 1),
             true => {
-                let (layout, times) =
-                    without_repeats(op, matches!(T::DTYPE, DType::F32 | DType::F64), self.layout(), axes);
+                let (layout, times) = without_repeats(op, T::DTYPE.is_float(), self.layout(), axes);
                 once = layout;
                 (&once, times)
             }
@@ -297,7 +292,7 @@ impl<T: Element> Tensor<T> {
             if layout.numel() == 0 {
                 out.fill(T::start(op));
             }
-            strided::reduce(op, Source { data: self.source().data, layout }, axes, out)?;
+            strided::reduce(op, self.source().with_layout(layout), axes, out)?;
             if times > 1 {
                 strided::repeat_totals(op, out, times);
             }
@@ -324,7 +319,7 @@ fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at:
     let (mut first, mut second) = (None, None);
     let (x, y) = (x.over(shape, &mut first), y.over(shape, &mut second));
     build_in_operand_order(shape, at, [x.layout, y.layout], |[first, second], out| {
-        let (x, y) = (Source { data: x.data, layout: first }, Source { data: y.data, layout: second });
+        let (x, y) = (x.with_layout(first), y.with_layout(second));
         elementwise::binary(op, first.shape(), x, y, out);
     })
 }
@@ -354,11 +349,7 @@ fn build_in_operand_order<T: Element, const N: usize>(
     let axes = leader.axes_by_stride();
     let permuted = layouts.map(|layout| layout.permute(&axes));
     let result = Tensor::build(permuted[0].shape(), at, |out| fill(permuted.each_ref(), out))?;
-    let mut back = axes.clone();
-    for (position, &axis) in axes.iter().enumerate() {
-        back[axis] = position;
-    }
-    let layout = result.layout().permute(&back);
+    let layout = result.layout().unpermute(&axes);
     Ok(result.with_layout(layout))
 }
 
@@ -398,7 +389,7 @@ fn check_supported<T: Element>(supports: bool, at: Site) -> Result<(), Error> {
 /// Refuses `op` if the element type does not support it, or if it divides an integer by zero. A result without elements needs no division.
 pub(crate) fn check_binary<T: Element>(op: Binary, other: &Tensor<T>, result: &Shape, at: Site) -> Result<(), Error> {
     check_supported::<T>(T::supports_binary(op), at)?;
-    let integers = matches!(T::DTYPE, DType::I64 | DType::U8);
+    let integers = T::DTYPE.is_integer();
     let divides = matches!(op, Binary::Div | Binary::Fmod | Binary::Remainder | Binary::FloorDivide);
     if integers && divides && result.numel() > 0 && other.distinct().iter().any(|divisor| divisor == T::ZERO) {
         return Err(Error::argument(at, "ZeroDivisionError"));

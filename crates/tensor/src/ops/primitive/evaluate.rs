@@ -169,11 +169,7 @@ enum FetchKey {
 
 /// Returns the indices of the buffers that a step reads and writes.
 fn buffers_of<T>(step: &Step<T>) -> impl Iterator<Item = u32> {
-    let read = step
-        .reads
-        .iter()
-        .filter_map(|source| if let OperandRef::Buffer(buffer) = source { Some(*buffer) } else { None });
-    read.chain(step.writes.iter().copied())
+    step.reads.iter().filter_map(OperandRef::buffer).chain(step.writes.iter().copied())
 }
 
 impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {

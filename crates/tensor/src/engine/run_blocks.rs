@@ -1,6 +1,6 @@
 //! Runs a program block by block.
 //!
-//! All instructions run over one block of about [`BLOCK`](crate::kernel::strided::BLOCK) elements, or of one long row, before the next
+//! All instructions run over one block of about [`BLOCK`](crate::kernel::source::BLOCK) elements, or of one long row, before the next
 //! block begins. So the values between instructions stay in the first-level cache. Each value that is gathered, or computed as several
 //! elements, is in a slot. A slot is a register, scratch memory of the thread, or the block's part of an output. While an instruction runs,
 //! its result's slot is removed from the list of slots, so that operands can be borrowed from the other slots.
@@ -21,7 +21,7 @@ use crate::engine::execute::{RowOperand, execute, execute_rows};
 use crate::engine::program::{Output, Program};
 use crate::engine::registers::{Register, Registers};
 use crate::engine::stages::Stages;
-use crate::engine::tiling::{Tiling, is_streamed};
+use crate::engine::tiling::Tiling;
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::reduce::accumulator::{Accumulator, total_of};
 use crate::kernel::rows;
@@ -61,7 +61,7 @@ pub(crate) fn run<T: Float>(
 ) -> Result<(), AllocationError> {
     let tasks = tiling.tasks();
     let bytes = results.iter().map(|result| size_of_val(*result)).sum::<usize>();
-    let streams = is_streamed(bytes, inputs.iter().map(Input::bytes).sum());
+    let streams = driver::is_streamed(bytes, inputs.iter().map(Input::bytes).sum());
     let blocks = Blocks { program, registers, joined, reduced, inputs, tiling, streams };
     if tasks == 1 {
         return blocks.run(0, results);

@@ -1,7 +1,6 @@
 //! Strided tensors, the operands of kernels.
 
 use crate::kernel::elementwise::operand::Operand;
-pub(crate) use crate::thresholds::blocks::{BLOCK, MAX_CACHED, MAX_TASKS, MIN_PARALLEL, MIN_STREAMED, TASK};
 use crate::{Layout, Scalar, Shape};
 
 /// A tensor as a kernel reads it: the whole buffer and a layout.
@@ -20,6 +19,11 @@ impl<'a, T: Scalar> Source<'a, T> {
             return Some(Operand::Slice(&self.data[first..first + self.layout.numel()]));
         }
         self.layout.strides().iter().all(|&stride| stride == 0).then(|| Operand::Splat(self.data[first]))
+    }
+
+    /// Returns the same buffer with another layout.
+    pub(crate) fn with_layout(self, layout: &'a Layout) -> Self {
+        Source { data: self.data, layout }
     }
 
     /// Expands this tensor to `shape`. If the layout changes, `expanded` stores the new one.

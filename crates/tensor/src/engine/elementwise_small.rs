@@ -7,8 +7,9 @@
 
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::kernel::fill;
-use crate::kernel::strided::{BLOCK, Source};
+use crate::kernel::source::Source;
 use crate::shape::iteration_space::IterationSpace;
+use crate::thresholds::blocks::BLOCK;
 use crate::thresholds::rows::{FEW_GATHERED_ROWS, LONG_GATHERED_ROW, MAX_PIECE, MIN_UNGATHERED_ROW, VECTOR_ELEMENTS};
 use crate::{Binary, Element, Layout, Shape};
 

@@ -6,13 +6,20 @@ use smallvec::SmallVec;
 use crate::Float;
 use crate::engine::access::Input;
 use crate::engine::program::{Output, Program};
-use crate::engine::run::ReducedOutput;
-use crate::engine::tiling::{MAX_SMALL_BLOCK, Tiling};
+use crate::engine::run_blocks::ReducedOutput;
+use crate::engine::tiling::Tiling;
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::rows;
 use crate::memory::available::AllocationError;
 use crate::scalar::instruction::Instruction;
-use crate::thresholds::blocks::VECTOR_BYTES;
+use crate::thresholds::blocks::{MAX_SMALL_BLOCK, MAX_SMALL_BLOCKS, VECTOR_BYTES};
+
+/// Returns the number of elements of the block that stores one value. Returns `None` if a program with `values` values over `count`
+/// elements is too large for small blocks.
+pub(crate) fn block_for<T>(count: usize, values: usize) -> Option<usize> {
+    let block = (count * size_of::<T>()).next_power_of_two().max(VECTOR_BYTES);
+    (block <= MAX_SMALL_BLOCK * VECTOR_BYTES && block * values <= MAX_SMALL_BLOCKS).then_some(block / size_of::<T>())
+}
 
 /// Runs a program whose values have at most `block` elements. Each value is stored in one block of `block` elements. Returns an error if
 /// there is not enough memory. For each output that [joins](Output::joined_row) values, `joined` has the number of adjacent elements that
