@@ -12,8 +12,8 @@ use crate::simd::vectorized;
 /// The largest matrix, in rows, that is factored block by block. A larger matrix is divided in halves.
 const LARGEST_BLOCKED: usize = 256;
 
-/// The largest matrix, in rows, that is factored in a short buffer. Each update has the length of the buffer, whose unused elements are
-/// zeros.
+/// The largest square on the diagonal, in rows, that is factored in a short buffer. Each update has the length of the buffer, whose unused
+/// elements are zeros.
 const SMALL_LEAF: usize = 8;
 
 /// The number of rows of a square that are updated together, as a strip. A strip ends at the diagonal of its last row. So with fewer rows,

@@ -31,7 +31,7 @@ struct Sweep {
 }
 
 impl<T: Float> Sweeps<T> {
-    /// Begins a run of rotations at the row `first`. If `descends` is true, each rotation is of lower rows than the one before.
+    /// Begins a run of rotations at the row `first`. If `descends` is true, the row indices descend from one rotation to the next.
     pub(crate) fn begin(&mut self, first: usize, descends: bool) {
         let start = self.rotations.len();
         self.sweeps.push(Sweep { first, descends, rotations: (start, start) });

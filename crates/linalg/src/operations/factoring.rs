@@ -38,8 +38,8 @@ pub trait Factoring: Array {
     ///
     /// # Errors
     ///
-    /// If the matrices are not square, or a matrix is not positive-definite. A matrix with a NaN is not positive-definite. For a variable,
-    /// the error of a matrix that is not positive-definite occurs when the variable's value is computed.
+    /// If the matrices are not square, or a matrix is not positive-definite. A matrix with a NaN in its lower triangle is not
+    /// positive-definite. For a variable, the error of a matrix that is not positive-definite occurs when the variable's value is computed.
     fn try_cholesky(&self) -> Result<Self, Self::Error> {
         let at = Site::here("cholesky");
         check_square("linalg.cholesky", &self.shape(), at)?;

@@ -146,8 +146,8 @@ pub trait Solving: Array {
     }
 
     /// Returns the solution X `[…, n, k]` of A X = B, where `self` and `pivots` are the results of
-    /// [`lu_factor`](crate::Factoring::lu_factor) for A, and `b` is `[…, n, k]`. The batch dimensions broadcast. PyTorch:
-    /// `linalg.lu_solve`.
+    /// [`lu_factor`](crate::Factoring::lu_factor) for A, and `b` is `[…, n, k]`. The batch dimensions of `self` and `b` broadcast. `pivots`
+    /// has the batch dimensions of `self`. PyTorch: `linalg.lu_solve`.
     ///
     /// # Errors
     ///
