@@ -156,9 +156,8 @@ pub(crate) fn largest<T: Float>(x: &[T]) -> Result<T, Failure> {
     Ok(largest.iter().fold(T::ZERO, |all, &lane| larger(all, lane)))
 }
 
-/// Returns a power of two that brings the magnitude `largest` near 1, if its binary exponent has a magnitude of at least 200 in f64 or 30
-/// in f32. Otherwise returns 1, because then products of four such numbers do not overflow or underflow. A subnormal number stays far below
-/// 1.
+/// Returns a power of two that brings the magnitude `largest` near 1. Returns 1 if the binary exponent of `largest` is between -200 and 200
+/// in f64, or between -30 and 30 in f32. Products of four such numbers do not overflow or underflow. A subnormal number stays far below 1.
 pub(crate) fn scale<T: Float>(largest: T) -> T {
     let magnitude = largest.to_f64();
     let bound = if size_of::<T>() == 8 { 200.0 } else { 30.0 };
