@@ -27,7 +27,7 @@ pub(crate) struct Division<'g> {
     pub(crate) group: &'g Group,
     /// The number of elements that are divided among the ranks.
     pub(crate) length: usize,
-    /// The number of elements of the vector after the divided ones. All of these belong to the last rank.
+    /// The number of elements of the vector after the divided ones. With [`Cut::Slices`], all of these belong to the last rank.
     pub(crate) tail: usize,
     /// The number of elements in a bucket, which is a part of the vector that is sent at once.
     pub(crate) bucket: usize,
@@ -46,7 +46,7 @@ pub(crate) enum Cut {
 }
 
 impl Division<'_> {
-    /// Returns the range of the vector that `rank` owns.
+    /// Returns the range of the vector that `rank` owns, if each rank has one slice ([`Cut::Slices`]).
     pub(crate) fn slice(&self, rank: usize) -> Range<usize> {
         let own = slice(self.length, BLOCK, self.group.size(), rank);
         let more = if rank + 1 == self.group.size() { self.tail } else { 0 };

@@ -2,7 +2,7 @@
 //!
 //! Each function is a method of the trait [`Special`]. Its derivative is a formula of recorded functions, so derivatives of every order,
 //! both modes and `vmap` work. The incomplete gamma and beta functions also have derivatives with respect to their shape parameters. For
-//! the gamma functions, these exist up to order 15. For the beta function with the orders i and j, (i + 1) (j + 1) must be at most 16.
+//! the gamma functions, these exist up to order 15, and for the beta function up to a total order of 6.
 //!
 //! ```
 //! # mod wengert { pub use wengert_special as special; pub use wengert_autograd::prelude; }
