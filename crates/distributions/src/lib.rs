@@ -26,8 +26,9 @@
 //! | classes, shares of classes | [`Categorical`], [`Dirichlet`] |
 //! | made of other distributions | [`Independent`], [`MixtureSameFamily`], [`TransformedDistribution`] with [`Transform`] |
 //!
-//! PyTorch's other distributions are missing: `Chi2`, `ContinuousBernoulli`, `FisherSnedecor`, `Kumaraswamy`, `LogisticNormal`,
-//! `LowRankMultivariateNormal`, `OneHotCategorical`, `Pareto`, `RelaxedBernoulli`, `RelaxedOneHotCategorical`, `VonMises` and `Wishart`.
+//! PyTorch's other distributions are missing: `Chi2`, `ContinuousBernoulli`, `FisherSnedecor`, `GeneralizedPareto`, `Kumaraswamy`,
+//! `LogisticNormal`, `LowRankMultivariateNormal`, `OneHotCategorical`, `OneHotCategoricalStraightThrough`, `Pareto`, `RelaxedBernoulli`,
+//! `RelaxedOneHotCategorical`, `VonMises` and `Wishart`.
 //!
 //! # Conventions
 //!

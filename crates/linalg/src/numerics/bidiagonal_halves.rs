@@ -1,5 +1,5 @@
-//! Singular values and vectors of large bidiagonal matrices by division into halves (Gu and Eisenstat, "A divide-and-conquer algorithm for the
-//! bidiagonal SVD", 1995).
+//! Singular values and vectors of large bidiagonal matrices by division into halves (Gu and Eisenstat, "A divide-and-conquer algorithm for
+//! the bidiagonal SVD", 1995).
 //!
 //! A row in the middle divides the matrix into two blocks. The first block has one more column than rows, and so has the second one if the
 //! whole matrix has. The singular vectors of the blocks transform the matrix into a diagonal with one full row. The secular equation gives

@@ -93,8 +93,8 @@ fn factor_blocks<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) ->
     None
 }
 
-/// Factors a square of at most `SIZE` rows. The transposed factor is computed row by row, so that each update is a vector operation of fixed
-/// length.
+/// Factors a square of at most `SIZE` rows. The transposed factor is computed row by row, so that each update is a vector operation of
+/// fixed length.
 #[inline(always)]
 fn factor_leaf<T: Float, const SIZE: usize>(a: &mut [T], n: usize, first: usize, count: usize) -> Option<usize> {
     let mut u = [[T::ZERO; SIZE]; SIZE];

@@ -122,8 +122,8 @@ fn factor_panels<T: Float>(
     }
 }
 
-/// Factors the columns of a panel, which are contiguous and have `height` elements. Row 0 of the panel is row `first` of the matrix. Returns
-/// the number of the first zero on the diagonal, counted from 1.
+/// Factors the columns of a panel, which are contiguous and have `height` elements. Row 0 of the panel is row `first` of the matrix.
+/// Returns the number of the first zero on the diagonal, counted from 1.
 #[inline(always)]
 fn factor_panel<T: Float>(panel: &mut [T], height: usize, first: usize, pivots: &mut [T]) -> Option<usize> {
     let mut zero = None;

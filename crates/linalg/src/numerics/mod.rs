@@ -1,7 +1,8 @@
 //! Computations on matrices that are stored row by row in slices.
 //!
-//! Eliminations (`lu`, `cholesky`, `triangular`) divide large problems in halves, so most of the work is in products of matrices. They compute
-//! the parts block by block with `tiles`. `lanes` computes small matrices of a batch together, and `ranges` chooses between the two.
+//! Eliminations (`lu`, `cholesky`, `triangular`) divide large problems in halves, so most of the work is in products of matrices. They
+//! compute the parts block by block with `tiles`. `lanes` computes small matrices of a batch together, and `ranges` chooses between the
+//! two.
 //!
 //! Eigenvalues and singular values begin with reflections (`reflectors`, `tridiagonal`, `bidiagonal`), which pass over the matrix in
 //! `parts`. Small matrices, and large ones without vectors, then use rotations (`eigen`, `implicit_qr`, `rotations`). Large matrices with

@@ -1,5 +1,5 @@
-//! Passes over a large matrix in parts, on several threads. The number of parts follows from the size alone, so any number of threads gives the
-//! same bits.
+//! Passes over a large matrix in parts, on several threads. The number of parts follows from the size alone, so any number of threads gives
+//! the same bits.
 
 use wengert_tensor::{Float, each_part};
 

@@ -1,8 +1,8 @@
 //! Sequences of plane rotations, recorded first and applied to many rows later.
 //!
-//! The iterations for eigenvalues and singular values rotate neighbouring rows of a matrix of vectors, many times. They record
-//! their rotations. [`Panels`] holds the matrix as narrow panels that fit the cache, and applies all rotations to one panel after the other (Van Zee,
-//! van de Geijn and Quintana-Ortí, "Restructuring the tridiagonal and bidiagonal QR algorithms for performance", 2014).
+//! The iterations for eigenvalues and singular values rotate neighbouring rows of a matrix of vectors, many times. They record their
+//! rotations. [`Panels`] holds the matrix as narrow panels that fit the cache, and applies all rotations to one panel after the other. The
+//! source is Van Zee, van de Geijn and Quintana-Ortí, "Restructuring the tridiagonal and bidiagonal QR algorithms for performance", 2014.
 
 use wengert_tensor::{Float, each_part};
 

@@ -1,8 +1,9 @@
 //! The secular equation: the eigenvalues and eigenvectors of a diagonal matrix plus a matrix of rank one.
 //!
 //! The eigenvalues of D + ρ z zᵀ are the roots of 1/ρ + Σ zᵢ² / (dᵢ - λ). Each is computed as the distance from the nearest dᵢ, by rational
-//! interpolation (Li, "Solving secular equations stably and efficiently", 1993). The z for which the computed roots are exact gives orthogonal
-//! vectors (Gu and Eisenstat, "A stable and efficient algorithm for the rank-one modification of the symmetric eigenproblem", 1994).
+//! interpolation (Li, "Solving secular equations stably and efficiently", 1993). The z for which the computed roots are exact gives
+//! orthogonal vectors (Gu and Eisenstat, "A stable and efficient algorithm for the rank-one modification of the symmetric eigenproblem",
+//! 1994).
 //!
 //! With `SQUARES`, the matrix is D² + z zᵀ. The roots and differences are then computed from d and σ = √λ. The numbers σ are the singular
 //! values of a matrix that consists of the row z and diag(d). The source is Gu and Eisenstat, "A divide-and-conquer algorithm for the

@@ -1,5 +1,5 @@
-//! Eigenvalues and eigenvectors of large tridiagonal matrices by division into halves (Cuppen, "A divide and conquer method for the symmetric
-//! tridiagonal eigenproblem", 1981).
+//! Eigenvalues and eigenvectors of large tridiagonal matrices by division into halves (Cuppen, "A divide and conquer method for the
+//! symmetric tridiagonal eigenproblem", 1981).
 //!
 //! A tridiagonal matrix is the sum of a matrix with two blocks on its diagonal and a matrix of rank one. The eigenvectors of the blocks
 //! transform the first matrix into a diagonal matrix. The secular equation gives the eigenvalues of the sum. Most of the work is in

@@ -12,8 +12,8 @@ use crate::matrices::{check_square, refusal, sizes};
 /// Factors of matrices. The last two dimensions are the matrix, and all others are a batch.
 #[twins]
 pub trait Factoring: Array {
-    /// Returns the Cholesky factor of symmetric positive-definite matrices `[…, n, n]`: the lower triangular L with A = L Lᵀ. Reads only the
-    /// lower triangle of A. PyTorch: `linalg.cholesky`.
+    /// Returns the Cholesky factor of symmetric positive-definite matrices `[…, n, n]`: the lower triangular L with A = L Lᵀ. Reads only
+    /// the lower triangle of A. PyTorch: `linalg.cholesky`.
     ///
     /// The upper triangular U with A = Uᵀ U is the transpose of L (PyTorch: `upper=True`). If only the upper triangle of A is filled,
     /// transpose A first.
