@@ -2,8 +2,9 @@
 //! computed.
 //!
 //! Each rank owns a slice of the vector. It receives the other ranks' partial sums of that slice and finishes the sum. If all ranks need
-//! the whole vector, it then sends its slice to the others. A rank sends each element once for each of its nodes of the summation tree, and
-//! once more for its slice of the result. With one node for each of N ranks, a rank sends 2 (N - 1) / N vectors, as in the best all-reduce.
+//! the whole vector, it then sends its slice to the others. For each of its nodes of the summation tree, a rank sends each element outside
+//! of its slice once. It also sends its slice of the result to each other rank. With one node for each of N ranks, a rank sends 2 (N - 1) /
+//! N vectors, as in the best all-reduce.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -35,7 +35,8 @@ pub(super) struct RankOne<'a, T> {
     pub(super) factor: T,
 }
 
-/// The roots of a secular equation, and their differences from the poles d (the elements of the diagonal).
+/// The roots of a secular equation, and their differences from the poles d (the elements of the diagonal). With `SQUARES`, the roots are
+/// the numbers σ.
 pub(super) struct Roots<T> {
     pub(super) roots: Vec<T>,
     /// Row j has the differences dᵢ - λⱼ of the poles d and the root λⱼ, with a small relative error. With `SQUARES`, it has dᵢ² - σⱼ².
