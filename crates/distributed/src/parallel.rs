@@ -282,8 +282,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         DataParallel { fast: true, parameter_shards: None, ..self }
     }
 
-    /// Divides the optimiser's states among the ranks (ZeRO, stage 1), so that each of N ranks has about 1/N of them, in whole blocks of
-    /// 1,024 elements. This changes neither the result nor the amount of data sent. It turns [`fast`](Self::fast) off.
+    /// Divides the optimiser's states among the ranks (ZeRO, stage 1), so that each of N ranks has about 1/N of them. The slices consist of
+    /// whole blocks of 1,024 elements. The division changes neither the result nor the amount of data sent. This method turns
+    /// [`fast`](Self::fast) off.
     ///
     /// # Panics
     ///
@@ -307,9 +308,10 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         self.with_shards(model, Site::here("sharded"))
     }
 
-    /// Divides the parameters and the optimiser's states among the ranks (ZeRO, stage 3), so that each of N ranks has about 1/N of them, in
-    /// whole blocks of 1,024 elements. A rank receives the other parts for each operation that reads them, in the forward and again in the
-    /// backward pass. The rank that has a parameter also sums its gradient. The result is the same, but much more data is sent.
+    /// Divides the parameters and the optimiser's states among the ranks (ZeRO, stage 3), so that each of N ranks has about 1/N of them.
+    /// The slices consist of whole blocks of 1,024 elements. A rank receives the other parts for each operation that reads them, in the
+    /// forward and again in the backward pass. The rank that has a parameter also sums its gradient. The result is the same, but much more
+    /// data is sent.
     ///
     /// This works only for [`step_recorded`](Self::step_recorded), without [`SyncBatchNorm`](crate::SyncBatchNorm), and
     /// for batches whose number of rows is a multiple of the number of shards. PyTorch: `FullyShardedDataParallel`.

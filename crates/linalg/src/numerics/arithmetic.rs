@@ -156,8 +156,9 @@ pub(crate) fn largest<T: Float>(x: &[T]) -> Result<T, Failure> {
     Ok(largest.iter().fold(T::ZERO, |all, &lane| larger(all, lane)))
 }
 
-/// Returns a power of two that brings the magnitude `largest` near 1. Returns 1 if the binary exponent of `largest` is between -200 and 200
-/// in f64, or between -30 and 30 in f32. Products of four such numbers do not overflow or underflow. A subnormal number stays far below 1.
+/// Returns a power of two that brings a very large or very small magnitude `largest` near 1. A subnormal number may stay far below 1.
+/// Returns 1 for binary exponents between -200 and 200 in f64, and between -30 and 30 in f32. Products of four such numbers do not overflow
+/// or underflow.
 pub(crate) fn scale<T: Float>(largest: T) -> T {
     let magnitude = largest.to_f64();
     let bound = if size_of::<T>() == 8 { 200.0 } else { 30.0 };
@@ -170,7 +171,7 @@ pub(crate) fn scale<T: Float>(largest: T) -> T {
     T::from_f64((-exponent.floor()).clamp(-limit, limit).exp2())
 }
 
-/// Returns a power of two that brings the largest magnitude in `x` near 1, or 1 if all elements are 0. A subnormal magnitude stays far
+/// Returns a power of two that brings the largest magnitude in `x` near 1, or 1 if all elements are 0. A subnormal magnitude may stay far
 /// below 1. The inverse of this power is finite too.
 pub(crate) fn near_one<'a, T: Float>(x: impl Iterator<Item = &'a T>) -> T {
     let magnitude = x.fold(T::ZERO, |all, &x| larger(all, abs(x))).to_f64();

@@ -143,7 +143,8 @@ fn fill_weights<T: Float>(poles: &[T], z: &[T], differences: &mut [T], left: &mu
 
 /// Finds the rows whose singular value, up to rounding errors, does not change when the blocks are joined. If two rows have nearly equal
 /// elements of `d`, rotates them so that one of them does not change. Returns two lists: the other rows (first `own`, then in ascending
-/// order of `d`), and the unchanged rows. The element `z[own]` must not vanish, so it is set to the tolerance if it is smaller.
+/// order of `d`), and the unchanged rows. The element `z[own]` must not vanish: if its magnitude is below `tolerance`, it becomes
+/// `tolerance` with the same sign.
 fn deflate<T: Float>(
     d: &[T],
     z: &mut [T],
