@@ -22,7 +22,7 @@
 //! | [`gammaln`](Special::gammaln), [`betaln`](Special::betaln), [`polygamma`](Special::polygamma), [`multigammaln`](Special::multigammaln) | 2e-14 times the larger of 1 and the value's magnitude |
 //! | [`gammainc`](Special::gammainc), [`gammaincc`](Special::gammaincc), [`betainc`](Special::betainc) | relative 3e-13 |
 //! | derivatives of `gammainc` and `betainc` with respect to the shape parameters | relative 1e-10; for order 2, 1e-15 if this is larger |
-//! | [`gammaincinv`](Special::gammaincinv), [`gammainccinv`](Special::gammainccinv), [`betaincinv`](Special::betaincinv) | relative 1e-11, of the function to invert at the result |
+//! | [`gammaincinv`](Special::gammaincinv), [`gammainccinv`](Special::gammainccinv), [`betaincinv`](Special::betaincinv) | relative 1e-11, in the value of the inverted function |
 //!
 //! In f32 the results are the f64 results, rounded to f32. Exceptions are `ndtr`, `gammaln`, `multigammaln` and `polygamma`, which consist
 //! of functions of tensors.
