@@ -6,9 +6,10 @@
 //! ```
 //!
 //! The model (Hockney 1994; Thakur, Rabenseifner and Gropp 2005): a message of n bytes takes α + βn seconds. Two kinds of sums of a vector
-//! over N ranks are compared. The first kind has the same bits on any number of ranks. Each rank sends 2 (N - 1) messages, which together
-//! have 2 (N - 1) / N times the bytes of the vector. It also sends N - 1 messages to check that the ranks agree. The second kind is MPI's
-//! own sum. Each rank sends at best 2 log₂ N messages and the same number of bytes.
+//! over N ranks are compared. The first kind has the same bits in every run with this number of ranks. Each rank sends 2 (N - 1) messages,
+//! which together have 2 (N - 1) / N times the bytes of the vector. It also sends N - 1 messages to check that the ranks agree. The second
+//! kind is MPI's own sum. Each rank sends at best 2 log₂ N messages and the same number of bytes. The model leaves out the check of the
+//! second kind.
 
 use std::error::Error as StdError;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! Trains one of three small models on any number of machines. The result does not depend on that number.
+//! Trains one of five small models on any number of machines. The result does not depend on that number, unless `--fast` is given.
 //!
 //! ```text
 //! cargo run --release -p wengert-distributed --example train_mpi -- --model cnn
@@ -6,8 +6,8 @@
 //! mpirun -n 4 target/release/examples/train_mpi --model transformer --sharded
 //! ```
 //!
-//! A run that finds its checkpoint continues from there, on any number of ranks. SIGTERM and SIGUSR1 write a checkpoint
-//! and end the run. The checkpoint has the same bytes for any number of ranks, unless `--fast` is given.
+//! A run that finds its checkpoint continues from there, on any number of ranks. With `--out`, SIGTERM and SIGUSR1 write a checkpoint. They
+//! end the run. The checkpoint has the same bytes for any number of ranks, unless `--fast` is given.
 
 use std::error::Error as StdError;
 use std::fs;

@@ -128,7 +128,7 @@ impl Group {
 
     /// Returns the sum of all ranks' elements, computed by MPI's own all-reduce (`MPI_Iallreduce`). This method guarantees less than
     /// [`all_reduce`](Self::all_reduce): MPI chooses the order of additions, which may depend on the number of ranks, on sizes and on the
-    /// network. Without MPI this is the same as `all_reduce`.
+    /// network. Without MPI, and in a group of one, this is the same as `all_reduce`.
     ///
     /// # Errors
     ///

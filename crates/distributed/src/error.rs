@@ -36,7 +36,7 @@ pub enum Error {
         rank: usize,
         /// The operation during which this rank waited, such as `all_reduce`.
         during: &'static str,
-        /// The time for which this rank waited.
+        /// The deadline: the longest time for which this rank waited.
         waited: Duration,
         /// The ranks that gave no sign of life.
         silent: Vec<usize>,
@@ -165,7 +165,7 @@ impl Error {
     }
 }
 
-/// Returns a list of ranks as text: `rank 2`, or `ranks 1, 3 and 4`.
+/// Returns a list of ranks as text: `rank 2`, or `ranks 1, 3 and 4`. An empty list becomes `another rank`.
 fn ranks(numbers: &[usize]) -> String {
     match numbers {
         [] => "another rank".to_owned(),

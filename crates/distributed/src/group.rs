@@ -75,8 +75,8 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Error::BuiltWithoutMpi`] if there is a launcher and the feature `mpi` is off; [`Error::Start`] if MPI cannot
-    /// be started or this is the second call.
+    /// [`Error::BuiltWithoutMpi`] if a launcher started several processes and the feature `mpi` is off; [`Error::Start`] if MPI cannot be
+    /// started or this is the second call.
     pub fn world() -> Result<Group> {
         let launched = first_number(&["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "MPI_LOCALNRANKS"]);
         let size = launched.or_else(|| env::var_os("PMIX_RANK").and(first_number(&["SLURM_NTASKS"])));

@@ -16,8 +16,8 @@ use crate::sync::computing;
 use crate::tree::{Node, Plan, Sums, part};
 use crate::{Error, Result};
 
-/// The default size of a bucket, in bytes. A bucket is a part of the gradients that is sent as one message. With this size, the latency of
-/// a message is small compared with the time of its transfer.
+/// The default size of a bucket, in bytes. A bucket is a part of the gradients that is sent at once. With this size, the latency of a
+/// message is small compared with the time of its transfer.
 const BUCKET: usize = 4 << 20;
 
 /// The default number of shards into which a batch is divided.
@@ -89,8 +89,8 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// The errors of `compute`; [`Error::NoRows`]; [`Error::Mismatch`] if the ranks differ in `rows` or `shards`;
-    /// [`Error::Lost`].
+    /// The errors of `compute`; [`Error::NoRows`] if `rows` or `shards` is 0; [`Error::Mismatch`] if the ranks differ in `rows` or
+    /// `shards`; [`Error::Lost`].
     pub fn sum_rows<const N: usize>(
         &self,
         rows: usize,
@@ -156,7 +156,7 @@ impl Shard {
     ///
     /// # Panics
     ///
-    /// If the tensor has fewer rows than the step was given.
+    /// If the tensor does not have all rows of this shard.
     #[track_caller]
     pub fn of<E: Element>(&self, batch: &Tensor<E>) -> Tensor<E> {
         batch.narrow(0, self.rows.start, self.rows.len())
@@ -210,8 +210,9 @@ pub struct Step {
 ///
 /// # More rows than memory holds
 ///
-/// The function that the caller passes to a step may compute a shard in several parts and add up the gradients of the parts. A rank sends
-/// nothing before all its shards are summed.
+/// The function that the caller passes to a step may compute a shard in several parts and add up the gradients of the parts. With
+/// [`step`](Self::step), and without [`send_every`](Self::send_every), a rank sends no gradients before it has computed all shards of one
+/// sum.
 pub struct DataParallel<'g, O: Optimizer<T>, T: Float = f32> {
     pub(crate) group: &'g Group,
     optimizer: O,
@@ -258,17 +259,16 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         DataParallel { clip: Some(max_norm), ..self }
     }
 
-    /// Makes a rank send sums of the gradients of at most `shards` of its shards, while it computes the next shards. The number of shards in
-    /// a sum is a power of two. By default a rank sends only the sum of all its gradients, which is the least to send. With 1, it sends the
-    /// gradients of every shard separately. The result is the same.
+    /// Makes a rank send sums of the gradients of at most `shards` of its shards, while it computes the next shards. The number of shards
+    /// in a sum is a power of two, or smaller at the end of the batch. By default a rank sends as few sums as the fixed tree permits, often
+    /// only one. With 1, it sends the gradients of every shard separately. The result is the same.
     #[must_use]
     pub fn send_every(self, shards: usize) -> Self {
         DataParallel { largest: shards.max(1), ..self }
     }
 
-    /// Sets the size of the buckets in which gradients are sent; 4 MiB by default. In
-    /// [`step_recorded`](Self::step_recorded) each bucket is sent as soon as it is complete. The result is the same.
-    /// PyTorch: `bucket_cap_mb`.
+    /// Sets the size of the buckets in which gradients are sent; 4 MiB by default. In [`step_recorded`](Self::step_recorded) each bucket is
+    /// sent as soon as it is complete, unless states are sharded. The result is the same. PyTorch: `bucket_cap_mb`.
     #[must_use]
     pub fn bucket_bytes(self, bytes: usize) -> Self {
         DataParallel { bucket: (bytes / size_of::<T>()).max(1), ..self }
@@ -282,8 +282,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         DataParallel { fast: true, parameter_shards: None, ..self }
     }
 
-    /// Divides the optimiser's states among the ranks (ZeRO, stage 1), so that each of N ranks has 1/N of them. This changes neither the
-    /// result nor the amount of data sent. It turns [`fast`](Self::fast) off.
+    /// Divides the optimiser's states among the ranks (ZeRO, stage 1), so that each of N ranks has about 1/N of them. The slices consist of
+    /// whole blocks of 1,024 elements. The division changes neither the result nor the amount of data sent. This method turns
+    /// [`fast`](Self::fast) off.
     ///
     /// # Panics
     ///
@@ -307,9 +308,10 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         self.with_shards(model, Site::here("sharded"))
     }
 
-    /// Divides the parameters and the optimiser's states among the ranks (ZeRO, stage 3), so that each of N ranks has 1/N of them. A rank
-    /// receives the other parts for each operation that reads them, in the forward and again in the backward pass. The
-    /// rank that has a parameter also sums its gradient. The result is the same, but much more data is sent.
+    /// Divides the parameters and the optimiser's states among the ranks (ZeRO, stage 3), so that each of N ranks has about 1/N of them.
+    /// The slices consist of whole blocks of 1,024 elements. A rank receives the other parts for each operation that reads them, in the
+    /// forward and again in the backward pass. The rank that has a parameter also sums its gradient. The result is the same, but much more
+    /// data is sent.
     ///
     /// This works only for [`step_recorded`](Self::step_recorded), without [`SyncBatchNorm`](crate::SyncBatchNorm), and
     /// for batches whose number of rows is a multiple of the number of shards. PyTorch: `FullyShardedDataParallel`.
@@ -423,9 +425,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Errors
     ///
-    /// The errors of `compute` and of the optimiser; [`Error::NoRows`]; [`Error::TooFewShards`]; [`Error::Mismatch`],
-    /// on every rank, if the ranks differ in `rows`, in the parameters that have gradients, or in types;
-    /// [`Error::Lost`].
+    /// The errors of `compute` and of the optimiser; [`Error::NoRows`]; [`Error::TooFewShards`]; [`Error::ShardedParameters`];
+    /// [`Error::FrozenChanged`]; [`Error::Mismatch`], on every rank, if the ranks differ in `rows`, in the parameters that have gradients,
+    /// or in types; [`Error::Lost`].
     pub fn step<M: Module<T>>(
         &mut self,
         model: &mut M,
@@ -566,7 +568,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     }
 
     /// Updates the part of the parameters that this rank owns. `sums` begins with the summed gradients of this part. Returns the norm of
-    /// the gradient of all parameters if the gradient is clipped.
+    /// the gradient of all parameters before clipping, or `None` without clipping.
     pub(crate) fn step_shard<M: Module<T>>(
         &mut self,
         model: &M,

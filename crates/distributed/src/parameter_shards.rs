@@ -106,8 +106,8 @@ impl<T: Float> ParameterShards<T> {
         Ok(())
     }
 
-    /// Moves the parameters' values from the model to this rank's shards. Each parameter of the model becomes a NaN that is expanded to its
-    /// shape, so it needs no memory.
+    /// Moves the parameters' values from the model to this rank's shards. Each parameter of the model that is not frozen becomes a NaN that
+    /// is expanded to its shape, so it needs no memory.
     pub(crate) fn take(&mut self, model: &mut (impl Module<T> + ?Sized)) {
         self.has_values = true;
         for (shard, whole) in self.parameter_shards.iter_mut().zip(model.parameters_mut()) {

@@ -24,7 +24,7 @@ impl Payload {
         }
     }
 
-    /// Returns the elements of the payload, or no elements if they have another type than `E`.
+    /// Returns the elements of the payload, or no elements if they have another type than `E`. Bytes are converted to any `E`.
     pub(crate) fn into_elements<E: Element>(self) -> Vec<E> {
         match self {
             Payload::F32(elements) => same(elements),

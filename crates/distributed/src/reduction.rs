@@ -2,8 +2,9 @@
 //! computed.
 //!
 //! Each rank owns a slice of the vector. It receives the other ranks' partial sums of that slice and finishes the sum. If all ranks need
-//! the whole vector, it then sends its slice to the others. A rank sends each element once for each of its nodes of the summation tree, and
-//! once more for its slice of the result. With one node for each of N ranks, a rank sends 2 (N - 1) / N vectors, as in the best all-reduce.
+//! the whole vector, it then sends its slice to the others. For each of its nodes of the summation tree, a rank sends each element outside
+//! of its slice once. It also sends its slice of the result to each other rank. With one node for each of N ranks, a rank sends 2 (N - 1) /
+//! N vectors, as in the best all-reduce.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ pub(crate) struct Division<'g> {
     pub(crate) group: &'g Group,
     /// The number of elements that are divided among the ranks.
     pub(crate) length: usize,
-    /// The number of elements of the vector after the divided ones. All of these belong to the last rank.
+    /// The number of elements of the vector after the divided ones. With [`Cut::Slices`], all of these belong to the last rank.
     pub(crate) tail: usize,
     /// The number of elements in a bucket, which is a part of the vector that is sent at once.
     pub(crate) bucket: usize,
@@ -46,7 +47,7 @@ pub(crate) enum Cut {
 }
 
 impl Division<'_> {
-    /// Returns the range of the vector that `rank` owns.
+    /// Returns the range of the vector that `rank` owns, if each rank has one slice ([`Cut::Slices`]).
     pub(crate) fn slice(&self, rank: usize) -> Range<usize> {
         let own = slice(self.length, BLOCK, self.group.size(), rank);
         let more = if rank + 1 == self.group.size() { self.tail } else { 0 };

@@ -32,9 +32,9 @@ pub(crate) struct Point<T: Float> {
 
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Combines statistics. A shard contributes `[2, c]`: for each channel, the mean of its `count` values, and the sum of their squared
-    /// distances from that mean. The result is `[3, c]`: the mean and the variance over all shards, and this shard's fraction of the
-    /// values.
+    /// Combines statistics. A shard contributes `count`, the number of its values of each channel. It also contributes `[2, c]`: the mean
+    /// of these values, and the sum of their squared distances from that mean. The result is `[3, c]`: the mean and the variance over all
+    /// shards, and this shard's fraction of the values.
     Moments { count: usize },
     /// Sums the contributions `[3, c]` of all shards.
     Sum,

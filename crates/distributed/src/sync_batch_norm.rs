@@ -18,7 +18,8 @@ use crate::sync::{SyncScope, moments, sync_scope};
 ///
 /// Outside of a step, the layer computes the same as [`BatchNorm`](wengert_nn::BatchNorm). Its parameters and buffers have the same names,
 /// and its settings the same defaults. On a training tape it uses the statistics of its input, on any other tape the running statistics. In
-/// [`step`](crate::DataParallel::step) the layer returns an error, because that function computes one shard after the other.
+/// [`step`](crate::DataParallel::step) the layer returns an error on a training tape, because that function computes one shard after the
+/// other.
 ///
 /// The activations before the layer stay in memory until the step ends, for all shards of a rank.
 ///

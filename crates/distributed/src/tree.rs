@@ -2,8 +2,8 @@
 //!
 //! The shards of a batch are the leaves of one binary tree, whatever the number of ranks. Node `i` of level `l` is the sum of the leaves
 //! from `i · 2ˡ` to `(i + 1) · 2ˡ`, computed as its left half plus its right half. A node at the end may have fewer leaves, which are
-//! summed in the same way. Each rank has a range of neighbouring leaves and adds up the largest nodes in the range. The rank that owns a
-//! slice of the vector adds up the remaining nodes.
+//! summed in the same way. Each rank has a range of neighbouring leaves and adds up the largest nodes in the range. (If parameters are
+//! sharded, a rank has separate leaves: see [`Plan::by_rounds`].) The rank that owns a slice of the vector adds up the remaining nodes.
 
 use std::ops::Range;
 
@@ -46,8 +46,8 @@ impl Node {
     }
 }
 
-/// Returns the largest nodes that cover `range` in a tree of `leaves` leaves. Each node has at most `largest` leaves. `largest` is a power
-/// of two, or at least `leaves`.
+/// Returns the largest nodes that cover `range` in a tree of `leaves` leaves. The level of a node is at most log₂ `largest`, so it has at
+/// most `largest` leaves.
 pub(crate) fn nodes(range: Range<usize>, leaves: usize, largest: usize) -> Vec<Node> {
     let mut nodes = Vec::new();
     let mut at = range.start;

@@ -6,7 +6,7 @@
 //!
 //! - `WENGERT_TEST_RANKS`: the numbers of ranks to test, `2,3,4` by default.
 //! - `WENGERT_TEST_STEPS`: the number of compared steps, 100 by default.
-//! - `WENGERT_TEST_KILLS`: the number of killed ranks, 6 by default.
+//! - `WENGERT_TEST_KILLS`: the number of killed and stopped ranks, 6 by default.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

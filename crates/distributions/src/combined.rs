@@ -211,8 +211,9 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for MixtureSameFamily<D, A> {
 }
 
 /// A distribution of one variable, restricted to the values between two bounds. Its density is the density of `base`, divided by the
-/// probability between the bounds. `base` needs `cdf`, and `icdf` for samples. Gradients of `rsample` flow to the parameters of `base` and
-/// to the bounds. The probability is a difference of two values of `cdf`: it loses digits if both bounds are far above the median.
+/// probability between the bounds. `base` needs `mean` and `cdf`, and `icdf` for samples. Gradients of `rsample` flow to the parameters of
+/// `base` and to the bounds. The probability is a difference of two values of `cdf`: it loses digits if both bounds are far above the
+/// median.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -228,7 +229,7 @@ pub struct Truncated<D, A> {
     base: D,
     /// An array on the distribution's tape. Bounds that are numbers become arrays on the same tape.
     beside: A,
-    /// The lower and the upper bound; `None` for an infinite bound.
+    /// The lower and the upper bound; `None` for an infinite number.
     bounds: [Option<A>; 2],
 }
 
@@ -238,7 +239,7 @@ impl<A: Array, D: Distribution<A>> Truncated<D, A> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not broadcast, `base` is discrete, or `base` has no `cdf`.
+    /// If the shapes do not broadcast, `base` is discrete, or `base` has no `mean` or no `cdf`.
     pub fn try_new(base: D, low: impl Operand<A>, high: impl Operand<A>) -> Result<Self, A::Error> {
         let at = Site::here("new");
         if base.is_discrete() {
@@ -270,7 +271,7 @@ impl<A: Array, D: Distribution<A>> Truncated<D, A> {
         Ok([share(&self.bounds[0], 0.0)?, share(&self.bounds[1], 1.0)?])
     }
 
-    /// Returns the masks of the values below the lower bound and above the upper bound; `None` for an infinite bound.
+    /// Returns the masks of the values below the lower bound and above the upper bound; `None` for a bound that is `None`.
     fn outside(&self, x: &A) -> Result<[Option<A::Mask>; 2], A::Error> {
         let low = self.bounds[0].as_ref().map(|low| x.try_lt(low)).transpose()?;
         Ok([low, self.bounds[1].as_ref().map(|high| x.try_gt(high)).transpose()?])

@@ -58,7 +58,7 @@ pub trait Distribution<A: Array> {
     }
 
     /// Returns the logarithm of the density, or of the probability if the distribution is discrete; -∞ outside of the support. `value`
-    /// broadcasts with the batch shape. PyTorch: `log_prob`.
+    /// broadcasts with the batch shape, followed by the event shape. PyTorch: `log_prob`.
     ///
     /// # Errors
     ///
@@ -69,7 +69,8 @@ pub trait Distribution<A: Array> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not broadcast, or `cdf` is not implemented for this distribution.
+    /// If the shapes do not broadcast, or `cdf` is not implemented for this distribution. If [`validate`](Validate::validate) was called
+    /// and a value is outside of the support.
     fn try_cdf(&self, value: impl Operand<A>) -> Result<A> {
         let _ = value;
         Err(missing(self.name(), "cdf", Site::here("cdf")))
@@ -91,12 +92,12 @@ pub trait Distribution<A: Array> {
     ///
     /// # Errors
     ///
-    /// If no formula for the entropy is known.
+    /// If no formula for the entropy is known, or it is a sum over too many counts.
     fn try_entropy(&self) -> Result<A> {
         Err(missing(self.name(), "entropy", Site::here("entropy")))
     }
 
-    /// Returns the mean; NaN where it does not exist. PyTorch: `mean`.
+    /// Returns the mean; ∞ or NaN where it does not exist. PyTorch: `mean`.
     ///
     /// # Errors
     ///

@@ -37,8 +37,9 @@ pub trait Divergence<A: Array, Q> {
 /// Returns the divergence KL(p ‖ q) in nats: the mean of `p.log_prob(x) - q.log_prob(x)` for x from p. PyTorch: `kl_divergence`.
 ///
 /// Pairs of the same family: normal, half-normal, log-normal, Laplace, Cauchy, Gumbel, exponential, gamma, beta, Dirichlet, uniform,
-/// Poisson, Bernoulli, binomial, geometric, categorical, and [`Independent`] ones of these. Pairs of different families: exponential and
-/// gamma in both orders, and a uniform or Laplace `p` with a normal `q`. A call with any other pair does not compile.
+/// Poisson, Bernoulli, binomial, geometric, categorical, and multivariate normal. Pairs of different families: exponential and gamma in
+/// both orders, and a uniform or Laplace `p` with a normal `q`. Both distributions of a pair may also be [`Independent`] ones, with the
+/// same number of dimensions. A binomial `p` with fewer trials than `q` gives NaN. A call with any other pair does not compile.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }

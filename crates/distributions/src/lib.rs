@@ -26,14 +26,15 @@
 //! | classes, shares of classes | [`Categorical`], [`Dirichlet`] |
 //! | made of other distributions | [`Independent`], [`MixtureSameFamily`], [`TransformedDistribution`] with [`Transform`] |
 //!
-//! PyTorch's other distributions are missing: `Chi2`, `ContinuousBernoulli`, `FisherSnedecor`, `Kumaraswamy`, `LogisticNormal`,
-//! `LowRankMultivariateNormal`, `OneHotCategorical`, `Pareto`, `RelaxedBernoulli`, `RelaxedOneHotCategorical`, `VonMises` and `Wishart`.
+//! PyTorch's other distributions are missing: `Chi2`, `ContinuousBernoulli`, `FisherSnedecor`, `GeneralizedPareto`, `Kumaraswamy`,
+//! `LogisticNormal`, `LowRankMultivariateNormal`, `OneHotCategorical`, `OneHotCategoricalStraightThrough`, `Pareto`, `RelaxedBernoulli`,
+//! `RelaxedOneHotCategorical`, `VonMises` and `Wishart`.
 //!
 //! # Conventions
 //!
-//! - Outside of the support, the logarithm of the density is -∞. Parameters outside of their range give NaN. After
-//!   [`validate`](Validate::validate), both are errors with PyTorch's message. In PyTorch these checks are on by default. Without them
-//!   (`validate_args=False`), it often returns NaN or the formula's value outside of the support.
+//! - Outside of the support, the logarithm of the density is -∞. Results for parameters outside of their range have no meaning; many are
+//!   NaN. After [`validate`](Validate::validate), both are errors with PyTorch's message. In PyTorch these checks are on by default.
+//!   Without them (`validate_args=False`), it often returns NaN or the formula's value outside of the support.
 //! - A sample is a function of a [`Generator`](wengert_tensor::Generator) and the parameters. It does not depend on the number of threads.
 //! - Discrete values are whole numbers, stored in the floating-point element type.
 
@@ -63,7 +64,7 @@ pub use multivariate::{LkjCholesky, MultivariateNormal};
 pub use transformed::{Transform, TransformedDistribution};
 pub use vectors::{Categorical, Dirichlet, Multinomial};
 
-/// All distributions, and the traits with their methods.
+/// All distributions, [`Transform`], and the traits [`Distribution`] and [`Validate`].
 pub mod prelude {
     pub use crate::{
         Bernoulli, Beta, Binomial, Categorical, Cauchy, Dirichlet, Distribution, Exponential, Gamma, Geometric, Gumbel,

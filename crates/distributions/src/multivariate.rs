@@ -211,9 +211,9 @@ impl<A: Array + Matrices> Divergence<A, MultivariateNormal<A>> for MultivariateN
 
 /// The distribution of Cholesky factors L `[dim, dim]` of correlation matrices L Lᵀ. The density of the matrices is proportional to
 /// |L Lᵀ|^(η - 1), a power of the determinant, with η = `concentration` > 0. The density is uniform for η = 1. For large η the matrices are
-/// near the
-/// identity (D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation matrices based on vines and extended onion method",
-/// 2009). `rsample` has gradients, but PyTorch's `rsample` has none. PyTorch: `LKJCholesky`.
+/// near the identity (D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation matrices based on vines and extended onion
+/// method", 2009). `log_prob` does not check that its values are such factors. `rsample` has gradients. PyTorch: `LKJCholesky`, which has
+/// only `sample`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }

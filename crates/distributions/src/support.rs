@@ -92,7 +92,7 @@ impl<A: Array> Support<A> {
     }
 }
 
-/// Returns the text that PyTorch prints for a bound: the number, or the tensor if there are several.
+/// Returns the text that PyTorch prints for a bound: the number for rank 0, else the tensor.
 pub(crate) fn bound<A: Array>(values: &A, at: Site) -> Result<String, A::Error> {
     let values = values.to_tensor(at)?;
     Ok(match values.shape().rank() {
@@ -133,7 +133,8 @@ impl Range {
         match self {
             Range::Real => !x.is_nan(),
             Range::Positive | Range::Positives => x > 0.0,
-            // Vectors of probabilities whose sum was not positive are NaN after the division, so this comparison refuses them.
+            // If the sum of a vector of probabilities was 0, the division has given NaN or -∞, which this comparison refuses. If all
+            // elements were negative, they are positive now.
             Range::Nonnegative | Range::Probabilities => x >= 0.0,
             Range::Unit => (0.0..=1.0).contains(&x),
             Range::BelowOne => (0.0..1.0).contains(&x),
@@ -159,8 +160,8 @@ impl Range {
 /// A parameter: its name, its range and its values.
 pub type Parameter<'a, A> = (&'static str, Range, &'a A);
 
-/// Returns the text that PyTorch prints for a distribution. Each parameter appears with its value, or with its shape if it has several
-/// values.
+/// Returns the text that PyTorch prints for a distribution. Each parameter appears with its value, or with its shape if it does not have
+/// exactly one value.
 fn text<T: Element>(name: &str, parameters: &[(&'static str, Range, Tensor<T>)]) -> String {
     let one = |(name, _, values): &(&'static str, Range, Tensor<T>)| match values.numel() {
         1 => format!("{name}: {:?}", values.iter().next().map_or(0.0, T::to_f64)),

@@ -71,7 +71,8 @@ impl<A: Array> Transform<A> {
         }
     }
 
-    /// Returns the x whose transform is `y`; NaN if there is none.
+    /// Returns the x whose transform is `y`: infinite at an end of the range of the transform, NaN outside. Stick-breaking does not check
+    /// that the elements of `y` have the sum 1.
     ///
     /// # Errors
     ///
@@ -141,7 +142,8 @@ impl<A: Array> Transform<A> {
         event
     }
 
-    /// Returns the bounds of the image: the set of values that the transform returns. The bounds are infinite for transforms of vectors.
+    /// Returns the bounds of the image: the set of values that the transform returns. The bounds are infinite for affine transforms and for
+    /// transforms of vectors.
     fn image(&self) -> [f64; 2] {
         match self {
             Transform::Affine { .. } | Transform::StickBreaking => [f64::NEG_INFINITY, f64::INFINITY],
@@ -166,7 +168,8 @@ impl<A: Array> Transform<A> {
     }
 }
 
-/// The distribution of transformed values of `base`. The transforms are applied one after the other. PyTorch: `TransformedDistribution`.
+/// The distribution of transformed values of `base`. The transforms are applied one after the other. `log_prob`, `cdf` and `icdf` need a
+/// `base` that has a `mean`. PyTorch: `TransformedDistribution`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }

@@ -11,7 +11,8 @@ use crate::operation::recorded;
 /// The arrays that have Fourier transforms: tensors and recorded variables of floating-point numbers. The trait is sealed, so no other
 /// crate can implement it.
 pub trait Array: TensorLike<Elem: Float> + Sealed {
-    /// Applies a linear map to each line of the array. A line is a signal along the last dimension.
+    /// Applies a linear map to each line of the array. A line is a signal or a spectrum: the last dimension for real numbers, or the last
+    /// two for complex numbers.
     #[doc(hidden)]
     #[allow(private_interfaces)]
     fn mapped(&self, map: Map, at: Site) -> Result<Self>;

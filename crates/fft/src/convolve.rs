@@ -1,7 +1,7 @@
 //! Convolution by Fourier transforms: the spectrum of a convolution is the product of the spectra.
 //!
 //! Both signals are extended by zeros to at least n + m - 1 elements. A shorter transform would add the end of the convolution to its
-//! start. The cost is n log n instead of n m.
+//! start. The cost is (n + m) log (n + m) instead of n m.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::Result;

@@ -28,8 +28,8 @@ pub fn try_fftfreq<T: Float>(n: usize, d: f64) -> Result<Tensor<T>, Error> {
     frequencies(n, n, d, number)
 }
 
-/// Returns the frequencies `[n/2 + 1]` of the elements of a transform of `n` real elements. `d` is the distance between two samples of the
-/// signal, and the frequencies are in cycles per unit of `d`. PyTorch: `torch.fft.rfftfreq`.
+/// Returns the frequencies `[n/2 + 1]` of the elements of a transform of `n` real elements. For `n` = 0, the single element is NaN. `d` is
+/// the distance between two samples of the signal, and the frequencies are in cycles per unit of `d`. PyTorch: `torch.fft.rfftfreq`.
 ///
 /// # Errors
 ///

@@ -13,15 +13,15 @@ use wengert_tensor::{Error, Float, Scalar, Site, Tensor, each_part, num_threads}
 
 use crate::map::{Kind, Map};
 
-/// The number of elements from which a transform uses several threads. A transform of 2^14 elements takes about 30 µs, and a thread wakes
-/// in about 5 µs.
+/// The number of real numbers in a result from which several threads share its lines. A transform of 2^14 elements takes about 30 µs, and a
+/// thread wakes in about 5 µs.
 const MIN_PARALLEL: usize = 1 << 14;
 
 /// Applies `map` to each line of `x`.
 ///
 /// # Errors
 ///
-/// If memory cannot hold the result.
+/// If memory cannot hold the result, or a contiguous copy of `x`.
 pub(crate) fn transformed<T: Float>(map: Map, x: &Tensor<T>, at: Site) -> Result<Tensor<T>, Error> {
     let shape = map.shape(x.shape());
     let mut out = Tensor::try_full(&shape, T::ZERO).map_err(|error| named(error, at))?;

@@ -59,8 +59,8 @@ pub mod prelude {
     pub use crate::{ComplexNumbers as _, Convolves as _, Shifts as _, Transforms as _, TransformsOfMany as _};
 }
 
-/// Panics with the full text of `error`. Functions that return no `Result` call this function, and the panic names the line that called
-/// them.
+/// Panics with the full text of `error`. Functions that return no `Result` call this function. The panic names the line that calls `raise`,
+/// or the next caller outside of functions with `#[track_caller]`.
 #[track_caller]
 pub(crate) fn raise(error: impl fmt::Display) -> ! {
     panic!("{error}")

@@ -14,7 +14,7 @@ use crate::transforms::{complex_line, dimension, half_line, real_line};
 ///
 /// `dims` is one dimension, several dimensions, or all dimensions (`..`). The last dimension of complex numbers, which has size 2, does not
 /// count. `sizes` has the number of elements for each of the dimensions `dims`. Signals are cut or extended by zeros to this number of
-/// elements. If `dims` is `..`, the sizes are for the last dimensions.
+/// elements. If `dims` is `..`, the sizes are for the last dimensions, and only these dimensions are transformed.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
@@ -31,7 +31,7 @@ use crate::transforms::{complex_line, dimension, half_line, real_line};
 /// # Errors
 ///
 /// All transforms return an error for the reasons of [`Transforms`](crate::Transforms). They also return an error if a dimension appears
-/// twice, or `sizes` and `dims` differ in length.
+/// twice, or `sizes` and `dims` differ in length. For `..`, only more sizes than dimensions are an error.
 #[twins]
 pub trait TransformsOfMany: Array {
     /// Returns the transforms of complex numbers `[…, 2]` along `dims`. If `dims` is empty, the result is the array itself. PyTorch:
@@ -113,7 +113,8 @@ pub trait TransformsOfMany: Array {
 
 impl<A: Array> TransformsOfMany for A {}
 
-/// A dimension, and the number of elements to which signals along it are cut or extended. `None` keeps the size of the dimension.
+/// A dimension, and the number of elements to which signals along it are cut or extended. `None` selects the default: the size of the
+/// dimension, or 2 (m - 1) for half spectra of m elements.
 type Line = (usize, Option<usize>);
 
 /// Checks `dims` and `sizes` for an array with `rank` dimensions. Returns pairs of a dimension and its size, in the caller's order.

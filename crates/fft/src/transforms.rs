@@ -13,7 +13,8 @@ use crate::steps::{Steps, check_size, refused};
 /// Fourier transforms along one dimension.
 ///
 /// `dim` does not count the last dimension of complex numbers, which has size 2: for `[t, n, 2]`, both `1` and `-1` are the dimension of
-/// size n. If the argument `n` is `Some(n)`, the signal is cut or extended by zeros to n elements.
+/// size n. If the argument `n` is `Some(n)`, the signal is cut or extended by zeros to n elements. For `irfft` and `hfft`, n is the size of
+/// the result, and the half spectrum is cut or extended to n/2 + 1 elements. The formulas are for [`Norm::Backward`].
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
@@ -28,12 +29,13 @@ use crate::steps::{Steps, check_size, refused};
 ///
 /// # Errors
 ///
-/// All transforms return an error if the dimension `dim` does not exist, or its number of elements is 0. The transforms of complex numbers
-/// also return an error if the last dimension does not have size 2.
+/// All transforms return an error if the dimension `dim` does not exist, or the number of elements to transform is 0. The transforms of
+/// complex numbers also return an error if the last dimension does not have size 2.
 #[twins]
 pub trait Transforms: Array {
-    /// Returns the transforms X_k = Σ x_j e^(-2πi jk/n), summed over j, of complex numbers `[…, n, 2]` along `dim`. The shape stays the
-    /// same. A NaN or an infinite element makes the whole transform that contains it NaN. PyTorch: `torch.fft.fft`.
+    /// Returns the transforms X_k = Σ x_j e^(-2πi jk/n), summed over j, of complex numbers `[…, n, 2]` along `dim`. Without `n`, the shape
+    /// stays the same. A NaN or an infinite element makes every number of its transform NaN or infinite, in at least one of its parts.
+    /// PyTorch: `torch.fft.fft`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
@@ -51,8 +53,8 @@ pub trait Transforms: Array {
         complex_line(self, n, dim, false, norm, Site::here("fft"))
     }
 
-    /// Returns the inverse transforms x_j = Σ X_k e^(2πi jk/n) / n, summed over k, of complex numbers `[…, n, 2]` along `dim`. The shape
-    /// stays the same. PyTorch: `torch.fft.ifft`.
+    /// Returns the inverse transforms x_j = Σ X_k e^(2πi jk/n) / n, summed over k, of complex numbers `[…, n, 2]` along `dim`. Without `n`,
+    /// the shape stays the same. PyTorch: `torch.fft.ifft`.
     ///
     /// # Errors
     ///
@@ -118,7 +120,8 @@ pub trait Transforms: Array {
 
 impl<A: Array> Transforms for A {}
 
-/// Returns the index of the dimension `dim`, which may be negative, in a shape of `rank` dimensions. `rank` must be at least 1.
+/// Returns the index of the dimension `dim`, which may be negative, in a shape of `rank` dimensions. Returns PyTorch's error if `rank` is
+/// 0.
 pub(crate) fn dimension<A: Array>(dim: impl Position, rank: usize, at: Site) -> Result<usize, A::Error> {
     if rank == 0 {
         let dim = dim.position();

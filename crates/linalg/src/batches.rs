@@ -4,15 +4,15 @@ use wengert_tensor::{DType, Error, Float, Shape, Site, Tensor, each_part, num_th
 
 use crate::numerics::failure::Failure;
 
-/// The minimum number of multiplications in a range of matrices, which is a task of one thread. A larger minimum leaves fewer ranges for
-/// the threads. With a smaller minimum, the start of a task is noticeable: it takes about 2 µs, and 100 000 multiplications take 20 to 100
-/// µs.
+/// The minimum number of multiplications in a range of average size. A range of matrices is a task of one thread. A larger minimum leaves
+/// fewer ranges for the threads. With a smaller minimum, the start of a task is noticeable: it takes about 2 µs, and 100 000
+/// multiplications take 20 to 100 µs.
 const LEAST_WORK: usize = 100_000;
 
 /// The time in which a kernel reads and writes one element of a small matrix, in multiplications. Measured with matrices of 4 and 8 rows.
 pub(crate) const MOVES: usize = 4;
 
-/// The number of ranges per thread. A thread that has finished its ranges takes over ranges of slower threads.
+/// The maximum number of ranges per thread, on average. A thread that has finished its ranges takes over ranges of slower threads.
 const RANGES_PER_THREAD: usize = 4;
 
 /// A contiguous range of the matrices of a batch, with its parts of the results. Each range is one task of the thread pool.
@@ -23,8 +23,8 @@ struct Range<'a, T, E, const N: usize> {
     result: &'a mut Result<(), E>,
 }
 
-/// Splits `count` matrices into ranges and calls `work` for each range. Several threads work if `cost`, the number of multiplications per
-/// matrix, is large enough.
+/// Splits `count` matrices into ranges and calls `work` for each range. Several threads work if `count` times `cost`, the number of
+/// multiplications per matrix, is large enough.
 ///
 /// Each array of `outputs` has `count` parts of equal size, one for each matrix. `work` gets the index of the first matrix of a range, the
 /// number of its matrices, and their parts of the outputs.
@@ -64,7 +64,7 @@ pub(crate) fn for_each_range<T: Float, E: Send, const N: usize>(
     results.into_iter().collect()
 }
 
-/// A batch of matrices for which a decomposition is computed, with the texts for errors.
+/// A batch of matrices for which decompositions or functions are computed, with the texts for errors.
 pub(crate) struct Batch<'a> {
     /// The shape of the batch dimensions.
     pub(crate) shape: &'a Shape,
@@ -72,7 +72,7 @@ pub(crate) struct Batch<'a> {
     pub(crate) cost: usize,
     /// The name of the operation in error messages.
     pub(crate) name: &'static str,
-    /// The end of the error message for a decomposition that does not converge.
+    /// The end of the error message for an iteration that does not converge.
     pub(crate) reason: &'static str,
     pub(crate) at: Site,
 }
@@ -83,7 +83,8 @@ impl Batch<'_> {
     ///
     /// # Errors
     ///
-    /// If `each` fails for a matrix. The error names the first such matrix of the batch.
+    /// If `each` fails for a matrix, or there is not enough memory. The error of a failed iteration or of a non-finite element names the
+    /// first such matrix, unless there are no batch dimensions.
     pub(crate) fn compute<T: Float, const M: usize, const N: usize>(
         &self,
         inputs: [&Tensor<T>; M],

@@ -20,8 +20,8 @@ pub trait Kernel: Clone + 'static {
     /// If the kernel has no result for a matrix (for example, the inverse of a singular matrix), or there is not enough memory.
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, tensor::Error>;
 
-    /// Returns the gradient with respect to each input. `gradients` has the gradients with respect to the results. `None` means that the
-    /// derivative is zero everywhere.
+    /// Returns the gradient with respect to each input. `gradients` has the gradients with respect to the results. `None` means that no
+    /// gradient passes to the input.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>>;
 }
 

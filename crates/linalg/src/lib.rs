@@ -1,7 +1,8 @@
 //! Linear algebra: factors, solutions, inverses and determinants of matrices. PyTorch: `torch.linalg`.
 //!
 //! The last two dimensions of an array are a matrix, and the dimensions before them are a batch. Each operation is a method of tensors and
-//! of recorded variables. The derivatives consist of recorded operations, so they have derivatives too.
+//! of recorded variables, except for the function [`multi_dot`]. The derivatives consist of recorded operations, so they have derivatives
+//! too.
 //!
 //! ```
 //! # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }
@@ -31,7 +32,7 @@
 //! | determinants | [`det`](Determinants::det), [`slogdet`](Determinants::slogdet) |
 //!
 //! The crate has three folders. `operations` has the public methods and checks their arguments. `kernels` has the primitives, which compute
-//! batches with tensors and have derivative rules. `numerics` computes with a single matrix in a slice.
+//! batches with tensors and have derivative rules. `numerics` computes with matrices in slices.
 
 mod array;
 mod batches;
@@ -61,8 +62,8 @@ pub mod prelude {
     pub use crate::{MatrixOrder, QrMode, Tolerance, Triangle};
 }
 
-/// Panics with the full text of `error`. Functions that return no `Result` call this function, and the panic names the line that called
-/// them.
+/// Panics with the full text of `error`. Functions that return no `Result` call this function. The panic names the line that calls `raise`,
+/// or the next caller outside of functions with `#[track_caller]`.
 #[track_caller]
 #[cold]
 pub(crate) fn raise(error: impl std::fmt::Display) -> ! {

@@ -1,12 +1,13 @@
-//! Compiles a closure for the vector instructions of the machine.
+//! Compiles a closure for the instruction set in use.
 
 #[cfg(target_arch = "x86_64")]
 use pulp::x86::{V3, V4};
 #[cfg(target_arch = "x86_64")]
 use wengert_tensor::{InstructionSet, instruction_set};
 
-/// Calls `work`, compiled for the instruction set that is used. `work` and all functions that it calls must be `#[inline(always)]`. Other
-/// functions are compiled for the oldest processor that the program supports.
+/// Calls `work`. For AVX2 and AVX-512, `work` is compiled for the instruction set in use. `work` and all functions that it calls must be
+/// `#[inline(always)]`. Other functions, and all functions for other instruction sets, are compiled for the oldest processor that the
+/// program supports.
 #[inline]
 pub(crate) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]

@@ -1,6 +1,7 @@
 //! The triangle of a square matrix that an operation reads, and the forms of triangular systems.
 
-/// The triangle of square matrices that an operation reads. The diagonal belongs to both triangles. PyTorch: the arguments `upper` and `UPLO`.
+/// The triangle of square matrices that an operation reads. The diagonal belongs to both triangles. PyTorch: the arguments `upper` and
+/// `UPLO`.
 ///
 /// [`right`](Triangle::right) and [`unitriangular`](Triangle::unitriangular) return other forms of systems for
 /// [`solve_triangular`](crate::Solving::solve_triangular).

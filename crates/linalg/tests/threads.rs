@@ -5,7 +5,7 @@ use wengert_linalg::prelude::*;
 use wengert_tensor::prelude::*;
 use wengert_tensor::set_num_threads;
 
-/// Returns the results of all operations that use several threads. Each batch, and the single large matrix, has enough work for them.
+/// Returns the results of operations that use several threads. Each batch, and the single large matrix, has enough work for them.
 fn results() -> Vec<Tensor<f64>> {
     let mut results = Vec::new();
     for (count, n) in [(3000, 5), (60, 24)] {

@@ -80,7 +80,7 @@ impl Function {
         }
     }
 
-    /// Computes the function for each element, on all threads. The inputs have equal shapes.
+    /// Computes the function for each element, on several threads for large arrays. The inputs have equal shapes.
     pub(crate) fn values<T: Float>(self, inputs: &[Tensor<T>], _at: Site) -> Result<Tensor<T>, Error> {
         let mut out = inputs[0].clone();
         let value = |elements: [T; 3]| T::from_f64(self.value(elements.map(T::to_f64)));

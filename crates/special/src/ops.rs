@@ -38,8 +38,8 @@ pub trait Special: Array {
         apply(Function::Ndtri, [self.clone()], Site::here("ndtri"))
     }
 
-    /// Returns exp(x²) erfc x: 0 at ∞, ∞ for x < -26.6. Its derivative 2x erfcx x - 2/√π is a difference of nearly equal numbers for large
-    /// x, so its relative error grows like x². PyTorch: `special.erfcx`.
+    /// Returns exp(x²) erfc x: 0 at ∞, and ∞ where it overflows (for x < -26.63 in f64, x < -9.39 in f32). Its derivative 2x erfcx x - 2/√π
+    /// is a difference of nearly equal numbers for large x, so its relative error grows like x². PyTorch: `special.erfcx`.
     fn try_erfcx(&self) -> Result<Self> {
         apply(Function::Erfcx, [self.clone()], Site::here("erfcx"))
     }
@@ -103,15 +103,16 @@ pub trait Special: Array {
         order.try_zeta(self)?.try_mul(if n % 2 == 1 { factorial(n) } else { -factorial(n) })
     }
 
-    /// Returns ln B(`self`, `b`), the logarithm of the beta function: NaN if an operand is negative, ∞ if one is 0. SciPy: `special.betaln`.
+    /// Returns ln B(`self`, `b`), the logarithm of the beta function: ∞ if an operand is 0, -∞ if one is ∞. NaN if an operand is negative,
+    /// or one is 0 and the other ∞. SciPy: `special.betaln`.
     fn try_betaln(&self, b: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("betaln");
         apply(Function::Betaln, pair(self, b, at)?, at)
     }
 
     /// Returns the regularised lower incomplete gamma function: the integral of tᵃ⁻¹ e⁻ᵗ from 0 to `x`, divided by Γ(a), where a is `self`.
-    /// It is the distribution function of the gamma distribution. NaN where an operand is negative. Both operands have gradients. PyTorch:
-    /// `special.gammainc`, which has no gradient for `self`.
+    /// It is the distribution function of the gamma distribution. NaN where an operand is negative, both are 0, or both are ∞. Both
+    /// operands have gradients. PyTorch: `special.gammainc`, which has no gradient for `self`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_special as special; pub use wengert_autograd::prelude; }
@@ -126,27 +127,28 @@ pub trait Special: Array {
     }
 
     /// Returns the regularised upper incomplete gamma function, which is 1 - [`gammainc`](Self::gammainc) and accurate where it is small.
-    /// NaN where an operand is negative. PyTorch: `special.gammaincc`.
+    /// NaN where an operand is negative, both are 0, or both are ∞. PyTorch: `special.gammaincc`.
     fn try_gammaincc(&self, x: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("gammaincc");
         apply(Function::Gammainc { order: 0, upper: true }, pair(self, x, at)?, at)
     }
 
-    /// Returns the x at which [`gammainc`](Self::gammainc) equals `p`: 0 for p = 0, ∞ for p = 1, NaN outside of [0, 1]. SciPy:
-    /// `special.gammaincinv`.
+    /// Returns the x at which [`gammainc`](Self::gammainc) equals `p`: 0 for p = 0, ∞ for p = 1, NaN outside of [0, 1]. NaN unless the
+    /// shape is positive and finite. SciPy: `special.gammaincinv`.
     fn try_gammaincinv(&self, p: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("gammaincinv");
         apply(Function::GammaincInv { upper: false }, pair(self, p, at)?, at)
     }
 
-    /// Returns the x at which [`gammaincc`](Self::gammaincc) equals `p`: ∞ for p = 0, 0 for p = 1, NaN outside of [0, 1]. SciPy:
-    /// `special.gammainccinv`.
+    /// Returns the x at which [`gammaincc`](Self::gammaincc) equals `p`: ∞ for p = 0, 0 for p = 1, NaN outside of [0, 1]. NaN unless the
+    /// shape is positive and finite. SciPy: `special.gammainccinv`.
     fn try_gammainccinv(&self, p: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("gammainccinv");
         apply(Function::GammaincInv { upper: true }, pair(self, p, at)?, at)
     }
 
-    /// Returns xᵃ⁻¹ e⁻ˣ / Γ(a) with a = `self`: the density of the gamma distribution, accurate for large a.
+    /// Returns xᵃ⁻¹ e⁻ˣ / Γ(a) with a = `self`: the density of the gamma distribution, accurate for large a. It is 0 for negative x, and
+    /// NaN unless a > 0.
     fn try_gamma_density(&self, x: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("gamma_density");
         apply(Function::GammaDensity, pair(self, x, at)?, at)
@@ -172,8 +174,8 @@ pub trait Special: Array {
     }
 
     /// Returns the regularised incomplete beta function: the integral of tᵃ⁻¹ (1 - t)ᵇ⁻¹ from 0 to `x`, divided by B(a, b), where a is
-    /// `self`. It is the distribution function of the beta distribution. NaN if a or b is negative, or x is outside of [0, 1]. SciPy:
-    /// `special.betainc`.
+    /// `self`. It is the distribution function of the beta distribution. NaN if a or b is negative, both are 0, both are ∞, or x is outside
+    /// of [0, 1]. SciPy: `special.betainc`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_special as special; pub use wengert_autograd::prelude; }
@@ -187,13 +189,15 @@ pub trait Special: Array {
         apply(Function::Betainc { orders: [0, 0] }, triple(self, b, x, at)?, at)
     }
 
-    /// Returns the x at which [`betainc`](Self::betainc) equals `p`; NaN outside of [0, 1]. SciPy: `special.betaincinv`.
+    /// Returns the x at which [`betainc`](Self::betainc) equals `p`. NaN for p outside of [0, 1], and unless a and b are positive and
+    /// finite. SciPy: `special.betaincinv`.
     fn try_betaincinv(&self, b: impl Operand<Self>, p: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("betaincinv");
         apply(Function::BetaincInv, triple(self, b, p, at)?, at)
     }
 
-    /// Returns xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b) with a = `self`: the density of the beta distribution, accurate for large a and b.
+    /// Returns xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b) with a = `self`: the density of the beta distribution, accurate for large a and b. It is 0 for x
+    /// outside of [0, 1], and NaN unless a, b > 0.
     fn try_beta_density(&self, b: impl Operand<Self>, x: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("beta_density");
         apply(Function::BetaDensity, triple(self, b, x, at)?, at)

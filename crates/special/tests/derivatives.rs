@@ -1,4 +1,5 @@
-//! Checks the derivatives of every function by central differences: orders 1 and 2, reverse and forward mode.
+//! Checks the derivatives of the functions, except for the slopes of draws, by central differences: orders 1 and 2, reverse and forward
+//! mode.
 
 use wengert_autograd::prelude::*;
 use wengert_autograd::{GradCheck, assert_gradcheck};

@@ -1,5 +1,5 @@
-//! Compares the values of every function with a table that mpmath computed with 60 digits (`tools/special_cases.py`), in f64 and f32. Also
-//! checks edge cases.
+//! Compares the values of most functions with a table that mpmath computed with 60 digits (`tools/special_cases.py`), in f64 and f32. Also
+//! checks inverses and edge cases.
 
 use serde_json::Value;
 use wengert_autograd::prelude::*;
@@ -46,8 +46,8 @@ fn columns<T: Float>(rows: &Value) -> Vec<Tensor<T>> {
     (0..rows[0].len()).map(column).collect()
 }
 
-/// Returns the largest error of the elements of `got`, and the index of this element. Each error is relative to the larger of `want` and
-/// `least`.
+/// Returns the largest error of the elements of `got`, and the index of this element. Each error is relative to the largest of `want`,
+/// `least` and the smallest normal number of f32.
 fn error<T: Float>(got: &Tensor<T>, want: &Tensor<T>, least: f64) -> (f64, usize) {
     assert_eq!(got.shape(), want.shape());
     let one = |(got, want): (T, T)| {

@@ -55,7 +55,7 @@ struct Order {
 /// The state of the exchange in progress. The thread that calls MPI updates it, and the program reads it while it waits.
 #[derive(Debug, Default)]
 struct State {
-    /// The ranks whose messages the exchange still waits for.
+    /// The ranks for which the exchange still waits: senders, receivers, and all other ranks for a sum.
     awaited: BTreeSet<usize>,
     /// For each rank, the time of its latest answer to the question whether it is alive.
     answered: BTreeMap<usize, Instant>,

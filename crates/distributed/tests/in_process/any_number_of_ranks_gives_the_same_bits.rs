@@ -30,7 +30,7 @@ fn model(generator: &mut Generator) -> Sequential {
         .add(Linear::new(50, 3, generator))
 }
 
-/// Trains twelve steps, with a restart from a checkpoint in the middle, and writes the final checkpoint to `path`.
+/// Trains twelve steps, with a restart from a checkpoint after eight, and writes the final checkpoint to `path`.
 fn train<O: Optimizer>(group: &Group, optimizer: &O, way: Way, path: &Path) -> Result<()> {
     let generator = &mut Generator::new(group.rank() as u64);
     let (mut model, mut resumed) = (model(generator), model(generator));

@@ -1,6 +1,5 @@
-//! A step that records its losses and evaluates them itself gives the same bits as a step that receives computed
-//! gradients. This holds on any number of ranks. Batch normalization over all ranks gives the same result as one rank
-//! with the whole batch.
+//! A step that records its losses and evaluates them itself gives the same bits as a step that receives computed gradients. This holds on
+//! any number of ranks. Up to rounding, batch normalization over all ranks gives the same result as one rank with the whole batch.
 
 use std::thread;
 

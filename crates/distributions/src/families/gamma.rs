@@ -119,8 +119,9 @@ impl<A: Array> Family for InverseGamma<A> {
 }
 
 family! {
-    /// The beta distribution. Its density is xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b) for 0 ≤ x ≤ 1, with a = `concentration1` and b = `concentration0`.
-    /// a > 0, b > 0. `rsample` has gradients by implicit differentiation of the distribution function. PyTorch: `Beta`, which has no `cdf`.
+    /// The beta distribution. Its density is xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b) for 0 ≤ x ≤ 1. The parameters are a = `concentration1` > 0 and b =
+    /// `concentration0` > 0. `rsample` has gradients by implicit differentiation of the distribution function. PyTorch: `Beta`, which has
+    /// no `cdf` and `icdf`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }

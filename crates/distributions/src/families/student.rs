@@ -12,9 +12,9 @@ use crate::sampling::{Kind, draw};
 use crate::support::{Support, filled};
 
 family! {
-    /// Student's t-distribution. Its density is (1 + z²/df)^(-(df + 1)/2) / (scale √df B(1/2, df/2)) with z = (x - loc) / scale, for all
-    /// x. `df` > 0, `scale` > 0. The mean is NaN for df ≤ 1. The variance is ∞ for 1 < df ≤ 2, and NaN for df ≤ 1. PyTorch: `StudentT`,
-    /// which has no `cdf`.
+    /// Student's t-distribution. Its density is (1 + z²/df)^(-(df + 1)/2) / (scale √df B(1/2, df/2)) with z = (x - loc) / scale, for all x.
+    /// `df` > 0, `scale` > 0. The mean is NaN for df ≤ 1. The variance is ∞ for 1 < df ≤ 2, and NaN for df ≤ 1. PyTorch: `StudentT`, which
+    /// has no `cdf` and `icdf`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }

@@ -260,9 +260,9 @@ impl<A: Array> Family for Geometric<A> {
 }
 
 trials! {
-    /// The negative binomial distribution: the number k = 0, 1, 2, … of successes before failure number r has the probability
-    /// Γ(k + r) / (Γ(r) k!) (1 - p)ʳ pᵏ. r is `total_count` ≥ 0, and p is `probs` in [0, 1). For r = 0, k is always 0. PyTorch: `NegativeBinomial`, which has no
-    /// `cdf` and `icdf`.
+    /// The negative binomial distribution: the number k = 0, 1, 2, … of successes before failure number r has the probability Γ(k + r) /
+    /// (Γ(r) k!) (1 - p)ʳ pᵏ. r is `total_count` ≥ 0, and p is `probs` in [0, 1). For r = 0, k is always 0. PyTorch: `NegativeBinomial`,
+    /// which has no `cdf` and `icdf`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }

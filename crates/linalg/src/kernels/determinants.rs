@@ -69,12 +69,12 @@ fn as_matrices<'t, T: Float>(x: Var<'t, T>) -> Var<'t, T> {
     x.unsqueeze(-1).unsqueeze(-1)
 }
 
-/// Returns the transposed inverses A⁻ᵀ. The results for singular matrices have infinite elements.
+/// Returns the transposed inverses A⁻ᵀ. The results for singular matrices have infinite elements or NaN.
 fn transposed_inverse<'t, T: Float>(a: Var<'t, T>) -> Var<'t, T> {
     transposed(applied(Inverse(Singular::Accepted), &[a]))
 }
 
-/// The kernel that computes the matrix of cofactors C = |A| A⁻ᵀ.
+/// The kernel that computes the matrix of cofactors, also of singular matrices. For a regular A, this is C = |A| A⁻ᵀ.
 #[derive(Clone, Copy, Debug)]
 struct Cofactors;
 
@@ -101,7 +101,7 @@ impl Kernel for Cofactors {
     }
 
     /// The differential of C = |A| A⁻ᵀ is dC = tr(A⁻¹ dA) C - A⁻ᵀ dAᵀ C. So the gradient is ⟨G, C⟩ A⁻ᵀ - C Gᵀ A⁻ᵀ, where G is the gradient
-    /// with respect to C.
+    /// with respect to C. It is not finite for a singular A.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let (c, g, inverse) = (call.outputs[0], gradients[0], transposed_inverse(call.inputs[0]));
         let product = as_matrices((g * c).sum([-2, -1]));

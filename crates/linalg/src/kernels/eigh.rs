@@ -45,8 +45,8 @@ impl Kernel for Eigh {
     }
 
     /// The gradient is V (diag g_λ + (Vᵀ g_V) / E) Vᵀ with Eᵢⱼ = λⱼ - λᵢ. Here λ are the eigenvalues, the columns of V are the
-    /// eigenvectors, and g_λ and g_V are their gradients. Quotients with λⱼ = λᵢ are set to 0 (Giles, "An extended collection of matrix
-    /// derivative results", 2008, section 3.1).
+    /// eigenvectors, and g_λ and g_V are their gradients. The source is Giles, "An extended collection of matrix derivative results", 2008,
+    /// section 3.1. Quotients with λⱼ = λᵢ are set to 0.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let (values, vectors) = (call.outputs[0], call.outputs[1]);
         let quotients = transposed(vectors).matmul(gradients[1]) * inverse_or_zero(differences(values));

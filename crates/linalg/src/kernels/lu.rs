@@ -208,7 +208,7 @@ impl Kernel for SolveWith {
     }
 
     /// For X = A⁻¹ B, the gradient with respect to B is Y = A⁻ᵀ G, where G is the gradient with respect to X. The gradient with respect to
-    /// A is -Y Xᵀ.
+    /// A is -Y Xᵀ. For X = A⁻ᵀ B, Y is A⁻¹ G, and the gradient with respect to A is -X Yᵀ.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let [a, lu, pivots] = [call.inputs[0], call.inputs[1], call.inputs[2]];
         let y = applied(SolveWith { adjoint: !self.adjoint }, &[a, lu, pivots, gradients[0]]);

@@ -15,7 +15,7 @@ use crate::numerics::pseudoinverse::{Cutoff, least_squares, pseudoinverse, symme
 #[derive(Clone, Copy)]
 pub(crate) struct Pinv {
     pub(crate) cutoff: Cutoff,
-    /// True if the matrices are symmetric.
+    /// True if the matrices are declared symmetric. Then only their lower triangles are read.
     pub(crate) hermitian: bool,
 }
 

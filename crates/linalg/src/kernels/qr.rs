@@ -43,6 +43,8 @@ impl Kernel for Qr {
         })
     }
 
+    /// Panics if Q is complete and A has more rows than columns, because then there is no derivative.
+    ///
     /// For A with at least as many rows as columns, the gradient is (g_Q + Q copyltu(M)) R⁻ᵀ with M = R g_Rᵀ - g_Qᵀ Q. Here g_Q and g_R are
     /// the gradients with respect to Q and R. The function copyltu copies the lower triangle to the upper one (Seeger et al.,
     /// "Auto-differentiating linear algebra", 2017). A wide matrix is [X, Y] = Q [U, W] with a triangular U. The rule applies to X = Q U.

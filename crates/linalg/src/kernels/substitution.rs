@@ -39,7 +39,7 @@ impl Kernel for Substitute {
     }
 
     /// For X = A⁻¹ B, the gradient with respect to B is A⁻ᵀ G, where G is the gradient with respect to X. The gradient with respect to A is
-    /// -(A⁻ᵀ G) Xᵀ, restricted to A's triangle.
+    /// -(A⁻ᵀ G) Xᵀ, restricted to A's triangle (without the diagonal if its elements count as ones).
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let right = solved(self.0.transposed(), transposed(call.inputs[0]), gradients[0]);
         let whole = -right.matmul(transposed(call.outputs[0]));

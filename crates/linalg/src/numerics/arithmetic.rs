@@ -1,6 +1,7 @@
-//! Arithmetic of vectors: sums of products, lengths and plane rotations, safe from overflow and underflow.
+//! Arithmetic of vectors: sums of products, lengths and plane rotations. Lengths and rotations are safe from overflow and underflow.
 //!
-//! A sum runs over 16 partial sums, in an order that does not depend on the machine. So every instruction set gives the same bits.
+//! A sum of 16 or more products runs over 16 partial sums, in an order that does not depend on the machine. So every instruction set gives
+//! the same bits of these sums.
 
 use wengert_tensor::Float;
 
@@ -40,13 +41,13 @@ pub(crate) fn with_sign<T: Float>(x: T, sign: T) -> T {
     if sign < T::ZERO { -abs(x) } else { abs(x) }
 }
 
-/// Returns the larger of two numbers.
+/// Returns the larger of two numbers, or `x` if one of them is NaN.
 #[inline(always)]
 pub(crate) fn larger<T: Float>(x: T, y: T) -> T {
     if x < y { y } else { x }
 }
 
-/// Returns the smaller of two numbers.
+/// Returns the smaller of two numbers, or `x` if one of them is NaN.
 #[inline(always)]
 pub(crate) fn smaller<T: Float>(x: T, y: T) -> T {
     if y < x { y } else { x }
@@ -155,8 +156,9 @@ pub(crate) fn largest<T: Float>(x: &[T]) -> Result<T, Failure> {
     Ok(largest.iter().fold(T::ZERO, |all, &lane| larger(all, lane)))
 }
 
-/// Returns a power of two that brings the magnitude `largest` near 1, if the square of this magnitude could overflow or underflow.
-/// Otherwise returns 1.
+/// Returns a power of two that brings a very large or very small magnitude `largest` near 1. A subnormal number may stay far below 1.
+/// Returns 1 for binary exponents between -200 and 200 in f64, and between -30 and 30 in f32. Products of four such numbers do not overflow
+/// or underflow.
 pub(crate) fn scale<T: Float>(largest: T) -> T {
     let magnitude = largest.to_f64();
     let bound = if size_of::<T>() == 8 { 200.0 } else { 30.0 };
@@ -169,7 +171,8 @@ pub(crate) fn scale<T: Float>(largest: T) -> T {
     T::from_f64((-exponent.floor()).clamp(-limit, limit).exp2())
 }
 
-/// Returns a power of two that brings the largest magnitude in `x` near 1. The inverse of this power is finite too.
+/// Returns a power of two that brings the largest magnitude in `x` near 1, or 1 if all elements are 0. A subnormal magnitude may stay far
+/// below 1. The inverse of this power is finite too.
 pub(crate) fn near_one<'a, T: Float>(x: impl Iterator<Item = &'a T>) -> T {
     let magnitude = x.fold(T::ZERO, |all, &x| larger(all, abs(x))).to_f64();
     let limit = if size_of::<T>() == 8 { 1020.0 } else { 125.0 };
@@ -214,7 +217,7 @@ pub(crate) fn rotation<T: Float>(x: T, y: T) -> (T, T, T) {
     (x / length, y / length, r)
 }
 
-/// Returns a bound on magnitudes. After a few operations, numbers below this bound may have lost digits, because they are subnormal.
+/// Returns a bound on magnitudes. Operations on numbers below this bound may give subnormal numbers, which have fewer digits.
 pub(crate) fn small<T: Float>() -> T {
     tiny::<T>() / T::EPSILON
 }

@@ -96,8 +96,8 @@ struct Step<'a, T> {
     factor: T,
 }
 
-/// Subtracts u wᵀ + y vᵀ from rows of the remaining matrix, beginning with the row of index `first`. Writes the product of the next
-/// reflection's vector and these rows to `sums`.
+/// Subtracts u wᵀ + y vᵀ from rows of the remaining matrix, beginning with the row of index `first`. Writes the next reflection's factor,
+/// times the product of its vector and these rows, to `sums`.
 #[inline(always)]
 fn change<T: Float>(rows: &mut [T], columns: usize, first: usize, step: Step<'_, T>, sums: &mut [T]) {
     let Step { u, y, w, v, next, factor } = step;
@@ -113,8 +113,8 @@ fn change<T: Float>(rows: &mut [T], columns: usize, first: usize, step: Step<'_,
     }
 }
 
-/// Subtracts u wᵀ + y vᵀ from the rows, as [`change`] does, in parts on several threads. `sums` has a vector for each part, to which the part
-/// writes its product. At the end, all these vectors are added to the first one.
+/// Subtracts u wᵀ + y vᵀ from the rows, as [`change`] does, in parts on several threads. `sums` has a vector for each part, to which the
+/// part writes its product. At the end, all these vectors are added to the first one.
 fn change_parts<T: Float>(rows: &mut [T], columns: usize, first: usize, step: Step<'_, T>, sums: &mut [T]) {
     let (len, count) = (rows.len() / columns, sums.len() / columns);
     sum_in_parts(

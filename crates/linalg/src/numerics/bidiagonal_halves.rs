@@ -1,9 +1,9 @@
-//! Singular values and vectors of large bidiagonal matrices by division into halves (Gu and Eisenstat, "A divide-and-conquer algorithm for the
-//! bidiagonal SVD", 1995).
+//! Singular values and vectors of large bidiagonal matrices by division into halves (Gu and Eisenstat, "A divide-and-conquer algorithm for
+//! the bidiagonal SVD", 1995).
 //!
-//! A row in the middle divides the matrix into two blocks, which have one more column than rows. The singular vectors of the blocks
-//! transform the matrix into a diagonal with one full row. The secular equation gives the singular values of this matrix. Most of the work
-//! is in products of matrices.
+//! A row in the middle divides the matrix into two blocks. The first block has one more column than rows, and so has the second one if the
+//! whole matrix has. The singular vectors of the blocks transform the matrix into a diagonal with one full row. The secular equation gives
+//! the singular values of this matrix. Most of the work is in products of matrices.
 //!
 //! The error of each singular value is a few ε times the largest one. So the smallest values are less accurate than with `implicit_qr`.
 
@@ -89,7 +89,7 @@ fn join<T: Float>(first: &Triplets<T>, second: &Triplets<T>, middle: Middle<T>) 
         }
         z[own] = sum;
     }
-    // The largest magnitude of the whole matrix is near 1. A block with smaller elements needs no smaller error than the whole matrix.
+    // The largest magnitude of the whole matrix is near 1. So errors of 8 ε √ε do not matter, and no block needs smaller ones.
     let start = larger(larger(abs(middle.0), abs(middle.1)), T::EPSILON.sqrt());
     let tolerance = T::from_f64(8.0) * T::EPSILON * d.iter().fold(start, |all, &d| larger(all, d));
     let (kept, deflated) = deflate(&d, &mut z, (own, count), tolerance, [&mut left, &mut right]);
@@ -143,7 +143,8 @@ fn fill_weights<T: Float>(poles: &[T], z: &[T], differences: &mut [T], left: &mu
 
 /// Finds the rows whose singular value, up to rounding errors, does not change when the blocks are joined. If two rows have nearly equal
 /// elements of `d`, rotates them so that one of them does not change. Returns two lists: the other rows (first `own`, then in ascending
-/// order of `d`), and the unchanged rows.
+/// order of `d`), and the unchanged rows. The element `z[own]` must not vanish: if its magnitude is below `tolerance`, it becomes
+/// `tolerance` with the same sign.
 fn deflate<T: Float>(
     d: &[T],
     z: &mut [T],

@@ -12,8 +12,8 @@ use crate::simd::vectorized;
 /// The largest matrix, in rows, that is factored block by block. A larger matrix is divided in halves.
 const LARGEST_BLOCKED: usize = 256;
 
-/// The largest matrix, in rows, that is factored in a short buffer. Each update has the length of the buffer, whose unused elements are
-/// zeros.
+/// The largest square on the diagonal, in rows, that is factored in a short buffer. Each update has the length of the buffer, whose unused
+/// elements are zeros.
 const SMALL_LEAF: usize = 8;
 
 /// The number of rows of a square that are updated together, as a strip. A strip ends at the diagonal of its last row. So with fewer rows,
@@ -93,8 +93,8 @@ fn factor_blocks<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) ->
     None
 }
 
-/// Factors a square of at most `SIZE` rows. The transposed factor is computed row by row, so that each update is a vector operation of fixed
-/// length.
+/// Factors a square of at most `SIZE` rows. The transposed factor is computed row by row, so that each update is a vector operation of
+/// fixed length.
 #[inline(always)]
 fn factor_leaf<T: Float, const SIZE: usize>(a: &mut [T], n: usize, first: usize, count: usize) -> Option<usize> {
     let mut u = [[T::ZERO; SIZE]; SIZE];

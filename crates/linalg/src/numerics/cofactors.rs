@@ -7,8 +7,9 @@ use super::lu::{factor, lu_solve};
 
 /// Writes the cofactors of the `n` by `n` matrix `a` to `result`, whose elements must be zero. For a regular matrix, they are |A| A⁻ᵀ.
 ///
-/// The adjugate of a product is the product of the adjugates in reverse order. With P A Q = L U and complete pivoting, U has zeros only at the
-/// end of its diagonal. If there are two, all cofactors are zero. If there is one, the adjugate of U has one column that is not zero.
+/// The adjugate of a product is the product of the adjugates in reverse order. With P A Q = L U and complete pivoting, U has zeros only at
+/// the end of its diagonal. If there are two or more, all cofactors are zero. If there is one, the adjugate of U has one column that is not
+/// zero.
 pub(crate) fn cofactors<T: Float>(a: &[T], result: &mut [T], n: usize) -> Result<(), Error> {
     if n == 1 {
         result[0] = T::ONE;

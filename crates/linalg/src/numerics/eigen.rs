@@ -1,8 +1,8 @@
 //! Eigenvalues and eigenvectors of symmetric matrices.
 //!
-//! The matrix becomes tridiagonal by reflections. Small matrices become diagonal by implicit QL steps with Wilkinson's shift (Dubrulle, Martin
-//! and Wilkinson, "The implicit QL algorithm", 1968; Golub and Van Loan, "Matrix Computations", section 8.3), and large ones by
-//! `symmetric_halves`.
+//! The matrix becomes tridiagonal by reflections. Small matrices become diagonal by implicit QL steps with Wilkinson's shift (Dubrulle,
+//! Martin and Wilkinson, "The implicit QL algorithm", 1968; Golub and Van Loan, "Matrix Computations", section 8.3), and large ones by
+//! `symmetric_halves` if the eigenvectors are wanted.
 
 use wengert_tensor::Float;
 
@@ -14,7 +14,8 @@ use super::symmetric_halves::{Pairs, divide};
 use super::tiles::{Rows, copy_transposed};
 use super::tridiagonal::tridiagonal;
 
-/// The number of steps for each eigenvalue after which the iteration counts as failed. Usually, two or three steps are enough.
+/// The iteration for a block counts as failed after this number of steps, times the number of rows. Usually, two or three steps for each
+/// eigenvalue are enough.
 const MAX_STEPS: usize = 50;
 
 /// Writes the eigenvalues of a symmetric matrix in ascending order to `values`, and the eigenvectors as columns to `vectors`, if given. The

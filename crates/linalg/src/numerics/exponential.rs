@@ -13,7 +13,7 @@ use super::products::product;
 /// The largest q, so that the polynomial of degree q² has at most degree 16.
 const MAX_ROOT: usize = 4;
 
-/// Writes exp(A) for a matrix `[n, n]`. All elements are NaN if an element of A is NaN or infinite.
+/// Writes exp(A) for a matrix `[n, n]`. All elements are NaN if an element of A is NaN or infinite, or if the 1-norm of A overflows.
 ///
 /// # Errors
 ///

@@ -9,7 +9,8 @@ use super::arithmetic::{abs, larger, rotation, smaller, tiny, with_sign};
 use super::failure::Failure;
 use super::rotations::Sweeps;
 
-/// The number of steps for each singular value after which the iteration counts as failed. Usually, two or three steps are enough.
+/// The iteration counts as failed after this number of steps, times the number of singular values. Usually, two or three steps for each
+/// value are enough.
 const MAX_STEPS: usize = 100;
 
 /// The rotations of the left and of the right singular vectors.
@@ -79,8 +80,8 @@ fn tolerance<T: Float>() -> T {
     T::from_f64(epsilon.powf(-0.125).clamp(10.0, 100.0) * epsilon)
 }
 
-/// Returns the magnitude below which elements `e` above the diagonal `d` are set to zero. It is much smaller than a lower bound of the
-/// smallest singular value.
+/// Returns the magnitude up to which elements `e` above the diagonal `d` are set to zero. It is much smaller than a lower bound of the
+/// smallest singular value, unless this bound is near the smallest normal number.
 fn threshold<T: Float>(d: &[T], e: &[T], tolerance: T) -> T {
     let mut estimate = abs(d[0]);
     let mut smallest = estimate;
@@ -95,8 +96,8 @@ fn threshold<T: Float>(d: &[T], e: &[T], tolerance: T) -> T {
     larger(tolerance * smallest / count.sqrt(), count * T::from_f64(MAX_STEPS as f64) * tiny())
 }
 
-/// Returns a lower bound of the smallest singular value of a block with diagonal `d` and elements `e` above it. If an element of `e` is
-/// negligible, sets it to zero and returns `None`.
+/// Returns an estimate of the smallest singular value of a block with diagonal `d` and elements `e` above it. For n rows, it is at most √n
+/// times too large. If an element of `e` is negligible, sets it to zero and returns `None`.
 fn smallest_estimate<T: Float>(d: &[T], e: &mut [T], tolerance: T) -> Option<T> {
     let last = e.len() - 1;
     if abs(e[last]) <= tolerance * abs(d[last + 1]) {
@@ -116,7 +117,8 @@ fn smallest_estimate<T: Float>(d: &[T], e: &mut [T], tolerance: T) -> Option<T> 
     Some(smallest)
 }
 
-/// Returns the shift of the next QR step. It is 0 if another shift would make small singular values inaccurate.
+/// Returns the shift of the next QR step. It is 0 if another shift would make small singular values inaccurate, or if the shift is
+/// negligible.
 fn shift<T: Float>(d: &[T], e: &[T], smallest: T, tolerance: T) -> T {
     let largest = d.iter().chain(e).fold(T::ZERO, |all, &x| larger(all, abs(x)));
     let bound = larger(T::EPSILON, tolerance / T::from_f64(100.0));

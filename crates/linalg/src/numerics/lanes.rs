@@ -32,7 +32,7 @@ pub(crate) fn gather<T: Float>(data: &[T], size: usize, lanes: &mut [Lanes<T>]) 
     }
 }
 
-/// Copies each lane to a matrix of `data`, which has `size` elements.
+/// Copies one lane to each matrix of `data`, which has `size` elements.
 #[inline(always)]
 pub(crate) fn scatter<T: Float>(lanes: &[Lanes<T>], data: &mut [T], size: usize) {
     for (lane, matrix) in data.chunks_exact_mut(size).enumerate() {

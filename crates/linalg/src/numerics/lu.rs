@@ -17,9 +17,9 @@ const LARGEST_BLOCKED: usize = 128;
 /// this size.
 const FEW: usize = 64;
 
-/// Replaces a matrix of `rows` rows and `columns` columns by its factors L (below the diagonal) and U. Writes to `pivots`, for each row,
-/// the row with which it was exchanged, counted from 1. If U has a zero on its diagonal, returns the number of the first one, counted from
-/// 1.
+/// Replaces a matrix of `rows` rows and `columns` columns by its factors L (below the diagonal) and U. Writes to `pivots`, for each of the
+/// first min(`rows`, `columns`) rows, the row with which it was exchanged, counted from 1. If U has a zero on its diagonal, returns the
+/// number of the first one, counted from 1.
 pub(crate) fn factor<T: Float>(
     a: &mut [T],
     (rows, columns): (usize, usize),
@@ -122,8 +122,8 @@ fn factor_panels<T: Float>(
     }
 }
 
-/// Factors the columns of a panel, which are contiguous and have `height` elements. Row 0 of the panel is row `first` of the matrix. Returns
-/// the number of the first zero on the diagonal, counted from 1.
+/// Factors the columns of a panel, which are contiguous and have `height` elements. Row 0 of the panel is row `first` of the matrix.
+/// Returns the number of the first zero on the diagonal, counted from 1.
 #[inline(always)]
 fn factor_panel<T: Float>(panel: &mut [T], height: usize, first: usize, pivots: &mut [T]) -> Option<usize> {
     let mut zero = None;
@@ -180,7 +180,7 @@ fn exchange_rows_from<T: Float>(pivots: &[T], a: &mut [T], width: usize, first: 
 }
 
 /// Exchanges the rows of `b`, which have `width` elements, as a factorization has exchanged the rows of its matrix. If `back` is true,
-/// undoes these exchanges. Ignores pivots that are not the number of a row of `b`.
+/// undoes these exchanges. Ignores pivots that are not the number of a later row of `b`.
 pub(crate) fn exchange_rows<T: Float>(pivots: &[T], b: &mut [T], width: usize, back: bool) {
     if width == 0 {
         return;

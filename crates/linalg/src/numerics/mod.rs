@@ -1,11 +1,12 @@
-//! Computations on one matrix, which lies row by row in a slice.
+//! Computations on matrices that are stored row by row in slices.
 //!
-//! Eliminations (`lu`, `cholesky`, `triangular`) divide large problems in halves, so most of the work is in products of matrices. They compute
-//! the parts block by block with `tiles`. `lanes` computes small matrices of a batch together, and `ranges` chooses between the two.
+//! Eliminations (`lu`, `cholesky`, `triangular`) divide large problems in halves, so most of the work is in products of matrices. They
+//! compute the parts block by block with `tiles`. `lanes` computes small matrices of a batch together, and `ranges` chooses between the
+//! two.
 //!
-//! Eigenvalues and singular values begin with reflections (`reflectors`, `tridiagonal`, `bidiagonal`), which pass over the matrix in `parts`.
-//! Small matrices then use rotations (`eigen`, `implicit_qr`, `rotations`). Large ones are divided by `halves`: `symmetric_halves` and
-//! `bidiagonal_halves` join two solutions with `secular` and `joined_rows`.
+//! Eigenvalues and singular values begin with reflections (`reflectors`, `tridiagonal`, `bidiagonal`), which pass over the matrix in
+//! `parts`. Small matrices, and large ones without vectors, then use rotations (`eigen`, `implicit_qr`, `rotations`). Large matrices with
+//! vectors are divided by `halves`: `symmetric_halves` and `bidiagonal_halves` join two solutions with `secular` and `joined_rows`.
 
 pub(crate) mod arithmetic;
 mod bidiagonal;

@@ -1,12 +1,12 @@
-//! Passes over a large matrix in parts, on several threads. The number of parts follows from the size alone, so any number of threads gives the
-//! same bits.
+//! Passes over a large matrix in parts, on several threads. The number of parts follows from the size alone, so any number of threads gives
+//! the same bits.
 
 use wengert_tensor::{Float, each_part};
 
 use super::arithmetic::add_scaled;
 use crate::simd::vectorized;
 
-/// The minimum number of elements in a part of a matrix. A smaller part takes less time than the start of its task.
+/// The minimum number of elements in a part of a matrix. For a much smaller part, the start of its task would take longer than the work.
 const PART: usize = 1 << 14;
 
 /// The maximum number of parts of a matrix. Each part needs memory for its sums.

@@ -77,7 +77,8 @@ pub(crate) fn symmetric_pseudoinverse<T: Float>(
 /// Writes the X with the least |A X - B|, and among several the one of smallest length. Returns the rank of A. The shapes are A `[m, n]`, B
 /// `[m, k]` and X `[n, k]`.
 ///
-/// If A has full rank and at least as many rows as columns, computes X by QR with column pivoting, else by singular values.
+/// If m ≥ n > 0, and the rank of A is full by a safe margin, computes X by QR with column pivoting. Otherwise computes X by singular
+/// values.
 pub(crate) fn least_squares<T: Float>(
     a: &[T],
     b: &[T],

@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::reflectors::{BLOCK, MIN_BLOCKED, Reflectors, matrix, reflector, subtract};
 use crate::simd::vectorized;
 
-/// The number of matrix elements from which columns are factored in blocks of several columns.
+/// The number of matrix elements from which columns are factored in blocks, if there are more than [`BLOCK`] rows and columns.
 const MIN_BLOCKED_ELEMENTS: usize = MIN_BLOCKED * MIN_BLOCKED;
 
 /// Replaces the upper triangle of `a`, a matrix `[rows, columns]`, by R, and returns the reflections whose product is Q. The elements below

@@ -10,10 +10,10 @@ use super::triangular::{Coefficients, Triangular};
 use super::{cholesky, lu};
 use crate::simd::vectorized;
 
-/// The minimum number of small matrices that are computed together in lanes.
+/// The minimum number of small matrices in a range that is computed in lanes.
 const LEAST_COUNT: usize = 4;
 
-/// Returns true if `count` matrices of `n` columns are computed together in lanes.
+/// Returns true if `count` matrices with at most `n` rows and columns are computed together in lanes.
 fn in_lanes(n: usize, count: usize) -> bool {
     n <= LARGEST && count >= LEAST_COUNT
 }

@@ -31,7 +31,7 @@ pub(crate) struct Reflectors<T> {
 
 /// Returns the factor τ of the reflection that maps `x` to a multiple of the unit vector at `pivot`, and the multiple. Replaces `x` by the
 /// vector v of this reflection. The multiple has the opposite sign of `x[pivot]`, as in LAPACK. If the other elements are zeros, then τ is
-/// 0.
+/// 0, and the multiple is `x[pivot]`.
 #[inline(always)]
 pub(crate) fn reflector<T: Float>(x: &mut [T], pivot: usize) -> (T, T) {
     if x.iter().all(|&x| abs(x) < small()) {

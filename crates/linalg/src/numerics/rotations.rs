@@ -1,8 +1,8 @@
 //! Sequences of plane rotations, recorded first and applied to many rows later.
 //!
-//! The iterations for eigenvalues and singular values rotate neighbouring rows of a matrix of vectors, many times. They record
-//! their rotations. [`Panels`] holds the matrix as narrow panels that fit the cache, and applies all rotations to one panel after the other (Van Zee,
-//! van de Geijn and Quintana-Ortí, "Restructuring the tridiagonal and bidiagonal QR algorithms for performance", 2014).
+//! The iterations for eigenvalues and singular values rotate neighbouring rows of a matrix of vectors, many times. They record their
+//! rotations. [`Panels`] holds the matrix as narrow panels that fit the cache, and applies all rotations to one panel after the other. The
+//! source is Van Zee, van de Geijn and Quintana-Ortí, "Restructuring the tridiagonal and bidiagonal QR algorithms for performance", 2014.
 
 use wengert_tensor::{Float, each_part};
 
@@ -31,7 +31,7 @@ struct Sweep {
 }
 
 impl<T: Float> Sweeps<T> {
-    /// Begins a run of rotations at the row `first`. If `descends` is true, each rotation is of lower rows than the one before.
+    /// Begins a run of rotations at the row `first`. If `descends` is true, the row indices descend from one rotation to the next.
     pub(crate) fn begin(&mut self, first: usize, descends: bool) {
         let start = self.rotations.len();
         self.sweeps.push(Sweep { first, descends, rotations: (start, start) });

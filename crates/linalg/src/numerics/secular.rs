@@ -1,8 +1,9 @@
 //! The secular equation: the eigenvalues and eigenvectors of a diagonal matrix plus a matrix of rank one.
 //!
 //! The eigenvalues of D + ρ z zᵀ are the roots of 1/ρ + Σ zᵢ² / (dᵢ - λ). Each is computed as the distance from the nearest dᵢ, by rational
-//! interpolation (Li, "Solving secular equations stably and efficiently", 1993). The z for which the computed roots are exact gives orthogonal
-//! vectors (Gu and Eisenstat, "A stable and efficient algorithm for the rank-one modification of the symmetric eigenproblem", 1994).
+//! interpolation (Li, "Solving secular equations stably and efficiently", 1993). The z for which the computed roots are exact gives
+//! orthogonal vectors (Gu and Eisenstat, "A stable and efficient algorithm for the rank-one modification of the symmetric eigenproblem",
+//! 1994).
 //!
 //! With `SQUARES`, the matrix is D² + z zᵀ. The roots and differences are then computed from d and σ = √λ. The numbers σ are the singular
 //! values of a matrix that consists of the row z and diag(d). The source is Gu and Eisenstat, "A divide-and-conquer algorithm for the
@@ -34,7 +35,8 @@ pub(super) struct RankOne<'a, T> {
     pub(super) factor: T,
 }
 
-/// The roots of a secular equation, and their differences from the poles d (the elements of the diagonal).
+/// The roots of a secular equation, and their differences from the poles d (the elements of the diagonal). With `SQUARES`, the roots are
+/// the numbers σ.
 pub(super) struct Roots<T> {
     pub(super) roots: Vec<T>,
     /// Row j has the differences dᵢ - λⱼ of the poles d and the root λⱼ, with a small relative error. With `SQUARES`, it has dᵢ² - σⱼ².
@@ -165,8 +167,9 @@ fn find_root<T: Float, const SQUARES: bool>(matrix: RankOne<'_, T>, index: usize
 }
 
 /// Returns the step from λ to the zero of an interpolating function. This function has poles at the indices `split - 1` and `split`, and
-/// the value and slope of the secular function at λ. The last array has the sums of values and slopes over the poles below and above λ. If
-/// `separate` is true, the function's two terms have these two slopes. Otherwise the term of the pole that is the origin is exact.
+/// the value and slope of the secular function at λ. `below` and `above` have the sums of values and slopes over the poles before index
+/// `split` and over the other poles. If `separate` is true, the function's two terms have these two slopes. Otherwise the term of the pole
+/// that is the origin is exact.
 #[inline(always)]
 fn change<T: Float, const SQUARES: bool>(
     matrix: RankOne<'_, T>,

@@ -1,6 +1,7 @@
 //! The singular value decomposition A = U diag(σ) Vᵀ.
 //!
-//! The matrix becomes bidiagonal by reflections. Small matrices become diagonal by implicit QR steps, and large ones by `bidiagonal_halves`.
+//! The matrix becomes bidiagonal by reflections. Small matrices become diagonal by implicit QR steps, and large ones by `bidiagonal_halves`
+//! if the singular vectors are wanted.
 
 use std::borrow::Cow;
 
@@ -98,13 +99,13 @@ pub(crate) fn singular<T: Float>(
     Ok(())
 }
 
-/// Returns true if all elements are zeros. The division into halves scales the matrix by its largest element, so it needs a nonzero one.
+/// Returns true if all elements are zeros. The division into halves would give values of 8 ε √ε instead of zeros for this matrix.
 fn is_zero<T: Float>(reduced: &Bidiagonal<T>) -> bool {
     reduced.diagonal.iter().chain(&reduced.above).all(|&x| x == T::ZERO)
 }
 
-/// Replaces a matrix with many more rows than columns by the square triangle R of its QR decomposition. Returns the reflections whose
-/// product is Q, or `None` if the matrix stays unchanged.
+/// Replaces a matrix with at least [`TALL`] times as many rows as columns by the square triangle R of its QR decomposition. Returns the
+/// reflections whose product is Q, or `None` if the matrix stays unchanged.
 fn make_triangular<T: Float>(tall: &mut Vec<T>, height: usize, width: usize) -> Result<Option<Reflectors<T>>, Failure> {
     if width == 0 || height < TALL.saturating_mul(width) {
         return Ok(None);

@@ -1,5 +1,5 @@
-//! Eigenvalues and eigenvectors of large tridiagonal matrices by division into halves (Cuppen, "A divide and conquer method for the symmetric
-//! tridiagonal eigenproblem", 1981).
+//! Eigenvalues and eigenvectors of large tridiagonal matrices by division into halves (Cuppen, "A divide and conquer method for the
+//! symmetric tridiagonal eigenproblem", 1981).
 //!
 //! A tridiagonal matrix is the sum of a matrix with two blocks on its diagonal and a matrix of rank one. The eigenvectors of the blocks
 //! transform the first matrix into a diagonal matrix. The secular equation gives the eigenvalues of the sum. Most of the work is in
@@ -115,7 +115,7 @@ fn join<T: Float>(first: &Pairs<T>, second: &Pairs<T>, between: T) -> Result<Pai
 fn deflate<T: Float>(d: &mut [T], z: &mut [T], factor: T, rows: &mut JoinedRows<T>) -> (Vec<usize>, Vec<usize>) {
     let mut order: Vec<usize> = (0..d.len()).collect();
     order.sort_by(|&x, &y| d[x].partial_cmp(&d[y]).unwrap_or(std::cmp::Ordering::Equal));
-    // The largest magnitude of the whole matrix is near 1. A block with smaller elements needs no smaller error than the whole matrix.
+    // The largest magnitude of the whole matrix is near 1. So errors of 8 ε √ε do not matter, and no block needs smaller ones.
     let start = larger(factor, T::EPSILON.sqrt());
     let tolerance = T::from_f64(8.0) * T::EPSILON * d.iter().fold(start, |all, &d| larger(all, abs(d)));
     let (mut kept, mut deflated) = (Vec::new(), Vec::new());

@@ -286,7 +286,8 @@ fn non_finite_elements_are_errors() {
 
 #[test]
 fn the_signs_are_lapacks() {
-    // R has a negative diagonal where the column above it is positive, except in a column that is already triangular.
+    // A diagonal element of R has the opposite sign of the first element that the reflection maps to it. In a column that is already
+    // triangular, it keeps its sign.
     let mut a = vec![3.0f64, 1.0, 4.0, 2.0];
     let q = qr::factor(&mut a, 2, 2).unwrap().product(2).unwrap();
     let expected = [-0.6, -0.8, -0.8, 0.6];

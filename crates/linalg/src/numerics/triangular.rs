@@ -9,7 +9,7 @@ use super::differences::{copied, subtract_product};
 use super::tiles::{DEPTH, Rows, array, copy_few, copy_transposed, subtract_outer};
 use crate::simd::vectorized;
 
-/// The largest system, in rows, that is solved block by block. A larger system is divided in halves.
+/// The largest system, in rows, that is solved block by block. A larger system is divided in halves if B has enough columns.
 const LARGEST_BLOCKED: usize = 128;
 
 /// The number of columns of B from which a large system A X = B is divided in halves. With fewer columns, the copies of A take more time

@@ -31,17 +31,19 @@ pub enum QrMode {
 /// by at most 10 n ε times the matrix's largest element. Here n is the larger size, and ε is the distance from 1 to the next number. The
 /// inner products of computed vectors differ from 0 or 1 by at most 10 n ε. The tests check these bounds.
 ///
-/// Eigenvalue and singular value problems return an error for elements that are NaN or infinite. (PyTorch's `eigh` returns numbers for some
-/// of these matrices.)
+/// Eigenvalue and singular value problems return an error for elements that are NaN or infinite, or if the iteration does not converge. For
+/// a variable, these errors occur when the variable's value is computed. (PyTorch's `eigh` returns numbers for some of these matrices.)
 #[twins]
 pub trait Decompositions: Array {
     /// Returns Q with orthonormal columns and the upper triangle R, with Q R = A.
     ///
     /// The signs on the diagonal of R are LAPACK's. Each diagonal element has the opposite sign of the first element of its column before
-    /// the column's Householder reflection. The shapes follow from the [`QrMode`]. NaN and infinite elements give NaN.
+    /// the column's Householder reflection. If the elements below are zeros, it equals this first element. The shapes follow from the
+    /// [`QrMode`]. NaN and infinite elements give NaN.
     ///
     /// The derivative exists if the first min(m, n) columns of A are linearly independent. [`QrMode::Complete`] has no derivative for
-    /// matrices with more rows than columns. [`QrMode::R`] has a derivative, unlike in PyTorch. PyTorch: `torch.linalg.qr`.
+    /// matrices with more rows than columns, and their gradient panics. [`QrMode::R`] has a derivative, unlike in PyTorch. PyTorch:
+    /// `torch.linalg.qr`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
@@ -90,7 +92,7 @@ pub trait Decompositions: Array {
     ///
     /// # Errors
     ///
-    /// If A is not square, or an element is NaN or infinite.
+    /// If A is not square, an element of the triangle is NaN or infinite, or the iteration does not converge.
     fn try_eigh(&self, triangle: Triangle) -> Result<(Self, Self), Self::Error> {
         let at = Site::here("eigh");
         check_square("linalg.eigh", &self.shape(), at)?;
@@ -103,7 +105,7 @@ pub trait Decompositions: Array {
     ///
     /// # Errors
     ///
-    /// If A is not square, or an element is NaN or infinite.
+    /// If A is not square, an element of the triangle is NaN or infinite, or the iteration does not converge.
     fn try_eigvalsh(&self, triangle: Triangle) -> Result<Self> {
         let at = Site::here("eigvalsh");
         check_square("linalg.eigh", &self.shape(), at)?;
@@ -130,7 +132,7 @@ pub trait Decompositions: Array {
     ///
     /// # Errors
     ///
-    /// If A has fewer than two dimensions, or an element is NaN or infinite.
+    /// If A has fewer than two dimensions, an element is NaN or infinite, or the iteration does not converge.
     fn try_svd(&self, full_matrices: bool) -> Result<(Self, Self, Self), Self::Error> {
         let at = Site::here("svd");
         check_rank("linalg.svd", "A", &self.shape(), at)?;
@@ -143,7 +145,7 @@ pub trait Decompositions: Array {
     ///
     /// # Errors
     ///
-    /// If A has fewer than two dimensions, or an element is NaN or infinite.
+    /// If A has fewer than two dimensions, an element is NaN or infinite, or the iteration does not converge.
     fn try_svdvals(&self) -> Result<Self> {
         let at = Site::here("svdvals");
         check_rank("linalg.svd", "A", &self.shape(), at)?;
@@ -153,7 +155,8 @@ pub trait Decompositions: Array {
     /// Returns the matrix exponential I + A + A² / 2 + A³ / 6 + … of square matrices.
     ///
     /// The algorithm is scaling and squaring. Relative to the norm of the result, the error is a few ε times the norm of A. All elements of
-    /// the result are NaN if an element of the matrix is NaN or infinite. PyTorch: `torch.linalg.matrix_exp`.
+    /// the result are NaN if an element of the matrix is NaN or infinite. The same holds if the sum of the magnitudes in a column
+    /// overflows. PyTorch: `torch.linalg.matrix_exp`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }

@@ -39,7 +39,7 @@ pub trait Determinants: Array {
     }
 
     /// Returns the signs `[…]` of the determinants of square matrices `[…, n, n]`, and the logarithms `[…]` of their magnitudes. A singular
-    /// matrix has sign 0 and logarithm -∞. PyTorch: `linalg.slogdet`.
+    /// matrix has sign 0 and logarithm -∞, except for rounding errors. PyTorch: `linalg.slogdet`.
     ///
     /// The sign has no derivative. The derivative of the logarithm is A⁻ᵀ, which is not finite for singular matrices.
     ///

@@ -12,8 +12,8 @@ use crate::matrices::{check_square, refusal, sizes};
 /// Factors of matrices. The last two dimensions are the matrix, and all others are a batch.
 #[twins]
 pub trait Factoring: Array {
-    /// Returns the Cholesky factor of symmetric positive-definite matrices `[…, n, n]`: the lower triangular L with A = L Lᵀ. Reads only the
-    /// lower triangle of A. PyTorch: `linalg.cholesky`.
+    /// Returns the Cholesky factor of symmetric positive-definite matrices `[…, n, n]`: the lower triangular L with A = L Lᵀ. Reads only
+    /// the lower triangle of A. PyTorch: `linalg.cholesky`.
     ///
     /// The upper triangular U with A = Uᵀ U is the transpose of L (PyTorch: `upper=True`). If only the upper triangle of A is filled,
     /// transpose A first.
@@ -38,8 +38,8 @@ pub trait Factoring: Array {
     ///
     /// # Errors
     ///
-    /// If the matrices are not square, or a matrix is not positive-definite. A matrix with a NaN is not positive-definite. For a variable,
-    /// the error of a matrix that is not positive-definite occurs when the variable's value is computed.
+    /// If the matrices are not square, or a matrix is not positive-definite. A matrix with a NaN in its lower triangle is not
+    /// positive-definite. For a variable, the error of a matrix that is not positive-definite occurs when the variable's value is computed.
     fn try_cholesky(&self) -> Result<Self, Self::Error> {
         let at = Site::here("cholesky");
         check_square("linalg.cholesky", &self.shape(), at)?;

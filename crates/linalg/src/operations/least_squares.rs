@@ -80,9 +80,9 @@ pub trait LeastSquaresProblems: Array {
     /// `[…, m, n]`, and the right sides B are `[…, m, k]` or `[…, m]`. The batch dimensions broadcast.
     ///
     /// If A has one dimension more than B, the right sides are vectors. Singular values up to `rcond` times the largest one count as zeros.
-    /// The default of `rcond` is max(m, n) ε, where ε is the distance from 1 to the next number. A matrix of full rank with m ≥ n is solved
-    /// by QR with column pivoting, other matrices by singular values. The derivative assumes that the rank does not change. PyTorch:
-    /// `torch.linalg.lstsq`.
+    /// The default of `rcond` is max(m, n) ε, where ε is the distance from 1 to the next number. A matrix with m ≥ n, whose rank is full by
+    /// a safe margin, is solved by QR with column pivoting. Other matrices are solved by singular values. The derivative assumes that the
+    /// rank does not change. PyTorch: `torch.linalg.lstsq`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }

@@ -68,8 +68,9 @@ pub trait MatrixNorms: Array {
     ///
     /// # Errors
     ///
-    /// If the array has fewer than two dimensions, the two dimensions are equal or do not exist, or `ord` is not a matrix norm. Negative
-    /// orders also return an error for empty matrices.
+    /// If the array has fewer than two dimensions, the two dimensions are equal or do not exist, or `ord` is not a matrix norm. The orders
+    /// -1, -∞ and -2 return an error for matrices without columns, rows or elements, respectively. The orders ±2 and
+    /// [`Nuclear`](MatrixOrder::Nuclear) return an error for elements that are NaN or infinite.
     #[keepdim]
     fn try_matrix_norm(&self, ord: impl Into<MatrixOrder>, dims: [isize; 2]) -> Result<Self, Self::Error> {
         matrix_norm(self, ord.into(), dims, keepdim, Site::here("matrix_norm"))
@@ -79,8 +80,9 @@ pub trait MatrixNorms: Array {
     /// value divided by the smallest one. For order -2, it is the smallest divided by the largest. These two orders accept matrices that
     /// are not square.
     ///
-    /// The result is ∞ if the smallest computed singular value is 0, and 0 for empty matrices. For a matrix that is singular except for
-    /// rounding errors, the result is about 1 / ε. PyTorch gives ∞ for some of these matrices. PyTorch: `torch.linalg.cond`.
+    /// The result is ∞ if the smallest computed singular value is 0, and 0 for empty matrices. There are two exceptions: order -2 gives 0
+    /// for singular matrices, and the orders ±2 give NaN for zero matrices. For a matrix that is singular except for rounding errors, the
+    /// result is about 1 / ε. PyTorch gives ∞ for some of these matrices. PyTorch: `torch.linalg.cond`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
@@ -94,7 +96,8 @@ pub trait MatrixNorms: Array {
     /// # Errors
     ///
     /// If A has fewer than two dimensions, an element is NaN or infinite, or `ord` is not a matrix norm. Orders other than ±2 return an
-    /// error for matrices that are not square.
+    /// error for matrices that are not square. Empty matrices are such an error only for [`Frobenius`](MatrixOrder::Frobenius) and
+    /// [`Nuclear`](MatrixOrder::Nuclear).
     fn try_cond(&self, ord: impl Into<MatrixOrder>) -> Result<Self, Self::Error> {
         condition(self, ord.into(), Site::here("cond"))
     }

@@ -1,4 +1,5 @@
-//! The public operations, which check their arguments. Each operation is a method of a trait of tensors and variables.
+//! The public operations, which check their arguments. Each operation is a method of a trait of tensors and variables, except for the
+//! function `multi_dot`.
 
 pub(crate) mod decompositions;
 pub(crate) mod determinants;

@@ -145,9 +145,9 @@ pub trait Solving: Array {
         substitution::solve(Coefficients::UPPER, u, &half, at)
     }
 
-    /// Returns the solution X `[…, n, k]` of A X = B, where `self` and `pivots` are the results of
-    /// [`lu_factor`](crate::Factoring::lu_factor) for A, and `b` is `[…, n, k]`. The batch dimensions broadcast. PyTorch:
-    /// `linalg.lu_solve`.
+    /// Returns the solution X `[…, n, k]` of A X = B, where `b` is `[…, n, k]`. The results of [`lu_factor`](crate::Factoring::lu_factor)
+    /// for A are `self` and `pivots`. The batch dimensions of `self` and `b` broadcast. `pivots` has the batch dimensions of `self`.
+    /// PyTorch: `linalg.lu_solve`.
     ///
     /// # Errors
     ///

@@ -5,7 +5,7 @@ use wengert_tensor::prelude::*;
 
 use crate::{difference, positive_definite, random, regular, system};
 
-/// Sizes below and above every limit at which the algorithms change their blocks.
+/// Sizes below and above the limits at which the algorithms change their blocks, except for the 256 rows of the Cholesky factor.
 const SIZES: [usize; 13] = [0, 1, 2, 3, 4, 7, 8, 16, 17, 33, 65, 100, 150];
 
 /// Returns the bound of the error of a product or solution with `n` by `n` matrices whose elements are at most `scale`.

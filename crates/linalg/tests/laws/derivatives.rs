@@ -110,7 +110,7 @@ fn derivatives_of_both_orders_and_modes() {
     }
 }
 
-/// Checks that `vmap` of each operation equals a loop over the examples, for values and for gradients, and that it records no loop.
+/// Checks that `vmap` of each operation equals a loop over the examples, for values and for gradients.
 #[test]
 fn batches_equal_loops() {
     for Case { name, f, inputs } in cases() {

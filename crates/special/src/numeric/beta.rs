@@ -17,7 +17,7 @@ fn weight(a: f64, b: f64, [x, y]: [f64; 2]) -> f64 {
     (exponent + correction).exp() * (a / total * b / (2.0 * PI)).sqrt()
 }
 
-/// Computes the density xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b) of the beta distribution; 0 outside of [0, 1].
+/// Computes the density xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b) of the beta distribution. It is 0 outside of [0, 1], and NaN unless a, b > 0.
 pub(crate) fn beta_density(a: f64, b: f64, x: f64) -> f64 {
     if !(a > 0.0 && b > 0.0) || x.is_nan() {
         return f64::NAN;

@@ -40,7 +40,7 @@ pub(crate) fn stirling_error(z: f64) -> f64 {
 }
 
 /// Computes ln B(a, b) from Stirling's formula and its errors, without a difference of large numbers. An argument below 0 gives NaN, 0
-/// gives ∞, and ∞ gives -∞.
+/// gives ∞, and ∞ gives -∞. 0 and ∞ together give NaN.
 pub(crate) fn betaln(a: f64, b: f64) -> f64 {
     let (a, b) = if a <= b { (a, b) } else { (b, a) };
     if a.is_nan() || b.is_nan() || a < 0.0 || a == 0.0 && b.is_infinite() {
@@ -101,7 +101,7 @@ fn weight(a: f64, x: f64) -> f64 {
     (a * log1p_minus((x - a) / a, x / a) - stirling_error(a)).exp() / (2.0 * PI * a).sqrt()
 }
 
-/// Computes the density xᵃ⁻¹ e⁻ˣ / Γ(a) of the gamma distribution; 0 for x < 0.
+/// Computes the density xᵃ⁻¹ e⁻ˣ / Γ(a) of the gamma distribution; 0 for x < 0, and NaN unless a > 0.
 pub(crate) fn gamma_density(a: f64, x: f64) -> f64 {
     if a.is_nan() || a <= 0.0 || x.is_nan() {
         return f64::NAN;

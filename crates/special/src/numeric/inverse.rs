@@ -30,7 +30,7 @@ fn solve(start: f64, target: f64, logarithm: impl Fn(f64) -> (f64, f64)) -> f64 
 }
 
 /// Computes the x at which the regularised incomplete gamma function with shape a equals p: the upper one if `upper` is true, else the
-/// lower one. NaN unless a > 0 and p is in [0, 1].
+/// lower one. NaN unless a is positive and finite, and p is in [0, 1].
 pub(crate) fn gammaincinv(a: f64, p: f64, upper: bool) -> f64 {
     if !(a > 0.0 && a.is_finite() && (0.0..=1.0).contains(&p)) {
         return f64::NAN;
@@ -56,8 +56,8 @@ pub(crate) fn gammaincinv(a: f64, p: f64, upper: bool) -> f64 {
     u.exp()
 }
 
-/// Computes the x at which the regularised incomplete beta function with parameters a and b equals p. NaN unless a, b > 0 and p is in [0,
-/// 1].
+/// Computes the x at which the regularised incomplete beta function with parameters a and b equals p. NaN unless a, b > 0, a + b is finite,
+/// and p is in [0, 1].
 pub(crate) fn betaincinv(a: f64, b: f64, p: f64) -> f64 {
     if !(a > 0.0 && b > 0.0 && (a + b).is_finite() && (0.0..=1.0).contains(&p)) {
         return f64::NAN;

@@ -14,7 +14,7 @@ fn exp_of_square(x: f64, factor: f64) -> f64 {
     (factor * square).exp() * if rest.is_finite() { 1.0 + factor * rest } else { 1.0 }
 }
 
-/// Computes exp(x²) erfc x, which overflows for x < -26.6.
+/// Computes exp(x²) erfc x, which overflows for x < -26.63.
 ///
 /// For x > 10 the function sums the asymptotic series (NIST Digital Library of Mathematical Functions, 7.12.1).
 pub(crate) fn erfcx(x: f64) -> f64 {
