@@ -53,7 +53,7 @@ impl Operation<f64> for StudentT {
     }
 }
 
-/// Returns log p of (data - location) / scale.
+/// Returns the log-density of the data for a location and a scale.
 fn log_density<'t>(data: &Tensor<f64>, location: Var<'t, f64>, scale: Var<'t, f64>) -> Var<'t, f64> {
     let standard = (data - location) / scale;
     location.tape().apply(StudentT { nu: 3.0 }, &[standard]) - scale.log()
