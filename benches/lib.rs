@@ -76,7 +76,7 @@ pub fn against_traffic(name: &str, len: usize, inputs: usize, writes: bool, work
     );
 }
 
-/// Returns the flops per second of multiply-adds, on all threads together. With AVX-512 all totals are in registers. Other processors
+/// Returns the flops per second of multiply-adds, on all threads together. With AVX-512 all totals fit in registers. Other processors
 /// have too few registers for `CHAINS` totals, so the figure is below their peak.
 pub fn peak_flops() -> f64 {
     const ROUNDS: usize = 1 << 16;

@@ -16,7 +16,7 @@ fn numbers<T: Float>(shape: &[usize], seed: usize) -> Tensor<T> {
     })
 }
 
-/// Returns the results of programs with every kind of step, large enough for several threads.
+/// Returns the results of programs with many kinds of steps, large enough for several threads.
 fn programs<T: Float>() -> Vec<Tensor<T>> {
     let (x, row, column) = (numbers::<T>(&[300, 517], 1), numbers::<T>(&[517], 2), numbers::<T>(&[300, 1], 3));
     let mut results = Vec::new();
