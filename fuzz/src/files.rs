@@ -66,9 +66,9 @@ pub fn npz(data: &[u8]) {
     });
 }
 
-/// Reads a checkpoint of a linear model. If the first byte is even, the other bytes are the file. If it is odd, the second byte is the
-/// number of zeros at the end of the file, and the other bytes are the header, whose length is put before it. So the target reaches
-/// the code after the header more often.
+/// Reads a checkpoint of a linear model. If the first byte is even, the other bytes are the file. If it is odd, the file is made of the
+/// right length of the header, the header, and zeros. The second byte is the number of zeros, and the other bytes are the header. So the
+/// target reaches the code after the header more often.
 pub fn checkpoints(data: &[u8]) {
     let [kind, tensors, rest @ ..] = data else { return };
     let bytes = if kind % 2 == 1 {

@@ -11,7 +11,7 @@
 //!
 //! `conformance/skip.rs` lists the cases that the design excludes, with reasons. Cases of mixed element types are excluded while they run,
 //! too. Operations that do not exist are skipped by name. The last line is `N passed, M failed, K skipped`. The exit code is 1 if a case
-//! failed, if no case was selected, if the set could not be read, or if the pages state other counts than a whole run.
+//! failed, if no case was selected, or if the set could not be read. After a whole run it is also 1 if the pages state other counts.
 //!
 //! The runner is a module of the library, so its generic operations are compiled once. The other tests link these instances.
 

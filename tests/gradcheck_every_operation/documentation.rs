@@ -90,8 +90,8 @@ fn line(text: &str) -> Option<Line> {
 }
 
 /// Returns the names of all primitives. Elementwise primitives and reductions have lists of their names. Five names are written here. The
-/// names of the others are read from the sources: from the lines of the views, from the bodies of the methods `name`, and from `operation`
-/// where `name` calls it.
+/// names of the views are read from `view.rs`. The other names are read from the rules: from the bodies of the methods `name`, and of
+/// `operation` where `name` calls it.
 fn primitives() -> BTreeSet<String> {
     let mut names: BTreeSet<String> = ["where", "expand", "matmul", "cat", "embed"].map(str::to_owned).into();
     names.extend(Unary::ALL.iter().map(|op| op.name().to_owned()));

@@ -1,4 +1,4 @@
-//! Does the training of the page without a browser, for a comparison: prints the time of a step, and writes the checkpoint of 450 steps with
+//! Does the training of the page without a browser, for a comparison. Prints the time of a step, and writes the checkpoint of 450 steps with
 //! the seed 0. With `WENGERT_SIMD=portable`, the checkpoint has the bits of the build for WebAssembly. Run it in `examples/browser`:
 //!
 //! ```text
