@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The operation defines its shape, its value, and its derivative, which is a formula over variables. So derivatives of any order
-//! follow. An operation of your own is worth its lines if the value needs a loop or a library that no formula has, or if the
-//! derivative has a shorter or more stable formula than the chain rule gives.
+//! follow. An operation of your own is worth its lines if the value needs a loop or a library that no formula has. It is also worth
+//! them if the derivative has a shorter or more stable formula than the chain rule gives.
 //!
 //! See also `gradient_check`, which shows how to find a mistake in such a derivative.
 
