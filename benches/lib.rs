@@ -22,7 +22,8 @@ pub fn shortest(mut work: impl FnMut()) -> f64 {
 }
 
 /// Returns the seconds in which plain loops on all threads read `inputs` arrays of `len` elements, and write one array if `writes` is true.
-/// An operation on operands of this size causes the same memory traffic. The loops do the arithmetic of an addition.
+/// An operation on operands of this size causes the same memory traffic. With `writes`, the loops copy one array or add two; `inputs` is 1
+/// or 2. Without `writes`, they sum each array.
 pub fn traffic(len: usize, inputs: usize, writes: bool) -> f64 {
     // The arrays are not filled with zeros, because the system would map zeros to a single page.
     let data: Vec<Vec<f32>> = (0..inputs).map(|k| vec![1.0 + k as f32; len]).collect();
@@ -75,7 +76,8 @@ pub fn against_traffic(name: &str, len: usize, inputs: usize, writes: bool, work
     );
 }
 
-/// Returns the flops per second of fused multiply-adds in registers, on all threads together.
+/// Returns the flops per second of multiply-adds, on all threads together. With AVX-512 all totals fit in registers. Other processors
+/// have too few registers for `CHAINS` totals, so the figure is below their peak.
 pub fn peak_flops() -> f64 {
     const ROUNDS: usize = 1 << 16;
     let threads = num_threads();
@@ -89,15 +91,15 @@ pub fn peak_flops() -> f64 {
     (threads * ROUNDS * 2 * CHAINS) as f64 / seconds
 }
 
-/// The number of independent chains of multiply-adds: 16 vectors of 16 elements. These are enough vectors to hide the latency of each
-/// instruction.
+/// The number of independent chains of multiply-adds: with AVX-512, 16 vectors of 16 elements. These are enough vectors to hide the latency
+/// of each instruction.
 const CHAINS: usize = 16 * 16;
 
 fn multiply_adds(x: f32, rounds: usize) -> f32 {
     #[cfg(target_arch = "x86_64")]
     {
         if std::arch::is_x86_feature_detected!("avx512f") {
-            // SAFETY: the processor has AVX-512 F, as checked above.
+            // SAFETY: the processor has AVX-512 F, as checked above. AVX-512 F implies FMA.
             #[allow(unsafe_code)]
             return unsafe { multiply_adds_avx512(x, rounds) };
         }

@@ -7,7 +7,8 @@
 
 Each library runs in its own process, because the threads of several libraries in one process disturb each other. The libraries take
 turns: with --rounds N, each runs N times and its shortest time counts. The result is a table in Markdown with microseconds. The last column
-is the shortest time of the others divided by ours, in bold where it is below 1.
+is the shortest time of the others divided by ours, in bold where it is below 1. --threads sets the
+variables of OpenBLAS, OpenMP, MKL, Rayon and Wengert.
 
     python benches/linalg.py --library numpy --only cholesky --size 128,1
 
@@ -137,10 +138,10 @@ def lines(library, only, size):
 
 
 def run(command, threads):
-    """Returns the lines that a program prints, with this number of threads."""
+    """Returns the lines that a program prints. The variables of OpenBLAS, OpenMP, MKL, Rayon and Wengert set the number of threads."""
     names = ["OPENBLAS", "OMP", "MKL", "RAYON", "WENGERT"]
     environment = {**os.environ, **{f"{name}_NUM_THREADS": str(threads) for name in names}}
-    # These variables make OpenBLAS use the kernels of other processors.
+    # These variables overrule OpenBLAS's choice of kernels and the size of the cache that it finds.
     for name in ["OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"]:
         environment.pop(name, None)
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)

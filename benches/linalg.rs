@@ -20,7 +20,7 @@ fn main() {
     run::<f32>("f32", &wanted);
 }
 
-/// Times all operations for elements of one type.
+/// Times the operations whose names contain `wanted`, for elements of one type.
 fn run<T: Float>(name: &str, wanted: &str) {
     for (n, batch) in SIZES {
         let lead: &[usize] = if batch == 1 { &[] } else { &[batch] };

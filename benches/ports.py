@@ -6,7 +6,7 @@
 
 PROGRAM is target/release/examples/time_ports, FOLDER has the examples of HIPS/autograd. Needs autograd and SciPy. Prints the medians: time of
 the objective with its gradient at the start, and of the whole fit, without pictures and printed lines. The fits of the programs after
-`--long` run once instead of in every round.
+`--long` run once instead of in every round. These are gmm, gplvm and mixture_variational_inference if the option is absent.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def median(call):
 
 
 def load(folder, name):
-    """Runs an original program up to its optimiser. Returns its objective with gradient, and its fit."""
+    """Runs an original program with its optimiser replaced. Returns its objective with gradient, and its fit."""
     import autograd.misc.optimizers
     import scipy.optimize
     from autograd import value_and_grad

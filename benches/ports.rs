@@ -1,5 +1,5 @@
 //! Times the ports of `examples/ports`. `benches/ports.py` sends lines `NAME objective` or `NAME fit`, and this program answers each line
-//! with a time in seconds.
+//! with a time in seconds. An unknown name stands for `mixture_variational_inference`.
 
 #![allow(dead_code)] // The functions of the ports that only draw pictures are not called here.
 

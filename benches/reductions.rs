@@ -1,4 +1,4 @@
-//! Times reductions. The speed is in bytes of the operand, which a reduction must read once.
+//! Times reductions. The speed is in bytes of the operand, which a reduction must read once. For softmax, the result counts too.
 
 use std::hint::black_box;
 

@@ -2,7 +2,7 @@
 //!
 //! The program reads names from standard input, one per line. The environment variable `WORKLOADS` names a JSON file with the table,
 //! `{name: [kind, …]}`. The program answers each name with one line, `{"name": …, "ns": …, "first_ns": …}` or `{"name": …, "error": …}`.
-//! `ns` and `first_ns` are the nanoseconds of one iteration and of the first iteration.
+//! `ns` is the median time of an iteration in nanoseconds, and `first_ns` the time of the first iteration.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 /// One iteration of a workload.
 pub type Step = Box<dyn FnMut()>;
 
-/// Answers all names. `build` makes the step of a workload from its row of the table. Samples are taken for the time `budget`.
+/// Answers all names. `build` makes the step of a workload from its kind and the rest of its row. Samples of a workload are taken for the
+/// time `budget`, and at least five.
 pub fn answer(build: impl Fn(&str, &[Value]) -> Result<Step, String>, budget: Duration) -> Result<(), Box<dyn Error>> {
     let path = env::var("WORKLOADS").map_err(|_| "WORKLOADS is to name the JSON file with the table of workloads")?;
     let table: HashMap<String, Vec<Value>> = serde_json::from_str(&fs::read_to_string(path)?)?;
@@ -43,7 +44,7 @@ pub fn answer(build: impl Fn(&str, &[Value]) -> Result<Step, String>, budget: Du
     Ok(())
 }
 
-/// Reads a list of integers; null is the empty list.
+/// Reads a list of integers. Null is the empty list, and an integer is a list of one.
 pub fn numbers(value: &Value) -> Result<Vec<isize>, String> {
     let list = match value {
         Value::Null => return Ok(Vec::new()),
@@ -54,7 +55,8 @@ pub fn numbers(value: &Value) -> Result<Vec<isize>, String> {
     Ok(list.into_iter().map(|number| number as isize).collect())
 }
 
-/// Returns two times in nanoseconds: of one iteration, as the median over samples of at least 2 ms each, and of the first iteration.
+/// Returns two times in nanoseconds: of one iteration, as the median over samples, and of the first iteration. A sample takes 1 to 2 ms, or
+/// is a single longer iteration.
 fn timed(mut step: Step, budget: Duration) -> (f64, f64) {
     let mut seconds = || {
         let start = Instant::now();

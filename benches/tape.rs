@@ -1,4 +1,5 @@
-//! Times the recording, differentiation and evaluation of tapes: the cost of a step besides its arithmetic, per node of the tape.
+//! Times the recording, differentiation and evaluation of tapes: the cost of a step besides its arithmetic, per node of the tape. Gradients
+//! of large operands are timed by their bytes.
 
 use std::hint::black_box;
 
@@ -59,8 +60,9 @@ fn gradients(c: &mut Criterion) {
     group.finish();
 }
 
-/// Times a step of linear regression, [32, 4] to [32, 1], with a cached plan. The parts are the recording, the derivatives, and the run
-/// with the update of the parameters. Each time is divided by the number of nodes, including the nodes of derivatives.
+/// Times a step of linear regression, [32, 4] to [32, 1], with a cached plan. Each benchmark adds a part to the previous one: the
+/// recording, the derivatives, and the run with the update of the parameters. The throughput counts nodes, including the nodes of
+/// derivatives.
 fn step(c: &mut Criterion) {
     let mut group = c.benchmark_group("step");
     let mut model = Linear::new(4, 1, &mut Generator::new(0));

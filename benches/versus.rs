@@ -1,11 +1,11 @@
 //! Times the workloads that are also timed with PyTorch, jax and other peers, with the protocol of `runner.rs`. A row of the
-//! table is `[kind, shape, shape or axes]`.
+//! table is `[kind, shape, numbers]`. The kind determines the meaning of the numbers, for example a shape, axes or sizes of layers.
 //!
 //! ```text
 //! echo 'add/row' | WORKLOADS=table.json cargo run --release --example versus
 //! ```
 //!
-//! Every computation is written as a user would write it. A training step records on its own tape.
+//! Every computation is written as a user would write it. Each training step records on a new tape.
 
 mod runner;
 
@@ -93,7 +93,7 @@ fn step(kind: &str, first: &[isize], second: &[isize]) -> Result<Step, String> {
                 return Err("a convolution has a kernel, stride, dilation, padding and groups".to_owned());
             };
             let options = ConvOptions::default().groups(groups as usize).stride([stride as usize; 2]);
-            // A kernel of height 1 belongs to a one-dimensional convolution, whose images have height 1. They are padded only along the
+            // A kernel of height 1 stands for a one-dimensional convolution, whose images have height 1. They are padded only along the
             // width.
             let padding = [if height == 1 { 0 } else { padding as usize }, padding as usize];
             let options = options.dilation([dilation as usize; 2]).padding(padding);

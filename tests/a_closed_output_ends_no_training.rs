@@ -1,5 +1,5 @@
-//! A training continues if the reader of its output goes away, as in `train | head -1`, and if its output is full. A child
-//! process trains, because the output belongs to the process.
+//! A training continues if the reader of its output goes away, as in `train | head -1`. A child process trains, because the
+//! output belongs to the process.
 
 #![cfg(unix)]
 

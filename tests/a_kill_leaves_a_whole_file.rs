@@ -15,10 +15,10 @@ use wengert::prelude::*;
 /// The environment variable with the file that the child writes.
 const FILE: &str = "WENGERT_TEST_WRITTEN_FILE";
 
-/// The number of elements of the model. One write takes about as long as the other steps of a replacement.
+/// The number of elements of the model's weight. One write takes about as long as the other steps of a replacement.
 const SIZE: usize = 1 << 18;
 
-/// Returns the checkpoint of a model whose elements all have the value `number`.
+/// Returns the checkpoint of a model whose weight has the value `number` in each element.
 fn checkpoint(number: u64) -> Checkpoint {
     let mut model = Linear::<f32>::new(1, 1, &mut Generator::new(0));
     model.weight.value = Tensor::full([SIZE], number as f32);

@@ -72,7 +72,7 @@ fn start(folder: &Path) -> Child {
     Command::new(program).args(arguments).env(FOLDER, folder).stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// Lets the run make `steps` steps, then kills it.
+/// Lets the run make at least `steps` steps, or end, and then kills it.
 fn killed_after(folder: &Path, steps: u64) {
     let mut child = start(folder);
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();

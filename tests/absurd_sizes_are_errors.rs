@@ -271,7 +271,7 @@ fn a_size_beyond_isize_is_refused_even_without_elements() {
     assert_eq!(Tensor::<f64>::zeros([0, isize::MAX as usize]).shape(), &[0, isize::MAX as usize]);
 }
 
-/// Equal terms are added or multiplied at once. A loop over each of the terms would take hours.
+/// Equal terms are added or multiplied at once. A loop over 2⁴⁰ terms would take minutes or hours.
 #[test]
 fn many_equal_terms_are_computed_at_once() {
     let half = Tensor::<f64>::scalar(0.5).expand([3, TEBI]);

@@ -1,5 +1,5 @@
 //! The laws about properties of the whole process: the number of threads, the instruction set, the pool, memory. They run in
-//! their own process, one at a time: each test takes `wengert_tests::alone`.
+//! their own process. Each test that changes or measures a property takes `wengert_tests::alone`, so these tests run one at a time.
 
 mod any_thread_count_gives_the_same_bits;
 mod endurance;

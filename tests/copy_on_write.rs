@@ -67,7 +67,8 @@ impl Run {
         (tensor.clone(), copied(model))
     }
 
-    /// Adds a view of the tensor with index `i`. Its expected values are the same view of the old expected values.
+    /// Adds a view of the tensor with index `i`, unless the view has more than 200 elements. Its expected values are the same view of the
+    /// old expected values.
     fn add_view(&mut self, i: usize, view: &dyn Fn(&Tensor<f64>) -> Tensor<f64>) {
         let (tensor, model) = self.get(i);
         let viewed = view(&tensor);

@@ -1,5 +1,5 @@
-//! A damaged file is an error of the reader, never a panic. Valid files are cut, changed and extended at random, and their
-//! numbers are replaced by extreme ones.
+//! A reader of a damaged file never panics. It returns an error, or data if it cannot notice the damage. Valid files are cut,
+//! changed and extended at random, and their numbers are replaced by extreme ones.
 
 use std::io::{Cursor, Write as _};
 use std::path::Path;
@@ -120,21 +120,21 @@ fn damaged(valid: &[u8], generator: &mut Generator) -> Vec<u8> {
         }
         2 => bytes.extend((0..1 + generator.below(20)).map(|_| generator.below(256) as u8)),
         3 => {
-            // A part is repeated or removed.
+            // A part is inserted at another place.
             let (from, to) = (place(generator), place(generator));
             let part = bytes[from.min(to)..from.max(to)].to_vec();
             let at = place(generator);
             bytes.splice(at..at, part);
         }
         4 => {
-            // A number of a binary header becomes an extreme one.
+            // Up to eight bytes become an extreme number, as in a binary header.
             let extreme = [0, 1, u64::MAX, u64::MAX / 2, 1 << 31, 1 << 40][generator.below(6) as usize];
             let (at, width) = (place(generator), [1, 2, 4, 8][generator.below(4) as usize]);
             let extreme = if generator.below(2) == 0 { extreme.to_le_bytes() } else { extreme.to_be_bytes() };
             bytes.iter_mut().skip(at).zip(&extreme[..width]).for_each(|(byte, &other)| *byte = other);
         }
         _ => {
-            // A digit becomes many digits, as in the shape of a text header.
+            // Nines are inserted before a digit, as in the shape of a text header.
             let digits: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at].is_ascii_digit()).collect();
             if !digits.is_empty() {
                 let at = digits[generator.below(digits.len() as u64) as usize];

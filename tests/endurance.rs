@@ -33,7 +33,7 @@ fn shape(step: usize) -> Vec<usize> {
     (0..10).map(|digit| 1 + (shuffled >> (2 * digit)) % 4).collect()
 }
 
-/// Returns the largest shapes of the steps: all sizes are 4, except one.
+/// Returns the largest shapes of the steps: all sizes are 4, except for at most one.
 fn largest_shapes() -> impl Iterator<Item = Vec<usize>> {
     (0..40).map(|number| (0..10).map(|axis| if axis == number / 4 { 1 + number % 4 } else { 4 }).collect())
 }

@@ -1,6 +1,6 @@
-//! The mode of equal bits (`WENGERT_SIMD=portable`): short trainings, and every elementwise function, have the same bits on every platform
-//! and processor. The expected hashes were computed on x86-64 with AVX-512. They change only with the library. A second test runs the
-//! first on emulated processors, where qemu is installed.
+//! The mode of equal bits (`WENGERT_SIMD=portable`): short trainings, and every elementwise function of floating-point numbers, have the
+//! same bits on every platform and processor. The expected hashes were computed on x86-64 with AVX-512. They change only with the library.
+//! On x86-64 Linux, a second test runs the first on emulated processors if qemu is installed.
 
 use wengert::nn::{GRU, LayerNorm, Tanh, TransformerEncoderLayer, TransformerOptions};
 use wengert::prelude::*;
@@ -22,7 +22,7 @@ const EXPECTED: [(&str, u64); 8] = [
     ("transformer", 0x4dd2_aa1d_4c8a_c649),
 ];
 
-/// Computes the 64-bit hash FNV-1a of the elements in little-endian order (G. Fowler, L. C. Noll, K.-P. Vo). All NaNs are equal.
+/// Computes the 64-bit hash FNV-1a of the elements as f64 in little-endian order (G. Fowler, L. C. Noll, K.-P. Vo). All NaNs are equal.
 fn hash<T: Float>(tensors: &[Tensor<T>]) -> u64 {
     let numbers = tensors.iter().flat_map(|tensor| tensor.to_vec()).map(T::to_f64);
     let words = numbers.map(|x| if x.is_nan() { f64::NAN.to_bits() & !(1 << 63) } else { x.to_bits() });
@@ -31,7 +31,7 @@ fn hash<T: Float>(tensors: &[Tensor<T>]) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Returns numbers of every size with both signs, and special values.
+/// Returns special values, moderate numbers of both signs, and positive numbers of every magnitude.
 fn sample<T: Float>() -> Vec<T> {
     let special = [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1.0, -1.0, 0.5, 1e-300, 1e300, 7.0, -7.0];
     let sizes = (-40..=40).map(|k: i32| f64::from(k) * 0.37).chain((0..600).map(|k| f64::from(k) * 0.0531 - 15.9));
@@ -40,22 +40,22 @@ fn sample<T: Float>() -> Vec<T> {
     all.map(T::from_f64).collect()
 }
 
-/// Returns the hash of all elementwise functions of one number. The number of elements is no multiple of the length of a processor's
-/// vector.
+/// Returns the hash of all elementwise functions of one floating-point number. The number of elements is no multiple of the length of a
+/// processor's vector.
 fn functions<T: Float>() -> u64 {
     let x = Tensor::from(sample::<T>());
     let results = Unary::ALL.iter().filter(|&&op| op != Unary::Not).map(|&op| x.apply_unary(op, Site::here("test")));
     hash(&results.collect::<Result<Vec<_>, _>>().unwrap())
 }
 
-/// Returns the hash of all elementwise functions of two numbers.
+/// Returns the hash of all elementwise functions of two floating-point numbers.
 fn functions_of_two<T: Float>() -> u64 {
     use Binary::{And, Gcd, Lcm, Or, ShiftLeft, ShiftRight, Xor};
     let x: Vec<T> = sample();
     let y: Vec<T> = x.iter().enumerate().map(|(i, _)| x[(i * 37 + 11) % x.len()]).collect();
     let (x, y) = (Tensor::from(x), Tensor::from(y));
     let ops = Binary::ALL.iter().filter(|op| !matches!(op, And | Gcd | Lcm | Or | ShiftLeft | ShiftRight | Xor));
-    // The sum of Hurwitz' zeta function over negative arguments has as many terms as the argument is large.
+    // Hurwitz' zeta function is NaN or infinite at most negative arguments, so it gets absolute values.
     let results = ops.map(|&op| match op {
         Binary::Zeta => x.abs().apply_binary(op, &y.abs(), Site::here("test")),
         _ => x.apply_binary(op, &y, Site::here("test")),
@@ -63,8 +63,8 @@ fn functions_of_two<T: Float>() -> u64 {
     hash(&results.collect::<Result<Vec<_>, _>>().unwrap())
 }
 
-/// Returns the hash of sums and matrix products. The shapes of the products select every algorithm: the definition, registers, few columns,
-/// panels.
+/// Returns the hash of sums and matrix products. The shapes of the products select several algorithms: the definition, registers, panels, a
+/// single row, few columns.
 fn products() -> u64 {
     let mut generator = Generator::new(5);
     let mut results = Vec::new();

@@ -1,5 +1,5 @@
-//! Tests the engine with every setting: each instruction set, several numbers of threads, with and without simplification, with and without
-//! the pool. The number of threads changes no bit. The other settings change only rounding.
+//! Tests the engine with every setting: each instruction set of the processor, several numbers of threads, with and without simplification,
+//! with and without the pool. The number of threads and the pool change no bit. The other settings change only rounding.
 
 use wengert::autograd::set_simplification;
 use wengert::nn::cross_entropy;
@@ -16,7 +16,7 @@ fn numbers<T: Float>(shape: &[usize], seed: usize) -> Tensor<T> {
     })
 }
 
-/// Returns the results of programs with every kind of step, large enough for several threads.
+/// Returns the results of programs with many kinds of steps, large enough for several threads.
 fn programs<T: Float>() -> Vec<Tensor<T>> {
     let (x, row, column) = (numbers::<T>(&[300, 517], 1), numbers::<T>(&[517], 2), numbers::<T>(&[300, 1], 3));
     let mut results = Vec::new();
@@ -70,7 +70,7 @@ fn bits<T: Float>(results: &[Tensor<T>]) -> Vec<Vec<u64>> {
     results.iter().map(|result| result.iter().map(|x| x.to_f64().to_bits()).collect()).collect()
 }
 
-/// Returns the largest difference of two elements, relative to the largest element.
+/// Returns the largest difference of two elements, relative to the largest element of `y`. Differences that are NaN are left out.
 fn distance<T: Float>(x: &Tensor<T>, y: &Tensor<T>) -> f64 {
     assert_eq!(x.shape(), y.shape());
     let scale = y.iter().fold(1e-30, |most: f64, y| most.max(y.to_f64().abs()));

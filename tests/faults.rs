@@ -47,7 +47,7 @@ fn fault() -> ! {
     panic!("a fault of the caller")
 }
 
-/// The operation x + 0. The method whose name the field has panics.
+/// The identity, as an operation and as a function. The method whose name the field has panics; `shape` also names `shapes`.
 struct Faulty(&'static str);
 
 impl Faulty {
@@ -180,7 +180,7 @@ struct AtTheEnd(Arc<Mutex<Vec<Vec<u64>>>>);
 
 impl Drop for AtTheEnd {
     fn drop(&mut self) {
-        // This warns, at a line that has not warned before.
+        // The first drop warns, because this line has not warned before.
         let _ = Tensor::<f64>::ones([4, 1]).add(Tensor::ones([4]));
         self.0.lock().expect("no thread panics").push(bits());
     }

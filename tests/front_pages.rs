@@ -1,5 +1,5 @@
-//! The front pages of the crates list every public item, and each layer, loss, optimiser and schedule in the table of its kind. The
-//! facade documents every item of the crates that it re-exports.
+//! The front pages of `tensor`, `autograd` and `nn` list every public item, and each layer, loss, optimiser and schedule in the table of
+//! its kind. The facade documents every item of `tensor` and `autograd`.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ fn section<'p>(page: &'p str, heading: &str) -> &'p str {
     rest.split("\n # ").next().unwrap_or_default()
 }
 
-/// Returns the names that are not linked in `page`.
+/// Returns the names that are not linked in `page`. A mention is enough for the items of [`FEATURES`].
 fn missing(names: &BTreeSet<String>, page: &str) -> Vec<String> {
     let linked = |name: &&String| {
         page.contains(&format!("[`{name}`]"))

@@ -10,7 +10,7 @@ const FOLDERS: [&str; 5] =
 /// Functions and macros of Rust and of PyTorch that hints name.
 const FOREIGN: [&str; 5] = ["stringify!", "fold", "save_file", "state_dict", "default"];
 
-/// Returns the part of a source before its tests, without comments.
+/// Returns the part of a source before its tests, without the lines that are comments.
 fn code(source: &str) -> String {
     let code = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
@@ -42,7 +42,7 @@ fn called(text: &str) -> Vec<String> {
     names
 }
 
-/// Returns the texts of hints in a source: the text after `hint` or `note =` in a string, up to the end of the statement.
+/// Returns the texts of hints in a source: the text after a word of `begins`, up to the end of the string.
 fn hints(source: &str) -> Vec<&str> {
     let begins = ["hint: ", "let hint = ", "with_hint(", "note = ", "label = "];
     let starts = begins.iter().flat_map(|word| source.match_indices(word).map(|(start, word)| start + word.len()));

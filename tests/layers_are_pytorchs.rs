@@ -1,4 +1,5 @@
-//! Every layer has the initial values, results, gradients and running statistics of its PyTorch counterpart.
+//! Layers have the initial values, results, gradients and running statistics of their PyTorch counterparts. `sequences_are_pytorchs.rs`
+//! compares recurrent networks, attention and transformers.
 
 use serde_json::Value;
 use wengert::nn::{
@@ -378,7 +379,8 @@ fn instance_norm_with_statistics() {
     );
 }
 
-/// The layers whose initial values the entry `initial` of `nn.json` describes.
+/// The layers whose initial values are compared with the entry `initial` of `nn.json`. The entry also describes recurrent networks and
+/// attention, whose bounds are tested beside their code.
 const BEGUN: [&str; 18] = [
     "Linear",
     "Bilinear",
@@ -424,7 +426,7 @@ fn new_layer(kind: &str, generator: &mut Generator) -> Box<dyn Module<f64>> {
     }
 }
 
-/// Checks the mean and the variance of the parameters of 300 layers. A parameter has n values (at least 900) in total. Their variance
+/// Checks the parameters of 300 layers. Constants must be equal. Other parameters have n values (at least 900) in total. Their variance
 /// must be within 6 standard deviations of the expected variance. For a normal distribution this standard deviation is √(2 / n) times the
 /// variance, and for the others it is smaller. The mean must be within 6 · σ / √n of the expected mean.
 #[test]

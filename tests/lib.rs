@@ -1,4 +1,4 @@
-//! Code that several test files share: tensors of every layout over shapes that broadcast, and the runner of the conformance set.
+//! Code that several test files share: tensors of many layouts over shapes that broadcast, and the runner of the conformance set.
 
 pub mod conformance;
 
@@ -8,7 +8,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use wengert::tensor::prelude::*;
 
-/// Blocks other tests that call this function. Tests of a property of the whole process use it: threads, the pool, memory.
+/// Blocks other callers of this function until the returned guard is dropped. Tests of a property of the whole process use it: threads, the
+/// pool, memory.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -38,7 +39,7 @@ impl Thinning {
     }
 }
 
-/// Generates every kind of thinning.
+/// Generates every thinning of shapes with up to [`RANK`] dimensions.
 pub fn thinnings() -> impl Strategy<Value = Thinning> {
     let dropped = prop_oneof![2 => Just(0), 1 => 0..=RANK];
     (dropped, vec(prop::bool::weighted(0.4), RANK)).prop_map(|(dropped, ones)| Thinning { dropped, ones })
@@ -53,7 +54,7 @@ pub struct Recipe {
     order: Vec<usize>,
 }
 
-/// Generates every layout without overlap.
+/// Generates layouts without overlap: parts of a larger tensor with steps up to 3.
 pub fn recipes() -> impl Strategy<Value = Recipe> {
     let axis = prop_oneof![Just((0, 1, false)), (0..2usize, 1..=3usize, any::<bool>())];
     let order = Just((0..RANK).collect::<Vec<_>>()).prop_shuffle();

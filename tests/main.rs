@@ -1,5 +1,5 @@
 //! The laws that cross crates, one module each. One program compiles and links their shared code once. Tests that change
-//! or measure a property of the whole process are in `alone.rs`.
+//! or measure a property of the whole process are in `alone.rs`. `sources`, `fixtures` and `model_check` have code that several laws share.
 
 mod a_closed_output_ends_no_training;
 mod a_kill_leaves_a_whole_file;

@@ -1,5 +1,5 @@
-//! Every optimiser makes the same 100 steps as its PyTorch counterpart: alone, and with groups, clipping, schedules and
-//! averages.
+//! Optimisers make the same 100 steps as their PyTorch counterparts: alone, and with groups, clipping, schedules and averages.
+//! PyTorch has no Lion. `matrices_are_pytorchs.rs` compares Adafactor and Muon.
 
 use wengert::nn::schedule::{CosineAnnealingLR, StepLR};
 use wengert::nn::{
@@ -189,7 +189,7 @@ fn a_hundred_steps_are_pytorchs() {
                 let ([minus, plus], [min, max]) = (pair("etas", [0.5, 1.2]), pair("step_sizes", [1e-6, 50.0]));
                 train(&case, Rprop::new(lr).etas(minus, plus).step_sizes(min, max), |o, _| o);
             }
-            // This is the entry of the problem, which is not an optimiser.
+            // The fixtures have no other kind. One would not be counted.
             _ => seen -= 1,
         }
     }

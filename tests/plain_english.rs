@@ -4,7 +4,7 @@
 
 use crate::sources::{files, root, text};
 
-/// The phrases, in lower case. Each stands between spaces or at the end of a line.
+/// The phrases, in lower case. They are searched within each line, as whole words.
 const PHRASES: &[&str] = &[
     "so many",
     "again and again",

@@ -34,7 +34,7 @@ fn names(case: &Fixture, list: &str) -> Vec<String> {
     case.about[list].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
 }
 
-/// Compares the outputs and the gradients. The inputs are in the order of their names.
+/// Compares the outputs and the gradients. Each input and output is given with its name in the fixtures.
 #[track_caller]
 fn compare<'t>(
     case: &Fixture,
@@ -90,7 +90,7 @@ impl<'t> Parts<'t> for (Variable<'t>, Variable<'t>) {
     }
 }
 
-/// Compares the cases of a recurrent network. `builder` takes the sizes of the input, the state and the projection.
+/// Compares the cases of a recurrent network. `builder` takes the sizes of the input, the state and the projection, which is 0 for none.
 fn recurrent<K: RecurrentKind<f64>>(prefix: &str, builder: impl Fn(usize, usize, usize) -> RecurrentBuilder<K>)
 where
     for<'t> K::State<'t>: Parts<'t>,
@@ -177,7 +177,7 @@ struct Masks<'t> {
 }
 
 impl<'t> Masks<'t> {
-    /// Converts PyTorch's masks, which are true at ignored keys.
+    /// Reads the masks of a case. PyTorch's boolean masks are true at ignored keys, so `mask` is inverted. The padding mask stays.
     fn of(case: &Fixture, tape: &'t Tape<f64>, mask: &str, padding: &str) -> Self {
         let is_float = case.name.ends_with("float_mask");
         Masks {

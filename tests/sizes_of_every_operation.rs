@@ -1,6 +1,6 @@
-//! Every operation on tensors of any size gives a result or an error: sizes near `usize::MAX`, 64 dimensions, and no elements. It
-//! never panics except at the caller's line, as documented. It never aborts or runs for hours, and allocates no more memory than
-//! its result needs.
+//! Every operation on tensors of any size gives a result or an error: sizes near `isize::MAX`, 64 dimensions, and no elements. It
+//! never panics except at the caller's line, as documented. It never aborts or runs for hours, and needs at most [`MOST_BYTES`] of
+//! memory.
 //!
 //! The operations are the rows of the tables of `gradcheck_every_operation`. They run in a process of their own with little
 //! memory: this program with [`child`] as its only test. If it ends or stands still, the parent reports the case and continues with
@@ -92,7 +92,7 @@ fn stretched(shapes: &[&[usize]]) -> Vec<Vec<Vec<usize>>> {
     all
 }
 
-/// Returns the shapes of the operands for every case of a row.
+/// Returns the domains of the operands of a row, and the shapes of the operands for every case.
 fn operands(row: &Row) -> (Vec<Domain>, Vec<Vec<Vec<usize>>>) {
     match row.operands {
         Operands::One(domain) | Operands::OneInPlace(domain) => {
@@ -163,7 +163,8 @@ impl Case {
         self.shapes.iter().zip(&self.domains).enumerate().map(input).collect()
     }
 
-    /// Records the operation, and computes its value and its gradient. Returns a sentence if something goes wrong.
+    /// Records the operation, and computes its value and its gradient with respect to the first operand. Returns a sentence if something
+    /// goes wrong.
     fn run(&self) -> Result<(), String> {
         let tape = Tape::<f64>::new();
         let Some(inputs) = self.inputs(&tape) else { return Ok(()) };

@@ -29,8 +29,8 @@ pub fn homes() -> BTreeMap<String, Option<String>> {
     homes
 }
 
-/// Returns every public function of the crates that panics at its caller's line, with a file that has it. These are functions
-/// with a `try_` twin under `#[twins]`, and functions whose documentation has a section `Panics`. Functions of one name count
+/// Returns every public function of `tensor`, `autograd` and `nn` that panics at its caller's line, with a file that has it. These are
+/// functions with a `try_` twin under `#[twins]`, and functions whose documentation has a section `Panics`. Functions of one name count
 /// once.
 ///
 /// # Panics

@@ -481,7 +481,7 @@ fn every_function_of_two_operands_names_its_callers_line() {
     }
 }
 
-/// Tests operations whose result does not fit into memory.
+/// Tests operations whose result, or a copy of the operand, does not fit into memory.
 #[test]
 fn every_function_of_one_operand_names_its_callers_line() {
     let (huge, two) = (Tensor::<f64>::ones([1]).expand([1isize << 59]), Tensor::<f64>::ones([2]));

@@ -128,7 +128,8 @@ fn gradients<'t>(results: &[(V<'t>, V<'t>)], inputs: &[V<'t>], refused: &Cell<us
     gradients.into_iter().zip(inputs).map(|(g, x)| g.unwrap_or_else(|| zeros(x))).collect()
 }
 
-/// Returns the directional derivatives of the results. If a derivative does not exist, returns the results themselves.
+/// Returns the directional derivatives of the results, as one vector if there are several results. If a derivative does not exist, uses the
+/// results themselves.
 fn directional<'t>(results: &[V<'t>], inputs: &[V<'t>], refused: &Cell<usize>) -> V<'t> {
     let tangents: Vec<(V, V)> = inputs.iter().map(|&x| (x, numbers(x, 0.6))).collect();
     let derivatives = inputs[0].tape().try_jvp(results, &tangents).unwrap_or_else(|_| {
@@ -150,7 +151,7 @@ fn numbers<'t>(x: V<'t>, phase: f64) -> V<'t> {
     }))
 }
 
-/// Returns whether two tensors are equal up to the rounding of sums in another order.
+/// Returns true if two tensors are equal up to the rounding of sums in another order.
 fn equal(got: &Tensor<f64>, want: &Tensor<f64>) -> bool {
     let largest = want.iter().filter(|x| x.is_finite()).fold(1.0, |largest: f64, x| largest.max(x.abs()));
     let close = |(x, y): (f64, f64)| x == y || (x.is_nan() && y.is_nan()) || (x - y).abs() <= 1e-12 * largest;
@@ -158,7 +159,7 @@ fn equal(got: &Tensor<f64>, want: &Tensor<f64>) -> bool {
 }
 
 /// Checks an operation with three examples. If there is a single list of operands, checks every choice of operands that differ between
-/// examples. If there are several lists, checks a different choice for each list.
+/// examples. If there are several lists, the choices take turns over the lists.
 fn check(title: &str, f: Call, all: &[Given]) {
     let choices = |operands: &Given| (1..1usize << operands.len()).collect::<Vec<_>>();
     let one = |(turn, operands)| {

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Writes tests/fixtures/arrays.json: quantiles, searches, reductions by index and other operations on arrays, computed by PyTorch in f64.
 
-Needs PyTorch. `gradient` has the gradients of the sum of the result times `weights`, with respect to each input. `second` has derivatives of
-the sum of the squares of the result times `weights`: with its gradients times cos(1), cos(2), … summed up, the gradients of this sum. It is null if
-PyTorch has no second derivative. Operations without a derivative have several results and no gradient. An error has PyTorch's sentence instead.
+Needs PyTorch. `gradient` has the gradients of the sum of the result times `weights`, with respect to each input. For `second`, the
+gradients of the sum of the squared result times `weights` are multiplied by cos(1), cos(2), … and summed. `second` has the gradients of
+this sum. It is null if PyTorch has no second derivative. Operations without a derivative may have several results, and have no gradient.
+An error has PyTorch's sentence instead.
 
     python3 tools/array_cases.py
 """

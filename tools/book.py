@@ -6,7 +6,7 @@
 
 The pages link to each other by their places in the repository, which GitHub and editors need. In the book the guide lies at the top, the
 pages of `docs/` under `reference/` and all other files under `repository/`, and the links are changed accordingly. A linked source file
-becomes a page with its code, and a linked folder a list of its files. Nothing in the book leads out of it.
+becomes a page with its code, and a linked folder a list of its files. No relative link leads out of the book.
 """
 
 import re
@@ -82,7 +82,7 @@ def place(path, files):
 
 
 class Book:
-    """The written pages, and the pages that they link to and that are still to be written."""
+    """The folder of the book, the files of the repository, and the places of the pages that are written already."""
 
     def __init__(self, folder):
         self.folder = folder

@@ -82,7 +82,7 @@ echo "$bytes bytes of WebAssembly after gzip"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 gunzip <../data/digits.csv.gz >"$work/digits.csv"
-# The native build of the same training uses the same instructions as far as possible.
+# The native build of the same training uses the portable instruction set, so both checkpoints have the same bits.
 CARGO_TARGET_DIR=$builds WENGERT_SIMD=portable WENGERT_NUM_THREADS=1 cargo run --quiet --release --example native -- "$work/native.safetensors"
 node node_test.mjs "$site/pkg" "$work/digits.csv" pytorch.safetensors "$work/native.safetensors"
 "$root/tools/browser.py" "$site" "$pictures"

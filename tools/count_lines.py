@@ -6,7 +6,7 @@
 
 Raw lines are all lines of a file. Code lines are raw lines that hold more than white space and comments.
 Left out are files named `tests.rs`, files under `tests/` or `testing/`, and `#[cfg(test)] mod ...` inside a file.
-Doc comments, doc tests, `examples/` and all other items under `#[cfg(test)]` count.
+Files under `examples/` and all other items under `#[cfg(test)]` count. Doc comments and doc tests are raw lines only.
 """
 
 import argparse

@@ -44,7 +44,7 @@ SLOW = [
     "22_transformer_text",
     "25_fine_tuning",
 ]
-# A number with a unit of time, the share that it has in a profile, and the bar of this share.
+# A number with a unit of time, the share that it has in a profile, and the bar of this share. Also the number of samples in a second.
 TIME = re.compile(r" *\d[\d.]* (?:µs|ms|s|min)\b(?: +\d+%(?: +#+)?)?| \d+(?= samples in a second)")
 
 # The place of a message in an example outside of the course.

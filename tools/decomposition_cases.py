@@ -3,9 +3,9 @@
 
     tools/decomposition_cases.py crates/linalg/tests/laws/decompositions.json
 
-Each case has an input x, the value y = f(x), and two derivatives: g of the sum of y[k] cos(k) with respect to x, and that of the sum of
-g[k] sin(k + 1). The functions do not depend on the signs of vectors. A derivative that PyTorch does not have, or that is not finite, is
-null. Error cases have PyTorch's sentence. Needs PyTorch.
+Each case has an input x, the value y = f(x), and two gradients with respect to x: g of the sum of y[k] cos(k), and h of the sum of
+g[k] sin(k + 1). The functions do not depend on the signs of vectors. A derivative that PyTorch does not have is null. So is a value or
+derivative that is not finite. Error cases have PyTorch's sentence. Needs PyTorch.
 """
 
 import json
@@ -23,7 +23,7 @@ def sym(x):
 
 
 def low(x):
-    """A matrix of rank 2, a function of x."""
+    """Returns a matrix of rank 2 or less, a function of x."""
     return x[..., :, :2] @ x[..., :2, :]
 
 

@@ -3,8 +3,8 @@
 
 Usage: python3 tools/distribution_cases.py > crates/distributions/tests/cases.json
 
-Needs torch and scipy. Logarithms of densities, entropies, moments and divergences come from torch.distributions in f64; distribution and
-quantile functions come from scipy.stats, because PyTorch lacks some of them.
+Needs torch and scipy. Logarithms of densities, entropies, moments and divergences come from torch.distributions in f64. The distribution
+and quantile functions of the families come from scipy.stats, because PyTorch lacks some of them, as do the entropies in SCIPY_ENTROPY.
 """
 
 import json

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the front page of the web site, the gallery of the examples' results, and two pages that rustdoc lacks.
+"""Writes the front page of the web site, the gallery of the examples' results, and pages that rustdoc lacks.
 
     tools/front_page.py FOLDER     the folder of `tools/site.sh`, with `api`, `results` and perhaps `book`
 
-The text of the front page is the beginning of README.md. The gallery has the rows of the table in examples/README.md, in their order.
+The text of the front page is the beginning of README.md. The gallery has the examples of the table in examples/README.md that have results,
+in their order.
 """
 
 import re

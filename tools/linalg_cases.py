@@ -19,7 +19,7 @@ linalg = torch.linalg
 
 
 def random(seed, *shape):
-    """Returns normally distributed numbers with five digits, which keeps the file short."""
+    """Returns normally distributed numbers with five decimals, which keeps the file short."""
     x = torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
     return (x * 1e5).round() / 1e5
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/fixtures/matrices.json: optimisers and norms of whole matrices, computed by PyTorch in f64.
 
-Needs PyTorch. Element k of a parameter begins at k / 4 - 1/2, and its gradient in step t is sin((k + 1)(0.7 + t)) + p.
+Needs PyTorch. Element k of a parameter begins at k / 4 - 1/2. Its gradient in step t is sin((k + 1)(0.7 + t)) + p, where p is its value.
 
     python3 tools/matrix_cases.py
 """
@@ -24,7 +24,7 @@ def array(x):
 
 
 def orthogonal_in_f64(grad, coefficients, steps, eps):
-    """The iteration of Newton and Schulz in the type of the gradient. PyTorch's own function computes it in bfloat16."""
+    """Computes the iteration of Newton and Schulz in the type of the gradient. PyTorch's own function computes it in bfloat16."""
     x = grad.T if grad.size(0) > grad.size(1) else grad
     x = x / x.norm().clamp(min=eps)
     a, b, c = coefficients
@@ -54,7 +54,7 @@ def layer(weight):
 
 
 def norm_case(kind, weight, options):
-    """Three steps: the output for `x` and the gradients of the sum of its squares. The second weight of the norm moves after each."""
+    """Makes three steps: the output for `x` and the gradients of the sum of its squares. All parameters move after each."""
     layer_ = parametrizations.weight_norm(layer(weight), **options) if kind == "weight_norm" else None
     if layer_ is None:
         layer_ = parametrizations.spectral_norm(layer(weight), **options)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Draws every committed picture again, with the programs that made them.
+"""Draws the committed pictures under docs/ again, with the programs that made them. The pictures of the chapters belong to course_output.py.
 
     tools/pictures.py                          writes the pictures under docs/ anew
     tools/pictures.py --check                  compares the committed pictures with new ones, and ends with 1 if one differs
     tools/pictures.py --programs FOLDER        runs programs that are built already, such as those in target/debug/examples
 
 The programs run with WENGERT_SIMD=portable, which gives the same bits on every processor. `--check` compares the texts exactly and the numbers
-with a tolerance. A picture under docs/ that is not in the table is an error.
+with a tolerance. A picture under docs/ that is neither in the table nor one of a chapter is an error.
 """
 
 import argparse
@@ -84,7 +84,7 @@ def main():
     problems = []
     for path in sorted((ROOT / "docs").rglob("*.svg")):
         name = str(path.relative_to(ROOT))
-        # The pictures of the chapters come from long trainings; tools/course_output.py draws them.
+        # tools/course_output.py draws the pictures of the chapters, some of which come from long trainings.
         if name not in PICTURES and not name.startswith("docs/guide/course/pictures/"):
             problems.append(f"{name}: tools/pictures.py does not know the program that draws it")
     with tempfile.TemporaryDirectory() as folder:

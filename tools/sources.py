@@ -1,7 +1,7 @@
 """Reads the Rust sources of the workspace for the scripts beside this file.
 
-It finds the files, separates tests from the rest, and finds comments and functions. The scanner knows Rust's comments,
-strings, raw strings, character literals and lifetimes. It knows no grammar.
+It finds the files, leaves out tests, and blanks comments and literals. The scanner knows Rust's comments, strings, raw strings,
+character literals and lifetimes. It knows no grammar.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ TEST_FILE = "tests.rs"
 
 
 def rust_files(folder, with_tests=False):
-    """Returns the Rust files under a folder of the workspace in alphabetical order."""
+    """Returns the Rust files under a folder of the workspace in alphabetical order, without files of tests unless `with_tests`."""
     files = sorted((ROOT / folder).rglob("*.rs"))
     return [file for file in files if "target" not in file.parts and (with_tests or not is_test_file(file))]
 
@@ -26,7 +26,7 @@ def is_test_file(file):
 
 
 def without_test_modules(text):
-    """Returns the lines of a file without each `#[cfg(test)] mod NAME { ... }` at the margin."""
+    """Returns the lines of a file without each `#[cfg(test)] mod NAME`, with a body or `;`, at the margin."""
     lines = text.splitlines()
     kept, at = [], 0
     while at < len(lines):
@@ -47,7 +47,7 @@ def without_test_modules(text):
 
 
 def blanked(text, keep_comments=False):
-    """Returns the text with the insides of literals, and comments unless they are kept, replaced by spaces.
+    """Returns the text with literals, and comments unless they are kept, replaced by spaces.
 
     Line breaks stay, so that line numbers and columns agree with the file.
     """

@@ -7,8 +7,8 @@
 # They print the SHA-256 of each checkpoint and fail if it is not the one in tests/fixtures/checkpoints.sha256. `native` trains on this
 # machine, `x86_64` on emulated processors with and without AVX2, `aarch64` and `wasm32` on those targets. `s390x` (64 bits, big-endian) and
 # `i686` (32 bits) train only the first network. `windows` and `macos` only check that the library compiles. `x86_64` and `aarch64` also run
-# the tests of the crate `tensor` and the pinned bits, and `aarch64` one case in 20 of the conformance set. With --checkpoints, the parts only
-# train. Without names, all parts run.
+# the tests of the crate `tensor` and the pinned bits, and `aarch64` one case in 20 of the conformance set. With --checkpoints, these tests
+# are left out. Without names, all parts run.
 #
 # All parts but the first two need Debian's rustc-web, cargo-web and rust-web-src, which build the standard library. The emulated ones need
 # qemu-user 10 (Debian's backports; version 7.2 stands still in threads) and the linker gcc-TARGET-linux-gnu. `wasm32` needs wasi-libc and

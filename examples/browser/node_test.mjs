@@ -30,7 +30,7 @@ check(training.accuracy() > 0.9, `the accuracy is ${training.accuracy()}`);
 console.log(`loss ${losses[0].toFixed(3)} -> ${mean(losses.slice(-20)).toFixed(3)}, accuracy ${training.accuracy().toFixed(4)}`);
 console.log(`${milliseconds.toFixed(3)} ms per step`);
 
-// A checkpoint in memory is read back, and a damaged one is an error that changes nothing.
+// A checkpoint in memory is read back, and a damaged one is an error.
 const saved = training.save();
 training.load(readFileSync(checkpoint));
 check(training.accuracy() > 0.95, `PyTorch's network has the accuracy ${training.accuracy()}`);

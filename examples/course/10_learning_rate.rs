@@ -1,4 +1,4 @@
-//! 10. Choosing a learning rate: try powers of ten for a short time, then decrease it during the training.
+//! 10. Choosing a learning rate: try rates from 0.0001 to 100 for a short time, then decrease the rate during the training.
 //!
 //! A rate that is too small learns slowly. A rate that is too large makes the loss jump or grow. A short run for each of some rates
 //! shows the useful range. Half of the largest useful rate is a good start, and a schedule decreases it to 0.

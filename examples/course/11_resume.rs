@@ -1,6 +1,6 @@
 //! 11. `Fit`, the loop as a library, and a training that survives its end.
 //!
-//! `Fit` runs the loop of the last examples and writes a checkpoint after each epoch: the model, the state of the optimiser, the
+//! `Fit` runs the loop of the last examples and writes its state after each epoch: the model, the state of the optimiser, the
 //! random generator and the history. After Ctrl-C, a crash or a power failure, `--resume` goes on after the last complete epoch.
 //! The result has the same bits as a training without an interruption.
 

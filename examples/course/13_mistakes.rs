@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     run(options.text("data", DIGITS, about), train)
 }
 
-/// Maps `[n, 1, 8, 8]` to scores `[n, 10]`.
+/// Maps `[n, 1, height, width]` to scores `[n, 10]`.
 #[derive(Module)]
 struct Cnn {
     conv1: Conv2d,

@@ -1,6 +1,6 @@
 //! 14. Hunting a NaN: a loss that is not a number, and a gradient that is not.
 //!
-//! NaN ("not a number") is the result of 0 / 0, ∞ - ∞, 0 · ∞ and the logarithm of a negative number. Each operation on a NaN gives
+//! NaN ("not a number") is the result of 0 / 0, ∞ - ∞, 0 · ∞ and the logarithm of a negative number. Arithmetic with a NaN gives
 //! NaN, so one element spoils all weights in one step. `first_non_finite` runs the tape again, one operation at a time, and names
 //! the first operation that made it, with its line.
 
@@ -19,7 +19,7 @@ fn entropy(p: Var<'_, f64>) -> Var<'_, f64> {
     -(p * p.log()).sum(..)
 }
 
-/// The same for p = 0: the logarithm sees 1 instead of 0, so the value and the gradient are finite.
+/// The same, also for p = 0: the logarithm sees 1 instead of 0, so the value and the gradient are finite.
 fn safe_entropy(p: Var<'_, f64>) -> Var<'_, f64> {
     -(p * (p + p.value().eq(0.0).cast::<f64>()).log()).sum(..)
 }

@@ -79,7 +79,7 @@ fn profile(options: &Options) -> Result {
     }
     println!("\na step takes {total:.0} µs: {:.0} samples in a second", batch as f64 / total * 1e6);
 
-    // The weights by layer show where the multiplications are.
+    // A convolution multiplies each of its weights at every pixel, a linear layer once for each sample.
     println!("\nnumbers learned, by layer:");
     for (path, parameter) in state.0.named_parameters() {
         println!("{path:<10} {:<16} {:>8}", parameter.value.shape().to_string(), parameter.value.numel());

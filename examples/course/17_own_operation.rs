@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The operation defines its shape, its value, and its derivative, which is a formula over variables. So derivatives of any order
-//! follow. An operation of your own is worth its lines if the value needs a loop or a library that no formula has, or if the
-//! derivative has a shorter or more stable formula than the chain rule gives.
+//! follow. An operation of your own is worth its lines if the value needs a loop or a library that no formula has. It is also worth
+//! them if the derivative has a shorter or more stable formula than the chain rule gives.
 //!
 //! See also `gradient_check`, which shows how to find a mistake in such a derivative.
 
@@ -53,7 +53,7 @@ impl Operation<f64> for StudentT {
     }
 }
 
-/// Returns log p of (data - location) / scale.
+/// Returns the log-density of the data for a location and a scale.
 fn log_density<'t>(data: &Tensor<f64>, location: Var<'t, f64>, scale: Var<'t, f64>) -> Var<'t, f64> {
     let standard = (data - location) / scale;
     location.tape().apply(StudentT { nu: 3.0 }, &[standard]) - scale.log()

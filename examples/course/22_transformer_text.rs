@@ -48,8 +48,8 @@ impl Block {
         Block {
             norm1: LayerNorm::new(WIDTH),
             qkv: Linear::new(WIDTH, 3 * WIDTH, generator),
-            // Before the training, most heads look at one position: the character itself, the one before, ... The last two heads look
-            // everywhere.
+            // Before the training, most heads look mainly at one position: the character itself, the one before, ... The last two heads
+            // look everywhere.
             back: Parameter::new(Tensor::from_fn([HEADS, LENGTH], |i| {
                 if i[0] < HEADS - 2 { -(i[0].abs_diff(i[1]) as f32) } else { 0.0 }
             })),

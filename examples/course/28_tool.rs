@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     run(options.text("image", "", image).flag("train", "Train the network again"), tool)
 }
 
-/// A trained network and the largest pixel of its training data.
+/// A network and the largest pixel of the data.
 struct Reader {
     network: Sequential,
     ink: f64,

@@ -12,7 +12,7 @@ use wengert::linalg::prelude::*;
 use wengert::prelude::*;
 use wengert_course::{Chart, Options, Result, row_svg, run};
 
-/// The points of the data. There are none between -1 and 1.
+/// The number of points of the data. No first coordinate is between -1 and 1.
 const POINTS: usize = 40;
 
 fn main() -> ExitCode {

@@ -34,8 +34,9 @@ mod course;
 
 /// Height and width of all images after resizing.
 const SIZE: usize = 32;
-/// The number of batches of a whole training, and the number without a better validation after which it ends. An epoch of few images has few
-/// batches. Then batch normalisation needs many epochs before its running statistics fit the network.
+/// The number of batches of a whole training, and the number without a better validation after which it ends. Both are converted to epochs,
+/// with limits: a training has 40 to 400 epochs, and its patience is at least 10 epochs. An epoch of few images has few batches. Then batch
+/// normalisation needs many epochs before its running statistics fit the network.
 const BATCHES: [u64; 2] = [4000, 1000];
 
 fn main() -> ExitCode {
@@ -86,7 +87,7 @@ fn train(options: &Options) -> Result {
     println!("classes: {}", names.join(", "));
     println!("images: {} to learn from, {} for validation, {} for the test", train.len(), validation.len(), test.len());
 
-    // A second thread reads files while the network learns from earlier ones.
+    // Another thread reads files while the network learns from earlier ones.
     let flip = if options.get("flip") { 0.5 } else { 0.0 };
     let batches = DataLoader::new(train, 32)
         .shuffle()
@@ -170,7 +171,7 @@ fn best_epoch(history: &History) -> usize {
     scores.iter().position(|&score| score == highest).map_or(0, |position| position + 1)
 }
 
-/// Prints the classes of an image with their probabilities.
+/// Prints the five most likely classes of an image with their probabilities.
 fn predict(options: &Options, image: &Path) -> Result {
     let names = fs::read_to_string(options.file("classes.txt")?).map_err(|_| "train a network first, with --data")?;
     let names: Vec<&str> = names.lines().collect();

@@ -52,7 +52,7 @@ pub fn predict<'t>(theta: Var<'t, f64>, at: Var<'t, f64>, x: Var<'t, f64>, y: Va
     stack(&[mean, theta.select(0, 2).exp() - (cross * weights).sum(0)], 0)
 }
 
-/// Returns the parameters with the largest likelihood, and minus its logarithm.
+/// Returns the parameters after at most 100 moves of L-BFGS to the largest likelihood, and minus the logarithm of the likelihood.
 pub fn fit(x: &Tensor<f64>, y: &Tensor<f64>) -> (Tensor<f64>, f64) {
     let objective = formula!(|theta| objective(theta, theta.tape().constant(x), theta.tape().constant(y)));
     Lbfgs::new(1.0).strong_wolfe().max_iter(100).minimize(objective, &start(4))

@@ -9,7 +9,7 @@ use wengert::prelude::*;
 use wengert_course::{Chart, Options, Result, row_svg, run};
 use wengert_ports::{RandomState, pinwheel};
 
-#[allow(dead_code)] // Its program.
+#[allow(dead_code)] // This program uses only `objective`.
 #[path = "gaussian_process.rs"]
 pub mod gaussian_process;
 

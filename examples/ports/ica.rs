@@ -1,4 +1,5 @@
-//! Independent components: 100 observed series as mixtures of two hidden ones, with noise of heavy tails. A port of `ica.py` of HIPS/autograd.
+//! Independent components: 100 observed series as mixtures of two hidden ones. The noise of the model has heavy tails. A port of `ica.py`
+//! of HIPS/autograd.
 
 use std::process::ExitCode;
 

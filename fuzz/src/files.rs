@@ -12,7 +12,7 @@ use wengert::prelude::*;
 /// The largest number of bytes of an input. It keeps a run of a target short.
 const LONGEST: usize = 1 << 16;
 
-/// Writes the bytes to the file of this process and passes its path to `read`.
+/// Writes the bytes to the file of this process and passes its path to `read`. Does nothing for more than [`LONGEST`] bytes.
 fn with_file(data: &[u8], read: impl FnOnce(&Path)) {
     static FILE: OnceLock<PathBuf> = OnceLock::new();
     let path = FILE.get_or_init(|| {
@@ -66,8 +66,9 @@ pub fn npz(data: &[u8]) {
     });
 }
 
-/// Reads a checkpoint of a linear model. If the first byte is odd, the rest is the header and gets its length; zeros
-/// follow it. So the target reaches the code after the header more often.
+/// Reads a checkpoint of a linear model. If the first byte is even, the other bytes are the file. If it is odd, the file is made of the
+/// right length of the header, the header, and zeros. The second byte is the number of zeros, and the other bytes are the header. So the
+/// target reaches the code after the header more often.
 pub fn checkpoints(data: &[u8]) {
     let [kind, tensors, rest @ ..] = data else { return };
     let bytes = if kind % 2 == 1 {

@@ -79,7 +79,8 @@ fn largest<'t>(values: impl IntoIterator<Item = &'t Tensor<f64>>) -> f64 {
     values.into_iter().flat_map(|value| value.to_vec()).fold(1.0, |most, x| x.abs().max(most))
 }
 
-/// Asserts that the values are equal except for rounding. `scale` is the magnitude of the intermediate values.
+/// Asserts that the values are equal except for rounding, or that their difference is not finite. `scale` is the magnitude of the
+/// intermediate values.
 fn assert_close(way: &str, got: &Tensor<f64>, expected: &Tensor<f64>, scale: f64) {
     assert_eq!(got.shape(), expected.shape(), "{way}");
     for (x, y) in got.iter().zip(expected.iter()) {
@@ -123,7 +124,8 @@ pub fn programs(data: &[u8]) {
     batched(&steps, &(0..BATCH).map(example).collect::<Vec<_>>());
 }
 
-/// Compares the values of a tape with the eager ones, read all together and then one by one. Checks the derivatives of the last value.
+/// Compares the values of a tape with the eager ones: first the last value, then each value. Checks the derivatives of the last value if
+/// the program has no maximum.
 fn recorded(steps: &[Step], own: &[Tensor<f64>], eager: &[Tensor<f64>], scale: f64) {
     let tape = Tape::<f64>::new();
     let leaves: Vec<Var<'_, f64>> = own.iter().map(|x| tape.var(x)).collect();

@@ -1,6 +1,6 @@
 //! The compile errors of frequent mistakes say what to do, in the compiler's message or on the page `docs/guide/errors.md`.
 //!
-//! rustc checks each program with the crates that this test is linked with.
+//! rustc checks each program with the newest library beside this test that a correct program compiles with.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,9 +16,10 @@ struct Mistake {
     items: &'static str,
     /// The statements of `main`.
     body: &'static str,
-    /// Parts of the compiler's message that say what to do.
+    /// Parts of the compiler's message that help to find the remedy.
     says: &'static [&'static str],
-    /// A part of the compiler's message that says nothing about the remedy. The page quotes it and has the remedy.
+    /// A part of the compiler's message that says nothing about the remedy. The page quotes it and has the remedy. Empty if the message
+    /// suffices.
     explained: &'static str,
 }
 
@@ -229,7 +230,7 @@ const MISTAKES: &[Mistake] = &[
     },
 ];
 
-/// Programs whose functions name no element type. The layers of a struct, an argument or literals make the numbers of a function `f32` or
+/// Programs whose statements name no element type. The layers of a struct, an argument or literals make the numbers of a function `f32` or
 /// `f64`. Each program has a name, items before `main`, and the statements of `main`.
 const UNTYPED: &[(&str, &str, &str)] = &[
     (
@@ -407,7 +408,7 @@ fn common_programs_need_no_element_type() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// Checks that the remedies compile that the messages and the page name.
+/// Checks that the remedies in the messages and on the page compile.
 #[test]
 fn the_remedies_compile() {
     let compiler = Compiler::new();

@@ -55,7 +55,7 @@ impl<'c, A: Array> Call<'c, A> {
         self.args.len()
     }
 
-    /// Returns the argument at `position` or of this name, or `None` if it is absent or null.
+    /// Returns the argument at `position` or of this name, or `None` if it is absent or null. The argument counts as read.
     pub fn given(&self, position: usize, name: &str) -> Option<&Given<A>> {
         let (place, found) = match self.args.get(position) {
             Some(given) => (position, given),
@@ -171,7 +171,7 @@ impl<'c, A: Array> Call<'c, A> {
         })
     }
 
-    /// Returns an optional argument that is a number; an integer is a number too.
+    /// Returns an optional argument that is a number. Integers and booleans are numbers too.
     pub fn number(&self, position: usize, name: &str) -> Result<Option<f64>, Stop> {
         match self.given(position, name) {
             None => Ok(None),
@@ -233,12 +233,12 @@ impl<'c, A: Array> Call<'c, A> {
         }
     }
 
-    /// Returns an argument that is a list of dimensions; all dimensions if it is not given.
+    /// Returns an argument that is one dimension or a list of dimensions. Returns all dimensions if it is not given.
     pub fn dims(&self, position: usize, name: &str) -> Result<Dims, Stop> {
         Ok(self.integers(position, name)?.map_or(Dims::from(..), Dims::from))
     }
 
-    /// Returns a required argument that is a list of sizes.
+    /// Returns a required argument that is one size or a list of sizes.
     pub fn sizes(&self, position: usize, name: &str) -> Result<Sizes, Stop> {
         self.integers(position, name)?.map(Sizes::from).ok_or_else(|| self.unexpected(name))
     }

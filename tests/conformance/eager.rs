@@ -31,9 +31,9 @@ impl<T> Eager<T> {
 
 /// The reason why a case did not pass.
 pub enum Trouble {
-    /// The result differs; the text says how.
+    /// The result differs, a step was refused unexpectedly, or the set is malformed; the text says how.
     Differs(String),
-    /// The case could not be run.
+    /// The design excludes the case, or the library does not have the operation.
     Stopped(Stop),
 }
 

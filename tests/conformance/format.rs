@@ -1,7 +1,6 @@
 //! Reads and checks a conformance set. FORMAT.md beside the data describes the format.
 //!
-//! This module knows no operation. An error of the format names the case and the field. A set that cannot be read completely is
-//! not run.
+//! This module knows no operation. An error in a case names the case. A set that cannot be read completely is not run.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +28,7 @@ pub struct Case {
     pub inputs: Vec<Input>,
     pub steps: Vec<Step>,
     pub outputs: Vec<Output>,
-    /// One window for each output that requires a gradient; `None` if it was not given.
+    /// One window for each output that requires a gradient; `None` if it was not given. Empty if the case has no gradient.
     pub grad_outputs: Vec<Option<Window>>,
     /// One key for each input, if gradients are expected.
     pub grads: Option<Vec<Option<String>>>,

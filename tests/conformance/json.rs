@@ -1,4 +1,4 @@
-//! Reads JSON objects field by field. Errors name the field.
+//! Reads JSON objects field by field. The error of a missing or wrong field names it.
 
 use serde_json::{Map, Value};
 
@@ -73,7 +73,7 @@ impl<'j> Object<'j> {
         })
     }
 
-    /// Returns the fields with their names, in order.
+    /// Returns the fields with their names, in the order of the map.
     pub fn entries(self) -> impl Iterator<Item = (&'j String, &'j Value)> {
         self.0.iter()
     }

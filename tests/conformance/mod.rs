@@ -6,9 +6,12 @@
 //!
 //! The set is in the folder `conformance/data`, or in the folder that the environment variable `CONFORMANCE_DIR` names.
 //! `conformance/data/FORMAT.md` describes the format. A filter selects the cases whose id contains it. `--every=N` runs only every Nth of
-//! the selected cases. Every case runs on eager tensors, and also on a tape if an input requires a gradient. It passes if both agree with
-//! PyTorch. `conformance/skip.rs` lists the cases that the design excludes, with reasons. Operations that do not exist are skipped by name.
-//! The last line is `N passed, M failed, K skipped`. The exit code is 1 if a case failed or the set could not be read.
+//! the selected cases. Every tensor case runs on eager tensors. It also runs on a tape if an input requires a gradient, unless the case is
+//! about strides or shared memory. It passes if both agree with PyTorch. Shape cases run on eager tensors only.
+//!
+//! `conformance/skip.rs` lists the cases that the design excludes, with reasons. Cases of mixed element types are excluded while they run,
+//! too. Operations that do not exist are skipped by name. The last line is `N passed, M failed, K skipped`. The exit code is 1 if a case
+//! failed, if no case was selected, or if the set could not be read. After a whole run it is also 1 if the pages state other counts.
 //!
 //! The runner is a module of the library, so its generic operations are compiled once. The other tests link these instances.
 

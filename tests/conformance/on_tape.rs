@@ -31,7 +31,7 @@ impl<'t, T: Float> Machine for Recorder<'t, T> {
 
 impl<T: Float> Array for Var<'_, T> {
     fn view(&self, sizes: Sizes) -> Result<Self, Error> {
-        // A recorded variable has no strides, so it refuses no view.
+        // A recorded variable has no strides, so it refuses no view because of strides.
         self.try_reshape(sizes)
     }
 }
@@ -117,7 +117,7 @@ fn expected(case: &Case) -> Option<&Expected> {
     case.error.as_ref().filter(|error| error.phase != Phase::Forward).or(second)
 }
 
-/// Returns whether a gradient of `output` would reach one of `sources`.
+/// Returns true if a gradient of `output` would reach one of `sources`, or if it has no derivative.
 fn is_reached<'t, T: Float>(tape: &'t Tape<T>, output: Var<'t, T>, sources: &[Var<'t, T>]) -> bool {
     match tape.try_vjp(&[(output, tape.constant(Tensor::zeros(output.shape())))], sources) {
         Ok(gradients) => gradients.iter().any(Option::is_some),
@@ -250,8 +250,8 @@ impl<'t, T: Float + Stores> Backward<'t, '_, T> {
     }
 
     /// Compares reverse mode with forward mode: ⟨J v, u⟩ = ⟨v, Jᵀ u⟩ for the Jacobian J, random tangents v of the inputs, and the
-    /// upstream gradients u. This needs no expected values. Non-finite values are skipped. The check runs only in f64, because f32 has
-    /// the same rules.
+    /// upstream gradients u. This needs no expected values. If a term is not finite, the products are not compared. The check runs only in
+    /// f64, because f32 has the same rules.
     fn modes_agree(
         &self,
         what: &str,

@@ -33,8 +33,8 @@ impl Refusal {
         Refusal { categories: &[], sentence: error.to_string() }
     }
 
-    /// Checks that this is the expected error: its phase, its step and its category. Compares the message too, if the format
-    /// says that the messages of the category are regular.
+    /// Checks that this is the expected error: its phase, its step if the case names one, and its category. Compares the message
+    /// too, if the format says that the messages of the category are regular.
     pub fn check(&self, phase: Phase, step: Option<usize>, expected: &Expected) -> Result<(), String> {
         if phase != expected.phase || expected.step.is_some() && step != expected.step {
             return Err(format!(

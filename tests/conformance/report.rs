@@ -10,7 +10,7 @@ pub enum Verdict {
     Failed(String),
     /// The design excludes the case.
     RuledOut(Reason),
-    /// The operation does not exist.
+    /// The operation, or this form of it, does not exist.
     NotBuilt(String),
 }
 
@@ -26,7 +26,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Counts a case, and prints it if it failed.
+    /// Counts a case. Prints it if it failed, or if `verbose` is true.
     pub fn add(&mut self, id: &str, verdict: Verdict) {
         match verdict {
             Verdict::Passed => {

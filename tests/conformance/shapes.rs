@@ -1,6 +1,6 @@
 //! Runs shape cases: calls on zeros that compare only the shape, the layout or the error.
 //!
-//! Each shape case becomes a call of the dispatch for tensor cases.
+//! Most shape cases become calls of the dispatch for tensor cases. `broadcast_shapes`, `normal` and `bernoulli_` call the library directly.
 
 use serde_json::Value as Json;
 use wengert_tensor::ops::try_broadcast_shapes;

@@ -1,4 +1,5 @@
-//! The list of the cases that the design excludes, with reasons. All other cases run, or count as not built.
+//! The list of the cases that the design excludes, with reasons. All other cases run, or count as not built. A call can still meet mixed
+//! element types; then its case is excluded too.
 
 use std::fmt;
 

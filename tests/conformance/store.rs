@@ -49,7 +49,7 @@ impl Store {
         if self.0.contains_key(key) { Ok(()) } else { Err(format!("there is no tensor '{key}'")) }
     }
 
-    /// Returns an error if the window has another element type than its base, or exceeds the base.
+    /// Returns an error if the base of the window is missing, has another element type, or is too small.
     pub fn check(&self, window: &Window) -> Result<(), String> {
         let base = self.0.get(&window.base).ok_or_else(|| format!("there is no tensor '{}'", window.base))?;
         if base.dtype != window.dtype {

@@ -8,7 +8,7 @@ use super::skip::Reason;
 
 /// Floating-point tensors or recorded variables, with all operations.
 pub trait Array: TensorLike<Elem: Float> + InPlace + Windowed {
-    /// Does what PyTorch's `view` does: returns an error if the tensor's strides do not allow the view.
+    /// Does what PyTorch's `view` does: returns an error if the tensor's strides do not allow the view. Recorded variables have no strides.
     fn view(&self, sizes: Sizes) -> Result<Self, Self::Error>;
 }
 

@@ -89,8 +89,9 @@ fn line(text: &str) -> Option<Line> {
     })
 }
 
-/// Returns the names of all primitives. Elementwise primitives and reductions have lists of their names. The names of the others are read
-/// from the lines of the sources that define them: the bodies of the methods `name`, and of `operation` where `name` calls it.
+/// Returns the names of all primitives. Elementwise primitives and reductions have lists of their names. Five names are written here. The
+/// names of the views are read from `view.rs`. The other names are read from the rules: from the bodies of the methods `name`, and of
+/// `operation` where `name` calls it.
 fn primitives() -> BTreeSet<String> {
     let mut names: BTreeSet<String> = ["where", "expand", "matmul", "cat", "embed"].map(str::to_owned).into();
     names.extend(Unary::ALL.iter().map(|op| op.name().to_owned()));

@@ -88,7 +88,8 @@ pub fn pairs() -> impl Iterator<Item = (Form, Form)> {
     all.filter(|(left, right)| try_broadcast_shapes([left.shape(), right.shape()]).is_ok())
 }
 
-/// Returns a tensor of distinct values of the domain. Operands with different `phase` have different values.
+/// Returns a tensor of distinct values of the domain, which an expanded form repeats. Operands with different `phase` have different
+/// values.
 pub fn tensor(form: Form, domain: Domain, phase: f64) -> Tensor<f64> {
     let (Smooth(intervals) | Distinct(intervals) | Approximate(intervals) | Single(intervals) | Fixed(intervals)) =
         domain

@@ -1,5 +1,6 @@
-//! The derivatives of every operation agree with central differences, in reverse and forward mode, for orders 1 and 2. The inputs are a
-//! grid of shapes that broadcast, with transposed, expanded and empty operands. If possible, one operand is also used as both operands.
+//! The derivatives of every operation agree with central differences, in reverse and forward mode, for order 1, and for order 2 where it
+//! exists. The inputs are a grid of shapes that broadcast, with transposed, expanded and empty operands. If possible, one operand is also
+//! used as both operands.
 //!
 //! No operation can be forgotten. The primitives come from `Unary::ALL`, `Binary::ALL` and `Reduction::ALL`; a new elementwise
 //! primitive fails here until it has a domain. The operations come from the sources; a new one fails here until it has a row in a
@@ -213,7 +214,7 @@ fn no_operation_is_forgotten() {
 #[test]
 fn every_row_calls_the_operation_that_it_names() {
     for row in TABLES.iter().copied().flatten() {
-        // In the table, a primitive may be written as an operator, and a reduction with `_keepdim`.
+        // In the table, a reduction may be written with `_keepdim`.
         let names = |word: &str| word.strip_suffix("_keepdim").unwrap_or(word) == row.name;
         let called = row.call.split(|c: char| !c.is_alphanumeric() && c != '_').any(names);
         assert!(called, "the row of {} ({}) is: {}", row.name, row.case, row.call);
@@ -221,7 +222,7 @@ fn every_row_calls_the_operation_that_it_names() {
 }
 
 /// Checks that every operation has one line in `docs/operations.md`, which names its in-place form. Checks that the columns of derivatives
-/// agree with the checks here.
+/// and of broadcasting agree with the checks here.
 #[test]
 fn the_documentation_lists_every_operation_correctly() {
     let lines = documentation::operations();

@@ -190,7 +190,7 @@ fn source(x: V<'_>) -> V<'_> {
     (x.sin().sum(..) * x.tape().constant(Tensor::from([[1.0, 2.0], [3.0, 4.0]]))).exp()
 }
 
-/// Views in place.
+/// Views and triangles in place.
 pub const IN_PLACE: &[Row] = in_place! {
     t_: REAL => |x| if x.shape().rank() < 3 { x.t_() };
     transpose_: REAL => |x| x.transpose_(0, -1);

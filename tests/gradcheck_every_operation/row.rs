@@ -95,7 +95,7 @@ macro_rules! row {
 pub(crate) use {in_place, of, one, row, two};
 
 impl Row {
-    /// Checks orders 1 and 2, reverse and forward mode, on all operands.
+    /// Checks reverse and forward mode on all operands, for order 1, and for order 2 unless the domain excludes it.
     pub fn check(&self) {
         let title = if self.case.is_empty() { self.name.to_owned() } else { format!("{}, {}", self.name, self.case) };
         match self.operands {
@@ -148,7 +148,7 @@ fn on_the_grid(domain: Domain) -> GradCheck {
     claiming(GradCheck::new().full_up_to(4).projections(1), domain)
 }
 
-/// Limits the accuracy that a check demands to the digits that the operation has.
+/// Limits the accuracy that a check demands to the digits that the operation has, and the order to the derivatives that it has.
 fn claiming(check: GradCheck, domain: Domain) -> GradCheck {
     match domain {
         Approximate(_) => check.accuracy(1e-9),

@@ -18,7 +18,7 @@ use self::imports::{Crate, Import};
 use self::lexer::{tokens, without_comments_and_literals};
 use crate::sources::{files, text};
 
-/// The upper limit of `unsafe` blocks in the workspace.
+/// The upper limit of `unsafe` blocks under `crates/`.
 const UNSAFE_BLOCKS: usize = 45;
 
 /// Returns the lines of the page's code block of levels, which has the language `levels`.

@@ -59,8 +59,8 @@ macro_rules! scenarios {
             (buffers.bytes, buffers.count)
         }
 
-        /// Runs `cycles` cycles on each of two threads: a buffer is taken or made, written and released. Then every buffer is in the pool or
-        /// was dropped, and the totals of the pool are right.
+        /// Runs `cycles` cycles on each of two threads: a buffer is taken or made, written and released. Then every buffer is in the pool,
+        /// and the totals of the pool are right. `clear` drops every buffer.
         pub(super) fn every_buffer_has_one_holder(cycles: usize) {
             let (pool, [made, dropped]) = (pool(200), [0; 2].map(|count| Arc::new(AtomicUsize::new(count))));
             let threads: Vec<_> = (0..2)

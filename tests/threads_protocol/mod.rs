@@ -66,7 +66,8 @@ macro_rules! scenarios {
         /// Runs `operations` operations of `count` tasks one after the other, each on data of its own.
         ///
         /// The caller writes the data before the operation and reads it after; the tasks access it without any ordering of their
-        /// own. So the check fails if a task runs twice or never, too early, or after its operation has returned.
+        /// own. So the check fails if a task runs too early, or after its operation has returned. Task k adds k to its number, so the
+        /// check also fails if a task other than the first runs twice or never.
         #[allow(dead_code)] // a broken protocol runs one scenario
         pub(super) fn every_task_runs_once(helpers: usize, settings: (u32, bool), operations: usize, count: usize) {
             with_team(helpers, settings, |run| {
@@ -83,7 +84,7 @@ macro_rules! scenarios {
             });
         }
 
-        /// Runs an operation whose first task returns only after the second one, so that it needs the helper.
+        /// Runs two operations. In each, the first task returns only after the second has run, so that it needs the helper.
         #[allow(dead_code)] // a broken protocol runs one scenario
         pub(super) fn the_helper_wakes_up() {
             with_team(1, (0, false), |run| {

@@ -42,8 +42,8 @@ impl Image<'_> {
     }
 }
 
-/// Returns the features of a drawing, from 0 to 1: the shares of black pixels in 8 x 8 squares, row by row. The drawing is scaled until it
-/// fills 32 pixels in its longer direction, and centred, so its place and size do not matter.
+/// Returns the features of a drawing, from 0 to 1: the shares of black pixels in a grid of 8 x 8 squares, row by row. The drawing is scaled
+/// until it fills 32 pixels in its longer direction, and centred, so its place and size do not matter.
 ///
 /// `ink` contains the ink of each pixel of a square image, from 0 (paper) to 255, row by row. Returns `None` if nothing is drawn, or if the
 /// image is not square.

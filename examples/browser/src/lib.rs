@@ -6,7 +6,7 @@
 //! | `trainer.rs` | the network, the data and the training; plain Rust, tested without a browser |
 //! | `page.rs` | the functions that JavaScript calls; only in builds for WebAssembly |
 //!
-//! `index.html` and `page.js` are the page. `tools/browser.sh` builds and tests everything.
+//! `index.html` and `page.js` are the page. `tools/browser.sh` builds the page and tests it in Node and Chromium.
 
 pub mod drawing;
 #[cfg(target_family = "wasm")]

@@ -22,7 +22,7 @@ pub struct Training(Trainer);
 
 #[wasm_bindgen]
 impl Training {
-    /// Returns a new network and the samples of the table.
+    /// Returns a training of a new network on the samples of the table.
     #[wasm_bindgen(constructor)]
     pub fn new(table: &str, seed: u32) -> std::result::Result<Training, JsError> {
         exception(Trainer::new(table, seed.into())).map(Training)
@@ -33,7 +33,7 @@ impl Training {
         exception((0..steps).map(|_| self.0.step()).collect())
     }
 
-    /// Returns the number of complete epochs.
+    /// Returns the index of the epoch of the last batch, counted from 0.
     pub fn epoch(&self) -> u32 {
         self.0.epoch() as u32
     }
@@ -43,7 +43,7 @@ impl Training {
         self.0.accuracy()
     }
 
-    /// Returns the probability of each digit for a drawing.
+    /// Returns the probability of each digit for a drawing, or an empty vector for an empty drawing.
     pub fn guess(&self, ink: &[u8]) -> Vec<f32> {
         self.0.guess(ink)
     }

@@ -38,12 +38,12 @@ pub struct Trainer {
 }
 
 impl Trainer {
-    /// Returns a new network and the samples of `table`. A line of the table has 64 counts from 0 to 16 and the digit, separated by commas. A
-    /// quarter of the samples tests the network.
+    /// Returns a training of a new network on the samples of `table`. A line of the table has 64 counts from 0 to 16 and the digit,
+    /// separated by commas. A quarter of the samples tests the network.
     ///
     /// # Errors
     ///
-    /// If a line of the table is not of this form, or if there are fewer than two samples.
+    /// If a line of the table does not have 64 numbers and a digit, or if there are fewer than two samples.
     pub fn new(table: &str, seed: u64) -> Result<Self> {
         let generator = &mut Generator::new(seed);
         let (train, test) = samples(table)?.random_split(0.25, generator)?;
@@ -54,7 +54,7 @@ impl Trainer {
         Ok(Trainer { model, adam: AdamW::new(0.003), generator: generator.clone(), train, test, epoch: 0, batches })
     }
 
-    /// Trains on the next batch and returns its loss. After the last batch of an epoch, the next epoch begins.
+    /// Trains on the next batch and returns its loss. After the last batch of an epoch, the next call begins the next epoch.
     ///
     /// # Errors
     ///
@@ -75,7 +75,8 @@ impl Trainer {
         Ok(loss)
     }
 
-    /// Returns the number of complete epochs.
+    /// Returns the index of the epoch of the last batch, counted from 0. After the last batch of an epoch, it still is the index of this
+    /// epoch.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
@@ -86,7 +87,8 @@ impl Trainer {
         accuracy(&self.model.forward(tape.constant(self.test.inputs())).value(), self.test.targets())
     }
 
-    /// Returns the probability of each digit for a drawing (see [`features`]). Returns an empty vector for an empty drawing.
+    /// Returns the probability of each digit for a drawing (see [`features`]). Returns an empty vector if the drawing is
+    /// empty or its image is not square.
     pub fn guess(&self, ink: &[u8]) -> Vec<f32> {
         let Some(shares) = features(ink) else { return Vec::new() };
         let tape = Tape::new();

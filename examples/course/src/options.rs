@@ -34,7 +34,7 @@ enum Kind {
     Count([usize; 2]),
     /// A finite number of at least 0.
     Number,
-    /// A finite number above 0.
+    /// A finite number above 0, also after rounding to f32.
     Positive,
     /// Any text. The help does not show its default.
     Text,

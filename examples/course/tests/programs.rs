@@ -1,19 +1,19 @@
 //! Every example explains itself, and refuses wrong arguments with a sentence.
 //!
-//! `cargo test -p wengert-course` builds the examples first. `--test programs` alone does not.
+//! `cargo test -p wengert-course -p wengert-science` builds the examples first. `--test programs` alone does not.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The widest line of an example, in letters. A terminal often has 80 columns.
+/// The widest line of an example's help, in letters. A terminal often has 80 columns.
 const WIDTH: usize = 78;
 
 fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns the names of all examples of the course.
+/// Returns the names of all examples of the course, including the examples of the package `wengert-science`.
 fn names() -> Vec<String> {
     let entries = fs::read_dir(here()).expect("the folder can be listed");
     let files = entries.map(|entry| entry.expect("the folder can be listed").file_name().into_string());
@@ -64,7 +64,7 @@ fn wrong_arguments_are_a_sentence() {
             let error = text(&output.stderr);
             assert_eq!((output.status.code(), error.lines().next()), (Some(2), Some(message)), "{name}");
         }
-        // Whatever an option is for, a word is no count and no number, and 0 is no count of 1 or more.
+        // Whatever an option is for, a word is no count and no number.
         let help = text(&run(&name, &["--help"]).stdout);
         for option in help.split("--").skip(1).filter_map(|rest| rest.split_once(' ')) {
             let (option, kind) = option;

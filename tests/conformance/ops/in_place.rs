@@ -78,7 +78,8 @@ pub fn attempt<A: Array>(call: &Call<A>, target: &mut Value<A>) -> Result<bool, 
     Ok(true)
 }
 
-/// Functions that return the other operand for a target of each element type, multiplied by `alpha` if it is given.
+/// Functions that return the other operand for a target of each element type. Only the floating-point operand is multiplied by `alpha`, if
+/// it is given.
 #[allow(non_snake_case)]
 pub(super) mod operands {
     use wengert_tensor::ops::Arithmetic;

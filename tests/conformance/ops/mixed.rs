@@ -1,4 +1,4 @@
-//! Operations on two and three operands that are made of arithmetic.
+//! Operations that are made of arithmetic, most of them on two or three operands.
 
 use wengert_tensor::Site;
 use wengert_tensor::ops::{Argument, Clamp, Masking, Mixed};

@@ -1,4 +1,4 @@
-//! In-place forms of composed operations.
+//! In-place comparisons, fills, and forms of composed operations.
 
 use wengert_tensor::Site;
 use wengert_tensor::ops::{Activations, Arithmetic, Clamp, Comparison, InPlace, Mixed};
@@ -20,7 +20,7 @@ macro_rules! with {
     };
 }
 
-/// Performs the operation on `target`. Returns false if the operation is not in this file.
+/// Performs the operation on `target`. Returns false if this file does not have the operation for the element type of `target`.
 pub fn attempt<A: Array>(call: &Call<A>, target: &mut Value<A>) -> Result<bool, Stop> {
     match call.op {
         "eq_" => with!(call, target, try_eq_, Float Int Bool),

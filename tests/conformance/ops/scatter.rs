@@ -30,7 +30,7 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
     })
 }
 
-/// Performs the operation on `target`. Returns false if the operation is not in this file.
+/// Performs the operation on `target`. Returns false if the operation is not in this file, or if `target` has no floating-point elements.
 pub fn attempt_in_place<A: Array>(call: &Call<A>, target: &mut Value<A>) -> Result<bool, Stop> {
     let Value::Float(x) = target else { return Ok(false) };
     let dim = || call.needed_integer(1, "dim");

@@ -1,4 +1,4 @@
-//! Views: the same elements with another shape or order.
+//! Views, which are the same elements with another shape or order, and `sum_to_size`.
 
 use wengert_tensor::ops::{TensorLike, Views, try_broadcast_tensors};
 
@@ -52,7 +52,7 @@ const NAMES: &[&str] = &[
     "unsqueeze",
 ];
 
-/// Returns a view of a tensor of any element type.
+/// Returns the result of an operation in [`NAMES`] on a tensor of any element type.
 fn view<A: Array, V: TensorLike>(call: &Call<A>, x: &V) -> Result<V, Stop> {
     let dim = |position, name| call.needed_integer(position, name);
     Ok(match call.op {
