@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     run(options.count("epochs", 15, "Number of passes over the digits"), compare)
 }
 
-/// The layers of example 8. `Flatten` turns `[n, 1, 8, 8]` to `[n, 64]`.
+/// The layers of example 1. `Flatten` turns `[n, 1, 8, 8]` to `[n, 64]`.
 fn perceptron(generator: &mut Generator) -> Sequential {
     Sequential::new()
         .add(Flatten::default())
