@@ -253,17 +253,19 @@ const INTRODUCTION: &str = "\
 # Accuracy
 
 Errors are in units in the last place (ulp): one ulp is the distance from a number to the next larger one of its type. A test checks
-these bounds and writes this file (`crates/tensor/src/kernel/testing/accuracy.rs`).
+these bounds (`crates/tensor/src/kernel/testing/accuracy.rs`). With `UPDATE_DOCS=1` it writes this file.
 
-- f32: the largest error against the exact value, over a sweep of all exponents, including subnormal numbers, and both signs.
-- f64: the largest error against the correctly rounded value, over points computed with 60 digits.
+- f32: the largest error against the result in f64, over a sweep of all exponents, including subnormal numbers, and both signs.
+- f64: the largest error against the correctly rounded value, over at least 40 points for each function, computed with 60 digits.
 
 Sums, differences, products, quotients, square roots, roundings, remainders, maxima and comparisons are correctly rounded or
-exact. A function of several steps, for example `softmax` or `gelu`, adds up the errors of its steps. These functions are written
-so that no step cancels. A sum of many numbers is pairwise: its error grows with the logarithm of their count.
+exact. A function of several steps, for example `softmax` or `gelu`, adds up the errors of its steps. Some
+of these functions subtract nearly equal numbers, for example `tanhshrink` near 0 and `gelu_tanh` far below 0. Their error is a few ulp of
+the largest intermediate value. A sum of a tensor's elements is pairwise: its error grows with the logarithm of their count. A tape adds
+some partial sums one after the other; see [operations.md](operations.md#accuracy).
 
-`lgamma` and `digamma` have zeros at negative arguments. If the result there is below 1, the unit is the ulp of 1.
-`trigamma`, the derivative of `digamma`, uses PyTorch's formula. It has PyTorch's values, with nine exact digits.
+`lgamma` and `digamma` have zeros at negative arguments. If the magnitude of the result there is below 1, the unit in f64 is the
+ulp of 1. `trigamma`, the derivative of `digamma`, uses PyTorch's formula. For positive arguments it has nine exact digits.
 
 | function | f32 | f64 |
 |---|---|---|
