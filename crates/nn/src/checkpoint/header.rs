@@ -26,13 +26,15 @@ pub(super) fn read_header(file: &mut dyn Read, size: u64) -> io::Result<std::res
     }
     let mut length = [0; LENGTH as usize];
     file.read_exact(&mut length)?;
-    if length.starts_with(b"PK\x03\x04") || length.starts_with(b"\x80\x02") {
-        let hint = "`safetensors.torch.save_file(model.state_dict(), path)` in Python writes a file that loads here";
-        return Ok(Err(format!("it is a file of `torch.save` (.pt, .pth); {hint}")));
-    }
-    let length = u64::from_le_bytes(length);
+    let (begin, length) = (length, u64::from_le_bytes(length));
     if length > LONGEST_HEADER {
-        return Ok(Err(format!("a header of {length} bytes, but the format allows {LONGEST_HEADER}")));
+        return Ok(Err(if begins_as_torch_save(&begin) {
+            let hint =
+                "`safetensors.torch.save_file(model.state_dict(), path)` in Python writes a file that loads here";
+            format!("it is a file of `torch.save` (.pt, .pth); {hint}")
+        } else {
+            format!("a header of {length} bytes, but the format allows {LONGEST_HEADER}")
+        }));
     }
     let start = LENGTH + length;
     if start > size {
@@ -53,6 +55,12 @@ pub(super) fn read_header(file: &mut dyn Read, size: u64) -> io::Result<std::res
         Ok((start, header))
     };
     Ok(parse())
+}
+
+/// Returns true if `begin`, the beginning of a file, can be the beginning of a file of `torch.save`: of a ZIP archive, or of one of pickle's
+/// protocols 2 to 5. The caller has checked that `begin` is not a valid length of a header. Some valid lengths have the same first bytes.
+fn begins_as_torch_save(begin: &[u8]) -> bool {
+    begin.starts_with(b"PK\x03\x04") || matches!(begin, [0x80, 2..=5, ..])
 }
 
 /// A visitor that collects the tensors of a header in order. It returns an error for a repeated name, where a map would silently keep only

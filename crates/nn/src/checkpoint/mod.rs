@@ -17,6 +17,8 @@
 //! | `@number.{name}`, `@integer.{name}` | f64, u64 | numbers that the program adds: epoch, step, best loss |
 //! | `@generator` | u64 | the generator's seed, and the number of words that it has drawn |
 //!
+//! An entry whose name begins with the names `a` and `a.b` of two objects belongs to `a.b`.
+//!
 //! Two lines of Python load the model of such a file:
 //!
 //! ```python
@@ -130,17 +132,21 @@ pub fn from_bytes<T: Float>(model: &mut (impl Module<T> + ?Sized), bytes: impl I
 
 #[cfg(test)]
 mod tests {
+    use std::any::Any;
     use std::fs;
 
     use safetensors::tensor::TensorView;
     use safetensors::{Dtype, SafeTensors, serialize};
     use wengert_autograd::{Gradients, Tape};
-    use wengert_tensor::Tensor;
     use wengert_tensor::ops::{Arithmetic as _, Functions as _, Reductions as _};
+    use wengert_tensor::{DType, Shape, Tensor};
 
     use super::header::METADATA;
     use super::*;
-    use crate::{Adam, Buffer, Error, Generator, Layer as _, Lbfgs, Linear, Optimizer, Parameter, Sgd, WeightAverage};
+    use crate::{
+        Adafactor, Adam, AnyBuffer, Asgd, Buffer, Error, Generator, Layer as _, Lbfgs, Leaf, LeafMut, Linear, Muon,
+        NAdam, Optimizer, Parameter, Sgd, WeightAverage,
+    };
 
     /// A model whose parameters have arbitrary names.
     struct Model<T: Float>(Vec<(String, Parameter<T>)>);
@@ -449,6 +455,8 @@ mod tests {
         }
         let error = save(&model::<f32>(&[("w", &[1]), ("w", &[2])]), "unused").unwrap_err();
         assert_eq!(error.to_string(), "two parameters of the model have the name 'w'");
+        let error = Checkpoint::new().integer("epoch", 1).integer("epoch", 2).to_bytes().unwrap_err();
+        assert_eq!(error.to_string(), "two entries of the checkpoint have the name '@integer.epoch'");
         let error = save(&model::<f32>(&[(METADATA, &[1])]), "unused").unwrap_err();
         assert!(error.to_string().starts_with("a parameter cannot be named '__metadata__'"), "{error}");
     }
@@ -547,6 +555,64 @@ mod tests {
         assert_eq!((model.running_mean.value.to_vec(), model.num_batches_tracked.value.item()), (vec![1.5, -2.0], 7));
     }
 
+    /// A buffer that cannot hold new elements, as if memory ran out.
+    struct Full(Buffer<f64>);
+
+    impl AnyBuffer for Full {
+        fn dtype(&self) -> DType {
+            DType::F64
+        }
+
+        fn shape(&self) -> &Shape {
+            self.0.value.shape()
+        }
+
+        fn to_bytes(&self) -> Vec<u8> {
+            crate::bytes::to_bytes(&self.0.value)
+        }
+
+        fn decode(&mut self, _: &[u8]) -> Result<Box<dyn FnOnce() + '_>> {
+            Err(Error::Dataset("no memory".to_owned()))
+        }
+
+        fn as_any(&self) -> &dyn Any {
+            self
+        }
+
+        fn as_any_mut(&mut self) -> &mut dyn Any {
+            self
+        }
+    }
+
+    impl Module<f64> for Full {
+        fn leaf(&self) -> Option<Leaf<'_, f64>> {
+            Some(Leaf::Buffer(self))
+        }
+
+        fn leaf_mut(&mut self) -> Option<LeafMut<'_, f64>> {
+            Some(LeafMut::Buffer(self))
+        }
+    }
+
+    #[test]
+    fn a_tensor_that_cannot_be_converted_leaves_the_model_and_the_average_unchanged() {
+        let model = |value: f64| {
+            let buffer = Buffer::new(Tensor::scalar(value));
+            (Parameter::new(Tensor::scalar(value)), (buffer.clone(), Full(buffer)))
+        };
+        let values = |model: &(Parameter<f64>, (Buffer<f64>, Full))| {
+            [model.0.value.item(), model.1.0.value.item(), model.1.1.0.value.item()]
+        };
+        let (bytes, mut other) = (to_bytes(&model(1.0)).unwrap(), model(2.0));
+        let error = from_bytes(&mut other, bytes).unwrap_err();
+        assert_eq!((error.to_string(), values(&other)), ("no memory".to_owned(), [2.0; 3]));
+        let mut average = WeightAverage::swa();
+        average.update(&model(1.0));
+        assert!(average.try_swap(&mut other).is_err());
+        assert_eq!(values(&other), [2.0; 3]);
+        average.update(&other); // The average is not swapped.
+    }
+
     #[test]
     fn a_file_may_lack_the_counts_of_batches_as_in_pytorch() {
         let mean = [0.5f32, 0.25].map(f32::to_le_bytes).concat();
@@ -584,7 +650,8 @@ mod tests {
         assert_eq!(other.0[0].1.value.to_vec(), [1.0, 2.0]);
         assert!(report.to_string().starts_with("not loaded:\n  missing in the file: 'd'"), "{report}");
         let all = Checkpoint::open(&file).unwrap().rename(|_| "a".to_owned());
-        assert!(matches!(all.load_model(&mut other), Err(Error::DuplicateName { name }) if name == "a"));
+        let text = all.load_model(&mut other).unwrap_err().to_string();
+        assert_eq!(text, "two tensors of the file, after renaming, have the name 'a'");
     }
 
     #[test]
@@ -593,6 +660,23 @@ mod tests {
             let text = refusal(start);
             assert!(text.contains("it is a file of `torch.save`") && text.contains("save_file"), "{text}");
         }
+        // Later protocols of pickle, with `_use_new_zipfile_serialization=False`.
+        for start in [&b"\x80\x03\x8a\x0al\xfc\x9cF\xf9 j"[..], b"\x80\x05\x95\x0d\0\0\0\0\0\0\0"] {
+            assert!(refusal(start).contains("it is a file of `torch.save`"));
+        }
+    }
+
+    #[test]
+    fn a_header_whose_length_begins_as_a_file_of_torch_save_is_valid() {
+        // The lengths 640 and 66,176 begin with the bytes 80 02.
+        for length in [640, 640 + 65_536] {
+            assert!(
+                refusal(&with_header(&("{}".to_owned() + &" ".repeat(length - 2)), 0))
+                    .ends_with("missing in the file: 'w'")
+            );
+        }
+        // A header of 67,324,752 bytes has a length that begins with "PK\x03\x04".
+        assert!(refusal(b"PK\x03\x04\0\0\0\0").ends_with("a header of 67324752 bytes in a file of 8"));
     }
 
     fn gradients(model: &Linear<f64>, generator: &mut Generator) -> Gradients<f64> {
@@ -641,6 +725,167 @@ mod tests {
         resumes(|| Sgd::new(0.1).momentum(0.9).group("bias", |sgd| sgd.lr(0.01)), |sgd| sgd.set_lr(0.025));
         resumes(|| Sgd::new(0.1), |_| ());
         resumes(|| Adam::new(0.1).amsgrad().group("weight", |adam| adam.weight_decay(0.5)), |adam| adam.set_lr(0.03));
+    }
+
+    /// Checks that `convert` restores the states that `from` has after three steps of a number and a vector.
+    fn converts<T: Float, U: Float, O: Optimizer<T>, P: Optimizer<U>>(mut from: O, mut into: P) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut model = (Parameter::new(Tensor::<T>::scalar(T::ONE)), Parameter::new(Tensor::<T>::ones([3])));
+        for _ in 0..3 {
+            let tape = Tape::new();
+            let loss = (tape.parameter(&model.0) * tape.parameter(&model.1)).square().sum(..);
+            let gradients = loss.backward();
+            drop(tape);
+            from.step(&mut model, &gradients);
+        }
+        Checkpoint::new().model(&model).optimizer("o", &from, &model).save(&file).unwrap();
+        let mut other = (Parameter::new(Tensor::<U>::scalar(U::ZERO)), Parameter::new(Tensor::<U>::zeros([3])));
+        let saved = Checkpoint::open(&file).unwrap();
+        assert!(matches!(saved.load_optimizer("o", &mut into, &other), Err(Error::Keys { .. })));
+        let saved = saved.convert();
+        saved.load_model(&mut other).unwrap();
+        saved.load_optimizer("o", &mut into, &other).unwrap();
+        for (parameter, converted) in [(&model.0, &other.0), (&model.1, &other.1)] {
+            let (old, new) = (from.common().states(parameter).unwrap(), into.common().states(converted).unwrap());
+            assert_eq!((new.steps, new.tensors.len()), (old.steps, old.tensors.len()));
+            for (old, new) in old.tensors.iter().zip(&new.tensors) {
+                assert_eq!(new.shape(), old.shape());
+                assert!(new.iter().eq(old.iter().map(|x| U::from_f64(x.to_f64()))), "{old} {new}");
+            }
+        }
+    }
+
+    #[test]
+    fn states_without_dimensions_are_converted() {
+        converts(NAdam::<f64>::new(0.1), NAdam::<f32>::new(0.1));
+        converts(NAdam::<f32>::new(0.1), NAdam::<f64>::new(0.1));
+        converts(Asgd::<f64>::new(0.1).t0(1.0), Asgd::<f32>::new(0.1));
+        converts(Adam::<f64>::new(0.1), Adam::<f32>::new(0.1));
+    }
+
+    #[test]
+    fn objects_whose_names_begin_alike_are_distinguished() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut model = Linear::<f64>::new(3, 2, &mut Generator::new(5));
+        let step = gradients(&model, &mut Generator::new(0));
+        let new = || Sgd::new(0.5).momentum(0.9).group("bias", |sgd| sgd.lr(0.25));
+        let (mut sgd, mut adam, mut average) = (new(), Adam::new(0.125), WeightAverage::ema(0.75));
+        sgd.step(&mut model, &step);
+        adam.step(&mut model, &step);
+        average.update(&model);
+        let checkpoint = Checkpoint::new().model(&model).optimizer("a", &sgd, &model).optimizer("a.b", &adam, &model);
+        checkpoint.states("a.b.c", &average, &model).states("a.d", &Lbfgs::new(0.5), &model).save(&file).unwrap();
+        let saved = Checkpoint::open(&file).unwrap();
+        let (mut other, mut its, mut average) = (new().lr(1.0), Adam::new(1.0), WeightAverage::swa());
+        saved.load_optimizer("a", &mut other, &model).unwrap();
+        saved.load_optimizer("a.b", &mut its, &model).unwrap();
+        saved.load_states("a.b.c", &mut average, &model).unwrap();
+        saved.load_states("a.d", &mut Lbfgs::new(1.0), &model).unwrap();
+        assert_eq!((other.learning_rate(), its.learning_rate(), average.updates()), (0.5, 0.125, 1));
+        let tensors = |optimizer: &Sgd<f64>| optimizer.common().states(&model.weight).unwrap().tensors.clone();
+        assert_eq!(tensors(&other), tensors(&sgd));
+    }
+
+    #[test]
+    fn objects_that_a_file_cannot_distinguish_are_not_saved() {
+        let refusal = |checkpoint: Checkpoint| checkpoint.to_bytes().unwrap_err().to_string();
+        let (outer, inner) = (model::<f64>(&[("b.w", &[1]), ("c.w", &[1])]), model::<f64>(&[("w", &[1])]));
+        let mut sgd = Sgd::<f64>::new(0.5);
+        let states = || crate::States { steps: 3, tensors: Vec::new() };
+        sgd.common_mut().set_states(&outer.0[1].1, states());
+        let checkpoint =
+            |sgd: &Sgd<f64>| Checkpoint::new().optimizer("a", sgd, &outer).optimizer("a.b", &Sgd::new(0.25), &inner);
+        // Only `a` has a state of a parameter below `c`.
+        let saved = Checkpoint::from_bytes(checkpoint(&sgd).to_bytes().unwrap()).unwrap();
+        let (mut first, mut second) = (Sgd::new(1.0), Sgd::new(1.0));
+        saved.load_optimizer("a", &mut first, &outer).unwrap();
+        saved.load_optimizer("a.b", &mut second, &inner).unwrap();
+        let steps = |sgd: &Sgd<f64>, parameter| sgd.common().states(parameter).map(|states| states.steps);
+        assert_eq!((steps(&first, &outer.0[0].1), steps(&first, &outer.0[1].1)), (None, Some(3)));
+        assert_eq!(steps(&second, &inner.0[0].1), None);
+        // The state of `b.w` could be a state of `w` that belongs to `a.b`.
+        sgd.common_mut().set_states(&outer.0[0].1, states());
+        let text = refusal(checkpoint(&sgd));
+        assert!(
+            text.contains("the entry '@optimizer.a.b.w.step' of the object 'a' could also belong to 'a.b'"),
+            "{text}"
+        );
+        // An object whose name looks like a group of another object, and two kinds of objects with the same name.
+        let text = refusal(Checkpoint::new().optimizer("a", &sgd, &inner).optimizer("a.groups.0.w", &sgd, &inner));
+        assert!(text.contains("of the object 'a.groups.0.w' could also belong to 'a'"), "{text}");
+        let average = WeightAverage::swa();
+        let text = refusal(Checkpoint::new().optimizer("a", &sgd, &inner).states("a", &average, &inner));
+        assert!(text.contains("of the object 'a' could also belong to 'a'"), "{text}");
+    }
+
+    #[test]
+    fn an_average_between_two_swaps_is_not_saved() {
+        let (mut average, mut model) = (WeightAverage::swa(), Linear::<f64>::new(3, 2, &mut Generator::new(5)));
+        average.update(&model);
+        average.swap(&mut model);
+        let error = Checkpoint::new().model(&model).states("average", &average, &model).to_bytes().unwrap_err();
+        assert!(error.to_string().contains("call `swap` a second time"), "{error}");
+        let error = Checkpoint::new().states("average", &average, &model).save("unused").unwrap_err();
+        assert!(error.to_string().contains("call `swap` a second time"), "{error}");
+        average.swap(&mut model);
+        Checkpoint::new().model(&model).states("average", &average, &model).to_bytes().unwrap();
+    }
+
+    #[test]
+    fn an_average_without_updates_is_restored() {
+        let mut model = Linear::<f64>::new(3, 2, &mut Generator::new(5));
+        let bytes = Checkpoint::new().states("average", &WeightAverage::ema(0.25), &model).to_bytes().unwrap();
+        let mut average = WeightAverage::swa();
+        average.update(&model);
+        Checkpoint::from_bytes(bytes).unwrap().load_states("average", &mut average, &model).unwrap();
+        assert_eq!(average.updates(), 0);
+        assert!(average.try_swap(&mut model).is_err());
+        average.update(&model);
+        average.swap(&mut model);
+    }
+
+    /// Checks that the states of a model with parameters without elements are saved and restored.
+    fn restores_empty_parameters<O: Optimizer<f64>>(new: impl Fn() -> O) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let shapes: [(&str, &[usize]); 4] = [("a", &[0, 3]), ("b", &[3, 0]), ("c", &[0, 0]), ("d", &[3, 2])];
+        let mut model = model::<f64>(&shapes);
+        let step = |model: &mut Model<f64>, optimizer: &mut O| {
+            let tape = Tape::new();
+            let sums: Vec<_> =
+                model.0.iter().map(|(_, parameter)| (tape.parameter(parameter) + 1.0).square().sum(..)).collect();
+            let gradients = sums.into_iter().reduce(|a, b| a + b).unwrap().backward();
+            drop(tape);
+            optimizer.step(model, &gradients);
+        };
+        let mut optimizer = new();
+        step(&mut model, &mut optimizer);
+        Checkpoint::new().model(&model).optimizer("o", &optimizer, &model).save(&file).unwrap();
+        let (mut other, mut restored) = (self::model::<f64>(&shapes), new());
+        let saved = Checkpoint::open(&file).unwrap();
+        saved.load_model(&mut other).unwrap();
+        saved.load_optimizer("o", &mut restored, &other).unwrap();
+        step(&mut model, &mut optimizer);
+        step(&mut other, &mut restored);
+        assert_eq!(other.to_vector(), model.to_vector());
+    }
+
+    #[test]
+    fn states_of_empty_parameters_are_restored() {
+        restores_empty_parameters(|| Adafactor::new(0.1));
+        restores_empty_parameters(|| Muon::new(0.1));
+        restores_empty_parameters(|| Adam::new(0.1));
+        // Earlier versions saved only the number of steps.
+        let (model, mut muon) = (model::<f64>(&[("a", &[0, 3]), ("b", &[1, 3])]), Muon::new(0.1));
+        let old = |count| {
+            let mut muon = Muon::new(0.1);
+            let states = || crate::States { steps: 2, tensors: Vec::new() };
+            model.0.iter().take(count).for_each(|(_, parameter)| muon.common_mut().set_states(parameter, states()));
+            Checkpoint::from_bytes(Checkpoint::new().optimizer("o", &muon, &model).to_bytes().unwrap()).unwrap()
+        };
+        old(1).load_optimizer("o", &mut muon, &model).unwrap();
+        assert_eq!(muon.common().states(&model.0[0].1).unwrap().steps, 2);
+        // A parameter with elements must have its states.
+        assert!(matches!(old(2).load_optimizer("o", &mut muon, &model), Err(Error::Keys { .. })));
     }
 
     #[test]

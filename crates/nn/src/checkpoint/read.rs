@@ -164,6 +164,7 @@ impl Saved {
     /// - The file cannot be read: [`Error::Read`].
     /// - Two parameters of the model, or two tensors of the file after renaming, have the same name:
     ///   [`Error::DuplicateName`].
+    /// - There is not enough memory.
     ///
     /// After an error the model is unchanged.
     pub fn load_model<T: Float>(&self, model: &mut (impl Module<T> + ?Sized)) -> Result<LoadReport> {
@@ -310,7 +311,7 @@ fn load_leaves<T: Float>(saved: &Saved, model: &mut dyn Module<T>) -> Result<Loa
         if !name.starts_with('@') {
             let name = (saved.rename)(&name);
             if found.insert(name.clone(), info.clone()).is_some() {
-                return Err(Error::DuplicateName { name });
+                return Err(Error::DuplicateName { of: "tensors of the file, after renaming,", name });
             }
         }
     }
@@ -346,19 +347,24 @@ fn load_leaves<T: Float>(saved: &Saved, model: &mut dyn Module<T>) -> Result<Loa
     if !saved.partial && !report.is_complete() {
         return Err(saved.misfit(report));
     }
-    let contents: Vec<Vec<u8>> = fitting.iter().map(|(info, _)| saved.bytes_of(info)).collect::<Result<_>>()?;
-    for ((info, leaf), bytes) in fitting.into_iter().zip(contents) {
+    // All tensors are read and converted before the model changes.
+    let (mut parameters, mut buffers) = (Vec::new(), Vec::new());
+    for (info, leaf) in fitting {
+        let bytes = saved.bytes_of(&info)?;
         match leaf {
             LeafMut::Parameter(parameter) => {
-                parameter.value = from_floats(&bytes, info.dtype, parameter.value.shape())?;
+                let value = from_floats(&bytes, info.dtype, parameter.value.shape())?;
+                parameters.push((parameter, value));
             }
-            LeafMut::Buffer(buffer) if info.dtype == dtype(buffer.dtype()) => buffer.set_from_bytes(&bytes)?,
+            LeafMut::Buffer(buffer) if info.dtype == dtype(buffer.dtype()) => buffers.push(buffer.decode(&bytes)?),
             LeafMut::Buffer(buffer) => {
                 let converted = from_floats::<T>(&bytes, info.dtype, buffer.shape())?;
-                buffer.set_from_bytes(&to_bytes(&converted))?;
+                buffers.push(buffer.decode(&to_bytes(&converted))?);
             }
         }
     }
+    parameters.into_iter().for_each(|(parameter, value)| parameter.value = value);
+    buffers.into_iter().for_each(|set| set());
     Ok(report)
 }
 
@@ -378,10 +384,11 @@ fn counts_of_batches<T: Float>(model: &dyn Module<T>) -> HashSet<String> {
 /// Passes all entries that were saved under `name` to `read`: see [`Saved::read_entries`].
 #[precompiled]
 fn read_entries<T: Float>(saved: &Saved, name: &str, read: &mut dyn FnMut(&mut Archive<T>)) -> Result<()> {
-    let mut infos = HashMap::new();
-    for (in_file, info) in saved.header.tensors() {
-        if let Some(key) = Key::from_file(&in_file, name) {
-            infos.insert(key, info.clone());
+    let (tensors, mut infos) = (saved.header.tensors(), HashMap::new());
+    let objects: Vec<&str> = tensors.keys().filter_map(|in_file| Key::marked_object(in_file)).collect();
+    for (in_file, info) in &tensors {
+        if let Some(key) = Key::from_file(in_file, name, &objects) {
+            infos.insert(key, (*info).clone());
         }
     }
     let kinds = infos.iter().map(|(key, info)| (key.clone(), kind(info))).collect();

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 use safetensors::tensor::TensorView;
@@ -13,7 +14,7 @@ use super::header::METADATA;
 use crate::bytes::to_bytes;
 use crate::file::write_atomically;
 use crate::module::{Leaf, Module};
-use crate::optim::{Archive, Entry, Optimizer, Resume, archive_optimizer};
+use crate::optim::{Archive, Entry, Key, Optimizer, Resume, archive_optimizer};
 use crate::{Error, Result};
 
 /// The whole state of a training in one file: the model, optimisers, a generator and numbers. A training that restores it continues with
@@ -62,7 +63,10 @@ use crate::{Error, Result};
 #[must_use = "a checkpoint is written by `save`"]
 pub struct Checkpoint {
     tensors: Vec<Named>,
-    /// The error for the first added name that a checkpoint cannot have. `save` and `to_bytes` return this error.
+    /// The names of the added optimisers and other objects with states, and the positions of their entries in `tensors`.
+    objects: Vec<(String, Range<usize>)>,
+    /// The error for the first added name that a checkpoint cannot have, or for the first object that cannot be saved. `save` and `to_bytes`
+    /// return this error.
     refused: Option<Error>,
 }
 
@@ -94,7 +98,15 @@ fn add_model<T: Float>(checkpoint: &mut Checkpoint, model: &dyn Module<T>) {
 /// Adds the entries of `archive` under `name`.
 #[precompiled]
 fn add_archive<T: Float>(checkpoint: &mut Checkpoint, name: &str, archive: Archive<T>) {
-    for (key, entry) in archive.into_entries() {
+    let entries = match archive.into_entries() {
+        Ok(entries) => entries,
+        Err(error) => {
+            checkpoint.refused.get_or_insert(error);
+            return;
+        }
+    };
+    let first = checkpoint.tensors.len();
+    for (key, entry) in entries {
         let key = key.in_file(name);
         match entry {
             Entry::Tensor(tensor) => {
@@ -106,6 +118,28 @@ fn add_archive<T: Float>(checkpoint: &mut Checkpoint, name: &str, archive: Archi
             Entry::Flag(value) => checkpoint.scalar(key, Dtype::BOOL, vec![value.into()]),
         }
     }
+    checkpoint.objects.push((name.to_owned(), first..checkpoint.tensors.len()));
+}
+
+/// Checks that each entry of an object will be read as an entry of this object and of no other one. See [`Key::from_file`].
+fn check_objects(tensors: &[Named], objects: &[(String, Range<usize>)]) -> Result<()> {
+    let marked: Vec<&str> = tensors.iter().filter_map(|tensor| Key::marked_object(&tensor.name)).collect();
+    for (number, (name, positions)) in objects.iter().enumerate() {
+        for Named { name: entry, .. } in &tensors[positions.clone()] {
+            let is_read_as = |object: &str| Key::from_file(entry, object, &marked).is_some();
+            let mut others = objects.iter().enumerate().filter(|&(position, _)| position != number);
+            let other = others.find(|(_, (other, _))| is_read_as(other)).map(|(_, (other, _))| other);
+            if other.is_some() || !is_read_as(name) {
+                let other = other.map_or("another object".to_owned(), |other| format!("'{}'", other.escape_debug()));
+                let [entry, name] = [entry, name].map(|name| name.escape_debug());
+                return Err(Error::Dataset(format!(
+                    "the entry '{entry}' of the object '{name}' could also belong to {other}; save one of the objects \
+                     under another name"
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 impl Checkpoint {
@@ -131,7 +165,7 @@ impl Checkpoint {
     }
 
     /// Adds another object that has states for the parameters of `model`, under `name`: an [`Lbfgs`](crate::Lbfgs) or a
-    /// [`WeightAverage`](crate::WeightAverage).
+    /// [`WeightAverage`](crate::WeightAverage). Between two swaps, when the model has the average, saving the checkpoint is an error.
     pub fn states<T: Float, R: Resume<T>>(self, name: &str, of: &R, model: &(impl Module<T> + ?Sized)) -> Self {
         self.collect(name, |archive| of.clone().archive(model, archive))
     }
@@ -175,6 +209,8 @@ impl Checkpoint {
     ///
     /// - Two tensors have the same name: [`Error::DuplicateName`].
     /// - A parameter has a reserved name: [`Error::ReservedName`].
+    /// - The names of two objects make their entries ambiguous, or a [`WeightAverage`](crate::WeightAverage) is between two swaps:
+    ///   [`Error::Dataset`].
     /// - The file cannot be written: [`Error::Write`]. An existing file keeps its contents.
     pub fn save(self, path: impl AsRef<Path>) -> Result<()> {
         self.write(path.as_ref())
@@ -190,6 +226,8 @@ impl Checkpoint {
     ///
     /// - Two tensors have the same name: [`Error::DuplicateName`].
     /// - A parameter has a reserved name: [`Error::ReservedName`].
+    /// - The names of two objects make their entries ambiguous, or a [`WeightAverage`](crate::WeightAverage) is between two swaps:
+    ///   [`Error::Dataset`].
     pub fn to_bytes(self) -> Result<Vec<u8>> {
         self.serialized(Path::new("bytes in memory"))
     }
@@ -198,6 +236,7 @@ impl Checkpoint {
     fn serialized(self, path: &Path) -> Result<Vec<u8>> {
         self.refused.map_or(Ok(()), Err)?;
         check_names(self.tensors.iter().map(|tensor| &tensor.name[..]))?;
+        check_objects(&self.tensors, &self.objects)?;
         let refused = |error: safetensors::SafeTensorError| Error::Write {
             path: path.to_owned(),
             source: io::Error::other(error.to_string()),
@@ -228,7 +267,10 @@ pub(super) fn dtype(of: DType) -> Dtype {
 pub(super) fn check_names<'n>(mut names: impl Iterator<Item = &'n str>) -> Result<()> {
     let mut seen = HashSet::new();
     match names.find(|name| !seen.insert(*name)) {
-        Some(name) => Err(Error::DuplicateName { name: name.to_owned() }),
+        Some(name) => {
+            let of = if name.starts_with('@') { "entries of the checkpoint" } else { "parameters of the model" };
+            Err(Error::DuplicateName { of, name: name.to_owned() })
+        }
         None => Ok(()),
     }
 }

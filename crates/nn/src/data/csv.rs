@@ -16,7 +16,7 @@ use crate::{Error, Result};
 pub(super) const LONGEST_LINE: usize = 16 << 20;
 
 /// Calls `take` for each row with the line where it begins, counted from 1, and with its fields. Spaces at both ends of a field are
-/// removed, also inside quotes. Blank lines are not rows. A field in quotes may contain delimiters, line ends and doubled quotes.
+/// removed, also inside quotes. Blank lines are not rows. A line is blank if it consists of spaces and tabs other than the delimiter. A field in quotes may contain delimiters, line ends and doubled quotes.
 pub(super) fn for_each_record(
     path: &Path,
     delimiter: u8,
@@ -27,6 +27,7 @@ pub(super) fn for_each_record(
         place: Place::Line(line),
         problem: problem.to_owned(),
     };
+    let is_blank = |line: &[u8]| line.iter().all(|&byte| byte.is_ascii_whitespace() && byte != delimiter);
     let mut file = open(path)?;
     let mut parser = ReaderBuilder::new().delimiter(delimiter).build();
     let (mut bytes, mut output, mut ends) = (Vec::new(), vec![0; 1024], vec![0; 64]);
@@ -53,7 +54,7 @@ pub(super) fn for_each_record(
         }
         // Some programs write a byte order mark at the beginning of a file. It is not part of the first field.
         let mut rest = if line == 1 { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes) } else { &bytes };
-        while first_line.is_some() || !rest.trim_ascii().is_empty() {
+        while first_line.is_some() || !is_blank(rest) {
             let (result, used, more, fields) = parser.read_record(rest, &mut output[written..], &mut ends[ended..]);
             (rest, written, ended) = (&rest[used..], written + more, ended + fields);
             match result {

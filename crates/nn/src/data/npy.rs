@@ -250,6 +250,19 @@ mod tests {
         }
         let half = npy(&header("<f4", "False", "(1,)"), &0.5f32.to_le_bytes());
         assert!(refusal(&half, |path| read_npy::<i64>(path)).ends_with("0.5 is not a number of the type i64"));
+        // 2⁶³ is above the largest i64. The f64 below it and -2⁶³ are integers of i64.
+        let file = |value: f64| npy(&header("<f8", "False", "(1,)"), &value.to_le_bytes());
+        for value in [2f64.powi(63), -2f64.powi(63).next_up(), f64::MAX, f64::INFINITY, f64::NAN] {
+            let text = refusal(&file(value), |path| read_npy::<i64>(path));
+            assert!(text.ends_with("is not a number of the type i64"), "{text}");
+        }
+        for value in [2f64.powi(63).next_down(), -2f64.powi(63)] {
+            assert_eq!(super::read::<i64>(&mut &file(value)[..]).ok().unwrap(), Tensor::from([value as i64]));
+        }
+        for value in [256.0, -1.0] {
+            assert!(refusal(&file(value), |path| read_npy::<u8>(path)).ends_with("is not a number of the type u8"));
+            assert!(refusal(&file(value), |path| read_npy::<bool>(path)).ends_with("is not a number of the type bool"));
+        }
     }
 
     #[cfg(feature = "npz")]

@@ -55,7 +55,8 @@ impl Number {
             Number::Large(integer) => (E::from_f64(integer as f64), false, integer.to_string()),
             Number::Float(float) => {
                 let value = E::from_f64(float);
-                (value, value.to_f64() == float, float.to_string())
+                // The largest i64, to which larger numbers are clamped, is rounded to 2⁶³ as f64. So 2⁶³ would seem to be exact.
+                (value, value.to_f64() == float && float < 2f64.powi(63), float.to_string())
             }
         };
         if is_float || exact { Ok(value) } else { Err(format!("{number} is not a number of the type {}", E::DTYPE)) }

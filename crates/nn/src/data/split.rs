@@ -26,6 +26,9 @@ pub type Split = (Vec<usize>, Vec<usize>);
 /// Holds out the share `held_out` of `n` samples, rounded up to whole samples, at random. Both parts are in random
 /// order. PyTorch: `random_split`; scikit-learn: `ShuffleSplit`.
 ///
+/// The number of held-out samples is ⌈`n` · `held_out`⌉ with the product in f64, as in scikit-learn. A rounding error of the product can add
+/// a sample: 0.07 of 100 samples are 8 samples, because the product is 7.000000000000001.
+///
 /// # Errors
 ///
 /// If `held_out` is not from 0 to 1. Also if it is neither 0 nor 1 and one part would be empty.
@@ -36,7 +39,7 @@ pub fn random(n: usize, held_out: f64, generator: &mut Generator) -> Result<Spli
     Ok((rest, part))
 }
 
-/// Holds out the share `held_out` of the samples, rounded up to whole samples, with the classes in the same proportion in both parts. Each
+/// Holds out the share `held_out` of the samples, rounded up to whole samples as in [`random`], with the classes in the same proportion in both parts. Each
 /// class contributes its share, rounded down. The classes with the largest remainders contribute one more sample. Both parts are in the
 /// order of the samples. scikit-learn: `StratifiedShuffleSplit`.
 ///
@@ -139,7 +142,7 @@ fn check_folds(n: usize, k: usize) -> Result<()> {
     Err(Error::Dataset(format!("k_fold: expected a number of folds from 2 to {n}, the number of samples, but got {k}")))
 }
 
-/// Returns the number of samples to hold out.
+/// Returns the number of samples to hold out, as [`random`] documents it.
 fn held_out_count(n: usize, held_out: f64) -> Result<usize> {
     if !(0.0..=1.0).contains(&held_out) {
         return Err(Error::Dataset(format!("expected a share from 0 to 1 to hold out, but got {held_out}")));
@@ -192,6 +195,14 @@ mod tests {
         }
         assert_eq!(stratified(&classes, 1.0, &mut Generator::new(0)).unwrap().1, Vec::from_iter(0..18));
         assert_eq!(stratified(&classes, 0.0, &mut Generator::new(0)).unwrap().0, Vec::from_iter(0..18));
+    }
+
+    /// The expected counts are `ceil(n * held_out)` in Python, as scikit-learn computes them.
+    #[test]
+    fn the_held_out_share_is_rounded_up_as_in_scikit_learn() {
+        for (n, held_out, expected) in [(10, 0.25, 3), (100, 0.2, 20), (100, 0.07, 8), (100, 0.29, 29), (7, 1.0, 7)] {
+            assert_eq!(random(n, held_out, &mut Generator::new(0)).unwrap().1.len(), expected, "{n} {held_out}");
+        }
     }
 
     #[test]

@@ -162,3 +162,17 @@ fn errors_of_tables_name_the_line() {
     assert_eq!(refusal(&open_quote, |path| Table::read_csv(path)), "'f', line 2 is longer than 16777216 bytes");
     assert!(Table::read_csv("/dev/zero").unwrap_err().to_string().ends_with("it is not a regular file"));
 }
+
+#[test]
+fn a_row_of_empty_fields_is_a_row_with_every_delimiter() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    for delimiter in [",", ";", "\t", " "] {
+        // The blank lines have spaces or tabs that are not the delimiter.
+        let blank = if delimiter == " " { "\t" } else { "  " };
+        let text = format!("x,y,z\n1,2,3\n,,\n\n{blank}\n4,5,6\n,,").replace(',', delimiter);
+        fs::write(&file, text).unwrap();
+        let table = Table::read_separated(&file, delimiter.as_bytes()[0]).unwrap();
+        assert_eq!(table.texts("y").unwrap(), ["2", "", "5", ""], "{delimiter:?}");
+        assert_eq!(table.lines, [2, 3, 6, 7], "{delimiter:?}");
+    }
+}

@@ -106,7 +106,7 @@ pub fn write_npz(path: impl AsRef<Path>, arrays: &[(&str, &dyn NumpyArray)]) -> 
 
     for (position, (name, _)) in arrays.iter().enumerate() {
         if arrays[..position].iter().any(|(other, _)| other == name) {
-            return Err(Error::DuplicateName { name: (*name).to_owned() });
+            return Err(Error::DuplicateName { of: "arrays", name: (*name).to_owned() });
         }
     }
     let path = path.as_ref();
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(crate::read_npz::<i64>(&path, "labels/y").unwrap(), y);
         let before = std::fs::read(&path).unwrap();
         let error = write_npz(&path, &[("x", &x), ("x", &y)]).unwrap_err();
-        assert!(matches!(error, crate::Error::DuplicateName { name } if name == "x"));
+        assert_eq!(error.to_string(), "two arrays have the name 'x'");
         assert_eq!(std::fs::read(&path).unwrap(), before);
         write_npz(&path, &[]).unwrap();
     }

@@ -228,9 +228,11 @@ pub enum Error {
         names: Vec<String>,
     },
 
-    /// A name that two tensors of a model or of a file share. In a checkpoint, these tensors could not be distinguished.
-    #[error("two parameters of the model have the name '{}'", shown(name))]
+    /// A name that two tensors of a model or of a file share. In a file, these tensors could not be distinguished.
+    #[error("two {of} have the name '{}'", shown(name))]
     DuplicateName {
+        /// The kind of the tensors, for example `parameters of the model`.
+        of: &'static str,
         /// The name that both tensors have.
         name: String,
     },
@@ -286,10 +288,6 @@ pub enum Error {
         origin: Option<Box<wengert_autograd::NonFinite>>,
     },
 
-    /// A training that did not learn, with a hint.
-    #[error("{0}")]
-    Diverged(String),
-
     /// A curve that could not be drawn.
     #[error("cannot draw the curve: {0}")]
     Plot(String),
@@ -315,7 +313,7 @@ mod tests {
 
     #[test]
     fn debug_is_the_sentence() {
-        let error = Error::DuplicateName { name: "w".to_owned() };
+        let error = Error::DuplicateName { of: "parameters of the model", name: "w".to_owned() };
         assert_eq!(format!("{error:?}"), "two parameters of the model have the name 'w'");
         assert_eq!(format!("{:?}", Err::<(), _>(error)), "Err(two parameters of the model have the name 'w')");
     }

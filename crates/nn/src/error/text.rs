@@ -22,12 +22,18 @@ pub(super) fn at(path: &Path) -> String {
     escaped(&path.to_string_lossy())
 }
 
-/// Returns `text` with escapes (`\u{1b}`) for the characters that would change how a terminal shows the rest. These are control characters,
-/// and most of Unicode's direction marks, invisible characters and line ends.
+/// Returns `text` with escapes (`\u{1b}`) for the characters that would change how a terminal shows the rest, or that are invisible. These
+/// are control characters, line ends, and Unicode's format characters (category `Cf`: direction marks, soft hyphens, joiners, tags). The
+/// visible format characters, which are signs around Arabic, Syriac and Kaithi numbers and words, stay.
 pub(super) fn escaped(text: &str) -> String {
     let changes_display = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+        let is_invisible = matches!(
+            c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{13430}'..='\u{1343f}'
+                | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e007f}'
+        );
+        c.is_control() || is_invisible
     };
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -42,5 +48,29 @@ pub(super) fn list(names: &[String]) -> String {
     match names.len().saturating_sub(LISTED) {
         0 => first.join(", "),
         more => format!("{} and {more} more", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_that_change_the_display_are_escaped() {
+        for c in [
+            '\u{1b}',
+            '\u{ad}',
+            '\u{61c}',
+            '\u{180e}',
+            '\u{200f}',
+            '\u{202e}',
+            '\u{2066}',
+            '\u{feff}',
+            '\u{fffa}',
+            '\u{e0041}',
+        ] {
+            assert_eq!(escaped(&format!("a{c}b")), format!("a\\u{{{:x}}}b", u32::from(c)));
+        }
+        assert_eq!(escaped("é 'ß' 漢字 ع 🙂"), "é 'ß' 漢字 ع 🙂");
     }
 }

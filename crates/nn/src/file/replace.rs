@@ -8,7 +8,7 @@ use super::calls::{Call, call, write_all};
 use super::leftovers::{create_temporary, remove_leftovers};
 use crate::{Error, Result};
 
-/// The number of paths that are tried in a chain of symbolic links. Linux has the same limit for the links of a chain.
+/// The largest number of links in a chain of symbolic links, as in Linux.
 const LONGEST_CHAIN: usize = 40;
 
 /// Replaces the file `path` by a new one that contains `bytes`.
@@ -49,7 +49,8 @@ fn follow_links(path: &Path) -> io::Result<PathBuf> {
         Err(error) => error,
     };
     let mut target = path.to_owned();
-    for _ in 0..LONGEST_CHAIN {
+    // After the last link, the loop reads the path at the end of the chain once more, which is not a link.
+    for _ in 0..=LONGEST_CHAIN {
         match fs::read_link(&target) {
             Ok(next) => target = target.parent().unwrap_or(Path::new("")).join(next),
             Err(_) => return Ok(target),

@@ -152,6 +152,15 @@ fn links_are_followed_and_permissions_equal_a_new_file() {
     write_atomically(&dangling, b"made").unwrap();
     assert_eq!(fs::read(folder.path().join("future")).unwrap(), b"made");
     assert!(fs::symlink_metadata(&dangling).unwrap().is_symlink());
+    // As in Linux, a chain has at most 40 links.
+    for number in 0..=40usize {
+        let next = number.checked_sub(1).map_or("end".to_owned(), |next| format!("link{next}"));
+        symlink(next, folder.path().join(format!("link{number}"))).unwrap();
+    }
+    assert!(write_atomically(folder.path().join("link40"), b"x").is_err());
+    assert!(!folder.path().join("end").exists());
+    write_atomically(folder.path().join("link39"), b"made").unwrap();
+    assert_eq!(fs::read(folder.path().join("end")).unwrap(), b"made");
     // A link that points to itself is an error.
     let circle = folder.path().join("circle");
     symlink("circle", &circle).unwrap();

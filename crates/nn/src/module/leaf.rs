@@ -52,12 +52,22 @@ pub trait AnyBuffer: Any {
     fn shape(&self) -> &Shape;
     /// Returns the elements of the buffer as bytes, row-major and little-endian.
     fn to_bytes(&self) -> Vec<u8>;
-    /// Sets the elements of the buffer from bytes, row-major and little-endian.
+    /// Decodes elements from bytes, row-major and little-endian. Returns a function that sets the buffer to these elements, so that several
+    /// buffers can be decoded before the first one changes.
     ///
     /// # Errors
     ///
     /// If the number of bytes does not fit the shape of the buffer, or there is not enough memory.
-    fn set_from_bytes(&mut self, bytes: &[u8]) -> Result<()>;
+    fn decode(&mut self, bytes: &[u8]) -> Result<Box<dyn FnOnce() + '_>>;
+    /// Sets the elements of the buffer from bytes, row-major and little-endian.
+    ///
+    /// # Errors
+    ///
+    /// As for [`decode`](Self::decode). The buffer is then unchanged.
+    fn set_from_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        self.decode(bytes)?();
+        Ok(())
+    }
     /// Returns the buffer as `Any`, so that it can be downcast.
     fn as_any(&self) -> &dyn Any;
     /// Returns the buffer as `Any`, so that it can be downcast and changed.
@@ -78,9 +88,9 @@ impl<E: Element> AnyBuffer for Buffer<E> {
         bytes::to_bytes(&self.value)
     }
 
-    fn set_from_bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        self.value = bytes::from_bytes(bytes, self.value.shape())?;
-        Ok(())
+    fn decode(&mut self, bytes: &[u8]) -> Result<Box<dyn FnOnce() + '_>> {
+        let value = bytes::from_bytes(bytes, self.value.shape())?;
+        Ok(Box::new(move || self.value = value))
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -126,12 +126,12 @@ impl<T: Float> Optimizer<T> for Adafactor<T> {
     }
 
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
-        if value.numel() == 0 {
-            return Ok(());
-        }
         if states.tensors.is_empty() {
             let shapes = self.states().iter().filter_map(|name| self.state_shape(name, value.shape()));
             states.tensors = shapes.map(|shape| Tensor::try_full(&shape, T::ZERO)).collect::<Result<_, _>>()?;
+        }
+        if value.numel() == 0 {
+            return Ok(());
         }
         let (number, step, lr) = (T::from_f64, states.steps as f64, self.common.lr);
         let gradient = if self.common.maximize { &gradient.try_neg()? } else { gradient };

@@ -29,7 +29,7 @@ pub struct Archive<T: Float> {
     stored: Option<Stored<T>>,
     missing: Vec<Key>,
     mismatched: Vec<Mismatch>,
-    /// The first error that occurred when an entry was read from the file.
+    /// The first error: an entry could not be read from the file, or the object cannot be saved now.
     failed: Option<Error>,
 }
 
@@ -78,7 +78,23 @@ pub(crate) enum Entry<T: Float> {
     Flag(bool),
 }
 
+/// The settings that mark the objects of a file: each object has one of them. An optimiser and an `Lbfgs` have the first one, and a
+/// `WeightAverage` has the second one.
+const MARKS: [&str; 2] = ["lr", "decay"];
+
 impl Key {
+    /// Returns the name of the object to which the entry `in_file` of a file belongs, if the entry is one of the settings that mark an object.
+    /// Returns `None` for other entries, and for the same setting of a group.
+    pub(crate) fn marked_object(in_file: &str) -> Option<&str> {
+        let key = in_file.strip_prefix("@settings.")?;
+        let object = MARKS.iter().find_map(|setting| key.strip_suffix(setting)?.strip_suffix('.'))?;
+        let is_group = object.match_indices(".groups.").any(|(position, separator)| {
+            let number = object[position + separator.len()..].split_once('.').map_or("", |(number, _)| number);
+            number.parse::<usize>().is_ok()
+        });
+        (!is_group).then_some(object)
+    }
+
     /// Returns the name of this entry in a file. `name` is the name under which the object, for example an optimiser, was saved.
     pub(crate) fn in_file(&self, name: &str) -> String {
         match self {
@@ -88,9 +104,16 @@ impl Key {
     }
 
     /// Returns the key of the entry that is called `in_file` in a file. Returns `None` if the entry does not belong to the object (for example
-    /// an optimiser) that was saved under `name`.
-    pub(crate) fn from_file(in_file: &str, name: &str) -> Option<Key> {
-        let key = |prefix| Some(in_file.strip_prefix(prefix)?.strip_prefix(name)?.strip_prefix('.')?.to_owned());
+    /// an optimiser) that was saved under `name`. `objects` are the [marked](Self::marked_object) objects of the file. An entry whose name begins
+    /// with the names `a` and `a.b` of two objects belongs to `a.b`.
+    pub(crate) fn from_file(in_file: &str, name: &str, objects: &[&str]) -> Option<Key> {
+        let key = |prefix| {
+            let key = in_file.strip_prefix(prefix)?;
+            let below = |object: &str| key.strip_prefix(object)?.strip_prefix('.');
+            let own = below(name)?;
+            let is_of_longer = objects.iter().any(|object| object.len() > name.len() && below(object).is_some());
+            (!is_of_longer).then(|| own.to_owned())
+        };
         key("@settings.").map(Key::Setting).or_else(|| key("@optimizer.").map(Key::State))
     }
 }
@@ -135,9 +158,18 @@ impl<T: Float> Archive<T> {
         self.stored.is_some()
     }
 
+    /// Records the reason why the object cannot be saved or restored. The first recorded error counts.
+    pub(crate) fn fail(&mut self, error: Error) {
+        self.failed.get_or_insert(error);
+    }
+
     /// Returns the entries that were collected for saving.
-    pub(crate) fn into_entries(self) -> HashMap<Key, Entry<T>> {
-        self.entries
+    ///
+    /// # Errors
+    ///
+    /// If the object cannot be saved now.
+    pub(crate) fn into_entries(self) -> Result<HashMap<Key, Entry<T>>> {
+        self.failed.map_or(Ok(self.entries), Err)
     }
 
     /// Ends the reading. Returns the expected names that the file lacks, the entries whose shape or type differs, and the names in the file
@@ -203,8 +235,9 @@ impl<T: Float> Archive<T> {
                 *value = read.clone();
                 true
             }
-            // In a file, a single number looks the same as a tensor of rank 0 with f64 elements.
-            Entry::Number(read) if T::DTYPE == DType::F64 => {
+            // In a file, a single number looks the same as a tensor of rank 0 with f64 elements. It is read only if f64 is one of the types
+            // that can be converted.
+            Entry::Number(read) => {
                 *value = Tensor::scalar(T::from_f64(*read));
                 true
             }
@@ -227,10 +260,7 @@ impl<T: Float> Archive<T> {
             match (stored.read)(&key) {
                 Ok(read) if set(&read) => return,
                 Ok(_) => {}
-                Err(error) => {
-                    self.failed.get_or_insert(error);
-                    return;
-                }
+                Err(error) => return self.fail(error),
             }
         }
         self.mismatched.push((key, kind, own.shape_and_type()));
@@ -265,8 +295,14 @@ pub(crate) fn archive_optimizer<T: Float>(
             _ => States { steps: 0, tensors: expected.iter().map(|(_, shape)| Tensor::zeros(shape)).collect() },
         };
         archive.integer(steps, &mut states.steps);
+        let key = |name| Key::State(format!("{path}.{name}"));
+        // Files of earlier versions lack the states of parameters without elements. The next step makes these states.
+        let is_empty = archive.is_reading() && parameter.value.numel() == 0;
+        if is_empty && !expected.iter().any(|(name, _)| archive.contains(&key(name))) {
+            states.tensors.clear();
+        }
         for ((name, _), tensor) in expected.iter().zip(&mut states.tensors) {
-            archive.tensor(Key::State(format!("{path}.{name}")), tensor);
+            archive.tensor(key(name), tensor);
         }
         optimizer.all_states().insert(parameter.id(), states);
     }

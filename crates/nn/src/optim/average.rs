@@ -111,7 +111,8 @@ impl<T: Float> WeightAverage<T> {
     ///
     /// # Errors
     ///
-    /// If there was no update, or the model's parameters or buffers have other sizes than at the update. In these cases nothing changes.
+    /// If there was no update, the model's parameters or buffers have other sizes than at the update, or there is not enough memory. In these
+    /// cases nothing changes.
     pub fn try_swap(&mut self, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
         self.exchange(model.as_module_mut())
     }
@@ -148,23 +149,22 @@ impl<T: Float> WeightAverage<T> {
     fn exchange(&mut self, model: &mut dyn Module<T>) -> Result<()> {
         self.check_shapes(model)?;
         self.check_buffers(model)?;
-        let (mut parameters, mut buffers) = (self.parameters.iter_mut(), self.buffers.iter_mut());
+        let own: Vec<Vec<u8>> = model.named_buffers().into_iter().map(|(_, buffer)| buffer.to_bytes()).collect();
+        // All buffers are decoded before anything changes, because decoding fails if memory runs out.
+        let (mut parameters, mut buffers) = (Vec::new(), Vec::new());
         for (_, leaf) in model.leaves_mut() {
             match leaf {
-                LeafMut::Parameter(parameter) => {
-                    if let Some(average) = parameters.next() {
-                        std::mem::swap(&mut parameter.value, average);
-                    }
-                }
-                LeafMut::Buffer(buffer) => {
-                    if let Some(bytes) = buffers.next() {
-                        let own = buffer.to_bytes();
-                        buffer.set_from_bytes(bytes)?;
-                        *bytes = own;
-                    }
-                }
+                LeafMut::Parameter(parameter) => parameters.push(parameter),
+                LeafMut::Buffer(buffer) => buffers.push(buffer),
             }
         }
+        let buffers = buffers.into_iter().zip(&self.buffers);
+        let set: Vec<_> = buffers.map(|(buffer, bytes)| buffer.decode(bytes)).collect::<Result<_>>()?;
+        set.into_iter().for_each(|set| set());
+        for (parameter, average) in parameters.into_iter().zip(&mut self.parameters) {
+            std::mem::swap(&mut parameter.value, average);
+        }
+        self.buffers = own;
         self.is_swapped = !self.is_swapped;
         Ok(())
     }
@@ -199,8 +199,8 @@ impl<T: Float> WeightAverage<T> {
     }
 }
 
-/// Saves the averages under the paths of their parameters. Do not save between two swaps, when the model has the averages. Buffers are not
-/// saved: restoring copies them from the model, so load the model first.
+/// Saves the averages under the paths of their parameters. Between two swaps, when the model has the averages, `Checkpoint::save` returns an
+/// error. Buffers are not saved: restoring copies them from the model, so load the model first.
 impl<T: Float> Resume<T> for WeightAverage<T> {
     fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>) {
         archive_average(self, model.as_module(), archive);
@@ -210,14 +210,22 @@ impl<T: Float> Resume<T> for WeightAverage<T> {
 /// Saves or restores the averages; see [`WeightAverage::archive`].
 #[precompiled]
 fn archive_average<T: Float>(average: &mut WeightAverage<T>, model: &dyn Module<T>, archive: &mut Archive<T>) {
+    if !archive.is_reading() && average.is_swapped {
+        let problem = "the model has the averaged weights: call `swap` a second time before a checkpoint is saved";
+        archive.fail(Error::Dataset(problem.to_owned()));
+    }
     let mut decay = average.decay.unwrap_or(f64::NAN);
     archive.number(Key::Setting("decay".to_owned()), &mut decay);
     average.decay = Some(decay).filter(|decay| !decay.is_nan());
     archive.integer(Key::State("n_averaged".to_owned()), &mut average.updates);
     if archive.is_reading() {
         average.is_swapped = false;
-        average.parameters = model.parameters().into_iter().map(|parameter| parameter.value.clone()).collect();
-        average.buffers = model.named_buffers().into_iter().map(|(_, buffer)| buffer.to_bytes()).collect();
+        (average.parameters, average.buffers) = (Vec::new(), Vec::new());
+        // Before the first update, an average has no tensors.
+        if average.updates > 0 {
+            average.parameters = model.parameters().into_iter().map(|parameter| parameter.value.clone()).collect();
+            average.buffers = model.named_buffers().into_iter().map(|(_, buffer)| buffer.to_bytes()).collect();
+        }
     }
     for ((path, _), tensor) in model.named_parameters().iter().zip(&mut average.parameters) {
         archive.tensor(Key::State(format!("{path}.average")), tensor);

@@ -12,7 +12,7 @@
 //! ```
 
 use wengert_tensor::ops::{Arithmetic as _, Products as _, Reductions as _, Views as _};
-use wengert_tensor::{Float, Site, Tensor};
+use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::Result;
 use crate::optim::common::{Common, States, common_accessors};
@@ -25,7 +25,7 @@ use crate::optim::setting::{Range, Setting};
 const COEFFICIENTS: [f64; 3] = [3.4445, -4.775, 2.0315];
 
 /// Muon: an optimiser for parameters that are matrices. Each step is a matrix with nearly equal singular values. A parameter that is not a
-/// matrix is an error, and the parameters before it have then been updated. PyTorch: `torch.optim.Muon`.
+/// matrix is an error, and nothing changes. PyTorch: `torch.optim.Muon`.
 ///
 /// This optimiser is for the weights of hidden linear layers. The other parameters (biases, embeddings, the last layer) need another optimiser,
 /// for example [`AdamW`](crate::AdamW). Each optimiser steps its own part of the model, and both take the same gradients. The weight decay is
@@ -133,29 +133,33 @@ impl<T: Float> Optimizer<T> for Muon<T> {
         each("match_rms_adamw", Setting::Flag(&mut self.match_adamw));
     }
 
+    fn check_shape(&self, shape: &Shape) -> Result<()> {
+        if shape.rank() == 2 {
+            return Ok(());
+        }
+        let message = format!(
+            "Muon only supports 2D parameters whereas we found a parameter with size: {shape}; step the matrices of the \
+             model with Muon and the rest with AdamW"
+        );
+        Err(wengert_tensor::Error::Argument { message, at: Site::here("step") }.into())
+    }
+
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
-        let &[rows, columns] = &value.shape()[..] else {
-            let size = value.shape();
-            let message = format!(
-                "Muon only supports 2D parameters whereas we found a parameter with size: {size}; step the matrices of \
-                 the model with Muon and the rest with AdamW"
-            );
-            return Err(wengert_tensor::Error::Argument { message, at: Site::here("step") }.into());
-        };
+        self.check_shape(value.shape())?;
+        let [buffer] = states.tensors_mut(value);
         if value.numel() == 0 {
             return Ok(());
         }
         let number = T::from_f64;
         let (momentum, share) = (number(self.momentum), number(1.0 - self.momentum));
         let gradient = if self.common.maximize { &gradient.try_neg()? } else { gradient };
-        let [buffer] = states.tensors_mut(value);
         buffer.try_update_with(gradient, [], |m, g, []| (m + share * (g - m), []))?;
         let mut direction = buffer.clone();
         if self.nesterov {
             direction.try_update_with(gradient, [], |m, g, []| (g + momentum * (m - g), []))?;
         }
         let update = self.orthogonal(&direction)?;
-        let (rows, columns) = (rows as f64, columns as f64);
+        let [rows, columns] = [0, 1].map(|axis| value.shape()[axis] as f64);
         let ratio = if self.match_adamw { 0.2 * rows.max(columns).sqrt() } else { (rows / columns).max(1.0).sqrt() };
         let (rate, decayed) = (number(self.common.lr * ratio), self.common.decayed_parameter());
         Ok(value.try_update_with(&update, [], |p, u, []| (decayed.compute(p) - rate * u, []))?)
@@ -164,9 +168,11 @@ impl<T: Float> Optimizer<T> for Muon<T> {
 
 #[cfg(test)]
 mod tests {
+    use wengert_autograd::Tape;
+
     use super::*;
-    use crate::Generator;
     use crate::optim::adafactor::tests::{after_three_steps, assert_close};
+    use crate::{Generator, Layer as _, Linear, Module as _};
 
     /// The expected values were computed by `torch.optim.Muon` (PyTorch 2.15) with the same gradients. PyTorch's iteration was changed from
     /// bfloat16 to float64, as in `tools/matrix_cases.py`.
@@ -229,5 +235,23 @@ mod tests {
         Muon::new(0.1).step_tensors([&mut zero], &[Tensor::zeros([2, 2])]);
         assert_eq!(zero.to_vec(), [0.0; 4]);
         Muon::new(0.1).step_tensors([&mut Tensor::<f64>::zeros([0, 3])], &[Tensor::zeros([0, 3])]);
+    }
+
+    #[test]
+    fn a_model_with_a_bias_is_refused_before_the_first_update() {
+        let generator = &mut Generator::new(0);
+        let mut model = Linear::<f64>::new(3, 2, generator);
+        let before = model.to_vector();
+        let (_, gradients) = Tape::training(generator)
+            .value_and_gradients(|tape| model.forward(tape.constant(Tensor::ones([4, 3]))).square().sum(..));
+        let mut muon = Muon::new(0.1);
+        let text = muon.try_step(&mut model, &gradients).unwrap_err().to_string();
+        assert!(text.contains("found a parameter with size: [2]"), "{text}");
+        assert_eq!(model.to_vector(), before);
+        assert!(muon.common().states(&model.weight).is_none());
+        let (mut matrix, mut vector) = (Tensor::<f64>::ones([2, 2]), Tensor::ones([2]));
+        let gradients = [Tensor::ones([2, 2]), Tensor::ones([2])];
+        assert!(muon.try_step_tensors([&mut matrix, &mut vector], &gradients).is_err());
+        assert_eq!(matrix, Tensor::ones([2, 2]));
     }
 }

@@ -118,11 +118,21 @@ pub trait Optimizer<T: Float = f32>: Clone {
         Ok(())
     }
 
-    /// Makes one step of one parameter: updates its `value` and its `states`. The caller has already counted the step in `states`.
+    /// Checks that the optimiser can update a parameter of this shape. A step checks all parameters before it updates the first one.
     ///
     /// # Errors
     ///
-    /// If there is not enough memory, or the optimiser cannot update a parameter of this shape, as [`Muon`](crate::Muon).
+    /// If the optimiser cannot update a parameter of this shape, as [`Muon`](crate::Muon). By default, all shapes are accepted.
+    fn check_shape(&self, _shape: &Shape) -> Result<()> {
+        Ok(())
+    }
+
+    /// Makes one step of one parameter: updates its `value` and its `states`. The caller has already checked the shape by
+    /// [`check_shape`](Self::check_shape) and counted the step in `states`.
+    ///
+    /// # Errors
+    ///
+    /// If there is not enough memory.
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()>;
 
     /// Sets the learning rate. It must not be negative. [Groups](Self::group) that exist already keep their own rates.
@@ -194,8 +204,8 @@ pub trait Optimizer<T: Float = f32>: Clone {
     /// # Errors
     ///
     /// If a setting is outside its range, or a group has no parameter. Also if a parameter that is not frozen has no gradient, because the
-    /// loss does not depend on it. In these cases nothing changes. If the update of a parameter fails, for example without enough memory,
-    /// the parameters before it have been updated.
+    /// loss does not depend on it, or has a shape that the optimiser [cannot update](Self::check_shape). In these cases nothing changes. If
+    /// the update of a parameter fails, for example without enough memory, the parameters before it have been updated.
     fn try_step(&mut self, model: &mut (impl Module<T> + ?Sized), gradients: &Gradients<T>) -> Result<()> {
         if let Some(layer) = gradients.evaluated_layer() {
             compat::emit(compat::Warning::Evaluating { layer, at: Site::here("step") });
@@ -224,7 +234,7 @@ pub trait Optimizer<T: Float = f32>: Clone {
     /// # Errors
     ///
     /// If a setting is outside its range. Also if the shape of a tensor differs from the shape of its gradient, or from its own shape at
-    /// the last step. In these cases nothing changes.
+    /// the last step, or is a shape that the optimiser [cannot update](Self::check_shape). In these cases nothing changes.
     fn try_step_tensors<const N: usize>(
         &mut self,
         values: [&mut Tensor<T>; N],
@@ -234,6 +244,9 @@ pub trait Optimizer<T: Float = f32>: Clone {
         let mut states = mem::take(&mut self.common_mut().positions);
         states.resize_with(N.max(states.len()), States::default);
         let misfit = |(position, value): (usize, &&mut Tensor<T>)| {
+            if let Err(error) = self.check_shape(value.shape()) {
+                return Some(error);
+            }
             let (shape, gradient) = (value.shape().clone(), gradients[position].shape());
             if *gradient != shape {
                 return Some(Error::StepShape { position, shape, other: gradient.clone() });
@@ -246,8 +259,7 @@ pub trait Optimizer<T: Float = f32>: Clone {
         let outcome = match values.iter().enumerate().find_map(misfit) {
             Some(error) => Err(error),
             None => values.into_iter().zip(gradients).zip(&mut states).try_for_each(|((value, gradient), states)| {
-                states.steps += 1;
-                self.update(value, gradient, states)
+                count_step(states, |states| self.update(value, gradient, states))
             }),
         };
         self.common_mut().positions = states;
@@ -273,6 +285,8 @@ pub(crate) trait AnyOptimizer<T: Float> {
     fn states_of(&self, group: Option<usize>, shape: &Shape) -> Vec<(&'static str, Shape)>;
     /// Returns the states of all parameters, with the parameter's id as the key.
     fn all_states(&mut self) -> &mut HashMap<u64, States<T>>;
+    /// Checks that the optimiser can update a parameter of this shape.
+    fn check_shape_of(&self, group: Option<usize>, shape: &Shape) -> Result<()>;
     /// Makes one step of one parameter: updates its `value` and its `states`.
     fn update_one(
         &self,
@@ -316,6 +330,10 @@ impl<T: Float, O: Optimizer<T>> AnyOptimizer<T> for O {
 
     fn all_states(&mut self) -> &mut HashMap<u64, States<T>> {
         &mut self.common_mut().states
+    }
+
+    fn check_shape_of(&self, group: Option<usize>, shape: &Shape) -> Result<()> {
+        with_settings(self, group).check_shape(shape)
     }
 
     fn update_one(
@@ -385,13 +403,27 @@ fn advance<T: Float>(
     if !unreached.is_empty() {
         return Err(Error::Unreached { names: unreached });
     }
+    updates.iter().try_for_each(|(parameter, _, group)| optimizer.check_shape_of(*group, parameter.value.shape()))?;
     for (parameter, gradient, group) in updates {
-        let states = states.entry(parameter.id()).or_default();
-        states.steps += 1;
-        optimizer.update_one(group, &mut parameter.value, gradient, states)?;
+        let id = parameter.id();
+        let own = states.entry(id).or_default();
+        let update = |own: &mut _| optimizer.update_one(group, &mut parameter.value, gradient, own);
+        if let Err(error) = count_step(own, update) {
+            // A checkpoint has no entries for a parameter that no step has updated.
+            if own.steps == 0 {
+                states.remove(&id);
+            }
+            return Err(error);
+        }
     }
     buffers.into_iter().for_each(|buffer| update_buffer(buffer, gradients));
     Ok(())
+}
+
+/// Counts a step in `states` and calls `update`. If the update fails, takes the count back.
+fn count_step<T: Float>(states: &mut States<T>, update: impl FnOnce(&mut States<T>) -> Result<()>) -> Result<()> {
+    states.steps += 1;
+    update(states).inspect_err(|_| states.steps -= 1)
 }
 
 /// Checks that all settings, including the settings of groups, are in their ranges and compatible with each other.
@@ -479,6 +511,44 @@ mod tests {
         let error = Adam::new(0.5).group("1", |adam| adam.eps(-1.0)).try_step(&mut model, &gradients).unwrap_err();
         assert!(matches!(error, Error::Setting { name: "epsilon", .. }));
         assert_eq!(model.0.value.item(), 1.0);
+    }
+
+    /// An optimiser whose update fails for the second parameter.
+    #[derive(Clone)]
+    struct Failing {
+        common: Common<Self, f64>,
+    }
+
+    impl Optimizer<f64> for Failing {
+        fn common(&self) -> &Common<Self, f64> {
+            &self.common
+        }
+
+        fn common_mut(&mut self) -> &mut Common<Self, f64> {
+            &mut self.common
+        }
+
+        fn update(&self, value: &mut Tensor<f64>, _: &Tensor<f64>, _: &mut States<f64>) -> Result<()> {
+            if value.item() == 2.0 { Err(Error::Dataset("no memory".to_owned())) } else { Ok(()) }
+        }
+    }
+
+    #[test]
+    fn a_failed_update_is_not_counted() {
+        let mut model = pair();
+        let gradients = gradients(&model);
+        let mut failing = Failing { common: Common::new(0.5) };
+        let steps = |failing: &Failing, model: &(Parameter<f64>, Parameter<f64>)| {
+            [&model.0, &model.1].map(|parameter| failing.common.states(parameter).map(|states| states.steps))
+        };
+        model.1.value = Tensor::from([2.0]);
+        assert!(failing.try_step(&mut model, &gradients).is_err());
+        assert_eq!(steps(&failing, &model), [Some(1), None]);
+        model.1.value = Tensor::from([1.0]);
+        failing.step(&mut model, &gradients);
+        model.1.value = Tensor::from([2.0]);
+        assert!(failing.try_step(&mut model, &gradients).is_err());
+        assert_eq!(steps(&failing, &model), [Some(3), Some(1)]);
     }
 
     #[test]
