@@ -1,5 +1,5 @@
 //! Thresholds of this crate. Each comment names the unit, and many say what a larger or smaller value would cost. Other thresholds are
-//! beside their code, for example those of reductions, of threads and of direct convolutions.
+//! beside their code, for example the thresholds of reductions, of threads and of direct convolutions.
 //!
 //! The costs of functions of one and two values are beside their names in `scalar/functions.rs`. Other instructions have the cost 1 (see
 //! `scalar/instruction.rs`). The unit is the cost of one addition per element.
@@ -165,7 +165,7 @@ pub(crate) mod rows {
     /// The number of 4-byte elements of the longest vectors (AVX-512).
     pub(crate) const VECTOR_ELEMENTS: usize = 16;
 
-    /// The largest number of rows that are computed one by one even if they are short. With more short rows, the rows are first gathered
+    /// The largest number of rows that are computed one after the other even if they are short. With more short rows, the rows are first gathered
     /// (copied into one contiguous block). This applies to two operands of at most one block that need at most two loops.
     pub(crate) const FEW_GATHERED_ROWS: usize = 8;
 

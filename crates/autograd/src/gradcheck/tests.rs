@@ -227,7 +227,7 @@ fn kinks_and_edges_are_reported() {
 
 #[test]
 fn a_wrong_derivative_at_a_minimum_is_no_kink() {
-    // The values are those of x², which is smooth. The recorded derivative is 2x - 1.
+    // The function has the values of x², which is smooth. The recorded derivative is 2x - 1.
     let failure = gradcheck(|[x]| x * x - x + x.detach(), [&Tensor::from([0.0])]).unwrap_err();
     let Failure::Mismatch(mismatch) = &failure else { panic!("{failure}") };
     assert!(!mismatch.worst.kink && !failure.to_string().contains("no smooth point"), "{failure}");

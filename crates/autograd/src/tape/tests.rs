@@ -372,7 +372,7 @@ fn remainders_can_be_assigned() {
     assert_eq!(x.value().to_vec(), [2.0, 1.0]);
 }
 
-/// Checks that `len` counts the gradients of parameters and variables, and `parameters` only those of parameters.
+/// Checks that `len` counts the gradients of parameters and variables, and `parameters` only the gradients of parameters.
 #[test]
 fn gradients_of_parameters_and_variables_are_counted_apart() {
     let w = Parameter::new(Tensor::from([2.0]));

@@ -7,8 +7,8 @@ use crate::{Axes, Layout, Shape, View};
 pub(super) enum Unexpanded {
     /// The value itself.
     Operand,
-    /// A view of the value, read with this shape. It has size 1 along the expanded dimensions, except those of a diagonal of an expanded
-    /// and another dimension.
+    /// A view of the value, read with this shape. It has size 1 along the expanded dimensions. A diagonal of an expanded
+    /// and another dimension keeps its size.
     View(View, Shape),
 }
 

@@ -2,7 +2,7 @@
 //! If several elements are equal, the position of the first one is the result.
 //!
 //! A *lane* is a line of elements along the dimension. Contiguous lanes of at least [`SHORT`] elements, and few long lanes, are searched
-//! one by one. The extreme value is computed first, and then its first position is searched. Other lanes are scanned together, row by row.
+//! one after the other. The extreme value is computed first, and then its first position is searched. Other lanes are scanned together, row by row.
 //! Long lanes are split into segments. The results of the segments are compared in order, so the positions do not depend on the number of
 //! threads.
 use crate::kernel::reduce::accumulator::{LONG_RUN, slice_total};
@@ -26,7 +26,7 @@ const MIN_SEGMENT: usize = 128;
 const WIDE: usize = 1024;
 
 /// The length, in elements, below which even contiguous lanes (lines along the dimension) are scanned together. It is also the number of
-/// lanes below which long lanes are searched one by one.
+/// lanes below which long lanes are searched one after the other.
 const SHORT: usize = 16;
 
 /// The approximate number of elements of a task that searches a segment, and the smallest number of elements for several threads.
@@ -225,7 +225,7 @@ impl<T: Element> Lanes<'_, T> {
 mod tests {
     use crate::prelude::*;
 
-    /// Tests long and short lanes, contiguous and strided, which are searched one by one, together, or in segments. Equal elements and NaNs
+    /// Tests long and short lanes, contiguous and strided, which are searched alone, together, or in segments. Equal elements and NaNs
     /// are far apart.
     #[test]
     fn the_first_of_equal_elements_is_found_in_every_lane() {
