@@ -184,7 +184,7 @@ pub(crate) mod short_axis {
 
     /// The number of elements of a block over all positions of the short axis. Several values of a block must stay in the second-level
     /// cache.
-    pub(crate) const BLOCK: usize = 8192;
+    pub(crate) const LANE_BLOCK: usize = 8192;
 
     /// The smallest number of elements of a lane, that is, of a block's elements at one position of the short axis. With shorter lanes, one
     /// call per lane takes too long.

@@ -146,6 +146,9 @@ fn median(mut values: Vec<f64>) -> f64 {
 mod tests {
     use super::*;
 
+    /// A function and a point.
+    type AtPoint = (fn(f64) -> f64, f64);
+
     fn derivative(f: impl Fn(f64) -> f64, x: f64) -> Estimate {
         let h = f64::EPSILON.cbrt() * x.abs().max(1.0);
         let pairs = DISTANCES.map(|distance| [-h, h].map(|step| vec![f(x + distance * step)]));
@@ -155,7 +158,7 @@ mod tests {
 
     #[test]
     fn curvature_is_no_kink() {
-        let smooth: [(fn(f64) -> f64, f64); 6] = [
+        let smooth: [AtPoint; 6] = [
             (|x| x * x, 0.0),
             (|x| x * x, 1e-3),
             (f64::cos, 0.0),
@@ -166,7 +169,7 @@ mod tests {
         for (k, (f, x)) in smooth.into_iter().enumerate() {
             assert!(!derivative(f, x).kink, "case {k}: {:?}", derivative(f, x));
         }
-        let kinks: [(fn(f64) -> f64, f64); 4] = [
+        let kinks: [AtPoint; 4] = [
             (f64::abs, 0.0),
             (|x| x.max(0.0), 0.0),
             (|x| 1e-5 * x.abs() + x * x, 0.0),

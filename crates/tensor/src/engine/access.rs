@@ -6,7 +6,7 @@ use crate::kernel::elementwise::loops;
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::fill;
 use crate::kernel::source::Source;
-use crate::kernel::transpose::{Tile, Tiles};
+use crate::kernel::transpose::{Tiles, TransposedTile};
 use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
 use crate::shape::iteration_space::{IterationSpace, Segment};
@@ -16,7 +16,7 @@ use crate::{Element, Layout, Shape};
 
 /// An input of a program: a tensor, or one number for all elements. See [`Program::run`](crate::program::Program::run).
 #[derive(Clone, Copy)]
-pub enum Argument<'a, T> {
+pub enum ProgramArgument<'a, T> {
     /// The elements of a tensor, which must expand to the program's shape. Extra leading dimensions of size 1 are ignored. `From` makes
     /// this variant from a tensor.
     #[doc(hidden)]
@@ -60,7 +60,7 @@ impl Access {
         }
         // `Periodic` reads from a copy of one period plus one block, in which the elements of every block of at most [`BLOCK`] elements are
         // contiguous. The copy must have at most half as many elements as the shape.
-        let worth = space.row() < MIN_READ_ROW && period <= MAX_PERIOD && 2 * (period + BLOCK) <= total;
+        let worth = space.run_length() < MIN_READ_ROW && period <= MAX_PERIOD && 2 * (period + BLOCK) <= total;
         if worth { Access::Periodic(space, period) } else { Access::Strided(space) }
     }
 
@@ -86,9 +86,9 @@ impl Access {
 
     /// Returns the length of a row of a strided operand, and `usize::MAX` for every other operand. In a row, the stride is constant. A
     /// block within one row is read without a copy if this stride is 0 or 1.
-    pub(crate) fn row(&self) -> usize {
+    pub(crate) fn run_length(&self) -> usize {
         match self {
-            Access::Strided(space) => space.row(),
+            Access::Strided(space) => space.run_length(),
             _ => usize::MAX,
         }
     }
@@ -190,7 +190,9 @@ impl<'a, T: Element> Input<'a, T> {
     /// Returns a reader for the blocks of one task of `tiling`.
     pub(crate) fn reader(&self, tiling: &Tiling) -> Reader<'_, T> {
         let tile = match self {
-            &Input::Transposed(data, space, tiles) if tiling.tiles() == Some(tiles) => Tile::new(data, space, tiles),
+            &Input::Transposed(data, space, tiles) if tiling.tiles() == Some(tiles) => {
+                TransposedTile::new(data, space, tiles)
+            }
             _ => None,
         };
         Reader { input: self, gathered: Vec::new(), tile }
@@ -201,7 +203,7 @@ impl<'a, T: Element> Input<'a, T> {
 pub(crate) struct Reader<'a, T: Element> {
     input: &'a Input<'a, T>,
     gathered: Vec<T>,
-    tile: Option<Tile<'a, T>>,
+    tile: Option<TransposedTile<'a, T>>,
 }
 
 impl<T: Element> Reader<'_, T> {

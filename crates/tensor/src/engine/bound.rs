@@ -3,7 +3,7 @@
 
 use smallvec::SmallVec;
 
-use crate::engine::access::{Access, Argument, Input};
+use crate::engine::access::{Access, Input, ProgramArgument};
 use crate::engine::program::{Output, Program};
 use crate::engine::registers::Registers;
 use crate::engine::run_blocks::{self, ReducedOutput};
@@ -48,7 +48,7 @@ impl BoundProgram {
     /// is written to it. That buffer must have as many elements as the output, and no other owner.
     pub(crate) fn run<T: Float, R>(
         &mut self,
-        inputs: &[Argument<'_, T>],
+        inputs: &[ProgramArgument<'_, T>],
         at: Site,
         given: impl FnMut(usize) -> Option<Storage<T>>,
         make: impl Fn(Storage<T>, Layout) -> R,
@@ -70,7 +70,7 @@ impl BoundProgram {
 fn run_and_make<T: Float, R>(
     program: &Program,
     binding: &Binding,
-    inputs: &[Argument<'_, T>],
+    inputs: &[ProgramArgument<'_, T>],
     shape: &Shape,
     at: Site,
     mut given: impl FnMut(usize) -> Option<Storage<T>>,
@@ -105,7 +105,7 @@ fn run_and_make<T: Float, R>(
 pub(crate) fn run_bound<T: Float>(
     program: &Program,
     binding: &Binding,
-    arguments: &[Argument<'_, T>],
+    arguments: &[ProgramArgument<'_, T>],
     mut results: SmallVec<[&mut [T]; 4]>,
 ) -> Result<(), AllocationError> {
     let Binding { accesses, tiling, registers, reduced, joined, .. } = binding;
@@ -120,17 +120,17 @@ pub(crate) fn run_bound<T: Float>(
     if accesses.iter().any(|access| access.tiles().is_some()) {
         for (access, argument) in accesses.iter().zip(arguments) {
             copies.push(match argument {
-                Argument::Elements(source) => access.materialized(source.data)?,
-                Argument::Number(_) => None,
+                ProgramArgument::Elements(source) => access.materialized(source.data)?,
+                ProgramArgument::Number(_) => None,
             });
         }
     }
     let mut inputs: SmallVec<[Input<'_, T>; 8]> = SmallVec::new();
     for (k, (access, argument)) in accesses.iter().zip(arguments).enumerate() {
         inputs.push(match (argument, copies.get(k)) {
-            (Argument::Number(value), _) => Input::Uniform(*value),
+            (ProgramArgument::Number(value), _) => Input::Uniform(*value),
             (_, Some(Some(copy))) => Input::Contiguous(copy),
-            (Argument::Elements(source), _) => Input::new(access, source.data),
+            (ProgramArgument::Elements(source), _) => Input::new(access, source.data),
         });
     }
     if let Some(elements) = binding.small_block {
@@ -170,17 +170,17 @@ impl Binding {
     #[wengert_macros::precompiled]
     pub(crate) fn new<T: Float>(
         program: &Program,
-        inputs: &[Argument<'_, T>],
+        inputs: &[ProgramArgument<'_, T>],
         shape: &Shape,
         at: Site,
     ) -> Result<Binding, Error> {
         assert_eq!(inputs.len(), program.inputs() as usize, "a program is run with as many inputs as it has");
-        assert!(program.row().is_none() || shape.numel() > 0, "rows of no elements are not reduced");
+        assert!(program.row_axis().is_none() || shape.numel() > 0, "rows of no elements are not reduced");
         let mut outputs = contiguous_outputs::<T>(program, shape, at)?;
         let count = shape.numel();
-        let layout = |input: &Argument<'_, T>| match input {
-            Argument::Number(_) => None,
-            Argument::Elements(source) => Some(source.layout.clone()),
+        let layout = |input: &ProgramArgument<'_, T>| match input {
+            ProgramArgument::Number(_) => None,
+            ProgramArgument::Elements(source) => Some(source.layout.clone()),
         };
         let layouts: SmallVec<[Option<Layout>; 4]> = inputs.iter().map(layout).collect();
         // A program over a shape without elements reads no input.
@@ -193,9 +193,9 @@ impl Binding {
         let joined: SmallVec<[usize; 4]> = program.outputs().iter().map(|output| output.joined_row(shape)).collect();
         let together = joined.iter().copied().max().unwrap_or(0);
         let cost = program.instructions().iter().map(Instruction::cost).sum();
-        let rows = reduced.iter().map(|reduced| reduced.accumulator.space.row());
-        let row = accesses.iter().map(Access::row).chain(rows).fold(count, usize::min);
-        let mut tiling = match program.row() {
+        let rows = reduced.iter().map(|reduced| reduced.accumulator.space.run_length());
+        let row = accesses.iter().map(Access::run_length).chain(rows).fold(count, usize::min);
+        let mut tiling = match program.row_axis() {
             _ if count == 0 => Tiling::default(),
             None if together == 0 => Tiling::of_program(count, row, cost),
             axis => Tiling::of_rows(count, axis.map_or(0, |axis| shape[axis..].iter().product()), together, cost),
@@ -227,10 +227,10 @@ impl Binding {
     }
 
     /// Returns true if this binding was made for the layouts of `inputs`.
-    fn serves<T: Float>(&self, inputs: &[Argument<'_, T>]) -> bool {
-        let same = |(own, input): (&Option<Layout>, &Argument<'_, T>)| match (own, input) {
-            (None, Argument::Number(_)) => true,
-            (Some(own), Argument::Elements(source)) => own == source.layout,
+    fn serves<T: Float>(&self, inputs: &[ProgramArgument<'_, T>]) -> bool {
+        let same = |(own, input): (&Option<Layout>, &ProgramArgument<'_, T>)| match (own, input) {
+            (None, ProgramArgument::Number(_)) => true,
+            (Some(own), ProgramArgument::Elements(source)) => own == source.layout,
             _ => false,
         };
         self.dtype == T::DTYPE && self.layouts.len() == inputs.len() && self.layouts.iter().zip(inputs).all(same)
@@ -275,7 +275,7 @@ mod tests {
         let program = Program::new(1, vec![], vec![Output::Reduced(Reduction::Sum, 0, 1)], None);
         let shape = Shape::from([16, 1 << 52]);
         let layout = Layout::contiguous(Shape::scalar()).expand(&shape).unwrap();
-        let argument = [Argument::Elements(Source { data: &[1.0], layout: &layout })];
+        let argument = [ProgramArgument::Elements(Source { data: &[1.0], layout: &layout })];
         let binding = Binding::new(&program, &argument, &shape, Site::here("test")).unwrap();
         assert!(binding.tiling.tasks() > 1);
         assert_eq!(run_bound::<f64>(&program, &binding, &argument, smallvec![&mut [][..]]), Err(AllocationError));

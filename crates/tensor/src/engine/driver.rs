@@ -52,7 +52,7 @@ pub(crate) fn run<T: Element>(
     for (share, _) in &outputs {
         boundaries.push(match *share {
             TaskShare::Elements(count) => ends(&|end| end * count),
-            TaskShare::Rows => ends(&|end| end / tiling.row),
+            TaskShare::Rows => ends(&|end| end / tiling.row_len),
             TaskShare::Totals(op, count) => {
                 totals.push(Scratch::new(count.saturating_mul(tasks))?);
                 ops.push((op, count));

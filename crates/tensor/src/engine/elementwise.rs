@@ -179,7 +179,7 @@ fn two<T: Element, U: Element>(
 fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
     match accesses.iter().find_map(Access::tiles) {
         Some(tiles) => Tiling::of_tiles(count, tiles),
-        None => Tiling::of_operation(count, accesses.iter().map(Access::row).fold(count, usize::min), cost),
+        None => Tiling::of_operation(count, accesses.iter().map(Access::run_length).fold(count, usize::min), cost),
     }
 }
 
@@ -244,7 +244,7 @@ fn update_window<T: Element>(
     }
     let (window, access) = (IterationSpace::new(layout.shape(), [layout]), Access::new(y.layout));
     let y = Input::new(&access, y.data);
-    let tiling = Tiling::of_operation(layout.numel(), window.row().min(access.row()), 1);
+    let tiling = Tiling::of_operation(layout.numel(), window.run_length().min(access.run_length()), 1);
     let (mut x, mut y) = ([T::ZERO; BLOCK], y.reader(&tiling));
     for task in 0..tiling.tasks() {
         tiling.for_each_block(task, |start, len| {

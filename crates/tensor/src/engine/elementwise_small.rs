@@ -119,7 +119,7 @@ impl<'a, T: Element> GatheredOperand<'a, T> {
             return (row.len() < LONG_GATHERED_ROW).then_some(GatheredOperand::Row(row));
         }
         let space = IterationSpace::new(x.layout.shape(), [x.layout]);
-        (space.row() < LONG_GATHERED_ROW).then_some(GatheredOperand::Rows(space, x.data))
+        (space.run_length() < LONG_GATHERED_ROW).then_some(GatheredOperand::Rows(space, x.data))
     }
 
     /// Returns the largest length of a piece (a range of the operand that is read at once), in elements. This length is a whole number of
@@ -129,7 +129,7 @@ impl<'a, T: Element> GatheredOperand<'a, T> {
         let row = match self {
             GatheredOperand::Whole(_) => return BLOCK,
             GatheredOperand::Row(row) => row.len(),
-            GatheredOperand::Rows(space, _) => space.row(),
+            GatheredOperand::Rows(space, _) => space.run_length(),
         };
         let both =
             row << (VECTOR_ELEMENTS.trailing_zeros() - row.trailing_zeros().min(VECTOR_ELEMENTS.trailing_zeros()));

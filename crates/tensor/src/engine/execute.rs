@@ -2,14 +2,14 @@
 
 use crate::Float;
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
-use crate::scalar::instruction::{Instruction, Value};
+use crate::scalar::instruction::{Instruction, ValueIndex};
 
 /// Computes an instruction other than a reduction over a block. If the result depends only on operands that are one number each, returns it
 /// as one number. Otherwise writes the result to `out`. `read(k)` returns the elements of the value with index `k`.
 #[inline(always)]
 pub(crate) fn execute<'a, T: Float>(
     instruction: Instruction,
-    read: impl Fn(Value) -> Operand<'a, T>,
+    read: impl Fn(ValueIndex) -> Operand<'a, T>,
     out: &mut [T],
 ) -> Option<T> {
     use Operand::{Slice, Splat};
@@ -54,7 +54,7 @@ pub(crate) fn execute<'a, T: Float>(
 pub(crate) struct RowOperand<'a, T> {
     pub(crate) data: &'a [T],
     /// The distance between rows in `data`, in elements. It is 0 if one row repeats.
-    pub(crate) row: usize,
+    pub(crate) row_stride: usize,
     /// True if the operand has an element for each column. False if it has one value for each row.
     pub(crate) moves: bool,
 }
@@ -65,7 +65,7 @@ pub(crate) struct RowOperand<'a, T> {
 pub(crate) fn execute_rows<'a, T: Float>(
     instruction: Instruction,
     columns: usize,
-    read: impl Fn(Value) -> Option<RowOperand<'a, T>>,
+    read: impl Fn(ValueIndex) -> Option<RowOperand<'a, T>>,
     out: &mut [T],
 ) -> bool {
     let Instruction::Binary(op, x, y) = instruction else { return false };
@@ -73,7 +73,7 @@ pub(crate) fn execute_rows<'a, T: Float>(
         return false;
     }
     let (Some(x), Some(y)) = (read(x), read(y)) else { return false };
-    let (x_row, y_row, rows) = (x.row, y.row, out.len() / columns);
+    let (x_row, y_row, rows) = (x.row_stride, y.row_stride, out.len() / columns);
     let rows = RowBroadcast { rows, columns, x_row, y_row, x_moves: x.moves, y_moves: y.moves };
     T::rows(op, rows, Some(x.data), y.data, out);
     true

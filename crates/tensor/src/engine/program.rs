@@ -7,7 +7,7 @@
 //! so that softmax reads its operand only once. [`Output::Reduced`] reduces any dimensions, and its result is complete when the program has
 //! run.
 
-use crate::scalar::instruction::{Instruction, Value};
+use crate::scalar::instruction::{Instruction, ValueIndex};
 use crate::{Reduction, Shape};
 
 /// A set of dimensions: bit k is 1 if dimension k is in the set.
@@ -17,13 +17,13 @@ pub type AxisSet = u64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A value that has the program's shape.
-    Whole(Value),
+    Whole(ValueIndex),
     /// Values that have the program's shape, concatenated along the dimension in the last field.
-    Joined(Box<[Value]>, usize),
+    Joined(Box<[ValueIndex]>, usize),
     /// A value with one element for each row. The output has the program's shape, but its row dimensions have size 1.
-    PerRow(Value),
+    PerRow(ValueIndex),
     /// A value reduced over some dimensions, which keep size 1.
-    Reduced(Reduction, Value, AxisSet),
+    Reduced(Reduction, ValueIndex, AxisSet),
 }
 
 impl Output {
@@ -34,7 +34,7 @@ impl Output {
     }
 
     /// Returns the values that the output contains.
-    pub fn values(&self) -> &[Value] {
+    pub fn values(&self) -> &[ValueIndex] {
         match self {
             Output::Whole(value) | Output::PerRow(value) | Output::Reduced(_, value, _) => std::slice::from_ref(value),
             Output::Joined(values, _) => values,
@@ -48,30 +48,30 @@ pub struct Program {
     inputs: u32,
     instructions: Vec<Instruction>,
     outputs: Vec<Output>,
-    row: Option<usize>,
+    row_axis: Option<usize>,
 }
 
 impl Program {
-    /// Makes a program with `inputs` inputs. A row consists of dimension `row` and all later dimensions. Only programs that reduce rows
+    /// Makes a program with `inputs` inputs. A row consists of dimension `row_axis` and all later dimensions. Only programs that reduce rows
     /// need rows.
     ///
     /// # Panics
     ///
     /// If an instruction reads a value that is neither an input nor an earlier result, or if the value of an output does not exist. Also if
-    /// `row` is `None`, but rows are reduced or an output is an [`Output::PerRow`]. These are mistakes in the program and not in its data.
-    pub fn new(inputs: u32, instructions: Vec<Instruction>, outputs: Vec<Output>, row: Option<usize>) -> Self {
+    /// `row_axis` is `None`, but rows are reduced or an output is an [`Output::PerRow`]. These are mistakes in the program and not in its data.
+    pub fn new(inputs: u32, instructions: Vec<Instruction>, outputs: Vec<Output>, row_axis: Option<usize>) -> Self {
         for (position, instruction) in instructions.iter().enumerate() {
             let defined = inputs + position as u32;
             assert!(instruction.operands().all(|value| value < defined), "{instruction:?} reads what is not there yet");
             let reduces = matches!(instruction, Instruction::Reduce(..));
-            assert!(!reduces || row.is_some(), "{instruction:?} needs rows");
+            assert!(!reduces || row_axis.is_some(), "{instruction:?} needs rows");
         }
         let count = inputs + instructions.len() as u32;
         for output in &outputs {
             let exist = output.values().iter().all(|&value| value < count);
-            assert!(exist && (!matches!(output, Output::PerRow(_)) || row.is_some()), "{output:?} does not exist");
+            assert!(exist && (!matches!(output, Output::PerRow(_)) || row_axis.is_some()), "{output:?} does not exist");
         }
-        Program { inputs, instructions, outputs, row }
+        Program { inputs, instructions, outputs, row_axis }
     }
 
     /// Returns the number of inputs.
@@ -90,8 +90,8 @@ impl Program {
     }
 
     /// Returns the first dimension of a row, or `None` if the program has no rows.
-    pub fn row(&self) -> Option<usize> {
-        self.row
+    pub fn row_axis(&self) -> Option<usize> {
+        self.row_axis
     }
 
     /// Returns the shape of `output` when the program runs over `shape`.
@@ -102,7 +102,7 @@ impl Program {
             // If the size overflows, it is clamped. The clamped size is too large for a tensor, so the check of the output's shape returns
             // an error.
             Output::Joined(values, axis) => result[*axis] = result[*axis].saturating_mul(values.len()),
-            Output::PerRow(_) => result[self.row.unwrap_or(0)..].fill(1),
+            Output::PerRow(_) => result[self.row_axis.unwrap_or(0)..].fill(1),
             Output::Reduced(_, _, axes) => {
                 result.iter_mut().enumerate().filter(|(axis, _)| axes >> axis & 1 == 1).for_each(|(_, size)| *size = 1);
             }

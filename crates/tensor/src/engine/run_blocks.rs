@@ -27,7 +27,7 @@ use crate::kernel::reduce::accumulator::{Accumulator, total_of};
 use crate::kernel::rows;
 use crate::memory::available::AllocationError;
 use crate::scalar::cpu;
-use crate::scalar::instruction::{Instruction, Value};
+use crate::scalar::instruction::{Instruction, ValueIndex};
 use crate::thresholds::blocks::VECTOR_BYTES;
 use crate::thresholds::rows::MIN_SCALED_ROW;
 use crate::{Float, Reduction};
@@ -126,20 +126,20 @@ impl<T: Float> Blocks<'_, T> {
     /// Runs the blocks of one task. `outputs` has, for each output, the part that the task writes. For a reduction, it has the task's own
     /// totals.
     fn run(&self, task: usize, outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
-        // Slots begin at a cache line and consist of whole cache lines.
+        // FirstSlots begin at a cache line and consist of whole cache lines.
         let width = self.tiling.block.next_multiple_of(VECTOR_BYTES / size_of::<T>());
-        let layout = Slots::new(self.registers.slots, outputs.len());
-        let count = layout.gathered + self.inputs.len();
+        let first = FirstSlots::new(self.registers.slots, outputs.len());
+        let count = first.gathered + self.inputs.len();
         T::with_memory(count * width, |memory| {
             let mut slots: SmallVec<[&mut [T]; 16]> = memory.chunks_exact_mut(width).collect();
             let first_output = slots.len();
             slots.extend(outputs.iter().map(|_| Default::default()));
-            let values = self.inputs.len() + self.program.instructions().len() + Slots::SPARE;
+            let values = self.inputs.len() + self.program.instructions().len() + FirstSlots::SPARE;
             let mut values: SmallVec<[BlockValue<'_, T>; 32]> = smallvec![BlockValue::Splat(T::ZERO); values];
             // The list of slots includes parts of the outputs. So the slots and the outputs need the same lifetime.
             let outputs = outputs.into_iter().map(|part| &mut *part).collect();
             let (slots, values) = (&mut slots[..], &mut values[..]);
-            Task { run: self, layout, first_output, slots, values }.run(task, outputs)
+            Task { shared: self, first, first_output, slots, values }.run(task, outputs)
         })??;
         if self.streams {
             cpu::streamed();
@@ -149,27 +149,27 @@ impl<T: Float> Blocks<'_, T> {
 }
 
 /// The index of the first slot of each kind of slots. The order of the kinds is: registers, scratch memory for outputs that are not
-/// computed in place, [`Slots::SPARE`] slots for expanded values, copied inputs, outputs.
+/// computed in place, [`FirstSlots::SPARE`] slots for expanded values, copied inputs, outputs.
 #[derive(Clone, Copy)]
-struct Slots {
+struct FirstSlots {
     aside: usize,
     spare: usize,
     gathered: usize,
 }
 
-impl Slots {
+impl FirstSlots {
     const SPARE: usize = 3;
 
     fn new(registers: usize, outputs: usize) -> Self {
         let spare = registers + outputs;
-        Slots { aside: registers, spare, gathered: spare + Self::SPARE }
+        FirstSlots { aside: registers, spare, gathered: spare + Self::SPARE }
     }
 }
 
 /// Runs the blocks of a task, one after the other on one thread.
 struct Task<'a, 's, 'r, T: Float> {
-    run: &'r Blocks<'a, T>,
-    layout: Slots,
+    shared: &'r Blocks<'a, T>,
+    first: FirstSlots,
     first_output: usize,
     slots: &'s mut [&'r mut [T]],
     /// The values over the current block: the inputs, then the results of the instructions, then [expanded](Self::expand) values.
@@ -178,14 +178,14 @@ struct Task<'a, 's, 'r, T: Float> {
 
 impl<'r, T: Float> Task<'_, '_, 'r, T> {
     fn run(&mut self, task: usize, mut outputs: SmallVec<[&'r mut [T]; 4]>) -> Result<(), AllocationError> {
-        let &Blocks { program, registers, reduced, inputs, tiling, .. } = self.run;
+        let &Blocks { program, registers, reduced, inputs, tiling, .. } = self.shared;
         let mut stages: SmallVec<[Stages<T>; 2]> = smallvec![];
         for ReducedOutput { output, accumulator, stage, .. } in reduced {
             stages.push(Stages::new(accumulator.op, *stage, tiling.longest_task(), &mut *outputs[*output])?);
         }
         let mut number = 0usize;
         tiling.for_each_block(task, |start, len| {
-            let block = Block { start, len, rows: len.checked_div(tiling.row).unwrap_or(0) };
+            let block = Block { start, len, rows: len.checked_div(tiling.row_len).unwrap_or(0) };
             for (k, output) in program.outputs().iter().enumerate() {
                 let len = match output {
                     Output::Whole(_) => len,
@@ -210,9 +210,9 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
                 let total = &mut *outputs[*output];
                 stages.begin_block(number, total);
                 let value = self.expand(*value, 0, block);
-                let spare = take(&mut self.slots[self.layout.spare + 1]);
+                let spare = take(&mut self.slots[self.first.spare + 1]);
                 accumulator.accumulate(self.operand(value, len), start, len, total, &mut spare[..len]);
-                self.slots[self.layout.spare + 1] = spare;
+                self.slots[self.first.spare + 1] = spare;
             }
             number += 1;
         });
@@ -245,12 +245,12 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     /// Reads the elements of a block from the input with index `k`, if these elements are not contiguous.
     fn gather(&mut self, k: usize, input: &'r Input<'_, T>, Block { start, len, rows }: Block) -> BlockValue<'r, T> {
         match input {
-            Input::Strided(data, space) if rows > 1 && space.repeats_each_element(self.run.tiling.row) => {
+            Input::Strided(data, space) if rows > 1 && space.repeats_each_element(self.shared.tiling.row_len) => {
                 let position = space.position(0, start);
                 BlockValue::InputRows(&data[position..position + rows])
             }
             input => {
-                let slot = self.layout.gathered + k;
+                let slot = self.first.gathered + k;
                 input.gather(start, &mut self.slots[slot][..len]);
                 BlockValue::Slot(slot)
             }
@@ -270,13 +270,16 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
 
     #[inline(never)]
     fn expand_rows(&mut self, value: usize, number: usize, block: Block) -> usize {
-        let slot = self.layout.spare + number;
+        let slot = self.first.spare + number;
         let out = take(&mut self.slots[slot]);
         if let Operand::Slice(rows) = self.operand(value, block.rows) {
-            out[..block.len].chunks_exact_mut(self.run.tiling.row).zip(rows).for_each(|(out, &value)| out.fill(value));
+            out[..block.len]
+                .chunks_exact_mut(self.shared.tiling.row_len)
+                .zip(rows)
+                .for_each(|(out, &value)| out.fill(value));
         }
         self.slots[slot] = out;
-        let expanded = self.values.len() - Slots::SPARE + number;
+        let expanded = self.values.len() - FirstSlots::SPARE + number;
         self.values[expanded] = BlockValue::Slot(slot);
         expanded
     }
@@ -289,7 +292,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
             ..=1 => (instruction, false),
             _ => match self.compute_rows(instruction, place, block) {
                 Some(value) => return value,
-                None => self.by_rows(instruction, block),
+                None => self.with_equal_forms(instruction, block),
             },
         };
         let slot = self.slot(place, for_each_row);
@@ -312,7 +315,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     fn slot(&self, place: Register, for_each_row: bool) -> usize {
         match place {
             Register::Slot(register) => register as usize,
-            Register::Output(output) if self.run.streams || for_each_row => self.layout.aside + output as usize,
+            Register::Output(output) if self.shared.streams || for_each_row => self.first.aside + output as usize,
             Register::Output(output) => self.first_output + output as usize,
         }
     }
@@ -321,17 +324,17 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     /// operands, for short rows, or if there is no loop for the operation.
     #[inline(never)]
     fn compute_rows(&mut self, instruction: Instruction, place: Register, block: Block) -> Option<BlockValue<'r, T>> {
-        let (Instruction::Binary(_, x, y), columns) = (instruction, self.run.tiling.row) else { return None };
+        let (Instruction::Binary(_, x, y), columns) = (instruction, self.shared.tiling.row_len) else { return None };
         if columns < MIN_SCALED_ROW || self.is_rows(x as usize) == self.is_rows(y as usize) {
             return None;
         }
         let slot = self.slot(place, false);
         let out = take(&mut self.slots[slot]);
-        let operand = |value: Value| {
+        let operand = |value: ValueIndex| {
             let moves = !self.is_rows(value as usize);
-            let row = if moves { columns } else { 1 };
+            let row_stride = if moves { columns } else { 1 };
             match self.operand(value as usize, if moves { block.len } else { block.rows }) {
-                Operand::Slice(data) => Some(RowOperand { data, row, moves }),
+                Operand::Slice(data) => Some(RowOperand { data, row_stride, moves }),
                 Operand::Splat(_) => None,
             }
         };
@@ -343,7 +346,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     /// Returns the instruction for a block of several rows, and true if its result has one element per row. If operands of both kinds occur
     /// (one element per row, and all elements of the block), the returned instruction reads [expanded](Self::expand) operands.
     #[inline(never)]
-    fn by_rows(&mut self, instruction: Instruction, block: Block) -> (Instruction, bool) {
+    fn with_equal_forms(&mut self, instruction: Instruction, block: Block) -> (Instruction, bool) {
         let (mut rows, mut elements) = (false, false);
         for value in instruction.operands() {
             match self.values[value as usize] {
@@ -361,7 +364,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         let mut number = 0;
         let expanded = instruction.with_operands(|value| {
             number += 1;
-            self.expand(value as usize, number - 1, block) as Value
+            self.expand(value as usize, number - 1, block) as ValueIndex
         });
         (expanded, false)
     }
@@ -369,7 +372,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     /// Reduces each row of a block. If all rows have the same result, returns this result. Otherwise writes the result of each row to
     /// `out`.
     fn reduce(&self, op: Reduction, x: usize, block: Block, out: &mut [T]) -> Option<T> {
-        let (row, by_rows) = (self.run.tiling.row, self.is_rows(x));
+        let (row, by_rows) = (self.shared.tiling.row_len, self.is_rows(x));
         match self.operand(x, if by_rows { block.rows } else { block.len }) {
             Operand::Slice(x) if by_rows => {
                 out.iter_mut().zip(x).for_each(|(out, &x)| *out = total_of(op, Operand::Splat(x), row));
@@ -395,13 +398,14 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
                     let value = self.expand(value as usize, 0, block);
                     let out = take(&mut self.slots[slot]);
                     let place = (number, values.len());
-                    rows::put_beside(self.operand(value, block.len), self.run.joined[k], place, out);
+                    rows::put_beside(self.operand(value, block.len), self.shared.joined[k], place, out);
                     self.slots[slot] = out;
                 }
             }
             Output::PerRow(value) => {
                 let value = value as usize;
-                let (len, step) = if self.is_rows(value) { (block.rows, 1) } else { (block.len, self.run.tiling.row) };
+                let (len, step) =
+                    if self.is_rows(value) { (block.rows, 1) } else { (block.len, self.shared.tiling.row_len) };
                 let out = take(&mut self.slots[slot]);
                 match self.operand(value, len) {
                     Operand::Splat(value) => out.fill(value),
@@ -420,7 +424,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         let out = take(&mut self.slots[slot]);
         match self.operand(value, block.len) {
             Operand::Splat(value) => out.fill(value),
-            Operand::Slice(from) if self.run.streams => cpu::stream(from, out),
+            Operand::Slice(from) if self.shared.streams => cpu::stream(from, out),
             Operand::Slice(from) => out.copy_from_slice(from),
         }
         self.slots[slot] = out;

@@ -12,7 +12,7 @@ use std::mem::take;
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::engine::access::{Argument, Input};
+use crate::engine::access::{Input, ProgramArgument};
 use crate::engine::driver::{self, TaskShare};
 use crate::engine::elementwise;
 use crate::engine::execute::{RowOperand, execute, execute_rows};
@@ -39,14 +39,14 @@ pub(crate) fn run<T: Float>(
     program: &Program,
     registers: &Registers,
     lanes: &ShortAxis,
-    arguments: &[Argument<'_, T>],
+    arguments: &[ProgramArgument<'_, T>],
     mut results: SmallVec<[&mut [T]; 4]>,
 ) -> Result<(), AllocationError> {
     let mut copies: SmallVec<[Scratch<T>; 4]> = SmallVec::new();
     for (access, argument) in lanes.inputs.iter().zip(arguments) {
-        if let (LaneAccess::Copied { order, .. }, Argument::Elements(source)) = (access, argument) {
-            let mut copy = Scratch::new(order.numel())?;
-            elementwise::copy(source.with_layout(order), &mut copy);
+        if let (LaneAccess::Copied { arrangement, .. }, ProgramArgument::Elements(source)) = (access, argument) {
+            let mut copy = Scratch::new(arrangement.numel())?;
+            elementwise::copy(source.with_layout(arrangement), &mut copy);
             copies.push(copy);
         }
     }
@@ -54,12 +54,14 @@ pub(crate) fn run<T: Float>(
     let mut inputs: SmallVec<[LaneInput<'_, T>; 4]> = SmallVec::new();
     for (access, argument) in lanes.inputs.iter().zip(arguments) {
         inputs.push(match (argument, access) {
-            (Argument::Number(value), _) => LaneInput::Same(Input::Uniform(*value)),
-            (Argument::Elements(source), LaneAccess::Same(access)) => LaneInput::Same(Input::new(access, source.data)),
-            (Argument::Elements(source), LaneAccess::Numbers { space, step }) => {
+            (ProgramArgument::Number(value), _) => LaneInput::Same(Input::Uniform(*value)),
+            (ProgramArgument::Elements(source), LaneAccess::Same(access)) => {
+                LaneInput::Same(Input::new(access, source.data))
+            }
+            (ProgramArgument::Elements(source), LaneAccess::Numbers { space, step }) => {
                 LaneInput::Lanes(source.data, space, *step)
             }
-            (Argument::Elements(_), LaneAccess::Copied { space, step, .. }) => {
+            (ProgramArgument::Elements(_), LaneAccess::Copied { space, step, .. }) => {
                 LaneInput::Lanes(copied.next().map_or(&[], |copy| &copy[..]), space, *step as isize)
             }
         });
@@ -68,14 +70,14 @@ pub(crate) fn run<T: Float>(
     let mut numbers = lanes.reduced.iter();
     let outputs = program.outputs().iter().zip(&mut results).map(|(output, result)| {
         let share = match output {
-            Output::Reduced(op, ..) => TaskShare::Totals(*op, numbers.next().map_or(0, |own| own.order.numel())),
+            Output::Reduced(op, ..) => TaskShare::Totals(*op, numbers.next().map_or(0, |own| own.arrangement.numel())),
             _ => TaskShare::Elements(1),
         };
         (share, &mut **result)
     });
     let totals = driver::run(&lanes.tiling, outputs.collect(), &|task, parts| run.task(task, parts))?;
-    for (LaneTotals { output, order, .. }, totals) in lanes.reduced.iter().zip(&totals) {
-        elementwise::copy(Source { data: totals, layout: order }, results[*output]);
+    for (LaneTotals { output, arrangement, .. }, totals) in lanes.reduced.iter().zip(&totals) {
+        elementwise::copy(Source { data: totals, layout: arrangement }, results[*output]);
     }
     Ok(())
 }
@@ -279,7 +281,7 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
     /// Returns a value as rows and columns. Each lane (position of the short last dimension) is a row. Returns `None` if the value is a
     /// single number.
     fn rows(&self, value: u32, len: usize) -> Option<RowOperand<'_, T>> {
-        let (data, row, moves) = match &self.values[value as usize] {
+        let (data, row_stride, moves) = match &self.values[value as usize] {
             LaneValue::Splat(_) => return None,
             LaneValue::Numbers(slot) => (&*self.slots[*slot], 1, false),
             LaneValue::SameInput(elements) => (*elements, 0, true),
@@ -287,7 +289,7 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
             LaneValue::LanesInput(elements, step) => (*elements, *step, true),
             LaneValue::Lanes(slot) => (&*self.slots[*slot], len, true),
         };
-        Some(RowOperand { data, row, moves })
+        Some(RowOperand { data, row_stride, moves })
     }
 
     /// Computes an instruction over a block. Writes the result to `slot`, unless the result is one number.

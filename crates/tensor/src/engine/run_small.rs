@@ -33,7 +33,7 @@ pub(crate) fn run<T: Float>(
     mut results: SmallVec<[&mut [T]; 4]>,
 ) -> Result<(), AllocationError> {
     let instructions = program.instructions();
-    let (count, row) = (tiling.count, tiling.row);
+    let (count, row) = (tiling.count, tiling.row_len);
     let given = inputs.len() * block;
     let all = given + instructions.len() * block;
     // One spare block comes after the blocks of the values.
@@ -122,7 +122,7 @@ fn compute<T: Float>(instruction: &Instruction, before: &[T], out: &mut [T], (co
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::access::Argument;
+    use crate::engine::access::ProgramArgument;
     use crate::engine::bound::{Binding, run_bound};
     use crate::kernel::testing::layouts::recipes;
     use crate::kernel::testing::support::cases;
@@ -200,7 +200,7 @@ mod tests {
             };
             let tensors: Vec<Tensor<f64>> =
                 expanded.iter().zip(&recipes).map(|(expanded, recipe)| recipe.tensor(&own(expanded), &mut next)).collect();
-            let inputs = [Argument::from(&tensors[0]), Argument::Number(3.0), Argument::from(&tensors[1])];
+            let inputs = [ProgramArgument::from(&tensors[0]), ProgramArgument::Number(3.0), ProgramArgument::from(&tensors[1])];
             let read = |(number, &(kind, operands)): (usize, &(u8, [usize; 3]))| {
                 instruction(kind, operands, inputs.len() + number, row.is_some(), sums)
             };

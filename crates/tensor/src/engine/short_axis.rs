@@ -17,7 +17,7 @@ use crate::engine::program::{Output, Program};
 use crate::engine::tiling::Tiling;
 use crate::kernel::reduce::accumulator::Accumulator;
 use crate::shape::iteration_space::IterationSpace;
-use crate::thresholds::short_axis::{BLOCK, LONG_DIMENSION, MAX_LANES, MIN_LANE};
+use crate::thresholds::short_axis::{LANE_BLOCK, LONG_DIMENSION, MAX_LANES, MIN_LANE};
 use crate::{Layout, Reduction, Shape};
 
 /// The way in which an operand is read. A lane has the elements of a block at one position of the short last dimension.
@@ -29,7 +29,7 @@ pub(crate) enum LaneAccess {
     Numbers { space: IterationSpace<1>, step: isize },
     /// Each lane begins `step` elements after the previous lane, in a copy of the operand. The copy has the elements of the layout `order`
     /// in row-major order.
-    Copied { order: Layout, space: IterationSpace<1>, step: usize },
+    Copied { arrangement: Layout, space: IterationSpace<1>, step: usize },
 }
 
 /// An output of a program that is the reduction of a value.
@@ -45,7 +45,7 @@ pub(crate) struct LaneTotals {
     pub(crate) across: bool,
     /// A layout over the totals, which are stored lane by lane. It has the shape of the output, and gives the position of each of its
     /// elements.
-    pub(crate) order: Layout,
+    pub(crate) arrangement: Layout,
 }
 
 /// The plan of a run of a program with a short last dimension.
@@ -66,7 +66,7 @@ impl ShortAxis {
         layouts: &[Option<Layout>],
         shape: &Shape,
     ) -> Option<(Self, SmallVec<[Layout; 2]>)> {
-        let first = program.row().unwrap_or(shape.rank().checked_sub(1)?);
+        let first = program.row_axis().unwrap_or(shape.rank().checked_sub(1)?);
         let count: usize = shape[first..].iter().product();
         let length: usize = shape[..first].iter().product();
         let written = program.outputs().iter().any(|output| matches!(output, Output::Whole(_) | Output::Joined(..)));
@@ -82,8 +82,8 @@ impl ShortAxis {
                 Some(layout) => LaneAccess::new(layout, shape, first, &order)?,
             };
             run = run.min(match &access {
-                LaneAccess::Same(access) => access.row(),
-                LaneAccess::Numbers { space, .. } | LaneAccess::Copied { space, .. } => space.row(),
+                LaneAccess::Same(access) => access.run_length(),
+                LaneAccess::Numbers { space, .. } | LaneAccess::Copied { space, .. } => space.run_length(),
             });
             inputs.push(access);
         }
@@ -93,7 +93,7 @@ impl ShortAxis {
             let layout = match *output {
                 Output::Reduced(op, value, axes) => {
                     let totals = LaneTotals::new((op, value as usize, number), axes, shape, first, &order)?;
-                    run = run.min(totals.accumulator.space.row());
+                    run = run.min(totals.accumulator.space.run_length());
                     reduced.push(totals);
                     Layout::contiguous(program.shape_of(output, shape))
                 }
@@ -102,7 +102,7 @@ impl ShortAxis {
             outputs.push(layout);
         }
         let cost: usize = program.instructions().iter().map(crate::scalar::instruction::Instruction::cost).sum();
-        let longest = (BLOCK / count).max(2 * MIN_LANE);
+        let longest = (LANE_BLOCK / count).max(2 * MIN_LANE);
         let worth = run >= MIN_LANE && inputs.iter().any(|input| !matches!(input, LaneAccess::Same(_)));
         if !worth {
             return None;
@@ -170,7 +170,7 @@ impl LaneAccess {
         let single = Layout::contiguous(Shape::from(&copied.shape()[lanes..]));
         let step = single.numel();
         let space = IterationSpace::new(kept.shape(), [&single.expand(kept.shape())?]);
-        Some(LaneAccess::Copied { order: copied, space, step })
+        Some(LaneAccess::Copied { arrangement: copied, space, step })
     }
 }
 
@@ -194,8 +194,8 @@ impl LaneTotals {
         let totals = Layout::contiguous(order.iter().map(|&axis| size(axis)).collect());
         let accumulator = Accumulator::new(op, &kept, &totals);
         let all: SmallVec<[usize; 6]> = (first..shape.rank()).chain(order.iter().copied()).collect();
-        let order = Layout::contiguous(all.iter().map(|&axis| size(axis)).collect()).unpermute(&all);
-        Some(LaneTotals { value, output, accumulator, across, order })
+        let arrangement = Layout::contiguous(all.iter().map(|&axis| size(axis)).collect()).unpermute(&all);
+        Some(LaneTotals { value, output, accumulator, across, arrangement })
     }
 }
 
@@ -203,7 +203,7 @@ impl LaneTotals {
 mod tests {
     use super::*;
     use crate::Site;
-    use crate::engine::access::Argument;
+    use crate::engine::access::ProgramArgument;
     use crate::prelude::*;
     use crate::scalar::instruction::Instruction;
     use crate::{Binary, Unary};
@@ -240,7 +240,7 @@ mod tests {
             let program =
                 Program::new(2, code, vec![Output::PerRow(5), Output::Reduced(Reduction::Amax, 3, 1)], Some(2));
             assert!(by_lanes(&program, &[&x, &y], &shape), "{shape}");
-            let results = program.run(&[Argument::from(&x), Argument::from(&y)], &shape, at).unwrap();
+            let results = program.run(&[ProgramArgument::from(&x), ProgramArgument::from(&y)], &shape, at).unwrap();
             let squares = (&x - &y).square();
             assert!(close(&results[0], &squares.sum_keepdim(2).exp()), "{shape}");
             assert_eq!(results[1], squares.amax_keepdim(0));
@@ -249,7 +249,7 @@ mod tests {
             let over = |axes: u64| Output::Reduced(Reduction::Sum, 4, axes);
             let program = Program::new(3, code, vec![over(1), over(2), over(3), over(4), over(7)], None);
             assert!(by_lanes(&program, &[&x, &y, &g], &shape), "{shape}");
-            let inputs = [Argument::from(&x), Argument::from(&y), Argument::from(&g)];
+            let inputs = [ProgramArgument::from(&x), ProgramArgument::from(&y), ProgramArgument::from(&g)];
             let results = program.run(&inputs, &shape, at).unwrap();
             let terms = (&x - &y) * &g;
             let expected = [

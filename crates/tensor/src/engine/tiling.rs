@@ -14,7 +14,7 @@ use crate::thresholds::blocks::{LONG_ROW, LONG_ROW_OF_PROGRAM};
 pub(crate) struct Tiling {
     pub(crate) count: usize,
     /// The length of the program's rows, in elements. It is 0 if the program has no rows.
-    pub(crate) row: usize,
+    pub(crate) row_len: usize,
     /// The number of elements of a unit: a long row, or several short rows. Each unit is cut into blocks separately.
     unit: usize,
     /// The number of blocks in a unit.
@@ -49,7 +49,7 @@ impl Tiling {
     pub(crate) fn of_rows(count: usize, row: usize, together: usize, cost: usize) -> Self {
         let longest = row.max(together);
         let unit = if longest < LONG_ROW_OF_PROGRAM { BLOCK / longest * longest } else { longest };
-        Tiling { row, ..Self::cut(count, unit, unit, cost + 1) }
+        Tiling { row_len: row, ..Self::cut(count, unit, unit, cost + 1) }
     }
 
     /// Returns the tiling of a program that runs lane by lane (a lane has the elements at one position of a short last dimension). The
@@ -97,7 +97,7 @@ impl Tiling {
             true => blocks,
             false => (2 * TASK / work / block).max(blocks.div_ceil(MAX_TASKS)).max(1),
         };
-        Tiling { count, row: 0, unit, parts, block, blocks, each, tiles: None }
+        Tiling { count, row_len: 0, unit, parts, block, blocks, each, tiles: None }
     }
 
     /// Returns the index of the first element of the block with index `number`. Blocks must be in row-major order.

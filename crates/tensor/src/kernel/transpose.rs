@@ -71,7 +71,7 @@ impl Tiles {
 }
 
 /// The tile of a transposed operand that was read last, and a buffer in which the elements of each row of the tile are contiguous.
-pub(crate) struct Tile<'a, T: Scalar> {
+pub(crate) struct TransposedTile<'a, T: Scalar> {
     data: &'a [T],
     space: &'a IterationSpace<1>,
     tiles: Tiles,
@@ -82,10 +82,10 @@ pub(crate) struct Tile<'a, T: Scalar> {
     elements: Scratch<T>,
 }
 
-impl<'a, T: Scalar> Tile<'a, T> {
+impl<'a, T: Scalar> TransposedTile<'a, T> {
     /// Returns an empty tile, or `None` if there is no memory for it.
     pub(crate) fn new(data: &'a [T], space: &'a IterationSpace<1>, tiles: Tiles) -> Option<Self> {
-        Some(Tile { data, space, tiles, rows: 0..0, columns: 0..0, elements: Scratch::new(TILE).ok()? })
+        Some(TransposedTile { data, space, tiles, rows: 0..0, columns: 0..0, elements: Scratch::new(TILE).ok()? })
     }
 
     /// Returns the `len` elements of the operand that begin with the row-major index `start`. They must be the first elements of a row of a

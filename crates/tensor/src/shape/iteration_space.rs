@@ -107,7 +107,7 @@ impl<const N: usize> IterationSpace<N> {
     }
 
     /// Returns the size of the innermost loop.
-    pub(crate) fn row(&self) -> usize {
+    pub(crate) fn run_length(&self) -> usize {
         self.loops[self.loops.len() - 1].size
     }
 
@@ -265,7 +265,7 @@ mod tests {
     fn contiguous_dimensions_merge_to_one_loop() {
         let layout = Layout::contiguous(Shape::from([2, 3, 1, 4]));
         let space = IterationSpace::new(layout.shape(), [&layout]);
-        assert_eq!(space.row(), 24);
+        assert_eq!(space.run_length(), 24);
         assert_eq!(space.segment(0, 5, 7), Segment::Slice(5));
     }
 

@@ -4,17 +4,17 @@ use smallvec::SmallVec;
 
 use crate::{Element, Error, Float, Shape, Site, Tensor};
 
-pub use crate::engine::access::Argument;
+pub use crate::engine::access::ProgramArgument;
 pub use crate::engine::bound::BoundProgram;
 pub use crate::engine::program::{AxisSet, Output, Program};
-pub use crate::scalar::instruction::{Instruction, Value};
+pub use crate::scalar::instruction::{Instruction, ValueIndex};
 
 /// The results of a program, in the order of its outputs.
 pub type Results<T> = SmallVec<[Tensor<T>; 1]>;
 
-impl<'a, T: Element> From<&'a Tensor<T>> for Argument<'a, T> {
+impl<'a, T: Element> From<&'a Tensor<T>> for ProgramArgument<'a, T> {
     fn from(tensor: &'a Tensor<T>) -> Self {
-        Argument::Elements(tensor.source())
+        ProgramArgument::Elements(tensor.source())
     }
 }
 
@@ -30,7 +30,12 @@ impl Program {
     /// If the number of inputs differs from the program's, or an input does not expand to `shape`. This is not checked for a contiguous
     /// input with as many elements as `shape`, or with a single one, and for a `shape` without elements. If the program reduces rows
     /// and `shape` has no elements.
-    pub fn run<T: Float>(&self, inputs: &[Argument<'_, T>], shape: &Shape, at: Site) -> Result<Results<T>, Error> {
+    pub fn run<T: Float>(
+        &self,
+        inputs: &[ProgramArgument<'_, T>],
+        shape: &Shape,
+        at: Site,
+    ) -> Result<Results<T>, Error> {
         BoundProgram::new(self.clone(), shape.clone()).run(inputs, at, |_| None, Tensor::from_parts)
     }
 }
@@ -45,7 +50,7 @@ mod tests {
         Site::here("test")
     }
 
-    fn run<T: Float>(program: &mut BoundProgram, inputs: &[Argument<'_, T>]) -> Results<T> {
+    fn run<T: Float>(program: &mut BoundProgram, inputs: &[ProgramArgument<'_, T>]) -> Results<T> {
         program.run(inputs, at(), |_| None, Tensor::from_parts).unwrap()
     }
 
@@ -78,7 +83,7 @@ mod tests {
             if !shape.is_empty() && shape.numel() > 0 {
                 let sum = vec![Instruction::Binary(Binary::Add, 0, 1), Instruction::Binary(Binary::Mul, 2, 3)];
                 let program = Program::new(3, sum, vec![Output::Whole(4)], None);
-                let inputs = [Argument::from(&row), Argument::from(&column), Argument::from(&x)];
+                let inputs = [ProgramArgument::from(&row), ProgramArgument::from(&column), ProgramArgument::from(&x)];
                 assert_eq!(program.run(&inputs, &shape, at()).unwrap()[0], (&row + &column) * &x, "{shape}");
             }
             let program = Program::new(
@@ -94,7 +99,7 @@ mod tests {
                 vec![Output::Whole(7), Output::Whole(5), Output::Whole(0), Output::Whole(8)],
                 None,
             );
-            let inputs = [Argument::from(&x), Argument::from(&y), Argument::Number(2.0)];
+            let inputs = [ProgramArgument::from(&x), ProgramArgument::from(&y), ProgramArgument::Number(2.0)];
             let results = program.run(&inputs, &shape, at()).unwrap();
             let y = y.expand(&shape);
             let t = (&x * &y).tanh();
@@ -119,7 +124,7 @@ mod tests {
                     Output::Whole(1),
                 ];
                 let program = Program::new(1, vec![Instruction::Unary(Unary::Square, 0)], outputs, None);
-                let results = program.run(&[Argument::from(&x)], &shape, at()).unwrap();
+                let results = program.run(&[ProgramArgument::from(&x)], &shape, at()).unwrap();
                 let sum = if list.is_empty() { x.square() } else { x.square().sum_keepdim(&list[..]) };
                 // All values are small whole numbers, so every order of summation gives the same result.
                 assert_eq!(results[0], sum, "{shape} over {list:?}");
@@ -146,7 +151,7 @@ mod tests {
             ];
             let outputs = vec![Output::Whole(6), Output::PerRow(1), Output::Reduced(Reduction::Sum, 3, 1)];
             let program = Program::new(1, instructions, outputs, Some(row));
-            let results = program.run(&[Argument::from(&x)], &shape, at()).unwrap();
+            let results = program.run(&[ProgramArgument::from(&x)], &shape, at()).unwrap();
             let dims: Vec<isize> = (row as isize..2).collect();
             let largest = x.amax_keepdim(&dims[..]);
             let e = (&x - &largest).exp();
@@ -165,10 +170,10 @@ mod tests {
             let column = Tensor::<f64>::from_fn([shape[0], 1], |index| index[0] as f64);
             // All values are small whole numbers, so every order of summation gives the same result.
             let instructions = vec![
-                Instruction::Reduce(Reduction::Sum, 0),     // Value 2: one element per row.
-                Instruction::Binary(Binary::Add, 2, 1),     // Value 3: adds an input that has one element per row.
-                Instruction::Reduce(Reduction::Sum, 3),     // Value 4: sums a constant row.
-                Instruction::Select(3, 0, 4),               // Value 5: selects a whole row or value 4.
+                Instruction::Reduce(Reduction::Sum, 0),     // ValueIndex 2: one element per row.
+                Instruction::Binary(Binary::Add, 2, 1),     // ValueIndex 3: adds an input that has one element per row.
+                Instruction::Reduce(Reduction::Sum, 3),     // ValueIndex 4: sums a constant row.
+                Instruction::Select(3, 0, 4),               // ValueIndex 5: selects a whole row or value 4.
                 Instruction::Binary(Binary::Mul, 3, 3),     // 6
                 Instruction::Binary(Binary::Maximum, 1, 0), // 7
             ];
@@ -182,7 +187,7 @@ mod tests {
                 Output::Whole(7),
             ];
             let program = Program::new(2, instructions, outputs, Some(1));
-            let inputs = [Argument::from(&x), Argument::from(&column)];
+            let inputs = [ProgramArgument::from(&x), ProgramArgument::from(&column)];
             let results = program.run(&inputs, &shape, at()).unwrap();
             let third = x.sum_keepdim(1) + &column;
             let fourth = &third * shape[1] as f64;
@@ -204,7 +209,7 @@ mod tests {
         let instructions = vec![Instruction::Binary(Binary::Add, 0, 1), Instruction::Unary(Unary::Square, 2)];
         let outputs = vec![Output::Whole(3), Output::Whole(2), Output::Whole(1), Output::Reduced(Reduction::Sum, 2, 1)];
         let program = Program::new(2, instructions, outputs, None);
-        let results = program.run(&[Argument::from(&x), Argument::from(&row)], &shape, at()).unwrap();
+        let results = program.run(&[ProgramArgument::from(&x), ProgramArgument::from(&row)], &shape, at()).unwrap();
         assert!(results[1] == &x + &row && results[0] == (&x + &row).square() && results[2] == row.expand(&shape));
         assert_eq!(results[3], (&x + &row).sum_keepdim(0));
     }
@@ -223,7 +228,7 @@ mod tests {
         let double = Program::new(1, vec![Instruction::Binary(Binary::Add, 0, 0)], vec![Output::Whole(1)], None);
         let mut programs = [BoundProgram::new(sum, x.shape().clone()), BoundProgram::new(double, x.shape().clone())];
         for _ in 0..3 {
-            let results = programs.each_mut().map(|program| run(program, &[Argument::from(&x)]));
+            let results = programs.each_mut().map(|program| run(program, &[ProgramArgument::from(&x)]));
             assert_eq!((&results[0][0], &results[1][0]), (&Tensor::full([1], 4096.0), &Tensor::full([4096], 2.0)));
         }
     }
@@ -237,13 +242,13 @@ mod tests {
             let transposed = Tensor::<f64>::from_fn([columns, rows], |i| (i[1] * 7 + i[0]) as f64).t();
             let row = x.select(0, 1);
             for y in [&x, &transposed, &row, &x, &Tensor::scalar(2.0)] {
-                let results = run(&mut program, &[Argument::from(&x), Argument::from(y)]);
+                let results = run(&mut program, &[ProgramArgument::from(&x), ProgramArgument::from(y)]);
                 assert_eq!(results[0], &x - y);
                 let (x, y) = (x.cast::<f32>(), y.cast::<f32>());
-                let results = run(&mut program, &[Argument::from(&x), Argument::from(&y)]);
+                let results = run(&mut program, &[ProgramArgument::from(&x), ProgramArgument::from(&y)]);
                 assert_eq!(results[0], &x - &y);
             }
-            let results = run(&mut program, &[Argument::from(&x), Argument::Number(3.0)]);
+            let results = run(&mut program, &[ProgramArgument::from(&x), ProgramArgument::Number(3.0)]);
             assert_eq!(results[0], &x - 3.0);
         }
     }
@@ -252,14 +257,14 @@ mod tests {
     #[should_panic(expected = "as many inputs as it has")]
     fn too_few_inputs_are_refused() {
         let program = Program::new(2, vec![Instruction::Binary(Binary::Add, 0, 1)], vec![Output::Whole(2)], None);
-        let _ = program.run(&[Argument::from(&Tensor::<f32>::ones([3]))], &Shape::from([3]), at());
+        let _ = program.run(&[ProgramArgument::from(&Tensor::<f32>::ones([3]))], &Shape::from([3]), at());
     }
 
     #[test]
     #[should_panic(expected = "does not expand")]
     fn inputs_of_other_shapes_are_refused() {
         let program = Program::new(1, vec![], vec![Output::Whole(0)], None);
-        let _ = program.run(&[Argument::from(&Tensor::<f32>::ones([3]))], &Shape::from([4]), at());
+        let _ = program.run(&[ProgramArgument::from(&Tensor::<f32>::ones([3]))], &Shape::from([4]), at());
     }
 
     /// Tests programs in which each row is one block, longer than the buffer for a repeated operand.
@@ -270,7 +275,7 @@ mod tests {
         let bias = Tensor::<f64>::from([1.0, 2.0, 3.0, 4.0]);
         let instructions = vec![Instruction::Binary(Binary::Add, 0, 1), Instruction::Reduce(Reduction::Sum, 2)];
         let program = Program::new(2, instructions, vec![Output::PerRow(3), Output::Whole(2)], Some(1));
-        let results = program.run(&[Argument::from(&x), Argument::from(&bias)], &shape, at()).unwrap();
+        let results = program.run(&[ProgramArgument::from(&x), ProgramArgument::from(&bias)], &shape, at()).unwrap();
         assert_eq!((&results[0], &results[1]), (&(&x + &bias).sum_keepdim([1, 2]), &(&x + &bias)));
     }
 }

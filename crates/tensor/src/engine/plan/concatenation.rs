@@ -87,7 +87,7 @@ fn write<T: Float>(step: &mut Step<T>, output: Output, buffer: u32, readers: &[u
     let outputs = program.outputs().iter().cloned().zip(step.writes.iter().copied());
     let read = outputs.filter(|&(_, buffer)| readers[buffer as usize] > 0);
     let (outputs, writes): (Vec<Output>, Vec<u32>) = read.chain([(output, buffer)]).unzip();
-    let program = Program::new(program.inputs(), program.instructions().to_vec(), outputs, program.row());
+    let program = Program::new(program.inputs(), program.instructions().to_vec(), outputs, program.row_axis());
     (step.writes, step.work) = (writes.into(), Work::Fused(BoundProgram::new(program, space).into()));
 }
 

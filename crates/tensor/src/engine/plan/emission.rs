@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use crate::engine::bound::BoundProgram;
 use crate::engine::plan::definition::{Concatenation, Definition, Id};
 use crate::engine::plan::expression::Index;
-use crate::engine::plan::schedule::{Placement, Schedule};
+use crate::engine::plan::placements::{Placement, Placements};
 use crate::engine::plan::steps::{OperandRef, Plan, Step, Work};
 use crate::engine::plan::{concatenation, products};
 use crate::engine::program::{Output, Program};
@@ -17,7 +17,7 @@ use crate::thresholds::ops::MANY_TERMS;
 use crate::thresholds::plan as limits;
 use crate::{Float, View};
 
-impl<T: Float> Schedule<'_, T> {
+impl<T: Float> Placements<'_, T> {
     /// Returns the plan with its steps in order. `stored` marks the values that must be in memory: the values of `roots`, and each value
     /// that a step other than its own kernel (fused program) reads from memory.
     pub(super) fn steps(self, roots: &[Index], stored: &[bool]) -> Plan<T> {

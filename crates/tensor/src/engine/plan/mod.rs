@@ -6,7 +6,7 @@
 //! | `definition`, `values`, `identities` | the values that must be computed, each once, simplified |
 //! | `unexpanded` | views of expanded values |
 //! | `sums` | rewrites sums, mostly of gradients, as concatenations and larger products |
-//! | `schedule` | places values in kernels (fused programs) |
+//! | `placements` | places values in kernels (fused programs) |
 //! | `recompute` | selects the values that several kernels compute again |
 //! | `emission` | makes the steps |
 //! | `products` | fuses sums with products |
@@ -26,10 +26,10 @@ mod definition;
 mod emission;
 mod expression;
 mod identities;
+mod placements;
 mod planner;
 mod products;
 mod recompute;
-mod schedule;
 mod simplification;
 mod steps;
 mod subgraph;

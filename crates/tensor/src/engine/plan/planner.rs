@@ -3,7 +3,7 @@
 use crate::Float;
 use crate::engine::plan::definition::Id;
 use crate::engine::plan::expression::{Expression, Index, KnownNodes};
-use crate::engine::plan::schedule::Schedule;
+use crate::engine::plan::placements::Placements;
 use crate::engine::plan::steps::Plan;
 use crate::engine::plan::sums;
 use crate::engine::plan::values::Values;
@@ -16,9 +16,9 @@ pub fn plan<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, roots:
         values = sums::rewritten(values, expression, roots);
     }
     let live = live(expression, &values, roots);
-    let mut schedule = Schedule::new(expression, &values, &live);
-    let stored = schedule.recompute(roots, &live);
-    schedule.steps(roots, &stored)
+    let mut placements = Placements::new(expression, &values, &live);
+    let stored = placements.recompute(roots, &live);
+    placements.steps(roots, &stored)
 }
 
 /// Returns, for each value, true if the values of `roots` depend on it.

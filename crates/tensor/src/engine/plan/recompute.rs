@@ -5,10 +5,10 @@ use smallvec::SmallVec;
 use crate::Float;
 use crate::engine::plan::definition::Id;
 use crate::engine::plan::expression::Index;
-use crate::engine::plan::schedule::{Kernel, Placement, Schedule};
+use crate::engine::plan::placements::{Kernel, Placement, Placements};
 use crate::thresholds::plan as limits;
 
-impl<T: Float> Schedule<'_, T> {
+impl<T: Float> Placements<'_, T> {
     /// Adds to each kernel (fused program) the values of other kernels that this kernel computes again. Returns, for each value, true if it
     /// must be stored in memory.
     pub(super) fn recompute(&mut self, roots: &[Index], live: &[bool]) -> Vec<bool> {
@@ -32,7 +32,7 @@ impl<T: Float> Schedule<'_, T> {
             let Kernel { space, .. } = self.kernels[kernel as usize];
             let mut members = std::mem::take(&mut self.kernels[kernel as usize].members);
             let mut open: Vec<Id> = Vec::new();
-            let elsewhere = |schedule: &Self, id: Id| schedule.home_kernel(id).is_some_and(|home| home != kernel);
+            let elsewhere = |placements: &Self, id: Id| placements.home_kernel(id).is_some_and(|home| home != kernel);
             for &member in &members {
                 open.extend(self.reads(member).into_iter().filter(|&read| elsewhere(self, read)));
             }

@@ -143,7 +143,7 @@ impl Accumulator {
                 spare
             }
         };
-        let row = space.row();
+        let row = space.run_length();
         if let Segment::Slice(position) = segment {
             T::accumulate(op, &mut totals[position..position + len], values);
         } else if let Some((row, position)) = self.short_rows(start, len) {

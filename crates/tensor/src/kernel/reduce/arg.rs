@@ -162,7 +162,7 @@ pub(crate) fn arg<T: Element>(
 /// Returns the number of adjacent lanes (lines along the dimension) that are scanned together. If the rows of `space` are short, this
 /// number is [`WIDE`]. Otherwise it is the length of a row, or of a part of a long row.
 fn strip(space: &IterationSpace<1>, lanes: usize) -> usize {
-    let row = space.row();
+    let row = space.run_length();
     if row < SHORT { WIDE.min(lanes) } else { row.div_ceil(row.div_ceil(WIDE)).min(lanes) }
 }
 

@@ -369,13 +369,15 @@ fn each_line<T>(lines: &Loops, first: usize, out: &mut [T], mut visit: impl FnMu
 }
 
 /// The division of the work of [`columns`] into blocks. A block computes a strip of adjacent results from a part of the rows.
-struct Blocks {
+struct ColumnBlocks {
     /// The number of adjacent results.
     width: usize,
     /// The number of results in a strip. The last strip of each group of adjacent results may have fewer.
     strip: usize,
-    /// The number of strips in a group of `width` adjacent results, and the number of strips in total.
-    strips: (usize, usize),
+    /// The number of strips in a group of `width` adjacent results.
+    strips_per_group: usize,
+    /// The number of strips in total.
+    strips: usize,
     /// The number of rows that a block accumulates. The last part of the rows may have fewer.
     part: usize,
     parts: usize,
@@ -385,10 +387,10 @@ struct Blocks {
     each: usize,
 }
 
-impl Blocks {
+impl ColumnBlocks {
     /// Divides a reduction with `results` results into blocks. An element has `size` bytes.
     fn new(kept: &Loops, reduced: &Loops, results: usize, size: usize) -> Self {
-        let (width, count) = (kept.row(), reduced.numel());
+        let (width, count) = (kept.run_length(), reduced.numel());
         let (inner, stride) = innermost(reduced, 0);
         let beside = if width < NARROW && stride == width { side_by_side(width) } else { 1 };
         let leaf = match inner {
@@ -396,32 +398,32 @@ impl Blocks {
             64.. => 256,
             _ => 64,
         };
-        let strips = (width * size).div_ceil(STRIP);
-        let strip = if strips == 1 { width } else { width.div_ceil(strips).next_multiple_of(16) };
-        let strips = width.div_ceil(strip);
-        let blocks = results / width * strips;
+        let pieces = (width * size).div_ceil(STRIP);
+        let strip = if pieces == 1 { width } else { width.div_ceil(pieces).next_multiple_of(16) };
+        let strips_per_group = width.div_ceil(strip);
+        let strips = results / width * strips_per_group;
         let total = results.saturating_mul(count);
         let little = total.saturating_mul(size) < PARALLEL;
-        let parts = if little { 1 } else { (32 / blocks).min(count / 64).min(total / TASK).max(1) };
+        let parts = if little { 1 } else { (32 / strips).min(count / 64).min(total / TASK).max(1) };
         let unit = if beside > 1 { leaf } else { 64 };
         let part = if parts == 1 { count } else { count.div_ceil(parts).next_multiple_of(unit) };
         let parts = if parts == 1 { 1 } else { count.div_ceil(part) };
-        let each = match blocks * parts {
+        let each = match strips * parts {
             1 => 1,
             all => (TASK * all).div_ceil(total).max(all.div_ceil(MAX_TASKS)),
         };
-        Blocks { width, strip, strips: (strips, blocks), part, parts, leaf, each }
+        ColumnBlocks { width, strip, strips_per_group, strips, part, parts, leaf, each }
     }
 
     /// Returns the position of the first result of the strip with index `strip`. Strips are numbered in the order of their results.
     fn start(&self, strip: usize) -> usize {
-        strip / self.strips.0 * self.width + strip % self.strips.0 * self.strip
+        strip / self.strips_per_group * self.width + strip % self.strips_per_group * self.strip
     }
 
     /// Computes the totals of all parts of the rows, in tasks of several blocks. The totals of each part are stored after the totals of the
     /// part before.
     fn run<T: Element>(&self, op: Reduction, data: &[T], kept: &Loops, reduced: &Loops, out: &mut [T]) {
-        let (count, blocks) = (reduced.numel(), self.strips.1 * self.parts);
+        let (count, blocks) = (reduced.numel(), self.strips * self.parts);
         let tasks = blocks.div_ceil(self.each);
         let mut ends = [0; MAX_TASKS];
         (1..).zip(&mut ends[..tasks]).for_each(|(task, end)| *end = self.start(blocks.min(task * self.each)));
@@ -429,8 +431,8 @@ impl Blocks {
         partition::run(tasks, schedule(work), Partition::ends(out, &ends[..tasks]), |task, out| {
             let mut rest = out;
             for block in task * self.each..blocks.min((task + 1) * self.each) {
-                let (from, strip) = (block / self.strips.1 * self.part, block % self.strips.1);
-                let (start, left) = (self.start(strip), strip % self.strips.0 * self.strip);
+                let (from, strip) = (block / self.strips * self.part, block % self.strips);
+                let (start, left) = (self.start(strip), strip % self.strips_per_group * self.strip);
                 let (out, later) = rest.split_at_mut(self.strip.min(self.width - left));
                 rest = later;
                 Rows { data, kept, start, reduced }.total(op, from, count.min(from + self.part), self.leaf, out);
@@ -448,13 +450,13 @@ fn columns<T: Element>(
     reduced: &Loops,
     out: &mut [T],
 ) -> Result<(), AllocationError> {
-    let blocks = Blocks::new(kept, reduced, out.len(), size_of::<T>());
+    let blocks = ColumnBlocks::new(kept, reduced, out.len(), size_of::<T>());
     if blocks.parts > 1 {
         let mut totals = Scratch::new(blocks.parts * out.len())?;
         blocks.run(op, data, kept, reduced, &mut totals);
         combine(op, &mut totals, out.len());
         out.copy_from_slice(&totals[..out.len()]);
-    } else if blocks.strips.1 > 1 {
+    } else if blocks.strips > 1 {
         blocks.run(op, data, kept, reduced, out);
     } else {
         Rows { data, kept, start: 0, reduced }.total(op, 0, reduced.numel(), blocks.leaf, out);

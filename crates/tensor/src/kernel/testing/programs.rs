@@ -18,7 +18,7 @@ use crate::kernel::testing::layouts::{AxisRecipe, Recipe, Sample, generator};
 use crate::kernel::testing::numbers::{Expected, Oracle, combine, compare};
 use crate::kernel::testing::oracle::elements;
 use crate::kernel::testing::support::site;
-use crate::program::{Argument, BoundProgram, Instruction, Output, Program};
+use crate::program::{BoundProgram, Instruction, Output, Program, ProgramArgument};
 use crate::{Binary, Compare, Element, Float, Reduction, Shape, Tensor, Unary};
 
 fn below(rng: &mut Pcg64, limit: usize) -> usize {
@@ -337,8 +337,10 @@ fn outputs<T: Float + Oracle>(rng: &mut Pcg64, values: &[Reference<T>], operands
 fn check<T: Float + Oracle>(rng: &mut Pcg64) {
     let operands = Operands::<T>::random(rng);
     let (shape, tensors, scalar) = (&operands.shape, &operands.tensors, operands.number);
-    let arguments: Vec<Argument<'_, T>> =
-        tensors.iter().map(|tensor| tensor.as_ref().map_or(Argument::Number(scalar), Argument::from)).collect();
+    let arguments: Vec<ProgramArgument<'_, T>> = tensors
+        .iter()
+        .map(|tensor| tensor.as_ref().map_or(ProgramArgument::Number(scalar), ProgramArgument::from))
+        .collect();
     let mut values: Vec<Reference<T>> = tensors.iter().map(|tensor| operands.reference(tensor.as_ref())).collect();
     let instructions = instructions(rng, &mut values, operands.row, shape.numel());
     let program = Program::new(tensors.len() as u32, instructions, outputs(rng, &values, &operands), operands.row.0);

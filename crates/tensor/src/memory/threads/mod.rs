@@ -33,7 +33,7 @@ pub(crate) use count::even_starts;
 pub use count::{num_threads, set_num_threads};
 
 use crate::memory::threads::helpers::{ThreadPool, inside_task};
-use crate::memory::threads::team::{MAX_TASKS, Task, Tasks};
+use crate::memory::threads::team::{MAX_NUMBERED_TASKS, Task, Tasks};
 
 /// The largest tensor, in bytes, for which successive sweeps ([`Schedule::Sweep`]) alternate their direction. Caches keep too little of a
 /// larger tensor, and memory is faster in ascending order.
@@ -102,7 +102,7 @@ fn distribute(count: usize, schedule: Schedule, task: Task<'_>) {
         _ => false,
     };
     let threads = num_threads().min(count);
-    if threads > 1 && count <= MAX_TASKS && !matches!(schedule, Schedule::Serial) && !inside_task() {
+    if threads > 1 && count <= MAX_NUMBERED_TASKS && !matches!(schedule, Schedule::Serial) && !inside_task() {
         let pool = match POOL.get_or_init(|| Mutex::new(ThreadPool::new(ThreadPool::spawn_thread))).try_lock() {
             Ok(pool) => Some(pool),
             // A task of an earlier operation panicked. The pool is still in a valid state.

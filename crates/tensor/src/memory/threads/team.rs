@@ -24,7 +24,7 @@ use super::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering
 pub(super) type Task<'a> = &'a (dyn Fn(usize) + Sync);
 
 /// The largest number of tasks in one operation. Both ends of a range of tasks are stored in 64 bits.
-pub(super) const MAX_TASKS: usize = u32::MAX as usize;
+pub(super) const MAX_NUMBERED_TASKS: usize = u32::MAX as usize;
 
 /// A value whose cache line contains no other value. The alignment is 128 bytes, because processors fetch cache lines in pairs.
 #[repr(align(128))]
@@ -151,7 +151,7 @@ impl Caller {
     ///
     /// # Panics
     ///
-    /// If there are more than [`MAX_TASKS`] tasks. If a task panicked: then the panic has the payload of the first such task, and starts
+    /// If there are more than [`MAX_NUMBERED_TASKS`] tasks. If a task panicked: then the panic has the payload of the first such task, and starts
     /// after all tasks have finished.
     pub(super) fn run(
         &mut self,
@@ -160,7 +160,7 @@ impl Caller {
         wake: impl Fn(usize),
         mut wait: impl FnMut(),
     ) -> usize {
-        assert!(tasks.count <= MAX_TASKS, "the number of a task has 32 bits");
+        assert!(tasks.count <= MAX_NUMBERED_TASKS, "the number of a task has 32 bits");
         let team = &*self.0;
         team.open(helpers + 1, &tasks);
         for seat in 1..=helpers {

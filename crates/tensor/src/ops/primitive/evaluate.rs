@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
-use crate::engine::access::Argument;
+use crate::engine::access::ProgramArgument;
 use crate::engine::elementwise;
 use crate::engine::plan::{ConcatBuffers, Expression, Index, Offset, Op, OperandRef, Plan, Step, Work};
 use crate::engine::program::AxisSet;
@@ -231,13 +231,13 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
                     outputs.extend(step.writes.iter().map(|&buffer| self.concatenations.output(buffer)));
                 }
                 let argument = |source: &OperandRef<T>| match (source, self.tensor(source)) {
-                    (OperandRef::Number(value), _) => Argument::Number(*value),
-                    (_, Some(tensor)) => Argument::from(tensor),
+                    (OperandRef::Number(value), _) => ProgramArgument::Number(*value),
+                    (_, Some(tensor)) => ProgramArgument::from(tensor),
                     (source, None) => {
                         unreachable!("{source:?} is read before it is computed or after it was dropped")
                     }
                 };
-                let arguments: SmallVec<[Argument<'_, T>; 8]> = step.reads.iter().map(argument).collect();
+                let arguments: SmallVec<[ProgramArgument<'_, T>; 8]> = step.reads.iter().map(argument).collect();
                 let site = self.host.site(step.node);
                 let given = |output: usize| outputs.get_mut(output).and_then(Option::take);
                 let results = program.borrow_mut().run(&arguments, site, given, Tensor::from_parts)?;

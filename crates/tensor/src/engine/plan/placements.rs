@@ -46,7 +46,7 @@ pub(super) struct Kernel {
 }
 
 /// The placement of values in kernels (fused programs) and separate steps.
-pub(super) struct Schedule<'a, T: Float> {
+pub(super) struct Placements<'a, T: Float> {
     pub(super) expression: &'a Expression<T>,
     pub(super) values: &'a Values<T>,
     pub(super) placements: Vec<Placement>,
@@ -59,10 +59,10 @@ pub(super) struct Schedule<'a, T: Float> {
     pub(super) singles: Vec<(u32, Id)>,
 }
 
-impl<'a, T: Float> Schedule<'a, T> {
+impl<'a, T: Float> Placements<'a, T> {
     /// Places all values that are marked in `live`, in kernels (fused programs) or as separate steps.
     pub(super) fn new(expression: &'a Expression<T>, values: &'a Values<T>, live: &[bool]) -> Self {
-        let mut schedule = Schedule {
+        let mut placements = Placements {
             expression,
             values,
             placements: vec![Placement::Dead; values.list.len()],
@@ -72,9 +72,9 @@ impl<'a, T: Float> Schedule<'a, T> {
             singles: Vec::new(),
         };
         for id in (0..values.list.len() as Id).filter(|&id| live[id as usize]) {
-            schedule.place(id);
+            placements.place(id);
         }
-        schedule
+        placements
     }
 
     /// Returns the operands of a value.
