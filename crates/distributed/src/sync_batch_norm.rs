@@ -141,8 +141,11 @@ impl<T: Float> SyncBatchNorm<T> {
         };
         let batches = || self.num_batches_tracked.value.item() as u64 + 1;
         let share = self.momentum.map_or_else(|| Share::Nth(batches()), Share::Fixed);
-        tape.try_blend(&self.running_mean, mean, share)?;
-        tape.try_blend(&self.running_var, variance, share)?;
+        // Outside of a step, a batch without values has no mean and no variance.
+        if shape.numel() > 0 {
+            tape.try_blend(&self.running_mean, mean, share)?;
+            tape.try_blend(&self.running_var, variance, share)?;
+        }
         tape.count(&self.num_batches_tracked);
         Ok(output)
     }
