@@ -158,3 +158,21 @@ impl<T: Float> Layer<T> for SyncBatchNorm<T> {
         self.output(x).map_err(|source| Error::Layer { layer: layer(), made: self.made, source: Box::new(source) })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wengert_nn::update_buffers;
+
+    use super::*;
+
+    #[test]
+    fn a_batch_without_values_outside_of_a_step_keeps_the_statistics() {
+        let mut layer = SyncBatchNorm::<f64>::new(2);
+        let tape = Tape::training(&mut Generator::new(0));
+        let y = layer.forward(tape.constant(Tensor::zeros([0, 2, 3])));
+        update_buffers(&mut layer, &y.sum(..).backward());
+        assert_eq!(layer.running_mean.value.to_vec(), [0.0, 0.0]);
+        assert_eq!(layer.running_var.value.to_vec(), [1.0, 1.0]);
+        assert_eq!(layer.num_batches_tracked.value.item(), 1);
+    }
+}
