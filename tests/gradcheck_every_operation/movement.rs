@@ -91,6 +91,11 @@ pub const SHAPED: &[Row] = of! {
     take: REAL [2, 3] => |x| x.exp().take(&Tensor::from([[5i64, 0], [-1, 2]]));
     masked_select: REAL [2, 3] => |x| x.exp().masked_select(&Tensor::from([true, false, true]));
     scatter: REAL [3, 2] [2, 2] => |x, y| x.exp().scatter(0, &Tensor::from([[2i64, 0], [1, 1]]), y.exp());
+    scatter "index of rank 0": REAL [3] [2] => |x, y| x.exp().scatter(0, &Tensor::scalar(1), y.exp());
+    scatter_add "index of rank 0": REAL [3] [2] => |x, y| x.exp().scatter_add(0, &Tensor::scalar(1), y.exp());
+    scatter_reduce "index of rank 0": REAL [3] [2] => |x, y| {
+        x.exp().scatter_reduce(0, &Tensor::scalar(1), y.exp(), Prod, true)
+    };
     scatter_value: REAL [3, 2] => |x| x.exp().scatter_value(0, &Tensor::from([[2i64, 0]]), 1.5);
     scatter_add: REAL [3, 2] [2, 2] => |x, y| x.exp().scatter_add(0, &Tensor::from([[2i64, 0], [2, 1]]), &y.exp());
     scatter_reduce "sum": REAL [3] [4] => |x, y| {

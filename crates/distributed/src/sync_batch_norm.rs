@@ -142,8 +142,11 @@ impl<T: Float> SyncBatchNorm<T> {
         };
         let batches = || self.num_batches_tracked.value.item() as u64 + 1;
         let share = self.momentum.map_or_else(|| Share::Nth(batches()), Share::Fixed);
-        tape.try_blend(&self.running_mean, mean, share)?;
-        tape.try_blend(&self.running_var, variance, share)?;
+        // Outside of a step, a batch without values has no mean and no variance.
+        if shape.numel() > 0 {
+            tape.try_blend(&self.running_mean, mean, share)?;
+            tape.try_blend(&self.running_var, variance, share)?;
+        }
         tape.count(&self.num_batches_tracked);
         Ok(output)
     }
@@ -154,5 +157,23 @@ impl<T: Float> Layer<T> for SyncBatchNorm<T> {
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
         let layer = || format!("SyncBatchNorm({}) on an input of shape {}", self.num_features, x.shape());
         self.output(x).map_err(|source| Error::Layer { layer: layer(), made: self.made, source: Box::new(source) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_nn::update_buffers;
+
+    use super::*;
+
+    #[test]
+    fn a_batch_without_values_outside_of_a_step_keeps_the_statistics() {
+        let mut layer = SyncBatchNorm::<f64>::new(2);
+        let tape = Tape::training(&mut Generator::new(0));
+        let y = layer.forward(tape.constant(Tensor::zeros([0, 2, 3])));
+        update_buffers(&mut layer, &y.sum(..).backward());
+        assert_eq!(layer.running_mean.value.to_vec(), [0.0, 0.0]);
+        assert_eq!(layer.running_var.value.to_vec(), [1.0, 1.0]);
+        assert_eq!(layer.num_batches_tracked.value.item(), 1);
     }
 }

@@ -4,7 +4,7 @@ use safetensors::Dtype;
 use wengert_macros::precompiled;
 use wengert_tensor::{DType, Element, Shape, Site, Tensor};
 
-use crate::Result;
+use crate::{Error, Result};
 
 /// Returns the elements of a tensor as bytes. An f64 NaN keeps its bits. An f32 NaN is converted to f64 and back, which may change its
 /// bits.
@@ -37,22 +37,11 @@ fn encode_all<E: Element, const N: usize>(tensor: &Tensor<E>, encode: impl Fn(E)
 #[precompiled]
 pub(crate) fn from_bytes<E: Element>(bytes: &[u8], shape: &Shape) -> Result<Tensor<E>> {
     match E::DTYPE {
-        DType::F32 => collect(bytes.as_chunks().0.iter().map(|&b| E::from_f64(f32::from_le_bytes(b).into())), shape),
-        DType::F64 => collect(bytes.as_chunks().0.iter().map(|&b| E::from_f64(f64::from_le_bytes(b))), shape),
-        DType::I64 => collect(bytes.as_chunks().0.iter().map(|&b| E::from_i64(i64::from_le_bytes(b))), shape),
-        _ => collect(bytes.iter().map(|&b| E::from_i64(b.into())), shape),
+        DType::F32 => decode_all(bytes, shape, |bytes| E::from_f64(f32::from_le_bytes(bytes).into())),
+        DType::F64 => decode_all(bytes, shape, |bytes| E::from_f64(f64::from_le_bytes(bytes))),
+        DType::I64 => decode_all(bytes, shape, |bytes| E::from_i64(i64::from_le_bytes(bytes))),
+        _ => decode_all(bytes, shape, |[byte]| E::from_i64(byte.into())),
     }
-}
-
-/// Returns a tensor of `shape` with the elements `values`, or an error if memory cannot hold them.
-fn collect<E: Element>(values: impl ExactSizeIterator<Item = E>, shape: &Shape) -> Result<Tensor<E>> {
-    let mut list = Vec::new();
-    if list.try_reserve_exact(values.len()).is_err() {
-        let at = Site::here("from_vec");
-        return Err(wengert_tensor::Error::OutOfMemory { shape: shape.clone(), dtype: E::DTYPE, at }.into());
-    }
-    list.extend(values);
-    Ok(Tensor::try_from_vec(list, shape)?)
 }
 
 /// Returns a tensor of `shape` from the bytes of elements that have the floating-point type `from`. Rounds each element to nearest if the
@@ -65,11 +54,32 @@ fn collect<E: Element>(values: impl ExactSizeIterator<Item = E>, shape: &Shape) 
 pub(crate) fn from_floats<E: Element>(bytes: &[u8], from: Dtype, shape: &Shape) -> Result<Tensor<E>> {
     let number = E::from_f64;
     match from {
-        Dtype::F16 => collect(bytes.as_chunks().0.iter().map(|&b| number(f16_to_f64(u16::from_le_bytes(b)))), shape),
-        Dtype::BF16 => collect(bytes.as_chunks().0.iter().map(|&b| number(bf16_to_f64(u16::from_le_bytes(b)))), shape),
-        Dtype::F32 => collect(bytes.as_chunks().0.iter().map(|&b| number(f32::from_le_bytes(b).into())), shape),
-        _ => collect(bytes.as_chunks().0.iter().map(|&b| number(f64::from_le_bytes(b))), shape),
+        Dtype::F16 => decode_all(bytes, shape, |bytes| number(f16_to_f64(u16::from_le_bytes(bytes)))),
+        Dtype::BF16 => decode_all(bytes, shape, |bytes| number(bf16_to_f64(u16::from_le_bytes(bytes)))),
+        Dtype::F32 => decode_all(bytes, shape, |bytes| number(f32::from_le_bytes(bytes).into())),
+        _ => decode_all(bytes, shape, |bytes| number(f64::from_le_bytes(bytes))),
     }
+}
+
+/// Returns a tensor of `shape` whose elements are decoded by `decode`, each from N bytes. Returns an error if the number of bytes does not fit
+/// the shape, or memory cannot hold the elements.
+fn decode_all<E: Element, const N: usize>(
+    bytes: &[u8],
+    shape: &Shape,
+    decode: impl Fn([u8; N]) -> E,
+) -> Result<Tensor<E>> {
+    let (elements, rest) = bytes.as_chunks();
+    if elements.len() != shape.numel() || !rest.is_empty() {
+        let (expected, found) = (N.saturating_mul(shape.numel()), bytes.len());
+        return Err(Error::ByteCount { shape: shape.clone(), size: N, expected, found });
+    }
+    let mut list = Vec::new();
+    if list.try_reserve_exact(elements.len()).is_err() {
+        let at = Site::here("from_vec");
+        return Err(wengert_tensor::Error::OutOfMemory { shape: shape.clone(), dtype: E::DTYPE, at }.into());
+    }
+    list.extend(elements.iter().map(|&bytes| decode(bytes)));
+    Ok(Tensor::try_from_vec(list, shape)?)
 }
 
 /// Returns the number that `bits` encode in IEEE 754's binary16. The tests compare this function with the crate `half`. The library itself does
@@ -100,6 +110,16 @@ mod tests {
             let [f16, bf16] = [half::f16::from_bits(bits).to_f64(), half::bf16::from_bits(bits).to_f64()];
             for (got, expected) in [(f16_to_f64(bits), f16), (bf16_to_f64(bits), bf16)] {
                 assert!(got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan(), "{bits:#x}: {got}");
+            }
+        }
+    }
+
+    #[test]
+    fn another_number_of_bytes_is_an_error() {
+        for (dtype, size) in [(Dtype::F16, 2), (Dtype::BF16, 2), (Dtype::F32, 4), (Dtype::F64, 8)] {
+            for count in 0..=4 * size {
+                let tensor = from_floats::<f64>(&vec![0; count], dtype, &Shape::from([3]));
+                assert_eq!(tensor.is_ok(), count == 3 * size, "{dtype:?} {count}");
             }
         }
     }

@@ -74,12 +74,12 @@ impl<T: Float> Normalize<T> {
     /// ```
     pub fn range(low: f64, high: f64) -> Self {
         let of = |value: f64| Tensor::scalar(T::from_f64(value));
-        Normalize::new(of((low + high) / 2.0), of((high - low) / 2.0))
+        Normalize::new(of(f64::midpoint(low, high)), of(high / 2.0 - low / 2.0))
     }
 
     /// Returns the [`range`](Self::range) from the smallest to the largest element of `inputs`, with one shift and one scale for all
     /// features. Use it if all features have the same kind of values, and their range is not known. If all elements are equal, they become
-    /// 0, up to rounding errors. A NaN among the inputs makes all results NaN.
+    /// 0. A NaN among the inputs makes all results NaN.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -96,15 +96,14 @@ impl<T: Float> Normalize<T> {
     /// If `inputs` has no samples or no dimensions.
     pub fn fit_range(inputs: &Tensor<T>) -> Result<Self> {
         let (low, high) = extremes(inputs)?;
-        if low == high {
-            return Ok(Normalize::range(low - 1.0, high + 1.0));
-        }
-        Ok(Normalize::range(low, high))
+        let mut normalize = Normalize::range(low, high);
+        normalize.std.value = one_for_zero(normalize.std.value)?;
+        Ok(normalize)
     }
 
     /// Returns a normalization by the mean and the standard deviation of each feature of `inputs` `[n, …]`, both in the shape `[1, …]`. The
-    /// variance is the sum of squares divided by n, not by n - 1. A deviation of 0 is replaced by 1, so that a constant feature becomes 0.
-    /// scikit-learn: `StandardScaler`.
+    /// variance is the sum of squares divided by n, not by n - 1. The deviation of a constant feature is replaced by 1, so that the feature
+    /// becomes 0. scikit-learn: `StandardScaler`.
     ///
     /// # Errors
     ///
@@ -207,10 +206,15 @@ fn extremes<T: Float>(inputs: &Tensor<T>) -> Result<(f64, f64)> {
 }
 
 /// Returns a normalization by the mean and the standard deviation of `inputs` over the dimensions `dims`. A deviation of 0 becomes 1.
+///
+/// The mean of equal elements may differ from the elements by rounding, and their deviation then from 0. So features with equal elements are
+/// found by their extremes.
 #[precompiled]
 fn over<T: Float>(inputs: &Tensor<T>, dims: Dims) -> Result<Normalize<T>> {
     check_samples(inputs)?;
-    let mean = inputs.try_mean_keepdim(dims.clone())?;
+    let (low, high) = (inputs.try_amin_keepdim(dims.clone())?, inputs.try_amax_keepdim(dims.clone())?);
+    let is_constant = low.try_eq(&high)?;
+    let mean = try_where_(&is_constant, &low, &inputs.try_mean_keepdim(dims.clone())?)?;
     let std = inputs.try_sub(&mean)?.try_square()?.try_mean_keepdim(dims)?.try_sqrt()?;
     Ok(Normalize::new(mean, one_for_zero(std)?))
 }
@@ -265,5 +269,35 @@ mod tests {
         assert!(back.iter().zip(images.iter()).all(|(x, y)| (x - y).abs() <= 80.0 * f64::EPSILON));
         let channel = |x: &Tensor<f64>, c: isize| wengert_tensor::ops::Views::select(x, 1, c);
         assert!((0..2).all(|c| channel(&applied, c).mean(..).item().abs() < 1e-14));
+    }
+
+    /// The mean of equal numbers is rounded, so the deviation of a constant feature is not always 0.
+    #[test]
+    fn a_constant_feature_becomes_0() {
+        for constant in [0.1, -0.7, 1e17, 3e300, 5e-324] {
+            for samples in [1, 3, 10, 1000] {
+                let inputs = Tensor::from_fn([samples, 2, 3], |i| if i[1] == 0 { constant } else { i[0] as f64 });
+                for normalize in [Normalize::fit(&inputs), Normalize::fit_channels(&inputs)] {
+                    let normalized = normalize.unwrap().apply(&inputs).unwrap();
+                    let first = wengert_tensor::ops::Views::select(&normalized, 1, 0);
+                    assert!(first.iter().all(|x| x == 0.0), "{constant} {samples}: {first:?}");
+                }
+                let equal = Tensor::full([samples, 2], constant);
+                let normalized = Normalize::fit_range(&equal).unwrap().apply(&equal).unwrap();
+                assert!(normalized.iter().all(|x| x == 0.0), "{constant} {samples}: {normalized:?}");
+            }
+        }
+        let inputs = Tensor::full([7], 0.1f32);
+        assert_eq!(Normalize::fit(&inputs).unwrap().apply(&inputs).unwrap().to_vec(), [0.0; 7]);
+        assert!(Normalize::fit(&Tensor::from([f64::NAN, 1.0])).unwrap().mean.value.item().is_nan());
+    }
+
+    #[test]
+    fn ranges_of_extreme_numbers_become_minus_1_to_1() {
+        for [low, high] in [[-f64::MAX, f64::MAX], [0.0, f64::MAX], [1e17, 1e17 + 32.0], [0.0, 1e-323]] {
+            let inputs = Tensor::from([low, high]);
+            let normalized = Normalize::fit_range(&inputs).unwrap().apply(&inputs).unwrap();
+            assert_eq!(normalized.to_vec(), [-1.0, 1.0], "{low} {high}");
+        }
     }
 }

@@ -9,15 +9,16 @@ use std::rc::Rc;
 use wengert_autograd::Var;
 use wengert_tensor::{Float, Shape};
 
-/// The key of a module: the module's address and its kind (the name of its type). The address alone is not enough, because a struct and its
-/// first field have the same address.
+/// The key of a module: its address, and the name of its type with path and parameters. The address alone is not enough, because a struct, an
+/// array or a tuple may have the address of its first part.
 pub(crate) type ModuleKey = (usize, &'static str);
 
 /// A function that takes the output of a layer and returns the variable that replaces it.
 pub(crate) type Hook<T> = Rc<dyn for<'t> Fn(Var<'t, T>) -> Var<'t, T>>;
 
 thread_local! {
-    static OUTPUTS: RefCell<Option<HashMap<ModuleKey, Shape>>> = const { RefCell::new(None) };
+    /// The shapes that each running call of [`outputs`] has recorded so far, with the outermost call first.
+    static OUTPUTS: RefCell<Vec<HashMap<ModuleKey, Shape>>> = const { RefCell::new(Vec::new()) };
     static HOOKS: RefCell<Vec<Hooked>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -30,9 +31,9 @@ struct Hooked {
     calls: usize,
 }
 
-/// Returns the key of `module`, whose kind the caller gives.
-pub(crate) fn key<M: ?Sized>(module: &M, kind: &'static str) -> ModuleKey {
-    (std::ptr::from_ref(module).cast::<()>().addr(), kind)
+/// Returns the key of `module`. `type_name` is the name of its type.
+pub(crate) fn key<M: ?Sized>(module: &M, type_name: &'static str) -> ModuleKey {
+    (std::ptr::from_ref(module).cast::<()>().addr(), type_name)
 }
 
 /// The output of a layer: a variable with elements of type `T`, or a pair of this variable and another result (for example a state).
@@ -84,8 +85,8 @@ pub(crate) fn pass<T: Float, V: Output<T>>(key: impl Fn() -> ModuleKey, mut outp
         }
     }
     let _ = OUTPUTS.try_with(|outputs| {
-        if let Some(outputs) = &mut *outputs.borrow_mut() {
-            outputs.insert(key(), output.output_shape());
+        for shapes in outputs.borrow_mut().iter_mut() {
+            shapes.insert(key(), output.output_shape());
         }
     });
     output
@@ -106,7 +107,7 @@ pub(crate) fn calls(key: impl FnOnce() -> ModuleKey) -> usize {
 
 /// Returns true if this thread has hooks or records shapes, so that [`pass`] has an effect.
 pub(crate) fn is_active() -> bool {
-    let records = OUTPUTS.try_with(|outputs| outputs.borrow().is_some()).unwrap_or_default();
+    let records = OUTPUTS.try_with(|outputs| !outputs.borrow().is_empty()).unwrap_or_default();
     records || HOOKS.try_with(|hooks| !hooks.borrow().is_empty()).unwrap_or_default()
 }
 
@@ -136,22 +137,20 @@ pub(crate) fn with_hooks<T: Float, R>(hooks: Vec<(ModuleKey, Hook<T>)>, run: imp
     (result, calls.unwrap_or_else(|_| vec![0; count]))
 }
 
-/// Calls `run`. Returns the shape of the last output of each layer that `run` called on this thread.
+/// Calls `run`. Returns the shape of the last output of each layer that `run` called on this thread. `run` may call this function again: the
+/// outer call then records the same outputs as the inner call.
 pub(crate) fn outputs(run: impl FnOnce()) -> HashMap<ModuleKey, Shape> {
-    /// A guard that ends the recording of shapes when it is dropped, also if `run` panics.
-    struct Recording;
-    impl Drop for Recording {
+    /// A guard that holds the number of outer calls. When it is dropped, it removes the shapes of this call, also if `run` panics.
+    struct Outer(usize);
+    impl Drop for Outer {
         fn drop(&mut self) {
-            replace(None);
+            let _ = OUTPUTS.try_with(|outputs| outputs.borrow_mut().truncate(self.0));
         }
     }
-    /// Replaces the thread's map of recorded shapes, and returns the earlier map. Does nothing if the thread is ending and the map is already
-    /// destroyed.
-    fn replace(new: Option<HashMap<ModuleKey, Shape>>) -> Option<HashMap<ModuleKey, Shape>> {
-        OUTPUTS.try_with(|outputs| outputs.replace(new)).ok().flatten()
-    }
-    replace(Some(HashMap::new()));
-    let _recording = Recording;
+    // If the thread is ending and its list is already destroyed, no shapes are recorded.
+    let outer = Outer(OUTPUTS.try_with(|outputs| outputs.borrow().len()).unwrap_or_default());
+    let _ = OUTPUTS.try_with(|outputs| outputs.borrow_mut().push(HashMap::new()));
     run();
-    replace(None).unwrap_or_default()
+    let shapes = OUTPUTS.try_with(|outputs| outputs.borrow_mut().drain(outer.0..).next());
+    shapes.ok().flatten().unwrap_or_default()
 }

@@ -70,6 +70,19 @@ pub enum Error {
         expected: usize,
     },
 
+    /// A number of bytes that is not the size of a tensor.
+    #[error("a tensor {shape} of {size} bytes per element has {expected} bytes, but got {found}")]
+    ByteCount {
+        /// The shape of the tensor.
+        shape: Shape,
+        /// The number of bytes of an element.
+        size: usize,
+        /// The number of bytes of all elements.
+        expected: usize,
+        /// The number of bytes that were given.
+        found: usize,
+    },
+
     /// A file or folder that cannot be opened or read.
     #[error("cannot read '{}': {source}", at(path))]
     Read {

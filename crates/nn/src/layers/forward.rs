@@ -34,7 +34,7 @@ pub(crate) fn output_of<T: Float, V: Output<T>>(
 /// Passes `output`, the output of `layer`, to the hooks of the layer, and returns the output that the hooks return. Records the shape of
 /// this output for [`Module::summary_with`].
 pub(crate) fn pass_output<T: Float, V: Output<T>>(layer: &(impl Module<T> + ?Sized), output: V) -> V {
-    trace::pass(|| trace::key(layer, layer.kind()), output)
+    trace::pass(|| trace::key(layer, layer.type_name()), output)
 }
 
 /// Returns a generator for one forward pass of a random layer, forked from the generator of `tape`. Returns `None` if `tape` does not train.

@@ -146,7 +146,7 @@ impl<T: Float, L: Layer<T>> Layer<T> for Option<L> {
             Some(layer) => {
                 let y = forward_and_trace(layer, x)?;
                 // The paths of a model lead to the option. If it has the key of its layer, the output was passed on already.
-                let is_passed = trace::key(self, self.kind()) == trace::key(layer, layer.kind());
+                let is_passed = trace::key(self, self.type_name()) == trace::key(layer, layer.type_name());
                 Ok(if is_passed { y } else { pass_output(self, y) })
             }
             None => Ok(x),
@@ -160,7 +160,7 @@ fn forward_and_trace<'t, T: Float>(layer: &(impl Layer<T> + ?Sized), x: Var<'t, 
     if !trace::is_active() {
         return layer.try_forward(x);
     }
-    let key = || trace::key(layer, layer.kind());
+    let key = || trace::key(layer, layer.type_name());
     let before = trace::calls(key);
     let y = layer.try_forward(x)?;
     // Most layers of this crate pass their outputs to `trace` in `try_forward`. For any other layer, this function passes the output.

@@ -1,6 +1,8 @@
-//! Functions that several losses share: checks of shapes, and the reduction of the losses of all samples to one loss.
+//! Functions that several losses share: checks of shapes, violations of margins, and the reduction of the losses of all samples to one loss.
 
-use wengert_tensor::ops::{LossReduction, Reductions as _, TensorLike, Views as _};
+use wengert_tensor::ops::{
+    Arithmetic as _, Comparison as _, LossReduction, Masking as _, Reductions as _, TensorLike, Views as _,
+};
 use wengert_tensor::{Error, Float, Shape, Site};
 
 /// Returns the mean or the sum of the losses of all samples, or these losses themselves, as `reduction` says.
@@ -47,4 +49,29 @@ pub(super) fn reduce_batch<A: TensorLike<Elem: Float>>(
 ) -> Result<A, A::Error> {
     let losses = if scores.rank() == 1 { losses.try_squeeze(0)? } else { losses };
     reduce(losses, reduction)
+}
+
+/// Returns an error if scores of shape `shape` have no classes. The text is PyTorch's.
+pub(super) fn check_classes(shape: &Shape, at: Site) -> Result<(), Error> {
+    if shape.ends_with(&[0]) {
+        let message = format!("Expected non-empty vector or matrix with optional 0-dim batch size, but got: {shape}");
+        return Err(Error::Argument { message, at });
+    }
+    Ok(())
+}
+
+/// Returns max(0, `margin` - (`own` - `others`)), by which the score `own` fails to exceed the scores `others` by the margin. `own` and `others`
+/// broadcast to the shape of `is_pair`. The result is 0 with gradient 0 where `is_pair` is false, even if a score there is infinite. As in
+/// PyTorch, this is also the result for two infinite scores of the same sign.
+#[track_caller]
+pub(super) fn shortfall<A: TensorLike<Elem: Float>>(
+    own: &A,
+    others: &A,
+    margin: f64,
+    is_pair: &A::Mask,
+) -> Result<A, A::Error> {
+    let same_infinity = others.try_eq(own)?.try_logical_and(&own.try_isinf()?)?;
+    let difference = others.try_sub(own)?.try_add(margin)?;
+    // The differences are replaced before the maximum is taken, because the derivatives of later steps at NaN or ∞ would be NaN.
+    difference.try_masked_fill(&is_pair.try_logical_not()?.try_logical_or(&same_infinity)?, 0.0)?.try_relu()
 }

@@ -98,3 +98,16 @@ fn the_texts_of_errors_are_pytorchs() {
     let loss = CrossEntropyLoss::new().label_smoothing(f64::NAN);
     assert!(loss.try_of(&logits, &Tensor::zeros([3])).is_err());
 }
+
+#[test]
+fn ignored_targets_without_classes_have_empty_gradients() {
+    let tape = Tape::<f64>::new();
+    let logits = tape.var(&Tensor::zeros([2, 0]));
+    let loss = CrossEntropyLoss::new().weight(&Tensor::zeros([0]));
+    for (reduction, value) in [(LossReduction::Sum, 0.0), (LossReduction::Mean, f64::NAN)] {
+        let found = loss.clone().reduction(reduction).of(&logits, &Tensor::from([-100, -100]));
+        let item = found.value().item();
+        assert!(item == value || item.is_nan() && value.is_nan(), "{item}");
+        assert_eq!(found.backward().of(logits).shape(), &[2, 0]);
+    }
+}

@@ -2,12 +2,12 @@
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{
-    Arithmetic as _, ArrayOperand, IntoArray, LikelihoodLosses as _, LossReduction, Reductions as _, TensorLike,
-    Views as _,
+    Arithmetic as _, ArrayOperand, Comparison as _, IntoArray, LikelihoodLosses as _, LossReduction, Reductions as _,
+    TensorLike, Views as _,
 };
-use wengert_tensor::{Error, Float, Shape, Site, Tensor};
+use wengert_tensor::{Error, Float, Site, Tensor};
 
-use crate::loss::checks::{as_batch, check_shape, reduce_batch, refuse};
+use crate::loss::checks::{as_batch, check_classes, check_shape, reduce_batch, refuse, shortfall};
 use crate::loss::weighted::WeightedLoss;
 
 /// The name of the loss in errors.
@@ -17,7 +17,7 @@ const MULTILABEL_SOFT_MARGIN_LOSS: &str = "multilabel_soft_margin_loss";
 
 /// The margin loss of several labels: the score of each label should exceed the score of each other class by 1. With the scores x, the loss of a
 /// sample is the sum of max(0, 1 - (xⱼ - xᵢ)) divided by the number of classes. The sum is over the labels j and all classes i that are not
-/// labels. PyTorch: `nn.MultiLabelMarginLoss`.
+/// labels. The difference of two infinite scores of the same sign counts as no violation. PyTorch: `nn.MultiLabelMarginLoss`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -51,7 +51,7 @@ impl MultilabelMarginLoss {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, or a label is neither a class nor -1.
+    /// If the shapes do not fit, there are no classes, or a label is neither a class nor -1.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem: Float>>>(
         &self,
         scores: P,
@@ -61,22 +61,23 @@ impl MultilabelMarginLoss {
         let shape = scores.shape();
         let scores = as_batch(&scores, at)?;
         check_shape("the tensor of labels", labels.shape(), &shape, at)?;
-        let (is_label, is_other) = label_counts(labels, scores.shape()[1], at)?;
-        // Entry [n, j, i] of this tensor is max(0, 1 - (xⱼ - xᵢ)), where x are the scores of sample n.
-        let shortfall = scores.try_unsqueeze(1)?.try_sub(&scores.try_unsqueeze(2)?)?.try_add(1.0)?.try_relu()?;
-        let pairs = is_label.try_unsqueeze(2)?.try_mul(&is_other.try_unsqueeze(1)?)?;
-        let losses =
-            shortfall.try_mul(&shortfall.constant(&pairs))?.try_sum([1, 2])?.try_div(shape[shape.rank() - 1] as f64)?;
+        check_classes(&shape, at)?;
+        let classes = scores.shape()[1];
+        let counts = scores.constant(&label_counts(labels, classes, at)?);
+        // Entry [n, j, i] of these tensors is for the label j and the other class i of sample n.
+        let (label, other) = (counts.try_unsqueeze(2)?, counts.try_unsqueeze(1)?);
+        let is_pair = label.try_gt(0.0)?.try_logical_and(&other.try_eq(0.0)?)?;
+        let shortfall = shortfall(&scores.try_unsqueeze(2)?, &scores.try_unsqueeze(1)?, 1.0, &is_pair)?;
+        let losses = shortfall.try_mul(&label)?.try_sum([1, 2])?.try_div(classes as f64)?;
         reduce_batch(losses, &shape, self.reduction)
     }
 }
 
-/// Returns two tensors `[n, c]`. The first counts how often each class is a label of each sample. The second is 1 where a class is not a label
-/// of the sample, and 0 elsewhere.
-fn label_counts<T: Float>(labels: &Tensor<i64>, classes: usize, at: Site) -> Result<(Tensor<T>, Tensor<T>), Error> {
+/// Returns a tensor `[n, c]` that counts how often each class is a label of each sample. `classes` is not 0.
+fn label_counts<T: Float>(labels: &Tensor<i64>, classes: usize, at: Site) -> Result<Tensor<T>, Error> {
     let mut counts = vec![T::ZERO; labels.numel()];
     let labels = labels.to_vec();
-    for (labels, counts) in labels.chunks(classes.max(1)).zip(counts.chunks_mut(classes.max(1))) {
+    for (labels, counts) in labels.chunks(classes).zip(counts.chunks_mut(classes)) {
         for &label in labels.iter().take_while(|&&label| label != -1) {
             let Some(count) = usize::try_from(label).ok().and_then(|label| counts.get_mut(label)) else {
                 return refuse(at, format!("label {label} is neither one of the {classes} classes nor -1"));
@@ -84,16 +85,14 @@ fn label_counts<T: Float>(labels: &Tensor<i64>, classes: usize, at: Site) -> Res
             *count = *count + T::ONE;
         }
     }
-    let other = counts.iter().map(|&count| if count == T::ZERO { T::ONE } else { T::ZERO }).collect();
-    let sizes = Shape::from([labels.len() / classes.max(1), classes]);
-    Ok((Tensor::from_vec(counts, sizes.clone()), Tensor::from_vec(other, sizes)))
+    Tensor::try_from_vec(counts, [labels.len() / classes, classes])
 }
 
 /// Returns [`MultilabelMarginLoss::of`] with the default options. PyTorch: `nn.functional.multilabel_margin_loss`.
 ///
 /// # Errors
 ///
-/// If the shapes do not fit, or a label is neither a class nor -1.
+/// If the shapes do not fit, there are no classes, or a label is neither a class nor -1.
 #[twins]
 pub fn try_multilabel_margin_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     scores: P,
@@ -160,6 +159,8 @@ pub fn try_multilabel_soft_margin_loss<P: IntoArray<Array: TensorLike<Elem: Floa
 
 #[cfg(test)]
 mod tests {
+    use wengert_autograd::Tape;
+
     use super::*;
 
     #[test]
@@ -177,5 +178,45 @@ mod tests {
         assert!(multilabel_margin_loss(&Tensor::<f64>::zeros([0, 3]), &Tensor::zeros([0, 3])).item().is_nan());
         let each = MultilabelMarginLoss::new().reduction(LossReduction::None);
         assert_eq!(each.of(&Tensor::<f64>::zeros([3]), &Tensor::from([1, -1, 0])).shape(), &[0usize; 0]);
+    }
+
+    /// PyTorch gives the same losses and gradients. They are multiplied by the number of classes.
+    #[test]
+    fn infinite_scores_have_pytorchs_losses() {
+        let inf = f64::INFINITY;
+        let table = [
+            ([1.0, -inf, 2.0], [0, -1, -1], 2.0, [-1.0, 0.0, 1.0]),
+            ([1.0, inf, 2.0], [0, -1, -1], inf, [-2.0, 1.0, 1.0]),
+            ([inf, 1.0, 2.0], [0, -1, -1], 0.0, [0.0, 0.0, 0.0]),
+            ([-inf, 1.0, 2.0], [0, -1, -1], inf, [-2.0, 1.0, 1.0]),
+            ([inf, inf, 2.0], [0, -1, -1], 0.0, [0.0, 0.0, 0.0]),
+            ([inf, inf, 2.0], [0, 1, -1], 0.0, [0.0, 0.0, 0.0]),
+            ([-inf, -inf, 2.0], [0, -1, -1], inf, [-1.0, 0.0, 1.0]),
+            ([1.0, 0.0, 2.0], [0, 0, -1], 4.0, [-2.0, 0.0, 2.0]),
+        ];
+        for (scores, labels, loss, gradient) in table {
+            let tape = Tape::new();
+            let x = tape.var(&Tensor::from([scores]));
+            let found = multilabel_margin_loss(x, &Tensor::from([labels]));
+            // The bound covers a division by 3 and a product with 3 of a number below 5.
+            let close = |x: f64, y: f64| x == y || (x - y).abs() <= 10.0 * f64::EPSILON;
+            assert!(close(3.0 * found.value().item(), loss), "{scores:?}: {}", found.value());
+            let found = found.backward().of(x).clone();
+            assert!(found.iter().zip(gradient).all(|(x, y)| close(3.0 * x, y)), "{scores:?}: {found}");
+        }
+        let nan = Tensor::from([[f64::NAN, 1.0, 2.0]]);
+        assert!(multilabel_margin_loss(&nan, &Tensor::from([[0, -1, -1]])).item().is_nan());
+    }
+
+    #[test]
+    fn scores_without_classes() {
+        for shape in [&[2usize, 0][..], &[0, 0], &[0]] {
+            let error = try_multilabel_margin_loss(&Tensor::<f64>::zeros(shape), &Tensor::zeros(shape)).unwrap_err();
+            let start = "Expected non-empty vector or matrix with optional 0-dim batch size, but got: [";
+            assert!(error.sentence().starts_with(start), "{error}");
+        }
+        let each = MultilabelSoftMarginLoss::new().reduction(LossReduction::None);
+        let losses = each.of(&Tensor::<f64>::zeros([2, 0]), &Tensor::zeros([2, 0])).to_vec();
+        assert!(losses.len() == 2 && losses.iter().all(|loss| loss.is_nan()), "{losses:?}");
     }
 }

@@ -2,11 +2,11 @@
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{
-    Arithmetic as _, Indexing as _, IntoArray, Reductions as _, TensorLike, Views as _, try_one_hot,
+    Arithmetic as _, Comparison as _, Indexing as _, IntoArray, Reductions as _, TensorLike, Views as _, try_one_hot,
 };
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use crate::loss::checks::{as_batch, check_shape, reduce_batch, refuse};
+use crate::loss::checks::{as_batch, check_classes, check_shape, reduce_batch, refuse, shortfall};
 use crate::loss::weighted::WeightedLoss;
 
 /// The name of this loss in errors.
@@ -14,7 +14,7 @@ const MULTI_MARGIN_LOSS: &str = "multi_margin_loss";
 
 /// The margin loss of several classes: the score of the target class y should exceed every other score by a margin. The loss of a sample is the
 /// sum of wᵧ max(0, margin - xᵧ + xᵢ)ᵖ divided by the number of classes. Here x are the scores, and w the class weights. The sum is over all
-/// classes i except y. PyTorch: `torch.nn.MultiMarginLoss`.
+/// classes i except y. The difference of two infinite scores of the same sign counts as no violation. PyTorch: `torch.nn.MultiMarginLoss`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -57,7 +57,8 @@ impl<T: Float> MultiMarginLoss<T> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, a target is not a class, the number of weights is not the number of classes, or p is below 1.
+    /// If the shapes do not fit, there are no classes, a target is not a class, the number of weights is not the number of classes, or p is
+    /// below 1.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem = T>>>(
         &self,
         scores: P,
@@ -70,20 +71,23 @@ impl<T: Float> MultiMarginLoss<T> {
         }
         let shape = scores.shape();
         let scores = as_batch(&scores, at)?;
+        check_classes(&shape, at)?;
         let classes = scores.shape()[1];
         check_shape("the target", targets.shape(), &Shape::from(&shape[..shape.rank() - 1]), at)?;
         let targets = targets.try_reshape([scores.shape()[0]])?;
         let own = scores.try_gather(1, &targets.try_unsqueeze(1)?)?;
-        let shortfall = scores.try_sub(&own)?.try_add(margin)?.try_relu()?;
-        let shortfall = if p == 1 { shortfall } else { shortfall.try_pow(p)? };
-        // This mask is 0 for the target class, because its score is not compared with itself.
-        let others = 1 - try_one_hot(&targets, Some(classes))?;
-        let mut share = others.cast::<T>();
+        // The target's score is not compared with itself.
+        let is_other = scores.constant(&try_one_hot(&targets, Some(classes))?.cast::<T>()).try_eq(0.0)?;
+        let mut shortfall = shortfall(&own, &scores, margin, &is_other)?;
+        if p > 1 {
+            shortfall = shortfall.try_pow(p)?;
+        }
         if let Some(weight) = &self.weight {
             check_shape("the weight", weight.shape(), &Shape::from([classes]), at)?;
-            share = share.try_mul(&weight.try_index_select(0, &targets)?.try_unsqueeze(1)?)?;
+            let share = weight.try_index_select(0, &targets)?.try_unsqueeze(1)?;
+            shortfall = shortfall.try_mul(&scores.constant(&share))?;
         }
-        reduce_batch(shortfall.try_mul(&scores.constant(&share))?.try_mean(1)?, &shape, self.reduction)
+        reduce_batch(shortfall.try_mean(1)?, &shape, self.reduction)
     }
 }
 
@@ -91,11 +95,59 @@ impl<T: Float> MultiMarginLoss<T> {
 ///
 /// # Errors
 ///
-/// If the shapes do not fit, or a target is not a class.
+/// If the shapes do not fit, there are no classes, or a target is not a class.
 #[twins]
 pub fn try_multi_margin_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     scores: P,
     targets: &Tensor<i64>,
 ) -> Result<P::Array, <P::Array as TensorLike>::Error> {
     MultiMarginLoss::default().try_of(scores, targets)
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_autograd::Tape;
+    use wengert_tensor::ops::LossReduction;
+
+    use super::*;
+
+    /// PyTorch gives the same losses and gradients. They are multiplied by the number of classes.
+    #[test]
+    fn infinite_scores_have_pytorchs_losses() {
+        let inf = f64::INFINITY;
+        let table = [
+            ([inf, 1.0, 2.0], [0.0, 0.0], [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]),
+            ([1.0, inf, 2.0], [inf, inf], [[-2.0, 1.0, 1.0], [-inf, inf, 4.0]]),
+            ([-inf, 1.0, 2.0], [inf, inf], [[-2.0, 1.0, 1.0], [-inf, inf, inf]]),
+            ([1.0, -inf, 2.0], [2.0, 4.0], [[-1.0, 0.0, 1.0], [-4.0, 0.0, 4.0]]),
+            ([inf, inf, 2.0], [0.0, 0.0], [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]),
+            ([-inf, -inf, 2.0], [inf, inf], [[-1.0, 0.0, 1.0], [-inf, 0.0, inf]]),
+        ];
+        for (scores, losses, gradients) in table {
+            for (p, loss, gradient) in [(1, losses[0], gradients[0]), (2, losses[1], gradients[1])] {
+                let tape = Tape::new();
+                let x = tape.var(&Tensor::from([scores]));
+                let found = MultiMarginLoss::new().p(p).of(x, &Tensor::from([0]));
+                // The bound covers a division by 3 and a product with 3 of a number below 5.
+                let close = |x: f64, y: f64| x == y || (x - y).abs() <= 10.0 * f64::EPSILON;
+                assert!(close(3.0 * found.value().item(), loss), "{scores:?} {p}: {}", found.value());
+                let found = found.backward().of(x).clone();
+                assert!(found.iter().zip(gradient).all(|(x, y)| close(3.0 * x, y)), "{scores:?} {p}: {found}");
+            }
+        }
+        for scores in [[f64::NAN, 1.0], [1.0, f64::NAN]] {
+            assert!(multi_margin_loss(&Tensor::from([scores]), &Tensor::from([0])).item().is_nan());
+        }
+    }
+
+    #[test]
+    fn scores_without_classes_are_an_error_and_no_samples_have_no_losses() {
+        for shape in [&[2usize, 0][..], &[0, 0]] {
+            let error = try_multi_margin_loss(&Tensor::<f64>::zeros(shape), &Tensor::zeros([shape[0]])).unwrap_err();
+            let start = "Expected non-empty vector or matrix with optional 0-dim batch size, but got: [";
+            assert!(error.sentence().starts_with(start), "{error}");
+        }
+        let each = MultiMarginLoss::new().reduction(LossReduction::None);
+        assert_eq!(each.of(&Tensor::<f64>::zeros([0, 3]), &Tensor::zeros([0])).shape(), &[0]);
+    }
 }

@@ -77,6 +77,10 @@ impl<T: Float, K: AsRef<str> + Ord, M: Module<T>> Module<T> for BTreeMap<K, M> {
 
 /// The children are the elements of the array or tuple. Their names are their indices.
 impl<T: Float, M: Module<T>, const N: usize> Module<T> for [M; N] {
+    fn kind(&self) -> &'static str {
+        "Array"
+    }
+
     fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
         for_each_numbered(self.iter(), &mut |name, child| each(name, child));
     }
@@ -90,6 +94,10 @@ impl<T: Float, M: Module<T>, const N: usize> Module<T> for [M; N] {
 impl<T: Float, M: Module<T>> Module<T> for Option<M> {
     fn kind(&self) -> &'static str {
         self.as_ref().map_or("None", M::kind)
+    }
+
+    fn type_name(&self) -> &'static str {
+        self.as_ref().map_or_else(std::any::type_name::<Self>, M::type_name)
     }
 
     fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
@@ -122,6 +130,10 @@ macro_rules! pointers {
                 (**self).kind()
             }
 
+            fn type_name(&self) -> &'static str {
+                (**self).type_name()
+            }
+
             fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
                 (**self).children(each);
             }
@@ -148,6 +160,10 @@ macro_rules! tuples {
     ($($($module:ident $position:tt),+;)*) => {$(
         /// The children are the elements of the array or tuple. Their names are their indices.
         impl<T: Float, $($module: Module<T>),+> Module<T> for ($($module,)+) {
+            fn kind(&self) -> &'static str {
+                "Tuple"
+            }
+
             fn children<'m>(&'m self, each: &mut dyn FnMut(&str, &'m dyn Module<T>)) {
                 $(each(stringify!($position), &self.$position);)+
             }

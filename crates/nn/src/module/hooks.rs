@@ -99,7 +99,7 @@ impl<T: Float> Hooks<T> {
 fn keys<T: Float>(model: &dyn Module<T>, hooks: &[(String, Hook<T>)]) -> Result<Vec<ModuleKey>> {
     let (mut found, mut all) = (HashMap::new(), HashMap::<ModuleKey, Vec<String>>::new());
     walk_modules(model, &mut String::new(), &mut |path, module| {
-        let key = trace::key(module, module.kind());
+        let key = trace::key(module, module.type_name());
         found.entry(path.to_owned()).or_insert(key);
         all.entry(key).or_default().push(path.to_owned());
     });
@@ -327,5 +327,63 @@ mod tests {
         std::thread::spawn(run).join().expect("the thread ends");
         let error = results.recv().expect("the destructor ran to its end");
         assert!(error.is_none_or(|error| error == "the hook at '2': the function did not call a layer there"));
+    }
+
+    /// A layer with the name and the address of its only field.
+    mod wrapped {
+        use super::*;
+
+        #[derive(Module)]
+        pub(super) struct Linear {
+            pub(super) inner: crate::Linear<f64>,
+        }
+
+        impl Layer<f64> for Linear {
+            fn try_forward<'t>(&self, x: Var<'t, f64>) -> Result<Var<'t, f64>> {
+                Ok(self.inner.try_forward(x)? * 2.0)
+            }
+        }
+    }
+
+    #[test]
+    fn a_module_and_its_first_child_have_different_keys() {
+        #[derive(Module)]
+        #[module(f64)]
+        struct Model {
+            layers: [Linear<f64>; 2],
+            pair: (Linear<f64>, ReLU),
+            own: wrapped::Linear,
+            optional: Option<Linear<f64>>,
+        }
+        let generator = &mut Generator::new(0);
+        let mut linear = || Linear::new(3, 3, generator);
+        let model = Model {
+            layers: [linear(), linear()],
+            pair: (linear(), ReLU),
+            own: wrapped::Linear { inner: linear() },
+            optional: Some(linear()),
+        };
+        let x = Tensor::<f64>::ones([1, 3]);
+        let forward = |tape: &Tape<f64>| {
+            let x = model.layers[1].forward(model.layers[0].forward(tape.constant(&x)));
+            let y = model.pair.1.forward(model.pair.0.forward(x));
+            model.optional.as_ref().unwrap().forward(model.own.forward(y)).value()
+        };
+        for path in ["layers.0", "layers.1", "pair.0", "pair.1", "own", "own.inner", "optional"] {
+            let count = Rc::new(RefCell::new(0));
+            let kept = Rc::clone(&count);
+            let hooks = Hooks::new().output(path, move |y| {
+                *kept.borrow_mut() += 1;
+                y
+            });
+            hooks.run(&model, || forward(&Tape::new()));
+            assert_eq!(count.take(), 1, "{path}");
+        }
+        let error = Hooks::new().output("layers", |y| y).try_run(&model, || forward(&Tape::new())).unwrap_err();
+        assert_eq!(error.to_string(), "the hook at 'layers': the function did not call a layer there");
+        let table = model.summary_with(|tape| drop(forward(tape)));
+        let paths: Vec<&str> = table.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
+        let layers = ["layers.0", "layers.1", "pair.0", "pair.1", "own", "own.inner", "optional"];
+        assert_eq!(paths[1..paths.len() - 1], layers, "{table}");
     }
 }

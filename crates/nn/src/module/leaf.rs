@@ -112,3 +112,33 @@ pub(crate) fn update_buffer<T: Float>(buffer: &mut dyn AnyBuffer, gradients: &Gr
         gradients.update_count(count);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::Tensor;
+
+    use super::*;
+
+    #[test]
+    fn another_number_of_bytes_is_an_error_and_changes_nothing() {
+        fn check<E: Element>(size: usize) {
+            let mut buffer = Buffer::new(Tensor::full([3], E::from_i64(1)));
+            let buffer: &mut dyn AnyBuffer = &mut buffer;
+            let old = buffer.to_bytes();
+            for count in (0..=4 * size).filter(|&count| count != 3 * size) {
+                let error = buffer.set_from_bytes(&vec![0; count]).unwrap_err().to_string();
+                let expected =
+                    format!("a tensor [3] of {size} bytes per element has {} bytes, but got {count}", 3 * size);
+                assert!(error.contains(&expected), "{error}");
+            }
+            assert_eq!(buffer.to_bytes(), old);
+            buffer.set_from_bytes(&vec![0; 3 * size]).unwrap();
+            assert_eq!(buffer.to_bytes(), vec![0; 3 * size]);
+        }
+        check::<f32>(4);
+        check::<f64>(8);
+        check::<i64>(8);
+        check::<u8>(1);
+        check::<bool>(1);
+    }
+}

@@ -78,9 +78,14 @@ impl<T: Float, M: Module<T>> AsModule<T> for M {
 pub trait Module<T: Float = f32>: AsModule<T> {
     /// Returns the name of the module's type without its path and parameters, for tables and errors.
     fn kind(&self) -> &'static str {
-        let name = std::any::type_name::<Self>();
-        let name = name.split('<').next().unwrap_or(name);
-        name.rsplit("::").next().unwrap_or(name)
+        short_name(std::any::type_name::<Self>())
+    }
+
+    /// Returns the name of the module's type with its path and parameters. Hooks and [`summary_with`](Self::summary_with) find a module by its
+    /// address and this name. A pointer to a module and `Some` return the name of the module that they contain.
+    #[doc(hidden)]
+    fn type_name(&self) -> &'static str {
+        std::any::type_name::<Self>()
     }
 
     /// Calls `each` with the name of each child and the child, always in the same order.
@@ -215,6 +220,28 @@ pub trait Module<T: Float = f32>: AsModule<T> {
     }
 }
 
+/// Returns the name of a type without its path and parameters: `Linear` for `wengert_nn::Linear<f32>`. The path may have parameters too, as in
+/// `<model::Maker as Make>::make::Linear<f32>`, the name of a type that is defined in a method.
+fn short_name(name: &'static str) -> &'static str {
+    let (mut depth, mut start, mut end, mut previous) = (0, 0, None, ' ');
+    for (position, character) in name.char_indices() {
+        match character {
+            '<' | '[' | '(' => {
+                // The parameters of a path's last part begin here. Another part may follow.
+                end = end.or((depth == 0).then_some(position));
+                depth += 1;
+            }
+            ']' | ')' => depth -= 1,
+            // The arrow of a function's type is not a bracket.
+            '>' if previous != '-' => depth -= 1,
+            ':' if depth == 0 => (start, end) = (position + 1, None),
+            _ => {}
+        }
+        previous = character;
+    }
+    &name[start..end.unwrap_or(name.len())]
+}
+
 #[precompiled]
 fn leaves<'m, T: Float>(module: &'m dyn Module<T>) -> Vec<(String, Leaf<'m, T>)> {
     let mut leaves = Vec::new();
@@ -284,7 +311,7 @@ fn summary<T: Float>(module: &dyn Module<T>) -> String {
 fn summary_of_outputs<T: Float>(module: &dyn Module<T>, outputs: &HashMap<ModuleKey, Shape>) -> String {
     let mut rows = vec![["path", "kind", "output", "count"].map(str::to_owned)];
     walk_modules(module, &mut String::new(), &mut |path, module| {
-        let output = outputs.get(&trace::key(module, module.kind()));
+        let output = outputs.get(&trace::key(module, module.type_name()));
         let mut own = 0;
         let mut has_leaves = false;
         module.children(&mut |_, child| {
@@ -588,5 +615,59 @@ mod tests {
         });
         assert_eq!(model.first_non_finite(&gradients).as_deref(), Some("blocks.0.0.weight"));
         assert!(!gradients.is_finite());
+    }
+
+    #[test]
+    fn a_summary_inside_of_another_one_does_not_end_it() {
+        let (model, x) = (model(), Tensor::ones([1, 2]));
+        let mut inner = String::new();
+        let outer = model.summary_with(|tape| {
+            let hidden = model.blocks[0].0.forward(tape.constant(&x));
+            inner = model.blocks[0].summary_with(|tape| {
+                model.blocks[0].0.forward(tape.constant(Tensor::ones([7, 2])));
+            });
+            model.r#loop.try_forward(hidden).unwrap();
+        });
+        let line = |table: &str, path: &str| {
+            let line = table.lines().find(|line| line.starts_with(path)).unwrap_or_default();
+            line.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(line(&inner, "0 "), "0 Linear [7, 3] 9");
+        // The inner run is part of the outer run, so its output is the last one of this layer.
+        assert_eq!(line(&outer, "blocks.0.0 "), "blocks.0.0 Linear [7, 3] 9");
+        assert_eq!(line(&outer, "loop "), "loop Linear [1, 1] 3");
+        let panic = std::panic::AssertUnwindSafe(|| model.summary_with(|_| panic!("inside")));
+        assert!(std::panic::catch_unwind(panic).is_err());
+        assert!(!crate::trace::is_active());
+    }
+
+    #[test]
+    fn the_kind_of_a_module_is_the_name_of_its_type() {
+        struct Local<M>(M);
+        impl<M> Module<f32> for Local<M> {}
+        struct Maker;
+        impl Maker {
+            /// Returns the kind of a type that is defined in a method.
+            fn kind(&self) -> &'static str {
+                struct Inner<F>(#[allow(dead_code)] F);
+                impl<F> Module<f32> for Inner<F> {}
+                Inner(|x: f32| x).kind()
+            }
+        }
+        let generator = &mut Generator::new(0);
+        let linear = || Linear::<f32>::new(1, 1, &mut Generator::new(0));
+        fn kind(module: &dyn Module<f32>) -> &'static str {
+            module.kind()
+        }
+        let arrow: fn(f32) -> f32 = |x| x;
+        assert_eq!(kind(&Linear::<f32>::new(2, 2, generator)), "Linear");
+        assert_eq!(kind(&Some(Box::new(linear()))), "Linear");
+        assert_eq!(kind(&vec![linear()]), "Vec");
+        assert_eq!(kind(&[linear(), linear()]), "Array");
+        assert_eq!(kind(&[crate::ReLU, crate::ReLU]), "Array");
+        assert_eq!(kind(&(linear(), crate::ReLU)), "Tuple");
+        assert_eq!(kind(&Local([linear()])), "Local");
+        assert_eq!(kind(&Local(arrow)), "Local");
+        assert_eq!(Maker.kind(), "Inner");
     }
 }

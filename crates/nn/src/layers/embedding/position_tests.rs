@@ -42,3 +42,17 @@ fn positions_outside_of_the_table_and_odd_widths_are_errors() {
     assert!(error.contains("an even d, but got [2, 3]"), "{error}");
     assert_eq!(sinusoidal_positions::<f32>(2, 3).shape(), &[2, 3]);
 }
+
+#[test]
+fn learned_positions_refuse_inputs_of_another_width() {
+    let learned = LearnedPositions::<f64>::new(8, 16, &mut Generator::new(1));
+    let tape = Tape::new();
+    for shape in [&[2usize, 7, 1][..], &[2, 7, 15], &[2, 7, 0], &[7, 1], &[16], &[1], &[]] {
+        let error = learned.try_forward(tape.constant(Tensor::zeros(shape))).unwrap_err().to_string();
+        assert!(error.contains("expected an input […, t, 16]"), "{error}");
+        assert!(error.contains("in the layer LearnedPositions(8, 16)"), "{error}");
+    }
+    for shape in [&[7usize, 16][..], &[0, 16], &[0, 7, 16], &[2, 3, 1, 16]] {
+        assert_eq!(learned.forward(tape.constant(Tensor::zeros(shape))).value().shape(), shape);
+    }
+}

@@ -6,7 +6,7 @@ use wengert_macros::twins;
 use wengert_tensor::ops::{Arithmetic as _, Views as _};
 use wengert_tensor::{Error as TensorError, Float, Generator, Tensor};
 
-use crate::layers::forward::output_of;
+use crate::layers::forward::{output_of, refused};
 use crate::layers::layer::Layer;
 use crate::module::Module;
 use crate::{Result, init};
@@ -87,7 +87,8 @@ impl<T: Float> LearnedPositions<T> {
     ///
     /// # Errors
     ///
-    /// If the table does not have all these positions, or the width of `x` is not the width of the table.
+    /// If the table does not have all these positions, the width of `x` is not the width of the table, or `x` has fewer than two
+    /// dimensions.
     pub fn try_forward_at<'t>(&self, x: Var<'t, T>, offset: usize) -> Result<Var<'t, T>> {
         let shape = x.shape();
         output_of(self, self.add_positions(x, offset), self.weight.made(), || {
@@ -99,8 +100,14 @@ impl<T: Float> LearnedPositions<T> {
     /// Returns `x` plus the vectors of its positions; see [`try_forward_at`](Self::try_forward_at).
     #[track_caller]
     fn add_positions<'t>(&self, x: Var<'t, T>, offset: usize) -> Result<Var<'t, T>, TapeError> {
-        let shape = x.shape();
-        let length = shape.rank().checked_sub(2).map_or(1, |axis| shape[axis]);
+        let (shape, width) = (x.shape(), self.weight.value.shape().last().copied().unwrap_or_default());
+        let length = match shape[..] {
+            [.., length, own] if own == width => length,
+            _ => {
+                let message = format!("expected an input […, t, {width}], but got {shape}");
+                return Err(refused("learned_positions", message));
+            }
+        };
         let rows = x.tape().try_parameter(&self.weight)?.try_narrow(0, offset, length)?;
         x.try_add(rows)
     }

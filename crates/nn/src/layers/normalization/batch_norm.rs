@@ -45,7 +45,7 @@ pub type BatchNorm3d<T = f32> = BatchNorm<3, T>;
 ///
 /// On a training tape, the mean and the variance of a channel are taken over the batch and all positions. The optimiser's step moves the running
 /// statistics towards these values. For `running_var`, the sum of squares is divided by the number of values minus 1. The forward pass returns
-/// an error if a channel has only one value.
+/// an error if a channel has only one value. A batch without values is counted in `num_batches_tracked`, and keeps the running statistics.
 ///
 /// On any other tape, the layer normalizes with its running statistics. If it has no running statistics, it normalizes with the statistics
 /// of the batch.
@@ -143,7 +143,8 @@ impl<const D: usize, T: Float> Layer<T> for BatchNorm<D, T> {
         }
         let normed = in_layer(x.try_batch_norm_training(weight, bias, self.eps), self.made, name)?;
         let BatchNormed { output, mean, variance } = normed;
-        if let Some((running_mean, running_var)) = running {
+        // A batch without values has no mean and no variance.
+        if let Some((running_mean, running_var)) = running.filter(|_| x.shape().numel() > 0) {
             tape.try_blend(running_mean, mean, self.share())?;
             tape.try_blend(running_var, variance, self.share())?;
         }
@@ -284,5 +285,24 @@ mod tests {
             warnings.warnings().len()
         };
         assert_eq!([warnings_of(&mut head, false), warnings_of(&mut head, true)], [0, 1]);
+    }
+
+    /// PyTorch gives the same results.
+    #[test]
+    fn an_empty_batch_is_counted_and_keeps_the_statistics() {
+        for shape in [&[0usize, 2][..], &[0, 2, 5], &[3, 2, 0]] {
+            let mut layer = BatchNorm1d::<f64>::new(2).momentum(None);
+            let tape = Tape::training(&mut Generator::new(0));
+            let x = tape.var(&Tensor::zeros(shape));
+            let y = layer.forward(x);
+            assert_eq!(y.value().shape(), shape);
+            let gradients = y.sum(..).backward();
+            assert_eq!(gradients.of(x).shape(), shape);
+            assert_eq!(gradients.of(layer.weight.as_ref().unwrap()).to_vec(), [0.0, 0.0]);
+            update_buffers(&mut layer, &gradients);
+            let of = |buffer: &Option<Buffer<f64>>| buffer.as_ref().unwrap().value.to_vec();
+            assert_eq!([of(&layer.running_mean), of(&layer.running_var)], [[0.0, 0.0], [1.0, 1.0]]);
+            assert_eq!(layer.num_batches_tracked.as_ref().unwrap().value.item(), 1);
+        }
     }
 }

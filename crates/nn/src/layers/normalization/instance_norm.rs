@@ -38,8 +38,8 @@ pub type InstanceNorm3d<T = f32> = InstanceNorm<3, T>;
 ///
 /// By default there are no parameters and no running statistics, as in PyTorch. If there are running statistics, a training step moves them
 /// towards the mean of the statistics of all examples of the batch. Evaluation then normalizes with the running statistics.
-/// `num_batches_tracked` is always 0, as in PyTorch. If a channel of an example has only one position, the forward pass returns an error,
-/// except with running statistics in evaluation.
+/// `num_batches_tracked` is always 0, as in PyTorch. A batch without values keeps the running statistics. If a channel of an example has only
+/// one position, the forward pass returns an error, except with running statistics in evaluation.
 #[derive(Clone, Debug, Module)]
 pub struct InstanceNorm<const D: usize, T: Float = f32> {
     /// The weight of each of c channels, `[c]`; initially 1.
@@ -113,6 +113,10 @@ impl<const D: usize, T: Float> InstanceNorm<D, T> {
         let (weight, bias) = (repeat(weight, examples)?, repeat(bias, examples)?);
         let normed = x.try_reshape(&joined)?.try_batch_norm_training(weight.as_ref(), bias.as_ref(), self.eps)?;
         let BatchNormed { output, mean, variance } = normed;
+        if shape.numel() == 0 {
+            // A batch without values has no mean and no variance.
+            return output.try_reshape(&shape);
+        }
         for (running, statistic) in [(running.0, mean), (running.1, variance)] {
             let statistic = statistic.try_reshape([examples, channels])?.try_mean(0)?;
             tape.try_blend(running, statistic, Share::Fixed(self.momentum))?;
@@ -196,5 +200,18 @@ mod tests {
             "{wrong}"
         );
         assert!(text(Tensor::ones([1, 3, 2, 2])).contains("weight should contain 3 elements"));
+    }
+
+    #[test]
+    fn an_empty_batch_keeps_the_statistics() {
+        for shape in [[0usize, 2, 5], [3, 2, 0]] {
+            let mut layer = InstanceNorm1d::<f64>::new(2).affine(true).track_running_stats(true);
+            let tape = Tape::training(&mut Generator::new(0));
+            let y = layer.forward(tape.constant(Tensor::zeros(shape)));
+            assert_eq!(y.value().shape(), &shape);
+            update_buffers(&mut layer, &y.sum(..).backward());
+            let of = |buffer: &Option<Buffer<f64>>| buffer.as_ref().unwrap().value.to_vec();
+            assert_eq!([of(&layer.running_mean), of(&layer.running_var)], [[0.0, 0.0], [1.0, 1.0]]);
+        }
     }
 }

@@ -250,15 +250,12 @@ pub(crate) fn target_positions<A: TensorLike>(
     Ok(Some(positions.reshape_to(index.shape().clone(), at)?))
 }
 
-/// Returns the part of `source` that has the shape `shape` and starts at index 0 of every dimension.
+/// Returns the part of `source` that has the shape `shape` and starts at index 0 of every dimension. Rank 0 counts as rank 1.
 pub(crate) fn leading_part<A: TensorLike>(source: &A, shape: &Shape, at: Site) -> Result<A> {
-    let mut part = source.clone();
-    if source.shape().rank() == shape.rank() {
-        for axis in 0..shape.rank() {
-            part = part.slice_axis(axis, 0, shape[axis], at)?;
-        }
+    let mut part = source.reshape_to(one_dim(&source.shape()), at)?;
+    for (axis, &size) in one_dim(shape).iter().enumerate() {
+        part = part.slice_axis(axis, 0, size, at)?;
     }
-    // The ranks differ only if one of them is 0 and the other is 1.
     part.reshape_to(shape.clone(), at)
 }
 
@@ -312,6 +309,7 @@ fn drop_leading_ones<A: TensorLike>(x: &A, at: Site) -> Result<A> {
 #[cfg(test)]
 mod tests {
     use crate::index_items;
+    use crate::ops::ScatterReduction;
     use crate::prelude::*;
 
     #[test]
@@ -339,6 +337,24 @@ mod tests {
             "Expected index [3, 3] to be no larger than self [2, 3] apart from dimension 1 and to be no larger size than \
              src [3, 3]"
         );
+    }
+
+    #[test]
+    fn an_index_without_dimensions_reads_the_first_element_of_the_source() {
+        let source = Tensor::from([5.0, 6.0]);
+        for (shape, position) in [(&[3usize][..], 1i64), (&[], 0)] {
+            let x = Tensor::<f64>::zeros(shape);
+            let expected = if shape.is_empty() { vec![5.0] } else { vec![0.0, 5.0, 0.0] };
+            for index in [Tensor::scalar(position), Tensor::from([position])] {
+                assert_eq!(x.scatter(0, &index, &source).to_vec(), expected);
+                assert_eq!(x.scatter_add(0, &index, &source).to_vec(), expected);
+                let sum = ScatterReduction::Sum;
+                assert_eq!(x.scatter_reduce(0, &index, &source, sum, true).to_vec(), expected);
+                assert_eq!(x.scatter(0, &index, Tensor::scalar(5.0)).to_vec(), expected);
+                let error = x.try_scatter(0, &index, Tensor::zeros([0])).unwrap_err().sentence();
+                assert!(error.ends_with("to be no larger size than src [0]"), "{error}");
+            }
+        }
     }
 
     #[test]

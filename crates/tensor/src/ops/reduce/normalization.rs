@@ -139,7 +139,8 @@ pub trait Normalization: TensorLike<Elem: Float> {
 
     /// Normalizes each channel of `[n, c, …]` over the batch and all dimensions after `c`. Also returns the mean and variance of each
     /// channel. `weight` and `bias` are `[c]`. The normalization uses the biased variance, whose divisor is the number of values of a
-    /// channel. The returned variance is unbiased: its divisor is that number minus 1. PyTorch: `nn.functional.batch_norm` with
+    /// channel. The returned variance is unbiased: its divisor is that number minus 1. If the channels have no values, the output is empty,
+    /// and the mean and the variance are NaN: leave them out of running statistics. PyTorch: `nn.functional.batch_norm` with
     /// `training=True`.
     ///
     /// # Errors
@@ -285,6 +286,16 @@ mod tests {
         let y = x.batch_norm(&normed.mean, &Tensor::from([1.0, 100.0]), Some(&weight), None, 0.0);
         assert_eq!(y, Tensor::from([[-1.0, -2.0], [1.0, 2.0]]));
         assert!(Tensor::<f64>::zeros([1, 2]).try_batch_norm_training(None, None, 0.0).is_err());
+    }
+
+    #[test]
+    fn a_batch_without_values_has_no_statistics() {
+        for shape in [&[0usize, 2][..], &[0, 2, 3], &[4, 2, 0]] {
+            let normed = Tensor::<f64>::zeros(shape).batch_norm_training(None, None, 1e-5);
+            assert_eq!(normed.output.shape(), shape);
+            assert!(normed.mean.iter().chain(normed.variance.iter()).all(f64::is_nan));
+            assert_eq!((normed.mean.shape(), normed.variance.shape()), (&[2].into(), &[2].into()));
+        }
     }
 
     #[test]

@@ -155,6 +155,21 @@ mod tests {
     }
 
     #[test]
+    fn without_classes_all_targets_are_ignored() {
+        let (x, ignored, weight) = (Tensor::<f64>::zeros([2, 0]), Tensor::full([2], -100i64), Tensor::zeros([0]));
+        for weight in [None, Some(&weight)] {
+            let options = |reduction| ClassOptions { weight, reduction, ..Default::default() };
+            let losses =
+                |options| [x.nll_loss(&ignored, options), x.cross_entropy(Classes::Indices(&ignored), options)];
+            assert!(losses(options(LossReduction::Mean)).iter().all(|mean| mean.item().is_nan()));
+            assert!(losses(options(LossReduction::Sum)).iter().all(|sum| sum.item() == 0.0));
+            assert!(losses(options(LossReduction::None)).iter().all(|each| each.to_vec() == [0.0, 0.0]));
+            let smoothed = ClassOptions { label_smoothing: 0.1, ..options(LossReduction::Sum) };
+            assert!(x.cross_entropy(Classes::Indices(&ignored), smoothed).item().is_nan());
+        }
+    }
+
+    #[test]
     fn smoothed_class_numbers_equal_probabilities() {
         let x = Tensor::from([[[1.0, 2.0], [0.5, -1.0], [0.0, 0.0]]]);
         let (target, weight) = (Tensor::from([[2i64, 0]]), Tensor::from([1.0, 2.0, 0.5]));

@@ -6,10 +6,10 @@ use wengert_macros::twins;
 
 use crate::ops::elementwise::activations::log_sigmoid;
 use crate::ops::network::losses::reduction::{LossReduction, reduce};
-use crate::ops::primitive::compose::Compose;
+use crate::ops::primitive::compose::{Compose, join};
 use crate::ops::primitive::pair::pair;
 use crate::ops::{ArrayOperand, Result, TensorLike};
-use crate::{Binary, Compare, Error, Float, Scalar, Site, Unary, ensure};
+use crate::{Binary, Compare, Error, Float, Scalar, Shape, Site, Unary, ensure};
 
 /// Losses that are negative log-likelihoods or divergences.
 #[twins]
@@ -106,11 +106,12 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
 
     /// Returns -(y ln x + (1 - y) ln(1 - x)) for the probabilities x (`self`) and y (`target`). The logarithms are raised to at least -100.
     /// The gradient to `self` is (x - y) / (x (1 - x)) with a divisor of at least 1e-12. The gradient to `target` is ln((1 - x) / x), which
-    /// is unbounded. Both shapes must be equal. `weight` broadcasts with them. PyTorch: `nn.functional.binary_cross_entropy`.
+    /// is unbounded. Both shapes must be equal. `weight` expands to this shape. PyTorch: `nn.functional.binary_cross_entropy`.
     ///
     /// # Errors
     ///
-    /// If the shapes differ, an element of `self` is below 0 or above 1, or memory cannot hold the result.
+    /// If the shapes differ, the weight does not expand to them, an element of `self` is below 0 or above 1, or memory cannot hold the
+    /// result.
     fn try_binary_cross_entropy(
         &self,
         target: impl ArrayOperand<Self>,
@@ -136,7 +137,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
 
     /// Returns the [`binary_cross_entropy`](Self::binary_cross_entropy) of the logistic function of `self`, without overflow for any finite
     /// logit, and without bounds on the logarithms and the divisor. `pos_weight` multiplies the losses of positive targets. `pos_weight`
-    /// and `weight` broadcast. PyTorch: `nn.functional.binary_cross_entropy_with_logits`.
+    /// and `weight` expand to the shape of `self`. PyTorch: `nn.functional.binary_cross_entropy_with_logits`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -147,6 +148,10 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     /// let losses = x.binary_cross_entropy_with_logits(&y, None, None, LossReduction::None);
     /// assert_eq!(losses.to_vec(), [0.0, 800.0]);
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the shapes of `self` and `target` differ, a weight does not expand to them, or memory cannot hold the result.
     fn try_binary_cross_entropy_with_logits(
         &self,
         target: impl ArrayOperand<Self>,
@@ -164,6 +169,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         );
         let mut log = log_sigmoid(self, at)?;
         if let Some(pos_weight) = pos_weight {
+            check_weight("pos_weight", &pos_weight.shape(), &own, at)?;
             log = log.times(&pos_weight.minus(1.0, at)?.times(target, at)?.plus(1.0, at)?, at)?;
         }
         let negative = target.apply_unary(Unary::Neg, at)?.plus(1.0, at)?;
@@ -217,11 +223,27 @@ fn entropy<A: TensorLike<Elem: Float>>(y: &A, at: Site) -> Result<A> {
     y.times(&log, at)?.with_derivative(terms, at)
 }
 
+/// Multiplies the losses by `weight`, which must expand to their shape, and reduces them.
 fn reduce_weighted<A: TensorLike>(losses: A, weight: Option<&A>, reduction: LossReduction, at: Site) -> Result<A> {
     match weight {
         None => reduce(&losses, reduction, at),
-        Some(weight) => reduce(&losses.times(weight, at)?, reduction, at),
+        Some(weight) => {
+            check_weight("weight", &weight.shape(), &losses.shape(), at)?;
+            reduce(&losses.times(weight, at)?, reduction, at)
+        }
     }
+}
+
+/// Refuses a weight whose shape does not broadcast with the shape `own` of the losses, or would enlarge the losses. `name` is the name of
+/// the weight in errors.
+fn check_weight(name: &str, weight: &Shape, own: &Shape, at: Site) -> Result<(), Error> {
+    let joined = join(own, weight, at)?;
+    if joined == *own {
+        return Ok(());
+    }
+    let sentence = format_args!("output with shape {own} doesn't match the broadcast shape {joined}");
+    Err(Error::argument(at, sentence)
+        .with_hint(format_args!("the {name} {weight} does not expand to the losses {own}")))
 }
 
 #[cfg(test)]
@@ -271,6 +293,36 @@ mod tests {
         let error = Tensor::from([1.5]).try_binary_cross_entropy(Tensor::from([1.0]), None, Each).unwrap_err();
         assert_eq!(error.sentence(), "all elements of input should be between 0 and 1");
         assert!(x.try_binary_cross_entropy(Tensor::scalar(1.0), None, Each).is_err());
+    }
+
+    /// PyTorch refuses the same shapes of weights.
+    #[test]
+    fn weights_never_enlarge_the_losses() {
+        type Shapes = &'static [&'static [usize]];
+        let table: [(&[usize], Shapes, Shapes); 3] = [
+            (&[], &[&[]], &[&[1], &[2], &[1, 1], &[3, 2]]),
+            (&[2], &[&[], &[1], &[2]], &[&[3], &[1, 1], &[1, 2], &[2, 1], &[3, 2]]),
+            (&[2, 2], &[&[], &[1], &[2], &[1, 2], &[2, 1], &[1, 1], &[2, 2]], &[&[3], &[3, 2], &[1, 2, 2]]),
+        ];
+        for (shape, fitting, refused) in table {
+            let x = Tensor::full(shape, 0.5);
+            for &given in fitting.iter().chain(refused) {
+                let weight = Tensor::ones(given);
+                for reduction in [Each, Sum] {
+                    let results = [
+                        x.try_binary_cross_entropy(&x, Some(&weight), reduction),
+                        x.try_binary_cross_entropy_with_logits(&x, Some(&weight), None, reduction),
+                        x.try_binary_cross_entropy_with_logits(&x, None, Some(&weight), reduction),
+                    ];
+                    let expected = if reduction == Sum { &[] } else { shape };
+                    let fits = |result: Result<Tensor<f64>, _>| result.is_ok_and(|losses| losses.shape() == expected);
+                    assert_eq!(results.map(fits), [fitting.contains(&given); 3], "{shape:?} {given:?}");
+                }
+            }
+        }
+        let (x, weight) = (Tensor::full([2], 0.5), Tensor::ones([3, 2]));
+        let error = x.try_binary_cross_entropy(&x, Some(&weight), Sum).unwrap_err();
+        assert_eq!(error.sentence(), "output with shape [2] doesn't match the broadcast shape [3, 2]");
     }
 
     #[test]

@@ -93,16 +93,20 @@ impl Targets {
         }
     }
 
-    /// Returns the weight of each target's class.
+    /// Returns the weight of each target's class. If there are no classes, all targets must be ignored, and their weights are 0.
     fn weights<A: TensorLike>(&self, weight: &A, at: Site) -> Result<A> {
+        if self.classes == 0 {
+            return weight.fill_shape(0.0, self.index.shape(), at);
+        }
         weight.apply_detach(at)?.apply_take(&self.index, at)
     }
 
     /// Returns the negative log-likelihoods of the targets under the log-probabilities `x`, weighted and reduced as `options` say.
     pub(crate) fn nll<A: TensorLike<Elem: Float>>(&self, x: &A, options: &ClassOptions<'_, A>, at: Site) -> Result<A> {
-        // If there are no classes, all targets must be ignored, and there is no log-probability to read.
+        // If there are no classes, all targets must be ignored, and there is no log-probability to read. The sum of no log-probabilities is
+        // 0, and its gradient to them is empty.
         let picked = if self.classes == 0 {
-            x.fill_shape(0.0, self.index.shape(), at)?
+            x.sum_over(&[self.axis], at)?.reshape_to(self.index.shape().clone(), at)?
         } else {
             let positions = gathered_positions(&x.shape(), self.axis, &unsqueeze(&self.index, self.axis, at)?, at)?;
             x.apply_take(&positions.reshape_to(self.index.shape().clone(), at)?, at)?
