@@ -819,7 +819,7 @@ fn every_loss_optimizer_and_initializer_names_its_callers_line() {
 }
 
 /// The functions that the lists above cannot contain, with the reasons.
-const ELSEWHERE: [(&str, &str); 16] = [
+const ELSEWHERE: [(&str, &str); 17] = [
     ("norm", "fails only without memory, after reading every element"),
     ("first_non_finite", "fails only without memory, after reading every element"),
     ("nonzero", "fails only without memory, after reading every element"),
@@ -835,6 +835,7 @@ const ELSEWHERE: [(&str, &str); 16] = [
     ("is_batched", "called within an operation's batching rule"),
     ("place", "called by the tape"),
     ("each_part", "hands on the panic of a task; tested in memory/threads/mod.rs"),
+    ("elementwise_affine", "fails only without memory, and the layer of this size cannot be made"),
     ("map_gradient", "fails only if the tape is full"),
 ];
 

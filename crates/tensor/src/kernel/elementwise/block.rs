@@ -71,15 +71,11 @@ pub trait FloatBlockKernels: BlockKernels {
     fn arena() -> &'static LocalKey<RefCell<Vec<Self>>>;
     /// Runs `work` with `len` elements of the memory of [`arena`](Self::arena). They have unspecified values and begin at a cache line. If
     /// the memory is larger than [`KEPT`], it is released afterwards. When a thread ends, a destructor may still compute after the arena was
-    /// released. Then `work` gets new memory.
+    /// released. Then `work` gets new memory. `work` must not call this function again for the same type.
     ///
     /// # Errors
     ///
     /// If there is not enough memory.
-    ///
-    /// # Panics
-    ///
-    /// If `work` calls this function again for the same type.
     fn with_memory<R>(len: usize, work: impl FnOnce(&mut [Self]) -> R) -> Result<R, AllocationError> {
         let run = |memory: &mut Vec<Self>| {
             let line = CACHE_LINE / size_of::<Self>();
