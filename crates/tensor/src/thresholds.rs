@@ -125,8 +125,8 @@ pub(crate) mod blocks {
     /// combining the totals takes longer than the reduction.
     pub(crate) const MIN_PER_TOTAL: usize = 4;
 
-    /// The number of blocks whose results a task accumulates in a first set of totals. This set is then added to a second set of totals and
-    /// cleared (see `engine/stages.rs`). With more blocks, rounding errors are larger; with fewer blocks, there is more work. If there are
+    /// The number of blocks whose results a task accumulates in one set of totals. These sets are then combined in a tree
+    /// (see `engine/stages.rs`). With more blocks, rounding errors are larger; with fewer blocks, there is more work. If there are
     /// more totals than elements in a block, the number of blocks is larger in proportion.
     pub(crate) const STAGE: usize = 16;
 }

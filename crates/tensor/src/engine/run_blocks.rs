@@ -40,7 +40,7 @@ pub(crate) struct ReducedOutput {
     /// The index of the output in the program's list of outputs.
     pub(crate) output: usize,
     pub(crate) accumulator: Accumulator,
-    /// The number of blocks after which a task's totals are added to a second set of totals and cleared; see [`Stages`].
+    /// The number of blocks after which a task stores its totals and clears them; see [`Stages`].
     pub(crate) stage: usize,
 }
 

@@ -262,7 +262,7 @@ Sums, differences, products, quotients, square roots, roundings, remainders, max
 exact. A function of several steps, for example `softmax` or `gelu`, adds up the errors of its steps. Some
 of these functions subtract nearly equal numbers, for example `tanhshrink` near 0 and `gelu_tanh` far below 0. Their error is a few ulp of
 the largest intermediate value. A sum of a tensor's elements is pairwise: its error grows with the logarithm of their count. A tape adds
-some partial sums one after the other; see [operations.md](operations.md#accuracy).
+the sums of up to 16 blocks one after the other; see [operations.md](operations.md#accuracy).
 
 `lgamma` and `digamma` have zeros at negative arguments. If the magnitude of the result there is below 1, the unit in f64 is the
 ulp of 1. `trigamma`, the derivative of `digamma`, uses PyTorch's formula. For positive arguments it has nine exact digits.
