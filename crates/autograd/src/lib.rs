@@ -53,7 +53,7 @@ pub mod transforms;
 mod variable;
 
 pub use derive::{GradientSink, Gradients, Key, LossWith, RecordedGradients};
-pub use error::Error;
+pub use error::{Error, MissingGradient};
 pub(crate) use error::raise;
 pub use gradcheck::{GradCheck, gradcheck};
 pub use inspect::{Graph, NonFinite, NonFiniteOperand};

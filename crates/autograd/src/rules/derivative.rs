@@ -12,7 +12,7 @@ use super::mode::{Formula, Mode};
 use super::movement::CatPart;
 use super::{binary, linear, movement, reduction, unary};
 use crate::record::DETACH;
-use crate::tape::Record;
+use crate::tape::{Record, RuleFailure};
 use crate::{Call, Error, Tape, Var};
 
 /// Returns the position of an operation's first differentiable input. All later inputs are differentiable too. Returns `None` if no input
@@ -31,6 +31,24 @@ pub(crate) fn first_differentiable_input(op: Op) -> Option<usize> {
 #[inline]
 pub(crate) fn is_differentiable_in(op: Op, input: usize) -> bool {
     first_differentiable_input(op).is_some_and(|first| input >= first)
+}
+
+/// Returns true if a derivative with respect to the input with index `input` is an error. An operation refuses the derivative with respect to
+/// its first input if it refuses any.
+#[inline]
+pub(crate) fn refuses_derivative<T: Float>(record: &Record<T>, op: Op, input: usize) -> bool {
+    match op {
+        DETACH => false,
+        Op::Alias(_) => true,
+        Op::Binary(Binary::Zeta) => input == 0,
+        Op::Other(number) => !record.operation(number).is_differentiable(),
+        _ => false,
+    }
+}
+
+/// Returns true if the operation counts its input with index `input` as a constant, so that no derivative passes to this input.
+pub(crate) fn is_constant_in<T: Float>(record: &Record<T>, op: Op, input: usize) -> bool {
+    matches!(op, Op::Other(number) if record.operation(number).is_constant_in(input))
 }
 
 /// A recorded operation whose derivative is being recorded.
@@ -107,7 +125,7 @@ impl<'t, T: Float> Primitive<'t, T> {
         Ok(match self.op {
             Op::Constant(_) | Op::Variable(_) | Op::Number(_) | DETACH | Op::Compare(_) => Formula::Zero,
             Op::Alias(_) => Formula::Undefined,
-            Op::Unary(op) => unary::derivative(op, x, z, v),
+            Op::Unary(op) => unary::derivative(op, x, z, v, at)?,
             Op::Binary(op) => binary::derivative(op, input, [operand(0), operand(1)], z, v),
             Op::Select => binary::choice(input, operand(0), v),
             Op::Expand => Formula::Is(match mode {
@@ -131,30 +149,32 @@ impl<'t, T: Float> Primitive<'t, T> {
             Op::Cat(axis) => {
                 let part = self.part.get().advanced(&tape.record.borrow(), axis as usize, &self.inputs, input);
                 self.part.set(part);
-                Formula::Is(part.derivative(axis as usize, z, v, mode)?)
+                Formula::Is(part.derivative(axis as usize, z, v, mode, at)?)
             }
-            Op::Other(number) => self.custom(number, input, v, mode),
+            Op::Other(number) => self.custom(number, input, v, mode)?,
         })
     }
 
     /// Records the derivative of an `Operation`, a value that may have arguments of its own, applied to `v`. `number` is the operation's
     /// index in the tape's list.
-    fn custom(&self, number: u32, input: usize, v: Var<'t, T>, mode: Mode) -> Formula<'t, T> {
+    fn custom(&self, number: u32, input: usize, v: Var<'t, T>, mode: Mode) -> Result<Formula<'t, T>, Error> {
         let operation = self.tape.record.borrow().operation(number).clone();
         if !operation.is_differentiable() {
-            return Formula::Undefined;
+            return Ok(Formula::Undefined);
         }
         let inputs = self.inputs.iter().map(|&input| self.tape.at(input)).collect();
-        let call = Call { inputs, output: self.tape.at(self.index), lacks_jvp: Cell::new(false) };
+        let (lacks_jvp, failure) = (Cell::new(false), RuleFailure::default());
+        let call = Call { inputs, output: self.tape.at(self.index), at: self.at, lacks_jvp, failure };
         let result = match mode {
             Mode::Vjp => operation.vjp(&call, input, v),
             Mode::Jvp => operation.jvp(&call, input, v),
         };
-        match result {
+        call.failure.take()?;
+        Ok(match result {
             _ if call.lacks_jvp.get() => Formula::FromReverse,
             Some(result) => Formula::Is(result),
             None => Formula::Zero,
-        }
+        })
     }
 
     /// Returns the result of a derivative rule, or an error if the result belongs to another tape or has the wrong shape.
