@@ -53,8 +53,8 @@ pub mod transforms;
 mod variable;
 
 pub use derive::{GradientSink, Gradients, Key, LossWith, RecordedGradients};
-pub use error::{Error, MissingGradient};
 pub(crate) use error::raise;
+pub use error::{Error, MissingGradient};
 pub use gradcheck::{GradCheck, gradcheck};
 pub use inspect::{Graph, NonFinite, NonFiniteOperand};
 pub use parameter::{Buffer, Change, Parameter, Share};

@@ -233,7 +233,10 @@ mod tests {
                 ("forward", y.try_jvp(&[(x, x)]).map(|_| ())),
             ] {
                 let error = error.expect_err(&format!("{k} {mode}"));
-                assert!(matches!(error, Error::NotDifferentiable { operation, .. } if operation == name), "{k} {mode}: {error}");
+                assert!(
+                    matches!(error, Error::NotDifferentiable { operation, .. } if operation == name),
+                    "{k} {mode}: {error}"
+                );
             }
         }
         // No derivative with respect to x passes through the operation.

@@ -49,9 +49,7 @@ pub(crate) fn batched<'t, T: Float>(
             let view = tape.record.borrow().view(number).batched(&x.shape());
             x.apply_embed(view, &shape, at)
         }
-        Op::Cat(axis) => {
-            Var::apply_cat(&call.try_all_batched()?, axis as usize + 1, at)
-        }
+        Op::Cat(axis) => Var::apply_cat(&call.try_all_batched()?, axis as usize + 1, at),
         Op::Other(number) => {
             let operation = tape.record.borrow().operation(number).clone();
             let result = operation.batch(call);

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use wengert_tensor::broadcast::Expansion;
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::plan::{Index, Inputs, Op};
-use wengert_tensor::{Binary, Float, Reduction, Shape, Site, View};
+use wengert_tensor::{Binary, Float, Reduction, Shape, Site, Unary, View};
 
 use super::binary::LinearFactor;
 use super::mode::{Formula, Mode};
@@ -40,7 +40,11 @@ pub(crate) fn refuses_derivative<T: Float>(record: &Record<T>, op: Op, input: us
     match op {
         DETACH => false,
         Op::Alias(_) => true,
+        Op::Unary(Unary::Not) => true,
         Op::Binary(Binary::Zeta) => input == 0,
+        Op::Binary(
+            Binary::And | Binary::Or | Binary::Xor | Binary::ShiftLeft | Binary::ShiftRight | Binary::Gcd | Binary::Lcm,
+        ) => true,
         Op::Other(number) => !record.operation(number).is_differentiable(),
         _ => false,
     }
@@ -216,5 +220,39 @@ pub(crate) fn accumulate<'t, T: Float>(
             let shape = |record: &mut Record<T>| record.node(term.index).shape;
             total.tape.push(Op::Binary(Binary::Add), [total.index, term.index], shape, at)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::prelude::*;
+
+    use super::*;
+
+    /// Compares the operations that refuse derivatives with the rules: an operation without a rule must refuse.
+    #[test]
+    fn operations_without_a_rule_refuse_derivatives() {
+        let tape = Tape::<f64>::new();
+        let [x, y] = [0.25, 0.5].map(|value| tape.var(&Tensor::from([value])));
+        let at = Site::here("test");
+        let mut refused = 0;
+        let mut check = |op: Op, input: usize, formula: Formula<'_, f64>| {
+            let refuses = refuses_derivative(&tape.record.borrow(), op, input);
+            assert_eq!(matches!(formula, Formula::Undefined), refuses, "{op:?} {input}");
+            assert!(!refuses || refuses_derivative(&tape.record.borrow(), op, 0), "{op:?}");
+            refused += usize::from(refuses);
+        };
+        for &op in Unary::ALL {
+            check(Op::Unary(op), 0, unary::derivative(op, x, x, y, at).unwrap());
+        }
+        for &op in Binary::ALL {
+            for input in 0..2 {
+                if LinearFactor::of(Op::Binary(op), input).is_none() {
+                    check(Op::Binary(op), input, binary::derivative(op, input, [x, y], x, y));
+                }
+            }
+        }
+        // The complement, seven functions of two integers, and the first operand of `zeta`.
+        assert_eq!(refused, 1 + 2 * 7 + 1);
     }
 }

@@ -158,8 +158,12 @@ impl<T: Float> Operation<T> for ScatterAdd {
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        let rows =
-            call.value_of(Var::apply_index_add(&[(&call.batched(0), &self.positions)], 1, self.shape.numel(), call.at))?;
+        let rows = call.value_of(Var::apply_index_add(
+            &[(&call.batched(0), &self.positions)],
+            1,
+            self.shape.numel(),
+            call.at,
+        ))?;
         call.value_of(rows.apply_view(View::Reshape(call.shape()), call.at))
     }
 }

@@ -549,10 +549,10 @@ mod tests {
             assert_eq!(text, "zero-dimensional tensor (at position 0) cannot be concatenated");
         }
         let text = sentence(try_infer_in_batches(|x| x.matmul(x.t()), &x, 2));
-        let expected = "Sizes of tensors must match except in dimension 0. Expected size 2 but got size 1 for tensor number 2";
+        let expected =
+            "Sizes of tensors must match except in dimension 0. Expected size 2 but got size 1 for tensor number 2";
         assert!(text.starts_with(expected), "{text}");
-        let text =
-            sentence(try_infer_in_batches(|x| if x.shape()[0] == 2 { x } else { x.unsqueeze(0) }, &x, 2));
+        let text = sentence(try_infer_in_batches(|x| if x.shape()[0] == 2 { x } else { x.unsqueeze(0) }, &x, 2));
         assert_eq!(text, "Tensors must have same number of dimensions: got 2 and 3");
     }
 }

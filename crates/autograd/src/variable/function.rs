@@ -508,8 +508,16 @@ mod tests {
             (1, vec![], "the batching rule of 'batched' gave 0 results, but the function declared 1"),
             (1, vec![right, right], "the batching rule of 'batched' gave 2 results, but the function declared 1"),
             (2, vec![right], "the batching rule of 'batched' gave 1 results, but the function declared 2"),
-            (1, vec![wrong], "the batching rule of 'batched' gave shape [2, 3], expected [3, 2]: the batch dimension first"),
-            (2, vec![right, wrong], "the batching rule of 'batched' gave shape [2, 3], expected [3, 2]: the batch dimension first"),
+            (
+                1,
+                vec![wrong],
+                "the batching rule of 'batched' gave shape [2, 3], expected [3, 2]: the batch dimension first",
+            ),
+            (
+                2,
+                vec![right, wrong],
+                "the batching rule of 'batched' gave shape [2, 3], expected [3, 2]: the batch dimension first",
+            ),
         ] {
             let function = Batched { count, given: shapes(&given) };
             let options = crate::transforms::Vmap::new();

@@ -297,7 +297,10 @@ mod tests {
         for (k, view) in refused.into_iter().enumerate() {
             let mut written = view;
             let error = written.try_add_(1.0).expect_err(&k.to_string());
-            assert!(matches!(error, Error::Tensor(wengert_tensor::Error::Overlap { internal: true, .. })), "{k}: {error}");
+            assert!(
+                matches!(error, Error::Tensor(wengert_tensor::Error::Overlap { internal: true, .. })),
+                "{k}: {error}"
+            );
         }
         let accepted = [
             x,
