@@ -358,6 +358,16 @@ fn operations_beside_the_path_are_no_culprits() {
 }
 
 #[test]
+fn operations_with_another_derivative_than_their_values_are_no_culprits() {
+    let x = Tensor::from([0.5, 2.0]);
+    let failure = gradcheck(|[x]| x.tape().apply(Cube::Vjp, &[x.softmax(0)]), [&x]).unwrap_err();
+    assert_eq!(mismatch(failure).culprit.unwrap().operation, "cube");
+    let at = Site::here("straight");
+    let failure = gradcheck(|[x]| x.with_value(&x.square().floor_divide(2.0), at).unwrap(), [&x]).unwrap_err();
+    assert!(failure.to_string().contains("recorded with another derivative (`with_derivative`"), "{failure}");
+}
+
+#[test]
 fn a_kink_with_equal_derivatives_is_undecided() {
     for check in [GradCheck::new().order(1), GradCheck::new(), GradCheck::new().order(1).skip_reverse()] {
         let failure = check.check(|[x]| x.abs(), [&Tensor::from([0.0, 1.0])]).unwrap_err();
