@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn curvature_is_no_kink() {
-        let smooth: [(fn(f64) -> f64, f64); 6] = [
+        type Case = (fn(f64) -> f64, f64);
+        let smooth: [Case; 6] = [
             (|x| x * x, 0.0),
             (|x| x * x, 1e-3),
             (f64::cos, 0.0),
@@ -166,7 +167,7 @@ mod tests {
         for (k, (f, x)) in smooth.into_iter().enumerate() {
             assert!(!derivative(f, x).kink, "case {k}: {:?}", derivative(f, x));
         }
-        let kinks: [(fn(f64) -> f64, f64); 4] = [
+        let kinks: [Case; 4] = [
             (f64::abs, 0.0),
             (|x| x.max(0.0), 0.0),
             (|x| 1e-5 * x.abs() + x * x, 0.0),

@@ -291,7 +291,7 @@ mod tests {
             rows.detach().t(),
             one.expand([12]).reshape([3, 4]),
             tape.var(&Tensor::ones([3]).expand([4, 3])),
-            tape.constant(&Tensor::ones([3]).expand([4, 3])).t(),
+            tape.constant(Tensor::ones([3]).expand([4, 3])).t(),
             tape.var(&Tensor::ones([3])).unsqueeze(1).expand([3, 2]).select(0, 1),
         ];
         for (k, view) in refused.into_iter().enumerate() {
