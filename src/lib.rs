@@ -107,7 +107,7 @@ pub mod autograd {
     //! | the check of a derivative | [`gradcheck`](mod@gradcheck), [`assert_gradcheck`], [`GradCheck`] |
     //! | an operation of your own | [`Function`], [`FunctionCall`]; [`Operation`], [`Call`], [`BatchedCall`] |
     //! | a picture of a program, the origin of a NaN | [`Graph`], [`NonFinite`], [`NonFiniteOperand`] |
-    //! | errors | [`Error`] |
+    //! | errors | [`Error`], [`MissingGradient`] |
     //! | simplification of recorded programs | [`set_simplification`], [`simplification`] |
     //!
     //! ```

@@ -31,7 +31,7 @@
 //! | the origin of the first NaN or infinity | [`NonFinite`], [`NonFiniteOperand`] |
 //! | the simplification of recorded programs | [`set_simplification`], [`simplification`] |
 //! | random numbers | [`Generator`] |
-//! | errors | [`Error`] |
+//! | errors | [`Error`], [`MissingGradient`] |
 //!
 //! `docs/levels.md` in the repository lists the folders of the sources, lowest first.
 

@@ -153,11 +153,6 @@ impl<T: Float, O> Record<T, O> {
         self.unexpanded.get(&node)
     }
 
-    /// Returns true if several elements of a node's value share one position in memory when it is computed by views.
-    pub(crate) fn has_internal_overlap(&self, index: Index) -> bool {
-        self.expression.has_internal_overlap(index, |number| self.leaf_data(number).layout().clone())
-    }
-
     /// Returns the operation that an [`Op::Other`] with the field `number` refers to.
     pub(crate) fn operation(&self, number: u32) -> &O {
         &self.operations[number as usize].0

@@ -290,8 +290,6 @@ mod tests {
             rows.detach(),
             rows.detach().t(),
             one.expand([12]).reshape([3, 4]),
-            tape.var(&Tensor::ones([3]).expand([4, 3])),
-            tape.constant(Tensor::ones([3]).expand([4, 3])).t(),
             tape.var(&Tensor::ones([3])).unsqueeze(1).expand([3, 2]).select(0, 1),
         ];
         for (k, view) in refused.into_iter().enumerate() {
@@ -318,6 +316,8 @@ mod tests {
             // The zeros of a missing gradient, and other filled arrays.
             rows.sum(..).try_grad_or_zeros(&[one]).unwrap()[0],
             tape.constant(2.0).expand([3]),
+            // The data of a variable may be an expanded tensor.
+            tape.var(&Tensor::ones([3]).expand([4, 3])).t(),
         ];
         for (k, view) in accepted.into_iter().enumerate() {
             let (mut written, before) = (view, view.value());

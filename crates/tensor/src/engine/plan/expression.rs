@@ -176,20 +176,18 @@ impl<T: Scalar> Expression<T> {
 
     /// Returns true if several elements of a node's value share one position in memory when it is computed by views: it is a view of an
     /// expansion, with a dimension of size above 1 and stride 0. A number has no position, so an expanded number counts as a filled array.
-    /// `leaf` returns the layout of a leaf's data.
-    pub fn has_internal_overlap(&self, node: Index, leaf: impl FnOnce(u32) -> Layout) -> bool {
+    /// The data of leaves counts as contiguous.
+    pub fn has_internal_overlap(&self, node: Index) -> bool {
         let (mut root, mut views) = (node, SmallVec::<[Index; 8]>::new());
         while let Op::Expand | Op::Reshape | Op::View(_) | Op::Alias(_) = self.op(root) {
             views.push(root);
             root = self.operands(root)[0];
         }
-        let is_expanded = |&view: &Index| self.op(view) == Op::Expand;
-        let layout = match self.op(root) {
-            Op::Constant(number) | Op::Variable(number) => leaf(number),
-            Op::Number(_) => return false,
-            _ if views.iter().any(is_expanded) => Layout::contiguous(self.shape(root).clone()),
-            _ => return false,
-        };
+        let is_expanded = views.iter().any(|&view| self.op(view) == Op::Expand);
+        if !is_expanded || matches!(self.op(root), Op::Number(_)) {
+            return false;
+        }
+        let layout = Layout::contiguous(self.shape(root).clone());
         let layout = views.iter().rev().fold(layout, |layout, &view| {
             let shape = self.shape(view);
             let viewed = match self.op(view) {
