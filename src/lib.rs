@@ -125,8 +125,9 @@ pub mod autograd {
     #[doc(inline)]
     pub use wengert_autograd::{
         BatchedCall, Buffer, Call, Change, Constant, Error, Function, FunctionCall, Generator, GradCheck, GradientSink,
-        Gradients, Graph, Key, LossWith, NonFinite, NonFiniteOperand, Operation, Parameter, RecordedGradients, Share,
-        Tape, Var, assert_gradcheck, formula, gradcheck, set_simplification, simplification, transforms,
+        Gradients, Graph, Key, LossWith, MissingGradient, NonFinite, NonFiniteOperand, Operation, Parameter,
+        RecordedGradients, Share, Tape, Var, assert_gradcheck, formula, gradcheck, set_simplification, simplification,
+        transforms,
     };
 }
 
