@@ -107,7 +107,7 @@ pub mod autograd {
     //! | the check of a derivative | [`gradcheck`](mod@gradcheck), [`assert_gradcheck`], [`GradCheck`] |
     //! | an operation of your own | [`Function`], [`FunctionCall`]; [`Operation`], [`Call`], [`BatchedCall`] |
     //! | a picture of a program, the origin of a NaN | [`Graph`], [`NonFinite`], [`NonFiniteOperand`] |
-    //! | errors | [`Error`] |
+    //! | errors | [`Error`], [`MissingGradient`] |
     //! | simplification of recorded programs | [`set_simplification`], [`simplification`] |
     //!
     //! ```
@@ -125,8 +125,9 @@ pub mod autograd {
     #[doc(inline)]
     pub use wengert_autograd::{
         BatchedCall, Buffer, Call, Change, Constant, Error, Function, FunctionCall, Generator, GradCheck, GradientSink,
-        Gradients, Graph, Key, LossWith, NonFinite, NonFiniteOperand, Operation, Parameter, RecordedGradients, Share,
-        Tape, Var, assert_gradcheck, formula, gradcheck, set_simplification, simplification, transforms,
+        Gradients, Graph, Key, LossWith, MissingGradient, NonFinite, NonFiniteOperand, Operation, Parameter,
+        RecordedGradients, Share, Tape, Var, assert_gradcheck, formula, gradcheck, set_simplification, simplification,
+        transforms,
     };
 }
 

@@ -76,8 +76,6 @@ pub enum Error {
     },
 
     /// A gradient was requested with respect to a variable or parameter on which the output does not depend.
-    /// [`Gradients::of`](crate::Gradients::of) also returns this error for constants and intermediate results, because `backward` keeps no
-    /// gradients of these.
     #[error(
         "the output does not depend on {what}\n  {at}\n  hint: was it recorded before the output was, and not \
          detached? Where a zero gradient is meant, ask for `{}`",
@@ -86,6 +84,17 @@ pub enum Error {
     Unreached {
         /// A description of the parameter or variable, with the line of code that made it.
         what: String,
+        /// The operation that returned this error, and the line of code that called it.
+        at: Site,
+    },
+
+    /// [`Gradients`](crate::Gradients) have no gradient with respect to a variable or parameter, even if the loss depends on it.
+    #[error("{what} has no gradient here: {}\n  {at}\n  hint: {}", reason.clause(), reason.remedy())]
+    NoGradient {
+        /// A description of the parameter or variable, with the line of code that made it.
+        what: String,
+        /// The reason.
+        reason: MissingGradient,
         /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
@@ -207,6 +216,44 @@ pub enum Error {
         /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
+}
+
+/// The reason why [`Gradients`](crate::Gradients) have no gradient with respect to a variable or parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MissingGradient {
+    /// The variable is a constant.
+    Constant,
+    /// The variable is the result of an operation.
+    Intermediate,
+    /// The parameter is frozen.
+    Frozen,
+    /// The gradients are a sum of gradients of several tapes, which has no gradients of variables.
+    SeveralTapes,
+}
+
+impl MissingGradient {
+    /// Returns a clause that explains the reason.
+    fn clause(self) -> &'static str {
+        match self {
+            MissingGradient::Constant => "it is a constant",
+            MissingGradient::Intermediate => "it is an intermediate result",
+            MissingGradient::Frozen => "it is frozen",
+            MissingGradient::SeveralTapes => "a sum of gradients of several tapes has gradients of parameters only",
+        }
+    }
+
+    /// Returns a clause that proposes a remedy.
+    fn remedy(self) -> &'static str {
+        match self {
+            MissingGradient::Constant => {
+                "`tape.var` records a variable; a frozen parameter is a constant until `set_frozen(false)`"
+            }
+            MissingGradient::Intermediate => "`grad` returns gradients of intermediate results; `backward` keeps none",
+            MissingGradient::Frozen => "call `set_frozen(false)` before the tape records the parameter",
+            MissingGradient::SeveralTapes => "read the gradient of the variable before `+=`",
+        }
+    }
 }
 
 /// Writes the same text as `Display`.

@@ -31,7 +31,7 @@
 //! | the origin of the first NaN or infinity | [`NonFinite`], [`NonFiniteOperand`] |
 //! | the simplification of recorded programs | [`set_simplification`], [`simplification`] |
 //! | random numbers | [`Generator`] |
-//! | errors | [`Error`] |
+//! | errors | [`Error`], [`MissingGradient`] |
 //!
 //! `docs/levels.md` in the repository lists the folders of the sources, lowest first.
 
@@ -53,8 +53,8 @@ pub mod transforms;
 mod variable;
 
 pub use derive::{GradientSink, Gradients, Key, LossWith, RecordedGradients};
-pub use error::Error;
 pub(crate) use error::raise;
+pub use error::{Error, MissingGradient};
 pub use gradcheck::{GradCheck, gradcheck};
 pub use inspect::{Graph, NonFinite, NonFiniteOperand};
 pub use parameter::{Buffer, Change, Parameter, Share};

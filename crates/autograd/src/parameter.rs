@@ -103,8 +103,8 @@ impl<E: Element> Clone for Buffer<E> {
 pub enum Share {
     /// The statistic of the batch has this weight, and the previous value has the rest. PyTorch: `momentum`.
     Fixed(f64),
-    /// The result is the plain average of the statistics of all batches. The field is the number of batches, including this one. PyTorch:
-    /// `momentum=None`.
+    /// The result is the plain average of the statistics of all batches. The field is the number of batches, including this one. Earlier
+    /// batches on the same tape are not included when the change is recorded: the tape adds them. PyTorch: `momentum=None`.
     Nth(u64),
 }
 
@@ -143,6 +143,16 @@ impl<V: Copy> Change<V> {
 }
 
 impl<V> Change<V> {
+    /// Returns the same change after `earlier` changes of the same buffer. They count in a plain average.
+    pub(crate) fn after(self, earlier: u64) -> Self {
+        match self {
+            Change::Blend { new, share: Share::Nth(number) } => {
+                Change::Blend { new, share: Share::Nth(number.saturating_add(earlier)) }
+            }
+            other => other,
+        }
+    }
+
     /// Returns the same change, with its statistic converted by `convert`.
     pub(crate) fn map<W>(self, convert: impl FnOnce(V) -> W) -> Change<W> {
         match self {

@@ -162,6 +162,7 @@ impl<T: Float> Layer<T> for SyncBatchNorm<T> {
 
 #[cfg(test)]
 mod tests {
+    use wengert_autograd::Generator;
     use wengert_nn::update_buffers;
 
     use super::*;
@@ -175,5 +176,19 @@ mod tests {
         assert_eq!(layer.running_mean.value.to_vec(), [0.0, 0.0]);
         assert_eq!(layer.running_var.value.to_vec(), [1.0, 1.0]);
         assert_eq!(layer.num_batches_tracked.value.item(), 1);
+    }
+
+    #[test]
+    fn several_batches_of_one_tape_are_averaged() {
+        let mut layer = SyncBatchNorm::<f64>::new(1).momentum(None);
+        let tape = Tape::training(&mut Generator::new(0));
+        let batches = [Tensor::from([[1.0], [3.0]]), Tensor::from([[2.0], [8.0]])];
+        let [first, second] = batches.map(|batch| layer.forward(tape.constant(&batch)).sum(..));
+        let gradients = (first + second).backward();
+        update_buffers(&mut layer, &gradients);
+        // The means of the batches are 2 and 5, and the variances 2 and 18.
+        assert_eq!(layer.running_mean.value.to_vec(), [3.5]);
+        assert_eq!(layer.running_var.value.to_vec(), [10.0]);
+        assert_eq!(layer.num_batches_tracked.value.item(), 2);
     }
 }

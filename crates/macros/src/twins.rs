@@ -116,12 +116,9 @@ impl Function {
         let bounds = clause.iter().flat_map(|clause| &clause.predicates);
         let method = format_ident!("try_{in_place}", span = name.span());
         let arrays = self.arguments_of("implArrayOperand<Self>");
+        let errors = self.in_place_errors(&form);
         let body = self.in_place_body(form);
         let doc = format!(" [`{plain}`](Self::{plain}) in place: `self` becomes the result.");
-        let errors = format!(
-            " If [`{name}`](Self::{name}) returns an error, the result does not have the shape of `self`, or several elements of \
-             `self` share one position in memory."
-        );
         let written = quote! {
             #[doc = #doc]
             ///
@@ -139,6 +136,30 @@ impl Function {
             }
         };
         Some(Function::parse_alone.parse2(written))
+    }
+
+    /// Returns the sentence about the errors of the method that [`in_place`](Self::in_place) writes.
+    fn in_place_errors(&self, form: &Form) -> String {
+        let read: Vec<&Ident> = match form {
+            Form::Broadcast => {
+                let arrays = ["implOperand<Self>", "Option<Argument<Self>>", "implArrayOperand<Self>"];
+                let is_array = |(_, of): &&(Ident, Type)| arrays.contains(&text(of).as_str());
+                self.arguments.iter().filter(is_array).map(|(name, _)| name).collect()
+            }
+            Form::Binary(_) => self.arguments.iter().map(|(name, _)| name).collect(),
+            Form::Reads(sources) => sources.iter().collect(),
+        };
+        let name = &self.name;
+        let mut causes = vec![
+            format!("[`{name}`](Self::{name}) returns an error"),
+            "the result does not have the shape of `self`".to_owned(),
+            "several elements of `self` share one position in memory".to_owned(),
+        ];
+        if !read.is_empty() {
+            let names: Vec<String> = read.iter().map(|name| format!("`{name}`")).collect();
+            causes.push(format!("{} partly overlaps `self` in memory", names.join(" or ")));
+        }
+        format!(" {}", sentence(&causes))
     }
 
     /// Returns the body of the method that [`in_place`](Self::in_place) writes. In the body, `at` is the caller's line of code.
@@ -295,16 +316,26 @@ fn usual_errors(arguments: &[(Ident, Type)]) -> String {
     let mut causes: Vec<String> = Vec::new();
     for (name, of) in arguments {
         let cause = match text(of).as_str() {
-            "implPosition" => format!("`{name}` is out of range"),
-            "implInto<Dims>" | "implInto<Sizes>" => format!("`{name}` does not fit the shape"),
+            "implPosition" | "implInto<Span>" | "Option<isize>" => format!("`{name}` is out of range"),
+            "implInto<Dims>" | "implInto<Sizes>" | "&[usize]" | "[usize;N]" | "&[isize]" => {
+                format!("`{name}` does not fit the shape")
+            }
             "&Self"
             | "&[Self]"
             | "&A"
             | "&[A]"
+            | "Option<&Self>"
+            | "Option<Argument<Self>>"
             | "implOperand<Self>"
             | "implArrayOperand<Self>"
             | "implMaskOperand<Self>"
-            | "implOptionalOperand<Self>" => "the shapes of the operands do not fit together".to_owned(),
+            | "implOptionalOperand<Self>"
+            | "AttentionMask<'_,Self>"
+            | "CellWeights<'_,Self>"
+            | "&Tensor<bool>" => "the shapes of the operands do not fit together".to_owned(),
+            "&Tensor<i64>" | "Classes<'_,Self>" => format!("`{name}` has a wrong shape or an element out of range"),
+            "&[IndexItem]" => format!("`{name}` has an index out of range or too many indices"),
+            other if other.contains("Options") => format!("`{name}` has a value that the operation refuses"),
             _ => continue,
         };
         if !causes.contains(&cause) {
@@ -312,11 +343,16 @@ fn usual_errors(arguments: &[(Ident, Type)]) -> String {
         }
     }
     causes.push("memory cannot hold the result".to_owned());
-    match &causes[..] {
+    sentence(&causes)
+}
+
+/// Returns the sentence "If …, …, or ….", which lists `causes`.
+fn sentence(causes: &[String]) -> String {
+    match causes {
         [one] => format!("If {one}."),
         [first, second] => format!("If {first}, or {second}."),
         [others @ .., last] => format!("If {}, or {last}.", others.join(", ")),
-        [] => unreachable!("one was added"),
+        [] => unreachable!("there is a cause"),
     }
 }
 
@@ -337,17 +373,19 @@ enum Form {
 
 fn in_place_form(attribute: &Attribute) -> Result<Form> {
     let Meta::List(list) = &attribute.meta else { return Ok(Form::Broadcast) };
-    let reads = |input: ParseStream| {
+    let form = |input: ParseStream| {
+        if !input.peek2(syn::token::Paren) {
+            return Ok(Form::Binary(input.parse::<syn::Path>()?.into_token_stream()));
+        }
         let name: Ident = input.parse()?;
+        if name != "reads" {
+            return Err(Error::new(name.span(), "this is neither `reads(…)` nor a binary operation"));
+        }
         let inside;
         parenthesized!(inside in input);
-        let sources = Punctuated::<Ident, Token![,]>::parse_terminated(&inside)?;
-        if name == "reads" { Ok(sources.into_iter().collect()) } else { Err(Error::new(name.span(), "not `reads`")) }
+        Ok(Form::Reads(Punctuated::<Ident, Token![,]>::parse_terminated(&inside)?.into_iter().collect()))
     };
-    Ok(match reads.parse2(list.tokens.clone()) {
-        Ok(sources) => Form::Reads(sources),
-        Err(_) => Form::Binary(list.tokens.clone()),
-    })
+    form.parse2(list.tokens.clone())
 }
 
 /// Returns the tokens as text without spaces, for comparisons.
@@ -455,6 +493,23 @@ mod tests {
     }
 
     #[test]
+    fn a_wrong_form_of_in_place_is_an_error() {
+        let error = |form: TokenStream| {
+            let function = quote! {
+                #[in_place(#form)]
+                fn try_add(&self, other: impl Operand<Self>) -> Result<Self> { Ok(1) }
+            };
+            Function::parse_alone.parse2(function).unwrap().with_twin(methods()).map(|_| ()).map_err(|e| e.to_string())
+        };
+        assert_eq!(error(quote!(Binary::Add)), Ok(()));
+        assert_eq!(error(quote!(reads(other))), Ok(()));
+        let message = "this is neither `reads(…)` nor a binary operation";
+        assert_eq!(error(quote!(read(other))), Err(message.to_owned()));
+        assert!(error(quote!(reads(other) other)).is_err() && error(quote!(Binary::Add, other)).is_err());
+        assert!(error(quote!(1 + 1)).is_err() && error(quote!(reads(1))).is_err());
+    }
+
+    #[test]
     fn both_functions_say_what_fails() {
         let gather = quote! {
             /// Gathers.
@@ -470,6 +525,50 @@ mod tests {
         assert_eq!(docs_of("relu", relu.clone()), "# Panics If memory cannot hold the result.");
         assert!(
             docs_of("relu_", relu).contains("# Panics If [`try_relu`](Self::try_relu) returns an error, the result")
+        );
+        let scatter = quote! {
+            #[in_place(reads(source))]
+            fn try_scatter(&self, index: &Tensor<i64>, source: impl ArrayOperand<Self>) -> Result<Self> { Ok(1) }
+        };
+        assert_eq!(
+            docs_of("scatter", scatter.clone()),
+            "# Panics If `index` has a wrong shape or an element out of range, the shapes of the operands do not fit together, or \
+             memory cannot hold the result."
+        );
+        for (function, method, overlap) in [
+            (scatter, "try_scatter_", Some("`source` partly overlaps")),
+            (
+                quote! { #[in_place(Binary::Add)] fn try_add(&self, other: impl Operand<Self>) -> Result<Self> { Ok(1) } },
+                "try_add_",
+                Some("`other` partly overlaps"),
+            ),
+            (
+                quote! { #[in_place] fn try_fma(&self, x: impl Operand<Self>, y: impl ArrayOperand<Self>) -> Result<Self> { Ok(1) } },
+                "try_fma_",
+                Some("`x` or `y` partly overlaps"),
+            ),
+            (quote! { #[in_place(reads())] fn try_addr(&self, x: &Self) -> Result<Self> { Ok(1) } }, "try_addr_", None),
+        ] {
+            let docs = docs_of(method, function);
+            match overlap {
+                Some(overlap) => {
+                    assert!(
+                        docs.ends_with(&format!("share one position in memory, or {overlap} `self` in memory.")),
+                        "{docs}"
+                    );
+                }
+                None => {
+                    assert!(docs.ends_with("or several elements of `self` share one position in memory."), "{docs}")
+                }
+            }
+        }
+        let pool = quote! {
+            fn try_pool(&self, mask: &Tensor<bool>, options: &PoolOptions) -> Result<Self> { Ok(1) }
+        };
+        assert_eq!(
+            docs_of("pool", pool),
+            "# Panics If the shapes of the operands do not fit together, `options` has a value that the operation refuses, or memory \
+             cannot hold the result."
         );
         let own = quote! {
             /// Sorts.

@@ -6,7 +6,7 @@ use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Site};
 
 use super::path::Traversal;
-use crate::tape::BatchedCall;
+use crate::tape::{BatchedCall, RuleFailure};
 use crate::{Error, Tape, Var, rules};
 
 #[wengert_macros::precompiled]
@@ -49,12 +49,12 @@ impl<'t, T: Float> Tape<T> {
             };
             let inputs = operands.iter().map(operand).collect();
             let shape = self.record.borrow().shape(index).clone();
-            let call = BatchedCall { inputs, size, shape, at };
+            let call = BatchedCall { inputs, size, shape, at, failure: RuleFailure::default() };
             batched[slot] = Some(rules::batched(self, index, op, &call)?);
         }
         drop(derivation);
         let batch = |output: &Var<'t, T>| path.position(output.index).and_then(|slot| batched[slot]);
-        Ok(outputs.iter().map(|output| batch(output).unwrap_or_else(|| output.repeat_for_batch(size, at))).collect())
+        outputs.iter().map(|output| batch(output).map_or_else(|| output.repeat_for_batch(size, at), Ok)).collect()
     }
 
     /// Returns true if one of `nodes` depends on one of `sources`. This includes dependence through inputs that have no derivative.

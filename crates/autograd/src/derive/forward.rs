@@ -2,11 +2,10 @@
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::{TensorLike as _, Views as _};
-use wengert_tensor::plan::{Index, Op};
+use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Site, Tensor};
 
 use super::path::Traversal;
-use crate::record::DETACH;
 use crate::rules::{self, Formula, Primitive};
 use crate::{Error, Tape, Var};
 
@@ -29,8 +28,8 @@ impl<'t, T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If a tangent has another shape than its input, an operation between inputs and outputs has no derivative, or a variable belongs to
-    /// another tape.
+    /// If a tangent has another shape than its input, an operation between inputs and outputs has no derivative (even if the tangent of its
+    /// input is zero), or a variable belongs to another tape.
     pub fn try_jvp(
         &'t self,
         outputs: &[Var<'t, T>],
@@ -60,6 +59,7 @@ impl<'t, T: Float> Tape<T> {
         };
         let sources: Vec<Index> = inputs.iter().map(|(input, _)| input.index).collect();
         let path = self.dependents(&sources, last, Traversal::Differentiable);
+        self.check_differentiable(&path, outputs.iter().copied(), at)?;
         // A node gets a tangent only if an output depends on it.
         let needed = self.needed_for(&path, outputs.iter().copied());
         let mut tangents: Vec<Option<Var<'t, T>>> = vec![None; path.marks.len()];
@@ -71,10 +71,6 @@ impl<'t, T: Float> Tape<T> {
         let derivation = self.start_derivation();
         for slot in (0..tangents.len()).filter(|&slot| path.marks[slot] && needed[slot]) {
             let primitive = derivation.primitive(path.first + slot as Index, at);
-            if matches!(primitive.op, Op::Alias(_)) && primitive.op != DETACH {
-                // An operation that `opaque` recorded is an error even if its input's tangent is zero, for example after a `floor`.
-                return Err(primitive.undefined());
-            }
             for (position, &operand) in primitive.inputs.iter().enumerate() {
                 let below = path.position(operand).filter(|_| rules::is_differentiable_in(primitive.op, position));
                 let Some(v) = below.and_then(|below| tangents[below]) else {

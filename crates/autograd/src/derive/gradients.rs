@@ -5,11 +5,11 @@ use std::ops::AddAssign;
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::{Arithmetic as _, Clamp as _, Norms as _};
-use wengert_tensor::plan::Index;
+use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Float, Site, Tensor};
 
-use crate::parameter::{Buffer, Change, Share};
-use crate::{Error, Parameter, Var};
+use crate::parameter::{Buffer, Change};
+use crate::{Error, MissingGradient, Parameter, Var};
 
 /// The gradients of one loss with respect to parameters and variables, and the changes of buffers that the loss's tape recorded.
 ///
@@ -41,6 +41,8 @@ pub struct Gradients<T: Float = f32> {
     parameters: Vec<(u64, Tensor<T>)>,
     /// The changes of buffers, each with the buffer's id, in the order of recording.
     changes: Vec<(u64, Change<Tensor<T>>)>,
+    /// True after the addition of gradients of another tape, which removes the gradients of variables.
+    of_several_tapes: bool,
 }
 
 /// The key that finds a gradient in [`Gradients`]: a parameter, or a variable that was made by [`Tape::var`](crate::Tape::var) or
@@ -82,7 +84,7 @@ impl<T: Float> Gradients<T> {
             }
         }
         parameters.sort_unstable_by_key(|&(id, _)| id);
-        Gradients { tape, variables, parameters, changes }
+        Gradients { tape, variables, parameters, changes, of_several_tapes: false }
     }
 
     /// Collects gradients that were computed in another process or by hand. Each gradient comes with its [`Parameter::id`]. If a parameter
@@ -104,7 +106,8 @@ impl<T: Float> Gradients<T> {
         let by_id: BTreeMap<u64, Tensor<T>> = parameters.into_iter().collect();
         // These gradients were not computed on a tape, so their tape gets an id that no tape has.
         let (tape, variables, parameters) = (u64::MAX, Vec::new(), by_id.into_iter().collect());
-        Gradients { tape, variables, parameters, changes: changes.into_iter().collect() }
+        let changes = changes.into_iter().collect();
+        Gradients { tape, variables, parameters, changes, of_several_tapes: false }
     }
 
     /// Returns the changes of buffers that the loss's tape recorded, each with its [`Buffer::id`], in the order of recording.
@@ -243,7 +246,7 @@ impl<T: Float> Gradients<T> {
 }
 
 /// Adds the gradients of another batch. If only one side has a gradient for a parameter or variable, that gradient is kept. The other
-/// batch's changes of buffers are appended. In a plain average ([`Share::Nth`]), their batches come after the batches of `self`. Gradients
+/// batch's changes of buffers are appended. In a plain average ([`Share::Nth`](crate::Share::Nth)), their batches come after the batches of `self`. Gradients
 /// of variables are kept only if both sides belong to the same tape.
 impl<T: Float> AddAssign for Gradients<T> {
     #[track_caller]
@@ -254,11 +257,11 @@ impl<T: Float> AddAssign for Gradients<T> {
         } else {
             self.variables.clear();
         }
-        for (id, mut change) in other.changes {
-            if let Change::Blend { share: Share::Nth(number), .. } = &mut change {
-                *number += self.changes.iter().filter(|(earlier, _)| *earlier == id).count() as u64;
-            }
-            self.changes.push((id, change));
+        self.of_several_tapes |= other.of_several_tapes || self.tape != other.tape;
+        let own = self.changes.len();
+        for (id, change) in other.changes {
+            let earlier = self.changes[..own].iter().filter(|(earlier, _)| *earlier == id).count() as u64;
+            self.changes.push((id, change.after(earlier)));
         }
     }
 }
@@ -280,8 +283,11 @@ impl<T: Float> Key<T> for &Parameter<T> {
     }
 
     fn missing(&self, _gradients: &Gradients<T>, at: Site) -> Error {
-        let (frozen, shape) = (if self.is_frozen() { "frozen " } else { "" }, self.value.shape());
-        Error::Unreached { what: format!("the {frozen}parameter of shape {shape} made at {}", self.made()), at }
+        let what = format!("the parameter of shape {} made at {}", self.value.shape(), self.made());
+        if self.is_frozen() {
+            return Error::NoGradient { what, reason: MissingGradient::Frozen, at };
+        }
+        Error::Unreached { what, at }
     }
 }
 
@@ -300,15 +306,88 @@ impl<T: Float> Key<T> for Var<'_, T> {
     }
 
     fn missing(&self, gradients: &Gradients<T>, at: Site) -> Error {
-        if self.tape.id != gradients.tape {
-            return Error::OtherTapesGradients { what: format!("{self:?}"), at };
-        }
-        let leaf = self.tape.record.borrow().is_variable(self.index);
-        let what = if leaf {
-            format!("{self:?}")
-        } else {
-            format!("{self:?}; of results in between, `grad` gives the gradient")
+        let (what, record) = (format!("{self:?}"), self.tape.record.borrow());
+        let is_parameter = record.parameters.iter().any(|&(_, node)| node == self.index);
+        let reason = match record.op(self.index) {
+            _ if self.tape.id != gradients.tape && !gradients.of_several_tapes => None,
+            Op::Constant(_) | Op::Number(_) => Some(MissingGradient::Constant),
+            Op::Variable(_) => (gradients.of_several_tapes && !is_parameter).then_some(MissingGradient::SeveralTapes),
+            _ => Some(MissingGradient::Intermediate),
         };
-        Error::Unreached { what, at }
+        match reason {
+            Some(reason) => Error::NoGradient { what, reason, at },
+            None if self.tape.id != gradients.tape => Error::OtherTapesGradients { what, at },
+            None => Error::Unreached { what, at },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::prelude::*;
+
+    use crate::parameter::{Buffer, Change, Share};
+    use crate::{Error, Gradients, Parameter, Tape};
+
+    #[test]
+    fn a_missing_gradient_has_its_reason() {
+        let mut frozen = Parameter::new(Tensor::from([2.0]));
+        frozen.set_frozen(true);
+        let tape = Tape::<f64>::new();
+        let (x, other) = (tape.var(&Tensor::from([2.0, 3.0])), tape.var(&Tensor::from([1.0])));
+        let (constant, square) = (tape.constant(Tensor::from([4.0, 5.0])), x * x);
+        let gradients = (square * constant * tape.parameter(&frozen)).sum(..).backward();
+        let text = |error: Error| error.to_string();
+        let unreached = text(gradients.try_of(other).unwrap_err());
+        assert!(unreached.starts_with("the output does not depend on Var<f64>"), "{unreached}");
+        for (error, reason) in [
+            (gradients.try_of(constant).unwrap_err(), "is a constant"),
+            (gradients.try_of(square).unwrap_err(), "is an intermediate result"),
+            (gradients.try_of(&frozen).unwrap_err(), "frozen"),
+            (gradients.try_of(tape.parameter(&frozen)).unwrap_err(), "is a constant"),
+        ] {
+            let text = text(error);
+            assert!(!text.contains("does not depend on") && text.contains(reason) && text.contains(file!()), "{text}");
+        }
+        // The sum of gradients of several tapes has no gradients of variables.
+        let second = Tape::<f64>::new();
+        let y = second.var(&Tensor::from([1.0]));
+        let mut sum = gradients;
+        assert!(sum.try_of(x).is_ok());
+        sum += y.sum(..).backward();
+        for error in [sum.try_of(x).unwrap_err(), sum.try_of(y).unwrap_err()] {
+            let text = text(error);
+            assert!(text.contains("several tapes") && !text.contains("does not depend on"), "{text}");
+        }
+        sum += second.var(&Tensor::from([1.0])).sum(..).backward();
+        assert!(text(sum.try_of(x).unwrap_err()).contains("several tapes"));
+    }
+
+    #[test]
+    fn batches_of_one_tape_are_averaged_in_order() {
+        let means = [1.0, 4.0, 10.0, 25.0];
+        let step = |buffer: &Buffer<f64>, means: &[f64]| {
+            let tape = Tape::training(&mut Generator::new(0));
+            for &mean in means {
+                tape.blend(buffer, tape.constant(mean), Share::Nth(1));
+            }
+            tape.var(&Tensor::scalar(1.0)).backward()
+        };
+        let buffer = Buffer::new(Tensor::scalar(0.0));
+        let shares = |gradients: &Gradients<f64>| {
+            let share = |(_, change): &(u64, Change<Tensor<f64>>)| match change {
+                Change::Blend { share: Share::Nth(number), .. } => *number,
+                other => panic!("{other:?}"),
+            };
+            gradients.changes().iter().map(share).collect::<Vec<_>>()
+        };
+        let all = step(&buffer, &means);
+        assert_eq!(shares(&all), [1, 2, 3, 4]);
+        // Two tapes with two batches each.
+        let mut sum = step(&buffer, &means[..2]);
+        sum += step(&buffer, &means[2..]);
+        assert_eq!(shares(&sum), [1, 2, 3, 4]);
+        sum += step(&buffer, &means[..2]);
+        assert_eq!(shares(&sum), [1, 2, 3, 4, 5, 6]);
     }
 }

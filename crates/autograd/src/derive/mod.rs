@@ -12,5 +12,6 @@ mod recorded;
 mod tests;
 
 pub use gradients::{Gradients, Key};
+pub(crate) use path::Traversal;
 pub use recorded::{GradientSink, RecordedGradients};
 pub use reverse::LossWith;

@@ -7,7 +7,7 @@ use wengert_tensor::plan::{Index, Inputs, Op};
 use wengert_tensor::{Float, Site, compat};
 
 use crate::rules::{self, Primitive};
-use crate::{Tape, Var};
+use crate::{Error, Tape, Var};
 
 /// The inputs of an operation through which a path from a source to an output may pass.
 #[derive(Clone, Copy)]
@@ -39,6 +39,8 @@ pub(crate) struct Path {
     /// For each slot, true if its node is on the path.
     pub(crate) marks: Vec<bool>,
     traversal: Traversal,
+    /// True if an operation on the path may refuse derivatives.
+    may_refuse: bool,
 }
 
 impl Path {
@@ -63,15 +65,49 @@ impl<'t, T: Float> Tape<T> {
                 marks[(source - first) as usize] = true;
             }
         }
-        let record = self.record.borrow();
+        let (record, mut may_refuse) = (self.record.borrow(), false);
         for slot in 0..marks.len() {
             let index = first + slot as Index;
-            let Some(from) = traversal.first_input(record.op(index)) else { continue };
+            let op = record.op(index);
+            let Some(from) = traversal.first_input(op) else { continue };
             // For an input before `first`, the difference wraps to a number that is larger than all slots.
             let marked = |&input: &Index| marks.get(input.wrapping_sub(first) as usize) == Some(&true);
             marks[slot] |= record.operands(index)[from..].iter().any(marked);
+            may_refuse |= marks[slot] && rules::refuses_derivative(&record, op, 0);
         }
-        Path { first, marks, traversal }
+        Path { first, marks, traversal, may_refuse }
+    }
+
+    /// Returns an error if a derivative of one of `outputs` along `path` must pass through an operation that has no derivative. As in
+    /// PyTorch, this is an error even if the derivative of another operation on the way is 0.
+    pub(crate) fn check_differentiable(
+        &self,
+        path: &Path,
+        outputs: impl Iterator<Item = Var<'t, T>>,
+        at: Site,
+    ) -> Result<(), Error> {
+        if !path.may_refuse {
+            return Ok(());
+        }
+        let mut reaching = vec![false; path.marks.len()];
+        for slot in outputs.filter_map(|output| path.position(output.index)) {
+            reaching[slot] = true;
+        }
+        let record = self.record.borrow();
+        for slot in (0..reaching.len()).rev().filter(|&slot| path.marks[slot]) {
+            let index = path.first + slot as Index;
+            let op = record.op(index);
+            let from = path.traversal.first_input(op).filter(|_| reaching[slot]).unwrap_or(usize::MAX);
+            for (position, &input) in record.operands(index).iter().enumerate().skip(from) {
+                let Some(below) = path.position(input) else { continue };
+                if rules::refuses_derivative(&record, op, position) {
+                    let (operation, recorded) = (record.name(index), record.location(index));
+                    return Err(Error::NotDifferentiable { operation, recorded, at });
+                }
+                reaching[below] |= !rules::is_constant_in(&record, op, position);
+            }
+        }
+        Ok(())
     }
 
     /// Returns, for each slot of `path`, true if its node is on the path and one of `outputs` is this node or depends on it.
@@ -136,5 +172,83 @@ impl<'t, T: Float> DerivationGuard<'t, T> {
 impl<T: Float> Drop for DerivationGuard<'_, T> {
     fn drop(&mut self) {
         self.tape.record.borrow_mut().on_behalf_of = self.before;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::Site;
+    use wengert_tensor::ops::TensorLike;
+    use wengert_tensor::prelude::*;
+
+    use crate::{Call, Error, Operation, Tape, Var};
+
+    /// An operation that returns its input and has no derivative.
+    struct Opaque;
+
+    impl<T: Float> Operation<T> for Opaque {
+        fn name(&self) -> &'static str {
+            "opaque"
+        }
+
+        fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+            Ok(inputs[0].clone())
+        }
+
+        fn vjp<'t>(&self, _: &Call<'t, T>, _: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+            Some(g)
+        }
+
+        fn is_differentiable(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn both_modes_refuse_the_same_paths() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::from([1.5, 2.5]));
+        fn custom(x: Var<'_, f64>) -> Var<'_, f64> {
+            x.tape().apply(Opaque, &[x]).sum(..)
+        }
+        let three = || tape.constant(3.0);
+        let refused = [
+            ("floor_divide", x.floor_divide(2.0).sum(..)),
+            // The derivative of `floor` is 0, before or after the other operation.
+            ("floor_divide", x.floor_divide(2.0).floor().sum(..)),
+            ("floor_divide", x.floor().floor_divide(2.0).sum(..)),
+            ("floor_divide", (x.floor_divide(2.0).floor() + x).sum(..)),
+            ("opaque", custom(x)),
+            ("opaque", custom(x.floor())),
+            ("opaque", custom(x).floor()),
+            ("opaque", custom(x).floor() + x.sum(..)),
+            ("zeta", x.zeta(three()).sum(..)),
+            ("zeta", x.floor().zeta(three()).sum(..)),
+            ("zeta", x.zeta(three()).floor().sum(..)),
+        ];
+        for (k, (name, y)) in refused.into_iter().enumerate() {
+            for (mode, error) in [
+                ("reverse", y.try_grad(&[x]).map(|_| ())),
+                ("backward", y.try_backward().map(|_| ())),
+                ("forward", y.try_jvp(&[(x, x)]).map(|_| ())),
+            ] {
+                let error = error.expect_err(&format!("{k} {mode}"));
+                assert!(
+                    matches!(error, Error::NotDifferentiable { operation, .. } if operation == name),
+                    "{k} {mode}: {error}"
+                );
+            }
+        }
+        // No derivative with respect to x passes through the operation.
+        let accepted = [
+            x.detach().floor_divide(2.0).sum(..) + x.sum(..),
+            custom(three()) + x.sum(..),
+            three().zeta(x + 1.0).floor().sum(..) + x.sum(..),
+            x.with_value(&x.floor_divide(2.0), Site::here("straight")).unwrap().sum(..),
+        ];
+        for (k, y) in accepted.into_iter().enumerate() {
+            assert_eq!(y.try_grad(&[x]).unwrap()[0].value().to_vec(), [1.0, 1.0], "{k}");
+            assert_eq!(y.try_jvp(&[(x, x)]).unwrap().item(), 4.0, "{k}");
+        }
     }
 }

@@ -87,8 +87,8 @@ impl<'t, T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If a seed has another shape than its output, an operation between inputs and outputs has no derivative, or a variable belongs to
-    /// another tape.
+    /// If a seed has another shape than its output, an operation between inputs and outputs has no derivative (even if the gradient at its
+    /// result is zero), or a variable belongs to another tape.
     pub fn try_vjp(
         &'t self,
         outputs: &[(Var<'t, T>, Var<'t, T>)],
@@ -116,6 +116,7 @@ impl<'t, T: Float> Tape<T> {
         };
         let wanted: Vec<Index> = inputs.iter().map(|input| input.index).collect();
         let path = self.dependents(&wanted, last, Traversal::Differentiable);
+        self.check_differentiable(&path, outputs.iter().map(|&(output, _)| output), at)?;
         let mut adjoints = Adjoints(vec![NONE; path.marks.len()]);
         for &(output, seed) in outputs {
             if let Some(slot) = path.position(output.index) {

@@ -228,7 +228,8 @@ impl fmt::Display for Mismatch {
             }
             None => write!(
                 f,
-                "  hint: every recorded operation is right by itself; is something detached, or computed outside of the tape?"
+                "  hint: no recorded operation is wrong by itself; is something detached, computed outside of the tape, or \
+                 recorded with another derivative (`with_derivative`, `with_value`)?"
             ),
         }
     }

@@ -329,3 +329,56 @@ fn a_function_that_changes_its_shape_is_refused() {
     let failure = gradcheck(|[x]| x.narrow(0, 0, if growing() > 1 { 2 } else { 1 }), [&x]).unwrap_err();
     assert!(failure.to_string().contains("shape [1] and then of shape [2]"), "{failure}");
 }
+
+#[test]
+fn operations_beside_the_path_are_no_culprits() {
+    let x = Tensor::from([0.5, 2.0]);
+    let failure = gradcheck(
+        |[x]| {
+            // No derivative passes through these results.
+            let first = x.detach().floor_divide(2.0);
+            let second = x.tape().constant(Tensor::from([3.0, 4.0])).floor_divide(2.0);
+            x.tape().apply(Cube::Vjp, &[x]) + first + second
+        },
+        [&x],
+    );
+    assert_eq!(mismatch(failure.unwrap_err()).culprit.unwrap().operation, "cube");
+    // A wrong derivative beside the path is no culprit either: here the mistake is `detach`.
+    let failure = gradcheck(|[x]| x * x.detach() + x.tape().apply(Cube::Vjp, &[x.detach()]), [&x]).unwrap_err();
+    assert_eq!(mismatch(failure).culprit, None);
+    let failure = gradcheck(
+        |[x]| {
+            let unread = x.floor_divide(2.0);
+            assert_eq!(unread.shape(), [2]);
+            x * x.detach()
+        },
+        [&x],
+    );
+    assert_eq!(mismatch(failure.unwrap_err()).culprit, None);
+}
+
+#[test]
+fn operations_with_another_derivative_than_their_values_are_no_culprits() {
+    let x = Tensor::from([0.5, 2.0]);
+    let failure = gradcheck(|[x]| x.tape().apply(Cube::Vjp, &[x.softmax(0)]), [&x]).unwrap_err();
+    assert_eq!(mismatch(failure).culprit.unwrap().operation, "cube");
+    let at = Site::here("straight");
+    let failure = gradcheck(|[x]| x.with_value(&x.square().floor_divide(2.0), at).unwrap(), [&x]).unwrap_err();
+    assert!(failure.to_string().contains("recorded with another derivative (`with_derivative`"), "{failure}");
+}
+
+#[test]
+fn a_kink_with_equal_derivatives_is_undecided() {
+    for check in [GradCheck::new().order(1), GradCheck::new(), GradCheck::new().order(1).skip_reverse()] {
+        let failure = check.check(|[x]| x.abs(), [&Tensor::from([0.0, 1.0])]).unwrap_err();
+        let Failure::Undecided(derivative) = &failure else { panic!("{failure}") };
+        assert!(derivative.kink && derivative.expected == derivative.got, "{failure}");
+        assert!(failure.to_string().contains("-1.000000 on one side and 1.000000 on the other"), "{failure}");
+    }
+    // The differences of a constant and a linear function are exact. A wide tolerance does not matter for a constant.
+    assert!(gradcheck(|[x]| x.floor() + 1e12, [&Tensor::from([1.5])]).is_ok());
+    assert!(gradcheck(|[x]| x * 0.0 + 1e12, [&Tensor::from([1.5])]).is_ok());
+    assert!(gradcheck(|[x]| x * 3.0, [&Tensor::from([0.0, 1.5])]).is_ok());
+    // The derivative of a smooth function may be 0 too.
+    assert!(gradcheck(|[x]| x.square(), [&Tensor::from([0.0])]).is_ok());
+}

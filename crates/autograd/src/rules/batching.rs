@@ -25,13 +25,13 @@ pub(crate) fn batched<'t, T: Float>(
 ) -> Result<Var<'t, T>, Error> {
     let (at, shape) = (call.at, call.shape());
     tensor::addressable::<T>(&shape, at)?;
-    let x = call.batched(0);
+    let x = call.try_batched(0)?;
     match op {
         Op::Constant(_) | Op::Variable(_) | Op::Number(_) => unreachable!("node %{index} has no inputs"),
         Op::Alias(_) | Op::Unary(_) => x.record(op, at),
-        Op::Binary(op) => x.apply_binary(op, &call.batched(1), at),
-        Op::Compare(op) => x.apply_compare(op, &call.batched(1), at),
-        Op::Select => TensorLike::apply_select(&x, &call.batched(1), &call.batched(2), at),
+        Op::Binary(op) => x.apply_binary(op, &call.try_batched(1)?, at),
+        Op::Compare(op) => x.apply_compare(op, &call.try_batched(1)?, at),
+        Op::Select => TensorLike::apply_select(&x, &call.try_batched(1)?, &call.try_batched(2)?, at),
         Op::Expand => {
             // Inserts dimensions of size 1 after the batch dimension, so that the input has the rank of the result.
             let aligned = x.shape().replaced(1..1, &vec![1; shape.rank() - x.shape().rank()]);
@@ -42,20 +42,19 @@ pub(crate) fn batched<'t, T: Float>(
         Op::Reduce(_) => x.record_over(op, &shape, at),
         Op::Matmul => linear::batched(call),
         Op::View(number) => {
-            let view = tape.record.borrow().view(number).batched(call.size);
+            let view = tape.record.borrow().view(number).batched(&x.shape());
             x.apply_view(view, at)
         }
         Op::Embed(number) => {
-            let view = tape.record.borrow().view(number).batched(call.size);
+            let view = tape.record.borrow().view(number).batched(&x.shape());
             x.apply_embed(view, &shape, at)
         }
-        Op::Cat(axis) => {
-            let parts: Vec<Var<'t, T>> = (0..call.arity()).map(|position| call.batched(position)).collect();
-            Var::apply_cat(&parts, axis as usize + 1, at)
-        }
+        Op::Cat(axis) => Var::apply_cat(&call.try_all_batched()?, axis as usize + 1, at),
         Op::Other(number) => {
             let operation = tape.record.borrow().operation(number).clone();
-            let Some(result) = operation.batch(call) else { return one_by_one(tape, &operation, call) };
+            let result = operation.batch(call);
+            call.failure.take()?;
+            let Some(result) = result else { return one_by_one(tape, &operation, call) };
             tape.check_owns([result], at)?;
             if result.shape() != shape {
                 let (got, expected) = (Box::new(result.shape()), Box::new(shape));

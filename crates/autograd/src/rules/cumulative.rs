@@ -3,7 +3,7 @@
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::{Axes, Float, Site, Tensor, View};
 
-use super::mode::{rule_result, site};
+use super::mode::site;
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// The operation that computes the cumulative sum along `axis`.
@@ -20,18 +20,18 @@ impl<T: Float> Operation<T> for CumSum {
         Ok(inputs[0].apply_cumsum(self.axis, site("cumsum"))?)
     }
 
-    fn vjp<'t>(&self, _call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        let at: Site = site("cumsum");
+    fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        let at: Site = call.site("cumsum");
         let flipped = |x: Var<'t, T>| x.apply_view(View::Flip(Axes::from_slice(&[self.axis])), at);
-        rule_result(flipped(g).and_then(|g| g.apply_cumsum(self.axis, at)).and_then(flipped))
+        call.value_of(flipped(g).and_then(|g| g.apply_cumsum(self.axis, at)).and_then(flipped))
     }
 
-    fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        rule_result(v.apply_cumsum(self.axis, site("cumsum")))
+    fn jvp<'t>(&self, call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        call.value_of(v.apply_cumsum(self.axis, call.site("cumsum")))
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        rule_result(call.batched(0).apply_cumsum(self.axis + 1, call.at))
+        call.value_of(call.batched(0).apply_cumsum(self.axis + 1, call.at))
     }
 }
 

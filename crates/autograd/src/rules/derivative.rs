@@ -5,14 +5,14 @@ use std::cell::Cell;
 use wengert_tensor::broadcast::Expansion;
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::plan::{Index, Inputs, Op};
-use wengert_tensor::{Binary, Float, Reduction, Shape, Site, View};
+use wengert_tensor::{Binary, Float, Reduction, Shape, Site, Unary, View};
 
 use super::binary::LinearFactor;
 use super::mode::{Formula, Mode};
 use super::movement::CatPart;
 use super::{binary, linear, movement, reduction, unary};
 use crate::record::DETACH;
-use crate::tape::Record;
+use crate::tape::{Record, RuleFailure};
 use crate::{Call, Error, Tape, Var};
 
 /// Returns the position of an operation's first differentiable input. All later inputs are differentiable too. Returns `None` if no input
@@ -31,6 +31,28 @@ pub(crate) fn first_differentiable_input(op: Op) -> Option<usize> {
 #[inline]
 pub(crate) fn is_differentiable_in(op: Op, input: usize) -> bool {
     first_differentiable_input(op).is_some_and(|first| input >= first)
+}
+
+/// Returns true if a derivative with respect to the input with index `input` is an error. An operation refuses the derivative with respect to
+/// its first input if it refuses any.
+#[inline]
+pub(crate) fn refuses_derivative<T: Float>(record: &Record<T>, op: Op, input: usize) -> bool {
+    match op {
+        DETACH => false,
+        Op::Alias(_) => true,
+        Op::Unary(Unary::Not) => true,
+        Op::Binary(Binary::Zeta) => input == 0,
+        Op::Binary(
+            Binary::And | Binary::Or | Binary::Xor | Binary::ShiftLeft | Binary::ShiftRight | Binary::Gcd | Binary::Lcm,
+        ) => true,
+        Op::Other(number) => !record.operation(number).is_differentiable(),
+        _ => false,
+    }
+}
+
+/// Returns true if the operation counts its input with index `input` as a constant, so that no derivative passes to this input.
+pub(crate) fn is_constant_in<T: Float>(record: &Record<T>, op: Op, input: usize) -> bool {
+    matches!(op, Op::Other(number) if record.operation(number).is_constant_in(input))
 }
 
 /// A recorded operation whose derivative is being recorded.
@@ -107,7 +129,7 @@ impl<'t, T: Float> Primitive<'t, T> {
         Ok(match self.op {
             Op::Constant(_) | Op::Variable(_) | Op::Number(_) | DETACH | Op::Compare(_) => Formula::Zero,
             Op::Alias(_) => Formula::Undefined,
-            Op::Unary(op) => unary::derivative(op, x, z, v),
+            Op::Unary(op) => unary::derivative(op, x, z, v, at)?,
             Op::Binary(op) => binary::derivative(op, input, [operand(0), operand(1)], z, v),
             Op::Select => binary::choice(input, operand(0), v),
             Op::Expand => Formula::Is(match mode {
@@ -131,30 +153,32 @@ impl<'t, T: Float> Primitive<'t, T> {
             Op::Cat(axis) => {
                 let part = self.part.get().advanced(&tape.record.borrow(), axis as usize, &self.inputs, input);
                 self.part.set(part);
-                Formula::Is(part.derivative(axis as usize, z, v, mode)?)
+                Formula::Is(part.derivative(axis as usize, z, v, mode, at)?)
             }
-            Op::Other(number) => self.custom(number, input, v, mode),
+            Op::Other(number) => self.custom(number, input, v, mode)?,
         })
     }
 
     /// Records the derivative of an `Operation`, a value that may have arguments of its own, applied to `v`. `number` is the operation's
     /// index in the tape's list.
-    fn custom(&self, number: u32, input: usize, v: Var<'t, T>, mode: Mode) -> Formula<'t, T> {
+    fn custom(&self, number: u32, input: usize, v: Var<'t, T>, mode: Mode) -> Result<Formula<'t, T>, Error> {
         let operation = self.tape.record.borrow().operation(number).clone();
         if !operation.is_differentiable() {
-            return Formula::Undefined;
+            return Ok(Formula::Undefined);
         }
         let inputs = self.inputs.iter().map(|&input| self.tape.at(input)).collect();
-        let call = Call { inputs, output: self.tape.at(self.index), lacks_jvp: Cell::new(false) };
+        let (lacks_jvp, failure) = (Cell::new(false), RuleFailure::default());
+        let call = Call { inputs, output: self.tape.at(self.index), at: self.at, lacks_jvp, failure };
         let result = match mode {
             Mode::Vjp => operation.vjp(&call, input, v),
             Mode::Jvp => operation.jvp(&call, input, v),
         };
-        match result {
+        call.failure.take()?;
+        Ok(match result {
             _ if call.lacks_jvp.get() => Formula::FromReverse,
             Some(result) => Formula::Is(result),
             None => Formula::Zero,
-        }
+        })
     }
 
     /// Returns the result of a derivative rule, or an error if the result belongs to another tape or has the wrong shape.
@@ -196,5 +220,39 @@ pub(crate) fn accumulate<'t, T: Float>(
             let shape = |record: &mut Record<T>| record.node(term.index).shape;
             total.tape.push(Op::Binary(Binary::Add), [total.index, term.index], shape, at)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::prelude::*;
+
+    use super::*;
+
+    /// Compares the operations that refuse derivatives with the rules: an operation without a rule must refuse.
+    #[test]
+    fn operations_without_a_rule_refuse_derivatives() {
+        let tape = Tape::<f64>::new();
+        let [x, y] = [0.25, 0.5].map(|value| tape.var(&Tensor::from([value])));
+        let at = Site::here("test");
+        let mut refused = 0;
+        let mut check = |op: Op, input: usize, formula: Formula<'_, f64>| {
+            let refuses = refuses_derivative(&tape.record.borrow(), op, input);
+            assert_eq!(matches!(formula, Formula::Undefined), refuses, "{op:?} {input}");
+            assert!(!refuses || refuses_derivative(&tape.record.borrow(), op, 0), "{op:?}");
+            refused += usize::from(refuses);
+        };
+        for &op in Unary::ALL {
+            check(Op::Unary(op), 0, unary::derivative(op, x, x, y, at).unwrap());
+        }
+        for &op in Binary::ALL {
+            for input in 0..2 {
+                if LinearFactor::of(Op::Binary(op), input).is_none() {
+                    check(Op::Binary(op), input, binary::derivative(op, input, [x, y], x, y));
+                }
+            }
+        }
+        // The complement, seven functions of two integers, and the first operand of `zeta`.
+        assert_eq!(refused, 1 + 2 * 7 + 1);
     }
 }

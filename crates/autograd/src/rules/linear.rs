@@ -52,7 +52,7 @@ pub(super) fn batched<'t, T: Float>(call: &BatchedCall<'t, T>) -> Result<Var<'t,
                 folded(y, [size, k])?.apply_matmul(&permuted, at)?
             })
         }
-        _ => call.batched(0).apply_matmul(&call.batched(1), at),
+        _ => call.try_batched(0)?.apply_matmul(&call.try_batched(1)?, at),
     }
 }
 

@@ -18,6 +18,12 @@ pub(crate) trait Derivative: 'static {
     /// Records the derivative with respect to the input with index `input` (not 0), applied to `v`.
     fn apply<'t, T: Float>(&self, mode: Mode, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>>;
 
+    /// Returns true if the input with index `input` (not 0) counts as a constant.
+    fn is_constant_in(&self, input: usize) -> bool {
+        let _ = input;
+        false
+    }
+
     /// Returns the derivative for inputs that have the batch dimension first.
     fn batched(&self) -> Self;
 }
@@ -45,6 +51,10 @@ impl<T: Float, D: Derivative> Operation<T> for WithDerivative<D> {
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         elementwise(WithDerivative(self.0.batched()), call)
+    }
+
+    fn is_constant_in(&self, input: usize) -> bool {
+        input == 0 || self.0.is_constant_in(input)
     }
 }
 
@@ -91,6 +101,10 @@ impl Derivative for Slopes {
             Role::Input(None) => Some(v),
             Role::Slope => None,
         }
+    }
+
+    fn is_constant_in(&self, input: usize) -> bool {
+        matches!(self.roles[input - 1], Role::Slope)
     }
 
     fn batched(&self) -> Self {

@@ -46,7 +46,9 @@ mod windows;
 pub(crate) use batching::{batched, example_of};
 pub(crate) use binary::LinearFactor;
 pub(crate) use cumulative::CumSum;
-pub(crate) use derivative::{Primitive, accumulate, first_differentiable_input, is_differentiable_in};
+pub(crate) use derivative::{
+    Primitive, accumulate, first_differentiable_input, is_constant_in, is_differentiable_in, refuses_derivative,
+};
 pub(crate) use meta::{Guard, Slopes, Softmax, WithDerivative};
 pub(crate) use mode::Formula;
 pub(crate) use movement::{IndexAdd, IndexSelect, ScatterAdd, Take};

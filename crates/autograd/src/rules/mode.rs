@@ -4,8 +4,7 @@ use std::rc::Rc;
 
 use wengert_tensor::{Float, Site};
 
-use crate::error::or_raise;
-use crate::{BatchedCall, Error, Operation, Var};
+use crate::{BatchedCall, Operation, Var};
 
 /// A mode of differentiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +34,8 @@ pub(crate) enum Formula<'t, T: Float> {
     FromReverse,
 }
 
-/// Returns a placeholder for the line of code that called an operation. A derivative rule does not know this line. The tape records the
-/// real line instead, and puts it into errors of insufficient memory.
+/// Returns a placeholder for the line of code that called an operation, which does not know this line when it runs. The tape puts the real
+/// line into the errors of the run.
 #[track_caller]
 pub(super) fn site(name: &'static str) -> Site {
     Site::here(name)
@@ -45,11 +44,6 @@ pub(super) fn site(name: &'static str) -> Site {
 /// Records `operation` on the batched inputs. An elementwise operation is the same for a batch. Other operations must already count the
 /// batch dimension.
 pub(super) fn elementwise<'t, T: Float>(operation: impl Operation<T>, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-    let inputs: Vec<Var<'t, T>> = (0..call.arity()).map(|position| call.batched(position)).collect();
-    rule_result(inputs[0].tape.record_operation(Rc::new(operation), &inputs, call.at))
-}
-
-/// Returns the variable. If `result` is an error, panics at a line of this file, because a rule cannot return errors.
-pub(super) fn rule_result<T: Float>(result: Result<Var<'_, T>, Error>) -> Option<Var<'_, T>> {
-    Some(or_raise(result))
+    let inputs = call.value_of(call.try_all_batched())?;
+    call.value_of(inputs[0].tape.record_operation(Rc::new(operation), &inputs, call.at))
 }

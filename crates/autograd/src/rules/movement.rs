@@ -8,7 +8,7 @@ use wengert_tensor::ops::TensorLike;
 use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
 
-use super::mode::{Mode, rule_result, site};
+use super::mode::{Mode, site};
 use crate::tape::Record;
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
@@ -86,8 +86,9 @@ impl CatPart {
         z: Var<'t, T>,
         v: Var<'t, T>,
         mode: Mode,
+        at: Site,
     ) -> Result<Var<'t, T>, Error> {
-        let at = site("cat");
+        let at = Site { operation: "cat", ..at };
         let slice = View::Slice { axis, start: self.start, len: self.end - self.start, step: 1 };
         match mode {
             Mode::Vjp => v.apply_view(slice, at),
@@ -113,19 +114,19 @@ impl<T: Float> Operation<T> for Take {
     }
 
     fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        rule_result(g.apply_scatter_add(&self.0, &call.input(0).shape(), site("take")))
+        call.value_of(g.apply_scatter_add(&self.0, &call.input(0).shape(), call.site("take")))
     }
 
-    fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        rule_result(v.apply_take(&self.0, site("take")))
+    fn jvp<'t>(&self, call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        call.value_of(v.apply_take(&self.0, call.site("take")))
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let x = call.batched(0);
         // Each example becomes a row, and the same columns of each row are read.
         let rows = call.with_batch(&[Shape::from(&x.shape()[1..]).numel()]);
-        let rows = rule_result(x.apply_view(View::Reshape(rows), call.at))?;
-        rule_result(rows.apply_index_select(1, &self.0, call.at))
+        let rows = call.value_of(x.apply_view(View::Reshape(rows), call.at))?;
+        call.value_of(rows.apply_index_select(1, &self.0, call.at))
     }
 }
 
@@ -148,18 +149,22 @@ impl<T: Float> Operation<T> for ScatterAdd {
         Ok(inputs[0].apply_scatter_add(&self.positions, &self.shape, site("put"))?)
     }
 
-    fn vjp<'t>(&self, _call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        rule_result(g.apply_take(&self.positions, site("put")))
+    fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        call.value_of(g.apply_take(&self.positions, call.site("put")))
     }
 
-    fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        rule_result(v.apply_scatter_add(&self.positions, &self.shape, site("put")))
+    fn jvp<'t>(&self, call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        call.value_of(v.apply_scatter_add(&self.positions, &self.shape, call.site("put")))
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        let rows =
-            rule_result(Var::apply_index_add(&[(&call.batched(0), &self.positions)], 1, self.shape.numel(), call.at))?;
-        rule_result(rows.apply_view(View::Reshape(call.shape()), call.at))
+        let rows = call.value_of(Var::apply_index_add(
+            &[(&call.batched(0), &self.positions)],
+            1,
+            self.shape.numel(),
+            call.at,
+        ))?;
+        call.value_of(rows.apply_view(View::Reshape(call.shape()), call.at))
     }
 }
 
@@ -184,15 +189,15 @@ impl<T: Float> Operation<T> for IndexSelect {
 
     fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
         let size = call.input(0).shape()[self.axis];
-        rule_result(Var::apply_index_add(&[(&g, &self.index)], self.axis, size, site("index_select")))
+        call.value_of(Var::apply_index_add(&[(&g, &self.index)], self.axis, size, call.site("index_select")))
     }
 
-    fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        rule_result(v.apply_index_select(self.axis, &self.index, site("index_select")))
+    fn jvp<'t>(&self, call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        call.value_of(v.apply_index_select(self.axis, &self.index, call.site("index_select")))
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        rule_result(call.batched(0).apply_index_select(self.axis + 1, &self.index, call.at))
+        call.value_of(call.batched(0).apply_index_select(self.axis + 1, &self.index, call.at))
     }
 }
 
@@ -225,17 +230,17 @@ impl<T: Float> Operation<T> for IndexAdd {
         Ok(TensorLike::apply_index_add(&self.terms(inputs), self.axis, self.size, site("index_add"))?)
     }
 
-    fn vjp<'t>(&self, _call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        rule_result(g.apply_index_select(self.axis, &self.indices[input], site("index_add")))
+    fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        call.value_of(g.apply_index_select(self.axis, &self.indices[input], call.site("index_add")))
     }
 
-    fn jvp<'t>(&self, _call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        rule_result(Var::apply_index_add(&[(&v, &self.indices[input])], self.axis, self.size, site("index_add")))
+    fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        call.value_of(Var::apply_index_add(&[(&v, &self.indices[input])], self.axis, self.size, call.site("index_add")))
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        let batched: Vec<Var<'t, T>> = (0..call.arity()).map(|position| call.batched(position)).collect();
-        rule_result(Var::apply_index_add(&self.terms(&batched), self.axis + 1, self.size, call.at))
+        let batched = call.value_of(call.try_all_batched())?;
+        call.value_of(Var::apply_index_add(&self.terms(&batched), self.axis + 1, self.size, call.at))
     }
 }
 

@@ -7,7 +7,7 @@
 use wengert_tensor::ops::{Arithmetic, Comparison, TensorLike, Views, where_};
 use wengert_tensor::{Axes, Float, Shape, Tensor};
 
-use super::mode::{rule_result, site};
+use super::mode::site;
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// The operation that computes the `ord`-norm over the dimensions `axes`, which are kept with size 1.
@@ -83,7 +83,7 @@ impl<T: Float> Operation<T> for Norm {
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let axes: Axes = self.axes.iter().map(|axis| axis + 1).collect();
-        rule_result(call.batched(0).apply_norm(self.ord, &axes, call.at))
+        call.value_of(call.batched(0).apply_norm(self.ord, &axes, call.at))
     }
 }
 

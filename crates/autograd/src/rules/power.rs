@@ -4,7 +4,7 @@ use wengert_tensor::ops::{Arithmetic, Comparison, Functions, TensorLike, where_}
 use wengert_tensor::plan::Op;
 use wengert_tensor::{Float, Site, Tensor};
 
-use super::mode::{Formula, rule_result};
+use super::mode::Formula;
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// Records ∂/∂x xʸ · v = v y xʸ⁻¹, for a tangent or incoming gradient v. The result is 0 where y = 0.
@@ -74,6 +74,6 @@ impl<T: Float> Operation<T> for Root {
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        rule_result(call.batched(0).apply_root(self.inverse, call.at))
+        call.value_of(call.batched(0).apply_root(self.inverse, call.at))
     }
 }

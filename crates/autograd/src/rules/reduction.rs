@@ -5,8 +5,7 @@ use std::rc::Rc;
 use wengert_tensor::ops::{Comparison, TensorLike, Views, where_};
 use wengert_tensor::{Axes, Binary, Float, Reduction, Site, Tensor, View};
 
-use super::mode::{Mode, elementwise, site};
-use crate::error::or_raise;
+use super::mode::{Mode, elementwise};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// Records the derivative of the reduction z of x, applied to `v`: an incoming gradient, or a tangent of x.
@@ -78,7 +77,7 @@ impl Factors {
     fn times_slope<'t, T: Float>(&self, call: &Call<'t, T>, v: Var<'t, T>) -> Option<Var<'t, T>> {
         let x = call.input(0);
         let axes: Axes = (self.outer..x.shape().rank()).collect();
-        let zeros = or_raise(x.eq(0.0).apply_reduce(Reduction::Sum, &axes, site("factors")));
+        let zeros = call.value_of(x.eq(0.0).apply_reduce(Reduction::Sum, &axes, call.site("factors")))?;
         let is_divided = zeros.eq(0.0).expand(x.shape());
         let is_odd = x.isfinite().logical_not().logical_and(is_divided);
         Some(where_(&is_odd, &x.filled(&x.shape(), T::NAN), v))

@@ -8,15 +8,20 @@ use wengert_tensor::ops::{Arithmetic, Comparison, Functions, TensorLike, where_}
 use wengert_tensor::{Float, Site, Unary};
 
 use super::mode::Formula;
-use crate::Var;
-use crate::error::raise;
+use crate::{Error, Var};
 
 /// Records ∂z/∂x · v for z = `op`(x).
-pub(super) fn derivative<'t, T: Float>(op: Unary, x: Var<'t, T>, z: Var<'t, T>, v: Var<'t, T>) -> Formula<'t, T> {
-    Formula::Is(match op {
+pub(super) fn derivative<'t, T: Float>(
+    op: Unary,
+    x: Var<'t, T>,
+    z: Var<'t, T>,
+    v: Var<'t, T>,
+    at: Site,
+) -> Result<Formula<'t, T>, Error> {
+    Ok(Formula::Is(match op {
         Unary::Neg => -v,
         Unary::Abs => v * x.sign(),
-        Unary::Sign | Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc => return Formula::Zero,
+        Unary::Sign | Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc => return Ok(Formula::Zero),
         Unary::Reciprocal => -v * z * z,
         Unary::Square => v * x * 2.0,
         Unary::Sqrt => v / (z * 2.0),
@@ -47,10 +52,7 @@ pub(super) fn derivative<'t, T: Float>(op: Unary, x: Var<'t, T>, z: Var<'t, T>, 
             // PyTorch's slope is 1/6 rounded to an f32. As in PyTorch, there is no second derivative: a request for it is an error.
             let inside = x.gt(-3.0).logical_and(x.lt(3.0));
             let slope = where_(&inside, &(v * f64::from(1.0f32 / 6.0)), v.zeros_like());
-            match slope.opaque(Site::here("hardsigmoid_backward")) {
-                Ok(slope) => slope,
-                Err(error) => raise(error),
-            }
+            slope.opaque(Site { operation: "hardsigmoid_backward", ..at })?
         }
         Unary::Sinc => {
             let angle = x * PI;
@@ -73,6 +75,6 @@ pub(super) fn derivative<'t, T: Float>(op: Unary, x: Var<'t, T>, z: Var<'t, T>, 
         Unary::Digamma => v * x.trigamma(),
         // The trigamma function is ζ(2, x), whose derivative is -2 ζ(3, x).
         Unary::Trigamma => v * x.filled(&x.shape(), T::from_f64(3.0)).zeta(x) * -2.0,
-        _ => return Formula::Undefined,
-    })
+        _ => return Ok(Formula::Undefined),
+    }))
 }

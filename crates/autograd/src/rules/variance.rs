@@ -8,7 +8,7 @@
 use wengert_tensor::ops::{Reductions, TensorLike, Views, where_};
 use wengert_tensor::{Axes, Float, Shape, Tensor};
 
-use super::mode::{rule_result, site};
+use super::mode::site;
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// The operation that computes the variance over the dimensions `axes`, which are kept with size 1.
@@ -63,7 +63,7 @@ impl<T: Float> Operation<T> for Variance {
         let axes: Axes = self.axes.iter().map(|axis| axis + 1).collect();
         // If the batch has rank 1, each example is a single number. Its variance is then over all of its dimensions.
         let is_total = self.is_total || call.shape().rank() == 1;
-        rule_result(call.batched(0).apply_variance(&axes, self.correction, is_total, call.at))
+        call.value_of(call.batched(0).apply_variance(&axes, self.correction, is_total, call.at))
     }
 }
 

@@ -6,11 +6,10 @@
 
 use std::rc::Rc;
 
-use wengert_tensor::ops::{ConvolutionForm, MeanForm, PoolingForm, Slot, TensorLike, Views, Windowed};
+use wengert_tensor::ops::{ConvolutionForm, MeanForm, PoolingForm, Slot, TensorLike, Windowed};
 use wengert_tensor::{Float, Shape, Site, Tensor, View};
 
-use super::mode::{rule_result, site};
-use crate::error::or_raise;
+use super::mode::site;
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// An operation that computes one of a convolution's three arrays (input, weight, result) from the other two. It is linear in each of these
@@ -44,12 +43,12 @@ impl<T: Float> Operation<T> for Convolution {
         let asked = operands[input];
         let of = |slot: Slot| if slot == self.slot { g } else { call.input(1 - input) };
         let [first, second] = asked.others().map(of);
-        rule_result(first.apply_convolution(&second, &self.form, asked, site("conv")))
+        call.value_of(first.apply_convolution(&second, &self.form, asked, call.site("conv")))
     }
 
     fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
         let [first, second] = if input == 0 { [v, call.input(1)] } else { [call.input(0), v] };
-        rule_result(first.apply_convolution(&second, &self.form, self.slot, site("conv")))
+        call.value_of(first.apply_convolution(&second, &self.form, self.slot, call.site("conv")))
     }
 
     /// Records the convolutions of all examples. If all examples share the weight, one convolution processes the images of all examples.
@@ -64,19 +63,25 @@ impl<T: Float> Operation<T> for Convolution {
             if is_shared && slot == Slot::Weight {
                 return Ok(call.input(position));
             }
-            let x = call.batched(position);
-            let x = if has_channels(slot) { x.try_movedim([0], [1])? } else { x };
+            let x = call.try_batched(position)?;
+            let x = if has_channels(slot) { exchanged(x, at)? } else { x };
             x.apply_view(View::Reshape(form.shape(slot).clone()), at)
         };
-        let [first, second] = [operand(0), operand(1)].map(or_raise);
-        let result = rule_result(first.apply_convolution(&second, &form, self.slot, at))?;
+        let (first, second) = (call.value_of(operand(0))?, call.value_of(operand(1))?);
+        let result = call.value_of(first.apply_convolution(&second, &form, self.slot, at))?;
         let mut shape = call.shape();
         if !has_channels(self.slot) {
-            return rule_result(result.apply_view(View::Reshape(shape), at));
+            return call.value_of(result.apply_view(View::Reshape(shape), at));
         }
         shape.swap(0, 1);
-        Some(or_raise(result.apply_view(View::Reshape(shape), at)).movedim([1], [0]))
+        call.value_of(result.apply_view(View::Reshape(shape), at).and_then(|result| exchanged(result, at)))
     }
+}
+
+/// Records `x` with its first two dimensions exchanged.
+fn exchanged<'t, T: Float>(x: Var<'t, T>, at: Site) -> Result<Var<'t, T>, Error> {
+    let order = (0..x.shape().rank()).map(|axis| if axis < 2 { 1 - axis } else { axis });
+    x.apply_view(View::Permute(order.collect()), at)
 }
 
 /// Maximum pooling, or its adjoint. The first input chooses a position in each window: the position of its largest element. This is the
@@ -118,18 +123,18 @@ impl<T: Float> Operation<T> for MaxPooling {
 
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
         let adjoint = MaxPooling { form: self.form.clone(), is_adjoint: !self.is_adjoint, nothing: 0.0 };
-        if input == 0 { None } else { rule_result(adjoint.apply(&call.input(0), &g, site(self.operation()))) }
+        if input == 0 { None } else { call.value_of(adjoint.apply(&call.input(0), &g, call.site(self.operation()))) }
     }
 
     fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
         let linear = MaxPooling { form: self.form.clone(), is_adjoint: self.is_adjoint, nothing: 0.0 };
-        if input == 0 { None } else { rule_result(linear.apply(&call.input(0), &v, site(self.operation()))) }
+        if input == 0 { None } else { call.value_of(linear.apply(&call.input(0), &v, call.site(self.operation()))) }
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let batched = MaxPooling { form: self.form.over_images(call.size), ..*self };
         let values = if self.is_adjoint { batched.form.output() } else { batched.form.input() };
-        let [x, values] = [images(call, 0, batched.form.input()), images(call, 1, values)];
+        let (x, values) = (images(call, 0, batched.form.input())?, images(call, 1, values)?);
         examples(batched.apply(&x, &values, call.at), call)
     }
 }
@@ -163,30 +168,32 @@ impl<T: Float> Operation<T> for MeanPooling {
         Ok(self.apply(&inputs[0], site(self.operation()))?)
     }
 
-    fn vjp<'t>(&self, _call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+    fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
         let adjoint = MeanPooling { form: self.form.clone(), is_adjoint: !self.is_adjoint };
-        rule_result(adjoint.apply(&g, site(self.operation())))
+        call.value_of(adjoint.apply(&g, call.site(self.operation())))
     }
 
-    fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        rule_result(self.apply(&v, site(self.operation())))
+    fn jvp<'t>(&self, call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        call.value_of(self.apply(&v, call.site(self.operation())))
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let batched = MeanPooling { form: self.form.over_images(call.size), is_adjoint: self.is_adjoint };
         let from = if self.is_adjoint { batched.form.output() } else { batched.form.input() };
-        examples(batched.apply(&images(call, 0, from), call.at), call)
+        examples(batched.apply(&images(call, 0, from)?, call.at), call)
     }
 }
 
-/// Returns the input with index `position`, reshaped to `shape`, in which one dimension contains the images of all examples.
-fn images<'t, T: Float>(call: &BatchedCall<'t, T>, position: usize, shape: &Shape) -> Var<'t, T> {
-    or_raise(call.batched(position).apply_view(View::Reshape(shape.clone()), call.at))
+/// Returns the input with index `position`, reshaped to `shape`, in which one dimension contains the images of all examples. Returns `None`
+/// if the rule of `call` fails.
+fn images<'t, T: Float>(call: &BatchedCall<'t, T>, position: usize, shape: &Shape) -> Option<Var<'t, T>> {
+    let images = |input: Var<'t, T>| input.apply_view(View::Reshape(shape.clone()), call.at);
+    call.value_of(call.try_batched(position).and_then(images))
 }
 
 /// Splits a result for the images of all examples into one result per example. The examples become a new first dimension.
 fn examples<'t, T: Float>(result: Result<Var<'t, T>, Error>, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-    rule_result(result.and_then(|result| result.apply_view(View::Reshape(call.shape()), call.at)))
+    call.value_of(result.and_then(|result| result.apply_view(View::Reshape(call.shape()), call.at)))
 }
 
 impl<T: Float> Windowed for Var<'_, T> {
@@ -250,5 +257,20 @@ mod tests {
         let options = PoolOptions::default().stride([1, 2]).padding(1).ceil_mode(true).count_include_pad(false);
         crate::assert_gradcheck!(|x| x.avg_pool2d([2, 3], &options).square(), &x);
         crate::assert_gradcheck!(|x| x.adaptive_avg_pool2d([4, 2]).square(), &x);
+    }
+
+    /// Checks an example of a batch that is too large for any memory only after it is repeated for each example.
+    #[test]
+    fn an_error_of_a_batching_rule_has_the_callers_line() {
+        use crate::transforms::Vmap;
+        let tape = crate::Tape::<f64>::new();
+        let x = tape.constant(Tensor::scalar(1.0).expand([1, 1, 1 << 20]));
+        let weights = tape.var(&Tensor::scalar(1.0).expand([1usize << 43, 1, 1, 1]));
+        let options = ConvOptions::default().stride(1 << 20);
+        let vmap = Vmap::new().in_dims([None, Some(0)]);
+        let line = line!() + 1;
+        let error = vmap.try_record(|[x, w]| [x.conv1d(&w, None, &options)], [x, weights]).unwrap_err();
+        let crate::Error::Tensor(error) = &error else { panic!("{error}") };
+        assert_eq!((error.site().location.file(), error.site().location.line()), (file!(), line));
     }
 }

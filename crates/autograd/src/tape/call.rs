@@ -1,10 +1,11 @@
 //! The methods of a call of an operation, for one example and for a batch. The derivative rules and batching rules of operations use them.
 
 use wengert_macros::precompiled;
-use wengert_tensor::{Float, Shape};
+use wengert_tensor::{Float, Shape, Site};
 
-use crate::Var;
+use crate::error::or_raise;
 use crate::tape::{BatchedCall, Call};
+use crate::{Error, Var};
 
 #[precompiled]
 impl<'t, T: Float> Call<'t, T> {
@@ -28,6 +29,17 @@ impl<'t, T: Float> Call<'t, T> {
     #[inline]
     pub fn output(&self) -> Var<'t, T> {
         self.output
+    }
+
+    /// Returns the value of `result`, for the result of a rule. If `result` is an error, returns `None`, and recording the derivative
+    /// returns the error.
+    pub(crate) fn value_of<V>(&self, result: Result<V, Error>) -> Option<V> {
+        self.failure.value_of(result)
+    }
+
+    /// Returns the operation `operation` with the line of code that requested the derivative.
+    pub(crate) fn site(&self, operation: &'static str) -> Site {
+        Site { operation, ..self.at }
     }
 }
 
@@ -67,11 +79,27 @@ impl<'t, T: Float> BatchedCall<'t, T> {
     ///
     /// # Panics
     ///
-    /// If the operation has fewer inputs.
+    /// If the operation has fewer inputs, or the expanded input has more elements than can be addressed.
     #[track_caller]
     pub fn batched(&self, position: usize) -> Var<'t, T> {
+        or_raise(self.try_batched(position))
+    }
+
+    /// Does the same as [`batched`](Self::batched), but returns the error if memory cannot hold the expanded input.
+    pub(crate) fn try_batched(&self, position: usize) -> Result<Var<'t, T>, Error> {
         let (var, is_batched) = self.inputs[position];
-        if is_batched { var } else { var.repeat_for_batch(self.size, self.at) }
+        if is_batched { Ok(var) } else { var.repeat_for_batch(self.size, self.at) }
+    }
+
+    /// Returns all inputs as [`batched`](Self::batched) does, or the error if memory cannot hold an expanded input.
+    pub(crate) fn try_all_batched(&self) -> Result<Vec<Var<'t, T>>, Error> {
+        (0..self.arity()).map(|position| self.try_batched(position)).collect()
+    }
+
+    /// Returns the value of `result`, for the result of a rule. If `result` is an error, returns `None`, and recording the batch returns the
+    /// error.
+    pub(crate) fn value_of<V>(&self, result: Result<V, Error>) -> Option<V> {
+        self.failure.value_of(result)
     }
 
     /// Returns the shape of the result for all examples, with the batch dimension first.

@@ -17,5 +17,5 @@ mod var;
 
 pub use constant::Constant;
 pub(crate) use evaluated_layer::evaluated_layer;
-pub(crate) use tape::Record;
 pub use tape::{BatchedCall, Call, Operation, Tape, Var};
+pub(crate) use tape::{Record, RuleFailure};

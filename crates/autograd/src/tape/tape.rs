@@ -264,9 +264,18 @@ pub trait Operation<T: Float>: Any {
     }
 
     /// Returns true if the operation has a derivative. Otherwise a request for its derivative is an error, which names the operation and
-    /// the line of code that recorded it.
+    /// the line of code that recorded it. As in PyTorch, it is an error in both modes even if the derivative is multiplied by 0, for example
+    /// by the derivative of a `floor` before or after the operation.
     fn is_differentiable(&self) -> bool {
         true
+    }
+
+    /// Returns true if the operation counts the input with index `input` as a constant. A derivative then does not pass to this input, so
+    /// operations before it may refuse derivatives.
+    #[doc(hidden)]
+    fn is_constant_in(&self, input: usize) -> bool {
+        let _ = input;
+        false
     }
 }
 
@@ -275,8 +284,11 @@ pub trait Operation<T: Float>: Any {
 pub struct Call<'t, T: Float = f32> {
     pub(crate) inputs: SmallVec<[Var<'t, T>; 3]>,
     pub(crate) output: Var<'t, T>,
+    /// The operation that requested the derivative, and the line of code that called it.
+    pub(crate) at: Site,
     /// True after the default of [`Operation::jvp`] was called: the operation has no rule for forward mode.
     pub(crate) lacks_jvp: Cell<bool>,
+    pub(crate) failure: RuleFailure,
 }
 
 /// One call of an operation for all examples of a batch. Inputs that differ between examples have the batch dimension first.
@@ -288,4 +300,29 @@ pub struct BatchedCall<'t, T: Float = f32> {
     /// The shape of the result for one example.
     pub(crate) shape: Shape,
     pub(crate) at: Site,
+    pub(crate) failure: RuleFailure,
+}
+
+/// The error of a derivative rule or batching rule. A rule cannot return errors, so it stores its error here and returns `None`. Recording
+/// the derivative or the batch then returns the error.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RuleFailure(RefCell<Option<Box<Error>>>);
+
+impl RuleFailure {
+    /// Returns the value of `result`. If `result` is an error, stores the error and returns `None`.
+    pub(super) fn value_of<V>(&self, result: Result<V, Error>) -> Option<V> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.0.replace(Some(Box::new(error)));
+                None
+            }
+        }
+    }
+
+    /// Returns the stored error as an error, if there is one.
+    #[inline]
+    pub(crate) fn take(&self) -> Result<(), Error> {
+        self.0.take().map_or(Ok(()), |error| Err(*error))
+    }
 }

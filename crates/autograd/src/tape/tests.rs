@@ -213,7 +213,7 @@ fn the_gradient_of_an_intermediate_result_is_not_kept_and_says_so() {
     let x = tape.var(&Tensor::from([2.0, 3.0]));
     let y = x * x;
     let error = y.sum(..).backward().try_of(y).unwrap_err();
-    assert!(error.to_string().contains("of results in between, `grad` gives the gradient"), "{error}");
+    assert!(error.to_string().contains("`grad` returns gradients of intermediate results"), "{error}");
 }
 
 #[test]

@@ -16,8 +16,8 @@ impl<T: Float> Tape<T> {
     }
 
     /// Records that the training step moves `buffer` towards `new`. `new` is a statistic of the batch and has the buffer's shape. It is
-    /// computed together with the gradients. `share` is the weight of the batch in the result. Records nothing on a tape that does not
-    /// train.
+    /// computed together with the gradients. `share` is the weight of the batch in the result. If this tape has recorded changes of the buffer
+    /// before, their number is added to the number of batches in [`Share::Nth`]. Records nothing on a tape that does not train.
     ///
     /// # Errors
     ///
@@ -47,7 +47,9 @@ impl<T: Float> Tape<T> {
 
     fn change(&self, buffer: u64, change: Change<Index>) {
         if let Some(training) = &self.training {
-            training.borrow_mut().changes.push((buffer, change));
+            let changes = &mut training.borrow_mut().changes;
+            let earlier = changes.iter().filter(|(earlier, _)| *earlier == buffer).count() as u64;
+            changes.push((buffer, change.after(earlier)));
         }
     }
 

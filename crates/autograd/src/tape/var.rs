@@ -54,9 +54,11 @@ impl<'t, T: Float> Var<'t, T> {
     }
 
     /// Returns the variable repeated `size` times along a new first dimension.
-    pub(crate) fn repeat_for_batch(self, size: usize, at: Site) -> Self {
+    pub(crate) fn repeat_for_batch(self, size: usize, at: Site) -> Result<Self, Error> {
         let shape = self.shape().replaced(0..0, &[size]);
-        or_raise(self.record_over(Op::Expand, &shape, at))
+        // This returns an error if a tensor of this shape would be too large.
+        wengert_tensor::addressable::<T>(&shape, at)?;
+        self.record_over(Op::Expand, &shape, at)
     }
 
     /// Returns zeros of the same shape as this variable. Only one element is stored.

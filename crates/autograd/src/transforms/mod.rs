@@ -47,7 +47,7 @@ pub use vmap::Vmap;
 
 use inputs::RecordedOutput;
 use wengert_macros::twins;
-use wengert_tensor::ops::TensorLike;
+use wengert_tensor::ops::{TensorLike, join};
 use wengert_tensor::{Float, Site, Tensor, View};
 
 use crate::{Error, Tape, Var};
@@ -103,7 +103,8 @@ fn evaluate_at<T: Float>(
 ///
 /// # Errors
 ///
-/// The errors of [`infer`]. Also if `size` is 0, or `input` has no dimensions.
+/// The errors of [`infer`]. Also if `size` is 0, `input` has no dimensions, or the results do not fit together: a result has no dimensions,
+/// or two results differ in another dimension than dimension 0.
 #[twins]
 pub fn try_infer_in_batches<T: Float>(
     f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
@@ -124,7 +125,7 @@ pub fn try_infer_in_batches<T: Float>(
         let batch = input.apply_view(View::Slice { axis: 0, start, len: size.min(rows - start), step: 1 }, at)?;
         results.push(evaluate_at(&f, &batch, at)?);
     }
-    Ok(Tensor::apply_cat(&results, 0, at)?)
+    Ok(join(&results, 0, at)?)
 }
 
 /// Returns the gradients of a function whose result is one number, with respect to each of its [`Inputs`]. A gradient has the shape of its
@@ -532,5 +533,26 @@ mod tests {
             assert_eq!((at.operation, at.location.file()), ("infer_in_batches", file!()));
             assert!(message.contains(text), "{message}");
         }
+    }
+
+    #[test]
+    fn results_of_batches_that_do_not_fit_are_errors() {
+        let x = Tensor::<f64>::arange(10).reshape([5, 2]);
+        let sentence = |result: Result<Tensor<f64>, Error>| {
+            let error = result.unwrap_err();
+            let Error::Tensor(error) = &error else { panic!("{error}") };
+            assert_eq!((error.site().operation, error.site().location.file()), ("infer_in_batches", file!()));
+            error.sentence()
+        };
+        for size in [2, 5] {
+            let text = sentence(try_infer_in_batches(|x| x.sum(..), &x, size));
+            assert_eq!(text, "zero-dimensional tensor (at position 0) cannot be concatenated");
+        }
+        let text = sentence(try_infer_in_batches(|x| x.matmul(x.t()), &x, 2));
+        let expected =
+            "Sizes of tensors must match except in dimension 0. Expected size 2 but got size 1 for tensor number 2";
+        assert!(text.starts_with(expected), "{text}");
+        let text = sentence(try_infer_in_batches(|x| if x.shape()[0] == 2 { x } else { x.unsqueeze(0) }, &x, 2));
+        assert_eq!(text, "Tensors must have same number of dimensions: got 2 and 3");
     }
 }

@@ -4,11 +4,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use wengert_macros::twins;
-use wengert_tensor::ops::{Views as _, try_cat};
+use wengert_tensor::ops::{TensorLike as _, Views as _, join, try_cat};
 use wengert_tensor::plan::Index;
-use wengert_tensor::{Float, Shape, Site, Tensor};
+use wengert_tensor::{Float, Shape, Site, Tensor, View};
 
-use crate::error::{or_raise, raise};
 use crate::{BatchedCall, Call, Error, Operation, Tape, Var};
 
 /// A custom operation with any number of results, and one rule that gives the gradients of all inputs. PyTorch:
@@ -81,11 +80,12 @@ pub trait Function<T: Float = f32>: 'static {
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Vec<Tensor<T>>, Error>;
 
     /// Returns the gradients with respect to each input, computed from the gradients of all results. The gradient of a result that nothing
-    /// reads is zeros. `None` stands for a derivative that is zero everywhere. Recording the derivative panics if the list does not have
+    /// reads is zeros. `None` stands for a derivative that is zero everywhere. Recording the derivative is an error if the list does not have
     /// one entry for each input, or if a gradient belongs to another tape.
     fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>>;
 
     /// Returns the results for all examples, each with the batch dimension first. A batched input has the batch dimension first too.
+    /// Recording the batch is an error if the number or the shapes of the results are wrong.
     ///
     /// By default (`None`), the function is recorded once for each example, and the results are stacked. That gives the same values, but
     /// takes as long as a loop. PyTorch: the static method `vmap` of `torch.autograd.Function`.
@@ -195,23 +195,14 @@ impl<T: Float, F: Function<T>> Operation<T> for Packed<F> {
     }
 
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        let (tape, key) = (g.tape(), (g.tape.id, call.output().index, g.index));
-        let known = self.last.borrow().as_ref().filter(|last| last.of == key).map(|last| last.gradients.clone());
-        let gradients = known.unwrap_or_else(|| {
-            let parts = |packed| or_raise(unpack(packed, &self.shapes));
-            let call = FunctionCall { inputs: call.inputs().to_vec(), outputs: parts(call.output()) };
-            let gradients = self.function.vjp(&call, &parts(g));
-            if gradients.len() != call.inputs.len() {
-                let (name, expected, got) = (self.function.name(), call.inputs.len(), gradients.len());
-                let message = format!("the vjp rule of '{name}' gave {got} gradients for {expected} inputs");
-                raise(Error::Refused { message, at: self.at });
-            }
-            or_raise(tape.check_owns(gradients.iter().flatten().copied(), self.at));
-            let gradients: Vec<Option<Index>> = gradients.iter().map(|gradient| gradient.map(|g| g.index)).collect();
-            self.last.replace(Some(LastGradients { of: key, gradients: gradients.clone() }));
-            gradients
-        });
-        gradients[input].map(|index| tape.at(index))
+        let key = (g.tape.id, call.output().index, g.index);
+        let is_known = self.last.borrow().as_ref().is_some_and(|last| last.of == key);
+        if !is_known {
+            let gradients = call.value_of(self.gradients(call, g))?;
+            self.last.replace(Some(LastGradients { of: key, gradients }));
+        }
+        let index = self.last.borrow().as_ref().and_then(|last| last.gradients[input]);
+        index.map(|index| g.tape.at(index))
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
@@ -220,13 +211,34 @@ impl<T: Float, F: Function<T>> Operation<T> for Packed<F> {
         let packed = match &results[..] {
             _ if results.len() != expected.len() => {
                 let (got, expected) = (results.len(), expected.len());
-                let message = format!("the batching rule gave {got} results, but the function declared {expected}");
+                let name = self.function.name();
+                let message =
+                    format!("the batching rule of '{name}' gave {got} results, but the function declared {expected}");
                 Err(Error::Refused { message, at: self.at })
             }
             [result] => Ok(*result),
             _ => pack_batch(&results, &expected, self.function.name(), self.at),
         };
-        Some(or_raise(packed))
+        call.value_of(packed)
+    }
+}
+
+impl<F> Packed<F> {
+    /// Records the gradients with respect to all inputs of `call`, for the upstream gradient `g`. Returns their nodes.
+    fn gradients<'t, T: Float>(&self, call: &Call<'t, T>, g: Var<'t, T>) -> Result<Vec<Option<Index>>, Error>
+    where
+        F: Function<T>,
+    {
+        let (inputs, outputs) = (call.inputs().to_vec(), unpack(call.output(), &self.shapes)?);
+        let call = FunctionCall { inputs, outputs };
+        let gradients = self.function.vjp(&call, &unpack(g, &self.shapes)?);
+        if gradients.len() != call.inputs.len() {
+            let (name, expected, got) = (self.function.name(), call.inputs.len(), gradients.len());
+            let message = format!("the vjp rule of '{name}' gave {got} gradients for {expected} inputs");
+            return Err(Error::Refused { message, at: self.at });
+        }
+        g.tape.check_owns(gradients.iter().flatten().copied(), self.at)?;
+        Ok(gradients.iter().map(|gradient| gradient.map(|g| g.index)).collect())
     }
 }
 
@@ -244,9 +256,9 @@ fn pack_batch<'t, T: Float>(
             return Err(Error::BatchShape { operation, got, expected, recorded: at.location });
         }
         let (size, example) = (expected[0], Shape::from(&expected[1..]));
-        result.try_reshape(Shape::from([size, example.numel()]))
+        result.apply_view(View::Reshape(Shape::from([size, example.numel()])), at)
     });
-    try_cat(&flat.collect::<Result<Vec<_>, _>>()?, 1)
+    join(&flat.collect::<Result<Vec<_>, _>>()?, 1, at)
 }
 
 /// Splits the vector `packed` into the results of a function. If there is a single result, `packed` is this result.
@@ -381,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "the batching rule gave 1 results, but the function declared 2")]
+    #[should_panic(expected = "the batching rule of 'product_and_total' gave 1 results, but the function declared 2")]
     fn a_batching_rule_with_other_results_is_refused() {
         let x = Tensor::ones([3, 2]);
         let _ = crate::transforms::Vmap::new().call(
@@ -448,16 +460,6 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "the vjp rule of 'undeclared' gave 2 gradients for 1 inputs")]
-    fn a_rule_gives_one_gradient_for_each_input() {
-        let tape = Tape::<f64>::new();
-        let x = tape.var(&Tensor::ones([2]));
-        let one = vec![Shape::from([2])];
-        let results = tape.apply_function(Undeclared { declared: one.clone(), given: one, gradients: 2 }, &[x]);
-        let _ = results[0].sum(..).try_backward();
-    }
-
-    #[test]
     fn the_rule_is_recorded_once_for_all_inputs() {
         let count = std::rc::Rc::default();
         let tape = Tape::<f64>::new();
@@ -466,5 +468,83 @@ mod tests {
         let gradients = (results[0] + results[1] * 2.0).sum(..).backward();
         assert_eq!((gradients.of(x).to_vec(), gradients.of(y).to_vec()), (vec![7.0], vec![5.0]));
         assert_eq!(count.get(), 1);
+    }
+
+    /// A function of one input with results of the input's shape. Its batching rule returns results of the shapes `given`.
+    #[derive(Clone)]
+    struct Batched {
+        count: usize,
+        given: Vec<Shape>,
+    }
+
+    impl Function<f64> for Batched {
+        fn name(&self) -> &'static str {
+            "batched"
+        }
+
+        fn shapes(&self, inputs: &[Shape]) -> Result<Vec<Shape>, String> {
+            Ok(vec![inputs[0].clone(); self.count])
+        }
+
+        fn run(&self, inputs: &[Tensor<f64>]) -> Result<Vec<Tensor<f64>>, Error> {
+            Ok(vec![inputs[0].clone(); self.count])
+        }
+
+        fn vjp<'t>(&self, _: &FunctionCall<'t, f64>, gradients: &[Var<'t, f64>]) -> Vec<Option<Var<'t, f64>>> {
+            vec![Some(gradients[0])]
+        }
+
+        fn batch<'t>(&self, call: &BatchedCall<'t, f64>) -> Option<Vec<Var<'t, f64>>> {
+            Some(self.given.iter().map(|shape| call.input(0).sum(..).expand(shape)).collect())
+        }
+    }
+
+    #[test]
+    fn wrong_results_of_a_batching_rule_are_errors() {
+        let x = Tensor::<f64>::ones([3, 2]);
+        let shapes = |sizes: &[&[usize]]| sizes.iter().map(|&sizes| Shape::from(sizes)).collect::<Vec<_>>();
+        let (right, wrong): (&[usize], &[usize]) = (&[3, 2], &[2, 3]);
+        for (count, given, sentence) in [
+            (1, vec![], "the batching rule of 'batched' gave 0 results, but the function declared 1"),
+            (1, vec![right, right], "the batching rule of 'batched' gave 2 results, but the function declared 1"),
+            (2, vec![right], "the batching rule of 'batched' gave 1 results, but the function declared 2"),
+            (
+                1,
+                vec![wrong],
+                "the batching rule of 'batched' gave shape [2, 3], expected [3, 2]: the batch dimension first",
+            ),
+            (
+                2,
+                vec![right, wrong],
+                "the batching rule of 'batched' gave shape [2, 3], expected [3, 2]: the batch dimension first",
+            ),
+        ] {
+            let function = Batched { count, given: shapes(&given) };
+            let options = crate::transforms::Vmap::new();
+            let called = options.try_call(|[x]| [x.tape().apply_function(function.clone(), &[x])[0]], [&x]);
+            let error = called.unwrap_err();
+            assert_eq!(error.sentence(), sentence);
+            assert!(error.to_string().contains(file!()), "{error}");
+            let tape = Tape::new();
+            let recorded =
+                options.try_record(|[x]| [x.tape().apply_function(function.clone(), &[x])[0]], [tape.var(&x)]);
+            assert_eq!(recorded.unwrap_err().sentence(), sentence);
+        }
+    }
+
+    #[test]
+    fn wrong_gradients_of_a_rule_are_errors() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::ones([2]));
+        let one = vec![Shape::from([2])];
+        for gradients in [0, 2] {
+            let function = Undeclared { declared: one.clone(), given: one.clone(), gradients };
+            let y = tape.apply_function(function, &[x])[0].sum(..);
+            for error in [y.try_backward().unwrap_err(), y.try_jvp(&[(x, x)]).unwrap_err()] {
+                let expected = format!("the vjp rule of 'undeclared' gave {gradients} gradients for 1 inputs");
+                assert_eq!(error.sentence(), expected);
+                assert!(error.to_string().contains(file!()), "{error}");
+            }
+        }
     }
 }

@@ -213,15 +213,12 @@ fn with_slopes<'t, T: Float>(
 
 impl<T: Float> InPlace for Var<'_, T> {
     fn check_write(&self, _source: Option<&Self>, at: Site) -> Result<(), Error> {
-        // A variable is immutable, so a write only replaces the handle and is always safe. But PyTorch refuses writes to expanded tensors,
-        // and so does this function. It recognizes a variable that an `expand` returned, but not a view of such a variable.
-        let record = self.tape.record.borrow();
-        let stretched = record.node(self.index).op == Op::Expand
-            && record
-                .inputs(self.index)
-                .first()
-                .is_some_and(|&from| record.shape(from).numel() < record.shape(self.index).numel());
-        if stretched { Err(tensor::Error::Overlap { internal: true, at }.into()) } else { Ok(()) }
+        // A variable is immutable, so a write only replaces the handle and is always safe. But PyTorch refuses writes to expanded tensors and
+        // to views of them, and so does this function.
+        if self.tape.record.borrow().has_internal_overlap(self.index) {
+            return Err(tensor::Error::Overlap { internal: true, at }.into());
+        }
+        Ok(())
     }
 
     fn put(&mut self, value: Self, _at: Site) -> Result<(), Error> {
@@ -266,3 +263,64 @@ impl<'t, T: Float> Operand<Var<'t, T>> for Tensor<T> {
 }
 
 impl<'t, T: Float> ArrayOperand<Var<'t, T>> for Tensor<T> {}
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::prelude::*;
+
+    use crate::{Error, Tape};
+
+    #[test]
+    fn views_of_expanded_variables_are_not_written_to() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::from([1.0, 2.0, 3.0]));
+        let rows = x.expand([4, 3]);
+        let one = tape.var(&Tensor::ones([1]));
+        let refused = [
+            rows,
+            rows.t(),
+            rows.unsqueeze(0),
+            rows.slice(0, 0..2),
+            rows.reshape([2, 2, 3]),
+            rows.reshape([2, 2, 3]).select(1, 0),
+            rows.t().t().unsqueeze(1).squeeze(1),
+            rows.unfold(0, 2, 2),
+            rows.detach(),
+            rows.detach().t(),
+            one.expand([12]).reshape([3, 4]),
+            tape.var(&Tensor::ones([3])).unsqueeze(1).expand([3, 2]).select(0, 1),
+        ];
+        for (k, view) in refused.into_iter().enumerate() {
+            let mut written = view;
+            let error = written.try_add_(1.0).expect_err(&k.to_string());
+            assert!(
+                matches!(error, Error::Tensor(wengert_tensor::Error::Overlap { internal: true, .. })),
+                "{k}: {error}"
+            );
+        }
+        let accepted = [
+            x,
+            x.unsqueeze(0).expand([1, 3]),
+            rows.select(0, 0),
+            rows.slice(0, 1..2),
+            rows.reshape([12]),
+            rows.reshape([12]).reshape([4, 3]),
+            x.expand([3, 3]).diagonal(0, 0, 1),
+            x.unfold(0, 2, 1),
+            rows.slice(1, 0..0),
+            rows + 0.0,
+            (rows + 0.0).t(),
+            tape.var(&Tensor::ones([0])).expand([4, 0]),
+            // The zeros of a missing gradient, and other filled arrays.
+            rows.sum(..).try_grad_or_zeros(&[one]).unwrap()[0],
+            tape.constant(2.0).expand([3]),
+            // The data of a variable may be an expanded tensor.
+            tape.var(&Tensor::ones([3]).expand([4, 3])).t(),
+        ];
+        for (k, view) in accepted.into_iter().enumerate() {
+            let (mut written, before) = (view, view.value());
+            written.try_add_(1.0).unwrap_or_else(|error| panic!("{k}: {error}"));
+            assert_eq!(written.value(), before + 1.0, "{k}");
+        }
+    }
+}

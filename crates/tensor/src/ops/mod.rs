@@ -108,6 +108,8 @@ pub use reduce::softmax::Softmax;
 pub use reduce::sorting::Sorting;
 pub use reduce::statistics::Statistics;
 pub use shape::diagonals::Diagonals;
+#[doc(hidden)]
+pub use shape::joining::join;
 pub use shape::joining::{
     Indexing2d, cat, hstack, meshgrid, stack, try_cat, try_hstack, try_meshgrid, try_stack, try_vstack, vstack,
 };

@@ -64,12 +64,20 @@ impl View {
         }
     }
 
-    /// Returns the view of a batch that applies this view to every item. The batch is a new first dimension of size `size`. For
-    /// [`View::Expand`], the items must already have as many dimensions as the target.
-    pub fn batched(&self, size: usize) -> View {
-        let with_batch = |shape: &Shape| shape.replaced(0..0, &[size]);
+    /// Returns the view of a batch that applies this view to every item. The items lie along the first dimension of `batch`, the shape of the
+    /// batch.
+    ///
+    /// # Panics
+    ///
+    /// If an item has fewer dimensions than the target of a [`View::Expand`]. New dimensions would come before the dimension of the items,
+    /// so insert them by a reshape first.
+    pub fn batched(&self, batch: &Shape) -> View {
+        let with_batch = |shape: &Shape| shape.replaced(0..0, &batch[..1]);
         match self {
-            View::Expand(shape) => View::Expand(with_batch(shape)),
+            View::Expand(shape) => {
+                assert_eq!(batch.rank(), shape.rank() + 1, "the items of {batch} expand to {shape} after a reshape");
+                View::Expand(with_batch(shape))
+            }
             View::Reshape(shape) => View::Reshape(with_batch(shape)),
             View::Permute(axes) => View::Permute(std::iter::once(0).chain(axes.iter().map(|axis| axis + 1)).collect()),
             View::Flip(axes) => View::Flip(axes.iter().map(|axis| axis + 1).collect()),
@@ -105,5 +113,49 @@ impl View {
                 None => unreachable!("only a reshape may need a copy"),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the positions that a view of a contiguous tensor reads, in row-major order.
+    fn positions(view: &View, shape: &Shape) -> Vec<usize> {
+        let layout = view.apply(&Layout::contiguous(shape.clone())).unwrap();
+        let sizes = layout.shape().clone();
+        (0..sizes.numel())
+            .map(|mut k| {
+                let mut index = vec![0; sizes.rank()];
+                for axis in (0..sizes.rank()).rev() {
+                    (index[axis], k) = (k % sizes[axis], k / sizes[axis]);
+                }
+                layout.position(&index).unwrap()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_batched_view_reads_every_item_alike() {
+        let (item, batch) = (Shape::from([1, 4, 4]), Shape::from([3, 1, 4, 4]));
+        for view in [
+            View::Expand(Shape::from([2, 4, 4])),
+            View::Reshape(Shape::from([2, 8])),
+            View::Permute([2, 0, 1].into_iter().collect()),
+            View::Flip([1].into_iter().collect()),
+            View::Slice { axis: 1, start: 3, len: 2, step: -2 },
+            View::Diagonal { offset: 1, first: 1, second: 2 },
+            View::Unfold { axis: 2, size: 2, step: 1 },
+        ] {
+            let one = positions(&view, &item);
+            let all: Vec<usize> = (0..3).flat_map(|k| one.iter().map(move |position| position + k * 16)).collect();
+            assert_eq!(positions(&view.batched(&batch), &batch), all, "{view:?}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "the items of [2, 3] expand to [2, 3] after a reshape")]
+    fn a_batched_expansion_adds_no_dimensions() {
+        View::Expand(Shape::from([2, 3])).batched(&Shape::from([2, 3]));
     }
 }

@@ -200,6 +200,19 @@ mod tests {
     }
 
     #[test]
+    fn several_batches_of_one_tape_are_averaged() {
+        let mut layer = BatchNorm1d::<f64>::new(1).momentum(None);
+        for _ in 0..2 {
+            let tape = Tape::training(&mut Generator::new(0));
+            let [first, second] = batches().map(|batch| layer.forward(tape.constant(&batch)).sum(..));
+            update_buffers(&mut layer, &(first + second).backward());
+            close(&layer.running_mean.as_ref().unwrap().value, &[3.5], 1e-15);
+            close(&layer.running_var.as_ref().unwrap().value, &[10.0], 1e-14);
+        }
+        assert_eq!(layer.num_batches_tracked.as_ref().unwrap().value.item(), 4);
+    }
+
+    #[test]
     fn evaluation_normalizes_by_the_statistics_and_changes_nothing() {
         let mut layer = BatchNorm1d::<f64>::new(1).eps(0.0).momentum(1.0);
         step(&mut layer, &batches()[1]);

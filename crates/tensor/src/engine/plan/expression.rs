@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::thresholds::plan::MAX_SCANNED;
-use crate::{Binary, Compare, Reduction, Scalar, Shape, Unary, View};
+use crate::{Binary, Compare, Layout, Reduction, Scalar, Shape, Unary, View};
 
 /// The index of a node in its expression.
 pub type Index = u32;
@@ -172,6 +172,34 @@ impl<T: Scalar> Expression<T> {
     /// Returns the view to which an [`Op::View`] or [`Op::Embed`] refers.
     pub fn view(&self, number: u32) -> &View {
         &self.views[number as usize]
+    }
+
+    /// Returns true if several elements of a node's value share one position in memory when it is computed by views: it is a view of an
+    /// expansion, with a dimension of size above 1 and stride 0. A number has no position, so an expanded number counts as a filled array.
+    /// The data of leaves counts as contiguous.
+    pub fn has_internal_overlap(&self, node: Index) -> bool {
+        let (mut root, mut views) = (node, SmallVec::<[Index; 8]>::new());
+        while let Op::Expand | Op::Reshape | Op::View(_) | Op::Alias(_) = self.op(root) {
+            views.push(root);
+            root = self.operands(root)[0];
+        }
+        let is_expanded = views.iter().any(|&view| self.op(view) == Op::Expand);
+        if !is_expanded || matches!(self.op(root), Op::Number(_)) {
+            return false;
+        }
+        let layout = Layout::contiguous(self.shape(root).clone());
+        let layout = views.iter().rev().fold(layout, |layout, &view| {
+            let shape = self.shape(view);
+            let viewed = match self.op(view) {
+                Op::Expand => layout.expand(shape),
+                Op::Reshape => layout.reshape(shape),
+                Op::View(number) => self.view(number).apply(&layout),
+                _ => return layout,
+            };
+            // A reshape that cannot be a view copies the elements.
+            viewed.unwrap_or_else(|| Layout::contiguous(shape.clone()))
+        });
+        layout.has_internal_overlap()
     }
 
     /// Returns the indices of a node's inputs.

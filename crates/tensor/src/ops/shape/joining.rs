@@ -28,7 +28,11 @@ pub fn try_cat<A: TensorLike>(tensors: &[A], dim: impl Position) -> Result<A> {
 }
 
 /// Joins tensors like [`cat`], for the operation at `at`.
-pub(crate) fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result<A> {
+///
+/// # Errors
+///
+/// If the list is empty, or the shapes do not fit together.
+pub fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result<A> {
     let shapes: Vec<Shape> = tensors.iter().map(A::shape).collect();
     for (position, shape) in shapes.iter().enumerate() {
         ensure!(shape.rank() > 0, at, "zero-dimensional tensor (at position {position}) cannot be concatenated");
