@@ -29,8 +29,8 @@ pub(crate) struct ShardSums<T> {
 }
 
 impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
-    /// Computes this rank's shards and returns the sums over all shards of the batch. `next` records the shard that this rank computes in
-    /// the given round. Each shard has the fraction `weight` of the rows of the batch.
+    /// Computes this rank's shards. Returns the sums of the losses, gradients and statistics over all shards of the batch. `next` records
+    /// the shard with the given index among this rank's shards. Each shard has the fraction `weight` of the rows of the batch.
     pub(crate) fn sharded_sums<'t>(
         &self,
         (leaves, layout): (&Leaves, &Layout),

@@ -92,7 +92,7 @@ pub(crate) enum SyncScope {
     Alone,
     /// The step computes one shard after the other: the statistics of all shards are unknown.
     OneByOne,
-    /// The step is recorded: the shards exchange their statistics.
+    /// The step is first recorded, for all shards at the same time, and then computed. So the shards exchange their statistics.
     Together,
 }
 

@@ -89,7 +89,7 @@ impl<T: Float> Panels<T> {
         });
     }
 
-    /// Writes the vectors as the columns of a matrix `[order, count]`. Column j is vector `places[j].0` times the factor `places[j].1`.
+    /// Writes the rotated vectors as the columns of a matrix `[order, count]`. Column j is vector `places[j].0` times the factor `places[j].1`.
     /// Columns after the end of `places` are the vectors with the same index.
     pub(crate) fn write_columns(&self, places: &[(usize, T)], out: &mut [T]) {
         if self.count == 0 {
@@ -107,7 +107,8 @@ impl<T: Float> Panels<T> {
         }
     }
 
-    /// Writes the vectors as the rows of a matrix `[count, order]`, as [`write_columns`](Self::write_columns) does.
+    /// Writes the rotated vectors as the rows of a matrix `[count, order]`. Row j is vector `places[j].0` times the factor `places[j].1`.
+    /// Rows after the end of `places` are the vectors with the same index.
     pub(crate) fn write_rows(&self, places: &[(usize, T)], out: &mut [T]) {
         if self.count == 0 || self.order == 0 {
             return;

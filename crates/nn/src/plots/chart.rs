@@ -15,7 +15,7 @@ use crate::{Error, Result};
 const SIZE: (u32, u32) = (800, 500);
 
 /// The vertical axis is logarithmic if the largest value is more than this factor times the smallest one, and the smallest one is above
-/// 10⁻¹². Charts whose axis begins at 0 use a smaller factor.
+/// 10⁻¹². The factor is 100 for charts whose linear axis would begin at 0, because small values would be hard to read.
 const LOGARITHMIC: f64 = 1e4;
 
 /// The colour of the line for random guesses.

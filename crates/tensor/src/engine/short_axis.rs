@@ -25,10 +25,10 @@ use crate::{Layout, Reduction, Shape};
 pub(crate) enum LaneAccess {
     /// The operand is a number, or all lanes have the same elements.
     Same(Access),
-    /// Each lane is one number in a block. It is `step` elements after the number of the previous lane.
+    /// Within a block (a group of rows), all elements of a lane are the same number. The number of the next lane is `step` elements later.
     Numbers { space: IterationSpace<1>, step: isize },
-    /// Each lane begins `step` elements after the previous lane, in a copy of the operand. The copy has the elements of the layout `order`
-    /// in row-major order.
+    /// Each lane begins `step` elements after the previous lane, in a copy of the operand. The copy has the elements of the layout
+    /// `arrangement` in row-major order.
     Copied { arrangement: Layout, space: IterationSpace<1>, step: usize },
 }
 

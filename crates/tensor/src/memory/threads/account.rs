@@ -10,7 +10,7 @@
 
 use std::time::{Duration, Instant};
 
-/// The upper limit of the account's balance, in nanoseconds. A higher limit tolerates more successive suspensions, of about 4 ms each
+/// The upper limit of the account's balance (the time that helpers saved minus the time that they cost), in nanoseconds. A higher limit tolerates more successive suspensions, of about 4 ms each
 /// (Linux, 250 Hz). With a lower limit, a single suspension by an interrupt or another virtual machine sends a helper to rest.
 const LIMIT: i64 = 5_000_000;
 
