@@ -295,7 +295,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Errors
     ///
-    /// [`Error::ShardedParameters`]; [`Error::ShardedStates`].
+    /// [`Error::ShardedParameters`]; [`Error::ShardedStates`]. An error drops the shards, so sharded parameters stay NaN.
     pub fn try_fast(self) -> Result<Self> {
         self.need_whole("`gather` them before `fast`")?;
         if self.parameter_shards.as_ref().is_some_and(|shards| shards.has_states(&self.optimizer)) {
@@ -311,7 +311,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// # Panics
     ///
     /// If the optimiser is not [elementwise](Optimizer::is_elementwise), such as Adafactor and Muon. If the parameters are
-    /// [sharded](Self::sharded_parameters), before a call of [`gather`](Self::gather).
+    /// [sharded](Self::sharded_parameters), before a call of [`gather`](Self::gather). If the states are sharded already, and parameters
+    /// were frozen or unfrozen since a step.
     #[must_use]
     #[track_caller]
     pub fn sharded(self, model: &(impl Module<T> + ?Sized)) -> Self {
@@ -325,7 +326,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotElementwise`]; [`Error::ShardedParameters`]; [`Error::FrozenChanged`].
+    /// [`Error::NotElementwise`]; [`Error::ShardedParameters`]; [`Error::FrozenChanged`] if the shards of an earlier call have states. An
+    /// error drops the shards, so sharded parameters stay NaN.
     #[track_caller]
     pub fn try_sharded(self, model: &(impl Module<T> + ?Sized)) -> Result<Self> {
         self.need_whole("`gather` them before `sharded`")?;
@@ -344,7 +346,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Panics
     ///
-    /// If the optimiser is not [elementwise](Optimizer::is_elementwise). In this case the model is not changed.
+    /// If the optimiser is not [elementwise](Optimizer::is_elementwise), or parameters were frozen or unfrozen since they or the states were
+    /// sharded. In both cases the model is not changed.
     #[must_use]
     #[track_caller]
     pub fn sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Self {
@@ -358,7 +361,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotElementwise`]; [`Error::FrozenChanged`]. In both cases the model is not changed.
+    /// [`Error::NotElementwise`]; [`Error::FrozenChanged`] if the shards of an earlier call have parameters or states. In both cases the
+    /// model is not changed.
     #[track_caller]
     pub fn try_sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Result<Self> {
         let mut parallel = self.with_shards(model, Site::here("sharded_parameters"))?;

@@ -333,6 +333,12 @@ fn settings_after_sharding_lose_nothing() {
     step(&mut stepped, &mut model);
     let error = stepped.try_fast().err().unwrap();
     assert!(matches!(error, Error::ShardedStates(_)), "{error}");
+    let mut model = make();
+    let mut stepped = parallel(&mut model).sharded(&model);
+    step(&mut stepped, &mut model);
+    model.freeze("weight");
+    let error = stepped.try_sharded_parameters(&mut model).err().unwrap();
+    assert!(matches!(error, Error::FrozenChanged) && model.to_vector().iter().all(|x| x.is_finite()), "{error}");
 
     // Nothing is lost before the first step, or after the values were gathered.
     let mut model = make();
