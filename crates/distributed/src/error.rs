@@ -119,6 +119,10 @@ pub enum Error {
     #[error("the parameters are sharded: {0}")]
     ShardedParameters(&'static str),
 
+    /// The operation would lose states of the optimiser that are sharded.
+    #[error("the optimiser's states are sharded: {0}")]
+    ShardedStates(&'static str),
+
     /// A step was called for a batch of 0 rows.
     #[error("a step needs at least one row")]
     NoRows,

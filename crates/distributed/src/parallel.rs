@@ -277,9 +277,31 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// Uses MPI's own all-reduce (`MPI_Iallreduce`) for sums, and computes all rows of a rank as one shard. This is faster, and guarantees
     /// less: the result depends on the number of ranks and on MPI's choices. MPI decides whether all ranks of a run get the same bits;
     /// [`checkpoint`](Self::checkpoint) checks that they do. This turns sharded states off.
+    ///
+    /// # Panics
+    ///
+    /// If the shards have parameters or states that would be lost: with [sharded parameters](Self::sharded_parameters) before a call of
+    /// [`gather`](Self::gather), and with [sharded states](Self::sharded) after a step.
     #[must_use]
+    #[track_caller]
     pub fn fast(self) -> Self {
-        DataParallel { fast: true, parameter_shards: None, ..self }
+        match self.try_fast() {
+            Ok(parallel) => parallel,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// The same as [`fast`](Self::fast), with the error as a value.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ShardedParameters`]; [`Error::ShardedStates`]. An error drops the shards, so sharded parameters stay NaN.
+    pub fn try_fast(self) -> Result<Self> {
+        self.need_whole("`gather` them before `fast`")?;
+        if self.parameter_shards.as_ref().is_some_and(|shards| shards.has_states(&self.optimizer)) {
+            return Err(Error::ShardedStates("call `fast` before the first step"));
+        }
+        Ok(DataParallel { fast: true, parameter_shards: None, ..self })
     }
 
     /// Divides the optimiser's states among the ranks (ZeRO, stage 1), so that each of N ranks has about 1/N of them. The slices consist of
@@ -288,7 +310,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Panics
     ///
-    /// If the optimiser is not [elementwise](Optimizer::is_elementwise), such as Adafactor and Muon.
+    /// If the optimiser is not [elementwise](Optimizer::is_elementwise), such as Adafactor and Muon. If the parameters are
+    /// [sharded](Self::sharded_parameters), before a call of [`gather`](Self::gather). If the states are sharded already, and parameters
+    /// were frozen or unfrozen since a step.
     #[must_use]
     #[track_caller]
     pub fn sharded(self, model: &(impl Module<T> + ?Sized)) -> Self {
@@ -302,9 +326,11 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotElementwise`].
+    /// [`Error::NotElementwise`]; [`Error::ShardedParameters`]; [`Error::FrozenChanged`] if the shards of an earlier call have states. An
+    /// error drops the shards, so sharded parameters stay NaN.
     #[track_caller]
     pub fn try_sharded(self, model: &(impl Module<T> + ?Sized)) -> Result<Self> {
+        self.need_whole("`gather` them before `sharded`")?;
         self.with_shards(model, Site::here("sharded"))
     }
 
@@ -320,7 +346,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Panics
     ///
-    /// As for [`sharded`](Self::sharded). In this case the model is not changed.
+    /// If the optimiser is not [elementwise](Optimizer::is_elementwise), or parameters were frozen or unfrozen since they or the states were
+    /// sharded. In both cases the model is not changed.
     #[must_use]
     #[track_caller]
     pub fn sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Self {
@@ -334,7 +361,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotElementwise`]. In this case the model is not changed.
+    /// [`Error::NotElementwise`]; [`Error::FrozenChanged`] if the shards of an earlier call have parameters or states. In both cases the
+    /// model is not changed.
     #[track_caller]
     pub fn try_sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Result<Self> {
         let mut parallel = self.with_shards(model, Site::here("sharded_parameters"))?;
@@ -342,7 +370,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Ok(parallel)
     }
 
-    /// Divides the optimiser's states among the ranks. Refuses an optimiser that cannot update a part of a parameter alone.
+    /// Divides the optimiser's states among the ranks. Keeps shards that exist already, with their values and states. Refuses an optimiser
+    /// that cannot update a part of a parameter alone.
     fn with_shards(mut self, model: &(impl Module<T> + ?Sized), at: Site) -> Result<Self> {
         if !self.optimizer.is_elementwise() {
             let path = std::any::type_name::<O>();
@@ -350,6 +379,14 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
             return Err(Error::NotElementwise { optimizer: path.rsplit("::").next().unwrap_or(path), at });
         }
         self.fast = false;
+        if let Some(shards) = &self.parameter_shards {
+            if shards.fits(model) {
+                return Ok(self);
+            }
+            if shards.has_values || shards.has_states(&self.optimizer) {
+                return Err(Error::FrozenChanged);
+            }
+        }
         let parameter_shards =
             ParameterShards::new(model, self.division(ParameterShards::length(model), 0).slice(self.group.rank()));
         parameter_shards.divide(model, &mut self.optimizer);
@@ -364,7 +401,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// [`Error::Lost`]; not enough memory.
     pub fn gather(&mut self, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
-        let division = self.division(ParameterShards::length(model), 0);
+        // Parameters may have been frozen since they were divided, so the length is the length of the division.
+        let division = self.division(self.parameter_shards.as_ref().map_or(0, ParameterShards::total), 0);
         match self.parameter_shards.as_mut().filter(|parameter_shards| parameter_shards.has_values) {
             Some(parameter_shards) => parameter_shards.give(model, &division),
             None => Ok(()),

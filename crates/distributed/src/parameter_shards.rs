@@ -106,12 +106,17 @@ impl<T: Float> ParameterShards<T> {
         Ok(())
     }
 
-    /// Moves the parameters' values from the model to this rank's shards. Each parameter of the model that is not frozen becomes a NaN that
-    /// is expanded to its shape, so it needs no memory.
+    /// Returns the number of elements of all parameters that are divided into shards.
+    pub(crate) fn total(&self) -> usize {
+        self.parameter_shards.last().map_or(0, |shard| shard.place.end)
+    }
+
+    /// Moves the parameters' values from the model to this rank's shards. Each parameter of the model that was not frozen when the shards
+    /// were made becomes a NaN that is expanded to its shape, so it needs no memory.
     pub(crate) fn take(&mut self, model: &mut (impl Module<T> + ?Sized)) {
         self.has_values = true;
         for (shard, whole) in self.parameter_shards.iter_mut().zip(model.parameters_mut()) {
-            if !whole.is_frozen() {
+            if !shard.parameter.is_frozen() {
                 shard.cut(whole);
                 whole.value = Tensor::scalar(T::from_f64(f64::NAN)).expand(whole.value.shape());
             }
@@ -155,15 +160,20 @@ impl<T: Float> ParameterShards<T> {
         Ok(Tensor::try_from_vec(parts.concat(), shape)?)
     }
 
-    /// Sets the model's parameters from `flat`, the vector of all parameters that are not frozen.
+    /// Sets the model's parameters from `flat`, the vector of all parameters that were not frozen when the shards were made.
     pub(crate) fn put(&self, model: &mut (impl Module<T> + ?Sized), flat: &[T]) -> Result<()> {
         for (shard, whole) in self.parameter_shards.iter().zip(model.parameters_mut()) {
-            if !whole.is_frozen() {
+            if !shard.parameter.is_frozen() {
                 let shape = whole.value.shape().clone();
                 whole.value = Tensor::try_from_vec(flat[shard.place.clone()].to_vec(), &shape)?;
             }
         }
         Ok(())
+    }
+
+    /// Returns true if the optimiser has states for a shard: after the first step, or after states were loaded.
+    pub(crate) fn has_states(&self, optimizer: &impl Optimizer<T>) -> bool {
+        self.parameter_shards.iter().any(|shard| optimizer.common().states(&shard.parameter).is_some())
     }
 
     /// Returns the size, in bytes, of the optimiser states on this rank.

@@ -44,6 +44,10 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for Independent<D> {
         "Independent"
     }
 
+    fn any_parameter(&self) -> A {
+        self.base.any_parameter()
+    }
+
     fn batch_shape(&self) -> Shape {
         let shape = self.base.batch_shape();
         Shape::from(&shape[..shape.rank() - self.dims])
@@ -151,6 +155,10 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for MixtureSameFamily<D, A> {
         "MixtureSameFamily"
     }
 
+    fn any_parameter(&self) -> A {
+        self.mixture.any_parameter()
+    }
+
     fn batch_shape(&self) -> Shape {
         let shape = self.components.batch_shape();
         let shapes = [Shape::from(&shape[..shape.rank() - 1]), self.mixture.batch_shape()];
@@ -211,9 +219,8 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for MixtureSameFamily<D, A> {
 }
 
 /// A distribution of one variable, restricted to the values between two bounds. Its density is the density of `base`, divided by the
-/// probability between the bounds. `base` needs `mean` and `cdf`, and `icdf` for samples. Gradients of `rsample` flow to the parameters of
-/// `base` and to the bounds. The probability is a difference of two values of `cdf`: it loses digits if both bounds are far above the
-/// median.
+/// probability between the bounds. `base` needs `cdf`, and `icdf` for samples. Gradients of `rsample` flow to the parameters of `base` and
+/// to the bounds. The probability is a difference of two values of `cdf`: it loses digits if both bounds are far above the median.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -227,8 +234,6 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for MixtureSameFamily<D, A> {
 #[derive(Clone, Debug)]
 pub struct Truncated<D, A> {
     base: D,
-    /// An array on the distribution's tape. Bounds that are numbers become arrays on the same tape.
-    beside: A,
     /// The lower and the upper bound; `None` for an infinite number.
     bounds: [Option<A>; 2],
 }
@@ -239,14 +244,14 @@ impl<A: Array, D: Distribution<A>> Truncated<D, A> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not broadcast, `base` is discrete, or `base` has no `mean` or no `cdf`.
+    /// If the shapes do not broadcast, `base` is discrete, or `base` has no `cdf`.
     pub fn try_new(base: D, low: impl Operand<A>, high: impl Operand<A>) -> Result<Self, A::Error> {
         let at = Site::here("new");
         if base.is_discrete() {
             let message = format!("Truncated needs a distribution with a density, but {} is discrete", base.name());
             return Err(refused(at, message));
         }
-        let beside = base.try_mean()?;
+        let beside = base.any_parameter();
         let bound = |argument: Argument<A>| match argument {
             Argument::Number(number) if number.to_f64().is_infinite() => None,
             Argument::Number(number) => Some(beside.number(number)),
@@ -255,7 +260,7 @@ impl<A: Array, D: Distribution<A>> Truncated<D, A> {
         let bounds = [bound(low.into_argument(&beside)), bound(high.into_argument(&beside))];
         let shapes: Vec<Shape> = bounds.iter().flatten().map(A::shape).chain([base.batch_shape()]).collect();
         joint::<A::Error>(&shapes, at)?;
-        let truncated = Truncated { base, beside, bounds };
+        let truncated = Truncated { base, bounds };
         truncated.shares()?;
         Ok(truncated)
     }
@@ -266,7 +271,7 @@ impl<A: Array, D: Distribution<A>> Truncated<D, A> {
     fn shares(&self) -> Result<[A; 2], A::Error> {
         let share = |bound: &Option<A>, infinite: f64| match bound {
             Some(bound) => self.base.try_cdf(bound),
-            None => Ok(self.beside.number(A::Elem::from_f64(infinite))),
+            None => Ok(self.any_parameter().number(A::Elem::from_f64(infinite))),
         };
         Ok([share(&self.bounds[0], 0.0)?, share(&self.bounds[1], 1.0)?])
     }
@@ -283,6 +288,10 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for Truncated<D, A> {
         "Truncated"
     }
 
+    fn any_parameter(&self) -> A {
+        self.base.any_parameter()
+    }
+
     fn batch_shape(&self) -> Shape {
         let shapes: Vec<Shape> = self.bounds.iter().flatten().map(A::shape).chain([self.base.batch_shape()]).collect();
         joint::<wengert_tensor::Error>(&shapes, Site::here("batch_shape")).unwrap_or_default()
@@ -292,13 +301,13 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for Truncated<D, A> {
     fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
         let shape: Shape = shape.into().iter().chain(self.batch_shape().iter()).copied().collect();
         let at = Site::here("rsample");
-        let uniform = Noise { shape, generator, beside: self.beside.clone(), at }.uniform()?;
+        let uniform = Noise { shape, generator, beside: self.any_parameter(), at }.uniform()?;
         self.try_icdf(&uniform)
     }
 
     #[track_caller]
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
-        let x = expanded(array(value, &self.beside), &self.batch_shape(), Site::here("log_prob"))?;
+        let x = expanded(array(value, &self.any_parameter()), &self.batch_shape(), Site::here("log_prob"))?;
         let [low, high] = self.shares()?;
         let masks: Vec<A::Mask> = self.outside(&x)?.into_iter().flatten().collect();
         let density = Expr::from(self.base.try_log_prob(&x)) - (of(&high) - &low).ln();
@@ -307,7 +316,7 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for Truncated<D, A> {
 
     #[track_caller]
     fn try_cdf(&self, value: impl Operand<A>) -> Result<A> {
-        let x = expanded(array(value, &self.beside), &self.batch_shape(), Site::here("cdf"))?;
+        let x = expanded(array(value, &self.any_parameter()), &self.batch_shape(), Site::here("cdf"))?;
         let [low, high] = self.shares()?;
         let share = (Expr::from(self.base.try_cdf(&x)) - &low) / (of(&high) - &low);
         let [below, above] = self.outside(&x)?;
@@ -317,7 +326,7 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for Truncated<D, A> {
 
     #[track_caller]
     fn try_icdf(&self, value: impl Operand<A>) -> Result<A> {
-        let p = expanded(array(value, &self.beside), &self.batch_shape(), Site::here("icdf"))?;
+        let p = expanded(array(value, &self.any_parameter()), &self.batch_shape(), Site::here("icdf"))?;
         let [low, high] = self.shares()?;
         let mut x = self.base.try_icdf(&((of(&high) - &low) * &p + &low).get()?)?;
         // Clamps the values, because rounding may move a value beyond a bound.

@@ -27,6 +27,9 @@ pub trait Distribution<A: Array> {
     /// Returns the distribution's name in PyTorch.
     fn name(&self) -> &'static str;
 
+    /// Returns one of the parameters. The methods convert values that are numbers or tensors to arrays on the tape of this parameter.
+    fn any_parameter(&self) -> A;
+
     /// Returns the batch shape, in which the independent copies are arranged.
     fn batch_shape(&self) -> Shape;
 
@@ -57,8 +60,8 @@ pub trait Distribution<A: Array> {
         self.try_rsample(shape, generator)?.try_detach()
     }
 
-    /// Returns the logarithm of the density, or of the probability if the distribution is discrete; -∞ outside of the support. `value`
-    /// broadcasts with the batch shape, followed by the event shape. PyTorch: `log_prob`.
+    /// Returns the logarithm of the density, or of the probability if the distribution is discrete; -∞ outside of the support, NaN for NaN.
+    /// `value` broadcasts with the batch shape, followed by the event shape. PyTorch: `log_prob`.
     ///
     /// # Errors
     ///
@@ -242,6 +245,10 @@ impl<A: Array, D: Family<Array = A>> Distribution<A> for D {
         D::NAME
     }
 
+    fn any_parameter(&self) -> A {
+        self.parameters()[0].2.clone()
+    }
+
     fn batch_shape(&self) -> Shape {
         let shapes: Vec<Shape> = self.parameters().iter().map(|(_, _, x)| x.shape()).collect();
         // The constructor has checked that the parameters' shapes broadcast, so this call does not fail.
@@ -288,7 +295,7 @@ impl<A: Array, D: Family<Array = A>> Distribution<A> for D {
     #[track_caller]
     fn try_icdf(&self, value: impl Operand<A>) -> Result<A> {
         let at = Site::here("icdf");
-        let p = expanded(array(value, self.parameters()[0].2), &self.batch_shape(), at)?;
+        let p = expanded(array(value, &self.any_parameter()), &self.batch_shape(), at)?;
         let outside = [p.try_lt(0.0)?, p.try_gt(1.0)?];
         let inside = filled(p, &outside, 0.5)?;
         filled(self.quantile(&inside)?, &outside, f64::NAN)
@@ -321,7 +328,7 @@ pub(crate) fn log_density<A: Array, D: Family<Array = A>>(family: &D, x: &A, out
 
 fn drawn<A: Array, D: Family<Array = A>>(family: &D, shape: Shape, generator: &mut Generator, at: Site) -> Result<A> {
     let shape: Shape = shape.iter().chain(family.batch_shape().iter()).copied().collect();
-    let beside = family.parameters()[0].2.clone();
+    let beside = family.any_parameter();
     family.draw(Noise { shape, generator: &mut generator.fork(), beside, at })
 }
 

@@ -2,6 +2,7 @@
 
 use wengert_macros::twins;
 use wengert_special::Array;
+use wengert_tensor::Site;
 use wengert_tensor::ops::{Comparison, Result};
 
 use crate::combined::Independent;
@@ -15,7 +16,7 @@ use crate::families::student::Cauchy;
 use crate::families::trials::{Bernoulli, Binomial, Geometric};
 use crate::families::uniform::Uniform;
 use crate::families::{EULER, LN_SQRT_2PI};
-use crate::support::filled;
+use crate::support::{filled, refused};
 use crate::vectors::{Categorical, Dirichlet};
 
 /// The pair of the distribution types `Self` and `Q`, for which a formula for the Kullback-Leibler divergence is known. A call with a pair
@@ -29,7 +30,7 @@ pub trait Divergence<A: Array, Q> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not broadcast.
+    /// If the shapes do not broadcast, or two [`Independent`] distributions have different numbers of dimensions.
     #[doc(hidden)]
     fn divergence(&self, q: &Q) -> Result<A, A::Error>;
 }
@@ -51,7 +52,7 @@ pub trait Divergence<A: Array, Q> {
 ///
 /// # Errors
 ///
-/// If the shapes do not broadcast.
+/// If the shapes do not broadcast, or two [`Independent`] distributions have different numbers of dimensions.
 #[twins]
 pub fn try_kl_divergence<A: Array, P: Divergence<A, Q>, Q>(p: &P, q: &Q) -> Result<A, A::Error> {
     p.divergence(q)
@@ -171,7 +172,15 @@ impl<A: Array> Exponential<A> {
 }
 
 impl<A: Array, P: Divergence<A, Q>, Q> Divergence<A, Independent<Q>> for Independent<P> {
+    #[track_caller]
     fn divergence(&self, q: &Independent<Q>) -> Result<A, A::Error> {
+        if self.dims != q.dims {
+            let message = format!(
+                "kl_divergence of an Independent with {} dims from one with {}: the numbers must be equal",
+                self.dims, q.dims
+            );
+            return Err(refused(Site::here("kl_divergence"), message));
+        }
         Expr::from(self.base.divergence(&q.base)).sum_last(self.dims).get()
     }
 }

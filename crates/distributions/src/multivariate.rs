@@ -156,6 +156,10 @@ impl<A: Array + Matrices> Distribution<A> for MultivariateNormal<A> {
         "MultivariateNormal"
     }
 
+    fn any_parameter(&self) -> A {
+        self.loc.clone()
+    }
+
     fn batch_shape(&self) -> Shape {
         let shapes = [lead(&self.loc, 1), lead(&self.scale_tril, 2)];
         joint::<wengert_tensor::Error>(&shapes, Site::here("batch_shape")).unwrap_or_default()
@@ -264,6 +268,10 @@ impl<A: Array> LkjCholesky<A> {
 impl<A: Array> Distribution<A> for LkjCholesky<A> {
     fn name(&self) -> &'static str {
         "LKJCholesky"
+    }
+
+    fn any_parameter(&self) -> A {
+        self.concentration.clone()
     }
 
     fn batch_shape(&self) -> Shape {

@@ -2,7 +2,7 @@
 
 use wengert_special::Array;
 use wengert_tensor::ops::{Arithmetic, Comparison, Result};
-use wengert_tensor::{Element, Error, Float as _, Scalar, Shape, Site, Tensor};
+use wengert_tensor::{Element, Error, Float as _, Scalar, Shape, Site, Tensor, View};
 
 use crate::expression::{Expr, of};
 
@@ -37,7 +37,7 @@ impl<A: Array> Support<A> {
     pub(crate) fn outside(&self, x: &A) -> Result<Vec<A::Mask>, A::Error> {
         let mut masks = self.below(x)?.into_iter().chain(self.above(x)?).collect::<Vec<_>>();
         if self.is_discrete() {
-            masks.push(x.try_ne(&x.try_floor()?)?);
+            masks.push(is_fraction(x)?);
         }
         Ok(masks)
     }
@@ -52,9 +52,10 @@ impl<A: Array> Support<A> {
         })
     }
 
-    /// Returns the mask of the elements of `x` above the support, or `None` if it has no upper bound.
+    /// Returns the mask of the elements of `x` above the support, or `None` if the support has no upper bound and contains ∞.
     pub(crate) fn above(&self, x: &A) -> Result<Option<A::Mask>, A::Error> {
         Ok(match self {
+            Support::Counts => Some(x.try_ge(f64::INFINITY)?),
             Support::Interval(_, high) | Support::CountsTo(high) => Some(x.try_gt(high)?),
             Support::Boolean => Some(x.try_gt(1.0)?),
             _ => None,
@@ -90,6 +91,11 @@ impl<A: Array> Support<A> {
             Support::Boolean => "Boolean()".to_owned(),
         })
     }
+}
+
+/// Returns the mask of the elements of `x` that are not integers. NaN and infinities are not marked.
+pub(crate) fn is_fraction<A: Array>(x: &A) -> Result<A::Mask, A::Error> {
+    x.try_gt(&x.try_floor()?)
 }
 
 /// Returns the text that PyTorch prints for a bound: the number for rank 0, else the tensor.
@@ -225,7 +231,7 @@ pub(crate) fn check_values<A: Array>(
     outside: &[A::Mask],
     at: Site,
 ) -> Result<(), A::Error> {
-    let zeros = x.try_mul(0.0)?;
+    let zeros = x.number(A::Elem::from_f64(0.0)).apply_view(View::Expand(x.shape()), at)?;
     let marked = filled(zeros, outside, 1.0)?.to_tensor(at)?;
     let values = x.to_tensor(at)?;
     let wrong = values.iter().zip(marked.iter()).filter(|(x, mark)| mark.to_f64() != 0.0 || x.is_nan());

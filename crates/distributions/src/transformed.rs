@@ -168,8 +168,7 @@ impl<A: Array> Transform<A> {
     }
 }
 
-/// The distribution of transformed values of `base`. The transforms are applied one after the other. `log_prob`, `cdf` and `icdf` need a
-/// `base` that has a `mean`. PyTorch: `TransformedDistribution`.
+/// The distribution of transformed values of `base`. The transforms are applied one after the other. PyTorch: `TransformedDistribution`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -240,16 +239,15 @@ impl<A: Array, D: Distribution<A>> TransformedDistribution<D, A> {
         };
         transform.try_forward(&self.quantile(last, &p)?)
     }
-
-    /// Returns an array on the tape of the distribution. The methods convert values that are numbers to arrays on the same tape.
-    fn beside(&self) -> Result<A> {
-        self.base.try_mean()
-    }
 }
 
 impl<A: Array, D: Distribution<A>> Distribution<A> for TransformedDistribution<D, A> {
     fn name(&self) -> &'static str {
         "TransformedDistribution"
+    }
+
+    fn any_parameter(&self) -> A {
+        self.base.any_parameter()
     }
 
     fn batch_shape(&self) -> Shape {
@@ -283,7 +281,7 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for TransformedDistribution<D
 
     #[track_caller]
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
-        self.density(self.transforms.len(), &array(value, &self.beside()?))
+        self.density(self.transforms.len(), &array(value, &self.any_parameter()))
     }
 
     #[track_caller]
@@ -291,7 +289,7 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for TransformedDistribution<D
         if self.event_rank() > 0 {
             return Err(missing("TransformedDistribution", "cdf", Site::here("cdf")));
         }
-        self.share(self.transforms.len(), &array(value, &self.beside()?))
+        self.share(self.transforms.len(), &array(value, &self.any_parameter()))
     }
 
     #[track_caller]
@@ -299,6 +297,6 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for TransformedDistribution<D
         if self.event_rank() > 0 {
             return Err(missing("TransformedDistribution", "icdf", Site::here("icdf")));
         }
-        self.quantile(self.transforms.len(), &array(value, &self.beside()?))
+        self.quantile(self.transforms.len(), &array(value, &self.any_parameter()))
     }
 }

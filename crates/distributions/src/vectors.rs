@@ -13,7 +13,7 @@ use crate::expression::{Expr, of};
 use crate::families::counts::{check_terms, counts_to, times};
 use crate::families::trials::Binomial;
 use crate::sampling::{Kind, draw};
-use crate::support::{Parameter, Range, check_parameters, check_values, filled, joint, refused};
+use crate::support::{Parameter, Range, check_parameters, check_values, filled, is_fraction, joint, refused};
 
 /// The categorical distribution over the classes 0 to K - 1: class k has the probability pₖ. The parameters have the shape `[…, K]`. Values
 /// are class numbers, stored in the element type. PyTorch: `Categorical`.
@@ -102,6 +102,10 @@ impl<A: Array> Distribution<A> for Categorical<A> {
         "Categorical"
     }
 
+    fn any_parameter(&self) -> A {
+        self.probs.clone()
+    }
+
     fn batch_shape(&self) -> Shape {
         let shape = self.probs.shape();
         Shape::from(&shape[..shape.rank() - 1])
@@ -135,14 +139,15 @@ impl<A: Array> Distribution<A> for Categorical<A> {
         let x = expanded(array(value, &self.probs), &self.batch_shape(), at)?;
         if self.validated {
             let last = self.classes() as f64 - 1.0;
-            let outside = [x.try_lt(0.0)?, x.try_gt(last)?, x.try_ne(&x.try_floor()?)?];
+            let outside = [x.try_lt(0.0)?, x.try_gt(last)?, is_fraction(&x)?];
             let constraint = format!("IntegerInterval(lower_bound=0, upper_bound={last})");
             check_values((self.name(), &constraint), &self.parameters(), &x, &outside, at)?;
         }
         let chosen = self.chosen(&x)?;
         let logarithm = Expr::from(try_where_(&chosen, &self.logits, 0.0)).sum_last(1).get()?;
         let count = (of(&self.probs) * 0.0).masked(&chosen, 1.0).sum_last(1).get()?;
-        filled(logarithm, &[count.try_eq(0.0)?], f64::NEG_INFINITY)
+        let logarithm = filled(logarithm, &[count.try_eq(0.0)?], f64::NEG_INFINITY)?;
+        filled(logarithm, &[x.try_ne(&x)?], f64::NAN)
     }
 
     #[track_caller]
@@ -225,6 +230,10 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
         "Multinomial"
     }
 
+    fn any_parameter(&self) -> A {
+        self.probs().clone()
+    }
+
     fn batch_shape(&self) -> Shape {
         self.classes.batch_shape()
     }
@@ -272,7 +281,7 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
         let (probs, at) = (self.probs(), Site::here("log_prob"));
         let x = expanded(array(value, probs), &probs.shape(), at)?;
-        let negative = [x.try_lt(0.0)?, x.try_ne(&x.try_floor()?)?];
+        let negative = [x.try_lt(0.0)?, is_fraction(&x)?];
         if self.classes.validated {
             let other_sum = x.try_sum_keepdim(-1)?.try_ne(self.total_count as f64)?;
             let outside = [negative[0].clone(), negative[1].clone(), other_sum];
@@ -284,7 +293,8 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
         let terms = times(&safe, self.classes.logits())? - (of(&safe) + 1.0).gammaln();
         let terms = Expr::from(filled(terms.get()?, &negative, f64::NEG_INFINITY)).sum_last(1);
         let factorial = of(&probs.number(A::Elem::from_f64(n + 1.0))).gammaln();
-        let other = of(&x).sum_last(1).get()?.try_ne(n)?;
+        // A sum that is NaN does not count as another number.
+        let other = (of(&x).sum_last(1) - n).abs().get()?.try_gt(0.0)?;
         (terms + factorial).masked(other, f64::NEG_INFINITY).get()
     }
 
@@ -376,6 +386,10 @@ impl<A: Array> Dirichlet<A> {
 impl<A: Array> Distribution<A> for Dirichlet<A> {
     fn name(&self) -> &'static str {
         "Dirichlet"
+    }
+
+    fn any_parameter(&self) -> A {
+        self.concentration.clone()
     }
 
     fn batch_shape(&self) -> Shape {

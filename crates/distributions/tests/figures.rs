@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use wengert_autograd::prelude::*;
-use wengert_distributions::kl_divergence;
 use wengert_distributions::prelude::*;
+use wengert_distributions::{kl_divergence, try_kl_divergence};
 
 type Data = Tensor<f64>;
 
@@ -142,6 +142,21 @@ fn divergences() {
 }
 
 #[test]
+fn divergences_of_independent_distributions_need_equal_dims() {
+    let point = |dims| Independent::new(Normal::new(&Tensor::<f64>::ones([2, 3]), 1.0), dims);
+    let zero = |dims| Independent::new(Normal::new(&Tensor::<f64>::zeros([3]), 1.0), dims);
+    assert_eq!(kl_divergence(&point(1), &zero(1)).to_vec(), [1.5, 1.5]);
+    assert_eq!(kl_divergence(&point(1), &point(1)).to_vec(), [0.0, 0.0]);
+    for (p, q) in [(1, 2), (2, 1), (0, 1)] {
+        let error = try_kl_divergence(&point(p), &point(q)).unwrap_err();
+        let sentence =
+            format!("kl_divergence of an Independent with {p} dims from one with {q}: the numbers must be equal");
+        assert_eq!(error.sentence(), sentence);
+        assert!(error.to_string().contains(file!()), "{error}");
+    }
+}
+
+#[test]
 fn classes_and_shares() {
     let cases = &cases()["vectors"];
     let dirichlet = &cases["dirichlet"];
@@ -189,6 +204,47 @@ fn made_of_others() {
     assert_near("truncated.icdf", &ours.icdf(vector(&cases["shares"])), &truncated[3], 1e-12);
 }
 
+/// Checks distributions made of others that have no mean, with values that are tensors, numbers and variables.
+#[test]
+fn made_of_others_without_a_mean() {
+    let inf = f64::INFINITY;
+    let normal = || Normal::new(&Tensor::scalar(1.0), 2.0);
+    let near = |x: Data, y: Data| assert!((&x - &y).abs().amax(..).item() < 1e-13, "{x}, not {y}");
+    let x = Tensor::from([0.5, 1.0, 3.0]);
+    // Truncating in two steps equals truncating once.
+    let (once, twice) =
+        (Truncated::new(normal(), 0.0, 5.0), Truncated::new(Truncated::new(normal(), 0.0, inf), -3.0, 5.0));
+    near(twice.log_prob(&x), once.log_prob(&x));
+    near(twice.cdf(&x), once.cdf(&x));
+    near(twice.icdf(0.25), once.icdf(0.25));
+    let transformed = TransformedDistribution::new(once.clone(), vec![Transform::Exp]);
+    near(transformed.log_prob(x.exp()), once.log_prob(&x) - &x);
+    near(transformed.cdf(x.exp()), once.cdf(&x));
+    near(transformed.icdf(0.25), once.icdf(0.25).exp());
+    // A transform of a transform equals both in one list.
+    let affine = || Transform::Affine { loc: Tensor::scalar(0.5), scale: Tensor::scalar(-2.0) };
+    let both = TransformedDistribution::new(normal(), vec![affine(), Transform::Exp]);
+    let nested =
+        TransformedDistribution::new(TransformedDistribution::new(normal(), vec![affine()]), vec![Transform::Exp]);
+    near(nested.log_prob(&x), both.log_prob(&x));
+    near(nested.cdf(2.0), both.cdf(2.0));
+    near(nested.icdf(0.25), both.icdf(0.25));
+    let truncated = Truncated::new(nested, 0.5, 2.0);
+    assert_eq!(truncated.cdf(Tensor::from([0.25, 0.5, 2.0, 3.0])).to_vec(), [0.0, 0.0, 1.0, 1.0]);
+    // A product by 2 divides the density of 9 numbers by 2⁹.
+    let lkj = LkjCholesky::new(3, &Tensor::scalar(0.6));
+    let factor = lkj.sample([], &mut Generator::new(0));
+    let twice = Transform::Affine { loc: Tensor::scalar(0.0), scale: Tensor::scalar(2.0) };
+    let scaled = TransformedDistribution::new(lkj.clone(), vec![twice]);
+    near(scaled.log_prob(&factor * 2.0), lkj.log_prob(&factor) - 9.0 * 2f64.ln());
+    // Tensors and numbers become arrays on the distribution's tape.
+    let tape = Tape::<f64>::new();
+    let loc = tape.var(&Tensor::scalar(1.0));
+    let recorded = TransformedDistribution::new(Truncated::new(Normal::new(loc, 2.0), 0.0, 5.0), vec![Transform::Exp]);
+    near(recorded.log_prob(x.exp()).value(), transformed.log_prob(x.exp()));
+    near(recorded.icdf(0.25).value(), transformed.icdf(0.25));
+}
+
 #[test]
 fn outside_of_the_support() {
     let inf = f64::INFINITY;
@@ -220,11 +276,68 @@ fn outside_of_the_support() {
         Multinomial::new(2, &Tensor::from([0.5, 0.5])).log_prob(Tensor::from([[1.0, 2.0], [3.0, -1.0]])).to_vec(),
         [-inf; 2]
     );
+    let [none, p] = [Tensor::from([f64::NAN, inf]), Tensor::scalar(0.25)];
+    for values in [
+        Poisson::new(one).log_prob(&none),
+        Bernoulli::new(&p).log_prob(&none),
+        Binomial::new(4.0, &p).log_prob(&none),
+        Geometric::new(&p).log_prob(&none),
+        NegativeBinomial::new(4.0, &p).log_prob(&none),
+        Categorical::new(&Tensor::ones([3])).log_prob(&none),
+        Multinomial::new(1, &Tensor::ones([1])).log_prob(none.unsqueeze(-1)),
+        Multinomial::new(1, &Tensor::ones([2])).log_prob(Tensor::from([[f64::NAN, 1.0], [inf, -inf]])),
+    ] {
+        assert!(values.get(&[0]).unwrap().is_nan() && values.get(&[1]).unwrap() == -inf, "{values}");
+    }
+    assert_eq!(Poisson::new(one).cdf(inf).item(), 1.0);
     // The gradient at a value outside of the support is 0, not NaN.
     let tape = Tape::<f64>::new();
     let rate = tape.var(one);
     let [slope] = Gamma::new(rate, rate).log_prob(&Tensor::from([-2.0, 1.0])).narrow(0, 0, 1).sum(..).grad([rate]);
     assert_eq!(slope.item(), 0.0);
+}
+
+/// Checks that the density at NaN is NaN for every distribution.
+#[test]
+fn the_density_at_nan_is_nan() {
+    let (one, half, nan) = (&Tensor::scalar(1.0), &Tensor::scalar(0.5), f64::NAN);
+    fn check<D: Distribution<Data>>(distribution: D) {
+        let shape: Shape =
+            distribution.batch_shape().iter().chain(distribution.event_shape().iter()).copied().collect();
+        let values = distribution.log_prob(Tensor::full(shape, f64::NAN));
+        assert!(values.iter().all(f64::is_nan), "{}: {values}", distribution.name());
+    }
+    check(Normal::new(one, 1.0));
+    check(HalfNormal::new(one));
+    check(LogNormal::new(one, 1.0));
+    check(StudentT::new(one, 1.0, 1.0));
+    check(Cauchy::new(one, 1.0));
+    check(HalfCauchy::new(one));
+    check(Laplace::new(one, 1.0));
+    check(Gumbel::new(one, 1.0));
+    check(Exponential::new(one));
+    check(Weibull::new(one, 1.0));
+    check(Uniform::new(half, 1.0));
+    check(Gamma::new(one, 1.0));
+    check(InverseGamma::new(one, 1.0));
+    check(Beta::new(one, 1.0));
+    check(Poisson::new(one));
+    check(Bernoulli::new(half));
+    check(Geometric::new(half));
+    check(Binomial::new(4.0, half));
+    check(NegativeBinomial::new(4.0, half));
+    check(Categorical::new(&Tensor::ones([3])));
+    check(Multinomial::new(2, &Tensor::ones([3])));
+    check(Dirichlet::new(&Tensor::ones([3])));
+    check(MultivariateNormal::new(&Tensor::ones([2]), Tensor::eye(2)));
+    check(LkjCholesky::new(3, one));
+    check(Independent::new(Normal::new(&Tensor::ones([2]), 1.0), 1));
+    check(MixtureSameFamily::new(Categorical::new(&Tensor::ones([2])), Poisson::new(&Tensor::ones([2]))));
+    check(Truncated::new(Normal::new(one, 1.0), 0.0, 1.0));
+    for transform in [Transform::Exp, Transform::Sigmoid, Transform::Softplus, Transform::Tanh] {
+        check(TransformedDistribution::new(Normal::new(one, 1.0), vec![transform]));
+    }
+    assert!(Uniform::new(half, 1.0).cdf(nan).item().is_nan() && Poisson::new(one).cdf(nan).item().is_nan());
 }
 
 #[test]
@@ -270,6 +383,38 @@ fn errors_are_pytorchs_sentences() {
     assert!(error.sentence().starts_with("the entropy of Multinomial is a sum over"), "{error}");
     let error = Truncated::try_new(Poisson::new(&two), 1.0, 5.0).unwrap_err();
     assert_eq!(error.sentence(), "Truncated needs a distribution with a density, but Poisson is discrete");
+}
+
+/// Checks which infinities are values of a validated distribution, as in PyTorch 2.15. NaN is never one.
+#[test]
+fn infinities_are_validated() {
+    let (one, half, inf) = (&Tensor::scalar(1.0), &Tensor::scalar(0.5), f64::INFINITY);
+    fn check<D: Distribution<Data> + Validate<Arguments = Data>>(distribution: D, infinities: &[f64]) {
+        let distribution = distribution.validate();
+        for x in [f64::INFINITY, f64::NEG_INFINITY] {
+            let is_value = distribution.try_log_prob(x).is_ok();
+            assert_eq!(is_value, infinities.contains(&x), "{} {x}", distribution.name());
+        }
+        assert!(distribution.try_log_prob(f64::NAN).is_err(), "{}", distribution.name());
+    }
+    check(Normal::new(one, 1.0), &[inf, -inf]);
+    check(StudentT::new(one, 1.0, 1.0), &[inf, -inf]);
+    check(HalfNormal::new(one), &[inf]);
+    check(Exponential::new(one), &[inf]);
+    check(Gamma::new(one, 1.0), &[inf]);
+    check(LogNormal::new(one, 1.0), &[inf]);
+    check(Weibull::new(one, 1.0), &[inf]);
+    check(Uniform::new(&Tensor::scalar(0.0), 1.0), &[]);
+    check(Beta::new(one, 1.0), &[]);
+    check(Poisson::new(one), &[]);
+    check(Geometric::new(half), &[]);
+    check(Bernoulli::new(half), &[]);
+    check(Binomial::new(3.0, half), &[]);
+    check(NegativeBinomial::new(3.0, half), &[]);
+    check(Categorical::new(&Tensor::ones([3])), &[]);
+    let normal = Normal::new(one, 1.0).validate();
+    assert_eq!(normal.log_prob(Tensor::from([-inf, inf])).to_vec(), [-inf; 2]);
+    assert_eq!(normal.cdf(Tensor::from([-inf, inf])).to_vec(), [0.0, 1.0]);
 }
 
 /// Tests the first line of the errors of distributions with bounds against PyTorch 2.15.

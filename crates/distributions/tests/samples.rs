@@ -79,6 +79,24 @@ fn discrete_distributions() {
     check(&NegativeBinomial::new(3.5, &number(0.6)), true);
 }
 
+/// Checks that a negative binomial distribution that ends at 0 failures is always 0, also beside other parameters.
+#[test]
+fn no_failures_give_no_successes() {
+    for probs in [0.0, 0.3, 0.999] {
+        let none = NegativeBinomial::new(0.0, &number(probs));
+        assert_eq!(none.sample([50], &mut Generator::new(7)), Tensor::zeros([50]));
+        assert_eq!((none.mean().item(), none.cdf(0.0).item(), none.icdf(0.5).item()), (0.0, 1.0, 0.0), "{probs}");
+    }
+    let mixed = NegativeBinomial::new(&Tensor::from([0.0, 50.0]), &number(0.5)).sample([20], &mut Generator::new(7));
+    assert_eq!(mixed.select(1, 0), Tensor::zeros([20]));
+    assert!(mixed.select(1, 1).gt(0.0).all(..).item());
+    let wrong = NegativeBinomial::new(-1.0, &number(0.5)).sample([], &mut Generator::new(7));
+    assert!(wrong.item().is_nan());
+    let tape = Tape::<f64>::new();
+    let recorded = NegativeBinomial::new(tape.var(&number(0.0)), tape.var(&number(0.5)));
+    assert_eq!(recorded.sample([], &mut Generator::new(7)).value().item(), 0.0);
+}
+
 #[test]
 fn combined_distributions() {
     check(&Truncated::new(Normal::new(&number(1.0), 2.0), 0.0, f64::INFINITY), false);

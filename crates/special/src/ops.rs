@@ -77,14 +77,14 @@ pub trait Special: Array {
     }
 
     /// Returns the logarithm of the multivariate gamma function of dimension `p`. It is the sum of ln Γ(x - i/2) for i from 0 to `p` - 1,
-    /// plus p (p - 1)/4 ln π.
-    /// PyTorch: `special.multigammaln`.
+    /// plus p (p - 1)/4 ln π; ∞ at ∞, and 0 for `p` = 0. PyTorch: `special.multigammaln`, which refuses `p` = 0.
     ///
     /// # Errors
     ///
     /// If memory cannot hold the result.
     fn try_multigammaln(&self, p: usize) -> Result<Self> {
-        let mut sum = self.try_mul(0.0)?.try_add((p * p.saturating_sub(1)) as f64 / 4.0 * PI.ln())?;
+        let constant = self.number(Scalar::from_f64((p * p.saturating_sub(1)) as f64 / 4.0 * PI.ln()));
+        let mut sum = constant.apply_view(View::Expand(self.shape()), Site::here("multigammaln"))?;
         for i in 0..p {
             sum = sum.try_add(&self.try_sub(i as f64 / 2.0)?.try_lgamma()?)?;
         }

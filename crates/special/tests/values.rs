@@ -160,6 +160,10 @@ fn edges() {
     assert_eq!(text(a.betainc(&b, &x)), "[1.0, 0.0, NaN, 0.0, 1.0, NaN, NaN]");
     assert_eq!(text(Tensor::from([1.0, 1.0]).gamma_density(Tensor::from([0.0, -1.0]))), "[1.0, 0.0]");
     assert_eq!(text(Tensor::<f64>::from([0.0]).polygamma(1)), "[inf]");
+    for p in [1, 2, 5] {
+        assert_eq!(text(Tensor::from([inf, nan]).multigammaln(p)), "[inf, NaN]", "{p}");
+    }
+    assert_eq!(text(Tensor::from([inf, nan, 1.0]).multigammaln(0)), "[0.0, 0.0, 0.0]");
 }
 
 #[test]

@@ -284,3 +284,72 @@ fn optimisers_of_whole_matrices_are_refused_at_the_callers_line() {
     let parallel = DataParallel::new(&group, &mut model, Adam::new(0.1)).unwrap();
     assert!(parallel.try_sharded(&model).is_ok());
 }
+
+/// Checks that no setting loses parameters or states that are in the shards.
+#[test]
+fn settings_after_sharding_lose_nothing() {
+    let group = Group::alone();
+    let make = || Linear::<f32>::without_bias(3, 4, &mut Generator::new(0));
+    let x = Tensor::ones([8, 3]);
+    let step = |parallel: &mut DataParallel<'_, Adam<f32>>, model: &mut Linear<f32>| {
+        let step = parallel.step_recorded(model, 8, &mut Generator::new(0), |model, tape, shard| {
+            Ok(model.try_forward(tape.constant(shard.of(&x)))?.square().mean(..))
+        });
+        step.unwrap().loss
+    };
+    let parallel = |model: &mut Linear<f32>| DataParallel::new(&group, model, Adam::new(0.1)).unwrap();
+    // Sharding again keeps the values and the states.
+    let expected = {
+        let mut model = make();
+        let mut parallel = parallel(&mut model);
+        (0..3).map(|_| step(&mut parallel, &mut model)).collect::<Vec<_>>()
+    };
+    let mut model = make();
+    let mut again = parallel(&mut model).sharded_parameters(&mut model).sharded_parameters(&mut model);
+    let mut losses = vec![step(&mut again, &mut model)];
+    again = again.sharded_parameters(&mut model);
+    losses.push(step(&mut again, &mut model));
+    again.gather(&mut model).unwrap();
+    again = again.sharded(&model);
+    losses.push(step(&mut again, &mut model));
+    assert_eq!(losses, expected);
+
+    // Values that are only in the shards.
+    let mut model = make();
+    let error = parallel(&mut model).sharded_parameters(&mut model).try_fast().err().unwrap();
+    assert!(matches!(error, Error::ShardedParameters(_)) && error.to_string().contains("`gather`"), "{error}");
+    let mut model = make();
+    let error = parallel(&mut model).sharded_parameters(&mut model).try_sharded(&model).err().unwrap();
+    assert!(matches!(error, Error::ShardedParameters(_)) && error.to_string().contains("`gather`"), "{error}");
+    let mut model = make();
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        drop(parallel(&mut model).sharded_parameters(&mut model).fast());
+    }));
+    let text = *panicked.unwrap_err().downcast::<String>().unwrap();
+    assert!(text.contains("`gather`"), "{text}");
+    // States that are only in the shards.
+    let mut model = make();
+    let mut stepped = parallel(&mut model).sharded(&model);
+    step(&mut stepped, &mut model);
+    let error = stepped.try_fast().err().unwrap();
+    assert!(matches!(error, Error::ShardedStates(_)), "{error}");
+    let mut model = make();
+    let mut stepped = parallel(&mut model).sharded(&model);
+    step(&mut stepped, &mut model);
+    model.freeze("weight");
+    let error = stepped.try_sharded_parameters(&mut model).err().unwrap();
+    assert!(matches!(error, Error::FrozenChanged) && model.to_vector().iter().all(|x| x.is_finite()), "{error}");
+
+    // Nothing is lost before the first step, or after the values were gathered.
+    let mut model = make();
+    let before = model.to_vector();
+    assert!(parallel(&mut model).sharded(&model).try_fast().is_ok());
+    let mut gathered = parallel(&mut model).sharded_parameters(&mut model);
+    gathered.gather(&mut model).unwrap();
+    assert!(step(&mut gathered.fast(), &mut model).is_finite());
+    let mut model = make();
+    let mut frozen = parallel(&mut model).sharded_parameters(&mut model);
+    model.freeze("weight");
+    frozen.gather(&mut model).unwrap();
+    assert_eq!(model.to_vector(), before);
+}

@@ -305,9 +305,11 @@ impl<A: Array> Family for NegativeBinomial<A> {
         Ok([mean, variance.get()?])
     }
 
-    /// Draws a Poisson number whose rate is a gamma draw.
+    /// Draws a Poisson number whose rate is a gamma draw. For r = 0, which is no parameter of a gamma distribution, the rate is 0.
     fn draw(&self, noise: Noise<'_, A>) -> Result<A> {
-        let gamma = draw(Kind::Gamma, &[noise.expand(&self.total_count)?], noise.generator, noise.at)?;
+        let r = noise.expand(&self.total_count)?;
+        let gamma = draw(Kind::Gamma, std::slice::from_ref(&r), noise.generator, noise.at)?;
+        let gamma = filled(gamma, &[r.try_eq(0.0)?], 0.0)?;
         let rate = noise.expand(&(of(&gamma) * &self.probs / (1.0 - of(&self.probs))).get()?)?;
         draw(Kind::Poisson, &[rate], noise.generator, noise.at)
     }

@@ -179,7 +179,7 @@ pub(crate) fn near_one<'a, T: Float>(x: impl Iterator<Item = &'a T>) -> T {
     if magnitude > 0.0 { T::from_f64((-magnitude.log2().floor()).clamp(-limit, limit).exp2()) } else { T::ONE }
 }
 
-/// Returns the Euclidean length of a vector.
+/// Returns the Euclidean length of a vector. NaN if an element is NaN or infinite.
 #[inline(always)]
 pub(crate) fn length<T: Float>(x: &[T]) -> T {
     let sum = dot(x, x);
@@ -187,12 +187,13 @@ pub(crate) fn length<T: Float>(x: &[T]) -> T {
     if sum > tiny::<T>() / (T::EPSILON * T::EPSILON) && sum <= T::MAX { sum.sqrt() } else { scaled_length(x) }
 }
 
-/// Returns the Euclidean length of a vector with elements whose squares overflow or underflow.
+/// Returns the Euclidean length of a vector with elements that are NaN, or whose squares overflow or underflow.
 #[inline(never)]
 fn scaled_length<T: Float>(x: &[T]) -> T {
     let largest = x.iter().fold(T::ZERO, |all, &x| larger(all, abs(x)));
     if largest == T::ZERO {
-        return T::ZERO;
+        // All elements are 0 or NaN. The maximum ignores NaN, but the sum does not.
+        return x.iter().fold(T::ZERO, |sum, &x| sum + x);
     }
     let sum = x.iter().fold(T::ZERO, |sum, &x| sum + (x / largest) * (x / largest));
     largest * sum.sqrt()
@@ -244,6 +245,9 @@ mod tests {
             assert!((length / factor - 5.0).abs() < 1e-14, "{factor}");
         }
         assert_eq!(length(&[0.0f32; 3]), 0.0);
+        for strange in [[0.0, f64::NAN], [f64::NAN, 0.0], [1.0, f64::NAN], [1e-300, f64::NAN], [1e300, f64::NAN]] {
+            assert!(length(&strange).is_nan(), "{strange:?}");
+        }
         let (c, s, r) = rotation(3e-310, -4e-310);
         assert!((c - 0.6f64).abs() < 1e-13 && (s + 0.8).abs() < 1e-13 && (r - 5e-310).abs() < 1e-320);
         assert!((c * c + s * s - 1.0).abs() < 1e-15);

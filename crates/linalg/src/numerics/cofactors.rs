@@ -5,7 +5,8 @@ use wengert_tensor::{Error, Float};
 use super::arithmetic::abs;
 use super::lu::{factor, lu_solve};
 
-/// Writes the cofactors of the `n` by `n` matrix `a` to `result`, whose elements must be zero. For a regular matrix, they are |A| A⁻ᵀ.
+/// Writes the cofactors of the `n` by `n` matrix `a` to `result`, whose elements must be zero. For a regular matrix, they are |A| A⁻ᵀ. If
+/// an element of a matrix with two or more rows is NaN, all cofactors are NaN.
 ///
 /// The adjugate of a product is the product of the adjugates in reverse order. With P A Q = L U and complete pivoting, U has zeros only at
 /// the end of its diagonal. If there are two or more, all cofactors are zero. If there is one, the adjugate of U has one column that is not
@@ -17,6 +18,11 @@ pub(crate) fn cofactors<T: Float>(a: &[T], result: &mut [T], n: usize) -> Result
     }
     let (mut lu, mut pivots) = (a.to_vec(), vec![T::ZERO; n]);
     if factor(&mut lu, (n, n), &mut pivots)?.is_some() {
+        // No comparison of magnitudes selects a NaN as pivot.
+        if a.iter().any(|x| x.is_nan()) {
+            result.fill(T::NAN);
+            return Ok(());
+        }
         singular(a, result, n);
         return Ok(());
     }

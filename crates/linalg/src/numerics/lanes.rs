@@ -134,8 +134,10 @@ pub(crate) fn factor<T: Float>(a: &mut [Lanes<T>], n: usize, pivots: &mut [Lanes
         }
         for other in after.chunks_exact_mut(n) {
             let element = other[column];
-            let factor = map(|lane| if diagonal[lane] == T::ZERO { T::ZERO } else { element[lane] / diagonal[lane] });
-            other[column] = map(|lane| if diagonal[lane] == T::ZERO { element[lane] } else { factor[lane] });
+            // Below a zero on the diagonal, all elements are 0 or NaN. They stay and are subtracted, so that NaN spreads.
+            let factor =
+                map(|lane| if diagonal[lane] == T::ZERO { element[lane] } else { element[lane] / diagonal[lane] });
+            other[column] = factor;
             for (y, x) in other[column + 1..].iter_mut().zip(&own[column + 1..]) {
                 subtract_scaled(y, &factor, x);
             }

@@ -127,6 +127,28 @@ fn assert_close(got: &Tensor<f64>, expected: &[f64], name: &str) {
     }
 }
 
+/// Checks that a NaN at any position of A gives NaN in the same column of R, also beside zeros.
+#[test]
+fn a_nan_gives_nan_in_its_column_of_r() {
+    for (rows, columns) in [(1, 1), (2, 1), (3, 3), (5, 2), (2, 5), (140, 40)] {
+        for element in [0.0, 1.0] {
+            for place in 0..rows * columns {
+                if rows * columns > 100 && place % 619 != 0 {
+                    continue;
+                }
+                let (row, column) = (place / columns, place % columns);
+                let number = |index: &[usize]| if *index == [row, column] { f64::NAN } else { element };
+                let a = Tensor::from_fn([rows, columns], number);
+                let (q, r) = a.qr(QrMode::Reduced);
+                let has_nan = |x: Tensor<f64>| x.select(1, column).iter().any(f64::is_nan);
+                assert!(has_nan(q.matmul(&r)) && has_nan(r), "{rows} {columns} {element} {place}: {q}");
+            }
+        }
+    }
+    let (q, r) = Tensor::from([[1.0], [f64::NAN]]).qr(QrMode::Reduced);
+    assert!(q.iter().chain(r.iter()).all(f64::is_nan), "{q} {r}");
+}
+
 #[test]
 fn values_and_derivatives_are_pytorchs() {
     let file = file();

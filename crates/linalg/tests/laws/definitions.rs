@@ -1,12 +1,17 @@
 //! Values by definition: products of the factors, residuals, and known determinants.
 
+use wengert_autograd::Generator;
 use wengert_linalg::prelude::*;
 use wengert_tensor::prelude::*;
 
 use crate::{difference, positive_definite, random, regular, system};
 
-/// Sizes below and above the limits at which the algorithms change their blocks, except for the 256 rows of the Cholesky factor.
+/// Sizes below and above the limits at which the algorithms change their blocks, except for the 256 rows of the Cholesky factor
+/// ([`LARGE_SIZES`]).
 const SIZES: [usize; 13] = [0, 1, 2, 3, 4, 7, 8, 16, 17, 33, 65, 100, 150];
+
+/// Sizes above 256 rows, from which the Cholesky factor is computed by halves. A half of the last size has more than 256 rows too.
+const LARGE_SIZES: [usize; 3] = [257, 300, 515];
 
 /// Returns the bound of the error of a product or solution with `n` by `n` matrices whose elements are at most `scale`.
 fn bound(n: usize, scale: f64) -> f64 {
@@ -34,6 +39,23 @@ fn cholesky_factors_multiply_to_the_matrix() {
             // The operation reads only one triangle of a matrix.
             assert_eq!(a.tril(0).cholesky(), l);
             assert_eq!(upper_factor(&a.triu(0)), l.transpose(-2, -1));
+        }
+    }
+}
+
+#[test]
+fn cholesky_factors_of_large_matrices_multiply_to_the_matrix() {
+    for n in LARGE_SIZES {
+        let a = positive_definite(&[n, n], 1);
+        let l = a.cholesky();
+        assert!(difference(&l.matmul(l.t()), &a) <= bound(n, n as f64 + 1.0), "{n}");
+        assert_eq!(l, l.tril(0));
+        assert_eq!(a.tril(0).cholesky(), l, "the operation reads only one triangle");
+        // The first leading minor that is not positive is found in each half, at its ends and in its middle.
+        for order in [1, n / 4, n / 2, n / 2 + 1, 3 * n / 4, n] {
+            let failing = Tensor::from_fn([n, n], |index| f64::from(index == [order - 1; 2]) * -2.0 * n as f64);
+            let sentence = (&a + failing).try_cholesky().unwrap_err().sentence();
+            assert!(sentence.contains(&format!("(the leading minor of order {order} is")), "{n}: {sentence}");
         }
     }
 }
@@ -175,7 +197,7 @@ fn determinants_equal_their_expansion() {
     assert!(Tensor::full([2, 2], f64::NAN).det().item().is_nan());
 }
 
-/// Checks the cofactors of matrices of rank n - 1, of matrices of lower rank, and of nilpotent matrices.
+/// Checks the cofactors of matrices of rank n - 1, of matrices of lower rank, of nilpotent matrices, and of matrices with a NaN.
 #[test]
 fn gradients_of_determinants_are_cofactors() {
     let nilpotent = |n: usize| Tensor::from_fn([n, n], |index| f64::from(index[0] + 1 == index[1]));
@@ -186,6 +208,15 @@ fn gradients_of_determinants_are_cofactors() {
     cases.push(Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [5.0, 7.0, 9.0]]));
     cases.push(Tensor::from([[0.0, 2.0, 3.0], [0.0, 5.0, 6.0], [0.0, 7.0, 1.0]]));
     cases.push(random(&[5, 5], 11));
+    for (n, element) in [(2, 0.0), (2, 1.0), (3, 0.0), (3, 1.0), (20, 0.0)] {
+        for place in [0, 1, n - 1, n, n * n / 2, n * n - 1] {
+            let a = Tensor::from_fn([n, n], |index| if n * index[0] + index[1] == place { f64::NAN } else { element });
+            let tape = wengert_autograd::Tape::<f64>::new();
+            let x = tape.var(&a);
+            let gradient = x.det().grad([x])[0].value();
+            assert!(x.det().item().is_nan() && gradient.iter().all(f64::is_nan), "{a}: {gradient}");
+        }
+    }
     for a in cases {
         let n = a.shape()[0];
         let tape = wengert_autograd::Tape::<f64>::new();
@@ -221,6 +252,57 @@ fn a_matrix_has_the_same_bits_in_a_batch_and_alone() {
                 assert_eq!(one(&vectors), a.solve(one(&column)), "{n}");
                 assert_eq!(one(&triangular), a.solve_triangular(one(&b), Triangle::Upper), "{n}");
                 assert_eq!([one(&lu), one(&pivots)], a.lu_factor(), "{n}");
+            }
+        }
+    }
+}
+
+/// Asserts that two tensors have equal elements, where NaN equals NaN.
+#[track_caller]
+fn assert_same(x: &Tensor<f64>, y: &Tensor<f64>, a: &Tensor<f64>) {
+    let same = |(x, y): (f64, f64)| x == y || x.is_nan() && y.is_nan();
+    assert!(x.shape() == y.shape() && x.iter().zip(y.iter()).all(same), "{a}: {x}, not {y}");
+}
+
+/// Checks that a matrix with zeros, NaN and infinities has the same results in a batch and alone.
+#[test]
+fn strange_matrices_have_the_same_results_in_a_batch_and_alone() {
+    const ELEMENTS: [f64; 8] = [0.0, -0.0, 0.0, 1.0, -1.0, 2.0, f64::NAN, f64::INFINITY];
+    let generator = &mut Generator::new(16);
+    for n in [1, 2, 3, 5, 16, 17] {
+        // The share of ordinary matrices, which have no NaN and no infinity, is about a half.
+        let all = Tensor::from_fn([400, n, n], |_| {
+            let strange = if generator.uniform() * ((n * n) as f64) < 1.0 { 8.0 } else { 6.0 };
+            ELEMENTS[(generator.uniform() * strange) as usize]
+        });
+        for k in 0..100 {
+            let batch = all.narrow(0, 4 * k, 4);
+            let ([signs, logarithms], [p, l, u]) = (batch.slogdet(), batch.lu());
+            let matrices: Vec<Tensor<f64>> = (0..4).map(|k| batch.select(0, k)).collect();
+            for (k, a) in matrices.iter().enumerate() {
+                let ([sign, logarithm], factors) = (a.slogdet(), a.lu());
+                let batched = [&signs, &logarithms, &p, &l, &u];
+                let alone = [&sign, &logarithm].into_iter().chain(&factors);
+                for (batched, alone) in batched.into_iter().zip(alone) {
+                    assert_same(&batched.select(0, k), alone, a);
+                }
+                assert_same(&batch.det().select(0, k), &a.det(), a);
+            }
+            // A batch of equal matrices fails if and only if the matrix fails.
+            let equal = stack(&vec![matrices[0].clone(); 4], 0);
+            let one = &matrices[0];
+            let pairs = [
+                (equal.try_inv(), one.try_inv()),
+                (equal.try_cholesky(), one.try_cholesky()),
+                (equal.try_solve(&equal), one.try_solve(one)),
+                (equal.try_lu_factor().map(|[lu, _]| lu), one.try_lu_factor().map(|[lu, _]| lu)),
+                (equal.try_solve_triangular(&equal, Triangle::Upper), one.try_solve_triangular(one, Triangle::Upper)),
+            ];
+            for (batched, alone) in pairs {
+                match (batched, alone) {
+                    (Ok(batched), Ok(alone)) => assert_same(&batched.select(0, 3), &alone, one),
+                    (batched, alone) => assert_eq!(batched.is_err(), alone.is_err(), "{one}"),
+                }
             }
         }
     }
