@@ -10,7 +10,7 @@ use crate::engine::plan::definition::{Concatenation, Definition, Id};
 use crate::engine::plan::expression::Index;
 use crate::engine::plan::schedule::{Placement, Schedule};
 use crate::engine::plan::steps::{OperandRef, Plan, Step, Work};
-use crate::engine::plan::{concatenation, products};
+use crate::engine::plan::{concatenation, products, regions};
 use crate::engine::program::{Output, Program};
 use crate::scalar::instruction::Instruction;
 use crate::thresholds::ops::MANY_TERMS;
@@ -42,7 +42,14 @@ impl<T: Float> Schedule<'_, T> {
         concatenation::side_by_side(&mut steps, &roots, buffers.count);
         let concat_buffers = concatenation::in_place(&mut steps, &roots, buffers.count);
         drops(&mut steps, &roots, buffers.count);
-        Plan { steps, buffers: buffers.count as usize, concat_buffers, roots }
+        let mut is_root = vec![false; buffers.count as usize];
+        for (source, _) in &roots {
+            if let OperandRef::Buffer(buffer) = source {
+                is_root[*buffer as usize] = true;
+            }
+        }
+        let regions = regions::find(&steps, &concat_buffers, &is_root);
+        Plan { steps, buffers: buffers.count as usize, concat_buffers, roots, regions }
     }
 
     /// Returns the source from which a step reads a value.

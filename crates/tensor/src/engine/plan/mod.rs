@@ -11,6 +11,7 @@
 //! | `emission` | makes the steps |
 //! | `products` | fuses sums with products |
 //! | `concatenation` | writes operands of concatenations directly into the result |
+//! | `regions` | runs consecutive steps over small values without a tensor for each value |
 //! | `steps` | the result: the steps of a plan, and where they store their values |
 //! | `planner` | calls the files above in order |
 //! | `simplification` | the setting that switches simplification on or off |
@@ -29,6 +30,7 @@ mod identities;
 mod planner;
 mod products;
 mod recompute;
+mod regions;
 mod schedule;
 mod simplification;
 mod steps;
@@ -40,6 +42,8 @@ mod values;
 pub use cache::plan_for;
 pub use expression::{ByNode, Expression, Index, Inputs, KnownNodes, Node, Op};
 pub use planner::plan;
+pub(crate) use regions::Outcome;
+pub use regions::Region;
 pub use simplification::{set_simplification, simplification};
 pub use steps::{ConcatBuffers, Offset, OperandRef, Plan, Step, Work};
 pub use subgraph::Subgraph;

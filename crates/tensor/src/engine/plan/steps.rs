@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::engine::bound::BoundProgram;
 use crate::engine::plan::expression::Index;
+use crate::engine::plan::regions::Region;
 use crate::engine::program::AxisSet;
 use crate::{Reduction, Shape, View};
 
@@ -96,4 +97,6 @@ pub struct Plan<T> {
     pub concat_buffers: ConcatBuffers,
     /// The requested values, each with the shape of its node.
     pub roots: Vec<(OperandRef<T>, Shape)>,
+    /// The regions of consecutive steps over small values, in order.
+    pub regions: Vec<Region<T>>,
 }
