@@ -21,7 +21,7 @@ use crate::memory::scratch::Scratch;
 use crate::thresholds::plan::{
     MAX_REGION, MAX_REGION_COMPILATIONS, MAX_REGION_PRODUCT, MAX_REGION_VALUE, MIN_REGION_STEPS,
 };
-use crate::{Float, Layout, Shape, Site};
+use crate::{Float, Layout, Shape, Site, View};
 
 /// Consecutive steps of a plan that compute only small values.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ struct State<T> {
 /// The operations of a region, for inputs with certain shapes and strides.
 #[derive(Debug)]
 struct Compiled<T> {
-    /// The layout of each input. Its first element is at position 0.
+    /// The layout of each input. Its lowest element is at position 0.
     inputs: Vec<Layout>,
     /// The number of elements of the region's memory.
     len: usize,
@@ -89,7 +89,7 @@ enum Operand<T> {
 
 /// The value of a buffer after a region has run.
 pub(crate) enum Outcome<'a, T> {
-    /// The elements of the input with this index, read with a layout. The layout's offset is relative to the input's first element.
+    /// The elements of the input with this index, read with a layout. The layout's offset is relative to the input's lowest element.
     Input(usize, Layout),
     /// Elements in the region's memory, with their layout.
     Elements(&'a [T], Layout),
@@ -131,6 +131,8 @@ fn written<T>(step: &Step<T>, concatenations: &ConcatBuffers) -> Option<usize> {
     let small = |count: usize| (1..=MAX_REGION_VALUE).contains(&count).then_some(count);
     match &step.work {
         Work::Fused(program) => Some(small(program.borrow().shape().numel())? * step.writes.len()),
+        // Other views than reshapes copy nothing, so their size does not matter.
+        Work::View(view, from) if !matches!(view, View::Reshape(_)) => (view.shape(from).numel() > 0).then_some(0),
         Work::View(view, from) | Work::Copy(view, from) => small(view.shape(from).numel()),
         Work::Product([left, right]) | Work::AddedProduct([left, right, _]) => {
             let (m, k, n) = (left[left.rank() - 2], left[left.rank() - 1], right[right.rank() - 1]);
@@ -199,7 +201,7 @@ impl<T: Float> Region<T> {
         }
         let Some(compiled) = &state.compiled else { return Ok(false) };
         let mut memory = Scratch::new(compiled.len)?;
-        let data: SmallVec<[&[T]; 16]> = inputs.iter().map(|input| &input.data[input.layout.offset()..]).collect();
+        let data: SmallVec<[&[T]; 16]> = inputs.iter().map(|input| &input.data[input.layout.extent().0..]).collect();
         execute(compiled, steps, &data, &mut memory)?;
         for (&buffer, place) in self.results.iter().zip(&compiled.results) {
             each(buffer, place.outcome(&memory))?;
@@ -243,14 +245,11 @@ impl Place {
     }
 }
 
-/// Compiles a region for inputs with the layouts of `inputs`. Returns `None` if an input has negative strides, or if a value cannot be
-/// placed.
+/// Compiles a region for inputs with the layouts of `inputs`. Returns `None` if a value cannot be placed.
 #[wengert_macros::precompiled]
 fn compile<T: Float>(region: &Region<T>, steps: &[Step<T>], inputs: &[Source<'_, T>]) -> Option<Compiled<T>> {
-    if inputs.iter().any(|input| input.layout.strides().iter().any(|&stride| stride < 0)) {
-        return None;
-    }
-    let inputs: Vec<Layout> = inputs.iter().map(|input| input.layout.moved(0)).collect();
+    let inputs: Vec<Layout> =
+        inputs.iter().map(|input| input.layout.moved(input.layout.offset() - input.layout.extent().0)).collect();
     let mut compilation =
         Compilation { places: FxHashMap::default(), known: FxHashMap::default(), len: 0, operations: Vec::new() };
     for (number, (source, layout)) in region.inputs.iter().zip(&inputs).enumerate() {

@@ -287,7 +287,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
             let result = match outcome {
                 Outcome::Input(number, layout) => {
                     let own = inputs[number].layout();
-                    let layout = layout.moved(own.offset() + layout.offset());
+                    let layout = layout.moved(own.extent().0 + layout.offset());
                     inputs[number].with_layout(layout)
                 }
                 Outcome::Elements(elements, layout) => {
