@@ -73,7 +73,7 @@ struct Operation<T> {
 #[derive(Debug)]
 enum Compute<T> {
     /// The fused program of the step with this position in the plan. The last field has the number of elements of each output.
-    Program(usize, Box<Binding>, SmallVec<[Operand<T>; 4]>, SmallVec<[usize; 4]>),
+    Program(usize, Box<Binding>, Vec<Operand<T>>, Vec<usize>),
     /// A product, plus the third operand.
     Product(Sizes, Box<[Place; 2]>, Option<Place>),
     /// Numbers or copies, each written to the positions of a layout relative to `start`, which has the number of elements in the last field.
@@ -283,7 +283,7 @@ impl<T: Float> Compilation<T> {
         match &step.work {
             Work::Fused(program) => {
                 let program = program.borrow();
-                let operands: SmallVec<[Operand<T>; 4]> = step.reads.iter().map(|read| self.operand(read)).collect();
+                let operands: Vec<Operand<T>> = step.reads.iter().map(|read| self.operand(read)).collect();
                 let arguments: SmallVec<[Argument<'_, T>; 8]> = operands.iter().map(Operand::without_data).collect();
                 let binding = Binding::new(program.program(), &arguments, program.shape(), Site::here("plan")).ok()?;
                 drop(arguments);

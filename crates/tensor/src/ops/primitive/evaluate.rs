@@ -299,7 +299,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
             Ok(())
         });
         let first = &steps[region.steps.start];
-        let done = done.map_err(|_| Error::out_of_memory(&Shape::scalar(), T::DTYPE, self.host.site(first.node)))?;
+        let done = done.map_err(|_| Error::out_of_memory(Shape::scalar(), T::DTYPE, self.host.site(first.node)))?;
         drop((sources, inputs));
         for (buffer, result) in results {
             self.values[buffer as usize] = Some(result);
