@@ -8,14 +8,30 @@ use smallvec::SmallVec;
 use crate::engine::bound::BoundProgram;
 use crate::engine::plan::definition::{Concatenation, Definition, Id};
 use crate::engine::plan::expression::Index;
+use crate::engine::plan::regions::Region;
 use crate::engine::plan::schedule::{Placement, Schedule};
-use crate::engine::plan::steps::{OperandRef, Plan, Step, Work};
+use crate::engine::plan::steps::{ConcatBuffers, OperandRef, Step, Work};
 use crate::engine::plan::{concatenation, products, regions};
 use crate::engine::program::{Output, Program};
 use crate::scalar::instruction::Instruction;
 use crate::thresholds::ops::MANY_TERMS;
 use crate::thresholds::plan as limits;
-use crate::{Float, View};
+use crate::{Float, Shape, View};
+
+/// The steps that compute the requested values of an expression.
+#[derive(Debug)]
+pub struct Plan<T> {
+    /// The steps, in order.
+    pub steps: Vec<Step<T>>,
+    /// The number of buffers.
+    pub buffers: usize,
+    /// The memory of the concatenations whose operands are written directly into the result.
+    pub concat_buffers: ConcatBuffers,
+    /// The requested values, each with the shape of its node.
+    pub roots: Vec<(OperandRef<T>, Shape)>,
+    /// The regions of consecutive steps over small values, in order.
+    pub regions: Vec<Region<T>>,
+}
 
 impl<T: Float> Schedule<'_, T> {
     /// Returns the plan with its steps in order. `stored` marks the values that must be in memory: the values of `roots`, and each value
@@ -229,7 +245,7 @@ impl BufferNumbers {
 }
 
 /// Adds to each step the list of the buffers that no later step reads. The buffers of roots, the results of the plan, are in no list.
-fn drops<T: Copy>(steps: &mut [Step<T>], roots: &[(OperandRef<T>, crate::Shape)], count: u32) {
+fn drops<T: Copy>(steps: &mut [Step<T>], roots: &[(OperandRef<T>, Shape)], count: u32) {
     let mut done = vec![false; count as usize];
     for (source, _) in roots {
         if let OperandRef::Buffer(buffer) = source {
