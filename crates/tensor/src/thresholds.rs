@@ -68,6 +68,23 @@ pub(crate) mod plan {
     /// little time compared with its run.
     pub(crate) const MAX_PLANNED_NODES: usize = 1 << 20;
 
+    /// The largest value, in elements, that a step of a region computes. With larger values, the work of a step takes longer than its
+    /// start, which a region saves.
+    pub(crate) const MAX_REGION_VALUE: usize = 256;
+
+    /// The largest number of multiplications of a product in a region. With more, a region saves little of the product's time.
+    pub(crate) const MAX_REGION_PRODUCT: usize = 1 << 13;
+
+    /// The largest number of elements in the memory of a region. It must stay in the second-level cache.
+    pub(crate) const MAX_REGION: usize = 1 << 15;
+
+    /// The smallest number of steps of a region. A shorter region saves less than the copies of its results cost.
+    pub(crate) const MIN_REGION_STEPS: usize = 4;
+
+    /// The largest number of times that a region is compiled. The shapes and strides of its inputs rarely change, because the plan has
+    /// fixed shapes. A region whose inputs change more often runs step by step.
+    pub(crate) const MAX_REGION_COMPILATIONS: usize = 4;
+
     /// The number of an expression's first shapes with which a new shape of the expression is compared. Later shapes are found by their
     /// hashes. A new view is compared with the same number of first views. A view that equals a later view is stored again.
     pub(crate) const MAX_SCANNED: usize = 16;

@@ -320,7 +320,81 @@ fn roots_of(values: &[Var<'_, f64>], several: bool) -> Vec<Index> {
 fn evaluated(tape: &Tape<f64>, roots: &[Index], simplify: bool) -> Vec<Tensor<f64>> {
     let record = tape.record.borrow();
     let plan = plan(&record, &record.values, roots, simplify);
-    record.run(&plan, wengert_tensor::Site::here("test")).unwrap()
+    let run = || record.run(&plan, wengert_tensor::Site::here("test")).unwrap();
+    let first = run();
+    // The second run compiles the regions. Every run computes the same bits, and results with the same layouts.
+    for again in [run(), run()] {
+        for (x, y) in first.iter().zip(&again) {
+            assert_eq!((x.shape(), x.strides(), bits(x)), (y.shape(), y.strides(), bits(y)));
+        }
+    }
+    first
+}
+
+fn bits(x: &Tensor<f64>) -> Vec<u64> {
+    x.iter().map(|x| x.to_bits()).collect()
+}
+
+/// Records a recurrence of small matrices with all kinds of steps that a region has. Returns its loss and the gradient.
+fn filter<'t>(x: Var<'t, f64>) -> [Var<'t, f64>; 2] {
+    let mut p = x.tape().constant(Tensor::eye(2));
+    let mut loss = x.tape().constant(0.0);
+    for _ in 0..4 {
+        p = x.matmul(p).matmul(x.t()).tanh() + p;
+        let (row, turned) = (p.slice(0, ..1), p.flip([0]).t());
+        p = p - row.t().matmul(row) * 0.5;
+        loss = loss + try_cat(&[turned.reshape([4]), row.reshape([2])], 0).unwrap().square().sum(..);
+    }
+    let [dx] = loss.grad([x]);
+    [loss, dx]
+}
+
+/// Checks that a region computes the bits of its steps for inputs of every layout, also if the layout changes from one run to the next.
+#[test]
+fn a_region_computes_the_bits_of_its_steps() {
+    let wide = Tensor::from_fn([6, 5], |i| ((i[0] * 5 + i[1]) as f64).sin());
+    let part = |row: usize| wide.slice(0, row as isize..row as isize + 2).slice(1, 1..3);
+    let inputs =
+        [part(0), part(0).contiguous(), part(1), part(2).t(), part(3).flip([0]), part(4).slice(1, ..1).expand([2, 2])];
+    for round in 0..3 {
+        for x in inputs.iter().flat_map(|x| [x, x, x]) {
+            let tape = Tape::new();
+            let roots = filter(tape.var(x)).map(|root| root.index);
+            let record = tape.record.borrow();
+            let steps = plan(&record, &record.values, &roots, true);
+            let by_steps = record.run(&steps, wengert_tensor::Site::here("test")).unwrap();
+            assert!(!steps.regions.iter().any(|region| region.is_compiled()), "a plan's first run goes step by step");
+            drop(record);
+            let values = tape.last_values(&roots, wengert_tensor::Site::here("test")).unwrap();
+            assert_eq!(
+                values.iter().map(bits).collect::<Vec<_>>(),
+                by_steps.iter().map(bits).collect::<Vec<_>>(),
+                "{round}"
+            );
+        }
+    }
+}
+
+/// Checks that small steps form a region, also on flipped data, and that large values are left to the steps.
+#[test]
+fn small_steps_form_a_region() {
+    let compiled = |x: &Tensor<f64>, scale: usize| {
+        let tape = Tape::<f64>::new();
+        let [loss, dx] = filter(tape.var(x));
+        let large = tape.var(&Tensor::ones([scale, 300])).exp().matmul(tape.var(&Tensor::ones([300, 2]))) * loss;
+        let roots = [loss, dx, large.tanh().sum(..)].map(|root| root.index);
+        let record = tape.record.borrow();
+        let plan = plan(&record, &record.values, &roots, true);
+        for _ in 0..2 {
+            record.run(&plan, wengert_tensor::Site::here("test")).unwrap();
+        }
+        let steps = plan.regions.iter().filter(|region| region.is_compiled()).map(|region| region.len()).sum::<usize>();
+        (steps, plan.steps.len())
+    };
+    let x = Tensor::from([[0.5, -0.25], [0.125, 0.75]]);
+    let (inside, all) = compiled(&x, 300);
+    assert!(inside > 40 && inside < all, "{inside} of {all}");
+    assert_eq!(compiled(&x.flip([0]), 300), (inside, all));
 }
 
 /// Returns true for the steps that the test of long sums uses in its programs. Exponentials, maxima of two operands, comparisons, `hypot`

@@ -70,6 +70,13 @@ impl Layout {
         (first >= 0 && (last as usize) < buffer_len).then_some(layout)
     }
 
+    /// Returns the layout with the same shape and strides whose first element is at position `offset`. The caller checks that no element is
+    /// before the buffer.
+    #[inline]
+    pub(crate) fn moved(&self, offset: usize) -> Self {
+        Layout { offset, ..self.clone() }
+    }
+
     /// Returns the sizes of the dimensions.
     #[inline]
     pub fn shape(&self) -> &Shape {

@@ -6,10 +6,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::Float;
+use crate::engine::plan::emission::Plan;
 use crate::engine::plan::expression::{Expression, Index, KnownNodes};
 use crate::engine::plan::planner;
 use crate::engine::plan::simplification::simplification;
-use crate::engine::plan::steps::Plan;
 use crate::thresholds::plan::{MAX_PLANNED_NODES, MAX_PLANS};
 
 /// A cached plan, with the expression, the roots and the options from which the plan was made.

@@ -9,13 +9,29 @@ use crate::engine::bound::BoundProgram;
 use crate::engine::plan::definition::{Concatenation, Definition, Id};
 use crate::engine::plan::expression::Index;
 use crate::engine::plan::placements::{Placement, Placements};
-use crate::engine::plan::steps::{OperandRef, Plan, Step, Work};
-use crate::engine::plan::{concatenation, products};
+use crate::engine::plan::regions::Region;
+use crate::engine::plan::steps::{ConcatBuffers, OperandRef, Step, Work};
+use crate::engine::plan::{concatenation, products, regions};
 use crate::engine::program::{Output, Program};
 use crate::scalar::instruction::Instruction;
 use crate::thresholds::ops::MANY_TERMS;
 use crate::thresholds::plan as limits;
-use crate::{Float, View};
+use crate::{Float, Shape, View};
+
+/// The steps that compute the requested values of an expression.
+#[derive(Debug)]
+pub struct Plan<T> {
+    /// The steps, in order.
+    pub steps: Vec<Step<T>>,
+    /// The number of buffers.
+    pub buffers: usize,
+    /// The memory of the concatenations whose operands are written directly into the result.
+    pub concat_buffers: ConcatBuffers,
+    /// The requested values, each with the shape of its node.
+    pub roots: Vec<(OperandRef<T>, Shape)>,
+    /// The regions of consecutive steps over small values, in order.
+    pub regions: Vec<Region<T>>,
+}
 
 impl<T: Float> Placements<'_, T> {
     /// Returns the plan with its steps in order. `stored` marks the values that must be in memory: the values of `roots`, and each value
@@ -42,7 +58,10 @@ impl<T: Float> Placements<'_, T> {
         concatenation::side_by_side(&mut steps, &roots, buffers.count);
         let concat_buffers = concatenation::in_place(&mut steps, &roots, buffers.count);
         drops(&mut steps, &roots, buffers.count);
-        Plan { steps, buffers: buffers.count as usize, concat_buffers, roots }
+        let mut is_root = vec![false; buffers.count as usize];
+        roots.iter().filter_map(|(source, _)| source.buffer()).for_each(|buffer| is_root[buffer as usize] = true);
+        let regions = regions::find(&steps, &concat_buffers, &is_root);
+        Plan { steps, buffers: buffers.count as usize, concat_buffers, roots, regions }
     }
 
     /// Returns the source from which a step reads a value.
@@ -222,7 +241,7 @@ impl BufferNumbers {
 }
 
 /// Adds to each step the list of the buffers that no later step reads. The buffers of roots, the results of the plan, are in no list.
-fn drops<T: Copy>(steps: &mut [Step<T>], roots: &[(OperandRef<T>, crate::Shape)], count: u32) {
+fn drops<T: Copy>(steps: &mut [Step<T>], roots: &[(OperandRef<T>, Shape)], count: u32) {
     let mut done = vec![false; count as usize];
     roots.iter().filter_map(|(source, _)| source.buffer()).for_each(|buffer| done[buffer as usize] = true);
     for step in steps.iter_mut().rev() {

@@ -8,10 +8,11 @@
 //! | `sums` | rewrites sums, mostly of gradients, as concatenations and larger products |
 //! | `placements` | places values in kernels (fused programs) |
 //! | `recompute` | selects the values that several kernels compute again |
-//! | `emission` | makes the steps |
+//! | `emission` | the result: makes the steps and the plan |
 //! | `products` | fuses sums with products |
 //! | `concatenation` | writes operands of concatenations directly into the result where possible |
-//! | `steps` | the result: the steps of a plan, and where they store their values |
+//! | `regions` | runs consecutive steps over small values without a tensor for each value |
+//! | `steps` | the steps of a plan, and where they store their values |
 //! | `planner` | calls the files above in order |
 //! | `simplification` | the setting that switches simplification on or off |
 //! | `cache` | keeps the most recent plans |
@@ -30,6 +31,7 @@ mod placements;
 mod planner;
 mod products;
 mod recompute;
+mod regions;
 mod simplification;
 mod steps;
 mod subgraph;
@@ -38,8 +40,11 @@ mod unexpanded;
 mod values;
 
 pub use cache::plan_for;
+pub use emission::Plan;
 pub use expression::{ByNode, Expression, Index, Inputs, KnownNodes, Node, Op};
 pub use planner::plan;
+pub(crate) use regions::Outcome;
+pub use regions::Region;
 pub use simplification::{set_simplification, simplification};
-pub use steps::{ConcatBuffers, Offset, OperandRef, Plan, Step, Work};
+pub use steps::{ConcatBuffers, Offset, OperandRef, Step, Work};
 pub use subgraph::Subgraph;

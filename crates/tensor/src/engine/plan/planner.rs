@@ -2,9 +2,9 @@
 
 use crate::Float;
 use crate::engine::plan::definition::Id;
+use crate::engine::plan::emission::Plan;
 use crate::engine::plan::expression::{Expression, Index, KnownNodes};
 use crate::engine::plan::placements::Placements;
-use crate::engine::plan::steps::Plan;
 use crate::engine::plan::sums;
 use crate::engine::plan::values::Values;
 

@@ -99,16 +99,3 @@ pub struct ConcatBuffers {
     /// For each buffer of the plan that is written into this memory: its offset and its number of elements.
     pub offsets: FxHashMap<u32, (Offset, usize)>,
 }
-
-/// The steps that compute the requested values of an expression.
-#[derive(Debug)]
-pub struct Plan<T> {
-    /// The steps, in order.
-    pub steps: Vec<Step<T>>,
-    /// The number of buffers.
-    pub buffers: usize,
-    /// The memory of the concatenations whose operands are written directly into the result.
-    pub concat_buffers: ConcatBuffers,
-    /// The requested values, each with the shape of its node.
-    pub roots: Vec<(OperandRef<T>, Shape)>,
-}

@@ -61,7 +61,7 @@ impl<T: Copy> Matrix<'_, T> {
 }
 
 /// The sizes of a product of `[m, k]` and `[k, n]`, and whether the product is added to the output.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     pub(crate) m: usize,
     pub(crate) n: usize,

@@ -6,8 +6,11 @@ use smallvec::SmallVec;
 
 use crate::engine::access::ProgramArgument;
 use crate::engine::elementwise;
-use crate::engine::plan::{ConcatBuffers, Expression, Index, Offset, Op, OperandRef, Plan, Step, Work};
+use crate::engine::plan::{
+    ConcatBuffers, Expression, Index, Offset, Op, OperandRef, Outcome, Plan, Region, Step, Work,
+};
 use crate::engine::program::AxisSet;
+use crate::kernel::source::Source;
 use crate::memory::storage::{ConcatMemory, Storage};
 use crate::ops::TensorLike;
 use crate::{Compare, Error, Float, Layout, Shape, Site, Tensor, View};
@@ -56,11 +59,18 @@ pub trait Evaluate<T: Float> {
     /// If memory cannot hold a value, an operation refuses its operands, or data cannot be loaded.
     fn run(&self, plan: &Plan<T>, at: Site) -> Result<Vec<Tensor<T>>, Self::Error> {
         let mut buffers = Buffers::new(self, plan);
-        for step in &plan.steps {
-            buffers.run_step(step)?;
-            for &buffer in &step.drops {
+        let mut regions = plan.regions.iter().peekable();
+        let mut number = 0;
+        while let Some(step) = plan.steps.get(number) {
+            let mut end = number + 1;
+            match regions.next_if(|region| region.steps.start == number) {
+                Some(region) if buffers.run_region(region, &plan.steps)? => end = region.steps.end,
+                _ => buffers.run_step(step)?,
+            }
+            for &buffer in plan.steps[number..end].iter().flat_map(|step| &step.drops) {
                 buffers.values[buffer as usize] = None;
             }
+            number = end;
         }
         let mut value_of = |(source, shape): &(OperandRef<T>, Shape)| {
             buffers.fetched.clear();
@@ -260,6 +270,46 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
             }
         }
         Ok(())
+    }
+
+    /// Runs the steps of a region, and stores the values that later steps read. Returns false if the steps are to run one by one.
+    fn run_region(&mut self, region: &Region<T>, steps: &[Step<T>]) -> Result<bool, E::Error> {
+        let is_elsewhere =
+            |source: &OperandRef<T>| matches!(*source, OperandRef::Known(node) if self.host.is_elsewhere(node));
+        if region.inputs.iter().any(is_elsewhere) {
+            return Ok(false);
+        }
+        let mut inputs: SmallVec<[&Tensor<T>; 16]> = SmallVec::new();
+        for source in &region.inputs {
+            match self.tensor(source) {
+                Some(tensor) => inputs.push(tensor),
+                None => unreachable!("{source:?} is read before it is computed or after it was dropped"),
+            }
+        }
+        let sources: SmallVec<[Source<'_, T>; 16]> = inputs.iter().map(|input| input.source()).collect();
+        let mut results: SmallVec<[(u32, Tensor<T>); 4]> = SmallVec::new();
+        let done = region.run(steps, &sources, |buffer, outcome| {
+            let result = match outcome {
+                Outcome::Input(number, layout) => {
+                    let own = inputs[number].layout();
+                    let layout = layout.moved(own.extent().0 + layout.offset());
+                    inputs[number].with_layout(layout)
+                }
+                Outcome::Elements(elements, layout) => {
+                    let storage = Storage::build(elements.len(), |out: &mut [T]| out.copy_from_slice(elements))?;
+                    Tensor::from_parts(storage, layout)
+                }
+            };
+            results.push((buffer, result));
+            Ok(())
+        });
+        let first = &steps[region.steps.start];
+        let done = done.map_err(|_| Error::out_of_memory(Shape::scalar(), T::DTYPE, self.host.site(first.node)))?;
+        drop((sources, inputs));
+        for (buffer, result) in results {
+            self.values[buffer as usize] = Some(result);
+        }
+        Ok(done)
     }
 
     /// Returns the tensor that an operand refers to, or `None` if the operand is a number, was not computed, or was dropped.

@@ -1,0 +1,469 @@
+//! Regions of a plan: consecutive steps that compute only small values. A region runs in one block of memory, and compiles the steps to
+//! *operations* whose operands have fixed places. So it makes no tensor, and compares no layout, for each of its values.
+//!
+//! A plan's first run goes step by step. The second run compiles the regions, so a plan that runs once costs nothing more. A region computes
+//! the same bits as its steps: it runs the same programs and the same products, on operands with the same strides.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use crate::engine::access::ProgramArgument;
+use crate::engine::bound::{Binding, run_bound};
+use crate::engine::elementwise;
+use crate::engine::plan::steps::{ConcatBuffers, OperandRef, Step, Work};
+use crate::kernel::matmul::matrix::{Matrix, Sizes};
+use crate::kernel::source::Source;
+use crate::memory::available::AllocationError;
+use crate::memory::scratch::Scratch;
+use crate::thresholds::plan::{
+    MAX_REGION, MAX_REGION_COMPILATIONS, MAX_REGION_PRODUCT, MAX_REGION_VALUE, MIN_REGION_STEPS,
+};
+use crate::{Float, Layout, Shape, Site, View};
+
+/// Consecutive steps of a plan that compute only small values.
+#[derive(Debug)]
+pub struct Region<T> {
+    /// The positions of the steps in the plan.
+    pub(crate) steps: Range<usize>,
+    /// The operands that no step of the region computes, without the numbers.
+    pub(crate) inputs: Vec<OperandRef<T>>,
+    /// The buffers that later steps or the plan's roots read.
+    results: Vec<u32>,
+    state: RefCell<State<T>>,
+}
+
+/// The state of a region: how often it ran or was compiled, and its operations.
+#[derive(Debug)]
+struct State<T> {
+    has_run: bool,
+    compilations: usize,
+    compiled: Option<Compiled<T>>,
+}
+
+/// The operations of a region, for inputs with certain shapes and strides.
+#[derive(Debug)]
+struct Compiled<T> {
+    /// The layout of each input. Its lowest element is at position 0.
+    inputs: Vec<Layout>,
+    /// The number of elements of the region's memory.
+    len: usize,
+    operations: Vec<Operation<T>>,
+    /// The place of each of the region's results.
+    results: Vec<Place>,
+}
+
+/// The place of a value: in the region's memory, or in the input with an index.
+#[derive(Clone, Debug)]
+struct Place {
+    input: Option<usize>,
+    layout: Layout,
+}
+
+/// An operation of a region. It writes elements from `start` on, and reads elements before `start`.
+#[derive(Debug)]
+struct Operation<T> {
+    start: usize,
+    work: Compute<T>,
+}
+
+/// The computation of an operation.
+#[derive(Debug)]
+enum Compute<T> {
+    /// The fused program of the step with this position in the plan. The last field has the number of elements of each output.
+    Program(usize, Box<Binding>, Vec<Operand<T>>, Vec<usize>),
+    /// A product, plus the third operand.
+    Product(Sizes, Box<[Place; 2]>, Option<Place>),
+    /// Numbers or copies, each written to the positions of a layout relative to `start`, which has the number of elements in the last field.
+    Copies(Vec<(Operand<T>, Layout)>, usize),
+}
+
+/// An operand of an operation.
+#[derive(Clone, Debug)]
+enum Operand<T> {
+    Number(T),
+    Elements(Place),
+}
+
+/// The value of a buffer after a region has run.
+pub(crate) enum Outcome<'a, T> {
+    /// The elements of the input with this index, read with a layout. The layout's offset is relative to the input's lowest element.
+    Input(usize, Layout),
+    /// Elements in the region's memory, with their layout.
+    Elements(&'a [T], Layout),
+}
+
+/// Returns the regions of a plan with these steps. `is_root` marks the buffers that the plan's roots read.
+pub(super) fn find<T: Float>(steps: &[Step<T>], concatenations: &ConcatBuffers, is_root: &[bool]) -> Vec<Region<T>> {
+    let mut last_reader = vec![0; is_root.len()];
+    for (number, step) in steps.iter().enumerate() {
+        buffers(&step.reads).for_each(|buffer| last_reader[buffer as usize] = number);
+    }
+    let mut regions = Vec::new();
+    let (mut start, mut elements) = (0, 0);
+    for number in 0..=steps.len() {
+        let size = steps.get(number).and_then(|step| written(step, concatenations));
+        if let Some(size) = size.filter(|size| elements + size <= MAX_REGION) {
+            elements += size;
+            continue;
+        }
+        if number - start >= MIN_REGION_STEPS {
+            regions.push(Region::new(steps, start..number, &last_reader, is_root));
+        }
+        // A step that only exceeds the region's memory begins the next region.
+        (start, elements) = if size.is_some() { (number, size.unwrap_or(0)) } else { (number + 1, 0) };
+    }
+    regions
+}
+
+/// Returns the buffers among the sources of operands.
+fn buffers<T>(reads: &[OperandRef<T>]) -> impl Iterator<Item = u32> {
+    reads.iter().filter_map(OperandRef::buffer)
+}
+
+/// Returns the largest number of elements that a step writes in a region. Returns `None` if a region does not have this step.
+fn written<T>(step: &Step<T>, concatenations: &ConcatBuffers) -> Option<usize> {
+    if step.writes.iter().any(|buffer| concatenations.offsets.contains_key(buffer)) {
+        return None;
+    }
+    let small = |count: usize| (1..=MAX_REGION_VALUE).contains(&count).then_some(count);
+    match &step.work {
+        Work::Fused(program) => Some(small(program.borrow().shape().numel())? * step.writes.len()),
+        // Other views than reshapes copy nothing, so their size does not matter.
+        Work::View(view, from) if !matches!(view, View::Reshape(_)) => (view.shape(from).numel() > 0).then_some(0),
+        Work::View(view, from) | Work::Copy(view, from) => small(view.shape(from).numel()),
+        Work::Product([left, right]) | Work::AddedProduct([left, right, _]) => {
+            let (m, k, n) = (left[left.rank() - 2], left[left.rank() - 1], right[right.rank() - 1]);
+            let single = left[..left.rank() - 2].iter().chain(&right[..right.rank() - 2]).all(|&size| size == 1);
+            let work = m.saturating_mul(k).saturating_mul(n);
+            (single && (1..=MAX_REGION_PRODUCT).contains(&work)).then(|| small(m * n))?
+        }
+        Work::Cat { shapes, in_place: None, .. } if shapes.iter().all(|shape| shape.numel() > 0) => {
+            small(shapes.iter().map(|shape| shape.numel()).sum())
+        }
+        Work::Cat { .. } | Work::Reduce(..) | Work::Embed(..) | Work::Node(..) => None,
+    }
+}
+
+impl<T: Float> Region<T> {
+    fn new(steps: &[Step<T>], range: Range<usize>, last_reader: &[usize], is_root: &[bool]) -> Self {
+        let mut inside: FxHashSet<u32> = FxHashSet::default();
+        let mut known = FxHashSet::default();
+        let (mut inputs, mut results) = (Vec::new(), Vec::new());
+        for step in &steps[range.clone()] {
+            for &read in &step.reads {
+                let is_new = match read {
+                    OperandRef::Buffer(buffer) => !inside.contains(&buffer) && known.insert((0, buffer)),
+                    OperandRef::Known(node) => known.insert((1, node)),
+                    OperandRef::Number(_) => false,
+                };
+                inputs.extend(is_new.then_some(read));
+            }
+            inside.extend(&step.writes);
+            let is_read = |buffer: &&u32| is_root[**buffer as usize] || last_reader[**buffer as usize] >= range.end;
+            results.extend(step.writes.iter().filter(is_read));
+        }
+        let state = State { has_run: false, compilations: 0, compiled: None };
+        Region { steps: range, inputs, results, state: RefCell::new(state) }
+    }
+
+    /// Returns the number of steps.
+    #[expect(clippy::len_without_is_empty, reason = "a region has steps")]
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Returns true if the region's operations are compiled.
+    pub fn is_compiled(&self) -> bool {
+        self.state.borrow().compiled.is_some()
+    }
+
+    /// Runs the region on the values of its inputs, if it is compiled or can be compiled for them. `steps` are the plan's steps. Passes the
+    /// value of each buffer that is read later to `each`. Returns false, without a call of `each`, if the region's steps must run
+    /// separately.
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot hold the region's values.
+    pub(crate) fn run(
+        &self,
+        steps: &[Step<T>],
+        inputs: &[Source<'_, T>],
+        mut each: impl FnMut(u32, Outcome<'_, T>) -> Result<(), AllocationError>,
+    ) -> Result<bool, AllocationError> {
+        let state = &mut *self.state.borrow_mut();
+        if !state.compiled.as_ref().is_some_and(|compiled| compiled.serves(inputs)) {
+            let again = std::mem::replace(&mut state.has_run, true) && state.compilations < MAX_REGION_COMPILATIONS;
+            state.compilations += usize::from(again);
+            state.compiled = if again { compile(self, steps, inputs) } else { None };
+        }
+        let Some(compiled) = &state.compiled else { return Ok(false) };
+        let mut memory = Scratch::new(compiled.len)?;
+        let data: SmallVec<[&[T]; 16]> = inputs.iter().map(|input| &input.data[input.layout.extent().0..]).collect();
+        execute(compiled, steps, &data, &mut memory)?;
+        for (&buffer, place) in self.results.iter().zip(&compiled.results) {
+            each(buffer, place.outcome(&memory))?;
+        }
+        Ok(true)
+    }
+}
+
+impl<T> Compiled<T> {
+    /// Returns true if the region was compiled for inputs with these shapes and strides.
+    fn serves(&self, inputs: &[Source<'_, T>]) -> bool {
+        let same = |(own, input): (&Layout, &Source<'_, T>)| {
+            own.shape() == input.layout.shape() && own.strides() == input.layout.strides()
+        };
+        self.inputs.iter().zip(inputs).all(same)
+    }
+}
+
+impl Place {
+    /// Returns the elements and the layout, given the inputs' elements and the region's memory.
+    #[inline]
+    fn source<'a, T>(&'a self, inputs: &[&'a [T]], memory: &'a [T]) -> Source<'a, T> {
+        let data = self.input.map_or(memory, |input| inputs[input]);
+        Source { data, layout: &self.layout }
+    }
+
+    /// Returns the last two dimensions as a matrix.
+    #[inline]
+    fn matrix<'a, T>(&'a self, inputs: &[&'a [T]], memory: &'a [T]) -> Matrix<'a, T> {
+        let Source { data, layout } = self.source(inputs, memory);
+        let &[.., row_stride, column_stride] = layout.strides() else { unreachable!("matrices have two dimensions") };
+        Matrix { data, offset: layout.offset(), row_stride, column_stride }
+    }
+
+    /// Returns the value at this place for a later step, given the region's memory.
+    fn outcome<'a, T>(&self, memory: &'a [T]) -> Outcome<'a, T> {
+        if let Some(input) = self.input {
+            return Outcome::Input(input, self.layout.clone());
+        }
+        let (first, last) = self.layout.extent();
+        Outcome::Elements(&memory[first..=last], self.layout.moved(self.layout.offset() - first))
+    }
+}
+
+/// Compiles a region for inputs with the layouts of `inputs`. Returns `None` if a value cannot be placed.
+#[wengert_macros::precompiled]
+fn compile<T: Float>(region: &Region<T>, steps: &[Step<T>], inputs: &[Source<'_, T>]) -> Option<Compiled<T>> {
+    let inputs: Vec<Layout> =
+        inputs.iter().map(|input| input.layout.moved(input.layout.offset() - input.layout.extent().0)).collect();
+    let mut compilation =
+        Compilation { places: FxHashMap::default(), known: FxHashMap::default(), len: 0, operations: Vec::new() };
+    for (number, (source, layout)) in region.inputs.iter().zip(&inputs).enumerate() {
+        let place = Place { input: Some(number), layout: layout.clone() };
+        match *source {
+            OperandRef::Buffer(buffer) => compilation.places.insert(buffer, place),
+            OperandRef::Known(node) => compilation.known.insert(node, place),
+            OperandRef::Number(_) => unreachable!("numbers are no inputs of a region"),
+        };
+    }
+    for number in region.steps.clone() {
+        compilation.add(&steps[number], number)?;
+    }
+    let results = region.results.iter().map(|buffer| compilation.places[buffer].clone()).collect();
+    Some(Compiled { inputs, len: compilation.len, operations: compilation.operations, results })
+}
+
+/// The state of a compilation.
+struct Compilation<T> {
+    /// The place of each buffer.
+    places: FxHashMap<u32, Place>,
+    /// The place of each node whose value was known before.
+    known: FxHashMap<u32, Place>,
+    len: usize,
+    operations: Vec<Operation<T>>,
+}
+
+impl<T: Float> Compilation<T> {
+    /// Adds the operations of a step.
+    fn add(&mut self, step: &Step<T>, number: usize) -> Option<()> {
+        match &step.work {
+            Work::Fused(program) => {
+                let program = program.borrow();
+                let operands: Vec<Operand<T>> = step.reads.iter().map(|read| self.operand(read)).collect();
+                let arguments: SmallVec<[ProgramArgument<'_, T>; 8]> =
+                    operands.iter().map(Operand::without_data).collect();
+                let binding = Binding::new(program.program(), &arguments, program.shape(), Site::here("plan")).ok()?;
+                drop(arguments);
+                let shapes: SmallVec<[Shape; 4]> =
+                    binding.outputs.iter().map(|layout| layout.shape().clone()).collect();
+                let lengths = shapes.iter().map(|shape| shape.numel()).collect();
+                self.operations.push(Operation {
+                    start: self.len,
+                    work: Compute::Program(number, Box::new(binding), operands, lengths),
+                });
+                for (&buffer, shape) in step.writes.iter().zip(&shapes) {
+                    self.place(buffer, shape);
+                }
+            }
+            Work::View(view, from) => {
+                let whole = self.elements(&step.reads[0], from)?;
+                match view.apply(&whole.layout) {
+                    Some(layout) => {
+                        self.places.insert(step.writes[0], Place { layout, ..whole });
+                    }
+                    None => {
+                        // Only a reshape needs a copy. The copy has the operand's shape, and is row-major.
+                        let layout = Layout::contiguous(from.clone());
+                        let to = view.apply(&layout)?.shape().clone();
+                        self.copies(vec![(Operand::Elements(whole), layout)], &to, step.writes[0]);
+                    }
+                }
+            }
+            Work::Copy(view, from) => {
+                let whole = self.elements(&step.reads[0], from)?;
+                let layout = view.apply(&whole.layout)?;
+                let (shape, to) = (layout.shape().clone(), Layout::contiguous(layout.shape().clone()));
+                self.copies(vec![(Operand::Elements(Place { layout, ..whole }), to)], &shape, step.writes[0]);
+            }
+            Work::Cat { axis, shapes, in_place: None } => {
+                let mut shape = shapes[0].clone();
+                shape[*axis] = shapes.iter().map(|part| part[*axis]).sum();
+                let whole = Layout::contiguous(shape.clone());
+                let (mut copies, mut start) = (Vec::with_capacity(shapes.len()), 0);
+                for (read, part) in step.reads.iter().zip(shapes) {
+                    let to = whole.slice(*axis, start, part[*axis], 1);
+                    copies.push((Operand::Elements(self.elements(read, part)?), to));
+                    start += part[*axis];
+                }
+                self.copies(copies, &shape, step.writes[0]);
+            }
+            Work::Product([left, right]) => self.product(step, [left, right], None)?,
+            Work::AddedProduct([left, right, sum]) => {
+                let sum = self.elements(&step.reads[2], sum)?;
+                self.product(step, [left, right], Some(sum))?;
+            }
+            Work::Cat { .. } | Work::Reduce(..) | Work::Embed(..) | Work::Node(..) => return None,
+        }
+        Some(())
+    }
+
+    /// Adds the product of two matrices of shapes `left` and `right`, plus `sum`.
+    fn product(&mut self, step: &Step<T>, [left, right]: [&Shape; 2], sum: Option<Place>) -> Option<()> {
+        let operands = [self.elements(&step.reads[0], left)?, self.elements(&step.reads[1], right)?];
+        let shape = Shape::of_product(left, right);
+        let [m, k] = [left[left.rank() - 2], left[left.rank() - 1]];
+        let sizes = Sizes { m, n: shape[left.rank() - 1], k, add: sum.is_some() };
+        let work = Compute::Product(sizes, Box::new(operands), sum);
+        self.operations.push(Operation { start: self.len, work });
+        self.place(step.writes[0], &shape);
+        Some(())
+    }
+
+    /// Adds copies that together write a value of shape `shape`, the value of `buffer`.
+    fn copies(&mut self, copies: Vec<(Operand<T>, Layout)>, shape: &Shape, buffer: u32) {
+        self.operations.push(Operation { start: self.len, work: Compute::Copies(copies, shape.numel()) });
+        self.place(buffer, shape);
+    }
+
+    /// Places the value of a buffer after the values before it.
+    fn place(&mut self, buffer: u32, shape: &Shape) {
+        let layout = Layout::contiguous(shape.clone()).moved(self.len);
+        self.len += layout.numel();
+        self.places.insert(buffer, Place { input: None, layout });
+    }
+
+    /// Returns an operand in the shape in which it is stored.
+    fn operand(&self, source: &OperandRef<T>) -> Operand<T> {
+        match source {
+            OperandRef::Number(value) => Operand::Number(*value),
+            OperandRef::Buffer(buffer) => Operand::Elements(self.places[buffer].clone()),
+            OperandRef::Known(node) => Operand::Elements(self.known[node].clone()),
+        }
+    }
+
+    /// Returns the place of an operand as a view of shape `shape`. A number gets a place first.
+    fn elements(&mut self, source: &OperandRef<T>, shape: &Shape) -> Option<Place> {
+        let Place { input, layout } = match self.operand(source) {
+            Operand::Elements(place) => place,
+            number => {
+                let layout = Layout::contiguous(Shape::scalar()).moved(self.len);
+                let copies = vec![(number, Layout::contiguous(Shape::scalar()))];
+                self.operations.push(Operation { start: self.len, work: Compute::Copies(copies, 1) });
+                self.len += 1;
+                Place { input: None, layout }
+            }
+        };
+        if layout.shape() == shape {
+            return Some(Place { input, layout });
+        }
+        // The same conversion as for a single step: a value is stored without repetitions, and may have other leading sizes of 1.
+        let own = layout.shape();
+        let layout = match own.rank().checked_sub(shape.rank()) {
+            Some(extra @ 1..) => layout.reshape(&Shape::from(&own[extra..]))?,
+            _ => layout,
+        };
+        Some(Place { input, layout: layout.expand(shape)? })
+    }
+}
+
+impl<T: Float> Operand<T> {
+    /// Returns the operand without its elements. A binding depends on the layouts only.
+    fn without_data(&self) -> ProgramArgument<'_, T> {
+        match self {
+            Operand::Number(value) => ProgramArgument::Number(*value),
+            Operand::Elements(place) => ProgramArgument::Elements(Source { data: &[], layout: &place.layout }),
+        }
+    }
+
+    /// Returns the operand as an argument of a program, given the inputs' elements and the region's memory.
+    #[inline]
+    fn argument<'a>(&'a self, inputs: &[&'a [T]], memory: &'a [T]) -> ProgramArgument<'a, T> {
+        match self {
+            Operand::Number(value) => ProgramArgument::Number(*value),
+            Operand::Elements(place) => ProgramArgument::Elements(place.source(inputs, memory)),
+        }
+    }
+}
+
+/// Runs the operations of a region. `inputs` are the elements of the inputs, and `memory` is the region's memory.
+#[wengert_macros::precompiled]
+fn execute<T: Float>(
+    compiled: &Compiled<T>,
+    steps: &[Step<T>],
+    inputs: &[&[T]],
+    memory: &mut [T],
+) -> Result<(), AllocationError> {
+    for Operation { start, work } in &compiled.operations {
+        let (before, after) = memory.split_at_mut(*start);
+        let before = &*before;
+        match work {
+            Compute::Program(number, binding, operands, lengths) => {
+                let arguments: SmallVec<[ProgramArgument<'_, T>; 8]> =
+                    operands.iter().map(|operand| operand.argument(inputs, before)).collect();
+                let mut results: SmallVec<[&mut [T]; 4]> = SmallVec::new();
+                let mut rest = after;
+                for &len in lengths {
+                    let (result, others) = rest.split_at_mut(len);
+                    results.push(result);
+                    rest = others;
+                }
+                if let Work::Fused(program) = &steps[*number].work {
+                    run_bound(program.borrow().program(), binding, &arguments, results)?;
+                }
+            }
+            Compute::Product(sizes, operands, sum) => {
+                let out = &mut after[..sizes.m * sizes.n];
+                if let Some(sum) = sum {
+                    elementwise::copy(sum.source(inputs, before), out);
+                }
+                let [left, right] = &**operands;
+                T::whole_product(*sizes, left.matrix(inputs, before), right.matrix(inputs, before), out)?;
+            }
+            Compute::Copies(copies, len) => {
+                let out = &mut after[..*len];
+                for (operand, to) in copies {
+                    match operand {
+                        Operand::Number(value) => out.fill(*value),
+                        Operand::Elements(place) => elementwise::assign(out, to, place.source(inputs, before)),
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
