@@ -42,13 +42,13 @@ def measure(run):
 
 
 def inputs(numpy, n, batch, dtype):
-    """Returns positive-definite matrices, regular ones, columns, and Cholesky factors."""
+    """Returns random matrices, positive-definite ones, well-conditioned ones, columns, and Cholesky factors."""
     random = numpy.random.default_rng(1)
     lead = () if batch == 1 else (batch,)
     x = random.standard_normal((*lead, n, n))
     definite = x @ numpy.swapaxes(x, -1, -2) + n * numpy.eye(n)
     b = random.standard_normal((*lead, n, 1))
-    arrays = [definite, x + n * numpy.eye(n), b, numpy.linalg.cholesky(definite)]
+    arrays = [x, definite, x + n * numpy.eye(n), b, numpy.linalg.cholesky(definite)]
     return [array.astype(dtype) for array in arrays]
 
 
@@ -57,16 +57,16 @@ def of_numpy(numpy, dtype):
     from scipy.linalg import solve_triangular
 
     def calls(n, batch):
-        s, a, b, l = inputs(numpy, n, batch, dtype)
+        x, s, a, b, l = inputs(numpy, n, batch, dtype)
         of = numpy.linalg
         made = {
             "cholesky": lambda: of.cholesky(s),
             "solve": lambda: of.solve(a, b),
             "inv": lambda: of.inv(a),
             "det": lambda: of.det(a),
-            "qr": lambda: of.qr(a),
+            "qr": lambda: of.qr(x),
             "eigh": lambda: of.eigh(s),
-            "svd": lambda: of.svd(a, full_matrices=False),
+            "svd": lambda: of.svd(x, full_matrices=False),
         }
         if batch == 1:
             made["triangular"] = lambda: solve_triangular(l, b, lower=True)
@@ -80,7 +80,7 @@ def of_torch(numpy, dtype):
     import torch
 
     def calls(n, batch):
-        s, a, b, l = (torch.from_numpy(array) for array in inputs(numpy, n, batch, dtype))
+        x, s, a, b, l = (torch.from_numpy(array) for array in inputs(numpy, n, batch, dtype))
         of = torch.linalg
         return {
             "cholesky": lambda: of.cholesky(s),
@@ -88,9 +88,9 @@ def of_torch(numpy, dtype):
             "inv": lambda: of.inv(a),
             "det": lambda: of.det(a),
             "triangular": lambda: of.solve_triangular(l, b, upper=False),
-            "qr": lambda: of.qr(a),
+            "qr": lambda: of.qr(x),
             "eigh": lambda: of.eigh(s),
-            "svd": lambda: of.svd(a, full_matrices=False),
+            "svd": lambda: of.svd(x, full_matrices=False),
         }
 
     return calls
@@ -104,18 +104,18 @@ def of_jax(numpy, dtype):
     of, triangular = jax.numpy.linalg, jax.lax.linalg.triangular_solve
 
     def calls(n, batch):
-        s, a, b, l = (jax.numpy.asarray(array) for array in inputs(numpy, n, batch, dtype))
+        x, s, a, b, l = (jax.numpy.asarray(array) for array in inputs(numpy, n, batch, dtype))
         compiled = {
             "cholesky": (jax.jit(of.cholesky), (s,)),
             "solve": (jax.jit(of.solve), (a, b)),
             "inv": (jax.jit(of.inv), (a,)),
             "det": (jax.jit(of.det), (a,)),
             "triangular": (jax.jit(lambda l, b: triangular(l, b, left_side=True, lower=True)), (l, b)),
-            "qr": (jax.jit(of.qr), (a,)),
+            "qr": (jax.jit(of.qr), (x,)),
             "eigh": (jax.jit(of.eigh), (s,)),
-            "svd": (jax.jit(lambda a: of.svd(a, full_matrices=False)), (a,)),
+            "svd": (jax.jit(lambda x: of.svd(x, full_matrices=False)), (x,)),
         }
-        return {kind: lambda f=f, x=x: jax.block_until_ready(f(*x)) for kind, (f, x) in compiled.items()}
+        return {kind: lambda f=f, given=given: jax.block_until_ready(f(*given)) for kind, (f, given) in compiled.items()}
 
     return calls
 

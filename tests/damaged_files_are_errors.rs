@@ -111,7 +111,7 @@ fn formats() -> Vec<Format> {
 fn damaged(valid: &[u8], generator: &mut Generator) -> Vec<u8> {
     let mut bytes = valid.to_vec();
     let place = |generator: &mut Generator| generator.below(valid.len() as u64) as usize;
-    match generator.below(6) {
+    match generator.below(7) {
         0 => bytes.truncate(place(generator)),
         1 => {
             for _ in 0..=generator.below(4) {
@@ -132,6 +132,11 @@ fn damaged(valid: &[u8], generator: &mut Generator) -> Vec<u8> {
             let (at, width) = (place(generator), [1, 2, 4, 8][generator.below(4) as usize]);
             let extreme = if generator.below(2) == 0 { extreme.to_le_bytes() } else { extreme.to_be_bytes() };
             bytes.iter_mut().skip(at).zip(&extreme[..width]).for_each(|(byte, &other)| *byte = other);
+        }
+        5 => {
+            // An inner part is removed.
+            let (from, to) = (place(generator), place(generator));
+            bytes.drain(from.min(to)..from.max(to));
         }
         _ => {
             // Nines are inserted before a digit, as in the shape of a text header.

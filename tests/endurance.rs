@@ -5,11 +5,11 @@
 
 use std::ops::Range;
 use std::process::Command;
-use std::{env, fs, thread};
+use std::{env, thread};
 
 use wengert::prelude::*;
 use wengert::tensor::pool_statistics;
-use wengert_tests::alone;
+use wengert_tests::{alone, memory};
 
 /// The environment variable that makes [`child`] print its bits.
 const FRESH: &str = "WENGERT_TEST_FRESH";
@@ -61,12 +61,6 @@ fn bits() -> Vec<u32> {
     shapes.into_iter().flat_map(program).collect()
 }
 
-fn resident() -> usize {
-    let statm = fs::read_to_string("/proc/self/statm").expect("Linux has it");
-    let pages: usize = statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).expect("the second number");
-    pages * 4096
-}
-
 #[test]
 fn child() {
     if env::var_os(FRESH).is_some() {
@@ -96,7 +90,7 @@ fn a_million_steps() {
     let largest_of = |samples: Range<usize>| {
         let measure = |number| {
             train_all(part(number), part(number + 1));
-            resident()
+            memory("VmRSS")
         };
         samples.map(measure).max().expect("there are samples")
     };

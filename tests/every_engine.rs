@@ -70,11 +70,14 @@ fn bits<T: Float>(results: &[Tensor<T>]) -> Vec<Vec<u64>> {
     results.iter().map(|result| result.iter().map(|x| x.to_f64().to_bits()).collect()).collect()
 }
 
-/// Returns the largest difference of two elements, relative to the largest element of `y`. Differences that are NaN are left out.
+/// Returns the largest difference of two elements, relative to the largest element of `y`. The result is NaN if a difference is NaN.
 fn distance<T: Float>(x: &Tensor<T>, y: &Tensor<T>) -> f64 {
     assert_eq!(x.shape(), y.shape());
     let scale = y.iter().fold(1e-30, |most: f64, y| most.max(y.to_f64().abs()));
-    x.iter().zip(y.iter()).fold(0.0, |most: f64, (x, y)| most.max((x.to_f64() - y.to_f64()).abs() / scale))
+    assert!(scale.is_finite(), "the expected values have no infinity");
+    // `f64::max` would ignore NaN. `total_cmp` puts a NaN without a sign above all numbers.
+    let differences = x.iter().zip(y.iter()).map(|(x, y)| ((x.to_f64() - y.to_f64()) / scale).abs());
+    differences.max_by(f64::total_cmp).unwrap_or(0.0)
 }
 
 fn compare_settings<T: Float>(tolerance: f64) {
@@ -102,6 +105,16 @@ fn compare_settings<T: Float>(tolerance: f64) {
     }
     set_instruction_set(best);
     set_simplification(true);
+}
+
+#[test]
+fn a_value_that_is_not_a_number_is_far_from_every_number() {
+    let expected = Tensor::from([1.0, -4.0, 2.0]);
+    assert_eq!(distance(&Tensor::from([1.0, -3.0, 2.0]), &expected), 0.25);
+    for wrong in [f64::NAN, -f64::NAN] {
+        assert!(distance(&Tensor::from([wrong, -4.0, 2.0]), &expected).is_nan());
+    }
+    assert_eq!(distance(&Tensor::from([1.0, f64::NEG_INFINITY, 2.0]), &expected), f64::INFINITY);
 }
 
 #[test]

@@ -15,6 +15,20 @@ pub fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Returns a figure of this process's memory in bytes, from the line `name` of `/proc/self/status`: `VmRSS` is the resident memory, `VmPeak`
+/// the largest address space until now. Linux writes these figures in KiB, whatever the size of a page is.
+///
+/// # Panics
+///
+/// If the file does not have the line.
+#[cfg(target_os = "linux")]
+pub fn memory(name: &str) -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
+    let figure =
+        status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).expect("a line of the file");
+    1024 * figure.trim().strip_suffix(" kB").and_then(|number| number.parse::<usize>().ok()).expect("a number of KiB")
+}
+
 /// The largest rank of [`shapes`] and [`Recipe`].
 pub const RANK: usize = 5;
 

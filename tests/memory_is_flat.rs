@@ -5,22 +5,15 @@
 
 use wengert::nn::{Generator, Layer, Linear, Optimizer, Sgd, cross_entropy};
 use wengert::prelude::*;
-use wengert_tests::alone;
-
-/// Returns the resident memory in bytes.
-fn resident() -> usize {
-    let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
-    let pages: usize = statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).expect("the second number");
-    pages * 4096
-}
+use wengert_tests::{alone, memory};
 
 /// Calls `step` `steps` times. After the first tenth, the memory must not grow by more than `slack` bytes.
 fn flat(steps: usize, slack: usize, mut step: impl FnMut(usize)) {
     let _alone = alone();
     (0..steps / 10).for_each(&mut step);
-    let before = resident();
+    let before = memory("VmRSS");
     (steps / 10..steps).for_each(&mut step);
-    let after = resident();
+    let after = memory("VmRSS");
     assert!(after <= before + slack, "from {before} to {after} bytes");
 }
 

@@ -14,9 +14,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
-use std::{env, fs, thread};
+use std::{env, thread};
 
 use wengert::prelude::*;
+use wengert_tests::memory;
 
 use crate::gradcheck_every_operation::TABLES;
 use crate::gradcheck_every_operation::grid::{Domain, Integers, Plain, tensor};
@@ -163,8 +164,8 @@ impl Case {
         self.shapes.iter().zip(&self.domains).enumerate().map(input).collect()
     }
 
-    /// Records the operation, and computes its value and its gradient with respect to the first operand. Returns a sentence if something
-    /// goes wrong.
+    /// Records the operation, and computes its gradients with respect to all operands, and its value. Returns a sentence if something goes
+    /// wrong.
     fn run(&self) -> Result<(), String> {
         let tape = Tape::<f64>::new();
         let Some(inputs) = self.inputs(&tape) else { return Ok(()) };
@@ -175,19 +176,14 @@ impl Case {
             Err((file, text)) => return Err(format!("recording panics in {file}: {text}")),
         };
         let panicked = |stage: &str, (file, text): (String, String)| format!("{stage} panics in {file}: {text}");
-        // The gradient comes first: a value that was computed before would be expanded data.
-        let gradient = || result.try_sum(..)?.try_grad(&inputs)?[0].try_value();
-        let _ = caught(gradient).map_err(|panic| panicked("the gradient", panic))?;
+        // The gradients come first: a value that was computed before would be expanded data.
+        let gradients = caught(|| result.try_sum(..)?.try_grad(&inputs));
+        for gradient in gradients.map_err(|panic| panicked("the gradient", panic))?.into_iter().flatten() {
+            let _ = caught(|| gradient.try_value()).map_err(|panic| panicked("the gradient", panic))?;
+        }
         let _ = caught(|| result.try_value()).map_err(|panic| panicked("the evaluation", panic))?;
         Ok(())
     }
-}
-
-/// Returns the largest address space of this process until now, in bytes.
-fn largest_address_space() -> usize {
-    let status = fs::read_to_string("/proc/self/status").expect("Linux has it");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmPeak:")).expect("a line of the file");
-    1024 * line.split_whitespace().next().and_then(|number| number.parse::<usize>().ok()).expect("a number")
 }
 
 /// Runs the cases from the number in [`FIRST`] on. Prints the number of each case before it runs, and each failure.
@@ -212,9 +208,9 @@ fn child() {
     let cases = cases();
     for (number, case) in cases.iter().enumerate().skip(first) {
         print(format!("\ncase {number} {}", case.title()));
-        let before = largest_address_space();
+        let before = memory("VmPeak");
         let failure = case.run().err();
-        let grown = largest_address_space() - before;
+        let grown = memory("VmPeak") - before;
         let failure = failure.or_else(|| (grown > MOST_BYTES).then(|| format!("takes {} MiB", grown >> 20)));
         if let Some(failure) = failure {
             print(format!("\nfailure {}: {failure}", case.title()));

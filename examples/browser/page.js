@@ -46,7 +46,7 @@ function attempt(action) {
 function report(state) {
   const accuracy = training.accuracy();
   const speed = losses.length ? `, ${((1000 * seconds) / losses.length).toFixed(2)} ms per step` : "";
-  const text = `Epoch ${training.epoch()}, ${losses.length} steps${speed}. It reads ${(100 * accuracy).toFixed(1)} % of the test digits.`;
+  const text = `${training.epoch()} epochs, ${losses.length} steps${speed}. It reads ${(100 * accuracy).toFixed(1)} % of the test digits.`;
   show(text, { state, accuracy, steps: losses.length, milliseconds: (1000 * seconds) / Math.max(1, losses.length) });
   guess();
 }
@@ -84,7 +84,7 @@ function train() {
   if (!running) return;
   try {
     const start = performance.now();
-    while (performance.now() - start < FRAME && training.epoch() < EPOCHS) losses.push(...training.steps(4));
+    while (performance.now() - start < FRAME && training.epoch() < EPOCHS) losses.push(...training.steps(1));
     seconds += (performance.now() - start) / 1000;
     drawLoss();
     running = training.epoch() < EPOCHS;

@@ -117,7 +117,7 @@ fn train(options: &Options) -> Result {
             // Each sample is in the batch with probability q, independently of the others (Poisson sampling).
             let draws = Tensor::<f64>::rand([train.len()], generator);
             let rows: Vec<usize> = draws.iter().enumerate().filter(|(_, draw)| *draw < q).map(|(row, _)| row).collect();
-            if rows.is_empty() {
+            if rows.is_empty() && !private {
                 continue;
             }
             let (x, y) = train.batch(&rows)?;

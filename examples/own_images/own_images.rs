@@ -42,8 +42,8 @@ const BATCHES: [u64; 2] = [4000, 1000];
 fn main() -> ExitCode {
     let options = Options::new("own_images", "A network for your own images");
     let options = options.text("data", "", "Folder with a folder of images for each class [default: the digits]");
-    let options =
-        options.count_in("epochs", 0, [0, 100_000], "Largest number of passes over the images; 0 for 4,000 batches");
+    let epochs = "Largest number of epochs; 0 for 4,000 batches, but at least 40 and at most 400 epochs";
+    let options = options.count_in("epochs", 0, [0, 100_000], epochs);
     let options = options.flag("flip", "Mirror half of the images, left to right, in each epoch");
     let options = options.flag("resume", "Continue after the last complete epoch in the folder");
     run(options.text("use", "", "Image to use the trained network on"), |options| {

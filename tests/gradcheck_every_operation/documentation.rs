@@ -90,8 +90,8 @@ fn line(text: &str) -> Option<Line> {
 }
 
 /// Returns the names of all primitives. Elementwise primitives and reductions have lists of their names. Five names are written here. The
-/// names of the views are read from `view.rs`. The other names are read from the rules: from the bodies of the methods `name`, and of
-/// `operation` where `name` calls it.
+/// names of the views are read from `view.rs`. The other names are read from the rules: all texts in the bodies of the methods
+/// `name`, and of `operation` where `name` calls it.
 fn primitives() -> BTreeSet<String> {
     let mut names: BTreeSet<String> = ["where", "expand", "matmul", "cat", "embed"].map(str::to_owned).into();
     names.extend(Unary::ALL.iter().map(|op| op.name().to_owned()));
@@ -101,14 +101,10 @@ fn primitives() -> BTreeSet<String> {
     let views = text("crates/tensor/src/shape/view.rs");
     names.extend(views.lines().filter(|line| line.trim_start().starts_with("View::")).filter_map(quoted));
     for rules in sources::texts("crates/autograd/src/rules") {
-        let mut lines = rules.lines();
-        while let Some(line) = lines.next() {
-            if ["name", "operation"].iter().any(|method| line.contains(&format!("fn {method}(&self) -> &'static str")))
-            {
-                // The line has one name, or two names from which one is chosen.
-                names
-                    .extend(lines.next().iter().flat_map(|line| line.split('"').skip(1).step_by(2)).map(str::to_owned));
-            }
+        for method in ["name", "operation"] {
+            let start = format!("    fn {method}(&self) -> &'static str {{\n");
+            let bodies = rules.split(&start).skip(1).map(|rest| rest.split("\n    }\n").next().unwrap_or_default());
+            names.extend(bodies.flat_map(|body| body.split('"').skip(1).step_by(2)).map(str::to_owned));
         }
     }
     names
@@ -121,7 +117,7 @@ fn quoted(line: &str) -> Option<String> {
 #[test]
 fn the_page_of_derivatives_has_every_primitive() {
     let primitives = primitives();
-    for name in ["slice", "unfold", "cumsum", "vector_norm", "with_derivative"] {
+    for name in ["slice", "unfold", "cumsum", "vector_norm", "with_derivative", "max_unpool", "conv_weight", "conv"] {
         assert!(primitives.contains(name), "{name} is not found in the sources");
     }
     let page = text("docs/derivatives.md");

@@ -66,8 +66,8 @@ macro_rules! scenarios {
         /// Runs `operations` operations of `count` tasks one after the other, each on data of its own.
         ///
         /// The caller writes the data before the operation and reads it after; the tasks access it without any ordering of their
-        /// own. So the check fails if a task runs too early, or after its operation has returned. Task k adds k to its number, so the
-        /// check also fails if a task other than the first runs twice or never.
+        /// own. So the check fails if a task runs too early, or after its operation has returned. Task k adds k + 1 to its number, so the
+        /// check also fails if a task runs twice or never.
         #[allow(dead_code)] // a broken protocol runs one scenario
         pub(super) fn every_task_runs_once(helpers: usize, settings: (u32, bool), operations: usize, count: usize) {
             with_team(helpers, settings, |run| {
@@ -75,10 +75,10 @@ macro_rules! scenarios {
                     let mut data: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
                     data.iter_mut().for_each(|value| value.with_mut(|value| *value = 10));
                     run(count, &|number| {
-                        data[number].fetch_add(number, Ordering::Relaxed);
+                        data[number].fetch_add(number + 1, Ordering::Relaxed);
                     });
                     for (number, value) in data.iter_mut().enumerate() {
-                        value.with_mut(|value| assert_eq!(*value, 10 + number));
+                        value.with_mut(|value| assert_eq!(*value, 11 + number));
                     }
                 }
             });

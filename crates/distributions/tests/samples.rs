@@ -19,13 +19,12 @@ fn check<D: Distribution<Data>>(distribution: &D, discrete: bool) {
     let places: Vec<usize> = (0..N).filter(|&k| k + 1 == N || sorted[k + 1] > sorted[k]).collect();
     let values: Vec<f64> = places.iter().map(|&k| sorted[k]).collect();
     let shares = distribution.cdf(Tensor::from_vec(values, [places.len()])).to_vec();
-    let mut distance = 0.0f64;
-    for (share, k) in shares.iter().zip(places) {
-        distance = distance.max((share - (k + 1) as f64 / N as f64).abs());
-        if !discrete {
-            distance = distance.max((share - k as f64 / N as f64).abs());
-        }
-    }
+    let distances = shares.iter().zip(places).flat_map(|(share, k)| {
+        let after = (share - (k + 1) as f64 / N as f64).abs();
+        let before = (share - k as f64 / N as f64).abs();
+        [after, if discrete { after } else { before }]
+    });
+    let distance = distances.max_by(f64::total_cmp).unwrap();
     assert!(distance < 2.0 / (N as f64).sqrt(), "{name}: {distance}");
     let (mean, variance) = (distribution.try_mean(), distribution.try_variance());
     if let (Ok(mean), Ok(variance)) = (mean, variance)
@@ -176,7 +175,7 @@ fn vectors_and_correlations() {
             sorted.sort_by(f64::total_cmp);
             let shares = beta.cdf(Tensor::from_vec(sorted, [N])).to_vec();
             let distance = shares.iter().enumerate().map(|(k, share)| (share - (k as f64 + 0.5) / N as f64).abs());
-            let distance = distance.fold(0.0, f64::max);
+            let distance = distance.max_by(f64::total_cmp).unwrap();
             assert!(distance < 2.0 / (N as f64).sqrt(), "{dim} {eta} {row}: {distance}");
         }
     }

@@ -33,7 +33,7 @@ impl Training {
         exception((0..steps).map(|_| self.0.step()).collect())
     }
 
-    /// Returns the index of the epoch of the last batch, counted from 0.
+    /// Returns the number of complete epochs.
     pub fn epoch(&self) -> u32 {
         self.0.epoch() as u32
     }

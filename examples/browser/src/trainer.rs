@@ -33,7 +33,8 @@ pub struct Trainer {
     generator: Generator,
     train: DataLoader<Batch>,
     test: Samples,
-    epoch: u64,
+    /// The number of steps made.
+    steps: u64,
     batches: Batches<Batch>,
 }
 
@@ -51,7 +52,7 @@ impl Trainer {
         // The next batches are made in advance on another thread. In a browser, they are made when they are needed.
         let train = DataLoader::new(train, BATCH).shuffle().seed(seed).prefetch(2);
         let batches = train.epoch(0);
-        Ok(Trainer { model, adam: AdamW::new(0.003), generator: generator.clone(), train, test, epoch: 0, batches })
+        Ok(Trainer { model, adam: AdamW::new(0.003), generator: generator.clone(), train, test, steps: 0, batches })
     }
 
     /// Trains on the next batch and returns its loss. After the last batch of an epoch, the next call begins the next epoch.
@@ -63,8 +64,7 @@ impl Trainer {
         let (x, y) = match self.batches.next() {
             Some(batch) => batch?,
             None => {
-                self.epoch += 1;
-                self.batches = self.train.epoch(self.epoch);
+                self.batches = self.train.epoch(self.epoch());
                 self.batches.next().ok_or("the table has no samples")??
             }
         };
@@ -72,13 +72,13 @@ impl Trainer {
         let (loss, gradients) = Tape::training(&mut self.generator)
             .value_and_gradients(|tape| criterion.of(model.forward(tape.constant(&x)), &y));
         self.adam.step(&mut self.model, &gradients);
+        self.steps += 1;
         Ok(loss)
     }
 
-    /// Returns the index of the epoch of the last batch, counted from 0. After the last batch of an epoch, it still is the index of this
-    /// epoch.
+    /// Returns the number of complete epochs. After the last batch of an epoch, this epoch is complete.
     pub fn epoch(&self) -> u64 {
-        self.epoch
+        self.steps / self.train.len() as u64
     }
 
     /// Returns the share of the test samples that the network reads correctly.
@@ -163,6 +163,14 @@ mod tests {
         assert!(mean(&losses[430..]) < 0.2, "{:?}", &losses[430..]);
         assert!(trainer.accuracy() > 0.9, "{}", trainer.accuracy());
         assert_eq!(trainer.epoch(), 450 / 1348_usize.div_ceil(BATCH) as u64);
+    }
+
+    #[test]
+    fn an_epoch_is_complete_after_its_last_batch() {
+        let batches = 1348_usize.div_ceil(BATCH);
+        for (steps, complete) in [(0, 0), (batches - 1, 0), (batches, 1), (batches + 1, 1), (2 * batches, 2)] {
+            assert_eq!(trained(0, steps).0.epoch(), complete, "{steps} steps");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Every example explains itself, and refuses wrong arguments with a sentence.
 //!
-//! `cargo test -p wengert-course -p wengert-science` builds the examples first. `--test programs` alone does not.
+//! Two packages compile this file: `wengert-course` and `wengert-science`. Each tests its own examples. `cargo test -p wengert-course` builds
+//! the examples first. `--test programs` alone does not.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,14 +14,16 @@ fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns the names of all examples of the course, including the examples of the package `wengert-science`.
+/// Returns the names of the examples in the manifest of the package in `folder`.
+fn examples(folder: &Path) -> Vec<String> {
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("the folder has a manifest");
+    let tables = manifest.split("[[example]]").skip(1);
+    tables.map(|table| table.split('"').nth(1).expect("the first line is the name").to_owned()).collect()
+}
+
+/// Returns the names of the examples of this package.
 fn names() -> Vec<String> {
-    let entries = fs::read_dir(here()).expect("the folder can be listed");
-    let files = entries.map(|entry| entry.expect("the folder can be listed").file_name().into_string());
-    let mut names: Vec<String> =
-        files.flatten().filter_map(|name| name.strip_suffix(".rs").map(str::to_owned)).collect();
-    names.sort();
-    names
+    examples(here())
 }
 
 /// Runs an example in an empty folder.
@@ -34,7 +37,8 @@ fn run(name: &str, arguments: &[&str]) -> Output {
     fs::create_dir_all(&folder).expect("a temporary folder can be made");
     let output = Command::new(&built).args(arguments).current_dir(&folder).output();
     fs::remove_dir_all(&folder).expect("a temporary folder can be removed");
-    output.unwrap_or_else(|error| panic!("{}: {error}; run `cargo test -p wengert-course`", built.display()))
+    output
+        .unwrap_or_else(|error| panic!("{}: {error}; run `cargo test -p {}`", built.display(), env!("CARGO_PKG_NAME")))
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -42,8 +46,21 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
+fn every_file_of_the_course_is_an_example_of_one_package() {
+    let entries = fs::read_dir(here().join("../course")).expect("the folder can be listed");
+    let files = entries.map(|entry| entry.expect("the folder can be listed").file_name().into_string());
+    let mut files: Vec<String> =
+        files.flatten().filter_map(|name| name.strip_suffix(".rs").map(str::to_owned)).collect();
+    files.sort();
+    let mut built: Vec<String> =
+        ["../course", "../science"].iter().flat_map(|folder| examples(&here().join(folder))).collect();
+    built.sort();
+    assert_eq!(files, built);
+}
+
+#[test]
 fn every_example_has_help() {
-    assert!(names().len() > 20, "only {:?} were found", names());
+    assert!(names().len() > 2, "only {:?} were found", names());
     for name in names() {
         let output = run(&name, &["--help"]);
         let help = text(&output.stdout);

@@ -23,7 +23,7 @@ fn random(shape: &[usize]) -> Tensor<f64> {
 fn assert_close(got: &Tensor<f64>, want: &Tensor<f64>) {
     assert_eq!(got.shape(), want.shape());
     // The bound allows for rounding in sums of at most a hundred terms of size 1.
-    let off = (got - want).abs().iter().fold(0.0, f64::max);
+    let off = (got - want).abs().iter().max_by(f64::total_cmp).unwrap_or(0.0);
     assert!(off < 1e-13, "{off}");
 }
 

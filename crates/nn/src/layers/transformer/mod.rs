@@ -31,7 +31,7 @@ mod tests {
     fn assert_close(got: &Tensor<f64>, want: &Tensor<f64>) {
         assert_eq!(got.shape(), want.shape());
         // The bound allows for rounding in sums of at most a hundred terms. The normalization divides by standard deviations of about 1.
-        let off = (got - want).abs().iter().fold(0.0, f64::max);
+        let off = (got - want).abs().iter().max_by(f64::total_cmp).unwrap_or(0.0);
         assert!(off < 1e-12, "{off}");
     }
 
