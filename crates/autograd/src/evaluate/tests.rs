@@ -342,8 +342,8 @@ fn filter<'t>(x: Var<'t, f64>) -> [Var<'t, f64>; 2] {
     for _ in 0..4 {
         p = x.matmul(p).matmul(x.t()).tanh() + p;
         let (row, turned) = (p.slice(0, ..1), p.flip([0]).t());
-        p = p - row.t().matmul(row) * 0.5;
-        loss = loss + try_cat(&[turned.reshape([4]), row.reshape([2])], 0).unwrap().square().sum(..);
+        p -= row.t().matmul(row) * 0.5;
+        loss += try_cat(&[turned.reshape([4]), row.reshape([2])], 0).unwrap().square().sum(..);
     }
     let [dx] = loss.grad([x]);
     [loss, dx]
