@@ -43,7 +43,7 @@ fn assert_near(what: &str, got: &Data, want: &Value, tolerance: f64) {
     }
 }
 
-/// Compares all functions of a distribution with the figures of the case `name`. The parameters are columns and the values are a row, so
+/// Compares the densities, the probabilities and the moments of a distribution with the figures of the case `name`. The parameters are columns and the values are a row, so
 /// that they broadcast.
 fn check<D: Distribution<Data>>(name: &str, make: impl Fn(&[Data]) -> D) {
     let case = &cases()["families"][name];

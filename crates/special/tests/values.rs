@@ -154,6 +154,9 @@ fn edges() {
     assert_eq!(text(a.gammainc(&x)), "[1.0, NaN, 0.0, 0.0, NaN, 1.0, NaN]");
     assert_eq!(text(a.gammaincc(&x)), "[0.0, NaN, 1.0, 1.0, NaN, 0.0, NaN]");
     assert_eq!(text(Tensor::from([2.0, 2.0, 2.0]).gammaincinv(Tensor::from([0.0, 1.0, 1.5]))), "[0.0, inf, NaN]");
+    // These results underflow, and Newton's method starts where x is 0.
+    assert_eq!(text(Tensor::from([1e-3, 1e-4]).gammaincinv(Tensor::from([0.4, 0.1]))), "[0.0, 0.0]");
+    assert_eq!(text(Tensor::from([1e-4]).betaincinv(Tensor::from([1.0]), Tensor::from([1e-13]))), "[0.0]");
     let a = Tensor::from([0.0, 2.0, 0.0, 2.0, 2.0, 2.0, -1.0]);
     let b = Tensor::from([2.0, 0.0, 0.0, 2.0, 2.0, 2.0, 1.0]);
     let x = Tensor::from([0.5, 0.5, 0.5, 0.0, 1.0, 1.5, 0.5]);

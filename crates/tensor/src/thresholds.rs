@@ -68,7 +68,7 @@ pub(crate) mod plan {
     /// little time compared with its run.
     pub(crate) const MAX_PLANNED_NODES: usize = 1 << 20;
 
-    /// The largest value, in elements, that a step of a region computes. With larger values, the work of a step takes longer than its
+    /// The largest value, in elements, that a step of a region computes (views may be larger). With larger values, the work of a step takes longer than its
     /// start, which a region saves.
     pub(crate) const MAX_REGION_VALUE: usize = 256;
 

@@ -140,7 +140,7 @@ impl<T: Float> Gradients<T> {
         key.find(self).ok_or_else(|| key.missing(self, at))
     }
 
-    /// Returns the gradient with respect to a parameter, or zeros if the loss does not depend on it.
+    /// Returns the gradient with respect to a parameter, or zeros if there is none; see [`get`](Self::get).
     #[track_caller]
     pub fn of_or_zeros(&self, parameter: &Parameter<T>) -> Tensor<T> {
         self.get(parameter).cloned().unwrap_or_else(|| Tensor::zeros(parameter.value.shape()))

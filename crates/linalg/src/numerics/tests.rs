@@ -246,8 +246,8 @@ fn eigenvalues_of_the_second_difference() {
 }
 
 /// Tests matrices with clusters of eigenvalues. Wilkinson's matrices have pairs of eigenvalues that are nearly equal. A block-diagonal
-/// matrix of several of them, with weak links, has many nearly equal eigenvalues. So most of the vectors are found without the secular
-/// equation.
+/// matrix of several of them, with links from 0 to 1 between the blocks, has many nearly equal eigenvalues. With weak links, most of the
+/// vectors are found without the secular equation.
 #[test]
 fn eigenvectors_of_clusters() {
     for (copies, link) in [(7, 1e-14), (7, 1e-8), (5, 1.0), (9, 0.0)] {

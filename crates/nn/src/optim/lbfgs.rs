@@ -70,7 +70,7 @@ struct Last<T: Float> {
     gradient: Tensor<T>,
 }
 
-/// A move `s` of the parameters, and the change `y` of the gradient that this move caused.
+/// A move `s` of the parameters, or a direction along which no move was made. `y` is the gradient after it minus the gradient before it.
 #[derive(Clone, Debug)]
 struct Pair<T: Float> {
     y: Tensor<T>,

@@ -15,6 +15,10 @@ fn solve(start: f64, target: f64, logarithm: impl Fn(f64) -> (f64, f64)) -> f64 
     let mut last = f64::INFINITY;
     for _ in 0..200 {
         let (value, slope) = logarithm(u);
+        // The density may be infinite where x underflows to 0. The root's x then underflows too.
+        if slope.is_nan() {
+            break;
+        }
         // If the tail probability underflows to 0, its logarithm is infinite. Then the step is 2 in the direction of the slope, in which
         // the probability grows.
         let step = if value.is_finite() && slope != 0.0 { (target - value) / slope } else { slope.signum() * 2.0 };

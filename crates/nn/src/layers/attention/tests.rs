@@ -9,7 +9,7 @@ use crate::module::Module as _;
 fn layer(builder: AttentionBuilder) -> MultiheadAttention<f64> {
     let mut layer: MultiheadAttention<f64> = builder.build(&mut Generator::new(4));
     // The biases are set to random numbers, because mistakes would not show with the initial biases of 0.
-    if let Some(bias) = &mut layer.in_proj_bias {
+    for bias in [&mut layer.in_proj_bias, &mut layer.out_proj.bias].into_iter().flatten() {
         bias.value = random(bias.value.shape());
     }
     layer

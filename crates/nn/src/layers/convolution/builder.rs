@@ -94,9 +94,8 @@ impl<const D: usize, const TRANSPOSED: bool> ConvBuilder<D, TRANSPOSED> {
     }
 
     /// Sets the number of groups of channels; 1 by default. An output channel depends only on the input channels of its group. A convolution
-    /// with one group for each input channel is a depthwise convolution.
-    ///
-    /// If this number does not divide the number of input channels and the number of output channels, the first forward pass returns an error.
+    /// with one group for each input channel is a depthwise convolution. The number must divide the number of input channels and the number
+    /// of output channels.
     #[must_use]
     pub fn groups(self, groups: usize) -> Self {
         ConvBuilder { groups, options: self.options.groups(groups), ..self }
@@ -109,14 +108,19 @@ impl<const D: usize, const TRANSPOSED: bool> ConvBuilder<D, TRANSPOSED> {
     }
 
     /// Returns a random weight and a random bias (or none). The weight has the shape `[first, second / groups, …window]`. Both are drawn
-    /// uniformly from -1/√n to 1/√n, where n is the number of weights for each index of the first dimension.
+    /// uniformly from -1/√n to 1/√n, where n is the number of weights for each index of the first dimension. Panics if the number of groups
+    /// does not divide the channels.
     #[track_caller]
     fn parameters<T: Float>(
         &self,
         [first, second]: [usize; 2],
         generator: &mut Generator,
     ) -> (Parameter<T>, Option<Parameter<T>>) {
-        let sizes: Vec<usize> = [first, second / self.groups.max(1)].into_iter().chain(self.kernel).collect();
+        assert!(self.groups > 0, "groups must be a positive integer");
+        for (name, channels) in ["in_channels", "out_channels"].into_iter().zip(self.channels) {
+            assert!(channels.is_multiple_of(self.groups), "{name} must be divisible by groups");
+        }
+        let sizes: Vec<usize> = [first, second / self.groups].into_iter().chain(self.kernel).collect();
         let n = sizes[1..].iter().product::<usize>();
         let bound = if n == 0 { 0.0 } else { 1.0 / (n as f64).sqrt() };
         let weight = Parameter::new(Tensor::uniform(-bound, bound, &sizes[..], generator));
@@ -156,7 +160,8 @@ impl<const D: usize> ConvBuilder<D> {
     ///
     /// # Panics
     ///
-    /// If there is not enough memory for the parameters.
+    /// If the number of [`groups`](Self::groups) is 0, or does not divide the number of input channels and of output channels. Also if there
+    /// is not enough memory for the parameters.
     #[track_caller]
     pub fn build<T: Float>(self, generator: &mut Generator) -> Conv<D, T> {
         let [inputs, outputs] = self.channels;
@@ -178,7 +183,8 @@ impl<const D: usize> ConvBuilder<D, true> {
     ///
     /// # Panics
     ///
-    /// If there is not enough memory for the parameters.
+    /// If the number of [`groups`](Self::groups) is 0, or does not divide the number of input channels and of output channels. Also if there
+    /// is not enough memory for the parameters.
     #[track_caller]
     pub fn build<T: Float>(self, generator: &mut Generator) -> ConvTranspose<D, T> {
         let (weight, bias) = self.parameters(self.channels, generator);

@@ -53,6 +53,18 @@ fn a_transposed_convolution_spreads_each_element_over_a_window() {
 }
 
 #[test]
+#[should_panic(expected = "out_channels must be divisible by groups")]
+fn groups_that_do_not_divide_the_channels_are_refused_when_the_layer_is_built() {
+    let _: ConvTranspose2d = ConvTranspose2d::builder(4, 3, 2).groups(2).bias(false).build(&mut Generator::new(0));
+}
+
+#[test]
+#[should_panic(expected = "in_channels must be divisible by groups")]
+fn groups_that_do_not_divide_the_input_channels_are_refused() {
+    let _: Conv1d = Conv1d::builder(3, 4, 2).groups(2).build(&mut Generator::new(0));
+}
+
+#[test]
 fn shapes_bounds_and_gradients_of_transposed_convolutions() {
     let builder = ConvTranspose2d::builder(4, 6, 3).groups(2).stride(2).padding(1).output_padding([1, 0]);
     let layer: ConvTranspose2d<f64> = builder.clone().build(&mut Generator::new(1));

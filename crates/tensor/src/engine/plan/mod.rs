@@ -18,7 +18,7 @@
 //! | `cache` | keeps the most recent plans |
 //! | `subgraph` | copies the part of a growing expression that some values need |
 //!
-//! Only `regions` reads data, when it runs. So a plan serves every expression with the same nodes, shapes, views and numbers. A training loop makes its plans in
+//! Planning reads no data, so a plan serves every expression with the same nodes, shapes, views and numbers. A training loop makes its plans in
 //! its first step, and reuses them as long as its expressions stay the same.
 
 mod cache;

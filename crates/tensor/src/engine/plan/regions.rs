@@ -1,8 +1,8 @@
 //! Regions of a plan: consecutive steps that compute only small values. A region runs in one block of memory, and compiles the steps to
 //! *operations* whose operands have fixed places. So it makes no tensor, and compares no layout, for each of its values.
 //!
-//! A plan's first run goes step by step. The second run compiles the regions, so a plan that runs once costs nothing more. A region computes
-//! the same bits as its steps: it runs the same programs and the same products, on operands with the same strides.
+//! A plan's first run goes step by step, and the second run compiles the regions. So a plan that runs once only has to find its regions. A
+//! region computes the same bits as its steps: it runs the same programs and the same products.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -76,7 +76,8 @@ enum Compute<T> {
     Program(usize, Box<Binding>, Vec<Operand<T>>, Vec<usize>),
     /// A product, plus the third operand.
     Product(Sizes, Box<[Place; 2]>, Option<Place>),
-    /// Numbers or copies, each written to the positions of a layout relative to `start`, which has the number of elements in the last field.
+    /// Copies, each written to the positions of a layout relative to `start`. The last field is the number of elements of the result. A number
+    /// fills the whole result.
     Copies(Vec<(Operand<T>, Layout)>, usize),
 }
 
@@ -123,14 +124,19 @@ fn buffers<T>(reads: &[OperandRef<T>]) -> impl Iterator<Item = u32> {
     reads.iter().filter_map(OperandRef::buffer)
 }
 
-/// Returns the largest number of elements that a step writes in a region. Returns `None` if a region does not have this step.
+/// Returns the number of elements that a step writes in a region, at most. Returns `None` if a region does not have this step.
 fn written<T>(step: &Step<T>, concatenations: &ConcatBuffers) -> Option<usize> {
     if step.writes.iter().any(|buffer| concatenations.offsets.contains_key(buffer)) {
         return None;
     }
     let small = |count: usize| (1..=MAX_REGION_VALUE).contains(&count).then_some(count);
     match &step.work {
-        Work::Fused(program) => Some(small(program.borrow().shape().numel())? * step.writes.len()),
+        Work::Fused(bound) => {
+            let bound = bound.borrow();
+            let (program, shape) = (bound.program(), bound.shape());
+            small(shape.numel())?;
+            program.outputs().iter().map(|output| small(program.shape_of(output, shape).numel())).sum()
+        }
         // Other views than reshapes copy nothing, so their size does not matter.
         Work::View(view, from) if !matches!(view, View::Reshape(_)) => (view.shape(from).numel() > 0).then_some(0),
         Work::View(view, from) | Work::Copy(view, from) => small(view.shape(from).numel()),
@@ -186,7 +192,7 @@ impl<T: Float> Region<T> {
     ///
     /// # Errors
     ///
-    /// If memory cannot hold the region's values.
+    /// The errors of `each`.
     pub(crate) fn run(
         &self,
         steps: &[Step<T>],
@@ -194,15 +200,21 @@ impl<T: Float> Region<T> {
         mut each: impl FnMut(u32, Outcome<'_, T>) -> Result<(), AllocationError>,
     ) -> Result<bool, AllocationError> {
         let state = &mut *self.state.borrow_mut();
-        if !state.compiled.as_ref().is_some_and(|compiled| compiled.serves(inputs)) {
-            let again = std::mem::replace(&mut state.has_run, true) && state.compilations < MAX_REGION_COMPILATIONS;
-            state.compilations += usize::from(again);
-            state.compiled = if again { compile(self, steps, inputs) } else { None };
+        let serves = |compiled: &&Compiled<T>| compiled.serves(inputs);
+        if state.compiled.as_ref().filter(serves).is_none()
+            && std::mem::replace(&mut state.has_run, true)
+            && state.compilations < MAX_REGION_COMPILATIONS
+        {
+            state.compilations += 1;
+            state.compiled = compile(self, steps, inputs);
         }
-        let Some(compiled) = &state.compiled else { return Ok(false) };
-        let mut memory = Scratch::new(compiled.len)?;
+        let Some(compiled) = state.compiled.as_ref().filter(serves) else { return Ok(false) };
         let data: SmallVec<[&[T]; 16]> = inputs.iter().map(|input| &input.data[input.layout.extent().0..]).collect();
-        execute(compiled, steps, &data, &mut memory)?;
+        // Without memory, the steps run separately, so that the error names the step that fails.
+        let Ok(mut memory) = Scratch::new(compiled.len) else { return Ok(false) };
+        if execute(compiled, steps, &data, &mut memory).is_err() {
+            return Ok(false);
+        }
         for (&buffer, place) in self.results.iter().zip(&compiled.results) {
             each(buffer, place.outcome(&memory))?;
         }
@@ -289,15 +301,15 @@ impl<T: Float> Compilation<T> {
                     operands.iter().map(Operand::without_data).collect();
                 let binding = Binding::new(program.program(), &arguments, program.shape(), Site::here("plan")).ok()?;
                 drop(arguments);
-                let shapes: SmallVec<[Shape; 4]> =
-                    binding.outputs.iter().map(|layout| layout.shape().clone()).collect();
-                let lengths = shapes.iter().map(|shape| shape.numel()).collect();
+                let layouts: SmallVec<[Layout; 4]> = binding.outputs.iter().cloned().collect();
+                let lengths = layouts.iter().map(Layout::numel).collect();
                 self.operations.push(Operation {
                     start: self.len,
                     work: Compute::Program(number, Box::new(binding), operands, lengths),
                 });
-                for (&buffer, shape) in step.writes.iter().zip(&shapes) {
-                    self.place(buffer, shape);
+                // A program may compute an output in another order than the row-major one.
+                for (&buffer, layout) in step.writes.iter().zip(&layouts) {
+                    self.place(buffer, layout);
                 }
             }
             Work::View(view, from) => {
@@ -350,19 +362,19 @@ impl<T: Float> Compilation<T> {
         let sizes = Sizes { m, n: shape[left.rank() - 1], k, add: sum.is_some() };
         let work = Compute::Product(sizes, Box::new(operands), sum);
         self.operations.push(Operation { start: self.len, work });
-        self.place(step.writes[0], &shape);
+        self.place(step.writes[0], &Layout::contiguous(shape));
         Some(())
     }
 
     /// Adds copies that together write a value of shape `shape`, the value of `buffer`.
     fn copies(&mut self, copies: Vec<(Operand<T>, Layout)>, shape: &Shape, buffer: u32) {
         self.operations.push(Operation { start: self.len, work: Compute::Copies(copies, shape.numel()) });
-        self.place(buffer, shape);
+        self.place(buffer, &Layout::contiguous(shape.clone()));
     }
 
-    /// Places the value of a buffer after the values before it.
-    fn place(&mut self, buffer: u32, shape: &Shape) {
-        let layout = Layout::contiguous(shape.clone()).moved(self.len);
+    /// Places the value of a buffer after the values before it. Its elements have the layout `layout` there.
+    fn place(&mut self, buffer: u32, layout: &Layout) {
+        let layout = layout.moved(self.len + layout.offset());
         self.len += layout.numel();
         self.places.insert(buffer, Place { input: None, layout });
     }

@@ -258,6 +258,8 @@ impl<T: Float> Tensor<T> {
             let out = &mut data[layout.offset()..][..layout.numel()];
             let refused = |_| Error::out_of_memory(layout.shape(), T::DTYPE, at);
             batched::matmul(x.source(), y.source(), Addend::Out, out).map_err(refused)?;
+            // In dimensions of size 1, a contiguous layout may have any stride. A new result would have row-major strides.
+            let layout = Layout::contiguous(layout.shape().clone()).moved(layout.offset());
             return Ok(Tensor::from_parts(storage, layout));
         }
         let own = Tensor::from_parts(storage, layout);

@@ -272,7 +272,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Ok(())
     }
 
-    /// Runs the steps of a region, and stores the values that later steps read. Returns false if the steps are to run one by one.
+    /// Runs the steps of a region, and stores the values that later steps read. Returns false if the steps must run separately.
     fn run_region(&mut self, region: &Region<T>, steps: &[Step<T>]) -> Result<bool, E::Error> {
         let is_elsewhere =
             |source: &OperandRef<T>| matches!(*source, OperandRef::Known(node) if self.host.is_elsewhere(node));
