@@ -114,12 +114,15 @@ fn derivatives_with_respect_to_shapes_equal_the_tables() {
 fn inverses_undo() {
     let shares = Tensor::from([1e-200, 1e-12, 1e-3, 0.2, 0.5, 0.7, 0.99, 1.0 - 1e-9]);
     for a in [1e-2, 0.3, 1.0, 4.5, 80.0, 1e5] {
+        // One rounding of x changes the probability by up to a ε, relatively.
+        let bound = 1e-11 + a * f64::EPSILON;
         let a = Tensor::scalar(a).expand([8]);
         // The check leaves out results so near to 0 or 1 that rounding has destroyed the digits of their probability.
         let check = |back: Tensor<f64>, x: Tensor<f64>, share: &Tensor<f64>, what: &str| {
             for ((back, x), share) in back.iter().zip(x.iter()).zip(share.iter()) {
                 let far = (1e-290..0.999).contains(&x) || share < 0.99 && x > 1.0;
-                assert!(!far || (back / share - 1.0).abs() < 1e-11, "{what} {a:?}: {back:e} {share:e} {x:e}");
+                assert!(!x.is_nan(), "{what} {a:?}: {share:e}");
+                assert!(!far || (back / share - 1.0).abs() < bound, "{what} {a:?}: {back:e} {share:e} {x:e}");
             }
         };
         let x = a.gammaincinv(&shares);

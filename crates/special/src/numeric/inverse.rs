@@ -5,23 +5,24 @@
 //! from every start: after the first step it approaches the root from one side.
 
 use super::beta::{beta_density, betainc};
-use super::gamma::{gamma_density, gammainc};
+use super::gamma::{betaln, gamma_density, gammainc};
 use super::normal::ndtri;
 use libm::lgamma;
 
-/// Finds the root u of `logarithm`(u) = `target` by Newton's method. `logarithm` returns a value and its derivative with respect to u.
-fn solve(start: f64, target: f64, logarithm: impl Fn(f64) -> (f64, f64)) -> f64 {
+/// The logarithm of the smallest number above 0, 2⁻¹⁰⁷⁴. The exponential of a number below it underflows to 0.
+const LEAST: f64 = -744.5;
+
+/// Finds the root u of `logarithm`(u) = `target` by Newton's method. `logarithm` returns a value and its derivative with respect to u. The
+/// derivative has the sign `sign`.
+fn solve(start: f64, target: f64, sign: f64, logarithm: impl Fn(f64) -> (f64, f64)) -> f64 {
     let mut u = start;
     let mut last = f64::INFINITY;
     for _ in 0..200 {
         let (value, slope) = logarithm(u);
-        // The density may be infinite where x underflows to 0. The root's x then underflows too.
-        if slope.is_nan() {
-            break;
-        }
-        // If the tail probability underflows to 0, its logarithm is infinite. Then the step is 2 in the direction of the slope, in which
-        // the probability grows.
-        let step = if value.is_finite() && slope != 0.0 { (target - value) / slope } else { slope.signum() * 2.0 };
+        // If the tail probability underflows to 0, its logarithm is infinite, and the derivative may be NaN. Then the step is 2 in the
+        // direction in which the probability grows.
+        let is_regular = value.is_finite() && slope.is_finite() && slope != 0.0;
+        let step = if is_regular { (target - value) / slope } else { sign * 2.0 };
         let step = step.clamp(-50.0, 50.0);
         u += step;
         // A step as small as the rounding errors does not shrink any more.
@@ -51,8 +52,11 @@ pub(crate) fn gammaincinv(a: f64, p: f64, upper: bool) -> f64 {
     let share = if upper { (-p).ln_1p() } else { p.ln() };
     let small = (share + lgamma(a + 1.0)) / a;
     let start = if root > 0.3 { a.ln() + 3.0 * root.ln() } else { small };
+    if start < LEAST {
+        return 0.0;
+    }
     let sign = if upper { -1.0 } else { 1.0 };
-    let u = solve(start, p.ln(), |u| {
+    let u = solve(start, p.ln(), sign, |u| {
         let x = u.exp();
         let tail = gammainc(a, x, upper, 0);
         (tail.ln(), sign * gamma_density(a, x) * x / tail)
@@ -71,10 +75,15 @@ pub(crate) fn betaincinv(a: f64, b: f64, p: f64) -> f64 {
     }
     let upper = p > 0.5;
     let (sign, tail) = if upper { (-1.0, 1.0 - p) } else { (1.0, p) };
+    // If x is small, the lower tail probability is nearly xᵃ / (a B(a, b)). If 1 - x is small, the same holds for the upper one.
+    let exponent = if upper { b } else { a };
+    if (tail.ln() + exponent.ln() + betaln(a, b)) / exponent < LEAST {
+        return f64::from(u8::from(upper));
+    }
     // The logit of x is nearly normal, which gives the start of Newton's method.
     let start = (a / b).ln() + ndtri(p) * (1.0 / a + 1.0 / b).sqrt();
     let parts = |t: f64| [1.0 / (1.0 + (-t).exp()), 1.0 / (1.0 + t.exp())];
-    let t = solve(start, tail.ln(), |t| {
+    let t = solve(start, tail.ln(), sign, |t| {
         let [x, y] = parts(t);
         let share = if upper { betainc(b, a, [y, x], [0, 0]) } else { betainc(a, b, [x, y], [0, 0]) };
         let density = if x < 0.5 { beta_density(a, b, x) } else { beta_density(b, a, y) };
