@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::engine::access::ProgramArgument;
-use crate::engine::bound::{Binding, run_bound};
+use crate::engine::bound::{Binding, BoundProgram, run_bound};
 use crate::engine::elementwise;
 use crate::engine::plan::steps::{ConcatBuffers, OperandRef, Step, Work};
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
@@ -294,24 +294,7 @@ impl<T: Float> Compilation<T> {
     /// Adds the operations of a step.
     fn add(&mut self, step: &Step<T>, number: usize) -> Option<()> {
         match &step.work {
-            Work::Fused(program) => {
-                let program = program.borrow();
-                let operands: Vec<Operand<T>> = step.reads.iter().map(|read| self.operand(read)).collect();
-                let arguments: SmallVec<[ProgramArgument<'_, T>; 8]> =
-                    operands.iter().map(Operand::without_data).collect();
-                let binding = Binding::new(program.program(), &arguments, program.shape(), Site::here("plan")).ok()?;
-                drop(arguments);
-                let layouts: SmallVec<[Layout; 4]> = binding.outputs.iter().cloned().collect();
-                let lengths = layouts.iter().map(Layout::numel).collect();
-                self.operations.push(Operation {
-                    start: self.len,
-                    work: Compute::Program(number, Box::new(binding), operands, lengths),
-                });
-                // A program may compute an output in another order than the row-major one.
-                for (&buffer, layout) in step.writes.iter().zip(&layouts) {
-                    self.place(buffer, layout);
-                }
-            }
+            Work::Fused(program) => self.program(step, &program.borrow(), number)?,
             Work::View(view, from) => {
                 let whole = self.elements(&step.reads[0], from)?;
                 match view.apply(&whole.layout) {
@@ -350,6 +333,23 @@ impl<T: Float> Compilation<T> {
                 self.product(step, [left, right], Some(sum))?;
             }
             Work::Cat { .. } | Work::Reduce(..) | Work::Embed(..) | Work::Node(..) => return None,
+        }
+        Some(())
+    }
+
+    /// Adds the fused program of a step.
+    fn program(&mut self, step: &Step<T>, program: &BoundProgram, number: usize) -> Option<()> {
+        let operands: Vec<Operand<T>> = step.reads.iter().map(|read| self.operand(read)).collect();
+        let arguments: SmallVec<[ProgramArgument<'_, T>; 8]> = operands.iter().map(Operand::without_data).collect();
+        let binding = Binding::new(program.program(), &arguments, program.shape(), Site::here("plan")).ok()?;
+        drop(arguments);
+        let layouts: SmallVec<[Layout; 4]> = binding.outputs.iter().cloned().collect();
+        let lengths = layouts.iter().map(Layout::numel).collect();
+        self.operations
+            .push(Operation { start: self.len, work: Compute::Program(number, Box::new(binding), operands, lengths) });
+        // A program may compute an output in another order than the row-major one.
+        for (&buffer, layout) in step.writes.iter().zip(&layouts) {
+            self.place(buffer, layout);
         }
         Some(())
     }
