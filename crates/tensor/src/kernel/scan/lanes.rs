@@ -144,27 +144,20 @@ fn has_rayon() -> bool {
     })
 }
 
-/// Writes the positions of a lane's elements to `out`, in ascending or descending order of the elements. If `out` is shorter than the lane,
-/// writes only the first positions in this order. Equal elements keep their order.
+/// Writes the positions of a lane's elements to `out`, in ascending or descending order of the elements. Equal elements keep their order.
 pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
     let before = |&i: &i64, &j: &i64| {
         let (x, y) = (lane[i as usize], lane[j as usize]);
         if descending { compare(y, x).then(i.cmp(&j)) } else { compare(x, y).then(i.cmp(&j)) }
     };
-    let mut positions: Vec<i64> = (0..lane.len() as i64).collect();
-    let wanted = out.len();
-    if wanted < positions.len() && wanted > 0 {
-        positions.select_nth_unstable_by(wanted - 1, before);
-        positions.truncate(wanted);
-    }
+    out.iter_mut().zip(0..).for_each(|(out, position)| *out = position);
     // `before` distinguishes all positions, so an unstable sort gives the stable order.
-    if positions.len() >= MIN_SHARED_LANE && num_threads() > 1 && has_rayon() {
+    if out.len() >= MIN_SHARED_LANE && num_threads() > 1 && has_rayon() {
         // Rayon sorts in parallel by divide and conquer.
-        positions.par_sort_unstable_by(before);
+        out.par_sort_unstable_by(before);
     } else {
-        positions.sort_unstable_by(before);
+        out.sort_unstable_by(before);
     }
-    out.copy_from_slice(&positions[..wanted]);
 }
 
 /// Writes the positions of the largest elements to `out`, in descending order of the elements. If `largest` is false, writes the positions
@@ -282,8 +275,8 @@ mod tests {
 
     const NAN: f64 = f64::NAN;
 
-    fn ordered(descending: bool, lane: &[f64], count: usize) -> Vec<i64> {
-        let mut out = vec![0; count];
+    fn ordered(descending: bool, lane: &[f64]) -> Vec<i64> {
+        let mut out = vec![0; lane.len()];
         order(descending, lane, &mut out);
         out
     }
@@ -291,10 +284,9 @@ mod tests {
     #[test]
     fn order_is_stable_and_nan_is_largest() {
         let lane = [2.0, 1.0, NAN, 2.0, 1.0];
-        assert_eq!(ordered(false, &lane, 5), [1, 4, 0, 3, 2]);
-        assert_eq!(ordered(true, &lane, 5), [2, 0, 3, 1, 4]);
-        assert_eq!(ordered(true, &lane, 2), [2, 0]);
-        assert_eq!(ordered(false, &lane, 0), [0i64; 0]);
+        assert_eq!(ordered(false, &lane), [1, 4, 0, 3, 2]);
+        assert_eq!(ordered(true, &lane), [2, 0, 3, 1, 4]);
+        assert_eq!(ordered(false, &[]), [0i64; 0]);
     }
 
     #[test]
