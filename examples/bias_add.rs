@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use wengert::prelude::*;
 use wengert::tensor::broadcast::Expansion;
 use wengert::tensor::explain_named;
-use wengert_course::{Options, Result, run};
+use wengert_options::{Options, Result, run};
 
 fn main() -> ExitCode {
     run(Options::new("bias_add", "A bias on feature maps: one number per channel"), bias_add)

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use wengert::compat::Rules;
 use wengert::prelude::*;
-use wengert_course::{Options, Result, run};
+use wengert_options::{Options, Result, run};
 
 fn main() -> ExitCode {
     run(Options::new("broadcast_warning", "Predictions [n, 1] minus targets [n], a silent bug"), broadcast_warning)

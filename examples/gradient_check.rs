@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use wengert::autograd::{Call, Error, GradCheck, Operation, assert_gradcheck, gradcheck};
 use wengert::prelude::*;
-use wengert_course::{Options, run};
+use wengert_options::{Options, run};
 
 /// The operation z = x y², with a correct or a wrong derivative.
 struct TimesSquare {
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     run(Options::new("gradient_check", "Finds a mistake in a derivative by central differences"), gradient_check)
 }
 
-fn gradient_check(_options: &Options) -> wengert_course::Result {
+fn gradient_check(_options: &Options) -> wengert_options::Result {
     let x = Tensor::from([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]]);
     let row = Tensor::from([1.0, 2.0, 0.5]);
     let column = Tensor::from([[0.3], [0.7]]);

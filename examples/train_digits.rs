@@ -13,7 +13,7 @@ use wengert::nn::metrics::Accuracy;
 use wengert::nn::schedule::PolynomialLR;
 use wengert::nn::{AdamW, CrossEntropyLoss, DataLoader, Dataset, Fit, Generator, Normalize, Samples};
 use wengert::prelude::*;
-use wengert_course::{Options, Result, run};
+use wengert_options::{Options, Result, run};
 
 /// The path of the table; it does not depend on the working directory.
 const DIGITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/data/digits.csv.gz");

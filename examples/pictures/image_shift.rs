@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use wengert::prelude::*;
-use wengert_course::{Options, Result, run};
+use wengert_options::{Options, Result, run};
 
 fn main() -> ExitCode {
     run(Options::new("image_shift", "The colours of a picture, shifted by one `+`"), shift)

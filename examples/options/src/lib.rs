@@ -9,7 +9,8 @@ use std::str::FromStr;
 
 use lexopt::prelude::*;
 
-use crate::Result;
+/// The result of an example; `?` passes any error on.
+pub type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// The options of an example.
 pub struct Options {
