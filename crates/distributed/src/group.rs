@@ -159,8 +159,8 @@ impl Group {
         self.rank == 0
     }
 
-    /// Sets the time for which this rank waits for others in one operation; 120 s by default. It must exceed the longest time that a rank
-    /// computes between two operations.
+    /// Sets the longest time for which this rank waits in one exchange of messages; 120 s by default. An operation makes one or more
+    /// exchanges. The time must exceed the longest time that a rank computes between two operations.
     pub fn set_deadline(&self, deadline: Duration) {
         self.deadline.set(deadline);
     }

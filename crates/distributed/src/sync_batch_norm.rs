@@ -49,7 +49,7 @@ pub struct SyncBatchNorm<T: Float = f32> {
     pub running_mean: Buffer<T>,
     /// The running variance of each channel, `[c]`; initially ones.
     pub running_var: Buffer<T>,
-    /// The number of training steps that have updated the running statistics.
+    /// The number of batches in training so far. A batch without values counts too, although it does not change the running statistics.
     pub num_batches_tracked: Buffer<i64>,
     #[module(skip)]
     num_features: usize,

@@ -105,7 +105,7 @@ fn standard_gamma(a: f64, generator: &mut Generator) -> f64 {
     }
 }
 
-/// Draws from the beta distribution: x / (x + y) for gamma draws x and y with the parameters `a` and `b`.
+/// Draws from the beta distribution: eˣ / (eˣ + eʸ). Here `x` and `y` are the logarithms of gamma draws with the parameters `a` and `b`.
 fn beta(a: f64, b: f64, generator: &mut Generator) -> f64 {
     let (x, y) = (standard_gamma(a, generator), standard_gamma(b, generator));
     1.0 / (1.0 + (y - x).exp())

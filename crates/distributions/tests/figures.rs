@@ -417,7 +417,8 @@ fn infinities_are_validated() {
     assert_eq!(normal.cdf(Tensor::from([-inf, inf])).to_vec(), [0.0, 1.0]);
 }
 
-/// Tests the first line of the errors of distributions with bounds against PyTorch 2.15.
+/// Tests the errors for values outside of a bounded support, and for parameters outside of their bounds. The first line of each error is
+/// compared with PyTorch 2.15.
 #[test]
 fn bounds_are_validated() {
     let first = |error: wengert_tensor::Error| error.sentence().split('\n').next().unwrap_or_default().to_owned();

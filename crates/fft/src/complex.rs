@@ -86,8 +86,9 @@ pub trait ComplexNumbers: TensorLike<Elem: Float> {
         product(self, other, Site::here("complex_mul"))
     }
 
-    /// Returns the absolute values `[…]` of complex numbers `[…, 2]`. The derivative is 0 at the number 0. If a real or imaginary part is
-    /// above √`T::MAX`, its square overflows. PyTorch: `abs` of a complex tensor.
+    /// Returns the absolute values `[…]` of complex numbers `[…, 2]`. The derivative is 0 at the number 0. The
+    /// result is the square root of the sum of both squares: ∞ if this sum overflows, and 0 if both squares underflow.
+    /// PyTorch: `abs` of a complex tensor.
     ///
     /// # Errors
     ///

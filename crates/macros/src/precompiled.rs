@@ -1,4 +1,5 @@
-//! The attribute `#[precompiled]`. It compiles a function that is generic over the element type in its own crate, once for each type.
+//! The attribute `#[precompiled]`. It compiles a function that is generic over the element type in its own crate, once for each common
+//! type.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree, token_stream};
 use quote::{ToTokens, quote};
@@ -205,7 +206,7 @@ struct Parameter {
     ident: Ident,
     bound: Ident,
     /// The name of the trait `FloatInstances` or `ElementInstances` of the tensor crate. The expanded code implements it with one function
-    /// for each element type.
+    /// for each of `types`, and with a generic function for further types.
     traits: Ident,
     /// The name of the method of `bound` that chooses one of these functions: `float_instance` or `element_instance`.
     method: Ident,

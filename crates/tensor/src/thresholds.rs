@@ -48,8 +48,8 @@ pub(crate) mod plan {
     /// takes longer than a copy.
     pub(crate) const MIN_CONCATENATION: usize = 1 << 10;
 
-    /// The longest row, in elements, of operands that a program writes side by side. The program's values for the row must stay in the
-    /// second-level cache.
+    /// The longest row of one operand, in elements, if a program writes several operands of a concatenation side by side. A row has the
+    /// dimensions from the concatenation's dimension on. The program's values for it must stay in the second-level cache.
     pub(crate) const MAX_CONCATENATED_ROW: usize = 1 << 12;
 
     /// The largest number of elements in all operands of one joined product (64 MiB of f32). A joined product replaces a sum of several

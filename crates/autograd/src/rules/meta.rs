@@ -15,7 +15,8 @@ pub(crate) trait Derivative: 'static {
     /// Returns the name of the operation.
     fn name(&self) -> &'static str;
 
-    /// Records the derivative with respect to the input with index `input` (not 0), applied to `v`.
+    /// Records the derivative with respect to the input with index `input`, applied to `v`. `None` means that it is 0. `input` is not 0,
+    /// because input 0 has the derivative 0.
     fn apply<'t, T: Float>(&self, mode: Mode, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>>;
 
     /// Returns true if the input with index `input` (not 0) counts as a constant.

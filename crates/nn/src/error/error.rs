@@ -127,7 +127,7 @@ pub enum Error {
         field: String,
     },
 
-    /// A number of a table that is too large for the type of the elements.
+    /// A number of a table that is too large for the element type of the tensor into which it is read.
     #[error("'{}', line {line}, column {column}: '{}' is too large for {dtype}", at(path), shown(field))]
     NumberTooLarge {
         /// The path of the file.
@@ -138,7 +138,7 @@ pub enum Error {
         column: usize,
         /// The beginning of the text in the field.
         field: String,
-        /// The type of the elements.
+        /// The element type of the tensor.
         dtype: DType,
     },
 

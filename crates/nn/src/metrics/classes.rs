@@ -204,7 +204,8 @@ impl ConfusionMatrix {
         (all.clone().map(|other| self.count(class, other)).sum(), all.map(|other| self.count(other, class)).sum())
     }
 
-    /// Returns the average over the classes of the score that `number` reads from the scores of a class.
+    /// Returns the average over the classes of the score that `number` reads from the scores of a class. `Macro` leaves out classes that do
+    /// not occur. `Micro` returns the accuracy, which equals the average of each score.
     fn averaged(&self, average: Average, number: fn(&ClassScores) -> f64) -> f64 {
         let occurs = |class: usize| self.totals(class) != (0, 0);
         let weight = |class: usize, scores: &ClassScores| match average {

@@ -87,7 +87,8 @@ impl<T: Float, Y, M: Metric<T, Y>> Metric<T, Y> for By<M> {
     }
 }
 
-/// Implements [`Metric`] for metrics that have methods of the same names, and defines their method `by`.
+/// Implements [`Metric`] for metrics by their own methods of the same names. Adds the method `by`, which returns the metric with another score as
+/// its value.
 macro_rules! metrics {
     ($($metric:ty, $targets:ty);* $(;)?) => {$(
         impl<T: Float> Metric<T, $targets> for $metric {

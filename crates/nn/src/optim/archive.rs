@@ -41,7 +41,8 @@ type ReadEntry<T> = Box<dyn Fn(&Key) -> Result<Entry<T>>>;
 pub(crate) struct Stored<T: Float> {
     /// The shape and the element type in the file of each entry that was not requested yet.
     pub(crate) kinds: HashMap<Key, (Shape, String)>,
-    /// The names of the element types that can be converted to `T`, including `T` itself.
+    /// The names of the element types that a tensor in the file may have: `T` and, if conversion was requested, the other
+    /// floating-point types.
     pub(crate) floats: Vec<String>,
     /// Reads an entry by its name. The entry must be a tensor with an element type of `floats`, or a single F64, U64 or BOOL.
     pub(crate) read: ReadEntry<T>,

@@ -187,7 +187,7 @@ impl Chart<'_> {
         Ok(())
     }
 
-    /// Draws the lines and markers, and an entry of the legend for each line.
+    /// Draws the lines and markers. Registers an entry of the legend for each line; the caller draws the legend.
     fn draw_lines<'s, V: Ranged<ValueType = f64>>(
         &self,
         chart: &mut ChartContext<'s, SVGBackend<'s>, Cartesian2d<RangedCoordf64, V>>,

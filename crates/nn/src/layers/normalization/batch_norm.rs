@@ -59,7 +59,7 @@ pub struct BatchNorm<const D: usize, T: Float = f32> {
     pub running_mean: Option<Buffer<T>>,
     /// The running variance of each of c channels, `[c]`; initially 1.
     pub running_var: Option<Buffer<T>>,
-    /// The number of training batches that have entered the running statistics.
+    /// The number of batches in training so far. A batch without values counts too, although it does not change the running statistics.
     pub num_batches_tracked: Option<Buffer<i64>>,
     #[module(skip)]
     num_features: usize,

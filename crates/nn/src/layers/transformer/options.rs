@@ -12,7 +12,8 @@ use crate::layers::normalization::LayerNorm;
 use crate::layers::regularization::dropout;
 use crate::{Generator, Result};
 
-/// The settings of a transformer's layers. Names and defaults are the same as in PyTorch's `torch.nn.TransformerEncoderLayer`.
+/// The settings of a transformer's layers. Names and defaults are the same as in PyTorch's
+/// `torch.nn.TransformerEncoderLayer`, except for the names `gelu` and `final_norm`.
 #[derive(Clone, Debug)]
 pub struct TransformerOptions {
     pub(super) d_model: usize,

@@ -75,7 +75,8 @@ impl<T: Float> Values<T> {
         }
     }
 
-    /// Returns the value of a view of `x` from the shape `from` to the shape `to`. Merges two successive permutations or reshapes into one.
+    /// Returns the value of a view of `x` from the shape `from` to the shape `to`. With `simplify`, merges two
+    /// successive permutations or reshapes into one, and leaves out views that change nothing.
     fn whole_view(&mut self, mut view: View, mut x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
         let mut source = self.intern_shape(from);
         let result = self.intern_trimmed(to);

@@ -2,13 +2,14 @@
 //!
 //! Each plane of the input is copied with its padding ([`planes`](crate::kernel::conv::planes)). A *tap* is one position in the window. In
 //! a copied plane, the elements that a tap multiplies over all windows form a contiguous *run*. The runs of different taps differ only in
-//! their first element. A run continues past the ends of rows, and results computed there are discarded. The direct kernels use the runs as
-//! follows:
+//! their first element. A run continues past the ends of rows. Results computed there are discarded; for the weights, the elements there
+//! are multiplied by zeros. The direct kernels use the runs as follows:
 //! - A convolution sums weights times runs, for several rows of the result and several vectors of windows at once.
-//! - The adjoint for the input is the same sum over the result's gradient, once for each part of the input.
+//! - The adjoint for the input is the same kind of sum over the result's gradient. If the stride is above 1, it is computed once for each
+//!   residue (position in the input modulo the stride).
 //! - The adjoint for the weights consists of dot products of runs.
 //!
-//! Each call of a kernel keeps its sums in registers. The partition depends only on shapes. [`efficiency`] estimates whether a direct
+//! Each call of a kernel keeps its sums in registers. The division of the work into tasks depends only on shapes. [`efficiency`] estimates whether a direct
 //! convolution may be faster than a matrix product. [`convolution`](crate::kernel::conv::convolution) decides.
 
 use crate::kernel::conv::geometry::{Geometry, WindowAxis};

@@ -15,7 +15,7 @@ static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns the number of threads that an operation may use, the calling one included.
 ///
-/// This is the number of processors, unless the environment variable `WENGERT_NUM_THREADS` (read at the first operation) or
+/// This is the number of processors, unless the environment variable `WENGERT_NUM_THREADS` (read when the number is first needed) or
 /// [`set_num_threads`] sets another number. It is at most 256, and always 1 in WebAssembly. On a busy machine, operations may use fewer
 /// threads. PyTorch: `torch.get_num_threads`.
 pub fn num_threads() -> usize {

@@ -589,7 +589,7 @@ mod tests {
         check::<f64>(f64::from);
     }
 
-    /// Checks that a result is exact if an f64 can represent it.
+    /// Checks that powers, logarithms of powers, and cubes are exact if an f64 can represent them.
     #[test]
     fn doubles_are_exact_where_results_are() {
         fn check<const FMA: bool>() {

@@ -383,8 +383,9 @@ mod tests {
     fn broadcast_shapes_shows_the_dimensions_that_pytorch_has_joined() {
         type Row = (&'static [&'static [usize]], (usize, usize), usize, &'static str, &'static str);
         let table: &[Row] = &[
-            // The columns: shapes, (rank, failing dimension counted from the end), position of the failing shape, its sizes, and the joint
-            // shape of the others before it.
+            // The columns: shapes, a pair, the index of the failing shape, its sizes, and the joint shape. The pair is the size of the
+            // failing dimension in the failing shape, and the position of this dimension, counted from the end. The joint shape joins the
+            // shapes before the failing one, and after the failing dimension also the failing one.
             (&[&[4, 5, 1, 1, 2], &[2, 1, 6, 1, 2]], (2, 5), 1, "2, 1, 6, 1, 2", "[4, 5, 6, 1, 2]"),
             (&[&[2], &[3], &[1, 1, 1]], (3, 1), 1, "3,", "[1, 1, 2]"),
             (&[&[2, 1], &[3], &[4, 2]], (2, 1), 2, "4, 2", "[2, 3]"),
