@@ -68,15 +68,16 @@ pub(crate) mod plan {
     /// little time compared with its run.
     pub(crate) const MAX_PLANNED_NODES: usize = 1 << 20;
 
-    /// The largest value, in elements, that a step of a region computes (views may be larger). With larger values, the work of a step takes longer than its
-    /// start, which a region saves.
-    pub(crate) const MAX_REGION_VALUE: usize = 256;
+    /// The largest value, in elements, that a step of a region computes (views may be larger). With larger values, the work of a step takes
+    /// longer than its start, which a region saves. Measured with 14 small models.
+    pub(crate) const MAX_REGION_VALUE: usize = 1 << 12;
 
-    /// The largest number of multiplications of a product in a region. With more, a region saves little of the product's time.
-    pub(crate) const MAX_REGION_PRODUCT: usize = 1 << 13;
+    /// The largest number of multiplications of a batch of products in a region. A larger product of one column may run on
+    /// several threads.
+    pub(crate) const MAX_REGION_PRODUCT: usize = super::matmul::MIN_PARALLEL_COLUMN - 1;
 
     /// The largest number of elements in the memory of a region. It must stay in the second-level cache.
-    pub(crate) const MAX_REGION: usize = 1 << 15;
+    pub(crate) const MAX_REGION: usize = 1 << 16;
 
     /// The smallest number of steps of a region. A shorter region saves less than the copies of its results cost.
     pub(crate) const MIN_REGION_STEPS: usize = 4;

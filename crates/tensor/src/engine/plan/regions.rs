@@ -18,6 +18,7 @@ use crate::kernel::matmul::matrix::{Matrix, Sizes};
 use crate::kernel::source::Source;
 use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
+use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::plan::{
     MAX_REGION, MAX_REGION_COMPILATIONS, MAX_REGION_PRODUCT, MAX_REGION_VALUE, MIN_REGION_STEPS,
 };
@@ -74,11 +75,22 @@ struct Operation<T> {
 enum Compute<T> {
     /// The fused program of the step with this position in the plan. The last field has the number of elements of each output.
     Program(usize, Box<Binding>, Vec<Operand<T>>, Vec<usize>),
-    /// A product, plus the third operand.
-    Product(Sizes, Box<[Place; 2]>, Option<Place>),
+    /// A batch of products of two matrices.
+    Products(Box<Products>),
     /// Copies, each written to the positions of a layout relative to `start`. The last field is the number of elements of the result. A number
     /// fills the whole result.
     Copies(Vec<(Operand<T>, Layout)>, usize),
+}
+
+/// The products of two batches of matrices.
+#[derive(Debug)]
+struct Products {
+    sizes: Sizes,
+    operands: [Place; 2],
+    /// For each product of the batch, the positions of the first elements of its two matrices.
+    firsts: Vec<[usize; 2]>,
+    /// The values to which the products are added.
+    sum: Option<Place>,
 }
 
 /// An operand of an operation.
@@ -141,10 +153,9 @@ fn written<T>(step: &Step<T>, concatenations: &ConcatBuffers) -> Option<usize> {
         Work::View(view, from) if !matches!(view, View::Reshape(_)) => (view.shape(from).numel() > 0).then_some(0),
         Work::View(view, from) | Work::Copy(view, from) => small(view.shape(from).numel()),
         Work::Product([left, right]) | Work::AddedProduct([left, right, _]) => {
-            let (m, k, n) = (left[left.rank() - 2], left[left.rank() - 1], right[right.rank() - 1]);
-            let single = left[..left.rank() - 2].iter().chain(&right[..right.rank() - 2]).all(|&size| size == 1);
-            let work = m.saturating_mul(k).saturating_mul(n);
-            (single && (1..=MAX_REGION_PRODUCT).contains(&work)).then(|| small(m * n))?
+            let columns = right[right.rank() - 1];
+            let work = left.iter().fold(columns, |work, &size| work.saturating_mul(size));
+            (1..=MAX_REGION_PRODUCT).contains(&work).then(|| small(Shape::of_product(left, right).numel()))?
         }
         Work::Cat { shapes, in_place: None, .. } if shapes.iter().all(|shape| shape.numel() > 0) => {
             small(shapes.iter().map(|shape| shape.numel()).sum())
@@ -240,12 +251,12 @@ impl Place {
         Source { data, layout: &self.layout }
     }
 
-    /// Returns the last two dimensions as a matrix.
+    /// Returns the matrix whose first element is at `offset`. Its dimensions are the last two.
     #[inline]
-    fn matrix<'a, T>(&'a self, inputs: &[&'a [T]], memory: &'a [T]) -> Matrix<'a, T> {
+    fn matrix<'a, T>(&'a self, offset: usize, inputs: &[&'a [T]], memory: &'a [T]) -> Matrix<'a, T> {
         let Source { data, layout } = self.source(inputs, memory);
         let &[.., row_stride, column_stride] = layout.strides() else { unreachable!("matrices have two dimensions") };
-        Matrix { data, offset: layout.offset(), row_stride, column_stride }
+        Matrix { data, offset, row_stride, column_stride }
     }
 
     /// Returns the value at this place for a later step, given the region's memory.
@@ -327,10 +338,10 @@ impl<T: Float> Compilation<T> {
                 }
                 self.copies(copies, &shape, step.writes[0]);
             }
-            Work::Product([left, right]) => self.product(step, [left, right], None)?,
+            Work::Product([left, right]) => self.products(step, [left, right], None)?,
             Work::AddedProduct([left, right, sum]) => {
                 let sum = self.elements(&step.reads[2], sum)?;
-                self.product(step, [left, right], Some(sum))?;
+                self.products(step, [left, right], Some(sum))?;
             }
             Work::Cat { .. } | Work::Reduce(..) | Work::Embed(..) | Work::Node(..) => return None,
         }
@@ -354,13 +365,15 @@ impl<T: Float> Compilation<T> {
         Some(())
     }
 
-    /// Adds the product of two matrices of shapes `left` and `right`, plus `sum`.
-    fn product(&mut self, step: &Step<T>, [left, right]: [&Shape; 2], sum: Option<Place>) -> Option<()> {
+    /// Adds the products of two batches of matrices of shapes `left` and `right`, plus `sum`.
+    fn products(&mut self, step: &Step<T>, [left, right]: [&Shape; 2], sum: Option<Place>) -> Option<()> {
         let operands = [self.elements(&step.reads[0], left)?, self.elements(&step.reads[1], right)?];
-        let shape = Shape::of_product(left, right);
-        let [m, k] = [left[left.rank() - 2], left[left.rank() - 1]];
-        let sizes = Sizes { m, n: shape[left.rank() - 1], k, add: sum.is_some() };
-        let work = Compute::Product(sizes, Box::new(operands), sum);
+        let (shape, rank) = (Shape::of_product(left, right), left.rank());
+        let sizes = Sizes { m: left[rank - 2], n: right[rank - 1], k: left[rank - 1], add: sum.is_some() };
+        let [outer_left, outer_right] = [0, 1].map(|operand| operands[operand].layout.of_axes(|axis| axis < rank - 2));
+        let space = IterationSpace::new(outer_left.shape(), [&outer_left, &outer_right]);
+        let firsts = (0..outer_left.numel()).map(|b| [0, 1].map(|operand| space.position(operand, b))).collect();
+        let work = Compute::Products(Box::new(Products { sizes, operands, firsts, sum }));
         self.operations.push(Operation { start: self.len, work });
         self.place(step.writes[0], &Layout::contiguous(shape));
         Some(())
@@ -458,13 +471,17 @@ fn execute<T: Float>(
                     run_bound(program.borrow().program(), binding, &arguments, results)?;
                 }
             }
-            Compute::Product(sizes, operands, sum) => {
-                let out = &mut after[..sizes.m * sizes.n];
+            Compute::Products(products) => {
+                let Products { sizes, operands: [left, right], firsts, sum } = &**products;
+                let each = sizes.m * sizes.n;
+                let out = &mut after[..firsts.len() * each];
                 if let Some(sum) = sum {
                     elementwise::copy(sum.source(inputs, before), out);
                 }
-                let [left, right] = &**operands;
-                T::whole_product(*sizes, left.matrix(inputs, before), right.matrix(inputs, before), out)?;
+                for (&[first_left, first_right], out) in firsts.iter().zip(out.chunks_exact_mut(each)) {
+                    let (x, y) = (left.matrix(first_left, inputs, before), right.matrix(first_right, inputs, before));
+                    T::whole_product(*sizes, x, y, out)?;
+                }
             }
             Compute::Copies(copies, len) => {
                 let out = &mut after[..*len];
