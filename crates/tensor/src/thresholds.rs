@@ -328,6 +328,10 @@ pub(crate) mod matmul {
 
 /// Thresholds for convolutions.
 pub(crate) mod conv {
+    /// The smallest number of multiplications of a convolution, or of one of its adjoints, that runs on several threads. Measured with five
+    /// convolutional networks on an AMD Zen 4.
+    pub(crate) const MIN_PARALLEL: usize = 1 << 17;
+
     /// The approximate number of elements of a tile: the columns of the matrix of windows that are computed and multiplied at once. Each
     /// column has the elements of one window. A tile must stay in the second-level cache. Its number of windows is rounded up to a multiple
     /// of 64.

@@ -17,7 +17,6 @@ use crate::kernel::matmul::matrix::{Matrix, Sizes};
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid};
 use crate::memory::scratch::Scratch;
-use crate::memory::threads::Schedule;
 use crate::thresholds::conv::{MAX_SUMS, TILE};
 
 impl Geometry {
@@ -94,7 +93,7 @@ pub(crate) fn forward<T: Element>(geometry: &Geometry, x: &[T], w: &[T], z: &mut
     if tiles == 1 {
         // A task computes several blocks if one block has little work.
         let per_part = (TILE / (4 * geometry.rows() * windows)).max(1);
-        return partition::try_chunks(z, per_part * out * windows, Schedule::Parallel, |part, z| {
+        return partition::try_chunks(z, per_part * out * windows, geometry.schedule(), |part, z| {
             let mut columns = Scratch::new(room)?;
             for (block, z) in (part * per_part..).zip(z.chunks_exact_mut(out * windows)) {
                 product(block, 0, windows, &mut columns, z)?;
@@ -104,7 +103,7 @@ pub(crate) fn forward<T: Element>(geometry: &Geometry, x: &[T], w: &[T], z: &mut
     }
     let units = geometry.batch * geometry.groups * tiles;
     let grid = Grid::equal(z, windows, (out, geometry.tile()));
-    partition::try_run(units, Schedule::Parallel, grid, |unit, mut z| {
+    partition::try_run(units, geometry.schedule(), grid, |unit, mut z| {
         let (block, first) = (unit / tiles, unit % tiles * geometry.tile());
         let count = geometry.tile().min(windows - first);
         let (mut columns, mut results) = (Scratch::new(room)?, Scratch::new(out * count)?);
@@ -133,7 +132,7 @@ pub(crate) fn input_gradient<T: Element>(
     let each = geometry.channels.div_ceil(slices);
     let slices = geometry.channels.div_ceil(each);
     let grid = Grid::equal(x, geometry.channels * plane, (1, each * plane));
-    partition::try_run(geometry.batch * geometry.groups * slices, Schedule::Parallel, grid, |unit, mut x| {
+    partition::try_run(geometry.batch * geometry.groups * slices, geometry.schedule(), grid, |unit, mut x| {
         let (block, first, x) = (unit / slices, unit % slices * each, x.row(0));
         let part = Geometry { channels: each.min(geometry.channels - first), ..*geometry };
         let at = block % geometry.groups * geometry.weights() + first * geometry.taps();
@@ -197,7 +196,7 @@ pub(crate) fn weight_gradient<T: Element>(
         return part(0, w);
     }
     let mut sums = Scratch::new(parts * len)?;
-    partition::try_chunks(&mut sums, len, Schedule::Parallel, part)?;
+    partition::try_chunks(&mut sums, len, geometry.schedule(), part)?;
     direct::add_up(&sums, w);
     Ok(())
 }

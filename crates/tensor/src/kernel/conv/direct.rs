@@ -20,7 +20,7 @@ use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid, Tile};
 use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
-use crate::thresholds::conv::{CHUNK, MAX_SUMS, RUN_ELEMENTS, SEGMENT, SLACK, WINDOWS_AT_ONCE};
+use crate::thresholds::conv::{CHUNK, MAX_SUMS, MIN_PARALLEL, RUN_ELEMENTS, SEGMENT, SLACK, WINDOWS_AT_ONCE};
 
 /// The weights of a convolution, in the order in which the kernels read them. The rows of the result (its output channels) are divided into
 /// groups. For each input plane and tap (a position in the window), a group stores the weights of all its rows.
@@ -134,8 +134,14 @@ impl<T: Products> Sum<'_, T> {
         }
     }
 
-    /// Computes one block (a group of an image), and divides the tiles of its result among several threads.
-    fn compute_parallel(&self, block: usize, source: &[T], out: &mut [T]) -> Result<(), AllocationError> {
+    /// Computes one block (a group of an image). The tiles of its result are tasks of `schedule`.
+    fn compute_tiles(
+        &self,
+        block: usize,
+        source: &[T],
+        schedule: Schedule,
+        out: &mut [T],
+    ) -> Result<(), AllocationError> {
         let (chunks, all) = (self.chunks(), self.weights.groups.len());
         let slices = if chunks >= 4 { 1 } else { all.min(4) };
         let each = all.div_ceil(slices);
@@ -146,7 +152,7 @@ impl<T: Products> Sum<'_, T> {
         let place = |chunk: usize| self.windows.place_from(chunk * CHUNK).unwrap_or(self.result);
         let places: Vec<usize> = (1..=chunks).map(place).collect();
         let grid = Grid::ends(out, self.result, &rows, &places);
-        partition::try_run(chunks * slices, Schedule::Parallel, grid, |unit, mut out| {
+        partition::try_run(chunks * slices, schedule, grid, |unit, mut out| {
             let (slice, chunk) = (unit / chunks, unit % chunks);
             let mut results = Scratch::new(8 * CHUNK)?;
             self.compute(block, source, (chunk..chunk + 1, groups(slice)), &mut results, &mut out);
@@ -173,11 +179,12 @@ fn compute_sums<T: Products>(
     let fill = |x: &[T], source: &mut [T]| {
         x.chunks_exact(from).zip(source.chunks_exact_mut(plane)).for_each(|(x, to)| planes.copy(x, to, planes.part()));
     };
+    let work: usize = sums.iter().map(|sum| sum.windows.run() * sum.weights.len).sum();
+    let schedule = Schedule::parallel_from(MIN_PARALLEL, work.saturating_mul(blocks));
     if blocks >= 4 {
         // A task of a thread computes several blocks if one block has little work.
-        let work: usize = sums.iter().map(|sum| sum.windows.run() * sum.weights.len).sum();
         let per_part = ((1 << 18) / work.max(1)).clamp(1, blocks.div_ceil(4));
-        return partition::try_chunks(out, per_part * block_len, Schedule::Parallel, |part, out| {
+        return partition::try_chunks(out, per_part * block_len, schedule, |part, out| {
             let mut source = Scratch::zeroed(inputs * plane + SLACK)?;
             let mut results = Scratch::new(8 * CHUNK)?;
             for (block, out) in (part * per_part..).zip(out.chunks_exact_mut(block_len)) {
@@ -194,10 +201,10 @@ fn compute_sums<T: Products>(
     for (block, out) in out.chunks_exact_mut(block_len).enumerate() {
         let x = &x[block * inputs * from..][..inputs * from];
         let per_part = inputs.div_ceil(8);
-        partition::chunks(&mut source[..inputs * plane], per_part * plane, Schedule::Parallel, |part, source| {
+        partition::chunks(&mut source[..inputs * plane], per_part * plane, schedule, |part, source| {
             fill(&x[part * per_part * from..], source);
         });
-        sums.iter().try_for_each(|sum| sum.compute_parallel(block % groups, &source, out))?;
+        sums.iter().try_for_each(|sum| sum.compute_tiles(block % groups, &source, schedule, out))?;
     }
     Ok(())
 }
@@ -558,11 +565,11 @@ fn weight_gradient<T: Products>(
     let cut = (1, sums.height * geometry.rows());
     let compute = |unit: usize, mut out: Tile<T>| sums.compute(unit, x, z, out.row(0));
     if sums.parts == 1 {
-        return partition::try_run(units, Schedule::Parallel, Grid::equal(w, geometry.weights(), cut), compute);
+        return partition::try_run(units, geometry.schedule(), Grid::equal(w, geometry.weights(), cut), compute);
     }
     let mut partial = Scratch::new(sums.parts * len)?;
     let grid = Grid::equal(&mut partial, geometry.weights(), cut);
-    partition::try_run(units, Schedule::Parallel, grid, compute)?;
+    partition::try_run(units, geometry.schedule(), grid, compute)?;
     add_up(&partial, w);
     Ok(())
 }

@@ -1,5 +1,8 @@
 //! The sizes of a convolution and the positions of its windows. This file reads no elements.
 
+use crate::memory::threads::Schedule;
+use crate::thresholds::conv::MIN_PARALLEL;
+
 /// One spatial dimension of a convolution or pooling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowAxis {
@@ -75,5 +78,11 @@ impl Geometry {
     /// Returns the number of weights in a group.
     pub(crate) fn weights(&self) -> usize {
         self.out * self.rows()
+    }
+
+    /// Returns the schedule for a convolution or one of its adjoints. Small ones run on one thread.
+    pub(crate) fn schedule(&self) -> Schedule {
+        let factors = [self.batch, self.groups, self.weights(), self.windows()];
+        Schedule::parallel_from(MIN_PARALLEL, factors.into_iter().fold(1, usize::saturating_mul))
     }
 }
