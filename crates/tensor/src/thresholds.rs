@@ -277,8 +277,12 @@ pub(crate) mod matmul {
     pub(crate) const MAX_COMPACT_ROW: usize = 128;
 
     /// The smallest number of terms of each sum of a product of 2 to [`THIN_COLUMNS`] columns for which the kernel for few columns is used.
-    /// For a single column, see `SHORT_SUMS` in `kernel/matmul/product.rs`.
+    /// A single column needs no minimum.
     pub(crate) const MIN_THIN_TERMS: usize = 64;
+
+    /// The largest number of terms of each sum of a product of a single column for which the kernel for few columns is used, for any number
+    /// of rows. The rows of the left matrix must be contiguous.
+    pub(crate) const MAX_SHORT_SUM: usize = 128;
 
     /// The number of terms of a partial sum in the mode of equal bits, in which results have the same bits on every processor. With this
     /// value, the copied rows of a strip of 8 columns take 8 KiB of the first-level cache. Another value would change the last bits of
@@ -295,8 +299,8 @@ pub(crate) mod matmul {
     /// The smallest number of multiplications of a matrix product that runs on several threads.
     pub(crate) const MIN_PARALLEL: usize = 1 << 18;
 
-    /// The value of [`MIN_PARALLEL`] for a product with one column and sums of 32 to 128 terms. It reads each element of the left matrix
-    /// for only one multiplication.
+    /// The value of [`MIN_PARALLEL`] for a product with one column and sums of at most [`MAX_SHORT_SUM`] terms. It reads each element of the
+    /// left matrix for only one multiplication.
     pub(crate) const MIN_PARALLEL_COLUMN: usize = 1 << 15;
 
     /// The smallest number of terms per sum for which threads may share the sums of a product of several rows. Each thread then adds a part

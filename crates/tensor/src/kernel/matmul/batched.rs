@@ -6,7 +6,6 @@
 
 use crate::kernel::fill;
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
-use crate::kernel::matmul::product::SHORT_SUMS;
 use crate::kernel::source::Source;
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid};
@@ -14,8 +13,8 @@ use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::matmul::{
-    COLUMN_UNIT, MANY_ROWS, MAX_COLUMN_PARTS, MIN_PARALLEL, MIN_PARALLEL_COLUMN, MIN_SPLIT_SUM, MIN_WIDE,
-    NARROW_COLUMN_UNIT, ROW_UNIT,
+    COLUMN_UNIT, MANY_ROWS, MAX_COLUMN_PARTS, MAX_SHORT_SUM, MIN_PARALLEL, MIN_PARALLEL_COLUMN, MIN_SPLIT_SUM,
+    MIN_WIDE, NARROW_COLUMN_UNIT, ROW_UNIT,
 };
 use crate::{Element, Layout, Reduction};
 
@@ -145,7 +144,7 @@ pub(crate) fn matmul<T: Element>(
     }
     let count = out.len() / (m * n);
     let work = [m, n, k].iter().fold(count, |work, &size| work.saturating_mul(size));
-    let parallel = if n == 1 && SHORT_SUMS.contains(&k) { MIN_PARALLEL_COLUMN } else { MIN_PARALLEL };
+    let parallel = if n == 1 && k <= MAX_SHORT_SUM { MIN_PARALLEL_COLUMN } else { MIN_PARALLEL };
     if work < parallel {
         return batch.products(0, out);
     }

@@ -3,8 +3,6 @@
 //! mode of equal bits. Products of integers and truth values are computed by their definition.
 #![allow(unsafe_code)]
 
-use std::ops::RangeInclusive;
-
 use gemm_common::Parallelism;
 
 use crate::kernel::matmul::blocked::blocked;
@@ -19,12 +17,8 @@ use crate::scalar::cpu;
 use crate::scalar::element::Semiring;
 use crate::thresholds::matmul::{
     MAX_BY_DEFINITION, MAX_COMPACT, MAX_COMPACT_IN_PLACE, MAX_COMPACT_ROW, MAX_COMPACT_ROWS, MAX_COMPACT_WHOLE,
-    MIN_THIN_TERMS,
+    MAX_SHORT_SUM, MIN_THIN_TERMS,
 };
-
-/// The numbers of terms for which [`thin`] computes products with a single column and contiguous rows of the left matrix, for any number of
-/// rows.
-pub(crate) const SHORT_SUMS: RangeInclusive<usize> = 32..=128;
 
 /// Products of two matrices. `out` is row-major, with `m` rows and `n` columns. Sealed like
 /// [`BlockKernels`](crate::kernel::elementwise::block::BlockKernels).
@@ -60,7 +54,7 @@ macro_rules! floats {
                     by_definition(sizes, x, y, out);
                     return Ok(());
                 }
-                if n == 1 && m > 1 && m <= MAX_COMPACT_ROW && x.row_stride == 1 {
+                if n == 1 && m > 1 && x.row_stride == 1 {
                     // This product is the transpose of a product with a single row.
                     return Self::product(Sizes { m: 1, n: m, k, add }, y.transposed(), x.transposed(), out);
                 }
@@ -81,10 +75,9 @@ macro_rules! floats {
                     // This product is the transpose of a product with a single column.
                     return Self::product(Sizes { m: n, n: 1, k, add }, y.transposed(), x.transposed(), out);
                 }
-                // For a single column, `gemm` has a fast kernel if the sums are long and there is enough work. Otherwise `thin` is faster,
-                // except for sums of fewer than 32 terms.
+                // For a single column, `gemm` has a fast kernel if the sums are long and there is enough work. Otherwise `thin` is faster.
                 let narrow = match n {
-                    1 => SHORT_SUMS.contains(&k) || k > *SHORT_SUMS.end() && m * k <= MAX_COMPACT_IN_PLACE,
+                    1 => k <= MAX_SHORT_SUM || m * k <= MAX_COMPACT_IN_PLACE,
                     _ => n <= THIN_COLUMNS && k >= MIN_THIN_TERMS,
                 };
                 if narrow && x.column_stride == 1 && (x.row_stride >= 0 || m == 1) {
