@@ -16,6 +16,7 @@ use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid, Tile};
 use crate::memory::reserve;
 use crate::memory::threads::{Schedule, num_threads};
+use crate::scalar::math::{compare, is_nan};
 use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::scan::{ADJACENT, MIN_CHECKED_LANE, MIN_PARALLEL, MIN_SHARED_LANE};
 use crate::{Element, Shape};
@@ -258,15 +259,6 @@ pub(crate) fn mode<T: Element>(lane: &[T]) -> usize {
         }
     }
     longest.last().map_or(0, |&last| last as usize)
-}
-
-/// Compares two elements. NaN is larger than all others.
-fn compare<T: Element>(x: T, y: T) -> Ordering {
-    x.partial_cmp(&y).unwrap_or_else(|| is_nan(x).cmp(&is_nan(y)))
-}
-
-fn is_nan<T: Element>(x: T) -> bool {
-    x.partial_cmp(&x).is_none()
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ use crate::kernel::scan::lanes;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::reduce::lane_array::LaneArray;
 use crate::ops::{Result, TensorLike};
-use crate::{Axes, Binary, Compare, Element, Error, Float, Position, Scalar, Shape, Site, Tensor, Unary, ensure};
+use crate::scalar::math::is_nan;
+use crate::{Axes, Binary, Compare, Error, Float, Position, Scalar, Shape, Site, Tensor, Unary, ensure};
 
 /// The value of a quantile whose rank is between two elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -196,11 +197,6 @@ fn interpolate_lanes<A: TensorLike<Elem: Float>>(
     // NaN.
     let step = above.apply_binary(Binary::Sub, &below, at)?.choose(&below.mask(&between, at)?, 0.0, at)?;
     below.plus(&step.times(&below.constant(&weights), at)?, at)
-}
-
-#[allow(clippy::eq_op)]
-fn is_nan<T: Element>(x: T) -> bool {
-    x != x
 }
 
 #[cfg(test)]
