@@ -102,7 +102,7 @@ fn library<T: FloatMath>(x: Operand<T>, out: &mut [T], f: fn(T) -> T) {
 
 /// Applies a function of f64 to elements of any floating-point type, by conversion to f64 and back.
 #[inline(never)]
-fn in_f64<T: FloatMath>(x: Operand<T>, out: &mut [T], f: impl Fn(f64) -> f64) {
+fn in_f64<T: FloatMath>(x: Operand<T>, out: &mut [T], f: fn(f64) -> f64) {
     one(x, out, |x| T::from_f64(f(x.to_f64())));
 }
 
