@@ -21,6 +21,10 @@ use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::scan::{ADJACENT, MIN_CHECKED_LANE, MIN_PARALLEL, MIN_SHARED_LANE};
 use crate::{Element, Shape};
 
+/// A function that reads a lane and writes its results. It is a trait object, so that the loops over lanes are compiled once for all
+/// functions.
+pub(crate) type LaneFn<'f, T, U> = dyn Fn(&[T], &mut [U]) + Sync + 'f;
+
 /// Calls `f` with every lane (a line of elements) of `x` along dimension `axis`, and with a slice for the lane's `len` results. `out` is
 /// row-major and has the shape of `x`, except for size `len` along `axis`.
 pub(crate) fn each<T: Element, U: Element>(
@@ -28,7 +32,7 @@ pub(crate) fn each<T: Element, U: Element>(
     axis: usize,
     len: usize,
     out: &mut [U],
-    f: impl Fn(&[T], &mut [U]) + Sync,
+    f: &LaneFn<T, U>,
 ) -> Result<(), AllocationError> {
     if out.is_empty() {
         return Ok(());
@@ -60,7 +64,7 @@ pub(crate) fn each<T: Element, U: Element>(
         let (outer, first) = (number / groups, number % groups * ADJACENT);
         let starts: SmallVec<[usize; ADJACENT]> =
             (first..inner.min(first + ADJACENT)).map(|lane| space.position(0, (outer * inner + lane) * size)).collect();
-        adjacent(x.data, &starts, stride, size, out, &f);
+        adjacent(x.data, &starts, stride, size, out, f);
     });
     Ok(())
 }
@@ -82,7 +86,7 @@ fn adjacent<T: Element, U: Element>(
     stride: isize,
     size: usize,
     mut out: Tile<U>,
-    f: &impl Fn(&[T], &mut [U]),
+    f: &LaneFn<T, U>,
 ) {
     let (len, width) = (out.height(), starts.len());
     // Lanes whose size is a power of two would compete for the same places in the cache. The 16 extra elements avoid this.

@@ -159,7 +159,7 @@ fn interpolate_lanes<A: TensorLike<Elem: Float>>(
     let rounded = |rank: f64| A::Elem::from_f64(rank).to_f64();
     // Per lane (a line of elements): the positions of the elements below and above each quantile, and the rank of the largest element. If
     // the lane has a NaN that is not skipped, all positions are the position of a NaN, and the rank is 0 because it does not matter.
-    let positions = array.positions(2 * count + 1, at, |lane, out| {
+    let positions = array.positions(2 * count + 1, at, &|lane, out| {
         let mut order = vec![0; lane.len()];
         lanes::order(false, lane, &mut order);
         let known = order.iter().take_while(|&&position| !is_nan(lane[position as usize])).count();
