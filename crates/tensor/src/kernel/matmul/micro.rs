@@ -349,8 +349,11 @@ fn tile_sums<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const C: 
         for input in 0..inputs {
             let source = &source[input * plane + first..];
             for (&tap, factors) in taps.iter().zip(&mut factors) {
-                let x = source[tap..][..C * L].as_chunks::<L>().0;
-                let x: [S::Vector; C] = from_fn(|c| cpu.load(&x[c]));
+                let mut x = [cpu.splat(T::ZERO); C];
+                let from = source[tap..][..C * L].as_chunks::<L>().0;
+                for (x, from) in x.iter_mut().zip(from) {
+                    *x = cpu.load(from);
+                }
                 for (&factor, sums) in factors.iter().zip(&mut sums) {
                     let factor = cpu.splat(factor);
                     for (sum, x) in sums.iter_mut().zip(x) {
@@ -394,7 +397,10 @@ where
         }
         let mut totals = [[cpu.splat(T::ZERO); C]; R];
         for i in 0..vectors {
-            let left: [S::Vector; R] = from_fn(|r| cpu.load(&rows[r][i]));
+            let mut left = [cpu.splat(T::ZERO); R];
+            for (left, row) in left.iter_mut().zip(&rows) {
+                *left = cpu.load(&row[i]);
+            }
             for c in 0..C {
                 let right = cpu.load(&columns[c][i]);
                 for r in 0..R {
@@ -403,7 +409,10 @@ where
             }
         }
         if vectors * L < count {
-            let left: [S::Vector; R] = from_fn(|r| cpu.load_part(row_ends[r]));
+            let mut left = [cpu.splat(T::ZERO); R];
+            for (left, end) in left.iter_mut().zip(&row_ends) {
+                *left = cpu.load_part(end);
+            }
             for c in 0..C {
                 let right = cpu.load_part(column_ends[c]);
                 for r in 0..R {
