@@ -632,6 +632,8 @@ choices!(f32, f64);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::matmul::matrix::Sizes;
+    use crate::kernel::matmul::small::compact_in_place;
     use crate::{Float, Generator, Tensor};
 
     /// Returns the results of the three loops (sums of tiles, dot products and small products), for several sizes around the lengths of
@@ -643,28 +645,8 @@ mod tests {
             [(1, 1, 3, false), (5, 7, 40, true), (9, 8, 17, false), (4, 33, 60, true), (7, 70, 9, false)]
         {
             let mut out = numbers(3)[..rows * columns].to_vec();
-            let mut row = 0;
-            while row < rows {
-                let (mut height, mut first) = (0, 0);
-                while first < columns {
-                    let vectors;
-                    (height, vectors) = kernels.small_tile(rows - row, (columns - first).div_ceil(kernels.lanes()));
-                    let width = (vectors * kernels.lanes()).min(columns - first);
-                    kernels.run(MicroKernel::SmallProduct(SmallProduct {
-                        rows: height,
-                        vectors,
-                        columns: width,
-                        k,
-                        x: Matrix::rows(&x, row * k, k),
-                        y: Matrix::rows(&y, first, columns),
-                        out: &mut out[row * columns + first..],
-                        pitch: columns,
-                        add,
-                    }));
-                    first += width;
-                }
-                row += height;
-            }
+            let (left, right) = (Matrix::rows(&x, 0, k), Matrix::rows(&y, 0, columns));
+            compact_in_place(kernels, Sizes { m: rows, n: columns, k, add }, left, right, &mut out, columns);
             let (runs, mut sums) = ([0, 1, 5, 11], vec![T::ZERO; rows * 4]);
             let dots = DotProducts { rows, left: &x, pitch: k, right: &y, runs: &runs, count: k, sums: &mut sums };
             kernels.run(MicroKernel::DotProducts(dots));
