@@ -18,7 +18,7 @@ use crate::engine::tiling::Tiling;
 use crate::kernel::reduce::accumulator::Accumulator;
 use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::short_axis::{LANE_BLOCK, LONG_DIMENSION, MAX_LANES, MIN_LANE};
-use crate::{Layout, Reduction, Shape};
+use crate::{Axes, Layout, Reduction, Shape};
 
 /// The way in which an operand is read. A lane has the elements of a block at one position of the short last dimension.
 #[derive(Debug)]
@@ -117,14 +117,14 @@ impl ShortAxis {
 fn in_order(order: &[usize], shape: &Shape, first: usize) -> Layout {
     let ones = std::iter::repeat_n(1, shape.rank() - first);
     let computed = Layout::contiguous(order.iter().map(|&axis| shape[axis]).chain(ones).collect());
-    let all: SmallVec<[usize; 6]> = order.iter().copied().chain(first..shape.rank()).collect();
+    let all: Axes = order.iter().copied().chain(first..shape.rank()).collect();
     computed.unpermute(&all)
 }
 
 /// Returns the order in which the dimensions before a row are iterated; `sizes` has their sizes. If the last of these dimensions is short,
 /// the longest one is moved to the end of the order.
-fn order(sizes: &[usize]) -> SmallVec<[usize; 6]> {
-    let mut order: SmallVec<[usize; 6]> = (0..sizes.len()).collect();
+fn order(sizes: &[usize]) -> Axes {
+    let mut order: Axes = (0..sizes.len()).collect();
     let longest = (0..sizes.len()).max_by_key(|&axis| sizes[axis]);
     if let (Some(longest), Some(&last)) = (longest, sizes.last())
         && last < LONG_DIMENSION
@@ -156,7 +156,7 @@ impl LaneAccess {
         }
         // In the copy, the dimensions inside a row (from `first` on) come first, then the other dimensions. An expanded dimension outside
         // of the row keeps only one element.
-        let axes: SmallVec<[usize; 6]> = (first..shape.rank()).chain(order.iter().copied()).collect();
+        let axes: Axes = (first..shape.rank()).chain(order.iter().copied()).collect();
         let mut copied = whole.permute(&axes);
         let lanes = shape.rank() - first;
         for axis in lanes..shape.rank() {
@@ -193,7 +193,7 @@ impl LaneTotals {
         let kept: Shape = order.iter().map(|&axis| shape[axis]).collect();
         let totals = Layout::contiguous(order.iter().map(|&axis| size(axis)).collect());
         let accumulator = Accumulator::new(op, &kept, &totals);
-        let all: SmallVec<[usize; 6]> = (first..shape.rank()).chain(order.iter().copied()).collect();
+        let all: Axes = (first..shape.rank()).chain(order.iter().copied()).collect();
         let arrangement = Layout::contiguous(all.iter().map(|&axis| size(axis)).collect()).unpermute(&all);
         Some(LaneTotals { value, output, accumulator, across, arrangement })
     }

@@ -16,58 +16,51 @@ pub(crate) fn update<T: Element, const N: usize>(
     let (len, bytes) = (x.len(), size_of_val(x));
     assert!(input.len() == len && states.iter().all(|state| state.len() == len), "all have the same length");
     let parts = (Partition::chunks(x, STEP_PART), states.map(|state| Partition::chunks(state, STEP_PART)));
-    partition::run(len.div_ceil(STEP_PART), Schedule::Sweep { bytes }, parts, |number, (x, states)| {
+    partition::run(len.div_ceil(STEP_PART), Schedule::Sweep { bytes }, parts, |number, (x, mut states)| {
         let input = &input[number * STEP_PART..][..x.len()];
-        compiled(Elementwise { x, input, states, f: &f });
+        update_part(x, input, &mut states, &f);
     });
 }
 
 dispatched! {
-    fn compiled<P: Part>(part: P) {
-        part.run();
-    }
-}
-
-/// The loop over the part of the arrays that belongs to one task, compiled for each instruction set. A closure might not be inlined.
-trait Part {
-    fn run(self);
-}
-
-struct Elementwise<'a, T, F, const N: usize> {
-    x: &'a mut [T],
-    input: &'a [T],
-    states: [&'a mut [T]; N],
-    f: &'a F,
-}
-
-impl<T: Element, F: Fn(T, T, [T; N]) -> (T, [T; N]), const N: usize> Part for Elementwise<'_, T, F, N> {
-    #[inline(always)]
-    fn run(mut self) {
-        let whole = self.x.len() / STEP_BLOCK * STEP_BLOCK;
+    /// Updates the part of the arrays that belongs to one task.
+    fn update_part<T: Element, F: Fn(T, T, [T; N]) -> (T, [T; N]); const N: usize>(
+        x: &mut [T],
+        input: &[T],
+        states: &mut [&mut [T]; N],
+        f: &F,
+    ) {
+        let whole = x.len() / STEP_BLOCK * STEP_BLOCK;
         for start in (0..whole).step_by(STEP_BLOCK) {
-            self.block(start, STEP_BLOCK);
+            update_block(start, STEP_BLOCK, x, input, states, f);
         }
-        self.block(whole, self.x.len() - whole);
+        update_block(whole, x.len() - whole, x, input, states, f);
     }
 }
 
-impl<T: Element, F: Fn(T, T, [T; N]) -> (T, [T; N]), const N: usize> Elementwise<'_, T, F, N> {
-    /// Updates `count` elements, at most a block. The compiler makes one version for a whole block and one for fewer elements. So a whole
-    /// block is copied by a few vector instructions. `f` is never called on padding.
-    #[inline(always)]
-    fn block(&mut self, start: usize, count: usize) {
-        let range = start..start + count;
-        let (mut x, mut input, mut states) = ([T::ZERO; STEP_BLOCK], [T::ZERO; STEP_BLOCK], [[T::ZERO; STEP_BLOCK]; N]);
-        x[..count].copy_from_slice(&self.x[range.clone()]);
-        input[..count].copy_from_slice(&self.input[range.clone()]);
-        for (own, state) in states.iter_mut().zip(&self.states) {
-            own[..count].copy_from_slice(&state[range.clone()]);
-        }
-        each(count, &mut x, &input, &mut states, self.f);
-        self.x[range.clone()].copy_from_slice(&x[..count]);
-        for (own, state) in states.iter().zip(&mut self.states) {
-            state[range.clone()].copy_from_slice(&own[..count]);
-        }
+/// Updates `count` elements, at most a block. The compiler makes one version for a whole block and one for fewer elements. So a whole
+/// block is copied by a few vector instructions. `f` is never called on padding.
+#[inline(always)]
+fn update_block<T: Element, const N: usize>(
+    start: usize,
+    count: usize,
+    x: &mut [T],
+    input: &[T],
+    states: &mut [&mut [T]; N],
+    f: &impl Fn(T, T, [T; N]) -> (T, [T; N]),
+) {
+    let range = start..start + count;
+    let zeros = [T::ZERO; STEP_BLOCK];
+    let (mut own, mut inputs, mut own_states) = (zeros, zeros, [zeros; N]);
+    own[..count].copy_from_slice(&x[range.clone()]);
+    inputs[..count].copy_from_slice(&input[range.clone()]);
+    for (own, state) in own_states.iter_mut().zip(&*states) {
+        own[..count].copy_from_slice(&state[range.clone()]);
+    }
+    each(count, &mut own, &inputs, &mut own_states, f);
+    x[range.clone()].copy_from_slice(&own[..count]);
+    for (own, state) in own_states.iter().zip(states) {
+        state[range.clone()].copy_from_slice(&own[..count]);
     }
 }
 

@@ -151,49 +151,55 @@ pub(crate) fn is_amd() -> bool {
     false
 }
 
-/// Compiles functions for every [`InstructionSet`] of the target architecture. A call runs the version for the set in use. In the body, the
-/// constant `FMA` is true if the set has fused multiply-add instructions.
+/// Compiles functions for every [`InstructionSet`] of the target architecture. A call runs the version for the set in use. After
+/// `with FMA;`, the bodies have the constant `FMA`, which is true if the set has fused multiply-add instructions. The compiler then
+/// instantiates each body, and the generic functions that it calls, twice instead of once. A semicolon separates type parameters from a
+/// constant parameter.
 macro_rules! dispatched {
-    ($(
+    (with FMA; $($functions:tt)*) => { $crate::scalar::cpu::dispatched!(@[FMA] true, false; $($functions)*); };
+    (@[$fused:ident] $with:literal, $without:literal; $(
         $(#[$meta:meta])*
-        $visible:vis fn $name:ident $(<$($generic:ident : $bound:path),*>)? ($($arg:ident: $ty:ty),* $(,)?) $(-> $out:ty)? $body:block
+        $visible:vis fn $name:ident $(<$($generic:ident : $bound:path),* $(; const $n:ident : $kind:ty)?>)? (
+            $($arg:ident: $ty:ty),* $(,)?
+        ) $(-> $out:ty)? $body:block
     )*) => {$(
         $(#[$meta])*
         #[inline]
         #[allow(unsafe_code, clippy::too_many_arguments)]
-        $visible fn $name $(<$($generic: $bound),*>)? ($($arg: $ty),*) $(-> $out)? {
+        $visible fn $name $(<$($generic: $bound,)* $(const $n: $kind)?>)? ($($arg: $ty),*) $(-> $out)? {
             #[inline(always)]
             #[allow(clippy::too_many_arguments, clippy::extra_unused_type_parameters)]
-            fn plain<$($($generic: $bound,)*)? const FMA: bool>($($arg: $ty),*) $(-> $out)? $body
+            fn plain<$($($generic: $bound,)* $(const $n: $kind,)?)? const $fused: bool>($($arg: $ty),*) $(-> $out)? $body
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma")]
             #[allow(clippy::too_many_arguments)]
-            fn avx2 $(<$($generic: $bound),*>)? ($($arg: $ty),*) $(-> $out)? {
-                plain::<$($($generic,)*)? true>($($arg),*)
+            fn avx2 $(<$($generic: $bound,)* $(const $n: $kind)?>)? ($($arg: $ty),*) $(-> $out)? {
+                plain::<$($($generic,)* $($n,)?)? $with>($($arg),*)
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
             #[allow(clippy::too_many_arguments)]
-            fn avx512 $(<$($generic: $bound),*>)? ($($arg: $ty),*) $(-> $out)? {
-                plain::<$($($generic,)*)? true>($($arg),*)
+            fn avx512 $(<$($generic: $bound,)* $(const $n: $kind)?>)? ($($arg: $ty),*) $(-> $out)? {
+                plain::<$($($generic,)* $($n,)?)? $with>($($arg),*)
             }
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a set is in use only if the processor was found to support it.
             unsafe {
                 match $crate::scalar::cpu::instruction_set() {
-                    $crate::scalar::cpu::InstructionSet::Avx512 => return avx512 $(::<$($generic),*>)? ($($arg),*),
-                    $crate::scalar::cpu::InstructionSet::Avx2 => return avx2 $(::<$($generic),*>)? ($($arg),*),
+                    $crate::scalar::cpu::InstructionSet::Avx512 => return avx512 $(::<$($generic,)* $($n)?>)? ($($arg),*),
+                    $crate::scalar::cpu::InstructionSet::Avx2 => return avx2 $(::<$($generic,)* $($n)?>)? ($($arg),*),
                     _ => {}
                 }
             }
             // Every aarch64 processor has NEON and FMA, so the plain version is compiled with them already.
             #[cfg(target_arch = "aarch64")]
             if $crate::scalar::cpu::instruction_set() == $crate::scalar::cpu::InstructionSet::Neon {
-                return plain::<$($($generic,)*)? true>($($arg),*);
+                return plain::<$($($generic,)* $($n,)?)? $with>($($arg),*);
             }
-            plain::<$($($generic,)*)? false>($($arg),*)
+            plain::<$($($generic,)* $($n,)?)? $without>($($arg),*)
         }
     )*};
+    ($($functions:tt)*) => { $crate::scalar::cpu::dispatched!(@[_FMA] false, false; $($functions)*); };
 }
 
 pub(crate) use dispatched;

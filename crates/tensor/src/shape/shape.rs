@@ -268,7 +268,12 @@ impl From<&Shape> for Shape {
 
 impl FromIterator<usize> for Shape {
     fn from_iter<I: IntoIterator<Item = usize>>(sizes: I) -> Self {
-        Shape(sizes.into_iter().collect())
+        // A loop over `push` compiles to less code than `collect`, once for each type of iterator.
+        let mut shape = Shape::scalar();
+        for size in sizes {
+            shape.push(size);
+        }
+        shape
     }
 }
 

@@ -247,32 +247,6 @@ impl<T: Element> From<Vec<T>> for Tensor<T> {
     }
 }
 
-impl<T: Element, const A: usize> From<[T; A]> for Tensor<T> {
-    fn from(data: [T; A]) -> Self {
-        Tensor::from(data.to_vec())
-    }
-}
-
-impl<T: Element, const A: usize, const B: usize> From<[[T; B]; A]> for Tensor<T> {
-    fn from(data: [[T; B]; A]) -> Self {
-        from_nested(data.as_flattened(), [A, B])
-    }
-}
-
-impl<T: Element, const A: usize, const B: usize, const C: usize> From<[[[T; C]; B]; A]> for Tensor<T> {
-    fn from(data: [[[T; C]; B]; A]) -> Self {
-        from_nested(data.as_flattened().as_flattened(), [A, B, C])
-    }
-}
-
-impl<T: Element, const A: usize, const B: usize, const C: usize, const D: usize> From<[[[[T; D]; C]; B]; A]>
-    for Tensor<T>
-{
-    fn from(data: [[[[T; D]; C]; B]; A]) -> Self {
-        from_nested(data.as_flattened().as_flattened().as_flattened(), [A, B, C, D])
-    }
-}
-
 // This converts integer literals without a suffix. These literals are i32, which is not an element type. So `Tensor::from([1, 2])` has type
 // i64, as in PyTorch.
 impl From<Vec<i32>> for Tensor<i64> {
@@ -281,33 +255,34 @@ impl From<Vec<i32>> for Tensor<i64> {
     }
 }
 
-impl<const A: usize> From<[i32; A]> for Tensor<i64> {
-    fn from(data: [i32; A]) -> Self {
-        Tensor::from(data.map(i64::from))
-    }
+/// Implements the conversions from nested arrays of elements, and of `i32` for the reason above. `$flat` are the calls that
+/// flatten an array to a slice of elements.
+macro_rules! from_arrays {
+    ($([$($size:ident)*] $elements:ty, $integers:ty: $($flat:ident)*;)*) => {$(
+        impl<T: Element, $(const $size: usize),*> From<$elements> for Tensor<T> {
+            fn from(data: $elements) -> Self {
+                from_nested(data$(.$flat())*.to_vec(), [$($size),*])
+            }
+        }
+
+        impl<$(const $size: usize),*> From<$integers> for Tensor<i64> {
+            fn from(data: $integers) -> Self {
+                from_nested(data$(.$flat())*.iter().copied().map(i64::from).collect(), [$($size),*])
+            }
+        }
+    )*};
 }
 
-impl<const A: usize, const B: usize> From<[[i32; B]; A]> for Tensor<i64> {
-    fn from(data: [[i32; B]; A]) -> Self {
-        Tensor::from(data.map(|row| row.map(i64::from)))
-    }
-}
-
-impl<const A: usize, const B: usize, const C: usize> From<[[[i32; C]; B]; A]> for Tensor<i64> {
-    fn from(data: [[[i32; C]; B]; A]) -> Self {
-        Tensor::from(data.map(|matrix| matrix.map(|row| row.map(i64::from))))
-    }
-}
-
-impl<const A: usize, const B: usize, const C: usize, const D: usize> From<[[[[i32; D]; C]; B]; A]> for Tensor<i64> {
-    fn from(data: [[[[i32; D]; C]; B]; A]) -> Self {
-        Tensor::from(data.map(|block| block.map(|matrix| matrix.map(|row| row.map(i64::from)))))
-    }
+from_arrays! {
+    [A] [T; A], [i32; A]: as_slice;
+    [A B] [[T; B]; A], [[i32; B]; A]: as_flattened;
+    [A B C] [[[T; C]; B]; A], [[[i32; C]; B]; A]: as_flattened as_flattened;
+    [A B C D] [[[[T; D]; C]; B]; A], [[[[i32; D]; C]; B]; A]: as_flattened as_flattened as_flattened;
 }
 
 /// Returns a tensor with the elements of nested arrays.
-fn from_nested<T: Element, const R: usize>(data: &[T], shape: [usize; R]) -> Tensor<T> {
-    Tensor::from_parts(Storage::from_vec(data.to_vec()), Layout::contiguous(Shape::from(shape)))
+fn from_nested<T: Element, const R: usize>(data: Vec<T>, shape: [usize; R]) -> Tensor<T> {
+    Tensor::from_parts(Storage::from_vec(data), Layout::contiguous(Shape::from(shape)))
 }
 
 #[cfg(test)]

@@ -385,11 +385,9 @@ impl<T: Element> Tensor<T> {
     /// Converts the elements like [`cast`](Self::cast), as a step of the operation `at`.
     #[doc(hidden)]
     pub fn cast_to<U: Element>(&self, at: Site) -> Result<Tensor<U>, Error> {
-        Tensor::build(self.shape(), at, |out| match T::DTYPE {
-            // A conversion through f64 would lose digits of integers beyond 2⁵³.
-            DType::I64 => elementwise::cast(self.source(), out, |x: T| U::from_i64(x.to_i64())),
-            _ => elementwise::cast(self.source(), out, |x: T| U::from_f64(x.to_f64())),
-        })
+        // A conversion through f64 would lose digits of integers beyond 2⁵³.
+        let convert = |x: T| if T::DTYPE == DType::I64 { U::from_i64(x.to_i64()) } else { U::from_f64(x.to_f64()) };
+        Tensor::build(self.shape(), at, |out| elementwise::cast(self.source(), out, convert))
     }
 
     /// Returns a tensor with `f` applied to each element.

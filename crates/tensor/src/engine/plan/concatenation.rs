@@ -116,7 +116,9 @@ pub(super) fn in_place<T: Float>(
     }
     // Sorts the concatenations by the lowest index among the buffers of their operands. If two concatenations share operands, the memory of
     // the first one can then be extended at its end for the second one.
-    lists.sort_by_key(|(number, parts)| (parts.iter().filter_map(|&(buffer, _)| buffer).min(), parts[0].0, *number));
+    lists.sort_unstable_by_key(|(number, parts)| {
+        (parts.iter().filter_map(|&(buffer, _)| buffer).min(), parts[0].0, *number)
+    });
     let mut found = ConcatBuffers::default();
     for (number, parts) in lists {
         if let (Some(offset), Work::Cat { in_place, .. }) = (found.add(&parts), &mut steps[number].work) {

@@ -1,8 +1,6 @@
 //! Simplifies values while they are defined: by identities such as x · 1 = x, operations on numbers, and views of views. All
 //! simplifications are exact: they neither add nor remove an infinity or a NaN.
 
-use smallvec::SmallVec;
-
 use crate::engine::plan::definition::{Definition, Id, ShapeId};
 use crate::engine::plan::expression::Index;
 use crate::engine::plan::unexpanded::{self, Unexpanded};
@@ -140,7 +138,7 @@ impl<T: Float> Values<T> {
         }
         let mut result = x;
         if axes != 0 {
-            let reduced: SmallVec<[usize; 6]> =
+            let reduced: Shape =
                 core.iter().enumerate().map(|(axis, &size)| if axes >> axis & 1 == 1 { 1 } else { size }).collect();
             let shape = self.intern_trimmed(&reduced);
             result = self.intern(Definition::Reduce(op, x, axes), shape, node);

@@ -70,7 +70,7 @@ impl<T: Float> Placements<'_, T> {
             }
         }
         let mut costs = vec![0usize; self.values.list.len()];
-        let mut loads: Vec<SmallVec<[Id; 2]>> = vec![SmallVec::new(); self.values.list.len()];
+        let mut loads: Vec<SmallVec<[Id; 3]>> = vec![SmallVec::new(); self.values.list.len()];
         for (id, value) in self.values.list.iter().enumerate() {
             let Some(own_cost) = value.definition.cost() else {
                 loads[id].push(id as Id);
@@ -85,7 +85,7 @@ impl<T: Float> Placements<'_, T> {
                     false => (costs[x as usize], &before[x as usize][..]),
                 };
                 costs[id] = costs[id].saturating_add(cost);
-                let new: SmallVec<[Id; 2]> = read.iter().copied().filter(|load| !own[0].contains(load)).collect();
+                let new: SmallVec<[Id; 3]> = read.iter().copied().filter(|load| !own[0].contains(load)).collect();
                 own[0].extend(new);
             }
             if loads[id].len() > 2 {

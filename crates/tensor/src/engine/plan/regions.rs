@@ -354,7 +354,7 @@ impl<T: Float> Compilation<T> {
         let arguments: SmallVec<[ProgramArgument<'_, T>; 8]> = operands.iter().map(Operand::without_data).collect();
         let binding = Binding::new(program.program(), &arguments, program.shape(), Site::here("plan")).ok()?;
         drop(arguments);
-        let layouts: SmallVec<[Layout; 4]> = binding.outputs.iter().cloned().collect();
+        let layouts = binding.outputs.clone();
         let lengths = layouts.iter().map(Layout::numel).collect();
         self.operations
             .push(Operation { start: self.len, work: Compute::Program(number, Box::new(binding), operands, lengths) });

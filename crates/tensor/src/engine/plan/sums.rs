@@ -241,9 +241,9 @@ impl<T: Float> Rewriting<T> {
     fn sum(&mut self, sum: &Sum, node: Index) -> Id {
         let mut terms: Vec<Id> = sum.others.iter().map(|&term| self.new[term as usize]).collect();
         for (along, slices) in &sum.slices {
-            let operand = |slice: &Slice| Slice { x: self.operand(slice.x), ..*slice };
-            let mut slices: Vec<Slice> = slices.iter().map(operand).collect();
-            slices.sort_by_key(|slice| (slice.start, slice.end));
+            let operand = |slice: Slice| Slice { x: self.operand(slice.x), ..slice };
+            let order = positions_by_key(&mut slices.iter().map(|slice| (slice.start, slice.end)));
+            let slices: Vec<Slice> = order.into_iter().map(|position| operand(slices[position])).collect();
             self.slices(*along, &slices, node, &mut terms);
         }
         for (products, is_transposed) in [(&sum.products, false), (&sum.transposed, true)] {
@@ -331,8 +331,10 @@ impl<T: Float> Rewriting<T> {
     /// Defines the sum of products xᵀ g as one product over the rows of all operands. If the operands x or the operands g are already
     /// concatenated, keeps their order. Otherwise uses the order in which the program defined the operands. For a sequence, this is the
     /// order of its steps.
-    fn product(&mut self, mut products: Vec<Product>, node: Index) -> Shaped {
-        products.sort_by_key(|&[(x, _), (y, _)]| (x.min(y), x.max(y)));
+    fn product(&mut self, products: Vec<Product>, node: Index) -> Shaped {
+        let key = |&[(x, _), (y, _)]: &Product| (x.min(y) as usize, x.max(y) as usize);
+        let order = positions_by_key(&mut products.iter().map(key));
+        let mut products: Vec<Product> = order.into_iter().map(|position| products[position]).collect();
         for side in [1, 0] {
             let parts = products.iter().map(|product| product[side].0).collect();
             if let Some(order) = self.rows.get(&sorted(parts)) {
@@ -357,11 +359,19 @@ impl<T: Float> Rewriting<T> {
 
 /// Sorts products so that their operands with index `side` (0 for x, 1 for g) are in the order of `order`.
 fn arrange(products: &mut [Product], side: usize, order: &[Id]) {
-    products.sort_by_key(|product| product[side].0);
-    let mut positions: Vec<usize> = (0..order.len()).collect();
-    positions.sort_by_key(|&position| order[position]);
-    let ascending = products.to_vec();
-    positions.into_iter().zip(ascending).for_each(|(position, product)| products[position] = product);
+    let before = products.to_vec();
+    let sources = positions_by_key(&mut before.iter().map(|product| (product[side].0 as usize, 0)));
+    let targets = positions_by_key(&mut order.iter().map(|&id| (id as usize, 0)));
+    targets.into_iter().zip(sources).for_each(|(target, source)| products[target] = before[source]);
+}
+
+/// Returns the positions of `keys` in ascending order of the keys. Positions of equal keys keep their order. All sorts by a key share this
+/// function, because the standard library's sort is compiled again for each item type and each key.
+fn positions_by_key(keys: &mut dyn Iterator<Item = (usize, usize)>) -> Vec<usize> {
+    let mut keys: Vec<(usize, usize, usize)> =
+        keys.enumerate().map(|(position, (first, second))| (first, second, position)).collect();
+    keys.sort_unstable();
+    keys.into_iter().map(|(.., position)| position).collect()
 }
 
 fn sorted(mut ids: Vec<Id>) -> Vec<Id> {

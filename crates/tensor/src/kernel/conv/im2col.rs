@@ -2,6 +2,7 @@
 //! is computed for one tile of windows at a time.
 
 use crate::kernel::conv::geometry::Geometry;
+use crate::kernel::conv::planes::copy;
 use crate::kernel::matmul::product::Products;
 use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
@@ -135,22 +136,6 @@ dispatched! {
 dispatched! {
     fn scatter_segments<T: Products>(geometry: &Geometry, columns: &[T], first: usize, count: usize, x: &mut [T]) {
         walk(geometry, first, count, Scatter { columns, x });
-    }
-}
-
-/// Copies a slice. For a short slice, copies of chunks of a fixed size cost less than a call of `memcpy`.
-#[inline(always)]
-pub(crate) fn copy<T: Products>(from: &[T], to: &mut [T]) {
-    let count = from.len();
-    match from.last_chunk::<8>() {
-        Some(last) if count < 64 => {
-            for (to, from) in to.as_chunks_mut::<8>().0.iter_mut().zip(from.as_chunks::<8>().0) {
-                *to = *from;
-            }
-            to[count - 8..].copy_from_slice(last);
-        }
-        Some(_) => to.copy_from_slice(from),
-        None => to.iter_mut().zip(from).for_each(|(to, &from)| *to = from),
     }
 }
 

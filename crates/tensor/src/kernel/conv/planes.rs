@@ -157,6 +157,7 @@ impl WindowRun {
 }
 
 /// Copies a row. For a short row, copies of chunks of a fixed size cost less than a call of `memcpy`.
+#[inline(always)]
 pub(crate) fn copy<T: Copy>(from: &[T], to: &mut [T]) {
     let count = from.len();
     match from.last_chunk::<8>() {

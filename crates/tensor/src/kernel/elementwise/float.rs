@@ -102,7 +102,7 @@ fn library<T: FloatMath>(x: Operand<T>, out: &mut [T], f: fn(T) -> T) {
 
 /// Applies a function of f64 to elements of any floating-point type, by conversion to f64 and back.
 #[inline(never)]
-fn in_f64<T: FloatMath>(x: Operand<T>, out: &mut [T], f: impl Fn(f64) -> f64) {
+fn in_f64<T: FloatMath>(x: Operand<T>, out: &mut [T], f: fn(f64) -> f64) {
     one(x, out, |x| T::from_f64(f(x.to_f64())));
 }
 
@@ -381,6 +381,8 @@ macro_rules! inlined {
 }
 
 dispatched! {
+    with FMA;
+
     fn unary<T: FloatMath>(op: Unary, x: Operand<'_, T>, out: &mut [T]) {
         match op {
             Unary::Neg => one(x, out, |x| -x),
@@ -439,7 +441,9 @@ dispatched! {
     fn binary<T: FloatMath>(op: Binary, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) {
         with_arithmetic!(op, f => two(x, y, out, f), _ => other_binary::<T, FMA>(op, x, y, out));
     }
+}
 
+dispatched! {
     fn rows<T: FloatMath>(op: Binary, rows: RowBroadcast, x: Option<&[T]>, y: &[T], out: &mut [T]) {
         with_arithmetic!(op, f => loops::rows(rows, x, y, out, f), _ => unreachable!("{op:?} has no loop over rows"));
     }

@@ -349,8 +349,11 @@ fn tile_sums<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const C: 
         for input in 0..inputs {
             let source = &source[input * plane + first..];
             for (&tap, factors) in taps.iter().zip(&mut factors) {
-                let x = source[tap..][..C * L].as_chunks::<L>().0;
-                let x: [S::Vector; C] = from_fn(|c| cpu.load(&x[c]));
+                let mut x = [cpu.splat(T::ZERO); C];
+                let from = source[tap..][..C * L].as_chunks::<L>().0;
+                for (x, from) in x.iter_mut().zip(from) {
+                    *x = cpu.load(from);
+                }
                 for (&factor, sums) in factors.iter().zip(&mut sums) {
                     let factor = cpu.splat(factor);
                     for (sum, x) in sums.iter_mut().zip(x) {
@@ -394,7 +397,10 @@ where
         }
         let mut totals = [[cpu.splat(T::ZERO); C]; R];
         for i in 0..vectors {
-            let left: [S::Vector; R] = from_fn(|r| cpu.load(&rows[r][i]));
+            let mut left = [cpu.splat(T::ZERO); R];
+            for (left, row) in left.iter_mut().zip(&rows) {
+                *left = cpu.load(&row[i]);
+            }
             for c in 0..C {
                 let right = cpu.load(&columns[c][i]);
                 for r in 0..R {
@@ -403,7 +409,10 @@ where
             }
         }
         if vectors * L < count {
-            let left: [S::Vector; R] = from_fn(|r| cpu.load_part(row_ends[r]));
+            let mut left = [cpu.splat(T::ZERO); R];
+            for (left, end) in left.iter_mut().zip(&row_ends) {
+                *left = cpu.load_part(end);
+            }
             for c in 0..C {
                 let right = cpu.load_part(column_ends[c]);
                 for r in 0..R {
@@ -623,6 +632,8 @@ choices!(f32, f64);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::matmul::matrix::Sizes;
+    use crate::kernel::matmul::small::compact_in_place;
     use crate::{Float, Generator, Tensor};
 
     /// Returns the results of the three loops (sums of tiles, dot products and small products), for several sizes around the lengths of
@@ -634,28 +645,8 @@ mod tests {
             [(1, 1, 3, false), (5, 7, 40, true), (9, 8, 17, false), (4, 33, 60, true), (7, 70, 9, false)]
         {
             let mut out = numbers(3)[..rows * columns].to_vec();
-            let mut row = 0;
-            while row < rows {
-                let (mut height, mut first) = (0, 0);
-                while first < columns {
-                    let vectors;
-                    (height, vectors) = kernels.small_tile(rows - row, (columns - first).div_ceil(kernels.lanes()));
-                    let width = (vectors * kernels.lanes()).min(columns - first);
-                    kernels.run(MicroKernel::SmallProduct(SmallProduct {
-                        rows: height,
-                        vectors,
-                        columns: width,
-                        k,
-                        x: Matrix::rows(&x, row * k, k),
-                        y: Matrix::rows(&y, first, columns),
-                        out: &mut out[row * columns + first..],
-                        pitch: columns,
-                        add,
-                    }));
-                    first += width;
-                }
-                row += height;
-            }
+            let (left, right) = (Matrix::rows(&x, 0, k), Matrix::rows(&y, 0, columns));
+            compact_in_place(kernels, Sizes { m: rows, n: columns, k, add }, left, right, &mut out, columns);
             let (runs, mut sums) = ([0, 1, 5, 11], vec![T::ZERO; rows * 4]);
             let dots = DotProducts { rows, left: &x, pitch: k, right: &y, runs: &runs, count: k, sums: &mut sums };
             kernels.run(MicroKernel::DotProducts(dots));

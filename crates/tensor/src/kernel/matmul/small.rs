@@ -2,8 +2,9 @@
 
 use smallvec::SmallVec;
 
+use crate::Scalar;
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
-use crate::kernel::matmul::micro::{DotProducts, HasMicroKernels, MicroKernel, SmallProduct};
+use crate::kernel::matmul::micro::{DotProducts, HasMicroKernels, MicroKernel, MicroKernels, SmallProduct};
 use crate::kernel::transpose;
 use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
@@ -88,27 +89,29 @@ pub(crate) fn compact<T: Semiring + HasMicroKernels>(
         (left_rows, left_step) = rows_of(x, m, k)?;
         Matrix::rows(&left_rows, 0, left_step)
     };
+    let kernels = T::kernels();
     if y.column_stride == 1 {
-        compact_in_place(Sizes { m, n, k, add }, left, y, out, n);
+        compact_in_place(kernels, Sizes { m, n, k, add }, left, y, out, n);
         return Ok(());
     }
     for first in (0..n).step_by(strip(n)) {
         let n_strip = strip(n).min(n - first);
         let (rows, step) = rows_of(y.from(0, first), k, n_strip)?;
-        compact_in_place(Sizes { m, n: n_strip, k, add }, left, Matrix::rows(&rows, 0, step), &mut out[first..], n);
+        let rows = Matrix::rows(&rows, 0, step);
+        compact_in_place(kernels, Sizes { m, n: n_strip, k, add }, left, rows, &mut out[first..], n);
     }
     Ok(())
 }
 
 /// Computes [`compact`] for a right matrix with contiguous rows. The rows of `out` are `pitch` elements apart.
-fn compact_in_place<T: Semiring + HasMicroKernels>(
+pub(super) fn compact_in_place<T: Scalar>(
+    kernels: &dyn MicroKernels<T>,
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
     y: Matrix<T>,
     out: &mut [T],
     pitch: usize,
 ) {
-    let kernels = T::kernels();
     let mut i = 0;
     while i < m {
         let mut rows = 0;

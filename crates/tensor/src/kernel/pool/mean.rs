@@ -88,7 +88,7 @@ impl WindowSpans {
 
     /// Returns the half-open range of the elements that the window with index `number` covers.
     #[inline(always)]
-    fn span(&self, number: usize) -> (usize, usize) {
+    pub(crate) fn span(&self, number: usize) -> (usize, usize) {
         match self.placement {
             Placement::Moving { kernel, stride, padding } => {
                 let start = number * stride;

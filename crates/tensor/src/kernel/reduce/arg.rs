@@ -11,6 +11,7 @@ use crate::memory::partition::{self, Grid, Tile};
 use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
+use crate::scalar::math::is_nan;
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::thresholds::blocks::{MAX_TASKS, TASK};
 use crate::{Element, Layout, Reduction};
@@ -31,10 +32,6 @@ const SHORT: usize = 16;
 
 /// The approximate number of elements of a task that searches a segment, and the smallest number of elements for several threads.
 const PART: usize = 1 << 16;
-
-fn is_nan<T: Element>(x: T) -> bool {
-    x.partial_cmp(&x).is_none()
-}
 
 /// Returns true if the element `new` replaces `old`, the best element so far. `old` comes before `new` along the dimension.
 fn wins<T: Element>(largest: bool, old: T, new: T) -> bool {

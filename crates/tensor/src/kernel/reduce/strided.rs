@@ -251,36 +251,23 @@ fn pick<T: Element>(x: &[T], stride: usize, out: &mut [T]) {
     match stride {
         0 => out.fill(x[0]),
         1 => out.copy_from_slice(&x[..out.len()]),
-        2 => pick_every_second(x, out),
-        3 => pick_every_third(x, out),
-        4 => pick_every_fourth(x, out),
+        2 => pick_every::<T, 2>(x, out),
+        3 => pick_every::<T, 3>(x, out),
+        4 => pick_every::<T, 4>(x, out),
         _ => out.iter_mut().zip(x.iter().step_by(stride)).for_each(|(out, &x)| *out = x),
     }
 }
 
 dispatched! {
-    fn pick_every_second<T: Element>(x: &[T], out: &mut [T]) {
-        pick_every::<T, 2>(x, out);
-    }
-
-    fn pick_every_third<T: Element>(x: &[T], out: &mut [T]) {
-        pick_every::<T, 3>(x, out);
-    }
-
-    fn pick_every_fourth<T: Element>(x: &[T], out: &mut [T]) {
-        pick_every::<T, 4>(x, out);
-    }
-}
-
-#[inline(always)]
-fn pick_every<T: Element, const S: usize>(x: &[T], out: &mut [T]) {
-    let (chunks, last) = x.as_chunks::<S>();
-    for (out, chunk) in out.iter_mut().zip(chunks) {
-        *out = chunk[0];
-    }
-    // The last element may be in an incomplete chunk, which the loop skips.
-    if let (Some(out), Some(&x)) = (out.get_mut(chunks.len()), last.first()) {
-        *out = x;
+    fn pick_every<T: Element; const S: usize>(x: &[T], out: &mut [T]) {
+        let (chunks, last) = x.as_chunks::<S>();
+        for (out, chunk) in out.iter_mut().zip(chunks) {
+            *out = chunk[0];
+        }
+        // The last element may be in an incomplete chunk, which the loop skips.
+        if let (Some(out), Some(&x)) = (out.get_mut(chunks.len()), last.first()) {
+            *out = x;
+        }
     }
 }
 

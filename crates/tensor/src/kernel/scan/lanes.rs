@@ -16,9 +16,14 @@ use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid, Tile};
 use crate::memory::reserve;
 use crate::memory::threads::{Schedule, num_threads};
+use crate::scalar::math::{compare, is_nan};
 use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::scan::{ADJACENT, MIN_CHECKED_LANE, MIN_PARALLEL, MIN_SHARED_LANE};
 use crate::{Element, Shape};
+
+/// A function that reads a lane and writes its results. It is a trait object, so that the loops over lanes are compiled once for all
+/// functions.
+pub(crate) type LaneFn<'f, T, U> = dyn Fn(&[T], &mut [U]) + Sync + 'f;
 
 /// Calls `f` with every lane (a line of elements) of `x` along dimension `axis`, and with a slice for the lane's `len` results. `out` is
 /// row-major and has the shape of `x`, except for size `len` along `axis`.
@@ -27,7 +32,7 @@ pub(crate) fn each<T: Element, U: Element>(
     axis: usize,
     len: usize,
     out: &mut [U],
-    f: impl Fn(&[T], &mut [U]) + Sync,
+    f: &LaneFn<T, U>,
 ) -> Result<(), AllocationError> {
     if out.is_empty() {
         return Ok(());
@@ -59,7 +64,7 @@ pub(crate) fn each<T: Element, U: Element>(
         let (outer, first) = (number / groups, number % groups * ADJACENT);
         let starts: SmallVec<[usize; ADJACENT]> =
             (first..inner.min(first + ADJACENT)).map(|lane| space.position(0, (outer * inner + lane) * size)).collect();
-        adjacent(x.data, &starts, stride, size, out, &f);
+        adjacent(x.data, &starts, stride, size, out, f);
     });
     Ok(())
 }
@@ -81,7 +86,7 @@ fn adjacent<T: Element, U: Element>(
     stride: isize,
     size: usize,
     mut out: Tile<U>,
-    f: &impl Fn(&[T], &mut [U]),
+    f: &LaneFn<T, U>,
 ) {
     let (len, width) = (out.height(), starts.len());
     // Lanes whose size is a power of two would compete for the same places in the cache. The 16 extra elements avoid this.
@@ -258,15 +263,6 @@ pub(crate) fn mode<T: Element>(lane: &[T]) -> usize {
         }
     }
     longest.last().map_or(0, |&last| last as usize)
-}
-
-/// Compares two elements. NaN is larger than all others.
-fn compare<T: Element>(x: T, y: T) -> Ordering {
-    x.partial_cmp(&y).unwrap_or_else(|| is_nan(x).cmp(&is_nan(y)))
-}
-
-fn is_nan<T: Element>(x: T) -> bool {
-    x.partial_cmp(&x).is_none()
 }
 
 #[cfg(test)]

@@ -66,9 +66,15 @@ fn sort_roughly<T: Copy>(mut items: &mut [T], mut steps: u32, before: &impl Fn(&
     }
 }
 
-/// Sorts the items by insertion, which keeps the order of equal items. This implementation is a stable sort, with the same result.
+/// Sorts the items by insertion, which keeps the order of equal items. Callers pass few items, or items that are near their places.
 fn insertion_sort<T: Copy>(items: &mut [T], before: &impl Fn(&T, &T) -> bool) {
-    items.sort_by(|x, y| before(y, x).cmp(&before(x, y)));
+    for end in 1..items.len() {
+        let mut place = end;
+        while place > 0 && before(&items[place], &items[place - 1]) {
+            items.swap(place, place - 1);
+            place -= 1;
+        }
+    }
 }
 
 /// Splits at least four items by a pivot, the median of three items. Returns the number of items in the first part. No item of the

@@ -154,31 +154,19 @@ impl<T: Element> InPlace for Tensor<T> {
     // Does the same as the default method of `InPlace`, but does not expand the other operand if it is an array.
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Error> {
         let other = other.into_argument(self);
-        let y = match &other {
-            Argument::Array(y) => y,
-            Argument::Number(value) => {
-                self.check_write(None, at)?;
-                if let (Binary::Pow, Some(inverse)) = (op, is_root(&other)) {
-                    let value = self.apply_root(inverse, at)?;
-                    return self.put(value, at);
-                }
-                let y = Tensor::splat(*value, self.shape(), at)?;
-                return self.put_binary(op, &y, at);
-            }
-        };
-        self.check_write(Some(y), at)?;
-        match self.resolve(y, BroadcastRule::InPlace, at)? {
-            Resolved::Equal => return self.put_binary(op, y, at),
-            Resolved::Broadcast(_) => {}
-            Resolved::Flat => {
-                let y = y.apply_view(View::Reshape(self.shape().clone()), at)?;
-                return self.put_binary(op, &y, at);
-            }
+        self.check_write(array(&other), at)?;
+        if let (Binary::Pow, Some(inverse)) = (op, is_root(&other)) {
+            let value = self.apply_root(inverse, at)?;
+            return self.put(value, at);
         }
-        check_binary(op, y, self.shape(), at)?;
-        let (data, layout) = self.writable(at)?;
-        elementwise::update(op, data, layout, y.source());
-        Ok(())
+        let y = match other {
+            Argument::Number(value) => Tensor::splat(value, self.shape(), at)?,
+            Argument::Array(y) => match self.resolve(&y, BroadcastRule::InPlace, at)? {
+                Resolved::Flat => y.apply_view(View::Reshape(self.shape().clone()), at)?,
+                Resolved::Equal | Resolved::Broadcast(_) => y,
+            },
+        };
+        self.put_binary(op, &y, at)
     }
 
     fn check_write(&self, source: Option<&Self>, at: Site) -> Result<(), Error> {

@@ -1,7 +1,5 @@
 //! The items of an index such as `x[1, :, index]`.
 
-use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
-
 use crate::{Position, Span, Tensor};
 
 /// One item of an index.
@@ -26,53 +24,24 @@ pub enum IndexItem {
     Mask(Tensor<bool>),
 }
 
-impl From<Span> for IndexItem {
-    fn from(range: Span) -> Self {
-        IndexItem::Slice(range)
+impl<R: Into<Span>> From<R> for IndexItem {
+    fn from(range: R) -> Self {
+        IndexItem::Slice(range.into())
     }
 }
 
-impl From<RangeFull> for IndexItem {
-    fn from(range: RangeFull) -> Self {
-        Span::from(range).into()
-    }
-}
-
-/// Implements the conversions to [`IndexItem`] from a position of the type `$number` and from ranges with positions of this type.
+/// Implements the conversions to [`IndexItem`] from positions.
 macro_rules! positions {
-    ($number:ty: $($range:ident)*) => {
+    ($($number:ty)*) => {$(
         impl From<$number> for IndexItem {
             fn from(position: $number) -> Self {
                 IndexItem::At(position.position())
             }
         }
-
-        $(
-            impl From<$range<$number>> for IndexItem {
-                fn from(range: $range<$number>) -> Self {
-                    Span::from(range).into()
-                }
-            }
-
-            impl<P: Position> From<($range<$number>, P)> for IndexItem {
-                fn from(range: ($range<$number>, P)) -> Self {
-                    Span::from(range).into()
-                }
-            }
-        )*
-    };
+    )*};
 }
 
-positions!(isize: Range RangeFrom RangeTo RangeInclusive RangeToInclusive);
-positions!(i32: Range RangeFrom RangeTo RangeInclusive RangeToInclusive);
-positions!(i64: Range RangeFrom RangeTo RangeInclusive RangeToInclusive);
-positions!(usize: Range RangeFrom RangeTo RangeInclusive RangeToInclusive);
-
-impl<P: Position> From<(RangeFull, P)> for IndexItem {
-    fn from(range: (RangeFull, P)) -> Self {
-        Span::from(range).into()
-    }
-}
+positions!(isize i32 i64 usize);
 
 impl From<&Tensor<i64>> for IndexItem {
     fn from(positions: &Tensor<i64>) -> Self {

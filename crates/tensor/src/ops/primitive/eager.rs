@@ -158,7 +158,7 @@ impl<T: Element> TensorLike for Tensor<T> {
 
     fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Error> {
         Tensor::build(self.shape(), at, |out| {
-            lanes::each(self.source(), axis, self.shape()[axis], out, lanes::cumulative_sum)
+            lanes::each(self.source(), axis, self.shape()[axis], out, &lanes::cumulative_sum)
         })
     }
 

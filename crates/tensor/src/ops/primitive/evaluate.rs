@@ -13,7 +13,7 @@ use crate::engine::program::AxisSet;
 use crate::kernel::source::Source;
 use crate::memory::storage::{ConcatMemory, Storage};
 use crate::ops::TensorLike;
-use crate::{Compare, Error, Float, Layout, Shape, Site, Tensor, View};
+use crate::{Axes, Compare, Error, Float, Layout, Shape, Site, Tensor, View};
 
 /// The owner of an expression. It has the data of the expression's leaves, and runs the operations that the engine does not know.
 #[doc(hidden)]
@@ -466,6 +466,6 @@ impl<T: Float> Concatenations<'_, T> {
 }
 
 /// Returns the dimensions whose bits are 1 in `set`.
-fn axes_of(set: AxisSet) -> SmallVec<[usize; 6]> {
+fn axes_of(set: AxisSet) -> Axes {
     (0..AxisSet::BITS as usize).filter(|&axis| set >> axis & 1 == 1).collect()
 }

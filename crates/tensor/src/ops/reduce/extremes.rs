@@ -111,7 +111,7 @@ fn extreme<A: TensorLike>(
 
 fn running_extreme<A: TensorLike>(x: &A, largest: bool, dim: isize, at: Site) -> Result<(A, Tensor<i64>), A::Error> {
     let array = LaneArray::new(x, dim, at)?;
-    let positions = array.positions(array.len(), at, |line, out| lanes::running_extreme(largest, line, out))?;
+    let positions = array.positions(array.len(), at, &|line, out| lanes::running_extreme(largest, line, out))?;
     array.take_all(positions, at)
 }
 

@@ -2,7 +2,7 @@
 //! and extremes compute positions from plain data, lane by lane, and take the elements at these positions. So the gradient flows to the
 //! chosen elements. Running sums and products use only the conversion of rank 0 to rank 1.
 
-use crate::kernel::scan::lanes;
+use crate::kernel::scan::lanes::{self, LaneFn};
 use crate::ops::TensorLike;
 use crate::ops::reduce::reductions::{check_lanes, drop_reduced};
 use crate::shape::dims;
@@ -42,12 +42,7 @@ impl<A: TensorLike> LaneArray<A> {
 
     /// Calls `f` with the values of each lane, which is a line of elements along dimension `axis`. `f` writes `len` positions for the lane.
     /// Returns all positions.
-    pub(crate) fn positions(
-        &self,
-        len: usize,
-        at: Site,
-        f: impl Fn(&[A::Elem], &mut [i64]) + Sync,
-    ) -> Result<Tensor<i64>, A::Error> {
+    pub(crate) fn positions(&self, len: usize, at: Site, f: &LaneFn<A::Elem, i64>) -> Result<Tensor<i64>, A::Error> {
         let x = self.x.to_tensor(at)?;
         let shape = self.shape.with_size(self.axis, len);
         Ok(Tensor::build(&shape, at, |out| lanes::each(x.source(), self.axis, len, out, f))?)

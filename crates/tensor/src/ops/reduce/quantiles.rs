@@ -10,7 +10,8 @@ use crate::kernel::scan::lanes;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::reduce::lane_array::LaneArray;
 use crate::ops::{Result, TensorLike};
-use crate::{Axes, Binary, Compare, Element, Error, Float, Position, Scalar, Shape, Site, Tensor, Unary, ensure};
+use crate::scalar::math::is_nan;
+use crate::{Axes, Binary, Compare, Error, Float, Position, Scalar, Shape, Site, Tensor, Unary, ensure};
 
 /// The value of a quantile whose rank is between two elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -158,7 +159,7 @@ fn interpolate_lanes<A: TensorLike<Elem: Float>>(
     let rounded = |rank: f64| A::Elem::from_f64(rank).to_f64();
     // Per lane (a line of elements): the positions of the elements below and above each quantile, and the rank of the largest element. If
     // the lane has a NaN that is not skipped, all positions are the position of a NaN, and the rank is 0 because it does not matter.
-    let positions = array.positions(2 * count + 1, at, |lane, out| {
+    let positions = array.positions(2 * count + 1, at, &|lane, out| {
         let mut order = vec![0; lane.len()];
         lanes::order(false, lane, &mut order);
         let known = order.iter().take_while(|&&position| !is_nan(lane[position as usize])).count();
@@ -196,11 +197,6 @@ fn interpolate_lanes<A: TensorLike<Elem: Float>>(
     // NaN.
     let step = above.apply_binary(Binary::Sub, &below, at)?.choose(&below.mask(&between, at)?, 0.0, at)?;
     below.plus(&step.times(&below.constant(&weights), at)?, at)
-}
-
-#[allow(clippy::eq_op)]
-fn is_nan<T: Element>(x: T) -> bool {
-    x != x
 }
 
 #[cfg(test)]

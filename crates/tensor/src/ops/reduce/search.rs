@@ -1,11 +1,10 @@
 //! Searches in sorted sequences, counts of values, and distinct values. The results are plain data, through which no gradient flows.
 
-use std::cmp::Ordering;
-
 use wengert_macros::twins;
 
 use crate::ops::reduce::quantiles::python_text;
 use crate::ops::{ArrayOperand, Result, TensorLike};
+use crate::scalar::math::compare;
 use crate::{Element, Error, Float, Number, Shape, Site, Tensor, ensure};
 
 /// Searches, counts, and distinct values.
@@ -236,11 +235,6 @@ fn places<T: Element>(sorted: &Tensor<T>, values: &Tensor<T>, right: bool, at: S
 #[allow(clippy::neg_cmp_op_on_partial_ord)]
 fn is_before<T: Element>(own: T, value: T, right: bool) -> bool {
     if right { !(own > value) } else { !(own >= value) }
-}
-
-/// Compares two elements. NaN is larger than all numbers.
-fn compare<T: Element>(x: T, y: T) -> Ordering {
-    x.partial_cmp(&y).unwrap_or_else(|| x.partial_cmp(&x).is_none().cmp(&y.partial_cmp(&y).is_none()))
 }
 
 #[cfg(test)]

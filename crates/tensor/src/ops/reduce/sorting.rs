@@ -38,7 +38,7 @@ pub trait Sorting: TensorLike {
     fn try_sort(&self, dim: impl Position, descending: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("sort");
         let array = LaneArray::new(self, dim.position(), at)?;
-        let positions = array.positions(array.len(), at, |line, out| lanes::order(descending, line, out))?;
+        let positions = array.positions(array.len(), at, &|line, out| lanes::order(descending, line, out))?;
         array.take_all(positions, at)
     }
 
@@ -46,7 +46,7 @@ pub trait Sorting: TensorLike {
     fn try_argsort(&self, dim: impl Position, descending: bool) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("argsort");
         let array = LaneArray::new(self, dim.position(), at)?;
-        let positions = array.positions(array.len(), at, |line, out| lanes::order(descending, line, out))?;
+        let positions = array.positions(array.len(), at, &|line, out| lanes::order(descending, line, out))?;
         Ok(array.restore_rank(positions, at)?)
     }
 
@@ -64,7 +64,7 @@ pub trait Sorting: TensorLike {
         let at = Site::here("topk");
         let array = LaneArray::new(self, dim.position(), at)?;
         ensure!(k <= array.len(), at, IndexRange, "selected index k out of range");
-        let positions = array.positions(k, at, |line, out| lanes::top(largest, line, out))?;
+        let positions = array.positions(k, at, &|line, out| lanes::top(largest, line, out))?;
         // For an array of rank 0, `k` = 1 gives results of rank 0, but `k` = 0 gives empty vectors.
         if k == 0 { Ok((array.take(&positions, at)?, positions)) } else { array.take_all(positions, at) }
     }
@@ -82,7 +82,7 @@ pub trait Sorting: TensorLike {
             "kthvalue(): selected number k out of range for dimension {}",
             array.axis
         );
-        let positions = array.positions(1, at, |line, out| out[0] = lanes::nth(k - 1, line) as i64)?;
+        let positions = array.positions(1, at, &|line, out| out[0] = lanes::nth(k - 1, line) as i64)?;
         array.take_reduced(positions, keepdim, at)
     }
 
@@ -92,7 +92,7 @@ pub trait Sorting: TensorLike {
     fn try_median(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("median");
         let array = LaneArray::nonempty(self, dim.position(), at)?;
-        let positions = array.positions(1, at, |line, out| out[0] = lanes::median(line) as i64)?;
+        let positions = array.positions(1, at, &|line, out| out[0] = lanes::median(line) as i64)?;
         array.take_reduced(positions, keepdim, at)
     }
 
@@ -102,7 +102,7 @@ pub trait Sorting: TensorLike {
     fn try_mode(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("mode");
         let array = LaneArray::nonempty(self, dim.position(), at)?;
-        let positions = array.positions(1, at, |line, out| out[0] = lanes::mode(line) as i64)?;
+        let positions = array.positions(1, at, &|line, out| out[0] = lanes::mode(line) as i64)?;
         array.take_reduced(positions, keepdim, at)
     }
 

@@ -12,6 +12,7 @@
 //! and the functions whose method differs. On processors that can look up numbers in registers, some functions of `f32` use the piecewise
 //! polynomials of `tables` instead.
 
+use std::cmp::Ordering;
 use std::ops::{Add, Div, Mul, Neg, Rem, Shl, Shr, Sub};
 
 pub(crate) mod double;
@@ -51,6 +52,19 @@ pub(crate) fn larger<T: Scalar>(x: T, y: T) -> T {
 #[allow(clippy::eq_op)]
 pub(crate) fn smaller<T: Scalar>(x: T, y: T) -> T {
     if x <= y || x != x { x } else { y }
+}
+
+/// Returns true if `x` is NaN.
+#[inline]
+#[allow(clippy::eq_op)]
+pub(crate) fn is_nan<T: Scalar>(x: T) -> bool {
+    x != x
+}
+
+/// Compares two numbers. NaN is larger than all others, and equal to NaN.
+#[inline]
+pub(crate) fn compare<T: Scalar>(x: T, y: T) -> Ordering {
+    x.partial_cmp(&y).unwrap_or_else(|| is_nan(x).cmp(&is_nan(y)))
 }
 
 /// Does the same as [`larger`] by a single instruction. The second number must not be NaN.

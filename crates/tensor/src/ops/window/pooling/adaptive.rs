@@ -51,13 +51,6 @@ pub trait AdaptivePooling: Windowed<Elem: Float> {
 
 impl<A: Windowed<Elem: Float>> AdaptivePooling for A {}
 
-/// Returns the start and the length of window `number` of `count` windows over `size` elements.
-fn window(number: usize, count: usize, size: usize) -> (usize, usize) {
-    let (number, count, whole) = (number as u128, count as u128, size as u128);
-    let start = number * whole / count;
-    (start as usize, (((number + 1) * whole).div_ceil(count) - start) as usize)
-}
-
 fn avg_pool<A: Windowed<Elem: Float>>(x: &A, rank: usize, size: &Sizes, at: Site) -> Result<A> {
     let counts = check(x, rank, size, None, at)?;
     let (x, added) = add_batch(x, rank + 2, at)?;
@@ -80,10 +73,10 @@ fn max_pool<A: TensorLike>(x: &A, rank: usize, size: &Sizes, at: Site) -> Result
             let split = shape.replaced(axis..axis + 1, &[count, size / count]);
             max(&x.reshape_to(split, at)?, axis + 1, at)?.reshape_to(shape.with_size(axis, count), at)?
         } else {
-            let mut parts = Vec::with_capacity(count);
+            let (spans, mut parts) = (WindowSpans::to_size(size, count), Vec::with_capacity(count));
             for number in 0..count {
-                let (start, len) = window(number, count, size);
-                parts.push(max(&x.slice_axis(axis, start, len, at)?, axis, at)?);
+                let (start, end) = spans.span(number);
+                parts.push(max(&x.slice_axis(axis, start, end - start, at)?, axis, at)?);
             }
             A::apply_cat(&parts, axis, at)?
         };
