@@ -383,6 +383,12 @@ pub(crate) mod scan {
     /// The number of adjacent lanes (lines along the sorted or summed dimension) that are processed together: a cache line of f32.
     pub(crate) const ADJACENT: usize = 16;
 
+    /// The approximate number of elements of a task, if the lanes are rows. A task has whole lanes.
+    pub(crate) const TASK: usize = 1 << 12;
+
+    /// The number of adjacent lanes whose running sums are computed together. Their totals stay in the first-level cache.
+    pub(crate) const SCANNED_COLUMNS: usize = 64;
+
     /// The shortest lane (a line along the sorted dimension), in elements, that several threads sort together.
     pub(crate) const MIN_SHARED_LANE: usize = 1 << 15;
 

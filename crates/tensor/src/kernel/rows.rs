@@ -49,7 +49,11 @@ pub(crate) fn select<T: Element>(x: Source<T>, axis: usize, index: &[i64], out: 
                     continue;
                 }
             };
-            rows.for_each(|(&number, out)| copy_strided(x.data, shifted(position, number), step, out));
+            if width == 1 {
+                rows.for_each(|(&number, out)| out[0] = x.data[shifted(position, number)]);
+            } else {
+                rows.for_each(|(&number, out)| copy_strided(x.data, shifted(position, number), step, out));
+            }
             (number, left) = (number + count, later);
         }
     });
@@ -79,16 +83,21 @@ pub(crate) fn join<T: Element>(parts: &[Source<T>], axis: usize, out: &mut [T]) 
     let rows = (TASK / width).max(1);
     let schedule = Schedule::parallel_from(MIN_PARALLEL, out.len());
     partition::chunks(out, rows * width, schedule, |task, out| {
-        for (row, out) in (task * rows..).zip(out.chunks_exact_mut(width)) {
-            let mut left = out;
-            for (part, (space, width)) in parts.iter().zip(&spaces) {
-                let (now, later) = left.split_at_mut(*width);
-                match space.segment(0, row * width, *width) {
-                    Segment::Slice(position) => copy_strided(part.data, position, 1, now),
-                    _ => spread(space, part.data, row * width, now),
+        let (first, count, mut left) = (task * rows, out.len() / width, 0);
+        for (part, &(ref space, own)) in parts.iter().zip(&spaces) {
+            let to = out.chunks_exact_mut(width).map(|row| &mut row[left..left + own]);
+            match space.segment(0, first * own, count * own) {
+                // Loops over single elements are faster than copies of slices of length 1.
+                Segment::Slice(at) if own == 1 => to.zip(&part.data[at..]).for_each(|(to, &x)| to[0] = x),
+                Segment::Slice(at) => {
+                    to.zip(part.data[at..].chunks_exact(own)).for_each(|(to, x)| copy_strided(x, 0, 1, to));
                 }
-                left = later;
+                _ => (first..).zip(to).for_each(|(row, to)| match space.segment(0, row * own, own) {
+                    Segment::Slice(at) => copy_strided(part.data, at, 1, to),
+                    _ => spread(space, part.data, row * own, to),
+                }),
             }
+            left += own;
         }
     });
 }

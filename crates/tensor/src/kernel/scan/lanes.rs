@@ -17,9 +17,11 @@ use crate::memory::partition::{self, Grid, Tile};
 use crate::memory::reserve;
 use crate::memory::threads::{Schedule, num_threads};
 use crate::scalar::math::{compare, is_nan};
-use crate::shape::iteration_space::IterationSpace;
-use crate::thresholds::scan::{ADJACENT, MIN_CHECKED_LANE, MIN_PARALLEL, MIN_SHARED_LANE};
-use crate::{Element, Shape};
+use crate::shape::iteration_space::{IterationSpace, Segment};
+use crate::thresholds::scan::{
+    ADJACENT, MIN_CHECKED_LANE, MIN_PARALLEL, MIN_SHARED_LANE, SCANNED_COLUMNS as COLUMNS, TASK,
+};
+use crate::{DType, Element, Shape};
 
 /// A function that reads a lane and writes its results. It is a trait object, so that the loops over lanes are compiled once for all
 /// functions.
@@ -47,12 +49,20 @@ pub(crate) fn each<T: Element, U: Element>(
     let schedule = Schedule::parallel_from(MIN_PARALLEL, size * count);
     check_room(size, count.min(num_threads()) * inner.min(ADJACENT))?;
     if inner == 1 {
-        partition::chunks(out, len, schedule, |number: usize, out: &mut [U]| {
-            let mut lane = Vec::with_capacity(size);
-            space.walk(0, number * size, size, |position, stride, count| {
-                lane.extend((0..count as isize).map(|k| x.data[(position as isize + k * stride) as usize]));
-            });
-            f(&lane, out);
+        let per_task = (TASK / size.max(1)).max(1);
+        partition::chunks(out, per_task * len, schedule, |task, out: &mut [U]| {
+            let mut lane = Vec::new();
+            for (number, out) in (task * per_task..).zip(out.chunks_exact_mut(len)) {
+                if let Segment::Slice(position) = space.segment(0, number * size, size) {
+                    f(&x.data[position..][..size], out);
+                    continue;
+                }
+                lane.clear();
+                space.walk(0, number * size, size, |position, stride, count| {
+                    lane.extend((0..count as isize).map(|k| x.data[(position as isize + k * stride) as usize]));
+                });
+                f(&lane, out);
+            }
         });
         return Ok(());
     }
@@ -107,22 +117,85 @@ fn adjacent<T: Element, U: Element>(
     }
 }
 
-/// Writes the cumulative sums of the slice `lane` to `out`. `f32` is summed in `f64`, and integers wrap. A sum of truth values is true from
-/// the first `true` on.
-pub(crate) fn cumulative_sum<T: Element>(lane: &[T], out: &mut [T]) {
+/// Writes the running sums of `x` along dimension `axis` to `out`. Floating-point numbers are summed in f64, and integers wrap. A sum of
+/// truth values is true from the first `true` on.
+pub(crate) fn running_sums<T: Element>(x: Source<T>, axis: usize, out: &mut [T]) -> Result<(), AllocationError> {
     if T::DTYPE.is_float() {
-        let mut total = 0.0;
-        for (out, x) in out.iter_mut().zip(lane) {
-            total += x.to_f64();
-            *out = T::from_f64(total);
-        }
+        scan(x, axis, out, 0.0, |total, x| total + x.to_f64(), T::from_f64)
     } else {
-        let mut total = 0i64;
-        for (out, x) in out.iter_mut().zip(lane) {
-            total = total.wrapping_add(x.to_i64());
-            *out = T::from_i64(total);
-        }
+        scan(x, axis, out, 0i64, |total, x| total.wrapping_add(x.to_i64()), T::from_i64)
     }
+}
+
+/// Writes the running products of `x` along dimension `axis` to `out`. Floating-point numbers are multiplied in f64, and integers wrap. A
+/// product of truth values is true up to the first `false`.
+pub(crate) fn running_products<T: Element>(x: Source<T>, axis: usize, out: &mut [T]) -> Result<(), AllocationError> {
+    if T::DTYPE.is_float() {
+        scan(x, axis, out, 1.0, |total, x| total * x.to_f64(), T::from_f64)
+    } else {
+        scan(x, axis, out, 1i64, |total, x| total.wrapping_mul(x.to_i64()), T::from_i64)
+    }
+}
+
+/// For each lane of `x` along dimension `axis`, replaces a total, which begins as `start`, by `step(total, element)` for one element after
+/// the other. Writes `value(total)` for each element to `out`, which is row-major. The steps of a lane wait for each other, so steps of
+/// several lanes alternate.
+fn scan<T: Element, A: Copy + Sync>(
+    x: Source<T>,
+    axis: usize,
+    out: &mut [T],
+    start: A,
+    step: impl Fn(A, T) -> A + Sync,
+    value: impl Fn(A) -> T + Sync,
+) -> Result<(), AllocationError> {
+    let shape = x.layout.shape();
+    let (size, inner) = (shape[axis], Shape::from(&shape[axis + 1..]).numel());
+    let one = |lane: &[T], out: &mut [T]| {
+        let mut total = start;
+        for (out, &x) in out.iter_mut().zip(lane) {
+            total = step(total, x);
+            *out = value(total);
+        }
+    };
+    if !x.layout.is_contiguous() || out.is_empty() {
+        return each(x, axis, size, out, &one);
+    }
+    let data = &x.data[x.layout.offset()..][..out.len()];
+    let schedule = Schedule::parallel_from(MIN_PARALLEL, out.len());
+    if inner == 1 {
+        let each = (TASK / (4 * size)).max(1) * 4 * size;
+        partition::chunks(out, each, schedule, |task, out| {
+            let x = &data[task * each..][..out.len()];
+            let mut groups = out.chunks_exact_mut(4 * size);
+            for (out, x) in groups.by_ref().zip(x.chunks_exact(4 * size)) {
+                let mut totals = [start; 4];
+                for i in 0..size {
+                    for (lane, total) in totals.iter_mut().enumerate() {
+                        *total = step(*total, x[lane * size + i]);
+                        out[lane * size + i] = value(*total);
+                    }
+                }
+            }
+            let rest = groups.into_remainder();
+            let x = &x[x.len() - rest.len()..];
+            rest.chunks_exact_mut(size).zip(x.chunks_exact(size)).for_each(|(out, x)| one(x, out));
+        });
+        return Ok(());
+    }
+    let columns = inner.div_ceil(COLUMNS);
+    let count = out.len() / (size * inner) * columns;
+    partition::run(count, schedule, Grid::equal(out, inner, (size, COLUMNS)), |number, mut out: Tile<T>| {
+        let (outer, first) = (number / columns, number % columns * COLUMNS);
+        let (mut totals, width) = ([start; COLUMNS], out.width());
+        for row in 0..size {
+            let x = &data[(outer * size + row) * inner + first..][..width];
+            for ((total, &x), out) in totals.iter_mut().zip(x).zip(out.row(row)) {
+                *total = step(*total, x);
+                *out = value(*total);
+            }
+        }
+    });
+    Ok(())
 }
 
 /// Writes, for each element, the position of the largest (or smallest) element among all elements up to it. Of several equal elements, the
@@ -149,20 +222,50 @@ fn has_rayon() -> bool {
     })
 }
 
+/// The highest bit of a key.
+const SIGN: u64 = 1 << 63;
+
+/// The bits that are 0 in every key of an f32, u8 or truth value, or are the same in all keys of one sign.
+const LOW: u64 = (1 << 29) - 1;
+
+/// Returns a number that orders an element among the elements of its type. Equal elements have equal keys, and NaN has the largest key. If
+/// `descending` is true, the order is reversed.
+fn key<T: Element>(x: T, descending: bool) -> u64 {
+    let key = match T::DTYPE {
+        DType::U8 | DType::Bool => (x.to_i64() as u64) << 56,
+        DType::I64 => x.to_i64() as u64 ^ SIGN,
+        _ if is_nan(x) => u64::MAX,
+        _ => {
+            // The sum with 0 turns -0 into 0. Numbers of the same sign are ordered like their bits.
+            let bits = (x.to_f64() + 0.0).to_bits();
+            if bits & SIGN == 0 { bits | SIGN } else { !bits }
+        }
+    };
+    if descending { !key } else { key }
+}
+
 /// Writes the positions of a lane's elements to `out`, in ascending or descending order of the elements. Equal elements keep their order.
 pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
-    let before = |&i: &i64, &j: &i64| {
-        let (x, y) = (lane[i as usize], lane[j as usize]);
-        if descending { compare(y, x).then(i.cmp(&j)) } else { compare(x, y).then(i.cmp(&j)) }
-    };
-    out.iter_mut().zip(0..).for_each(|(out, position)| *out = position);
-    // `before` distinguishes all positions, so an unstable sort gives the stable order.
-    if out.len() >= MIN_SHARED_LANE && num_threads() > 1 && has_rayon() {
-        // Rayon sorts in parallel by divide and conquer.
-        out.par_sort_unstable_by(before);
+    let keys = lane.iter().map(|&x| key(x, descending));
+    // Numbers that consist of key and position are all different, so an unstable sort gives the stable order.
+    if !matches!(T::DTYPE, DType::F64 | DType::I64) && lane.len() as u64 <= LOW {
+        let numbers = keys.zip(0..).map(|(key, position)| key & !LOW | position).collect();
+        sort_numbers(numbers, out, |number| (number & LOW) as i64);
     } else {
-        out.sort_unstable_by(before);
+        let numbers = keys.zip(0..).map(|(key, position)| u128::from(key) << 64 | position).collect();
+        sort_numbers(numbers, out, |number: u128| number as i64);
     }
+}
+
+/// Sorts `numbers`, and writes `position` of each of them to `out`.
+fn sort_numbers<N: Copy + Ord + Send>(mut numbers: Vec<N>, out: &mut [i64], position: impl Fn(N) -> i64) {
+    if numbers.len() >= MIN_SHARED_LANE && num_threads() > 1 && has_rayon() {
+        // Rayon sorts in parallel by divide and conquer.
+        numbers.par_sort_unstable();
+    } else {
+        numbers.sort_unstable();
+    }
+    out.iter_mut().zip(numbers).for_each(|(out, number)| *out = position(number));
 }
 
 /// Writes the positions of the largest elements to `out`, in descending order of the elements. If `largest` is false, writes the positions
@@ -176,62 +279,59 @@ pub(crate) fn top<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
     if wanted == 0 {
         return;
     }
-    let before = |&i: &i64, &j: &i64| {
-        let (x, y) = (lane[i as usize], lane[j as usize]);
-        if largest { compare(y, x) } else { compare(x, y) }.is_lt()
-    };
-    let mut positions: Vec<i64> = (0..lane.len() as i64).collect();
+    let before = |x: &(u64, i64), y: &(u64, i64)| x.0 < y.0;
+    let mut items: Vec<(u64, i64)> = lane.iter().map(|&x| key(x, largest)).zip(0..).collect();
     if wanted * 64 <= lane.len() {
-        select::partial_sort(&mut positions, wanted, &before);
+        select::partial_sort(&mut items, wanted, &before);
     } else {
-        select::nth_element(&mut positions, wanted - 1, &before);
-        select::sort(&mut positions[..wanted - 1], &before);
+        select::nth_element(&mut items, wanted - 1, &before);
+        select::sort(&mut items[..wanted - 1], &before);
     }
-    out.copy_from_slice(&positions[..wanted]);
+    out.iter_mut().zip(items).for_each(|(out, (_, position))| *out = position);
 }
 
 /// Returns the position of the element with rank `rank`: the number of elements before it in ascending order. The lane is not empty. Among
 /// equal elements, selects the one that PyTorch's quickselect finds.
 pub(crate) fn nth<T: Element>(rank: usize, lane: &[T]) -> usize {
-    let mut positions: Vec<usize> = (0..lane.len()).collect();
-    let above = |i: usize, j: usize| compare(lane[i], lane[j]).is_gt();
+    let mut items: Vec<(u64, usize)> = lane.iter().map(|&x| key(x, false)).zip(0..).collect();
+    let above = |x: (u64, usize), y: (u64, usize)| x.0 > y.0;
     let (mut low, mut high) = (0, lane.len() - 1);
     loop {
         if high <= low {
-            return positions[rank];
+            return items[rank].1;
         }
         if high == low + 1 {
-            if above(positions[low], positions[high]) {
-                positions.swap(low, high);
+            if above(items[low], items[high]) {
+                items.swap(low, high);
             }
-            return positions[rank];
+            return items[rank].1;
         }
         // The median of three elements becomes the pivot, at position `low`. The other two elements are at `low + 1` and `high`, where they
         // stop the search loops.
         let middle = low + (high - low) / 2;
-        positions.swap(middle, low + 1);
+        items.swap(middle, low + 1);
         for (i, j) in [(low + 1, high), (low, high), (low + 1, low)] {
-            if above(positions[i], positions[j]) {
-                positions.swap(i, j);
+            if above(items[i], items[j]) {
+                items.swap(i, j);
             }
         }
-        let pivot = positions[low];
+        let pivot = items[low];
         let (mut up, mut down) = (low + 1, high);
         loop {
             up += 1;
-            while above(pivot, positions[up]) {
+            while above(pivot, items[up]) {
                 up += 1;
             }
             down -= 1;
-            while above(positions[down], pivot) {
+            while above(items[down], pivot) {
                 down -= 1;
             }
             if down < up {
                 break;
             }
-            positions.swap(up, down);
+            items.swap(up, down);
         }
-        positions.swap(low, down);
+        items.swap(low, down);
         if down <= rank {
             low = up;
         }
@@ -244,9 +344,8 @@ pub(crate) fn nth<T: Element>(rank: usize, lane: &[T]) -> usize {
 /// Returns the position of the first NaN, if there is one. Otherwise returns the position of the median, or of the lower of two medians.
 pub(crate) fn median<T: Element>(lane: &[T]) -> usize {
     lane.iter().position(|&x| is_nan(x)).unwrap_or_else(|| {
-        let mut positions: Vec<usize> = (0..lane.len()).collect();
-        let before = |&i: &usize, &j: &usize| compare(lane[i], lane[j]).then(i.cmp(&j));
-        *positions.select_nth_unstable_by((lane.len() - 1) / 2, before).1
+        let mut items: Vec<(u64, usize)> = lane.iter().map(|&x| key(x, false)).zip(0..).collect();
+        items.select_nth_unstable((lane.len() - 1) / 2).1.1
     })
 }
 

@@ -21,7 +21,8 @@ pub trait Clamp: TensorLike<Elem: Float> {
         match min.into_argument(self) {
             Argument::Number(min) => {
                 let min = min.to_f64();
-                try_where_(&self.try_gt(min)?, self, &self.try_detach()?.try_maximum(min)?)
+                let recorded = || try_where_(&self.try_gt(min)?, self, &self.try_detach()?.try_maximum(min)?);
+                self.plain_or(|x| x.try_maximum(min), recorded)
             }
             min => self.try_maximum(min),
         }
@@ -34,7 +35,8 @@ pub trait Clamp: TensorLike<Elem: Float> {
         match max.into_argument(self) {
             Argument::Number(max) => {
                 let max = max.to_f64();
-                try_where_(&self.try_lt(max)?, self, &self.try_detach()?.try_minimum(max)?)
+                let recorded = || try_where_(&self.try_lt(max)?, self, &self.try_detach()?.try_minimum(max)?);
+                self.plain_or(|x| x.try_minimum(max), recorded)
             }
             max => self.try_minimum(max),
         }

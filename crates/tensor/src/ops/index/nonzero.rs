@@ -28,8 +28,8 @@ pub trait Nonzero: TensorLike {
         let columns = unravel(&self.shape(), &positions);
         let rank = columns.len();
         Ok(Tensor::build(&[positions.len(), rank].into(), at, |out| {
-            for (position, out) in out.iter_mut().enumerate() {
-                *out = columns[position % rank][position / rank];
+            for (axis, column) in columns.iter().enumerate() {
+                out.iter_mut().skip(axis).step_by(rank).zip(column).for_each(|(out, &index)| *out = index);
             }
         })?)
     }

@@ -78,15 +78,33 @@ pub(crate) fn all_positions(shape: &Shape, at: Site) -> Result<Tensor<i64>, Erro
 /// Returns the row-major positions of the elements of `mask` that are `true`, in order.
 pub(crate) fn positions_in(mask: &Tensor<bool>, at: Site) -> Result<Vec<i64>, Error> {
     let mask = mask.elements(at)?;
-    Ok(mask.iter().enumerate().filter(|&(_, &chosen)| chosen).map(|(position, _)| position as i64).collect())
+    let count = mask.iter().filter(|&&chosen| chosen).count();
+    // Each position is written, and overwritten by the next one unless it is chosen. A branch would often be predicted wrongly.
+    let (mut positions, mut found) = (vec![0; count + 1], 0);
+    for (position, &chosen) in mask.iter().enumerate() {
+        positions[found] = position as i64;
+        found += usize::from(chosen);
+    }
+    positions.truncate(count);
+    Ok(positions)
 }
 
 /// Converts row-major positions in a tensor of shape `shape` to indices: one vector per dimension, with an entry for each position.
 pub(crate) fn unravel(shape: &Shape, positions: &[i64]) -> Vec<Vec<i64>> {
-    let strides = shape.row_major_strides();
-    (0..shape.rank())
-        .map(|axis| positions.iter().map(|p| p / strides[axis] as i64 % shape[axis].max(1) as i64).collect())
-        .collect()
+    let (strides, mut rest) = (shape.row_major_strides(), positions.to_vec());
+    let mut indices = Vec::with_capacity(shape.rank());
+    for &stride in strides.iter() {
+        let stride = stride.max(1) as i64;
+        let divide = |position: i64| match (u32::try_from(position), u32::try_from(stride)) {
+            // A division of 32-bit numbers takes much less time.
+            (Ok(position), Ok(stride)) => i64::from(position / stride),
+            _ => position / stride,
+        };
+        let index: Vec<i64> = rest.iter().map(|&position| divide(position)).collect();
+        rest.iter_mut().zip(&index).for_each(|(position, index)| *position -= index * stride);
+        indices.push(index);
+    }
+    indices
 }
 
 /// Refuses indices outside dimension `axis`, which has size `size`.

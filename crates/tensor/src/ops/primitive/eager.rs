@@ -64,6 +64,14 @@ impl<T: Element> TensorLike for Tensor<T> {
         if self.distinct().iter().all(holds) { Ok(self.clone()) } else { Err(Error::argument(at, message)) }
     }
 
+    fn plain_or(
+        &self,
+        plain: impl FnOnce(&Self) -> Result<Self, Error>,
+        _recorded: impl FnOnce() -> Result<Self, Error>,
+    ) -> Result<Self, Error> {
+        plain(self)
+    }
+
     fn composed(&self, composite: &impl Composite, at: Site) -> Result<Self, Error>
     where
         T: Float,
@@ -157,9 +165,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Error> {
-        Tensor::build(self.shape(), at, |out| {
-            lanes::each(self.source(), axis, self.shape()[axis], out, &lanes::cumulative_sum)
-        })
+        Tensor::build(self.shape(), at, |out| lanes::running_sums(self.source(), axis, out))
     }
 
     fn apply_variance(&self, axes: &[usize], correction: f64, _is_total: bool, at: Site) -> Result<Self, Error>

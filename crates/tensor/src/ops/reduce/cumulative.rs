@@ -1,16 +1,17 @@
 //! Running sums and products along a dimension, and differences.
 //!
-//! A running sum is a primitive: its adjoint is the running sum from the other end. Running products and logarithms of sums are scans in
-//! log n steps (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986). Every step is recorded, so derivatives of every order are
-//! exact, even if factors of a product are zero. Running extremes are in [`Extremes`](crate::ops::Extremes).
+//! A running sum is a primitive: its adjoint is the running sum from the other end. Running products of variables, and logarithms of running
+//! sums, are scans in log n steps (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986). Every step is recorded, so derivatives
+//! of every order are exact, even if factors of a product are zero. Running products of tensors are computed directly. Running extremes are in [`Extremes`](crate::ops::Extremes).
 
 use wengert_macros::twins;
 
+use crate::kernel::scan::lanes;
 use crate::ops::TensorLike;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::reduce::lane_array::LaneArray;
 use crate::shape::dims;
-use crate::{Binary, Compare, DType, Error, Float, Number, Position, Scalar, Site, Unary, View, ensure};
+use crate::{Binary, Compare, DType, Error, Float, Number, Position, Scalar, Site, Tensor, Unary, View, ensure};
 
 /// Running sums and products, and differences.
 ///
@@ -43,12 +44,18 @@ pub trait Cumulative: TensorLike<Elem: Number> {
         array.restore_rank(array.values().apply_cumsum(array.axis, at)?, at)
     }
 
-    /// Returns the running products along `dim`: each element times all elements before it. The derivatives are exact even if
-    /// factors are zero. PyTorch: `cumprod`.
+    /// Returns the running products along `dim`: each element times all elements before it. Products of `f32` tensors are computed in `f64`,
+    /// products of variables in `f32`. `i64` and `u8` wrap. The derivatives are exact even if factors are zero. PyTorch: `cumprod`.
     #[in_place]
     fn try_cumprod(&self, dim: impl Position) -> Result<Self, Self::Error> {
         let at = Site::here("cumprod");
-        scan(self, dim.position(), at, |x, y| x.apply_binary(Binary::Mul, y, at))
+        let dim = dim.position();
+        let plain = |x: &Tensor<Self::Elem>| {
+            let array = LaneArray::new(x, dim, at)?;
+            let out = |out: &mut [_]| lanes::running_products(array.values().source(), array.axis, out);
+            array.restore_rank(Tensor::build(&array.shape, at, out)?, at)
+        };
+        self.plain_or(plain, || scan(self, dim, at, |x, y| x.apply_binary(Binary::Mul, y, at)))
     }
 
     /// Returns, for each element, ln Σ eˣ over this element and all elements x before it along `dim`, without overflow. PyTorch:

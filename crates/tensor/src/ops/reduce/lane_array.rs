@@ -56,8 +56,13 @@ impl<A: TensorLike> LaneArray<A> {
         let len = positions.shape()[self.axis];
         let block = len.saturating_mul(inner).max(1);
         let flat = Tensor::build(positions.shape(), at, |out| {
-            for (i, (out, position)) in out.iter_mut().zip(positions.to_vec()).enumerate() {
-                *out = (i / block * size * inner + i % inner) as i64 + position * inner as i64;
+            out.iter_mut().zip(positions.iter()).for_each(|(out, position)| *out = position);
+            for (outer, block) in out.chunks_mut(block).enumerate() {
+                for row in block.chunks_mut(inner) {
+                    for (k, place) in row.iter_mut().enumerate() {
+                        *place = (outer * size * inner + k) as i64 + *place * inner as i64;
+                    }
+                }
             }
         })?;
         self.x.apply_take(&flat, at)

@@ -23,14 +23,14 @@ pub trait Diagonals: TensorLike {
     /// ```
     #[in_place]
     fn try_tril(&self, diagonal: isize) -> Result<Self> {
-        triangle(self, Site::here("tril"), |row, column| column - row <= diagonal)
+        triangle(self, diagonal, true, Site::here("tril"))
     }
 
     /// Returns each matrix `[…, m, n]` with 0 below the diagonal that lies `diagonal` places above the main diagonal. NaN and ∞ there
     /// become 0 too. PyTorch: `triu`.
     #[in_place]
     fn try_triu(&self, diagonal: isize) -> Result<Self> {
-        triangle(self, Site::here("triu"), |row, column| column - row >= diagonal)
+        triangle(self, diagonal, false, Site::here("triu"))
     }
 
     /// Returns a matrix with the vector `self` on a diagonal, or a diagonal of the matrix `self`. This diagonal lies `diagonal` places
@@ -75,8 +75,9 @@ pub trait Diagonals: TensorLike {
 
 impl<A: TensorLike> Diagonals for A {}
 
-/// Replaces the elements of each matrix by 0 where `keeps(row, column)` is false.
-fn triangle<A: TensorLike>(x: &A, at: Site, keeps: impl Fn(isize, isize) -> bool) -> Result<A> {
+/// Replaces the elements of each matrix above the diagonal that lies `diagonal` places above the main diagonal by 0, or the elements below
+/// it if `lower` is false.
+fn triangle<A: TensorLike>(x: &A, diagonal: isize, lower: bool, at: Site) -> Result<A> {
     let (shape, operation) = (x.shape(), at.operation);
     let rank = shape.rank();
     ensure!(rank >= 2, at, "{operation}: input tensor must have at least 2 dimensions");
@@ -88,8 +89,11 @@ fn triangle<A: TensorLike>(x: &A, at: Site, keeps: impl Fn(isize, isize) -> bool
     // The result has at least as many elements as the mask.
     check_fits::<A::Elem>(&size, at)?;
     let mask = Tensor::build(&size, at, |out| {
-        for (position, out) in out.iter_mut().enumerate() {
-            *out = keeps((position / columns) as isize, (position % columns) as isize);
+        for (row, out) in out.chunks_exact_mut(columns).enumerate() {
+            let end = (row as isize).saturating_add(diagonal).saturating_add(isize::from(lower));
+            let (left, right) = out.split_at_mut(end.clamp(0, columns as isize) as usize);
+            left.fill(lower);
+            right.fill(!lower);
         }
     })?;
     x.choose(&x.expand_mask(&mask, &shape, at)?, crate::ops::Argument::Number(A::Elem::ZERO), at)
