@@ -2,6 +2,7 @@
 
 mod module;
 mod precompiled;
+mod syntax;
 mod twins;
 
 use proc_macro::TokenStream;
