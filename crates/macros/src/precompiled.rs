@@ -86,15 +86,10 @@ impl Function {
         let argument = |argument: &Argument| (argument.name.to_token_stream(), replaced(argument.of.to_token_stream()));
         let (names, types): (Vec<_>, Vec<_>) = this.into_iter().chain(self.arguments.iter().map(argument)).unzip();
         let muts = self.receiver.iter().map(|_| None).chain(self.arguments.iter().map(|argument| argument.mutable));
-        let is_elided = self.receiver.as_ref().is_some_and(is_elided);
-        let mut output = replaced(self.output.to_token_stream());
-        if is_elided {
-            output = borrowed_from_this(output);
-        }
+        let output = replaced(self.output.to_token_stream());
         let used = quote!(#(#types)* #output);
         let is_used = |lifetime: &&Lifetime| has_ident(used.clone(), &lifetime.ident.to_string());
-        let named = self.parameters(block).filter_map(lifetime).filter(is_used).cloned();
-        let lifetimes = named.chain(is_elided.then(|| Lifetime::new("'this", Span::call_site()))).collect();
+        let lifetimes = self.parameters(block).filter_map(lifetime).filter(is_used).cloned().collect();
         FreeFunction {
             names,
             types,
@@ -232,19 +227,12 @@ fn lifetime(parameter: &GenericParam) -> Option<&Lifetime> {
     }
 }
 
-/// Returns true if the receiver is a reference without a lifetime.
-fn is_elided(receiver: &Receiver) -> bool {
-    receiver.and.is_some() && receiver.lifetime.is_none()
-}
-
-/// Returns the type of the argument that replaces the receiver, such as `&'a Type` for the receiver `&'a self` in a block for the type
-/// `of`. A reference without a lifetime gets the lifetime `'this`.
+/// Returns the type of the argument that replaces the receiver, such as `&Type` for the receiver `&self` in a block for the type `of`.
 fn type_of(receiver: &Receiver, of: &Type) -> TokenStream {
     let Receiver { and, lifetime, mutable, .. } = receiver;
     match and {
-        None => quote!(#of),
-        Some(_) if is_elided(receiver) => quote!(#and 'this #mutable #of),
         Some(_) => quote!(#and #lifetime #mutable #of),
+        None => quote!(#of),
     }
 }
 
@@ -286,32 +274,4 @@ fn name_after_colons(mut tokens: token_stream::IntoIter) -> Option<String> {
         }
     }
     Some(tokens.next()?.to_string())
-}
-
-/// Returns a result type in which references without a lifetime, and the lifetime `'_`, get the receiver's lifetime `'this`. The compiler
-/// does the same for the signature of a method.
-fn borrowed_from_this(tokens: TokenStream) -> TokenStream {
-    let mut out = TokenStream::new();
-    let mut tokens = tokens.into_iter().peekable();
-    while let Some(token) = tokens.next() {
-        match token {
-            TokenTree::Punct(punct) if punct.as_char() == '\'' => {
-                out.extend([TokenTree::Punct(punct)]);
-                if let Some(TokenTree::Ident(_)) = tokens.next_if(|next| next.to_string() == "_") {
-                    out.extend([TokenTree::Ident(Ident::new("this", Span::call_site()))]);
-                }
-            }
-            TokenTree::Punct(punct) if punct.as_char() == '&' => {
-                out.extend([TokenTree::Punct(punct)]);
-                if !matches!(tokens.peek(), Some(TokenTree::Punct(next)) if next.as_char() == '\'') {
-                    out.extend(quote!('this));
-                }
-            }
-            TokenTree::Group(group) => {
-                out.extend([TokenTree::Group(with_content(&group, borrowed_from_this(group.stream())))]);
-            }
-            token => out.extend([token]),
-        }
-    }
-    out
 }

@@ -111,6 +111,7 @@ impl<T: Float> Gradients<T> {
     }
 
     /// Returns the changes of buffers that the loss's tape recorded, each with its [`Buffer::id`], in the order of recording.
+    #[inline]
     pub fn changes(&self) -> &[(u64, Change<Tensor<T>>)] {
         &self.changes
     }
@@ -120,6 +121,7 @@ impl<T: Float> Gradients<T> {
     /// first trained one, do not count. Also returns `None` if such a layer was called on another tape since then, or if the tape belonged
     /// to another thread. Gradients from [`from_parts`](Self::from_parts) were computed elsewhere and have no layer. See
     /// [`Tape::note_evaluation`](crate::Tape::note_evaluation).
+    #[inline]
     pub fn evaluated_layer(&self) -> Option<&'static str> {
         crate::tape::evaluated_layer(self.tape)
     }

@@ -83,6 +83,7 @@ impl<T: Float> Tape<T> {
     }
 
     /// Returns the number of recorded nodes: operations and leaves.
+    #[inline]
     pub fn len(&self) -> usize {
         self.record.borrow().len()
     }

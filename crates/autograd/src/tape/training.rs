@@ -29,11 +29,13 @@ impl<T: Float> Tape<T> {
     }
 
     /// Records that the training step adds one to `buffer`. Records nothing on a tape that does not train.
+    #[inline]
     pub fn count(&self, buffer: &Buffer<i64>) {
         self.change(buffer.id(), Change::Count);
     }
 
     /// Returns the state of a training tape's generator.
+    #[inline]
     pub(crate) fn generator(&self) -> Option<Generator> {
         self.draw(|generator| generator.clone())
     }

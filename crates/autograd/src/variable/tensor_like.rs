@@ -20,6 +20,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     type Mask = Self;
     type Error = Error;
 
+    #[inline]
     fn shape(&self) -> Shape {
         Var::shape(*self)
     }
@@ -32,10 +33,12 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         self.tape.owns(*other) && record.node(self.index).shape == record.node(other.index).shape
     }
 
+    #[inline]
     fn constant(&self, data: &Tensor<T>) -> Self {
         self.tape.leaf(data, Op::Constant, None)
     }
 
+    #[inline]
     fn number(&self, value: T) -> Self {
         self.tape.number(value, None)
     }
@@ -49,6 +52,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         Ok(values.swap_remove(0))
     }
 
+    #[inline]
     fn apply_detach(&self, at: Site) -> Result<Self, Error> {
         self.record(DETACH, at)
     }

@@ -88,6 +88,7 @@ impl<E: Element> AnyBuffer for Buffer<E> {
         bytes::to_bytes(&self.value)
     }
 
+    #[inline]
     fn decode(&mut self, bytes: &[u8]) -> Result<Box<dyn FnOnce() + '_>> {
         let value = bytes::from_bytes(bytes, self.value.shape())?;
         Ok(Box::new(move || self.value = value))
