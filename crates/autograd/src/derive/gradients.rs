@@ -9,7 +9,7 @@ use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Float, Site, Tensor};
 
 use crate::parameter::{Buffer, Change};
-use crate::{Error, MissingGradient, Parameter, Var};
+use crate::{Error, MissingGradient, Parameter, Tape, Var};
 
 /// The gradients of one loss with respect to parameters and variables, and the changes of buffers that the loss's tape recorded.
 ///
@@ -43,6 +43,7 @@ pub struct Gradients<T: Float = f32> {
     changes: Vec<(u64, Change<Tensor<T>>)>,
     /// True after the addition of gradients of another tape, which removes the gradients of variables.
     of_several_tapes: bool,
+    evaluated_layer: Option<&'static str>,
 }
 
 /// The key that finds a gradient in [`Gradients`]: a parameter, or a variable that was made by [`Tape::var`](crate::Tape::var) or
@@ -66,14 +67,14 @@ pub trait Key<T: Float> {
 #[twins]
 #[precompiled]
 impl<T: Float> Gradients<T> {
-    /// Divides the gradients `by_node`, each with the node of its variable, into gradients of parameters and of other variables. `nodes`
-    /// has the id and the node of each parameter of the tape. Both lists must be in the order of the nodes.
+    /// Divides the gradients `by_node`, each with the node of its variable on `tape`, into gradients of parameters and of other variables.
+    /// The list must be in the order of the nodes.
     pub(crate) fn new(
-        tape: u64,
+        tape: &Tape<T>,
         by_node: Vec<(Index, Tensor<T>)>,
-        nodes: &[(u64, Index)],
         changes: Vec<(u64, Change<Tensor<T>>)>,
     ) -> Self {
+        let nodes = &tape.record.borrow().parameters;
         debug_assert!(by_node.is_sorted_by_key(|&(node, _)| node));
         debug_assert!(nodes.is_sorted_by_key(|&(_, node)| node));
         let (mut variables, mut parameters) = (Vec::new(), Vec::with_capacity(nodes.len()));
@@ -84,7 +85,8 @@ impl<T: Float> Gradients<T> {
             }
         }
         parameters.sort_unstable_by_key(|&(id, _)| id);
-        Gradients { tape, variables, parameters, changes, of_several_tapes: false }
+        let (tape, evaluated_layer) = (tape.id, tape.evaluated_layer.get());
+        Gradients { tape, variables, parameters, changes, of_several_tapes: false, evaluated_layer }
     }
 
     /// Collects gradients that were computed in another process or by hand. Each gradient comes with its [`Parameter::id`]. If a parameter
@@ -107,7 +109,7 @@ impl<T: Float> Gradients<T> {
         // These gradients were not computed on a tape, so their tape gets an id that no tape has.
         let (tape, variables, parameters) = (u64::MAX, Vec::new(), by_id.into_iter().collect());
         let changes = changes.into_iter().collect();
-        Gradients { tape, variables, parameters, changes, of_several_tapes: false }
+        Gradients { tape, variables, parameters, changes, of_several_tapes: false, evaluated_layer: None }
     }
 
     /// Returns the changes of buffers that the loss's tape recorded, each with its [`Buffer::id`], in the order of recording.
@@ -118,12 +120,11 @@ impl<T: Float> Gradients<T> {
 
     /// Returns the kind of a layer (such as dropout) that behaves differently in training and was called on the tape of the loss. Returns
     /// `None` if no such layer was called, or if the tape is a training tape. Layers of a frozen part of the model, and layers before the
-    /// first trained one, do not count. Also returns `None` if such a layer was called on another tape since then, or if the tape belonged
-    /// to another thread. Gradients from [`from_parts`](Self::from_parts) were computed elsewhere and have no layer. See
+    /// first trained one, do not count. Gradients from [`from_parts`](Self::from_parts) were computed elsewhere and have no layer. See
     /// [`Tape::note_evaluation`](crate::Tape::note_evaluation).
     #[inline]
     pub fn evaluated_layer(&self) -> Option<&'static str> {
-        crate::tape::evaluated_layer(self.tape)
+        self.evaluated_layer
     }
 
     /// Returns the gradient with respect to `key`, or `None` if the loss does not depend on it. Constants, frozen parameters, intermediate
@@ -260,6 +261,7 @@ impl<T: Float> AddAssign for Gradients<T> {
             self.variables.clear();
         }
         self.of_several_tapes |= other.of_several_tapes || self.tape != other.tape;
+        self.evaluated_layer = self.evaluated_layer.or(other.evaluated_layer);
         let own = self.changes.len();
         for (id, change) in other.changes {
             let earlier = self.changes[..own].iter().filter(|(earlier, _)| *earlier == id).count() as u64;
@@ -363,6 +365,26 @@ mod tests {
         }
         sum += second.var(&Tensor::from([1.0])).sum(..).backward();
         assert!(text(sum.try_of(x).unwrap_err()).contains("several tapes"));
+    }
+
+    #[test]
+    fn a_note_of_an_evaluation_belongs_to_the_gradients_of_its_tape() {
+        let w = Parameter::new(Tensor::from([2.0]));
+        let gradients = |layer: Option<&'static str>| {
+            let tape = Tape::<f64>::new();
+            let loss = tape.parameter(&w).sum(..);
+            if let Some(layer) = layer {
+                tape.note_evaluation(layer);
+            }
+            loss.backward()
+        };
+        let (noted, mut sum) = (gradients(Some("Dropout")), gradients(None));
+        assert_eq!((noted.evaluated_layer(), sum.evaluated_layer()), (Some("Dropout"), None));
+        sum += noted;
+        sum += gradients(None);
+        assert_eq!(sum.evaluated_layer(), Some("Dropout"));
+        let other = std::thread::spawn(move || sum.evaluated_layer());
+        assert_eq!(other.join().unwrap(), Some("Dropout"));
     }
 
     #[test]

@@ -377,8 +377,7 @@ impl<'t, T: Float> Var<'t, T> {
         let others = others.iter().map(|_| next()).collect();
         let changes = with_values(changes, &mut next);
         let loss = next().try_item()?;
-        let record = self.tape.record.borrow();
-        Ok((loss, Gradients::new(self.tape.id, entries, &record.parameters, changes), others))
+        Ok((loss, Gradients::new(self.tape, entries, changes), others))
     }
 
     /// Records the gradients of this variable, a single number, with respect to all leaf variables (including parameters) that it depends
