@@ -49,7 +49,7 @@ pub(crate) use cumulative::CumSum;
 pub(crate) use derivative::{
     Primitive, accumulate, first_differentiable_input, is_constant_in, is_differentiable_in, refuses_derivative,
 };
-pub(crate) use meta::{Guard, Slopes, Softmax, WithDerivative};
+pub(crate) use meta::{Guard, WithDerivative};
 pub(crate) use mode::Formula;
 pub(crate) use movement::{IndexAdd, IndexSelect, ScatterAdd, Take};
 pub(crate) use norm::Norm;

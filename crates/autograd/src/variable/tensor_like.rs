@@ -9,9 +9,7 @@ use wengert_tensor::plan::Op;
 use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
 use crate::record::DETACH;
-use crate::rules::{
-    CumSum, Guard, IndexAdd, IndexSelect, Norm, Root, ScatterAdd, Slopes, Softmax, Take, Variance, WithDerivative,
-};
+use crate::rules::{CumSum, Guard, IndexAdd, IndexSelect, Norm, Root, ScatterAdd, Take, Variance, WithDerivative};
 use crate::{Error, Var};
 
 #[precompiled]
@@ -71,7 +69,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     }
 
     fn as_softmax(&self, x: &Self, axis: usize, log: bool, at: Site) -> Result<Self, Error> {
-        self.tape.record_operation(Rc::new(WithDerivative(Softmax { axis, log })), &[*self, *x], at)
+        self.tape.record_operation(Rc::new(WithDerivative::Softmax { axis, log }), &[*self, *x], at)
     }
 
     fn guarded(&self, holds: fn(T) -> bool, message: &'static str, at: Site) -> Result<Self, Error> {
@@ -210,9 +208,9 @@ fn with_slopes<'t, T: Float>(
     terms: Vec<(Var<'t, T>, Option<Var<'t, T>>)>,
     at: Site,
 ) -> Result<Var<'t, T>, Error> {
-    let (slopes, mut inputs) = Slopes::new(terms);
+    let (operation, mut inputs) = WithDerivative::slopes(terms);
     inputs.insert(0, x);
-    x.tape.record_operation(Rc::new(WithDerivative(slopes)), &inputs, at)
+    x.tape.record_operation(Rc::new(operation), &inputs, at)
 }
 
 impl<T: Float> InPlace for Var<'_, T> {
