@@ -53,6 +53,5 @@ pub(crate) use meta::{Guard, WithDerivative};
 pub(crate) use mode::Formula;
 pub(crate) use movement::{IndexAdd, IndexSelect, ScatterAdd, Take};
 pub(crate) use norm::Norm;
-pub(crate) use power::Root;
 pub(crate) use reduction::product_over;
 pub(crate) use variance::Variance;

@@ -9,7 +9,7 @@ use wengert_tensor::plan::Op;
 use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
 use crate::record::DETACH;
-use crate::rules::{CumSum, Guard, IndexAdd, IndexSelect, Norm, Root, ScatterAdd, Take, Variance, WithDerivative};
+use crate::rules::{CumSum, Guard, IndexAdd, IndexSelect, Norm, ScatterAdd, Take, Variance, WithDerivative};
 use crate::{Error, Var};
 
 #[precompiled]
@@ -100,10 +100,6 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         }
         let (x, y) = self.joined(other, rule, at)?;
         x.apply_binary(op, &y, at)
-    }
-
-    fn apply_root(&self, inverse: bool, at: Site) -> Result<Self, Error> {
-        self.tape.record_operation(Rc::new(Root { inverse }), &[*self], at)
     }
 
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Self, Error> {
