@@ -75,7 +75,10 @@ impl<'t, T: Float> Tape<T> {
         self.check_owns([value], at)?;
         let got = value.shape();
         if got != *shape {
-            let message = format!("expected a variable of the {what}'s shape {shape}, got one of shape {got}");
+            let message = format!(
+                "expected a variable of the {what}'s shape {shape}, got one of shape {got}\n  hint: `reshape` or `expand` gives it \
+                 this shape"
+            );
             return Err(Error::Refused { message, at });
         }
         Ok(())

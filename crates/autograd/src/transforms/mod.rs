@@ -294,7 +294,10 @@ pub fn try_hvp<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I, v: I) ->
     let at = Site::here("hvp");
     let (count, directions) = (inputs.count(), v.count());
     if count != directions {
-        let message = format!("expected a direction for each of the {count} inputs, got {directions}");
+        let message = format!(
+            "expected a direction for each of the {count} inputs, got {directions}\n  hint: the directions have the form of the \
+             inputs: `&v` beside `&x`, `[&v, &w]` beside `[&x, &y]`"
+        );
         return Err(Error::Refused { message, at });
     }
     let derive: Derive<I::Elem> = |of, at| {

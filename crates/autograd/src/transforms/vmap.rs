@@ -158,7 +158,9 @@ impl Vmap {
         let every = vec![Some(0); inputs.len()];
         let in_dims = self.in_dims.as_ref().unwrap_or(&every);
         if in_dims.len() != inputs.len() {
-            return refuse(format!("vmap: got {} in_dims for {} inputs", in_dims.len(), inputs.len()), at);
+            let hint = "`Some(dim)` for each input, or `None` for an input that is the same for all examples";
+            let (dims, count) = (in_dims.len(), inputs.len());
+            return refuse(format!("vmap: got {dims} in_dims for {count} inputs\n  hint: {hint}"), at);
         }
         let (mut sizes, mut moved) = (Vec::new(), Vec::with_capacity(inputs.len()));
         for (position, (&input, &dim)) in inputs.iter().zip(in_dims).enumerate() {
@@ -178,7 +180,8 @@ impl Vmap {
             moved.push((permute(input, order, at)?, true));
         }
         let Some(&size) = sizes.first() else {
-            return refuse("vmap: no input has a dimension of examples".to_owned(), at);
+            let hint = "set `Some(dim)` in the `in_dims` of an input that differs between examples";
+            return refuse(format!("vmap: no input has a dimension of examples\n  hint: {hint}"), at);
         };
         if sizes.iter().any(|&other| other != size) {
             return Err(Error::BatchSizes { sizes, at });
