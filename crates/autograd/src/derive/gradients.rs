@@ -6,8 +6,9 @@ use std::ops::AddAssign;
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::{Arithmetic as _, Clamp as _, Norms as _};
 use wengert_tensor::plan::{Index, Op};
-use wengert_tensor::{Float, Site, Tensor};
+use wengert_tensor::{Float, Shape, Site, Tensor};
 
+use crate::error::or_raise;
 use crate::parameter::{Buffer, Change};
 use crate::{Error, MissingGradient, Parameter, Tape, Var};
 
@@ -62,6 +63,8 @@ pub trait Key<T: Float> {
     fn find<'g>(&self, gradients: &'g Gradients<T>) -> Option<&'g Tensor<T>>;
     /// Returns an error that explains why the key has no gradient.
     fn missing(&self, gradients: &Gradients<T>, at: Site) -> Error;
+    /// Returns the shape of the key's gradient.
+    fn shape(&self) -> Shape;
 }
 
 #[twins]
@@ -143,10 +146,12 @@ impl<T: Float> Gradients<T> {
         key.find(self).ok_or_else(|| key.missing(self, at))
     }
 
-    /// Returns the gradient with respect to a parameter, or zeros if there is none; see [`get`](Self::get).
-    #[track_caller]
-    pub fn of_or_zeros(&self, parameter: &Parameter<T>) -> Tensor<T> {
-        self.get(parameter).cloned().unwrap_or_else(|| Tensor::zeros(parameter.value.shape()))
+    /// Returns the gradient with respect to `key`, or zeros if there is none; see [`get`](Self::get).
+    pub fn try_of_or_zeros(&self, key: impl Key<T>) -> Result<Tensor<T>, Error> {
+        match key.find(self) {
+            Some(gradient) => Ok(gradient.clone()),
+            None => Ok(Tensor::try_zeros(key.shape())?),
+        }
     }
 
     /// Returns the gradients of parameters, each with its [`Parameter::id`], in ascending order of the ids. Gradients of variables are not
@@ -172,9 +177,19 @@ impl<T: Float> Gradients<T> {
     /// `get_total_norm`.
     ///
     /// All gradients count: of every parameter of every model on the tape, and of every variable made by `tape.var`.
+    #[doc(alias("get_total_norm"))]
+    #[track_caller]
     pub fn norm(&self) -> f64 {
-        let squared = |gradient: &Tensor<T>| gradient.vector_norm(2.0, ..).item().to_f64().powi(2);
-        self.all().map(squared).sum::<f64>().sqrt()
+        or_raise(self.total_norm())
+    }
+
+    #[track_caller]
+    fn total_norm(&self) -> Result<f64, Error> {
+        let mut sum = 0.0;
+        for gradient in self.all() {
+            sum += gradient.try_vector_norm(2.0, ..)?.item().to_f64().powi(2);
+        }
+        Ok(sum.sqrt())
     }
 
     /// Returns true if all elements of all gradients are finite.
@@ -188,53 +203,62 @@ impl<T: Float> Gradients<T> {
     ///
     /// The [norm](Self::norm) contains the gradients of variables too, for example of an input `tape.var(&x)`, and the gradients of all
     /// models on the tape. (`clip_grad_norm_(model.parameters())` sees one model.) To leave out an input, record it by `tape.constant(&x)`.
-    #[track_caller]
-    pub fn clip_norm(&mut self, max_norm: f64) -> f64 {
-        let norm = self.norm();
+    #[doc(alias("clip_grad_norm_"))]
+    pub fn try_clip_norm(&mut self, max_norm: f64) -> Result<f64, Error> {
+        let norm = self.total_norm()?;
         let factor = max_norm / (norm + 1e-6);
         if factor < 1.0 || factor.is_nan() {
-            self.scale(factor);
+            self.try_scale(factor)?;
         }
-        norm
+        Ok(norm)
     }
 
     /// Limits every element to the range from `-max` to `max`. NaN stays NaN. PyTorch: `clip_grad_value_`.
-    #[track_caller]
-    pub fn clip_value(&mut self, max: f64) {
+    #[doc(alias("clip_grad_value_"))]
+    pub fn try_clip_value(&mut self, max: f64) -> Result<(), Error> {
         for gradient in self.all_mut() {
-            *gradient = gradient.clamp(-max, max);
+            *gradient = gradient.try_clamp(-max, max)?;
         }
+        Ok(())
     }
 
     /// Multiplies all gradients by `factor`. Use it to take the mean over accumulated batches, or to undo the scaling of a loss.
-    #[track_caller]
-    pub fn scale(&mut self, factor: f64) {
+    pub fn try_scale(&mut self, factor: f64) -> Result<(), Error> {
         for gradient in self.all_mut() {
-            *gradient = gradient.mul(factor);
+            *gradient = gradient.try_mul(factor)?;
         }
+        Ok(())
     }
 
     /// Applies each recorded [`Change::Blend`] of `buffer`, in the order of recording. An optimiser's step does this for all buffers of the
     /// model.
-    #[track_caller]
-    pub fn update_statistic(&self, buffer: &mut Buffer<T>) {
-        let id = buffer.id();
+    ///
+    /// # Errors
+    ///
+    /// If the buffer's shape has changed since the tape recorded the statistic, or memory cannot hold the result.
+    pub fn try_update_statistic(&self, buffer: &mut Buffer<T>) -> Result<(), Error> {
+        let (id, at) = (buffer.id(), Site::here("update_statistic"));
         for (_, change) in self.changes.iter().filter(|(changed, _)| *changed == id) {
-            if let Change::Blend { new, share } = change {
-                let moved = new.sub(&buffer.value).mul(share.weight());
-                buffer.value = buffer.value.add(&moved);
+            let Change::Blend { new, share } = change else { continue };
+            let (shape, got) = (new.shape(), buffer.value.shape());
+            if got != shape {
+                let message = format!("expected a buffer of the statistic's shape {shape}, got one of shape {got}");
+                return Err(Error::Refused { message, at });
             }
+            let moved = new.try_sub(&buffer.value)?.try_mul(share.weight())?;
+            buffer.value = buffer.value.try_add(&moved)?;
         }
+        Ok(())
     }
 
     /// Adds the number of recorded counts to `buffer`. An optimiser's step does this for all buffers of the model.
-    #[track_caller]
-    pub fn update_count(&self, buffer: &mut Buffer<i64>) {
+    pub fn try_update_count(&self, buffer: &mut Buffer<i64>) -> Result<(), Error> {
         let counted = self.changes.iter().filter(|(id, change)| *id == buffer.id() && matches!(change, Change::Count));
         let counted = counted.count() as i64;
         if counted > 0 {
-            buffer.value = buffer.value.add(counted);
+            buffer.value = buffer.value.try_add(counted)?;
         }
+        Ok(())
     }
 
     fn all(&self) -> impl Iterator<Item = &Tensor<T>> {
@@ -293,6 +317,10 @@ impl<T: Float> Key<T> for &Parameter<T> {
         }
         Error::Unreached { what, at }
     }
+
+    fn shape(&self) -> Shape {
+        self.value.shape().clone()
+    }
 }
 
 impl<T: Float> Key<T> for Var<'_, T> {
@@ -323,6 +351,10 @@ impl<T: Float> Key<T> for Var<'_, T> {
             None if self.tape.id != gradients.tape => Error::OtherTapesGradients { what, at },
             None => Error::Unreached { what, at },
         }
+    }
+
+    fn shape(&self) -> Shape {
+        Var::shape(*self)
     }
 }
 
@@ -365,6 +397,30 @@ mod tests {
         }
         sum += second.var(&Tensor::from([1.0])).sum(..).backward();
         assert!(text(sum.try_of(x).unwrap_err()).contains("several tapes"));
+    }
+
+    #[test]
+    fn a_buffer_of_another_shape_is_not_updated() {
+        let mut buffer = Buffer::new(Tensor::from([1.0, 2.0]));
+        let tape = Tape::<f64>::training(&mut Generator::new(0));
+        tape.blend(&buffer, tape.constant(Tensor::from([3.0, 4.0])), Share::Fixed(0.5));
+        let gradients = tape.var(&Tensor::scalar(1.0)).backward();
+        buffer.value = Tensor::scalar(5.0);
+        let error = gradients.try_update_statistic(&mut buffer).unwrap_err();
+        assert_eq!(error.sentence(), "expected a buffer of the statistic's shape [2], got one of shape []");
+        assert_eq!(buffer.value, Tensor::scalar(5.0));
+        buffer.value = Tensor::from([1.0, 2.0]);
+        gradients.update_statistic(&mut buffer);
+        assert_eq!(buffer.value, Tensor::from([2.0, 3.0]));
+    }
+
+    #[test]
+    fn a_variable_without_a_gradient_has_zeros() {
+        let tape = Tape::<f64>::new();
+        let (x, unused) = (tape.var(&Tensor::from([1.0, 2.0])), tape.var(&Tensor::from([[3.0], [4.0]])));
+        let gradients = x.square().sum(..).backward();
+        assert_eq!(gradients.of_or_zeros(x), Tensor::from([2.0, 4.0]));
+        assert_eq!(gradients.of_or_zeros(unused), Tensor::zeros([2, 1]));
     }
 
     #[test]
