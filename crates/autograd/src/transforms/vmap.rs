@@ -74,7 +74,7 @@ impl Vmap {
         f: impl for<'t> Fn([Var<'t, T>; N]) -> [Var<'t, T>; M],
         inputs: [&Tensor<T>; N],
     ) -> Result<[Tensor<T>; M], Error> {
-        let at = Site::here("call");
+        let at = named(Site::here("call"));
         let tape = Tape::new();
         let vars = inputs.map(|input| tape.leaf_at(input, at));
         let results: Vec<Index> = self.variables(&of_slices(f), &vars, at)?.iter().map(|result| result.index).collect();
@@ -102,7 +102,7 @@ impl Vmap {
         f: impl Fn([Var<'t, T>; N]) -> [Var<'t, T>; M],
         inputs: [Var<'t, T>; N],
     ) -> Result<[Var<'t, T>; M], Error> {
-        Ok(array(self.variables(&of_slices(f), &inputs, Site::here("record"))?))
+        Ok(array(self.variables(&of_slices(f), &inputs, named(Site::here("record")))?))
     }
 
     /// Does the same as [`record`](Self::record) for any number of inputs and results.
@@ -115,7 +115,7 @@ impl Vmap {
         f: impl Fn(&[Var<'t, T>]) -> Vec<Var<'t, T>>,
         inputs: &[Var<'t, T>],
     ) -> Result<Vec<Var<'t, T>>, Error> {
-        self.variables(&f, inputs, Site::here("record_slice"))
+        self.variables(&f, inputs, named(Site::here("record_slice")))
     }
 
     pub(super) fn variables<'t, T: Float>(
@@ -327,6 +327,11 @@ fn axis_of(dim: isize, shape: &Shape) -> Option<usize> {
 /// Returns `x` with its dimensions in the order `order`.
 fn permute<'t, T: Float>(x: Var<'t, T>, order: Vec<usize>, at: Site) -> Result<Var<'t, T>, Error> {
     if order.is_sorted() { Ok(x) } else { x.apply_view(View::Permute(order.into()), at) }
+}
+
+/// Returns `at` with the name that errors give to all methods of [`Vmap`].
+fn named(at: Site) -> Site {
+    Site { operation: "vmap", ..at }
 }
 
 fn refuse<V>(message: String, at: Site) -> Result<V, Error> {
