@@ -97,6 +97,17 @@ impl<'t, T: Float> Tape<T> {
         self.reverse(outputs, inputs, Site::here("vjp"))
     }
 
+    /// Does the same as [`reverse`](Self::reverse), but a gradient is zeros if no output depends on the input.
+    pub(crate) fn reverse_or_zeros(
+        &'t self,
+        outputs: &[(Var<'t, T>, Var<'t, T>)],
+        inputs: &[Var<'t, T>],
+        at: Site,
+    ) -> Result<Vec<Var<'t, T>>, Error> {
+        let gradients = self.reverse(outputs, inputs, at)?;
+        Ok(gradients.into_iter().zip(inputs).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like_at(at))).collect())
+    }
+
     pub(crate) fn reverse(
         &'t self,
         outputs: &[(Var<'t, T>, Var<'t, T>)],
@@ -297,9 +308,9 @@ impl<'t, T: Float> Var<'t, T> {
     #[track_caller]
     pub fn try_grad_or_zeros(self, inputs: &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error> {
         let at = Site::here("grad_or_zeros");
-        let seed = self.unit_seed(at)?;
-        let gradients = self.tape.reverse(&[(self, seed)], inputs, at)?;
-        Ok(gradients.into_iter().zip(inputs).map(|(g, input)| g.unwrap_or_else(|| input.zeros_like_at(at))).collect())
+        let gradients = self.tape.reverse_or_zeros(&[(self, self.unit_seed(at)?)], inputs, at)?;
+        self.tape.record.borrow_mut().group(gradients.iter().map(|gradient| gradient.index));
+        Ok(gradients)
     }
 
     /// Computes the gradients of this variable, a single number, in one evaluation. They are with respect to every variable and parameter
