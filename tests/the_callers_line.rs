@@ -634,6 +634,8 @@ fn every_method_of_a_tape_names_its_callers_line() {
         tape.bind(&parameter, x);
         x.backward_with([y]);
         x.record_backward();
+        x.grad_slice(&[x]);
+        x.grad_or_zeros_slice(&[x]);
         Tape::<f64>::new().value_and_gradients(|tape| tape.constant(&two));
         Tape::<f64>::new().value_and_gradients_with(|tape| (tape.constant(&two), []));
         transforms::hessian(|[x]| x, [&two]);
@@ -651,7 +653,7 @@ fn an_error_of_a_derivative_names_both_lines() {
     let line = line!() + 1;
     let y = x.floor_divide(2.0).sum(..);
     let errors = [
-        y.try_grad(&[x]).unwrap_err(),
+        y.try_grad([x]).unwrap_err(),
         y.try_backward().unwrap_err(),
         tape.try_vjp(&[(y, y)], &[x]).unwrap_err(),
         tape.try_jvp(&[y], &[(x, x)]).unwrap_err(),
