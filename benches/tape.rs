@@ -86,7 +86,7 @@ fn step(c: &mut Criterion) {
             let tape = Tape::new();
             let parameters: Vec<Var<'_, f32>> = model.parameters().iter().map(|p| tape.parameter(p)).collect();
             let loss = loss(&model, &tape, &x, &y);
-            loss.try_grad(&parameters).map(|gradients| gradients.len())
+            loss.try_grad_slice(&parameters).map(|gradients| gradients.len())
         });
     });
     group.bench_function("record, derive, run and update", |b| {

@@ -180,13 +180,14 @@ fn values_gradients_and_sentences() {
         let z = result(case, &variables).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_close(&format!("{what}, recorded"), &z.value(), &expected[0]);
         // The result of sampling the nearest pixels does not depend on the grid. So a gradient that does not exist counts as zeros.
-        let slopes = (z * tensor::<f64>(&case["weights"])).sum(..).try_grad_or_zeros(&variables).expect("derivatives");
+        let slopes =
+            (z * tensor::<f64>(&case["weights"])).sum(..).try_grad_or_zeros_slice(&variables).expect("derivatives");
         for (k, (slope, expected)) in slopes.iter().zip(gradients).enumerate() {
             assert_close(&format!("{what}, gradient {k}"), &slope.value(), &tensor(expected));
         }
         let Some(seconds) = case["second"].as_array() else { continue };
         let squares = (z.square() * tensor::<f64>(&case["weights"])).sum(..);
-        let slopes = squares.try_grad_or_zeros(&variables).expect("derivatives");
+        let slopes = squares.try_grad_or_zeros_slice(&variables).expect("derivatives");
         let (mut sum, mut count) = (tape.constant(0.0), 0);
         for slope in slopes {
             let weights = Tensor::from_fn(slope.shape(), |_| {
@@ -195,7 +196,7 @@ fn values_gradients_and_sentences() {
             });
             sum += (slope * weights).sum(..);
         }
-        let derivatives = sum.try_grad_or_zeros(&variables).expect("second derivatives");
+        let derivatives = sum.try_grad_or_zeros_slice(&variables).expect("second derivatives");
         for (k, (derivative, expected)) in derivatives.iter().zip(seconds).enumerate() {
             assert_close(&format!("{what}, second derivative {k}"), &derivative.value(), &tensor(expected));
         }

@@ -177,7 +177,7 @@ impl Case {
         };
         let panicked = |stage: &str, (file, text): (String, String)| format!("{stage} panics in {file}: {text}");
         // The gradients come first: a value that was computed before would be expanded data.
-        let gradients = caught(|| result.try_sum(..)?.try_grad(&inputs));
+        let gradients = caught(|| result.try_sum(..)?.try_grad_slice(&inputs));
         for gradient in gradients.map_err(|panic| panicked("the gradient", panic))?.into_iter().flatten() {
             let _ = caught(|| gradient.try_value()).map_err(|panic| panicked("the gradient", panic))?;
         }

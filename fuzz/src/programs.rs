@@ -144,7 +144,7 @@ fn recorded(steps: &[Step], own: &[Tensor<f64>], eager: &[Tensor<f64>], scale: f
     let pairs: Vec<_> = leaves.iter().zip(own).map(|(&leaf, x)| (leaf, direction(x))).collect();
     let forward = total.jvp(&pairs).item();
     let gradients: Vec<Tensor<f64>> = {
-        let gradients = total.try_grad_or_zeros(&leaves).expect("every operation has a derivative");
+        let gradients = total.try_grad_or_zeros_slice(&leaves).expect("every operation has a derivative");
         tape.try_values_slice(&gradients).expect("gradients of small values")
     };
     let terms: Vec<f64> = gradients.iter().zip(own).map(|(g, x)| (g * x.cos() * 0.5).sum(..).item()).collect();

@@ -154,9 +154,9 @@ impl<'t, T: Float + Stores> Backward<'t, '_, T> {
         for (output, upstream) in outputs.iter().zip(&self.case.grad_outputs) {
             let data = match upstream {
                 Some(window) => self.set.store.window(window)?,
-                // `try_grad` needs a single number, and its seed is 1.
+                // `try_grad_slice` needs a single number, and its seed is 1.
                 None => {
-                    output.try_grad(&inputs).map_err(refused)?;
+                    output.try_grad_slice(&inputs).map_err(refused)?;
                     Tensor::ones(output.shape())
                 }
             };

@@ -198,7 +198,7 @@ pub fn two_operands(
 pub fn has_no_derivative(name: &str, x: &Tensor<f64>, f: impl for<'t> Fn(V<'t>) -> V<'t>) {
     let tape = Tape::new();
     let x = tape.var(x);
-    let error = f(x).sum(..).try_grad(&[x]).unwrap_err();
+    let error = f(x).sum(..).try_grad([x]).unwrap_err();
     assert!(matches!(error, Error::NotDifferentiable { operation, .. } if operation == name), "{name}: {error}");
 }
 

@@ -37,7 +37,10 @@ pub enum Error {
     },
 
     /// `item` was called for a value that does not have exactly one element.
-    #[error("a Tensor with {} elements cannot be converted to Scalar\n  {at}\n  its shape is {shape}", shape.numel())]
+    #[error(
+        "a Tensor with {} elements cannot be converted to Scalar\n  {at}\n  its shape is {shape}\n  hint: `.value()` returns \
+         all elements; `.sum(..)` and `.mean(..)` reduce them to one", shape.numel()
+    )]
     NotOneNumber {
         /// The shape of the value.
         shape: Shape,
@@ -47,8 +50,9 @@ pub enum Error {
 
     /// A seed has another shape than its output, or a tangent has another shape than its input.
     #[error(
-        "Mismatch in shape: grad_output[{position}] has a shape of {got} and output[{position}] has a shape of \
-         {expected}.\n  {at}"
+        "Mismatch in shape: {}[{position}] has a shape of {got} and {}[{position}] has a shape of {expected}.\n  {at}\n  \
+         hint: `expand`, `reshape` or `sum_to` gives it this shape",
+        if is_tangent(at) { "tangent" } else { "grad_output" }, if is_tangent(at) { "input" } else { "output" }
     )]
     SeedShape {
         /// The position of the output (or input).
@@ -64,7 +68,7 @@ pub enum Error {
     /// A derivative was requested through an operation that has no derivative.
     #[error(
         "the derivative of '{operation}' is not implemented: it has none\n  {at}\n  '{operation}' was recorded at \
-         {recorded}"
+         {recorded}\n  hint: if it counts as a constant, apply it to `x.detach()`"
     )]
     NotDifferentiable {
         /// The operation's name.
@@ -110,7 +114,10 @@ pub enum Error {
     },
 
     /// A gradient was requested for a variable of another tape.
-    #[error("the gradients are of a loss on another tape than {what}\n  {at}")]
+    #[error(
+        "the gradients are of a loss on another tape than {what}\n  {at}\n  hint: `gradients.of(&parameter)` finds the \
+         gradient of a parameter; a variable has one only among the gradients of its own tape"
+    )]
     OtherTapesGradients {
         /// A description of the variable.
         what: String,
@@ -133,7 +140,7 @@ pub enum Error {
     /// A derivative rule returned a result with the wrong shape.
     #[error(
         "the {rule} rule of '{operation}' gave shape {got} for input {input}, expected {expected}\n  '{operation}' was \
-         recorded at {recorded}"
+         recorded at {recorded}\n  hint: a vjp has the shape of its input, a jvp the shape of the result; `sum_to` undoes an `expand`"
     )]
     RuleShape {
         /// The kind of the rule: `vjp` or `jvp`.
@@ -202,7 +209,10 @@ pub enum Error {
     },
 
     /// The tape is full: it has 2³² - 1 nodes, or its concatenations and operations with parameters have 2³² inputs in total.
-    #[error("the tape is full: it cannot number more than 4,294,967,295 operations\n  {at}")]
+    #[error(
+        "the tape is full: it cannot number more than 4,294,967,295 operations\n  {at}\n  hint: a tape is for one step; make \
+         a new one (`Tape::new()`) for each step of a loop"
+    )]
     TapeFull {
         /// The operation that returned this error, and the line of code that called it.
         at: Site,
@@ -216,6 +226,11 @@ pub enum Error {
         /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },
+}
+
+/// Returns true if an error of the requested derivative `at` is about a tangent, and false if it is about a seed.
+fn is_tangent(at: &Site) -> bool {
+    ["jvp", "hvp"].contains(&at.operation)
 }
 
 /// The reason why [`Gradients`](crate::Gradients) have no gradient with respect to a variable or parameter.

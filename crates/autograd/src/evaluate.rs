@@ -271,7 +271,11 @@ impl<T: Float> Evaluate<T> for Record<T> {
         })?;
         let shape = if self.is_checked(node) { operands[0].shape() } else { self.shape(node) };
         if value.shape() != shape {
-            let message = format!("'{}' gave a result of shape {}, but said {shape}", self.name(node), value.shape());
+            let message = format!(
+                "'{}' gave a result of shape {}, but said {shape}\n  hint: `run` returns a result of the shape that `shape` returns",
+                self.name(node),
+                value.shape()
+            );
             return Err(Error::Refused { message, at: self.site(node) });
         }
         Ok(value)

@@ -56,6 +56,7 @@ impl<T: Float> Parameter<T> {
     }
 
     /// Makes the parameter a constant on later tapes, or a variable again. PyTorch: `requires_grad_`.
+    #[doc(alias("requires_grad_", "requires_grad"))]
     pub fn set_frozen(&mut self, frozen: bool) {
         self.frozen = frozen;
     }

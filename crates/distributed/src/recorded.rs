@@ -60,7 +60,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         let mut shards: Vec<Shard> =
             shards_of(rank).map(|number| Shard::new(number, part(rows, count, number), seed)).collect();
         let tapes: Vec<Tape<T>> = shards.iter_mut().map(|shard| Tape::training(&mut shard.generator)).collect();
-        let loss = |place: usize| Ok(loss(model, &tapes[place], &shards[place])?.record_backward()?);
+        let loss = |place: usize| Ok(loss(model, &tapes[place], &shards[place])?.try_record_backward()?);
         let mut recorder = Recorder { loss, shards: &shards, rows, waiting: VecDeque::new() };
         let first = if shards.is_empty() { None } else { Some(recorder.record(0)?) };
         let layout = first.as_ref().map(|(recorded, points): &(_, Points<T>)| {
@@ -128,7 +128,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
                 let (flat, complete) = (vec![T::ZERO; layout.length()], layout.gradient_length());
                 let begun = HashMap::new();
                 let mut filling = Filling { flat, places: &places, weight, waiting, sent, complete, begun };
-                let (loss, rest) = gradients.evaluate(&mut filling)?;
+                let (loss, rest) = gradients.try_evaluate(&mut filling)?;
                 filling.put(complete..layout.length(), &layout.tail(leaves, loss, &rest, weight));
                 let flat = filling.flat;
                 if is_last {

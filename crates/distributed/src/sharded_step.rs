@@ -64,7 +64,7 @@ impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
             let mut own = Vec::new();
             if plan.node(group.rank(), round).is_some() {
                 lockstep.events.clear();
-                let computed = next(round)?.evaluate(&mut lockstep);
+                let computed = next(round)?.try_evaluate(&mut lockstep);
                 if let Some(error) = lockstep.failed.take() {
                     return Err(error);
                 }

@@ -2,6 +2,7 @@
 
 mod module;
 mod precompiled;
+mod syntax;
 mod twins;
 
 use proc_macro::TokenStream;
@@ -75,6 +76,7 @@ pub fn twins(_arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// A method of the bound chooses one of these functions when the program is compiled. The generic function must have one type parameter,
 /// bound by `Float` or `Element`. For `Element`, the types f32, f64 and i64 are compiled in advance, and callers compile the others. The
 /// arguments must be plain names, without `impl Trait`: pass closures as `&mut dyn FnMut`. The function must not need its caller's line.
+/// A method becomes a free function, so the result cannot borrow from `&self` without a named lifetime if another argument is a reference.
 ///
 /// On an `impl` block the attribute changes every method that has no type parameters, no constant parameters and no `impl Trait` of its
 /// own. It leaves out methods whose names begin with `try_`, and methods with `#[inline]`, `#[track_caller]` or `#[cfg]`.

@@ -1,11 +1,13 @@
 //! `#[derive(Module)]`: the children of a struct are its fields, except for plain data and fields with `#[module(skip)]`.
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{
     Data, DeriveInput, Error, Field, Fields, GenericArgument, GenericParam, Index, PathArguments, Result, Type,
     parse_quote,
 };
+
+use crate::syntax::has_ident;
 
 pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
     let input: DeriveInput = syn::parse2(input)?;
@@ -89,29 +91,8 @@ fn element(input: &DeriveInput) -> Result<Type> {
 /// Returns true if a type is plain data, which is no module. Plain data are the types in the list, and references, options, vectors, boxes,
 /// arrays, slices and tuples of plain data.
 fn is_plain(of: &Type) -> bool {
-    const PLAIN: [&str; 21] = [
-        "usize",
-        "u8",
-        "u16",
-        "u32",
-        "u64",
-        "u128",
-        "isize",
-        "i8",
-        "i16",
-        "i32",
-        "i64",
-        "i128",
-        "f32",
-        "f64",
-        "bool",
-        "char",
-        "str",
-        "String",
-        "PathBuf",
-        "Duration",
-        "PhantomData",
-    ];
+    const PLAIN: &str = "usize u8 u16 u32 u64 u128 isize i8 i16 i32 i64 i128 f32 f64 \
+                         bool char str String PathBuf Duration PhantomData";
     match of {
         Type::Reference(of) => is_plain(&of.elem),
         Type::Array(of) => is_plain(&of.elem),
@@ -120,7 +101,7 @@ fn is_plain(of: &Type) -> bool {
         Type::Tuple(of) => of.elems.iter().all(is_plain),
         Type::Path(of) => {
             let Some(last) = of.path.segments.last() else { return false };
-            if PLAIN.iter().any(|plain| last.ident == plain) {
+            if PLAIN.split(' ').any(|plain| last.ident == plain) {
                 return true;
             }
             let PathArguments::AngleBracketed(arguments) = &last.arguments else { return false };
@@ -147,14 +128,7 @@ fn is_skipped(field: &Field) -> Result<bool> {
     Ok(skipped)
 }
 
-/// Returns true if the text of a type contains one of these names as an identifier.
+/// Returns true if a type contains one of these names as an identifier.
 fn mentions(of: &Type, names: &[String]) -> bool {
-    fn any(tokens: TokenStream, names: &[String]) -> bool {
-        tokens.into_iter().any(|token| match token {
-            TokenTree::Ident(ident) => names.iter().any(|name| ident == name),
-            TokenTree::Group(group) => any(group.stream(), names),
-            _ => false,
-        })
-    }
-    any(of.to_token_stream(), names)
+    names.iter().any(|name| has_ident(of.to_token_stream(), name))
 }

@@ -1,41 +1,33 @@
 //! The attribute `#[precompiled]`. It compiles a function that is generic over the element type in its own crate, once for each common
 //! type.
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree, token_stream};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree, token_stream};
 use quote::{ToTokens, quote};
-use syn::ext::IdentExt;
-use syn::parse::{Parse, ParseStream, Parser};
-use syn::punctuated::Punctuated;
+use syn::parse::{Parse, ParseStream};
 use syn::{
-    Attribute, Error, GenericParam, Generics, Lifetime, Result, ReturnType, Token, Type, TypeParamBound, Visibility,
-    WhereClause, WherePredicate, parenthesized,
+    Attribute, Error, GenericParam, Generics, Lifetime, Result, Token, Type, TypeParamBound, WhereClause,
+    WherePredicate, parse2,
 };
 
-use crate::twins::{is_group, members};
+use crate::syntax::{Argument, Function, Item, Receiver, has_ident, with_content};
 
 /// Returns the function, or the `impl` block, with new bodies. The new body of a function or method calls the instance that is compiled for
 /// the element type. Methods that are not [eligible](Function::is_eligible) stay the same.
 pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
-    if let Ok(function) = Function::parse.parse2(item.clone()) {
+    if let Ok(function) = parse2::<Function>(item.clone()) {
         return function.shell(None);
     }
-    let mut tokens: Vec<TokenTree> = item.into_iter().collect();
-    let Some(TokenTree::Group(body)) = tokens.pop().filter(|last| is_group(last, Delimiter::Brace)) else {
-        return Err(Error::new(Span::call_site(), "#[precompiled] is for functions and `impl` blocks"));
-    };
-    let header: TokenStream = tokens.into_iter().collect();
-    let block = Block::parse.parse2(header.clone())?;
+    let item = Item::split(item, "#[precompiled] is for functions and `impl` blocks")?;
+    let block = parse2(item.header.clone())?;
     let mut inside = TokenStream::new();
-    for member in members.parse2(body.stream())? {
-        let function = member.function.map(|_| Function::parse.parse2(member.tokens.clone())).transpose();
+    for member in item.members()? {
+        let function = member.function.map(|_| parse2::<Function>(member.tokens.clone())).transpose();
         inside.extend(match function {
             Ok(Some(function)) if function.is_eligible() => function.shell(Some(&block))?,
             _ => member.tokens,
         });
     }
-    let mut group = Group::new(Delimiter::Brace, inside);
-    group.set_span(body.span());
-    Ok(quote!(#header #group))
+    Ok(item.with(inside))
 }
 
 /// The header of an `impl` block.
@@ -45,7 +37,7 @@ struct Block {
     implemented: Option<Type>,
 }
 
-impl Block {
+impl Parse for Block {
     fn parse(input: ParseStream) -> Result<Self> {
         Attribute::parse_outer(input)?;
         input.parse::<Token![impl]>()?;
@@ -60,33 +52,7 @@ impl Block {
     }
 }
 
-/// A function: the parts of its signature, and its body.
-struct Function {
-    attributes: Vec<Attribute>,
-    visibility: Visibility,
-    name: Ident,
-    generics: Generics,
-    receiver: Option<Receiver>,
-    arguments: Vec<Argument>,
-    output: ReturnType,
-    clause: Option<WhereClause>,
-    body: Group,
-}
-
 impl Function {
-    fn parse(input: ParseStream) -> Result<Self> {
-        let attributes = Attribute::parse_outer(input)?;
-        let visibility = input.parse()?;
-        input.parse::<Token![fn]>()?;
-        let (name, generics) = (input.call(Ident::parse_any)?, input.parse()?);
-        let inside;
-        parenthesized!(inside in input);
-        let receiver = Receiver::parse(&inside)?;
-        let arguments = Punctuated::<Argument, Token![,]>::parse_terminated(&inside)?.into_iter().collect();
-        let (output, clause, body) = (input.parse()?, input.parse()?, input.parse()?);
-        Ok(Function { attributes, visibility, name, generics, receiver, arguments, output, clause, body })
-    }
-
     /// Returns true if this method of an `impl` block is compiled in advance. The method must have no type parameters, no constant
     /// parameters and no `impl Trait` of its own. Its name must not begin with `try_`. It must also have no attribute that sets where or
     /// whether it is compiled, or that needs its caller's line.
@@ -116,19 +82,15 @@ impl Function {
             Some(block) => without_self(tokens, block),
             None => tokens,
         };
-        let this = self.receiver.as_ref().zip(block).map(|(receiver, block)| (quote!(this), receiver.of(&block.of)));
+        let this =
+            self.receiver.as_ref().zip(block).map(|(receiver, block)| (quote!(this), type_of(receiver, &block.of)));
         let argument = |argument: &Argument| (argument.name.to_token_stream(), replaced(argument.of.to_token_stream()));
         let (names, types): (Vec<_>, Vec<_>) = this.into_iter().chain(self.arguments.iter().map(argument)).unzip();
         let muts = self.receiver.iter().map(|_| None).chain(self.arguments.iter().map(|argument| argument.mutable));
-        let is_elided = self.receiver.as_ref().is_some_and(|receiver| receiver.is_elided);
-        let mut output = replaced(self.output.to_token_stream());
-        if is_elided {
-            output = borrowed_from_this(output);
-        }
+        let output = replaced(self.output.to_token_stream());
         let used = quote!(#(#types)* #output);
         let is_used = |lifetime: &&Lifetime| has_ident(used.clone(), &lifetime.ident.to_string());
-        let named = self.parameters(block).filter_map(lifetime).filter(is_used).cloned();
-        let lifetimes = named.chain(is_elided.then(|| Lifetime::new("'this", Span::call_site()))).collect();
+        let lifetimes = self.parameters(block).filter_map(lifetime).filter(is_used).cloned().collect();
         FreeFunction {
             names,
             types,
@@ -167,10 +129,8 @@ impl Function {
                 }
             }
         });
-        let receiver_tokens = receiver.as_ref().map(|receiver| &receiver.tokens);
-        let parameters = arguments.iter().map(|Argument { name, of, .. }| quote!(#name: #of));
-        let inputs = receiver_tokens.into_iter().cloned().chain(parameters);
-        let values = receiver_tokens.map(|_| quote!(self)).into_iter();
+        let inputs = receiver.iter().map(Receiver::to_token_stream).chain(arguments.iter().map(Argument::passed));
+        let values = receiver.iter().map(|_| quote!(self));
         let values = values.chain(arguments.iter().map(|argument| argument.name.to_token_stream()));
         Ok(quote! {
             #(#attributes)*
@@ -268,57 +228,12 @@ fn lifetime(parameter: &GenericParam) -> Option<&Lifetime> {
     }
 }
 
-/// A receiver: `self`, `&self`, `&'a self` or `&mut self`.
-struct Receiver {
-    tokens: TokenStream,
-    /// The tokens before the type of the argument `this`, which replaces the receiver in a free function. For example, `&'a`. They contain
-    /// the lifetime `'this` if the receiver is a reference without a lifetime.
-    reference: TokenStream,
-    is_elided: bool,
-}
-
-impl Receiver {
-    fn parse(input: ParseStream) -> Result<Option<Self>> {
-        let parts = |input: ParseStream| -> Result<(Option<Token![&]>, Option<Lifetime>, Option<Token![mut]>)> {
-            let and = input.parse::<Option<Token![&]>>()?;
-            let lifetime = if and.is_some() { input.parse()? } else { None };
-            Ok((and, lifetime, input.parse()?))
-        };
-        let ahead = input.fork();
-        parts(&ahead)?;
-        if !ahead.peek(Token![self]) {
-            return Ok(None);
-        }
-        let (and, lifetime, mutable) = parts(input)?;
-        let this: Token![self] = input.parse()?;
-        input.parse::<Option<Token![,]>>()?;
-        let is_elided = and.is_some() && lifetime.is_none();
-        let reference = match (&and, is_elided) {
-            (None, _) => TokenStream::new(),
-            (_, true) => quote!(#and 'this #mutable),
-            (_, false) => quote!(#and #lifetime #mutable),
-        };
-        Ok(Some(Receiver { tokens: quote!(#and #lifetime #mutable #this), reference, is_elided }))
-    }
-
-    /// Returns the type of the argument that replaces the receiver, such as `&Type` for the receiver `&self` in a block for the type `of`.
-    fn of(&self, of: &Type) -> TokenStream {
-        let reference = &self.reference;
-        quote!(#reference #of)
-    }
-}
-
-struct Argument {
-    mutable: Option<Token![mut]>,
-    name: Ident,
-    of: Type,
-}
-
-impl Parse for Argument {
-    fn parse(input: ParseStream) -> Result<Self> {
-        let (mutable, name) = (input.parse()?, input.parse()?);
-        input.parse::<Token![:]>()?;
-        Ok(Argument { mutable, name, of: input.parse()? })
+/// Returns the type of the argument that replaces the receiver, such as `&Type` for the receiver `&self` in a block for the type `of`.
+fn type_of(receiver: &Receiver, of: &Type) -> TokenStream {
+    let Receiver { and, lifetime, mutable, .. } = receiver;
+    match and {
+        Some(_) => quote!(#and #lifetime #mutable #of),
+        None => quote!(#of),
     }
 }
 
@@ -343,9 +258,7 @@ fn without_self(tokens: TokenStream, block: &Block) -> TokenStream {
                 });
             }
             TokenTree::Group(group) => {
-                let mut inside = Group::new(group.delimiter(), without_self(group.stream(), block));
-                inside.set_span(group.span());
-                out.extend([TokenTree::Group(inside)]);
+                out.extend([TokenTree::Group(with_content(&group, without_self(group.stream(), block)))]);
             }
             token => out.extend([token]),
         }
@@ -362,42 +275,4 @@ fn name_after_colons(mut tokens: token_stream::IntoIter) -> Option<String> {
         }
     }
     Some(tokens.next()?.to_string())
-}
-
-/// Returns a result type in which references without a lifetime, and the lifetime `'_`, get the receiver's lifetime `'this`. The compiler
-/// does the same for the signature of a method.
-fn borrowed_from_this(tokens: TokenStream) -> TokenStream {
-    let mut out = TokenStream::new();
-    let mut tokens = tokens.into_iter().peekable();
-    while let Some(token) = tokens.next() {
-        match token {
-            TokenTree::Punct(punct) if punct.as_char() == '\'' => {
-                out.extend([TokenTree::Punct(punct)]);
-                if let Some(TokenTree::Ident(_)) = tokens.next_if(|next| next.to_string() == "_") {
-                    out.extend([TokenTree::Ident(Ident::new("this", Span::call_site()))]);
-                }
-            }
-            TokenTree::Punct(punct) if punct.as_char() == '&' => {
-                out.extend([TokenTree::Punct(punct)]);
-                if !matches!(tokens.peek(), Some(TokenTree::Punct(next)) if next.as_char() == '\'') {
-                    out.extend(quote!('this));
-                }
-            }
-            TokenTree::Group(group) => {
-                let mut inside = Group::new(group.delimiter(), borrowed_from_this(group.stream()));
-                inside.set_span(group.span());
-                out.extend([TokenTree::Group(inside)]);
-            }
-            token => out.extend([token]),
-        }
-    }
-    out
-}
-
-fn has_ident(tokens: TokenStream, name: &str) -> bool {
-    tokens.into_iter().any(|token| match token {
-        TokenTree::Ident(ident) => ident == name,
-        TokenTree::Group(group) => has_ident(group.stream(), name),
-        _ => false,
-    })
 }

@@ -1,108 +1,36 @@
 //! The attribute `#[twins]`. It writes `name`, which panics, from `try_name`, which returns a `Result`.
-//!
-//! Only signatures are parsed. Bodies and the other members of a trait or an `impl` block are copied unchanged. So
-//! `syn` does not need its features for whole files.
 
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
-use syn::ext::IdentExt;
-use syn::parse::{Parse, ParseStream, Parser};
+use syn::parse::{ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::{
-    Attribute, Error, GenericArgument, GenericParam, Generics, Lifetime, Meta, PathArguments, Result, Token, Type,
-    Visibility, WhereClause, parenthesized, parse_quote,
+    Attribute, Error, GenericArgument, GenericParam, Generics, Meta, PathArguments, Result, ReturnType, Token, Type,
+    parenthesized, parse_quote, parse2,
 };
+
+use crate::syntax::{Argument, Function, Item, Member};
 
 /// Returns the function, trait or `impl` block with twins added to its functions.
 pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
-    if let Ok(function) = Function::parse_alone.parse2(item.clone()) {
+    if let Ok(function) = parse2::<Function>(item.clone()) {
         return function.with_twin(None);
     }
-    // If the item is a trait or an `impl` block, its members are in the braces at the end.
-    let mut tokens: Vec<TokenTree> = item.into_iter().collect();
-    let Some(TokenTree::Group(body)) = tokens.pop().filter(|last| is_group(last, Delimiter::Brace)) else {
-        return Err(Error::new(proc_macro2::Span::call_site(), "#[twins] is for functions, traits and impl blocks"));
-    };
-    let members = members.parse2(body.stream())?;
+    let item = Item::split(item, "#[twins] is for functions, traits and impl blocks")?;
+    let members = item.members()?;
     let names: Vec<String> = members.iter().filter_map(|member| Some(member.function.as_ref()?.to_string())).collect();
     let mut inside = TokenStream::new();
     for Member { function, tokens } in members {
         let missing = |name: &Ident| plain_name(name).is_some_and(|plain| !names.contains(&plain));
         inside.extend(match function.filter(missing) {
-            Some(_) => Function::parse_alone.parse2(tokens)?.written()?,
+            Some(_) => parse2::<Function>(tokens)?.written()?,
             None => tokens,
         });
     }
-    let mut group = Group::new(Delimiter::Brace, inside);
-    group.set_span(body.span());
-    tokens.push(group.into());
-    Ok(tokens.into_iter().collect())
-}
-
-/// A member of a trait or an `impl` block. For a function, `function` is its name.
-pub(crate) struct Member {
-    pub(crate) function: Option<Ident>,
-    pub(crate) tokens: TokenStream,
-}
-
-pub(crate) fn members(input: ParseStream) -> Result<Vec<Member>> {
-    let mut members = Vec::new();
-    while !input.is_empty() {
-        let ahead = input.fork();
-        Attribute::parse_outer(&ahead)?;
-        ahead.parse::<Visibility>()?;
-        let function = match ahead.parse::<Option<Token![fn]>>()? {
-            Some(_) => Some(ahead.call(Ident::parse_any)?),
-            None => None,
-        };
-        // A member ends with a semicolon, or with the braces of a function's body.
-        let mut tokens = TokenStream::new();
-        loop {
-            let token: TokenTree = input.parse()?;
-            let semicolon = matches!(&token, TokenTree::Punct(punct) if punct.as_char() == ';');
-            let ends = semicolon || is_group(&token, Delimiter::Brace) && !input.peek(Token![;]);
-            tokens.extend([token]);
-            if ends {
-                break;
-            }
-        }
-        members.push(Member { function, tokens });
-    }
-    Ok(members)
-}
-
-/// A function: the parts of its signature, and its body.
-#[derive(Clone)]
-struct Function {
-    attributes: Vec<Attribute>,
-    visibility: Visibility,
-    name: Ident,
-    generics: Generics,
-    receiver: Option<TokenStream>,
-    arguments: Vec<(Ident, Type)>,
-    output: Type,
-    clause: Option<WhereClause>,
-    body: TokenTree,
+    Ok(item.with(inside))
 }
 
 impl Function {
-    fn parse_alone(input: ParseStream) -> Result<Self> {
-        let attributes = Attribute::parse_outer(input)?;
-        let visibility = input.parse()?;
-        input.parse::<Token![fn]>()?;
-        let name = input.parse()?;
-        let generics = input.parse()?;
-        let inside;
-        parenthesized!(inside in input);
-        let receiver = receiver(&inside)?;
-        let arguments = Punctuated::<Argument, Token![,]>::parse_terminated(&inside)?;
-        let arguments = arguments.into_iter().map(|Argument(name, of)| (name, of)).collect();
-        input.parse::<Token![->]>()?;
-        let output = input.parse()?;
-        let (clause, body) = (input.parse()?, input.parse()?);
-        Ok(Function { attributes, visibility, name, generics, receiver, arguments, output, clause, body })
-    }
-
     /// Returns the method `try_name_` if `#[in_place]` requests it. That method replaces `self` by the result of `try_name`.
     fn in_place(&self) -> Option<Result<Function>> {
         let form = match in_place_form(self.attributes.iter().find(|attribute| is_in_place(attribute))?) {
@@ -112,7 +40,7 @@ impl Function {
         let Function { visibility, name, generics, arguments, clause, .. } = self;
         let plain = plain_name(name)?;
         let in_place = format!("{plain}_");
-        let parameters = arguments.iter().map(|(name, of)| quote!(#name: #of));
+        let parameters = arguments.iter().map(Argument::passed);
         let bounds = clause.iter().flat_map(|clause| &clause.predicates);
         let method = format_ident!("try_{in_place}", span = name.span());
         let arrays = self.arguments_of("implArrayOperand<Self>");
@@ -135,7 +63,7 @@ impl Function {
                 #body
             }
         };
-        Some(Function::parse_alone.parse2(written))
+        Some(parse2(written))
     }
 
     /// Returns the sentence about the errors of the method that [`in_place`](Self::in_place) writes.
@@ -143,10 +71,10 @@ impl Function {
         let read: Vec<&Ident> = match form {
             Form::Broadcast => {
                 let arrays = ["implOperand<Self>", "Option<Argument<Self>>", "implArrayOperand<Self>"];
-                let is_array = |(_, of): &&(Ident, Type)| arrays.contains(&text(of).as_str());
-                self.arguments.iter().filter(is_array).map(|(name, _)| name).collect()
+                let is_array = |argument: &&Argument| arrays.contains(&text(&argument.of).as_str());
+                self.arguments.iter().filter(is_array).map(|argument| &argument.name).collect()
             }
-            Form::Binary(_) => self.arguments.iter().map(|(name, _)| name).collect(),
+            Form::Binary(_) => names(&self.arguments).collect(),
             Form::Reads(sources) => sources.iter().collect(),
         };
         let name = &self.name;
@@ -165,11 +93,11 @@ impl Function {
     /// Returns the body of the method that [`in_place`](Self::in_place) writes. In the body, `at` is the caller's line of code.
     fn in_place_body(&self, form: Form) -> TokenStream {
         let Function { name, generics, arguments, output, .. } = self;
-        let (values, types) = (arguments.iter().map(|(name, _)| name), types(generics));
+        let (values, types) = (names(arguments), types(generics));
         let value = quote!(let value = self.#name #types (#(#values),*)?;);
         match form {
             Form::Broadcast => {
-                let put = if text(output).starts_with("Result<Self::Mask") { quote!(put_mask) } else { quote!(put) };
+                let put = if text(output).starts_with("->Result<Self::Mask") { quote!(put_mask) } else { quote!(put) };
                 let [operands, bounds, arrays] =
                     ["implOperand<Self>", "Option<Argument<Self>>", "implArrayOperand<Self>"]
                         .map(|of| self.arguments_of(of));
@@ -186,7 +114,7 @@ impl Function {
                 }
             }
             Form::Binary(op) => {
-                let other = arguments.iter().map(|(name, _)| name);
+                let other = names(arguments);
                 quote!(self.update(#op, #(#other),*, at))
             }
             Form::Reads(sources) => quote! {
@@ -200,7 +128,7 @@ impl Function {
 
     /// Returns the names of the arguments whose type, without spaces, is `of`.
     fn arguments_of(&self, of: &str) -> Vec<&Ident> {
-        self.arguments.iter().filter(|(_, own)| text(own) == of).map(|(name, _)| name).collect()
+        self.arguments.iter().filter(|argument| text(&argument.of) == of).map(|argument| &argument.name).collect()
     }
 
     /// Returns the function with its twin. With `#[keepdim]`, returns it twice: under its name, for `keepdim` = false, and with `_keepdim`
@@ -211,7 +139,7 @@ impl Function {
     fn written(mut self) -> Result<TokenStream> {
         let Some(position) = self.attributes.iter().position(|attribute| attribute.path().is_ident("keepdim")) else {
             return match self.arguments.last() {
-                Some((name, of)) if name == "keepdim" && text(of) == "bool" => {
+                Some(Argument { name, of, .. }) if name == "keepdim" && text(of) == "bool" => {
                     Err(Error::new(name.span(), "write `#[keepdim]` above the method instead of this argument"))
                 }
                 _ => self.with_twin(methods()),
@@ -223,7 +151,7 @@ impl Function {
         check_site(&self.body, &plain)?;
         let chosen = format_ident!("{}_with", self.name);
         let method = |name: Ident, attributes: Vec<Attribute>, kept: bool| {
-            let (types, values) = (types(&self.generics), arguments.iter().map(|(name, _)| name));
+            let (types, values) = (types(&self.generics), names(arguments));
             let body = quote!(self.#chosen #types (#(#values,)* #kept));
             let arguments = arguments.to_vec();
             let body = Group::new(Delimiter::Brace, body).into();
@@ -236,7 +164,6 @@ impl Function {
         let attributes = docs.iter().map(|doc| parse_quote!(#[doc = #doc])).collect();
         let with = method(format_ident!("{}_keepdim", self.name), attributes, true)?;
         let Function { visibility, generics, receiver, arguments, output, clause, body, .. } = &self;
-        let arguments = arguments.iter().map(|(name, of)| quote!(#name: #of));
         let keepdim = Ident::new("keepdim", proc_macro2::Span::call_site());
         Ok(quote! {
             #without
@@ -244,7 +171,7 @@ impl Function {
 
             #[doc(hidden)]
             #[track_caller]
-            #visibility fn #chosen #generics (#receiver, #(#arguments,)* #keepdim: bool) -> #output #clause #body
+            #visibility fn #chosen #generics (#receiver, #(#arguments,)* #keepdim: bool) #output #clause #body
         })
     }
 
@@ -260,10 +187,8 @@ impl Function {
         let (mut docs, others): (Vec<_>, Vec<_>) = attributes.partition(|attribute| attribute.path().is_ident("doc"));
         let (panics, errors) = split_errors(&mut docs, &arguments);
         let result = success(&output)?;
-        let parameters: Vec<_> = arguments.iter().map(|(name, of)| quote!(#name: #of)).collect();
-        let values = arguments.iter().map(|(name, _)| name);
-        let inputs = receiver.iter().chain(&parameters);
-        let inputs = quote!(#(#inputs),*);
+        let (passed, values) = (arguments.iter().map(Argument::passed), names(&arguments));
+        let comma = receiver.as_ref().map(|_| quote!(,));
         let place = if receiver.is_some() { Some(quote!(self.)) } else { owner };
         let types = types(&generics);
         let link = match &place {
@@ -281,7 +206,7 @@ impl Function {
             #panics
             #(#others)*
             #[track_caller]
-            #visibility fn #twin #generics (#inputs) -> #result #clause {
+            #visibility fn #twin #generics (#receiver #comma #(#passed),*) -> #result #clause {
                 match #place #name #types (#(#values),*) {
                     Ok(result) => result,
                     Err(error) => crate::raise(error),
@@ -294,14 +219,14 @@ impl Function {
             #errors
             #(#others)*
             #[track_caller]
-            #visibility fn #name #generics (#inputs) -> #output #clause #body
+            #visibility fn #name #generics (#receiver #comma #(#arguments),*) #output #clause #body
         })
     }
 }
 
 /// Removes the section `# Errors` at the end of the docs. Returns its text for the docs of the twin, with the heading `# Panics`, and for
 /// the docs of the function itself. Without this section, the text follows from the types of the arguments.
-fn split_errors(docs: &mut Vec<Attribute>, arguments: &[(Ident, Type)]) -> (TokenStream, TokenStream) {
+fn split_errors(docs: &mut Vec<Attribute>, arguments: &[Argument]) -> (TokenStream, TokenStream) {
     let heading = docs.iter().position(|doc| doc.to_token_stream().to_string().contains("# Errors"));
     if let Some(section) = heading.map(|heading| docs.split_off(heading)) {
         let text = &section[1..];
@@ -312,9 +237,9 @@ fn split_errors(docs: &mut Vec<Attribute>, arguments: &[(Ident, Type)]) -> (Toke
 }
 
 /// Returns the sentence about the errors that every function with arguments of these types may return.
-fn usual_errors(arguments: &[(Ident, Type)]) -> String {
+fn usual_errors(arguments: &[Argument]) -> String {
     let mut causes: Vec<String> = Vec::new();
-    for (name, of) in arguments {
+    for Argument { name, of, .. } in arguments {
         let cause = match text(of).as_str() {
             "implPosition" | "implInto<Span>" | "Option<isize>" => format!("`{name}` is out of range"),
             "implInto<Dims>" | "implInto<Sizes>" | "&[usize]" | "[usize;N]" | "&[isize]" => {
@@ -389,7 +314,7 @@ fn in_place_form(attribute: &Attribute) -> Result<Form> {
 }
 
 /// Returns the tokens as text without spaces, for comparisons.
-fn text(of: &Type) -> String {
+fn text(of: &impl ToTokens) -> String {
     of.to_token_stream().to_string().replace(' ', "")
 }
 
@@ -397,24 +322,8 @@ fn methods() -> Option<TokenStream> {
     Some(quote!(Self::))
 }
 
-struct Argument(Ident, Type);
-
-impl Parse for Argument {
-    fn parse(input: ParseStream) -> Result<Self> {
-        let name = input.parse()?;
-        input.parse::<Token![:]>()?;
-        Ok(Argument(name, input.parse()?))
-    }
-}
-
-/// Parses `self`, `&self`, `&'a self`, `&mut self` or `&'a mut self`, with the comma after it. Returns `None` if there is no receiver.
-fn receiver(input: ParseStream) -> Result<Option<TokenStream>> {
-    let and = input.parse::<Option<Token![&]>>()?;
-    let lifetime = if and.is_some() { input.parse::<Option<Lifetime>>()? } else { None };
-    let mutable = if and.is_some() { input.parse::<Option<Token![mut]>>()? } else { None };
-    let Some(this) = input.parse::<Option<Token![self]>>()? else { return Ok(None) };
-    input.parse::<Option<Token![,]>>()?;
-    Ok(Some(quote!(#and #lifetime #mutable #this)))
+fn names(arguments: &[Argument]) -> impl Iterator<Item = &Ident> {
+    arguments.iter().map(|argument| &argument.name)
 }
 
 /// Returns `::<A, B>`, the type and constant arguments for a call of the function. The compiler may not be able to infer them.
@@ -431,9 +340,10 @@ fn types(generics: &Generics) -> Option<TokenStream> {
     (!names.is_empty()).then(|| quote!(::<#(#names),*>))
 }
 
-/// Returns the type `T` of `Result<T, E>`.
-fn success(output: &Type) -> Result<&Type> {
-    if let Type::Path(path) = output
+/// Returns the type `T` of the output `-> Result<T, E>`.
+fn success(output: &ReturnType) -> Result<&Type> {
+    if let ReturnType::Type(_, of) = output
+        && let Type::Path(path) = &**of
         && let Some(last) = path.path.segments.last()
         && last.ident == "Result"
         && let PathArguments::AngleBracketed(arguments) = &last.arguments
@@ -475,17 +385,13 @@ fn check_site(body: &TokenTree, plain: &str) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn is_group(token: &TokenTree, delimiter: Delimiter) -> bool {
-    matches!(token, TokenTree::Group(group) if group.delimiter() == delimiter)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// Returns the documentation that `#[twins]` writes for the function `name`, as one line.
     fn docs_of(name: &str, function: TokenStream) -> String {
-        let written = Function::parse_alone.parse2(function).unwrap().with_twin(methods()).unwrap().to_string();
+        let written = parse2::<Function>(function).unwrap().with_twin(methods()).unwrap().to_string();
         let end = written.find(&format!("fn {name} ")).unwrap();
         let start = written[..end].rfind('}').map_or(0, |end| end + 1);
         let quoted = written[start..end].split('"').skip(1).step_by(2);
@@ -499,7 +405,7 @@ mod tests {
                 #[in_place(#form)]
                 fn try_add(&self, other: impl Operand<Self>) -> Result<Self> { Ok(1) }
             };
-            Function::parse_alone.parse2(function).unwrap().with_twin(methods()).map(|_| ()).map_err(|e| e.to_string())
+            parse2::<Function>(function).unwrap().with_twin(methods()).map(|_| ()).map_err(|e| e.to_string())
         };
         assert_eq!(error(quote!(Binary::Add)), Ok(()));
         assert_eq!(error(quote!(reads(other))), Ok(()));

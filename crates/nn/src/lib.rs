@@ -284,7 +284,9 @@ pub use loss::{
     try_multilabel_soft_margin_loss, try_nll_loss, try_triplet_margin_loss,
 };
 pub use metrics::{accuracy, try_accuracy};
-pub use module::{AnyBuffer, Hooks, Leaf, LeafMut, Module, bind_vector, try_bind_vector, update_buffers};
+pub use module::{
+    AnyBuffer, Hooks, Leaf, LeafMut, Module, bind_vector, try_bind_vector, try_update_buffers, update_buffers,
+};
 pub use normalize::Normalize;
 pub use optim::{
     Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Archive, Asgd, Common, DecayedParameter, Lbfgs, Lion, Muon,

@@ -58,7 +58,7 @@ pub fn try_per_sample_gradients<T: Float, const N: usize>(
     let gradients = Vmap::new().try_record_slice(
         |sample| {
             let loss = loss(std::array::from_fn(|position| sample[position]));
-            loss.try_grad_or_zeros(&vars).unwrap_or_else(|error| {
+            loss.try_grad_or_zeros_slice(&vars).unwrap_or_else(|error| {
                 failure.replace(Some(error));
                 Vec::new()
             })

@@ -6,10 +6,11 @@ use std::ops::AddAssign;
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::{Arithmetic as _, Clamp as _, Norms as _};
 use wengert_tensor::plan::{Index, Op};
-use wengert_tensor::{Float, Site, Tensor};
+use wengert_tensor::{Float, Shape, Site, Tensor};
 
+use crate::error::or_raise;
 use crate::parameter::{Buffer, Change};
-use crate::{Error, MissingGradient, Parameter, Var};
+use crate::{Error, MissingGradient, Parameter, Tape, Var};
 
 /// The gradients of one loss with respect to parameters and variables, and the changes of buffers that the loss's tape recorded.
 ///
@@ -43,6 +44,7 @@ pub struct Gradients<T: Float = f32> {
     changes: Vec<(u64, Change<Tensor<T>>)>,
     /// True after the addition of gradients of another tape, which removes the gradients of variables.
     of_several_tapes: bool,
+    evaluated_layer: Option<&'static str>,
 }
 
 /// The key that finds a gradient in [`Gradients`]: a parameter, or a variable that was made by [`Tape::var`](crate::Tape::var) or
@@ -61,19 +63,21 @@ pub trait Key<T: Float> {
     fn find<'g>(&self, gradients: &'g Gradients<T>) -> Option<&'g Tensor<T>>;
     /// Returns an error that explains why the key has no gradient.
     fn missing(&self, gradients: &Gradients<T>, at: Site) -> Error;
+    /// Returns the shape of the key's gradient.
+    fn shape(&self) -> Shape;
 }
 
 #[twins]
 #[precompiled]
 impl<T: Float> Gradients<T> {
-    /// Divides the gradients `by_node`, each with the node of its variable, into gradients of parameters and of other variables. `nodes`
-    /// has the id and the node of each parameter of the tape. Both lists must be in the order of the nodes.
+    /// Divides the gradients `by_node`, each with the node of its variable on `tape`, into gradients of parameters and of other variables.
+    /// The list must be in the order of the nodes.
     pub(crate) fn new(
-        tape: u64,
+        tape: &Tape<T>,
         by_node: Vec<(Index, Tensor<T>)>,
-        nodes: &[(u64, Index)],
         changes: Vec<(u64, Change<Tensor<T>>)>,
     ) -> Self {
+        let nodes = &tape.record.borrow().parameters;
         debug_assert!(by_node.is_sorted_by_key(|&(node, _)| node));
         debug_assert!(nodes.is_sorted_by_key(|&(_, node)| node));
         let (mut variables, mut parameters) = (Vec::new(), Vec::with_capacity(nodes.len()));
@@ -84,7 +88,8 @@ impl<T: Float> Gradients<T> {
             }
         }
         parameters.sort_unstable_by_key(|&(id, _)| id);
-        Gradients { tape, variables, parameters, changes, of_several_tapes: false }
+        let (tape, evaluated_layer) = (tape.id, tape.evaluated_layer.get());
+        Gradients { tape, variables, parameters, changes, of_several_tapes: false, evaluated_layer }
     }
 
     /// Collects gradients that were computed in another process or by hand. Each gradient comes with its [`Parameter::id`]. If a parameter
@@ -107,21 +112,22 @@ impl<T: Float> Gradients<T> {
         // These gradients were not computed on a tape, so their tape gets an id that no tape has.
         let (tape, variables, parameters) = (u64::MAX, Vec::new(), by_id.into_iter().collect());
         let changes = changes.into_iter().collect();
-        Gradients { tape, variables, parameters, changes, of_several_tapes: false }
+        Gradients { tape, variables, parameters, changes, of_several_tapes: false, evaluated_layer: None }
     }
 
     /// Returns the changes of buffers that the loss's tape recorded, each with its [`Buffer::id`], in the order of recording.
+    #[inline]
     pub fn changes(&self) -> &[(u64, Change<Tensor<T>>)] {
         &self.changes
     }
 
     /// Returns the kind of a layer (such as dropout) that behaves differently in training and was called on the tape of the loss. Returns
     /// `None` if no such layer was called, or if the tape is a training tape. Layers of a frozen part of the model, and layers before the
-    /// first trained one, do not count. Also returns `None` if such a layer was called on another tape since then, or if the tape belonged
-    /// to another thread. Gradients from [`from_parts`](Self::from_parts) were computed elsewhere and have no layer. See
+    /// first trained one, do not count. Gradients from [`from_parts`](Self::from_parts) were computed elsewhere and have no layer. See
     /// [`Tape::note_evaluation`](crate::Tape::note_evaluation).
+    #[inline]
     pub fn evaluated_layer(&self) -> Option<&'static str> {
-        crate::tape::evaluated_layer(self.tape)
+        self.evaluated_layer
     }
 
     /// Returns the gradient with respect to `key`, or `None` if the loss does not depend on it. Constants, frozen parameters, intermediate
@@ -140,10 +146,12 @@ impl<T: Float> Gradients<T> {
         key.find(self).ok_or_else(|| key.missing(self, at))
     }
 
-    /// Returns the gradient with respect to a parameter, or zeros if there is none; see [`get`](Self::get).
-    #[track_caller]
-    pub fn of_or_zeros(&self, parameter: &Parameter<T>) -> Tensor<T> {
-        self.get(parameter).cloned().unwrap_or_else(|| Tensor::zeros(parameter.value.shape()))
+    /// Returns the gradient with respect to `key`, or zeros if there is none; see [`get`](Self::get).
+    pub fn try_of_or_zeros(&self, key: impl Key<T>) -> Result<Tensor<T>, Error> {
+        match key.find(self) {
+            Some(gradient) => Ok(gradient.clone()),
+            None => Ok(Tensor::try_zeros(key.shape())?),
+        }
     }
 
     /// Returns the gradients of parameters, each with its [`Parameter::id`], in ascending order of the ids. Gradients of variables are not
@@ -169,9 +177,19 @@ impl<T: Float> Gradients<T> {
     /// `get_total_norm`.
     ///
     /// All gradients count: of every parameter of every model on the tape, and of every variable made by `tape.var`.
+    #[doc(alias("get_total_norm"))]
+    #[track_caller]
     pub fn norm(&self) -> f64 {
-        let squared = |gradient: &Tensor<T>| gradient.vector_norm(2.0, ..).item().to_f64().powi(2);
-        self.all().map(squared).sum::<f64>().sqrt()
+        or_raise(self.total_norm())
+    }
+
+    #[track_caller]
+    fn total_norm(&self) -> Result<f64, Error> {
+        let mut sum = 0.0;
+        for gradient in self.all() {
+            sum += gradient.try_vector_norm(2.0, ..)?.item().to_f64().powi(2);
+        }
+        Ok(sum.sqrt())
     }
 
     /// Returns true if all elements of all gradients are finite.
@@ -185,53 +203,62 @@ impl<T: Float> Gradients<T> {
     ///
     /// The [norm](Self::norm) contains the gradients of variables too, for example of an input `tape.var(&x)`, and the gradients of all
     /// models on the tape. (`clip_grad_norm_(model.parameters())` sees one model.) To leave out an input, record it by `tape.constant(&x)`.
-    #[track_caller]
-    pub fn clip_norm(&mut self, max_norm: f64) -> f64 {
-        let norm = self.norm();
+    #[doc(alias("clip_grad_norm_"))]
+    pub fn try_clip_norm(&mut self, max_norm: f64) -> Result<f64, Error> {
+        let norm = self.total_norm()?;
         let factor = max_norm / (norm + 1e-6);
         if factor < 1.0 || factor.is_nan() {
-            self.scale(factor);
+            self.try_scale(factor)?;
         }
-        norm
+        Ok(norm)
     }
 
     /// Limits every element to the range from `-max` to `max`. NaN stays NaN. PyTorch: `clip_grad_value_`.
-    #[track_caller]
-    pub fn clip_value(&mut self, max: f64) {
+    #[doc(alias("clip_grad_value_"))]
+    pub fn try_clip_value(&mut self, max: f64) -> Result<(), Error> {
         for gradient in self.all_mut() {
-            *gradient = gradient.clamp(-max, max);
+            *gradient = gradient.try_clamp(-max, max)?;
         }
+        Ok(())
     }
 
     /// Multiplies all gradients by `factor`. Use it to take the mean over accumulated batches, or to undo the scaling of a loss.
-    #[track_caller]
-    pub fn scale(&mut self, factor: f64) {
+    pub fn try_scale(&mut self, factor: f64) -> Result<(), Error> {
         for gradient in self.all_mut() {
-            *gradient = gradient.mul(factor);
+            *gradient = gradient.try_mul(factor)?;
         }
+        Ok(())
     }
 
     /// Applies each recorded [`Change::Blend`] of `buffer`, in the order of recording. An optimiser's step does this for all buffers of the
     /// model.
-    #[track_caller]
-    pub fn update_statistic(&self, buffer: &mut Buffer<T>) {
-        let id = buffer.id();
+    ///
+    /// # Errors
+    ///
+    /// If the buffer's shape has changed since the tape recorded the statistic, or memory cannot hold the result.
+    pub fn try_update_statistic(&self, buffer: &mut Buffer<T>) -> Result<(), Error> {
+        let (id, at) = (buffer.id(), Site::here("update_statistic"));
         for (_, change) in self.changes.iter().filter(|(changed, _)| *changed == id) {
-            if let Change::Blend { new, share } = change {
-                let moved = new.sub(&buffer.value).mul(share.weight());
-                buffer.value = buffer.value.add(&moved);
+            let Change::Blend { new, share } = change else { continue };
+            let (shape, got) = (new.shape(), buffer.value.shape());
+            if got != shape {
+                let message = format!("expected a buffer of the statistic's shape {shape}, got one of shape {got}");
+                return Err(Error::Refused { message, at });
             }
+            let moved = new.try_sub(&buffer.value)?.try_mul(share.weight())?;
+            buffer.value = buffer.value.try_add(&moved)?;
         }
+        Ok(())
     }
 
     /// Adds the number of recorded counts to `buffer`. An optimiser's step does this for all buffers of the model.
-    #[track_caller]
-    pub fn update_count(&self, buffer: &mut Buffer<i64>) {
+    pub fn try_update_count(&self, buffer: &mut Buffer<i64>) -> Result<(), Error> {
         let counted = self.changes.iter().filter(|(id, change)| *id == buffer.id() && matches!(change, Change::Count));
         let counted = counted.count() as i64;
         if counted > 0 {
-            buffer.value = buffer.value.add(counted);
+            buffer.value = buffer.value.try_add(counted)?;
         }
+        Ok(())
     }
 
     fn all(&self) -> impl Iterator<Item = &Tensor<T>> {
@@ -258,6 +285,7 @@ impl<T: Float> AddAssign for Gradients<T> {
             self.variables.clear();
         }
         self.of_several_tapes |= other.of_several_tapes || self.tape != other.tape;
+        self.evaluated_layer = self.evaluated_layer.or(other.evaluated_layer);
         let own = self.changes.len();
         for (id, change) in other.changes {
             let earlier = self.changes[..own].iter().filter(|(earlier, _)| *earlier == id).count() as u64;
@@ -289,6 +317,10 @@ impl<T: Float> Key<T> for &Parameter<T> {
         }
         Error::Unreached { what, at }
     }
+
+    fn shape(&self) -> Shape {
+        self.value.shape().clone()
+    }
 }
 
 impl<T: Float> Key<T> for Var<'_, T> {
@@ -319,6 +351,10 @@ impl<T: Float> Key<T> for Var<'_, T> {
             None if self.tape.id != gradients.tape => Error::OtherTapesGradients { what, at },
             None => Error::Unreached { what, at },
         }
+    }
+
+    fn shape(&self) -> Shape {
+        Var::shape(*self)
     }
 }
 
@@ -361,6 +397,50 @@ mod tests {
         }
         sum += second.var(&Tensor::from([1.0])).sum(..).backward();
         assert!(text(sum.try_of(x).unwrap_err()).contains("several tapes"));
+    }
+
+    #[test]
+    fn a_buffer_of_another_shape_is_not_updated() {
+        let mut buffer = Buffer::new(Tensor::from([1.0, 2.0]));
+        let tape = Tape::<f64>::training(&mut Generator::new(0));
+        tape.blend(&buffer, tape.constant(Tensor::from([3.0, 4.0])), Share::Fixed(0.5));
+        let gradients = tape.var(&Tensor::scalar(1.0)).backward();
+        buffer.value = Tensor::scalar(5.0);
+        let error = gradients.try_update_statistic(&mut buffer).unwrap_err();
+        assert_eq!(error.sentence(), "expected a buffer of the statistic's shape [2], got one of shape []");
+        assert_eq!(buffer.value, Tensor::scalar(5.0));
+        buffer.value = Tensor::from([1.0, 2.0]);
+        gradients.update_statistic(&mut buffer);
+        assert_eq!(buffer.value, Tensor::from([2.0, 3.0]));
+    }
+
+    #[test]
+    fn a_variable_without_a_gradient_has_zeros() {
+        let tape = Tape::<f64>::new();
+        let (x, unused) = (tape.var(&Tensor::from([1.0, 2.0])), tape.var(&Tensor::from([[3.0], [4.0]])));
+        let gradients = x.square().sum(..).backward();
+        assert_eq!(gradients.of_or_zeros(x), Tensor::from([2.0, 4.0]));
+        assert_eq!(gradients.of_or_zeros(unused), Tensor::zeros([2, 1]));
+    }
+
+    #[test]
+    fn a_note_of_an_evaluation_belongs_to_the_gradients_of_its_tape() {
+        let w = Parameter::new(Tensor::from([2.0]));
+        let gradients = |layer: Option<&'static str>| {
+            let tape = Tape::<f64>::new();
+            let loss = tape.parameter(&w).sum(..);
+            if let Some(layer) = layer {
+                tape.note_evaluation(layer);
+            }
+            loss.backward()
+        };
+        let (noted, mut sum) = (gradients(Some("Dropout")), gradients(None));
+        assert_eq!((noted.evaluated_layer(), sum.evaluated_layer()), (Some("Dropout"), None));
+        sum += noted;
+        sum += gradients(None);
+        assert_eq!(sum.evaluated_layer(), Some("Dropout"));
+        let other = std::thread::spawn(move || sum.evaluated_layer());
+        assert_eq!(other.join().unwrap(), Some("Dropout"));
     }
 
     #[test]

@@ -165,7 +165,7 @@ impl<'t, T: Float> DerivationGuard<'t, T> {
     #[inline(always)]
     pub(crate) fn primitive(&self, index: Index, at: Site) -> Primitive<'t, T> {
         let (op, inputs) = self.on_behalf_of(index);
-        Primitive { tape: self.tape, index, op, inputs, at, part: Default::default() }
+        Primitive { tape: self.tape, index, op, inputs, at, starts: Default::default() }
     }
 }
 
@@ -228,7 +228,7 @@ mod tests {
         ];
         for (k, (name, y)) in refused.into_iter().enumerate() {
             for (mode, error) in [
-                ("reverse", y.try_grad(&[x]).map(|_| ())),
+                ("reverse", y.try_grad([x]).map(|_| ())),
                 ("backward", y.try_backward().map(|_| ())),
                 ("forward", y.try_jvp(&[(x, x)]).map(|_| ())),
             ] {
@@ -247,7 +247,7 @@ mod tests {
             x.with_value(&x.floor_divide(2.0), Site::here("straight")).unwrap().sum(..),
         ];
         for (k, y) in accepted.into_iter().enumerate() {
-            assert_eq!(y.try_grad(&[x]).unwrap()[0].value().to_vec(), [1.0, 1.0], "{k}");
+            assert_eq!(y.try_grad([x]).unwrap()[0].value().to_vec(), [1.0, 1.0], "{k}");
             assert_eq!(y.try_jvp(&[(x, x)]).unwrap().item(), 4.0, "{k}");
         }
     }

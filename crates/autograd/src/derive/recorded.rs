@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use wengert_macros::precompiled;
+use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::Evaluate;
 use wengert_tensor::plan::{ByNode, Index, plan_for};
 use wengert_tensor::{Float, Site, Tensor};
@@ -61,12 +61,11 @@ pub trait GradientSink<T: Float = f32> {
 /// let tape = Tape::new();
 /// let x = tape.constant(&Tensor::ones([4, 8]));
 /// let loss = x.matmul(&tape.parameter(&v)).tanh().matmul(&tape.parameter(&w)).sum(..);
-/// let recorded = loss.record_backward()?;
+/// let recorded = loss.record_backward();
 /// let mut order = Order(Vec::new());
-/// recorded.evaluate(&mut order)?;
+/// recorded.evaluate(&mut order);
 /// // The last layer's comes first.
 /// assert_eq!(order.0, [w.id(), v.id()]);
-/// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct RecordedGradients<'t, T: Float = f32> {
@@ -77,6 +76,7 @@ pub struct RecordedGradients<'t, T: Float = f32> {
     at: Site,
 }
 
+#[twins]
 impl<'t, T: Float> Var<'t, T> {
     /// Records the gradients of this variable, a single number, with respect to every parameter of the tape on which the number depends.
     /// [`evaluate`](RecordedGradients::evaluate) then computes them. Both calls together do the same as [`backward`](Self::backward) for
@@ -85,8 +85,7 @@ impl<'t, T: Float> Var<'t, T> {
     /// # Errors
     ///
     /// As for `backward`.
-    #[track_caller]
-    pub fn record_backward(self) -> Result<RecordedGradients<'t, T>, Error> {
+    pub fn try_record_backward(self) -> Result<RecordedGradients<'t, T>, Error> {
         let at = Site::here("record_backward");
         let reached = self.reverse_to_leaves(at)?;
         let record = self.tape.record.borrow();
@@ -100,6 +99,7 @@ impl<'t, T: Float> Var<'t, T> {
     }
 }
 
+#[twins]
 impl<'t, T: Float> RecordedGradients<'t, T> {
     /// Returns the ids of the parameters that have a gradient.
     pub fn parameters(&self) -> impl Iterator<Item = u64> {
@@ -119,7 +119,7 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
     /// # Errors
     ///
     /// If there is not enough memory, if an operation refuses its operands' values, or if a custom operation or `sink` returns an error.
-    pub fn evaluate(self, sink: &mut impl GradientSink<T>) -> Result<(T, Gradients<T>), Error> {
+    pub fn try_evaluate(self, sink: &mut impl GradientSink<T>) -> Result<(T, Gradients<T>), Error> {
         self.evaluate_into(sink)
     }
 }
@@ -218,10 +218,10 @@ mod tests {
                 }
             }
             let tape = Tape::training(&mut Generator::new(1));
-            let recorded = loss(&tape, &x, [&v, &w, &b], &mean).record_backward().unwrap();
+            let recorded = loss(&tape, &x, [&v, &w, &b], &mean).record_backward();
             assert_eq!(recorded.parameters().collect::<Vec<_>>(), [v.id(), b.id(), w.id()]);
             assert_eq!(recorded.changes().count(), 1);
-            let (found, rest) = recorded.evaluate(&mut keeping).unwrap();
+            let (found, rest) = recorded.evaluate(&mut keeping);
             assert_eq!(found, value);
             assert_eq!(keeping.gradients.len(), 3);
             for (own, found) in [&v, &w, &b].map(|own| (own, keeping.gradients.iter().find(|(id, _)| *id == own.id())))
@@ -247,7 +247,7 @@ mod tests {
         keeping.values.insert(q.id(), std::mem::replace(&mut q.value, Tensor::scalar(f64::NAN).expand([2])));
         let tape = Tape::<f64>::new();
         let loss = (tape.parameter(&p) * tape.parameter(&q)).sum(..);
-        let (value, _) = loss.record_backward().unwrap().evaluate(&mut keeping).unwrap();
+        let (value, _) = loss.record_backward().evaluate(&mut keeping);
         assert_eq!(value, 31.0);
         let gradient =
             |own: &Parameter<f64>| keeping.gradients.iter().find(|(id, _)| *id == own.id()).unwrap().1.to_vec();
@@ -262,10 +262,10 @@ mod tests {
         let loss = squares.sum(..);
         assert_eq!(loss.item(), 13.0);
         let mut keeping = Keeping::default();
-        let (found, _) = loss.record_backward().unwrap().evaluate(&mut keeping).unwrap();
+        let (found, _) = loss.record_backward().evaluate(&mut keeping);
         assert_eq!((found, keeping.gradients[0].1.to_vec()), (13.0, vec![4.0, 6.0]));
         // Recording the gradients of a loss that depends on no variable and no parameter returns an error.
         let constant = tape.constant(Tensor::scalar(1.0));
-        assert!(matches!(constant.record_backward(), Err(Error::NothingReached { .. })));
+        assert!(matches!(constant.try_record_backward(), Err(Error::NothingReached { .. })));
     }
 }

@@ -97,6 +97,17 @@ impl<'t, T: Float> Tape<T> {
         self.reverse(outputs, inputs, Site::here("vjp"))
     }
 
+    /// Does the same as [`reverse`](Self::reverse), but a gradient is zeros if no output depends on the input.
+    pub(crate) fn reverse_or_zeros(
+        &'t self,
+        outputs: &[(Var<'t, T>, Var<'t, T>)],
+        inputs: &[Var<'t, T>],
+        at: Site,
+    ) -> Result<Vec<Var<'t, T>>, Error> {
+        let gradients = self.reverse(outputs, inputs, at)?;
+        Ok(gradients.into_iter().zip(inputs).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like_at(at))).collect())
+    }
+
     pub(crate) fn reverse(
         &'t self,
         outputs: &[(Var<'t, T>, Var<'t, T>)],
@@ -240,66 +251,66 @@ impl<'t, T: Float> Var<'t, T> {
     /// Records the gradient of this variable, a single number, with respect to each of `inputs`. The gradients are variables on the same
     /// tape and can be differentiated again. PyTorch: `torch.autograd.grad` with `create_graph=True`.
     ///
-    /// # Panics
-    ///
-    /// If this variable is not a single number, does not depend on one of the inputs, or belongs to another tape than an input. Also if an
-    /// operation between them has no derivative; see [`try_grad`](Self::try_grad).
-    #[track_caller]
-    pub fn grad<const N: usize>(self, inputs: [Var<'t, T>; N]) -> [Var<'t, T>; N] {
-        match self.try_grad(&inputs) {
-            Ok(gradients) => std::array::from_fn(|position| gradients[position]),
-            Err(error) => crate::error::raise(error),
-        }
-    }
-
-    /// Does the same as [`grad`](Self::grad), but returns the error, and takes and returns lists of any length.
-    ///
     /// # Errors
     ///
     /// If this variable is not a single number, does not depend on one of the inputs, or belongs to another tape than an input. Also if an
     /// operation between them has no derivative.
-    #[track_caller]
-    pub fn try_grad(self, inputs: &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error> {
-        let at = Site::here("grad");
-        let seed = self.unit_seed(at)?;
-        let gradients = self.tape.reverse(&[(self, seed)], inputs, at)?;
-        let gradients: Vec<Var<'t, T>> = gradients
-            .into_iter()
-            .zip(inputs)
-            .map(|(gradient, input)| gradient.ok_or_else(|| Error::Unreached { what: input.describe(), at }))
-            .collect::<Result<_, _>>()?;
-        // The gradients form a group: when the value of one gradient is requested, the values of all are computed together.
-        self.tape.record.borrow_mut().group(gradients.iter().map(|gradient| gradient.index));
-        Ok(gradients)
+    pub fn try_grad<const N: usize>(self, inputs: [Var<'t, T>; N]) -> Result<[Var<'t, T>; N], Error> {
+        let gradients = self.gradients(&inputs, Site::here("grad"))?;
+        Ok(std::array::from_fn(|position| gradients[position]))
+    }
+
+    /// Does the same as [`grad`](Self::grad) for a list of any length.
+    ///
+    /// # Errors
+    ///
+    /// As for [`grad`](Self::grad).
+    pub fn try_grad_slice(self, inputs: &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error> {
+        self.gradients(inputs, Site::here("grad_slice"))
     }
 
     /// Does the same as [`grad`](Self::grad), but the gradient is zero for an input that this variable does not depend on. PyTorch:
     /// `materialize_grads=True`.
     ///
-    /// # Panics
-    ///
-    /// If this variable is not a single number, or belongs to another tape than an input. Also if an operation between the inputs and this
-    /// variable has no derivative.
-    #[track_caller]
-    pub fn grad_or_zeros<const N: usize>(self, inputs: [Var<'t, T>; N]) -> [Var<'t, T>; N] {
-        match self.try_grad_or_zeros(&inputs) {
-            Ok(gradients) => std::array::from_fn(|position| gradients[position]),
-            Err(error) => crate::error::raise(error),
-        }
-    }
-
-    /// Does the same as [`grad_or_zeros`](Self::grad_or_zeros), but returns the error, and takes and returns lists of any length.
-    ///
     /// # Errors
     ///
     /// If this variable is not a single number, or belongs to another tape than an input. Also if an operation between the inputs and this
     /// variable has no derivative.
-    #[track_caller]
-    pub fn try_grad_or_zeros(self, inputs: &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error> {
-        let at = Site::here("grad_or_zeros");
-        let seed = self.unit_seed(at)?;
-        let gradients = self.tape.reverse(&[(self, seed)], inputs, at)?;
-        Ok(gradients.into_iter().zip(inputs).map(|(g, input)| g.unwrap_or_else(|| input.zeros_like_at(at))).collect())
+    pub fn try_grad_or_zeros<const N: usize>(self, inputs: [Var<'t, T>; N]) -> Result<[Var<'t, T>; N], Error> {
+        let gradients = self.gradients_or_zeros(&inputs, Site::here("grad_or_zeros"))?;
+        Ok(std::array::from_fn(|position| gradients[position]))
+    }
+
+    /// Does the same as [`grad_or_zeros`](Self::grad_or_zeros) for a list of any length.
+    ///
+    /// # Errors
+    ///
+    /// As for [`grad_or_zeros`](Self::grad_or_zeros).
+    pub fn try_grad_or_zeros_slice(self, inputs: &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error> {
+        self.gradients_or_zeros(inputs, Site::here("grad_or_zeros_slice"))
+    }
+
+    /// Records the gradients with respect to `inputs`. Returns an error if this variable does not depend on one of them.
+    fn gradients(self, inputs: &[Var<'t, T>], at: Site) -> Result<Vec<Var<'t, T>>, Error> {
+        let gradients = self.tape.reverse(&[(self, self.unit_seed(at)?)], inputs, at)?;
+        let reached = |(gradient, input): (Option<Var<'t, T>>, &Var<'t, T>)| {
+            gradient.ok_or_else(|| Error::Unreached { what: input.describe(), at })
+        };
+        let gradients: Vec<Var<'t, T>> = gradients.into_iter().zip(inputs).map(reached).collect::<Result<_, _>>()?;
+        self.group(&gradients);
+        Ok(gradients)
+    }
+
+    /// Records the gradients with respect to `inputs`. Returns zeros for an input that this variable does not depend on.
+    fn gradients_or_zeros(self, inputs: &[Var<'t, T>], at: Site) -> Result<Vec<Var<'t, T>>, Error> {
+        let gradients = self.tape.reverse_or_zeros(&[(self, self.unit_seed(at)?)], inputs, at)?;
+        self.group(&gradients);
+        Ok(gradients)
+    }
+
+    /// Makes the gradients a group: when the value of one gradient is requested, the values of all are computed together.
+    fn group(self, gradients: &[Var<'t, T>]) {
+        self.tape.record.borrow_mut().group(gradients.iter().map(|gradient| gradient.index));
     }
 
     /// Computes the gradients of this variable, a single number, in one evaluation. They are with respect to every variable and parameter
@@ -377,8 +388,7 @@ impl<'t, T: Float> Var<'t, T> {
         let others = others.iter().map(|_| next()).collect();
         let changes = with_values(changes, &mut next);
         let loss = next().try_item()?;
-        let record = self.tape.record.borrow();
-        Ok((loss, Gradients::new(self.tape.id, entries, &record.parameters, changes), others))
+        Ok((loss, Gradients::new(self.tape, entries, changes), others))
     }
 
     /// Records the gradients of this variable, a single number, with respect to all leaf variables (including parameters) that it depends

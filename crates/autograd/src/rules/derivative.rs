@@ -1,6 +1,6 @@
 //! Chooses the derivative rule of a recorded operation, and checks the tape and the shape of its result.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 
 use wengert_tensor::broadcast::Expansion;
 use wengert_tensor::ops::TensorLike;
@@ -9,7 +9,6 @@ use wengert_tensor::{Binary, Float, Reduction, Shape, Site, Unary, View};
 
 use super::binary::LinearFactor;
 use super::mode::{Formula, Mode};
-use super::movement::CatPart;
 use super::{binary, linear, movement, reduction, unary};
 use crate::record::DETACH;
 use crate::tape::{Record, RuleFailure};
@@ -64,8 +63,8 @@ pub(crate) struct Primitive<'t, T: Float> {
     pub(crate) inputs: Inputs,
     /// The operation and the line of code that requested the derivative.
     pub(crate) at: Site,
-    /// The part of a concatenation with respect to which a derivative was recorded last.
-    pub(crate) part: Cell<CatPart>,
+    /// For a concatenation, the index in the result at which each input starts. Computed with the first derivative that needs it.
+    pub(crate) starts: OnceCell<Vec<usize>>,
 }
 
 impl<'t, T: Float> Primitive<'t, T> {
@@ -151,12 +150,21 @@ impl<'t, T: Float> Primitive<'t, T> {
                 Formula::Is(movement::embed_derivative(view, z, v, mode, at)?)
             }
             Op::Cat(axis) => {
-                let part = self.part.get().advanced(&tape.record.borrow(), axis as usize, &self.inputs, input);
-                self.part.set(part);
-                Formula::Is(part.derivative(axis as usize, z, v, mode, at)?)
+                let axis = axis as usize;
+                let start = self.starts.get_or_init(|| self.starts_along(axis))[input];
+                let slice = View::Slice { axis, start, len: x.shape()[axis], step: 1 };
+                Formula::Is(movement::embed_derivative(slice, z, v, mode, Site { operation: "cat", ..at })?)
             }
             Op::Other(number) => self.custom(number, input, v, mode)?,
         })
+    }
+
+    /// Returns the index in this concatenation along the dimension `axis` at which each input starts.
+    fn starts_along(&self, axis: usize) -> Vec<usize> {
+        let record = self.tape.record.borrow();
+        let sizes = self.inputs.iter().map(|&part| record.shape(part)[axis]);
+        let starts = sizes.scan(0, |end, size| Some(std::mem::replace(end, *end + size)));
+        starts.collect()
     }
 
     /// Records the derivative of an `Operation`, a value that may have arguments of its own, applied to `v`. `number` is the operation's

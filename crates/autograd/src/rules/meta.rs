@@ -8,30 +8,73 @@ use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// An operation that returns its first input unchanged. Its derivative with respect to this input is 0. With respect to the others, it is a
 /// formula over the inputs and the result.
-pub(crate) struct WithDerivative<D>(pub(crate) D);
-
-/// The derivative of a [`WithDerivative`].
-pub(crate) trait Derivative: 'static {
-    /// Returns the name of the operation.
-    fn name(&self) -> &'static str;
-
-    /// Records the derivative with respect to the input with index `input`, applied to `v`. `None` means that it is 0. `input` is not 0,
-    /// because input 0 has the derivative 0.
-    fn apply<'t, T: Float>(&self, mode: Mode, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>>;
-
-    /// Returns true if the input with index `input` (not 0) counts as a constant.
-    fn is_constant_in(&self, input: usize) -> bool {
-        let _ = input;
-        false
-    }
-
-    /// Returns the derivative for inputs that have the batch dimension first.
-    fn batched(&self) -> Self;
+#[derive(Clone)]
+pub(crate) enum WithDerivative {
+    /// The derivative Σ slope · d input. Each input after the first is an input of the sum or a slope.
+    Slopes(Vec<Role>),
+    /// The derivative of softmax along a dimension, or of its logarithm if `log` is true, computed from the output.
+    Softmax { axis: usize, log: bool },
 }
 
-impl<T: Float, D: Derivative> Operation<T> for WithDerivative<D> {
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Role {
+    /// An input with a derivative. The field is the position of the input that is its slope. If the field is `None`, the slope is 1.
+    Input(Option<usize>),
+    /// The slope of another input. It counts as a constant in the derivative.
+    Slope,
+}
+
+impl WithDerivative {
+    /// Returns the operation with the derivative Σ slope · d input over the pairs (input, slope) in `terms`, and the list of the operation's
+    /// inputs after the first one.
+    pub(crate) fn slopes<'t, T: Float>(terms: Vec<(Var<'t, T>, Option<Var<'t, T>>)>) -> (Self, Vec<Var<'t, T>>) {
+        let (mut roles, mut inputs) = (Vec::new(), Vec::new());
+        for (input, slope) in terms {
+            inputs.push(input);
+            roles.push(Role::Input(slope.map(|_| inputs.len() + 1)));
+            if let Some(slope) = slope {
+                inputs.push(slope);
+                roles.push(Role::Slope);
+            }
+        }
+        (WithDerivative::Slopes(roles), inputs)
+    }
+
+    /// Records the derivative with respect to the input with index `input`, applied to `v`. Returns `None` if it is 0.
+    fn derivative<'t, T: Float>(
+        &self,
+        mode: Mode,
+        call: &Call<'t, T>,
+        input: usize,
+        v: Var<'t, T>,
+    ) -> Option<Var<'t, T>> {
+        let (z, role) = (call.output(), input.checked_sub(1)?);
+        match *self {
+            // This derivative is elementwise, so the formula is the same in reverse and forward mode.
+            WithDerivative::Slopes(ref roles) => match roles[role] {
+                Role::Input(Some(slope)) => Some(v * call.input(slope)),
+                Role::Input(None) => Some(v),
+                Role::Slope => None,
+            },
+            WithDerivative::Softmax { axis, log } => {
+                let sum = |x: Var<'t, T>| x.sum_keepdim(axis as isize);
+                Some(match (log, mode) {
+                    (false, _) => z * (v - sum(v * z)),
+                    (true, Mode::Vjp) => v - z.exp() * sum(v),
+                    (true, Mode::Jvp) => v - sum(z.exp() * v),
+                })
+            }
+        }
+    }
+}
+
+impl<T: Float> Operation<T> for WithDerivative {
     fn name(&self) -> &'static str {
-        self.0.name()
+        match self {
+            WithDerivative::Slopes(_) => "with_derivative",
+            WithDerivative::Softmax { log: false, .. } => "softmax",
+            WithDerivative::Softmax { log: true, .. } => "log_softmax",
+        }
     }
 
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
@@ -43,98 +86,26 @@ impl<T: Float, D: Derivative> Operation<T> for WithDerivative<D> {
     }
 
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        if input == 0 { None } else { self.0.apply(Mode::Vjp, call, input, g) }
+        self.derivative(Mode::Vjp, call, input, g)
     }
 
     fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        if input == 0 { None } else { self.0.apply(Mode::Jvp, call, input, v) }
+        self.derivative(Mode::Jvp, call, input, v)
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        elementwise(WithDerivative(self.0.batched()), call)
+        let mut batched = self.clone();
+        if let WithDerivative::Softmax { axis, .. } = &mut batched {
+            *axis += 1;
+        }
+        elementwise(batched, call)
     }
 
     fn is_constant_in(&self, input: usize) -> bool {
-        input == 0 || self.0.is_constant_in(input)
-    }
-}
-
-/// The derivative Σ slope · d input. The sum runs over pairs of an input and its slope.
-#[derive(Clone)]
-pub(crate) struct Slopes {
-    /// The role of each input after the first.
-    roles: Vec<Role>,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Role {
-    /// An input with a derivative. The field is the position of the input that is its slope. If the field is `None`, the slope is 1.
-    Input(Option<usize>),
-    /// The slope of another input. It counts as a constant in the derivative.
-    Slope,
-}
-
-impl Slopes {
-    /// Returns the derivative for pairs of an input and its slope, and the list of the operation's inputs after the first one.
-    pub(crate) fn new<'t, T: Float>(terms: Vec<(Var<'t, T>, Option<Var<'t, T>>)>) -> (Self, Vec<Var<'t, T>>) {
-        let (mut roles, mut inputs) = (Vec::new(), Vec::new());
-        for (input, slope) in terms {
-            inputs.push(input);
-            roles.push(Role::Input(slope.map(|_| inputs.len() + 1)));
-            if let Some(slope) = slope {
-                inputs.push(slope);
-                roles.push(Role::Slope);
-            }
+        match self {
+            WithDerivative::Slopes(roles) if input > 0 => matches!(roles[input - 1], Role::Slope),
+            _ => input == 0,
         }
-        (Slopes { roles }, inputs)
-    }
-}
-
-impl Derivative for Slopes {
-    fn name(&self) -> &'static str {
-        "with_derivative"
-    }
-
-    fn apply<'t, T: Float>(&self, _: Mode, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        // The derivative is elementwise, so the formula is the same in reverse and forward mode.
-        match self.roles[input - 1] {
-            Role::Input(Some(slope)) => Some(v * call.input(slope)),
-            Role::Input(None) => Some(v),
-            Role::Slope => None,
-        }
-    }
-
-    fn is_constant_in(&self, input: usize) -> bool {
-        matches!(self.roles[input - 1], Role::Slope)
-    }
-
-    fn batched(&self) -> Self {
-        self.clone()
-    }
-}
-
-/// The derivative of softmax along a dimension, or of its logarithm, computed from the output.
-pub(crate) struct Softmax {
-    pub(crate) axis: usize,
-    pub(crate) log: bool,
-}
-
-impl Derivative for Softmax {
-    fn name(&self) -> &'static str {
-        if self.log { "log_softmax" } else { "softmax" }
-    }
-
-    fn apply<'t, T: Float>(&self, mode: Mode, call: &Call<'t, T>, _: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        let (z, sum) = (call.output(), |x: Var<'t, T>| x.sum_keepdim(self.axis as isize));
-        Some(match (self.log, mode) {
-            (false, _) => z * (v - sum(v * z)),
-            (true, Mode::Vjp) => v - z.exp() * sum(v),
-            (true, Mode::Jvp) => v - sum(z.exp() * v),
-        })
-    }
-
-    fn batched(&self) -> Self {
-        Softmax { axis: self.axis + 1, log: self.log }
     }
 }
 
@@ -190,6 +161,6 @@ mod tests {
         assert!(near(&second.value(), [-2.0 * (-3f64).exp(), 0.375 * (-0.5f64).exp()]));
         let [upper] = a.igammac(x).sum(..).grad([x]);
         assert_eq!(upper.value(), -slope.value());
-        assert!(a.igamma(x).sum(..).try_grad(&[a]).is_err());
+        assert!(a.igamma(x).sum(..).try_grad([a]).is_err());
     }
 }

@@ -49,10 +49,9 @@ pub(crate) use cumulative::CumSum;
 pub(crate) use derivative::{
     Primitive, accumulate, first_differentiable_input, is_constant_in, is_differentiable_in, refuses_derivative,
 };
-pub(crate) use meta::{Guard, Slopes, Softmax, WithDerivative};
+pub(crate) use meta::{Guard, WithDerivative};
 pub(crate) use mode::Formula;
 pub(crate) use movement::{IndexAdd, IndexSelect, ScatterAdd, Take};
 pub(crate) use norm::Norm;
-pub(crate) use power::Root;
 pub(crate) use reduction::product_over;
 pub(crate) use variance::Variance;

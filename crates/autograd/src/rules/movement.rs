@@ -5,11 +5,10 @@ use std::any::Any;
 use std::rc::Rc;
 
 use wengert_tensor::ops::TensorLike;
-use wengert_tensor::plan::{Index, Op};
+use wengert_tensor::plan::Op;
 use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
 
 use super::mode::{Mode, site};
-use crate::tape::Record;
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// Records the derivative of a view of `x`, applied to `v`. The view is a permutation, a flip, a slice, a diagonal or windows. The adjoint
@@ -55,45 +54,6 @@ pub(super) fn embed_derivative<'t, T: Float>(
     match mode {
         Mode::Vjp => v.apply_view(view, at),
         Mode::Jvp => v.apply_embed(view, &z.shape(), at),
-    }
-}
-
-/// One input of a concatenation, as a part of the result. Derivatives are recorded for one part after the other. The start of a part is
-/// computed from the previous part, so the time for all parts is proportional to the number of parts.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct CatPart {
-    /// The position of the part among the inputs.
-    input: usize,
-    /// The half-open range of the part in the result, along the dimension of the concatenation.
-    start: usize,
-    end: usize,
-}
-
-impl CatPart {
-    /// Returns the part for the input with index `input` of the concatenation of `parts` along the dimension `axis`.
-    pub(super) fn advanced<T: Float>(self, record: &Record<T>, axis: usize, parts: &[Index], input: usize) -> Self {
-        let from = if input < self.input { CatPart::default() } else { self };
-        let size = |&part: &Index| record.shape(part)[axis];
-        let start = from.start + parts[from.input..input].iter().map(size).sum::<usize>();
-        CatPart { input, start, end: start + size(&parts[input]) }
-    }
-
-    /// Records the derivative of the concatenation `z` along the dimension `axis` with respect to this part. In reverse mode this is a
-    /// slice, and in forward mode the adjoint of the slice.
-    pub(super) fn derivative<'t, T: Float>(
-        self,
-        axis: usize,
-        z: Var<'t, T>,
-        v: Var<'t, T>,
-        mode: Mode,
-        at: Site,
-    ) -> Result<Var<'t, T>, Error> {
-        let at = Site { operation: "cat", ..at };
-        let slice = View::Slice { axis, start: self.start, len: self.end - self.start, step: 1 };
-        match mode {
-            Mode::Vjp => v.apply_view(slice, at),
-            Mode::Jvp => v.apply_embed(slice, &z.shape(), at),
-        }
     }
 }
 
@@ -278,22 +238,7 @@ pub(super) fn add_index_adds<'t, T: Float>(
 
 #[cfg(test)]
 mod tests {
-    use super::CatPart;
     use crate::prelude::*;
-
-    #[test]
-    fn the_range_of_each_part_of_a_concatenation_is_found_in_any_order() {
-        let tape = Tape::<f64>::new();
-        let parts = [2, 0, 3, 1].map(|size| tape.var(&Tensor::ones([size])).index);
-        let ranges = [(0, 2), (2, 2), (2, 5), (5, 6)];
-        for order in [[0, 1, 2, 3], [3, 2, 1, 0], [2, 2, 0, 3]] {
-            let mut part = CatPart::default();
-            for input in order {
-                part = part.advanced(&tape.record.borrow(), 0, &parts, input);
-                assert_eq!((part.start, part.end), ranges[input]);
-            }
-        }
-    }
 
     /// Checks that the gradient of a tensor that is looked up several times adds all slices to one array of zeros. The second derivative
     /// must read slices again.

@@ -102,7 +102,7 @@ mod tests {
         let v = Tensor::from(&[1.5, 1.0, 0.75][..x.len()]);
         let x = tape.var(&Tensor::from(x));
         let [first] = (x.norm(ord) * 0.5).grad([x]);
-        let second = (first * &v).sum(..).try_grad_or_zeros(&[x]).unwrap();
+        let second = (first * &v).sum(..).try_grad_or_zeros([x]).unwrap();
         (first.value().to_vec(), second[0].value().to_vec())
     }
 

@@ -1,11 +1,11 @@
 //! Powers: ∂/∂x xʸ = y xʸ⁻¹ and ∂/∂y xʸ = xʸ ln x, with PyTorch's results at 0 and 0⁰.
 
-use wengert_tensor::ops::{Arithmetic, Comparison, Functions, TensorLike, where_};
+use wengert_tensor::Float;
+use wengert_tensor::ops::{Arithmetic, Comparison, Functions, where_};
 use wengert_tensor::plan::Op;
-use wengert_tensor::{Float, Site, Tensor};
 
 use super::mode::Formula;
-use crate::{BatchedCall, Call, Error, Operation, Var};
+use crate::Var;
 
 /// Records ∂/∂x xʸ · v = v y xʸ⁻¹, for a tangent or incoming gradient v. The result is 0 where y = 0.
 pub(super) fn to_base<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>) -> Formula<'t, T> {
@@ -17,7 +17,7 @@ pub(super) fn to_base<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>)
 }
 
 /// Records the derivative n xⁿ⁻¹ of xⁿ for a number n.
-fn slope<'t, T: Float>(x: Var<'t, T>, n: f64) -> Var<'t, T> {
+pub(super) fn slope<'t, T: Float>(x: Var<'t, T>, n: f64) -> Var<'t, T> {
     if n == 2.0 { x * 2.0 } else { x.pow(n - 1.0) * n }
 }
 
@@ -40,40 +40,5 @@ fn plain_number<T: Float>(y: Var<'_, T>) -> Option<f64> {
             record.leaf_data(number).try_item().ok().map(T::to_f64)
         }
         _ => None,
-    }
-}
-
-/// The operation that raises x to the power 1/2, or to -1/2 if `inverse` is true. It has the derivative of a power, which at -0 differs
-/// from the derivative of a square root.
-pub(crate) struct Root {
-    pub(crate) inverse: bool,
-}
-
-impl Root {
-    fn times_slope<'t, T: Float>(&self, call: &Call<'t, T>, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        Some(v * slope(call.input(0), if self.inverse { -0.5 } else { 0.5 }))
-    }
-}
-
-impl<T: Float> Operation<T> for Root {
-    fn name(&self) -> &'static str {
-        "pow"
-    }
-
-    #[track_caller]
-    fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
-        Ok(inputs[0].apply_root(self.inverse, Site::here("pow"))?)
-    }
-
-    fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        self.times_slope(call, g)
-    }
-
-    fn jvp<'t>(&self, call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        self.times_slope(call, v)
-    }
-
-    fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        call.value_of(call.batched(0).apply_root(self.inverse, call.at))
     }
 }

@@ -8,6 +8,7 @@ use wengert_tensor::ops::{Arithmetic, Comparison, Functions, TensorLike, where_}
 use wengert_tensor::{Float, Site, Unary};
 
 use super::mode::Formula;
+use super::power;
 use crate::{Error, Var};
 
 /// Records ∂z/∂x · v for z = `op`(x).
@@ -26,6 +27,8 @@ pub(super) fn derivative<'t, T: Float>(
         Unary::Square => v * x * 2.0,
         Unary::Sqrt => v / (z * 2.0),
         Unary::SqrtFlat => where_(&z.eq(0.0), &v.zeros_like(), v / (z * 2.0)),
+        Unary::PowHalf => v * power::slope(x, 0.5),
+        Unary::PowMinusHalf => v * power::slope(x, -0.5),
         Unary::Exp => v * z,
         Unary::Exp2 => v * z * LN_2,
         Unary::Expm1 => v * (z + 1.0),

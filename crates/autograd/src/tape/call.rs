@@ -1,13 +1,11 @@
 //! The methods of a call of an operation, for one example and for a batch. The derivative rules and batching rules of operations use them.
 
-use wengert_macros::precompiled;
 use wengert_tensor::{Float, Shape, Site};
 
 use crate::error::or_raise;
 use crate::tape::{BatchedCall, Call};
 use crate::{Error, Var};
 
-#[precompiled]
 impl<'t, T: Float> Call<'t, T> {
     /// Returns the input with index `position`.
     ///
@@ -38,6 +36,7 @@ impl<'t, T: Float> Call<'t, T> {
     }
 
     /// Returns the operation `operation` with the line of code that requested the derivative.
+    #[inline]
     pub(crate) fn site(&self, operation: &'static str) -> Site {
         Site { operation, ..self.at }
     }

@@ -8,7 +8,6 @@ mod recording;
 
 mod call;
 mod constant;
-mod evaluated_layer;
 mod parameters;
 #[cfg(test)]
 mod tests;
@@ -16,6 +15,5 @@ mod training;
 mod var;
 
 pub use constant::Constant;
-pub(crate) use evaluated_layer::evaluated_layer;
 pub use tape::{BatchedCall, Call, Operation, Tape, Var};
 pub(crate) use tape::{Record, RuleFailure};

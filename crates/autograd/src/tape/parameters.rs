@@ -8,7 +8,7 @@ use crate::{Error, Parameter, Tape, Var};
 
 #[twins]
 #[precompiled]
-impl<T: Float> Tape<T> {
+impl<'t, T: Float> Tape<T> {
     /// Returns the variable of a parameter, or a constant if the parameter is frozen. Repeated calls return the same variable. If a
     /// variable is bound to the parameter ([`bind`](Self::bind)), returns that variable.
     ///
@@ -20,7 +20,7 @@ impl<T: Float> Tape<T> {
     }
 
     /// Returns the variable of a parameter. A new leaf gets the line of code in `at`. An error names the operation and the line in `at`.
-    pub(crate) fn parameter_at(&self, parameter: &Parameter<T>, at: Site) -> Result<Var<'_, T>, Error> {
+    pub(crate) fn parameter_at(&'t self, parameter: &Parameter<T>, at: Site) -> Result<Var<'t, T>, Error> {
         let id = parameter.id();
         if let Some(&(_, index)) = self.record.borrow().bound.iter().rev().find(|(bound, _)| *bound == id) {
             return Ok(Var::new(self, index));
@@ -75,7 +75,10 @@ impl<T: Float> Tape<T> {
         self.check_owns([value], at)?;
         let got = value.shape();
         if got != *shape {
-            let message = format!("expected a variable of the {what}'s shape {shape}, got one of shape {got}");
+            let message = format!(
+                "expected a variable of the {what}'s shape {shape}, got one of shape {got}\n  hint: `reshape` or `expand` gives it \
+                 this shape"
+            );
             return Err(Error::Refused { message, at });
         }
         Ok(())

@@ -14,7 +14,7 @@ use crate::{Error, Tape, Var};
 
 #[twins]
 #[precompiled]
-impl<T: Float> Tape<T> {
+impl<'t, T: Float> Tape<T> {
     /// Returns a variable with the values of `data`. Gradients can be taken with respect to it. Nothing is copied.
     #[track_caller]
     pub fn var(&self, data: &Tensor<T>) -> Var<'_, T> {
@@ -38,25 +38,27 @@ impl<T: Float> Tape<T> {
     }
 
     /// Returns a constant with the values `data`, recorded at the line of code in `at`.
+    #[inline]
     pub(crate) fn constant_at(&self, data: &Tensor<T>, at: Site) -> Var<'_, T> {
         self.leaf(data, Op::Constant, Some(at))
     }
 
     /// Returns a variable like [`var`](Self::var), recorded at the line of code in `at`.
+    #[inline]
     pub(crate) fn leaf_at(&self, data: &Tensor<T>, at: Site) -> Var<'_, T> {
         self.leaf(data, Op::Variable, Some(Site { operation: "var", ..at }))
     }
 
     /// Records data as a leaf. If `at` is `None`, the leaf is a constant that is written in an operation. It then gets the line of code of
     /// this operation when the operation is recorded.
-    pub(crate) fn leaf(&self, data: &Tensor<T>, op: fn(u32) -> Op, at: Option<Site>) -> Var<'_, T> {
+    pub(crate) fn leaf(&'t self, data: &Tensor<T>, op: fn(u32) -> Op, at: Option<Site>) -> Var<'t, T> {
         let leaf = self.unread_leaf(data, op, at);
         self.record.borrow_mut().note_expansion(leaf.index, data);
         leaf
     }
 
     /// Records data as a leaf like [`leaf`](Self::leaf). The evaluation may read other data of this shape in its place.
-    pub(crate) fn unread_leaf(&self, data: &Tensor<T>, op: fn(u32) -> Op, at: Option<Site>) -> Var<'_, T> {
+    pub(crate) fn unread_leaf(&'t self, data: &Tensor<T>, op: fn(u32) -> Op, at: Option<Site>) -> Var<'t, T> {
         self.leaf_of(at, |record| (op(record.add_data(data.clone())), record.expression.intern(data.shape())))
     }
 
@@ -84,14 +86,14 @@ impl<T: Float> Tape<T> {
     /// # Errors
     ///
     /// If the operation refuses the inputs' shapes, no memory can hold a result of its shape, or an input belongs to another tape.
-    pub fn try_apply<'t>(&'t self, operation: impl Operation<T>, inputs: &[Var<'t, T>]) -> Result<Var<'t, T>, Error> {
+    pub fn try_apply(&'t self, operation: impl Operation<T>, inputs: &[Var<'t, T>]) -> Result<Var<'t, T>, Error> {
         let at = Site::here(operation.name());
         self.record_operation(Rc::new(operation), inputs, at)
     }
 
     /// Returns the inputs and the result of each call of the custom operation `name`, in the order of recording. If a
     /// [`Function`](crate::Function) does not have exactly one result, the result here is a vector of the elements of all its results.
-    pub fn calls(&self, name: &str) -> Vec<(Vec<Var<'_, T>>, Var<'_, T>)> {
+    pub fn calls(&'t self, name: &str) -> Vec<(Vec<Var<'t, T>>, Var<'t, T>)> {
         let record = self.record.borrow();
         let named = |&index: &Index| matches!(record.op(index), Op::Other(_)) && record.name(index) == name;
         let call = |index| (record.operands(index).iter().map(|&input| self.at(input)).collect(), self.at(index));
@@ -99,7 +101,7 @@ impl<T: Float> Tape<T> {
     }
 
     /// Records an operation that is an [`Operation`]: a value that may have arguments of its own, such as positions or a stride.
-    pub(crate) fn record_operation<'t>(
+    pub(crate) fn record_operation(
         &'t self,
         operation: Rc<dyn Operation<T>>,
         inputs: &[Var<'t, T>],
@@ -128,7 +130,7 @@ impl<T: Float> Tape<T> {
     }
 
     /// Records the concatenation of `parts` along the dimension `axis`.
-    pub(crate) fn record_cat<'t>(
+    pub(crate) fn record_cat(
         &'t self,
         parts: &[Var<'t, T>],
         axis: usize,

@@ -42,6 +42,8 @@ pub struct Tape<T: Float = f32> {
     pub(crate) id: u64,
     /// The state of a training tape. It is `None` on other tapes.
     pub(super) training: Option<RefCell<Training>>,
+    /// The kind of the last layer that [noted](Self::note_evaluation) its evaluation on this tape.
+    pub(crate) evaluated_layer: Cell<Option<&'static str>>,
 }
 
 /// The state of a training tape.
@@ -56,7 +58,8 @@ impl<T: Float> Tape<T> {
     /// Returns an empty tape.
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Tape { record: RecycledRecord::take(), id: NEXT.fetch_add(1, Ordering::Relaxed), training: None }
+        let (record, id) = (RecycledRecord::take(), NEXT.fetch_add(1, Ordering::Relaxed));
+        Tape { record, id, training: None, evaluated_layer: Cell::new(None) }
     }
 
     /// Returns an empty tape for a training step. On this tape dropout drops elements, and batch normalisation uses the batch and
@@ -83,6 +86,7 @@ impl<T: Float> Tape<T> {
     }
 
     /// Returns the number of recorded nodes: operations and leaves.
+    #[inline]
     pub fn len(&self) -> usize {
         self.record.borrow().len()
     }

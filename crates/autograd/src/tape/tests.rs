@@ -54,8 +54,8 @@ fn zero_derivatives_reach_an_input_and_unrelated_inputs_are_not_reached() {
     let (x, y) = (tape.var(&Tensor::from([1.5])), tape.var(&Tensor::from([2.0])));
     let z = (x.floor() + 1.0).sum(..);
     assert_eq!(z.grad([x])[0].value().to_vec(), [0.0]);
-    assert!(matches!(z.try_grad(&[y]), Err(Error::Unreached { .. })));
-    assert!(matches!(x.detach().sum(..).try_grad(&[x]), Err(Error::Unreached { .. })));
+    assert!(matches!(z.try_grad([y]), Err(Error::Unreached { .. })));
+    assert!(matches!(x.detach().sum(..).try_grad([x]), Err(Error::Unreached { .. })));
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn an_operation_without_a_derivative_names_its_line() {
     let tape = Tape::<f64>::new();
     let x = tape.var(&Tensor::ones([2]));
     let y = x.floor_divide(2.0).sum(..);
-    let error = y.try_grad(&[x]).unwrap_err();
+    let error = y.try_grad([x]).unwrap_err();
     assert!(matches!(error, Error::NotDifferentiable { operation: "floor_divide", .. }), "{error}");
 }
 

@@ -1,4 +1,5 @@
-//! Training tapes: the random numbers of a step, and the changes of buffers that the step records.
+//! Training tapes: the random numbers of a step, and the changes of buffers that the step records. Other tapes note layers that evaluate
+//! instead.
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::plan::Index;
@@ -29,11 +30,28 @@ impl<T: Float> Tape<T> {
     }
 
     /// Records that the training step adds one to `buffer`. Records nothing on a tape that does not train.
+    #[inline]
     pub fn count(&self, buffer: &Buffer<i64>) {
         self.change(buffer.id(), Change::Count);
     }
 
+    /// Notes that a layer of the kind `layer`, which behaves differently in training, evaluated on this tape. An optimiser warns if it
+    /// makes a step with gradients of this tape. Only the last note is kept.
+    ///
+    /// Does nothing on a training tape. Also does nothing if this tape has so far recorded only frozen parameters, and no variable is bound
+    /// to a parameter. Then the layer belongs to a frozen part of the model, which may evaluate, or it is before the first trained layer.
+    pub fn note_evaluation(&self, layer: &'static str) {
+        let may_learn = || {
+            let record = self.record.borrow();
+            !record.bound.is_empty() || record.parameters.iter().any(|&(_, index)| record.is_variable(index))
+        };
+        if !self.is_training() && may_learn() {
+            self.evaluated_layer.set(Some(layer));
+        }
+    }
+
     /// Returns the state of a training tape's generator.
+    #[inline]
     pub(crate) fn generator(&self) -> Option<Generator> {
         self.draw(|generator| generator.clone())
     }

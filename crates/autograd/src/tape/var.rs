@@ -32,6 +32,7 @@ impl<'t, T: Float> Var<'t, T> {
 
     /// Returns the number of elements. PyTorch: `numel`.
     #[doc(alias("len", "size"))]
+    #[inline]
     pub fn numel(self) -> usize {
         self.shape().numel()
     }
@@ -68,6 +69,7 @@ impl<'t, T: Float> Var<'t, T> {
     }
 
     /// Does the same as [`zeros_like`](Self::zeros_like), but records the zeros at the line of code in `at`.
+    #[inline]
     pub(crate) fn zeros_like_at(self, at: Site) -> Self {
         self.filled_at(&self.shape(), T::ZERO, at)
     }

@@ -28,32 +28,25 @@ use crate::Var;
 /// let tape = Tape::<f64>::new();
 /// let (a, b) = (tape.var(&Tensor::from([1.0, 2.0])), tape.var(&Tensor::from([4.0, 6.0])));
 /// assert_eq!(distance(a, b).item(), 25.0);
+/// // With `move`, the closure owns the values that it captures.
+/// let offset = 1.0;
+/// let moved = formula!(move |x, y, z| (x - y + z + offset).sum(..));
+/// assert_eq!(moved(a, b, a).item(), -2.0);
 /// ```
 #[macro_export]
 macro_rules! formula {
-    (move |[$($x:pat_param),* $(,)?]| $body:expr) => {
-        $crate::transforms::of_array(move |[$($x),*]| $body)
+    // `$move` is the keyword `move`, if the closure has it.
+    ($($move:ident)? |[$($x:pat_param),* $(,)?]| $body:expr) => {
+        $crate::transforms::of_array($($move)? |[$($x),*]| $body)
     };
-    (|[$($x:pat_param),* $(,)?]| $body:expr) => {
-        $crate::transforms::of_array(|[$($x),*]| $body)
+    ($($move:ident)? |$x:pat_param| $body:expr) => {
+        $crate::transforms::of_one($($move)? |$x| $body)
     };
-    (move |$x:pat_param| $body:expr) => {
-        $crate::transforms::of_one(move |$x| $body)
+    ($($move:ident)? |$x:pat_param, $y:pat_param| $body:expr) => {
+        $crate::transforms::of_two($($move)? |$x, $y| $body)
     };
-    (|$x:pat_param| $body:expr) => {
-        $crate::transforms::of_one(|$x| $body)
-    };
-    (move |$x:pat_param, $y:pat_param| $body:expr) => {
-        $crate::transforms::of_two(move |$x, $y| $body)
-    };
-    (|$x:pat_param, $y:pat_param| $body:expr) => {
-        $crate::transforms::of_two(|$x, $y| $body)
-    };
-    (move |$x:pat_param, $y:pat_param, $z:pat_param| $body:expr) => {
-        $crate::transforms::of_three(move |$x, $y, $z| $body)
-    };
-    (|$x:pat_param, $y:pat_param, $z:pat_param| $body:expr) => {
-        $crate::transforms::of_three(|$x, $y, $z| $body)
+    ($($move:ident)? |$x:pat_param, $y:pat_param, $z:pat_param| $body:expr) => {
+        $crate::transforms::of_three($($move)? |$x, $y, $z| $body)
     };
 }
 

@@ -99,19 +99,7 @@ impl<'t, T: Float> Tape<T> {
         vars: &[Var<'t, T>],
         at: Site,
     ) -> Result<Vec<Var<'t, T>>, Error> {
-        self.gradients_from((y, y.unit_seed(at)?), vars, at)
-    }
-
-    /// Records the gradients with respect to `vars`. `seeded` is a pair of an output and its incoming gradient. A gradient is zeros if the
-    /// output does not depend on the variable.
-    fn gradients_from(
-        &'t self,
-        seeded: (Var<'t, T>, Var<'t, T>),
-        vars: &[Var<'t, T>],
-        at: Site,
-    ) -> Result<Vec<Var<'t, T>>, Error> {
-        let gradients = self.reverse(&[seeded], vars, at)?;
-        Ok(gradients.into_iter().zip(vars).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like_at(at))).collect())
+        self.reverse_or_zeros(&[(y, y.unit_seed(at)?)], vars, at)
     }
 
     /// Records the Jacobians of `y` by reverse mode. Each Jacobian has the shape of `y` followed by the input's shape. The derivative for
@@ -119,7 +107,7 @@ impl<'t, T: Float> Tape<T> {
     fn jacobian_rows(&'t self, y: Var<'t, T>, inputs: &[Var<'t, T>], at: Site) -> Result<Vec<Var<'t, T>>, Error> {
         let to = y.shape();
         let seed = y.zeros_like_at(at);
-        let gradients = self.gradients_from((y, seed), inputs, at)?;
+        let gradients = self.reverse_or_zeros(&[(y, seed)], inputs, at)?;
         let rows = self.batch(&gradients, &[(seed, self.identity(&to, at)?)], to.numel(), at)?;
         let reshaped =
             rows.iter().zip(inputs).map(|(row, x)| row.apply_view(View::Reshape(join_shapes(&to, &x.shape())), at));

@@ -45,7 +45,7 @@ pub use inputs::{Inputs, MappedFunction, Objective};
 pub use ravel::{Tree, TreeForm, TreeLayout, ravel, try_ravel};
 pub use vmap::Vmap;
 
-use inputs::RecordedOutput;
+use inputs::Derive;
 use wengert_macros::twins;
 use wengert_tensor::ops::{TensorLike, join};
 use wengert_tensor::{Float, Site, Tensor, View};
@@ -160,7 +160,8 @@ pub fn try_infer_in_batches<T: Float>(
 #[twins]
 pub fn try_grad<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> Result<I::Each<I::Array>, Error> {
     let at = Site::here("grad");
-    Ok(I::arrange(inputs.derive(None, f, gradients, at)?))
+    let derive: Derive<I::Elem> = |of, at| of.output.tape.gradients_of(of.output, &of.inputs, at);
+    Ok(I::arrange(inputs.derive(None, f, derive, at)?))
 }
 
 /// Returns the value of a function and its gradients as in [`grad`], from one evaluation. The value must be one number. JAX:
@@ -184,7 +185,12 @@ pub fn try_value_and_grad<I: Inputs, F: for<'s> Objective<'s, I>>(
     inputs: I,
 ) -> Result<(I::Number, I::Each<I::Array>), Error> {
     let at = Site::here("value_and_grad");
-    let mut results = inputs.derive(None, f, gradients_and_value, at)?;
+    let derive: Derive<I::Elem> = |of, at| {
+        let mut results = of.output.tape.gradients_of(of.output, &of.inputs, at)?;
+        results.push(of.output);
+        Ok(results)
+    };
+    let mut results = inputs.derive(None, f, derive, at)?;
     let value = results.pop().unwrap_or_else(|| unreachable!("the last result is the value"));
     Ok((I::number(value)?, I::arrange(results)))
 }
@@ -218,7 +224,8 @@ pub fn try_value_and_grad<I: Inputs, F: for<'s> Objective<'s, I>>(
 #[twins]
 pub fn try_jacobian<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> Result<I::Each<I::Array>, Error> {
     let at = Site::here("jacobian");
-    let jacobians = inputs.derive(None, f, jacobians, at)?.into_iter().map(I::in_order);
+    let derive: Derive<I::Elem> = |of, at| of.output.tape.record_jacobians(of.output, &of.inputs, at);
+    let jacobians = inputs.derive(None, f, derive, at)?.into_iter().map(I::in_order);
     Ok(I::arrange(jacobians.collect::<Result<_, _>>()?))
 }
 
@@ -253,8 +260,9 @@ pub fn try_hessian<I: Inputs, F: for<'s> Objective<'s, I>>(
     inputs: I,
 ) -> Result<I::Each<I::Each<I::Array>>, Error> {
     let at = Site::here("hessian");
+    let derive: Derive<I::Elem> = |of, at| of.output.tape.record_hessians(of.output, &of.inputs, at);
     let count = inputs.count();
-    let mut blocks = inputs.derive(None, f, hessians, at)?.into_iter().map(I::in_order);
+    let mut blocks = inputs.derive(None, f, derive, at)?.into_iter().map(I::in_order);
     let rows = (0..count).map(|_| Ok(I::arrange(blocks.by_ref().take(count).collect::<Result<Vec<_>, Error>>()?)));
     Ok(I::arrange(rows.collect::<Result<Vec<_>, Error>>()?))
 }
@@ -286,10 +294,18 @@ pub fn try_hvp<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I, v: I) ->
     let at = Site::here("hvp");
     let (count, directions) = (inputs.count(), v.count());
     if count != directions {
-        let message = format!("expected a direction for each of the {count} inputs, got {directions}");
+        let message = format!(
+            "expected a direction for each of the {count} inputs, got {directions}\n  hint: the directions have the form of the \
+             inputs: `&v` beside `&x`, `[&v, &w]` beside `[&x, &y]`"
+        );
         return Err(Error::Refused { message, at });
     }
-    Ok(I::arrange(inputs.derive(Some(v), f, products, at)?))
+    let derive: Derive<I::Elem> = |of, at| {
+        let gradients = of.output.tape.gradients_of(of.output, &of.inputs, at)?;
+        let tangents: Vec<_> = of.inputs.into_iter().zip(of.along).collect();
+        of.output.tape.forward(&gradients, &tangents, at)
+    };
+    Ok(I::arrange(inputs.derive(Some(v), f, derive, at)?))
 }
 
 /// Computes a function of one example for all examples of a batch. The examples lie along the first dimension of the inputs and the
@@ -311,37 +327,6 @@ pub fn try_hvp<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I, v: I) ->
 #[twins]
 pub fn try_vmap<I: Inputs, F: for<'s> MappedFunction<'s, I>>(f: F, inputs: I) -> Result<I::Array, Error> {
     inputs.map(f, Site::here("vmap"))
-}
-
-/// Records the gradients of the output with respect to all inputs.
-fn gradients<T: Float>(recorded: RecordedOutput<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
-    recorded.output.tape.gradients_of(recorded.output, &recorded.inputs, at)
-}
-
-/// Records the gradients of the output with respect to all inputs. Adds the output as the last variable of the list.
-fn gradients_and_value<T: Float>(recorded: RecordedOutput<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
-    let output = recorded.output;
-    let mut results = gradients(recorded, at)?;
-    results.push(output);
-    Ok(results)
-}
-
-/// Records the Jacobian of the output with respect to each input.
-fn jacobians<T: Float>(recorded: RecordedOutput<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
-    recorded.output.tape.record_jacobians(recorded.output, &recorded.inputs, at)
-}
-
-/// Records the blocks of the Hessian of the output with respect to pairs of inputs, row by row.
-fn hessians<T: Float>(recorded: RecordedOutput<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
-    recorded.output.tape.record_hessians(recorded.output, &recorded.inputs, at)
-}
-
-/// Records the products of the output's Hessian and the directions.
-fn products<T: Float>(recorded: RecordedOutput<'_, T>, at: Site) -> Result<Vec<Var<'_, T>>, Error> {
-    let RecordedOutput { output, inputs, along } = recorded;
-    let gradients = output.tape.gradients_of(output, &inputs, at)?;
-    let tangents: Vec<_> = inputs.into_iter().zip(along).collect();
-    output.tape.forward(&gradients, &tangents, at)
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ impl Vmap {
         f: impl for<'t> Fn([Var<'t, T>; N]) -> [Var<'t, T>; M],
         inputs: [&Tensor<T>; N],
     ) -> Result<[Tensor<T>; M], Error> {
-        let at = Site::here("call");
+        let at = named(Site::here("call"));
         let tape = Tape::new();
         let vars = inputs.map(|input| tape.leaf_at(input, at));
         let results: Vec<Index> = self.variables(&of_slices(f), &vars, at)?.iter().map(|result| result.index).collect();
@@ -102,7 +102,7 @@ impl Vmap {
         f: impl Fn([Var<'t, T>; N]) -> [Var<'t, T>; M],
         inputs: [Var<'t, T>; N],
     ) -> Result<[Var<'t, T>; M], Error> {
-        Ok(array(self.variables(&of_slices(f), &inputs, Site::here("record"))?))
+        Ok(array(self.variables(&of_slices(f), &inputs, named(Site::here("record")))?))
     }
 
     /// Does the same as [`record`](Self::record) for any number of inputs and results.
@@ -115,7 +115,7 @@ impl Vmap {
         f: impl Fn(&[Var<'t, T>]) -> Vec<Var<'t, T>>,
         inputs: &[Var<'t, T>],
     ) -> Result<Vec<Var<'t, T>>, Error> {
-        self.variables(&f, inputs, Site::here("record_slice"))
+        self.variables(&f, inputs, named(Site::here("record_slice")))
     }
 
     pub(super) fn variables<'t, T: Float>(
@@ -158,7 +158,9 @@ impl Vmap {
         let every = vec![Some(0); inputs.len()];
         let in_dims = self.in_dims.as_ref().unwrap_or(&every);
         if in_dims.len() != inputs.len() {
-            return refuse(format!("vmap: got {} in_dims for {} inputs", in_dims.len(), inputs.len()), at);
+            let hint = "`Some(dim)` for each input, or `None` for an input that is the same for all examples";
+            let (dims, count) = (in_dims.len(), inputs.len());
+            return refuse(format!("vmap: got {dims} in_dims for {count} inputs\n  hint: {hint}"), at);
         }
         let (mut sizes, mut moved) = (Vec::new(), Vec::with_capacity(inputs.len()));
         for (position, (&input, &dim)) in inputs.iter().zip(in_dims).enumerate() {
@@ -178,7 +180,8 @@ impl Vmap {
             moved.push((permute(input, order, at)?, true));
         }
         let Some(&size) = sizes.first() else {
-            return refuse("vmap: no input has a dimension of examples".to_owned(), at);
+            let hint = "set `Some(dim)` in the `in_dims` of an input that differs between examples";
+            return refuse(format!("vmap: no input has a dimension of examples\n  hint: {hint}"), at);
         };
         if sizes.iter().any(|&other| other != size) {
             return Err(Error::BatchSizes { sizes, at });
@@ -324,6 +327,11 @@ fn axis_of(dim: isize, shape: &Shape) -> Option<usize> {
 /// Returns `x` with its dimensions in the order `order`.
 fn permute<'t, T: Float>(x: Var<'t, T>, order: Vec<usize>, at: Site) -> Result<Var<'t, T>, Error> {
     if order.is_sorted() { Ok(x) } else { x.apply_view(View::Permute(order.into()), at) }
+}
+
+/// Returns `at` with the name that errors give to all methods of [`Vmap`].
+fn named(at: Site) -> Site {
+    Site { operation: "vmap", ..at }
 }
 
 fn refuse<V>(message: String, at: Site) -> Result<V, Error> {

@@ -183,8 +183,11 @@ impl<T: Float, F: Function<T>> Operation<T> for Packed<F> {
         let declared = |(result, shape): (&Tensor<T>, &Shape)| result.shape() == shape;
         if results.len() != self.shapes.len() || !results.iter().zip(&self.shapes).all(declared) {
             let shapes: Vec<&Shape> = results.iter().map(Tensor::shape).collect();
-            let message =
-                format!("'{}' gave results of shapes {shapes:?}, but declared {:?}", self.function.name(), self.shapes);
+            let message = format!(
+                "'{}' gave results of shapes {shapes:?}, but declared {:?}\n  hint: `run` returns results of the shapes that `shapes` returns",
+                self.function.name(),
+                self.shapes
+            );
             return Err(Error::Refused { message, at: self.at });
         }
         if results.len() == 1 {

@@ -9,9 +9,7 @@ use wengert_tensor::plan::Op;
 use wengert_tensor::{self as tensor, Binary, Compare, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
 use crate::record::DETACH;
-use crate::rules::{
-    CumSum, Guard, IndexAdd, IndexSelect, Norm, Root, ScatterAdd, Slopes, Softmax, Take, Variance, WithDerivative,
-};
+use crate::rules::{CumSum, Guard, IndexAdd, IndexSelect, Norm, ScatterAdd, Take, Variance, WithDerivative};
 use crate::{Error, Var};
 
 #[precompiled]
@@ -20,6 +18,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     type Mask = Self;
     type Error = Error;
 
+    #[inline]
     fn shape(&self) -> Shape {
         Var::shape(*self)
     }
@@ -32,10 +31,12 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         self.tape.owns(*other) && record.node(self.index).shape == record.node(other.index).shape
     }
 
+    #[inline]
     fn constant(&self, data: &Tensor<T>) -> Self {
         self.tape.leaf(data, Op::Constant, None)
     }
 
+    #[inline]
     fn number(&self, value: T) -> Self {
         self.tape.number(value, None)
     }
@@ -49,6 +50,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         Ok(values.swap_remove(0))
     }
 
+    #[inline]
     fn apply_detach(&self, at: Site) -> Result<Self, Error> {
         self.record(DETACH, at)
     }
@@ -67,7 +69,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     }
 
     fn as_softmax(&self, x: &Self, axis: usize, log: bool, at: Site) -> Result<Self, Error> {
-        self.tape.record_operation(Rc::new(WithDerivative(Softmax { axis, log })), &[*self, *x], at)
+        self.tape.record_operation(Rc::new(WithDerivative::Softmax { axis, log }), &[*self, *x], at)
     }
 
     fn guarded(&self, holds: fn(T) -> bool, message: &'static str, at: Site) -> Result<Self, Error> {
@@ -98,10 +100,6 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         }
         let (x, y) = self.joined(other, rule, at)?;
         x.apply_binary(op, &y, at)
-    }
-
-    fn apply_root(&self, inverse: bool, at: Site) -> Result<Self, Error> {
-        self.tape.record_operation(Rc::new(Root { inverse }), &[*self], at)
     }
 
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Self, Error> {
@@ -206,9 +204,9 @@ fn with_slopes<'t, T: Float>(
     terms: Vec<(Var<'t, T>, Option<Var<'t, T>>)>,
     at: Site,
 ) -> Result<Var<'t, T>, Error> {
-    let (slopes, mut inputs) = Slopes::new(terms);
+    let (operation, mut inputs) = WithDerivative::slopes(terms);
     inputs.insert(0, x);
-    x.tape.record_operation(Rc::new(WithDerivative(slopes)), &inputs, at)
+    x.tape.record_operation(Rc::new(operation), &inputs, at)
 }
 
 impl<T: Float> InPlace for Var<'_, T> {
@@ -312,7 +310,7 @@ mod tests {
             (rows + 0.0).t(),
             tape.var(&Tensor::ones([0])).expand([4, 0]),
             // The zeros of a missing gradient, and other filled arrays.
-            rows.sum(..).try_grad_or_zeros(&[one]).unwrap()[0],
+            rows.sum(..).try_grad_or_zeros([one]).unwrap()[0],
             tape.constant(2.0).expand([3]),
             // The data of a variable may be an expanded tensor.
             tape.var(&Tensor::ones([3]).expand([4, 3])).t(),

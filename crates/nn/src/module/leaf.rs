@@ -88,6 +88,7 @@ impl<E: Element> AnyBuffer for Buffer<E> {
         bytes::to_bytes(&self.value)
     }
 
+    #[inline]
     fn decode(&mut self, bytes: &[u8]) -> Result<Box<dyn FnOnce() + '_>> {
         let value = bytes::from_bytes(bytes, self.value.shape())?;
         Ok(Box::new(move || self.value = value))
@@ -104,13 +105,14 @@ impl<E: Element> AnyBuffer for Buffer<E> {
 
 /// Applies to `buffer` the changes that the tape of `gradients` recorded for it. Only buffers of the elements `T` and `i64` have recorded
 /// changes.
-pub(crate) fn update_buffer<T: Float>(buffer: &mut dyn AnyBuffer, gradients: &Gradients<T>) {
+pub(crate) fn update_buffer<T: Float>(buffer: &mut dyn AnyBuffer, gradients: &Gradients<T>) -> Result<()> {
     let buffer = buffer.as_any_mut();
     if let Some(statistic) = buffer.downcast_mut::<Buffer<T>>() {
-        gradients.update_statistic(statistic);
+        gradients.try_update_statistic(statistic)?;
     } else if let Some(count) = buffer.downcast_mut::<Buffer<i64>>() {
-        gradients.update_count(count);
+        gradients.try_update_count(count)?;
     }
+    Ok(())
 }
 
 #[cfg(test)]

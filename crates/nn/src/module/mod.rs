@@ -12,5 +12,5 @@ pub use bind::{bind_vector, try_bind_vector};
 pub use hooks::Hooks;
 pub(crate) use leaf::update_buffer;
 pub use leaf::{AnyBuffer, Leaf, LeafMut};
-pub use module::{Module, update_buffers};
+pub use module::{Module, try_update_buffers, update_buffers};
 pub(crate) use module::{is_below, paths, walk_mut};

@@ -361,12 +361,20 @@ fn set_from_vector<T: Float>(module: &mut dyn Module<T>, vector: &Tensor<T>) -> 
 
 /// Updates the buffers (running statistics) of `model` by the changes that the tape of `gradients` recorded. A step of any
 /// [`Optimizer`](crate::Optimizer) does the same; a step of [`Lbfgs`](crate::Lbfgs) does not.
-pub fn update_buffers<T: Float>(model: &mut (impl Module<T> + ?Sized), gradients: &Gradients<T>) {
+///
+/// # Errors
+///
+/// If the shape of a buffer has changed since the tape recorded its statistic, or memory cannot hold the result. The buffers before it have
+/// been updated.
+#[twins]
+pub fn try_update_buffers<T: Float>(model: &mut (impl Module<T> + ?Sized), gradients: &Gradients<T>) -> Result<()> {
+    let mut outcome = Ok(());
     walk_mut(model.as_module_mut(), &mut String::new(), &mut |_, leaf| {
-        if let LeafMut::Buffer(buffer) = leaf {
-            update_buffer(buffer, gradients);
+        if let (LeafMut::Buffer(buffer), Ok(())) = (leaf, &outcome) {
+            outcome = update_buffer(buffer, gradients);
         }
     });
+    outcome
 }
 
 /// Returns true if `path`, the path of a leaf, is equal to the path `prefix` or below it in the tree.

@@ -416,8 +416,7 @@ fn advance<T: Float>(
             return Err(error);
         }
     }
-    buffers.into_iter().for_each(|buffer| update_buffer(buffer, gradients));
-    Ok(())
+    buffers.into_iter().try_for_each(|buffer| update_buffer(buffer, gradients))
 }
 
 /// Counts a step in `states` and calls `update`. If the update fails, takes the count back.

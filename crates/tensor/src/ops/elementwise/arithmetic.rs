@@ -134,8 +134,8 @@ pub trait Arithmetic: TensorLike {
     {
         let at = Site::here("pow");
         let exponent = exponent.into_argument(self);
-        if let Some(inverse) = is_root(&exponent) {
-            return self.apply_root(inverse, at);
+        if let Some(root) = root(&exponent) {
+            return self.apply_unary(root, at);
         }
         let (x, y) = pair(self, exponent, at)?;
         x.apply_binary(Binary::Pow, &y, at)
@@ -346,11 +346,12 @@ pub trait Arithmetic: TensorLike {
 
 impl<A: TensorLike<Elem: Element>> Arithmetic for A {}
 
-/// Returns `Some(false)` if the exponent is the number 1/2 (a square root), `Some(true)` if it is -1/2 (an inverse square root), else
-/// `None`.
-pub(crate) fn is_root<A: TensorLike>(exponent: &Argument<A>) -> Option<bool> {
-    match exponent {
-        Argument::Number(value) if value.to_f64().abs() == 0.5 => Some(value.to_f64() < 0.0),
+/// Returns the root that a power computes if its exponent is the number 1/2 or -1/2, and `None` for other exponents.
+pub(crate) fn root<A: TensorLike>(exponent: &Argument<A>) -> Option<Unary> {
+    let Argument::Number(exponent) = exponent else { return None };
+    match exponent.to_f64() {
+        0.5 => Some(Unary::PowHalf),
+        -0.5 => Some(Unary::PowMinusHalf),
         _ => None,
     }
 }

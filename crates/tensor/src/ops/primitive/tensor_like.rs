@@ -198,17 +198,6 @@ pub trait TensorLike: Clone + Sized {
         self.apply_binary(op, &number, at)
     }
 
-    /// Computes the square root, or its reciprocal if `inverse` is true. PyTorch computes these roots for a power whose exponent is the
-    /// plain number 1/2 or -1/2. At -0 and -∞, the root differs from the power with an array of exponents.
-    ///
-    /// # Errors
-    ///
-    /// If the element type has no square root, or the operation cannot be recorded.
-    fn apply_root(&self, inverse: bool, at: Site) -> Result<Self, Self::Error> {
-        let root = self.apply_unary(Unary::Sqrt, at)?;
-        if inverse { root.apply_unary(Unary::Reciprocal, at) } else { Ok(root) }
-    }
-
     /// Compares each pair of elements. The shapes are equal.
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Self::Mask, Self::Error>;
 
