@@ -79,7 +79,8 @@ impl<T: Float> Tape<T> {
             }
             match record.evaluated {
                 None => {
-                    let values = record.run(&plan_for(&record, &record.values, &wanted), at)?;
+                    debug_assert!(record.values.is_empty(), "values are kept only after an evaluation");
+                    let values = record.run(&plan_for(&record, &wanted), at)?;
                     Evaluated { nodes: wanted, values }
                 }
                 Some(before) => record.evaluate_again(wanted, before, at)?,
@@ -105,7 +106,8 @@ impl<T: Float> Tape<T> {
             drop(record);
             return self.evaluate(roots, at);
         }
-        record.run(&plan_for(&record, &record.values, roots), at)
+        debug_assert!(record.values.is_empty(), "values are kept only after an evaluation");
+        record.run(&plan_for(&record, roots), at)
     }
 }
 
@@ -128,7 +130,7 @@ impl<T: Float> Record<T> {
         (last, times): (Index, usize),
         at: Site,
     ) -> Result<Evaluated<T>, Error> {
-        let part = Subgraph::new(self, &self.values, &wanted);
+        let part = Subgraph::new(self, &|node| self.values.contains_key(&node), &wanted);
         let frontier = part.frontier(last);
         if frontier.len() <= FRONTIER || times >= REPEATED {
             let mut bytes = 0;
@@ -140,7 +142,7 @@ impl<T: Float> Record<T> {
         let roots: Vec<Index> = wanted.iter().map(|&node| part.place(node)).collect();
         #[cfg(test)]
         self.work.set(self.work.get() + part.work());
-        let plan = plan_for(&part.expression, &ByNode::<()>::default(), &roots);
+        let plan = plan_for(&part.expression, &roots);
         let values = TapePart { record: self, part, remote: None }.run(&plan, at)?;
         Ok(Evaluated { nodes: wanted, values })
     }
@@ -169,7 +171,7 @@ impl<'r, T: Float> TapePart<'r, T> {
         roots: &[Index],
         remote: Option<RemoteParameters<'r, T>>,
     ) -> (Self, Vec<Index>) {
-        let part = Subgraph::new(record, &record.values, roots);
+        let part = Subgraph::new(record, &|node| record.values.contains_key(&node), roots);
         let places = roots.iter().map(|&node| part.place(node)).collect();
         (TapePart { record, part, remote }, places)
     }

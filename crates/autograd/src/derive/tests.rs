@@ -16,7 +16,7 @@ fn wave(shape: impl Into<Shape>, seed: f64) -> Tensor<f64> {
 fn count<const N: usize>(tape: &Tape<f64>, roots: [Var<'_, f64>; N]) -> (usize, usize) {
     let record = tape.record.borrow();
     let roots: Vec<Index> = roots.iter().map(|root| root.index).collect();
-    let steps = plan(&record, &record.values, &roots, true).steps;
+    let steps = plan(&record, &roots, true).steps;
     let is_product = |step: &&Step<f64>| matches!(step.work, Work::Product(_) | Work::AddedProduct(_));
     let is_concatenation = |step: &&Step<f64>| match &step.work {
         Work::Cat { .. } | Work::Embed(..) => true,

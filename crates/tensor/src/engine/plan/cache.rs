@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use crate::Float;
 use crate::engine::plan::emission::Plan;
-use crate::engine::plan::expression::{Expression, Index, KnownNodes};
+use crate::engine::plan::expression::{Expression, Index};
 use crate::engine::plan::planner;
 use crate::engine::plan::simplification::simplification;
 use crate::thresholds::plan::{MAX_PLANNED_NODES, MAX_PLANS};
@@ -16,8 +16,6 @@ use crate::thresholds::plan::{MAX_PLANNED_NODES, MAX_PLANS};
 struct Entry<T> {
     expression: Expression<T>,
     roots: Vec<Index>,
-    /// The nodes whose values were known when the plan was made.
-    known: Vec<Index>,
     simplify: bool,
     plan: Rc<Plan<T>>,
 }
@@ -33,18 +31,13 @@ thread_local! {
     static CACHE: RefCell<Vec<Cached>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Returns the plan that computes the values of `roots`, given the values of the nodes in `known`. If this thread has a cached plan for an
-/// equal expression with the same roots, known nodes and setting of simplification, returns that plan.
+/// Returns the plan that computes the values of `roots` from the data of leaves. If this thread has a cached plan for an equal expression
+/// with the same roots and setting of simplification, returns that plan.
 #[wengert_macros::precompiled]
-pub fn plan_for<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, roots: &[Index]) -> Rc<Plan<T>> {
+pub fn plan_for<T: Float>(expression: &Expression<T>, roots: &[Index]) -> Rc<Plan<T>> {
     let simplify = simplification();
-    let serves = |entry: &Entry<T>| {
-        entry.roots == roots
-            && entry.simplify == simplify
-            && entry.known.len() == known.len()
-            && entry.expression.same(expression)
-            && entry.known.iter().all(|&node| known.has(node))
-    };
+    let serves =
+        |entry: &Entry<T>| entry.roots == roots && entry.simplify == simplify && entry.expression.same(expression);
     // `try_with` fails while the thread ends, for example if a destructor evaluates a tape. The plan is then not cached.
     let found = CACHE.try_with(|cache| {
         let cache = &mut *cache.borrow_mut();
@@ -53,11 +46,11 @@ pub fn plan_for<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, ro
         cache[0].entry.downcast_ref::<Entry<T>>().map(|entry| Rc::clone(&entry.plan))
     });
     found.ok().flatten().unwrap_or_else(|| {
-        let plan = Rc::new(planner::plan(expression, known, roots, simplify));
+        let plan = Rc::new(planner::plan(expression, roots, simplify));
         let nodes = expression.len();
         if nodes <= MAX_PLANNED_NODES {
-            let (roots, known) = (roots.to_vec(), known.nodes());
-            let entry = Entry { expression: expression.clone(), roots, known, simplify, plan: Rc::clone(&plan) };
+            let (expression, roots) = (expression.clone(), roots.to_vec());
+            let entry = Entry { expression, roots, simplify, plan: Rc::clone(&plan) };
             keep(Cached { entry: Box::new(entry), nodes });
         }
         plan

@@ -376,31 +376,3 @@ impl<T: Scalar> Expression<T> {
 
 /// A map from nodes to values.
 pub type ByNode<V> = FxHashMap<Index, V>;
-
-/// The nodes whose values are known before a plan runs: the keys of a [`ByNode`].
-pub trait KnownNodes {
-    /// Returns the number of nodes.
-    fn len(&self) -> usize;
-    /// Returns true if no node is known.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-    /// Returns true if the node is known.
-    fn has(&self, node: Index) -> bool;
-    /// Returns all nodes, in any order.
-    fn nodes(&self) -> Vec<Index>;
-}
-
-impl<V> KnownNodes for ByNode<V> {
-    fn len(&self) -> usize {
-        ByNode::len(self)
-    }
-
-    fn has(&self, node: Index) -> bool {
-        self.contains_key(&node)
-    }
-
-    fn nodes(&self) -> Vec<Index> {
-        self.keys().copied().collect()
-    }
-}

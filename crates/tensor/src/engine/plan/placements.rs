@@ -21,7 +21,7 @@ use crate::{Float, Reduction};
 /// The part of a plan that computes a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Placement {
-    /// The value exists before the plan runs: it is data, a number, or the known value of a node.
+    /// The value exists before the plan runs: it is data or a number.
     Source,
     /// A separate step computes the value.
     Single,

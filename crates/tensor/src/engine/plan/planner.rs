@@ -3,15 +3,15 @@
 use crate::Float;
 use crate::engine::plan::definition::Id;
 use crate::engine::plan::emission::Plan;
-use crate::engine::plan::expression::{Expression, Index, KnownNodes};
+use crate::engine::plan::expression::{Expression, Index};
 use crate::engine::plan::placements::Placements;
 use crate::engine::plan::sums;
 use crate::engine::plan::values::Values;
 
-/// Returns the steps that compute the values of `roots`, given the values of the nodes in `known`. If `simplify` is true, simplifies the
-/// values and rewrites sums first.
-pub fn plan<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, roots: &[Index], simplify: bool) -> Plan<T> {
-    let mut values = Values::new(expression, known, roots, simplify);
+/// Returns the steps that compute the values of `roots` from the data of leaves. If `simplify` is true, simplifies the values and rewrites
+/// sums first.
+pub fn plan<T: Float>(expression: &Expression<T>, roots: &[Index], simplify: bool) -> Plan<T> {
+    let mut values = Values::new(expression, roots, simplify);
     if simplify {
         values = sums::rewritten(values, expression, roots);
     }

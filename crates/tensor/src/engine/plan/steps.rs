@@ -15,14 +15,14 @@ use crate::{Reduction, Shape, View};
 pub enum OperandRef<T> {
     /// The result of an earlier step. The field is the index of the buffer that has this result.
     Buffer(u32),
-    /// The value of a node that is known before the plan runs, such as the data of a leaf. The field is the node's index.
+    /// The data of a leaf, which is known before the plan runs. The field is the leaf's node.
     Known(Index),
     /// A number for all elements of the operand.
     Number(T),
 }
 
 impl<T> OperandRef<T> {
-    /// Returns the buffer that has the operand, or `None` if the operand is a number or was known before the plan runs.
+    /// Returns the buffer that has the operand, or `None` if the operand is a number or the data of a leaf.
     pub fn buffer(&self) -> Option<u32> {
         if let OperandRef::Buffer(buffer) = self { Some(*buffer) } else { None }
     }

@@ -2,7 +2,7 @@
 //! subgraphs of a growing expression get equal plans.
 
 use crate::Scalar;
-use crate::engine::plan::expression::{ByNode, Expression, Index, KnownNodes, Op, Sameness};
+use crate::engine::plan::expression::{ByNode, Expression, Index, Op, Sameness};
 
 /// A subgraph of an expression.
 #[derive(Clone, Debug)]
@@ -19,9 +19,9 @@ pub struct Subgraph<T> {
 }
 
 impl<T: Scalar> Subgraph<T> {
-    /// Returns the subgraph that computes `roots` from the values of the nodes in `known`. The time for this depends on the size of the
-    /// subgraph, and not on the size of `whole`.
-    pub fn new(whole: &Expression<T>, known: &dyn KnownNodes, roots: &[Index]) -> Self {
+    /// Returns the subgraph that computes `roots` from the values of leaves and of the nodes for which `known` returns true. The time for
+    /// this depends on the size of the subgraph, and not on the size of `whole`.
+    pub fn new(whole: &Expression<T>, known: &dyn Fn(Index) -> bool, roots: &[Index]) -> Self {
         let mut needed: ByNode<bool> = ByNode::default();
         let mut open: Vec<Index> = roots.to_vec();
         while let Some(index) = open.pop() {
@@ -29,7 +29,7 @@ impl<T: Scalar> Subgraph<T> {
                 continue;
             }
             let is_leaf = matches!(whole.op(index), Op::Constant(_) | Op::Variable(_) | Op::Number(_));
-            let computed = !is_leaf && !known.has(index);
+            let computed = !is_leaf && !known(index);
             needed.insert(index, computed);
             if computed {
                 open.extend(whole.read(index));
@@ -115,7 +115,7 @@ mod tests {
         let exponential = whole.push(Op::Unary(Unary::Exp), [x], shape).unwrap();
         let alias = whole.push_list(Op::Other(0), &[negative, exponential], shape).unwrap();
         whole.set_alias(alias);
-        let subgraph = Subgraph::new(&whole, &ByNode::<f32>::default(), &[alias]);
+        let subgraph = Subgraph::new(&whole, &|_| false, &[alias]);
         assert_eq!(subgraph.nodes, [x, negative, alias]);
         assert_eq!(subgraph.frontier(exponential), [negative]);
     }

@@ -15,7 +15,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 
 use crate::engine::plan::definition::{Concatenation, Definition, Id, ShapeId, Shaped, Value};
-use crate::engine::plan::expression::{Expression, Index, KnownNodes, Op};
+use crate::engine::plan::expression::{Expression, Index, Op};
 use crate::engine::program::AxisSet;
 use crate::{Float, Reduction, Shape, View};
 
@@ -48,9 +48,9 @@ pub(super) const NONE: Id = Id::MAX;
 pub(super) const SCALAR: ShapeId = 0;
 
 impl<T: Float> Values<T> {
-    /// Returns the values of the nodes that `roots` need, given the values of the nodes in `known`.
-    pub(super) fn new(expression: &Expression<T>, known: &dyn KnownNodes, roots: &[Index], simplify: bool) -> Self {
-        let order = needed(expression, known, roots);
+    /// Returns the values of the nodes that `roots` need.
+    pub(super) fn new(expression: &Expression<T>, roots: &[Index], simplify: bool) -> Self {
+        let order = needed(expression, roots);
         let last = order.iter().chain(roots).copied().max().map_or(0, |last| last as usize + 1);
         let mut values = Values {
             list: Vec::with_capacity(order.len() + 8),
@@ -115,7 +115,7 @@ impl<T: Float> Values<T> {
         &self.shapes[self.list[id as usize].shape as usize]
     }
 
-    /// Defines the value of an input node: a number, a leaf, or a node with known data. Does nothing if the node already has a value.
+    /// Defines the value of an input node: a number or a leaf. Does nothing if the node already has a value.
     fn define_input(&mut self, expression: &Expression<T>, node: Index) {
         if self.of[node as usize] == NONE {
             let id = match expression.node(node).op {
@@ -300,13 +300,13 @@ impl<T: Float> Values<T> {
 }
 
 /// Returns the nodes that must be computed for `roots`, in ascending order.
-fn needed<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, roots: &[Index]) -> Vec<Index> {
+fn needed<T: Float>(expression: &Expression<T>, roots: &[Index]) -> Vec<Index> {
     let mut seen = vec![false; roots.iter().max().map_or(0, |&last| last as usize + 1)];
     let mut order = Vec::new();
     let mut open: Vec<Index> = roots.to_vec();
     while let Some(index) = open.pop() {
         let is_leaf = matches!(expression.node(index).op, Op::Constant(_) | Op::Variable(_) | Op::Number(_));
-        if !seen[index as usize] && !is_leaf && !known.has(index) {
+        if !seen[index as usize] && !is_leaf {
             seen[index as usize] = true;
             order.push(index);
             open.extend(expression.read(index));

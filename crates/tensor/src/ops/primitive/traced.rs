@@ -8,7 +8,7 @@ use std::cell::RefCell;
 
 use wengert_macros::precompiled;
 
-use crate::engine::plan::{ByNode, Expression, Index, Op, plan_for};
+use crate::engine::plan::{Expression, Index, Op, plan_for};
 use crate::memory::reserve::{addressable, check_fits};
 use crate::ops::primitive::evaluate::Evaluate;
 use crate::ops::primitive::tensor_like::{Composite, MaskOperand, TensorLike};
@@ -146,7 +146,7 @@ impl<'e, T: Float> TensorLike for Traced<'e, T> {
 
     fn to_tensor(&self, at: Site) -> Result<Tensor<T>, Error> {
         let trace = self.trace.borrow();
-        let plan = plan_for(&trace.expression, &ByNode::<()>::default(), &[self.index]);
+        let plan = plan_for(&trace.expression, &[self.index]);
         Ok(trace.run(&plan, at)?.swap_remove(0))
     }
 
