@@ -69,7 +69,7 @@ impl<T: Float, O> Deref for Record<T, O> {
 impl<T: Float, O> Record<T, O> {
     pub(super) fn new() -> Self {
         Record {
-            expression: Expression::new(),
+            expression: Expression::default(),
             locations: Vec::new(),
             unlocated: 0,
             operations: Vec::new(),

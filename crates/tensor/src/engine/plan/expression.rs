@@ -90,7 +90,7 @@ impl Node {
 }
 
 /// A list of nodes, with the shapes, views and numbers to which the nodes refer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Expression<T> {
     nodes: Vec<Node>,
     /// The inputs of all nodes of the operations [`Op::Cat`] and [`Op::Other`], which may have any number of inputs.
@@ -104,26 +104,7 @@ pub struct Expression<T> {
     unexpanded: ByNode<u32>,
 }
 
-impl<T: Scalar> Default for Expression<T> {
-    fn default() -> Self {
-        Expression::new()
-    }
-}
-
 impl<T: Scalar> Expression<T> {
-    /// Returns an empty expression.
-    pub fn new() -> Self {
-        Expression {
-            nodes: Vec::new(),
-            inputs: Vec::new(),
-            shapes: Vec::new(),
-            shape_numbers: FxHashMap::default(),
-            views: Vec::new(),
-            numbers: Vec::new(),
-            unexpanded: ByNode::default(),
-        }
-    }
-
     /// Removes all nodes. The allocated memory is kept for new nodes.
     pub fn clear(&mut self) {
         self.nodes.clear();

@@ -38,7 +38,7 @@ impl<T: Scalar> Subgraph<T> {
         let mut nodes: Vec<Index> = needed.keys().copied().collect();
         nodes.sort_unstable();
         let mut subgraph = Subgraph {
-            expression: Expression::new(),
+            expression: Expression::default(),
             computed: nodes.iter().map(|node| needed[node]).collect(),
             places: nodes.iter().enumerate().map(|(place, &node)| (node, place as Index)).collect(),
             nodes,
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn inputs_that_only_a_derivative_uses_are_left_out() {
-        let mut whole = Expression::<f32>::new();
+        let mut whole = Expression::<f32>::default();
         let shape = whole.intern(&Shape::from([3]));
         let x = whole.push(Op::Variable(0), [], shape).unwrap();
         let negative = whole.push(Op::Unary(Unary::Neg), [x], shape).unwrap();

@@ -20,7 +20,7 @@ pub(crate) fn compute_composite<T: Float>(
     x: &Tensor<T>,
     at: Site,
 ) -> Result<Tensor<T>, Error> {
-    let trace = RefCell::new(Trace { expression: Expression::new(), data: Vec::new(), at });
+    let trace = RefCell::new(Trace { expression: Expression::default(), data: Vec::new(), at });
     let result = composite.of(&Traced::leaf(&trace, x), at)?;
     check_fits::<T>(&result.shape(), at)?;
     // If `x` is expanded, the value can be expanded too. It is then copied, because operations in place refuse expanded tensors.
