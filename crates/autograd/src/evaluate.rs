@@ -5,7 +5,7 @@
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::Evaluate;
-use wengert_tensor::plan::{ByNode, Expression, Index, Op, Subgraph, plan_for};
+use wengert_tensor::plan::{ByNode, Expression, Index, Op, Sameness, Subgraph, plan_for};
 use wengert_tensor::{self as tensor, Float, Site, Tensor};
 
 use crate::tape::Record;
@@ -271,7 +271,7 @@ impl<T: Float> Evaluate<T> for Record<T> {
             }
             error
         })?;
-        let shape = if self.is_checked(node) { operands[0].shape() } else { self.shape(node) };
+        let shape = if self.sameness(node) == Sameness::Checked { operands[0].shape() } else { self.shape(node) };
         if value.shape() != shape {
             let message = format!("'{}' gave a result of shape {}, but said {shape}", self.name(node), value.shape());
             return Err(Error::Refused { message, at: self.site(node) });

@@ -4,7 +4,7 @@
 use std::ops::Deref;
 use std::panic::Location;
 
-use wengert_tensor::plan::{ByNode, Expression, Index, Op};
+use wengert_tensor::plan::{ByNode, Expression, Index, Op, Sameness};
 use wengert_tensor::{Float, Tensor};
 
 /// The operation that returns its input and stops gradients. Every other [`Op::Alias`] is an operation that refuses to be differentiated.
@@ -206,9 +206,10 @@ impl<T: Float, O> Record<T, O> {
         operation: (O, &'static str),
         inputs: &[Index],
         shape: u32,
+        sameness: Sameness,
         location: &'static Location<'static>,
     ) -> Option<Index> {
-        let index = self.push_list(Op::Other(self.operations.len() as u32), inputs, shape, location)?;
+        let index = self.push_list(Op::Other(self.operations.len() as u32), inputs, shape, sameness, location)?;
         self.operations.push(operation);
         Some(index)
     }
@@ -219,11 +220,12 @@ impl<T: Float, O> Record<T, O> {
         op: Op,
         inputs: &[Index],
         shape: u32,
+        sameness: Sameness,
         location: &'static Location<'static>,
     ) -> Option<Index> {
         let location = self.on_behalf_of.or(Some(location));
         self.locate(inputs, location);
-        let index = self.expression.push_list(op, inputs, shape)?;
+        let index = self.expression.push_list(op, inputs, shape, sameness)?;
         self.locations.push(location);
         Some(index)
     }

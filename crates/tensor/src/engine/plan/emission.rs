@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::engine::bound::BoundProgram;
 use crate::engine::plan::definition::{Concatenation, Definition, Id};
-use crate::engine::plan::expression::Index;
+use crate::engine::plan::expression::{Index, Sameness};
 use crate::engine::plan::placements::{Placement, Placements};
 use crate::engine::plan::regions::Region;
 use crate::engine::plan::steps::{ConcatBuffers, OperandRef, Step, Work};
@@ -130,7 +130,7 @@ impl<T: Float> Placements<'_, T> {
                 let shapes = parts.iter().map(|&(_, shape)| self.values.shapes[shape as usize].clone());
                 Work::Cat { axis: *axis, shapes: shapes.collect(), in_place: None }
             }
-            _ if self.expression.is_checked(value.node) => {
+            _ if self.expression.sameness(value.node) == Sameness::Checked => {
                 Work::Node(value.node, SmallVec::from_elem(self.values.shape(id).clone(), 1))
             }
             _ => {

@@ -57,12 +57,13 @@ pub enum Op {
 
 /// How the result of an [`Op::Other`] relates to its first input. The number is the third of the node's `operands`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sameness {
+pub enum Sameness {
     /// The host computes the result.
     Other = 0,
-    /// The result equals the first input. Only the derivative uses the other inputs.
+    /// The result equals the first input. The value does not depend on the other inputs. Only the derivative uses them.
     Alias = 1,
-    /// The result equals the only input, but the host checks its elements first.
+    /// The result equals the only input, but the host checks its elements first, and refuses some. The check runs on the input's value
+    /// before an expansion.
     Checked = 2,
 }
 
@@ -261,27 +262,11 @@ impl<T: Scalar> Expression<T> {
     }
 
     /// Appends a node with any number of inputs: an [`Op::Cat`] or [`Op::Other`]. Returns the node's index, or `None` if an index would not
-    /// fit into [`Index`].
-    pub fn push_list(&mut self, op: Op, inputs: &[Index], shape: u32) -> Option<Index> {
+    /// fit into [`Index`]. For an [`Op::Cat`], `sameness` must be [`Sameness::Other`].
+    pub fn push_list(&mut self, op: Op, inputs: &[Index], shape: u32, sameness: Sameness) -> Option<Index> {
         let start = Index::try_from(self.inputs.len()).ok()?;
         self.inputs.extend_from_slice(inputs);
-        self.push(op, [start, inputs.len() as u32, 0], shape)
-    }
-
-    /// Marks an [`Op::Other`] whose result equals its first input. The value does not depend on its other inputs. Only the derivative uses
-    /// them.
-    pub fn set_alias(&mut self, index: Index) {
-        self.set_sameness(index, Sameness::Alias);
-    }
-
-    /// Marks an [`Op::Other`] whose result equals its only input, and which refuses some elements. It then runs on the input's value before
-    /// an expansion.
-    pub fn set_checked(&mut self, index: Index) {
-        self.set_sameness(index, Sameness::Checked);
-    }
-
-    pub(super) fn set_sameness(&mut self, index: Index, sameness: Sameness) {
-        self.nodes[index as usize].operands[2] = sameness as Index;
+        self.push(op, [start, inputs.len() as u32, sameness as u32], shape)
     }
 
     /// Marks a leaf or a node with a known value whose data is expanded. The host's data for the node must have the shape `before`, which
@@ -301,7 +286,7 @@ impl<T: Scalar> Expression<T> {
 
     /// Returns how the result of a node relates to its first input.
     #[inline]
-    pub(super) fn sameness(&self, index: Index) -> Sameness {
+    pub fn sameness(&self, index: Index) -> Sameness {
         let node = &self.nodes[index as usize];
         match (node.op, node.operands[2]) {
             (Op::Other(_), 1) => Sameness::Alias,
@@ -310,28 +295,17 @@ impl<T: Scalar> Expression<T> {
         }
     }
 
-    /// Returns true if the node is an [`Op::Other`] whose result equals its first input.
-    #[inline]
-    pub(super) fn is_alias(&self, index: Index) -> bool {
-        self.sameness(index) == Sameness::Alias
-    }
-
-    /// Returns true if the node is an [`Op::Other`] that checks its only input and returns it.
-    pub fn is_checked(&self, index: Index) -> bool {
-        self.sameness(index) == Sameness::Checked
-    }
-
     /// Returns the inputs from which a node's value is computed. If the node's result equals its first input, returns only the first input.
     #[inline]
     pub(super) fn read(&self, index: Index) -> &[Index] {
         let operands = self.operands(index);
-        if self.is_alias(index) { &operands[..1] } else { operands }
+        if self.sameness(index) == Sameness::Alias { &operands[..1] } else { operands }
     }
 
-    /// Appends a node of any operation.
-    pub(super) fn push_any(&mut self, op: Op, inputs: &[Index], shape: u32) -> Option<Index> {
+    /// Appends a node of any operation. `sameness` counts only for an [`Op::Other`].
+    pub(super) fn push_any(&mut self, op: Op, inputs: &[Index], shape: u32, sameness: Sameness) -> Option<Index> {
         match (op, inputs) {
-            (Op::Cat(_) | Op::Other(_), inputs) => self.push_list(op, inputs, shape),
+            (Op::Cat(_) | Op::Other(_), inputs) => self.push_list(op, inputs, shape, sameness),
             (op, &[]) => self.push(op, [], shape),
             (op, &[x]) => self.push(op, [x], shape),
             (op, &[x, y]) => self.push(op, [x, y], shape),

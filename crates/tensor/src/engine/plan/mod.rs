@@ -41,7 +41,7 @@ mod values;
 
 pub use cache::plan_for;
 pub use emission::Plan;
-pub use expression::{ByNode, Expression, Index, Inputs, Node, Op};
+pub use expression::{ByNode, Expression, Index, Inputs, Node, Op, Sameness};
 pub use planner::plan;
 pub(crate) use regions::Outcome;
 pub use regions::Region;

@@ -2,7 +2,7 @@
 //! subgraphs of a growing expression get equal plans.
 
 use crate::Scalar;
-use crate::engine::plan::expression::{ByNode, Expression, Index, Op, Sameness};
+use crate::engine::plan::expression::{ByNode, Expression, Index, Op};
 
 /// A subgraph of an expression.
 #[derive(Clone, Debug)]
@@ -63,10 +63,7 @@ impl<T: Scalar> Subgraph<T> {
             };
             let operands = if subgraph.computed[place] { whole.read(node) } else { &[] };
             let inputs: Vec<Index> = operands.iter().map(|input| subgraph.places[input]).collect();
-            subgraph.expression.push_any(op, &inputs, shape);
-            if subgraph.computed[place] && whole.sameness(node) != Sameness::Other {
-                subgraph.expression.set_sameness(place as Index, whole.sameness(node));
-            }
+            subgraph.expression.push_any(op, &inputs, shape, whole.sameness(node));
             if !subgraph.computed[place] && whole.data_shape(node) != whole.shape(node) {
                 subgraph.expression.set_unexpanded(place as Index, whole.data_shape(node));
             }
@@ -104,6 +101,7 @@ impl<T: Scalar> Subgraph<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::plan::expression::Sameness;
     use crate::{Shape, Unary};
 
     #[test]
@@ -113,8 +111,7 @@ mod tests {
         let x = whole.push(Op::Variable(0), [], shape).unwrap();
         let negative = whole.push(Op::Unary(Unary::Neg), [x], shape).unwrap();
         let exponential = whole.push(Op::Unary(Unary::Exp), [x], shape).unwrap();
-        let alias = whole.push_list(Op::Other(0), &[negative, exponential], shape).unwrap();
-        whole.set_alias(alias);
+        let alias = whole.push_list(Op::Other(0), &[negative, exponential], shape, Sameness::Alias).unwrap();
         let subgraph = Subgraph::new(&whole, &|_| false, &[alias]);
         assert_eq!(subgraph.nodes, [x, negative, alias]);
         assert_eq!(subgraph.frontier(exponential), [negative]);

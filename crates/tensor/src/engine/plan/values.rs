@@ -15,7 +15,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 
 use crate::engine::plan::definition::{Concatenation, Definition, Id, ShapeId, Shaped, Value};
-use crate::engine::plan::expression::{Expression, Index, Op};
+use crate::engine::plan::expression::{Expression, Index, Op, Sameness};
 use crate::engine::program::AxisSet;
 use crate::{Float, Reduction, Shape, View};
 
@@ -136,8 +136,8 @@ impl<T: Float> Values<T> {
         let id = |values: &Self, position: usize| values.of[operands[position] as usize];
         match node.op {
             Op::Alias(_) | Op::Expand => id(self, 0),
-            Op::Other(_) if expression.is_alias(index) => id(self, 0),
-            Op::Other(_) if expression.is_checked(index) => {
+            Op::Other(_) if expression.sameness(index) == Sameness::Alias => id(self, 0),
+            Op::Other(_) if expression.sameness(index) == Sameness::Checked => {
                 let x = id(self, 0);
                 self.push(Definition::Node(index), self.list[x as usize].shape, index)
             }
