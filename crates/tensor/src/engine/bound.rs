@@ -44,55 +44,40 @@ impl BoundProgram {
     }
 
     /// Runs the program. Passes the elements and the layout of each output to `make`, and returns the results of `make`. Reuses the binding
-    /// if the inputs have the same element type and layouts as in the last run. If `given(k)` returns a buffer, the output with index `k`
-    /// is written to it. That buffer must have as many elements as the output, and no other owner.
+    /// if the inputs have the same element type and layouts as in the last run. If `given[k]` is a buffer, the output with index `k` is
+    /// written to it. That buffer must have as many elements as the output, and no other owner. `given` may have fewer elements than there
+    /// are outputs.
     pub(crate) fn run<T: Float, R>(
         &mut self,
         inputs: &[ProgramArgument<'_, T>],
         at: Site,
-        given: impl FnMut(usize) -> Option<Storage<T>>,
+        given: &mut [Option<Storage<T>>],
         make: impl Fn(Storage<T>, Layout) -> R,
     ) -> Result<SmallVec<[R; 1]>, Error> {
-        match &mut self.binding {
-            Some(binding) if binding.serves(inputs) => {
-                run_and_make(&self.program, binding, inputs, &self.shape, at, given, make)
-            }
-            binding => {
-                let new = Binding::new(&self.program, inputs, &self.shape, at)?;
-                run_and_make(&self.program, binding.insert(Box::new(new)), inputs, &self.shape, at, given, make)
+        let BoundProgram { program, shape, binding } = self;
+        let own = match binding.take().filter(|binding| binding.serves(inputs)) {
+            Some(own) => own,
+            None => Box::new(Binding::new(program, inputs, shape, at)?),
+        };
+        let binding = &**binding.insert(own);
+        let refused = |shape: &Shape| Error::OutOfMemory { shape: shape.clone(), dtype: T::DTYPE, at };
+        let mut buffers: SmallVec<[Storage<T>; 2]> = SmallVec::new();
+        for (number, layout) in binding.outputs.iter().enumerate() {
+            buffers.push(match given.get_mut(number).and_then(Option::take) {
+                Some(buffer) => buffer,
+                None => Storage::scratch(layout.numel()).map_err(|_| refused(layout.shape()))?,
+            });
+        }
+        let mut results: SmallVec<[&mut [T]; 4]> = SmallVec::new();
+        for storage in &mut buffers {
+            match storage.get_mut() {
+                Some(data) => results.push(data),
+                None => unreachable!("a fresh or given buffer has one holder"),
             }
         }
+        run_bound(program, binding, inputs, results).map_err(|_| refused(shape))?;
+        Ok(buffers.into_iter().zip(&binding.outputs).map(|(storage, layout)| make(storage, layout.clone())).collect())
     }
-}
-
-/// Runs `program` over `shape` in the way that `binding` describes, and returns the results of `make`
-/// for its outputs.
-fn run_and_make<T: Float, R>(
-    program: &Program,
-    binding: &Binding,
-    inputs: &[ProgramArgument<'_, T>],
-    shape: &Shape,
-    at: Site,
-    mut given: impl FnMut(usize) -> Option<Storage<T>>,
-    make: impl Fn(Storage<T>, Layout) -> R,
-) -> Result<SmallVec<[R; 1]>, Error> {
-    let mut buffers: SmallVec<[Storage<T>; 2]> = SmallVec::new();
-    let refused = |shape: &Shape| Error::OutOfMemory { shape: shape.clone(), dtype: T::DTYPE, at };
-    for (number, layout) in binding.outputs.iter().enumerate() {
-        buffers.push(match given(number) {
-            Some(buffer) => buffer,
-            None => Storage::scratch(layout.numel()).map_err(|_| refused(layout.shape()))?,
-        });
-    }
-    let mut results: SmallVec<[&mut [T]; 4]> = SmallVec::new();
-    for storage in &mut buffers {
-        match storage.get_mut() {
-            Some(data) => results.push(data),
-            None => unreachable!("a fresh or given buffer has one holder"),
-        }
-    }
-    run_bound(program, binding, inputs, results).map_err(|_| refused(shape))?;
-    Ok(buffers.into_iter().zip(&binding.outputs).map(|(storage, layout)| make(storage, layout.clone())).collect())
 }
 
 /// Runs `program` on the inputs `arguments`, in the way that `binding` describes. Each slice in `results` has as many elements as the shape

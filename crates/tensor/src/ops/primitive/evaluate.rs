@@ -249,8 +249,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
                 };
                 let arguments: SmallVec<[ProgramArgument<'_, T>; 8]> = step.reads.iter().map(argument).collect();
                 let site = self.host.site(step.node);
-                let given = |output: usize| outputs.get_mut(output).and_then(Option::take);
-                let results = program.borrow_mut().run(&arguments, site, given, Tensor::from_parts)?;
+                let results = program.borrow_mut().run(&arguments, site, &mut outputs, Tensor::from_parts)?;
                 drop(arguments);
                 for (&buffer, result) in step.writes.iter().zip(results) {
                     self.values[buffer as usize] = Some(result);
