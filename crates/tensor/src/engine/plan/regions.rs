@@ -340,9 +340,8 @@ impl<T: Float> Compilation<T> {
     /// Adds the fused program of a step.
     fn program(&mut self, step: &Step<T>, program: &BoundProgram, number: usize) -> Option<()> {
         let operands: Vec<Operand<T>> = step.reads.iter().map(|read| self.operand(read)).collect();
-        let arguments: SmallVec<[ProgramArgument<'_, T>; 8]> = operands.iter().map(Operand::without_data).collect();
-        let binding = Binding::new(program.program(), &arguments, program.shape(), Site::here("plan")).ok()?;
-        drop(arguments);
+        let layouts = operands.iter().map(|operand| operand.layout().cloned()).collect();
+        let binding = Binding::new(program.program(), layouts, program.shape(), T::DTYPE, Site::here("plan")).ok()?;
         let layouts: SmallVec<[Layout; 4]> = binding.outputs.iter().cloned().collect();
         let lengths = layouts.iter().map(Layout::numel).collect();
         self.operations
@@ -414,11 +413,11 @@ impl<T: Float> Compilation<T> {
 }
 
 impl<T: Float> Operand<T> {
-    /// Returns the operand without its elements. A binding depends on the layouts only.
-    fn without_data(&self) -> ProgramArgument<'_, T> {
+    /// Returns the layout of the operand's elements, or `None` for a number.
+    fn layout(&self) -> Option<&Layout> {
         match self {
-            Operand::Number(value) => ProgramArgument::Number(*value),
-            Operand::Elements(place) => ProgramArgument::Elements(Source { data: &[], layout: &place.layout }),
+            Operand::Number(_) => None,
+            Operand::Elements(place) => Some(&place.layout),
         }
     }
 
