@@ -66,9 +66,9 @@ impl<T: Float> Placements<'_, T> {
 
     /// Returns the source from which a step reads a value.
     fn source(&self, id: Id, buffers: &BufferNumbers) -> OperandRef<T> {
-        match self.values.list[id as usize].definition {
-            Definition::Known(node) => OperandRef::Known(node),
-            Definition::Number(number) => OperandRef::Number(self.values.numbers[number as usize]),
+        match (self.values.list[id as usize].definition, self.values.as_number(id)) {
+            (Definition::Known(node), _) => OperandRef::Known(node),
+            (_, Some(number)) => OperandRef::Number(number),
             _ => OperandRef::Buffer(buffers.of[id as usize]),
         }
     }
@@ -81,7 +81,7 @@ impl<T: Float> Placements<'_, T> {
             for (position, read) in self.reads(id).into_iter().enumerate() {
                 let rows = match self.values.list[id as usize].definition {
                     Definition::Product((_, left), _) if position == 1 => {
-                        Some(&self.values.shapes[left as usize]).filter(|shape| shape.rank() == 2).map(|shape| shape[0])
+                        Some(&self.values.shapes[left]).filter(|shape| shape.rank() == 2).map(|shape| shape[0])
                     }
                     _ => None,
                 };
@@ -91,7 +91,7 @@ impl<T: Float> Placements<'_, T> {
             }
         }
         let transposed = |&id: &Id| match self.values.list[id as usize].definition {
-            Definition::View(view, ..) => matches!(self.values.views[view as usize], View::Permute(_)),
+            Definition::View(view, ..) => matches!(self.values.views[view], View::Permute(_)),
             _ => false,
         };
         let several = |id: Id, (count, all_few): (usize, bool)| (count > 1 && all_few).then_some(id);
@@ -106,7 +106,7 @@ impl<T: Float> Placements<'_, T> {
         let work = match value.definition {
             Definition::Reduce(op, x, axes) => Work::Reduce(op, axes, self.values.shape(x).clone()),
             Definition::View(view, from, x) => {
-                let (view, from) = (&self.values.views[view as usize], &self.values.shapes[from as usize]);
+                let (view, from) = (&self.values.views[view], &self.values.shapes[from]);
                 // A reshape of a large expansion needs a copy, because the planner has found no reshape before the expansion. Data that is
                 // one number in memory would need none, but later steps would then compute each element.
                 let copies = matches!(view, View::Reshape(_))
@@ -119,15 +119,15 @@ impl<T: Float> Placements<'_, T> {
                 }
             }
             Definition::Embed(view, (_, from), to) => {
-                let [from, to] = [from, to].map(|shape| self.values.shapes[shape as usize].clone());
-                Work::Embed(self.values.views[view as usize].clone(), [from, to])
+                let [from, to] = [from, to].map(|shape| self.values.shapes[shape].clone());
+                Work::Embed(self.values.views[view].clone(), [from, to])
             }
             Definition::Product((_, left), (_, right)) => {
-                Work::Product([left, right].map(|shape| self.values.shapes[shape as usize].clone()))
+                Work::Product([left, right].map(|shape| self.values.shapes[shape].clone()))
             }
             Definition::Cat(number) => {
-                let Concatenation { axis, parts } = &self.values.concatenations[number as usize];
-                let shapes = parts.iter().map(|&(_, shape)| self.values.shapes[shape as usize].clone());
+                let Concatenation { axis, parts } = &self.values.concatenations[number];
+                let shapes = parts.iter().map(|&(_, shape)| self.values.shapes[shape].clone());
                 Work::Cat { axis: *axis, shapes: shapes.collect(), in_place: None }
             }
             _ if self.expression.sameness(value.node) == Sameness::Checked => {
@@ -220,7 +220,7 @@ impl<T: Float> Placements<'_, T> {
         }
         let node = members.last().map_or(0, |&id| self.values.list[id as usize].node);
         let program = Program::new(inputs, code, outputs, kernel.row.map(|(first, _)| first));
-        let space = self.values.shapes[kernel.space as usize].clone();
+        let space = self.values.shapes[kernel.space].clone();
         let work = Work::Fused(RefCell::new(BoundProgram::new(program, space)));
         Some(Step { work, reads, writes, drops: SmallVec::new(), node })
     }

@@ -53,7 +53,7 @@ impl<T: Float> Values<T> {
         if x == SCALAR {
             return y;
         }
-        match broadcast::join(&[&self.shapes[x as usize], &self.shapes[y as usize]]) {
+        match broadcast::join(&[&self.shapes[x], &self.shapes[y]]) {
             Ok(joined) => self.intern_trimmed(&joined),
             Err(mismatch) => unreachable!("the operands of a node broadcast: {mismatch:?}"),
         }
@@ -87,9 +87,9 @@ impl<T: Float> Values<T> {
                 return x;
             }
             if let Definition::View(inner, base, y) = own.definition
-                && self.views[inner as usize].shape(&self.shapes[base as usize]) == *from
+                && self.views[inner].shape(&self.shapes[base]) == *from
             {
-                let joined = match (&self.views[inner as usize], &view) {
+                let joined = match (&self.views[inner], &view) {
                     (View::Permute(first), View::Permute(second)) => {
                         let axes: Axes = second.iter().map(|&axis| first[axis]).collect();
                         if axes.iter().copied().eq(0..axes.len()) {
@@ -108,17 +108,8 @@ impl<T: Float> Values<T> {
                 return x;
             }
         }
-        let number = self.view_number(view);
+        let number = self.views.intern(view);
         self.intern(Definition::View(number, source, x), result, node)
-    }
-
-    /// Returns the index of `view` in the list of views. Adds the view to the list if it is new.
-    pub(super) fn view_number(&mut self, view: View) -> u32 {
-        let views = &mut self.views;
-        *self.view_numbers.entry(view).or_insert_with_key(|view| {
-            views.push(view.clone());
-            (views.len() - 1) as u32
-        })
     }
 
     /// Returns the value of a reduction of `x`, after expansion of `x` to the shape `from`. `to` is the shape of the result. The reduction

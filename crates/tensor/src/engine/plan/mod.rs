@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `expression` | the input: nodes over shapes |
 //! | `definition`, `values`, `identities` | the values that must be computed, each once, simplified |
+//! | `interner` | lists of different values, such as shapes, each with an index |
 //! | `unexpanded` | views of expanded values |
 //! | `sums` | rewrites sums, mostly of gradients, as concatenations and larger products |
 //! | `placements` | places values in kernels (fused programs) |
@@ -27,6 +28,7 @@ mod definition;
 mod emission;
 mod expression;
 mod identities;
+mod interner;
 mod placements;
 mod planner;
 mod products;

@@ -175,7 +175,7 @@ impl<'a, T: Float> Placements<'a, T> {
     /// reduces no other rows. Other reductions become an output of a kernel or a separate step.
     fn place_reduction(&mut self, id: Id, op: Reduction, x: Id, axes: AxisSet) {
         let space = self.values.list[x as usize].shape;
-        let sizes = &self.values.shapes[space as usize];
+        let sizes = &self.values.shapes[space];
         let (rank, total) = (sizes.len(), sizes.numel());
         let kept = self.values.shape(id).numel();
         let level = self.level(&[x], space);

@@ -156,7 +156,7 @@ impl<'a, T: Float> Reading<'a, T> {
     /// values, and for a slice with a step or without elements.
     fn slice(&self, id: Id) -> Option<((usize, ShapeId), Slice)> {
         let Definition::Embed(view, x, whole) = self.values.list[id as usize].definition else { return None };
-        match self.values.views[view as usize] {
+        match self.values.views[view] {
             View::Slice { axis, start, len: len @ 1.., step: 1 } => {
                 Some(((axis, whole), Slice { start, end: start + len, x }))
             }
@@ -173,7 +173,7 @@ impl<'a, T: Float> Reading<'a, T> {
     }
 
     fn is_transpose(&self, view: u32) -> bool {
-        matches!(&self.values.views[view as usize], View::Permute(order) if order[..] == [1, 0])
+        matches!(&self.values.views[view], View::Permute(order) if order[..] == [1, 0])
     }
 
     /// Returns x and g if a value is a product xᵀ g of two matrices and is read exactly once. Returns `None` if it is not. Also returns
@@ -184,7 +184,7 @@ impl<'a, T: Float> Reading<'a, T> {
         if !self.is_transpose(view) {
             return None;
         }
-        let sizes = |shape: u32| self.values.shapes[shape as usize].sizes();
+        let sizes = |shape: u32| self.values.shapes[shape].sizes();
         let (&[rows_left, k], &[_, n]) = (sizes(rows), sizes(right.1)) else { return None };
         // x has the shape `[rows_left, k]`, and g has the shape `[rows_left, n]`. Joining the product with others copies x and g. Without
         // joining, the product's k · n elements are written to memory and read again for the sum.
@@ -214,13 +214,12 @@ impl<T: Float> Rewriting<T> {
         definition.map(|id| self.new[id as usize]);
         match definition {
             Definition::View(view, from, x) => {
-                let (view, from) =
-                    (self.values.views[view as usize].clone(), self.values.shapes[from as usize].clone());
+                let (view, from) = (self.values.views[view].clone(), self.values.shapes[from].clone());
                 let to = view.shape(&from);
                 self.values.view(view, x, &from, &to, node)
             }
             Definition::Cat(number) => {
-                let Concatenation { axis, parts } = &old.concatenations[number as usize];
+                let Concatenation { axis, parts } = &old.concatenations[number];
                 let parts = parts.iter().map(|&part| self.operand(part)).collect();
                 self.concatenation(*axis, parts, node)
             }
@@ -251,7 +250,7 @@ impl<T: Float> Rewriting<T> {
             while !rest.is_empty() {
                 let mut elements = 0;
                 let is_over = |product: &Product| {
-                    elements += product.iter().map(|x| self.values.shapes[x.1 as usize].numel()).sum::<usize>();
+                    elements += product.iter().map(|x| self.values.shapes[x.1].numel()).sum::<usize>();
                     elements > MAX_JOINED
                 };
                 let count = rest.iter().position(is_over).unwrap_or(rest.len()).max(1);
@@ -267,7 +266,7 @@ impl<T: Float> Rewriting<T> {
 
     /// Defines the transpose of a matrix.
     fn transposed(&mut self, (x, from): Shaped, node: Index) -> Shaped {
-        let from = self.values.shapes[from as usize].clone();
+        let from = self.values.shapes[from].clone();
         let to = [from[1], from[0]].into();
         let x = self.values.view(View::Permute([1, 0].into_iter().collect()), x, &from, &to, node);
         (x, self.values.intern_shape(&to))
@@ -295,7 +294,7 @@ impl<T: Float> Rewriting<T> {
     /// and between these positions and the ends of the dimension. In each range, the result is the sum of the slices that cover it, or
     /// zeros if there are none. A single part needs no concatenation.
     fn cut(&mut self, (axis, whole): (usize, ShapeId), slices: &[Slice], mut cuts: Vec<usize>, node: Index) -> Id {
-        let whole = self.values.shapes[whole as usize].clone();
+        let whole = self.values.shapes[whole].clone();
         let last = whole[axis];
         cuts.splice(..0, (cuts[0] > 0).then_some(0));
         cuts.extend((cuts[cuts.len() - 1] < last).then_some(last));
@@ -323,7 +322,7 @@ impl<T: Float> Rewriting<T> {
         if range == (slice.start..slice.end) {
             return slice.x.0;
         }
-        let from = self.values.shapes[slice.x.1 as usize].clone();
+        let from = self.values.shapes[slice.x.1].clone();
         let view = View::Slice { axis, start: range.start - slice.start, len: range.len(), step: 1 };
         self.values.view(view, slice.x.0, &from, to, node)
     }
@@ -350,7 +349,7 @@ impl<T: Float> Rewriting<T> {
             (self.concatenation(0, concatenation.parts, node), self.values.intern_shape(&shape))
         });
         let left = self.transposed(left, node);
-        let shape = [left.1, right.1].map(|shape| self.values.shapes[shape as usize].clone());
+        let shape = [left.1, right.1].map(|shape| self.values.shapes[shape].clone());
         (self.values.product(left, right, node), self.values.intern_shape(&[shape[0][0], shape[1][1]]))
     }
 }

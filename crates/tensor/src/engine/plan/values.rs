@@ -16,23 +16,21 @@ use smallvec::SmallVec;
 
 use crate::engine::plan::definition::{Concatenation, Definition, Id, ShapeId, Shaped, Value};
 use crate::engine::plan::expression::{Expression, Index, Op, Sameness};
+use crate::engine::plan::interner::Interner;
 use crate::engine::program::AxisSet;
 use crate::{Float, Reduction, Shape, View};
 
 /// The values of an expression that its roots (the requested nodes) need.
 pub(super) struct Values<T> {
     pub(super) list: Vec<Value>,
-    pub(super) shapes: Vec<Shape>,
+    pub(super) shapes: Interner<Shape>,
     pub(super) numbers: Vec<T>,
-    pub(super) views: Vec<View>,
-    pub(super) concatenations: Vec<Concatenation>,
-    shape_ids: FxHashMap<Shape, ShapeId>,
+    pub(super) views: Interner<View>,
+    pub(super) concatenations: Interner<Concatenation>,
     /// For the bits of each number, the position of this number in `numbers`.
     number_positions: FxHashMap<u64, u32>,
-    pub(super) view_numbers: FxHashMap<View, u32>,
     /// For each definition, the index of the value that it defines. This map is used only if plans are simplified.
     ids: FxHashMap<Definition, Id>,
-    concatenation_numbers: FxHashMap<Concatenation, u32>,
     /// For each node, the index of its value, or [`NONE`] if the roots do not need the node.
     pub(super) of: Vec<Id>,
     pub(super) simplify: bool,
@@ -54,18 +52,17 @@ impl<T: Float> Values<T> {
         let last = order.iter().chain(roots).copied().max().map_or(0, |last| last as usize + 1);
         let mut values = Values {
             list: Vec::with_capacity(order.len() + 8),
-            shapes: vec![Shape::scalar()],
+            shapes: Interner::default(),
             numbers: Vec::new(),
-            views: Vec::new(),
-            concatenations: Vec::new(),
-            shape_ids: FxHashMap::from_iter([(Shape::scalar(), SCALAR)]),
+            views: Interner::default(),
+            concatenations: Interner::default(),
             number_positions: FxHashMap::default(),
-            view_numbers: FxHashMap::default(),
             ids: FxHashMap::default(),
-            concatenation_numbers: FxHashMap::default(),
             of: vec![NONE; last],
             simplify,
         };
+        let scalar = values.intern_shape(&[]);
+        debug_assert_eq!(scalar, SCALAR);
         for &index in &order {
             for &input in expression.read(index) {
                 values.define_input(expression, input);
@@ -86,12 +83,9 @@ impl<T: Float> Values<T> {
             shapes: take(&mut self.shapes),
             numbers: take(&mut self.numbers),
             views: take(&mut self.views),
-            concatenations: Vec::new(),
-            shape_ids: take(&mut self.shape_ids),
+            concatenations: Interner::default(),
             number_positions: take(&mut self.number_positions),
-            view_numbers: take(&mut self.view_numbers),
             ids: FxHashMap::with_capacity_and_hasher(self.ids.len(), FxBuildHasher),
-            concatenation_numbers: FxHashMap::default(),
             of: Vec::new(),
             simplify: self.simplify,
         }
@@ -101,7 +95,7 @@ impl<T: Float> Values<T> {
     pub(super) fn reads(&self, expression: &Expression<T>, id: Id) -> SmallVec<[Id; 3]> {
         match self.list[id as usize].definition {
             Definition::Node(node) => expression.operands(node).iter().map(|&input| self.of(input)).collect(),
-            Definition::Cat(number) => self.concatenations[number as usize].parts.iter().map(|&(id, _)| id).collect(),
+            Definition::Cat(number) => self.concatenations[number].parts.iter().map(|&(id, _)| id).collect(),
             definition => definition.operands(),
         }
     }
@@ -112,7 +106,7 @@ impl<T: Float> Values<T> {
     }
 
     pub(super) fn shape(&self, id: Id) -> &Shape {
-        &self.shapes[self.list[id as usize].shape as usize]
+        &self.shapes[self.list[id as usize].shape]
     }
 
     /// Defines the value of an input node: a number or a leaf. Does nothing if the node already has a value.
@@ -176,7 +170,7 @@ impl<T: Float> Values<T> {
             }
             Op::Embed(number) => {
                 let x = self.shaped(expression, operands[0]);
-                let view = self.view_number(expression.view(number).clone());
+                let view = self.views.intern(expression.view(number).clone());
                 let to = self.intern_shape(expression.shape(index));
                 let shape = self.intern_trimmed(expression.shape(index));
                 self.intern(Definition::Embed(view, x, to), shape, index)
@@ -199,7 +193,7 @@ impl<T: Float> Values<T> {
 
     /// Returns the value of the matrix product of `x` and `y`.
     pub(super) fn product(&mut self, x: Shaped, y: Shaped, node: Index) -> Id {
-        let (left, right) = (&self.shapes[x.1 as usize], &self.shapes[y.1 as usize]);
+        let (left, right) = (&self.shapes[x.1], &self.shapes[y.1]);
         let result = Shape::of_product(left, right);
         let shape = self.intern_trimmed(&result);
         self.intern(Definition::Product(x, y), shape, node)
@@ -207,8 +201,8 @@ impl<T: Float> Values<T> {
 
     /// Returns the shape of a concatenation, including leading dimensions of size 1.
     pub(super) fn concatenated_shape(&self, Concatenation { axis, parts }: &Concatenation) -> Shape {
-        let mut shape = self.shapes[parts[0].1 as usize].clone();
-        shape[*axis] = parts.iter().map(|&(_, part)| self.shapes[part as usize][*axis]).sum();
+        let mut shape = self.shapes[parts[0].1].clone();
+        shape[*axis] = parts.iter().map(|&(_, part)| self.shapes[part][*axis]).sum();
         shape
     }
 
@@ -216,13 +210,7 @@ impl<T: Float> Values<T> {
     pub(super) fn concatenation(&mut self, concatenation: Concatenation, node: Index) -> Id {
         let shape = self.concatenated_shape(&concatenation);
         let shape = self.intern_trimmed(&shape);
-        let known = self.concatenation_numbers.get(&concatenation).filter(|_| self.simplify);
-        let number = known.copied().unwrap_or_else(|| {
-            let number = self.concatenations.len() as u32;
-            self.concatenations.push(concatenation.clone());
-            self.concatenation_numbers.insert(concatenation, number);
-            number
-        });
+        let number = self.concatenations.intern(concatenation);
         self.intern(Definition::Cat(number), shape, node)
     }
 
@@ -240,14 +228,7 @@ impl<T: Float> Values<T> {
 
     /// Returns the index of a shape in the list of shapes. Adds the shape to the list if it is new.
     pub(super) fn intern_shape(&mut self, shape: &[usize]) -> ShapeId {
-        let shape = Shape::from(shape);
-        if let Some(&id) = self.shape_ids.get(&shape) {
-            return id;
-        }
-        let id = self.shapes.len() as ShapeId;
-        self.shapes.push(shape.clone());
-        self.shape_ids.insert(shape, id);
-        id
+        self.shapes.intern(shape.into())
     }
 
     /// Returns the value that is the number `value`. Equal numbers are stored once.
