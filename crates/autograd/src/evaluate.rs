@@ -80,7 +80,7 @@ impl<T: Float> Tape<T> {
             match record.evaluated {
                 None => {
                     debug_assert!(record.values.is_empty(), "values are kept only after an evaluation");
-                    let values = record.run(&plan_for(&record, &wanted), at)?;
+                    let values = record.run(&plan_for(&record, &wanted, T::DTYPE), at)?;
                     Evaluated { nodes: wanted, values }
                 }
                 Some(before) => record.evaluate_again(wanted, before, at)?,
@@ -107,7 +107,7 @@ impl<T: Float> Tape<T> {
             return self.evaluate(roots, at);
         }
         debug_assert!(record.values.is_empty(), "values are kept only after an evaluation");
-        record.run(&plan_for(&record, roots), at)
+        record.run(&plan_for(&record, roots, T::DTYPE), at)
     }
 }
 
@@ -142,7 +142,7 @@ impl<T: Float> Record<T> {
         let roots: Vec<Index> = wanted.iter().map(|&node| part.place(node)).collect();
         #[cfg(test)]
         self.work.set(self.work.get() + part.work());
-        let plan = plan_for(&part.expression, &roots);
+        let plan = plan_for(&part.expression, &roots, T::DTYPE);
         let values = TapePart { record: self, part, remote: None }.run(&plan, at)?;
         Ok(Evaluated { nodes: wanted, values })
     }
@@ -151,7 +151,7 @@ impl<T: Float> Record<T> {
 /// The part of a tape that an evaluation computes.
 pub(crate) struct TapePart<'r, T: Float> {
     record: &'r Record<T>,
-    part: Subgraph<T>,
+    part: Subgraph,
     /// The parameters whose values are not in the model's memory, or `None` if the evaluation was not told of any.
     remote: Option<RemoteParameters<'r, T>>,
 }
@@ -185,7 +185,7 @@ impl<'r, T: Float> TapePart<'r, T> {
 impl<T: Float> Evaluate<T> for TapePart<'_, T> {
     type Error = Error;
 
-    fn expression(&self) -> &Expression<T> {
+    fn expression(&self) -> &Expression {
         &self.part.expression
     }
 
@@ -244,7 +244,7 @@ impl<T: Float> Var<'_, T> {
 impl<T: Float> Evaluate<T> for Record<T> {
     type Error = Error;
 
-    fn expression(&self) -> &Expression<T> {
+    fn expression(&self) -> &Expression {
         self
     }
 

@@ -15,7 +15,7 @@ pub(crate) const DETACH: Op = Op::Alias(u32::MAX);
 /// stores such operations with their names, but calls none of their methods.
 pub(crate) struct Record<T: Float, O> {
     /// The nodes. Only the methods of the record append nodes, because each node needs a line of code.
-    pub(crate) expression: Expression<T>,
+    pub(crate) expression: Expression,
     /// The line of code that recorded each node. A constant that is written in an operation (the 2.0 in `x + 2.0`) has no line until the
     /// operation is recorded.
     locations: Vec<Option<&'static Location<'static>>>,
@@ -58,10 +58,10 @@ pub(crate) struct Record<T: Float, O> {
 
 /// Gives read access to the expression of a record.
 impl<T: Float, O> Deref for Record<T, O> {
-    type Target = Expression<T>;
+    type Target = Expression;
 
     #[inline]
-    fn deref(&self) -> &Expression<T> {
+    fn deref(&self) -> &Expression {
         &self.expression
     }
 }
@@ -179,7 +179,7 @@ impl<T: Float, O> Record<T, O> {
     pub(crate) fn leaf(&self, index: Index) -> Option<Tensor<T>> {
         match self.op(index) {
             Op::Constant(number) | Op::Variable(number) => Some(self.leaf_data(number).clone()),
-            Op::Number(number) => Some(Tensor::scalar(self.number(number))),
+            Op::Number(number) => Some(Tensor::scalar(T::from_f64(self.number(number)))),
             _ => None,
         }
     }

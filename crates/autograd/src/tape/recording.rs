@@ -63,7 +63,9 @@ impl<T: Float> Tape<T> {
     /// Records a number as a leaf that stops gradients. If `at` is `None`, the leaf gets the line of code of the operation that reads it
     /// when the operation is recorded.
     pub(crate) fn number(&self, value: T, at: Option<Site>) -> Var<'_, T> {
-        self.leaf_of(at, |record| (record.expression.add_number(value), record.expression.intern(&Shape::scalar())))
+        self.leaf_of(at, |record| {
+            (record.expression.add_number(value.to_f64()), record.expression.intern(&Shape::scalar()))
+        })
     }
 
     /// Records a leaf. `add` stores its data in the record, and returns the leaf's operation and the index of its shape.

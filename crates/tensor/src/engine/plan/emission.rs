@@ -16,27 +16,27 @@ use crate::engine::program::{Output, Program};
 use crate::scalar::instruction::Instruction;
 use crate::thresholds::ops::MANY_TERMS;
 use crate::thresholds::plan as limits;
-use crate::{Float, Shape, View};
+use crate::{Shape, View};
 
 /// The steps that compute the requested values of an expression.
 #[derive(Debug)]
-pub struct Plan<T> {
+pub struct Plan {
     /// The steps, in order.
-    pub steps: Vec<Step<T>>,
+    pub steps: Vec<Step>,
     /// The number of buffers.
     pub buffers: usize,
     /// The memory of the concatenations whose operands are written directly into the result.
     pub concat_buffers: ConcatBuffers,
     /// The requested values, each with the shape of its node.
-    pub roots: Vec<(OperandRef<T>, Shape)>,
+    pub roots: Vec<(OperandRef, Shape)>,
     /// The regions of consecutive steps over small values, in order.
-    pub regions: Vec<Region<T>>,
+    pub regions: Vec<Region>,
 }
 
-impl<T: Float> Placements<'_, T> {
+impl Placements<'_> {
     /// Returns the plan with its steps in order. `stored` marks the values that must be in memory: the values of `roots`, and each value
     /// that a step other than its own kernel (fused program) reads from memory.
-    pub(super) fn steps(self, roots: &[Index], stored: &[bool]) -> Plan<T> {
+    pub(super) fn steps(self, roots: &[Index], stored: &[bool]) -> Plan {
         let mut order: Vec<(u32, bool, u32)> = Vec::with_capacity(self.singles.len() + self.kernels.len());
         order.extend(self.singles.iter().map(|&(level, id)| (level, false, id)));
         order.extend(self.kernels.iter().enumerate().map(|(number, kernel)| (kernel.level, true, number as u32)));
@@ -65,7 +65,7 @@ impl<T: Float> Placements<'_, T> {
     }
 
     /// Returns the source from which a step reads a value.
-    fn source(&self, id: Id, buffers: &BufferNumbers) -> OperandRef<T> {
+    fn source(&self, id: Id, buffers: &BufferNumbers) -> OperandRef {
         match (self.values.list[id as usize].definition, self.values.as_number(id)) {
             (Definition::Known(node), _) => OperandRef::Known(node),
             (_, Some(number)) => OperandRef::Number(number),
@@ -100,7 +100,7 @@ impl<T: Float> Placements<'_, T> {
 
     /// Returns the step of a value that no kernel (fused program) computes. If `copied_transposes` is true, the step of a view copies the
     /// elements in row-major order.
-    fn single(&self, id: Id, copied_transposes: bool, buffers: &mut BufferNumbers) -> Step<T> {
+    fn single(&self, id: Id, copied_transposes: bool, buffers: &mut BufferNumbers) -> Step {
         let value = self.values.list[id as usize];
         let reads = self.reads(id).iter().map(|&read| self.source(read, buffers)).collect();
         let work = match value.definition {
@@ -175,7 +175,7 @@ impl<T: Float> Placements<'_, T> {
     }
 
     /// Returns the step of the kernel (fused program) with index `number`. Returns `None` if other kernels compute all of its values again.
-    fn fused(&self, number: u32, stored: &[bool], buffers: &mut BufferNumbers) -> Option<Step<T>> {
+    fn fused(&self, number: u32, stored: &[bool], buffers: &mut BufferNumbers) -> Option<Step> {
         let kernel = &self.kernels[number as usize];
         let members = self.used(number, stored);
         let is_instruction = |&id: &Id| !matches!(self.placements[id as usize], Placement::Reduced(_));
@@ -185,7 +185,7 @@ impl<T: Float> Placements<'_, T> {
         for &id in &instructions {
             numbers.insert(id, 0);
         }
-        let mut reads: SmallVec<[OperandRef<T>; 4]> = SmallVec::new();
+        let mut reads: SmallVec<[OperandRef; 4]> = SmallVec::new();
         for &member in &members {
             for operand in self.reads(member) {
                 numbers.entry(operand).or_insert_with(|| {
@@ -241,7 +241,7 @@ impl BufferNumbers {
 }
 
 /// Adds to each step the list of the buffers that no later step reads. The buffers of roots, the results of the plan, are in no list.
-fn drops<T: Copy>(steps: &mut [Step<T>], roots: &[(OperandRef<T>, Shape)], count: u32) {
+fn drops(steps: &mut [Step], roots: &[(OperandRef, Shape)], count: u32) {
     let mut done = vec![false; count as usize];
     roots.iter().filter_map(|(source, _)| source.buffer()).for_each(|buffer| done[buffer as usize] = true);
     for step in steps.iter_mut().rev() {

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::thresholds::plan::MAX_SCANNED;
-use crate::{Binary, Compare, Layout, Reduction, Scalar, Shape, Unary, View};
+use crate::{Binary, Compare, Layout, Reduction, Shape, Unary, View};
 
 /// The index of a node in its expression.
 pub type Index = u32;
@@ -92,7 +92,7 @@ impl Node {
 
 /// A list of nodes, with the shapes, views and numbers to which the nodes refer.
 #[derive(Clone, Debug, Default)]
-pub struct Expression<T> {
+pub struct Expression {
     nodes: Vec<Node>,
     /// The inputs of all nodes of the operations [`Op::Cat`] and [`Op::Other`], which may have any number of inputs.
     inputs: Vec<Index>,
@@ -100,12 +100,13 @@ pub struct Expression<T> {
     /// The indices of the shapes that come after the first [`MAX_SCANNED`] ones. A new shape is compared with each of the first ones.
     shape_numbers: FxHashMap<Shape, u32>,
     views: Vec<View>,
-    numbers: Vec<T>,
+    /// Numbers of any floating-point type. Their conversion to `f64` is exact.
+    numbers: Vec<f64>,
     /// For each node whose data is expanded, the index of its shape before the expansion.
     unexpanded: ByNode<u32>,
 }
 
-impl<T: Scalar> Expression<T> {
+impl Expression {
     /// Removes all nodes. The allocated memory is kept for new nodes.
     pub fn clear(&mut self) {
         self.nodes.clear();
@@ -147,7 +148,7 @@ impl<T: Scalar> Expression<T> {
     }
 
     /// Returns the number to which an [`Op::Number`] refers.
-    pub fn number(&self, number: u32) -> T {
+    pub fn number(&self, number: u32) -> f64 {
         self.numbers[number as usize]
     }
 
@@ -224,7 +225,7 @@ impl<T: Scalar> Expression<T> {
     }
 
     /// Stores a number and returns the operation that refers to it.
-    pub fn add_number(&mut self, number: T) -> Op {
+    pub fn add_number(&mut self, number: f64) -> Op {
         self.numbers.push(number);
         Op::Number((self.numbers.len() - 1) as u32)
     }
@@ -317,12 +318,11 @@ impl<T: Scalar> Expression<T> {
     /// Returns true if both expressions have the same nodes, shapes, views and numbers, and the same nodes with expanded data. The nodes
     /// are compared last. Expressions of one program often differ only in a shape, a number or a view, and the lists of these are short.
     pub(super) fn same(&self, other: &Self) -> bool {
-        let bits = |x: &T| x.to_f64().to_bits();
         self.nodes.len() == other.nodes.len()
             && self.shapes == other.shapes
             && self.numbers.len() == other.numbers.len()
             && self.unexpanded == other.unexpanded
-            && self.numbers.iter().map(bits).eq(other.numbers.iter().map(bits))
+            && self.numbers.iter().map(|x| x.to_bits()).eq(other.numbers.iter().map(|x| x.to_bits()))
             && self.views == other.views
             && self.inputs == other.inputs
             && self.nodes == other.nodes

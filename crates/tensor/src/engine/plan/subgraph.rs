@@ -1,14 +1,13 @@
 //! Subgraphs: the nodes that compute some values from known values, copied to a new expression. The nodes are renumbered, so that equal
 //! subgraphs of a growing expression get equal plans.
 
-use crate::Scalar;
 use crate::engine::plan::expression::{ByNode, Expression, Index, Op};
 
 /// A subgraph of an expression.
 #[derive(Clone, Debug)]
-pub struct Subgraph<T> {
+pub struct Subgraph {
     /// The nodes of the subgraph. Values that the subgraph reads and does not compute are leaves, numbered in order.
-    pub expression: Expression<T>,
+    pub expression: Expression,
     /// For each node of the subgraph, its index in the whole expression.
     pub nodes: Vec<Index>,
     /// For each node of the subgraph, true if the subgraph computes the node's value. False if the value is an input of the subgraph or a
@@ -18,10 +17,10 @@ pub struct Subgraph<T> {
     places: ByNode<Index>,
 }
 
-impl<T: Scalar> Subgraph<T> {
+impl Subgraph {
     /// Returns the subgraph that computes `roots` from the values of leaves and of the nodes for which `known` returns true. The time for
     /// this depends on the size of the subgraph, and not on the size of `whole`.
-    pub fn new(whole: &Expression<T>, known: &dyn Fn(Index) -> bool, roots: &[Index]) -> Self {
+    pub fn new(whole: &Expression, known: &dyn Fn(Index) -> bool, roots: &[Index]) -> Self {
         let mut needed: ByNode<bool> = ByNode::default();
         let mut open: Vec<Index> = roots.to_vec();
         while let Some(index) = open.pop() {
@@ -106,7 +105,7 @@ mod tests {
 
     #[test]
     fn inputs_that_only_a_derivative_uses_are_left_out() {
-        let mut whole = Expression::<f32>::default();
+        let mut whole = Expression::default();
         let shape = whole.intern(&Shape::from([3]));
         let x = whole.push(Op::Variable(0), [], shape).unwrap();
         let negative = whole.push(Op::Unary(Unary::Neg), [x], shape).unwrap();

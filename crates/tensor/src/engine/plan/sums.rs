@@ -17,7 +17,7 @@ use crate::engine::plan::definition::{Concatenation, Definition, Id, ShapeId, Sh
 use crate::engine::plan::expression::{Expression, Index};
 use crate::engine::plan::values::{NONE, Values};
 use crate::thresholds::plan::{MAX_JOINED, MAX_PARTS};
-use crate::{Binary, Float, Shape, View};
+use crate::{Binary, Shape, View};
 
 /// The adjoint of a slice along one dimension: the elements `start..end` of the dimension equal `x`, and all other elements are 0.
 #[derive(Clone, Copy)]
@@ -43,7 +43,7 @@ struct Sum {
 }
 
 /// Rewrites the sums that `roots` need as fewer, larger operations. Returns all values, with the rewritten sums.
-pub(super) fn rewritten<T: Float>(mut old: Values<T>, expression: &Expression<T>, roots: &[Index]) -> Values<T> {
+pub(super) fn rewritten(mut old: Values, expression: &Expression, roots: &[Index]) -> Values {
     let sums = Reading::new(&old, expression, roots).sums();
     if sums.is_empty() {
         return old;
@@ -62,8 +62,8 @@ pub(super) fn rewritten<T: Float>(mut old: Values<T>, expression: &Expression<T>
 }
 
 /// The values before sums are rewritten, with properties that the rewriting needs.
-struct Reading<'a, T: Float> {
-    values: &'a Values<T>,
+struct Reading<'a> {
+    values: &'a Values,
     /// For each value, the number of times that other values and `roots` (the requested nodes) read it.
     readers: Vec<u32>,
     /// For each value, true if it is the adjoint of a slice, or a sum of adjoints of slices. Several sums may share these values. For
@@ -71,8 +71,8 @@ struct Reading<'a, T: Float> {
     of_slices: Vec<bool>,
 }
 
-impl<'a, T: Float> Reading<'a, T> {
-    fn new(values: &'a Values<T>, expression: &Expression<T>, roots: &[Index]) -> Self {
+impl<'a> Reading<'a> {
+    fn new(values: &'a Values, expression: &Expression, roots: &[Index]) -> Self {
         let mut readers = vec![0; values.list.len()];
         roots.iter().for_each(|&root| readers[values.of(root) as usize] += 1);
         for id in (0..readers.len()).rev() {
@@ -194,8 +194,8 @@ impl<'a, T: Float> Reading<'a, T> {
 }
 
 /// The rewritten values. They are defined one after the other.
-struct Rewriting<T> {
-    values: Values<T>,
+struct Rewriting {
+    values: Values,
     /// For each old value, the index of the new value.
     new: Vec<Id>,
     /// For each concatenation along the first dimension, the indices of its parts in the order of the concatenation. The key is the same
@@ -203,14 +203,14 @@ struct Rewriting<T> {
     rows: FxHashMap<Vec<Id>, Vec<Id>>,
 }
 
-impl<T: Float> Rewriting<T> {
+impl Rewriting {
     /// Replaces an operand of an old value by the new value with the same meaning, and keeps its shape.
     fn operand(&self, (id, shape): Shaped) -> Shaped {
         (self.new[id as usize], shape)
     }
 
     /// Defines a new value that has the definition of an old value, with the new operands.
-    fn copied(&mut self, old: &Values<T>, Value { mut definition, shape, node }: Value) -> Id {
+    fn copied(&mut self, old: &Values, Value { mut definition, shape, node }: Value) -> Id {
         definition.map(|id| self.new[id as usize]);
         match definition {
             Definition::View(view, from, x) => {
@@ -308,7 +308,7 @@ impl<T: Float> Rewriting<T> {
                 let add = |total| self.values.elementwise(Definition::Binary(Binary::Add, total, part), node);
                 total = Some(total.map_or(part, add));
             }
-            let part = total.unwrap_or_else(|| self.values.number(T::ZERO, node));
+            let part = total.unwrap_or_else(|| self.values.number(0.0, node));
             parts.push((part, self.values.intern_shape(&shape)));
         }
         match parts[..] {

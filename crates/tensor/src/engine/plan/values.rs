@@ -18,21 +18,23 @@ use crate::engine::plan::definition::{Concatenation, Definition, Id, ShapeId, Sh
 use crate::engine::plan::expression::{Expression, Index, Op, Sameness};
 use crate::engine::plan::interner::Interner;
 use crate::engine::program::AxisSet;
-use crate::{Float, Reduction, Shape, View};
+use crate::kernel::elementwise::block::BlockKernels;
+use crate::{DType, Reduction, Shape, View};
 
 /// The values of an expression that its roots (the requested nodes) need.
-pub(super) struct Values<T> {
+pub(super) struct Values {
     pub(super) list: Vec<Value>,
     pub(super) shapes: Interner<Shape>,
-    pub(super) numbers: Vec<T>,
+    /// The bits of numbers.
+    numbers: Interner<u64>,
     pub(super) views: Interner<View>,
     pub(super) concatenations: Interner<Concatenation>,
-    /// For the bits of each number, the position of this number in `numbers`.
-    number_positions: FxHashMap<u64, u32>,
     /// For each definition, the index of the value that it defines. This map is used only if plans are simplified.
     ids: FxHashMap<Definition, Id>,
     /// For each node, the index of its value, or [`NONE`] if the roots do not need the node.
     pub(super) of: Vec<Id>,
+    /// The element type of the arithmetic.
+    pub(super) dtype: DType,
     pub(super) simplify: bool,
 }
 
@@ -45,20 +47,20 @@ pub(super) const NONE: Id = Id::MAX;
 /// The index of the shape without dimensions.
 pub(super) const SCALAR: ShapeId = 0;
 
-impl<T: Float> Values<T> {
+impl Values {
     /// Returns the values of the nodes that `roots` need.
-    pub(super) fn new(expression: &Expression<T>, roots: &[Index], simplify: bool) -> Self {
+    pub(super) fn new(expression: &Expression, roots: &[Index], dtype: DType, simplify: bool) -> Self {
         let order = needed(expression, roots);
         let last = order.iter().chain(roots).copied().max().map_or(0, |last| last as usize + 1);
         let mut values = Values {
             list: Vec::with_capacity(order.len() + 8),
             shapes: Interner::default(),
-            numbers: Vec::new(),
+            numbers: Interner::default(),
             views: Interner::default(),
             concatenations: Interner::default(),
-            number_positions: FxHashMap::default(),
             ids: FxHashMap::default(),
             of: vec![NONE; last],
+            dtype,
             simplify,
         };
         let scalar = values.intern_shape(&[]);
@@ -84,15 +86,15 @@ impl<T: Float> Values<T> {
             numbers: take(&mut self.numbers),
             views: take(&mut self.views),
             concatenations: Interner::default(),
-            number_positions: take(&mut self.number_positions),
             ids: FxHashMap::with_capacity_and_hasher(self.ids.len(), FxBuildHasher),
             of: Vec::new(),
+            dtype: self.dtype,
             simplify: self.simplify,
         }
     }
 
     /// Returns the operands of a value, including the operands of a concatenation or of an operation of the host (such as the tape).
-    pub(super) fn reads(&self, expression: &Expression<T>, id: Id) -> SmallVec<[Id; 3]> {
+    pub(super) fn reads(&self, expression: &Expression, id: Id) -> SmallVec<[Id; 3]> {
         match self.list[id as usize].definition {
             Definition::Node(node) => expression.operands(node).iter().map(|&input| self.of(input)).collect(),
             Definition::Cat(number) => self.concatenations[number].parts.iter().map(|&(id, _)| id).collect(),
@@ -110,7 +112,7 @@ impl<T: Float> Values<T> {
     }
 
     /// Defines the value of an input node: a number or a leaf. Does nothing if the node already has a value.
-    fn define_input(&mut self, expression: &Expression<T>, node: Index) {
+    fn define_input(&mut self, expression: &Expression, node: Index) {
         if self.of[node as usize] == NONE {
             let id = match expression.node(node).op {
                 Op::Number(number) => self.number(expression.number(number), node),
@@ -124,7 +126,7 @@ impl<T: Float> Values<T> {
     }
 
     /// Defines the value of a node whose inputs have values, and returns this value.
-    fn define(&mut self, expression: &Expression<T>, index: Index) -> Id {
+    fn define(&mut self, expression: &Expression, index: Index) -> Id {
         let node = expression.node(index);
         let operands = expression.operands(index);
         let id = |values: &Self, position: usize| values.of[operands[position] as usize];
@@ -144,11 +146,12 @@ impl<T: Float> Values<T> {
                 let (x, view) = (id(self, 0), expression.view(number).clone());
                 self.view(view, x, expression.shape(operands[0]), expression.shape(index), index)
             }
-            Op::Unary(op) if T::supports_unary(op) => {
+            // All floating-point types support the same operations.
+            Op::Unary(op) if f64::supports_unary(op) => {
                 let x = id(self, 0);
                 self.elementwise(Definition::Unary(op, x), index)
             }
-            Op::Binary(op) if T::supports_binary(op) => {
+            Op::Binary(op) if f64::supports_binary(op) => {
                 let (x, y) = (id(self, 0), id(self, 1));
                 self.elementwise(Definition::Binary(op, x, y), index)
             }
@@ -187,7 +190,7 @@ impl<T: Float> Values<T> {
     }
 
     /// Returns the value of a node, and the index of the node's shape.
-    fn shaped(&mut self, expression: &Expression<T>, node: Index) -> Shaped {
+    fn shaped(&mut self, expression: &Expression, node: Index) -> Shaped {
         (self.of(node), self.intern_shape(expression.shape(node)))
     }
 
@@ -232,12 +235,8 @@ impl<T: Float> Values<T> {
     }
 
     /// Returns the value that is the number `value`. Equal numbers are stored once.
-    pub(super) fn number(&mut self, value: T, node: Index) -> Id {
-        let numbers = &mut self.numbers;
-        let number = *self.number_positions.entry(value.to_f64().to_bits()).or_insert_with(|| {
-            numbers.push(value);
-            (numbers.len() - 1) as u32
-        });
+    pub(super) fn number(&mut self, value: f64, node: Index) -> Id {
+        let number = self.numbers.intern(value.to_bits());
         self.intern(Definition::Number(number), SCALAR, node)
     }
 
@@ -255,9 +254,9 @@ impl<T: Float> Values<T> {
     }
 
     /// Returns the number that the value with index `id` is, or `None` if it is not a number.
-    pub(super) fn as_number(&self, id: Id) -> Option<T> {
+    pub(super) fn as_number(&self, id: Id) -> Option<f64> {
         match self.list[id as usize].definition {
-            Definition::Number(number) => Some(self.numbers[number as usize]),
+            Definition::Number(number) => Some(f64::from_bits(self.numbers[number])),
             _ => None,
         }
     }
@@ -281,7 +280,7 @@ impl<T: Float> Values<T> {
 }
 
 /// Returns the nodes that must be computed for `roots`, in ascending order.
-fn needed<T: Float>(expression: &Expression<T>, roots: &[Index]) -> Vec<Index> {
+fn needed(expression: &Expression, roots: &[Index]) -> Vec<Index> {
     let mut seen = vec![false; roots.iter().max().map_or(0, |&last| last as usize + 1)];
     let mut order = Vec::new();
     let mut open: Vec<Index> = roots.to_vec();

@@ -30,7 +30,7 @@ pub(crate) fn compute_composite<T: Float>(
 
 /// An expression, and the data of its leaves.
 struct Trace<T: Float> {
-    expression: Expression<T>,
+    expression: Expression,
     data: Vec<Tensor<T>>,
     at: Site,
 }
@@ -39,7 +39,7 @@ struct Trace<T: Float> {
 impl<T: Float> Evaluate<T> for Trace<T> {
     type Error = Error;
 
-    fn expression(&self) -> &Expression<T> {
+    fn expression(&self) -> &Expression {
         &self.expression
     }
 
@@ -136,7 +136,7 @@ impl<'e, T: Float> TensorLike for Traced<'e, T> {
     }
 
     fn number(&self, value: T) -> Self {
-        let op = self.trace.borrow_mut().expression.add_number(value);
+        let op = self.trace.borrow_mut().expression.add_number(value.to_f64());
         Self::push(self.trace, op, [], &Shape::scalar())
     }
 
@@ -146,7 +146,7 @@ impl<'e, T: Float> TensorLike for Traced<'e, T> {
 
     fn to_tensor(&self, at: Site) -> Result<Tensor<T>, Error> {
         let trace = self.trace.borrow();
-        let plan = plan_for(&trace.expression, &[self.index]);
+        let plan = plan_for(&trace.expression, &[self.index], T::DTYPE);
         Ok(trace.run(&plan, at)?.swap_remove(0))
     }
 
