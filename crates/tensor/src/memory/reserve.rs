@@ -25,9 +25,16 @@ pub(crate) fn scratch<T: Scalar>(len: usize) -> Result<PooledBuffer<T>, Allocati
 
 /// Returns an error if a request of `bytes` bytes exceeds the available memory, also after the pool was emptied. Requests of fewer than
 /// [`MIN_CHECKED`] bytes are not checked.
+#[inline]
 fn check(bytes: usize) -> Result<(), AllocationError> {
+    if bytes < MIN_CHECKED { Ok(()) } else { check_large(bytes) }
+}
+
+// This is a separate function, so that the many callers of `check` do not contain it.
+#[cold]
+fn check_large(bytes: usize) -> Result<(), AllocationError> {
     let too_much = || available().is_some_and(|available| bytes as u64 > available);
-    if bytes >= MIN_CHECKED && too_much() {
+    if too_much() {
         pool::clear_pool();
         if too_much() {
             return Err(AllocationError);
