@@ -45,7 +45,7 @@ pub use cache::plan_for;
 pub use emission::Plan;
 pub use expression::{ByNode, Expression, Index, Inputs, Node, Op, Sameness};
 pub use planner::plan;
-pub(crate) use regions::Outcome;
+pub(crate) use regions::Place;
 pub use regions::Region;
 pub use simplification::{set_simplification, simplification};
 pub use steps::{ConcatBuffers, Offset, OperandRef, Step, Work};

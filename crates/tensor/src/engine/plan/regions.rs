@@ -10,7 +10,7 @@ use std::ops::Range;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use crate::engine::access::ProgramArgument;
+use crate::engine::access::{self, ProgramArgument};
 use crate::engine::bound::{Binding, BoundProgram, run_bound};
 use crate::engine::elementwise;
 use crate::engine::plan::steps::{ConcatBuffers, OperandRef, Step, Work};
@@ -55,11 +55,12 @@ struct Compiled {
     results: Vec<Place>,
 }
 
-/// The place of a value: in the region's memory, or in the input with an index.
+/// The place of a value: in the region's memory, or in the input with an index. For an input, the layout's offset is relative to the input's
+/// lowest element.
 #[derive(Clone, Debug)]
-struct Place {
-    input: Option<usize>,
-    layout: Layout,
+pub(crate) struct Place {
+    pub(crate) input: Option<usize>,
+    pub(crate) layout: Layout,
 }
 
 /// An operation of a region. It writes elements from `start` on, and reads elements before `start`.
@@ -86,14 +87,6 @@ enum Compute {
 enum Operand {
     Number(f64),
     Elements(Place),
-}
-
-/// The value of a buffer after a region has run.
-pub(crate) enum Outcome<'a, T> {
-    /// The elements of the input with this index, read with a layout. The layout's offset is relative to the input's lowest element.
-    Input(usize, Layout),
-    /// Elements in the region's memory, with their layout.
-    Elements(&'a [T], Layout),
 }
 
 /// Returns the regions of a plan with these steps. `is_root` marks the buffers that the plan's roots read.
@@ -186,8 +179,8 @@ impl Region {
         self.state.borrow().compiled.is_some()
     }
 
-    /// Runs the region on the values of its inputs, if it is compiled or can be compiled for them. `steps` are the plan's steps. Passes the
-    /// value of each buffer that is read later to `each`. Returns false, without a call of `each`, if the region's steps must run
+    /// Runs the region on the values of its inputs, if it is compiled or can be compiled for them. `steps` are the plan's steps. Passes each
+    /// buffer that is read later to `each`, with its place and the region's memory. Returns false, without a call of `each`, if the region's steps must run
     /// separately.
     ///
     /// # Errors
@@ -197,7 +190,7 @@ impl Region {
         &self,
         steps: &[Step],
         inputs: &[Source<'_, T>],
-        mut each: impl FnMut(u32, Outcome<'_, T>) -> Result<(), AllocationError>,
+        mut each: impl FnMut(u32, &Place, &[T]) -> Result<(), AllocationError>,
     ) -> Result<bool, AllocationError> {
         let state = &mut *self.state.borrow_mut();
         let serves = |compiled: &&Compiled| compiled.serves(inputs);
@@ -217,7 +210,7 @@ impl Region {
             return Ok(false);
         }
         for (&buffer, place) in self.results.iter().zip(&compiled.results) {
-            each(buffer, place.outcome(&memory))?;
+            each(buffer, place, &memory)?;
         }
         Ok(true)
     }
@@ -247,15 +240,6 @@ impl Place {
         let Source { data, layout } = self.source(inputs, memory);
         let &[.., row_stride, column_stride] = layout.strides() else { unreachable!("matrices have two dimensions") };
         Matrix { data, offset: layout.offset(), row_stride, column_stride }
-    }
-
-    /// Returns the value at this place for a later step, given the region's memory.
-    fn outcome<'a, T>(&self, memory: &'a [T]) -> Outcome<'a, T> {
-        if let Some(input) = self.input {
-            return Outcome::Input(input, self.layout.clone());
-        }
-        let (first, last) = self.layout.extent();
-        Outcome::Elements(&memory[first..=last], self.layout.moved(self.layout.offset() - first))
     }
 }
 
@@ -399,16 +383,9 @@ impl Compilation {
                 Place { input: None, layout }
             }
         };
-        if layout.shape() == shape {
-            return Some(Place { input, layout });
-        }
         // The same conversion as for a single step: a value is stored without repetitions, and may have other leading sizes of 1.
-        let own = layout.shape();
-        let layout = match own.rank().checked_sub(shape.rank()) {
-            Some(extra @ 1..) => layout.reshape(&Shape::from(&own[extra..]))?,
-            _ => layout,
-        };
-        Some(Place { input, layout: layout.expand(shape)? })
+        let layout = if layout.shape() == shape { layout } else { access::expand(&layout, shape)? };
+        Some(Place { input, layout })
     }
 }
 

@@ -6,9 +6,7 @@ use smallvec::SmallVec;
 
 use crate::engine::access::ProgramArgument;
 use crate::engine::elementwise;
-use crate::engine::plan::{
-    ConcatBuffers, Expression, Index, Offset, Op, OperandRef, Outcome, Plan, Region, Step, Work,
-};
+use crate::engine::plan::{ConcatBuffers, Expression, Index, Offset, Op, OperandRef, Place, Plan, Region, Step, Work};
 use crate::engine::program::AxisSet;
 use crate::kernel::source::Source;
 use crate::memory::storage::{ConcatMemory, Storage};
@@ -287,16 +285,17 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         }
         let sources: SmallVec<[Source<'_, T>; 16]> = inputs.iter().map(|input| input.source()).collect();
         let mut results: SmallVec<[(u32, Tensor<T>); 4]> = SmallVec::new();
-        let done = region.run(steps, &sources, |buffer, outcome| {
-            let result = match outcome {
-                Outcome::Input(number, layout) => {
-                    let own = inputs[number].layout();
-                    let layout = layout.moved(own.extent().0 + layout.offset());
-                    inputs[number].with_layout(layout)
+        let done = region.run(steps, &sources, |buffer, Place { input, layout }, memory| {
+            let result = match *input {
+                Some(number) => {
+                    let lowest = inputs[number].layout().extent().0;
+                    inputs[number].with_layout(layout.moved(lowest + layout.offset()))
                 }
-                Outcome::Elements(elements, layout) => {
+                None => {
+                    let (first, last) = layout.extent();
+                    let elements = &memory[first..=last];
                     let storage = Storage::build(elements.len(), |out: &mut [T]| out.copy_from_slice(elements))?;
-                    Tensor::from_parts(storage, layout)
+                    Tensor::from_parts(storage, layout.moved(layout.offset() - first))
                 }
             };
             results.push((buffer, result));
