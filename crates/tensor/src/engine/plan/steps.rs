@@ -11,7 +11,7 @@ use crate::engine::program::AxisSet;
 use crate::{Reduction, Shape, View};
 
 /// The source from which a step reads an operand.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OperandRef {
     /// The result of an earlier step. The field is the index of the buffer that has this result.
     Buffer(u32),

@@ -161,18 +161,11 @@ struct Buffers<'a, T: Float, E: ?Sized> {
     host: &'a E,
     values: Vec<Option<Tensor<T>>>,
     /// The data that was fetched for the current step, and views of that data.
-    fetched: SmallVec<[(FetchKey, Tensor<T>); 2]>,
+    fetched: SmallVec<[(OperandRef, Tensor<T>); 2]>,
     /// For each buffer that is a view of data that is not in memory: the step that makes the view. The step runs again for each step that
     /// reads the view.
     views: Vec<Option<&'a Step>>,
     concatenations: Concatenations<'a, T>,
-}
-
-/// The key of a value in `Buffers::fetched`: a node of the expression, or a buffer of the plan.
-#[derive(Clone, Copy, PartialEq)]
-enum FetchKey {
-    Known(Index),
-    Buffer(u32),
 }
 
 /// Returns the indices of the buffers that a step reads and writes.
@@ -212,13 +205,13 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         match *source {
             OperandRef::Known(node) if self.host.is_elsewhere(node) => {
                 let value = self.host.fetch(node)?;
-                self.fetched.push((FetchKey::Known(node), value));
+                self.fetched.push((*source, value));
             }
             OperandRef::Buffer(buffer) => {
                 if let Some(&Some(view)) = self.views.get(buffer as usize) {
                     self.fetch(&view.reads[0])?;
                     let value = self.single(view, &view.work)?;
-                    self.fetched.push((FetchKey::Buffer(buffer), value));
+                    self.fetched.push((*source, value));
                 }
             }
             _ => {}
@@ -312,12 +305,10 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
 
     /// Returns the tensor that an operand refers to, or `None` if the operand is a number, was not computed, or was dropped.
     fn tensor(&self, source: &OperandRef) -> Option<&Tensor<T>> {
-        let fetched = |place| self.fetched.iter().find(|(known, _)| *known == place).map(|(_, value)| value);
+        let fetched = || self.fetched.iter().find(|(known, _)| known == source).map(|(_, value)| value);
         match *source {
-            OperandRef::Buffer(buffer) => {
-                self.values[buffer as usize].as_ref().or_else(|| fetched(FetchKey::Buffer(buffer)))
-            }
-            OperandRef::Known(node) => fetched(FetchKey::Known(node)).or_else(|| self.host.known(node)),
+            OperandRef::Buffer(buffer) => self.values[buffer as usize].as_ref().or_else(fetched),
+            OperandRef::Known(node) => fetched().or_else(|| self.host.known(node)),
             OperandRef::Number(_) => None,
         }
     }
