@@ -252,13 +252,19 @@ impl Expression {
     /// Appends a node and returns its index. Returns `None` if the index would not fit into [`Index`].
     #[inline(always)]
     pub fn push<const N: usize>(&mut self, op: Op, inputs: [Index; N], shape: u32) -> Option<Index> {
+        self.push_slice(op, &inputs, shape)
+    }
+
+    /// Does the same as [`push`](Self::push), for at most three inputs in a slice.
+    #[inline(always)]
+    fn push_slice(&mut self, op: Op, inputs: &[Index], shape: u32) -> Option<Index> {
         let index = self.nodes.len();
         if index >= Index::MAX as usize {
             return None;
         }
         let mut operands = [0; 3];
-        operands[..N].copy_from_slice(&inputs);
-        self.nodes.push(Node { op, operands, arity: N as u8, shape });
+        operands[..inputs.len()].copy_from_slice(inputs);
+        self.nodes.push(Node { op, operands, arity: inputs.len() as u8, shape });
         Some(index as Index)
     }
 
@@ -305,13 +311,9 @@ impl Expression {
 
     /// Appends a node of any operation. `sameness` counts only for an [`Op::Other`].
     pub(super) fn push_any(&mut self, op: Op, inputs: &[Index], shape: u32, sameness: Sameness) -> Option<Index> {
-        match (op, inputs) {
-            (Op::Cat(_) | Op::Other(_), inputs) => self.push_list(op, inputs, shape, sameness),
-            (op, &[]) => self.push(op, [], shape),
-            (op, &[x]) => self.push(op, [x], shape),
-            (op, &[x, y]) => self.push(op, [x, y], shape),
-            (op, &[x, y, z]) => self.push(op, [x, y, z], shape),
-            (op, inputs) => unreachable!("{op:?} of {} inputs", inputs.len()),
+        match op {
+            Op::Cat(_) | Op::Other(_) => self.push_list(op, inputs, shape, sameness),
+            _ => self.push_slice(op, inputs, shape),
         }
     }
 
