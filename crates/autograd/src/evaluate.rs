@@ -5,7 +5,7 @@
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::Evaluate;
-use wengert_tensor::plan::{ByNode, Expression, Index, Op, Subgraph, plan_for};
+use wengert_tensor::plan::{ByNode, Expression, Index, Op, Sameness, Subgraph, plan_for};
 use wengert_tensor::{self as tensor, Float, Site, Tensor};
 
 use crate::tape::Record;
@@ -79,7 +79,8 @@ impl<T: Float> Tape<T> {
             }
             match record.evaluated {
                 None => {
-                    let values = record.run(&plan_for(&record, &record.values, &wanted), at)?;
+                    debug_assert!(record.values.is_empty(), "values are kept only after an evaluation");
+                    let values = record.run(&plan_for(&record, &wanted, T::DTYPE), at)?;
                     Evaluated { nodes: wanted, values }
                 }
                 Some(before) => record.evaluate_again(wanted, before, at)?,
@@ -105,7 +106,8 @@ impl<T: Float> Tape<T> {
             drop(record);
             return self.evaluate(roots, at);
         }
-        record.run(&plan_for(&record, &record.values, roots), at)
+        debug_assert!(record.values.is_empty(), "values are kept only after an evaluation");
+        record.run(&plan_for(&record, roots, T::DTYPE), at)
     }
 }
 
@@ -128,7 +130,7 @@ impl<T: Float> Record<T> {
         (last, times): (Index, usize),
         at: Site,
     ) -> Result<Evaluated<T>, Error> {
-        let part = Subgraph::new(self, &self.values, &wanted);
+        let part = Subgraph::new(self, &|node| self.values.contains_key(&node), &wanted);
         let frontier = part.frontier(last);
         if frontier.len() <= FRONTIER || times >= REPEATED {
             let mut bytes = 0;
@@ -140,7 +142,7 @@ impl<T: Float> Record<T> {
         let roots: Vec<Index> = wanted.iter().map(|&node| part.place(node)).collect();
         #[cfg(test)]
         self.work.set(self.work.get() + part.work());
-        let plan = plan_for(&part.expression, &ByNode::<()>::default(), &roots);
+        let plan = plan_for(&part.expression, &roots, T::DTYPE);
         let values = TapePart { record: self, part, remote: None }.run(&plan, at)?;
         Ok(Evaluated { nodes: wanted, values })
     }
@@ -149,7 +151,7 @@ impl<T: Float> Record<T> {
 /// The part of a tape that an evaluation computes.
 pub(crate) struct TapePart<'r, T: Float> {
     record: &'r Record<T>,
-    part: Subgraph<T>,
+    part: Subgraph,
     /// The parameters whose values are not in the model's memory, or `None` if the evaluation was not told of any.
     remote: Option<RemoteParameters<'r, T>>,
 }
@@ -169,7 +171,7 @@ impl<'r, T: Float> TapePart<'r, T> {
         roots: &[Index],
         remote: Option<RemoteParameters<'r, T>>,
     ) -> (Self, Vec<Index>) {
-        let part = Subgraph::new(record, &record.values, roots);
+        let part = Subgraph::new(record, &|node| record.values.contains_key(&node), roots);
         let places = roots.iter().map(|&node| part.place(node)).collect();
         (TapePart { record, part, remote }, places)
     }
@@ -183,7 +185,7 @@ impl<'r, T: Float> TapePart<'r, T> {
 impl<T: Float> Evaluate<T> for TapePart<'_, T> {
     type Error = Error;
 
-    fn expression(&self) -> &Expression<T> {
+    fn expression(&self) -> &Expression {
         &self.part.expression
     }
 
@@ -242,7 +244,7 @@ impl<T: Float> Var<'_, T> {
 impl<T: Float> Evaluate<T> for Record<T> {
     type Error = Error;
 
-    fn expression(&self) -> &Expression<T> {
+    fn expression(&self) -> &Expression {
         self
     }
 
@@ -269,7 +271,7 @@ impl<T: Float> Evaluate<T> for Record<T> {
             }
             error
         })?;
-        let shape = if self.is_checked(node) { operands[0].shape() } else { self.shape(node) };
+        let shape = if self.sameness(node) == Sameness::Checked { operands[0].shape() } else { self.shape(node) };
         if value.shape() != shape {
             let message = format!(
                 "'{}' gave a result of shape {}, but said {shape}\n  hint: `run` returns a result of the shape that `shape` returns",

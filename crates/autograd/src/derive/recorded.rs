@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::Evaluate;
-use wengert_tensor::plan::{ByNode, Index, plan_for};
+use wengert_tensor::plan::{Index, plan_for};
 use wengert_tensor::{Float, Site, Tensor};
 
 use super::gradients::Gradients;
@@ -137,7 +137,7 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
         let sink = RefCell::new(sink);
         let fetch = |id| sink.borrow_mut().fetch(id);
         let (part, places) = TapePart::new(&record, &roots, Some(RemoteParameters { ids, fetch: &fetch }));
-        let plan = plan_for(part.expression(), &ByNode::<()>::default(), &places);
+        let plan = plan_for(part.expression(), &places, T::DTYPE);
         let mut values: Vec<Option<Tensor<T>>> = vec![None; roots.len() - parameters.len()];
         part.run_each(&plan, at, &mut |position, value| match parameters.get(position) {
             Some(&(id, _)) => sink.borrow_mut().gradient(id, value),

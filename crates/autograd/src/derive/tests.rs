@@ -16,9 +16,9 @@ fn wave(shape: impl Into<Shape>, seed: f64) -> Tensor<f64> {
 fn count<const N: usize>(tape: &Tape<f64>, roots: [Var<'_, f64>; N]) -> (usize, usize) {
     let record = tape.record.borrow();
     let roots: Vec<Index> = roots.iter().map(|root| root.index).collect();
-    let steps = plan(&record, &record.values, &roots, true).steps;
-    let is_product = |step: &&Step<f64>| matches!(step.work, Work::Product(_) | Work::AddedProduct(_));
-    let is_concatenation = |step: &&Step<f64>| match &step.work {
+    let steps = plan(&record, &roots, DType::F64, true).steps;
+    let is_product = |step: &&Step| matches!(step.work, Work::Product(_) | Work::AddedProduct(_));
+    let is_concatenation = |step: &&Step| match &step.work {
         Work::Cat { .. } | Work::Embed(..) => true,
         Work::Fused(bound) => {
             bound.borrow().program().outputs().iter().any(|output| matches!(output, Output::Joined(..)))

@@ -15,8 +15,8 @@ use crate::{Tape, Var};
 fn steps(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> Vec<usize> {
     let record = tape.record.borrow();
     let roots: Vec<Index> = roots.iter().map(|root| root.index).collect();
-    let plan = plan(&record, &record.values, &roots, true);
-    let instructions = |step: &Step<f64>| match &step.work {
+    let plan = plan(&record, &roots, DType::F64, true);
+    let instructions = |step: &Step| match &step.work {
         Work::Fused(program) => program.borrow().program().instructions().len(),
         _ => 0,
     };
@@ -57,8 +57,8 @@ fn the_derivative_of_a_sigmoid_is_computed_from_the_sigmoid() {
     let (x, w) = (tape.var(&Tensor::ones([8, 8])), tape.var(&Tensor::ones([8, 8])));
     let [dx] = x.sigmoid().matmul(w).sigmoid().sum(..).grad([x]);
     let record = tape.record.borrow();
-    let plan = plan(&record, &record.values, &[dx.index], true);
-    let stored = |step: &Step<f64>| match &step.work {
+    let plan = plan(&record, &[dx.index], DType::F64, true);
+    let stored = |step: &Step| match &step.work {
         Work::Fused(program) => Some(program.borrow().program().outputs().len()),
         _ => None,
     };
@@ -74,7 +74,7 @@ fn a_matrix_that_small_products_share_is_rearranged_once() {
         let (x, w) = (tape.var(&Tensor::ones([rows, 9])), tape.var(&Tensor::ones([9, 9])));
         let y = (0..products).fold(x, |x, _| x.matmul(w.t()).tanh());
         let record = tape.record.borrow();
-        let plan = plan(&record, &record.values, &[y.index], true);
+        let plan = plan(&record, &[y.index], DType::F64, true);
         plan.steps.iter().filter(|step| matches!(step.work, Work::Copy(..))).count()
     };
     assert_eq!([copies(4, 3), copies(4, 1), copies(400, 3)], [1, 0, 0]);
@@ -96,7 +96,7 @@ fn added_products_accumulate_into_the_other_operand() {
             let y = f([x, w, row, more]);
             let expected = &one_at_a_time(&tape, &[y.index]).unwrap()[0];
             let record = tape.record.borrow();
-            let plan = plan(&record, &record.values, &[y.index], true);
+            let plan = plan(&record, &[y.index], DType::F64, true);
             let products = plan.steps.iter().filter(|step| matches!(step.work, Work::AddedProduct(_))).count();
             assert_eq!(products, accumulated, "[{m}, {k}] x [{k}, {n}]");
             let value = &record.run(&plan, wengert_tensor::Site::here("test")).unwrap()[0];
@@ -132,10 +132,10 @@ fn concatenations(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> (usize, usize, us
     let record = tape.record.borrow();
     let indices: Vec<Index> = roots.iter().map(|root| root.index).collect();
     let expected = one_at_a_time(tape, &indices).unwrap();
-    let plan = plan(&record, &record.values, &indices, true);
-    let copies = |step: &&Step<f64>| matches!(step.work, Work::Cat { in_place: None, .. });
-    let joins = |step: &&Step<f64>| matches!(step.work, Work::Cat { in_place: Some(_), .. });
-    let side_by_side = |step: &&Step<f64>| match &step.work {
+    let plan = plan(&record, &indices, DType::F64, true);
+    let copies = |step: &&Step| matches!(step.work, Work::Cat { in_place: None, .. });
+    let joins = |step: &&Step| matches!(step.work, Work::Cat { in_place: Some(_), .. });
+    let side_by_side = |step: &&Step| match &step.work {
         Work::Fused(program) => {
             program.borrow().program().outputs().iter().any(|output| matches!(output, Output::Joined(..)))
         }
@@ -149,7 +149,7 @@ fn concatenations(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> (usize, usize, us
             assert!(value.iter().zip(expected.iter()).all(|(x, y)| (x - y).abs() < 1e-13 * (1.0 + y.abs())));
         }
     }
-    let count = |is: &dyn Fn(&&Step<f64>) -> bool| plan.steps.iter().filter(is).count();
+    let count = |is: &dyn Fn(&&Step) -> bool| plan.steps.iter().filter(is).count();
     (count(&copies), count(&joins), count(&side_by_side))
 }
 
@@ -319,7 +319,7 @@ fn roots_of(values: &[Var<'_, f64>], several: bool) -> Vec<Index> {
 
 fn evaluated(tape: &Tape<f64>, roots: &[Index], simplify: bool) -> Vec<Tensor<f64>> {
     let record = tape.record.borrow();
-    let plan = plan(&record, &record.values, roots, simplify);
+    let plan = plan(&record, roots, DType::F64, simplify);
     let run = || record.run(&plan, wengert_tensor::Site::here("test")).unwrap();
     let first = run();
     // The second run compiles the regions. Every run computes the same bits, and results with the same layouts.
@@ -367,7 +367,7 @@ fn a_region_computes_the_bits_of_its_steps() {
             let tape = Tape::new();
             let roots = filter(tape.var(x), factor).map(|root| root.index);
             let record = tape.record.borrow();
-            let steps = plan(&record, &record.values, &roots, true);
+            let steps = plan(&record, &roots, DType::F64, true);
             let by_steps = record.run(&steps, wengert_tensor::Site::here("test")).unwrap();
             assert!(!steps.regions.iter().any(|region| region.is_compiled()), "a plan's first run goes step by step");
             drop(record);
@@ -410,7 +410,7 @@ fn small_steps_form_a_region() {
         let large = tape.var(&Tensor::ones([scale, 300])).exp().matmul(tape.var(&Tensor::ones([300, 2]))) * loss;
         let roots = [loss, dx, large.tanh().sum(..)].map(|root| root.index);
         let record = tape.record.borrow();
-        let plan = plan(&record, &record.values, &roots, true);
+        let plan = plan(&record, &roots, DType::F64, true);
         for _ in 0..2 {
             record.run(&plan, wengert_tensor::Site::here("test")).unwrap();
         }

@@ -4,7 +4,7 @@
 use std::ops::Deref;
 use std::panic::Location;
 
-use wengert_tensor::plan::{ByNode, Expression, Index, Op};
+use wengert_tensor::plan::{ByNode, Expression, Index, Op, Sameness};
 use wengert_tensor::{Float, Tensor};
 
 /// The operation that returns its input and stops gradients. Every other [`Op::Alias`] is an operation that refuses to be differentiated.
@@ -15,7 +15,7 @@ pub(crate) const DETACH: Op = Op::Alias(u32::MAX);
 /// stores such operations with their names, but calls none of their methods.
 pub(crate) struct Record<T: Float, O> {
     /// The nodes. Only the methods of the record append nodes, because each node needs a line of code.
-    pub(crate) expression: Expression<T>,
+    pub(crate) expression: Expression,
     /// The line of code that recorded each node. A constant that is written in an operation (the 2.0 in `x + 2.0`) has no line until the
     /// operation is recorded.
     locations: Vec<Option<&'static Location<'static>>>,
@@ -58,10 +58,10 @@ pub(crate) struct Record<T: Float, O> {
 
 /// Gives read access to the expression of a record.
 impl<T: Float, O> Deref for Record<T, O> {
-    type Target = Expression<T>;
+    type Target = Expression;
 
     #[inline]
-    fn deref(&self) -> &Expression<T> {
+    fn deref(&self) -> &Expression {
         &self.expression
     }
 }
@@ -69,7 +69,7 @@ impl<T: Float, O> Deref for Record<T, O> {
 impl<T: Float, O> Record<T, O> {
     pub(super) fn new() -> Self {
         Record {
-            expression: Expression::new(),
+            expression: Expression::default(),
             locations: Vec::new(),
             unlocated: 0,
             operations: Vec::new(),
@@ -179,7 +179,7 @@ impl<T: Float, O> Record<T, O> {
     pub(crate) fn leaf(&self, index: Index) -> Option<Tensor<T>> {
         match self.op(index) {
             Op::Constant(number) | Op::Variable(number) => Some(self.leaf_data(number).clone()),
-            Op::Number(number) => Some(Tensor::scalar(self.number(number))),
+            Op::Number(number) => Some(Tensor::scalar(T::from_f64(self.number(number)))),
             _ => None,
         }
     }
@@ -206,9 +206,10 @@ impl<T: Float, O> Record<T, O> {
         operation: (O, &'static str),
         inputs: &[Index],
         shape: u32,
+        sameness: Sameness,
         location: &'static Location<'static>,
     ) -> Option<Index> {
-        let index = self.push_list(Op::Other(self.operations.len() as u32), inputs, shape, location)?;
+        let index = self.push_list(Op::Other(self.operations.len() as u32), inputs, shape, sameness, location)?;
         self.operations.push(operation);
         Some(index)
     }
@@ -219,11 +220,12 @@ impl<T: Float, O> Record<T, O> {
         op: Op,
         inputs: &[Index],
         shape: u32,
+        sameness: Sameness,
         location: &'static Location<'static>,
     ) -> Option<Index> {
         let location = self.on_behalf_of.or(Some(location));
         self.locate(inputs, location);
-        let index = self.expression.push_list(op, inputs, shape)?;
+        let index = self.expression.push_list(op, inputs, shape, sameness)?;
         self.locations.push(location);
         Some(index)
     }

@@ -1,6 +1,7 @@
 //! Operations that return their input unchanged. They give the input another derivative, or check a condition.
 
 use wengert_tensor::ops::{Functions, Reductions, TensorLike};
+use wengert_tensor::plan::Sameness;
 use wengert_tensor::{Float, Site, Tensor};
 
 use super::mode::{Mode, elementwise};
@@ -81,8 +82,8 @@ impl<T: Float> Operation<T> for WithDerivative {
         Ok(inputs[0].clone())
     }
 
-    fn is_alias(&self) -> bool {
-        true
+    fn sameness(&self) -> Sameness {
+        Sameness::Alias
     }
 
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
@@ -125,8 +126,8 @@ impl<T: Float> Operation<T> for Guard<T> {
         Ok(inputs[0].guarded(self.holds, self.message, self.at)?)
     }
 
-    fn is_check(&self) -> bool {
-        true
+    fn sameness(&self) -> Sameness {
+        Sameness::Checked
     }
 
     fn vjp<'t>(&self, _call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {

@@ -35,7 +35,7 @@ fn plain_number<T: Float>(y: Var<'_, T>) -> Option<f64> {
         index = record.inputs(index)[0];
     }
     match record.node(index).op {
-        Op::Number(number) => Some(record.number(number).to_f64()),
+        Op::Number(number) => Some(record.number(number)),
         Op::Constant(number) if record.shape(index).rank() == 0 => {
             record.leaf_data(number).try_item().ok().map(T::to_f64)
         }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 use wengert_macros::{precompiled, twins};
-use wengert_tensor::plan::{Index, Inputs, Op};
+use wengert_tensor::plan::{Index, Inputs, Op, Sameness};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use super::constant::Constant;
@@ -65,7 +65,9 @@ impl<'t, T: Float> Tape<T> {
     /// Records a number as a leaf that stops gradients. If `at` is `None`, the leaf gets the line of code of the operation that reads it
     /// when the operation is recorded.
     pub(crate) fn number(&self, value: T, at: Option<Site>) -> Var<'_, T> {
-        self.leaf_of(at, |record| (record.expression.add_number(value), record.expression.intern(&Shape::scalar())))
+        self.leaf_of(at, |record| {
+            (record.expression.add_number(value.to_f64()), record.expression.intern(&Shape::scalar()))
+        })
     }
 
     /// Records a leaf. `add` stores its data in the record, and returns the leaf's operation and the index of its shape.
@@ -117,15 +119,9 @@ impl<'t, T: Float> Tape<T> {
         wengert_tensor::addressable::<T>(&shape, at)?;
         let mut record = self.record.borrow_mut();
         let shape = record.expression.intern(&shape);
-        let (name, is_alias, is_check) = (operation.name(), operation.is_alias(), operation.is_check());
-        let Some(index) = record.push_operation((operation, name), &indices, shape, at.location) else {
-            return Err(Error::TapeFull { at });
-        };
-        if is_alias {
-            record.expression.set_alias(index);
-        } else if is_check {
-            record.expression.set_checked(index);
-        }
+        let (name, sameness) = (operation.name(), operation.sameness());
+        let index = record.push_operation((operation, name), &indices, shape, sameness, at.location);
+        let index = index.ok_or(Error::TapeFull { at })?;
         Ok(Var::new(self, index))
     }
 
@@ -140,7 +136,7 @@ impl<'t, T: Float> Tape<T> {
         let indices = self.indices(parts, at)?;
         let mut record = self.record.borrow_mut();
         let shape = record.expression.intern(shape);
-        let index = record.push_list(Op::Cat(axis as u32), &indices, shape, at.location);
+        let index = record.push_list(Op::Cat(axis as u32), &indices, shape, Sameness::Other, at.location);
         let index = index.ok_or(Error::TapeFull { at })?;
         Ok(Var::new(self, index))
     }

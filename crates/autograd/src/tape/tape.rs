@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use smallvec::SmallVec;
 use wengert_macros::precompiled;
-use wengert_tensor::plan::Index;
+use wengert_tensor::plan::{Index, Sameness};
 use wengert_tensor::{Float, Generator, Shape, Site, Tensor};
 
 use crate::Error;
@@ -229,18 +229,11 @@ pub trait Operation<T: Float>: Any {
     /// If the operation refuses these values, or memory cannot hold the result.
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error>;
 
-    /// Returns true if the result equals the first input. Evaluations then do not call [`run`](Self::run); only [`Tape::first_non_finite`]
-    /// calls it.
+    /// Returns how the result relates to the first input. Evaluations do not call [`run`](Self::run) of a [`Sameness::Alias`]; only
+    /// [`Tape::first_non_finite`] calls it.
     #[doc(hidden)]
-    fn is_alias(&self) -> bool {
-        false
-    }
-
-    /// Returns true if the result equals the only input, and [`run`](Self::run) refuses some elements. The engine then runs the operation
-    /// on the elements before an expansion.
-    #[doc(hidden)]
-    fn is_check(&self) -> bool {
-        false
+    fn sameness(&self) -> Sameness {
+        Sameness::Other
     }
 
     /// Returns, in reverse mode, the upstream gradient `g` times the derivative with respect to the input with index `input`. `g` has the

@@ -25,6 +25,16 @@ pub enum ProgramArgument<'a, T> {
     Number(T),
 }
 
+impl<T> ProgramArgument<'_, T> {
+    /// Returns the layout of a tensor, or `None` for a number.
+    pub(crate) fn layout(&self) -> Option<&Layout> {
+        match self {
+            ProgramArgument::Elements(source) => Some(source.layout),
+            ProgramArgument::Number(_) => None,
+        }
+    }
+}
+
 /// The way in which an operand is read.
 #[derive(Debug)]
 pub(crate) enum Access {

@@ -12,7 +12,7 @@ use crate::engine::tiling::Tiling;
 use crate::engine::{run_short_axis, run_small};
 use crate::kernel::reduce::accumulator::Accumulator;
 use crate::memory::available::AllocationError;
-use crate::memory::reserve::addressable;
+use crate::memory::reserve::addressable_as;
 use crate::memory::scratch::Scratch;
 use crate::memory::storage::Storage;
 use crate::scalar::instruction::Instruction;
@@ -44,55 +44,43 @@ impl BoundProgram {
     }
 
     /// Runs the program. Passes the elements and the layout of each output to `make`, and returns the results of `make`. Reuses the binding
-    /// if the inputs have the same element type and layouts as in the last run. If `given(k)` returns a buffer, the output with index `k`
-    /// is written to it. That buffer must have as many elements as the output, and no other owner.
+    /// if the inputs have the same element type and layouts as in the last run. If `given[k]` is a buffer, the output with index `k` is
+    /// written to it. That buffer must have as many elements as the output, and no other owner. `given` may have fewer elements than there
+    /// are outputs.
     pub(crate) fn run<T: Float, R>(
         &mut self,
         inputs: &[ProgramArgument<'_, T>],
         at: Site,
-        given: impl FnMut(usize) -> Option<Storage<T>>,
+        given: &mut [Option<Storage<T>>],
         make: impl Fn(Storage<T>, Layout) -> R,
     ) -> Result<SmallVec<[R; 1]>, Error> {
-        match &mut self.binding {
-            Some(binding) if binding.serves(inputs) => {
-                run_and_make(&self.program, binding, inputs, &self.shape, at, given, make)
+        let BoundProgram { program, shape, binding } = self;
+        let own = match binding.take().filter(|binding| binding.serves(inputs)) {
+            Some(own) => own,
+            None => {
+                let layouts = inputs.iter().map(|input| input.layout().cloned()).collect();
+                Box::new(Binding::new(program, layouts, shape, T::DTYPE, at)?)
             }
-            binding => {
-                let new = Binding::new(&self.program, inputs, &self.shape, at)?;
-                run_and_make(&self.program, binding.insert(Box::new(new)), inputs, &self.shape, at, given, make)
+        };
+        let binding = &**binding.insert(own);
+        let refused = |shape: &Shape| Error::OutOfMemory { shape: shape.clone(), dtype: T::DTYPE, at };
+        let mut buffers: SmallVec<[Storage<T>; 2]> = SmallVec::new();
+        for (number, layout) in binding.outputs.iter().enumerate() {
+            buffers.push(match given.get_mut(number).and_then(Option::take) {
+                Some(buffer) => buffer,
+                None => Storage::scratch(layout.numel()).map_err(|_| refused(layout.shape()))?,
+            });
+        }
+        let mut results: SmallVec<[&mut [T]; 4]> = SmallVec::new();
+        for storage in &mut buffers {
+            match storage.get_mut() {
+                Some(data) => results.push(data),
+                None => unreachable!("a fresh or given buffer has one holder"),
             }
         }
+        run_bound(program, binding, inputs, results).map_err(|_| refused(shape))?;
+        Ok(buffers.into_iter().zip(&binding.outputs).map(|(storage, layout)| make(storage, layout.clone())).collect())
     }
-}
-
-/// Runs `program` over `shape` in the way that `binding` describes, and returns the results of `make`
-/// for its outputs.
-fn run_and_make<T: Float, R>(
-    program: &Program,
-    binding: &Binding,
-    inputs: &[ProgramArgument<'_, T>],
-    shape: &Shape,
-    at: Site,
-    mut given: impl FnMut(usize) -> Option<Storage<T>>,
-    make: impl Fn(Storage<T>, Layout) -> R,
-) -> Result<SmallVec<[R; 1]>, Error> {
-    let mut buffers: SmallVec<[Storage<T>; 2]> = SmallVec::new();
-    let refused = |shape: &Shape| Error::OutOfMemory { shape: shape.clone(), dtype: T::DTYPE, at };
-    for (number, layout) in binding.outputs.iter().enumerate() {
-        buffers.push(match given(number) {
-            Some(buffer) => buffer,
-            None => Storage::scratch(layout.numel()).map_err(|_| refused(layout.shape()))?,
-        });
-    }
-    let mut results: SmallVec<[&mut [T]; 4]> = SmallVec::new();
-    for storage in &mut buffers {
-        match storage.get_mut() {
-            Some(data) => results.push(data),
-            None => unreachable!("a fresh or given buffer has one holder"),
-        }
-    }
-    run_bound(program, binding, inputs, results).map_err(|_| refused(shape))?;
-    Ok(buffers.into_iter().zip(&binding.outputs).map(|(storage, layout)| make(storage, layout.clone())).collect())
 }
 
 /// Runs `program` on the inputs `arguments`, in the way that `binding` describes. Each slice in `results` has as many elements as the shape
@@ -161,28 +149,24 @@ pub(crate) struct Binding {
 }
 
 impl Binding {
-    /// Returns the binding of `program` over `shape` to the layouts of `inputs`. Panics if the number of inputs is wrong, or if the program
-    /// has rows and `shape` has no elements. For inputs that do not expand to `shape`, see [`Access::over`].
+    /// Returns the binding of `program` over `shape` to inputs of the type `dtype`. `layouts` has the layout of each input, or `None` for a
+    /// number. Panics if the number of inputs is wrong, or if the program has rows and `shape` has no elements. For inputs that do not
+    /// expand to `shape`, see [`Access::over`].
     ///
     /// # Errors
     ///
     /// If an output is larger than the address space.
-    #[wengert_macros::precompiled]
-    pub(crate) fn new<T: Float>(
+    pub(crate) fn new(
         program: &Program,
-        inputs: &[ProgramArgument<'_, T>],
+        layouts: SmallVec<[Option<Layout>; 4]>,
         shape: &Shape,
+        dtype: DType,
         at: Site,
     ) -> Result<Binding, Error> {
-        assert_eq!(inputs.len(), program.inputs() as usize, "a program is run with as many inputs as it has");
+        assert_eq!(layouts.len(), program.inputs() as usize, "a program is run with as many inputs as it has");
         assert!(program.row_axis().is_none() || shape.numel() > 0, "rows of no elements are not reduced");
-        let mut outputs = contiguous_outputs::<T>(program, shape, at)?;
+        let mut outputs = contiguous_outputs(program, shape, dtype, at)?;
         let count = shape.numel();
-        let layout = |input: &ProgramArgument<'_, T>| match input {
-            ProgramArgument::Number(_) => None,
-            ProgramArgument::Elements(source) => Some(source.layout.clone()),
-        };
-        let layouts: SmallVec<[Option<Layout>; 4]> = inputs.iter().map(layout).collect();
         // A program over a shape without elements reads no input.
         let access = |layout: &Option<Layout>| match layout {
             Some(layout) if count > 0 => Access::over(layout, shape),
@@ -204,7 +188,7 @@ impl Binding {
             tiling.lengthen_tasks(MIN_PER_TOTAL * reduced.accumulator.count);
             reduced.stage = STAGE * (reduced.accumulator.count / tiling.block.max(1)).max(1);
         }
-        let small_block = run_small::block_for::<T>(count, inputs.len() + program.instructions().len());
+        let small_block = run_small::block_for(count, layouts.len() + program.instructions().len(), dtype.size());
         let mut short_axis = None;
         if small_block.is_none()
             && count > 0
@@ -213,7 +197,7 @@ impl Binding {
             (short_axis, outputs) = (Some(own), results);
         }
         Ok(Binding {
-            dtype: T::DTYPE,
+            dtype,
             layouts,
             accesses,
             tiling,
@@ -228,21 +212,22 @@ impl Binding {
 
     /// Returns true if this binding was made for the layouts of `inputs`.
     fn serves<T: Float>(&self, inputs: &[ProgramArgument<'_, T>]) -> bool {
-        let same = |(own, input): (&Option<Layout>, &ProgramArgument<'_, T>)| match (own, input) {
-            (None, ProgramArgument::Number(_)) => true,
-            (Some(own), ProgramArgument::Elements(source)) => own == source.layout,
-            _ => false,
-        };
-        self.dtype == T::DTYPE && self.layouts.len() == inputs.len() && self.layouts.iter().zip(inputs).all(same)
+        let layouts = self.layouts.iter().map(Option::as_ref);
+        self.dtype == T::DTYPE && layouts.eq(inputs.iter().map(ProgramArgument::layout))
     }
 }
 
 /// Returns a row-major layout for each output of `program` over `shape`, or an error if an output is larger than the address space.
-fn contiguous_outputs<T: Float>(program: &Program, shape: &Shape, at: Site) -> Result<SmallVec<[Layout; 2]>, Error> {
+fn contiguous_outputs(
+    program: &Program,
+    shape: &Shape,
+    dtype: DType,
+    at: Site,
+) -> Result<SmallVec<[Layout; 2]>, Error> {
     let mut outputs = SmallVec::new();
     for output in program.outputs() {
         let shape = program.shape_of(output, shape);
-        addressable::<T>(&shape, at)?;
+        addressable_as(dtype, &shape, at)?;
         outputs.push(Layout::contiguous(shape));
     }
     Ok(outputs)
@@ -276,7 +261,8 @@ mod tests {
         let shape = Shape::from([16, 1 << 52]);
         let layout = Layout::contiguous(Shape::scalar()).expand(&shape).unwrap();
         let argument = [ProgramArgument::Elements(Source { data: &[1.0], layout: &layout })];
-        let binding = Binding::new(&program, &argument, &shape, Site::here("test")).unwrap();
+        let layouts = smallvec![Some(layout.clone())];
+        let binding = Binding::new(&program, layouts, &shape, DType::F64, Site::here("test")).unwrap();
         assert!(binding.tiling.tasks() > 1);
         assert_eq!(run_bound::<f64>(&program, &binding, &argument, smallvec![&mut [][..]]), Err(AllocationError));
 

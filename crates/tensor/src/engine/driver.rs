@@ -12,7 +12,7 @@ use crate::memory::partition::{self, Partition};
 use crate::memory::scratch::Scratch;
 use crate::scalar::cpu;
 use crate::thresholds::blocks::{BLOCK, MAX_CACHED, MIN_STREAMED};
-use crate::{Element, Reduction};
+use crate::{Element, Float, Reduction};
 
 /// Returns true if results of `written` bytes, computed from operands of `read` bytes, are written with stores that bypass the caches.
 pub(crate) fn is_streamed(written: usize, read: usize) -> bool {
@@ -40,7 +40,7 @@ pub(crate) type TaskFn<'a, T> = dyn Fn(usize, SmallVec<[&mut [T]; 4]>) -> Result
 /// # Errors
 ///
 /// If a task fails, or if there is not enough memory for the totals of every task.
-pub(crate) fn run<T: Element>(
+pub(crate) fn run<T: Float>(
     tiling: &Tiling,
     mut outputs: SmallVec<[(TaskShare, &mut [T]); 4]>,
     task: &TaskFn<'_, T>,
@@ -104,12 +104,10 @@ pub(crate) fn fill<U: Element>(tiling: &Tiling, out: &mut [U], streams: bool, ta
             cpu::streamed();
         });
     };
-    if tiling.tasks() == 1 {
+    let tasks = tiling.tasks();
+    if tasks == 1 {
         return run_task(0, out);
     }
-    let filled = run(tiling, smallvec![(TaskShare::Elements(1), out)], &|number, mut parts| {
-        run_task(number, &mut *parts[0]);
-        Ok(())
-    });
-    debug_assert!(filled.is_ok(), "only totals need memory");
+    let ends: Vec<usize> = (1..=tasks).map(|task| tiling.start(task)).collect();
+    partition::run(tasks, tiling.schedule::<U>(), Partition::ends(out, &ends), run_task);
 }

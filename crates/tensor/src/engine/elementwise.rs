@@ -29,7 +29,9 @@ pub(crate) fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Sou
     }
     let (mut first, mut second) = (None, None);
     let operands = [x.over(shape, &mut first), y.over(shape, &mut second)];
-    let rows = |rows: RowBroadcast, x: &[T], y: &[T], out: &mut [T]| T::rows(op, rows, Some(x), y, out);
+    let rows = |rows: RowBroadcast, [x, y]: [usize; 2], out: &mut [T]| {
+        T::rows(op, rows, Some(&operands[0].data[x..]), &operands[1].data[y..], out);
+    };
     let stream = |x: Operand<T>, y: Operand<T>, out: &mut [T]| T::stream(op, x, y, out);
     let arithmetic = T::has_rows(op).then_some(ArithmeticLoops { rows: &rows, stream: &stream });
     two(operands, out, op.cost(), arithmetic, &|x, y, out| T::binary(op, x, y, out));
@@ -127,15 +129,12 @@ fn one<T: Element, U: Element>(
     });
 }
 
-/// A function that computes several rows of a result from two operands.
-type RowLoop<'a, T, U> = dyn Fn(RowBroadcast, &[T], &[T], &mut [U]) + Sync + 'a;
-
 /// A function that computes one block of a result from the same block of two operands.
 type BlockLoop<'a, T, U> = dyn Fn(Operand<T>, Operand<T>, &mut [U]) + Sync + 'a;
 
 /// The additional loops that addition, subtraction, multiplication and division of floating-point numbers have.
 struct ArithmeticLoops<'a, T, U> {
-    rows: &'a RowLoop<'a, T, U>,
+    rows: &'a RowFill<'a, U>,
     /// A loop over a block that writes its results with stores that bypass the caches.
     stream: &'a BlockLoop<'a, T, U>,
 }
@@ -153,13 +152,10 @@ fn two<T: Element, U: Element>(
 ) {
     let accesses = [x.layout, y.layout].map(Access::new);
     let streams = driver::is_streamed(size_of_val(out), size_of_val(x.data) + size_of_val(y.data));
-    if let Some(ArithmeticLoops { rows, .. }) = &arithmetic {
-        let rows = |own: RowBroadcast, [first, second]: [usize; 2], out: &mut [U]| {
-            rows(own, &x.data[first..], &y.data[second..], out);
-        };
-        if by_rows([x.layout, y.layout], &accesses.each_ref(), out, streams, &rows) {
-            return;
-        }
+    if let Some(ArithmeticLoops { rows, .. }) = &arithmetic
+        && by_rows([x.layout, y.layout], &accesses.each_ref(), out, streams, rows)
+    {
+        return;
     }
     let (x, y) = (Input::new(&accesses[0], x.data), Input::new(&accesses[1], y.data));
     let tiling = tiling(out.len(), &accesses, cost);

@@ -126,7 +126,7 @@ impl<T: Float> Blocks<'_, T> {
     /// Runs the blocks of one task. `outputs` has, for each output, the part that the task writes. For a reduction, it has the task's own
     /// totals.
     fn run(&self, task: usize, outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
-        // FirstSlots begin at a cache line and consist of whole cache lines.
+        // Slots begin at a cache line and consist of whole cache lines.
         let width = self.tiling.block.next_multiple_of(VECTOR_BYTES / size_of::<T>());
         let first = FirstSlots::new(self.registers.slots, outputs.len());
         let count = first.gathered + self.inputs.len();

@@ -14,11 +14,11 @@ use crate::memory::available::AllocationError;
 use crate::scalar::instruction::Instruction;
 use crate::thresholds::blocks::{MAX_SMALL_BLOCK, MAX_SMALL_BLOCKS, VECTOR_BYTES};
 
-/// Returns the number of elements of the block that stores one value. Returns `None` if a program with `values` values over `count`
-/// elements is too large for small blocks.
-pub(crate) fn block_for<T>(count: usize, values: usize) -> Option<usize> {
-    let block = (count * size_of::<T>()).next_power_of_two().max(VECTOR_BYTES);
-    (block <= MAX_SMALL_BLOCK * VECTOR_BYTES && block * values <= MAX_SMALL_BLOCKS).then_some(block / size_of::<T>())
+/// Returns the number of elements of the block that stores one value. An element has `size` bytes. Returns `None` if a program with
+/// `values` values over `count` elements is too large for small blocks.
+pub(crate) fn block_for(count: usize, values: usize, size: usize) -> Option<usize> {
+    let block = (count * size).next_power_of_two().max(VECTOR_BYTES);
+    (block <= MAX_SMALL_BLOCK * VECTOR_BYTES && block * values <= MAX_SMALL_BLOCKS).then_some(block / size)
 }
 
 /// Runs a program whose values have at most `block` elements. Each value is stored in one block of `block` elements. Returns an error if
@@ -127,7 +127,7 @@ mod tests {
     use crate::kernel::testing::layouts::recipes;
     use crate::kernel::testing::support::cases;
     use crate::{Binary, Compare, Reduction, Unary};
-    use crate::{Shape, Site, Tensor};
+    use crate::{DType, Shape, Site, Tensor};
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -209,7 +209,8 @@ mod tests {
                 outputs.iter().map(|&choice| output(choice, inputs.len(), &instructions, shape.rank(), sums)).collect();
             let program = Program::new(inputs.len() as u32, instructions, outputs, row);
             let run = |by_small_blocks: bool| {
-                let mut binding = Binding::new(&program, &inputs, &shape, Site::here("test")).unwrap();
+                let layouts = inputs.iter().map(|input| input.layout().cloned()).collect();
+                let mut binding = Binding::new(&program, layouts, &shape, DType::F64, Site::here("test")).unwrap();
                 assert_eq!(binding.small_block.is_some(), shape.numel() <= 32);
                 if !by_small_blocks {
                     binding.small_block = None;

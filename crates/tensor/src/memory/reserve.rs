@@ -3,7 +3,7 @@
 use crate::memory::available::{AllocationError, available, bytes_of};
 use crate::memory::pool::{self, PooledBuffer};
 use crate::thresholds::memory::MIN_CHECKED;
-use crate::{Error, Scalar, Shape, Site};
+use crate::{DType, Error, Scalar, Shape, Site};
 
 /// Returns a vector of `len` zeros.
 pub(crate) fn zeroed<T: Scalar>(len: usize) -> Result<Vec<T>, AllocationError> {
@@ -25,9 +25,16 @@ pub(crate) fn scratch<T: Scalar>(len: usize) -> Result<PooledBuffer<T>, Allocati
 
 /// Returns an error if a request of `bytes` bytes exceeds the available memory, also after the pool was emptied. Requests of fewer than
 /// [`MIN_CHECKED`] bytes are not checked.
+#[inline]
 fn check(bytes: usize) -> Result<(), AllocationError> {
+    if bytes < MIN_CHECKED { Ok(()) } else { check_large(bytes) }
+}
+
+// This is a separate function, so that the many callers of `check` do not contain it.
+#[cold]
+fn check_large(bytes: usize) -> Result<(), AllocationError> {
     let too_much = || available().is_some_and(|available| bytes as u64 > available);
-    if bytes >= MIN_CHECKED && too_much() {
+    if too_much() {
         pool::clear_pool();
         if too_much() {
             return Err(AllocationError);
@@ -56,10 +63,15 @@ pub(crate) fn check_list<A>(len: usize) -> Result<(), AllocationError> {
 /// [`Error::TooLarge`] if a tensor of this shape would be larger. If the tensor has no elements, the error is returned if one of the sizes
 /// exceeds `isize::MAX`.
 pub fn addressable<T: Scalar>(shape: &Shape, at: Site) -> Result<usize, Error> {
+    addressable_as(T::DTYPE, shape, at)
+}
+
+/// Does the same as [`addressable`], for elements of the type `dtype`.
+pub(crate) fn addressable_as(dtype: DType, shape: &Shape, at: Site) -> Result<usize, Error> {
     match shape.checked_numel() {
-        Some(count @ 1..) if count <= isize::MAX as usize / size_of::<T>() => Ok(count),
+        Some(count @ 1..) if count <= isize::MAX as usize / dtype.size() => Ok(count),
         Some(0) if shape.iter().all(|&size| size <= isize::MAX as usize) => Ok(0),
-        _ => Err(Error::TooLarge { shape: shape.clone(), dtype: T::DTYPE, at }),
+        _ => Err(Error::TooLarge { shape: shape.clone(), dtype, at }),
     }
 }
 

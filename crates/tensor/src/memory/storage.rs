@@ -15,6 +15,7 @@ use crate::memory::available::AllocationError;
 use crate::memory::pool;
 use crate::memory::pool::PooledBuffer;
 use crate::memory::reserve;
+use crate::memory::scratch::Scratch;
 use crate::{Layout, Scalar, Shape, Strides};
 
 /// A shared buffer of elements. A clone refers to the same elements.
@@ -292,8 +293,7 @@ impl<T: Scalar> Storage<T> {
 /// A new buffer that nothing else holds.
 enum Fresh<T: Scalar> {
     Small(Arc<[T]>),
-    Pooled(PooledBuffer<T>),
-    Own(Vec<T>),
+    Large(Scratch<T>),
 }
 
 impl<T: Scalar> Fresh<T> {
@@ -302,11 +302,7 @@ impl<T: Scalar> Fresh<T> {
         if len.saturating_mul(size_of::<T>()) < pool::MIN_POOLED {
             return Ok(Fresh::Small(Arc::from_iter(std::iter::repeat_n(T::ZERO, len))));
         }
-        Ok(if pool::serves::<T>(len) {
-            Fresh::Pooled(reserve::scratch(len)?)
-        } else {
-            Fresh::Own(reserve::zeroed(len)?)
-        })
+        Scratch::new(len).map(Fresh::Large)
     }
 
     fn elements(&mut self) -> &mut [T] {
@@ -314,16 +310,15 @@ impl<T: Scalar> Fresh<T> {
             // SAFETY: the elements are initialised. `data` has been their only holder since `new`, because this type never clones it.
             // `Arc::get_mut` would check this with a slow locked instruction.
             Fresh::Small(data) => unsafe { &mut *Arc::as_ptr(data).cast_mut() },
-            Fresh::Pooled(block) => block,
-            Fresh::Own(data) => data,
+            Fresh::Large(scratch) => scratch,
         }
     }
 
     fn shared(self) -> Storage<T> {
         match self {
             Fresh::Small(data) => Storage::Small(data),
-            Fresh::Pooled(block) => Storage::Large(Arc::new(Buffer::Pooled(block))),
-            Fresh::Own(data) => Storage::from_vec(data),
+            Fresh::Large(Scratch::Pooled(block)) => Storage::Large(Arc::new(Buffer::Pooled(block))),
+            Fresh::Large(Scratch::Own(data)) => Storage::from_vec(data),
         }
     }
 }

@@ -30,6 +30,15 @@ impl DType {
         }
     }
 
+    /// Returns the size of an element in bytes.
+    pub(crate) const fn size(self) -> usize {
+        match self {
+            DType::F32 => 4,
+            DType::F64 | DType::I64 => 8,
+            DType::U8 | DType::Bool => 1,
+        }
+    }
+
     /// Returns true for the floating-point types `f32` and `f64`. PyTorch: `is_floating_point`.
     #[doc(alias("is_floating_point"))]
     pub const fn is_float(self) -> bool {

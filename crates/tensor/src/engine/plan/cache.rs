@@ -1,77 +1,62 @@
 //! A cache of the most recently used plans. Each thread has its own cache. A lookup compares all nodes of the expressions and not their
 //! hashes, because different expressions can have equal hashes.
 
-use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::Float;
+use crate::DType;
 use crate::engine::plan::emission::Plan;
-use crate::engine::plan::expression::{Expression, Index, KnownNodes};
+use crate::engine::plan::expression::{Expression, Index};
 use crate::engine::plan::planner;
 use crate::engine::plan::simplification::simplification;
 use crate::thresholds::plan::{MAX_PLANNED_NODES, MAX_PLANS};
 
 /// A cached plan, with the expression, the roots and the options from which the plan was made.
-struct Entry<T> {
-    expression: Expression<T>,
+struct Entry {
+    expression: Expression,
     roots: Vec<Index>,
-    /// The nodes whose values were known when the plan was made.
-    known: Vec<Index>,
+    dtype: DType,
     simplify: bool,
-    plan: Rc<Plan<T>>,
-}
-
-/// A cached plan, stored as an [`Entry`] of any element type.
-struct Cached {
-    entry: Box<dyn Any>,
-    nodes: usize,
+    plan: Rc<Plan>,
 }
 
 thread_local! {
     /// The cached plans. The most recently used plan comes first.
-    static CACHE: RefCell<Vec<Cached>> = const { RefCell::new(Vec::new()) };
+    static CACHE: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Returns the plan that computes the values of `roots`, given the values of the nodes in `known`. If this thread has a cached plan for an
-/// equal expression with the same roots, known nodes and setting of simplification, returns that plan.
-#[wengert_macros::precompiled]
-pub fn plan_for<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, roots: &[Index]) -> Rc<Plan<T>> {
+/// Returns the plan that computes the values of `roots` from the data of leaves, in arithmetic of the type `dtype`. If this thread has a
+/// cached plan for an equal expression with the same roots, type and setting of simplification, returns that plan.
+pub fn plan_for(expression: &Expression, roots: &[Index], dtype: DType) -> Rc<Plan> {
     let simplify = simplification();
-    let serves = |entry: &Entry<T>| {
-        entry.roots == roots
-            && entry.simplify == simplify
-            && entry.known.len() == known.len()
-            && entry.expression.same(expression)
-            && entry.known.iter().all(|&node| known.has(node))
+    let serves = |entry: &Entry| {
+        entry.roots == roots && (entry.dtype, entry.simplify) == (dtype, simplify) && entry.expression.same(expression)
     };
     // `try_with` fails while the thread ends, for example if a destructor evaluates a tape. The plan is then not cached.
     let found = CACHE.try_with(|cache| {
         let cache = &mut *cache.borrow_mut();
-        let position = cache.iter().position(|cached| cached.entry.downcast_ref().is_some_and(serves))?;
+        let position = cache.iter().position(serves)?;
         cache[..=position].rotate_right(1);
-        cache[0].entry.downcast_ref::<Entry<T>>().map(|entry| Rc::clone(&entry.plan))
+        Some(Rc::clone(&cache[0].plan))
     });
     found.ok().flatten().unwrap_or_else(|| {
-        let plan = Rc::new(planner::plan(expression, known, roots, simplify));
-        let nodes = expression.len();
-        if nodes <= MAX_PLANNED_NODES {
-            let (roots, known) = (roots.to_vec(), known.nodes());
-            let entry = Entry { expression: expression.clone(), roots, known, simplify, plan: Rc::clone(&plan) };
-            keep(Cached { entry: Box::new(entry), nodes });
+        let plan = Rc::new(planner::plan(expression, roots, dtype, simplify));
+        if expression.len() <= MAX_PLANNED_NODES {
+            let (expression, roots) = (expression.clone(), roots.to_vec());
+            keep(Entry { expression, roots, dtype, simplify, plan: Rc::clone(&plan) });
         }
         plan
     })
 }
 
 /// Adds a plan to the cache, and then removes the least recently used plans until the cache is within its limits.
-fn keep(new: Cached) {
+fn keep(new: Entry) {
     let _ = CACHE.try_with(|cache| {
         let cache = &mut *cache.borrow_mut();
         cache.insert(0, new);
         let mut nodes = 0;
-        let fits = |cached: &Cached| {
-            nodes += cached.nodes;
+        let fits = |entry: &Entry| {
+            nodes += entry.expression.len();
             nodes <= MAX_PLANNED_NODES
         };
         let count = cache.iter().take(MAX_PLANS).map(fits).take_while(|&fits| fits).count();

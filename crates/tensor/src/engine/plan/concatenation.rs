@@ -12,11 +12,11 @@ use crate::engine::bound::BoundProgram;
 use crate::engine::plan::steps::{ConcatBuffers, Offset, OperandRef, Step, Work, count_reads};
 use crate::engine::program::{Output, Program};
 use crate::thresholds::plan::{MAX_CONCATENATED_ROW, MIN_CONCATENATION};
-use crate::{Float, Shape, View};
+use crate::{Shape, View};
 
 /// Returns the operands' shapes and the dimension, if the step is a concatenation that is large enough to be planned. Otherwise returns
 /// `None`.
-fn concatenation<T>(step: &Step<T>) -> Option<(&[Shape], usize)> {
+fn concatenation(step: &Step) -> Option<(&[Shape], usize)> {
     let Work::Cat { axis, shapes, .. } = &step.work else { return None };
     (numel(shapes) >= MIN_CONCATENATION).then_some((shapes, *axis))
 }
@@ -36,13 +36,13 @@ fn same_axis(space: &Shape, shape: &Shape, axis: usize) -> Option<usize> {
 
 /// Replaces a concatenation by a single output of a fused program, if that program computes all operands. Leaves concatenations along the
 /// first dimension unchanged. If no other step reads an operand, the program no longer writes this operand separately.
-pub(super) fn side_by_side<T: Float>(steps: &mut Vec<Step<T>>, roots: &[(OperandRef<T>, Shape)], buffers: u32) {
+pub(super) fn side_by_side(steps: &mut Vec<Step>, roots: &[(OperandRef, Shape)], buffers: u32) {
     let mut readers = count_reads(steps, roots, buffers);
     // For each buffer, the position in `done` of the program that writes it.
     let mut made: Vec<Option<usize>> = vec![None; buffers as usize];
-    let mut done: Vec<Step<T>> = Vec::with_capacity(steps.len());
+    let mut done: Vec<Step> = Vec::with_capacity(steps.len());
     for step in steps.drain(..) {
-        let producer = |source: &OperandRef<T>| source.buffer().and_then(|buffer| made[buffer as usize]);
+        let producer = |source: &OperandRef| source.buffer().and_then(|buffer| made[buffer as usize]);
         let first = step.reads.first().and_then(producer);
         let place = first.filter(|_| step.reads.iter().all(|source| producer(source) == first));
         if let (Some(place), Some((shapes, axis))) = (place, concatenation(&step))
@@ -63,7 +63,7 @@ pub(super) fn side_by_side<T: Float>(steps: &mut Vec<Step<T>>, roots: &[(Operand
 /// Returns the operands of the concatenation `reader` as one output of the program of the step `writer`. Returns `None` if that program
 /// does not write each operand as a whole, if their shapes differ, or if their rows are too long. Also returns `None` if the operands are
 /// concatenated along their first dimension.
-fn joined<T: Float>(writer: &Step<T>, reader: &Step<T>, shapes: &[Shape], axis: usize) -> Option<Output> {
+fn joined(writer: &Step, reader: &Step, shapes: &[Shape], axis: usize) -> Option<Output> {
     let Work::Fused(bound) = &writer.work else { return None };
     let bound = bound.borrow();
     let space = bound.shape();
@@ -72,7 +72,7 @@ fn joined<T: Float>(writer: &Step<T>, reader: &Step<T>, shapes: &[Shape], axis: 
     if shapes.iter().any(|shape| *shape != shapes[0]) || row == space.numel() || row > MAX_CONCATENATED_ROW {
         return None;
     }
-    let value = |read: &OperandRef<T>| {
+    let value = |read: &OperandRef| {
         let position = writer.writes.iter().position(|&written| read.buffer() == Some(written))?;
         if let Output::Whole(value) = bound.program().outputs()[position] { Some(value) } else { None }
     };
@@ -81,7 +81,7 @@ fn joined<T: Float>(writer: &Step<T>, reader: &Step<T>, shapes: &[Shape], axis: 
 }
 
 /// Adds `output`, which is written to `buffer`, to the program of a step. Removes the outputs of this program that no step reads.
-fn write<T: Float>(step: &mut Step<T>, output: Output, buffer: u32, readers: &[u32]) {
+fn write(step: &mut Step, output: Output, buffer: u32, readers: &[u32]) {
     let Work::Fused(bound) = &step.work else { return };
     let (program, space) = (bound.borrow().program().clone(), bound.borrow().shape().clone());
     let outputs = program.outputs().iter().cloned().zip(step.writes.iter().copied());
@@ -97,11 +97,7 @@ type Part = (Option<u32>, usize);
 
 /// Plans the memory of concatenations along the first dimension. Plans a concatenation only if it is not small and at least half of its
 /// elements can be written directly into the result.
-pub(super) fn in_place<T: Float>(
-    steps: &mut [Step<T>],
-    roots: &[(OperandRef<T>, Shape)],
-    buffers: u32,
-) -> ConcatBuffers {
+pub(super) fn in_place(steps: &mut [Step], roots: &[(OperandRef, Shape)], buffers: u32) -> ConcatBuffers {
     let origins = Origins::new(steps, roots, buffers);
     let mut lists: Vec<(usize, Vec<Part>)> = Vec::new();
     for (number, step) in steps.iter().enumerate() {
@@ -139,7 +135,7 @@ struct Origins {
 impl Origins {
     /// Finds the origins of all buffers of `steps` except the buffers of roots (the results of the plan). If a root were a part of a
     /// concatenation's memory, it would keep the whole memory allocated.
-    fn new<T: Float>(steps: &[Step<T>], roots: &[(OperandRef<T>, Shape)], buffers: u32) -> Self {
+    fn new(steps: &[Step], roots: &[(OperandRef, Shape)], buffers: u32) -> Self {
         let mut origins = Origins { written: vec![None; buffers as usize], shown: vec![None; buffers as usize] };
         for step in steps {
             match (&step.work, &step.reads[..]) {
@@ -164,7 +160,7 @@ impl Origins {
     }
 
     /// Returns the part of a concatenation that the operand `source` fills. The operand has `count` elements.
-    fn part<T>(&self, source: &OperandRef<T>, count: usize) -> Part {
+    fn part(&self, source: &OperandRef, count: usize) -> Part {
         let origin = source.buffer().map(|buffer| self.shown[buffer as usize].unwrap_or(buffer));
         (origin.filter(|&origin| self.written[origin as usize] == Some(count)), count)
     }

@@ -16,7 +16,7 @@ pub(super) type ShapeId = u32;
 /// The way in which a value is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Definition {
-    /// A value that is known before the plan runs, such as the data of a leaf. The field is the node that has this value.
+    /// The data of a leaf. The field is the leaf's node.
     Known(Index),
     /// A number, by its index in [`Values::numbers`].
     Number(u32),

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::engine::bound::BoundProgram;
 use crate::engine::plan::definition::{Concatenation, Definition, Id};
-use crate::engine::plan::expression::Index;
+use crate::engine::plan::expression::{Index, Sameness};
 use crate::engine::plan::placements::{Placement, Placements};
 use crate::engine::plan::regions::Region;
 use crate::engine::plan::steps::{ConcatBuffers, OperandRef, Step, Work};
@@ -16,27 +16,27 @@ use crate::engine::program::{Output, Program};
 use crate::scalar::instruction::Instruction;
 use crate::thresholds::ops::MANY_TERMS;
 use crate::thresholds::plan as limits;
-use crate::{Float, Shape, View};
+use crate::{Shape, View};
 
 /// The steps that compute the requested values of an expression.
 #[derive(Debug)]
-pub struct Plan<T> {
+pub struct Plan {
     /// The steps, in order.
-    pub steps: Vec<Step<T>>,
+    pub steps: Vec<Step>,
     /// The number of buffers.
     pub buffers: usize,
     /// The memory of the concatenations whose operands are written directly into the result.
     pub concat_buffers: ConcatBuffers,
     /// The requested values, each with the shape of its node.
-    pub roots: Vec<(OperandRef<T>, Shape)>,
+    pub roots: Vec<(OperandRef, Shape)>,
     /// The regions of consecutive steps over small values, in order.
-    pub regions: Vec<Region<T>>,
+    pub regions: Vec<Region>,
 }
 
-impl<T: Float> Placements<'_, T> {
+impl Placements<'_> {
     /// Returns the plan with its steps in order. `stored` marks the values that must be in memory: the values of `roots`, and each value
     /// that a step other than its own kernel (fused program) reads from memory.
-    pub(super) fn steps(self, roots: &[Index], stored: &[bool]) -> Plan<T> {
+    pub(super) fn steps(self, roots: &[Index], stored: &[bool]) -> Plan {
         let mut order: Vec<(u32, bool, u32)> = Vec::with_capacity(self.singles.len() + self.kernels.len());
         order.extend(self.singles.iter().map(|&(level, id)| (level, false, id)));
         order.extend(self.kernels.iter().enumerate().map(|(number, kernel)| (kernel.level, true, number as u32)));
@@ -65,10 +65,10 @@ impl<T: Float> Placements<'_, T> {
     }
 
     /// Returns the source from which a step reads a value.
-    fn source(&self, id: Id, buffers: &BufferNumbers) -> OperandRef<T> {
-        match self.values.list[id as usize].definition {
-            Definition::Known(node) => OperandRef::Known(node),
-            Definition::Number(number) => OperandRef::Number(self.values.numbers[number as usize]),
+    fn source(&self, id: Id, buffers: &BufferNumbers) -> OperandRef {
+        match (self.values.list[id as usize].definition, self.values.as_number(id)) {
+            (Definition::Known(node), _) => OperandRef::Known(node),
+            (_, Some(number)) => OperandRef::Number(number),
             _ => OperandRef::Buffer(buffers.of[id as usize]),
         }
     }
@@ -81,7 +81,7 @@ impl<T: Float> Placements<'_, T> {
             for (position, read) in self.reads(id).into_iter().enumerate() {
                 let rows = match self.values.list[id as usize].definition {
                     Definition::Product((_, left), _) if position == 1 => {
-                        Some(&self.values.shapes[left as usize]).filter(|shape| shape.rank() == 2).map(|shape| shape[0])
+                        Some(&self.values.shapes[left]).filter(|shape| shape.rank() == 2).map(|shape| shape[0])
                     }
                     _ => None,
                 };
@@ -91,7 +91,7 @@ impl<T: Float> Placements<'_, T> {
             }
         }
         let transposed = |&id: &Id| match self.values.list[id as usize].definition {
-            Definition::View(view, ..) => matches!(self.values.views[view as usize], View::Permute(_)),
+            Definition::View(view, ..) => matches!(self.values.views[view], View::Permute(_)),
             _ => false,
         };
         let several = |id: Id, (count, all_few): (usize, bool)| (count > 1 && all_few).then_some(id);
@@ -100,13 +100,13 @@ impl<T: Float> Placements<'_, T> {
 
     /// Returns the step of a value that no kernel (fused program) computes. If `copied_transposes` is true, the step of a view copies the
     /// elements in row-major order.
-    fn single(&self, id: Id, copied_transposes: bool, buffers: &mut BufferNumbers) -> Step<T> {
+    fn single(&self, id: Id, copied_transposes: bool, buffers: &mut BufferNumbers) -> Step {
         let value = self.values.list[id as usize];
         let reads = self.reads(id).iter().map(|&read| self.source(read, buffers)).collect();
         let work = match value.definition {
             Definition::Reduce(op, x, axes) => Work::Reduce(op, axes, self.values.shape(x).clone()),
             Definition::View(view, from, x) => {
-                let (view, from) = (&self.values.views[view as usize], &self.values.shapes[from as usize]);
+                let (view, from) = (&self.values.views[view], &self.values.shapes[from]);
                 // A reshape of a large expansion needs a copy, because the planner has found no reshape before the expansion. Data that is
                 // one number in memory would need none, but later steps would then compute each element.
                 let copies = matches!(view, View::Reshape(_))
@@ -119,18 +119,18 @@ impl<T: Float> Placements<'_, T> {
                 }
             }
             Definition::Embed(view, (_, from), to) => {
-                let [from, to] = [from, to].map(|shape| self.values.shapes[shape as usize].clone());
-                Work::Embed(self.values.views[view as usize].clone(), [from, to])
+                let [from, to] = [from, to].map(|shape| self.values.shapes[shape].clone());
+                Work::Embed(self.values.views[view].clone(), [from, to])
             }
             Definition::Product((_, left), (_, right)) => {
-                Work::Product([left, right].map(|shape| self.values.shapes[shape as usize].clone()))
+                Work::Product([left, right].map(|shape| self.values.shapes[shape].clone()))
             }
             Definition::Cat(number) => {
-                let Concatenation { axis, parts } = &self.values.concatenations[number as usize];
-                let shapes = parts.iter().map(|&(_, shape)| self.values.shapes[shape as usize].clone());
+                let Concatenation { axis, parts } = &self.values.concatenations[number];
+                let shapes = parts.iter().map(|&(_, shape)| self.values.shapes[shape].clone());
                 Work::Cat { axis: *axis, shapes: shapes.collect(), in_place: None }
             }
-            _ if self.expression.is_checked(value.node) => {
+            _ if self.expression.sameness(value.node) == Sameness::Checked => {
                 Work::Node(value.node, SmallVec::from_elem(self.values.shape(id).clone(), 1))
             }
             _ => {
@@ -175,7 +175,7 @@ impl<T: Float> Placements<'_, T> {
     }
 
     /// Returns the step of the kernel (fused program) with index `number`. Returns `None` if other kernels compute all of its values again.
-    fn fused(&self, number: u32, stored: &[bool], buffers: &mut BufferNumbers) -> Option<Step<T>> {
+    fn fused(&self, number: u32, stored: &[bool], buffers: &mut BufferNumbers) -> Option<Step> {
         let kernel = &self.kernels[number as usize];
         let members = self.used(number, stored);
         let is_instruction = |&id: &Id| !matches!(self.placements[id as usize], Placement::Reduced(_));
@@ -185,7 +185,7 @@ impl<T: Float> Placements<'_, T> {
         for &id in &instructions {
             numbers.insert(id, 0);
         }
-        let mut reads: SmallVec<[OperandRef<T>; 4]> = SmallVec::new();
+        let mut reads: SmallVec<[OperandRef; 4]> = SmallVec::new();
         for &member in &members {
             for operand in self.reads(member) {
                 numbers.entry(operand).or_insert_with(|| {
@@ -220,7 +220,7 @@ impl<T: Float> Placements<'_, T> {
         }
         let node = members.last().map_or(0, |&id| self.values.list[id as usize].node);
         let program = Program::new(inputs, code, outputs, kernel.row.map(|(first, _)| first));
-        let space = self.values.shapes[kernel.space as usize].clone();
+        let space = self.values.shapes[kernel.space].clone();
         let work = Work::Fused(RefCell::new(BoundProgram::new(program, space)));
         Some(Step { work, reads, writes, drops: SmallVec::new(), node })
     }
@@ -241,7 +241,7 @@ impl BufferNumbers {
 }
 
 /// Adds to each step the list of the buffers that no later step reads. The buffers of roots, the results of the plan, are in no list.
-fn drops<T: Copy>(steps: &mut [Step<T>], roots: &[(OperandRef<T>, Shape)], count: u32) {
+fn drops(steps: &mut [Step], roots: &[(OperandRef, Shape)], count: u32) {
     let mut done = vec![false; count as usize];
     roots.iter().filter_map(|(source, _)| source.buffer()).for_each(|buffer| done[buffer as usize] = true);
     for step in steps.iter_mut().rev() {

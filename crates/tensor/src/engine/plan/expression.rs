@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::thresholds::plan::MAX_SCANNED;
-use crate::{Binary, Compare, Layout, Reduction, Scalar, Shape, Unary, View};
+use crate::{Binary, Compare, Layout, Reduction, Shape, Unary, View};
 
 /// The index of a node in its expression.
 pub type Index = u32;
@@ -57,12 +57,13 @@ pub enum Op {
 
 /// How the result of an [`Op::Other`] relates to its first input. The number is the third of the node's `operands`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sameness {
+pub enum Sameness {
     /// The host computes the result.
     Other = 0,
-    /// The result equals the first input. Only the derivative uses the other inputs.
+    /// The result equals the first input. The value does not depend on the other inputs. Only the derivative uses them.
     Alias = 1,
-    /// The result equals the only input, but the host checks its elements first.
+    /// The result equals the only input, but the host checks its elements first, and refuses some. The check runs on the input's value
+    /// before an expansion.
     Checked = 2,
 }
 
@@ -90,8 +91,8 @@ impl Node {
 }
 
 /// A list of nodes, with the shapes, views and numbers to which the nodes refer.
-#[derive(Clone, Debug)]
-pub struct Expression<T> {
+#[derive(Clone, Debug, Default)]
+pub struct Expression {
     nodes: Vec<Node>,
     /// The inputs of all nodes of the operations [`Op::Cat`] and [`Op::Other`], which may have any number of inputs.
     inputs: Vec<Index>,
@@ -99,31 +100,13 @@ pub struct Expression<T> {
     /// The indices of the shapes that come after the first [`MAX_SCANNED`] ones. A new shape is compared with each of the first ones.
     shape_numbers: FxHashMap<Shape, u32>,
     views: Vec<View>,
-    numbers: Vec<T>,
+    /// Numbers of any floating-point type. Their conversion to `f64` is exact.
+    numbers: Vec<f64>,
     /// For each node whose data is expanded, the index of its shape before the expansion.
     unexpanded: ByNode<u32>,
 }
 
-impl<T: Scalar> Default for Expression<T> {
-    fn default() -> Self {
-        Expression::new()
-    }
-}
-
-impl<T: Scalar> Expression<T> {
-    /// Returns an empty expression.
-    pub fn new() -> Self {
-        Expression {
-            nodes: Vec::new(),
-            inputs: Vec::new(),
-            shapes: Vec::new(),
-            shape_numbers: FxHashMap::default(),
-            views: Vec::new(),
-            numbers: Vec::new(),
-            unexpanded: ByNode::default(),
-        }
-    }
-
+impl Expression {
     /// Removes all nodes. The allocated memory is kept for new nodes.
     pub fn clear(&mut self) {
         self.nodes.clear();
@@ -165,7 +148,7 @@ impl<T: Scalar> Expression<T> {
     }
 
     /// Returns the number to which an [`Op::Number`] refers.
-    pub fn number(&self, number: u32) -> T {
+    pub fn number(&self, number: u32) -> f64 {
         self.numbers[number as usize]
     }
 
@@ -242,7 +225,7 @@ impl<T: Scalar> Expression<T> {
     }
 
     /// Stores a number and returns the operation that refers to it.
-    pub fn add_number(&mut self, number: T) -> Op {
+    pub fn add_number(&mut self, number: f64) -> Op {
         self.numbers.push(number);
         Op::Number((self.numbers.len() - 1) as u32)
     }
@@ -269,38 +252,28 @@ impl<T: Scalar> Expression<T> {
     /// Appends a node and returns its index. Returns `None` if the index would not fit into [`Index`].
     #[inline(always)]
     pub fn push<const N: usize>(&mut self, op: Op, inputs: [Index; N], shape: u32) -> Option<Index> {
+        self.push_slice(op, &inputs, shape)
+    }
+
+    /// Does the same as [`push`](Self::push), for at most three inputs in a slice.
+    #[inline(always)]
+    fn push_slice(&mut self, op: Op, inputs: &[Index], shape: u32) -> Option<Index> {
         let index = self.nodes.len();
         if index >= Index::MAX as usize {
             return None;
         }
         let mut operands = [0; 3];
-        operands[..N].copy_from_slice(&inputs);
-        self.nodes.push(Node { op, operands, arity: N as u8, shape });
+        operands[..inputs.len()].copy_from_slice(inputs);
+        self.nodes.push(Node { op, operands, arity: inputs.len() as u8, shape });
         Some(index as Index)
     }
 
     /// Appends a node with any number of inputs: an [`Op::Cat`] or [`Op::Other`]. Returns the node's index, or `None` if an index would not
-    /// fit into [`Index`].
-    pub fn push_list(&mut self, op: Op, inputs: &[Index], shape: u32) -> Option<Index> {
+    /// fit into [`Index`]. For an [`Op::Cat`], `sameness` must be [`Sameness::Other`].
+    pub fn push_list(&mut self, op: Op, inputs: &[Index], shape: u32, sameness: Sameness) -> Option<Index> {
         let start = Index::try_from(self.inputs.len()).ok()?;
         self.inputs.extend_from_slice(inputs);
-        self.push(op, [start, inputs.len() as u32, 0], shape)
-    }
-
-    /// Marks an [`Op::Other`] whose result equals its first input. The value does not depend on its other inputs. Only the derivative uses
-    /// them.
-    pub fn set_alias(&mut self, index: Index) {
-        self.set_sameness(index, Sameness::Alias);
-    }
-
-    /// Marks an [`Op::Other`] whose result equals its only input, and which refuses some elements. It then runs on the input's value before
-    /// an expansion.
-    pub fn set_checked(&mut self, index: Index) {
-        self.set_sameness(index, Sameness::Checked);
-    }
-
-    pub(super) fn set_sameness(&mut self, index: Index, sameness: Sameness) {
-        self.nodes[index as usize].operands[2] = sameness as Index;
+        self.push(op, [start, inputs.len() as u32, sameness as u32], shape)
     }
 
     /// Marks a leaf or a node with a known value whose data is expanded. The host's data for the node must have the shape `before`, which
@@ -320,7 +293,7 @@ impl<T: Scalar> Expression<T> {
 
     /// Returns how the result of a node relates to its first input.
     #[inline]
-    pub(super) fn sameness(&self, index: Index) -> Sameness {
+    pub fn sameness(&self, index: Index) -> Sameness {
         let node = &self.nodes[index as usize];
         match (node.op, node.operands[2]) {
             (Op::Other(_), 1) => Sameness::Alias,
@@ -329,45 +302,29 @@ impl<T: Scalar> Expression<T> {
         }
     }
 
-    /// Returns true if the node is an [`Op::Other`] whose result equals its first input.
-    #[inline]
-    pub(super) fn is_alias(&self, index: Index) -> bool {
-        self.sameness(index) == Sameness::Alias
-    }
-
-    /// Returns true if the node is an [`Op::Other`] that checks its only input and returns it.
-    pub fn is_checked(&self, index: Index) -> bool {
-        self.sameness(index) == Sameness::Checked
-    }
-
     /// Returns the inputs from which a node's value is computed. If the node's result equals its first input, returns only the first input.
     #[inline]
     pub(super) fn read(&self, index: Index) -> &[Index] {
         let operands = self.operands(index);
-        if self.is_alias(index) { &operands[..1] } else { operands }
+        if self.sameness(index) == Sameness::Alias { &operands[..1] } else { operands }
     }
 
-    /// Appends a node of any operation.
-    pub(super) fn push_any(&mut self, op: Op, inputs: &[Index], shape: u32) -> Option<Index> {
-        match (op, inputs) {
-            (Op::Cat(_) | Op::Other(_), inputs) => self.push_list(op, inputs, shape),
-            (op, &[]) => self.push(op, [], shape),
-            (op, &[x]) => self.push(op, [x], shape),
-            (op, &[x, y]) => self.push(op, [x, y], shape),
-            (op, &[x, y, z]) => self.push(op, [x, y, z], shape),
-            (op, inputs) => unreachable!("{op:?} of {} inputs", inputs.len()),
+    /// Appends a node of any operation. `sameness` counts only for an [`Op::Other`].
+    pub(super) fn push_any(&mut self, op: Op, inputs: &[Index], shape: u32, sameness: Sameness) -> Option<Index> {
+        match op {
+            Op::Cat(_) | Op::Other(_) => self.push_list(op, inputs, shape, sameness),
+            _ => self.push_slice(op, inputs, shape),
         }
     }
 
     /// Returns true if both expressions have the same nodes, shapes, views and numbers, and the same nodes with expanded data. The nodes
     /// are compared last. Expressions of one program often differ only in a shape, a number or a view, and the lists of these are short.
     pub(super) fn same(&self, other: &Self) -> bool {
-        let bits = |x: &T| x.to_f64().to_bits();
         self.nodes.len() == other.nodes.len()
             && self.shapes == other.shapes
             && self.numbers.len() == other.numbers.len()
             && self.unexpanded == other.unexpanded
-            && self.numbers.iter().map(bits).eq(other.numbers.iter().map(bits))
+            && self.numbers.iter().map(|x| x.to_bits()).eq(other.numbers.iter().map(|x| x.to_bits()))
             && self.views == other.views
             && self.inputs == other.inputs
             && self.nodes == other.nodes
@@ -376,31 +333,3 @@ impl<T: Scalar> Expression<T> {
 
 /// A map from nodes to values.
 pub type ByNode<V> = FxHashMap<Index, V>;
-
-/// The nodes whose values are known before a plan runs: the keys of a [`ByNode`].
-pub trait KnownNodes {
-    /// Returns the number of nodes.
-    fn len(&self) -> usize;
-    /// Returns true if no node is known.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-    /// Returns true if the node is known.
-    fn has(&self, node: Index) -> bool;
-    /// Returns all nodes, in any order.
-    fn nodes(&self) -> Vec<Index>;
-}
-
-impl<V> KnownNodes for ByNode<V> {
-    fn len(&self) -> usize {
-        ByNode::len(self)
-    }
-
-    fn has(&self, node: Index) -> bool {
-        self.contains_key(&node)
-    }
-
-    fn nodes(&self) -> Vec<Index> {
-        self.keys().copied().collect()
-    }
-}

@@ -7,22 +7,21 @@ use crate::engine::plan::unexpanded::{self, Unexpanded};
 use crate::engine::plan::values::{SCALAR, Values};
 use crate::engine::program::AxisSet;
 use crate::kernel::elementwise::operand::Operand;
+use crate::kernel::reduce::kernels::ReductionKernels;
 use crate::shape::broadcast;
 use crate::thresholds::ops::MANY_TERMS;
-use crate::{Axes, Binary, Float, Reduction, Shape, Unary, View};
+use crate::{Axes, Binary, DType, Float, Reduction, Shape, Unary, View};
 
-impl<T: Float> Values<T> {
+impl Values {
     /// Returns an existing value that equals `definition` by an identity (such as x · 1 = x), if there is one.
     pub(super) fn trivial(&self, definition: Definition) -> Option<Id> {
-        let is = |id: Id, number: f64| self.as_number(id).is_some_and(|value| value.to_f64() == number);
+        let is = |id: Id, number: f64| self.as_number(id).is_some_and(|value| value == number);
         match definition {
             Definition::Binary(Binary::Mul, x, y) if is(y, 1.0) => Some(x),
             Definition::Binary(Binary::Mul, x, y) if is(x, 1.0) => Some(y),
             Definition::Binary(Binary::Div, x, y) if is(y, 1.0) => Some(x),
             // x - 0 equals x for every x. But x - (-0) differs from x if x is -0, because -0 - (-0) is +0.
-            Definition::Binary(Binary::Sub, x, y) if self.as_number(y).is_some_and(|y| y.to_f64().to_bits() == 0) => {
-                Some(x)
-            }
+            Definition::Binary(Binary::Sub, x, y) if self.as_number(y).is_some_and(|y| y.to_bits() == 0) => Some(x),
             Definition::Unary(Unary::Neg, x) => match self.list[x as usize].definition {
                 Definition::Unary(Unary::Neg, y) => Some(y),
                 _ => None,
@@ -32,15 +31,23 @@ impl<T: Float> Values<T> {
     }
 
     /// Returns the result of `definition` if it is a function of one or two values that are all numbers. Otherwise returns `None`.
-    pub(super) fn folded(&self, definition: Definition) -> Option<T> {
-        let splat = |id: Id| self.as_number(id).map(Operand::Splat);
+    pub(super) fn folded(&self, definition: Definition) -> Option<f64> {
+        match self.dtype {
+            DType::F32 => self.folded_as::<f32>(definition),
+            _ => self.folded_as::<f64>(definition),
+        }
+    }
+
+    /// Does the same as [`folded`](Self::folded), in arithmetic of the type `T`.
+    fn folded_as<T: Float>(&self, definition: Definition) -> Option<f64> {
+        let splat = |id: Id| self.as_number(id).map(|number| Operand::Splat(T::from_f64(number)));
         let mut result = [T::ZERO];
         match definition {
             Definition::Unary(op, x) if T::supports_unary(op) => T::unary(op, splat(x)?, &mut result),
             Definition::Binary(op, x, y) if T::supports_binary(op) => T::binary(op, splat(x)?, splat(y)?, &mut result),
             _ => return None,
         }
-        Some(result[0])
+        Some(result[0].to_f64())
     }
 
     /// Returns the shape to which two shapes broadcast.
@@ -51,7 +58,7 @@ impl<T: Float> Values<T> {
         if x == SCALAR {
             return y;
         }
-        match broadcast::join(&[&self.shapes[x as usize], &self.shapes[y as usize]]) {
+        match broadcast::join(&[&self.shapes[x], &self.shapes[y]]) {
             Ok(joined) => self.intern_trimmed(&joined),
             Err(mismatch) => unreachable!("the operands of a node broadcast: {mismatch:?}"),
         }
@@ -86,9 +93,9 @@ impl<T: Float> Values<T> {
                 return x;
             }
             if let Definition::View(inner, base, y) = own.definition
-                && self.views[inner as usize].shape(&self.shapes[base as usize]) == *from
+                && self.views[inner].shape(&self.shapes[base]) == *from
             {
-                let joined = match (&self.views[inner as usize], &view) {
+                let joined = match (&self.views[inner], &view) {
                     (View::Permute(first), View::Permute(second)) => {
                         let axes: Axes = second.iter().map(|&axis| first[axis]).collect();
                         if axes.iter().copied().eq(0..axes.len()) {
@@ -107,17 +114,8 @@ impl<T: Float> Values<T> {
                 return x;
             }
         }
-        let number = self.view_number(view);
+        let number = self.views.intern(view);
         self.intern(Definition::View(number, source, x), result, node)
-    }
-
-    /// Returns the index of `view` in the list of views. Adds the view to the list if it is new.
-    pub(super) fn view_number(&mut self, view: View) -> u32 {
-        let views = &mut self.views;
-        *self.view_numbers.entry(view).or_insert_with_key(|view| {
-            views.push(view.clone());
-            (views.len() - 1) as u32
-        })
     }
 
     /// Returns the value of a reduction of `x`, after expansion of `x` to the shape `from`. `to` is the shape of the result. The reduction
@@ -134,7 +132,8 @@ impl<T: Float> Values<T> {
             }
         }
         if times == 0 {
-            return self.number(T::start(op), node);
+            // All floating-point types have the same start.
+            return self.number(f64::start(op), node);
         }
         let mut result = x;
         if axes != 0 {
@@ -144,7 +143,7 @@ impl<T: Float> Values<T> {
             result = self.intern(Definition::Reduce(op, x, axes), shape, node);
         }
         if let (Some(function), true) = (op.repeated(), times > 1) {
-            let times = self.number(T::from_f64(times as f64), node);
+            let times = self.number(times as f64, node);
             result = self.elementwise(Definition::Binary(function, result, times), node);
         }
         result

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `expression` | the input: nodes over shapes |
 //! | `definition`, `values`, `identities` | the values that must be computed, each once, simplified |
+//! | `interner` | lists of different values, such as shapes, each with an index |
 //! | `unexpanded` | views of expanded values |
 //! | `sums` | rewrites sums, mostly of gradients, as concatenations and larger products |
 //! | `placements` | places values in kernels (fused programs) |
@@ -27,6 +28,7 @@ mod definition;
 mod emission;
 mod expression;
 mod identities;
+mod interner;
 mod placements;
 mod planner;
 mod products;
@@ -41,9 +43,9 @@ mod values;
 
 pub use cache::plan_for;
 pub use emission::Plan;
-pub use expression::{ByNode, Expression, Index, Inputs, KnownNodes, Node, Op};
+pub use expression::{ByNode, Expression, Index, Inputs, Node, Op, Sameness};
 pub use planner::plan;
-pub(crate) use regions::Outcome;
+pub(crate) use regions::Place;
 pub use regions::Region;
 pub use simplification::{set_simplification, simplification};
 pub use steps::{ConcatBuffers, Offset, OperandRef, Step, Work};

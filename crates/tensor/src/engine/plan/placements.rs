@@ -11,17 +11,17 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use crate::Reduction;
 use crate::engine::plan::definition::{Definition, Id, ShapeId, Value};
 use crate::engine::plan::expression::Expression;
 use crate::engine::plan::values::Values;
 use crate::engine::program::AxisSet;
 use crate::thresholds::plan as limits;
-use crate::{Float, Reduction};
 
 /// The part of a plan that computes a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Placement {
-    /// The value exists before the plan runs: it is data, a number, or the known value of a node.
+    /// The value exists before the plan runs: it is data or a number.
     Source,
     /// A separate step computes the value.
     Single,
@@ -46,9 +46,9 @@ pub(super) struct Kernel {
 }
 
 /// The placement of values in kernels (fused programs) and separate steps.
-pub(super) struct Placements<'a, T: Float> {
-    pub(super) expression: &'a Expression<T>,
-    pub(super) values: &'a Values<T>,
+pub(super) struct Placements<'a> {
+    pub(super) expression: &'a Expression,
+    pub(super) values: &'a Values,
     pub(super) placements: Vec<Placement>,
     /// For each value, the length of the longest chain of kernels (fused programs) that must finish before the value is complete in memory.
     ready: Vec<u32>,
@@ -59,9 +59,9 @@ pub(super) struct Placements<'a, T: Float> {
     pub(super) singles: Vec<(u32, Id)>,
 }
 
-impl<'a, T: Float> Placements<'a, T> {
+impl<'a> Placements<'a> {
     /// Places all values that are marked in `live`, in kernels (fused programs) or as separate steps.
-    pub(super) fn new(expression: &'a Expression<T>, values: &'a Values<T>, live: &[bool]) -> Self {
+    pub(super) fn new(expression: &'a Expression, values: &'a Values, live: &[bool]) -> Self {
         let mut placements = Placements {
             expression,
             values,
@@ -175,7 +175,7 @@ impl<'a, T: Float> Placements<'a, T> {
     /// reduces no other rows. Other reductions become an output of a kernel or a separate step.
     fn place_reduction(&mut self, id: Id, op: Reduction, x: Id, axes: AxisSet) {
         let space = self.values.list[x as usize].shape;
-        let sizes = &self.values.shapes[space as usize];
+        let sizes = &self.values.shapes[space];
         let (rank, total) = (sizes.len(), sizes.numel());
         let kept = self.values.shape(id).numel();
         let level = self.level(&[x], space);

@@ -1,17 +1,17 @@
 //! Plans an expression: lists the values to compute, places them in kernels (fused programs), and makes the steps.
 
-use crate::Float;
+use crate::DType;
 use crate::engine::plan::definition::Id;
 use crate::engine::plan::emission::Plan;
-use crate::engine::plan::expression::{Expression, Index, KnownNodes};
+use crate::engine::plan::expression::{Expression, Index};
 use crate::engine::plan::placements::Placements;
 use crate::engine::plan::sums;
 use crate::engine::plan::values::Values;
 
-/// Returns the steps that compute the values of `roots`, given the values of the nodes in `known`. If `simplify` is true, simplifies the
-/// values and rewrites sums first.
-pub fn plan<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, roots: &[Index], simplify: bool) -> Plan<T> {
-    let mut values = Values::new(expression, known, roots, simplify);
+/// Returns the steps that compute the values of `roots` from the data of leaves, in arithmetic of the type `dtype`. If `simplify` is true,
+/// simplifies the values and rewrites sums first.
+pub fn plan(expression: &Expression, roots: &[Index], dtype: DType, simplify: bool) -> Plan {
+    let mut values = Values::new(expression, roots, dtype, simplify);
     if simplify {
         values = sums::rewritten(values, expression, roots);
     }
@@ -22,7 +22,7 @@ pub fn plan<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, roots:
 }
 
 /// Returns, for each value, true if the values of `roots` depend on it.
-fn live<T: Float>(expression: &Expression<T>, values: &Values<T>, roots: &[Index]) -> Vec<bool> {
+fn live(expression: &Expression, values: &Values, roots: &[Index]) -> Vec<bool> {
     let mut live = vec![false; values.list.len()];
     for &root in roots {
         live[values.of(root) as usize] = true;

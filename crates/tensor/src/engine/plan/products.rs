@@ -6,19 +6,15 @@ use smallvec::{SmallVec, smallvec};
 use crate::engine::plan::steps::{OperandRef, Step, Work, count_reads};
 use crate::engine::program::{Output, Program};
 use crate::scalar::instruction::Instruction;
-use crate::{Binary, Float, Shape};
+use crate::{Binary, Shape};
 
 /// Finds steps that add products to each other or to one other value. Replaces these steps by steps that compute C + A B, where A and B are
 /// matrices and C is a value. The order of the terms stays the same.
-pub(super) fn accumulate<T: Float>(
-    steps: Vec<Step<T>>,
-    roots: &[(OperandRef<T>, Shape)],
-    buffers: u32,
-) -> Vec<Step<T>> {
+pub(super) fn accumulate(steps: Vec<Step>, roots: &[(OperandRef, Shape)], buffers: u32) -> Vec<Step> {
     let reads = count_reads(&steps, roots, buffers);
     // For each buffer that holds a product and is read exactly once: the position of the product's step, and the product's shape.
     let mut products = vec![None; buffers as usize];
-    let mut done: Vec<Option<Step<T>>> = Vec::with_capacity(steps.len());
+    let mut done: Vec<Option<Step>> = Vec::with_capacity(steps.len());
     for step in steps {
         if let Work::Product(shapes) = &step.work
             && reads[step.writes[0] as usize] == 1
@@ -29,7 +25,7 @@ pub(super) fn accumulate<T: Float>(
             done.push(Some(step));
             continue;
         };
-        let product_of = |source: &OperandRef<T>| match *source {
+        let product_of = |source: &OperandRef| match *source {
             // Buffers store values without leading dimensions of size 1.
             OperandRef::Buffer(buffer) => products[buffer as usize]
                 .as_ref()
@@ -38,7 +34,7 @@ pub(super) fn accumulate<T: Float>(
             OperandRef::Known(_) | OperandRef::Number(_) => None,
         };
         // The sum starts with its first term that is not a product, or with the first product if all terms are products.
-        let mut terms: SmallVec<[OperandRef<T>; 4]> = terms.iter().map(|&term| step.reads[term as usize]).collect();
+        let mut terms: SmallVec<[OperandRef; 4]> = terms.iter().map(|&term| step.reads[term as usize]).collect();
         let other = terms.iter().position(|term| product_of(term).is_none());
         let mut sum = terms.remove(other.unwrap_or(0));
         let positions: Option<SmallVec<[usize; 4]>> = terms.iter().map(product_of).collect();
@@ -66,7 +62,7 @@ pub(super) fn accumulate<T: Float>(
 
 /// Returns the shape and the operands of a step that only adds its operands, in the order of their addition. Returns `None` for other
 /// steps.
-fn sum_of<T>(step: &Step<T>) -> Option<(Shape, SmallVec<[u32; 4]>)> {
+fn sum_of(step: &Step) -> Option<(Shape, SmallVec<[u32; 4]>)> {
     let Work::Fused(bound) = &step.work else { return None };
     let bound = bound.borrow();
     let terms = terms_of(bound.program())?;

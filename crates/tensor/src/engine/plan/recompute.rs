@@ -2,13 +2,12 @@
 
 use smallvec::SmallVec;
 
-use crate::Float;
 use crate::engine::plan::definition::Id;
 use crate::engine::plan::expression::Index;
 use crate::engine::plan::placements::{Kernel, Placement, Placements};
 use crate::thresholds::plan as limits;
 
-impl<T: Float> Placements<'_, T> {
+impl Placements<'_> {
     /// Adds to each kernel (fused program) the values of other kernels that this kernel computes again. Returns, for each value, true if it
     /// must be stored in memory.
     pub(super) fn recompute(&mut self, roots: &[Index], live: &[bool]) -> Vec<bool> {

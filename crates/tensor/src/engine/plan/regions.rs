@@ -10,7 +10,7 @@ use std::ops::Range;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use crate::engine::access::ProgramArgument;
+use crate::engine::access::{self, ProgramArgument};
 use crate::engine::bound::{Binding, BoundProgram, run_bound};
 use crate::engine::elementwise;
 use crate::engine::plan::steps::{ConcatBuffers, OperandRef, Step, Work};
@@ -22,64 +22,65 @@ use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::plan::{
     MAX_REGION, MAX_REGION_COMPILATIONS, MAX_REGION_PRODUCT, MAX_REGION_VALUE, MIN_REGION_STEPS,
 };
-use crate::{Float, Layout, Shape, Site, View};
+use crate::{DType, Float, Layout, Shape, Site, View};
 
 /// Consecutive steps of a plan that compute only small values.
 #[derive(Debug)]
-pub struct Region<T> {
+pub struct Region {
     /// The positions of the steps in the plan.
     pub(crate) steps: Range<usize>,
     /// The operands that no step of the region computes, without the numbers.
-    pub(crate) inputs: Vec<OperandRef<T>>,
+    pub(crate) inputs: Vec<OperandRef>,
     /// The buffers that later steps or the plan's roots read.
     results: Vec<u32>,
-    state: RefCell<State<T>>,
+    state: RefCell<State>,
 }
 
 /// The state of a region: how often it ran or was compiled, and its operations.
 #[derive(Debug)]
-struct State<T> {
+struct State {
     has_run: bool,
     compilations: usize,
-    compiled: Option<Compiled<T>>,
+    compiled: Option<Compiled>,
 }
 
 /// The operations of a region, for inputs with certain shapes and strides.
 #[derive(Debug)]
-struct Compiled<T> {
+struct Compiled {
     /// The layout of each input. Its lowest element is at position 0.
     inputs: Vec<Layout>,
     /// The number of elements of the region's memory.
     len: usize,
-    operations: Vec<Operation<T>>,
+    operations: Vec<Operation>,
     /// The place of each of the region's results.
     results: Vec<Place>,
 }
 
-/// The place of a value: in the region's memory, or in the input with an index.
+/// The place of a value: in the region's memory, or in the input with an index. For an input, the layout's offset is relative to the input's
+/// lowest element.
 #[derive(Clone, Debug)]
-struct Place {
-    input: Option<usize>,
-    layout: Layout,
+pub(crate) struct Place {
+    pub(crate) input: Option<usize>,
+    pub(crate) layout: Layout,
 }
 
 /// An operation of a region. It writes elements from `start` on, and reads elements before `start`.
 #[derive(Debug)]
-struct Operation<T> {
+struct Operation {
     start: usize,
-    work: Compute<T>,
+    work: Compute,
 }
 
 /// The computation of an operation.
 #[derive(Debug)]
-enum Compute<T> {
+enum Compute {
     /// The fused program of the step with this position in the plan. The last field has the number of elements of each output.
-    Program(usize, Box<Binding>, Vec<Operand<T>>, Vec<usize>),
+    Program(usize, Box<Binding>, Vec<Operand>, Vec<usize>),
     /// A batch of products of two matrices.
     Products(Box<Products>),
     /// Copies, each written to the positions of a layout relative to `start`. The last field is the number of elements of the result. A number
     /// fills the whole result.
-    Copies(Vec<(Operand<T>, Layout)>, usize),
+    Copies(Vec<(Operand, Layout)>, usize),
 }
 
 /// The products of two batches of matrices.
@@ -95,21 +96,13 @@ struct Products {
 
 /// An operand of an operation.
 #[derive(Clone, Debug)]
-enum Operand<T> {
-    Number(T),
+enum Operand {
+    Number(f64),
     Elements(Place),
 }
 
-/// The value of a buffer after a region has run.
-pub(crate) enum Outcome<'a, T> {
-    /// The elements of the input with this index, read with a layout. The layout's offset is relative to the input's lowest element.
-    Input(usize, Layout),
-    /// Elements in the region's memory, with their layout.
-    Elements(&'a [T], Layout),
-}
-
 /// Returns the regions of a plan with these steps. `is_root` marks the buffers that the plan's roots read.
-pub(super) fn find<T: Float>(steps: &[Step<T>], concatenations: &ConcatBuffers, is_root: &[bool]) -> Vec<Region<T>> {
+pub(super) fn find(steps: &[Step], concatenations: &ConcatBuffers, is_root: &[bool]) -> Vec<Region> {
     let mut last_reader = vec![0; is_root.len()];
     for (number, step) in steps.iter().enumerate() {
         buffers(&step.reads).for_each(|buffer| last_reader[buffer as usize] = number);
@@ -132,12 +125,12 @@ pub(super) fn find<T: Float>(steps: &[Step<T>], concatenations: &ConcatBuffers, 
 }
 
 /// Returns the buffers among the sources of operands.
-fn buffers<T>(reads: &[OperandRef<T>]) -> impl Iterator<Item = u32> {
+fn buffers(reads: &[OperandRef]) -> impl Iterator<Item = u32> {
     reads.iter().filter_map(OperandRef::buffer)
 }
 
 /// Returns the number of elements that a step writes in a region, at most. Returns `None` if a region does not have this step.
-fn written<T>(step: &Step<T>, concatenations: &ConcatBuffers) -> Option<usize> {
+fn written(step: &Step, concatenations: &ConcatBuffers) -> Option<usize> {
     if step.writes.iter().any(|buffer| concatenations.offsets.contains_key(buffer)) {
         return None;
     }
@@ -164,8 +157,8 @@ fn written<T>(step: &Step<T>, concatenations: &ConcatBuffers) -> Option<usize> {
     }
 }
 
-impl<T: Float> Region<T> {
-    fn new(steps: &[Step<T>], range: Range<usize>, last_reader: &[usize], is_root: &[bool]) -> Self {
+impl Region {
+    fn new(steps: &[Step], range: Range<usize>, last_reader: &[usize], is_root: &[bool]) -> Self {
         let mut inside: FxHashSet<u32> = FxHashSet::default();
         let mut known = FxHashSet::default();
         let (mut inputs, mut results) = (Vec::new(), Vec::new());
@@ -197,27 +190,28 @@ impl<T: Float> Region<T> {
         self.state.borrow().compiled.is_some()
     }
 
-    /// Runs the region on the values of its inputs, if it is compiled or can be compiled for them. `steps` are the plan's steps. Passes the
-    /// value of each buffer that is read later to `each`. Returns false, without a call of `each`, if the region's steps must run
+    /// Runs the region on the values of its inputs, if it is compiled or can be compiled for them. `steps` are the plan's steps. Passes each
+    /// buffer that is read later to `each`, with its place and the region's memory. Returns false, without a call of `each`, if the region's steps must run
     /// separately.
     ///
     /// # Errors
     ///
     /// The errors of `each`.
-    pub(crate) fn run(
+    pub(crate) fn run<T: Float>(
         &self,
-        steps: &[Step<T>],
+        steps: &[Step],
         inputs: &[Source<'_, T>],
-        mut each: impl FnMut(u32, Outcome<'_, T>) -> Result<(), AllocationError>,
+        mut each: impl FnMut(u32, &Place, &[T]) -> Result<(), AllocationError>,
     ) -> Result<bool, AllocationError> {
         let state = &mut *self.state.borrow_mut();
-        let serves = |compiled: &&Compiled<T>| compiled.serves(inputs);
+        let serves = |compiled: &&Compiled| compiled.serves(inputs);
         if state.compiled.as_ref().filter(serves).is_none()
             && std::mem::replace(&mut state.has_run, true)
             && state.compilations < MAX_REGION_COMPILATIONS
         {
             state.compilations += 1;
-            state.compiled = compile(self, steps, inputs);
+            let layout = |input: &Source<'_, T>| input.layout.moved(input.layout.offset() - input.layout.extent().0);
+            state.compiled = compile(self, steps, inputs.iter().map(layout).collect(), T::DTYPE);
         }
         let Some(compiled) = state.compiled.as_ref().filter(serves) else { return Ok(false) };
         let data: SmallVec<[&[T]; 16]> = inputs.iter().map(|input| &input.data[input.layout.extent().0..]).collect();
@@ -227,15 +221,15 @@ impl<T: Float> Region<T> {
             return Ok(false);
         }
         for (&buffer, place) in self.results.iter().zip(&compiled.results) {
-            each(buffer, place.outcome(&memory))?;
+            each(buffer, place, &memory)?;
         }
         Ok(true)
     }
 }
 
-impl<T> Compiled<T> {
+impl Compiled {
     /// Returns true if the region was compiled for inputs with these shapes and strides.
-    fn serves(&self, inputs: &[Source<'_, T>]) -> bool {
+    fn serves<T>(&self, inputs: &[Source<'_, T>]) -> bool {
         let same = |(own, input): (&Layout, &Source<'_, T>)| {
             own.shape() == input.layout.shape() && own.strides() == input.layout.strides()
         };
@@ -258,24 +252,13 @@ impl Place {
         let &[.., row_stride, column_stride] = layout.strides() else { unreachable!("matrices have two dimensions") };
         Matrix { data, offset, row_stride, column_stride }
     }
-
-    /// Returns the value at this place for a later step, given the region's memory.
-    fn outcome<'a, T>(&self, memory: &'a [T]) -> Outcome<'a, T> {
-        if let Some(input) = self.input {
-            return Outcome::Input(input, self.layout.clone());
-        }
-        let (first, last) = self.layout.extent();
-        Outcome::Elements(&memory[first..=last], self.layout.moved(self.layout.offset() - first))
-    }
 }
 
-/// Compiles a region for inputs with the layouts of `inputs`. Returns `None` if a value cannot be placed.
-#[wengert_macros::precompiled]
-fn compile<T: Float>(region: &Region<T>, steps: &[Step<T>], inputs: &[Source<'_, T>]) -> Option<Compiled<T>> {
-    let inputs: Vec<Layout> =
-        inputs.iter().map(|input| input.layout.moved(input.layout.offset() - input.layout.extent().0)).collect();
-    let mut compilation =
-        Compilation { places: FxHashMap::default(), known: FxHashMap::default(), len: 0, operations: Vec::new() };
+/// Compiles a region for inputs of the type `dtype` with the layouts `inputs`, whose lowest elements are at position 0. Returns `None` if a
+/// value cannot be placed.
+fn compile(region: &Region, steps: &[Step], inputs: Vec<Layout>, dtype: DType) -> Option<Compiled> {
+    let (places, known) = (FxHashMap::default(), FxHashMap::default());
+    let mut compilation = Compilation { dtype, places, known, len: 0, operations: Vec::new() };
     for (number, (source, layout)) in region.inputs.iter().zip(&inputs).enumerate() {
         let place = Place { input: Some(number), layout: layout.clone() };
         match *source {
@@ -292,18 +275,19 @@ fn compile<T: Float>(region: &Region<T>, steps: &[Step<T>], inputs: &[Source<'_,
 }
 
 /// The state of a compilation.
-struct Compilation<T> {
+struct Compilation {
+    dtype: DType,
     /// The place of each buffer.
     places: FxHashMap<u32, Place>,
     /// The place of each node whose value was known before.
     known: FxHashMap<u32, Place>,
     len: usize,
-    operations: Vec<Operation<T>>,
+    operations: Vec<Operation>,
 }
 
-impl<T: Float> Compilation<T> {
+impl Compilation {
     /// Adds the operations of a step.
-    fn add(&mut self, step: &Step<T>, number: usize) -> Option<()> {
+    fn add(&mut self, step: &Step, number: usize) -> Option<()> {
         match &step.work {
             Work::Fused(program) => self.program(step, &program.borrow(), number)?,
             Work::View(view, from) => {
@@ -349,11 +333,10 @@ impl<T: Float> Compilation<T> {
     }
 
     /// Adds the fused program of a step.
-    fn program(&mut self, step: &Step<T>, program: &BoundProgram, number: usize) -> Option<()> {
-        let operands: Vec<Operand<T>> = step.reads.iter().map(|read| self.operand(read)).collect();
-        let arguments: SmallVec<[ProgramArgument<'_, T>; 8]> = operands.iter().map(Operand::without_data).collect();
-        let binding = Binding::new(program.program(), &arguments, program.shape(), Site::here("plan")).ok()?;
-        drop(arguments);
+    fn program(&mut self, step: &Step, program: &BoundProgram, number: usize) -> Option<()> {
+        let operands: Vec<Operand> = step.reads.iter().map(|read| self.operand(read)).collect();
+        let layouts = operands.iter().map(|operand| operand.layout().cloned()).collect();
+        let binding = Binding::new(program.program(), layouts, program.shape(), self.dtype, Site::here("plan")).ok()?;
         let layouts = binding.outputs.clone();
         let lengths = layouts.iter().map(Layout::numel).collect();
         self.operations
@@ -366,7 +349,7 @@ impl<T: Float> Compilation<T> {
     }
 
     /// Adds the products of two batches of matrices of shapes `left` and `right`, plus `sum`.
-    fn products(&mut self, step: &Step<T>, [left, right]: [&Shape; 2], sum: Option<Place>) -> Option<()> {
+    fn products(&mut self, step: &Step, [left, right]: [&Shape; 2], sum: Option<Place>) -> Option<()> {
         let operands = [self.elements(&step.reads[0], left)?, self.elements(&step.reads[1], right)?];
         let (shape, rank) = (Shape::of_product(left, right), left.rank());
         let sizes = Sizes { m: left[rank - 2], n: right[rank - 1], k: left[rank - 1], add: sum.is_some() };
@@ -380,7 +363,7 @@ impl<T: Float> Compilation<T> {
     }
 
     /// Adds copies that together write a value of shape `shape`, the value of `buffer`.
-    fn copies(&mut self, copies: Vec<(Operand<T>, Layout)>, shape: &Shape, buffer: u32) {
+    fn copies(&mut self, copies: Vec<(Operand, Layout)>, shape: &Shape, buffer: u32) {
         self.operations.push(Operation { start: self.len, work: Compute::Copies(copies, shape.numel()) });
         self.place(buffer, &Layout::contiguous(shape.clone()));
     }
@@ -393,7 +376,7 @@ impl<T: Float> Compilation<T> {
     }
 
     /// Returns an operand in the shape in which it is stored.
-    fn operand(&self, source: &OperandRef<T>) -> Operand<T> {
+    fn operand(&self, source: &OperandRef) -> Operand {
         match source {
             OperandRef::Number(value) => Operand::Number(*value),
             OperandRef::Buffer(buffer) => Operand::Elements(self.places[buffer].clone()),
@@ -402,7 +385,7 @@ impl<T: Float> Compilation<T> {
     }
 
     /// Returns the place of an operand as a view of shape `shape`. A number gets a place first.
-    fn elements(&mut self, source: &OperandRef<T>, shape: &Shape) -> Option<Place> {
+    fn elements(&mut self, source: &OperandRef, shape: &Shape) -> Option<Place> {
         let Place { input, layout } = match self.operand(source) {
             Operand::Elements(place) => place,
             number => {
@@ -413,33 +396,26 @@ impl<T: Float> Compilation<T> {
                 Place { input: None, layout }
             }
         };
-        if layout.shape() == shape {
-            return Some(Place { input, layout });
-        }
         // The same conversion as for a single step: a value is stored without repetitions, and may have other leading sizes of 1.
-        let own = layout.shape();
-        let layout = match own.rank().checked_sub(shape.rank()) {
-            Some(extra @ 1..) => layout.reshape(&Shape::from(&own[extra..]))?,
-            _ => layout,
-        };
-        Some(Place { input, layout: layout.expand(shape)? })
+        let layout = if layout.shape() == shape { layout } else { access::expand(&layout, shape)? };
+        Some(Place { input, layout })
     }
 }
 
-impl<T: Float> Operand<T> {
-    /// Returns the operand without its elements. A binding depends on the layouts only.
-    fn without_data(&self) -> ProgramArgument<'_, T> {
+impl Operand {
+    /// Returns the layout of the operand's elements, or `None` for a number.
+    fn layout(&self) -> Option<&Layout> {
         match self {
-            Operand::Number(value) => ProgramArgument::Number(*value),
-            Operand::Elements(place) => ProgramArgument::Elements(Source { data: &[], layout: &place.layout }),
+            Operand::Number(_) => None,
+            Operand::Elements(place) => Some(&place.layout),
         }
     }
 
     /// Returns the operand as an argument of a program, given the inputs' elements and the region's memory.
     #[inline]
-    fn argument<'a>(&'a self, inputs: &[&'a [T]], memory: &'a [T]) -> ProgramArgument<'a, T> {
+    fn argument<'a, T: Float>(&'a self, inputs: &[&'a [T]], memory: &'a [T]) -> ProgramArgument<'a, T> {
         match self {
-            Operand::Number(value) => ProgramArgument::Number(*value),
+            Operand::Number(value) => ProgramArgument::Number(T::from_f64(*value)),
             Operand::Elements(place) => ProgramArgument::Elements(place.source(inputs, memory)),
         }
     }
@@ -448,8 +424,8 @@ impl<T: Float> Operand<T> {
 /// Runs the operations of a region. `inputs` are the elements of the inputs, and `memory` is the region's memory.
 #[wengert_macros::precompiled]
 fn execute<T: Float>(
-    compiled: &Compiled<T>,
-    steps: &[Step<T>],
+    compiled: &Compiled,
+    steps: &[Step],
     inputs: &[&[T]],
     memory: &mut [T],
 ) -> Result<(), AllocationError> {
@@ -487,7 +463,7 @@ fn execute<T: Float>(
                 let out = &mut after[..*len];
                 for (operand, to) in copies {
                     match operand {
-                        Operand::Number(value) => out.fill(*value),
+                        Operand::Number(value) => out.fill(T::from_f64(*value)),
                         Operand::Elements(place) => elementwise::assign(out, to, place.source(inputs, before)),
                     }
                 }

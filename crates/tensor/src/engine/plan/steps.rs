@@ -11,25 +11,25 @@ use crate::engine::program::AxisSet;
 use crate::{Reduction, Shape, View};
 
 /// The source from which a step reads an operand.
-#[derive(Clone, Copy, Debug)]
-pub enum OperandRef<T> {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum OperandRef {
     /// The result of an earlier step. The field is the index of the buffer that has this result.
     Buffer(u32),
-    /// The value of a node that is known before the plan runs, such as the data of a leaf. The field is the node's index.
+    /// The data of a leaf, which is known before the plan runs. The field is the leaf's node.
     Known(Index),
     /// A number for all elements of the operand.
-    Number(T),
+    Number(f64),
 }
 
-impl<T> OperandRef<T> {
-    /// Returns the buffer that has the operand, or `None` if the operand is a number or was known before the plan runs.
+impl OperandRef {
+    /// Returns the buffer that has the operand, or `None` if the operand is a number or the data of a leaf.
     pub fn buffer(&self) -> Option<u32> {
         if let OperandRef::Buffer(buffer) = self { Some(*buffer) } else { None }
     }
 }
 
 /// Returns how often each of `buffers` buffers is read: by a step, or as a root.
-pub(super) fn count_reads<T>(steps: &[Step<T>], roots: &[(OperandRef<T>, Shape)], buffers: u32) -> Vec<u32> {
+pub(super) fn count_reads(steps: &[Step], roots: &[(OperandRef, Shape)], buffers: u32) -> Vec<u32> {
     let mut counts = vec![0; buffers as usize];
     let sources = steps.iter().flat_map(|step| &step.reads).chain(roots.iter().map(|(source, _)| source));
     sources.filter_map(OperandRef::buffer).for_each(|buffer| counts[buffer as usize] += 1);
@@ -69,11 +69,11 @@ pub enum Work {
 
 /// One step of a plan.
 #[derive(Debug)]
-pub struct Step<T> {
+pub struct Step {
     /// The computation of the step.
     pub work: Work,
     /// The sources of the operands.
-    pub reads: SmallVec<[OperandRef<T>; 4]>,
+    pub reads: SmallVec<[OperandRef; 4]>,
     /// The buffers of the results.
     pub writes: SmallVec<[u32; 4]>,
     /// The buffers that no later step reads, so that the memory can be released after this step.

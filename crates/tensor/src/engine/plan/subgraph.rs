@@ -1,14 +1,13 @@
 //! Subgraphs: the nodes that compute some values from known values, copied to a new expression. The nodes are renumbered, so that equal
 //! subgraphs of a growing expression get equal plans.
 
-use crate::Scalar;
-use crate::engine::plan::expression::{ByNode, Expression, Index, KnownNodes, Op, Sameness};
+use crate::engine::plan::expression::{ByNode, Expression, Index, Op};
 
 /// A subgraph of an expression.
 #[derive(Clone, Debug)]
-pub struct Subgraph<T> {
+pub struct Subgraph {
     /// The nodes of the subgraph. Values that the subgraph reads and does not compute are leaves, numbered in order.
-    pub expression: Expression<T>,
+    pub expression: Expression,
     /// For each node of the subgraph, its index in the whole expression.
     pub nodes: Vec<Index>,
     /// For each node of the subgraph, true if the subgraph computes the node's value. False if the value is an input of the subgraph or a
@@ -18,10 +17,10 @@ pub struct Subgraph<T> {
     places: ByNode<Index>,
 }
 
-impl<T: Scalar> Subgraph<T> {
-    /// Returns the subgraph that computes `roots` from the values of the nodes in `known`. The time for this depends on the size of the
-    /// subgraph, and not on the size of `whole`.
-    pub fn new(whole: &Expression<T>, known: &dyn KnownNodes, roots: &[Index]) -> Self {
+impl Subgraph {
+    /// Returns the subgraph that computes `roots` from the values of leaves and of the nodes for which `known` returns true. The time for
+    /// this depends on the size of the subgraph, and not on the size of `whole`.
+    pub fn new(whole: &Expression, known: &dyn Fn(Index) -> bool, roots: &[Index]) -> Self {
         let mut needed: ByNode<bool> = ByNode::default();
         let mut open: Vec<Index> = roots.to_vec();
         while let Some(index) = open.pop() {
@@ -29,7 +28,7 @@ impl<T: Scalar> Subgraph<T> {
                 continue;
             }
             let is_leaf = matches!(whole.op(index), Op::Constant(_) | Op::Variable(_) | Op::Number(_));
-            let computed = !is_leaf && !known.has(index);
+            let computed = !is_leaf && !known(index);
             needed.insert(index, computed);
             if computed {
                 open.extend(whole.read(index));
@@ -38,7 +37,7 @@ impl<T: Scalar> Subgraph<T> {
         let mut nodes: Vec<Index> = needed.keys().copied().collect();
         nodes.sort_unstable();
         let mut subgraph = Subgraph {
-            expression: Expression::new(),
+            expression: Expression::default(),
             computed: nodes.iter().map(|node| needed[node]).collect(),
             places: nodes.iter().enumerate().map(|(place, &node)| (node, place as Index)).collect(),
             nodes,
@@ -63,10 +62,7 @@ impl<T: Scalar> Subgraph<T> {
             };
             let operands = if subgraph.computed[place] { whole.read(node) } else { &[] };
             let inputs: Vec<Index> = operands.iter().map(|input| subgraph.places[input]).collect();
-            subgraph.expression.push_any(op, &inputs, shape);
-            if subgraph.computed[place] && whole.sameness(node) != Sameness::Other {
-                subgraph.expression.set_sameness(place as Index, whole.sameness(node));
-            }
+            subgraph.expression.push_any(op, &inputs, shape, whole.sameness(node));
             if !subgraph.computed[place] && whole.data_shape(node) != whole.shape(node) {
                 subgraph.expression.set_unexpanded(place as Index, whole.data_shape(node));
             }
@@ -104,18 +100,18 @@ impl<T: Scalar> Subgraph<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::plan::expression::Sameness;
     use crate::{Shape, Unary};
 
     #[test]
     fn inputs_that_only_a_derivative_uses_are_left_out() {
-        let mut whole = Expression::<f32>::new();
+        let mut whole = Expression::default();
         let shape = whole.intern(&Shape::from([3]));
         let x = whole.push(Op::Variable(0), [], shape).unwrap();
         let negative = whole.push(Op::Unary(Unary::Neg), [x], shape).unwrap();
         let exponential = whole.push(Op::Unary(Unary::Exp), [x], shape).unwrap();
-        let alias = whole.push_list(Op::Other(0), &[negative, exponential], shape).unwrap();
-        whole.set_alias(alias);
-        let subgraph = Subgraph::new(&whole, &ByNode::<f32>::default(), &[alias]);
+        let alias = whole.push_list(Op::Other(0), &[negative, exponential], shape, Sameness::Alias).unwrap();
+        let subgraph = Subgraph::new(&whole, &|_| false, &[alias]);
         assert_eq!(subgraph.nodes, [x, negative, alias]);
         assert_eq!(subgraph.frontier(exponential), [negative]);
     }

@@ -17,7 +17,7 @@ use crate::engine::plan::definition::{Concatenation, Definition, Id, ShapeId, Sh
 use crate::engine::plan::expression::{Expression, Index};
 use crate::engine::plan::values::{NONE, Values};
 use crate::thresholds::plan::{MAX_JOINED, MAX_PARTS};
-use crate::{Binary, Float, Shape, View};
+use crate::{Binary, Shape, View};
 
 /// The adjoint of a slice along one dimension: the elements `start..end` of the dimension equal `x`, and all other elements are 0.
 #[derive(Clone, Copy)]
@@ -43,7 +43,7 @@ struct Sum {
 }
 
 /// Rewrites the sums that `roots` need as fewer, larger operations. Returns all values, with the rewritten sums.
-pub(super) fn rewritten<T: Float>(mut old: Values<T>, expression: &Expression<T>, roots: &[Index]) -> Values<T> {
+pub(super) fn rewritten(mut old: Values, expression: &Expression, roots: &[Index]) -> Values {
     let sums = Reading::new(&old, expression, roots).sums();
     if sums.is_empty() {
         return old;
@@ -62,8 +62,8 @@ pub(super) fn rewritten<T: Float>(mut old: Values<T>, expression: &Expression<T>
 }
 
 /// The values before sums are rewritten, with properties that the rewriting needs.
-struct Reading<'a, T: Float> {
-    values: &'a Values<T>,
+struct Reading<'a> {
+    values: &'a Values,
     /// For each value, the number of times that other values and `roots` (the requested nodes) read it.
     readers: Vec<u32>,
     /// For each value, true if it is the adjoint of a slice, or a sum of adjoints of slices. Several sums may share these values. For
@@ -71,8 +71,8 @@ struct Reading<'a, T: Float> {
     of_slices: Vec<bool>,
 }
 
-impl<'a, T: Float> Reading<'a, T> {
-    fn new(values: &'a Values<T>, expression: &Expression<T>, roots: &[Index]) -> Self {
+impl<'a> Reading<'a> {
+    fn new(values: &'a Values, expression: &Expression, roots: &[Index]) -> Self {
         let mut readers = vec![0; values.list.len()];
         roots.iter().for_each(|&root| readers[values.of(root) as usize] += 1);
         for id in (0..readers.len()).rev() {
@@ -156,7 +156,7 @@ impl<'a, T: Float> Reading<'a, T> {
     /// values, and for a slice with a step or without elements.
     fn slice(&self, id: Id) -> Option<((usize, ShapeId), Slice)> {
         let Definition::Embed(view, x, whole) = self.values.list[id as usize].definition else { return None };
-        match self.values.views[view as usize] {
+        match self.values.views[view] {
             View::Slice { axis, start, len: len @ 1.., step: 1 } => {
                 Some(((axis, whole), Slice { start, end: start + len, x }))
             }
@@ -173,7 +173,7 @@ impl<'a, T: Float> Reading<'a, T> {
     }
 
     fn is_transpose(&self, view: u32) -> bool {
-        matches!(&self.values.views[view as usize], View::Permute(order) if order[..] == [1, 0])
+        matches!(&self.values.views[view], View::Permute(order) if order[..] == [1, 0])
     }
 
     /// Returns x and g if a value is a product xᵀ g of two matrices and is read exactly once. Returns `None` if it is not. Also returns
@@ -184,7 +184,7 @@ impl<'a, T: Float> Reading<'a, T> {
         if !self.is_transpose(view) {
             return None;
         }
-        let sizes = |shape: u32| self.values.shapes[shape as usize].sizes();
+        let sizes = |shape: u32| self.values.shapes[shape].sizes();
         let (&[rows_left, k], &[_, n]) = (sizes(rows), sizes(right.1)) else { return None };
         // x has the shape `[rows_left, k]`, and g has the shape `[rows_left, n]`. Joining the product with others copies x and g. Without
         // joining, the product's k · n elements are written to memory and read again for the sum.
@@ -194,8 +194,8 @@ impl<'a, T: Float> Reading<'a, T> {
 }
 
 /// The rewritten values. They are defined one after the other.
-struct Rewriting<T> {
-    values: Values<T>,
+struct Rewriting {
+    values: Values,
     /// For each old value, the index of the new value.
     new: Vec<Id>,
     /// For each concatenation along the first dimension, the indices of its parts in the order of the concatenation. The key is the same
@@ -203,24 +203,23 @@ struct Rewriting<T> {
     rows: FxHashMap<Vec<Id>, Vec<Id>>,
 }
 
-impl<T: Float> Rewriting<T> {
+impl Rewriting {
     /// Replaces an operand of an old value by the new value with the same meaning, and keeps its shape.
     fn operand(&self, (id, shape): Shaped) -> Shaped {
         (self.new[id as usize], shape)
     }
 
     /// Defines a new value that has the definition of an old value, with the new operands.
-    fn copied(&mut self, old: &Values<T>, Value { mut definition, shape, node }: Value) -> Id {
+    fn copied(&mut self, old: &Values, Value { mut definition, shape, node }: Value) -> Id {
         definition.map(|id| self.new[id as usize]);
         match definition {
             Definition::View(view, from, x) => {
-                let (view, from) =
-                    (self.values.views[view as usize].clone(), self.values.shapes[from as usize].clone());
+                let (view, from) = (self.values.views[view].clone(), self.values.shapes[from].clone());
                 let to = view.shape(&from);
                 self.values.view(view, x, &from, &to, node)
             }
             Definition::Cat(number) => {
-                let Concatenation { axis, parts } = &old.concatenations[number as usize];
+                let Concatenation { axis, parts } = &old.concatenations[number];
                 let parts = parts.iter().map(|&part| self.operand(part)).collect();
                 self.concatenation(*axis, parts, node)
             }
@@ -251,7 +250,7 @@ impl<T: Float> Rewriting<T> {
             while !rest.is_empty() {
                 let mut elements = 0;
                 let is_over = |product: &Product| {
-                    elements += product.iter().map(|x| self.values.shapes[x.1 as usize].numel()).sum::<usize>();
+                    elements += product.iter().map(|x| self.values.shapes[x.1].numel()).sum::<usize>();
                     elements > MAX_JOINED
                 };
                 let count = rest.iter().position(is_over).unwrap_or(rest.len()).max(1);
@@ -267,7 +266,7 @@ impl<T: Float> Rewriting<T> {
 
     /// Defines the transpose of a matrix.
     fn transposed(&mut self, (x, from): Shaped, node: Index) -> Shaped {
-        let from = self.values.shapes[from as usize].clone();
+        let from = self.values.shapes[from].clone();
         let to = [from[1], from[0]].into();
         let x = self.values.view(View::Permute([1, 0].into_iter().collect()), x, &from, &to, node);
         (x, self.values.intern_shape(&to))
@@ -295,7 +294,7 @@ impl<T: Float> Rewriting<T> {
     /// and between these positions and the ends of the dimension. In each range, the result is the sum of the slices that cover it, or
     /// zeros if there are none. A single part needs no concatenation.
     fn cut(&mut self, (axis, whole): (usize, ShapeId), slices: &[Slice], mut cuts: Vec<usize>, node: Index) -> Id {
-        let whole = self.values.shapes[whole as usize].clone();
+        let whole = self.values.shapes[whole].clone();
         let last = whole[axis];
         cuts.splice(..0, (cuts[0] > 0).then_some(0));
         cuts.extend((cuts[cuts.len() - 1] < last).then_some(last));
@@ -309,7 +308,7 @@ impl<T: Float> Rewriting<T> {
                 let add = |total| self.values.elementwise(Definition::Binary(Binary::Add, total, part), node);
                 total = Some(total.map_or(part, add));
             }
-            let part = total.unwrap_or_else(|| self.values.number(T::ZERO, node));
+            let part = total.unwrap_or_else(|| self.values.number(0.0, node));
             parts.push((part, self.values.intern_shape(&shape)));
         }
         match parts[..] {
@@ -323,7 +322,7 @@ impl<T: Float> Rewriting<T> {
         if range == (slice.start..slice.end) {
             return slice.x.0;
         }
-        let from = self.values.shapes[slice.x.1 as usize].clone();
+        let from = self.values.shapes[slice.x.1].clone();
         let view = View::Slice { axis, start: range.start - slice.start, len: range.len(), step: 1 };
         self.values.view(view, slice.x.0, &from, to, node)
     }
@@ -352,7 +351,7 @@ impl<T: Float> Rewriting<T> {
             (self.concatenation(0, concatenation.parts, node), self.values.intern_shape(&shape))
         });
         let left = self.transposed(left, node);
-        let shape = [left.1, right.1].map(|shape| self.values.shapes[shape as usize].clone());
+        let shape = [left.1, right.1].map(|shape| self.values.shapes[shape].clone());
         (self.values.product(left, right, node), self.values.intern_shape(&[shape[0][0], shape[1][1]]))
     }
 }

@@ -15,26 +15,26 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 
 use crate::engine::plan::definition::{Concatenation, Definition, Id, ShapeId, Shaped, Value};
-use crate::engine::plan::expression::{Expression, Index, KnownNodes, Op};
+use crate::engine::plan::expression::{Expression, Index, Op, Sameness};
+use crate::engine::plan::interner::Interner;
 use crate::engine::program::AxisSet;
-use crate::{Float, Reduction, Shape, View};
+use crate::kernel::elementwise::block::BlockKernels;
+use crate::{DType, Reduction, Shape, View};
 
 /// The values of an expression that its roots (the requested nodes) need.
-pub(super) struct Values<T> {
+pub(super) struct Values {
     pub(super) list: Vec<Value>,
-    pub(super) shapes: Vec<Shape>,
-    pub(super) numbers: Vec<T>,
-    pub(super) views: Vec<View>,
-    pub(super) concatenations: Vec<Concatenation>,
-    shape_ids: FxHashMap<Shape, ShapeId>,
-    /// For the bits of each number, the position of this number in `numbers`.
-    number_positions: FxHashMap<u64, u32>,
-    pub(super) view_numbers: FxHashMap<View, u32>,
+    pub(super) shapes: Interner<Shape>,
+    /// The bits of numbers.
+    numbers: Interner<u64>,
+    pub(super) views: Interner<View>,
+    pub(super) concatenations: Interner<Concatenation>,
     /// For each definition, the index of the value that it defines. This map is used only if plans are simplified.
     ids: FxHashMap<Definition, Id>,
-    concatenation_numbers: FxHashMap<Concatenation, u32>,
     /// For each node, the index of its value, or [`NONE`] if the roots do not need the node.
     pub(super) of: Vec<Id>,
+    /// The element type of the arithmetic.
+    pub(super) dtype: DType,
     pub(super) simplify: bool,
 }
 
@@ -47,25 +47,24 @@ pub(super) const NONE: Id = Id::MAX;
 /// The index of the shape without dimensions.
 pub(super) const SCALAR: ShapeId = 0;
 
-impl<T: Float> Values<T> {
-    /// Returns the values of the nodes that `roots` need, given the values of the nodes in `known`.
-    pub(super) fn new(expression: &Expression<T>, known: &dyn KnownNodes, roots: &[Index], simplify: bool) -> Self {
-        let order = needed(expression, known, roots);
+impl Values {
+    /// Returns the values of the nodes that `roots` need.
+    pub(super) fn new(expression: &Expression, roots: &[Index], dtype: DType, simplify: bool) -> Self {
+        let order = needed(expression, roots);
         let last = order.iter().chain(roots).copied().max().map_or(0, |last| last as usize + 1);
         let mut values = Values {
             list: Vec::with_capacity(order.len() + 8),
-            shapes: vec![Shape::scalar()],
-            numbers: Vec::new(),
-            views: Vec::new(),
-            concatenations: Vec::new(),
-            shape_ids: FxHashMap::from_iter([(Shape::scalar(), SCALAR)]),
-            number_positions: FxHashMap::default(),
-            view_numbers: FxHashMap::default(),
+            shapes: Interner::default(),
+            numbers: Interner::default(),
+            views: Interner::default(),
+            concatenations: Interner::default(),
             ids: FxHashMap::default(),
-            concatenation_numbers: FxHashMap::default(),
             of: vec![NONE; last],
+            dtype,
             simplify,
         };
+        let scalar = values.intern_shape(&[]);
+        debug_assert_eq!(scalar, SCALAR);
         for &index in &order {
             for &input in expression.read(index) {
                 values.define_input(expression, input);
@@ -86,22 +85,19 @@ impl<T: Float> Values<T> {
             shapes: take(&mut self.shapes),
             numbers: take(&mut self.numbers),
             views: take(&mut self.views),
-            concatenations: Vec::new(),
-            shape_ids: take(&mut self.shape_ids),
-            number_positions: take(&mut self.number_positions),
-            view_numbers: take(&mut self.view_numbers),
+            concatenations: Interner::default(),
             ids: FxHashMap::with_capacity_and_hasher(self.ids.len(), FxBuildHasher),
-            concatenation_numbers: FxHashMap::default(),
             of: Vec::new(),
+            dtype: self.dtype,
             simplify: self.simplify,
         }
     }
 
     /// Returns the operands of a value, including the operands of a concatenation or of an operation of the host (such as the tape).
-    pub(super) fn reads(&self, expression: &Expression<T>, id: Id) -> SmallVec<[Id; 3]> {
+    pub(super) fn reads(&self, expression: &Expression, id: Id) -> SmallVec<[Id; 3]> {
         match self.list[id as usize].definition {
             Definition::Node(node) => expression.operands(node).iter().map(|&input| self.of(input)).collect(),
-            Definition::Cat(number) => self.concatenations[number as usize].parts.iter().map(|&(id, _)| id).collect(),
+            Definition::Cat(number) => self.concatenations[number].parts.iter().map(|&(id, _)| id).collect(),
             definition => definition.operands(),
         }
     }
@@ -112,11 +108,11 @@ impl<T: Float> Values<T> {
     }
 
     pub(super) fn shape(&self, id: Id) -> &Shape {
-        &self.shapes[self.list[id as usize].shape as usize]
+        &self.shapes[self.list[id as usize].shape]
     }
 
-    /// Defines the value of an input node: a number, a leaf, or a node with known data. Does nothing if the node already has a value.
-    fn define_input(&mut self, expression: &Expression<T>, node: Index) {
+    /// Defines the value of an input node: a number or a leaf. Does nothing if the node already has a value.
+    fn define_input(&mut self, expression: &Expression, node: Index) {
         if self.of[node as usize] == NONE {
             let id = match expression.node(node).op {
                 Op::Number(number) => self.number(expression.number(number), node),
@@ -130,14 +126,14 @@ impl<T: Float> Values<T> {
     }
 
     /// Defines the value of a node whose inputs have values, and returns this value.
-    fn define(&mut self, expression: &Expression<T>, index: Index) -> Id {
+    fn define(&mut self, expression: &Expression, index: Index) -> Id {
         let node = expression.node(index);
         let operands = expression.operands(index);
         let id = |values: &Self, position: usize| values.of[operands[position] as usize];
         match node.op {
             Op::Alias(_) | Op::Expand => id(self, 0),
-            Op::Other(_) if expression.is_alias(index) => id(self, 0),
-            Op::Other(_) if expression.is_checked(index) => {
+            Op::Other(_) if expression.sameness(index) == Sameness::Alias => id(self, 0),
+            Op::Other(_) if expression.sameness(index) == Sameness::Checked => {
                 let x = id(self, 0);
                 self.push(Definition::Node(index), self.list[x as usize].shape, index)
             }
@@ -150,11 +146,12 @@ impl<T: Float> Values<T> {
                 let (x, view) = (id(self, 0), expression.view(number).clone());
                 self.view(view, x, expression.shape(operands[0]), expression.shape(index), index)
             }
-            Op::Unary(op) if T::supports_unary(op) => {
+            // All floating-point types support the same operations.
+            Op::Unary(op) if f64::supports_unary(op) => {
                 let x = id(self, 0);
                 self.elementwise(Definition::Unary(op, x), index)
             }
-            Op::Binary(op) if T::supports_binary(op) => {
+            Op::Binary(op) if f64::supports_binary(op) => {
                 let (x, y) = (id(self, 0), id(self, 1));
                 self.elementwise(Definition::Binary(op, x, y), index)
             }
@@ -176,7 +173,7 @@ impl<T: Float> Values<T> {
             }
             Op::Embed(number) => {
                 let x = self.shaped(expression, operands[0]);
-                let view = self.view_number(expression.view(number).clone());
+                let view = self.views.intern(expression.view(number).clone());
                 let to = self.intern_shape(expression.shape(index));
                 let shape = self.intern_trimmed(expression.shape(index));
                 self.intern(Definition::Embed(view, x, to), shape, index)
@@ -193,13 +190,13 @@ impl<T: Float> Values<T> {
     }
 
     /// Returns the value of a node, and the index of the node's shape.
-    fn shaped(&mut self, expression: &Expression<T>, node: Index) -> Shaped {
+    fn shaped(&mut self, expression: &Expression, node: Index) -> Shaped {
         (self.of(node), self.intern_shape(expression.shape(node)))
     }
 
     /// Returns the value of the matrix product of `x` and `y`.
     pub(super) fn product(&mut self, x: Shaped, y: Shaped, node: Index) -> Id {
-        let (left, right) = (&self.shapes[x.1 as usize], &self.shapes[y.1 as usize]);
+        let (left, right) = (&self.shapes[x.1], &self.shapes[y.1]);
         let result = Shape::of_product(left, right);
         let shape = self.intern_trimmed(&result);
         self.intern(Definition::Product(x, y), shape, node)
@@ -207,8 +204,8 @@ impl<T: Float> Values<T> {
 
     /// Returns the shape of a concatenation, including leading dimensions of size 1.
     pub(super) fn concatenated_shape(&self, Concatenation { axis, parts }: &Concatenation) -> Shape {
-        let mut shape = self.shapes[parts[0].1 as usize].clone();
-        shape[*axis] = parts.iter().map(|&(_, part)| self.shapes[part as usize][*axis]).sum();
+        let mut shape = self.shapes[parts[0].1].clone();
+        shape[*axis] = parts.iter().map(|&(_, part)| self.shapes[part][*axis]).sum();
         shape
     }
 
@@ -216,13 +213,7 @@ impl<T: Float> Values<T> {
     pub(super) fn concatenation(&mut self, concatenation: Concatenation, node: Index) -> Id {
         let shape = self.concatenated_shape(&concatenation);
         let shape = self.intern_trimmed(&shape);
-        let known = self.concatenation_numbers.get(&concatenation).filter(|_| self.simplify);
-        let number = known.copied().unwrap_or_else(|| {
-            let number = self.concatenations.len() as u32;
-            self.concatenations.push(concatenation.clone());
-            self.concatenation_numbers.insert(concatenation, number);
-            number
-        });
+        let number = self.concatenations.intern(concatenation);
         self.intern(Definition::Cat(number), shape, node)
     }
 
@@ -240,23 +231,12 @@ impl<T: Float> Values<T> {
 
     /// Returns the index of a shape in the list of shapes. Adds the shape to the list if it is new.
     pub(super) fn intern_shape(&mut self, shape: &[usize]) -> ShapeId {
-        let shape = Shape::from(shape);
-        if let Some(&id) = self.shape_ids.get(&shape) {
-            return id;
-        }
-        let id = self.shapes.len() as ShapeId;
-        self.shapes.push(shape.clone());
-        self.shape_ids.insert(shape, id);
-        id
+        self.shapes.intern(shape.into())
     }
 
     /// Returns the value that is the number `value`. Equal numbers are stored once.
-    pub(super) fn number(&mut self, value: T, node: Index) -> Id {
-        let numbers = &mut self.numbers;
-        let number = *self.number_positions.entry(value.to_f64().to_bits()).or_insert_with(|| {
-            numbers.push(value);
-            (numbers.len() - 1) as u32
-        });
+    pub(super) fn number(&mut self, value: f64, node: Index) -> Id {
+        let number = self.numbers.intern(value.to_bits());
         self.intern(Definition::Number(number), SCALAR, node)
     }
 
@@ -274,9 +254,9 @@ impl<T: Float> Values<T> {
     }
 
     /// Returns the number that the value with index `id` is, or `None` if it is not a number.
-    pub(super) fn as_number(&self, id: Id) -> Option<T> {
+    pub(super) fn as_number(&self, id: Id) -> Option<f64> {
         match self.list[id as usize].definition {
-            Definition::Number(number) => Some(self.numbers[number as usize]),
+            Definition::Number(number) => Some(f64::from_bits(self.numbers[number])),
             _ => None,
         }
     }
@@ -300,13 +280,13 @@ impl<T: Float> Values<T> {
 }
 
 /// Returns the nodes that must be computed for `roots`, in ascending order.
-fn needed<T: Float>(expression: &Expression<T>, known: &dyn KnownNodes, roots: &[Index]) -> Vec<Index> {
+fn needed(expression: &Expression, roots: &[Index]) -> Vec<Index> {
     let mut seen = vec![false; roots.iter().max().map_or(0, |&last| last as usize + 1)];
     let mut order = Vec::new();
     let mut open: Vec<Index> = roots.to_vec();
     while let Some(index) = open.pop() {
         let is_leaf = matches!(expression.node(index).op, Op::Constant(_) | Op::Variable(_) | Op::Number(_));
-        if !seen[index as usize] && !is_leaf && !known.has(index) {
+        if !seen[index as usize] && !is_leaf {
             seen[index as usize] = true;
             order.push(index);
             open.extend(expression.read(index));

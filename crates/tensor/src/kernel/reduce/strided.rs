@@ -166,7 +166,7 @@ fn run<T: Element>(
 
 /// Returns the schedule for a reduction that reads `work` bytes: a single thread if `work` is less than [`PARALLEL`].
 fn schedule(work: usize) -> Schedule {
-    Schedule::sweep_from(PARALLEL, work, work)
+    if work < PARALLEL { Schedule::Serial } else { Schedule::Sweep { bytes: work } }
 }
 
 /// Reduces each line of the innermost dimension first, and then reduces the results of the lines over the other reduced dimensions.

@@ -1,5 +1,6 @@
 //! The number of threads that operations use.
 
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -10,8 +11,12 @@ use crate::memory::threads::team::range;
 /// The maximum number of threads. WebAssembly without shared memory has a single thread and no clock, so no helper may start.
 pub(super) const MAX_THREADS: usize = if cfg!(target_family = "wasm") { 1 } else { 256 };
 
-/// The number of threads that operations use. It is 0 until [`num_threads`] or [`set_num_threads`] is called for the first time.
-static THREADS: AtomicUsize = AtomicUsize::new(0);
+/// The number of threads that operations use.
+static THREADS: LazyLock<AtomicUsize> = LazyLock::new(|| {
+    let requested = std::env::var("WENGERT_NUM_THREADS").ok().and_then(|text| text.trim().parse().ok());
+    let processors = || thread::available_parallelism().map_or(1, usize::from);
+    AtomicUsize::new(requested.filter(|&threads| threads > 0).unwrap_or_else(processors).min(MAX_THREADS))
+});
 
 /// Returns the number of threads that an operation may use, the calling one included.
 ///
@@ -19,21 +24,7 @@ static THREADS: AtomicUsize = AtomicUsize::new(0);
 /// [`set_num_threads`] sets another number. It is at most 256, and always 1 in WebAssembly. On a busy machine, operations may use fewer
 /// threads. PyTorch: `torch.get_num_threads`.
 pub fn num_threads() -> usize {
-    match THREADS.load(Ordering::Relaxed) {
-        0 => {
-            let requested = std::env::var("WENGERT_NUM_THREADS").ok().and_then(|text| text.trim().parse().ok());
-            let threads = requested.filter(|&threads| threads > 0);
-            let threads =
-                threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).min(MAX_THREADS);
-            set_first(&THREADS, threads)
-        }
-        threads => threads,
-    }
-}
-
-/// If `setting` is 0, sets it to `threads`. Returns the value of `setting`. A value that a concurrent [`set_num_threads`] has set is kept.
-fn set_first(setting: &AtomicUsize, threads: usize) -> usize {
-    setting.compare_exchange(0, threads, Ordering::Relaxed, Ordering::Relaxed).map_or_else(|set| set, |_| threads)
+    THREADS.load(Ordering::Relaxed)
 }
 
 /// Sets the number of threads that later operations use at most, clamped to 1 ..= 256. Results have the same bits for every number of
@@ -53,12 +44,6 @@ pub(crate) fn even_starts(count: usize, least: usize) -> SmallVec<[usize; 16]> {
 mod tests {
     use super::*;
     use crate::memory::threads::Schedule;
-
-    #[test]
-    fn the_first_setting_wins() {
-        let setting = AtomicUsize::new(0);
-        assert_eq!((set_first(&setting, 4), set_first(&setting, 5)), (4, 4));
-    }
 
     #[test]
     fn even_starts_leave_no_short_range() {

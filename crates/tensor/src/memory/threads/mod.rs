@@ -52,11 +52,6 @@ pub(crate) enum Schedule {
 }
 
 impl Schedule {
-    /// Returns `Serial` if `work` is less than `least`. Otherwise returns a sweep over `bytes` bytes.
-    pub(crate) fn sweep_from(least: usize, work: usize, bytes: usize) -> Self {
-        if work < least { Schedule::Serial } else { Schedule::Sweep { bytes } }
-    }
-
     /// Returns `Serial` if `work` is less than `least`. Otherwise returns `Parallel`.
     pub(crate) fn parallel_from(least: usize, work: usize) -> Self {
         if work < least { Schedule::Serial } else { Schedule::Parallel }
@@ -246,10 +241,8 @@ mod tests {
     #[test]
     fn little_work_is_serial() {
         for (work, serial) in [(99, true), (100, false), (101, false)] {
-            assert_eq!(matches!(Schedule::sweep_from(100, work, 5), Schedule::Serial), serial, "{work}");
             assert_eq!(matches!(Schedule::parallel_from(100, work), Schedule::Serial), serial, "{work}");
         }
-        assert!(matches!(Schedule::sweep_from(1, 2, 5), Schedule::Sweep { bytes: 5 }));
         assert!(matches!(Schedule::parallel_from(1, 2), Schedule::Parallel));
     }
 

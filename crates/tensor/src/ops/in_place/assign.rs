@@ -154,33 +154,10 @@ impl<T: Element> InPlace for Tensor<T> {
     // Does the same as the default method of `InPlace`, but does not expand the other operand if it is an array.
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Error> {
         let other = other.into_argument(self);
-<<<<<<< HEAD
         self.check_write(array(&other), at)?;
-        if let (Binary::Pow, Some(inverse)) = (op, is_root(&other)) {
-            let value = self.apply_root(inverse, at)?;
+        if let (Binary::Pow, Some(root)) = (op, root(&other)) {
+            let value = self.apply_unary(root, at)?;
             return self.put(value, at);
-=======
-        let y = match &other {
-            Argument::Array(y) => y,
-            Argument::Number(value) => {
-                self.check_write(None, at)?;
-                if let (Binary::Pow, Some(root)) = (op, root(&other)) {
-                    let value = self.apply_unary(root, at)?;
-                    return self.put(value, at);
-                }
-                let y = Tensor::splat(*value, self.shape(), at)?;
-                return self.put_binary(op, &y, at);
-            }
-        };
-        self.check_write(Some(y), at)?;
-        match self.resolve(y, BroadcastRule::InPlace, at)? {
-            Resolved::Equal => return self.put_binary(op, y, at),
-            Resolved::Broadcast(_) => {}
-            Resolved::Flat => {
-                let y = y.apply_view(View::Reshape(self.shape().clone()), at)?;
-                return self.put_binary(op, &y, at);
-            }
->>>>>>> simplify-autograd
         }
         let y = match other {
             Argument::Number(value) => Tensor::splat(value, self.shape(), at)?,

@@ -6,9 +6,7 @@ use smallvec::SmallVec;
 
 use crate::engine::access::ProgramArgument;
 use crate::engine::elementwise;
-use crate::engine::plan::{
-    ConcatBuffers, Expression, Index, Offset, Op, OperandRef, Outcome, Plan, Region, Step, Work,
-};
+use crate::engine::plan::{ConcatBuffers, Expression, Index, Offset, Op, OperandRef, Place, Plan, Region, Step, Work};
 use crate::engine::program::AxisSet;
 use crate::kernel::source::Source;
 use crate::memory::storage::{ConcatMemory, Storage};
@@ -22,7 +20,7 @@ pub trait Evaluate<T: Float> {
     type Error: From<Error>;
 
     /// Returns the expression.
-    fn expression(&self) -> &Expression<T>;
+    fn expression(&self) -> &Expression;
 
     /// Returns the value of a node if the node is data, or if its value was computed before. The value can be smaller than the node's
     /// shape: large expanded data is returned before its expansion.
@@ -57,7 +55,7 @@ pub trait Evaluate<T: Float> {
     /// # Errors
     ///
     /// If memory cannot hold a value, an operation refuses its operands, or data cannot be loaded.
-    fn run(&self, plan: &Plan<T>, at: Site) -> Result<Vec<Tensor<T>>, Self::Error> {
+    fn run(&self, plan: &Plan, at: Site) -> Result<Vec<Tensor<T>>, Self::Error> {
         let mut buffers = Buffers::new(self, plan);
         let mut regions = plan.regions.iter().peekable();
         let mut number = 0;
@@ -72,7 +70,7 @@ pub trait Evaluate<T: Float> {
             }
             number = end;
         }
-        let mut value_of = |(source, shape): &(OperandRef<T>, Shape)| {
+        let mut value_of = |(source, shape): &(OperandRef, Shape)| {
             buffers.fetched.clear();
             buffers.fetch(source)?;
             Ok(buffers.value_as(source, shape, at)?.into_owned())
@@ -88,7 +86,7 @@ pub trait Evaluate<T: Float> {
     /// The errors of `run`, and the errors of `ready`.
     fn run_each(
         &self,
-        plan: &Plan<T>,
+        plan: &Plan,
         at: Site,
         ready: &mut dyn FnMut(usize, Tensor<T>) -> Result<(), Self::Error>,
     ) -> Result<(), Self::Error> {
@@ -152,7 +150,7 @@ pub trait Evaluate<T: Float> {
             (Op::Embed(number), [x]) => x.apply_embed(expression.view(number).clone(), shape, at)?,
             (Op::Cat(axis), parts) => Tensor::apply_cat(parts, axis as usize, at)?,
             (Op::Other(_), operands) => self.run_other(node, operands)?,
-            (Op::Number(number), []) => Tensor::scalar(expression.number(number)),
+            (Op::Number(number), []) => Tensor::scalar(T::from_f64(expression.number(number))),
             (op, operands) => unreachable!("{op:?} of {} operands", operands.len()),
         })
     }
@@ -163,27 +161,20 @@ struct Buffers<'a, T: Float, E: ?Sized> {
     host: &'a E,
     values: Vec<Option<Tensor<T>>>,
     /// The data that was fetched for the current step, and views of that data.
-    fetched: SmallVec<[(FetchKey, Tensor<T>); 2]>,
+    fetched: SmallVec<[(OperandRef, Tensor<T>); 2]>,
     /// For each buffer that is a view of data that is not in memory: the step that makes the view. The step runs again for each step that
     /// reads the view.
-    views: Vec<Option<&'a Step<T>>>,
+    views: Vec<Option<&'a Step>>,
     concatenations: Concatenations<'a, T>,
 }
 
-/// The key of a value in `Buffers::fetched`: a node of the expression, or a buffer of the plan.
-#[derive(Clone, Copy, PartialEq)]
-enum FetchKey {
-    Known(Index),
-    Buffer(u32),
-}
-
 /// Returns the indices of the buffers that a step reads and writes.
-fn buffers_of<T>(step: &Step<T>) -> impl Iterator<Item = u32> {
+fn buffers_of(step: &Step) -> impl Iterator<Item = u32> {
     step.reads.iter().filter_map(OperandRef::buffer).chain(step.writes.iter().copied())
 }
 
 impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
-    fn new(host: &'a E, plan: &'a Plan<T>) -> Self {
+    fn new(host: &'a E, plan: &'a Plan) -> Self {
         let memory = plan.concat_buffers.lengths.iter().map(|_| None).collect();
         let concatenations = Concatenations { plan: &plan.concat_buffers, memory };
         Buffers { host, values: vec![None; plan.buffers], fetched: SmallVec::new(), views: Vec::new(), concatenations }
@@ -191,7 +182,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
 
     /// Returns true if a step makes a view of data that is not in memory, unless the view is a root of the plan. Records the step in
     /// `views`. The step then runs for each step that reads the view.
-    fn postpone(&mut self, step: &'a Step<T>, roots_of: &[SmallVec<[usize; 1]>]) -> bool {
+    fn postpone(&mut self, step: &'a Step, roots_of: &[SmallVec<[usize; 1]>]) -> bool {
         let (Work::View(..) | Work::Copy(..), &[buffer]) = (&step.work, &step.writes[..]) else {
             return false;
         };
@@ -210,17 +201,17 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
 
     /// Loads an operand whose data is not in memory, and adds it to `fetched`. Does nothing for other operands.
     #[inline]
-    fn fetch(&mut self, source: &OperandRef<T>) -> Result<(), E::Error> {
+    fn fetch(&mut self, source: &OperandRef) -> Result<(), E::Error> {
         match *source {
             OperandRef::Known(node) if self.host.is_elsewhere(node) => {
                 let value = self.host.fetch(node)?;
-                self.fetched.push((FetchKey::Known(node), value));
+                self.fetched.push((*source, value));
             }
             OperandRef::Buffer(buffer) => {
                 if let Some(&Some(view)) = self.views.get(buffer as usize) {
                     self.fetch(&view.reads[0])?;
                     let value = self.single(view, &view.work)?;
-                    self.fetched.push((FetchKey::Buffer(buffer), value));
+                    self.fetched.push((*source, value));
                 }
             }
             _ => {}
@@ -229,7 +220,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     }
 
     /// Runs a step, and stores the values that it computes.
-    fn run_step(&mut self, step: &Step<T>) -> Result<(), E::Error> {
+    fn run_step(&mut self, step: &Step) -> Result<(), E::Error> {
         self.fetched.clear();
         for source in &step.reads {
             self.fetch(source)?;
@@ -240,8 +231,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
                 if !self.concatenations.memory.is_empty() {
                     outputs.extend(step.writes.iter().map(|&buffer| self.concatenations.output(buffer)));
                 }
-                let argument = |source: &OperandRef<T>| match (source, self.tensor(source)) {
-                    (OperandRef::Number(value), _) => ProgramArgument::Number(*value),
+                let argument = |source: &OperandRef| match (source, self.tensor(source)) {
+                    (OperandRef::Number(value), _) => ProgramArgument::Number(T::from_f64(*value)),
                     (_, Some(tensor)) => ProgramArgument::from(tensor),
                     (source, None) => {
                         unreachable!("{source:?} is read before it is computed or after it was dropped")
@@ -249,8 +240,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
                 };
                 let arguments: SmallVec<[ProgramArgument<'_, T>; 8]> = step.reads.iter().map(argument).collect();
                 let site = self.host.site(step.node);
-                let given = |output: usize| outputs.get_mut(output).and_then(Option::take);
-                let results = program.borrow_mut().run(&arguments, site, given, Tensor::from_parts)?;
+                let results = program.borrow_mut().run(&arguments, site, &mut outputs, Tensor::from_parts)?;
                 drop(arguments);
                 for (&buffer, result) in step.writes.iter().zip(results) {
                     self.values[buffer as usize] = Some(result);
@@ -273,9 +263,9 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     }
 
     /// Runs the steps of a region, and stores the values that later steps read. Returns false if the steps must run separately.
-    fn run_region(&mut self, region: &Region<T>, steps: &[Step<T>]) -> Result<bool, E::Error> {
+    fn run_region(&mut self, region: &Region, steps: &[Step]) -> Result<bool, E::Error> {
         let is_elsewhere =
-            |source: &OperandRef<T>| matches!(*source, OperandRef::Known(node) if self.host.is_elsewhere(node));
+            |source: &OperandRef| matches!(*source, OperandRef::Known(node) if self.host.is_elsewhere(node));
         if region.inputs.iter().any(is_elsewhere) {
             return Ok(false);
         }
@@ -288,16 +278,17 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         }
         let sources: SmallVec<[Source<'_, T>; 16]> = inputs.iter().map(|input| input.source()).collect();
         let mut results: SmallVec<[(u32, Tensor<T>); 4]> = SmallVec::new();
-        let done = region.run(steps, &sources, |buffer, outcome| {
-            let result = match outcome {
-                Outcome::Input(number, layout) => {
-                    let own = inputs[number].layout();
-                    let layout = layout.moved(own.extent().0 + layout.offset());
-                    inputs[number].with_layout(layout)
+        let done = region.run(steps, &sources, |buffer, Place { input, layout }, memory| {
+            let result = match *input {
+                Some(number) => {
+                    let lowest = inputs[number].layout().extent().0;
+                    inputs[number].with_layout(layout.moved(lowest + layout.offset()))
                 }
-                Outcome::Elements(elements, layout) => {
+                None => {
+                    let (first, last) = layout.extent();
+                    let elements = &memory[first..=last];
                     let storage = Storage::build(elements.len(), |out: &mut [T]| out.copy_from_slice(elements))?;
-                    Tensor::from_parts(storage, layout)
+                    Tensor::from_parts(storage, layout.moved(layout.offset() - first))
                 }
             };
             results.push((buffer, result));
@@ -313,21 +304,19 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     }
 
     /// Returns the tensor that an operand refers to, or `None` if the operand is a number, was not computed, or was dropped.
-    fn tensor(&self, source: &OperandRef<T>) -> Option<&Tensor<T>> {
-        let fetched = |place| self.fetched.iter().find(|(known, _)| *known == place).map(|(_, value)| value);
+    fn tensor(&self, source: &OperandRef) -> Option<&Tensor<T>> {
+        let fetched = || self.fetched.iter().find(|(known, _)| known == source).map(|(_, value)| value);
         match *source {
-            OperandRef::Buffer(buffer) => {
-                self.values[buffer as usize].as_ref().or_else(|| fetched(FetchKey::Buffer(buffer)))
-            }
-            OperandRef::Known(node) => fetched(FetchKey::Known(node)).or_else(|| self.host.known(node)),
+            OperandRef::Buffer(buffer) => self.values[buffer as usize].as_ref().or_else(fetched),
+            OperandRef::Known(node) => fetched().or_else(|| self.host.known(node)),
             OperandRef::Number(_) => None,
         }
     }
 
     /// Returns the value of an operand as a view of shape `shape`.
-    fn value_as(&self, source: &OperandRef<T>, shape: &Shape, at: Site) -> Result<Cow<'_, Tensor<T>>, E::Error> {
+    fn value_as(&self, source: &OperandRef, shape: &Shape, at: Site) -> Result<Cow<'_, Tensor<T>>, E::Error> {
         let value = match (source, self.tensor(source)) {
-            (OperandRef::Number(value), _) => Cow::Owned(Tensor::scalar(*value)),
+            (OperandRef::Number(value), _) => Cow::Owned(Tensor::scalar(T::from_f64(*value))),
             (_, Some(value)) => Cow::Borrowed(value),
             (source, None) => unreachable!("{source:?} is read before it is computed or after it was dropped"),
         };
@@ -345,7 +334,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     }
 
     /// Runs a step that consists of one operation.
-    fn single(&self, step: &Step<T>, work: &Work) -> Result<Tensor<T>, E::Error> {
+    fn single(&self, step: &Step, work: &Work) -> Result<Tensor<T>, E::Error> {
         let at = self.host.site(step.node);
         match work {
             Work::Reduce(op, axes, shape) => {
@@ -377,7 +366,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     /// operands are copied to their offsets. Without this memory, all operands are copied to a new tensor.
     fn concatenate(
         &mut self,
-        step: &Step<T>,
+        step: &Step,
         axis: usize,
         shapes: &[Shape],
         in_place: Option<Offset>,
@@ -414,17 +403,17 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     }
 
     /// Returns the operands of a step, each as a tensor of its shape in `shapes`.
-    fn operands(&self, step: &Step<T>, shapes: &[Shape], at: Site) -> Result<Vec<Tensor<T>>, E::Error> {
+    fn operands(&self, step: &Step, shapes: &[Shape], at: Site) -> Result<Vec<Tensor<T>>, E::Error> {
         let operand = |(read, shape)| self.value_as(read, shape, at).map(Cow::into_owned);
         step.reads.iter().zip(shapes).map(operand).collect()
     }
 
     /// Computes the matrix product of the first two operands of a step, plus the third operand. If the third operand is contiguous, has the
     /// result's shape, and is not read again, the result is written to its memory.
-    fn added_product(&mut self, step: &Step<T>, [left, right, shape]: &[Shape; 3]) -> Result<Tensor<T>, E::Error> {
+    fn added_product(&mut self, step: &Step, [left, right, shape]: &[Shape; 3]) -> Result<Tensor<T>, E::Error> {
         let at = self.host.site(step.node);
         let whole = |value: &mut Tensor<T>| value.shape() == shape && value.is_contiguous();
-        let is = |source: &OperandRef<T>, buffer: u32| matches!(source, OperandRef::Buffer(other) if *other == buffer);
+        let is = |source: &OperandRef, buffer: u32| matches!(source, OperandRef::Buffer(other) if *other == buffer);
         let own = match step.reads[2] {
             OperandRef::Buffer(buffer)
                 if step.drops.contains(&buffer) && !step.reads[..2].iter().any(|read| is(read, buffer)) =>

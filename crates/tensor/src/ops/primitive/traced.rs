@@ -8,7 +8,7 @@ use std::cell::RefCell;
 
 use wengert_macros::precompiled;
 
-use crate::engine::plan::{ByNode, Expression, Index, Op, plan_for};
+use crate::engine::plan::{Expression, Index, Op, plan_for};
 use crate::memory::reserve::{addressable, check_fits};
 use crate::ops::primitive::evaluate::Evaluate;
 use crate::ops::primitive::tensor_like::{Composite, MaskOperand, TensorLike};
@@ -20,7 +20,7 @@ pub(crate) fn compute_composite<T: Float>(
     x: &Tensor<T>,
     at: Site,
 ) -> Result<Tensor<T>, Error> {
-    let trace = RefCell::new(Trace { expression: Expression::new(), data: Vec::new(), at });
+    let trace = RefCell::new(Trace { expression: Expression::default(), data: Vec::new(), at });
     let result = composite.of(&Traced::leaf(&trace, x), at)?;
     check_fits::<T>(&result.shape(), at)?;
     // If `x` is expanded, the value can be expanded too. It is then copied, because operations in place refuse expanded tensors.
@@ -30,7 +30,7 @@ pub(crate) fn compute_composite<T: Float>(
 
 /// An expression, and the data of its leaves.
 struct Trace<T: Float> {
-    expression: Expression<T>,
+    expression: Expression,
     data: Vec<Tensor<T>>,
     at: Site,
 }
@@ -39,7 +39,7 @@ struct Trace<T: Float> {
 impl<T: Float> Evaluate<T> for Trace<T> {
     type Error = Error;
 
-    fn expression(&self) -> &Expression<T> {
+    fn expression(&self) -> &Expression {
         &self.expression
     }
 
@@ -136,7 +136,7 @@ impl<'e, T: Float> TensorLike for Traced<'e, T> {
     }
 
     fn number(&self, value: T) -> Self {
-        let op = self.trace.borrow_mut().expression.add_number(value);
+        let op = self.trace.borrow_mut().expression.add_number(value.to_f64());
         Self::push(self.trace, op, [], &Shape::scalar())
     }
 
@@ -146,7 +146,7 @@ impl<'e, T: Float> TensorLike for Traced<'e, T> {
 
     fn to_tensor(&self, at: Site) -> Result<Tensor<T>, Error> {
         let trace = self.trace.borrow();
-        let plan = plan_for(&trace.expression, &ByNode::<()>::default(), &[self.index]);
+        let plan = plan_for(&trace.expression, &[self.index], T::DTYPE);
         Ok(trace.run(&plan, at)?.swap_remove(0))
     }
 

@@ -189,19 +189,11 @@ pub(crate) fn too_large(shape: &Shape, dtype: DType, at: &Site) -> String {
 }
 
 pub(crate) fn out_of_memory(shape: &Shape, dtype: DType, at: &Site) -> String {
-    let bytes = shape.numel() as f64 * f64::from(dtype_size(dtype));
+    let bytes = shape.numel() as f64 * dtype.size() as f64;
     with_site(
         format_args!("memory cannot hold a tensor of shape {shape} of {dtype} ({:.1} GiB)", bytes / f64::from(1 << 30)),
         at,
     )
-}
-
-fn dtype_size(dtype: DType) -> u32 {
-    match dtype {
-        DType::F32 => 4,
-        DType::F64 | DType::I64 => 8,
-        DType::U8 | DType::Bool => 1,
-    }
 }
 
 /// Returns the name that messages give to the operand at `position`: `a` to `z`, then `a1` and so on.

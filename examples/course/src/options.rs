@@ -1,0 +1,1 @@
+../../options/src/lib.rs
