@@ -48,9 +48,9 @@ pub fn try_least_squares<T: Float>(
 
 /// The Levenberg-Marquardt method, with its tolerances.
 ///
-/// An end by `xtol` means that the last step was small compared with x, in the scaled variables. An end by `ftol` means that the
-/// actual and the predicted decrease of the cost were small compared with the cost. An end by `gtol` means that the residuals are nearly
-/// orthogonal to every column of the Jacobian. These are MINPACK's tests.
+/// The tests for the end are MINPACK's. `ftol` compares the actual and the predicted decrease of the cost with the cost. `xtol` compares the
+/// radius of the trust region with x, in scaled variables. `gtol` compares the cosines of the angles between the residuals and the columns
+/// of the Jacobian with 0.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct LeastSquares {
@@ -66,9 +66,9 @@ pub struct LeastSquares {
 pub enum FitEnd {
     /// The largest cosine of an angle between the residuals and a column of the Jacobian is at most `gtol`. SciPy: `status` 1.
     Gtol,
-    /// The decrease of the cost is at most `ftol` times the cost. SciPy: `status` 2.
+    /// The actual and the predicted decrease of the sum of squares are at most `ftol` times the sum. SciPy: `status` 2.
     Ftol,
-    /// The change of x is at most `xtol` times x. SciPy: `status` 3.
+    /// The radius of the trust region is at most `xtol` times |x|. SciPy: `status` 3.
     Xtol,
     /// The largest number of evaluations was reached. SciPy: `status` 0.
     MaxEvaluations,
@@ -152,12 +152,12 @@ impl LeastSquares {
         LeastSquares { ftol: 1e-8, xtol: 1e-8, gtol: 1e-8, max_nfev: None }
     }
 
-    /// Sets the tolerance of the relative decrease of the cost. SciPy: `ftol`.
+    /// Sets the tolerance of the relative decrease of the sum of squares. SciPy: `ftol`.
     pub fn ftol(self, ftol: f64) -> Self {
         LeastSquares { ftol, ..self }
     }
 
-    /// Sets the tolerance of the relative change of x. SciPy: `xtol`.
+    /// Sets the tolerance of the radius of the trust region, relative to |x|. SciPy: `xtol`.
     pub fn xtol(self, xtol: f64) -> Self {
         LeastSquares { xtol, ..self }
     }

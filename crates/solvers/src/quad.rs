@@ -153,7 +153,7 @@ impl Quad {
     /// use wengert::prelude::*;
     /// use wengert::solvers::Quad;
     ///
-    /// // Three integrals at once: those of x, x² and x³.
+    /// // The integrals of x, x² and x³ at once.
     /// let powers = Tensor::from([1.0f64, 2.0, 3.0]);
     /// let found = Quad::new().call(|x| x.pow(&powers), 0.0, 1.0);
     /// assert!((found.value - Tensor::from([0.5, 1.0 / 3.0, 0.25])).abs().amax(..).item() < 1e-15);
@@ -178,7 +178,7 @@ impl Quad {
     /// are of every order, in both modes.
     ///
     /// `f` gets the number and `args`. All variables that it uses must be among the arguments; the compiler refuses functions that capture
-    /// variables. The tape is that of the first argument or limit that is a variable, and there must be one.
+    /// variables. At least one argument or limit must be a variable; it gives the tape.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_solvers as solvers; }

@@ -83,7 +83,7 @@ pub enum MinimizeEnd {
 /// The result of a minimisation.
 #[derive(Clone, Debug)]
 pub struct MinimizeResult<T: Float> {
-    /// The lowest point, with the shape of the start.
+    /// The last point, with the shape of the start. Its value is the lowest, up to rounding errors.
     pub x: Tensor<T>,
     /// The function there.
     pub value: f64,

@@ -236,8 +236,8 @@ fn adaptive<T: Float>(
     }
     let mut control = Control::new(settings.method);
     let mut length = first_length(settings, field, stepper.first_slope(), &y, t, end)?;
-    let (mut next, mut row) = (1, Vec::new());
-    while next < times.len() {
+    let mut output = Output { times, next: 1, rows, row: Vec::new() };
+    while !output.is_complete() {
         // The time is an f64 for every element type.
         let shortest = 4.0 * f64::EPSILON * t.abs().max(f64::MIN_POSITIVE / f64::EPSILON);
         if counts.accepted + counts.rejected >= settings.max_steps {
@@ -249,19 +249,11 @@ fn adaptive<T: Float>(
         let h = direction * if is_last { remaining } else { length };
         let error = stepper.step(settings, field, t, h, &y)?;
         if error <= 1.0 {
-            let new_time = if is_last { end } else { t + h };
-            while next < times.len() && (new_time - times[next]) * direction >= 0.0 {
-                if times[next] == new_time {
-                    rows.extend_from_slice(stepper.new_state());
-                } else {
-                    stepper.interpolate((times[next] - t) / h, h, &y, &mut row);
-                    rows.extend_from_slice(&row);
-                }
-                next += 1;
-            }
-            t = new_time;
+            let start = t;
+            t = if is_last { end } else { t + h };
+            output.write(&stepper, [start, t], h, &y);
             counts.accepted += 1;
-            if next < times.len() {
+            if !output.is_complete() {
                 stepper.accept(field, t, &mut y)?;
             }
             length = h.abs() * control.accepted(error);
@@ -280,8 +272,37 @@ fn adaptive<T: Float>(
     Ok(counts)
 }
 
+/// The states at the requested times.
+struct Output<'a, T> {
+    times: &'a [f64],
+    /// The position of the next time.
+    next: usize,
+    rows: &'a mut Vec<T>,
+    row: Vec<T>,
+}
+
+impl<T: Float> Output<'_, T> {
+    fn is_complete(&self) -> bool {
+        self.next == self.times.len()
+    }
+
+    /// Appends the states at the times within a step from `start` to `end`. The step has the length `h` and begins at the state `y`.
+    fn write(&mut self, stepper: &Stepper<T>, [start, end]: [f64; 2], h: f64, y: &[T]) {
+        while self.next < self.times.len() && (end - self.times[self.next]) * h >= 0.0 {
+            let time = self.times[self.next];
+            if time == end {
+                self.rows.extend_from_slice(stepper.new_state());
+            } else {
+                stepper.interpolate((time - start) / h, h, y, &mut self.row);
+                self.rows.extend_from_slice(&self.row);
+            }
+            self.next += 1;
+        }
+    }
+}
+
 /// The control of the step length: a proportional-integral controller (Hairer and Wanner, "Solving ordinary differential equations II",
-/// 1996, section IV.2; the constants are those of their code `dopri5`). The stiff method has no integral term, like their code `rodas`.
+/// 1996, section IV.2; the constants are from their code `dopri5`). The stiff method has no integral term, like their code `rodas`.
 struct Control {
     /// The exponent of the error in the factor.
     exponent: f64,

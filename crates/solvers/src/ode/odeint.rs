@@ -223,7 +223,7 @@ impl Odeint {
     ///
     /// `f` gets the time, the state and `args`. All variables that the slope depends on must be among the arguments; the compiler refuses
     /// functions that capture variables. For a model, pass its parameters as arguments, and bind them in `f` with
-    /// [`Tape::bind`](wengert_autograd::Tape::bind).
+    /// [`Tape::bind`](wengert_autograd::Tape::bind). Parameters that are not bound count as constants.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_solvers as solvers; }

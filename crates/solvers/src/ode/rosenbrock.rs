@@ -1,7 +1,7 @@
 //! Steps of RODAS, a Rosenbrock method for stiff problems.
 //!
 //! The method is stiffly accurate and L-stable, of order 4 with an error estimate of order 3. The coefficients and the interpolation of order
-//! 3 are those in the code of E. Hairer and G. Wanner, "Solving ordinary differential equations II" (1996), section IV.7. A step solves six
+//! 3 are from the code of E. Hairer and G. Wanner, "Solving ordinary differential equations II" (1996), section IV.7. A step solves six
 //! systems of equations with one matrix, I / (h γ) - J, where J is the exact Jacobian.
 
 use wengert_tensor::Float;

@@ -106,7 +106,7 @@ impl Brentq {
         self.find(&f, a, b, Site::here("call"))
     }
 
-    /// Records the root as an operation on the tape of the arguments `args`, of which there must be one. Its derivatives follow from the
+    /// Records the root as an operation on the tape of the arguments `args`. At least one argument is needed. Its derivatives follow from the
     /// implicit function theorem, in both modes and of every order.
     ///
     /// ```

@@ -119,7 +119,18 @@ impl Root {
     /// theorem, in both modes and of every order. They do not depend on the iterations. The derivative with respect to the start is zero.
     ///
     /// `f` gets the unknowns and `args`. All variables that it uses must be among the arguments; the compiler refuses functions that capture
-    /// variables. JAX: `jaxopt.ScipyRootFinding`, `lax.custom_root`.
+    /// variables, such as this one:
+    ///
+    /// ```compile_fail,E0597
+    /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_solvers as solvers; }
+    /// # use wengert::prelude::*;
+    /// # use wengert::solvers::Root;
+    /// # let tape = Tape::<f64>::new();
+    /// # let (a, x0) = (tape.var(&Tensor::scalar(8.0)), tape.constant(&Tensor::scalar(1.0)));
+    /// let x = Root::new().record(move |x, _| x.pow(3.0) - a, x0, &[]);
+    /// ```
+    ///
+    /// JAX: `jaxopt.ScipyRootFinding`, `lax.custom_root`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_solvers as solvers; }
