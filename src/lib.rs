@@ -43,6 +43,7 @@
 //! | a training loop, metrics, pictures | [`nn::Fit`], [`nn::metrics`]; `nn::plots`, with the feature `plots` |
 //! | random numbers | [`nn::Generator`] |
 //! | factors, solutions and determinants of matrices | `linalg`, with the feature `linalg` |
+//! | differential equations, roots, fits, minima, integrals | `wengert::solvers`, with the feature `solvers` |
 //! | probability distributions, special functions | `distributions` and `special`, with the features of these names |
 //!
 //! # What to read next
@@ -139,6 +140,9 @@ pub use wengert_distributions as distributions;
 pub use wengert_fft as fft;
 #[doc(inline)]
 pub use wengert_nn as nn;
+#[cfg(feature = "solvers")]
+#[doc(inline)]
+pub use wengert_solvers as solvers;
 #[cfg(feature = "special")]
 #[doc(inline)]
 pub use wengert_special as special;
@@ -236,6 +240,10 @@ mod guide {
     #[cfg(feature = "distributions")]
     chapters! {
         Distributions "distributions.md"
+    }
+    #[cfg(feature = "solvers")]
+    chapters! {
+        Solvers "solvers.md"
     }
 
     #[doc = include_str!("../README.md")]

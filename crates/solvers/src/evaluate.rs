@@ -1,0 +1,93 @@
+//! Evaluates functions of variables at tensors. Each evaluation has a tape of its own, and equal programs share a plan.
+
+use wengert_autograd::transforms::{jacobian, try_infer};
+use wengert_autograd::{Tape, Var};
+use wengert_tensor::ops::Views as _;
+use wengert_tensor::{Float, Shape, Site, Tensor};
+
+use crate::error::{Result, refusal};
+
+/// A function of one variable.
+pub(crate) type Map<'f, T> = dyn for<'t> Fn(Var<'t, T>) -> Var<'t, T> + 'f;
+
+/// A function of a variable and its arguments, which recorded solvers keep.
+pub(crate) type MapWith<T> = dyn for<'t> Fn(Var<'t, T>, &[Var<'t, T>]) -> Var<'t, T>;
+
+/// Returns the value of `f` at `x`.
+pub(crate) fn value<T: Float>(f: &Map<'_, T>, x: &Tensor<T>) -> Result<Tensor<T>> {
+    Ok(try_infer(f, x)?)
+}
+
+/// Returns the values of the variables that `record` returns for a variable with the value `x`.
+pub(crate) fn values<T: Float>(
+    x: &Tensor<T>,
+    record: impl for<'t> FnOnce(Var<'t, T>) -> Result<Vec<Var<'t, T>>>,
+) -> Result<Vec<Tensor<T>>> {
+    let tape = Tape::new();
+    let results = record(tape.var(x))?;
+    Ok(tape.try_values_slice(&results)?)
+}
+
+/// Returns the result of `f` at `x` as a vector `[m]`, and the Jacobian `[m, n]`, from one evaluation.
+pub(crate) fn value_and_jacobian<T: Float>(f: &Map<'_, T>, x: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T>)> {
+    let mut results = values(x, |x| {
+        let y = f(x);
+        let (m, n) = (y.numel(), x.numel());
+        let slopes = jacobian(f, x);
+        Ok(vec![y.try_reshape([m])?, slopes.try_reshape([m, n])?])
+    })?;
+    let slopes = results.swap_remove(1);
+    Ok((results.swap_remove(0), slopes))
+}
+
+/// Returns a function of one variable that calls `f` with constants in place of the arguments.
+pub(crate) fn with_constants<'f, T: Float>(
+    f: &'f MapWith<T>,
+    args: &'f [Tensor<T>],
+) -> impl for<'t> Fn(Var<'t, T>) -> Var<'t, T> + 'f {
+    fn typed<T: Float, F: for<'t> Fn(Var<'t, T>) -> Var<'t, T>>(f: F) -> F {
+        f
+    }
+    typed(move |x| {
+        let args: Vec<Var<'_, T>> = args.iter().map(|arg| x.tape().constant(arg)).collect();
+        f(x, &args)
+    })
+}
+
+/// Returns the elements of a tensor as numbers.
+pub(crate) fn numbers<T: Float>(x: &Tensor<T>) -> Vec<f64> {
+    x.iter().map(T::to_f64).collect()
+}
+
+/// Returns a tensor with these elements, rounded to its type.
+pub(crate) fn tensor<T: Float>(numbers: &[f64], shape: &Shape) -> Result<Tensor<T>> {
+    Ok(Tensor::try_from_vec(numbers.iter().map(|&number| T::from_f64(number)).collect(), shape)?)
+}
+
+/// Rounds numbers to the nearest numbers of the type `T`.
+pub(crate) fn round<T: Float>(numbers: &mut [f64]) {
+    numbers.iter_mut().for_each(|number| *number = T::from_f64(*number).to_f64());
+}
+
+/// Returns the largest absolute value, or NaN if a number is NaN. Returns 0 for no numbers.
+pub(crate) fn largest(numbers: &[f64]) -> f64 {
+    numbers.iter().fold(0.0, |max: f64, x| if x.is_nan() || x.abs() > max { x.abs() } else { max })
+}
+
+/// Returns the Euclidean norm.
+pub(crate) fn norm(numbers: &[f64]) -> f64 {
+    dot(numbers, numbers).sqrt()
+}
+
+/// Returns the sum of the products of the elements.
+pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {
+    x.iter().zip(y).map(|(x, y)| x * y).sum()
+}
+
+/// Checks that the result of a function has the shape that a solver needs.
+pub(crate) fn check_shape(what: &str, got: &Shape, expected: &Shape, at: Site) -> Result<()> {
+    if got == expected {
+        return Ok(());
+    }
+    Err(refusal(format!("{what} must have the shape {expected}, got {got}"), at))
+}

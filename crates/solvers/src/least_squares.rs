@@ -1,0 +1,492 @@
+//! Nonlinear least squares by the Levenberg-Marquardt method with exact Jacobians.
+//!
+//! J. J. Moré, "The Levenberg-Marquardt algorithm: implementation and theory" (1978), the method of MINPACK's `lmder`: a trust region in
+//! variables that are scaled by the largest norms of the Jacobian's columns so far. The step is computed from singular values and not from
+//! a QR factorisation, because they show the rank of the Jacobian. The parameter of the step solves Moré's secular equation by his
+//! safeguarded Newton iteration.
+
+use std::rc::Rc;
+
+use wengert_autograd::Var;
+use wengert_autograd::transforms::grad;
+use wengert_linalg::prelude::*;
+use wengert_macros::twins;
+use wengert_tensor::ops::{Arithmetic as _, Reductions as _};
+use wengert_tensor::{Float, Shape, Site, Tensor};
+
+use crate::error::{Error, Result};
+use crate::evaluate::{
+    Map, MapWith, dot, largest, norm, numbers, round, tensor, value, value_and_jacobian, with_constants,
+};
+use crate::implicit::Implicit;
+
+/// Returns the x that minimises half the sum of the squares of `residuals(x)`, from `x0`, with the reason of the end. [`LeastSquares`] has
+/// tolerances, and solutions with derivatives. SciPy: `least_squares(method="lm")`.
+///
+/// ```
+/// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_solvers as solvers; }
+/// use wengert::prelude::*;
+/// use wengert::solvers::least_squares;
+///
+/// let t = Tensor::from([0.0, 1.0, 2.0, 3.0]);
+/// let y = (&t * -0.5f64).exp() * 2.0;
+/// let fit = least_squares(|p| (p.select(0, 1) * &t).exp() * p.select(0, 0) - &y, &Tensor::from([1.0, 0.0]));
+/// assert!(fit.converged() && fit.cost < 1e-20);
+/// assert!((fit.x - Tensor::from([2.0, -0.5])).abs().amax(..).item() < 1e-8);
+/// ```
+///
+/// # Errors
+///
+/// As for [`LeastSquares::try_call`].
+#[twins]
+pub fn try_least_squares<T: Float>(
+    residuals: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
+    x0: &Tensor<T>,
+) -> Result<LeastSquaresResult<T>> {
+    LeastSquares::new().find(&residuals, x0, Site::here("least_squares"))
+}
+
+/// The Levenberg-Marquardt method, with its tolerances.
+///
+/// The tests for the end are MINPACK's. `ftol` compares the actual and the predicted decrease of the cost with the cost. `xtol` compares the
+/// radius of the trust region with x, in scaled variables. `gtol` compares the cosines of the angles between the residuals and the columns
+/// of the Jacobian with 0.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct LeastSquares {
+    ftol: f64,
+    xtol: f64,
+    gtol: f64,
+    max_nfev: Option<usize>,
+}
+
+/// The reason why the Levenberg-Marquardt method ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FitEnd {
+    /// The largest cosine of an angle between the residuals and a column of the Jacobian is at most `gtol`. SciPy: `status` 1.
+    Gtol,
+    /// The actual and the predicted decrease of the sum of squares are at most `ftol` times the sum. SciPy: `status` 2.
+    Ftol,
+    /// The radius of the trust region is at most `xtol` times |x|. SciPy: `status` 3.
+    Xtol,
+    /// The largest number of evaluations was reached. SciPy: `status` 0.
+    MaxEvaluations,
+    /// Rounding errors hide any further decrease: a tolerance is too small. MINPACK: `info` 6 to 8.
+    NoProgress,
+}
+
+/// The result of a least-squares problem.
+#[derive(Clone, Debug)]
+pub struct LeastSquaresResult<T: Float> {
+    /// The solution, with the shape of the start.
+    pub x: Tensor<T>,
+    /// Half the sum of the squares of the residuals.
+    pub cost: f64,
+    /// The residuals at the solution, as a vector `[m]`.
+    pub residuals: Tensor<T>,
+    /// The Jacobian at the solution, `[m, n]`.
+    pub jacobian: Tensor<T>,
+    /// The largest absolute value of the gradient of the cost.
+    pub optimality: f64,
+    /// The reason of the end.
+    pub end: FitEnd,
+    /// The number of accepted steps.
+    pub iterations: usize,
+    /// The number of evaluations of the residuals, with or without the Jacobian.
+    pub evaluations: usize,
+}
+
+#[twins]
+impl<T: Float> LeastSquaresResult<T> {
+    /// Returns true if one of the tolerances ended the method.
+    pub fn converged(&self) -> bool {
+        matches!(self.end, FitEnd::Gtol | FitEnd::Ftol | FitEnd::Xtol)
+    }
+
+    /// Returns the covariance `[n, n]` of the solution if the residuals have independent errors of variance 1: the pseudoinverse of Jᵀ J.
+    /// For residuals of unknown, equal variance, multiply by 2 cost / (m - n). SciPy: `curve_fit` with `absolute_sigma=True`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_solvers as solvers; }
+    /// use wengert::prelude::*;
+    /// use wengert::solvers::least_squares;
+    ///
+    /// // The mean of four numbers has a quarter of their variance.
+    /// let fit = least_squares(|mean| mean.expand([4]) - Tensor::from([1.0, 2.0, 4.0, 5.0]), &Tensor::scalar(0.0f64));
+    /// assert!((fit.x.item() - 3.0).abs() < 1e-12 && (fit.covariance().item() - 0.25).abs() < 1e-15);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the singular values cannot be computed, or there is not enough memory.
+    pub fn try_covariance(&self) -> Result<Tensor<T>> {
+        let n = self.x.numel();
+        let (_, values, right) = self.jacobian.cast::<f64>().try_svd(false)?;
+        let (values, right) = (numbers(&values), numbers(&right));
+        let limit = f64::EPSILON * (self.jacobian.shape()[0].max(n)) as f64 * values.first().copied().unwrap_or(0.0);
+        let mut covariance = vec![0.0; n * n];
+        for (k, value) in values.iter().enumerate().filter(|(_, value)| **value > limit) {
+            let row = &right[k * n..(k + 1) * n];
+            for (i, x) in row.iter().enumerate() {
+                for (j, y) in row.iter().enumerate() {
+                    covariance[i * n + j] += x * y / (value * value);
+                }
+            }
+        }
+        tensor(&covariance, &Shape::from([n, n]))
+    }
+}
+
+impl Default for LeastSquares {
+    fn default() -> Self {
+        LeastSquares::new()
+    }
+}
+
+#[twins]
+impl LeastSquares {
+    /// Returns a solver with SciPy's tolerances: 1e-8 for each of `ftol`, `xtol` and `gtol`. The residuals are evaluated at most 100 times
+    /// for each unknown, and at least 200 times.
+    pub fn new() -> Self {
+        LeastSquares { ftol: 1e-8, xtol: 1e-8, gtol: 1e-8, max_nfev: None }
+    }
+
+    /// Sets the tolerance of the relative decrease of the sum of squares. SciPy: `ftol`.
+    pub fn ftol(self, ftol: f64) -> Self {
+        LeastSquares { ftol, ..self }
+    }
+
+    /// Sets the tolerance of the radius of the trust region, relative to |x|. SciPy: `xtol`.
+    pub fn xtol(self, xtol: f64) -> Self {
+        LeastSquares { xtol, ..self }
+    }
+
+    /// Sets the tolerance of the cosines of the angles between the residuals and the columns of the Jacobian. SciPy: `gtol`.
+    pub fn gtol(self, gtol: f64) -> Self {
+        LeastSquares { gtol, ..self }
+    }
+
+    /// Sets the largest number of evaluations of the residuals. SciPy: `max_nfev`.
+    pub fn max_nfev(self, max_nfev: usize) -> Self {
+        LeastSquares { max_nfev: Some(max_nfev), ..self }
+    }
+
+    /// Returns the solution that the method finds from `x0`. The residuals may have any shape and any number of elements.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_solvers as solvers; }
+    /// use wengert::prelude::*;
+    /// use wengert::solvers::{FitEnd, LeastSquares};
+    ///
+    /// let rosenbrock = formula!(|p| {
+    ///     let (x, y) = (p.select(0, 0), p.select(0, 1));
+    ///     stack(&[(y - x.square()) * 10.0, 1.0 - x], 0)
+    /// });
+    /// let fit = LeastSquares::new().max_nfev(2).call(rosenbrock, &Tensor::from([-1.2f64, 1.0]));
+    /// assert_eq!(fit.end, FitEnd::MaxEvaluations);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the residuals at `x0` or the Jacobian at an accepted point are NaN or infinite. Points where the residuals are not finite are
+    /// rejected like points of larger cost. Also if the residuals cannot be evaluated or differentiated.
+    pub fn try_call<T: Float>(
+        &self,
+        residuals: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
+        x0: &Tensor<T>,
+    ) -> Result<LeastSquaresResult<T>> {
+        self.find(&residuals, x0, Site::here("call"))
+    }
+
+    /// Records the solution as an operation on the tape of `x0`. Its derivatives with respect to `args` follow from the implicit function
+    /// theorem for the gradient of the cost, which is 0 at the solution. They are of every order, in both modes. The Hessian of the cost is
+    /// exact, and must be regular. The errors of the derivatives are as large as the error of the solution, so set small tolerances.
+    ///
+    /// `residuals` gets the unknowns and `args`. All variables that it uses must be among the arguments; the compiler refuses functions that
+    /// capture variables.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_solvers as solvers; }
+    /// use wengert::prelude::*;
+    /// use wengert::solvers::LeastSquares;
+    ///
+    /// let tape = Tape::<f64>::new();
+    /// let (y, x0) = (tape.var(&Tensor::from([1.0, 2.0, 6.0])), tape.constant(&Tensor::scalar(0.0)));
+    /// let mean = LeastSquares::new().record(|x, args| args[0] - x, x0, &[y]);
+    /// assert!((mean.grad([y])[0] - 1.0 / 3.0).abs().amax(..).item() < 1e-15);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the variables belong to different tapes. When a value is requested: the errors of [`call`](Self::call), or that the method did not
+    /// converge.
+    pub fn try_record<'t, T: Float>(
+        &self,
+        residuals: impl for<'v> Fn(Var<'v, T>, &[Var<'v, T>]) -> Var<'v, T> + 'static,
+        x0: Var<'t, T>,
+        args: &[Var<'t, T>],
+    ) -> Result<Var<'t, T>> {
+        let (at, solver, residuals) = (Site::here("record"), self.clone(), Rc::new(residuals));
+        let known = Rc::clone(&residuals);
+        let equation: Rc<MapWith<T>> = Rc::new(move |x, args| grad(|x| known(x, args).square().sum(..), x));
+        let search = Box::new(move |x0: &Tensor<T>, args: &[Tensor<T>]| {
+            let fit = solver.find(&with_constants(&*residuals, args), x0, at)?;
+            if fit.converged() {
+                return Ok(fit.x);
+            }
+            Err(Error::NoProgress { iterations: fit.iterations, residual: fit.optimality, at })
+        });
+        Implicit { name: "least_squares", search, equation }.record(x0, args, at)
+    }
+
+    fn find<T: Float>(&self, f: &Map<'_, T>, x0: &Tensor<T>, at: Site) -> Result<LeastSquaresResult<T>> {
+        let shape = x0.shape();
+        let limit = self.max_nfev.unwrap_or((100 * x0.numel()).max(200));
+        let mut point = Point::at(f, numbers(x0), shape, at, 0)?;
+        let (mut iterations, mut evaluations) = (0, 1);
+        let mut region = Region::new(&point);
+        let end = 'outer: loop {
+            region.scale_by(&point);
+            if point.cosine() <= self.gtol {
+                break FitEnd::Gtol;
+            }
+            let problem = Subproblem::new(&point, &region.scale)?;
+            loop {
+                if evaluations >= limit {
+                    break 'outer FitEnd::MaxEvaluations;
+                }
+                let step = problem.step(&mut region.parameter, region.radius);
+                let mut x: Vec<f64> = point.x.iter().zip(&step.x).map(|(x, step)| x + step).collect();
+                round::<T>(&mut x);
+                evaluations += 1;
+                let y = numbers(&value(f, &tensor::<T>(&x, shape)?)?);
+                let outcome = region.judge(&point, &step, norm(&y), iterations == 0);
+                if outcome.accepted {
+                    point = Point::at(f, x, shape, at, iterations + 1)?;
+                    iterations += 1;
+                }
+                let small = outcome.actual.abs().max(outcome.predicted);
+                let x_norm = norm(&region.scaled(&point.x));
+                if small <= self.ftol && outcome.ratio <= 2.0 {
+                    break 'outer FitEnd::Ftol;
+                }
+                if region.radius <= self.xtol * x_norm {
+                    break 'outer FitEnd::Xtol;
+                }
+                let epsilon = T::EPSILON.to_f64();
+                if small <= epsilon && outcome.ratio <= 2.0 || region.radius <= epsilon * x_norm {
+                    break 'outer FitEnd::NoProgress;
+                }
+                if outcome.accepted {
+                    break;
+                }
+            }
+        };
+        let (m, n) = (point.y.len(), point.x.len());
+        Ok(LeastSquaresResult {
+            x: tensor(&point.x, shape)?,
+            cost: 0.5 * dot(&point.y, &point.y),
+            optimality: largest(&point.gradient),
+            residuals: tensor(&point.y, &Shape::from([m]))?,
+            jacobian: tensor(&point.jacobian, &Shape::from([m, n]))?,
+            end,
+            iterations,
+            evaluations,
+        })
+    }
+}
+
+/// A point with its residuals, its Jacobian in row-major order, and the gradient of the cost.
+struct Point {
+    x: Vec<f64>,
+    y: Vec<f64>,
+    jacobian: Vec<f64>,
+    gradient: Vec<f64>,
+    /// The norms of the columns of the Jacobian.
+    columns: Vec<f64>,
+}
+
+impl Point {
+    fn at<T: Float>(f: &Map<'_, T>, x: Vec<f64>, shape: &Shape, at: Site, iteration: usize) -> Result<Self> {
+        let (y, jacobian) = value_and_jacobian(f, &tensor::<T>(&x, shape)?)?;
+        let (y, jacobian, n) = (numbers(&y), numbers(&jacobian), x.len());
+        if !largest(&y).is_finite() || !largest(&jacobian).is_finite() {
+            let at_what = format!("a residual or its derivative in iteration {iteration}");
+            return Err(Error::NotFinite { at_what, at });
+        }
+        let (mut gradient, mut squares) = (vec![0.0; n], vec![0.0; n]);
+        for (row, y) in jacobian.chunks(n.max(1)).zip(&y) {
+            gradient.iter_mut().zip(row).for_each(|(sum, slope)| *sum += slope * y);
+            squares.iter_mut().zip(row).for_each(|(sum, slope)| *sum += slope * slope);
+        }
+        Ok(Point { x, y, jacobian, gradient, columns: squares.into_iter().map(f64::sqrt).collect() })
+    }
+
+    /// Returns the largest cosine of an angle between the residuals and a column of the Jacobian, or 0 if all residuals are 0.
+    fn cosine(&self) -> f64 {
+        let size = norm(&self.y);
+        let cosines = self.gradient.iter().zip(&self.columns).filter(|(_, column)| **column != 0.0);
+        if size == 0.0 { 0.0 } else { cosines.map(|(g, column)| (g / column / size).abs()).fold(0.0, f64::max) }
+    }
+}
+
+/// The trust region: steps with |D p| ≤ radius for the diagonal matrix D.
+struct Region {
+    scale: Vec<f64>,
+    radius: f64,
+    parameter: f64,
+}
+
+/// The judgement of a step.
+struct Outcome {
+    accepted: bool,
+    /// The actual and the predicted relative decrease of the sum of squares.
+    actual: f64,
+    predicted: f64,
+    /// The actual decrease divided by the predicted decrease.
+    ratio: f64,
+}
+
+impl Region {
+    /// Returns the first region: its radius is 100 times the norm of the scaled start, or 100 if this is 0.
+    fn new(point: &Point) -> Self {
+        let scale = point.columns.iter().map(|&column| if column == 0.0 { 1.0 } else { column }).collect();
+        let mut region = Region { scale, radius: 0.0, parameter: 0.0 };
+        let size = norm(&region.scaled(&point.x));
+        region.radius = if size == 0.0 { 100.0 } else { 100.0 * size };
+        region
+    }
+
+    fn scaled(&self, x: &[f64]) -> Vec<f64> {
+        x.iter().zip(&self.scale).map(|(x, scale)| x * scale).collect()
+    }
+
+    /// Scales each variable by the largest norm of its column so far.
+    fn scale_by(&mut self, point: &Point) {
+        self.scale.iter_mut().zip(&point.columns).for_each(|(scale, column)| *scale = scale.max(*column));
+    }
+
+    /// Decides whether a step is accepted, and changes the radius and the parameter (Moré, section 5 and 6; MINPACK's `lmder`).
+    fn judge(&mut self, point: &Point, step: &Step, new: f64, is_first: bool) -> Outcome {
+        let old = norm(&point.y);
+        let length = norm(&self.scaled(&step.x));
+        if is_first {
+            self.radius = self.radius.min(length);
+        }
+        // A point that is not finite or far worse counts as a tenfold increase.
+        let actual = if 0.1 * new < old { 1.0 - (new / old).powi(2) } else { -1.0 };
+        let (linear, damped) = ((step.linear / old).powi(2), self.parameter * (length / old).powi(2));
+        let predicted = linear + 2.0 * damped;
+        let slope = -(linear + damped);
+        let ratio = if predicted == 0.0 { 0.0 } else { actual / predicted };
+        if ratio <= 0.25 {
+            let factor = if actual >= 0.0 { 0.5 } else { 0.5 * slope / (slope + 0.5 * actual) };
+            let factor = if 0.1 * new >= old || factor.is_nan() || factor < 0.1 { 0.1 } else { factor };
+            self.radius = factor * self.radius.min(length / 0.1);
+            self.parameter /= factor;
+        } else if self.parameter == 0.0 || ratio >= 0.75 {
+            self.radius = length / 0.5;
+            self.parameter *= 0.5;
+        }
+        Outcome { accepted: ratio >= 1e-4, actual, predicted, ratio }
+    }
+}
+
+/// A step, and the norm of J p for this step p.
+struct Step {
+    x: Vec<f64>,
+    linear: f64,
+}
+
+/// The linear least-squares problem at a point, by the singular values of J D⁻¹ = U S Vᵀ.
+struct Subproblem {
+    values: Vec<f64>,
+    /// Vᵀ, in row-major order.
+    right: Vec<f64>,
+    /// -Uᵀ y.
+    target: Vec<f64>,
+    scale: Vec<f64>,
+}
+
+impl Subproblem {
+    fn new(point: &Point, scale: &[f64]) -> Result<Self> {
+        let (m, n) = (point.y.len(), point.x.len());
+        let scaled: Vec<f64> =
+            point.jacobian.chunks(n.max(1)).flat_map(|row| row.iter().zip(scale).map(|(x, scale)| x / scale)).collect();
+        let (left, values, right) = Tensor::try_from_vec(scaled, [m, n])?.try_svd(false)?;
+        let (left, values, right) = (numbers(&left), numbers(&values), numbers(&right));
+        let count = values.len();
+        let mut target = vec![0.0; count];
+        for (row, y) in left.chunks(count.max(1)).zip(&point.y) {
+            target.iter_mut().zip(row).for_each(|(sum, u)| *sum -= u * y);
+        }
+        Ok(Subproblem { values, right, target, scale: scale.to_vec() })
+    }
+
+    /// Returns the step that minimises |J p + y|² with |D p| close to `radius` or below. Changes the parameter to the parameter of this step
+    /// (Moré, section 5; MINPACK's `lmpar`).
+    fn step(&self, parameter: &mut f64, radius: f64) -> Step {
+        let rank_limit = f64::EPSILON * self.values.len() as f64 * self.values.first().copied().unwrap_or(0.0);
+        let is_singular = self.values.iter().any(|&value| value <= rank_limit);
+        // The coordinates of the scaled step along the rows of Vᵀ.
+        let coordinates = |parameter: f64| -> Vec<f64> {
+            let pairs = self.values.iter().zip(&self.target);
+            if parameter == 0.0 {
+                pairs.map(|(&s, c)| if s > rank_limit { c / s } else { 0.0 }).collect()
+            } else {
+                pairs.map(|(s, c)| s * c / (s * s + parameter)).collect()
+            }
+        };
+        let mut q = coordinates(0.0);
+        let mut excess = norm(&q) - radius;
+        if excess <= 0.1 * radius {
+            *parameter = 0.0;
+            return self.finish(&q);
+        }
+        // The derivative of the norm with respect to the parameter.
+        let slope = |q: &[f64], parameter: f64| {
+            let terms = q.iter().zip(&self.values).filter(|(q, _)| **q != 0.0);
+            -terms.map(|(q, s)| q * q / (s * s + parameter)).sum::<f64>() / norm(q)
+        };
+        let mut lower = if is_singular { 0.0 } else { -excess / slope(&q, 0.0) };
+        let gradient = norm(&self.values.iter().zip(&self.target).map(|(s, c)| s * c).collect::<Vec<_>>());
+        let mut upper = if gradient == 0.0 { f64::MIN_POSITIVE / radius.min(0.1) } else { gradient / radius };
+        *parameter = parameter.max(lower).min(upper);
+        if *parameter == 0.0 {
+            *parameter = gradient / norm(&q);
+        }
+        for iteration in 0.. {
+            if *parameter == 0.0 {
+                *parameter = f64::MIN_POSITIVE.max(1e-3 * upper);
+            }
+            q = coordinates(*parameter);
+            let last = excess;
+            excess = norm(&q) - radius;
+            let is_close = excess.abs() <= 0.1 * radius;
+            if is_close || lower == 0.0 && excess <= last && last < 0.0 || iteration == 10 {
+                break;
+            }
+            let correction = -(excess + radius) / radius * excess / slope(&q, *parameter);
+            if excess > 0.0 {
+                lower = lower.max(*parameter);
+            } else {
+                upper = upper.min(*parameter);
+            }
+            *parameter = lower.max(*parameter + correction);
+        }
+        self.finish(&q)
+    }
+
+    /// Returns the step with these coordinates of the scaled step.
+    fn finish(&self, q: &[f64]) -> Step {
+        let n = self.scale.len();
+        let mut x = vec![0.0; n];
+        for (q, row) in q.iter().zip(self.right.chunks(n.max(1))) {
+            x.iter_mut().zip(row).for_each(|(x, v)| *x += q * v);
+        }
+        x.iter_mut().zip(&self.scale).for_each(|(x, scale)| *x /= scale);
+        let linear = norm(&q.iter().zip(&self.values).map(|(q, s)| q * s).collect::<Vec<_>>());
+        Step { x, linear }
+    }
+}

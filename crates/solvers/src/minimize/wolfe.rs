@@ -1,0 +1,136 @@
+//! The search for a point along a direction that satisfies the strong Wolfe conditions.
+//!
+//! J. Nocedal and S. J. Wright, "Numerical optimization" (2006), algorithms 3.5 and 3.6, with cubic interpolation (equation 3.59).
+
+use wengert_tensor::Float;
+
+use super::objective::{Objective, Point};
+use crate::error::Result;
+use crate::evaluate::dot;
+
+/// The factor of the slope in the condition of sufficient decrease.
+const DECREASE: f64 = 1e-4;
+/// The factor of the slope in the condition of the curvature.
+const CURVATURE: f64 = 0.9;
+/// The largest number of evaluations in one search.
+const EVALUATIONS: usize = 40;
+
+/// A tried point: the share of the direction, and the slope along it.
+struct Trial {
+    share: f64,
+    slope: f64,
+    point: Point,
+}
+
+/// Returns a point on the line from `start` along `direction` that satisfies the strong Wolfe conditions. Returns `None` if there is none
+/// within the limits, which happens if rounding errors hide the decrease. `first` is the first tried share of the direction.
+pub(super) fn strong_wolfe<T: Float>(
+    objective: &mut Objective<'_, T>,
+    start: &Point,
+    direction: &[f64],
+    first: f64,
+) -> Result<Option<Point>> {
+    let slope = dot(&start.gradient, direction);
+    if slope.is_nan() || slope >= 0.0 {
+        return Ok(None);
+    }
+    let mut search = Search { objective, start, direction, slope, evaluations: 0 };
+    let mut last = Trial { share: 0.0, slope, point: start.clone() };
+    let mut share = first;
+    while search.evaluations < EVALUATIONS {
+        let trial = search.at(share)?;
+        if !trial.point.is_finite() {
+            if trial.point.value == f64::NEG_INFINITY {
+                return Ok(Some(trial.point));
+            }
+            // The function is not defined there: bisect towards the last point.
+            share = last.share + 0.5 * (share - last.share);
+            if share <= last.share {
+                return Ok(None);
+            }
+            continue;
+        }
+        if search.accepts(&trial) {
+            return Ok(Some(trial.point));
+        }
+        if !search.decreases(&trial) || last.share > 0.0 && trial.point.value >= last.point.value {
+            return search.zoom(last, trial);
+        }
+        if trial.slope >= 0.0 {
+            return search.zoom(trial, last);
+        }
+        // The function still falls: extrapolate, by a factor between 2 and 10.
+        let next = cubic(&last, &trial).filter(|next| *next > share).unwrap_or(4.0 * share);
+        let next = next.clamp(2.0 * share, 10.0 * share);
+        (last, share) = (trial, next);
+    }
+    // A decrease without the condition of the curvature is still a decrease.
+    Ok((last.share > 0.0).then_some(last.point))
+}
+
+/// The search along one line.
+struct Search<'a, 'f, T: Float> {
+    objective: &'a mut Objective<'f, T>,
+    start: &'a Point,
+    direction: &'a [f64],
+    slope: f64,
+    evaluations: usize,
+}
+
+impl<T: Float> Search<'_, '_, T> {
+    fn at(&mut self, share: f64) -> Result<Trial> {
+        self.evaluations += 1;
+        let x = self.start.x.iter().zip(self.direction).map(|(x, d)| x + share * d).collect();
+        let point = self.objective.at(x)?;
+        let slope = dot(&point.gradient, self.direction);
+        Ok(Trial { share, slope, point })
+    }
+
+    fn decreases(&self, trial: &Trial) -> bool {
+        trial.point.value <= self.start.value + DECREASE * trial.share * self.slope
+    }
+
+    /// Returns true if a point satisfies the conditions. Near a minimum, rounding errors hide the decrease of the value. The decrease then
+    /// follows from the slope (W. W. Hager and H. Zhang, "A new conjugate gradient method with guaranteed descent", 2005, equation 4.1 with
+    /// δ = 0.1).
+    fn accepts(&self, trial: &Trial) -> bool {
+        let rounding = 4.0 * T::EPSILON.to_f64() * self.start.value.abs();
+        let is_level = (trial.point.value - self.start.value).abs() <= rounding && trial.slope <= -0.8 * self.slope;
+        (is_level || self.decreases(trial)) && trial.slope.abs() <= -CURVATURE * self.slope
+    }
+
+    /// Searches between two shares. `low` satisfies the condition of decrease with the smallest value so far, and its slope points towards
+    /// `high`.
+    fn zoom(&mut self, mut low: Trial, mut high: Trial) -> Result<Option<Point>> {
+        while self.evaluations < EVALUATIONS {
+            let (near, far) = (low.share.min(high.share), low.share.max(high.share));
+            let width = far - near;
+            if width <= 1e-14 * far {
+                break;
+            }
+            let share = cubic(&low, &high).unwrap_or(0.5 * (near + far)).clamp(near + 0.1 * width, far - 0.1 * width);
+            let trial = self.at(share)?;
+            if trial.point.is_finite() && self.accepts(&trial) {
+                return Ok(Some(trial.point));
+            }
+            if !trial.point.is_finite() || !self.decreases(&trial) || trial.point.value >= low.point.value {
+                high = trial;
+                continue;
+            }
+            if trial.slope * (high.share - low.share) >= 0.0 {
+                high = low;
+            }
+            low = trial;
+        }
+        Ok((low.share > 0.0).then_some(low.point))
+    }
+}
+
+/// Returns the minimum of the cubic polynomial with the values and slopes at two shares, if there is one.
+fn cubic(a: &Trial, b: &Trial) -> Option<f64> {
+    let d1 = a.slope + b.slope - 3.0 * (a.point.value - b.point.value) / (a.share - b.share);
+    let root = d1 * d1 - a.slope * b.slope;
+    let d2 = (b.share - a.share).signum() * root.max(0.0).sqrt();
+    let share = b.share - (b.share - a.share) * (b.slope + d2 - d1) / (b.slope - a.slope + 2.0 * d2);
+    (root >= 0.0 && share.is_finite()).then_some(share)
+}

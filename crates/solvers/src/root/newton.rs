@@ -1,0 +1,269 @@
+//! Newton's method for systems of equations, with a line search.
+//!
+//! J. E. Dennis and R. B. Schnabel, "Numerical methods for unconstrained optimization and nonlinear equations" (1983), algorithms 6.1.1 and
+//! A6.3.1. The Jacobian is exact.
+
+use std::rc::Rc;
+
+use wengert_autograd::Var;
+use wengert_macros::twins;
+use wengert_tensor::{Float, Shape, Site, Tensor};
+
+use crate::dense::Lu;
+use crate::error::{Error, Result, refusal};
+use crate::evaluate::{Map, dot, largest, norm, numbers, round, tensor, value, value_and_jacobian, with_constants};
+use crate::implicit::Implicit;
+
+/// Returns a root x of f(x) = 0, found by Newton's method from `x0`. The result of `f` has as many elements as `x`. [`Root`] has
+/// tolerances, and roots with derivatives. SciPy: `root`.
+///
+/// ```
+/// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_solvers as solvers; }
+/// use wengert::prelude::*;
+/// use wengert::solvers::root;
+///
+/// // The circle of radius 2 and the line y = x.
+/// let x = root(|p| stack(&[p.square().sum(..) - 4.0, p.select(0, 0) - p.select(0, 1)], 0), &Tensor::from([1.0, 0.5]));
+/// assert!((x - 2f64.sqrt()).abs().amax(..).item() < 1e-15);
+/// ```
+///
+/// # Errors
+///
+/// As for [`Root::try_call`].
+#[twins]
+pub fn try_root<T: Float>(f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>, x0: &Tensor<T>) -> Result<Tensor<T>> {
+    Ok(Root::new().find(&f, x0, Site::here("root"))?.x)
+}
+
+/// Newton's method for systems of n equations with n unknowns, with its tolerances.
+///
+/// Each iteration solves J d = -f with the exact Jacobian J. It moves along d by the largest tried share of d that reduces |f|²
+/// sufficiently. The method converges quadratically near a root with a regular Jacobian, and may fail far from roots. It ends when the full step d
+/// satisfies |D d| ≤ rtol |D x|, where D has the norms of the columns of J, or when no element of d exceeds atol. It also ends when f is
+/// exactly 0. The last step is made, so the error of the result is about the square of the tolerance.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Root {
+    rtol: Option<f64>,
+    atol: Option<f64>,
+    max_iter: usize,
+}
+
+/// A root, and the work that it took.
+#[derive(Clone, Debug)]
+pub struct RootResult<T: Float> {
+    /// The root, with the shape of the start.
+    pub x: Tensor<T>,
+    /// The largest absolute value of the function at the root.
+    pub residual: f64,
+    /// The number of iterations, each with one Jacobian.
+    pub iterations: usize,
+    /// The number of evaluations of the function, with or without the Jacobian.
+    pub evaluations: usize,
+}
+
+impl Default for Root {
+    fn default() -> Self {
+        Root::new()
+    }
+}
+
+#[twins]
+impl Root {
+    /// Returns a solver with the default tolerances: √ε for rtol and 4096 ε for atol, where ε is the rounding error of the element type. It
+    /// makes at most 100 iterations.
+    pub fn new() -> Self {
+        Root { rtol: None, atol: None, max_iter: 100 }
+    }
+
+    /// Sets the relative tolerance of the last step. SciPy: `xtol` of the method `hybr`.
+    pub fn rtol(self, rtol: f64) -> Self {
+        Root { rtol: Some(rtol), ..self }
+    }
+
+    /// Sets the absolute tolerance of the elements of the last step.
+    pub fn atol(self, atol: f64) -> Self {
+        Root { atol: Some(atol), ..self }
+    }
+
+    /// Sets the largest number of iterations.
+    pub fn max_iter(self, max_iter: usize) -> Self {
+        Root { max_iter, ..self }
+    }
+
+    /// Returns the root that the method finds from `x0`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_solvers as solvers; }
+    /// use wengert::prelude::*;
+    /// use wengert::solvers::Root;
+    ///
+    /// let found = Root::new().call(|x| x.exp() - x * 3.0, &Tensor::scalar(0.0));
+    /// assert!((found.x.item() - 0.6190612867359451f64).abs() < 1e-15);
+    /// assert!(found.iterations < 8);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the result of `f` does not have as many elements as `x0`. If `x0` or `f` at `x0` is NaN or infinite, a Jacobian is singular, no
+    /// step along the direction reduces |f|, or the largest number of iterations is reached. If `f` cannot be evaluated or differentiated.
+    pub fn try_call<T: Float>(
+        &self,
+        f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
+        x0: &Tensor<T>,
+    ) -> Result<RootResult<T>> {
+        self.find(&f, x0, Site::here("call"))
+    }
+
+    /// Records the root as an operation on the tape of `x0`. Its derivatives with respect to `args` follow from the implicit function
+    /// theorem, in both modes and of every order. They do not depend on the iterations. The derivative with respect to the start is zero.
+    ///
+    /// `f` gets the unknowns and `args`. All variables that it uses must be among the arguments; the compiler refuses functions that capture
+    /// variables, such as this one:
+    ///
+    /// ```compile_fail,E0597
+    /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_solvers as solvers; }
+    /// # use wengert::prelude::*;
+    /// # use wengert::solvers::Root;
+    /// # let tape = Tape::<f64>::new();
+    /// # let (a, x0) = (tape.var(&Tensor::scalar(8.0)), tape.constant(&Tensor::scalar(1.0)));
+    /// let x = Root::new().record(move |x, _| x.pow(3.0) - a, x0, &[]);
+    /// ```
+    ///
+    /// JAX: `jaxopt.ScipyRootFinding`, `lax.custom_root`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_solvers as solvers; }
+    /// use wengert::prelude::*;
+    /// use wengert::solvers::Root;
+    ///
+    /// let tape = Tape::<f64>::new();
+    /// let (a, x0) = (tape.var(&Tensor::scalar(8.0)), tape.constant(&Tensor::scalar(1.0)));
+    /// let x = Root::new().record(|x, args| x.pow(3.0) - args[0], x0, &[a]); // the cube root
+    /// let [slope] = x.grad([a]); // 1 / (3 x²)
+    /// let [second] = slope.grad([a]); // -2 / (9 x⁵)
+    /// assert!((slope.item() - 1.0 / 12.0).abs() < 1e-15 && (second.item() + 1.0 / 144.0).abs() < 1e-15);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the variables belong to different tapes. The errors of [`call`](Self::call) occur when a value is requested.
+    pub fn try_record<'t, T: Float>(
+        &self,
+        f: impl for<'v> Fn(Var<'v, T>, &[Var<'v, T>]) -> Var<'v, T> + 'static,
+        x0: Var<'t, T>,
+        args: &[Var<'t, T>],
+    ) -> Result<Var<'t, T>> {
+        let (at, solver, f) = (Site::here("record"), self.clone(), Rc::new(f));
+        let equation = Rc::clone(&f);
+        let search =
+            Box::new(move |x0: &Tensor<T>, args: &[Tensor<T>]| Ok(solver.find(&with_constants(&*f, args), x0, at)?.x));
+        Implicit { name: "root", search, equation }.record(x0, args, at)
+    }
+
+    pub(crate) fn find<T: Float>(&self, f: &Map<'_, T>, x0: &Tensor<T>, at: Site) -> Result<RootResult<T>> {
+        let epsilon = T::EPSILON.to_f64();
+        let (rtol, atol) = (self.rtol.unwrap_or(epsilon.sqrt()), self.atol.unwrap_or(4096.0 * epsilon));
+        let (shape, mut x, mut evaluations) = (x0.shape().clone(), numbers(x0), 0);
+        let n = x.len();
+        for iterations in 0..=self.max_iter {
+            let (y, jacobian) = value_and_jacobian(f, &tensor::<T>(&x, &shape)?)?;
+            evaluations += 1;
+            let (y, jacobian) = (numbers(&y), numbers(&jacobian));
+            if y.len() != n {
+                return Err(refusal(format!("root: {n} unknowns need {n} equations, got {}", y.len()), at));
+            }
+            if !largest(&y).is_finite() {
+                return Err(Error::NotFinite { at_what: format!("the function in iteration {iterations}"), at });
+            }
+            let residual = largest(&y);
+            if residual == 0.0 {
+                return Ok(RootResult { x: tensor(&x, &shape)?, residual, iterations, evaluations });
+            }
+            if iterations == self.max_iter {
+                return Err(Error::Limit {
+                    count: self.max_iter,
+                    unit: "iterations",
+                    progress: format!("the largest residual is {residual:e}"),
+                    hint: "start from another point, or set `max_iter`",
+                    at,
+                });
+            }
+            let scaled = |v: &[f64]| {
+                let norms = (0..n).map(|j| (0..n).map(|i| jacobian[i * n + j].powi(2)).sum::<f64>());
+                norms.zip(v).map(|(norm, v)| norm * v * v).sum::<f64>().sqrt()
+            };
+            let mut step: Vec<f64> = y.iter().map(|y| -y).collect();
+            let factors = Lu::factor(jacobian.clone(), n).ok_or(Error::Singular { iteration: iterations, at })?;
+            factors.solve(&mut step);
+            if !largest(&step).is_finite() {
+                return Err(Error::Singular { iteration: iterations, at });
+            }
+            let is_last = scaled(&step) <= rtol * scaled(&x) || largest(&step) <= atol;
+            let mut search = Search { f, shape: &shape, x: &x, y: &y, step: &step, evaluations: &mut evaluations };
+            let found = if is_last { search.full()? } else { search.reduce()? };
+            match found {
+                Some((new, residual)) if is_last => {
+                    return Ok(RootResult {
+                        x: tensor(&new, &shape)?,
+                        residual,
+                        iterations: iterations + 1,
+                        evaluations,
+                    });
+                }
+                Some((new, _)) => x = new,
+                None => return Err(Error::NoProgress { iterations, residual, at }),
+            }
+        }
+        unreachable!("the last iteration returns")
+    }
+}
+
+/// The search for a better point along a step.
+struct Search<'a, T: Float> {
+    f: &'a Map<'a, T>,
+    shape: &'a Shape,
+    x: &'a [f64],
+    y: &'a [f64],
+    step: &'a [f64],
+    evaluations: &'a mut usize,
+}
+
+impl<T: Float> Search<'_, T> {
+    /// Returns the point at a share of the step, and the function there.
+    fn point(&mut self, share: f64) -> Result<(Vec<f64>, Vec<f64>)> {
+        let mut x: Vec<f64> = self.x.iter().zip(self.step).map(|(x, step)| x + share * step).collect();
+        round::<T>(&mut x);
+        *self.evaluations += 1;
+        let y = numbers(&value(self.f, &tensor::<T>(&x, self.shape)?)?);
+        Ok((x, y))
+    }
+
+    /// Returns the point after the full step and the residual there, or the old point if its residual is smaller. A last step changes the
+    /// residual by rounding errors only.
+    fn full(&mut self) -> Result<Option<(Vec<f64>, f64)>> {
+        let (x, y) = self.point(1.0)?;
+        let (old, new) = (largest(self.y), largest(&y));
+        Ok(Some(if new <= old { (x, new) } else { (self.x.to_vec(), old) }))
+    }
+
+    /// Returns the first tried point that reduces |f|² by at least 1e-4 times the predicted decrease, and the residual there. Returns `None`
+    /// if no share of the step down to a rounding error does.
+    fn reduce(&mut self) -> Result<Option<(Vec<f64>, f64)>> {
+        let start = 0.5 * dot(self.y, self.y);
+        let shortest = T::EPSILON.to_f64() * norm(self.x).max(T::EPSILON.to_f64()) / norm(self.step);
+        let mut share = 1.0;
+        while share > shortest.min(0.1) {
+            let (x, y) = self.point(share)?;
+            let merit = 0.5 * dot(&y, &y);
+            // The slope of the merit along the Newton step is -2 times the merit.
+            if merit <= start * (1.0 - 2e-4 * share) {
+                return Ok(Some((x, largest(&y))));
+            }
+            // The minimum of the parabola through the merit at both points, with this slope at the start.
+            let parabola = share * share * start / (merit - start + 2.0 * share * start);
+            share = if parabola.is_finite() { parabola.clamp(0.1 * share, 0.5 * share) } else { 0.1 * share };
+        }
+        Ok(None)
+    }
+}

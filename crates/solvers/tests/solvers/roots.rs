@@ -1,0 +1,219 @@
+//! Roots and fixed points.
+
+use std::f64::consts::TAU;
+
+use wengert_autograd::prelude::*;
+use wengert_autograd::transforms::{grad, infer};
+use wengert_autograd::{GradCheck, gradcheck};
+use wengert_linalg::prelude::*;
+use wengert_solvers::{Brentq, Error, FixedPoint, Root, brentq, fixed_point, root};
+use wengert_tensor::Float;
+
+use crate::{assert_near, cases, name, numbers, parts, vector};
+
+/// Returns the system with this name.
+fn system<'t, T: Float>(name: &str, x: Var<'t, T>) -> Var<'t, T> {
+    match name {
+        "freudenstein_roth" => {
+            let [x, y] = parts(x);
+            stack(&[((5.0 - y) * y - 2.0) * y - 13.0 + x, ((y + 1.0) * y - 14.0) * y - 29.0 + x], 0)
+        }
+        "powell_badly_scaled" => {
+            let [x, y] = parts(x);
+            stack(&[x * y * 1e4 - 1.0, (-x).exp() + (-y).exp() - 1.0001], 0)
+        }
+        "broyden_tridiagonal" => {
+            let zero = x.tape().constant(0.0).expand([1]);
+            let (before, after) = (cat(&[zero, x.narrow(0, 0, 9)], 0), cat(&[x.narrow(0, 1, 9), zero], 0));
+            (3.0 - x * 2.0) * x - before - after * 2.0 + 1.0
+        }
+        "helical_valley" => {
+            let [x, y, z] = parts(x);
+            let radius = (x.square() + y.square()).sqrt();
+            stack(&[(z - y.atan2(x) * (10.0 / TAU)) * 10.0, (radius - 1.0) * 10.0, z], 0)
+        }
+        "chandrasekhar" => {
+            let matrix = Tensor::from_fn([8, 8], |index| {
+                T::from_f64(0.45 / 8.0 * (index[0] as f64 + 0.5) / (index[0] + index[1] + 1) as f64)
+            });
+            x - (1.0 - x.tape().constant(&matrix).matmul(x)).reciprocal()
+        }
+        other => panic!("no system {other}"),
+    }
+}
+
+#[test]
+fn roots_of_systems_are_scipys() {
+    for case in cases("systems") {
+        let (name, expected) = (name(&case), numbers(&case["x"]));
+        let found = Root::new().call(|x| system(name, x), &vector(&case["x0"]));
+        assert_near(&found.x.to_vec(), &expected, 1e-9, 1e-13, name);
+        let evaluations = case["evaluations"].as_u64().unwrap() as usize;
+        assert!(found.evaluations <= evaluations + 2, "{name}: {} evaluations, SciPy {evaluations}", found.evaluations);
+        assert!(found.residual < 1e-11, "{name}: {}", found.residual);
+    }
+}
+
+#[test]
+fn roots_in_f32_have_the_accuracy_of_f32() {
+    for case in cases("systems").iter().filter(|case| name(case) != "powell_badly_scaled") {
+        let found = Root::new().call(|x| system(name(case), x), &vector(&case["x0"]).cast::<f32>());
+        let got: Vec<f64> = found.x.iter().map(f64::from).collect();
+        assert_near(&got, &numbers(&case["x"]), 1e-5, 1e-6, name(case));
+    }
+}
+
+#[test]
+fn roots_in_intervals_are_scipys() {
+    for case in cases("scalar") {
+        let name = name(&case);
+        let f = formula!(|x| match name {
+            "cubic" => x.pow(3.0) - x * 2.0 - 5.0,
+            "cosine" => x.cos() - x,
+            "flat" => (x - 1.0).pow(9.0),
+            "exponential" => x.exp() - 1e6,
+            "step" => ((x - 0.123) * 1e3).tanh(),
+            other => panic!("no function {other}"),
+        });
+        let end = |key: &str| case[key].as_f64().unwrap();
+        let found = Brentq::new().call(f, end("a"), end("b"));
+        let expected = end("x");
+        assert!((found.x - expected).abs() <= 4e-12 + 1e-15 * expected.abs(), "{name}: {} for {expected}", found.x);
+        assert!(found.evaluations as f64 <= end("evaluations") + 2.0, "{name}: {} evaluations", found.evaluations);
+    }
+}
+
+#[test]
+fn failures_of_roots_are_errors() {
+    let one = Tensor::scalar(1.0f64);
+    let error = Root::new().try_call(|x| x.square() + 1.0, &one).unwrap_err();
+    assert!(matches!(error, Error::NoProgress { .. } | Error::Singular { .. } | Error::Limit { .. }), "{error}");
+    let error = Root::new().try_call(|x| x.square() + 1.0, &Tensor::scalar(0.0f64)).unwrap_err();
+    assert!(matches!(error, Error::Singular { iteration: 0, .. }), "{error}");
+    let error = Root::new().try_call(|x| (x - 2.0).sqrt(), &one).unwrap_err();
+    assert!(error.to_string().starts_with("the function in iteration 0 is not finite"), "{error}");
+    let error = Root::new().try_call(|x| stack(&[x, x], 0), &one).unwrap_err();
+    assert!(error.to_string().starts_with("root: 1 unknowns need 1 equations, got 2"), "{error}");
+    let error = Root::new().max_iter(2).try_call(|x| x.exp() - 1e5, &one).unwrap_err();
+    assert!(matches!(error, Error::Limit { count: 2, unit: "iterations", .. }), "{error}");
+    assert_eq!(root(|x| x, &Tensor::<f64>::zeros([0])).shape(), &[0]);
+}
+
+#[test]
+fn failures_in_intervals_are_errors() {
+    let brent = Brentq::new();
+    let error = brent.try_call(|x| x.square() + 1.0, -1.0f64, 1.0).unwrap_err();
+    assert!(error.to_string().starts_with("f(a) and f(b) must have different signs: f(-1) = 2, f(1) = 2"), "{error}");
+    assert!(matches!(brent.try_call(|x| x, f64::NAN, 1.0), Err(Error::Argument { .. })));
+    assert!(matches!(brent.try_call(|x| x.sqrt(), -1.0f64, 1.0), Err(Error::NotFinite { .. })));
+    assert!(matches!(Brentq::new().max_iter(2).try_call(|x| x.cos(), 0.0f64, 3.0), Err(Error::Limit { .. })));
+    assert_eq!((brentq(|x| x, 0.0f64, 1.0), brentq(|x| x - 1.0, 0.0f64, 1.0)), (0.0, 1.0));
+    assert!((brentq(|x| x.cos() - x, 0.0f32, 1.0) - 0.739_085_1).abs() < 1e-6);
+}
+
+/// An affine map with a spectral radius of 0.95, in 30 dimensions.
+fn contraction(x: Var<'_, f64>) -> Var<'_, f64> {
+    let matrix = Tensor::from_fn([30, 30], |i| if i[0] == i[1] { 0.95 - 0.05 * i[0] as f64 } else { 0.0 });
+    x.tape().constant(&matrix).matmul(x) + 1.0
+}
+
+#[test]
+fn acceleration_finds_fixed_points_in_fewer_iterations() {
+    let start = Tensor::zeros([30]);
+    let plain = FixedPoint::new().history(0).call(contraction, &start);
+    let fast = FixedPoint::new().call(contraction, &start);
+    let error = |x: &Tensor<f64>| (infer(contraction, x) - x).abs().amax(..).item();
+    assert!(error(&plain.x) < 1e-5 && error(&fast.x) < 1e-6);
+    assert!(3 * fast.iterations < plain.iterations, "{} and {} iterations", fast.iterations, plain.iterations);
+    let x = fixed_point(|x| (x + 2.0 / x) * 0.5, &Tensor::scalar(1.0f32));
+    assert!((x.item() - 2f32.sqrt()).abs() < 1e-6);
+}
+
+#[test]
+fn failures_of_fixed_points_are_errors() {
+    let start = Tensor::scalar(1.0f64);
+    let error = FixedPoint::new().history(0).max_iter(5).try_call(|x| x * -1.5 + 1.0, &start).unwrap_err();
+    assert!(matches!(error, Error::Limit { count: 5, .. }), "{error}");
+    let error = FixedPoint::new().try_call(|x| (x - 2.0).log(), &start).unwrap_err();
+    assert!(matches!(error, Error::NotFinite { .. }), "{error}");
+    let error = FixedPoint::new().try_call(|x| stack(&[x, x], 0), &start).unwrap_err();
+    assert!(error.to_string().starts_with("the result of g must have the shape [], got [2]"), "{error}");
+}
+
+/// The intersection of a circle and a hyperbola with parameters.
+fn curves<'t>(x: Var<'t, f64>, args: &[Var<'t, f64>]) -> Var<'t, f64> {
+    let [x, y] = parts(x);
+    stack(&[x.square() + y.square() - args[0], x * y * args[1] - 1.0], 0)
+}
+
+#[test]
+fn roots_have_derivatives_of_both_modes_and_orders() {
+    let start = Tensor::from([2.0, 0.5]);
+    gradcheck(
+        |[a, b]| Root::new().record(curves, a.tape().constant(&start), &[a, b]),
+        [&Tensor::scalar(4.0), &Tensor::scalar(1.2)],
+    )
+    .unwrap();
+    // The roots are known to 2e-12.
+    GradCheck::new()
+        .accuracy(1e-9)
+        .step(1e-3)
+        .check(
+            |[a]| Brentq::new().xtol(1e-15).record(|x, args| x.exp() * x - args[0], 0.0, 5.0, &[a]),
+            [&Tensor::scalar(2.0)],
+        )
+        .unwrap();
+}
+
+#[test]
+fn a_fourth_derivative_of_a_root_is_exact() {
+    // x = √a.
+    let half = formula!(|a| {
+        Root::new().record(|x, args| x.square() - args[0], a.tape().constant(Tensor::scalar(1.0)), &[a])
+    });
+    let fourth = grad(|a| grad(|a| grad(|a| grad(half, a), a), a), &Tensor::scalar(2.0));
+    // The fourth derivative of √a is -15/16 a^(-7/2).
+    assert!((fourth.item() + 15.0 / 16.0 * 2f64.powf(-3.5)).abs() < 1e-14, "{}", fourth.item());
+}
+
+#[test]
+fn fixed_points_have_derivatives_of_both_modes_and_orders() {
+    let (w, b) = (Tensor::from([[0.3, -0.2], [0.1, 0.4]]), Tensor::from([0.5, -1.0]));
+    let solver = FixedPoint::new().rtol(1e-14).atol(1e-15);
+    GradCheck::new()
+        .accuracy(1e-10)
+        .step(1e-4)
+        .check(
+            |[w, b]| {
+                let start = w.tape().constant(Tensor::zeros([2]));
+                solver.record(|x, args| (args[0].matmul(x) + args[1]).tanh(), start, &[w, b])
+            },
+            [&w, &b],
+        )
+        .unwrap();
+}
+
+/// A root is linear in the right-hand side of a linear system, so its derivative is the inverse matrix.
+#[test]
+fn the_derivative_of_a_linear_root_is_the_inverse() {
+    let matrix = Tensor::from([[3.0, 1.0], [-1.0, 2.0]]);
+    let known = matrix.clone();
+    let slopes = wengert_autograd::transforms::jacobian(
+        |b| {
+            let known = known.clone();
+            let start = b.tape().constant(Tensor::zeros([2]));
+            Root::new().record(move |x, args| x.tape().constant(&known).matmul(x) - args[0], start, &[b])
+        },
+        &Tensor::from([1.0, 2.0]),
+    );
+    assert!((slopes - matrix.inv()).abs().amax(..).item() < 1e-15);
+}
+
+#[test]
+fn a_failure_of_a_recorded_root_is_an_error_with_its_line() {
+    let tape = Tape::new();
+    let a = tape.var(&Tensor::scalar(-1.0f64));
+    let x = Root::new().record(|x, args| x.square() - args[0], a.tape().constant(Tensor::scalar(1.0)), &[a]);
+    let text = x.try_value().unwrap_err().to_string();
+    assert!(text.contains("iterations") && text.contains(file!()) || text.contains("singular"), "{text}");
+}
