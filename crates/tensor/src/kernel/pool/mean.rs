@@ -88,7 +88,7 @@ impl WindowSpans {
 
     /// Returns the half-open range of the elements that the window with index `number` covers.
     #[inline(always)]
-    fn span(&self, number: usize) -> (usize, usize) {
+    pub(crate) fn span(&self, number: usize) -> (usize, usize) {
         match self.placement {
             Placement::Moving { kernel, stride, padding } => {
                 let start = number * stride;
@@ -104,7 +104,7 @@ impl WindowSpans {
 
     /// Returns this dimension's factor of the divisor of the mean of the window with index `number`.
     #[inline(always)]
-    fn divisor(&self, number: usize) -> f64 {
+    pub(crate) fn divisor(&self, number: usize) -> f64 {
         let count = match (self.divisor, self.placement) {
             (Divisor::Is(divisor), _) => return divisor,
             (Divisor::Padded, Placement::Moving { kernel, stride, padding }) => {
