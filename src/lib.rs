@@ -42,6 +42,7 @@
 //! | checkpoints | [`nn::save`], [`nn::load`], [`nn::Checkpoint`] |
 //! | a training loop, metrics, pictures | [`nn::Fit`], [`nn::metrics`]; `nn::plots`, with the feature `plots` |
 //! | random numbers | [`nn::Generator`] |
+//! | models as ONNX files, for other runtimes | `onnx`, with the feature `onnx` |
 //! | factors, solutions and determinants of matrices | `linalg`, with the feature `linalg` |
 //! | probability distributions, special functions | `distributions` and `special`, with the features of these names |
 //!
@@ -139,6 +140,9 @@ pub use wengert_distributions as distributions;
 pub use wengert_fft as fft;
 #[doc(inline)]
 pub use wengert_nn as nn;
+#[cfg(feature = "onnx")]
+#[doc(inline)]
+pub use wengert_onnx as onnx;
 #[cfg(feature = "special")]
 #[doc(inline)]
 pub use wengert_special as special;
@@ -232,6 +236,10 @@ mod guide {
     #[cfg(feature = "linalg")]
     chapters! {
         LinearAlgebra "linear-algebra.md"
+    }
+    #[cfg(feature = "onnx")]
+    chapters! {
+        Exporting "exporting.md"
     }
     #[cfg(feature = "distributions")]
     chapters! {
