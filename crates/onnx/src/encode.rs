@@ -1,4 +1,4 @@
-//! Writes a graph with names as an ONNX model. The numbers of the fields are those of `onnx.proto`,
+//! Writes a graph with names as an ONNX model. The numbers of the fields come from `onnx.proto`,
 //! <https://github.com/onnx/onnx/blob/main/onnx/onnx.proto>.
 
 use rustc_hash::FxHashMap;

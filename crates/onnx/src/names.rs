@@ -1,4 +1,4 @@
-//! The names of values: those of inputs, outputs, parameters and buffers, and numbered names for all others.
+//! The names of values. Inputs, outputs, parameters and buffers have given names, and all other values have numbered names.
 
 use rustc_hash::FxHashSet;
 use wengert_autograd::Buffer;

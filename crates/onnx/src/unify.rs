@@ -45,14 +45,18 @@ pub(crate) struct Unified<T: Float> {
     pub(crate) sizes: Vec<Vec<Size>>,
 }
 
-/// Makes one graph from those of `recordings`, at least one. Its inputs are those of the recordings, followed by the integer inputs.
+/// Makes one graph from the graphs of `recordings`, at least one. Its inputs are the inputs of a recording, followed by the integer inputs.
 pub(crate) fn unify<T: Float>(recordings: Vec<Recording<T>>, dynamic: Option<&Dynamic>) -> Result<Unified<T>> {
     let [first, others @ ..] = &recordings[..] else { unreachable!("there is a recording") };
     for other in others {
         check_structure(&first.graph, &other.graph, dynamic)?;
     }
-    let mut merge =
-        Merge { graph: first.graph.clone(), prologue: Vec::new(), recordings: &recordings, dynamic, size: None };
+    let mut readers = vec![Vec::new(); first.graph.values.len()];
+    for (number, node) in first.graph.nodes.iter().enumerate() {
+        node.inputs.iter().for_each(|&input| readers[input].push(number));
+    }
+    let graph = first.graph.clone();
+    let mut merge = Merge { graph, prologue: Vec::new(), recordings: &recordings, dynamic, size: None, readers };
     for number in 0..first.indices.len() {
         let origin = Origin { operation: "input", recorded: std::panic::Location::caller() };
         let shape = first.indices[number].shape().clone();
@@ -78,7 +82,7 @@ pub(crate) fn unify<T: Float>(recordings: Vec<Recording<T>>, dynamic: Option<&Dy
     let Merge { mut graph, mut prologue, .. } = merge;
     prologue.append(&mut graph.nodes);
     graph.nodes = prologue;
-    Ok(Unified { graph, sizes })
+    Ok(Unified { graph: graph.pruned(), sizes })
 }
 
 /// Returns a size from pairs of the size in a recording and the size of the dynamic dimension there.
@@ -135,6 +139,8 @@ struct Merge<'r, T: Float> {
     dynamic: Option<&'r Dynamic>,
     /// The vector with the size of the dynamic dimension.
     size: Option<ValueId>,
+    /// For each value of the recordings, the nodes that read it.
+    readers: Vec<Vec<usize>>,
 }
 
 impl<T: Float> Merge<'_, T> {
@@ -168,8 +174,7 @@ impl<T: Float> Merge<'_, T> {
                 if lists.iter().all(|list| list == first) {
                     return Ok(());
                 }
-                let mut readers = self.graph.nodes.iter().filter(|node| node.inputs.contains(&value));
-                let is_reshape = readers.all(|node| node.operator == "Reshape");
+                let is_reshape = self.readers[value].iter().all(|&node| self.graph.nodes[node].operator == "Reshape");
                 let computed = self.sizes(&lists, is_reshape, origin)?;
                 self.replace(value, computed);
                 Ok(())
@@ -302,8 +307,9 @@ impl<T: Float> Merge<'_, T> {
 
     /// Makes all nodes read `new` in the place of `old`.
     fn replace(&mut self, old: ValueId, new: ValueId) {
-        for node in &mut self.graph.nodes {
-            node.inputs.iter_mut().filter(|input| **input == old).for_each(|input| *input = new);
+        for &node in &self.readers[old] {
+            let inputs = self.graph.nodes[node].inputs.iter_mut();
+            inputs.filter(|input| **input == old).for_each(|input| *input = new);
         }
     }
 

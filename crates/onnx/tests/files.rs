@@ -11,7 +11,7 @@ use wengert_autograd::prelude::*;
 use wengert_nn::{LSTM, Layer, Linear, Module, write_npy};
 use wengert_onnx::{Error, Export};
 
-/// Computes each run of a case, and compares the outputs with those of our own operations.
+/// Computes each run of a case, and compares the outputs with the values of our own operations.
 fn check<T: Float>(case: &Case<T>, bound: f64) {
     let model = Model::decode(&case.bytes);
     for run_of_case in &case.runs {
@@ -135,6 +135,29 @@ fn inputs_outputs_and_parameters_have_names_and_sizes() {
     }
     // An expansion of the bias by a dynamic batch needs no operator.
     assert!(graph.nodes.iter().all(|node| node.operator != "Expand" && node.operator != "Shape"), "{:?}", graph.nodes);
+}
+
+/// The constants of a recording that an input or a computed size replaces are not written.
+#[test]
+fn every_constant_is_read() {
+    for case in cases::cases::<f32>() {
+        let graph = Model::decode(&case.bytes).graph;
+        let read: std::collections::HashSet<&String> = graph.nodes.iter().flat_map(|node| &node.inputs).collect();
+        let mut written = std::collections::HashSet::new();
+        for (name, _) in &graph.constants {
+            assert!(read.contains(name) && written.insert(name), "{}: {name}", case.name);
+        }
+    }
+}
+
+#[test]
+fn buffers_have_names() {
+    let case = cases::cases::<f32>().into_iter().find(|case| case.name == "cnn").unwrap();
+    let graph = Model::decode(&case.bytes).graph;
+    let names: Vec<&str> = graph.constants.iter().map(|(name, _)| name.as_str()).collect();
+    for path in ["0.weight", "0.bias", "1.weight", "1.bias", "1.running_mean", "1.running_var", "9.weight", "9.bias"] {
+        assert!(names.contains(&path), "{path}: {names:?}");
+    }
 }
 
 #[test]

@@ -82,10 +82,7 @@ impl<T: Float> Lowering<T> {
 
     /// Returns the remainder with the sign of x.
     fn fmod(&mut self, x: ValueId, y: ValueId) -> ValueId {
-        let remainder = self.map("Mod", &[x, y]);
-        let Some(node) = self.graph.nodes.last_mut() else { return remainder };
-        node.attributes.push(("fmod", Attribute::Integer(1)));
-        remainder
+        self.map_with("Mod", &[x, y], vec![("fmod", Attribute::Integer(1))])
     }
 
     /// Returns the remainder with the sign of y.

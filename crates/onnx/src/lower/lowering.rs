@@ -57,17 +57,33 @@ impl<T: Float> Lowering<T> {
 
     /// Appends an elementwise node whose elements are floating-point numbers. The inputs broadcast.
     pub(super) fn map(&mut self, operator: &'static str, inputs: &[ValueId]) -> ValueId {
-        self.map_to(Kind::Float, operator, inputs)
+        self.map_with(operator, inputs, Vec::new())
+    }
+
+    /// Appends a node like [`map`](Self::map), with attributes.
+    pub(super) fn map_with(
+        &mut self,
+        operator: &'static str,
+        inputs: &[ValueId],
+        attributes: Vec<(&'static str, Attribute)>,
+    ) -> ValueId {
+        self.map_to(Kind::Float, operator, inputs, attributes)
     }
 
     /// Appends an elementwise node whose elements are truth values. The inputs broadcast.
     pub(super) fn test(&mut self, operator: &'static str, inputs: &[ValueId]) -> ValueId {
-        self.map_to(Kind::Bool, operator, inputs)
+        self.map_to(Kind::Bool, operator, inputs, Vec::new())
     }
 
-    fn map_to(&mut self, kind: Kind, operator: &'static str, inputs: &[ValueId]) -> ValueId {
+    fn map_to(
+        &mut self,
+        kind: Kind,
+        operator: &'static str,
+        inputs: &[ValueId],
+        attributes: Vec<(&'static str, Attribute)>,
+    ) -> ValueId {
         let shape = self.joint(inputs).unwrap_or_else(|| self.shape(inputs[0]));
-        self.graph.add_node(operator, inputs, Vec::new(), (kind, shape), self.origin)
+        self.graph.add_node(operator, inputs, attributes, (kind, shape), self.origin)
     }
 
     /// Returns the shape to which the values broadcast.

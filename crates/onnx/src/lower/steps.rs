@@ -53,7 +53,7 @@ fn needed<T: Float>(program: &Program<T>, outputs: &[usize]) -> Vec<bool> {
             let step = &program.steps[position];
             let read = match step.custom {
                 Some(Custom::Same | Custom::MaxPooling { is_adjoint: false, .. }) => &step.inputs[..1],
-                Some(Custom::Softmax { .. }) => &step.inputs[1..],
+                Some(Custom::Softmax { .. }) if step.shape.rank() > 0 => &step.inputs[1..],
                 _ => &step.inputs[..],
             };
             read.iter().for_each(|&input| needed[input] = true);
@@ -131,10 +131,11 @@ impl<T: Float> Lowering<T> {
     fn custom(&mut self, step: &Step<T>) -> Result<ValueId> {
         let Some(custom) = &step.custom else { return Err(self.unsupported()) };
         if let &Custom::Softmax { axis, log } = custom {
-            let x = self.input(step, 1)?;
+            // The operator needs a dimension.
             if step.shape.rank() == 0 {
                 return self.input(step, 0);
             }
+            let x = self.input(step, 1)?;
             let operator = if log { "LogSoftmax" } else { "Softmax" };
             return Ok(self.node_with(operator, &[x], vec![("axis", integer(axis))], step.shape.clone()));
         }

@@ -38,6 +38,7 @@ fn reductions<T: Float>() -> Vec<Case<T>> {
         one("softmax", x(), |x| x.softmax(1) + x.log_softmax(-1)),
         one("logsumexp", x(), |x| x.logsumexp(1)),
         one("layer_norm", x(), |x| x.layer_norm([5], None, None, 1e-5)),
+        one("softmax_of_a_number", Tensor::scalar(T::from_f64(1.5)), |x| x.softmax(0) + x),
         one("sum_of_a_number", Tensor::scalar(T::from_f64(1.5)), |x| x.sum(..) * x),
     ]
 }

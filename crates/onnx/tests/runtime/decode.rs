@@ -1,4 +1,4 @@
-//! Decodes ONNX files. The numbers of the fields are those of `onnx.proto`.
+//! Decodes ONNX files. The numbers of the fields come from `onnx.proto`.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! The operators. The names of attributes and their defaults are those of the specification.
+//! The operators, with the attributes and defaults of the specification.
 
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Shape, Tensor};
