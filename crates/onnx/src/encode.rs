@@ -42,7 +42,9 @@ pub(crate) fn model<T: Float>(graph: &Graph<T>, sizes: &[Vec<Size>], mut names: 
     model.text(3, env!("CARGO_PKG_VERSION"));
     operators.text(1, "");
     operators.number(2, OPERATORS);
-    model.message(7, &encode_graph(graph, sizes, &mut names)?);
+    let graph = encode_graph(graph, sizes, &mut names)?;
+    reserve(&mut model, graph.len())?;
+    model.message(7, &graph);
     model.message(8, &operators);
     Ok(model.into_bytes())
 }
@@ -50,6 +52,7 @@ pub(crate) fn model<T: Float>(graph: &Graph<T>, sizes: &[Vec<Size>], mut names: 
 fn encode_graph<T: Float>(graph: &Graph<T>, sizes: &[Vec<Size>], names: &mut Names<'_>) -> Result<Message> {
     let constants = constants(graph, names)?;
     let mut message = Message::default();
+    reserve(&mut message, constants.iter().map(Message::len).sum())?;
     for (number, node) in graph.nodes.iter().enumerate() {
         message.message(1, &encode_node(node, number, &names.values));
     }
@@ -61,6 +64,11 @@ fn encode_graph<T: Float>(graph: &Graph<T>, sizes: &[Vec<Size>], names: &mut Nam
         message.message(field, &encode_type(&names.values[value], kind, &sizes[number], names.dynamic));
     }
     Ok(message)
+}
+
+/// Reserves memory for a message in which others are copied, with `bytes` bytes in total.
+fn reserve(message: &mut Message, bytes: usize) -> Result<()> {
+    if message.try_reserve(bytes) { Ok(()) } else { Err(Error::OutOfMemory { bytes }) }
 }
 
 /// Returns the constants of the graph. A constant without a name of its own that equals an earlier one gets the name of the earlier one.
@@ -100,7 +108,8 @@ fn data<T: Float>(value: &Value<T>) -> Result<Option<Vec<u8>>> {
             if data.numel().saturating_mul(size) > MAX_BYTES {
                 return Err(Error::TooLarge { bytes: data.numel().saturating_mul(size) });
             }
-            bytes.reserve_exact(data.numel() * size);
+            let count = data.numel() * size;
+            bytes.try_reserve_exact(count).map_err(|_| Error::OutOfMemory { bytes: count })?;
             for element in data.iter().map(T::to_f64) {
                 if is_wide {
                     bytes.extend(element.to_le_bytes());

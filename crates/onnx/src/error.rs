@@ -92,6 +92,13 @@ pub enum Error {
         bytes: usize,
     },
 
+    /// A file that memory cannot hold.
+    #[error("memory cannot hold {bytes} bytes of the file")]
+    OutOfMemory {
+        /// The number of bytes that were requested.
+        bytes: usize,
+    },
+
     /// An error of a tensor operation, such as a lack of memory.
     #[error(transparent)]
     Tensor(#[from] wengert_tensor::Error),

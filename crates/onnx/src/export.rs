@@ -251,6 +251,7 @@ impl<T: Float> Export<T> {
         outputs: [&str; M],
         record: impl for<'t> Fn(&'t Tape<T>, [Var<'t, T>; N]) -> [Var<'t, T>; M],
     ) -> Result<Vec<u8>> {
+        const { assert!(M > 0, "a model has an output") };
         let interface = Interface { inputs: &inputs, indices: &[], outputs: &outputs };
         self.encode(&interface, &|tape, vars, _| record(tape, std::array::from_fn(|k| vars[k])).to_vec())
     }
@@ -355,6 +356,7 @@ impl<T: Float, const K: usize> IndexExport<'_, T, K> {
         outputs: [&str; M],
         record: impl for<'t> Fn(&'t Tape<T>, [Var<'t, T>; N], [&'t Tensor<i64>; K]) -> [Var<'t, T>; M],
     ) -> Result<Vec<u8>> {
+        const { assert!(M > 0, "a model has an output") };
         let interface = Interface { inputs: &inputs, indices: &self.indices, outputs: &outputs };
         self.export.encode(&interface, &|tape, vars, indices| {
             record(tape, std::array::from_fn(|k| vars[k]), std::array::from_fn(|k| &indices[k])).to_vec()

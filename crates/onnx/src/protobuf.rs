@@ -15,6 +15,11 @@ const BYTES: u64 = 2;
 pub(crate) struct Message(Vec<u8>);
 
 impl Message {
+    /// Reserves memory for `bytes` more bytes, or returns false if there is not enough.
+    pub(crate) fn try_reserve(&mut self, bytes: usize) -> bool {
+        self.0.try_reserve(bytes).is_ok()
+    }
+
     /// Appends a field with a number.
     pub(crate) fn number(&mut self, field: u64, value: u64) {
         self.varint(field << 3 | VARINT);
@@ -41,6 +46,11 @@ impl Message {
     /// Appends a field with a message.
     pub(crate) fn message(&mut self, field: u64, message: &Message) {
         self.bytes(field, &message.0);
+    }
+
+    /// Returns the number of bytes of the encoded fields.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// Returns the encoded fields.

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use cases::Case;
 use runtime::{Model, Value, run};
 use wengert_autograd::prelude::*;
+use wengert_autograd::{Call, Operation};
 use wengert_nn::{LSTM, Layer, Linear, Module, write_npy};
 use wengert_onnx::{Error, Export};
 
@@ -175,12 +176,32 @@ fn an_operation_without_a_form_is_an_error_with_its_line() {
     let error = Export::new().to_bytes([("x", &x)], ["y"], |_, [x]| [x.sigmoid() + x.digamma()]).unwrap_err();
     let Error::Unsupported { operation: "digamma", recorded } = &error else { panic!("{error}") };
     assert_eq!((recorded.file(), recorded.line()), (file!(), line));
+    let line = line!() + 1;
+    let error = Export::new().to_bytes([("x", &x)], ["y"], |tape, [x]| [tape.apply(Own, &[x])]).unwrap_err();
+    assert!(error.to_string().starts_with(&format!("'own' has no form in ONNX\n  --> {}:{line}:", file!())), "{error}");
     // An operation on which no output depends does no harm.
     let unused = Export::new().to_bytes([("x", &x)], ["y"], |_, [x]| {
         let _ = x.digamma();
         [x.sigmoid()]
     });
     assert!(unused.is_ok());
+}
+
+/// An operation of a user.
+struct Own;
+
+impl Operation<f64> for Own {
+    fn name(&self) -> &'static str {
+        "own"
+    }
+
+    fn run(&self, inputs: &[Tensor<f64>]) -> Result<Tensor<f64>, wengert_autograd::Error> {
+        Ok(inputs[0].clone())
+    }
+
+    fn vjp<'t>(&self, _: &Call<'t, f64>, _: usize, g: Var<'t, f64>) -> Option<Var<'t, f64>> {
+        Some(g)
+    }
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use wengert_autograd::prelude::*;
 use wengert_nn::{
-    AttentionMasks, AvgPool2d, BatchNorm2d, Buffer, Conv2d, ConvTranspose2d, Embedding, Flatten, GELU, GRU, GroupNorm,
-    LSTM, Layer, LayerNorm, LearnedPositions, Linear, MaxPool2d, Module, ReLU, Sequential, Tanh, TransformerEncoder,
-    TransformerOptions,
+    AttentionMasks, AvgPool2d, BatchNorm1d, BatchNorm2d, Buffer, Conv2d, ConvTranspose2d, Dropout, Embedding, Flatten,
+    GELU, GRU, GroupNorm, InstanceNorm2d, LSTM, Layer, LayerNorm, LearnedPositions, Linear, MaxPool2d, Mish, Module,
+    PixelShuffle, RMSNorm, ReLU, Sequential, SiLU, Softplus, Tanh, TransformerEncoder, TransformerOptions,
 };
 use wengert_onnx::Export;
 
@@ -14,7 +14,7 @@ const SIZES: &[usize] = &[1, 2, 4, 7];
 
 pub fn cases<T: Float>() -> Vec<Case<T>> {
     let mut cases = vec![mlp(), cnn(), decoder(), lstm(), gru(), bidirectional(), language_model(), burgers()];
-    cases.extend([state_of_a_batch()]);
+    cases.extend([layers_of_images(), layers_of_vectors(), state_of_a_batch()]);
     cases
 }
 
@@ -169,6 +169,33 @@ fn burgers<T: Float>() -> Case<T> {
         },
         SIZES,
     )
+}
+
+fn layers_of_images<T: Float>() -> Case<T> {
+    let generator = &mut Generator::new(9);
+    let model = Sequential::new()
+        .add(Conv2d::<T>::new(2, 8, 3, generator))
+        .add(InstanceNorm2d::new(8))
+        .add(SiLU)
+        .add(PixelShuffle::new(2))
+        .add(Dropout::new(0.5));
+    let x = between(-1.0, 1.0, &[2, 2, 5, 5]);
+    let export = Export::new().model(&model).batch("batch");
+    case("layers_of_images", export, [("x", x)], [], ["y"], |_, [x], []| [model.forward(x)], SIZES)
+}
+
+fn layers_of_vectors<T: Float>() -> Case<T> {
+    let generator = &mut Generator::new(10);
+    let model = Sequential::new()
+        .add(Linear::<T>::new(3, 8, generator))
+        .add(RMSNorm::new([8]))
+        .add(Mish)
+        .add(Linear::new(8, 8, generator))
+        .add(Softplus::default())
+        .add(BatchNorm1d::new(8));
+    let x = between(-1.0, 1.0, &[2, 3]);
+    let export = Export::new().model(&model).batch("batch");
+    case("layers_of_vectors", export, [("x", x)], [], ["y"], |_, [x], []| [model.forward(x)], SIZES)
 }
 
 /// A size in the program that is twice the dynamic size and one more.
