@@ -45,6 +45,20 @@ fn files_compute_the_values_of_the_model() {
     cases.iter().for_each(|case| check(case, 1e-13));
 }
 
+/// A file with one wrong bit in a weight must not pass the check.
+#[test]
+fn a_wrong_weight_is_found() {
+    let mut case = cases::cases::<f64>().into_iter().find(|case| case.name == "gradient_of_conv").unwrap();
+    let weight = Model::decode(&case.bytes).graph.constants.into_iter().find_map(|(_, value)| match value {
+        Value::Floats(data) if data.numel() == 36 => data.get(&[0, 0, 0, 0]),
+        _ => None,
+    });
+    let pattern = weight.unwrap().to_le_bytes();
+    let place = case.bytes.windows(8).position(|bytes| bytes == pattern).unwrap();
+    case.bytes[place + 4] ^= 1; // about 1e-6 of the weight
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(&case, 1e-13))).is_err());
+}
+
 #[test]
 fn files_of_f32_have_the_same_constants() {
     cases::cases::<f32>().iter().for_each(|case| check(case, 2e-5));
