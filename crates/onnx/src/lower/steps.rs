@@ -112,19 +112,22 @@ impl<T: Float> Lowering<T> {
                 let factors = [self.input(step, 0)?, self.input(step, 1)?];
                 self.product(factors[0], factors[1], shape)
             }
-            Op::View(_) | Op::Embed(_) => {
-                let (x, Some(view)) = (self.input(step, 0)?, &step.view) else { return Err(self.unsupported()) };
-                match step.op {
-                    Op::View(_) => self.view(view, x, shape)?,
-                    _ => self.embed(view, x, shape)?,
-                }
-            }
+            Op::View(_) | Op::Embed(_) => self.recorded_view(step)?,
             Op::Cat(axis) => {
                 let parts = self.inputs(step)?;
                 self.cat(&parts, axis as usize, shape)
             }
             Op::Other(_) => self.custom(step)?,
         })
+    }
+
+    /// Translates a view or the adjoint of one.
+    fn recorded_view(&mut self, step: &Step<T>) -> Result<ValueId> {
+        let (x, Some(view)) = (self.input(step, 0)?, &step.view) else { return Err(self.unsupported()) };
+        match step.op {
+            Op::View(_) => self.view(view, x, &step.shape),
+            _ => self.embed(view, x, &step.shape),
+        }
     }
 
     /// Translates an operation that has arguments of its own.
