@@ -42,6 +42,7 @@
 //! | checkpoints | [`nn::save`], [`nn::load`], [`nn::Checkpoint`] |
 //! | a training loop, metrics, pictures | [`nn::Fit`], [`nn::metrics`]; `nn::plots`, with the feature `plots` |
 //! | random numbers | [`nn::Generator`] |
+//! | models as ONNX files, for other runtimes | `onnx`, with the feature `onnx` |
 //! | factors, solutions and determinants of matrices | `linalg`, with the feature `linalg` |
 //! | differential equations, roots, fits, minima, integrals | `wengert::solvers`, with the feature `solvers` |
 //! | probability distributions, special functions | `distributions` and `special`, with the features of these names |
@@ -140,6 +141,9 @@ pub use wengert_distributions as distributions;
 pub use wengert_fft as fft;
 #[doc(inline)]
 pub use wengert_nn as nn;
+#[cfg(feature = "onnx")]
+#[doc(inline)]
+pub use wengert_onnx as onnx;
 #[cfg(feature = "solvers")]
 #[doc(inline)]
 pub use wengert_solvers as solvers;
@@ -236,6 +240,10 @@ mod guide {
     #[cfg(feature = "linalg")]
     chapters! {
         LinearAlgebra "linear-algebra.md"
+    }
+    #[cfg(feature = "onnx")]
+    chapters! {
+        Exporting "exporting.md"
     }
     #[cfg(feature = "distributions")]
     chapters! {

@@ -32,7 +32,7 @@ if [ -z "$given" ]; then
     rm -f "$built/.lock"
     cp -r "$built" "$site/distributed"
     rm -rf "$built"
-    cargo doc --quiet --no-deps -p wengert --features images,npz,plots,progress,linalg,fft,special,distributions,solvers
+    cargo doc --quiet --no-deps -p wengert --features images,npz,plots,progress,linalg,fft,special,distributions,solvers,onnx
     rm -f "$built/.lock"
     cp -r "$built" "$site/api"
 else

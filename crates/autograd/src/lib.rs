@@ -56,6 +56,8 @@ pub use derive::{GradientSink, Gradients, Key, LossWith, RecordedGradients};
 pub(crate) use error::raise;
 pub use error::{Error, MissingGradient};
 pub use gradcheck::{GradCheck, gradcheck};
+#[doc(hidden)]
+pub use inspect::{Custom, Program, Step};
 pub use inspect::{Graph, NonFinite, NonFiniteOperand};
 pub use parameter::{Buffer, Change, Parameter, Share};
 pub use tape::{BatchedCall, Call, Constant, Operation, Tape, Var};

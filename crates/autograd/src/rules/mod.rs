@@ -53,5 +53,6 @@ pub(crate) use meta::{Guard, WithDerivative};
 pub(crate) use mode::Formula;
 pub(crate) use movement::{IndexAdd, IndexSelect, ScatterAdd, Take};
 pub(crate) use norm::Norm;
-pub(crate) use reduction::product_over;
+pub(crate) use reduction::{Factors, product_over};
 pub(crate) use variance::Variance;
+pub(crate) use windows::{Convolution, MaxPooling, MeanPooling};

@@ -68,7 +68,7 @@ pub(crate) fn product_over<'t, T: Float>(x: Var<'t, T>, axes: &[usize], at: Site
 /// The operation that returns the factors of a product unchanged. Its derivative follows PyTorch's convention for infinite and NaN factors.
 /// If no element of the whole input is zero, the derivative with respect to an infinite or NaN factor is NaN. The reason is that PyTorch
 /// then divides the product by the factor.
-struct Factors {
+pub(crate) struct Factors {
     /// The number of batch dimensions, which come first. Each example is an input of its own.
     outer: usize,
 }

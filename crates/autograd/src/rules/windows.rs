@@ -14,9 +14,9 @@ use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// An operation that computes one of a convolution's three arrays (input, weight, result) from the other two. It is linear in each of these
 /// two.
-struct Convolution {
-    form: ConvolutionForm,
-    slot: Slot,
+pub(crate) struct Convolution {
+    pub(crate) form: ConvolutionForm,
+    pub(crate) slot: Slot,
 }
 
 impl<T: Float> Operation<T> for Convolution {
@@ -88,9 +88,9 @@ fn exchanged<'t, T: Float>(x: Var<'t, T>, at: Site) -> Result<Var<'t, T>, Error>
 /// first of several equal elements, or the last NaN. The pooling reads the second input at these positions. The adjoint adds the elements
 /// of the second input to zeros at these positions. Both are linear in the second input. The derivative with respect to the first input is
 /// zero, or undefined where elements are equal.
-struct MaxPooling {
-    form: PoolingForm,
-    is_adjoint: bool,
+pub(crate) struct MaxPooling {
+    pub(crate) form: PoolingForm,
+    pub(crate) is_adjoint: bool,
     /// The result of the pooling for an empty window.
     nothing: f64,
 }
@@ -140,9 +140,9 @@ impl<T: Float> Operation<T> for MaxPooling {
 }
 
 /// Mean pooling, or its adjoint, which spreads each window's value equally over its elements.
-struct MeanPooling {
-    form: MeanForm,
-    is_adjoint: bool,
+pub(crate) struct MeanPooling {
+    pub(crate) form: MeanForm,
+    pub(crate) is_adjoint: bool,
 }
 
 impl MeanPooling {

@@ -119,6 +119,8 @@ pub use shape::splitting::Splitting;
 pub use shape::views::{Views, broadcast_shapes, broadcast_tensors, try_broadcast_shapes, try_broadcast_tensors};
 pub use window::columns::Columns;
 pub use window::convolution::{ConvOptions, Convolution};
+#[doc(hidden)]
+pub use window::description::{MeanWindow, MovingWindow};
 pub use window::grid::{GridMode, GridPadding, GridSampling};
 pub use window::interpolation::{InterpolateMode, Interpolation};
 pub use window::pooling::{AdaptivePooling, PoolOptions, Pooling};

@@ -104,7 +104,7 @@ impl WindowSpans {
 
     /// Returns this dimension's factor of the divisor of the mean of the window with index `number`.
     #[inline(always)]
-    fn divisor(&self, number: usize) -> f64 {
+    pub(crate) fn divisor(&self, number: usize) -> f64 {
         let count = match (self.divisor, self.placement) {
             (Divisor::Is(divisor), _) => return divisor,
             (Divisor::Padded, Placement::Moving { kernel, stride, padding }) => {

@@ -2,6 +2,7 @@
 
 pub(crate) mod columns;
 pub(crate) mod convolution;
+pub(crate) mod description;
 pub(crate) mod grid;
 pub(crate) mod interpolation;
 pub(crate) mod pooling;

@@ -1,0 +1,185 @@
+//! Writes a graph with names as an ONNX model. The numbers of the fields come from `onnx.proto`,
+//! <https://github.com/onnx/onnx/blob/main/onnx/onnx.proto>.
+
+use rustc_hash::FxHashMap;
+use wengert_tensor::{Float, Shape};
+
+use crate::error::{Error, Result};
+use crate::graph::{Attribute, Graph, Kind, Node, Source, Value};
+use crate::protobuf::Message;
+use crate::unify::Size;
+
+/// The version of the format. It is the oldest one that belongs to [`OPERATORS`], so that older runtimes read the file.
+const FORMAT: u64 = 8;
+
+/// The version of the operators: the oldest one that has all operators and attributes of this crate.
+const OPERATORS: u64 = 18;
+
+/// The largest number of bytes of a message of Protocol Buffers.
+const MAX_BYTES: usize = i32::MAX as usize;
+
+/// The names of the file.
+pub(crate) struct Names<'n> {
+    /// The name of the graph.
+    pub(crate) graph: &'n str,
+    /// The name of each value.
+    pub(crate) values: Vec<String>,
+    /// For each value, whether the name is the path of a tensor of the model.
+    pub(crate) is_path: Vec<bool>,
+    /// The name of the dynamic dimension.
+    pub(crate) dynamic: Option<&'n str>,
+}
+
+/// Returns the model as the bytes of a file. `sizes` has the sizes of all inputs and then of all outputs.
+///
+/// # Errors
+///
+/// If the file would be too large, or memory cannot hold a constant.
+pub(crate) fn model<T: Float>(graph: &Graph<T>, sizes: &[Vec<Size>], mut names: Names<'_>) -> Result<Vec<u8>> {
+    let (mut model, mut operators) = (Message::default(), Message::default());
+    model.number(1, FORMAT);
+    model.text(2, "wengert");
+    model.text(3, env!("CARGO_PKG_VERSION"));
+    operators.text(1, "");
+    operators.number(2, OPERATORS);
+    let graph = encode_graph(graph, sizes, &mut names)?;
+    reserve(&mut model, graph.len())?;
+    model.message(7, &graph);
+    model.message(8, &operators);
+    Ok(model.into_bytes())
+}
+
+fn encode_graph<T: Float>(graph: &Graph<T>, sizes: &[Vec<Size>], names: &mut Names<'_>) -> Result<Message> {
+    let constants = constants(graph, names)?;
+    let mut message = Message::default();
+    reserve(&mut message, constants.iter().map(Message::len).sum())?;
+    for (number, node) in graph.nodes.iter().enumerate() {
+        message.message(1, &encode_node(node, number, &names.values));
+    }
+    message.text(2, names.graph);
+    constants.iter().for_each(|constant| message.message(5, constant));
+    for (number, &value) in graph.inputs.iter().chain(&graph.outputs).enumerate() {
+        let field = if number < graph.inputs.len() { 11 } else { 12 };
+        let kind = graph.values[value].kind.number::<T>();
+        message.message(field, &encode_type(&names.values[value], kind, &sizes[number], names.dynamic));
+    }
+    Ok(message)
+}
+
+/// Reserves memory for a message in which others are copied, with `bytes` bytes in total.
+fn reserve(message: &mut Message, bytes: usize) -> Result<()> {
+    if message.try_reserve(bytes) { Ok(()) } else { Err(Error::OutOfMemory { bytes }) }
+}
+
+/// Returns the constants of the graph. A constant without a name of its own that equals an earlier one gets the name of the earlier one.
+fn constants<T: Float>(graph: &Graph<T>, names: &mut Names<'_>) -> Result<Vec<Message>> {
+    let mut known: FxHashMap<(Kind, Shape, Vec<u8>), usize> = FxHashMap::default();
+    let (mut list, mut total) = (Vec::new(), 0usize);
+    for (number, value) in graph.values.iter().enumerate() {
+        let Some(bytes) = data(value)? else { continue };
+        let key = (value.kind, value.shape.clone(), bytes);
+        match known.get(&key) {
+            Some(&earlier) if !names.is_path[number] || names.values[earlier] == names.values[number] => {
+                names.values[number] = names.values[earlier].clone();
+            }
+            _ => {
+                total = total.saturating_add(key.2.len());
+                if total > MAX_BYTES {
+                    return Err(Error::TooLarge { bytes: total });
+                }
+                list.push(encode_tensor(&names.values[number], value.kind.number::<T>(), &value.shape, &key.2));
+                known.insert(key, number);
+            }
+        }
+    }
+    Ok(list)
+}
+
+/// Returns the bytes of a constant, in row-major order with the lowest byte of each element first. Returns `None` for other values.
+fn data<T: Float>(value: &Value<T>) -> Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    match &value.source {
+        Source::Input | Source::Node => return Ok(None),
+        Source::Sizes(sizes) => sizes.iter().for_each(|size| bytes.extend(size.to_le_bytes())),
+        Source::Index(index) => index.iter().for_each(|index| bytes.extend(index.to_le_bytes())),
+        Source::Floats(data) => {
+            let is_wide = Kind::Float.number::<T>() == Kind::Float.number::<f64>();
+            let size = if is_wide { 8 } else { 4 };
+            if data.numel().saturating_mul(size) > MAX_BYTES {
+                return Err(Error::TooLarge { bytes: data.numel().saturating_mul(size) });
+            }
+            let count = data.numel() * size;
+            bytes.try_reserve_exact(count).map_err(|_| Error::OutOfMemory { bytes: count })?;
+            for element in data.iter().map(T::to_f64) {
+                if is_wide {
+                    bytes.extend(element.to_le_bytes());
+                } else {
+                    bytes.extend((element as f32).to_le_bytes());
+                }
+            }
+        }
+    }
+    Ok(Some(bytes))
+}
+
+fn encode_tensor(name: &str, kind: i64, shape: &Shape, bytes: &[u8]) -> Message {
+    let mut message = Message::default();
+    shape.iter().for_each(|&size| message.number(1, size as u64));
+    message.integer(2, kind);
+    message.text(8, name);
+    message.bytes(9, bytes);
+    message
+}
+
+fn encode_node(node: &Node, number: usize, names: &[String]) -> Message {
+    let mut message = Message::default();
+    node.inputs.iter().for_each(|&input| message.text(1, &names[input]));
+    message.text(2, &names[node.output]);
+    message.text(3, &format!("{}_{number}", node.operator));
+    message.text(4, node.operator);
+    for (name, attribute) in &node.attributes {
+        message.message(5, &encode_attribute(name, attribute));
+    }
+    message
+}
+
+fn encode_attribute(name: &str, attribute: &Attribute) -> Message {
+    let mut message = Message::default();
+    message.text(1, name);
+    let kind = match attribute {
+        Attribute::Integer(integer) => {
+            message.integer(3, *integer);
+            2
+        }
+        Attribute::Text(text) => {
+            message.text(4, text);
+            3
+        }
+        Attribute::Integers(integers) => {
+            integers.iter().for_each(|&integer| message.integer(8, integer));
+            7
+        }
+    };
+    message.number(20, kind);
+    message
+}
+
+/// Returns the name, the element type and the sizes of an input or output.
+fn encode_type(name: &str, kind: i64, sizes: &[Size], dynamic: Option<&str>) -> Message {
+    let [mut value, mut whole, mut tensor, mut shape] = [(); 4].map(|()| Message::default());
+    for size in sizes {
+        let mut dimension = Message::default();
+        match (size, dynamic) {
+            (Size::Fixed(size), _) => dimension.number(1, *size as u64),
+            (Size::Dynamic, Some(name)) => dimension.text(2, name),
+            _ => {}
+        }
+        shape.message(1, &dimension);
+    }
+    tensor.integer(1, kind);
+    tensor.message(2, &shape);
+    whole.message(1, &tensor);
+    value.text(1, name);
+    value.message(2, &whole);
+    value
+}

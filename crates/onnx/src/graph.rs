@@ -1,0 +1,146 @@
+//! A graph of ONNX operators, before it has names. Each operator has one result.
+//!
+//! This file knows the structure of a graph, and not the meaning of an operator.
+
+use std::panic::Location;
+
+use wengert_tensor::{DType, Float, Shape, Tensor};
+
+/// The position of a value in its graph.
+pub(crate) type ValueId = usize;
+
+/// The type of the elements of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    /// The floating-point type of the tape.
+    Float,
+    /// i64.
+    Integer,
+    Bool,
+}
+
+impl Kind {
+    /// Returns the number of the element type in ONNX (`TensorProto.DataType`), for a tape of `T`.
+    pub(crate) fn number<T: Float>(self) -> i64 {
+        match self {
+            Kind::Float if T::DTYPE == DType::F64 => 11,
+            Kind::Float => 1,
+            Kind::Integer => 7,
+            Kind::Bool => 9,
+        }
+    }
+}
+
+/// The origin of a value.
+#[derive(Clone, Debug)]
+pub(crate) enum Source<T: Float> {
+    Input,
+    Floats(Tensor<T>),
+    /// Integers that the lowering has computed from shapes and arguments: a vector, or a number of rank 0.
+    Sizes(Vec<i64>),
+    /// Integers that the model has given as an index or as positions.
+    Index(Tensor<i64>),
+    /// The result of a node.
+    Node,
+}
+
+/// A value: an input, a constant or the result of a node.
+#[derive(Clone, Debug)]
+pub(crate) struct Value<T: Float> {
+    pub(crate) source: Source<T>,
+    pub(crate) kind: Kind,
+    pub(crate) shape: Shape,
+    pub(crate) origin: Origin,
+    /// The value before an expansion, if this value is an expansion.
+    pub(crate) before: Option<ValueId>,
+    /// The id of the parameter whose values these are.
+    pub(crate) parameter: Option<u64>,
+}
+
+/// The recorded operation to which a value or a node belongs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    pub(crate) operation: &'static str,
+    pub(crate) recorded: &'static Location<'static>,
+}
+
+/// An argument of an operator that is part of the graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Attribute {
+    Integer(i64),
+    Integers(Vec<i64>),
+    Text(&'static str),
+}
+
+/// One application of an operator.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) operator: &'static str,
+    pub(crate) inputs: Vec<ValueId>,
+    pub(crate) output: ValueId,
+    pub(crate) attributes: Vec<(&'static str, Attribute)>,
+    pub(crate) origin: Origin,
+}
+
+/// A list of nodes. Each comes after the nodes whose results it reads.
+#[derive(Clone, Debug)]
+pub(crate) struct Graph<T: Float> {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) values: Vec<Value<T>>,
+    /// The value of each input.
+    pub(crate) inputs: Vec<ValueId>,
+    /// The value of each output.
+    pub(crate) outputs: Vec<ValueId>,
+}
+
+impl<T: Float> Graph<T> {
+    pub(crate) fn new() -> Self {
+        Graph { nodes: Vec::new(), values: Vec::new(), inputs: Vec::new(), outputs: Vec::new() }
+    }
+
+    /// Appends a value that is no result of a node.
+    pub(crate) fn add_value(&mut self, source: Source<T>, kind: Kind, shape: Shape, origin: Origin) -> ValueId {
+        self.values.push(Value { source, kind, shape, origin, before: None, parameter: None });
+        self.values.len() - 1
+    }
+
+    /// Appends a node and returns its result.
+    pub(crate) fn add_node(
+        &mut self,
+        operator: &'static str,
+        inputs: &[ValueId],
+        attributes: Vec<(&'static str, Attribute)>,
+        (kind, shape): (Kind, Shape),
+        origin: Origin,
+    ) -> ValueId {
+        let output = self.add_value(Source::Node, kind, shape, origin);
+        self.nodes.push(Node { operator, inputs: inputs.to_vec(), output, attributes, origin });
+        output
+    }
+
+    /// Returns the graph without the nodes and constants on which no output depends. The other values get new positions.
+    pub(crate) fn pruned(self) -> Self {
+        let mut needed = vec![false; self.values.len()];
+        self.inputs.iter().chain(&self.outputs).for_each(|&value| needed[value] = true);
+        let mut nodes: Vec<Node> = Vec::new();
+        for node in self.nodes.into_iter().rev() {
+            if needed[node.output] {
+                node.inputs.iter().for_each(|&input| needed[input] = true);
+                nodes.push(node);
+            }
+        }
+        nodes.reverse();
+        let mut place = vec![ValueId::MAX; needed.len()];
+        let mut values = Vec::new();
+        for (old, value) in self.values.into_iter().enumerate() {
+            if needed[old] {
+                place[old] = values.len();
+                values.push(Value { before: None, ..value });
+            }
+        }
+        let moved = |list: Vec<ValueId>| -> Vec<ValueId> { list.into_iter().map(|value| place[value]).collect() };
+        let nodes = nodes.into_iter();
+        let nodes = nodes.map(|node| Node { inputs: moved(node.inputs), output: place[node.output], ..node }).collect();
+        Graph { nodes, values, inputs: moved(self.inputs), outputs: moved(self.outputs) }
+    }
+}

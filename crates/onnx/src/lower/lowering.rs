@@ -1,0 +1,188 @@
+//! The graph under construction, and the nodes that all translations share.
+
+use rustc_hash::FxHashMap;
+use wengert_autograd::Step;
+use wengert_tensor::broadcast::join;
+use wengert_tensor::{Float, Shape};
+
+use crate::error::Error;
+use crate::graph::{Attribute, Graph, Kind, Origin, Source, ValueId};
+
+/// The translation of one program.
+pub(super) struct Lowering<T: Float> {
+    pub(super) graph: Graph<T>,
+    /// The value of each translated step of the program.
+    pub(super) values: Vec<Option<ValueId>>,
+    /// The truth values from which a mask of zeros and ones was made, by mask.
+    pub(super) truths: FxHashMap<ValueId, ValueId>,
+    /// The step that is being translated.
+    pub(super) origin: Origin,
+}
+
+impl<T: Float> Lowering<T> {
+    /// Returns the error that the current step has no form in ONNX.
+    pub(super) fn unsupported(&self) -> Error {
+        Error::Unsupported { operation: self.origin.operation, recorded: self.origin.recorded }
+    }
+
+    /// Returns the value of the input with index `position`.
+    ///
+    /// # Errors
+    ///
+    /// If the step has no such input.
+    pub(super) fn input(&self, step: &Step<T>, position: usize) -> Result<ValueId, Error> {
+        let value = step.inputs.get(position).and_then(|&input| self.values[input]);
+        value.ok_or_else(|| self.unsupported())
+    }
+
+    pub(super) fn shape(&self, value: ValueId) -> Shape {
+        self.graph.values[value].shape.clone()
+    }
+
+    /// Appends a node whose elements are floating-point numbers.
+    pub(super) fn node(&mut self, operator: &'static str, inputs: &[ValueId], shape: Shape) -> ValueId {
+        self.node_with(operator, inputs, Vec::new(), shape)
+    }
+
+    /// Appends a node like [`node`](Self::node), with attributes.
+    pub(super) fn node_with(
+        &mut self,
+        operator: &'static str,
+        inputs: &[ValueId],
+        attributes: Vec<(&'static str, Attribute)>,
+        shape: Shape,
+    ) -> ValueId {
+        self.graph.add_node(operator, inputs, attributes, (Kind::Float, shape), self.origin)
+    }
+
+    /// Appends an elementwise node whose elements are floating-point numbers. The inputs broadcast.
+    pub(super) fn map(&mut self, operator: &'static str, inputs: &[ValueId]) -> ValueId {
+        self.map_with(operator, inputs, Vec::new())
+    }
+
+    /// Appends a node like [`map`](Self::map), with attributes.
+    pub(super) fn map_with(
+        &mut self,
+        operator: &'static str,
+        inputs: &[ValueId],
+        attributes: Vec<(&'static str, Attribute)>,
+    ) -> ValueId {
+        self.map_to(Kind::Float, operator, inputs, attributes)
+    }
+
+    /// Appends an elementwise node whose elements are truth values. The inputs broadcast.
+    pub(super) fn test(&mut self, operator: &'static str, inputs: &[ValueId]) -> ValueId {
+        self.map_to(Kind::Bool, operator, inputs, Vec::new())
+    }
+
+    fn map_to(
+        &mut self,
+        kind: Kind,
+        operator: &'static str,
+        inputs: &[ValueId],
+        attributes: Vec<(&'static str, Attribute)>,
+    ) -> ValueId {
+        let shape = self.joint(inputs).unwrap_or_else(|| self.shape(inputs[0]));
+        self.graph.add_node(operator, inputs, attributes, (kind, shape), self.origin)
+    }
+
+    /// Returns the shape to which the values broadcast.
+    fn joint(&self, values: &[ValueId]) -> Option<Shape> {
+        let shapes: Vec<&Shape> = values.iter().map(|&value| &self.graph.values[value].shape).collect();
+        join(&shapes).ok()
+    }
+
+    /// Returns a number of rank 0.
+    pub(super) fn number(&mut self, number: f64) -> ValueId {
+        let number = Source::Floats(wengert_tensor::Tensor::scalar(T::from_f64(number)));
+        self.graph.add_value(number, Kind::Float, Shape::scalar(), self.origin)
+    }
+
+    /// Returns a vector of integers.
+    pub(super) fn integers(&mut self, integers: impl IntoIterator<Item = i64>) -> ValueId {
+        let integers: Vec<i64> = integers.into_iter().collect();
+        let shape = Shape::from([integers.len()]);
+        self.graph.add_value(Source::Sizes(integers), Kind::Integer, shape, self.origin)
+    }
+
+    /// Returns an integer of rank 0.
+    pub(super) fn integer(&mut self, integer: i64) -> ValueId {
+        self.graph.add_value(Source::Sizes(vec![integer]), Kind::Integer, Shape::scalar(), self.origin)
+    }
+
+    /// Returns the truth values of a mask: true where it is not 0.
+    pub(super) fn truth(&mut self, mask: ValueId) -> ValueId {
+        match self.truths.get(&mask) {
+            Some(&truth) => truth,
+            None => {
+                let to = vec![("to", Attribute::Integer(Kind::Bool.number::<T>()))];
+                let shape = self.shape(mask);
+                self.graph.add_node("Cast", &[mask], to, (Kind::Bool, shape), self.origin)
+            }
+        }
+    }
+
+    /// Returns a mask of zeros and ones that is 1 where `truth` is true.
+    pub(super) fn mask(&mut self, truth: ValueId) -> ValueId {
+        let to = vec![("to", Attribute::Integer(Kind::Float.number::<T>()))];
+        let mask = self.node_with("Cast", &[truth], to, self.shape(truth));
+        self.truths.insert(mask, truth);
+        mask
+    }
+
+    /// Returns `operands` without expansions, if they still broadcast to `shape`. Otherwise keeps the first operand's expansion.
+    pub(super) fn unexpanded<const N: usize>(&self, operands: [ValueId; N], shape: &Shape) -> [ValueId; N] {
+        let mut before = operands.map(|operand| self.before(operand));
+        if self.joint(&before).as_ref() != Some(shape) {
+            before[0] = operands[0];
+        }
+        before
+    }
+
+    /// Returns the value before its expansions.
+    pub(super) fn before(&self, mut value: ValueId) -> ValueId {
+        while let Some(before) = self.graph.values[value].before {
+            value = before;
+        }
+        value
+    }
+
+    pub(super) fn reshape(&mut self, x: ValueId, shape: &Shape) -> ValueId {
+        if self.graph.values[x].shape == *shape {
+            return x;
+        }
+        let sizes = self.integers(shape.iter().map(|&size| size as i64));
+        // A size of 0 would otherwise stand for the input's size.
+        let attributes = if shape.contains(&0) { vec![("allowzero", Attribute::Integer(1))] } else { Vec::new() };
+        self.node_with("Reshape", &[x, sizes], attributes, shape.clone())
+    }
+
+    pub(super) fn expand(&mut self, x: ValueId, shape: &Shape) -> ValueId {
+        let own = self.shape(x);
+        if own == *shape {
+            return x;
+        }
+        // Both shapes broadcast, so a size that does not change is written as 1. It then need not be known.
+        let added = shape.rank() - own.rank();
+        let same = |axis: usize| axis >= added && own[axis - added] == shape[axis];
+        let sizes: Vec<i64> = (0..shape.rank()).map(|axis| if same(axis) { 1 } else { shape[axis] as i64 }).collect();
+        let sizes = self.integers(sizes);
+        let expanded = self.node("Expand", &[x, sizes], shape.clone());
+        self.graph.values[expanded].before = Some(x);
+        expanded
+    }
+
+    pub(super) fn transpose(&mut self, x: ValueId, order: &[usize]) -> ValueId {
+        if order.iter().enumerate().all(|(place, &axis)| place == axis) {
+            return x;
+        }
+        let own = self.shape(x);
+        let shape = order.iter().map(|&axis| own[axis]).collect();
+        self.node_with("Transpose", &[x], vec![("perm", integers(order.iter().copied()))], shape)
+    }
+}
+
+/// Returns an attribute with a list of sizes.
+pub(super) fn integers(sizes: impl IntoIterator<Item = usize>) -> Attribute {
+    Attribute::Integers(sizes.into_iter().map(|size| size as i64).collect())
+}

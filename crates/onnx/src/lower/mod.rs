@@ -1,0 +1,16 @@
+//! Translates a recorded program into a graph of ONNX operators.
+//!
+//! Each recorded operation becomes one operator or a few. An expansion whose result only elementwise operations and products read
+//! disappears, because the operators of ONNX broadcast. No file here knows dynamic dimensions: shapes become constants of the graph, and
+//! `unify` compares the graphs of several recordings.
+
+mod elementwise;
+mod functions;
+mod indexing;
+mod lowering;
+mod reduction;
+mod steps;
+mod views;
+mod windows;
+
+pub(crate) use steps::lower;

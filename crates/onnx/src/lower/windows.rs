@@ -1,0 +1,126 @@
+//! Convolutions and poolings.
+
+use wengert_tensor::ops::{ConvolutionForm, MeanForm, MeanWindow, MovingWindow, PoolingForm, Slot};
+use wengert_tensor::{Float, Shape, Tensor};
+
+use super::lowering::{Lowering, integers};
+use super::views::integer;
+use crate::error::Error;
+use crate::graph::{Attribute, Kind, Source, ValueId};
+
+impl<T: Float> Lowering<T> {
+    /// Translates a convolution or a transposed convolution. The operands are the other two arrays, in the order input, weight, output.
+    pub(super) fn convolution(
+        &mut self,
+        form: &ConvolutionForm,
+        slot: Slot,
+        [first, second]: [ValueId; 2],
+    ) -> Result<ValueId, Error> {
+        let windows = form.windows();
+        let mut attributes = vec![
+            ("group", integer(form.groups())),
+            ("kernel_shape", integers(windows.iter().map(|window| window.kernel))),
+            ("strides", integers(windows.iter().map(|window| window.stride))),
+            ("dilations", integers(windows.iter().map(|window| window.dilation))),
+        ];
+        let ends: Vec<i64> = windows.iter().map(end_padding).collect();
+        let befores = windows.iter().map(|window| window.before as i64);
+        attributes.push(("pads", Attribute::Integers(befores.chain(ends.iter().map(|&end| end.max(0))).collect())));
+        let shape = form.shape(slot).clone();
+        match slot {
+            Slot::Output => Ok(self.node_with("Conv", &[first, second], attributes, shape)),
+            Slot::Input => {
+                attributes
+                    .push(("output_padding", Attribute::Integers(ends.iter().map(|&end| (-end).max(0)).collect())));
+                Ok(self.node_with("ConvTranspose", &[second, first], attributes, shape))
+            }
+            Slot::Weight => Err(self.unsupported()),
+        }
+    }
+
+    /// Translates a maximum pooling.
+    pub(super) fn max_pooling(&mut self, form: &PoolingForm, x: ValueId) -> ValueId {
+        let windows = form.moving_windows();
+        let befores = windows.iter().map(|window| window.before as i64);
+        let pads = befores.chain(windows.iter().map(|window| end_padding(window).max(0))).collect();
+        let attributes = vec![
+            ("kernel_shape", integers(windows.iter().map(|window| window.kernel))),
+            ("strides", integers(windows.iter().map(|window| window.stride))),
+            ("dilations", integers(windows.iter().map(|window| window.dilation))),
+            ("pads", Attribute::Integers(pads)),
+        ];
+        self.node_with("MaxPool", &[x], attributes, form.output().clone())
+    }
+
+    /// Translates a mean pooling or its adjoint. Windows of one size without padding become `AveragePool`. All others become products with
+    /// a matrix for each dimension, whose rows are the windows.
+    pub(super) fn mean_pooling(&mut self, form: &MeanForm, is_adjoint: bool, x: ValueId) -> Result<ValueId, Error> {
+        let windows = form.mean_windows();
+        let (input, output) = (form.input(), form.output());
+        let regular: Option<Vec<(usize, usize)>> =
+            windows.iter().zip(&input[2..]).map(|(windows, &size)| regular(windows, size)).collect();
+        if let (Some(regular), false) = (regular, is_adjoint) {
+            let attributes = vec![
+                ("kernel_shape", integers(regular.iter().map(|window| window.0))),
+                ("strides", integers(regular.iter().map(|window| window.1))),
+            ];
+            return Ok(self.node_with("AveragePool", &[x], attributes, output.clone()));
+        }
+        let mut x = x;
+        for (k, windows) in windows.iter().enumerate() {
+            let size = input[2 + k];
+            let share = |[window, place]: [usize; 2]| {
+                let MeanWindow { start, end, divisor } = windows[window];
+                if (start..end).contains(&place) { 1.0 / divisor } else { 0.0 }
+            };
+            // The rows of the left factor belong to the elements of the result.
+            let sizes = if is_adjoint { [size, windows.len()] } else { [windows.len(), size] };
+            let element = |at: &[usize]| T::from_f64(share(if is_adjoint { [at[1], at[0]] } else { [at[0], at[1]] }));
+            let is_last = k + 1 == input.rank() - 2;
+            let matrix = match is_last {
+                true => Tensor::try_from_fn([sizes[1], sizes[0]], |at| element(&[at[1], at[0]]))?,
+                false => Tensor::try_from_fn(sizes, element)?,
+            };
+            let shape = self.shape(x).replaced(2 + k..3 + k, &[sizes[0]]);
+            let matrix = self.floats(matrix);
+            x = if is_last {
+                self.node("MatMul", &[x, matrix], shape)
+            } else {
+                self.node("MatMul", &[matrix, x], shape)
+            };
+        }
+        Ok(x)
+    }
+
+    /// Returns a constant.
+    pub(super) fn floats(&mut self, data: Tensor<T>) -> ValueId {
+        let shape: Shape = data.shape().clone();
+        self.graph.add_value(Source::Floats(data), Kind::Float, shape, self.origin)
+    }
+}
+
+/// Returns the number of padding elements after the input that the last window reads. It is negative if elements remain.
+fn end_padding(window: &MovingWindow) -> i64 {
+    let &MovingWindow { input, kernel, output, stride, dilation, before } = window;
+    let [input, kernel, output, stride, dilation, before] =
+        [input, kernel, output, stride, dilation, before].map(|size| i64::try_from(size).unwrap_or(i64::MAX));
+    let span = dilation.saturating_mul(kernel.saturating_sub(1)).saturating_add(1);
+    let last = output.saturating_sub(1).saturating_mul(stride);
+    last.saturating_add(span).saturating_sub(input).saturating_sub(before)
+}
+
+/// Returns the size and the stride of windows that lie inside `size` elements, begin at the first element and have means without padding.
+/// Returns `None` for other windows.
+fn regular(windows: &[MeanWindow], size: usize) -> Option<(usize, usize)> {
+    let first = windows.first()?;
+    let kernel = first.end - first.start;
+    let stride = windows.get(1).map_or(1, |second| second.start);
+    let is_regular = |(number, window): (usize, &MeanWindow)| {
+        window.start == number * stride && window.end - window.start == kernel && window.divisor == kernel as f64
+    };
+    let fits = kernel > 0 && stride > 0 && (size - kernel) / stride + 1 == windows.len();
+    // A single window may be followed by elements that no window reads. The stride then must exceed their number.
+    let stride = if windows.len() == 1 { size.max(1) } else { stride };
+    let fits = fits || windows.len() == 1 && kernel > 0;
+    (fits && windows.iter().enumerate().all(is_regular)).then_some((kernel, stride))
+}

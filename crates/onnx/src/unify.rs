@@ -1,0 +1,390 @@
+//! Makes one graph from the graphs of several recordings of a model, with different values of the inputs and different sizes of a dynamic
+//! dimension.
+//!
+//! The graphs must have the same nodes. A constant that is the same in all recordings is a constant of the file. A size that is a linear
+//! function of the size of the dynamic dimension is computed in the file. An index that equals an integer input is that input. Every other
+//! difference is an error.
+
+use wengert_tensor::ops::Views as _;
+use wengert_tensor::{Float, Shape, Tensor};
+
+use crate::error::{Error, Result};
+use crate::graph::{Attribute, Graph, Kind, Node, Origin, Source, ValueId};
+
+/// A recording of the model.
+pub(crate) struct Recording<T: Float> {
+    pub(crate) graph: Graph<T>,
+    /// The integer inputs.
+    pub(crate) indices: Vec<Tensor<i64>>,
+    /// The size of the dynamic dimension, or 0.
+    pub(crate) size: usize,
+}
+
+/// A dimension of inputs whose size is not known.
+#[derive(Clone, Debug)]
+pub(crate) struct Dynamic {
+    pub(crate) name: String,
+    /// The dimension of each input, in the order of all inputs.
+    pub(crate) axes: Vec<Option<usize>>,
+}
+
+/// A size of an input or an output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Size {
+    Fixed(usize),
+    /// The size of the dynamic dimension.
+    Dynamic,
+    /// Another function of the size of the dynamic dimension.
+    Computed,
+}
+
+/// A graph for all inputs.
+pub(crate) struct Unified<T: Float> {
+    pub(crate) graph: Graph<T>,
+    /// The sizes of all inputs and then of all outputs.
+    pub(crate) sizes: Vec<Vec<Size>>,
+}
+
+/// Makes one graph from the graphs of `recordings`, at least one. Its inputs are the inputs of a recording, followed by the integer inputs.
+pub(crate) fn unify<T: Float>(recordings: Vec<Recording<T>>, dynamic: Option<&Dynamic>) -> Result<Unified<T>> {
+    let [first, others @ ..] = &recordings[..] else { unreachable!("there is a recording") };
+    for other in others {
+        check_structure(&first.graph, &other.graph, dynamic)?;
+    }
+    let mut readers = vec![Vec::new(); first.graph.values.len()];
+    for (number, node) in first.graph.nodes.iter().enumerate() {
+        node.inputs.iter().for_each(|&input| readers[input].push(number));
+    }
+    let graph = first.graph.clone();
+    let mut merge = Merge { graph, prologue: Vec::new(), recordings: &recordings, dynamic, size: None, readers };
+    for number in 0..first.indices.len() {
+        let origin = Origin { operation: "input", recorded: std::panic::Location::caller() };
+        let shape = first.indices[number].shape().clone();
+        let value = merge.graph.add_value(Source::Input, Kind::Integer, shape, origin);
+        merge.graph.inputs.push(value);
+    }
+    for value in 0..first.graph.values.len() {
+        merge.constant(value)?;
+    }
+    let shapes = |recording: &Recording<T>| -> Vec<Shape> {
+        let shape = |&value: &ValueId| recording.graph.values[value].shape.clone();
+        let floats = recording.graph.inputs.iter().map(shape);
+        let integers = recording.indices.iter().map(|index| index.shape().clone());
+        floats.chain(integers).chain(recording.graph.outputs.iter().map(shape)).collect()
+    };
+    let shapes: Vec<Vec<Shape>> = recordings.iter().map(shapes).collect();
+    let size_along = |value: usize, axis: usize| {
+        let sizes = shapes.iter().map(|shapes| shapes[value][axis]);
+        size(sizes.zip(recordings.iter().map(|recording| recording.size)))
+    };
+    let sizes_of_value = |value: usize| (0..shapes[0][value].rank()).map(|axis| size_along(value, axis)).collect();
+    let sizes = (0..shapes[0].len()).map(sizes_of_value).collect();
+    let Merge { mut graph, mut prologue, .. } = merge;
+    prologue.append(&mut graph.nodes);
+    graph.nodes = prologue;
+    Ok(Unified { graph: graph.pruned(), sizes })
+}
+
+/// Returns a size from pairs of the size in a recording and the size of the dynamic dimension there.
+fn size(mut sizes: impl Iterator<Item = (usize, usize)> + Clone) -> Size {
+    let Some((first, _)) = sizes.clone().next() else { return Size::Computed };
+    if sizes.clone().all(|(size, _)| size == first) {
+        Size::Fixed(first)
+    } else if sizes.all(|(size, dynamic)| size == dynamic) {
+        Size::Dynamic
+    } else {
+        Size::Computed
+    }
+}
+
+/// Returns an error if the graphs differ in more than their constants and shapes.
+fn check_structure<T: Float>(graph: &Graph<T>, other: &Graph<T>, dynamic: Option<&Dynamic>) -> Result<()> {
+    let structure = |Origin { operation, recorded }: Origin| Error::Structure {
+        operation,
+        recorded,
+        dynamic: dynamic.map(|dynamic| dynamic.name.clone()),
+    };
+    let is_same = |node: &Node, other: &Node| {
+        (node.operator, &node.inputs, node.output, &node.attributes)
+            == (other.operator, &other.inputs, other.output, &other.attributes)
+    };
+    for (node, other) in graph.nodes.iter().zip(&other.nodes) {
+        if !is_same(node, other) {
+            return Err(structure(node.origin));
+        }
+    }
+    let (count, other_count) = (graph.nodes.len(), other.nodes.len());
+    if let Some(node) = graph.nodes.get(other_count).or(other.nodes.get(count)) {
+        return Err(structure(node.origin));
+    }
+    for (value, other) in graph.values.iter().zip(&other.values) {
+        let same_source = std::mem::discriminant(&value.source) == std::mem::discriminant(&other.source);
+        if !same_source || value.kind != other.kind || value.shape.rank() != other.shape.rank() {
+            return Err(structure(value.origin));
+        }
+    }
+    let is_same = graph.values.len() == other.values.len() && graph.outputs == other.outputs;
+    match graph.values.first().or(other.values.first()) {
+        Some(value) if !is_same => Err(structure(value.origin)),
+        _ => Ok(()),
+    }
+}
+
+/// The graph under construction.
+struct Merge<'r, T: Float> {
+    graph: Graph<T>,
+    /// The nodes that come before the nodes of the graph.
+    prologue: Vec<Node>,
+    recordings: &'r [Recording<T>],
+    dynamic: Option<&'r Dynamic>,
+    /// The vector with the size of the dynamic dimension.
+    size: Option<ValueId>,
+    /// For each value of the recordings, the nodes that read it.
+    readers: Vec<Vec<usize>>,
+}
+
+impl<T: Float> Merge<'_, T> {
+    /// Decides what the value is in the file, if it is a constant.
+    fn constant(&mut self, value: ValueId) -> Result<()> {
+        let recordings = self.recordings;
+        let all = || recordings.iter().map(move |recording| &recording.graph.values[value]);
+        let origin = recordings[0].graph.values[value].origin;
+        match &recordings[0].graph.values[value].source {
+            Source::Input | Source::Node => Ok(()),
+            Source::Floats(first) => {
+                let others = all().filter_map(|value| match &value.source {
+                    Source::Floats(data) => Some(data),
+                    _ => None,
+                });
+                if others.clone().all(|other| is_equal(first, other)) {
+                    return Ok(());
+                }
+                let number = others.clone().next().and_then(|first| first.iter().next());
+                let Some(number) = number.filter(|&number| others.clone().all(|data| is_filled(data, number))) else {
+                    return Err(self.varies(origin));
+                };
+                let shape = self.sizes(&others.map(sizes_of).collect::<Vec<_>>(), false, origin)?;
+                let fill = Source::Floats(Tensor::scalar(number));
+                let fill = self.graph.add_value(fill, Kind::Float, Shape::scalar(), origin);
+                self.define(value, "Expand", vec![fill, shape], Vec::new());
+                Ok(())
+            }
+            Source::Sizes(first) => {
+                let lists: Vec<Vec<i64>> = all().filter_map(|value| sizes_in(&value.source)).collect();
+                if lists.iter().all(|list| list == first) {
+                    return Ok(());
+                }
+                let is_reshape = self.readers[value].iter().all(|&node| self.graph.nodes[node].operator == "Reshape");
+                let computed = self.sizes(&lists, is_reshape, origin)?;
+                self.replace(value, computed);
+                Ok(())
+            }
+            Source::Index(first) => {
+                let others = all().filter_map(|value| match &value.source {
+                    Source::Index(index) => Some(index),
+                    _ => None,
+                });
+                if others.clone().all(|other| is_equal(first, other)) {
+                    return Ok(());
+                }
+                let lists: Vec<&Tensor<i64>> = others.collect();
+                match self.integer_input(value, &lists)? {
+                    true => Ok(()),
+                    false => Err(self.varies(origin)),
+                }
+            }
+        }
+    }
+
+    /// Replaces the index `value`, which has the given values in the recordings, by an integer input or a slice of one. Returns false if no
+    /// input has these values.
+    fn integer_input(&mut self, value: ValueId, lists: &[&Tensor<i64>]) -> Result<bool> {
+        let recordings = self.recordings;
+        let origin = self.graph.values[value].origin;
+        let floats = self.graph.inputs.len() - recordings[0].indices.len();
+        for number in 0..recordings[0].indices.len() {
+            let mut found = self.graph.inputs[floats + number];
+            let mut values: Vec<Tensor<i64>> =
+                recordings.iter().map(|recording| recording.indices[number].clone()).collect();
+            if !have_elements(&values, lists) {
+                let Some((axis, place, slices)) = matching_slice(&values, lists) else { continue };
+                let place = self.graph.add_value(Source::Sizes(vec![place]), Kind::Integer, Shape::scalar(), origin);
+                let attributes = vec![("axis", Attribute::Integer(axis as i64))];
+                found = self.before("Gather", vec![found, place], attributes, slices[0].shape().clone(), origin);
+                values = slices;
+            }
+            if values.iter().zip(lists).all(|(input, index)| input.shape() == index.shape()) {
+                self.replace(value, found);
+            } else {
+                let shape = self.sizes(&lists.iter().map(|index| sizes_of(index)).collect::<Vec<_>>(), true, origin)?;
+                self.define(value, "Reshape", vec![found, shape], Vec::new());
+            }
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Returns a vector of integers that has the given values in the recordings. If `is_reshape`, a single integer that varies may be -1,
+    /// which a reshape infers.
+    fn sizes(&mut self, lists: &[Vec<i64>], is_reshape: bool, origin: Origin) -> Result<ValueId> {
+        let (first, count) = (&lists[0], lists[0].len());
+        if lists.iter().any(|list| list.len() != count) {
+            return Err(self.varies(origin));
+        }
+        let varying: Vec<usize> = (0..count).filter(|&k| lists.iter().any(|list| list[k] != first[k])).collect();
+        if let ([one], true, false) = (&varying[..], is_reshape, first.contains(&0)) {
+            let mut inferred = first.clone();
+            inferred[*one] = -1;
+            return Ok(self.integers(inferred, origin));
+        }
+        let mut slopes = vec![0; count];
+        for &k in &varying {
+            let points = lists.iter().zip(self.recordings).map(|(list, recording)| (recording.size as i64, list[k]));
+            slopes[k] = slope(points).ok_or_else(|| self.varies(origin))?;
+        }
+        if varying.is_empty() {
+            return Ok(self.integers(first.clone(), origin));
+        }
+        let size = self.recordings[0].size as i64;
+        let rests: Vec<i64> = first.iter().zip(&slopes).map(|(first, slope)| first - slope * size).collect();
+        let (shape, mut computed) = (Shape::from([count]), self.dynamic_size(origin)?);
+        if slopes != [1] {
+            let slopes = self.integers(slopes, origin);
+            computed = self.before("Mul", vec![computed, slopes], Vec::new(), shape.clone(), origin);
+        }
+        if rests.iter().any(|&rest| rest != 0) {
+            let rests = self.integers(rests, origin);
+            computed = self.before("Add", vec![computed, rests], Vec::new(), shape, origin);
+        }
+        Ok(computed)
+    }
+
+    /// Returns a vector with the size of the dynamic dimension.
+    fn dynamic_size(&mut self, origin: Origin) -> Result<ValueId> {
+        if let Some(size) = self.size {
+            return Ok(size);
+        }
+        let axes = self.dynamic.map_or(&[][..], |dynamic| &dynamic.axes);
+        let found = axes.iter().zip(&self.graph.inputs).find_map(|(&axis, &input)| Some((axis? as i64, input)));
+        let Some((axis, input)) = found else { return Err(self.varies(origin)) };
+        let attributes = vec![("start", Attribute::Integer(axis)), ("end", Attribute::Integer(axis + 1))];
+        let size = self.before("Shape", vec![input], attributes, Shape::from([1]), origin);
+        self.size = Some(size);
+        Ok(size)
+    }
+
+    fn integers(&mut self, integers: Vec<i64>, origin: Origin) -> ValueId {
+        let shape = Shape::from([integers.len()]);
+        self.graph.add_value(Source::Sizes(integers), Kind::Integer, shape, origin)
+    }
+
+    /// Appends a node with integers before the nodes of the graph, and returns its result.
+    fn before(
+        &mut self,
+        operator: &'static str,
+        inputs: Vec<ValueId>,
+        attributes: Vec<(&'static str, Attribute)>,
+        shape: Shape,
+        origin: Origin,
+    ) -> ValueId {
+        let value = self.graph.add_value(Source::Node, Kind::Integer, shape, origin);
+        self.define(value, operator, inputs, attributes);
+        value
+    }
+
+    /// Makes `value` the result of a node before the nodes of the graph.
+    fn define(
+        &mut self,
+        value: ValueId,
+        operator: &'static str,
+        inputs: Vec<ValueId>,
+        attributes: Vec<(&'static str, Attribute)>,
+    ) {
+        let origin = self.graph.values[value].origin;
+        self.graph.values[value].source = Source::Node;
+        self.prologue.push(Node { operator, inputs, output: value, attributes, origin });
+    }
+
+    /// Makes all nodes read `new` in the place of `old`.
+    fn replace(&mut self, old: ValueId, new: ValueId) {
+        for &node in &self.readers[old] {
+            let inputs = self.graph.nodes[node].inputs.iter_mut();
+            inputs.filter(|input| **input == old).for_each(|input| *input = new);
+        }
+    }
+
+    fn varies(&self, Origin { operation, recorded }: Origin) -> Error {
+        Error::Varies { operation, recorded, dynamic: self.dynamic.map(|dynamic| dynamic.name.clone()) }
+    }
+}
+
+/// Returns true if each tensor has the elements of the tensor in `lists`, in row-major order.
+fn have_elements(values: &[Tensor<i64>], lists: &[&Tensor<i64>]) -> bool {
+    values.iter().zip(lists).all(|(value, index)| value.iter().eq(index.iter()))
+}
+
+/// Finds a slice of the input that has the given values in the recordings. Returns its dimension, its index and its values.
+fn matching_slice(inputs: &[Tensor<i64>], lists: &[&Tensor<i64>]) -> Option<(usize, i64, Vec<Tensor<i64>>)> {
+    for (axis, &count) in inputs[0].shape().iter().enumerate() {
+        for place in 0..count {
+            let slice = |input: &Tensor<i64>| input.try_select(axis as isize, place as isize).ok();
+            // The dimension may be smaller in another recording.
+            let Some(slices) = inputs.iter().map(slice).collect::<Option<Vec<_>>>() else { break };
+            if have_elements(&slices, lists) {
+                return Some((axis, place as i64, slices));
+            }
+        }
+    }
+    None
+}
+
+/// Returns the slope of the line through the points, or `None` if they are on no line with an integer slope.
+fn slope(points: impl Iterator<Item = (i64, i64)> + Clone) -> Option<i64> {
+    let (x, y) = points.clone().next()?;
+    let (other_x, other_y) = points.clone().find(|&(other, _)| other != x)?;
+    let (rise, run) = (other_y.checked_sub(y)?, other_x - x);
+    let slope = (rise % run == 0).then_some(rise / run)?;
+    points
+        .clone()
+        .all(|(px, py)| slope.checked_mul(px - x).and_then(|rise| rise.checked_add(y)) == Some(py))
+        .then_some(slope)
+}
+
+/// Returns true if the tensors have the same shape and the same bits. NaNs are equal.
+fn is_equal<E: wengert_tensor::Element>(x: &Tensor<E>, y: &Tensor<E>) -> bool {
+    let bits = |element: E| element.to_f64().to_bits();
+    x.shape() == y.shape()
+        && (x.shares_storage(y) && x.layout() == y.layout() || x.iter().map(bits).eq(y.iter().map(bits)))
+}
+
+/// Returns true if all elements are `number`.
+fn is_filled<T: Float>(data: &Tensor<T>, number: T) -> bool {
+    data.iter().all(|element| element.to_f64().to_bits() == number.to_f64().to_bits())
+}
+
+fn sizes_of<E: wengert_tensor::Element>(tensor: &Tensor<E>) -> Vec<i64> {
+    tensor.shape().iter().map(|&size| size as i64).collect()
+}
+
+fn sizes_in<T: Float>(source: &Source<T>) -> Option<Vec<i64>> {
+    match source {
+        Source::Sizes(sizes) => Some(sizes.clone()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Size, size, slope};
+
+    #[test]
+    fn sizes_are_linear_functions_of_the_dynamic_size() {
+        assert_eq!(slope([(2, 7), (3, 10), (5, 16)].into_iter()), Some(3));
+        assert_eq!(slope([(2, 4), (3, 9), (5, 25)].into_iter()), None);
+        assert_eq!(slope([(2, 4), (2, 5)].into_iter()), None);
+        assert_eq!(slope([(2, i64::MIN), (3, i64::MAX)].into_iter()), None);
+        assert_eq!(size([(4, 2), (4, 3)].into_iter()), Size::Fixed(4));
+        assert_eq!(size([(2, 2), (3, 3)].into_iter()), Size::Dynamic);
+        assert_eq!(size([(4, 2), (6, 3)].into_iter()), Size::Computed);
+    }
+}
