@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use wengert_autograd::{Custom, Program, Step};
 use wengert_tensor::ops::Views as _;
 use wengert_tensor::plan::Op;
-use wengert_tensor::{Float, Tensor, Unary};
+use wengert_tensor::{Float, Tensor};
 
 use super::lowering::Lowering;
 use super::views::integer;

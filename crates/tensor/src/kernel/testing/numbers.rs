@@ -363,7 +363,7 @@ fn expected<T: Oracle>(name: &str, exact: f64, absolute: f64) -> Expected<T> {
             }
         }
         // The kernels of these operations round twice.
-        None if matches!(name, "hardsigmoid" | "floor_divide") => 2.0,
+        None if matches!(name, "hardsigmoid" | "floor_divide" | "pow_minus_half") => 2.0,
         None => return Expected::Exact(T::from_f64(exact)),
     };
     Expected::Near { exact, ulps, absolute }
