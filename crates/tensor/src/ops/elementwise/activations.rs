@@ -215,11 +215,12 @@ fn zero<A: TensorLike<Elem: Float>>(x: &A) -> Result<A> {
 /// Returns min(max(`x`, `low`), `high`), which is NaN where `x` is NaN. The derivative is 1 strictly between the bounds, and 0 elsewhere.
 #[track_caller]
 pub(crate) fn clamp_strictly<A: TensorLike<Elem: Float>>(x: &A, low: f64, high: f64) -> Result<A> {
-    let recorded = || {
-        let inside = x.try_gt(low)?.try_logical_and(&x.try_lt(high)?)?;
-        try_where_(&inside, x, &x.detach().try_maximum(low)?.try_minimum(high)?)
-    };
-    x.plain_or(|x| x.try_maximum(low)?.try_minimum(high), recorded)
+    if x.is_plain() {
+        return x.try_maximum(low)?.try_minimum(high);
+    }
+    let inside = x.try_gt(low)?.try_logical_and(&x.try_lt(high)?)?;
+    let bounded = x.detach().try_maximum(low)?.try_minimum(high)?;
+    try_where_(&inside, x, &bounded)
 }
 
 /// Returns `scale`·x where x > 0, and `alpha`·(e^(`rate`·x) - 1) elsewhere.

@@ -21,8 +21,10 @@ pub trait Clamp: TensorLike<Elem: Float> {
         match min.into_argument(self) {
             Argument::Number(min) => {
                 let min = min.to_f64();
-                let recorded = || try_where_(&self.try_gt(min)?, self, &self.try_detach()?.try_maximum(min)?);
-                self.plain_or(|x| x.try_maximum(min), recorded)
+                if self.is_plain() {
+                    return self.try_maximum(min);
+                }
+                try_where_(&self.try_gt(min)?, self, &self.try_detach()?.try_maximum(min)?)
             }
             min => self.try_maximum(min),
         }
@@ -35,8 +37,10 @@ pub trait Clamp: TensorLike<Elem: Float> {
         match max.into_argument(self) {
             Argument::Number(max) => {
                 let max = max.to_f64();
-                let recorded = || try_where_(&self.try_lt(max)?, self, &self.try_detach()?.try_minimum(max)?);
-                self.plain_or(|x| x.try_minimum(max), recorded)
+                if self.is_plain() {
+                    return self.try_minimum(max);
+                }
+                try_where_(&self.try_lt(max)?, self, &self.try_detach()?.try_minimum(max)?)
             }
             max => self.try_minimum(max),
         }

@@ -64,12 +64,8 @@ impl<T: Element> TensorLike for Tensor<T> {
         if self.distinct().iter().all(holds) { Ok(self.clone()) } else { Err(Error::argument(at, message)) }
     }
 
-    fn plain_or(
-        &self,
-        plain: impl FnOnce(&Self) -> Result<Self, Error>,
-        _recorded: impl FnOnce() -> Result<Self, Error>,
-    ) -> Result<Self, Error> {
-        plain(self)
+    fn is_plain(&self) -> bool {
+        true
     }
 
     fn composed(&self, composite: &impl Composite, at: Site) -> Result<Self, Error>

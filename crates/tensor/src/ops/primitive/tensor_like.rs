@@ -107,20 +107,11 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
-    /// Returns `plain(self)` for a plain tensor, and `recorded()` otherwise. Both compute the same values, apart from rounding errors.
-    /// `recorded` consists of primitives whose derivatives together are the right derivative.
-    ///
-    /// # Errors
-    ///
-    /// If the called function fails.
+    /// Returns true for a plain tensor, from which no derivative is taken. An operation may then compute its result in another way than the
+    /// primitives whose derivatives together are the right derivative.
     #[doc(hidden)]
-    fn plain_or(
-        &self,
-        plain: impl FnOnce(&Tensor<Self::Elem>) -> Result<Tensor<Self::Elem>, Error>,
-        recorded: impl FnOnce() -> Result<Self, Self::Error>,
-    ) -> Result<Self, Self::Error> {
-        let _ = plain;
-        recorded()
+    fn is_plain(&self) -> bool {
+        false
     }
 
     /// Returns the values of `self`, or an error with the message `message` if `holds` is false for one of these values. A tensor is

@@ -49,13 +49,13 @@ pub trait Cumulative: TensorLike<Elem: Number> {
     #[in_place]
     fn try_cumprod(&self, dim: impl Position) -> Result<Self, Self::Error> {
         let at = Site::here("cumprod");
-        let dim = dim.position();
-        let plain = |x: &Tensor<Self::Elem>| {
-            let array = LaneArray::new(x, dim, at)?;
+        if self.is_plain() {
+            let array = LaneArray::new(&self.to_tensor(at)?, dim.position(), at)?;
             let out = |out: &mut [_]| lanes::running_products(array.values().source(), array.axis, out);
-            array.restore_rank(Tensor::build(&array.shape, at, out)?, at)
-        };
-        self.plain_or(plain, || scan(self, dim, at, |x, y| x.apply_binary(Binary::Mul, y, at)))
+            let products = array.restore_rank(Tensor::build(&array.shape, at, out)?, at)?;
+            return Ok(self.constant(&products));
+        }
+        scan(self, dim.position(), at, |x, y| x.apply_binary(Binary::Mul, y, at))
     }
 
     /// Returns, for each element, ln Σ eˣ over this element and all elements x before it along `dim`, without overflow. PyTorch:
