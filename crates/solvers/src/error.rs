@@ -37,7 +37,7 @@ pub enum Error {
 
     /// The step of an initial value problem would be smaller than the resolution of the time.
     #[error(
-        "the step at time {time} would be {step:e}, less than the distance of two numbers there\n  {at}\n  hint: the \
+        "the step at time {time} would be {step:e}, too small for the resolution of the time\n  {at}\n  hint: the \
          solution may have a singularity; a stiff problem needs `Method::Rodas4`"
     )]
     StepTooSmall {

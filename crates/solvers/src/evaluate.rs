@@ -74,9 +74,13 @@ pub(crate) fn largest(numbers: &[f64]) -> f64 {
     numbers.iter().fold(0.0, |max: f64, x| if x.is_nan() || x.abs() > max { x.abs() } else { max })
 }
 
-/// Returns the Euclidean norm.
+/// Returns the Euclidean norm. The numbers are divided by the largest, so that no square overflows or is rounded to 0.
 pub(crate) fn norm(numbers: &[f64]) -> f64 {
-    dot(numbers, numbers).sqrt()
+    let size = largest(numbers);
+    if size == 0.0 || !size.is_finite() {
+        return size;
+    }
+    size * numbers.iter().map(|x| (x / size).powi(2)).sum::<f64>().sqrt()
 }
 
 /// Returns the sum of the products of the elements.

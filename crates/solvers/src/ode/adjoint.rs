@@ -57,7 +57,7 @@ impl<T: Float> Function<T> for Problem<T> {
         let mut a = row(g, count - 1);
         let mut by_args = tape.constant(0.0).expand([total]);
         let slope = |i: usize| (self.f)(times.select(0, i), states.select(0, i), args).reshape([size]);
-        let mut by_times = vec![None; count];
+        let (mut by_times, mut before) = (vec![None; count], None);
         for i in (1..count).rev() {
             by_times[i] = Some((slope(i) * row(g, i)).sum(..));
             let start = cat(&[row(states, i), a, by_args], 0);
@@ -66,11 +66,13 @@ impl<T: Float> Function<T> for Problem<T> {
             let problem = Problem { settings: self.settings, f: Rc::clone(&backward), at: self.at };
             let recorded = tape.record_function(problem, &inputs, self.at);
             let end = recorded.unwrap_or_else(|error| crate::raise(error))[0].select(0, 1);
-            a = end.narrow(0, size, size) + row(g, i - 1);
+            let known = end.narrow(0, size, size);
+            before = Some(known);
+            a = known + row(g, i - 1);
             by_args = end.narrow(0, 2 * size, total);
         }
         // The first state does not depend on the first time, but the other states move along the solution if this time changes.
-        by_times[0] = Some(-((a - row(g, 0)) * slope(0)).sum(..));
+        by_times[0] = Some(before.map_or_else(|| tape.constant(0.0), |a| -(a * slope(0)).sum(..)));
         let by_times: Vec<Var<'t, T>> = by_times.into_iter().flatten().collect();
         let mut results = vec![Some(a.reshape(call.inputs[0].shape())), Some(stack(&by_times, 0))];
         let mut start = 0;

@@ -59,7 +59,11 @@ impl<T: Float> Explicit<T> {
             let weighted =
                 self.tableau.error.iter().zip(&self.slopes).map(|(weight, slope)| weight * slope[i].to_f64());
             let scale = atol + rtol * old.to_f64().abs().max(new.to_f64().abs());
-            sum += (h * weighted.sum::<f64>() / scale).powi(2);
+            let error = h * weighted.sum::<f64>();
+            // The tolerance of an element can be 0 if its error is 0.
+            if error != 0.0 {
+                sum += (error / scale).powi(2);
+            }
         }
         let finite = self.stage.iter().all(|x| x.is_finite());
         if finite { (sum / y.len() as f64).sqrt() } else { f64::NAN }

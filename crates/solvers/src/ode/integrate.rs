@@ -7,7 +7,7 @@ use super::field::Field;
 use super::rosenbrock::Rosenbrock;
 use super::tableau::{BOGACKI_SHAMPINE, DORMAND_PRINCE, EULER, MIDPOINT, RK4, Tableau};
 use crate::error::{Error, Result, refusal};
-use crate::evaluate::numbers;
+use crate::evaluate::{norm, numbers};
 
 /// A method for initial value problems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,10 +81,13 @@ pub(super) fn check_times<T: Float>(times: &Tensor<T>, at: Site) -> Result<Vec<f
     Ok(list)
 }
 
-/// Returns the number of fixed steps of an interval. A step is at most `step_size` long; the default is one step.
-pub(super) fn fixed_steps(settings: &Settings, interval: f64) -> usize {
-    // The share of a rounding error keeps 10 steps for an interval of 1 and steps of 0.1.
-    settings.step_size.map_or(1, |size| ((interval.abs() / size) * (1.0 - 4.0 * f64::EPSILON)).ceil().max(1.0) as usize)
+/// Returns the number of fixed steps of an interval. A step is at most `step_size` long, up to the rounding errors of the times; the default
+/// is one step.
+pub(super) fn fixed_steps<T: Float>(settings: &Settings, interval: &[f64]) -> usize {
+    let [start, end] = [interval[0], interval[1]];
+    // Without this allowance, the times 0 and 0.3 and steps of 0.1 give 4 steps.
+    let slack = 4.0 * T::EPSILON.to_f64() * start.abs().max(end.abs());
+    settings.step_size.map_or(1, |size| (((end - start).abs() - slack) / size).ceil().max(1.0) as usize)
 }
 
 /// Returns the states at the requested times, one after the other.
@@ -121,7 +124,7 @@ fn fixed<T: Float>(
     let (mut y, mut counts) = (y0.to_vec(), Counts::default());
     stepper.start(field, times[0], &y)?;
     for pair in times.windows(2) {
-        let steps = fixed_steps(settings, pair[1] - pair[0]);
+        let steps = fixed_steps::<T>(settings, pair);
         let h = (pair[1] - pair[0]) / steps as f64;
         for step in 0..steps {
             let t = pair[0] + step as f64 * h;
@@ -140,7 +143,8 @@ fn fixed<T: Float>(
     Ok(counts)
 }
 
-fn too_many(settings: &Settings, t: f64, at: Site) -> Error {
+/// Returns the error of an integration with too many steps, which reached the time `t`.
+pub(super) fn too_many(settings: &Settings, t: f64, at: Site) -> Error {
     Error::Limit {
         count: settings.max_steps,
         unit: "steps",
@@ -240,13 +244,15 @@ fn adaptive<T: Float>(
     while !output.is_complete() {
         // The time is an f64 for every element type.
         let shortest = 4.0 * f64::EPSILON * t.abs().max(f64::MIN_POSITIVE / f64::EPSILON);
+        length = if length >= shortest { length } else { shortest };
         if counts.accepted + counts.rejected >= settings.max_steps {
             return Err(too_many(settings, t, field.at));
         }
         let remaining = (end - t).abs();
         // A step that almost reaches the end is stretched or shortened to reach it.
         let is_last = length * (1.0 + 1e-10) >= remaining;
-        let h = direction * if is_last { remaining } else { length };
+        // The state advances by the difference of the rounded times.
+        let h = if is_last { end - t } else { (t + direction * length) - t };
         let error = stepper.step(settings, field, t, h, &y)?;
         if error <= 1.0 {
             let start = t;
@@ -259,7 +265,7 @@ fn adaptive<T: Float>(
             length = h.abs() * control.accepted(error);
         } else {
             counts.rejected += 1;
-            length = h.abs() * control.rejected(error);
+            length = h.abs().min(length) * control.rejected(error);
             if length < shortest {
                 return Err(if error.is_nan() {
                     Error::NotFinite { at_what: format!("the state after time {t}"), at: field.at }
@@ -288,7 +294,7 @@ impl<T: Float> Output<'_, T> {
 
     /// Appends the states at the times within a step from `start` to `end`. The step has the length `h` and begins at the state `y`.
     fn write(&mut self, stepper: &Stepper<T>, [start, end]: [f64; 2], h: f64, y: &[T]) {
-        while self.next < self.times.len() && (end - self.times[self.next]) * h >= 0.0 {
+        while self.next < self.times.len() && (end - self.times[self.next]) * h.signum() >= 0.0 {
             let time = self.times[self.next];
             if time == end {
                 self.rows.extend_from_slice(stepper.new_state());
@@ -302,7 +308,8 @@ impl<T: Float> Output<'_, T> {
 }
 
 /// The control of the step length: a proportional-integral controller (Hairer and Wanner, "Solving ordinary differential equations II",
-/// 1996, section IV.2; the constants are from their code `dopri5`). The stiff method has no integral term, like their code `rodas`.
+/// 1996, section IV.2; the constants are from their code `dopri5`). The stiff method uses the last error only, like their code `rodas` with
+/// `IWORK(3) = 2`.
 struct Control {
     /// The exponent of the error in the factor.
     exponent: f64,
@@ -353,18 +360,22 @@ fn first_length<T: Float>(
     if y.is_empty() {
         return Ok(interval);
     }
-    let norm = |terms: &mut dyn Iterator<Item = f64>| -> f64 {
-        let scaled = terms.zip(y).map(|(term, y)| term / (settings.atol + settings.rtol * y.to_f64().abs()));
-        (scaled.map(|x| x * x).sum::<f64>() / y.len() as f64).sqrt()
+    // The root of the mean square, relative to the tolerances. An element without a tolerance does not count.
+    let mean = |terms: &mut dyn Iterator<Item = f64>| -> f64 {
+        let scaled = terms.zip(y).map(|(term, y)| {
+            let scale = settings.atol + settings.rtol * y.to_f64().abs();
+            if scale == 0.0 { 0.0 } else { term / scale }
+        });
+        norm(&scaled.collect::<Vec<f64>>()) / (y.len() as f64).sqrt()
     };
-    let size = norm(&mut y.iter().map(|x| x.to_f64()));
-    let speed = norm(&mut slope.iter().map(|x| x.to_f64()));
+    let size = mean(&mut y.iter().map(|x| x.to_f64()));
+    let speed = mean(&mut slope.iter().map(|x| x.to_f64()));
     let guess = if size < 1e-5 || speed < 1e-5 { 1e-6 } else { 0.01 * size / speed }.min(interval);
     let h = guess * (end - t).signum();
     let probe: Vec<T> = y.iter().zip(slope).map(|(&y, &slope)| y + T::from_f64(h) * slope).collect();
     let mut there = Vec::new();
     field.slope(t + h, &probe, &mut there)?;
-    let change = norm(&mut there.iter().zip(slope).map(|(new, old)| new.to_f64() - old.to_f64())) / guess;
+    let change = mean(&mut there.iter().zip(slope).map(|(new, old)| new.to_f64() - old.to_f64())) / guess;
     let order = settings.method.tableau().map_or(4.0, |tableau| tableau.error_order);
     let steepest = speed.max(change);
     let length = if steepest > 1e-15 { (0.01 / steepest).powf(1.0 / order) } else { (guess * 1e-3).max(1e-6) };

@@ -9,7 +9,7 @@ use wengert_tensor::{Float, Site, Tensor};
 
 use super::adjoint::{Problem, SharedDynamics};
 use super::field::Field;
-use super::integrate::{Counts, Method, Settings, check_times, fixed_steps, integrate};
+use super::integrate::{Counts, Method, Settings, check_times, fixed_steps, integrate, too_many};
 use super::tableau::Tableau;
 use crate::error::{Result, refusal};
 use crate::evaluate::check_shape;
@@ -55,7 +55,7 @@ pub fn try_odeint<T: Float>(
 /// The adaptive methods keep the error estimate of each step e below the tolerance: the root of the mean of
 /// (eᵢ / (atol + rtol max(|yᵢ|, |y'ᵢ|)))² is at most 1, where y and y' are the states before and after the step. The estimate of the error of
 /// one step is not a bound of the error of the solution. The length of the next step follows from the last two errors (a
-/// proportional-integral controller). Both formulas are in Hairer, Nørsett and Wanner, "Solving ordinary differential equations I" (1993),
+/// proportional-integral controller), and for `Rodas4` from the last error. Both formulas are in Hairer, Nørsett and Wanner, "Solving ordinary differential equations I" (1993),
 /// section II.4, and Hairer and Wanner, volume II (1996), section IV.2. States at requested times within a step are interpolated.
 ///
 /// ```
@@ -189,7 +189,7 @@ impl Odeint {
     /// # Errors
     ///
     /// If the method is adaptive, a setting or the times are refused as by [`call`](Self::call), or the slope does not have the
-    /// state's shape.
+    /// state's shape. If the steps are more than the largest number.
     pub fn try_record<'t, T: Float>(
         &self,
         f: impl Fn(Var<'t, T>, Var<'t, T>) -> Var<'t, T>,
@@ -204,9 +204,13 @@ impl Odeint {
             return Err(refusal(message, at));
         };
         let times = check_times(times, at)?;
-        let (mut y, mut states) = (y0, vec![y0]);
+        let (mut y, mut states, mut total) = (y0, vec![y0], 0usize);
         for pair in times.windows(2) {
-            let steps = fixed_steps(&settings, pair[1] - pair[0]);
+            let steps = fixed_steps::<T>(&settings, pair);
+            total = total.saturating_add(steps);
+            if total > settings.max_steps {
+                return Err(too_many(&settings, pair[0], at));
+            }
             let h = (pair[1] - pair[0]) / steps as f64;
             for step in 0..steps {
                 y = recorded_step(tableau, &f, pair[0] + step as f64 * h, h, y, at)?;

@@ -133,7 +133,11 @@ impl<T: Float> Rosenbrock<T> {
         }
         let mut sum = 0.0;
         for ((old, new), error) in self.old.iter().zip(&self.new).zip(&self.stages[5]) {
-            sum += (error / (atol + rtol * old.abs().max(new.to_f64().abs()))).powi(2);
+            let scale = atol + rtol * old.abs().max(new.to_f64().abs());
+            // The tolerance of an element can be 0 if its error is 0.
+            if *error != 0.0 {
+                sum += (error / scale).powi(2);
+            }
         }
         (sum / self.old.len() as f64).sqrt()
     }

@@ -166,3 +166,17 @@ fn a_failure_while_a_value_is_computed_is_an_error() {
     let text = y.try_value().unwrap_err().to_string();
     assert!(text.starts_with("the step at time ") && text.contains(file!()), "{text}");
 }
+
+/// The gradient of the first state is much larger than the gradient of the last state. The first state does not depend on the first time.
+#[test]
+fn the_derivative_of_the_first_time_does_not_cancel() {
+    let solver = Odeint::new().rtol(1e-9).atol(1e-9);
+    let tape = Tape::<f64>::new();
+    let (y0, times) = (tape.constant(Tensor::scalar(1.0)), tape.var(&Tensor::from([0.0, 1.0])));
+    let y = solver.record_adjoint(|_, y, _| -y, y0, times, &[]);
+    let [slopes] = (y.select(0, 0) * 1e17 + y.select(0, 1)).grad([times]);
+    assert!((slopes.select(0, 0).item() - (-1f64).exp()).abs() < 1e-7, "{}", slopes.select(0, 0).item());
+    let single = tape.var(&Tensor::from([0.5]));
+    let [slope] = solver.record_adjoint(|_, y, _| -y, y0, single, &[]).sum(..).grad([single]);
+    assert_eq!(slope.value(), Tensor::from([0.0]));
+}

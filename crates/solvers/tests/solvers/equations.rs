@@ -185,3 +185,56 @@ fn states_may_be_empty_or_have_any_shape() {
     let single = odeint(|_, y| y, &Tensor::<f64>::ones([2]), &Tensor::from([0.5]));
     assert_eq!(single, Tensor::ones([1, 2]));
 }
+
+/// The slopes and tolerances are so different that their squares overflow.
+#[test]
+fn overflow_in_the_first_step_does_not_end_in_nan() {
+    let times = Tensor::from([0.0, 0.5, 1.0]);
+    // The solution has a pole at exp(-400).
+    let pole = Odeint::new().try_call(|_, y| y.exp(), &Tensor::scalar(400.0f64), &times).map(|solved| solved.values);
+    assert!(matches!(pole, Err(Error::StepTooSmall { .. } | Error::NotFinite { .. })), "{pole:?}");
+    // A tolerance of 0 has no scale where the state is 0.
+    for atol in [1e-200, 0.0] {
+        for method in [Method::Bosh3, Method::Dopri5, Method::Rodas4] {
+            let solver = Odeint::new().method(method).rtol(1e-6).atol(atol);
+            let solved =
+                solver.call(|_, y| stack(&[y.select(0, 1), -y.select(0, 0)], 0), &Tensor::from([1.0, 0.0]), &times);
+            let error = (solved.values.select(1, 0) - times.cos()).abs().amax(..).item();
+            assert!(error < 1e-4, "{method:?}, {atol:e}: {error}");
+        }
+    }
+}
+
+/// The time is rounded in each step, so the state must advance by the rounded length.
+#[test]
+fn steps_at_large_times_have_the_length_of_the_rounded_times() {
+    let times = Tensor::from([1e12, 1e12 + 1.0]);
+    for method in [Method::Bosh3, Method::Dopri5, Method::Rodas4] {
+        let y = Odeint::new().method(method).call(|_, y| y * 0.0 + 1.0, &Tensor::scalar(0.0f64), &times).values;
+        assert!((y.get(&[1]).unwrap() - 1.0).abs() < 1e-12, "{method:?}: {y:?}");
+    }
+}
+
+/// The intervals are 3 steps long up to the rounding errors of the times.
+#[test]
+fn rounded_times_take_no_additional_fixed_step() {
+    let solver = Odeint::new().method(Method::Rk4).step_size(0.1);
+    let solved = solver.call(|_, y| y, &Tensor::scalar(1.0f64), &Tensor::from([1e6, 1e6 + 0.3]));
+    assert_eq!(solved.accepted, 3);
+    let solved = solver.call(|_, y| y, &Tensor::scalar(1.0f32), &Tensor::from([0.0, 0.3]));
+    assert_eq!(solved.accepted, 3);
+    let solved = solver.call(|_, y| y, &Tensor::scalar(1.0f64), &Tensor::from([0.0, 0.3 + 1e-9]));
+    assert_eq!(solved.accepted, 4);
+}
+
+#[test]
+fn recorded_steps_are_limited() {
+    let tape = Tape::new();
+    let y0 = tape.var(&Tensor::scalar(1.0f64));
+    let solver = Odeint::new().method(Method::Rk4).step_size(0.5).max_steps(4);
+    assert!(solver.try_record(|_, y| y, y0, &Tensor::from([0.0, 1.0, 2.0])).is_ok());
+    for times in [vec![0.0, 1.0, 3.0], vec![0.0, 2.6]] {
+        let error = solver.try_record(|_, y| y, y0, &Tensor::from(times)).map(|_| ()).unwrap_err();
+        assert!(matches!(error, Error::Limit { count: 4, unit: "steps", .. }), "{error}");
+    }
+}
