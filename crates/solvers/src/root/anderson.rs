@@ -80,7 +80,7 @@ impl FixedPoint {
         FixedPoint { rtol, ..self }
     }
 
-    /// Sets the absolute tolerance of the residual.
+    /// Sets the absolute tolerance of the residual. The equation of the gradient has no absolute tolerance.
     pub fn atol(self, atol: f64) -> Self {
         FixedPoint { atol, ..self }
     }
@@ -271,7 +271,9 @@ impl<T: Float> Function<T> for RecordedFixedPoint<T> {
             v + grad(|x| (g(x, args) * w).sum(..), x)
         });
         let inputs: Vec<Var<'t, T>> = [v, x].into_iter().chain(args.iter().copied()).chain([v]).collect();
-        let function = RecordedFixedPoint { solver: self.solver.clone(), g: adjoint, at: self.at };
+        // The equation is linear in the gradient, whose size is arbitrary, so an absolute tolerance would give wrong small gradients.
+        let solver = FixedPoint { atol: 0.0, ..self.solver.clone() };
+        let function = RecordedFixedPoint { solver, g: adjoint, at: self.at };
         let w = match x.tape().record_function(function, &inputs, self.at) {
             Ok(results) => results[0],
             Err(error) => crate::raise(error),

@@ -31,7 +31,7 @@ pub fn try_brentq<T: Float>(f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>, a: T, 
     Ok(Brentq::new().find(&f, a, b, Site::here("brentq"))?.x)
 }
 
-/// Brent's method, with its tolerances. It needs no derivative, and always converges for a continuous function.
+/// Brent's method, with its tolerances. It needs no derivative, and converges for a continuous function if `max_iter` allows.
 ///
 /// The method interpolates, and bisects if the interpolation makes too little progress. It ends when the root is known up to xtol + rtol |x|.
 #[derive(Clone, Debug)]
@@ -61,8 +61,8 @@ impl Default for Brentq {
 
 #[twins]
 impl Brentq {
-    /// Returns a solver with SciPy's tolerances: xtol is 2e-12, and rtol is 4 ε of the element type. It makes at most 1000 iterations; a
-    /// bisection of the f64 numbers of an interval takes at most 1075.
+    /// Returns a solver with SciPy's tolerances: xtol is 2e-12, and rtol is 4 ε of the element type. It makes at most 1000 iterations
+    /// (SciPy: 100).
     pub fn new() -> Self {
         Brentq { xtol: 2e-12, rtol: 0.0, max_iter: 1000 }
     }
@@ -160,7 +160,7 @@ impl Brentq {
             return Err(refusal(format!("brentq: the interval must be finite, got {a} to {b}"), at));
         }
         let (fa, fb) = (function(a)?, function(b)?);
-        if fa * fb > 0.0 || fa == 0.0 && fb == 0.0 && a == b {
+        if fa != 0.0 && fb != 0.0 && fa.signum() == fb.signum() {
             return Err(Error::NoBracket { a, b, fa, fb, at });
         }
         let rtol = self.rtol.max(4.0 * T::EPSILON.to_f64());
@@ -197,7 +197,7 @@ impl Brentq {
                 (f_previous, f_current, f_other) = (f_current, f_other, f_current);
             }
             let tolerance = (self.xtol + rtol * current.abs()) / 2.0;
-            let half = (other - current) / 2.0;
+            let half = 0.5 * other - 0.5 * current;
             if half.abs() < tolerance {
                 return Ok((current, iteration));
             }

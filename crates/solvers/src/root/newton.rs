@@ -11,7 +11,7 @@ use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::dense::Lu;
 use crate::error::{Error, Result, refusal};
-use crate::evaluate::{Map, dot, largest, norm, numbers, round, tensor, value, value_and_jacobian, with_constants};
+use crate::evaluate::{Map, largest, norm, numbers, round, tensor, value, value_and_jacobian, with_constants};
 use crate::implicit::Implicit;
 
 /// Returns a root x of f(x) = 0, found by Newton's method from `x0`. The result of `f` has as many elements as `x`. [`Root`] has
@@ -40,7 +40,7 @@ pub fn try_root<T: Float>(f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>, x0: &Ten
 /// Each iteration solves J d = -f with the exact Jacobian J. It moves along d by the largest tried share of d that reduces |f|²
 /// sufficiently. The method converges quadratically near a root with a regular Jacobian, and may fail far from roots. It ends when the full step d
 /// satisfies |D d| ≤ rtol |D x|, where D has the norms of the columns of J, or when no element of d exceeds atol. It also ends when f is
-/// exactly 0. The last step is made, so the error of the result is about the square of the tolerance.
+/// exactly 0. The last step is made. If the Jacobian at the root is regular, the error of the result is about the square of the tolerance.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Root {
@@ -70,8 +70,8 @@ impl Default for Root {
 
 #[twins]
 impl Root {
-    /// Returns a solver with the default tolerances: √ε for rtol and 4096 ε for atol, where ε is the rounding error of the element type. It
-    /// makes at most 100 iterations.
+    /// Returns a solver with the default tolerances: √ε for rtol and 16 ε for atol, where ε is the rounding error of the element type. It
+    /// makes at most 100 iterations. Unknowns that are much smaller than 1 need a smaller `atol`, because a step below it ends the iteration.
     pub fn new() -> Self {
         Root { rtol: None, atol: None, max_iter: 100 }
     }
@@ -163,7 +163,7 @@ impl Root {
 
     pub(crate) fn find<T: Float>(&self, f: &Map<'_, T>, x0: &Tensor<T>, at: Site) -> Result<RootResult<T>> {
         let epsilon = T::EPSILON.to_f64();
-        let (rtol, atol) = (self.rtol.unwrap_or(epsilon.sqrt()), self.atol.unwrap_or(4096.0 * epsilon));
+        let (rtol, atol) = (self.rtol.unwrap_or(epsilon.sqrt()), self.atol.unwrap_or(16.0 * epsilon));
         let (shape, mut x, mut evaluations) = (x0.shape().clone(), numbers(x0), 0);
         let n = x.len();
         for iterations in 0..=self.max_iter {
@@ -189,10 +189,11 @@ impl Root {
                     at,
                 });
             }
-            let scaled = |v: &[f64]| {
-                let norms = (0..n).map(|j| (0..n).map(|i| jacobian[i * n + j].powi(2)).sum::<f64>());
-                norms.zip(v).map(|(norm, v)| norm * v * v).sum::<f64>().sqrt()
-            };
+            // The Jacobian is divided by its largest element, so that the products do not overflow.
+            let size = largest(&jacobian);
+            let column = |j: usize| norm(&(0..n).map(|i| jacobian[i * n + j] / size).collect::<Vec<_>>());
+            let columns: Vec<f64> = (0..n).map(column).collect();
+            let scaled = |v: &[f64]| norm(&columns.iter().zip(v).map(|(column, v)| column * v).collect::<Vec<_>>());
             let mut step: Vec<f64> = y.iter().map(|y| -y).collect();
             let factors = Lu::factor(jacobian.clone(), n).ok_or(Error::Singular { iteration: iterations, at })?;
             factors.solve(&mut step);
@@ -250,12 +251,13 @@ impl<T: Float> Search<'_, T> {
     /// Returns the first tried point that reduces |f|² by at least 1e-4 times the predicted decrease, and the residual there. Returns `None`
     /// if no share of the step down to a rounding error does.
     fn reduce(&mut self) -> Result<Option<(Vec<f64>, f64)>> {
-        let start = 0.5 * dot(self.y, self.y);
+        // The merits are relative to |f|² at the start, so that no square overflows or is rounded to 0.
+        let (start, size) = (0.5, norm(self.y));
         let shortest = T::EPSILON.to_f64() * norm(self.x).max(T::EPSILON.to_f64()) / norm(self.step);
         let mut share = 1.0;
         while share > shortest.min(0.1) {
             let (x, y) = self.point(share)?;
-            let merit = 0.5 * dot(&y, &y);
+            let merit = 0.5 * (norm(&y) / size).powi(2);
             // The slope of the merit along the Newton step is -2 times the merit.
             if merit <= start * (1.0 - 2e-4 * share) {
                 return Ok(Some((x, largest(&y))));

@@ -217,3 +217,52 @@ fn a_failure_of_a_recorded_root_is_an_error_with_its_line() {
     let text = x.try_value().unwrap_err().to_string();
     assert!(text.contains("iterations") && text.contains(file!()) || text.contains("singular"), "{text}");
 }
+
+#[test]
+fn products_of_small_values_are_no_change_of_sign() {
+    let error = Brentq::new().try_call(|x| (-x.square()).exp(), 20.0f64, 21.0).unwrap_err();
+    assert!(matches!(error, Error::NoBracket { .. }), "{error}");
+    // The ends may be equal if the function is 0 there.
+    assert_eq!(brentq(|x| x, 0.0f64, 0.0), 0.0);
+    let error = Brentq::new().try_call(|x| x, 1.0f64, 1.0).unwrap_err();
+    assert!(matches!(error, Error::NoBracket { .. }), "{error}");
+}
+
+/// The difference of the ends overflows.
+#[test]
+fn intervals_may_have_any_finite_ends() {
+    let x = brentq(|x| (x * 1e-307).exp() - 10.0, -1.5e308f64, 1.2e308);
+    assert!((x / (10f64.ln() * 1e307) - 1.0).abs() < 1e-14, "{x:e}");
+}
+
+/// The squares of the derivatives overflow or are rounded to 0.
+#[test]
+fn roots_do_not_depend_on_the_scale_of_the_equations() {
+    let start = Tensor::scalar(400.0f64);
+    let error = Root::new().try_call(|x| x.exp() - 1.0, &start).unwrap_err();
+    assert!(matches!(error, Error::Limit { count: 100, .. }), "{error}");
+    let found = Root::new().max_iter(500).call(|x| x.exp() - 1.0, &start);
+    assert!(found.x.item().abs() < 1e-15, "{found:?}");
+    for scale in [1e-170, 1.0, 1e170] {
+        let x = root(|x| (x.square() - 2.0) * scale, &Tensor::scalar(1.0f64));
+        assert!((x.item() - 2f64.sqrt()).abs() < 1e-15, "{scale:e}: {}", x.item());
+    }
+}
+
+#[test]
+fn small_roots_are_accurate() {
+    let x = root(|x| x.square() - 1e-24, &Tensor::scalar(1e-11f64));
+    assert!((x.item() * 1e12 - 1.0).abs() < 1e-4, "{:e}", x.item());
+}
+
+/// The equation of the gradient is linear, so the derivative is proportional to the weight of the loss.
+#[test]
+fn small_gradients_of_fixed_points_are_accurate() {
+    let tape = Tape::<f64>::new();
+    let (a, x0) = (tape.var(&Tensor::scalar(1.0)), tape.constant(Tensor::scalar(0.0)));
+    let x = FixedPoint::new().record(|x, args| x * 0.9 + args[0], x0, &[a]);
+    for weight in [1.0, 1e-14, 1e-200, 0.0] {
+        let [slope] = (x * weight).grad([a]);
+        assert!((slope.item() - 10.0 * weight).abs() <= 1e-6 * weight, "{weight:e}: {:e}", slope.item());
+    }
+}
