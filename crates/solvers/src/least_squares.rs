@@ -93,7 +93,7 @@ pub struct LeastSquaresResult<T: Float> {
     pub end: FitEnd,
     /// The number of accepted steps.
     pub iterations: usize,
-    /// The number of evaluations of the residuals, with or without the Jacobian.
+    /// The number of points where the residuals were evaluated. Each accepted point is evaluated once more, with its Jacobian. SciPy: `nfev`.
     pub evaluations: usize,
 }
 
@@ -106,6 +106,9 @@ impl<T: Float> LeastSquaresResult<T> {
 
     /// Returns the covariance `[n, n]` of the solution if the residuals have independent errors of variance 1: the pseudoinverse of Jᵀ J.
     /// For residuals of unknown, equal variance, multiply by 2 cost / (m - n). SciPy: `curve_fit` with `absolute_sigma=True`.
+    ///
+    /// A direction that the residuals do not determine counts with variance 0, as in `curve_fit` with the methods `trf` and `dogbox`; `lm`
+    /// returns infinities.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_solvers as solvers; }
@@ -124,7 +127,8 @@ impl<T: Float> LeastSquaresResult<T> {
         let n = self.x.numel();
         let (_, values, right) = self.jacobian.cast::<f64>().try_svd(false)?;
         let (values, right) = (numbers(&values), numbers(&right));
-        let limit = f64::EPSILON * (self.jacobian.shape()[0].max(n)) as f64 * values.first().copied().unwrap_or(0.0);
+        let limit =
+            T::EPSILON.to_f64() * (self.jacobian.shape()[0].max(n)) as f64 * values.first().copied().unwrap_or(0.0);
         let mut covariance = vec![0.0; n * n];
         for (k, value) in values.iter().enumerate().filter(|(_, value)| **value > limit) {
             let row = &right[k * n..(k + 1) * n];
@@ -189,7 +193,7 @@ impl LeastSquares {
     ///
     /// # Errors
     ///
-    /// If the residuals at `x0` or the Jacobian at an accepted point are NaN or infinite. Points where the residuals are not finite are
+    /// If the residuals at `x0`, or the Jacobian or the gradient of the cost at an accepted point are NaN or infinite. Points where the residuals are not finite are
     /// rejected like points of larger cost. Also if the residuals cannot be evaluated or differentiated.
     pub fn try_call<T: Float>(
         &self,
@@ -315,19 +319,32 @@ impl Point {
             let at_what = format!("a residual or its derivative in iteration {iteration}");
             return Err(Error::NotFinite { at_what, at });
         }
-        let (mut gradient, mut squares) = (vec![0.0; n], vec![0.0; n]);
+        let mut gradient = vec![0.0; n];
         for (row, y) in jacobian.chunks(n.max(1)).zip(&y) {
             gradient.iter_mut().zip(row).for_each(|(sum, slope)| *sum += slope * y);
-            squares.iter_mut().zip(row).for_each(|(sum, slope)| *sum += slope * slope);
         }
-        Ok(Point { x, y, jacobian, gradient, columns: squares.into_iter().map(f64::sqrt).collect() })
+        let column = |j: usize| norm(&jacobian.iter().skip(j).step_by(n).copied().collect::<Vec<_>>());
+        let columns: Vec<f64> = (0..n).map(column).collect();
+        if !largest(&gradient).is_finite() || !largest(&columns).is_finite() {
+            return Err(Error::NotFinite { at_what: format!("the gradient in iteration {iteration}"), at });
+        }
+        Ok(Point { x, y, jacobian, gradient, columns })
     }
 
     /// Returns the largest cosine of an angle between the residuals and a column of the Jacobian, or 0 if all residuals are 0.
     fn cosine(&self) -> f64 {
         let size = norm(&self.y);
-        let cosines = self.gradient.iter().zip(&self.columns).filter(|(_, column)| **column != 0.0);
-        if size == 0.0 { 0.0 } else { cosines.map(|(g, column)| (g / column / size).abs()).fold(0.0, f64::max) }
+        if size == 0.0 {
+            return 0.0;
+        }
+        let mut cosines = vec![0.0; self.x.len()];
+        for (row, y) in self.jacobian.chunks(self.x.len().max(1)).zip(&self.y) {
+            // The factors are at most 1, so no product overflows. The products of the gradient can be rounded to 0.
+            for ((sum, slope), column) in cosines.iter_mut().zip(row).zip(&self.columns) {
+                *sum += if *column == 0.0 { 0.0 } else { slope / column * (y / size) };
+            }
+        }
+        largest(&cosines)
     }
 }
 

@@ -241,3 +241,23 @@ fn the_derivative_of_a_quadratic_minimum_is_exact() {
         Minimize::new().max_iter(2).record(|x, args| (x - args[0]).pow(4.0), tape.constant(Tensor::scalar(9.0)), &[b]);
     assert!(x.try_value().unwrap_err().to_string().starts_with("no progress after 2 iterations"));
 }
+
+/// The squares of the residuals or of the derivatives overflow or are rounded to 0.
+#[test]
+fn fits_do_not_depend_on_the_scale_of_the_residuals() {
+    for (scale, target) in [(1e-170, 3.0), (1.0, 3.0), (1e150, 1e7)] {
+        let fit = least_squares(|x| (x - target) * scale, &Tensor::scalar(0.1 * target));
+        assert!(fit.converged() && (fit.x.item() / target - 1.0f64).abs() < 1e-8, "{scale:e}: {:?}", fit.x);
+    }
+    let error = LeastSquares::new().try_call(|x| (x - 3.0) * 1e160, &Tensor::scalar(1.0f64)).unwrap_err();
+    assert!(matches!(error, Error::NotFinite { .. }), "{error}");
+}
+
+/// Both columns of the Jacobian are equal up to a factor and the roundings of f32.
+#[test]
+fn the_covariance_in_f32_has_the_rank_of_f32() {
+    let t = Tensor::from([0.1f32, 0.7, 1.3, 2.9]);
+    let fit = least_squares(|p| p.select(0, 0) * &t + p.select(0, 1) * (&t * 1.1) - 1.0, &Tensor::from([0.1f32, 0.2]));
+    let largest = fit.covariance().abs().amax(..).item();
+    assert!(largest < 1.0, "{largest}");
+}
