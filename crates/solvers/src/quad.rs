@@ -1,8 +1,8 @@
 //! Integrals over an interval, by adaptive Gauss-Kronrod quadrature.
 //!
 //! R. Piessens, E. de Doncker-Kapenga, C. W. Überhuber and D. K. Kahaner, "QUADPACK" (1983): the routine QAG with the rule of 21 points, its
-//! error estimate and its tests for rounding errors. An infinite interval is mapped to (0, 1] by x = a + (1 - t) / t, as in QAGI. Unlike
-//! QAGS, there is no extrapolation, so singularities at the ends of the interval take more parts.
+//! error estimate and its test for parts that are too narrow. An infinite interval is mapped to (0, 1] by x = a + (1 - t) / t, as in QAGI.
+//! Unlike QAGS, there is no extrapolation, so a singularity at 0 takes more parts. At another end, the parts become too narrow.
 
 use std::rc::Rc;
 
@@ -74,7 +74,8 @@ pub fn try_quad<T: Float>(f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>, a: f64, 
 ///
 /// The part of the interval with the largest error estimate is halved until the sum of the estimates is at most
 /// max(epsabs, epsrel |integral|). For arrays, the error and the size are the largest of the elements. The function is evaluated at the
-/// 42 points of both halves at once, by [`vmap`](wengert_autograd::transforms::vmap()). It is never evaluated at the ends of the interval.
+/// 42 points of both halves at once, by [`vmap`](wengert_autograd::transforms::vmap()). Its nodes are inside of the interval, but near an end that is not 0
+/// they can round to it.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Quad {
@@ -162,8 +163,9 @@ impl Quad {
     ///
     /// # Errors
     ///
-    /// If a limit is NaN, the function is NaN or infinite at a point, or the largest number of parts does not reach the tolerance. Also if the
-    /// roundings of the sum prevent it, or the function cannot be evaluated.
+    /// If a limit is NaN, the function, the integral or the error estimate is NaN or infinite, or the largest number of parts does not reach
+    /// the tolerance. Roundings of the sum are not detected, and also end at this limit. Also if the part with the largest error is too narrow
+    /// to be divided, or the function cannot be evaluated.
     pub fn try_call<T: Float>(
         &self,
         f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
@@ -174,8 +176,9 @@ impl Quad {
     }
 
     /// Records the integral as an operation on the tape of the arguments. The derivatives with respect to `args` are integrals of the
-    /// derivatives of `f`, to the same tolerances. The derivatives with respect to limits that are variables are the values of `f` there. All
-    /// are of every order, in both modes.
+    /// derivatives of `f`. The tolerances apply to the products of the incoming gradient and the derivatives, and to the largest element over
+    /// all arguments. Set a small `epsabs` if gradients are small. The derivatives with respect to limits that are variables are the values of
+    /// `f` there. All are of every order, in both modes.
     ///
     /// `f` gets the number and `args`. All variables that it uses must be among the arguments; the compiler refuses functions that capture
     /// variables. At least one argument or limit must be a variable; it gives the tape.
@@ -247,13 +250,16 @@ impl Quad {
             let count = parts[0].value.len();
             let value: Vec<f64> = (0..count).map(|i| parts.iter().map(|part| part.value[i]).sum()).collect();
             let error: f64 = parts.iter().map(|part| part.error).sum();
+            if !error.is_finite() || !value.iter().all(|&value| T::from_f64(value).is_finite()) {
+                return Err(Error::NotFinite { at_what: "the integral or its error estimate".into(), at });
+            }
             if error <= self.epsabs.max(epsrel * largest(&value)) {
                 break (value, error);
             }
             let worst = (0..parts.len()).max_by(|&i, &j| parts[i].error.total_cmp(&parts[j].error)).unwrap_or(0);
             let [start, end] = parts[worst].interval;
             let middle = 0.5 * (start + end);
-            let is_narrow = (end - start).abs() <= 100.0 * T::EPSILON.to_f64() * start.abs().max(end.abs());
+            let is_narrow = (end - start).abs() <= 1000.0 * T::EPSILON.to_f64() * start.abs().max(end.abs());
             if parts.len() >= self.limit || is_narrow {
                 return Err(Error::Limit {
                     count: parts.len(),
@@ -388,7 +394,7 @@ fn part(interval: [f64; 2], values: &[Vec<f64>], size: usize) -> Part {
         if absolute > f64::MIN_POSITIVE / (50.0 * f64::EPSILON) {
             own = own.max(50.0 * f64::EPSILON * absolute);
         }
-        error = error.max(own);
+        error = if own.is_nan() || error.is_nan() { f64::NAN } else { error.max(own) };
     }
     Part { interval, value, error }
 }

@@ -106,3 +106,27 @@ fn integrals_have_derivatives_of_both_modes_and_orders() {
         )
         .unwrap();
 }
+
+#[test]
+fn integrals_that_overflow_are_errors() {
+    let wide = |f: fn(Var<'_, f64>) -> Var<'_, f64>, a, b| Quad::new().try_call(f, a, b).map(|found| found.value);
+    for (found, what) in [
+        (wide(|x| x * 0.0 + 1e308, 0.0, 10.0), "a large function"),
+        (wide(|x| x * 0.0 + 1.5e308, 0.0, 1.0), "a large sum"),
+        (wide(|x| (x * 0.0).exp() * 0.0, -1.5e308, 1.5e308), "a wide interval"),
+    ] {
+        assert!(matches!(found, Err(Error::NotFinite { .. })), "{what}: {found:?}");
+    }
+    let found = Quad::new().try_call(|x: Var<'_, f32>| x * 0.0 + 1e38, 0.0, 10.0).map(|found| found.value);
+    assert!(matches!(found, Err(Error::NotFinite { .. })), "{found:?}");
+}
+
+/// At an end that is not 0, the parts become too narrow before a node is rounded to the end.
+#[test]
+fn a_singularity_at_the_upper_end_is_an_error_of_the_limit() {
+    let error = Quad::new().try_call(|x: Var<'_, f64>| (1.0 - x).sqrt().reciprocal(), 0.0, 1.0).unwrap_err();
+    assert!(matches!(error, Error::Limit { unit: "intervals", .. }), "{error}");
+    // Substitute x = 1 - u.
+    let value = quad(|u: Var<'_, f64>| u.sqrt().reciprocal(), 0.0, 1.0).item();
+    assert!((value - 2.0).abs() < 1e-7, "{value}");
+}
