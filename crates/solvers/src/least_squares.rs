@@ -193,8 +193,8 @@ impl LeastSquares {
     ///
     /// # Errors
     ///
-    /// If the residuals at `x0`, or the Jacobian or the gradient of the cost at an accepted point are NaN or infinite. Points where the residuals are not finite are
-    /// rejected like points of larger cost. Also if the residuals cannot be evaluated or differentiated.
+    /// If the residuals at `x0`, or the Jacobian or the gradient of the cost at an accepted point are NaN or infinite. Points where the
+    /// residuals are not finite are rejected like points of larger cost. Also if the residuals cannot be evaluated or differentiated.
     pub fn try_call<T: Float>(
         &self,
         residuals: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,

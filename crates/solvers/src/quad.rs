@@ -2,7 +2,8 @@
 //!
 //! R. Piessens, E. de Doncker-Kapenga, C. W. Überhuber and D. K. Kahaner, "QUADPACK" (1983): the routine QAG with the rule of 21 points, its
 //! error estimate and its test for parts that are too narrow. An infinite interval is mapped to (0, 1] by x = a + (1 - t) / t, as in QAGI.
-//! Unlike QAGS, there is no extrapolation, so a singularity at 0 takes more parts. At another end, the parts become too narrow.
+//! Unlike QAGS, there is no extrapolation, so a singularity at 0 takes more parts. At another end, and at the finite end of an
+//! infinite interval, the parts become too narrow.
 
 use std::rc::Rc;
 
@@ -74,8 +75,8 @@ pub fn try_quad<T: Float>(f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>, a: f64, 
 ///
 /// The part of the interval with the largest error estimate is halved until the sum of the estimates is at most
 /// max(epsabs, epsrel |integral|). For arrays, the error and the size are the largest of the elements. The function is evaluated at the
-/// 42 points of both halves at once, by [`vmap`](wengert_autograd::transforms::vmap()). Its nodes are inside of the interval, but near an end that is not 0
-/// they can round to it.
+/// 42 points of both halves at once, by [`vmap`](wengert_autograd::transforms::vmap()). Its nodes are inside of the interval, but near an end
+/// that is not 0 they can round to it.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Quad {
@@ -163,9 +164,9 @@ impl Quad {
     ///
     /// # Errors
     ///
-    /// If a limit is NaN, the function, the integral or the error estimate is NaN or infinite, or the largest number of parts does not reach
-    /// the tolerance. Roundings of the sum are not detected, and also end at this limit. Also if the part with the largest error is too narrow
-    /// to be divided, or the function cannot be evaluated.
+    /// If a limit is NaN, or the function, the integral or its error estimate is NaN or infinite. If the largest number of parts does not
+    /// reach the tolerance, or the part with the largest error is too narrow to be divided. Roundings of the sum are not detected, and also
+    /// end at this limit. If the function cannot be evaluated.
     pub fn try_call<T: Float>(
         &self,
         f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,

@@ -85,7 +85,7 @@ pub(super) fn check_times<T: Float>(times: &Tensor<T>, at: Site) -> Result<Vec<f
 /// is one step.
 pub(super) fn fixed_steps<T: Float>(settings: &Settings, interval: &[f64]) -> usize {
     let [start, end] = [interval[0], interval[1]];
-    // Without this allowance, the times 0 and 0.3 and steps of 0.1 give 4 steps.
+    // Without this allowance, the f32 times 0 and 0.3 and steps of 0.1 give 4 steps.
     let slack = 4.0 * T::EPSILON.to_f64() * start.abs().max(end.abs());
     settings.step_size.map_or(1, |size| (((end - start).abs() - slack) / size).ceil().max(1.0) as usize)
 }

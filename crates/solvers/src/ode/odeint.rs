@@ -55,8 +55,9 @@ pub fn try_odeint<T: Float>(
 /// The adaptive methods keep the error estimate of each step e below the tolerance: the root of the mean of
 /// (eᵢ / (atol + rtol max(|yᵢ|, |y'ᵢ|)))² is at most 1, where y and y' are the states before and after the step. The estimate of the error of
 /// one step is not a bound of the error of the solution. The length of the next step follows from the last two errors (a
-/// proportional-integral controller), and for `Rodas4` from the last error. Both formulas are in Hairer, Nørsett and Wanner, "Solving ordinary differential equations I" (1993),
-/// section II.4, and Hairer and Wanner, volume II (1996), section IV.2. States at requested times within a step are interpolated.
+/// proportional-integral controller), and for `Rodas4` from the last error. Both formulas are in Hairer, Nørsett and Wanner, "Solving
+/// ordinary differential equations I" (1993), section II.4, and Hairer and Wanner, volume II (1996), section IV.2. States at requested times
+/// within a step are interpolated.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_solvers as solvers; }
@@ -189,7 +190,7 @@ impl Odeint {
     /// # Errors
     ///
     /// If the method is adaptive, a setting or the times are refused as by [`call`](Self::call), or the slope does not have the
-    /// state's shape. If the steps are more than the largest number.
+    /// state's shape. If more steps than `max_steps` are needed.
     pub fn try_record<'t, T: Float>(
         &self,
         f: impl Fn(Var<'t, T>, Var<'t, T>) -> Var<'t, T>,

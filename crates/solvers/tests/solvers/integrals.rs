@@ -129,4 +129,12 @@ fn a_singularity_at_the_upper_end_is_an_error_of_the_limit() {
     // Substitute x = 1 - u.
     let value = quad(|u: Var<'_, f64>| u.sqrt().reciprocal(), 0.0, 1.0).item();
     assert!((value - 2.0).abs() < 1e-7, "{value}");
+    // The map of an infinite interval moves the finite end to 1. A division of the interval avoids this.
+    fn f(x: Var<'_, f64>) -> Var<'_, f64> {
+        (-x).exp() / x.sqrt()
+    }
+    let error = Quad::new().try_call(f, 0.0, f64::INFINITY).unwrap_err();
+    assert!(matches!(error, Error::Limit { unit: "intervals", .. }), "{error}");
+    let value = quad(f, 0.0, 1.0).item() + quad(f, 1.0, f64::INFINITY).item();
+    assert!((value - std::f64::consts::PI.sqrt()).abs() < 1e-7, "{value}");
 }
