@@ -193,7 +193,7 @@ impl LeastSquares {
     ///
     /// # Errors
     ///
-    /// If the residuals at `x0`, or the Jacobian or the gradient of the cost at an accepted point are NaN or infinite. Points where the
+    /// If the residuals at `x0`, or the Jacobian at an accepted point are NaN or infinite, or their norms overflow. Points where the
     /// residuals are not finite are rejected like points of larger cost. Also if the residuals cannot be evaluated or differentiated.
     pub fn try_call<T: Float>(
         &self,
@@ -252,7 +252,7 @@ impl LeastSquares {
         let mut region = Region::new(&point);
         let end = 'outer: loop {
             region.scale_by(&point);
-            if point.cosine() <= self.gtol {
+            if largest(&point.cosines) <= self.gtol {
                 break FitEnd::Gtol;
             }
             let problem = Subproblem::new(&point, &region.scale)?;
@@ -291,7 +291,7 @@ impl LeastSquares {
         Ok(LeastSquaresResult {
             x: tensor(&point.x, shape)?,
             cost: 0.5 * dot(&point.y, &point.y),
-            optimality: largest(&point.gradient),
+            optimality: point.optimality(),
             residuals: tensor(&point.y, &Shape::from([m]))?,
             jacobian: tensor(&point.jacobian, &Shape::from([m, n]))?,
             end,
@@ -301,14 +301,15 @@ impl LeastSquares {
     }
 }
 
-/// A point with its residuals, its Jacobian in row-major order, and the gradient of the cost.
+/// A point with its residuals and its Jacobian in row-major order.
 struct Point {
     x: Vec<f64>,
     y: Vec<f64>,
     jacobian: Vec<f64>,
-    gradient: Vec<f64>,
     /// The norms of the columns of the Jacobian.
     columns: Vec<f64>,
+    /// The cosines of the angles between the residuals and the columns. They are 0 for columns or residuals that are 0.
+    cosines: Vec<f64>,
 }
 
 impl Point {
@@ -319,32 +320,30 @@ impl Point {
             let at_what = format!("a residual or its derivative in iteration {iteration}");
             return Err(Error::NotFinite { at_what, at });
         }
-        let mut gradient = vec![0.0; n];
-        for (row, y) in jacobian.chunks(n.max(1)).zip(&y) {
-            gradient.iter_mut().zip(row).for_each(|(sum, slope)| *sum += slope * y);
-        }
         let column = |j: usize| norm(&jacobian.iter().skip(j).step_by(n).copied().collect::<Vec<_>>());
-        let columns: Vec<f64> = (0..n).map(column).collect();
-        if !largest(&gradient).is_finite() || !largest(&columns).is_finite() {
-            return Err(Error::NotFinite { at_what: format!("the gradient in iteration {iteration}"), at });
+        let (size, columns) = (norm(&y), (0..n).map(column).collect::<Vec<f64>>());
+        if !size.is_finite() || !largest(&columns).is_finite() {
+            let at_what = format!("the norm of the residuals or of their derivatives in iteration {iteration}");
+            return Err(Error::NotFinite { at_what, at });
         }
-        Ok(Point { x, y, jacobian, gradient, columns })
+        let mut cosines = vec![0.0; n];
+        for (row, y) in jacobian.chunks(n.max(1)).zip(&y).filter(|_| size != 0.0) {
+            // The factors are at most 1, so their products do not overflow, and small residuals and derivatives are not rounded to 0.
+            let slopes =
+                row.iter().zip(&columns).map(|(slope, column)| if *column == 0.0 { 0.0 } else { slope / column });
+            cosines.iter_mut().zip(slopes).for_each(|(sum, slope)| *sum += slope * (y / size));
+        }
+        Ok(Point { x, y, jacobian, columns, cosines })
     }
 
-    /// Returns the largest cosine of an angle between the residuals and a column of the Jacobian, or 0 if all residuals are 0.
-    fn cosine(&self) -> f64 {
+    /// Returns the largest absolute value of the gradient of the cost.
+    fn optimality(&self) -> f64 {
         let size = norm(&self.y);
-        if size == 0.0 {
-            return 0.0;
-        }
-        let mut cosines = vec![0.0; self.x.len()];
-        for (row, y) in self.jacobian.chunks(self.x.len().max(1)).zip(&self.y) {
-            // The factors are at most 1, so no product overflows. The products of the gradient can be rounded to 0.
-            for ((sum, slope), column) in cosines.iter_mut().zip(row).zip(&self.columns) {
-                *sum += if *column == 0.0 { 0.0 } else { slope / column * (y / size) };
-            }
-        }
-        largest(&cosines)
+        self.cosines
+            .iter()
+            .zip(&self.columns)
+            .map(|(cosine, column)| (cosine * column * size).abs())
+            .fold(0.0, f64::max)
     }
 }
 

@@ -201,6 +201,10 @@ fn overflow_in_the_first_step_does_not_end_in_nan() {
                 solver.call(|_, y| stack(&[y.select(0, 1), -y.select(0, 0)], 0), &Tensor::from([1.0, 0.0]), &times);
             let error = (solved.values.select(1, 0) - times.cos()).abs().amax(..).item();
             assert!(error < 1e-4, "{method:?}, {atol:e}: {error}");
+            // The second element and its error are always 0.
+            let decay = solver.call(|_, y| -y, &Tensor::from([1.0, 0.0]), &times).values;
+            let error = (decay - stack(&[(-&times).exp(), Tensor::zeros([3])], 1)).abs().amax(..).item();
+            assert!(error < 1e-4, "{method:?}, {atol:e}: {error}");
         }
     }
 }
