@@ -156,7 +156,7 @@ fn numbers(node: &Node, x: &Tensor<f64>, inputs: &[&Value]) -> Tensor<f64> {
             let (pads, rank) = (integers(1), x.rank());
             let sides: Vec<isize> =
                 (0..rank).rev().flat_map(|axis| [pads[axis] as isize, pads[rank + axis] as isize]).collect();
-            x.pad(&sides, PadMode::Constant(0.0))
+            x.pad(&sides, PadMode::Constant(inputs.get(2).map_or(0.0, |value| value.floats().item())))
         }
         "Concat" => {
             let parts: Vec<Tensor<f64>> = inputs.iter().map(|part| part.floats().clone()).collect();
