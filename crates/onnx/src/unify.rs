@@ -2,8 +2,8 @@
 //! dimension.
 //!
 //! The graphs must have the same nodes. A constant that is the same in all recordings is a constant of the file. A size that is a linear
-//! function of the size of the dynamic dimension is computed in the file. An index that equals an integer input is that input. Every other
-//! difference is an error.
+//! function of the size of the dynamic dimension is computed in the file. An index that equals exactly one integer input, or one slice, is
+//! read from it. Every other difference is an error.
 
 use wengert_tensor::ops::Views as _;
 use wengert_tensor::{Float, Shape, Tensor};
