@@ -1,8 +1,8 @@
 //! Inputs for the recordings of a model. They are made from the examples of the user.
 //!
 //! Each recording gets other values, so that data of the program that depends on the values of an input differs between recordings. A
-//! number is a number of the example that is scaled towards 0, and a zero becomes a number below 1. An integer is an integer of the example,
-//! but equal integers stay equal. If the example has a single integer, other recordings have the integer below it.
+//! number is a number of the example that is scaled towards 0, and a zero becomes a number below 1. An integer becomes another integer of the
+//! example, the same one at all its places. If all integers of the example are equal, every second recording has the integer below.
 
 use wengert_tensor::ops::Indexing as _;
 use wengert_tensor::{Element, Float, Tensor};
