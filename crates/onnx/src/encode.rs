@@ -43,9 +43,11 @@ pub(crate) fn model<T: Float>(graph: &Graph<T>, sizes: &[Vec<Size>], mut names: 
     operators.text(1, "");
     operators.number(2, OPERATORS);
     let graph = encode_graph(graph, sizes, &mut names)?;
+    check_size(graph.len())?;
     reserve(&mut model, graph.len())?;
     model.message(7, &graph);
     model.message(8, &operators);
+    check_size(model.len())?;
     Ok(model.into_bytes())
 }
 
@@ -66,6 +68,23 @@ fn encode_graph<T: Float>(graph: &Graph<T>, sizes: &[Vec<Size>], names: &mut Nam
     Ok(message)
 }
 
+/// Returns an error if a message of Protocol Buffers cannot have `bytes` bytes.
+fn check_size(bytes: usize) -> Result<()> {
+    if bytes > MAX_BYTES { Err(Error::TooLarge { bytes }) } else { Ok(()) }
+}
+
+/// Returns an empty buffer for `count` numbers of `size` bytes.
+///
+/// # Errors
+///
+/// If the file would be too large, or memory cannot hold the numbers.
+fn buffer(count: usize, size: usize) -> Result<Vec<u8>> {
+    let (bytes, mut buffer) = (count.saturating_mul(size), Vec::new());
+    check_size(bytes)?;
+    buffer.try_reserve_exact(bytes).map_err(|_| Error::OutOfMemory { bytes })?;
+    Ok(buffer)
+}
+
 /// Reserves memory for a message in which others are copied, with `bytes` bytes in total.
 fn reserve(message: &mut Message, bytes: usize) -> Result<()> {
     if message.try_reserve(bytes) { Ok(()) } else { Err(Error::OutOfMemory { bytes }) }
@@ -84,9 +103,7 @@ fn constants<T: Float>(graph: &Graph<T>, names: &mut Names<'_>) -> Result<Vec<Me
             }
             _ => {
                 total = total.saturating_add(key.2.len());
-                if total > MAX_BYTES {
-                    return Err(Error::TooLarge { bytes: total });
-                }
+                check_size(total)?;
                 list.push(encode_tensor(&names.values[number], value.kind.number::<T>(), &value.shape, &key.2));
                 known.insert(key, number);
             }
@@ -97,19 +114,20 @@ fn constants<T: Float>(graph: &Graph<T>, names: &mut Names<'_>) -> Result<Vec<Me
 
 /// Returns the bytes of a constant, in row-major order with the lowest byte of each element first. Returns `None` for other values.
 fn data<T: Float>(value: &Value<T>) -> Result<Option<Vec<u8>>> {
-    let mut bytes = Vec::new();
+    let mut bytes;
     match &value.source {
         Source::Input | Source::Node => return Ok(None),
-        Source::Sizes(sizes) => sizes.iter().for_each(|size| bytes.extend(size.to_le_bytes())),
-        Source::Index(index) => index.iter().for_each(|index| bytes.extend(index.to_le_bytes())),
+        Source::Sizes(sizes) => {
+            bytes = buffer(sizes.len(), 8)?;
+            sizes.iter().for_each(|size| bytes.extend(size.to_le_bytes()));
+        }
+        Source::Index(index) => {
+            bytes = buffer(index.numel(), 8)?;
+            index.iter().for_each(|index| bytes.extend(index.to_le_bytes()));
+        }
         Source::Floats(data) => {
             let is_wide = Kind::Float.number::<T>() == Kind::Float.number::<f64>();
-            let size = if is_wide { 8 } else { 4 };
-            if data.numel().saturating_mul(size) > MAX_BYTES {
-                return Err(Error::TooLarge { bytes: data.numel().saturating_mul(size) });
-            }
-            let count = data.numel() * size;
-            bytes.try_reserve_exact(count).map_err(|_| Error::OutOfMemory { bytes: count })?;
+            bytes = buffer(data.numel(), if is_wide { 8 } else { 4 })?;
             for element in data.iter().map(T::to_f64) {
                 if is_wide {
                     bytes.extend(element.to_le_bytes());
@@ -182,4 +200,27 @@ fn encode_type(name: &str, kind: i64, sizes: &[Size], dynamic: Option<&str>) -> 
     value.text(1, name);
     value.message(2, &whole);
     value
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::Location;
+
+    use wengert_tensor::Tensor;
+    use wengert_tensor::ops::Views as _;
+
+    use super::*;
+    use crate::graph::Origin;
+
+    #[test]
+    fn a_message_has_at_most_two_gibibytes() {
+        assert!(check_size(MAX_BYTES).is_ok());
+        assert!(matches!(check_size(MAX_BYTES + 1), Err(Error::TooLarge { bytes: 2_147_483_648 })));
+        // The element is repeated, so this index needs little memory.
+        let index = Tensor::from([1i64]).expand([1 << 29]);
+        let (shape, origin) = (index.shape().clone(), Origin { operation: "take", recorded: Location::caller() });
+        let mut graph = Graph::<f32>::new();
+        let value = graph.add_value(Source::Index(index), Kind::Integer, shape, origin);
+        assert!(matches!(data(&graph.values[value]), Err(Error::TooLarge { bytes: 4_294_967_296 })));
+    }
 }

@@ -52,8 +52,20 @@ pub enum Error {
         dynamic: Option<String>,
     },
 
+    /// An index that equals two integer inputs, or two slices of one, in all recordings. The export cannot tell which one the model reads.
+    #[error(
+        "the index of '{operation}' is ambiguous: two integer inputs, or two slices of one, have the same examples\n  \
+         --> {recorded}\n  hint: give examples whose slices differ"
+    )]
+    Ambiguous {
+        /// The operation that has the index as an argument.
+        operation: &'static str,
+        /// The line of code that recorded the operation.
+        recorded: &'static Location<'static>,
+    },
+
     /// An empty name, or a name that two inputs, outputs or tensors of the model share.
-    #[error("'{name}' is no name for a value: {}", if name.is_empty() { "it is empty" } else { "another value has it" })]
+    #[error("'{name}' is no valid name: {}", if name.is_empty() { "it is empty" } else { "another value has it" })]
     Name {
         /// The name.
         name: String,
@@ -70,8 +82,8 @@ pub enum Error {
 
     /// An example of an integer input from which no second example can be made.
     #[error(
-        "the example of the integer input '{input}' has only zeros or no elements\n  hint: give an example with other valid \
-         values, so that the export can compare the programs of two different inputs"
+        "the example of the integer input '{input}' has no elements, or a single value that is not above 0\n  hint: give an \
+         example with other valid values, so that the export can compare the programs of two different inputs"
     )]
     Example {
         /// The name of the input.
@@ -86,9 +98,9 @@ pub enum Error {
     },
 
     /// A file that would be larger than 2 GiB, the limit of Protocol Buffers.
-    #[error("the file would have {bytes} bytes; an ONNX file has at most 2147483647")]
+    #[error("the file would have at least {bytes} bytes; an ONNX file has at most 2147483647")]
     TooLarge {
-        /// The size of the tensors of the file.
+        /// The size of the file, or of its tensors up to the first that exceeds the limit.
         bytes: usize,
     },
 

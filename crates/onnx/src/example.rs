@@ -1,41 +1,54 @@
 //! Inputs for the recordings of a model. They are made from the examples of the user.
 //!
-//! Each recording gets other values, so that data of the program that depends on the values of an input differs between recordings. All
-//! values come from the example (numbers, or half of them), so they are valid if the example is.
+//! Each recording gets other values, so that data of the program that depends on the values of an input differs between recordings. A
+//! number is a number of the example that is scaled towards 0, and a zero becomes a number below 1. An integer becomes another integer of the
+//! example, the same one at all its places. If all integers of the example are equal, every second recording has the integer below.
 
 use wengert_tensor::ops::Indexing as _;
 use wengert_tensor::{Element, Float, Tensor};
 
 use crate::error::{Error, Result};
 
-/// Returns the input of the recording `turn`. The first recording gets the example.
+/// Returns the input of the recording `turn`. The first recording gets the example. In the others, the elements move by `turn` positions,
+/// and each gets a factor of its own between 1/4 and 3/4. So the order of the elements differs too, even if all are equal in the example.
 pub(crate) fn numbers<T: Float>(example: &Tensor<T>, turn: usize) -> Result<Tensor<T>> {
     if turn == 0 {
         return Ok(example.clone());
     }
-    let half = T::from_f64(0.5);
-    let other = |x: T| if x == T::ZERO { half } else { T::from_f64(x.to_f64() * 0.5) };
-    let values = rotated(&example.try_to_vec()?, turn).into_iter().map(other).collect();
+    let mut values = example.try_to_vec()?;
+    let count = values.len().max(1);
+    values.rotate_right(turn % count);
+    // The fractional parts of the multiples of the golden ratio are distinct and evenly distributed.
+    let step = turn as f64 * 0.6180339887498949;
+    for (k, value) in values.iter_mut().enumerate() {
+        let share = 0.25 + 0.5 * ((k + 1) as f64 * step).fract();
+        *value = T::from_f64(if *value == T::ZERO { share } else { value.to_f64() * share });
+    }
     Ok(Tensor::try_from_vec(values, example.shape())?)
 }
 
-/// Returns the integer input of the recording `turn`. The first recording gets the example.
+/// Returns the integer input of the recording `turn`. The first recording gets the example. In the others, each of the distinct integers
+/// becomes the one that is `turn` places later in ascending order, after the largest the smallest.
 ///
 /// # Errors
 ///
-/// If the example has only zeros or no elements.
+/// If the example has no elements, or a single integer that is not above 0.
 pub(crate) fn indices(name: &str, example: &Tensor<i64>, turn: usize) -> Result<Tensor<i64>> {
-    let values = example.try_to_vec()?;
-    let first = values.first().copied().unwrap_or_default();
-    let is_uniform = values.iter().all(|&value| value == first);
-    if is_uniform && first <= 0 {
-        return Err(Error::Example { input: name.to_owned() });
+    let mut values = example.try_to_vec()?;
+    let mut distinct = values.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    match distinct[..] {
+        [] | [i64::MIN..=0] => return Err(Error::Example { input: name.to_owned() }),
+        // If all indices are equal, the index before them is valid too.
+        [only] => values.fill(only - (turn % 2) as i64),
+        _ => {
+            for value in &mut values {
+                let place = distinct.partition_point(|other| other < value);
+                *value = distinct[(place + turn) % distinct.len()];
+            }
+        }
     }
-    // If all indices are equal, the index before them is valid too.
-    let values = match is_uniform {
-        true => values.iter().map(|&value| value - (turn % 2) as i64).collect(),
-        false => rotated(&values, turn),
-    };
     Ok(Tensor::try_from_vec(values, example.shape())?)
 }
 
@@ -52,13 +65,6 @@ pub(crate) fn resized<E: Element>(name: &str, example: &Tensor<E>, axis: usize, 
     Ok(example.try_contiguous()?.try_index_select(axis as isize, &Tensor::try_from_vec(slices, [size])?)?)
 }
 
-/// Returns the values, each moved forward by `turn` positions.
-fn rotated<E: Copy>(values: &[E], turn: usize) -> Vec<E> {
-    let mut rotated = values.to_vec();
-    rotated.rotate_right(turn % values.len().max(1));
-    rotated
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,11 +73,15 @@ mod tests {
     fn each_recording_gets_other_values() {
         let x = Tensor::from([[1.0, 2.0], [0.0, 4.0]]);
         assert_eq!(numbers(&x, 0).unwrap(), x);
-        assert_eq!(numbers(&x, 1).unwrap().to_vec(), [2.0, 0.5, 1.0, 0.5]);
-        let tokens = Tensor::from([3i64, 5, 3]);
-        assert_eq!(indices("t", &tokens, 1).unwrap().to_vec(), [3, 3, 5]);
+        let shares = [1, 2, 3, 4].map(|k| 0.25 + 0.5 * (f64::from(k) * 0.6180339887498949).fract());
+        let expected = [4.0 * shares[0], shares[1], 2.0 * shares[2], shares[3]];
+        assert_eq!(numbers(&x.cast::<f64>(), 1).unwrap().to_vec(), expected);
+        let tokens = Tensor::from([3i64, 7, 3, 5]);
+        assert_eq!(indices("t", &tokens, 1).unwrap().to_vec(), [5, 3, 5, 7]);
+        assert_eq!(indices("t", &tokens, 5).unwrap().to_vec(), [7, 5, 7, 3]);
         assert_eq!(indices("t", &Tensor::from([2i64, 2]), 1).unwrap().to_vec(), [1, 1]);
         assert!(matches!(indices("t", &Tensor::from([0i64, 0]), 1), Err(Error::Example { .. })));
+        assert!(matches!(indices("t", &Tensor::zeros([0]), 1), Err(Error::Example { .. })));
         assert_eq!(resized("x", &x, 0, 3).unwrap().to_vec(), [1.0, 2.0, 0.0, 4.0, 1.0, 2.0]);
         assert!(matches!(resized("x", &x, 2, 3), Err(Error::NoDimension { axis: 2, .. })));
     }

@@ -15,14 +15,18 @@ use crate::names::{ModelNames, names};
 use crate::unify::{Dynamic, Recording, unify};
 
 /// The sizes of a dynamic dimension in the recordings. Three sizes show whether a size of the program is a linear function of the dynamic
-/// size. None is 1, because a dimension of size 1 broadcasts.
-const SIZES: [usize; 3] = [2, 3, 5];
+/// size. The large one shows a limit, such as `min(n, 64)`. None is 1, because a dimension of size 1 broadcasts.
+const SIZES: [usize; 4] = [2, 3, 5, 67];
+
+/// The recordings of a model without a dynamic dimension. The third shows a dependence on the order of the elements, which the first two may
+/// have in common.
+const FIXED: [usize; 3] = [0; 3];
 
 /// The export of a model as an ONNX file.
 ///
 /// [`write`](Self::write) calls a function that records the model for inference, on a tape that does not train. The function is called
-/// several times with different inputs, and the recorded programs are compared. So an operation or a constant that depends on the values of
-/// an input is an error, and the file computes the model for all inputs of these shapes.
+/// several times with different inputs, and the recorded programs are compared. So most operations and constants that depend on the values
+/// of an input are errors. A dependence that these inputs do not show is not noticed.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_onnx as onnx; pub use wengert_nn::prelude::*; pub mod prelude {
@@ -140,8 +144,9 @@ impl<T: Float> Export<T> {
     /// Makes the first dimension of every input dynamic, with the name `name`: it has one size for all inputs, which is not known before
     /// the file is used.
     ///
-    /// The model is recorded with the sizes 2, 3 and 5 of this dimension. Every size in the program must be a linear function of the
-    /// dynamic size. The file then serves all sizes from 1, if the model treats size 1 as it treats other sizes.
+    /// The model is recorded with the sizes 2, 3, 5 and 67 of this dimension. Every size in the program must be a linear function of
+    /// the dynamic size. The file serves all sizes from 1, if the model treats them as it treats these sizes. A special case for other sizes
+    /// is not noticed.
     ///
     /// ```
     /// # mod wengert { pub use wengert_onnx as onnx; pub use wengert_autograd::prelude; }
@@ -189,7 +194,8 @@ impl<T: Float> Export<T> {
     /// in the same order.
     ///
     /// An integer input may be the index of [`Embedding`](wengert_nn::Embedding), `embedding` or `index_select`, whole or one slice after
-    /// the other (`select`). An example has at least two different values, or one value above 0.
+    /// the other (`select`). An example has at least two different values, or one value above 0. The slices that the
+    /// model reads must differ in the example.
     ///
     /// ```
     /// # mod wengert { pub use wengert_onnx as onnx; pub mod prelude {
@@ -258,7 +264,10 @@ impl<T: Float> Export<T> {
 
     fn encode(&self, interface: &Interface<'_, T>, record: &Record<'_, T>) -> Result<Vec<u8>> {
         let dynamic = self.dynamic_axes(interface)?;
-        let turns: &[usize] = if dynamic.is_some() { &SIZES } else { &[0, 0] };
+        if self.name.is_empty() || dynamic.as_ref().is_some_and(|dynamic| dynamic.name.is_empty()) {
+            return Err(Error::Name { name: String::new() });
+        }
+        let turns: &[usize] = if dynamic.is_some() { &SIZES } else { &FIXED };
         let turns = turns.iter().enumerate();
         let recordings = turns.map(|(turn, &size)| recording(interface, record, dynamic.as_ref(), turn, size));
         let unified = unify(recordings.collect::<Result<Vec<_>>>()?, dynamic.as_ref())?;

@@ -2,7 +2,7 @@
 //!
 //! A tape records the program of a model, and [`Export`] translates it to ONNX's operators. The file has the names of the inputs and
 //! outputs, and the parameters with their paths in the model. An operation without a form in ONNX is an error with the line of code that
-//! recorded it. No incomplete or wrong file is written.
+//! recorded it. No incomplete file is written.
 //!
 //! | subject | items |
 //! |---|---|

@@ -40,7 +40,7 @@ impl<T: Float> ModelNames<T> {
         if let Some(id) = parameter {
             return self.parameters.iter().find(|(own, _)| *own == id).map(|(_, path)| path.as_str());
         }
-        let is_same = |own: &Tensor<T>| own.shares_storage(data) && own.shape() == data.shape();
+        let is_same = |own: &Tensor<T>| own.shares_storage(data) && own.layout() == data.layout();
         self.buffers.iter().find(|(own, _)| is_same(own)).map(|(_, path)| path.as_str())
     }
 }

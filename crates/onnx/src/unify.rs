@@ -2,8 +2,8 @@
 //! dimension.
 //!
 //! The graphs must have the same nodes. A constant that is the same in all recordings is a constant of the file. A size that is a linear
-//! function of the size of the dynamic dimension is computed in the file. An index that equals an integer input is that input. Every other
-//! difference is an error.
+//! function of the size of the dynamic dimension is computed in the file. An index that equals exactly one integer input, or one slice, is
+//! read from it. Every other difference is an error.
 
 use wengert_tensor::ops::Views as _;
 use wengert_tensor::{Float, Shape, Tensor};
@@ -51,6 +51,7 @@ pub(crate) fn unify<T: Float>(recordings: Vec<Recording<T>>, dynamic: Option<&Dy
     for other in others {
         check_structure(&first.graph, &other.graph, dynamic)?;
     }
+    check_windows(&recordings, dynamic)?;
     let mut readers = vec![Vec::new(); first.graph.values.len()];
     for (number, node) in first.graph.nodes.iter().enumerate() {
         node.inputs.iter().for_each(|&input| readers[input].push(number));
@@ -130,6 +131,24 @@ fn check_structure<T: Float>(graph: &Graph<T>, other: &Graph<T>, dynamic: Option
     }
 }
 
+/// Returns an error if the size of a result of a convolution or pooling is no linear function of the dynamic size. The paddings are
+/// attributes, which the recordings share. For such sizes, other paddings may belong to the dynamic sizes between the recorded ones.
+fn check_windows<T: Float>(recordings: &[Recording<T>], dynamic: Option<&Dynamic>) -> Result<()> {
+    let graph = &recordings[0].graph;
+    let has_windows = |node: &&Node| node.attributes.iter().any(|&(name, _)| name == "kernel_shape");
+    for node in graph.nodes.iter().filter(has_windows) {
+        for axis in 0..graph.values[node.output].shape.rank() {
+            let size = |recording: &Recording<T>| recording.graph.values[node.output].shape[axis] as i64;
+            let points = recordings.iter().map(|recording| (recording.size as i64, size(recording)));
+            let is_fixed = points.clone().all(|(_, size)| size == graph.values[node.output].shape[axis] as i64);
+            if !is_fixed && slope(points).is_none() {
+                return Err(varies(node.origin, dynamic));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The graph under construction.
 struct Merge<'r, T: Float> {
     graph: Graph<T>,
@@ -198,30 +217,36 @@ impl<T: Float> Merge<'_, T> {
 
     /// Replaces the index `value`, which has the given values in the recordings, by an integer input or a slice of one. Returns false if no
     /// input has these values.
+    ///
+    /// # Errors
+    ///
+    /// If several inputs or slices have these values.
     fn integer_input(&mut self, value: ValueId, lists: &[&Tensor<i64>]) -> Result<bool> {
         let recordings = self.recordings;
         let origin = self.graph.values[value].origin;
         let floats = self.graph.inputs.len() - recordings[0].indices.len();
+        let mut matches = Vec::new();
         for number in 0..recordings[0].indices.len() {
-            let mut found = self.graph.inputs[floats + number];
-            let mut values: Vec<Tensor<i64>> =
-                recordings.iter().map(|recording| recording.indices[number].clone()).collect();
-            if !have_elements(&values, lists) {
-                let Some((axis, place, slices)) = matching_slice(&values, lists) else { continue };
-                let place = self.graph.add_value(Source::Sizes(vec![place]), Kind::Integer, Shape::scalar(), origin);
-                let attributes = vec![("axis", Attribute::Integer(axis as i64))];
-                found = self.before("Gather", vec![found, place], attributes, slices[0].shape().clone(), origin);
-                values = slices;
-            }
-            if values.iter().zip(lists).all(|(input, index)| input.shape() == index.shape()) {
-                self.replace(value, found);
-            } else {
-                let shape = self.sizes(&lists.iter().map(|index| sizes_of(index)).collect::<Vec<_>>(), true, origin)?;
-                self.define(value, "Reshape", vec![found, shape], Vec::new());
-            }
-            return Ok(true);
+            let values = recordings.iter().map(|recording| recording.indices[number].clone()).collect();
+            matches.extend(matching_parts(values, lists).into_iter().map(|part| (number, part)));
         }
-        Ok(false)
+        let Some((number, Part { slice, values })) = matches.pop() else { return Ok(false) };
+        if !matches.is_empty() {
+            return Err(Error::Ambiguous { operation: origin.operation, recorded: origin.recorded });
+        }
+        let mut found = self.graph.inputs[floats + number];
+        if let Some((axis, place)) = slice {
+            let place = self.graph.add_value(Source::Sizes(vec![place]), Kind::Integer, Shape::scalar(), origin);
+            let attributes = vec![("axis", Attribute::Integer(axis as i64))];
+            found = self.before("Gather", vec![found, place], attributes, values[0].shape().clone(), origin);
+        }
+        if values.iter().zip(lists).all(|(input, index)| input.shape() == index.shape()) {
+            self.replace(value, found);
+        } else {
+            let shape = self.sizes(&lists.iter().map(|index| sizes_of(index)).collect::<Vec<_>>(), true, origin)?;
+            self.define(value, "Reshape", vec![found, shape], Vec::new());
+        }
+        Ok(true)
     }
 
     /// Returns a vector of integers that has the given values in the recordings. If `is_reshape`, a single integer that varies may be -1,
@@ -313,9 +338,21 @@ impl<T: Float> Merge<'_, T> {
         }
     }
 
-    fn varies(&self, Origin { operation, recorded }: Origin) -> Error {
-        Error::Varies { operation, recorded, dynamic: self.dynamic.map(|dynamic| dynamic.name.clone()) }
+    fn varies(&self, origin: Origin) -> Error {
+        varies(origin, self.dynamic)
     }
+}
+
+fn varies(Origin { operation, recorded }: Origin, dynamic: Option<&Dynamic>) -> Error {
+    Error::Varies { operation, recorded, dynamic: dynamic.map(|dynamic| dynamic.name.clone()) }
+}
+
+/// An integer input or a slice of one.
+struct Part {
+    /// The dimension and the index of the slice.
+    slice: Option<(usize, i64)>,
+    /// The values in the recordings.
+    values: Vec<Tensor<i64>>,
 }
 
 /// Returns true if each tensor has the elements of the tensor in `lists`, in row-major order.
@@ -323,19 +360,23 @@ fn have_elements(values: &[Tensor<i64>], lists: &[&Tensor<i64>]) -> bool {
     values.iter().zip(lists).all(|(value, index)| value.iter().eq(index.iter()))
 }
 
-/// Finds a slice of the input that has the given values in the recordings. Returns its dimension, its index and its values.
-fn matching_slice(inputs: &[Tensor<i64>], lists: &[&Tensor<i64>]) -> Option<(usize, i64, Vec<Tensor<i64>>)> {
+/// Returns the parts of an input that have the elements of `lists` in the recordings: the whole input or, if it does not match, slices.
+fn matching_parts(inputs: Vec<Tensor<i64>>, lists: &[&Tensor<i64>]) -> Vec<Part> {
+    if have_elements(&inputs, lists) {
+        return vec![Part { slice: None, values: inputs }];
+    }
+    let mut parts = Vec::new();
     for (axis, &count) in inputs[0].shape().iter().enumerate() {
         for place in 0..count {
             let slice = |input: &Tensor<i64>| input.try_select(axis as isize, place as isize).ok();
             // The dimension may be smaller in another recording.
-            let Some(slices) = inputs.iter().map(slice).collect::<Option<Vec<_>>>() else { break };
-            if have_elements(&slices, lists) {
-                return Some((axis, place as i64, slices));
+            let Some(values) = inputs.iter().map(slice).collect::<Option<Vec<_>>>() else { break };
+            if have_elements(&values, lists) {
+                parts.push(Part { slice: Some((axis, place as i64)), values });
             }
         }
     }
-    None
+    parts
 }
 
 /// Returns the slope of the line through the points, or `None` if they are on no line with an integer slope.

@@ -10,7 +10,7 @@ use runtime::{Model, Value, run};
 use wengert_autograd::prelude::*;
 use wengert_autograd::{Call, Operation};
 use wengert_nn::{LSTM, Layer, Linear, Module, write_npy};
-use wengert_onnx::{Error, Export};
+use wengert_onnx::{Error, Export, IndexExport};
 
 /// Computes each run of a case, and compares the outputs with the values of our own operations.
 fn check<T: Float>(case: &Case<T>, bound: f64) {
@@ -23,12 +23,14 @@ fn check<T: Float>(case: &Case<T>, bound: f64) {
         for (name, expected) in &run_of_case.outputs {
             let (got, expected) = (outputs[name].floats(), expected.cast::<f64>());
             assert_eq!(got.shape(), expected.shape(), "{} {name}", case.name);
-            let scale = expected.abs().amax(..).item().max(1.0);
+            let scale = expected.iter().filter(|y| y.is_finite()).fold(1.0f64, |scale, y| scale.max(y.abs()));
             let error = got.iter().zip(expected.iter()).fold(0.0f64, |error, (got, expected)| {
                 if got == expected || got.is_nan() && expected.is_nan() {
                     error
-                } else {
+                } else if (got - expected).is_finite() {
                     error.max((got - expected).abs())
+                } else {
+                    f64::INFINITY
                 }
             });
             assert!(error <= bound * scale, "{} {name}: {error:e}", case.name);
@@ -234,6 +236,17 @@ fn programs_that_depend_on_values_are_errors() {
     assert!(matches!(export(branch), Err(Error::Structure { .. })));
 }
 
+/// The recordings order equal elements in different ways.
+#[test]
+fn examples_of_equal_numbers_show_dependences() {
+    let x = Tensor::<f64>::zeros([2]);
+    let export = |record: for<'t> fn(Var<'t, f64>) -> Var<'t, f64>| {
+        Export::new().to_bytes([("x", &x)], ["y"], |_, [x]| [record(x)])
+    };
+    assert!(matches!(export(|x| x.topk(1, 0, true).0), Err(Error::Varies { .. })));
+    assert!(matches!(export(|x| x.index_select(0, &x.value().argmax(0).reshape([1]))), Err(Error::Varies { .. })));
+}
+
 #[test]
 fn programs_that_depend_on_the_dynamic_size_are_errors() {
     let generator = &mut Generator::new(0);
@@ -251,6 +264,22 @@ fn programs_that_depend_on_the_dynamic_size_are_errors() {
     let mean = Export::new().batch("n").to_bytes([("x", &x)], ["y"], |_, [x]| [x.mean(0)]);
     let error = mean.unwrap_err();
     assert!(error.to_string().contains("or on the size of the dimension 'n'"), "{error}");
+    let limit = Export::new().batch("n").to_bytes([("x", &x)], ["y"], |_, [x]| [x.slice(0, 0..x.shape()[0].min(60))]);
+    assert!(matches!(limit, Err(Error::Varies { .. })));
+}
+
+/// The sizes 2, 3, 5 and 67 need no padding after the input, and the size 6 needs one element.
+#[test]
+fn windows_along_the_dynamic_dimension_are_linear() {
+    let (x, weight) = (Tensor::<f64>::ones([1, 1, 4]), Tensor::ones([1, 1, 3]));
+    let export = |stride: usize| {
+        let options = ConvOptions::default().stride(stride).padding(1);
+        Export::new()
+            .dynamic("n", [("x", 2)])
+            .to_bytes([("x", &x)], ["y"], |tape, [x]| [x.conv1d(&tape.constant(&weight), None, &options)])
+    };
+    assert!(export(1).is_ok());
+    assert!(matches!(export(5), Err(Error::Varies { .. })));
 }
 
 #[test]
@@ -272,6 +301,42 @@ fn integer_inputs_are_read_by_index_select_only() {
     let zeros = export(&Tensor::from([0i64, 0]), |x, tokens| x.index_select(0, tokens));
     assert!(matches!(zeros, Err(Error::Example { input }) if input == "tokens"));
     assert!(export(&Tensor::from([1i64]), |x, tokens| x.index_select(0, tokens)).is_ok());
+    // The recordings change every element, also between equal ones.
+    assert!(matches!(
+        export(&Tensor::from([2i64, 2, 1]), |x, tokens| x * tokens.get(&[1]).unwrap() as f64),
+        Err(Error::Varies { operation: "constant", .. })
+    ));
+}
+
+#[test]
+fn equal_slices_and_inputs_are_ambiguous() {
+    let table = Tensor::from([[1.0f64, 2.0], [3.0, 4.0], [5.0, 6.0]]);
+    let sum = |export: Export<f64>, tokens: &Tensor<i64>, slices: &[(isize, isize)]| {
+        export.indices([("tokens", tokens)]).to_bytes([("x", &table)], ["y"], |_, [x], [tokens]| {
+            let rows = slices.iter().map(|&(axis, place)| x.index_select(0, &tokens.select(axis, place)).sum(0));
+            [rows.reduce(|sum, row| sum + row).unwrap()]
+        })
+    };
+    let steps = [(1, 0), (1, 1)];
+    let error = sum(Export::new(), &Tensor::ones([1, 2]), &steps).unwrap_err();
+    assert!(matches!(error, Error::Ambiguous { operation: "index_select", .. }), "{error}");
+    assert!(error.to_string().contains("two slices of one, have the same examples\n  --> "), "{error}");
+    assert!(sum(Export::new(), &Tensor::from([[1, 2]]), &steps).is_ok());
+    // The only slice is the whole input.
+    assert!(sum(Export::new(), &Tensor::from([[1, 1]]), &[(0, 0)]).is_ok());
+    // The rows of a dynamic batch repeat the row of the example.
+    let batch = || Export::new().dynamic("n", [("tokens", 0)]);
+    assert!(matches!(sum(batch(), &Tensor::from([[1, 2]]), &[(0, -1)]), Err(Error::Ambiguous { .. })));
+    assert!(sum(batch(), &Tensor::from([[1, 2], [2, 0]]), &[(0, 0)]).is_ok());
+    let pair = |first: &Tensor<i64>, second: &Tensor<i64>| {
+        let export: IndexExport<'_, f64, 2> = Export::new().indices([("first", first), ("second", second)]);
+        export.to_bytes([("x", &table)], ["y"], |_, [x], [first, second]| {
+            [x.index_select(0, first) - x.index_select(0, second)]
+        })
+    };
+    let (first, second) = (Tensor::from([1, 2]), Tensor::from([2, 1]));
+    assert!(matches!(pair(&first, &first), Err(Error::Ambiguous { .. })));
+    assert!(pair(&first, &second).is_ok());
 }
 
 #[test]
@@ -282,8 +347,12 @@ fn names_are_checked() {
     };
     assert_eq!(names("x", "y"), None);
     assert_eq!(names("constant_0", "Exp_0"), None);
-    assert_eq!(names("x", "x").unwrap(), "'x' is no name for a value: another value has it");
-    assert_eq!(names("", "y").unwrap(), "'' is no name for a value: it is empty");
+    assert_eq!(names("x", "x").unwrap(), "'x' is no valid name: another value has it");
+    assert_eq!(names("", "y").unwrap(), "'' is no valid name: it is empty");
+    for export in [Export::new().name(""), Export::new().batch("")] {
+        let error = export.to_bytes([("x", &x)], ["y"], |_, [x]| [x.exp()]).unwrap_err();
+        assert!(matches!(error, Error::Name { name } if name.is_empty()));
+    }
     let model: Linear = Linear::new(2, 2, &mut Generator::new(0));
     let taken = Export::new().model(&model).to_bytes([("weight", &x)], ["y"], |_, [x]| [model.forward(x)]);
     assert!(matches!(taken, Err(Error::Name { name }) if name == "weight"));

@@ -17,13 +17,7 @@ impl<T: Float> Lowering<T> {
             Binary::Fmin => self.ignoring_nan("Min", x, y),
             Binary::Fmod => self.fmod(x, y),
             Binary::Remainder => self.remainder(x, y),
-            Binary::FloorDivide => {
-                // The difference is a multiple of y up to rounding, so the nearest integer is the quotient.
-                let remainder = self.remainder(x, y);
-                let multiple = self.map("Sub", &[x, remainder]);
-                let quotient = self.map("Div", &[multiple, y]);
-                self.map("Round", &[quotient])
-            }
+            Binary::FloorDivide => self.floor_divide(x, y),
             Binary::Prelu => {
                 let (zero, product) = (self.number(0.0), self.map("Mul", &[x, y]));
                 let is_positive = self.test("Greater", &[x, zero]);
@@ -32,8 +26,9 @@ impl<T: Float> Lowering<T> {
             Binary::LogitWithin => {
                 let one = self.number(1.0);
                 let largest = self.map("Sub", &[one, y]);
-                let below = self.map("Min", &[x, largest]);
-                let inside = self.map("Max", &[below, y]);
+                let (is_below, smaller) = (self.test("Less", &[x, y]), self.map("Min", &[x, largest]));
+                // The lower bound comes first, which matters if it is above the upper bound.
+                let inside = self.map("Where", &[is_below, y, smaller]);
                 self.log_odds(inside)
             }
             Binary::Xlogy => {
@@ -65,9 +60,6 @@ impl<T: Float> Lowering<T> {
 
     /// Returns x where `mask` is not 0, and y elsewhere.
     pub(super) fn select(&mut self, mask: ValueId, x: ValueId, y: ValueId) -> ValueId {
-        if x == y {
-            return x;
-        }
         let truth = self.truth(mask);
         self.map("Where", &[truth, x, y])
     }
@@ -87,13 +79,32 @@ impl<T: Float> Lowering<T> {
 
     /// Returns the remainder with the sign of y.
     fn remainder(&mut self, x: ValueId, y: ValueId) -> ValueId {
-        let (remainder, zero) = (self.fmod(x, y), self.number(0.0));
+        let remainder = self.fmod(x, y);
         let moved = self.map("Add", &[remainder, y]);
-        // The remainder has the sign of x. If this is the other sign, the product is negative.
-        let [sign, other] = [remainder, y].map(|operand| self.map("Sign", &[operand]));
-        let product = self.map("Mul", &[sign, other]);
-        let differs = self.test("Less", &[product, zero]);
+        let differs = self.signs_differ(remainder, y);
         self.map("Where", &[differs, moved, remainder])
+    }
+
+    /// Returns the largest integer up to x / y, or x / y where y is 0.
+    fn floor_divide(&mut self, x: ValueId, y: ValueId) -> ValueId {
+        let remainder = self.fmod(x, y);
+        let multiple = self.map("Sub", &[x, remainder]);
+        let quotient = self.map("Div", &[multiple, y]);
+        // The difference is a multiple of y up to rounding, so the nearest integer is the quotient rounded towards 0.
+        let towards_zero = self.map("Round", &[quotient]);
+        let (one, differs) = (self.number(1.0), self.signs_differ(remainder, y));
+        let below = self.map("Sub", &[towards_zero, one]);
+        let floor = self.map("Where", &[differs, below, towards_zero]);
+        let (zero, ratio) = (self.number(0.0), self.map("Div", &[x, y]));
+        let is_zero = self.test("Equal", &[y, zero]);
+        self.map("Where", &[is_zero, ratio, floor])
+    }
+
+    /// Returns whether one operand is above 0 and the other below 0.
+    fn signs_differ(&mut self, x: ValueId, y: ValueId) -> ValueId {
+        let [sign, other] = [x, y].map(|operand| self.map("Sign", &[operand]));
+        let (product, zero) = (self.map("Mul", &[sign, other]), self.number(0.0));
+        self.test("Less", &[product, zero])
     }
 
     /// Returns x times `log`, and 0 where x is 0 and y is not NaN.

@@ -58,7 +58,7 @@ impl<T: Float> Lowering<T> {
     }
 
     /// Returns slices along several dimensions. Each has the start, the end, the dimension and the step.
-    fn slice(&mut self, x: ValueId, slices: Vec<[i64; 4]>, shape: &Shape) -> ValueId {
+    pub(super) fn slice(&mut self, x: ValueId, slices: Vec<[i64; 4]>, shape: &Shape) -> ValueId {
         if slices.is_empty() {
             return x;
         }

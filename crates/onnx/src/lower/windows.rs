@@ -14,7 +14,7 @@ impl<T: Float> Lowering<T> {
         &mut self,
         form: &ConvolutionForm,
         slot: Slot,
-        [first, second]: [ValueId; 2],
+        [mut first, second]: [ValueId; 2],
     ) -> Result<ValueId, Error> {
         let windows = form.windows();
         let mut attributes = vec![
@@ -28,7 +28,17 @@ impl<T: Float> Lowering<T> {
         attributes.push(("pads", Attribute::Integers(befores.chain(ends.iter().map(|&end| end.max(0))).collect())));
         let shape = form.shape(slot).clone();
         match slot {
-            Slot::Output => Ok(self.node_with("Conv", &[first, second], attributes, shape)),
+            Slot::Output => {
+                // The operator would compute more windows if as many elements as the stride remain. They are cut off.
+                for (k, (window, &end)) in windows.iter().zip(&ends).enumerate() {
+                    if -end >= window.stride as i64 {
+                        let read = window.input as i64 + end;
+                        let shape = self.shape(first).replaced(2 + k..3 + k, &[read as usize]);
+                        first = self.slice(first, vec![[0, read, 2 + k as i64, 1]], &shape);
+                    }
+                }
+                Ok(self.node_with("Conv", &[first, second], attributes, shape))
+            }
             Slot::Input => {
                 attributes
                     .push(("output_padding", Attribute::Integers(ends.iter().map(|&end| (-end).max(0)).collect())));
@@ -42,7 +52,13 @@ impl<T: Float> Lowering<T> {
     pub(super) fn max_pooling(&mut self, form: &PoolingForm, x: ValueId) -> ValueId {
         let windows = form.moving_windows();
         let befores = windows.iter().map(|window| window.before as i64);
-        let pads = befores.chain(windows.iter().map(|window| end_padding(window).max(0))).collect();
+        let mut pads: Vec<i64> = befores.chain(windows.iter().map(|window| end_padding(window).max(0))).collect();
+        let mut x = x;
+        // ONNX Runtime refuses a padding that is not below the size of the kernel, which a dilated kernel may have.
+        if pads.iter().zip(windows.iter().cycle()).any(|(&pad, window)| pad >= window.kernel as i64) {
+            x = self.padded(x, &pads);
+            pads.fill(0);
+        }
         let attributes = vec![
             ("kernel_shape", integers(windows.iter().map(|window| window.kernel))),
             ("strides", integers(windows.iter().map(|window| window.stride))),
@@ -50,6 +66,19 @@ impl<T: Float> Lowering<T> {
             ("pads", Attribute::Integers(pads)),
         ];
         self.node_with("MaxPool", &[x], attributes, form.output().clone())
+    }
+
+    /// Pads the spatial dimensions with -∞. `pads` has the numbers of elements before all dimensions, and then the numbers after them.
+    fn padded(&mut self, x: ValueId, pads: &[i64]) -> ValueId {
+        let (befores, afters) = pads.split_at(pads.len() / 2);
+        let own = self.shape(x);
+        let first = own.rank() - befores.len();
+        let grown: Vec<usize> =
+            befores.iter().zip(afters).zip(&own[first..]).map(|((b, a), &size)| size + (b + a) as usize).collect();
+        let unpadded = vec![0; first];
+        let sides = self.integers([&unpadded[..], befores, &unpadded, afters].concat());
+        let lowest = self.number(f64::NEG_INFINITY);
+        self.node("Pad", &[x, sides, lowest], own.replaced(first..own.rank(), &grown))
     }
 
     /// Translates a mean pooling or its adjoint. Windows of one size without padding become `AveragePool`. All others become products with

@@ -31,6 +31,7 @@ pub fn cases<T: Float>() -> Vec<Case<T>> {
         one("expm1_tiny", between::<T>(-1e-5, 1e-5, &[9]), |x| x.expm1()),
         one("logit", between(0.05, 0.95, &[7]), |x| x.logit(None)),
         one("logit_within", between(-0.5, 1.5, &[7]), |x| x.logit(Some(1e-3))),
+        one("logit_within_a_large_bound", Tensor::from([0.2, 0.5, 0.71, 0.9].map(T::from_f64)), |x| x.logit(Some(0.7))),
         one("softplus", between(-9.0, 9.0, &[7]), |x| x.softplus(1.0, 20.0)),
         one("elu", between(-3.0, 3.0, &[7]), |x| x.elu(1.5)),
         one("leaky_relu", between(-3.0, 3.0, &[7]), |x| x.leaky_relu(0.1)),
@@ -42,6 +43,10 @@ pub fn cases<T: Float>() -> Vec<Case<T>> {
         one("where_of_a_constant_mask", between(-3.0, 3.0, &[2, 3]), |x| {
             where_(&Tensor::from([true, false, true]), &x, -x)
         }),
+        one("where_of_equal_expansions", between(-3.0, 3.0, &[1]), |x| {
+            where_(&Tensor::from([true, false, true]), x.expand([3]), x.expand([3]))
+        }),
+        two("floor_divide_at_limits", dividends_and_divisors(), |a, b| a.floor_divide(b)),
     ]);
     let (x, y) = (|| between(-3.0, 3.0, &[3, 4]), || between(-2.0, 2.0, &[4]));
     cases.extend(pairs! {
@@ -52,6 +57,14 @@ pub fn cases<T: Float>() -> Vec<Case<T>> {
         [x(), y().lt(0.0).cast()]: logical_and logical_or logical_xor;
     });
     cases
+}
+
+/// Returns pairs with quotients that are infinite, no number or 0.
+fn dividends_and_divisors<T: Float>() -> [Tensor<T>; 2] {
+    let infinity = f64::INFINITY;
+    let dividends = [1.0, -1.0, 0.0, 3.0, -3.0, 3.0, -3.0, infinity, -7.0, 7.0, 6.0, 1.0];
+    let divisors = [0.0, 0.0, 0.0, infinity, infinity, -infinity, -infinity, 2.0, 3.0, -3.0, 3.0, -0.0];
+    [dividends, divisors].map(|numbers| Tensor::from(numbers.map(T::from_f64)))
 }
 
 /// Operations whose names are functions elsewhere.

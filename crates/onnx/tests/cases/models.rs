@@ -14,7 +14,7 @@ const SIZES: &[usize] = &[1, 2, 4, 7];
 
 pub fn cases<T: Float>() -> Vec<Case<T>> {
     let mut cases = vec![mlp(), cnn(), decoder(), lstm(), gru(), bidirectional(), language_model(), burgers()];
-    cases.extend([layers_of_images(), layers_of_vectors(), state_of_a_batch()]);
+    cases.extend([layers_of_images(), layers_of_vectors(), state_of_a_batch(), transposed_buffer()]);
     cases
 }
 
@@ -168,6 +168,30 @@ fn burgers<T: Float>() -> Case<T> {
             [u, ut + u * ux - uxx * 0.02]
         },
         SIZES,
+    )
+}
+
+#[derive(Module)]
+struct Rotation<T: Float> {
+    matrix: Buffer<T>,
+}
+
+/// A buffer and a view of it with the same shape.
+fn transposed_buffer<T: Float>() -> Case<T> {
+    let model = Rotation { matrix: Buffer::new(between(-1.0, 1.0, &[2, 2])) };
+    let export = Export::new().model(&model);
+    let x = between(-1.0, 1.0, &[3, 2]);
+    case(
+        "transposed_buffer",
+        export,
+        [("x", x)],
+        [],
+        ["y"],
+        |tape, [x], []| {
+            let (matrix, back) = (tape.constant(&model.matrix.value), tape.constant(model.matrix.value.t()));
+            [x.matmul(matrix) - x.matmul(back)]
+        },
+        &[],
     )
 }
 

@@ -155,6 +155,9 @@ fn windows<T: Float>() -> Vec<Case<T>> {
         one("max_pool2d", image(), |x| x.max_pool2d([3, 2], &PoolOptions::default().stride([2, 1]).padding([1, 1]))),
         one("max_pool2d_ceil", image(), |x| x.max_pool2d(3, &PoolOptions::default().stride(2).ceil_mode(true))),
         one("max_pool2d_dilated", image(), |x| x.max_pool2d(2, &PoolOptions::default().dilation(3).stride(1))),
+        one("max_pool2d_padded_by_the_kernel", image(), |x| {
+            x.max_pool2d(2, &PoolOptions::default().dilation([3, 4]).padding([1, 2]).stride(1))
+        }),
         one("avg_pool1d", x(&[2, 3, 9]), |x| x.avg_pool1d(2, &PoolOptions::default())),
         one("avg_pool2d", image(), |x| x.avg_pool2d([3, 2], &PoolOptions::default().stride([2, 1]))),
         one("avg_pool2d_padded", image(), |x| x.avg_pool2d(3, &PoolOptions::default().stride(2).padding(1))),
@@ -191,6 +194,11 @@ fn derivatives<T: Float>() -> Vec<Case<T>> {
         one("gradient_of_conv", image(), |x| {
             let weight = between::<T>(-1.0, 1.0, &[3, 2, 3, 2]);
             x.conv2d(&x.tape().constant(&weight), None, &ConvOptions::default().stride(2)).tanh().sum(..).grad([x])[0]
+        }),
+        one("gradient_of_conv_transpose", between(-1.0, 1.0, &[2, 3, 4]), |x| {
+            let weight = x.tape().constant(between::<T>(-1.0, 1.0, &[3, 2, 3]));
+            let options = ConvOptions::default().dilation(2).output_padding(1);
+            x.tanh().conv_transpose1d(&weight, None, &options).sum(..).grad([x])[0]
         }),
         one("second_derivative", x(), |x| {
             let [dx] = x.tanh().square().sum(..).grad([x]);

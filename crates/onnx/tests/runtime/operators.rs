@@ -156,7 +156,7 @@ fn numbers(node: &Node, x: &Tensor<f64>, inputs: &[&Value]) -> Tensor<f64> {
             let (pads, rank) = (integers(1), x.rank());
             let sides: Vec<isize> =
                 (0..rank).rev().flat_map(|axis| [pads[axis] as isize, pads[rank + axis] as isize]).collect();
-            x.pad(&sides, PadMode::Constant(0.0))
+            x.pad(&sides, PadMode::Constant(inputs.get(2).map_or(0.0, |value| value.floats().item())))
         }
         "Concat" => {
             let parts: Vec<Tensor<f64>> = inputs.iter().map(|part| part.floats().clone()).collect();
@@ -250,6 +250,8 @@ fn pooling(node: &Node, x: &Tensor<f64>) -> Tensor<f64> {
     let is_maximum = node.operator == "MaxPool";
     let pads = node.integers("pads").unwrap_or(vec![0; 2 * rank]);
     assert!(is_maximum || pads.iter().all(|&pad| pad == 0));
+    // ONNX Runtime refuses a larger padding.
+    assert!(pads.iter().zip(kernel.iter().cycle()).all(|(pad, size)| pad < size), "{pads:?} {kernel:?}");
     let mut x = padded(x, &pads, f64::NEG_INFINITY);
     // Each pooled dimension becomes windows, whose elements are the last dimension and are reduced.
     for k in 0..rank {
