@@ -9,8 +9,8 @@
 //!   residue (position in the input modulo the stride).
 //! - The adjoint for the weights consists of dot products of runs.
 //!
-//! Each call of a kernel keeps its sums in registers. The division of the work into tasks depends only on shapes. [`efficiency`] estimates whether a direct
-//! convolution may be faster than a matrix product. [`convolution`](crate::kernel::conv::convolution) decides.
+//! Each call of a kernel keeps its sums in registers. The division of the work into tasks depends only on shapes. [`efficiency`] estimates
+//! whether a direct convolution may be faster than a matrix product. [`convolution`](crate::kernel::conv::convolution) decides.
 
 use crate::kernel::conv::geometry::{Geometry, WindowAxis};
 use crate::kernel::conv::planes::{Packed, Planes, WindowRun, copy, reach};
@@ -179,7 +179,7 @@ fn compute_sums<T: Products>(
     let fill = |x: &[T], source: &mut [T]| {
         x.chunks_exact(from).zip(source.chunks_exact_mut(plane)).for_each(|(x, to)| planes.copy(x, to, planes.part()));
     };
-    let work: usize = sums.iter().map(|sum| sum.windows.run() * sum.weights.len).sum();
+    let work = sums.iter().map(|sum| sum.windows.run().saturating_mul(sum.weights.len)).fold(0, usize::saturating_add);
     let schedule = Schedule::parallel_from(MIN_PARALLEL, work.saturating_mul(blocks));
     if blocks >= 4 {
         // A task of a thread computes several blocks if one block has little work.

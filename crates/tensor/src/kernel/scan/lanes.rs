@@ -79,11 +79,11 @@ pub(crate) fn each<T: Element, U: Element>(
     Ok(())
 }
 
-/// Returns an error if there is too little memory for `count` lanes of `size` elements, each with as many positions. Functions of lanes
-/// allocate this memory without a check. Lanes of fewer than [`MIN_CHECKED_LANE`] elements are not checked.
+/// Returns an error if there is too little memory for `count` lanes of `size` elements, with a key and a position for each element. Functions
+/// of lanes allocate this memory without a check. Lanes of fewer than [`MIN_CHECKED_LANE`] elements are not checked.
 pub(crate) fn check_room(size: usize, count: usize) -> Result<(), AllocationError> {
     if size >= MIN_CHECKED_LANE {
-        drop(reserve::with_capacity::<i64>(size.saturating_mul(2 * count.max(1)))?);
+        drop(reserve::with_capacity::<i64>(size.saturating_mul(3 * count.max(1)))?);
     }
     Ok(())
 }
@@ -163,9 +163,9 @@ fn scan<T: Element, A: Copy + Sync>(
     let data = &x.data[x.layout.offset()..][..out.len()];
     let schedule = Schedule::parallel_from(MIN_PARALLEL, out.len());
     if inner == 1 {
-        let each = (TASK / (4 * size)).max(1) * 4 * size;
-        partition::chunks(out, each, schedule, |task, out| {
-            let x = &data[task * each..][..out.len()];
+        let elements = (TASK / (4 * size)).max(1) * 4 * size;
+        partition::chunks(out, elements, schedule, |task, out| {
+            let x = &data[task * elements..][..out.len()];
             let mut groups = out.chunks_exact_mut(4 * size);
             for (out, x) in groups.by_ref().zip(x.chunks_exact(4 * size)) {
                 let mut totals = [start; 4];
@@ -225,7 +225,7 @@ fn has_rayon() -> bool {
 /// The highest bit of a key.
 const SIGN: u64 = 1 << 63;
 
-/// The bits that are 0 in every key of an f32, u8 or truth value, or are the same in all keys of one sign.
+/// The low bits of a [`key`]. Different elements of the types f32, u8 and bool have keys that differ in other bits too.
 const LOW: u64 = (1 << 29) - 1;
 
 /// Returns a number that orders an element among the elements of its type. Equal elements have equal keys, and NaN has the largest key. If
