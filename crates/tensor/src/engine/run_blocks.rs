@@ -1,6 +1,6 @@
 //! Runs a program block by block.
 //!
-//! All instructions run over one block of about [`BLOCK`](crate::kernel::source::BLOCK) elements, or of one long row, before the next
+//! All instructions run over one block of about [`BLOCK`](crate::thresholds::blocks::BLOCK) elements, or of one long row, before the next
 //! block begins. So the values between instructions stay in the first-level cache. Each value that is gathered, or computed as several
 //! elements, is in a slot. A slot is a register, scratch memory of the thread, or the block's part of an output. While an instruction runs,
 //! its result's slot is removed from the list of slots, so that operands can be borrowed from the other slots.
@@ -242,7 +242,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         }
     }
 
-    /// Reads the elements of a block from the input with index `k`, if these elements are not contiguous.
+    /// Reads a block whose elements are not contiguous from the input with index `k`. If each row of the block repeats one element, and
+    /// these elements are contiguous, returns one element per row. Otherwise copies the block to a slot.
     fn gather(&mut self, k: usize, input: &'r Input<'_, T>, Block { start, len, rows }: Block) -> BlockValue<'r, T> {
         match input {
             Input::Strided(data, space) if rows > 1 && space.repeats_each_element(self.shared.tiling.row_len) => {
@@ -261,8 +262,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         matches!(self.values[value], BlockValue::InputRows(_) | BlockValue::SlotRows(_))
     }
 
-    /// Returns the index of a value with an element for each element of the block. `value` is the index of a value. If this value has one
-    /// element per row, repeats each of its elements along the row, in the spare slot `number`. Otherwise returns `value`.
+    /// Returns the index of a value with an element for each element of the block. If the value with index `value` has one element per row,
+    /// this is a copy in the spare slot `number` that repeats each element along its row. Otherwise it is `value`.
     #[inline]
     fn expand(&mut self, value: usize, number: usize, block: Block) -> usize {
         if block.rows > 1 && self.is_rows(value) { self.expand_rows(value, number, block) } else { value }

@@ -27,8 +27,8 @@ impl<T: Float> Stages<T> {
         Ok(Stages { op, every, ended: 0, sets })
     }
 
-    /// If the block with index `number` begins a new stage, stores the totals of the stage that has ended, which are in `total`. Then clears
-    /// `total`.
+    /// If the block with index `number` begins a new stage, stores the totals of the stage that has ended, which are in `total`. Then
+    /// clears `total`.
     pub(crate) fn begin_block(&mut self, number: usize, total: &mut [T]) {
         if number == 0 || !number.is_multiple_of(self.every) {
             return;

@@ -26,7 +26,8 @@ thread_local! {
 }
 
 /// Returns the plan that computes the values of `roots` from the data of leaves, in arithmetic of the type `dtype`. If this thread has a
-/// cached plan for an equal expression with the same roots, type and setting of simplification, returns that plan.
+/// cached plan for an equal expression with the same roots, type and setting of simplification, returns that plan. Otherwise makes a plan,
+/// and caches it unless the expression is very large.
 pub fn plan_for(expression: &Expression, roots: &[Index], dtype: DType) -> Rc<Plan> {
     let simplify = simplification();
     let serves = |entry: &Entry| {

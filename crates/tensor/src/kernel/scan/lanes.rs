@@ -79,8 +79,8 @@ pub(crate) fn each<T: Element, U: Element>(
     Ok(())
 }
 
-/// Returns an error if there is too little memory for `count` lanes of `size` elements, with a key and a position for each element. Functions
-/// of lanes allocate this memory without a check. Lanes of fewer than [`MIN_CHECKED_LANE`] elements are not checked.
+/// Returns an error if there is too little memory for `count` lanes of `size` elements, with a key and a position for each element.
+/// Functions of lanes allocate this memory without a check. Lanes of fewer than [`MIN_CHECKED_LANE`] elements are not checked.
 pub(crate) fn check_room(size: usize, count: usize) -> Result<(), AllocationError> {
     if size >= MIN_CHECKED_LANE {
         drop(reserve::with_capacity::<i64>(size.saturating_mul(3 * count.max(1)))?);
