@@ -283,8 +283,8 @@ pub(crate) mod matmul {
     /// A single column needs no minimum.
     pub(crate) const MIN_THIN_TERMS: usize = 64;
 
-    /// The kernel for few columns computes every product of a single column whose sums have at most this number of terms. The rows of the
-    /// left matrix must be contiguous.
+    /// Up to this number of terms per sum, the kernel for few columns computes products of a single column with any number of rows. The
+    /// rows of the left matrix must be contiguous.
     pub(crate) const MAX_SHORT_SUM: usize = 128;
 
     /// The number of terms of a partial sum in the mode of equal bits, in which results have the same bits on every processor. With this

@@ -1,5 +1,5 @@
 //! Programs bound to a shape and to the layouts of their inputs. A binding records how each input is read and how the shape is cut into
-//! blocks. Later runs whose inputs have the same element type and layouts reuse the binding.
+//! blocks. A run reuses the binding of the previous run if its inputs have the same element type and layouts.
 
 use smallvec::SmallVec;
 

@@ -84,8 +84,8 @@ pub(crate) fn run<T: Float>(
 pub(crate) type FillTask<'a, U> = dyn Fn(&mut dyn FnMut(&mut dyn FnMut(usize, &mut [U]))) + Sync + 'a;
 
 /// Fills `out` block by block. Calls `task` once per task, on the task's thread. The block function of the task is called for each of the
-/// task's blocks. If `streams` is true, the output is written with stores that bypass the caches, except in tiles on AMD's processors. The
-/// block function must then not read the output's old elements.
+/// task's blocks. If `streams` is true, the output is written by [`cpu::stream`], which bypasses the caches, except in tiles on AMD's
+/// processors. The block function must then not read the output's old elements.
 pub(crate) fn fill<U: Element>(tiling: &Tiling, out: &mut [U], streams: bool, task: &FillTask<'_, U>) {
     // If the output is cut into tiles, successive blocks are short parts of different rows. On AMD's processors, non-temporal stores of
     // short parts are slower than ordinary stores.

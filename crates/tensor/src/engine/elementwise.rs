@@ -181,7 +181,7 @@ fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
 
 /// Fills `out` by calls of `f` that each compute several rows. The rows and columns are the two innermost loops of the operands. `f` gets
 /// the sizes of its rows, the position of the first element of each operand, and a part of `out`. `accesses` says how each operand would be
-/// read block by block. If the result is written past the caches, `f` must not read the old elements of its part of `out`.
+/// read block by block. If `streams` is true, the result bypasses the caches, and `f` must not read the old elements of its part of `out`.
 ///
 /// Computes nothing and returns false if there is a single loop, if no operand is [strided](Access::Strided), or if rows are too long. Does
 /// the same if rows are so short that copying them into blocks is faster. Also returns false if an operand's stride along its rows is

@@ -1,5 +1,5 @@
-//! A fused program: several operations over one shape. It runs block by block, so that the values between operations stay in the
-//! first-level cache and are not written to memory.
+//! A fused program: several operations over one shape. It runs block by block, so that the values between operations stay in the caches and
+//! are not written to memory.
 //!
 //! A program is a list of instructions. Its values have indices: first come the inputs, then the results of the instructions.
 //!

@@ -1,9 +1,9 @@
 //! Runs a program block by block.
 //!
 //! All instructions run over one block of about [`BLOCK`](crate::thresholds::blocks::BLOCK) elements, or of one long row, before the next
-//! block begins. So the values between instructions stay in the first-level cache. Each value that is gathered, or computed as several
-//! elements, is in a slot. A slot is a register, scratch memory of the thread, or the block's part of an output. While an instruction runs,
-//! its result's slot is removed from the list of slots, so that operands can be borrowed from the other slots.
+//! block begins. So the values between instructions stay in the caches. Each value that is gathered, or computed as several elements, is in
+//! a slot. A slot is a register, scratch memory of the thread, or the block's part of an output. While an instruction runs, its result's
+//! slot is removed from the list of slots, so that operands can be borrowed from the other slots.
 //!
 //! A value that is constant over a block is stored as one number. If the program reduces rows, a value that is constant over each row is
 //! stored as one number per row where possible. An instruction whose operands are all of these two kinds computes only these numbers.
@@ -118,7 +118,7 @@ struct Blocks<'a, T: Float> {
     reduced: &'a [ReducedOutput],
     inputs: &'a [Input<'a, T>],
     tiling: &'a Tiling,
-    /// True if outputs are written with stores that bypass the caches.
+    /// True if [whole](Output::Whole) outputs are written by [`cpu::stream`], which bypasses the caches.
     streams: bool,
 }
 

@@ -268,8 +268,8 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         }
     }
 
-    /// Returns a value over all lanes (positions of the short last dimension) at once, as one operand. It has `len` elements or one number
-    /// for each lane. If all lanes are equal, returns one lane.
+    /// Returns a value over all lanes (positions of the short last dimension) at once, as one operand. The operand has, for each lane,
+    /// `len` elements or one number. If all lanes are equal, returns one lane.
     fn together(&self, value: usize, len: usize) -> Operand<'_, T> {
         match &self.values[value] {
             LaneValue::Numbers(slot) => Operand::Slice(&self.slots[*slot][..self.run.lanes.count]),

@@ -33,7 +33,7 @@ impl<T: Float> Stages<T> {
         if number == 0 || !number.is_multiple_of(self.every) {
             return;
         }
-        // Adding 1 to `ended` carries through its lowest ones. Their sets are combined with the new stage.
+        // The addition of 1 to `ended` carries through its lowest bits that are 1. The sets of these bits are combined with the new stage.
         let level = self.ended.trailing_ones() as usize;
         for set in self.sets.chunks_exact(total.len().max(1)).take(level) {
             T::accumulate(self.op, total, set);

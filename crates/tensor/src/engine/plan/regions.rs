@@ -129,7 +129,7 @@ fn buffers(reads: &[OperandRef]) -> impl Iterator<Item = u32> {
     reads.iter().filter_map(OperandRef::buffer)
 }
 
-/// Returns the number of elements that a step writes in a region, at most. Returns `None` if a region does not have this step.
+/// Returns the number of elements that a step writes in a region, at most. Returns `None` if a region cannot contain this step.
 fn written(step: &Step, concatenations: &ConcatBuffers) -> Option<usize> {
     if step.writes.iter().any(|buffer| concatenations.offsets.contains_key(buffer)) {
         return None;

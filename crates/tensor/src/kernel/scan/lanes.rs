@@ -1,8 +1,9 @@
 //! Operations on whole lanes along one dimension: cumulative sums, running extremes, sorting, selection by rank, medians and modes.
 //!
-//! A lane is a line of elements along the dimension, at one index of the other dimensions. Each function takes a lane as a slice. [`each`]
-//! splits a tensor of any layout into lanes and stores the results. Lanes are independent, so the bits do not depend on the number of
-//! threads. [`order`] puts the earlier of two equal elements first. NaN is larger than all numbers, as in PyTorch's `sort`.
+//! A lane is a line of elements along the dimension, at one index of the other dimensions. Most functions take a lane as a slice. [`each`]
+//! splits a tensor of any layout into lanes for them, and stores the results. Cumulative sums and products take a whole tensor. Lanes are
+//! independent, so the bits do not depend on the number of threads. [`order`] puts the earlier of two equal elements first. NaN is larger
+//! than all numbers, as in PyTorch's `sort`.
 use std::cmp::Ordering;
 use std::error::Error as _;
 use std::sync::OnceLock;
