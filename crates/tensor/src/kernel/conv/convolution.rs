@@ -3,9 +3,9 @@
 //!
 //! The [`direct`] kernels serve the shapes for which they are faster: they multiply and add copied planes. All other convolutions, and all
 //! convolutions of integers, are matrix products. So are the gradients of weights if `x` has infinite elements or NaNs. An operand or the
-//! result of the product is a matrix whose columns are the windows of `x` ([`im2col`]). This matrix is computed in tiles that stay in the
-//! second-level cache. If windows have one element, it can be `x` itself. The partition depends only on shapes, and partial sums are added
-//! in order, so the bits do not depend on the number of threads.
+//! result of the product is a matrix whose columns are the windows of `x` ([`im2col`](crate::kernel::conv::im2col)). This matrix is
+//! computed in tiles that stay in the second-level cache. If windows have one element, this matrix can be `x` itself. The partition depends
+//! only on shapes, and partial sums are added in order, so the bits do not depend on the number of threads.
 //!
 //! The caller checks the arguments and resolves padding modes and defaults.
 

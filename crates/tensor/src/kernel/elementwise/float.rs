@@ -258,7 +258,7 @@ fn unusual_power<T: FloatMath, const FMA: bool>(x: T, y: T) -> T {
     }
 }
 
-/// Returns whether `op` is an addition, subtraction, multiplication or division: the operations of [`with_arithmetic`].
+/// Returns whether `op` is an addition, subtraction, multiplication or division: the operations of `with_arithmetic!`.
 fn is_arithmetic(op: Binary) -> bool {
     matches!(op, Binary::Add | Binary::Sub | Binary::Mul | Binary::Div)
 }
