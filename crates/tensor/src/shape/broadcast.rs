@@ -119,7 +119,7 @@ pub fn join(shapes: &[&Shape]) -> Result<Shape, Box<Mismatch>> {
     Ok(merged)
 }
 
-/// Returns the shape to which two shapes broadcast. `operand` is the position of the operand that has the second shape. An error names it.
+/// Returns the shape to which two shapes broadcast. `operand` is the position of the operand that has the second shape, for the error.
 pub(crate) fn join_two(merged: &Shape, shape: &Shape, operand: usize) -> Result<Shape, Box<Mismatch>> {
     // Starts with the sizes of the longer shape, and joins the sizes of the shorter shape to them.
     let first_is_longer = merged.rank() >= shape.rank();

@@ -262,7 +262,8 @@ impl Error {
         Error::OutOfMemory { shape: shape.into(), dtype, at }
     }
 
-    /// Adds a hint to the error's text, below the line of code. Does nothing for variants that have no `message`.
+    /// Adds a hint to the error's text, below the line of code. Does nothing for variants other than `MatmulShape`, `IndexRange` and
+    /// `Argument`.
     pub(crate) fn with_hint(mut self, hint: impl fmt::Display) -> Self {
         if let Error::MatmulShape { message, .. }
         | Error::IndexRange { message, .. }

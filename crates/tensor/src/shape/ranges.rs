@@ -195,7 +195,7 @@ impl From<(Range<usize>, usize)> for Progression {
 }
 
 #[cfg(test)]
-#[allow(clippy::reversed_empty_ranges)] // They are among the cases.
+#[allow(clippy::reversed_empty_ranges)] // Reversed ranges are among the cases.
 mod tests {
     use super::*;
     use crate::prelude::*;

@@ -150,7 +150,7 @@ fn floats<F: Copy + Display + LowerExp + Into<f64>>(
             false => Notation::Fixed(fixed.min(most)),
             true => Notation::Scientific(scientific().min(most)),
         },
-        // Like the standard library's `Debug` for floats, whose lower bound is 10⁻⁴.
+        // The standard library's `Debug` for floats has the same upper bound, and the lower bound 10⁻⁴.
         (None, None) => match largest >= 1e16 || smallest < 1e-5 {
             false => Notation::Fixed(fixed),
             true => Notation::Scientific(scientific()),

@@ -140,8 +140,7 @@ impl Targets {
     }
 }
 
-/// Returns `x`. If `include_self` is false, 0 replaces those elements of `x` that are targets, at which elements of the source array are
-/// reduced.
+/// Returns `x`. If `include_self` is false, the elements that are targets of a source are replaced by 0.
 fn base<A: TensorLike>(x: &A, targets: &Targets, include_self: bool, at: Site) -> Result<A> {
     if include_self { Ok(x.clone()) } else { x.replace_where(&x.mask(&targets.has_sources(at)?, at)?, 0.0, at) }
 }
@@ -186,8 +185,8 @@ fn extremes<A: TensorLike<Elem: Float>>(
         extreme = extreme.apply_binary(op, &own, at)?;
     }
     let value = A::apply_select(&reached, &extreme, &own, at)?;
-    // The derivative is the derivative of a mean: for each element of the result, the mean of all its sources that equal the largest or
-    // smallest one. For an element without sources, this mean is the element itself.
+    // The derivative is the derivative of a mean: for each element of the result, the mean of those of its sources that equal the largest
+    // or smallest one, with the element of `x` if `include_self` is true. An element without sources is its own mean.
     let ties = |x: &A, extreme: &A| -> Result<(A, A), A::Error> {
         let others = x.apply_compare(Compare::Ne, extreme, at)?;
         let ones = x.fill_shape(1.0, &x.shape(), at)?;

@@ -107,8 +107,8 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
-    /// Returns true for a plain tensor, from which no derivative is taken. An operation may then compute its result in another way than the
-    /// primitives whose derivatives together are the right derivative.
+    /// Returns true for a plain tensor, through which no derivative is taken. An operation may then use primitives whose derivatives would
+    /// be wrong.
     #[doc(hidden)]
     fn is_plain(&self) -> bool {
         false
