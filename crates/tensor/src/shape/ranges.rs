@@ -169,7 +169,7 @@ macro_rules! counts {
     ($($number:ty)*) => {$(
         impl From<$number> for Progression {
             fn from(end: $number) -> Self {
-                // A number that does not fit into i64 becomes the largest i64. It is refused later, because memory cannot hold
+                // A number that does not fit into i64 becomes the largest i64. The progression is refused later, because memory cannot hold
                 // this number of elements.
                 let end = i64::try_from(end).unwrap_or(i64::MAX);
                 Progression(Numbers::Integers { start: 0, end, step: 1 })

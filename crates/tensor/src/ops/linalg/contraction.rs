@@ -18,7 +18,7 @@ pub struct Contracted(Pairing);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Pairing {
-    /// The last dimensions of the first operand with the first dimensions of the second operand. The field is their number.
+    /// The last dimensions of the first operand with the first dimensions of the second operand. The field is the number of pairs.
     Adjacent(usize),
     /// Each dimension of the first operand in the first list with the dimension of the second operand at the same place in the second
     /// list.

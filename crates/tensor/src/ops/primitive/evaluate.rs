@@ -434,8 +434,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
 /// The memory of the concatenations in a plan.
 struct Concatenations<'a, T: Float> {
     plan: &'a ConcatBuffers,
-    /// The memory of each concatenation. The outer `None` means that no step has taken memory of it yet. The inner `None` means that there
-    /// was too little memory for the whole concatenation.
+    /// The memory of each concatenation. The outer `None` means that no step has taken memory of the concatenation yet. The inner `None`
+    /// means that there was too little memory for the whole concatenation.
     memory: Vec<Option<Option<ConcatMemory<T>>>>,
 }
 

@@ -145,7 +145,7 @@ pub trait TensorLike: Clone + Sized {
     ///
     /// # Errors
     ///
-    /// If they cannot get a common shape.
+    /// If the operands cannot get a common shape.
     #[doc(hidden)]
     #[inline]
     fn resolve(&self, other: &Self, rule: BroadcastRule, at: Site) -> Result<Resolved, Error> {
@@ -159,7 +159,7 @@ pub trait TensorLike: Clone + Sized {
     ///
     /// # Errors
     ///
-    /// If they cannot get a common shape.
+    /// If the operands cannot get a common shape.
     #[doc(hidden)]
     fn joined(&self, other: &Self, rule: BroadcastRule, at: Site) -> Result<(Self, Self), Self::Error> {
         let expand = |x: &Self, joint: &Shape| match x.shape() == *joint {

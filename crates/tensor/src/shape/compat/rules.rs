@@ -142,7 +142,8 @@ impl Rules {
         Rules { when, ..self }
     }
 
-    /// Returns these rules with `legacy_pointwise` replaced. If it is true, shapes that do not broadcast may be viewed as one-dimensional.
+    /// Returns these rules with `legacy_pointwise` replaced. The value true allows a view as one-dimensional of shapes that do not
+    /// broadcast.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }

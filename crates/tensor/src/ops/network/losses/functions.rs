@@ -2,8 +2,8 @@
 //! types with options: `MseLoss::new().reduction(LossReduction::Sum).of(&prediction, &target)`.
 //!
 //! Prediction and target must have the same shape unless `broadcast()` is called. Otherwise a prediction `[n, 1]` and a target `[n]` would
-//! broadcast to losses `[n, n]`. Their mean falls in training although the model does not learn the targets. Each loss has the formula of
-//! the method with the same name.
+//! broadcast to losses `[n, n]`. The mean of these losses falls in training although the model does not learn the targets. Each loss has
+//! the formula of the method with the same name.
 
 use wengert_macros::twins;
 
