@@ -163,8 +163,8 @@ pub(crate) fn expands(from: &[usize], to: &[usize]) -> bool {
 
 /// The expansion of one shape to another. It lists the new dimensions and the dimensions that are stretched from size 1.
 ///
-/// The gradient of an expansion is the sum over these dimensions. The sum removes the new dimensions and keeps the stretched dimensions,
-/// with size 1.
+/// The gradient of an expansion is the sum of the incoming gradient over these dimensions. The sum removes the new dimensions and keeps the
+/// stretched dimensions, with size 1.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; }

@@ -12,7 +12,7 @@ use crate::{DType, Element, Tensor};
 /// The largest number of elements that are shown in full.
 const WHOLE: usize = 1000;
 
-/// The number of elements shown at each end of a dimension, if a tensor is not shown in full.
+/// The largest number of elements shown at each end of a dimension, if a tensor is not shown in full.
 const EDGE: usize = 3;
 
 /// The largest number of elements shown of a tensor that is not shown in full. A tensor of high rank then shows fewer than [`EDGE`]
