@@ -210,8 +210,8 @@ impl<T: Element> Tensor<T> {
         })
     }
 
-    /// Returns the elements in row-major order for writing. Copies them first if another tensor or an `ndarray` array shares them, or if
-    /// the tensor is not contiguous.
+    /// Returns the elements in row-major order for writing. Copies them first if another tensor, an `ndarray` array or a `static` shares
+    /// them, or if the tensor is not contiguous.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

@@ -18,7 +18,7 @@ pub struct Contracted(Pairing);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Pairing {
-    /// The last dimensions of the first operand with the first dimensions of the second operand. The field is their number.
+    /// The last dimensions of the first operand with the first dimensions of the second operand. The field is the number of pairs.
     Adjacent(usize),
     /// Each dimension of the first operand in the first list with the dimension of the second operand at the same place in the second
     /// list.
@@ -136,7 +136,7 @@ fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result
 }
 
 /// Returns the sums of products of `operands` that the equation describes. A letter in several operands aligns their dimensions; size 1
-/// matches any size. Letters that are missing in the result are summed over. A letter that one operand has twice selects its diagonal.
+/// matches any size. Dimensions that are missing in the result are summed over. A letter that one operand has twice selects its diagonal.
 /// `...` stands for any number of dimensions, which broadcast. Without `->` the result has the dimensions of `...`, then the letters that
 /// occur once, in alphabetical order with capitals first. PyTorch: `einsum`.
 ///

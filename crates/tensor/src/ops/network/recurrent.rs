@@ -38,11 +38,9 @@ impl<A> Copy for CellWeights<'_, A> {}
 /// use wengert::prelude::*;
 /// use wengert::tensor::ops::CellWeights;
 ///
-/// let (x, state) = (Tensor::<f64>::zeros([1, 2]), Tensor::from([[0.5, -0.5, 1.0]]));
-/// let (input, hidden) = (Tensor::zeros([9, 2]), Tensor::zeros([9, 3]));
-/// let weights = CellWeights { input: &input, hidden: &hidden, input_bias: None, hidden_bias: None };
-/// // Without weights the gate is a half and the candidate 0.
-/// assert_eq!(x.gru_cell(&state, weights), &state * 0.5);
+/// let (x, state) = (Tensor::<f64>::zeros([1, 2]), Tensor::from([[0.5, -0.5, 1.0]])); let (input, hidden) = (Tensor::zeros([9, 2]),
+/// Tensor::zeros([9, 3])); let weights = CellWeights { input: &input, hidden: &hidden, input_bias: None, hidden_bias: None }; // If all
+/// weights are 0, the update gate is a half and the new value is 0. assert_eq!(x.gru_cell(&state, weights), &state * 0.5);
 /// ```
 #[twins]
 pub trait Recurrent: TensorLike<Elem: Float> {
@@ -60,8 +58,8 @@ pub trait Recurrent: TensorLike<Elem: Float> {
         x.plus(&h, at)?.apply_unary(Unary::Relu, at)
     }
 
-    /// Returns the next state and the next cell state of a long short-term memory (Hochreiter and Schmidhuber 1997). It has the forget gate
-    /// of Gers, Schmidhuber and Cummins (2000). PyTorch: `lstm_cell`.
+    /// Returns the next state and the next cell state of a long short-term memory (Hochreiter and Schmidhuber 1997) with the forget gate of
+    /// Gers, Schmidhuber and Cummins (2000). PyTorch: `lstm_cell`.
     fn try_lstm_cell(
         &self,
         state: &Self,

@@ -246,12 +246,13 @@ pub(crate) fn same_shape(output: &Shape, other: &Shape, result: &Shape, at: Site
     if output == result { Ok(()) } else { Err(compat::refused_in_place(output, other, result, at)) }
 }
 
-/// Returns the broadcast shape of two shapes of intermediate results. The settings of [`compat`] do not apply.
+/// Returns the broadcast shape of two shapes. The settings of [`compat`] do not apply.
 pub(crate) fn join(x: &Shape, y: &Shape, at: Site) -> Result<Shape, Error> {
     broadcast::join(&[x, y]).map_err(|mismatch| Error::Broadcast(mismatch, at))
 }
 
-/// Returns the broadcast shape of a user's operands with the shapes `shapes`. The settings of [`compat`] apply.
+/// Returns the broadcast shape of a user's operands with the shapes `shapes`. Of the settings of [`compat`], only the refusal of tensors
+/// without dimensions applies.
 pub(crate) fn join_all(shapes: &[&Shape], at: Site) -> Result<Shape, Error> {
     compat::check_zero_dim(shapes, at)?;
     broadcast::join(shapes).map_err(|mismatch| Error::Broadcast(mismatch, at))

@@ -107,8 +107,8 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
-    /// Returns true for a plain tensor, from which no derivative is taken. An operation may then compute its result in another way than the
-    /// primitives whose derivatives together are the right derivative.
+    /// Returns true for a plain tensor, through which no derivative is taken. An operation may then use primitives whose derivatives would
+    /// be wrong.
     #[doc(hidden)]
     fn is_plain(&self) -> bool {
         false
@@ -145,7 +145,7 @@ pub trait TensorLike: Clone + Sized {
     ///
     /// # Errors
     ///
-    /// If they cannot get a common shape.
+    /// If the operands cannot get a common shape.
     #[doc(hidden)]
     #[inline]
     fn resolve(&self, other: &Self, rule: BroadcastRule, at: Site) -> Result<Resolved, Error> {
@@ -159,7 +159,7 @@ pub trait TensorLike: Clone + Sized {
     ///
     /// # Errors
     ///
-    /// If they cannot get a common shape.
+    /// If the operands cannot get a common shape.
     #[doc(hidden)]
     fn joined(&self, other: &Self, rule: BroadcastRule, at: Site) -> Result<(Self, Self), Self::Error> {
         let expand = |x: &Self, joint: &Shape| match x.shape() == *joint {

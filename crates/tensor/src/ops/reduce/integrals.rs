@@ -33,8 +33,8 @@ pub trait Integrals: TensorLike<Elem: Float> {
     }
 
     /// Returns the integrals along `dim` of functions whose values are `self`, at the points `x`. `x` is a vector with one point per value.
-    /// Or it has at most the rank of `self`, the size of `self` along `dim`, and other dimensions that broadcast. The dimension is removed.
-    /// PyTorch: `trapezoid` with `x`.
+    /// Otherwise `x` has at most the rank of `self`, the size of `self` along `dim`, and other dimensions that broadcast. The dimension is
+    /// removed. PyTorch: `trapezoid` with `x`.
     ///
     /// # Errors
     ///

@@ -114,7 +114,7 @@ pub trait Search: TensorLike<Elem: Number> {
     ///
     /// # Errors
     ///
-    /// If `bins` is 0, `max` is below `min`, or a bound is not finite.
+    /// If `bins` is 0, `max` is below `min`, or a bound is not finite. If both bounds are equal, also if an element is NaN or infinite.
     fn try_histc(&self, bins: usize, min: f64, max: f64) -> Result<Tensor<Self::Elem>, Self::Error>
     where
         Self::Elem: Float,

@@ -75,8 +75,8 @@ pub trait Diagonals: TensorLike {
 
 impl<A: TensorLike> Diagonals for A {}
 
-/// Replaces the elements of each matrix above the diagonal that lies `diagonal` places above the main diagonal by 0, or the elements below
-/// it if `lower` is false.
+/// Returns each matrix with 0 above a diagonal, or below this diagonal if `lower` is false. The diagonal lies `diagonal` places above the
+/// main diagonal.
 fn triangle<A: TensorLike>(x: &A, diagonal: isize, lower: bool, at: Site) -> Result<A> {
     let (shape, operation) = (x.shape(), at.operation);
     let rank = shape.rank();

@@ -13,8 +13,8 @@ use crate::{DType, Error, Shape, Site, Tensor, ensure};
 /// Repeating and rolling.
 #[twins]
 pub trait Repetition: TensorLike {
-    /// Repeats the whole tensor `repeats[k]` times along each dimension `k`. If there are more repeats than dimensions, the
-    /// result gets new leading dimensions. PyTorch: `repeat`.
+    /// Repeats the whole tensor `repeats[k]` times along each dimension `k` of the result. If there are more repeats than dimensions, the
+    /// result gets new leading dimensions. Refuses fewer repeats than dimensions, and negative repeats. PyTorch: `repeat`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

@@ -104,7 +104,7 @@ pub trait Views: TensorLike {
         if target == shape { Ok(self.clone()) } else { self.apply_view(View::Reshape(target), at) }
     }
 
-    /// Merges dimensions `start` to `end`, both included, into one. PyTorch: `flatten`.
+    /// Merges dimensions `start` to `end`, both included, into one. A tensor of rank 0 becomes a vector of one element. PyTorch: `flatten`.
     #[doc(alias("ravel"))]
     fn try_flatten(&self, start: impl Position, end: impl Position) -> Result<Self> {
         let at = Site::here("flatten");
@@ -231,7 +231,8 @@ pub trait Views: TensorLike {
         self.apply_view(View::Flip(axes), at)
     }
 
-    /// Returns `len` elements of dimension `dim`, starting at `start` (negative: from the end). PyTorch: `narrow`.
+    /// Returns `len` elements of dimension `dim`, starting at `start` (negative: from the end). Refuses elements beyond the dimension.
+    /// PyTorch: `narrow`.
     fn try_narrow(&self, dim: impl Position, start: impl Position, len: impl Position) -> Result<Self> {
         let (start, len) = (start.position(), len.position());
         let at = Site::here("narrow");
@@ -309,8 +310,8 @@ pub trait Views: TensorLike {
         self.apply_view(View::Diagonal { offset, first: first_axis, second: second_axis }, at)
     }
 
-    /// Returns a window of `size` elements every `step` elements along `dim`. The elements of a window become the last
-    /// dimension. PyTorch: `unfold`.
+    /// Returns a window of `size` elements every `step` elements along `dim`. The elements of a window become the last dimension. Elements
+    /// at the end that do not fill a window are left out. Refuses a `size` above the size of the dimension, and step 0. PyTorch: `unfold`.
     fn try_unfold(&self, dim: impl Position, size: usize, step: usize) -> Result<Self> {
         let at = Site::here("unfold");
         let shape = self.shape();
