@@ -1,4 +1,5 @@
-//! Code that several test files share: tensors of many layouts over shapes that broadcast, and the runner of the conformance set.
+//! Code that several test files share: a lock, the memory of the process, tensors of many layouts over shapes that
+//! broadcast, and the runner of the conformance set.
 
 pub mod conformance;
 

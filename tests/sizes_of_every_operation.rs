@@ -2,9 +2,9 @@
 //! never panics except at the caller's line, as documented. It never aborts or runs for hours, and needs at most [`MOST_BYTES`] of
 //! memory.
 //!
-//! The operations are the rows of the tables of `gradcheck_every_operation`. They run in a process of their own with little
-//! memory: this program with [`child`] as its only test. If it ends or stands still, the parent reports the case and continues with
-//! the next one.
+//! The operations are the rows of the tables of `gradcheck_every_operation`. They run in a process of their own with
+//! little memory: this program with [`child`] as its only test. If this process ends or stands still, the parent
+//! reports the case and continues with the next one.
 
 #![cfg(target_os = "linux")]
 
@@ -164,8 +164,8 @@ impl Case {
         self.shapes.iter().zip(&self.domains).enumerate().map(input).collect()
     }
 
-    /// Records the operation, and computes its gradients with respect to all operands, and its value. Returns a sentence if something goes
-    /// wrong.
+    /// Records the operation, and computes its gradients with respect to all operands, and its value. Returns a
+    /// sentence if one of these panics. An error, and the documented panic of the operation itself, are right.
     fn run(&self) -> Result<(), String> {
         let tape = Tape::<f64>::new();
         let Some(inputs) = self.inputs(&tape) else { return Ok(()) };

@@ -16,8 +16,8 @@
 //! compared instead. The module `difference` explains the step and the tolerance. Each evaluation records the function
 //! again on a new tape, so the function may branch on values.
 //!
-//! If a derivative is wrong, the recorded operations are checked one by one, and the report names the first faulty one,
-//! if there is one.
+//! If a derivative is wrong, the recorded operations are checked alone, in their order. The report names the first
+//! faulty one, if there is one.
 //!
 //! The check covers derivatives, not values. It passes for a function with wrong values if the derivative belongs to
 //! these values. At a kink central differences prove nothing. The check does not pass there, unless the slopes on both
