@@ -26,7 +26,8 @@ use crate::gradcheck_every_operation::row::{Operands, Row, V};
 /// The environment variable with the number of the first case that the child runs.
 const FIRST: &str = "WENGERT_TEST_FIRST_SIZE";
 
-/// The address space of the child in KiB. A request for more memory than any result needs fails with it on every machine.
+/// The limit of the child's address space, in KiB: 8 GiB. Because of the limit, the same requests for memory fail on
+/// every machine.
 const ADDRESS_SPACE: usize = 8 << 20;
 
 /// The bytes by which one case may raise the largest address space. The results that fit are small.

@@ -25,7 +25,7 @@ pub(crate) struct Record<T: Float, O> {
     operations: Vec<(O, &'static str)>,
     /// The data of leaves that are tensors.
     data: Vec<Tensor<T>>,
-    /// The names of operations that refuse to be differentiated.
+    /// The names of the [`Op::Alias`] operations that refuse to be differentiated.
     names: Vec<&'static str>,
     /// The values that evaluations have kept, by node: requested values, values of the same groups, and values that later nodes may read.
     pub(crate) values: ByNode<Tensor<T>>,
