@@ -63,8 +63,8 @@ fn functions_of_two<T: Float>() -> u64 {
     hash(&results.collect::<Result<Vec<_>, _>>().unwrap())
 }
 
-/// Returns the hash of sums and matrix products. The shapes of the products select several algorithms: the definition, registers, panels, a
-/// single row, few columns.
+/// Returns the hash of matrix products, sums, norms and softmaxes. The shapes of the products select several
+/// algorithms: the definition, registers, panels, a single row, few columns.
 fn products() -> u64 {
     let mut generator = Generator::new(5);
     let mut results = Vec::new();

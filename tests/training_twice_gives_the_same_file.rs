@@ -1,5 +1,5 @@
-//! Tests that training is a function of its seed. The same seed gives the same checkpoint and the same loss curve, bit for bit, with any
-//! number of threads. Another seed gives another checkpoint.
+//! Tests that training is a function of its seed. The same seed gives the same checkpoint and the same loss curve, bit
+//! for bit, with any number of threads. Another seed gives another result.
 
 use std::path::{Path, PathBuf};
 

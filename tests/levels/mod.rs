@@ -101,7 +101,8 @@ fn rows(page: &str) -> Vec<Row> {
     rows
 }
 
-/// Returns whether a refused path exists: a module of the crate, an item in the `lib.rs` of another crate, or a path of `std`.
+/// Returns true if a refused path exists: a module of the crate, an item in the `lib.rs` of another crate, or any path
+/// of `std`.
 fn exists(read: &Crate, path: &str) -> bool {
     if path.starts_with("std::") {
         return true;

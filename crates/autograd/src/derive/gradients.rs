@@ -272,9 +272,10 @@ impl<T: Float> Gradients<T> {
     }
 }
 
-/// Adds the gradients of another batch. If only one side has a gradient for a parameter or variable, that gradient is kept. The other
-/// batch's changes of buffers are appended. In a plain average ([`Share::Nth`](crate::Share::Nth)), their batches come after the batches of `self`. Gradients
-/// of variables are kept only if both sides belong to the same tape.
+/// Adds the gradients of another batch. If only one side has a gradient for a parameter or variable, that gradient is
+/// kept. The other batch's changes of buffers are appended. In a plain average ([`Share::Nth`](crate::Share::Nth)),
+/// their batches come after the batches of `self`. Gradients of variables are kept only if both sides belong to the
+/// same tape.
 impl<T: Float> AddAssign for Gradients<T> {
     #[track_caller]
     fn add_assign(&mut self, other: Self) {

@@ -64,7 +64,7 @@ pub trait GradientSink<T: Float = f32> {
 /// let recorded = loss.record_backward();
 /// let mut order = Order(Vec::new());
 /// recorded.evaluate(&mut order);
-/// // The last layer's comes first.
+/// // The gradient of the last layer comes first.
 /// assert_eq!(order.0, [w.id(), v.id()]);
 /// ```
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Errors
     ///
-    /// As for `backward`.
+    /// As for [`backward`](Self::backward), without the errors of the evaluation.
     pub fn try_record_backward(self) -> Result<RecordedGradients<'t, T>, Error> {
         let at = Site::here("record_backward");
         let reached = self.reverse_to_leaves(at)?;
@@ -239,7 +239,8 @@ mod tests {
         }
     }
 
-    /// The gradient of a product is the other factor itself, so the plan has no step that fetches it.
+    /// The gradient with respect to a factor of a product is the other factor itself. No step of the plan computes this
+    /// gradient, so the evaluation must fetch it.
     #[test]
     fn a_gradient_that_is_a_parameter_is_fetched() {
         let (p, mut q) = (Parameter::new(Tensor::from([2.0, 3.0])), Parameter::new(Tensor::from([5.0, 7.0])));
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_were_read_before_are_not_computed_again() {
+    fn gradients_are_right_after_the_loss_was_read() {
         let w = Parameter::new(Tensor::from([2.0, 3.0]));
         let tape = Tape::<f64>::new();
         let squares = tape.parameter(&w).square();

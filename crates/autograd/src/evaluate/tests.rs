@@ -579,8 +579,8 @@ fn gradients_read_one_by_one_are_computed_together() {
 
 #[test]
 fn values_read_at_any_time_equal_one_evaluation() {
-    // The program has views, a product, a reduction and a cumulative sum. If `read` is true, values are read in each iteration. Otherwise
-    // only the last value is read.
+    // The program has views, a product, a reduction and a cumulative sum. If `read` is true, values are read in each
+    // iteration. Otherwise only the last value is read. The last values are compared.
     let program = |tape: &Tape<f64>, read: bool| {
         let mut x = tape.var(&Tensor::from([[0.5, -1.0], [2.0, 0.25]]));
         let mut values = Vec::new();

@@ -1,8 +1,8 @@
 //! Computes functions of one example for a whole batch.
 //!
-//! The function is recorded for one example. Every operation that its results need and that depends on the example is then recorded once
-//! more, for all examples together. The nodes of the single example are evaluated only if the function reads their values. In this case,
-//! the function is recorded for each example.
+//! The function is recorded for one example. Every operation that its results need and that depends on the example is
+//! then recorded once more, for all examples together. The nodes of the single example are evaluated only if the
+//! function reads their values. If it reads values that depend on the example, it is recorded for each example instead.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{TensorLike, Views as _};
@@ -572,7 +572,7 @@ mod tests {
         assert_eq!(none.value().shape(), &[0, 3]);
     }
 
-    /// Checks products of each example with the same matrix, which become one product for all examples.
+    /// Checks the values of products of each example with the same matrix. These become one product for all examples.
     #[test]
     fn products_fold() {
         let (x, w) = (Tensor::from_fn([4, 3], |i| (i[0] * 3 + i[1]) as f64), matrix());
