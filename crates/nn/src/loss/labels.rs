@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(each.of(&Tensor::<f64>::zeros([3]), &Tensor::from([1, -1, 0])).shape(), &[0usize; 0]);
     }
 
-    /// PyTorch gives the same losses and gradients. They are multiplied by the number of classes.
+    /// The losses and gradients in the table are PyTorch's, multiplied by the number of classes.
     #[test]
     fn infinite_scores_have_pytorchs_losses() {
         let inf = f64::INFINITY;

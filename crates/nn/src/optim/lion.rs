@@ -16,8 +16,8 @@ use crate::optim::common::{Common, States, common_accessors};
 use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 
-/// Lion: an optimiser whose steps have the same length for all elements. Each element moves against the sign of a mix of its momentum and
-/// gradient.
+/// Lion: an optimiser that moves each element by the learning rate, against the sign of a mix of the element's momentum
+/// and gradient. An element whose mix is 0 or NaN does not move. Weight decay is subtracted in addition.
 ///
 /// Compared with [`Adam`](crate::Adam), use a learning rate that is 3 to 10 times smaller, and a weight decay that is larger by the same
 /// factor. The decay is always decoupled. PyTorch does not have Lion; the paper's implementation is in `google/automl`.
