@@ -196,7 +196,8 @@ mod tests {
         assert!(y.value().iter().all(|y| y == 0.0));
     }
 
-    /// A model whose `try_forward` calls its layers by `try_forward`. The layers pass the output of the layer before them on.
+    /// A model whose `try_forward` calls its layers by `try_forward`. Each layer gets the output of the layer before
+    /// it.
     #[derive(Module)]
     struct Calls<L: Layer<f64>> {
         first: L,
