@@ -11,8 +11,8 @@ use crate::data::source::{open, unreadable};
 use crate::error::Place;
 use crate::{Error, Result};
 
-/// The largest length of a row, in bytes. It limits the memory: a file without line ends is a single row, and
-/// decompression can make a gzipped file 1000 times as large.
+/// The largest length of a row, in bytes. It limits the memory: a file without line ends is a single row, and a gzipped
+/// file can grow to 100 times its size.
 pub(super) const LONGEST_LINE: usize = 16 << 20;
 
 /// Calls `take` for each row with the line where it begins, counted from 1, and with its fields. White space at both
