@@ -142,14 +142,14 @@ pub enum Error {
         dtype: DType,
     },
 
-    /// A line of a table that is longer than the limit.
+    /// A row of a table that is longer than the limit.
     #[error("'{}', line {line} is longer than {limit} bytes", at(path))]
     LineTooLong {
         /// The path of the file.
         path: PathBuf,
         /// The number of the line, counted from 1.
         line: u64,
-        /// The largest number of bytes of a line.
+        /// The largest number of bytes of a row.
         limit: usize,
     },
 
