@@ -205,14 +205,14 @@ pub enum Error {
     #[error("{0}")]
     Dataset(String),
 
-    /// A setting outside its range.
+    /// A setting outside its range, or that does not fit the other settings.
     #[error("Invalid {name} value: {value}; expected {expected}")]
     Setting {
         /// The name of the setting in PyTorch's errors, if PyTorch has the setting.
         name: &'static str,
         /// The value of the setting.
         value: f64,
-        /// The range that the setting must be in.
+        /// A description of the allowed values.
         expected: &'static str,
     },
 
@@ -297,7 +297,7 @@ pub enum Error {
         batch: u64,
         /// A description of the value that is not finite.
         what: String,
-        /// The operation that computed the value, with its line of code.
+        /// The first operation whose result is not finite, with its line of code. `None` if there is no such operation.
         origin: Option<Box<wengert_autograd::NonFinite>>,
     },
 

@@ -46,8 +46,8 @@ impl MultilabelMarginLoss {
         Self { reduction }
     }
 
-    /// Returns the loss of scores `[n, c]` (n samples, c classes) or `[c]`. `labels` has the same shape. Each row has the labels of a sample,
-    /// then -1; numbers after the first -1 do not count.
+    /// Returns the loss of scores `[n, c]` (n samples, c classes) or `[c]`. `labels` has the same shape. Each row has
+    /// the labels of a sample, then -1 if the labels do not fill the row. Numbers after the first -1 do not count.
     ///
     /// # Errors
     ///

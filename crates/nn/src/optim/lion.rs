@@ -78,7 +78,8 @@ impl<T: Float> Optimizer<T> for Lion<T> {
         Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [m]| {
             let g = gradient_of.compute(p, g);
             let c = m * beta1 + g * share1;
-            // Without weight decay, the element does not move if c, the mix of its momentum and gradient, is 0 or NaN.
+            // Without weight decay, the element does not move if c, the mix of the element's momentum and gradient, is
+            // 0 or NaN.
             let step = if c > T::ZERO { lr } else { T::ZERO };
             let step = if c < T::ZERO { -lr } else { step };
             (decayed.compute(p) - step, [m * beta2 + g * share2])

@@ -19,7 +19,7 @@ use crate::optim::setting::{Range, Setting};
 use crate::{Error, Result};
 
 /// Rprop: an optimiser that moves each element against its gradient's sign. An element's step grows while its gradient
-/// keeps its sign. When the sign changes, the step shrinks, and the element does not move once.
+/// keeps its sign. When the sign changes, the step shrinks, and the element does not move in this update.
 ///
 /// Use this optimiser with the gradient over all samples, not over batches. An element whose gradient is NaN does not move. PyTorch:
 /// `torch.optim.Rprop`, which has no weight decay.
