@@ -93,7 +93,7 @@ impl<T: Float> Normalize<T> {
     ///
     /// # Errors
     ///
-    /// If `inputs` has no samples or no dimensions.
+    /// If `inputs` has no elements or no dimensions.
     pub fn fit_range(inputs: &Tensor<T>) -> Result<Self> {
         let (low, high) = extremes(inputs)?;
         let mut normalize = Normalize::range(low, high);
@@ -107,7 +107,7 @@ impl<T: Float> Normalize<T> {
     ///
     /// # Errors
     ///
-    /// If `inputs` has no samples or no dimensions.
+    /// If `inputs` has no elements or no dimensions.
     pub fn fit(inputs: &Tensor<T>) -> Result<Self> {
         Normalize::over(inputs, Dims::from(0))
     }
@@ -128,7 +128,7 @@ impl<T: Float> Normalize<T> {
     ///
     /// # Errors
     ///
-    /// If `inputs` has no samples or fewer than two dimensions.
+    /// If `inputs` has no elements or fewer than two dimensions.
     pub fn fit_channels(inputs: &Tensor<T>) -> Result<Self> {
         if inputs.rank() < 2 {
             return Err(Error::Dataset(format!(
@@ -155,7 +155,7 @@ impl<T: Float> Normalize<T> {
     ///
     /// # Errors
     ///
-    /// If `inputs` has no samples or no dimensions.
+    /// If `inputs` has no elements or no dimensions.
     pub fn fit_min_max(inputs: &Tensor<T>) -> Result<Self> {
         check_samples(inputs)?;
         let (low, high) = (inputs.try_amin_keepdim(0)?, inputs.try_amax_keepdim(0)?);
@@ -224,7 +224,7 @@ fn one_for_zero<T: Float>(scale: Tensor<T>) -> Result<Tensor<T>> {
     Ok(try_where_(&scale.try_eq(0.0)?, &Tensor::scalar(T::ONE), &scale)?)
 }
 
-/// Checks that `inputs` has at least one sample and at least one dimension.
+/// Checks that `inputs` has at least one element and at least one dimension.
 fn check_samples<T: Float>(inputs: &Tensor<T>) -> Result<()> {
     if inputs.numel() == 0 || inputs.shape().is_empty() {
         return Err(Error::Dataset(format!("expected samples [n, …] to normalize, but got shape {}", inputs.shape())));

@@ -212,7 +212,8 @@ impl Saved {
         Ok(())
     }
 
-    /// Passes all entries that were saved under `name` to `read`. Returns an error if `read` did not use all of them.
+    /// Passes all entries that were saved under `name` to `read`. Returns an error if `read` requests an entry that is
+    /// missing or does not fit, or does not request all entries.
     fn read_entries<T: Float>(&self, name: &str, read: &mut dyn FnMut(&mut Archive<T>)) -> Result<()> {
         read_entries(self, name, read)
     }
@@ -247,7 +248,8 @@ impl Saved {
         Ok(f64::from_le_bytes(word))
     }
 
-    /// Returns the `N` elements, of 8 bytes each, of the tensor `name`. The product of the sizes in `shape` is `N`.
+    /// Returns the `N` elements, of 8 bytes each, of the tensor `name`. The product of the sizes in `shape` is `N`. A
+    /// missing tensor, or another type or shape in the file, is an error.
     fn words<const N: usize, const R: usize>(
         &self,
         name: &str,

@@ -197,7 +197,7 @@ fn a_line_search_is_restored_with_its_settings_and_from_files_without_them() {
         (0..2).for_each(|_| step(&mut model, &mut search));
         Checkpoint::new().model(&model).states("search", &search, &model).save(&file).unwrap();
         step(&mut model, &mut search);
-        // The program does not repeat the settings of the file. It has others.
+        // The program's settings differ from the settings in the file.
         for mut other in [Lbfgs::new(0.1), Lbfgs::new(1.0).history_size(2).max_iter(3).max_eval(2)] {
             let (mut restored, saved) = (new(), Checkpoint::open(&file).unwrap());
             saved.load_model(&mut restored).unwrap();
@@ -392,7 +392,7 @@ fn floats_of_every_width_are_converted_on_request() {
     assert_eq!(rounded.0[0].1.value.to_vec(), [1.0]);
 }
 
-/// The running statistics of a batch normalization, as PyTorch saves them.
+/// The running mean and the count of batches of a batch normalization, with PyTorch's names.
 #[derive(Module)]
 struct Statistics {
     running_mean: Buffer,

@@ -79,7 +79,7 @@ struct Named {
     bytes: Vec<u8>,
 }
 
-/// Adds the parameters and buffers of `model`.
+/// Adds the parameters and buffers of `model`. A reserved name is an error of the checkpoint, if that has none yet.
 #[precompiled]
 fn add_model<T: Float>(checkpoint: &mut Checkpoint, model: &dyn Module<T>) {
     let leaves = model.leaves();
@@ -95,7 +95,8 @@ fn add_model<T: Float>(checkpoint: &mut Checkpoint, model: &dyn Module<T>) {
     }
 }
 
-/// Adds the entries of `archive` under `name`.
+/// Adds the entries of `archive` under `name`. An error of the archive becomes the error of the checkpoint, if that has
+/// none yet.
 #[precompiled]
 fn add_archive<T: Float>(checkpoint: &mut Checkpoint, name: &str, archive: Archive<T>) {
     let entries = match archive.into_entries() {
@@ -170,7 +171,7 @@ impl Checkpoint {
         self.collect(name, |archive| of.clone().archive(model, archive))
     }
 
-    /// Calls `write` with an empty archive, and adds its entries to the file under `name`.
+    /// Calls `write` with an empty archive, and adds the archive's entries to the file under `name`.
     fn collect<T: Float>(mut self, name: &str, write: impl FnOnce(&mut Archive<T>)) -> Self {
         let mut archive = Archive::writing();
         write(&mut archive);

@@ -199,7 +199,7 @@ pub fn color_jitter<T: Float>(images: &Tensor<T>, strength: f64, generator: &mut
 ///
 /// let images = Tensor::<f32>::ones([4, 3, 32, 32]);
 /// let erased = random_erasing(&images, 1.0, 0.5, &mut Generator::new(0))?;
-/// let erased = 1.0 - erased.mean([1, 2, 3]); // the share of each image
+/// let erased = 1.0 - erased.mean([1, 2, 3]); // the erased share of each image
 /// assert!(erased.iter().all(|share| share <= 0.25) && erased.amax(..).item() > 0.0);
 /// # Ok::<(), wengert_nn::Error>(())
 /// ```

@@ -39,9 +39,10 @@ pub fn random(n: usize, held_out: f64, generator: &mut Generator) -> Result<Spli
     Ok((rest, part))
 }
 
-/// Holds out the share `held_out` of the samples, rounded up to whole samples as in [`random`], with the classes in the same proportion in both parts. Each
-/// class contributes its share, rounded down. The classes with the largest remainders contribute one more sample. Both parts are in the
-/// order of the samples. scikit-learn: `StratifiedShuffleSplit`.
+/// Holds out the share `held_out` of the samples, rounded up to whole samples as in [`random`], with the classes in
+/// nearly the same proportion in both parts. Each class contributes its share, rounded down. The classes with the
+/// largest remainders contribute one more sample. Both parts are in the order of the samples. scikit-learn:
+/// `StratifiedShuffleSplit`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }

@@ -129,7 +129,7 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// Returns the fields of a column, without spaces around them.
+    /// Returns the fields of a column, without the white space around them.
     ///
     /// # Errors
     ///

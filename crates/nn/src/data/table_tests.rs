@@ -167,7 +167,7 @@ fn errors_of_tables_name_the_line() {
 fn a_row_of_empty_fields_is_a_row_with_every_delimiter() {
     let file = tempfile::NamedTempFile::new().unwrap();
     for delimiter in [",", ";", "\t", " "] {
-        // The blank lines have spaces or tabs that are not the delimiter.
+        // One blank line is empty. The other has spaces or a tab, which is not the delimiter.
         let blank = if delimiter == " " { "\t" } else { "  " };
         let text = format!("x,y,z\n1,2,3\n,,\n\n{blank}\n4,5,6\n,,").replace(',', delimiter);
         fs::write(&file, text).unwrap();

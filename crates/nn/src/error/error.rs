@@ -142,14 +142,14 @@ pub enum Error {
         dtype: DType,
     },
 
-    /// A line of a table that is longer than the limit.
+    /// A row of a table that is longer than the limit.
     #[error("'{}', line {line} is longer than {limit} bytes", at(path))]
     LineTooLong {
         /// The path of the file.
         path: PathBuf,
         /// The number of the line, counted from 1.
         line: u64,
-        /// The largest number of bytes of a line.
+        /// The largest number of bytes of a row.
         limit: usize,
     },
 
@@ -205,14 +205,14 @@ pub enum Error {
     #[error("{0}")]
     Dataset(String),
 
-    /// A setting outside its range.
+    /// A setting outside its range, or that does not fit the other settings.
     #[error("Invalid {name} value: {value}; expected {expected}")]
     Setting {
         /// The name of the setting in PyTorch's errors, if PyTorch has the setting.
         name: &'static str,
         /// The value of the setting.
         value: f64,
-        /// The range that the setting must be in.
+        /// A description of the allowed values.
         expected: &'static str,
     },
 
@@ -297,7 +297,7 @@ pub enum Error {
         batch: u64,
         /// A description of the value that is not finite.
         what: String,
-        /// The operation that computed the value, with its line of code.
+        /// The first operation whose result is not finite, with its line of code. `None` if there is no such operation.
         origin: Option<Box<wengert_autograd::NonFinite>>,
     },
 

@@ -42,7 +42,7 @@ fn try_replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Returns the path of the file to replace. A symbolic link is kept, and the file that it points to is replaced or, if
-/// it does not exist, created.
+/// it does not exist, created. A chain of too many links is an error.
 fn follow_links(path: &Path) -> io::Result<PathBuf> {
     let error = match fs::canonicalize(path) {
         Ok(target) => return Ok(target),

@@ -8,10 +8,10 @@ use crate::history::Scores;
 use crate::metrics::Metric;
 use crate::{Error, Result};
 
-/// Returns the loss and the metrics of a model on a data set, without training. `forward` and `loss` are as for
-/// [`Fit::run`](crate::Fit::run). The result is the mean of the losses of the batches, each weighted by its number of samples. So `loss`
-/// must be a mean over the samples of a batch. A mean with class weights, or over targets that are not ignored, gives another loss than one
-/// large batch. Without samples the result is NaN.
+/// Resets `metrics`, and returns the loss and the metrics of a model on a data set, without training. `forward` and
+/// `loss` are as for [`Fit::run`](crate::Fit::run). The result is the mean of the losses of the batches, each weighted
+/// by its number of samples. So `loss` must be a mean over the samples of a batch. A mean with class weights, or over
+/// targets that are not ignored, gives another loss than one large batch. Without samples the result is NaN.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }

@@ -251,7 +251,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         self.settings.after_step(model.as_module())
     }
 
-    /// Restores the state of an interrupted training, and returns the history of the completed epochs.
+    /// Restores the state of an interrupted training, and returns the history of the completed epochs. Without a
+    /// checkpoint, changes nothing and returns an empty history.
     fn restore<M: Module<T>, O: Optimizer<T>>(
         &mut self,
         model: &mut M,
@@ -265,7 +266,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         Ok(history)
     }
 
-    /// Updates the plateau schedule after an epoch, and writes the checkpoint of the epoch.
+    /// Updates the plateau schedule after an epoch. If the training has a folder, writes the checkpoint of the epoch.
     fn finish_epoch<M: Module<T>, O: Optimizer<T>>(
         &mut self,
         history: &History,
@@ -334,8 +335,9 @@ fn non_finite<T: Float>(model: &dyn Module<T>, loss: T, gradients: &Gradients<T>
     Some(format!("the loss is {loss}, the gradient of '{path}' is not finite"))
 }
 
-/// Returns the first operation whose result is not finite, in the computation of the loss or of its derivative. The caller has recorded the
-/// loss again on `tape`. This function records the derivative.
+/// Returns the first operation whose result is not finite, in the computation of the loss or of its derivative, or
+/// `None` if all results are finite. The caller has recorded the loss again on `tape`. This function records the
+/// derivative.
 #[precompiled]
 fn origin<'t, T: Float>(model: &dyn Module<T>, tape: &'t Tape<T>, loss: Var<'t, T>) -> Result<Option<Box<NonFinite>>> {
     let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());

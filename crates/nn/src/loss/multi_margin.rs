@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    /// PyTorch gives the same losses and gradients. They are multiplied by the number of classes.
+    /// The losses and gradients in the table are PyTorch's, multiplied by the number of classes.
     #[test]
     fn infinite_scores_have_pytorchs_losses() {
         let inf = f64::INFINITY;

@@ -26,9 +26,9 @@ impl<F: Default, T: Float> WeightedLoss<F, T> {
         Self::default()
     }
 
-    /// Sets a weight for each of the c classes, in a tensor `[c]`. It multiplies the loss of the samples of the class. If targets are
-    /// probabilities, smoothed or several labels, it multiplies the part of the loss that belongs to the class.
-    /// [`reduction`](Self::reduction) says how it affects the mean.
+    /// Sets a weight for each of the c classes, in a tensor `[c]`. The weight of a class multiplies the loss of the
+    /// samples of the class. If targets are probabilities, smoothed or several labels, the weight multiplies the part
+    /// of the loss that belongs to the class. [`reduction`](Self::reduction) says how the weights affect the mean.
     pub fn weight(self, weight: &Tensor<T>) -> Self {
         Self { weight: Some(weight.clone()), ..self }
     }

@@ -600,7 +600,7 @@ mod tests {
         let gradients = step(&model, Tape::training(generator));
         sgd.step(&mut model, &gradients);
         assert_eq!(model.mean.value.to_vec(), [1.0, 2.0, 4.0]);
-        // The changes of buffers that two batches recorded before one step are both applied, in the order of the batches.
+        // The changes of buffers that two batches recorded before one step are both applied.
         let mut gradients = step(&model, Tape::training(generator));
         gradients += step(&model, Tape::training(generator));
         sgd.step(&mut model, &gradients);

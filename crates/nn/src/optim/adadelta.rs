@@ -1,8 +1,9 @@
 //! The optimiser Adadelta.
 //!
-//! Zeiler, "ADADELTA: an adaptive learning rate method" (2012). The update follows PyTorch, including the order of operations
-//! (<https://pytorch.org/docs/stable/generated/torch.optim.Adadelta.html>). Here p is the parameter, v the running mean of its squared gradient,
-//! and u the running mean of its squared steps. The settings are ρ (`rho`) and ε (`eps`):
+//! Zeiler, "ADADELTA: an adaptive learning rate method" (2012). The update follows PyTorch, including the order of
+//! operations (<https://pytorch.org/docs/stable/generated/torch.optim.Adadelta.html>). Here p is the parameter, v the
+//! running mean of its squared gradient, and u the running mean of d², where d is a step before it is multiplied by lr.
+//! The settings are ρ (`rho`) and ε (`eps`):
 //!
 //! ```text
 //! g ← gradient + weight_decay · p

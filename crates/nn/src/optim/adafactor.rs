@@ -48,8 +48,9 @@ pub struct Adafactor<T: Float = f32> {
 }
 
 impl<T: Float> Adafactor<T> {
-    /// Returns an optimiser with the learning rate `lr` (PyTorch's default: 0.01) and PyTorch's defaults. The rate is relative to the root mean
-    /// square of each parameter's elements. The first step checks the settings.
+    /// Returns an optimiser with the learning rate `lr` (PyTorch's default: 0.01) and PyTorch's defaults. The rate is
+    /// relative to the root mean square of each parameter's elements, and is limited to 1/√t at step t. The first step
+    /// checks the settings.
     pub fn new(lr: f64) -> Self {
         let mut common = Common::new(lr);
         common.decoupled = true;

@@ -31,7 +31,7 @@ use crate::optim::setting::Setting;
 /// let mut adam = Adam::new(0.25);
 /// let (_, gradients) = Tape::new().value_and_gradients(|tape| tape.parameter(&w).square().sum(..));
 /// adam.step(&mut w, &gradients);
-/// assert!((w.value.item() - 3.75).abs() < 1e-8); // the first step has the length lr, whatever the gradient
+/// assert!((w.value.item() - 3.75).abs() < 1e-8); // the first step has nearly the length lr
 /// ```
 #[derive(Clone, Debug)]
 pub struct Adam<T: Float = f32> {
@@ -184,8 +184,8 @@ mod tests {
             for expected in expected {
                 let gradients = gradients(&p);
                 adam.step(&mut p, &gradients);
-                // The bound is the same after each of the three steps. It is ten times the distance 2 ε between neighbouring numbers from 2
-                // to 4. The order of operations may differ from PyTorch's.
+                // The bound is the same after each of the three steps. It is ten times the distance 2 ε between
+                // neighbouring numbers from 2 to 4.
                 let close = |(p, expected): (f64, f64)| (p - expected).abs() <= 20.0 * f64::EPSILON;
                 assert!(p.value.iter().zip(expected).all(close), "{adam:?}");
             }

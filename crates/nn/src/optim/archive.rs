@@ -236,8 +236,8 @@ impl<T: Float> Archive<T> {
                 *value = read.clone();
                 true
             }
-            // In a file, a single number looks the same as a tensor of rank 0 with f64 elements. It is read only if f64 is one of the types
-            // that can be converted.
+            // In a file, a single number looks the same as a tensor of rank 0 with f64 elements. `Entry::may_be`
+            // accepts such an entry only if `floats` has F64.
             Entry::Number(read) => {
                 *value = Tensor::scalar(T::from_f64(*read));
                 true
@@ -246,8 +246,9 @@ impl<T: Float> Archive<T> {
         });
     }
 
-    /// When saving, stores `own`, the current value. When restoring, reads the entry of the file if its shape and type fit, and passes the entry
-    /// to `set`. `set` returns false if the entry is of another kind than the value that it sets.
+    /// When saving, stores `own`, the current value. When restoring, reads the entry of the file if its shape and type
+    /// fit, and passes the entry to `set`. `set` returns false if the entry is of another kind than the value that it
+    /// sets. Records an entry that is missing or does not fit.
     fn exchange(&mut self, key: Key, own: Entry<T>, set: impl FnOnce(&Entry<T>) -> bool) {
         let Some(stored) = &mut self.stored else {
             self.entries.insert(key, own);

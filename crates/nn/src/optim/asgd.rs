@@ -79,8 +79,9 @@ impl<T: Float> Asgd<T> {
         Asgd { t0, ..self }
     }
 
-    /// Returns the mean of the parameter's values after step `t0` + 2 and later steps, element by element. Returns `None` if no step has
-    /// updated the parameter.
+    /// Returns the mean of the parameter's values after step `t0` + 2 and later steps, element by element. Before step
+    /// `t0` + 2, the mean is the parameter's value after its last step. Returns `None` if no step has updated the
+    /// parameter.
     pub fn average(&self, parameter: &Parameter<T>) -> Option<&Tensor<T>> {
         self.common.states(parameter)?.tensors.first()
     }

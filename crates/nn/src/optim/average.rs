@@ -97,7 +97,8 @@ impl<T: Float> WeightAverage<T> {
     ///
     /// # Panics
     ///
-    /// If there was no update, or the model's parameters or buffers have other sizes than at the update.
+    /// If there was no update, the model's parameters or buffers have other sizes than at the update, or there is not
+    /// enough memory.
     #[track_caller]
     pub fn apply_to(&self, model: &mut (impl Module<T> + ?Sized)) {
         let mut copy = self.clone();

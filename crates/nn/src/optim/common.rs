@@ -124,8 +124,8 @@ impl<T: Float> Default for States<T> {
 }
 
 impl<T: Float> States<T> {
-    /// Returns the `N` state tensors of a parameter, to be updated. At the parameter's first step, creates them as zeros of the shape of
-    /// `value`.
+    /// Returns the `N` state tensors of a parameter, to be updated. If the parameter has no state tensors yet, creates
+    /// them as zeros of the shape of `value`.
     ///
     /// # Panics
     ///

@@ -6,7 +6,8 @@ use wengert_tensor::{Float, Tensor};
 use crate::module::Module;
 use crate::{Error, Result};
 
-/// Calls `evaluate` on the model. Returns the loss, and the gradients of all parameters that are not frozen, joined into one vector.
+/// Calls `evaluate` on the model. Returns the loss, and the gradients of all parameters that are not frozen, joined
+/// into one vector. A parameter without a gradient is an error.
 pub(super) fn loss_and_gradient<T: Float, M: Module<T>>(
     model: &M,
     evaluate: &mut impl FnMut(&M) -> Result<(T, Gradients<T>)>,

@@ -137,7 +137,7 @@ impl<T: Float> Lbfgs<T> {
         Lbfgs { tolerance_change: tolerance, ..self }
     }
 
-    /// Sets the number of last moves from which the inverse Hessian is approximated; 100 by default.
+    /// Sets the largest number of last moves from which the inverse Hessian is approximated; 100 by default.
     #[must_use]
     pub fn history_size(self, moves: usize) -> Self {
         Lbfgs { history_size: moves, ..self }
@@ -292,8 +292,9 @@ impl<T: Float> Lbfgs<T> {
         Ok(length)
     }
 
-    /// Returns the direction of the next move, which is minus the approximate inverse Hessian times the gradient. Before this, adds the
-    /// last move to the history if its curvature is positive.
+    /// Returns the direction of the next move, which is minus the approximate inverse Hessian times the gradient.
+    /// Before this, adds the last move to the history and updates `scale`, if the product y · s of the move is above
+    /// 1e-10.
     fn direction(&mut self, gradient: &Tensor<T>) -> Tensor<T> {
         if let Some(last) = &self.last {
             let (y, s) = (gradient.sub(&last.gradient), last.direction.mul(last.length));

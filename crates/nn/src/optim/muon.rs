@@ -1,9 +1,9 @@
 //! The optimiser Muon.
 //!
 //! Jordan et al., "Muon: an optimizer for hidden layers in neural networks" (2024), in PyTorch's form
-//! (<https://pytorch.org/docs/stable/generated/torch.optim.Muon.html>). `orthogonal` of a matrix with the singular value decomposition U S Vᵀ is
-//! an approximation of U Vᵀ. It is computed by five steps of an iteration of Newton and Schulz. Here p is the parameter, g its gradient and m
-//! its momentum:
+//! (<https://pytorch.org/docs/stable/generated/torch.optim.Muon.html>). `orthogonal` of a matrix with the singular
+//! value decomposition U S Vᵀ is an approximation of U Vᵀ. The approximation is computed by an iteration of Newton and
+//! Schulz, with five steps by default. Here p is the parameter, g its gradient and m its momentum:
 //!
 //! ```text
 //! m ← m + (1 - momentum) (g - m)

@@ -18,8 +18,8 @@ use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 use crate::{Error, Result};
 
-/// Rprop: an optimiser that moves each element against its gradient's sign. An element's step grows while its gradient keeps
-/// its sign, and shrinks when the sign changes.
+/// Rprop: an optimiser that moves each element against its gradient's sign. An element's step grows while its gradient
+/// keeps its sign. When the sign changes, the step shrinks, and the element does not move in this update.
 ///
 /// Use this optimiser with the gradient over all samples, not over batches. An element whose gradient is NaN does not move. PyTorch:
 /// `torch.optim.Rprop`, which has no weight decay.
@@ -51,8 +51,9 @@ impl<T: Float> Rprop<T> {
         Rprop { etas: [0.5, 1.2], step_sizes: [1e-6, 50.0], common: Common::new(lr) }
     }
 
-    /// Sets the factors of a step's length. The factor is `minus`, below 1, if the gradient's sign has changed since the last step, and
-    /// `plus`, above 1, if it is the same. After a gradient of 0 or a change of sign, the length stays.
+    /// Sets the factors of a step's length. The factor is `minus`, above 0 and below 1, if the gradient's sign has
+    /// changed since the last step, and `plus`, above 1, if it is the same. After a gradient of 0 or a change of sign,
+    /// the length stays.
     #[must_use]
     pub fn etas(self, minus: f64, plus: f64) -> Self {
         Rprop { etas: [minus, plus], ..self }

@@ -17,7 +17,7 @@ use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 use crate::{Error, Result};
 
-/// Stochastic gradient descent with momentum. PyTorch: `torch.optim.SGD`.
+/// Stochastic gradient descent, with momentum if [`momentum`](Self::momentum) is set. PyTorch: `torch.optim.SGD`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }

@@ -83,7 +83,8 @@ fn a_step_with_gradients_of_an_evaluating_tape_is_reported() {
         GRU, InstanceNorm1d, Linear, Module, MultiheadAttention, Optimizer as _, RReLU, Sgd, SpectralNorm,
         TransformerEncoderLayer, TransformerOptions,
     };
-    /// Makes a step of the parameters of `model` and a scalar that multiplies the input `x`, and returns the layers of the warnings.
+    /// Makes a step of the parameters of `model` and of a scalar that multiplies a random input of shape `x`. Returns
+    /// the layers of the warnings.
     fn warned<M: Module<f64>>(
         model: M,
         x: &[usize],
