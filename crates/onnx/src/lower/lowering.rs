@@ -25,7 +25,7 @@ impl<T: Float> Lowering<T> {
         Error::Unsupported { operation: self.origin.operation, recorded: self.origin.recorded }
     }
 
-    /// Returns the value of the input with index `position`.
+    /// Returns the value of the input of `step` with index `position`.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl<T: Float> Lowering<T> {
         self.graph.add_node(operator, inputs, attributes, (kind, shape), self.origin)
     }
 
-    /// Returns the shape to which the values broadcast.
+    /// Returns the shape to which the values broadcast, if they do.
     fn joint(&self, values: &[ValueId]) -> Option<Shape> {
         let shapes: Vec<&Shape> = values.iter().map(|&value| &self.graph.values[value].shape).collect();
         join(&shapes).ok()

@@ -48,7 +48,8 @@ impl<T: Float> Lowering<T> {
                 let windows = Tensor::try_from_fn([count, size], |at| (at[0] * step + at[1]) as i64)?;
                 let windows = self.index(windows);
                 let gathered = self.gather(x, windows, axis);
-                // The elements of a window come after the number of the window. They become the last dimension.
+                // The dimension `axis` has the windows, and the next dimension has the elements of a window. The latter
+                // becomes the last dimension.
                 let mut order: Vec<usize> = (0..=own.rank()).filter(|&other| other != axis + 1).collect();
                 order.push(axis + 1);
                 self.transpose(gathered, &order)
