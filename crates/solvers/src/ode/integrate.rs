@@ -29,7 +29,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// Returns the coefficients of an explicit method.
+    /// Returns the coefficients of an explicit method, or `None` for another method.
     pub(super) fn tableau(self) -> Option<&'static Tableau> {
         match self {
             Method::Euler => Some(&EULER),
