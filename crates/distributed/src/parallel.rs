@@ -547,7 +547,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Ok(Planned { count, seed: generator.next_u64(), plan })
     }
 
-    /// Clips the summed gradients of all ranks, and updates all parameters and buffers. `flat` is the summed vector.
+    /// Updates all parameters and buffers by `flat`, the sum of the vectors of all ranks. If a largest norm is set,
+    /// clips the gradients first.
     pub(crate) fn step_whole<M: Module<T>>(
         &mut self,
         model: &mut M,

@@ -46,7 +46,8 @@ impl<T: Float> Module<T> for ParameterShards<T> {
 }
 
 impl<T: Float> ParameterShards<T> {
-    /// Returns the shards of all parameters. `slice` is this rank's range in the vector of the parameters that are not frozen.
+    /// Returns this rank's shards of all parameters. `slice` is this rank's range in the vector of the parameters that
+    /// are not frozen.
     pub(crate) fn new(model: &(impl Module<T> + ?Sized), slice: Range<usize>) -> Self {
         let mut at = 0;
         let parameter_shards = model.named_parameters().into_iter().map(|(path, own)| {

@@ -34,7 +34,7 @@ pub(crate) struct Names<'n> {
 ///
 /// # Errors
 ///
-/// If the file would be too large, or memory cannot hold a constant.
+/// If the file would be too large, or memory cannot hold it.
 pub(crate) fn model<T: Float>(graph: &Graph<T>, sizes: &[Vec<Size>], mut names: Names<'_>) -> Result<Vec<u8>> {
     let (mut model, mut operators) = (Message::default(), Message::default());
     model.number(1, FORMAT);

@@ -15,7 +15,7 @@ use crate::graph::{Attribute, Graph, Kind, Node, Origin, Source, ValueId};
 /// A recording of the model.
 pub(crate) struct Recording<T: Float> {
     pub(crate) graph: Graph<T>,
-    /// The integer inputs.
+    /// The values of the integer inputs.
     pub(crate) indices: Vec<Tensor<i64>>,
     /// The size of the dynamic dimension, or 0.
     pub(crate) size: usize,

@@ -122,7 +122,7 @@ impl<T: Float> Lowering<T> {
         let [mut left, right] = [x, y].map(|factor| {
             let (before, whole) = (self.before(factor), self.shape(factor));
             let own = self.shape(before);
-            // The last two dimensions must not be expanded.
+            // `MatMul` does not broadcast the last two dimensions, so an expansion of these dimensions is kept.
             if own.rank() >= 2 && matrix(&own) == matrix(&whole) { before } else { factor }
         });
         let batch = |value: ValueId| {

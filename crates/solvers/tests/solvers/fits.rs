@@ -21,7 +21,7 @@ fn data<'t, T: Float>(x: Var<'t, T>, numbers: &[f64]) -> Var<'t, T> {
     x.tape().constant(Tensor::from(numbers.iter().map(|&y| T::from_f64(y)).collect::<Vec<_>>()))
 }
 
-/// Returns the residuals of the problem with this name.
+/// Returns the residuals at `x` of the problem with this name.
 fn residuals<'t, T: Float>(name: &str, x: Var<'t, T>) -> Var<'t, T> {
     match name {
         "rosenbrock" => {
@@ -111,7 +111,7 @@ fn the_ends_of_fits() {
     assert!(matches!(error, Error::NotFinite { .. }), "{error}");
 }
 
-/// Returns the function with this name.
+/// Returns the value at `x` of the function with this name.
 fn function<'t, T: Float>(name: &str, x: Var<'t, T>) -> Var<'t, T> {
     match name {
         "rosenbrock" | "rosenbrock_10" => {

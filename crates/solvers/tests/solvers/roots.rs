@@ -11,7 +11,7 @@ use wengert_tensor::Float;
 
 use crate::{assert_near, cases, name, numbers, parts, vector};
 
-/// Returns the system with this name.
+/// Returns the value at `x` of the system with this name.
 fn system<'t, T: Float>(name: &str, x: Var<'t, T>) -> Var<'t, T> {
     match name {
         "freudenstein_roth" => {
