@@ -177,7 +177,8 @@ pub struct Step {
 ///
 /// A batch is divided into a fixed number of shards (8 by default), whatever the number of ranks. The gradients of the
 /// shards are summed in one fixed tree, within a rank and across ranks. **Training has the same bits on any number of
-/// ranks up to the number of shards.** This includes a group of one, and [sharded](Self::sharded) states.
+/// ranks up to the number of shards.** This includes a group of one, and [sharded](Self::sharded) states, but not
+/// [`fast`](Self::fast).
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }

@@ -87,7 +87,8 @@ pub(crate) fn unify<T: Float>(recordings: Vec<Recording<T>>, dynamic: Option<&Dy
     Ok(Unified { graph: graph.pruned(), sizes })
 }
 
-/// Returns a size from pairs of the size in a recording and the size of the dynamic dimension there.
+/// Returns the kind of a size: fixed, dynamic or computed. `sizes` has, for each recording, this size and the size of
+/// the dynamic dimension.
 fn size(mut sizes: impl Iterator<Item = (usize, usize)> + Clone) -> Size {
     let Some((first, _)) = sizes.clone().next() else { return Size::Computed };
     if sizes.clone().all(|(size, _)| size == first) {
