@@ -225,10 +225,10 @@ impl<T: Float> Export<T> {
     ///
     /// # Errors
     ///
-    /// If an operation has no form in ONNX ([`Error::Unsupported`]), the program depends on the values of an input
-    /// outside of the recorded operations ([`Error::Varies`], [`Error::Structure`]), a dynamic dimension does not
-    /// exist, a name is empty or occurs twice, an output is on another tape, the file would exceed 2 GiB or the memory,
-    /// or the file cannot be written.
+    /// If an operation has no form in ONNX ([`Error::Unsupported`]), or the program depends on the values of an input
+    /// outside of the recorded operations ([`Error::Varies`], [`Error::Structure`]). If a dynamic dimension does not
+    /// exist, a name is empty or occurs twice, or an output is on another tape. If the file would exceed 2 GiB or the
+    /// memory, or cannot be written.
     ///
     /// # Panics
     ///

@@ -159,9 +159,9 @@ impl Odeint {
     ///
     /// If the times are not a vector that increases or decreases strictly, a tolerance is negative, both tolerances are
     /// 0, the step size is not positive, or the slope does not have the state's shape. If the initial state or the
-    /// slope there is NaN or infinite, if a fixed step gives a state of this kind, or if shorter and shorter steps do.
-    /// If the error estimate asks for a step below the resolution of the time, or the largest number of steps is
-    /// reached. If the right-hand side cannot be evaluated.
+    /// slope there is NaN or infinite. If a fixed step, or every shorter step down to the resolution of the time, gives
+    /// such a state. If the error estimate asks for a step below the resolution of the time, or the largest number of
+    /// steps is reached. If the right-hand side cannot be evaluated.
     pub fn try_call<T: Float>(
         &self,
         f: impl for<'t> Fn(Var<'t, T>, Var<'t, T>) -> Var<'t, T>,
