@@ -108,8 +108,3 @@ pub(super) fn read_numbers<E: Element>(
     let made = Tensor::try_from_vec(values, shape);
     made.map_err(|error| Refusal::Unreadable(io::Error::new(io::ErrorKind::OutOfMemory, error.to_string())))
 }
-
-/// Returns the first `N` bytes of a number as an array.
-pub(super) fn word<const N: usize>(bytes: &[u8]) -> [u8; N] {
-    *bytes.first_chunk().unwrap_or(&[0; N])
-}

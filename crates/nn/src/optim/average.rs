@@ -203,14 +203,14 @@ impl<T: Float> WeightAverage<T> {
 /// Saves the averages under the paths of their parameters. Between two swaps, when the model has the averages, `Checkpoint::save` returns an
 /// error. Buffers are not saved: restoring copies them from the model, so load the model first.
 impl<T: Float> Resume<T> for WeightAverage<T> {
-    fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>) {
+    fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive) {
         archive_average(self, model.as_module(), archive);
     }
 }
 
 /// Saves or restores the averages; see [`WeightAverage::archive`].
 #[precompiled]
-fn archive_average<T: Float>(average: &mut WeightAverage<T>, model: &dyn Module<T>, archive: &mut Archive<T>) {
+fn archive_average<T: Float>(average: &mut WeightAverage<T>, model: &dyn Module<T>, archive: &mut Archive) {
     if !archive.is_reading() && average.is_swapped {
         let problem = "the model has the averaged weights: call `swap` a second time before a checkpoint is saved";
         archive.fail(Error::Dataset(problem.to_owned()));

@@ -326,7 +326,7 @@ impl<T: Float> Lbfgs<T> {
 impl<T: Float> Lbfgs<T> {
     /// Saves or restores the largest numbers of moves, evaluations and pairs. Files of earlier versions lack these numbers. If such a file is
     /// read, the optimiser keeps its own.
-    fn archive_limits(&mut self, archive: &mut Archive<T>) {
+    fn archive_limits(&mut self, archive: &mut Archive) {
         let setting = |name: &str| Key::Setting(name.to_owned());
         if archive.is_reading() && !archive.contains(&setting("max_iter")) {
             return;
@@ -351,7 +351,7 @@ impl<T: Float> Lbfgs<T> {
 
 /// Saves the settings, the history and the last move. Each saved tensor is a vector over all parameters that are not frozen.
 impl<T: Float> Resume<T> for Lbfgs<T> {
-    fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>) {
+    fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive) {
         let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());
         let vector = Tensor::zeros([trained.map(|parameter| parameter.value.numel()).sum::<usize>()]);
         let setting = |name: &str| Key::Setting(name.to_owned());

@@ -1,7 +1,5 @@
 //! An upper bound on the norm of the rows of a table.
 
-use std::collections::BTreeSet;
-
 use wengert_autograd::{Error as TapeError, Var};
 use wengert_tensor::ops::{
     Arithmetic as _, Comparison as _, Embedding as _, EmbeddingOptions, Norms as _, Scatter as _, try_where_,
@@ -43,7 +41,9 @@ impl RowLimit {
         table: &Tensor<T>,
         indices: &Tensor<i64>,
     ) -> Result<Tensor<T>, TapeError> {
-        let rows: Vec<i64> = indices.iter().collect::<BTreeSet<i64>>().into_iter().collect();
+        let mut rows = indices.to_vec();
+        rows.sort_unstable();
+        rows.dedup();
         let rows = Tensor::from(&rows[..]);
         let scaled = self.scaled(&table.try_embedding(&rows, EmbeddingOptions::default())?)?;
         Ok(table.try_index_copy(0, &rows, &scaled)?)
