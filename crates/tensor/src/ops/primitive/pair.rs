@@ -66,32 +66,6 @@ impl<T: Element> OptionalOperand<Tensor<T>> for Tensor<T> {
     }
 }
 
-/// The first operand of a function: a tensor or a variable, by reference or by value.
-#[diagnostic::on_unimplemented(message = "`{Self}` is neither a tensor nor a variable")]
-pub trait IntoArray {
-    /// The tensor or variable.
-    type Array: TensorLike;
-
-    /// Returns the tensor or variable.
-    fn array(self) -> Self::Array;
-}
-
-impl<A: TensorLike> IntoArray for &A {
-    type Array = A;
-
-    fn array(self) -> A {
-        self.clone()
-    }
-}
-
-impl<T: Element> IntoArray for Tensor<T> {
-    type Array = Self;
-
-    fn array(self) -> Self {
-        self
-    }
-}
-
 /// A second operand: an array or a number.
 #[derive(Clone, Debug)]
 pub enum Argument<A: TensorLike> {

@@ -4,7 +4,8 @@
 use wengert_macros::twins;
 
 use crate::ops::primitive::pair::{expand, join_all};
-use crate::ops::{Result, TensorLike};
+use crate::ops::primitive::tensor_like::arrays;
+use crate::ops::{IntoArray, Result, TensorLike};
 use crate::shape::broadcast;
 use crate::shape::broadcast::Expansion;
 use crate::shape::diagnostic::sizes_text;
@@ -395,8 +396,10 @@ pub fn try_broadcast_shapes<S: Into<Sizes>>(shapes: impl IntoIterator<Item = S>)
 ///
 /// If the shapes do not broadcast.
 #[twins]
-pub fn try_broadcast_tensors<A: TensorLike>(tensors: &[A]) -> Result<Vec<A>, A::Error> {
-    let at = Site::here("broadcast_tensors");
+pub fn try_broadcast_tensors<I: IntoArray<Array = A> + Clone, A: TensorLike>(
+    tensors: &[I],
+) -> Result<Vec<A>, A::Error> {
+    let (tensors, at) = (arrays(tensors), Site::here("broadcast_tensors"));
     let shapes: Vec<Shape> = tensors.iter().map(A::shape).collect();
     let joined = join_all(&shapes.iter().collect::<Vec<_>>(), at)?;
     tensors.iter().map(|tensor| expand(tensor, &joined, at)).collect()
