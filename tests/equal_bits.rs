@@ -206,3 +206,21 @@ fn emulated_processors_have_the_pinned_bits() {
         assert!(output.status.success() && text.contains("1 passed"), "{processor}: {text}");
     }
 }
+
+/// Checks that a cached plan serves only one instruction set. Functions of numbers are computed when the plan is made.
+#[test]
+fn cached_plans_have_the_bits_of_the_instruction_set() {
+    let _alone = alone();
+    let set = instruction_set();
+    for number in (0..2000).map(|k| 0.0137 + k as f32 * 0.001) {
+        let exp = || {
+            let tape = Tape::<f32>::new();
+            (tape.var(&Tensor::zeros([1])) + tape.constant(number).exp()).item()
+        };
+        exp();
+        set_instruction_set(InstructionSet::Portable);
+        let (found, expected) = (exp(), Tensor::scalar(number).exp().item());
+        set_instruction_set(set);
+        assert_eq!(found.to_bits(), expected.to_bits(), "exp({number})");
+    }
+}

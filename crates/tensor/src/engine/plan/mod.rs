@@ -19,8 +19,8 @@
 //! | `cache` | keeps the most recent plans |
 //! | `subgraph` | copies the part of a growing expression that some values need |
 //!
-//! Planning reads no data, so a plan serves every expression with the same nodes, shapes, views and numbers. A training loop makes its
-//! plans in its first step, and reuses them as long as its expressions stay the same.
+//! Planning reads no data, so a plan serves every expression with the same nodes, shapes, views and numbers, in arithmetic of one element
+//! type and instruction set. A training loop makes its plans in its first step, and reuses them as long as its expressions stay the same.
 
 mod cache;
 mod concatenation;

@@ -10,7 +10,7 @@ use std::ops::Range;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use crate::engine::access::{self, ProgramArgument};
+use crate::engine::access::ProgramArgument;
 use crate::engine::bound::{Binding, BoundProgram, run_bound};
 use crate::engine::elementwise;
 use crate::engine::plan::steps::{ConcatBuffers, OperandRef, Step, Work};
@@ -396,9 +396,17 @@ impl Compilation {
                 Place { input: None, layout }
             }
         };
-        // The same conversion as for a single step: a value is stored without repetitions, and may have other leading sizes of 1.
-        let layout = if layout.shape() == shape { layout } else { access::expand(&layout, shape)? };
-        Some(Place { input, layout })
+        if layout.shape() == shape {
+            return Some(Place { input, layout });
+        }
+        // The same conversion as for a single step, also for the strides of sizes 1: a value is stored without repetitions, and may have other
+        // leading sizes of 1.
+        let own = layout.shape();
+        let layout = match own.rank().checked_sub(shape.rank()) {
+            Some(extra @ 1..) => layout.reshape(&Shape::from(&own[extra..]))?,
+            _ => layout,
+        };
+        Some(Place { input, layout: layout.expand(shape)? })
     }
 }
 
