@@ -264,7 +264,8 @@ impl Saved {
             }
             Some(info) => {
                 let expected = (Shape::from(&shape[..]), expected.to_string());
-                report.mismatched.push(KeyMismatch { name: name.to_owned(), found: kind(info), expected });
+                let (name, found) = (name.to_owned(), kind(info));
+                report.mismatched.push(KeyMismatch { name, found, expected, convertible: false });
             }
         }
         Err(self.misfit(report))
@@ -317,24 +318,23 @@ fn load_leaves<T: Float>(saved: &Saved, model: &mut dyn Module<T>) -> Result<Loa
     }
     let (mut report, mut fitting, mut missing) = (LoadReport::default(), Vec::new(), Vec::new());
     for (name, leaf) in leaves {
-        let (expected, shape, convertible) = match &leaf {
-            LeafMut::Parameter(parameter) => (dtype(T::DTYPE), parameter.value.shape(), saved.convert),
-            LeafMut::Buffer(buffer) => {
-                let own = buffer.dtype() == T::DTYPE;
-                (dtype(buffer.dtype()), buffer.shape(), saved.convert && own)
-            }
+        let (own, shape) = match &leaf {
+            LeafMut::Parameter(parameter) => (T::DTYPE, parameter.value.shape()),
+            LeafMut::Buffer(buffer) => (buffer.dtype(), buffer.shape()),
         };
+        let expected = dtype(own);
         match found.remove(&name) {
             None if counts.contains(&name) => {}
             None => missing.push((name, shape.clone())),
-            Some(info)
-                if info.shape == shape.sizes() && (info.dtype == expected || convertible && is_float(info.dtype)) =>
-            {
-                fitting.push((info, leaf));
-            }
             Some(info) => {
-                let expected = (shape.clone(), expected.to_string());
-                report.mismatched.push(KeyMismatch { name, found: kind(&info), expected });
+                let has_shape = info.shape == shape.sizes();
+                let convertible = has_shape && own == T::DTYPE && is_float(info.dtype);
+                if has_shape && info.dtype == expected || convertible && saved.convert {
+                    fitting.push((info, leaf));
+                } else {
+                    let expected = (shape.clone(), expected.to_string());
+                    report.mismatched.push(KeyMismatch { name, found: kind(&info), expected, convertible });
+                }
             }
         }
     }
@@ -408,9 +408,14 @@ fn read_entries<T: Float>(saved: &Saved, name: &str, read: &mut dyn FnMut(&mut A
         names.sort_unstable();
         names
     };
-    let mismatched =
-        mismatched.into_iter().map(|(key, found, expected)| KeyMismatch { name: key.in_file(name), found, expected });
-    let (missing, unexpected, mismatched) = (in_file(missing), in_file(rest), mismatched.collect());
+    let mismatch = |(key, found, expected, convertible): (Key, _, _, _)| KeyMismatch {
+        name: key.in_file(name),
+        found,
+        expected,
+        convertible,
+    };
+    let mismatched = mismatched.into_iter().map(mismatch).collect();
+    let (missing, unexpected) = (in_file(missing), in_file(rest));
     let report = LoadReport { missing, unexpected, mismatched, ..LoadReport::default() };
     if report.is_complete() { Ok(()) } else { Err(saved.misfit(report)) }
 }

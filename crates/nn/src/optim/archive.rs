@@ -58,8 +58,9 @@ impl<T: Float> fmt::Debug for Archive<T> {
     }
 }
 
-/// An entry that does not fit: its name, its shape and element type in the file, and the expected shape and element type.
-pub(crate) type Mismatch = (Key, (Shape, String), (Shape, String));
+/// An entry that does not fit: its name, its shape and element type in the file, the expected shape and element type, and true if the entry
+/// would fit after a conversion.
+pub(crate) type Mismatch = (Key, (Shape, String), (Shape, String), bool);
 
 /// The name of an entry, without the name of the object to which it belongs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -264,7 +265,8 @@ impl<T: Float> Archive<T> {
                 Err(error) => return self.fail(error),
             }
         }
-        self.mismatched.push((key, kind, own.shape_and_type()));
+        let convertible = own.may_be(&kind, &["F16", "BF16", "F32", "F64"].map(str::to_owned));
+        self.mismatched.push((key, kind, own.shape_and_type(), convertible));
     }
 }
 
@@ -293,7 +295,10 @@ pub(crate) fn archive_optimizer<T: Float>(
         let expected = optimizer.states_of(group, parameter.value.shape());
         let mut states = match own {
             Some(states) if !archive.is_reading() => states,
-            _ => States { steps: 0, tensors: expected.iter().map(|(_, shape)| Tensor::zeros(shape)).collect() },
+            _ => match expected.iter().map(|(_, shape)| Tensor::try_zeros(shape)).collect() {
+                Ok(tensors) => States { steps: 0, tensors },
+                Err(error) => return archive.fail(wengert_tensor::Error::into(error)),
+            },
         };
         archive.integer(steps, &mut states.steps);
         let key = |name| Key::State(format!("{path}.{name}"));
