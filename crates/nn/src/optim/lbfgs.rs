@@ -367,7 +367,10 @@ impl<T: Float> Lbfgs<T> {
 impl<T: Float> Resume<T> for Lbfgs<T> {
     fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>) {
         let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());
-        let vector = Tensor::zeros([trained.map(|parameter| parameter.value.numel()).sum::<usize>()]);
+        let vector = match Tensor::try_zeros([trained.map(|parameter| parameter.value.numel()).sum::<usize>()]) {
+            Ok(vector) => vector,
+            Err(error) => return archive.fail(error.into()),
+        };
         let setting = |name: &str| Key::Setting(name.to_owned());
         let state = |name: &str| Key::State(name.to_owned());
         archive.number(setting("lr"), &mut self.lr);
