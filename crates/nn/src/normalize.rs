@@ -155,11 +155,21 @@ impl<T: Float> Normalize<T> {
     ///
     /// # Errors
     ///
-    /// If `inputs` has no elements or no dimensions.
+    /// If `inputs` has no elements or no dimensions, or the difference of a feature's extremes is too large for `T`.
     pub fn fit_min_max(inputs: &Tensor<T>) -> Result<Self> {
         check_samples(inputs)?;
         let (low, high) = (inputs.try_amin_keepdim(0)?, inputs.try_amax_keepdim(0)?);
         let width = high.try_sub(&low)?;
+        if low
+            .iter()
+            .zip(high.iter())
+            .any(|(low, high)| low.is_finite() && high.is_finite() && !(high - low).is_finite())
+        {
+            return Err(Error::Dataset(format!(
+                "fit_min_max: the difference of the largest and the smallest value of a feature is too large for {}",
+                T::DTYPE
+            )));
+        }
         Ok(Normalize::new(low, one_for_zero(width)?))
     }
 
@@ -299,5 +309,17 @@ mod tests {
             let normalized = Normalize::fit_range(&inputs).unwrap().apply(&inputs).unwrap();
             assert_eq!(normalized.to_vec(), [-1.0, 1.0], "{low} {high}");
         }
+    }
+
+    #[test]
+    fn a_range_that_is_too_large_for_the_type_is_an_error() {
+        let inputs = Tensor::from([[-3e38f32, 0.0], [3e38, 1.0]]);
+        let text = Normalize::fit_min_max(&inputs).unwrap_err().to_string();
+        assert_eq!(
+            text,
+            "fit_min_max: the difference of the largest and the smallest value of a feature is too large for f32"
+        );
+        assert!(Normalize::fit_min_max(&Tensor::from([[f32::NAN], [1.0]])).is_ok());
+        assert!(Normalize::fit_min_max(&Tensor::from([[f32::INFINITY], [1.0]])).is_ok());
     }
 }

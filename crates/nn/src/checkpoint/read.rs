@@ -247,10 +247,11 @@ impl Saved {
             names.sort_unstable();
             names
         };
-        let mismatched = mismatched.into_iter().map(|(key, found, expected)| KeyMismatch {
+        let mismatched = mismatched.into_iter().map(|(key, found, expected, convertible)| KeyMismatch {
             name: key.in_file(name),
             found,
             expected,
+            convertible,
         });
         let (missing, unexpected, mismatched) = (in_file(missing), in_file(rest), mismatched.collect());
         let report = LoadReport { missing, unexpected, mismatched, ..LoadReport::default() };
@@ -305,7 +306,8 @@ impl Saved {
             }
             Some(info) => {
                 let expected = (Shape::from(&shape[..]), expected.to_string());
-                report.mismatched.push(KeyMismatch { name: name.to_owned(), found: kind(info), expected });
+                let (name, found) = (name.to_owned(), kind(info));
+                report.mismatched.push(KeyMismatch { name, found, expected, convertible: false });
             }
         }
         Err(self.misfit(report))
@@ -390,8 +392,9 @@ fn load_targets(saved: &Saved, targets: Vec<(String, Target<'_>)>) -> Result<Loa
             None => missing.push((name, target.shape)),
             Some(info) if target.fits(&info, saved.convert) => fitting.push((info, target)),
             Some(info) => {
+                let convertible = target.fits(&info, true);
                 let expected = (target.shape, dtype(target.dtype).to_string());
-                report.mismatched.push(KeyMismatch { name, found: kind(&info), expected });
+                report.mismatched.push(KeyMismatch { name, found: kind(&info), expected, convertible });
             }
         }
     }

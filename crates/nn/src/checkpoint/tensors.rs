@@ -62,6 +62,7 @@ impl Saved {
                 name: name.to_owned(),
                 found: kind(info),
                 expected: (shape, own.to_string()),
+                convertible: is_float(info.dtype) && E::DTYPE.is_float(),
             });
             return Err(self.misfit(report));
         }

@@ -769,3 +769,29 @@ fn an_optimiser_of_another_kind_is_an_error_that_changes_nothing() {
     Checkpoint::new().model(&model).optimizer("sgd", &sgd, &model).save(&file).unwrap();
     assert_eq!(fs::read(&file).unwrap(), before); // Equal values give equal bytes.
 }
+
+#[test]
+fn a_conversion_is_suggested_only_where_it_helps() {
+    let hint = |error: Error| error.to_string().contains("`Saved::convert`");
+    let float8 = written(&[("w", Dtype::F8_E4M3, &[2], &[0, 0])]);
+    assert!(!hint(load(&mut model::<f32>(&[("w", &[2])]), &float8).unwrap_err()));
+    let other_shape = written(&[("w", Dtype::F64, &[1], &[0; 8])]);
+    assert!(!hint(load(&mut model::<f32>(&[("w", &[2])]), &other_shape).unwrap_err()));
+    let single = written(&[("@number.x", Dtype::F32, &[], &[0; 4]), ("i", Dtype::I64, &[], &[0; 8])]);
+    let saved = Checkpoint::open(&single).unwrap();
+    assert!(!hint(saved.number("x").unwrap_err()));
+    assert!(hint(saved.tensor::<f64>("@number.x").unwrap_err()));
+    assert!(!hint(saved.tensor::<f64>("i").unwrap_err()) && !hint(saved.tensor::<i64>("@number.x").unwrap_err()));
+    // The states of an optimiser are converted, but not its settings.
+    let mut other = model::<f64>(&[("w", &[2])]);
+    let mut adam = Adam::<f64>::new(0.1);
+    let gradients = Tape::new().value_and_gradients(|tape| tape.parameter(&other.0[0].1).sum(..)).1;
+    adam.step(&mut other, &gradients);
+    let bytes = Checkpoint::new().optimizer("a", &adam, &other).to_bytes().unwrap();
+    let load_into = |saved: Saved| {
+        saved.load_optimizer("a", &mut Adam::<f32>::new(0.1), &model::<f32>(&[("w", &[2])])).unwrap_err()
+    };
+    assert!(hint(load_into(Checkpoint::from_bytes(bytes).unwrap())));
+    let setting = written(&[("@settings.a.lr", Dtype::F32, &[], &[0; 4])]);
+    assert!(!hint(load_into(Checkpoint::open(&setting).unwrap())));
+}

@@ -106,7 +106,7 @@ fn check_objects(tensors: &[Named], objects: &[(String, Range<usize>)]) -> Resul
             if other.is_some() || !is_read_as(name) {
                 let other = other.map_or("another object".to_owned(), |other| format!("'{}'", other.escape_debug()));
                 let [entry, name] = [entry, name].map(|name| name.escape_debug());
-                return Err(Error::Dataset(format!(
+                return Err(Error::Argument(format!(
                     "the entry '{entry}' of the object '{name}' could also belong to {other}; save one of the objects \
                      under another name"
                 )));
@@ -199,7 +199,7 @@ impl Checkpoint {
     /// - Two tensors have the same name: [`Error::DuplicateName`].
     /// - A parameter has a reserved name: [`Error::ReservedName`].
     /// - The names of two objects make their entries ambiguous, or a [`WeightAverage`](crate::WeightAverage) is between two swaps:
-    ///   [`Error::Dataset`].
+    ///   [`Error::Argument`].
     /// - The file cannot be written: [`Error::Write`]. An existing file keeps its contents.
     pub fn save(self, path: impl AsRef<Path>) -> Result<()> {
         self.write(path.as_ref())
@@ -216,7 +216,7 @@ impl Checkpoint {
     /// - Two tensors have the same name: [`Error::DuplicateName`].
     /// - A parameter has a reserved name: [`Error::ReservedName`].
     /// - The names of two objects make their entries ambiguous, or a [`WeightAverage`](crate::WeightAverage) is between two swaps:
-    ///   [`Error::Dataset`].
+    ///   [`Error::Argument`].
     pub fn to_bytes(self) -> Result<Vec<u8>> {
         self.serialized(Path::new("bytes in memory"))
     }

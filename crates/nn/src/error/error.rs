@@ -59,13 +59,14 @@ pub enum Error {
         problem: String,
     },
 
-    /// A vector whose length is not the number of elements of the model.
+    /// A vector whose length is not the number of elements of the model, or a tensor that is not a vector.
     #[error(
-        "expected a vector of {expected} elements, one for each number in the parameters of the model, but got {found}"
+        "expected a vector of shape [{expected}], with an element for each number in the parameters of the model, but got \
+         shape {found}"
     )]
     VectorLength {
-        /// The number of elements of the vector.
-        found: usize,
+        /// The shape of the vector.
+        found: Shape,
         /// The number of elements of all parameters.
         expected: usize,
     },
@@ -205,6 +206,11 @@ pub enum Error {
     #[error("{0}")]
     Dataset(String),
 
+    /// A wrong argument, or a call at the wrong time, that does not concern data. Examples are an unknown measure, colliding names of objects in a
+    /// checkpoint, and an average of another model.
+    #[error("{0}")]
+    Argument(String),
+
     /// A setting outside its range, or that does not fit the other settings.
     #[error("Invalid {name} value: {value}; expected {expected}")]
     Setting {
@@ -216,8 +222,7 @@ pub enum Error {
         expected: &'static str,
     },
 
-    /// A tensor that was passed to a step of an optimiser, and whose shape differs from the shape of its gradient or of its states. Also a
-    /// parameter whose shape differs from the shape of its average.
+    /// A tensor that was passed to a step of an optimiser, and whose shape differs from the shape of its gradient or of its states.
     #[error(
         "tensor {position} of the step has shape {shape}, but its gradient or state has shape {other}; nothing was changed"
     )]

@@ -66,10 +66,10 @@ pub(super) fn check_names<'n>(names: impl Iterator<Item = &'n str>) -> Result<()
     for name in names {
         if name == "loss" {
             let problem = "a metric cannot be named 'loss', which is the name of the loss";
-            return Err(Error::Dataset(problem.to_owned()));
+            return Err(Error::Argument(problem.to_owned()));
         }
         if seen.contains(&name) {
-            return Err(Error::Dataset(format!("two metrics have the name '{name}'")));
+            return Err(Error::Argument(format!("two metrics have the name '{name}'")));
         }
         seen.push(name);
     }

@@ -408,3 +408,16 @@ fn a_metric_with_the_name_of_the_loss_or_of_another_metric_is_refused() {
         assert_eq!(scores.unwrap_err().to_string(), problem);
     }
 }
+
+#[test]
+fn a_norm_that_is_no_norm_and_a_resumed_training_without_a_folder_are_errors() {
+    for norm in [-1.0, f64::NAN] {
+        let mut model = model();
+        let text = run(Fit::new(1).clip_norm(norm), &mut model).unwrap_err().to_string();
+        assert_eq!(text, format!("Invalid max_norm value: {norm}; expected a number, not negative"));
+        assert_eq!(model.to_vector(), self::model().to_vector());
+    }
+    assert!(run(Fit::new(1).clip_norm(f64::INFINITY), &mut model()).is_ok());
+    let text = run(Fit::new(1).resume(), &mut model()).unwrap_err().to_string();
+    assert_eq!(text, "resume: there is no folder to resume from; set it by `folder`");
+}

@@ -42,6 +42,7 @@ impl MultilabelMarginLoss {
     }
 
     /// Chooses the reduction of the losses of the samples: mean (the default), sum or none.
+    #[must_use]
     pub fn reduction(self, reduction: LossReduction) -> Self {
         Self { reduction }
     }

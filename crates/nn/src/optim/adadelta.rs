@@ -79,7 +79,7 @@ impl<T: Float> Optimizer<T> for Adadelta<T> {
         let number = T::from_f64;
         let (lr, gradient_of, eps) = (number(self.common.lr), self.common.penalized_gradient(), number(self.eps));
         let (rho, share) = (number(self.rho), number(1.0 - self.rho));
-        Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [v, u]| {
+        Ok(value.try_update_with(gradient, states.try_tensors_mut(value)?, |p, g, [v, u]| {
             let g = gradient_of.compute(p, g);
             let v = v * rho + share * g * g;
             let d = (u + eps).sqrt() / (v + eps).sqrt() * g;

@@ -136,7 +136,7 @@ impl<T: Float> Optimizer<T> for Adafactor<T> {
         }
         let (number, step, lr) = (T::from_f64, states.steps as f64, self.common.lr);
         let gradient = if self.common.maximize { &gradient.try_neg()? } else { gradient };
-        let (squares, share) = (gradient.try_square()?, number(step.powf(self.beta2_decay)));
+        let (squares, share) = (gradient.try_square()?, number(libm::pow(step, self.beta2_decay)));
         let blend = |average: &mut Tensor<T>, mean: &Tensor<T>| {
             average.try_update_with(mean, [], |average, mean, []| (average + share * (mean - average), []))
         };

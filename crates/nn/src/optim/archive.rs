@@ -59,8 +59,9 @@ impl fmt::Debug for Archive {
     }
 }
 
-/// An entry that does not fit: its name, its shape and element type in the file, and the expected shape and element type.
-pub(crate) type Mismatch = (Key, (Shape, String), (Shape, String));
+/// An entry that does not fit: its name, its shape and element type in the file, the expected shape and element type, and true if the entry
+/// would fit after a conversion.
+pub(crate) type Mismatch = (Key, (Shape, String), (Shape, String), bool);
 
 /// The name of an entry, without the name of the object to which it belongs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -248,7 +249,8 @@ impl Archive {
         };
         if !fits(&kind, stored.converts) {
             let shown = |shape: &Shape, dtype: Dtype| (shape.clone(), dtype.to_string());
-            self.mismatched.push((key, shown(&kind.0, kind.1), shown(expected.0, expected.1)));
+            let convertible = fits(&kind, true);
+            self.mismatched.push((key, shown(&kind.0, kind.1), shown(expected.0, expected.1), convertible));
             return None;
         }
         match (stored.read)(&key) {
@@ -286,7 +288,10 @@ pub(crate) fn archive_optimizer<T: Float>(
         let expected = optimizer.states_of(group, parameter.value.shape());
         let mut states = match own {
             Some(states) if !archive.is_reading() => states,
-            _ => States { steps: 0, tensors: expected.iter().map(|(_, shape)| Tensor::zeros(shape)).collect() },
+            _ => match expected.iter().map(|(_, shape)| Tensor::try_zeros(shape)).collect() {
+                Ok(tensors) => States { steps: 0, tensors },
+                Err(error) => return archive.fail(wengert_tensor::Error::into(error)),
+            },
         };
         archive.integer(steps, &mut states.steps);
         let key = |name| Key::State(format!("{path}.{name}"));

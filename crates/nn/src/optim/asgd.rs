@@ -107,7 +107,7 @@ impl<T: Float> Optimizer<T> for Asgd<T> {
             let ax = Tensor::try_full(value.shape(), T::ZERO)?;
             states.tensors = vec![ax, Tensor::scalar(number(lr)), Tensor::scalar(T::ONE)];
         }
-        let [average, eta, mu] = states.tensors_mut::<3>(value);
+        let [average, eta, mu] = states.try_tensors_mut::<3>(value)?;
         let (rate, share, gradient_of) = (eta.item(), mu.item(), self.common.penalized_gradient());
         let decay = T::ONE - number(self.lambd) * rate;
         value.try_update_with(gradient, [average], |p, g, [a]| {

@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 
 use wengert_autograd::Parameter;
+use wengert_macros::twins;
 use wengert_tensor::{Float, Tensor};
+
+use crate::{Error, Result};
 
 /// The common part of every optimiser `O`: common settings, groups, and the states (for example the momentum) of each parameter that a step has
 /// updated.
@@ -123,22 +126,25 @@ impl<T: Float> Default for States<T> {
     }
 }
 
+#[twins]
 impl<T: Float> States<T> {
     /// Returns the `N` state tensors of a parameter, to be updated. If the parameter has no state tensors yet, creates
     /// them as zeros of the shape of `value`.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If the parameter already has state tensors, but their number is not `N`.
-    #[track_caller]
-    pub fn tensors_mut<const N: usize>(&mut self, value: &Tensor<T>) -> [&mut Tensor<T>; N] {
+    /// If the parameter already has state tensors, but their number is not `N`, or there is not enough memory.
+    pub fn try_tensors_mut<const N: usize>(&mut self, value: &Tensor<T>) -> Result<[&mut Tensor<T>; N]> {
         if self.tensors.is_empty() {
-            self.tensors = (0..N).map(|_| Tensor::zeros(value.shape())).collect();
+            self.tensors = (0..N).map(|_| Tensor::try_zeros(value.shape())).collect::<Result<_, _>>()?;
         }
         let found = self.tensors.len();
         match <&mut [Tensor<T>; N]>::try_from(&mut self.tensors[..]) {
-            Ok(tensors) => tensors.each_mut(),
-            Err(_) => panic!("the update needs {N} states of the parameter, but it has {found}"),
+            Ok(tensors) => Ok(tensors.each_mut()),
+            Err(_) => Err(Error::Argument(format!(
+                "the update needs {N} states of the parameter, but it has {found} from earlier steps: choose settings that \
+                 add states, such as `amsgrad`, before the first step"
+            ))),
         }
     }
 }

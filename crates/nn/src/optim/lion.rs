@@ -75,7 +75,7 @@ impl<T: Float> Optimizer<T> for Lion<T> {
         let [(beta1, share1), (beta2, share2)] = self.betas.map(|beta| (number(beta), number(1.0 - beta)));
         let lr = number(self.common.lr);
         let (gradient_of, decayed) = (self.common.penalized_gradient(), self.common.decayed_parameter());
-        Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [m]| {
+        Ok(value.try_update_with(gradient, states.try_tensors_mut(value)?, |p, g, [m]| {
             let g = gradient_of.compute(p, g);
             let c = m * beta1 + g * share1;
             // Without weight decay, the element does not move if c, the mix of the element's momentum and gradient, is

@@ -210,7 +210,8 @@ pub trait Optimizer<T: Float = f32>: Clone {
     /// If a setting is outside its range or contradicts another setting, or a group has no parameter. Also if a
     /// parameter that is not frozen has no gradient, because the loss does not depend on it, or has a shape that the
     /// optimiser [cannot update](Self::check_shape). In these cases nothing changes. If the update of a parameter
-    /// fails, for example without enough memory, the parameters before it have been updated.
+    /// fails, the parameters before it have been updated. An update fails without enough memory, or if a setting
+    /// needs states that earlier steps did not make.
     fn try_step(&mut self, model: &mut (impl Module<T> + ?Sized), gradients: &Gradients<T>) -> Result<()> {
         if let Some(layer) = gradients.evaluated_layer() {
             compat::emit(compat::Warning::Evaluating { layer, at: Site::here("step") });

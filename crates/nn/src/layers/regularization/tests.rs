@@ -164,3 +164,16 @@ fn errors_name_the_layer_and_the_line_that_made_it() {
     let made = format!("in the layer Dropout2d(p=0.5) on an input of shape [3], made at {}:{line}:", file!());
     assert!(text.contains(&made), "{text}");
 }
+
+#[test]
+fn dropout_with_probability_0_records_nothing() {
+    let tape = Tape::<f64>::training(&mut Generator::new(0));
+    let x = tape.constant(Tensor::ones([2, 3, 4]));
+    let recorded = tape.len();
+    for y in
+        [Dropout1d::new(0.0).forward(x), AlphaDropout::new(0.0).forward(x), FeatureAlphaDropout::new(0.0).forward(x)]
+    {
+        assert_eq!(y.value(), Tensor::ones([2, 3, 4]));
+    }
+    assert_eq!(tape.len(), recorded);
+}
