@@ -38,9 +38,11 @@ impl<A> Copy for CellWeights<'_, A> {}
 /// use wengert::prelude::*;
 /// use wengert::tensor::ops::CellWeights;
 ///
-/// let (x, state) = (Tensor::<f64>::zeros([1, 2]), Tensor::from([[0.5, -0.5, 1.0]])); let (input, hidden) = (Tensor::zeros([9, 2]),
-/// Tensor::zeros([9, 3])); let weights = CellWeights { input: &input, hidden: &hidden, input_bias: None, hidden_bias: None }; // If all
-/// weights are 0, the update gate is a half and the new value is 0. assert_eq!(x.gru_cell(&state, weights), &state * 0.5);
+/// let (x, state) = (Tensor::<f64>::zeros([1, 2]), Tensor::from([[0.5, -0.5, 1.0]]));
+/// let (input, hidden) = (Tensor::zeros([9, 2]), Tensor::zeros([9, 3]));
+/// let weights = CellWeights { input: &input, hidden: &hidden, input_bias: None, hidden_bias: None };
+/// // If all weights are 0, the update gate is a half and the new value is 0.
+/// assert_eq!(x.gru_cell(&state, weights), &state * 0.5);
 /// ```
 #[twins]
 pub trait Recurrent: TensorLike<Elem: Float> {
