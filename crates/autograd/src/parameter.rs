@@ -111,11 +111,11 @@ pub enum Share {
 }
 
 impl Share {
-    /// Returns the weight of the batch in the new value of the statistic.
+    /// Returns the weight of the batch in the new value of the statistic. The weight of `Nth(0)` is 1.
     pub fn weight(self) -> f64 {
         match self {
             Share::Fixed(weight) => weight,
-            Share::Nth(number) => 1.0 / number as f64,
+            Share::Nth(number) => 1.0 / number.max(1) as f64,
         }
     }
 }

@@ -44,7 +44,7 @@ pub struct Gradients<T: Float = f32> {
     changes: Vec<(u64, Change<Tensor<T>>)>,
     /// True after the addition of gradients of another tape, which removes the gradients of variables.
     of_several_tapes: bool,
-    evaluated_layer: Option<&'static str>,
+    pub(super) evaluated_layer: Option<&'static str>,
 }
 
 /// The key that finds a gradient in [`Gradients`]: a parameter, or a variable that was made by [`Tape::var`](crate::Tape::var) or
@@ -492,5 +492,6 @@ mod tests {
         assert_eq!(shares(&sum), [1, 2, 3, 4]);
         sum += step(&buffer, &means[..2]);
         assert_eq!(shares(&sum), [1, 2, 3, 4, 5, 6]);
+        assert_eq!([0, 1, 4].map(|number| Share::Nth(number).weight()), [1.0, 1.0, 0.25]);
     }
 }

@@ -149,7 +149,9 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
         let mut values = values.into_iter();
         let mut next = || values.next().flatten().unwrap_or_else(|| unreachable!("each root has a value"));
         let changes = with_values(changes, &mut next);
-        Ok((next().try_item()?, Gradients::from_parts([], changes)))
+        let mut rest = Gradients::from_parts([], changes);
+        rest.evaluated_layer = loss.tape.evaluated_layer.get();
+        Ok((next().try_item()?, rest))
     }
 }
 
@@ -262,9 +264,11 @@ mod tests {
         let squares = tape.parameter(&w).square();
         let loss = squares.sum(..);
         assert_eq!(loss.item(), 13.0);
+        tape.note_evaluation("Dropout");
         let mut keeping = Keeping::default();
-        let (found, _) = loss.record_backward().evaluate(&mut keeping);
+        let (found, rest) = loss.record_backward().evaluate(&mut keeping);
         assert_eq!((found, keeping.gradients[0].1.to_vec()), (13.0, vec![4.0, 6.0]));
+        assert_eq!(rest.evaluated_layer(), Some("Dropout"));
         // Recording the gradients of a loss that depends on no variable and no parameter returns an error.
         let constant = tape.constant(Tensor::scalar(1.0));
         assert!(matches!(constant.try_record_backward(), Err(Error::NothingReached { .. })));

@@ -600,7 +600,7 @@ fn gradients_read_one_by_one_are_computed_together() {
 #[test]
 fn values_read_at_any_time_equal_one_evaluation() {
     // The program has views, a product, a reduction and a cumulative sum. If `read` is true, values are read in each
-    // iteration. Otherwise only the last value is read. The last values are compared.
+    // iteration. Otherwise all values are read at the end.
     let program = |tape: &Tape<f64>, read: bool| {
         let mut x = tape.var(&Tensor::from([[0.5, -1.0], [2.0, 0.25]]));
         let mut values = Vec::new();
@@ -608,13 +608,14 @@ fn values_read_at_any_time_equal_one_evaluation() {
             let a = x.t().matmul(x);
             let b = (a.cumsum(0) + x.sum_keepdim(1)).tanh();
             x = b.roll(1, 1) * 0.5 + a.select(0, 0);
-            if read {
-                values.push((a + x).value());
-                values.push(b.exp().value());
+            for value in [a + x, b.exp(), x] {
+                values.push(value);
+                if read {
+                    value.value();
+                }
             }
         }
-        values.push(x.value());
-        values.pop()
+        tape.values_slice(&values)
     };
     let (at_once, in_turn) = (program(&Tape::new(), false), program(&Tape::new(), true));
     assert_eq!(at_once, in_turn);

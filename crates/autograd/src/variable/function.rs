@@ -192,8 +192,10 @@ impl<T: Float, F: Function<T>> Operation<T> for Packed<F> {
             );
             return Err(Error::Refused { message, at: self.at });
         }
-        if results.len() == 1 {
-            return Ok(results.swap_remove(0));
+        match results.len() {
+            0 => return Ok(Tensor::try_zeros([0])?),
+            1 => return Ok(results.swap_remove(0)),
+            _ => {}
         }
         let flat = results.iter().map(|result| result.try_flatten(0, -1)).collect::<Result<Vec<_>, _>>()?;
         Ok(try_cat(&flat, 0)?)
@@ -462,6 +464,15 @@ mod tests {
             let text = tape.try_apply_function(function, &[x]).unwrap_err().to_string();
             assert!(text.starts_with("'undeclared' declares results that no memory can hold: ["), "{text}");
         }
+    }
+
+    #[test]
+    fn a_function_may_have_no_results() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::ones([2]));
+        let function = Undeclared { declared: Vec::new(), given: Vec::new(), gradients: 1 };
+        assert_eq!(tape.apply_function(function, &[x]).len(), 0);
+        assert!(tape.first_non_finite().is_none());
     }
 
     #[test]

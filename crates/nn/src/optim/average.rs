@@ -134,12 +134,13 @@ impl<T: Float> WeightAverage<T> {
             self.parameters = model.parameters().into_iter().map(|parameter| parameter.value.clone()).collect();
         }
         self.check_shapes(model)?;
-        let share = self.decay.map_or(1.0 / (self.updates + 1) as f64, |decay| 1.0 - decay);
-        let share = T::from_f64(if self.updates == 0 { 1.0 } else { share });
-        for (average, parameter) in self.parameters.iter_mut().zip(model.parameters()) {
-            average.try_update_with(&parameter.value, [], |average, value, []| {
-                (average + share * (value - average), [])
-            })?;
+        let share = T::from_f64(self.decay.map_or(1.0 / (self.updates + 1) as f64, |decay| 1.0 - decay));
+        if self.updates > 0 {
+            for (average, parameter) in self.parameters.iter_mut().zip(model.parameters()) {
+                average.try_update_with(&parameter.value, [], |average, value, []| {
+                    (average + share * (value - average), [])
+                })?;
+            }
         }
         self.buffers = model.named_buffers().into_iter().map(|(_, buffer)| buffer.to_bytes()).collect();
         self.updates += 1;
@@ -277,6 +278,14 @@ mod tests {
         let mut average = WeightAverage::swa();
         average.update(&Parameter::new(Tensor::from([1.0, 1.0])));
         assert!(average.try_swap(&mut BatchNorm1d::<f64>::new(1)).is_err());
+    }
+
+    #[test]
+    fn the_first_update_copies_infinite_weights() {
+        let (mut average, mut weight) = (WeightAverage::swa(), model(f64::INFINITY));
+        average.update(&weight);
+        average.apply_to(&mut weight);
+        assert_eq!(weight.weight.value.to_vec(), [f64::INFINITY]);
     }
 
     #[test]

@@ -17,7 +17,8 @@ pub struct Common<O, T: Float = f32> {
     /// The weight decay; see [`Optimizer::weight_decay`](crate::Optimizer::weight_decay).
     pub weight_decay: f64,
     /// True if each step subtracts `lr · weight_decay` times the parameter from the parameter. If false, `weight_decay` times the parameter is
-    /// added to the gradient.
+    /// added to the gradient. [`Optimizer::update`](crate::Optimizer::update) applies a decoupled decay by
+    /// [`decayed_parameter`](Self::decayed_parameter). Optimisers without such a decay, for example [`Sgd`](crate::Sgd), then apply none.
     pub decoupled: bool,
     /// True if steps follow the gradient, which maximizes the loss. If false, they go against the gradient.
     pub maximize: bool,

@@ -118,12 +118,12 @@ pub fn instruction_set() -> InstructionSet {
 #[cold]
 fn choose() -> InstructionSet {
     let best = best();
-    let chosen = match std::env::var("WENGERT_SIMD") {
-        Err(_) => best,
-        Ok(name) => match InstructionSet::of_name(&name) {
+    let chosen = match std::env::var_os("WENGERT_SIMD") {
+        None => best,
+        Some(name) => match name.to_str().and_then(InstructionSet::of_name) {
             Some(asked) if asked.is_supported() => asked,
             _ => {
-                log::warn!("WENGERT_SIMD={name} is not one of what this machine has; {best} is used");
+                log::warn!("WENGERT_SIMD={} is not one of what this machine has; {best} is used", name.display());
                 best
             }
         },

@@ -1,7 +1,7 @@
 //! Errors as values. An error holds data, and its text is made from the data.
 //!
 //! The first line of the text, called the sentence, is PyTorch's error message, if PyTorch has one for this error. People search for this
-//! message. [`diagnostic`](crate::shape::diagnostic) writes the other lines.
+//! message. [`diagnostic`] writes the other lines.
 
 use std::fmt;
 

@@ -9,7 +9,7 @@ use crate::ops::{IntoArray, Result, TensorLike};
 use crate::shape::broadcast;
 use crate::shape::broadcast::Expansion;
 use crate::shape::diagnostic::sizes_text;
-use crate::shape::dims;
+use crate::shape::dims::{self, UNREPRESENTABLE};
 use crate::{Axes, Dims, Error, Position, Reduction, Scalar, Shape, Site, Sizes, Span, View, ensure};
 
 /// Views and their adjoints. Dimensions count from 0, or from the end if negative.
@@ -369,16 +369,20 @@ pub(crate) fn squeeze<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A> 
 ///
 /// # Errors
 ///
-/// If the shapes do not broadcast, or a size is negative.
+/// If the shapes do not broadcast, or a size is negative or above `isize::MAX`.
 #[twins]
 pub fn try_broadcast_shapes<S: Into<Sizes>>(shapes: impl IntoIterator<Item = S>) -> Result<Shape, Error> {
     let at = Site::here("broadcast_shapes");
-    let negative = |_| {
-        let message = "Attempting to broadcast a dimension with negative length!".into();
-        Error::ShapeMismatch { message, at }
+    let resolved = |sizes: Sizes| {
+        sizes.resolve_plain(at).map_err(|error| {
+            if sizes.as_slice().contains(&UNREPRESENTABLE) {
+                return error;
+            }
+            let message = "Attempting to broadcast a dimension with negative length!".into();
+            Error::ShapeMismatch { message, at }
+        })
     };
-    let shapes: Vec<Shape> =
-        shapes.into_iter().map(|sizes| sizes.into().resolve_plain(at).map_err(negative)).collect::<Result<_, _>>()?;
+    let shapes: Vec<Shape> = shapes.into_iter().map(|sizes| resolved(sizes.into())).collect::<Result<_, _>>()?;
     broadcast::join(&shapes.iter().collect::<Vec<_>>()).map_err(|mut mismatch| {
         // PyTorch's error message shows the joined shape with the rank of the final result.
         let rank = shapes.iter().map(Shape::rank).max().unwrap_or_default();
@@ -408,6 +412,14 @@ pub fn try_broadcast_tensors<I: IntoArray<Array = A> + Clone, A: TensorLike>(
 #[cfg(test)]
 mod tests {
     use crate::prelude::*;
+
+    #[test]
+    fn sizes_out_of_range_are_refused() {
+        let error = |size: isize| crate::ops::try_broadcast_shapes([[size]]).unwrap_err().sentence();
+        assert_eq!(error(-1), "Attempting to broadcast a dimension with negative length!");
+        let huge = crate::ops::try_broadcast_shapes([[usize::MAX]]).unwrap_err().sentence();
+        assert_eq!(huge, format!("a size must be at most {}", isize::MAX));
+    }
 
     /// PyTorch gives the same for `torch.tensor(3.).unfold(0, size, 1)`.
     #[test]

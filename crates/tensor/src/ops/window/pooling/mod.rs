@@ -10,6 +10,7 @@ mod options;
 mod plan;
 
 pub use adaptive::AdaptivePooling;
+pub(super) use adaptive::avg_pool as adaptive_avg_pool;
 pub use options::PoolOptions;
 
 use wengert_macros::twins;
