@@ -80,7 +80,7 @@ pub struct StopSignal {
 }
 
 impl StopSignal {
-    /// Starts to listen. From then on these signals no longer end the process.
+    /// Starts to listen for SIGTERM and SIGUSR1, or for SIGINT on Windows. From then on, these signals do not end the process.
     ///
     /// # Errors
     ///

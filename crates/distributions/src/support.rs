@@ -6,8 +6,8 @@ use wengert_tensor::{Element, Error, Float as _, Scalar, Shape, Site, Tensor, Vi
 
 use crate::expression::{Expr, of};
 
-/// The values at which a distribution has a positive density or probability. The bounds of an interval are arrays, because they may be
-/// parameters.
+/// A set that contains all values of a distribution. Outside of the set, the density or probability is 0. The bounds of an interval are
+/// arrays, because they may be parameters.
 #[derive(Clone, Debug)]
 #[doc(hidden)]
 pub enum Support<A> {

@@ -49,7 +49,7 @@ pub(crate) fn from_bytes<E: Element>(bytes: &[u8], shape: &Shape) -> Result<Tens
 ///
 /// # Errors
 ///
-/// If there is not enough memory for the numbers of a tensor of `shape`.
+/// If memory cannot hold the converted numbers. If the types differ, also if the number of bytes does not fit a tensor of `shape`.
 pub(crate) fn convert_floats(bytes: Vec<u8>, from: Dtype, to: DType, shape: &Shape) -> Result<Vec<u8>> {
     let read: fn(&[u8]) -> f64 = match from {
         _ if from == dtype(to) => return Ok(bytes),

@@ -68,12 +68,13 @@ pub(crate) struct Primitive<'t, T: Float> {
 }
 
 impl<'t, T: Float> Primitive<'t, T> {
-    /// Returns the incoming gradient `g` times the derivative with respect to the input with index `input`. Returns `None` if the product
-    /// is zero.
+    /// Records the incoming gradient `g` times the derivative with respect to the input with index `input`. Returns `None` if this
+    /// derivative is zero for all values.
     ///
     /// # Errors
     ///
-    /// If the operation has no derivative, or a rule fails, or returns a wrong shape or a variable of another tape.
+    /// If the operation has no derivative, its rule fails, or the tape is full. Also if the rule returns a wrong shape or a variable of
+    /// another tape.
     #[inline]
     pub(crate) fn vjp(&self, input: usize, g: Var<'t, T>) -> Result<Option<Var<'t, T>>, Error> {
         if let Some(factor) = LinearFactor::of(self.op, input) {

@@ -708,7 +708,8 @@ fn an_average_without_updates_is_restored() {
     average.swap(&mut model);
 }
 
-/// Checks that the states of a model with parameters without elements are saved and restored.
+/// Checks that a checkpoint restores the states of an optimiser whose model has empty parameters: the next step of the restored optimiser
+/// gives equal parameters.
 fn restores_empty_parameters<O: Optimizer<f64>>(new: impl Fn() -> O) {
     let file = tempfile::NamedTempFile::new().unwrap();
     let shapes: [(&str, &[usize]); 4] = [("a", &[0, 3]), ("b", &[3, 0]), ("c", &[0, 0]), ("d", &[3, 2])];

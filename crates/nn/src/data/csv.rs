@@ -80,8 +80,8 @@ pub(super) fn for_each_record(
     Ok(())
 }
 
-/// Returns the fields of `record` without the white space at both ends of each field, or `None` if `record` is not
-/// UTF-8. `ends` has the end of each field in `record`.
+/// Returns the fields of `record`, each without white space at both ends. Returns `None` if a field is not UTF-8. `ends`
+/// has the end of each field.
 fn split_fields<'o>(record: &'o [u8], ends: &[usize]) -> Option<Vec<&'o str>> {
     let text = str::from_utf8(record).ok()?;
     let starts = [0].into_iter().chain(ends.iter().copied());

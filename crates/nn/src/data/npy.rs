@@ -46,8 +46,8 @@ pub fn read_npy<E: Element>(path: impl AsRef<Path>) -> Result<Tensor<E>> {
 ///
 /// # Errors
 ///
-/// As for [`read_npy`]. Also if the file is not an archive, or does not have the array:
-/// [`Error::Malformed`](crate::Error::Malformed), which lists the first 20 arrays that it has.
+/// As for [`read_npy`]. Also [`Error::Malformed`](crate::Error::Malformed) if the file is not a zip archive, or has no
+/// array `name`. In the second case, the error lists the first 20 arrays of the archive.
 #[cfg(feature = "npz")]
 pub fn read_npz<E: Element>(path: impl AsRef<Path>, name: &str) -> Result<Tensor<E>> {
     use crate::Error;

@@ -30,7 +30,7 @@ pub enum Error {
     #[error(transparent)]
     Autograd(#[from] wengert_autograd::Error),
 
-    /// An input that does not fit a layer.
+    /// An error of an operation that a layer called, for example because the layer's input has a wrong shape.
     #[error("{source}\n  in the layer {layer}, made at {made}")]
     Layer {
         /// The kind and the sizes of the layer, and the shape of the input.
@@ -283,10 +283,10 @@ pub enum Error {
         missing: Vec<String>,
         /// The names that the file has and the model or object does not have.
         unexpected: Vec<String>,
-        /// The first 10 missing names, each with the most similar unexpected name of the same shape. Names without a similar name
-        /// are left out.
+        /// Pairs of a missing name and a similar unexpected name of the same shape. Only the first 10 missing names are compared, so there
+        /// are at most 10 pairs.
         renamed: Vec<(String, String)>,
-        /// The names that both the file and the model have, with different shapes or element types.
+        /// The tensors that have another shape or element type in the file than in the model or object.
         mismatched: Vec<KeyMismatch>,
     },
 

@@ -62,7 +62,7 @@ fn a_resumed_training_learns_and_gives_the_same_bits() {
         let bytes = |folder: &tempfile::TempDir| fs::read(folder.path().join(name)).unwrap();
         assert_eq!(bytes(&whole), bytes(&parts), "{name}");
     }
-    // A completed training that is resumed does nothing.
+    // A completed training that is resumed restores the model and the history, and trains no epoch.
     assert_eq!(run(fit(6, &parts).resume(), &mut self::model()).unwrap(), history);
     let mut best = self::model();
     crate::load(&mut best, whole.path().join(BEST)).unwrap();

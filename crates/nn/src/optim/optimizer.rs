@@ -359,8 +359,8 @@ fn with_settings<T: Float, O: Optimizer<T>>(optimizer: &O, group: Option<usize>)
     group.map_or(optimizer, |group| &optimizer.common().groups[group].settings)
 }
 
-/// Makes a step of `optimizer` over `model`. If a setting, a group or a gradient is wrong, returns an error and changes neither the model nor
-/// the optimiser.
+/// Makes a step of `optimizer` over `model`. Changes nothing if a setting is wrong, a group is empty, a gradient is missing, or the optimiser
+/// refuses a parameter's shape. If an update fails, earlier parameters have changed.
 #[precompiled]
 fn step<T: Float>(
     optimizer: &mut dyn AnyOptimizer<T>,

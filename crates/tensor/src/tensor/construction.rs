@@ -74,7 +74,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If memory cannot hold the tensor.
+    /// If a size is negative, or memory cannot hold the tensor.
     pub fn try_full(shape: impl Into<Sizes>, value: T) -> Result<Self, Error> {
         full(shape.into(), value, Site::here("full"))
     }
@@ -83,7 +83,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If memory cannot hold the tensor.
+    /// If a size is negative, or memory cannot hold the tensor.
     #[doc(alias("empty"))]
     pub fn try_zeros(shape: impl Into<Sizes>) -> Result<Self, Error> {
         full(shape.into(), T::ZERO, Site::here("zeros"))
@@ -93,7 +93,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If memory cannot hold the tensor.
+    /// If a size is negative, or memory cannot hold the tensor.
     pub fn try_ones(shape: impl Into<Sizes>) -> Result<Self, Error> {
         full(shape.into(), T::ONE, Site::here("ones"))
     }
@@ -115,7 +115,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If memory cannot hold the tensor.
+    /// If a size is negative, or memory cannot hold the tensor.
     pub fn try_from_fn(shape: impl Into<Sizes>, f: impl FnMut(&[usize]) -> T) -> Result<Self, Error> {
         from_fn(&shape.into(), f, Site::here("from_fn"))
     }

@@ -87,7 +87,8 @@ impl<const D: usize, T: Float> InstanceNorm<D, T> {
         InstanceNorm { momentum, ..self }
     }
 
-    /// Returns the output for an input `x` of shape `[n, c, …]`.
+    /// Normalizes an input `x` of shape `[n, c, …]`. With running statistics, a training tape records their change, and any other tape
+    /// normalizes with these statistics.
     #[track_caller]
     fn normalize<'t>(
         &self,

@@ -124,9 +124,9 @@ pub(super) fn in_place(steps: &mut [Step], roots: &[(OperandRef, Shape)], buffer
     found
 }
 
-/// The origin of the elements of each buffer of a plan: a fused program, or another buffer.
+/// The origins of the elements of some buffers of a plan: a fused program, or another buffer. Other buffers have no origin.
 struct Origins {
-    /// For each buffer that a fused program writes, the number of its elements.
+    /// For each buffer that a fused program writes and that is no result of the plan, the number of its elements.
     written: Vec<Option<usize>>,
     /// For each buffer that is a reshaped view, the buffer that has the elements.
     shown: Vec<Option<u32>>,

@@ -356,7 +356,7 @@ impl Rewriting {
     }
 }
 
-/// Sorts products so that their operands with index `side` (0 for x, 1 for g) are in the order of `order`.
+/// Sorts products xᵀ g. Afterwards, the operands with index `side` have the order of the ids in `order`. `side` is 0 for x and 1 for g.
 fn arrange(products: &mut [Product], side: usize, order: &[Id]) {
     let before = products.to_vec();
     let sources = positions_by_key(&mut before.iter().map(|product| (product[side].0 as usize, 0)));

@@ -12,8 +12,9 @@ pub(super) enum Unexpanded {
     View(View, Shape),
 }
 
-/// Returns the smaller view for `view` of a value that has the shape `own` and is expanded to `from` before the view. Leading sizes of 1
-/// may be missing in `own`. Returns `None` if the value is not expanded, if the view has no elements, or if there is no smaller view.
+/// Rewrites a view of an expanded value as the expansion of a smaller view. The value has the shape `own`, which may lack leading sizes
+/// of 1. `view` applies after the expansion of the value to `from`. Returns `None` if the value is not expanded, the view has no elements
+/// or is an expansion itself, or there is no smaller view.
 pub(super) fn view(view: &View, own: &Shape, from: &Shape) -> Option<Unexpanded> {
     let missing = from.len().checked_sub(own.len())?;
     if from[missing..] == own[..] && from[..missing].iter().all(|&size| size == 1) {

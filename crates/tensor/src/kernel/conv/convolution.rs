@@ -127,7 +127,7 @@ pub(crate) fn input_gradient<T: Element>(
         return T::convolve(DirectCall::Input { geometry, w, z, x });
     }
     let (windows, plane) = (geometry.windows(), geometry.plane());
-    // If there are few images, the channels are also divided among tasks, so that all threads have work.
+    // If there are fewer than 4 images (times groups), the channels are divided into up to 4 slices. So more threads have work.
     let slices = if geometry.batch * geometry.groups >= 4 { 1 } else { geometry.channels.min(4) };
     let each = geometry.channels.div_ceil(slices);
     let slices = geometry.channels.div_ceil(each);

@@ -404,8 +404,8 @@ fn input_gradient<T: Products>(
     compute_sums(geometry.batch * geometry.groups, geometry.groups, &planes, z, &sums, x)
 }
 
-/// Returns the sum that computes the gradient of the input elements with the given residue along each axis. A residue is the remainder of a
-/// position modulo the stride.
+/// Returns the [`Sum`] that computes the gradient of some elements of the input: the elements of one residue along each axis. A residue has
+/// the elements whose positions in the padded input leave the same remainder after division by the stride.
 fn residue_sum<'k, T: Products>(
     kernels: &'k dyn MicroKernels<T>,
     geometry: &Geometry,

@@ -12,7 +12,7 @@ use crate::shape::diagnostic::sizes_text;
 use crate::shape::dims::{self, UNREPRESENTABLE};
 use crate::{Axes, Dims, Error, Position, Reduction, Scalar, Shape, Site, Sizes, Span, View, ensure};
 
-/// Views and their adjoints. Dimensions count from 0, or from the end if negative.
+/// Views, and [`sum_to`](Self::sum_to), the adjoint of [`expand`](Self::expand). A negative dimension counts from the end.
 ///
 /// ```
 /// # use wengert_tensor as wengert;
