@@ -5,6 +5,7 @@ pub(crate) mod beta;
 pub(crate) mod gamma;
 pub(crate) mod inverse;
 pub(crate) mod jet;
+pub(crate) mod large;
 pub(crate) mod normal;
 
 /// Evaluates a polynomial at `t`. The coefficient of the highest power comes first.
