@@ -5,7 +5,7 @@ use wengert_special::Array;
 use wengert_tensor::ops::{Argument, Clamp, Comparison, Operand, Result, Softmax, Views, try_where_};
 use wengert_tensor::{Generator, Scalar, Shape, Site};
 
-use crate::distribution::{Distribution, Noise, array, expanded, missing};
+use crate::distribution::{Distribution, Noise, array, drawn_over, expanded, missing};
 use crate::expression::{Expr, of};
 use crate::support::{filled, joint, refused};
 use crate::vectors::Categorical;
@@ -116,16 +116,19 @@ impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
     ///
     /// # Errors
     ///
-    /// If the size of the last batch dimension of `components` is not the number of classes of `mixture`. The message is PyTorch's.
+    /// If the size of the last batch dimension of `components` is not the number of classes of `mixture`. The message is PyTorch's. If the
+    /// batch shapes do not broadcast.
     pub fn try_new(mixture: Categorical<A>, components: D) -> Result<Self, A::Error> {
         let (km, kc) = (mixture.probs().shape(), components.batch_shape());
+        let at = Site::here("new");
         if kc.last().is_none() || km.last() != kc.last() {
             let (km, kc) = (km.last().copied().unwrap_or(0), kc.last().copied().unwrap_or(0));
             let message = format!(
                 "`mixture_distribution component` ({km}) does not equal `component_distribution.batch_shape[-1]` ({kc})"
             );
-            return Err(refused(Site::here("new"), message));
+            return Err(refused(at, message));
         }
+        let _ = joint::<A::Error>(&[mixture.batch_shape(), Shape::from(&kc[..kc.rank() - 1])], at)?;
         Ok(MixtureSameFamily { mixture, components })
     }
 }
@@ -181,9 +184,12 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for MixtureSameFamily<D, A> {
 
     #[track_caller]
     fn try_sample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
-        let shape = shape.into();
-        let mut chosen = self.mixture.chosen(&self.mixture.try_sample(&shape, generator)?)?;
-        let values = self.components.try_sample(&shape, generator)?;
+        let (shape, batch) = (shape.into(), self.batch_shape());
+        let classes = |shape| self.mixture.try_sample(shape, generator);
+        let mut chosen = self.mixture.chosen(&drawn_over(classes, &shape, &self.mixture.batch_shape(), &batch)?)?;
+        let (count, own) = (self.mixture.probs().shape().last().copied(), self.components.batch_shape());
+        let batch = batch.iter().copied().chain(count).collect();
+        let values = drawn_over(|shape| self.components.try_sample(shape, generator), &shape, &own, &batch)?;
         let rank = self.components.event_shape().rank();
         for _ in 0..rank {
             chosen = chosen.try_unsqueeze(-1)?;

@@ -234,6 +234,27 @@ pub(crate) fn array<A: Array>(value: impl Operand<A>, x: &A) -> A {
     }
 }
 
+/// Returns draws of a distribution with the batch shape `batch`, independent for each element of the shape `target`, to which `batch`
+/// broadcasts. `draws` returns draws for the shape of samples that it gets, and `shape` is the shape of the samples that are wanted.
+pub(crate) fn drawn_over<A: Array>(
+    draws: impl FnOnce(Shape) -> Result<A>,
+    shape: &Shape,
+    batch: &Shape,
+    target: &Shape,
+) -> Result<A> {
+    let lead = target.rank() - batch.rank();
+    let repeated: Vec<usize> = (0..batch.rank()).filter(|&dim| batch[dim] != target[lead + dim]).collect();
+    // The samples get a dimension for each dimension of the target that the batch lacks. It then replaces the dimension of size 1.
+    let added = target[..lead].iter().copied().chain(repeated.iter().map(|&dim| target[lead + dim]));
+    let mut x = draws(shape.iter().copied().chain(added).collect())?;
+    let first = shape.rank() + lead;
+    for (done, dim) in repeated.iter().enumerate() {
+        let place = first + repeated.len() - done + dim;
+        x = x.try_movedim(first as isize, place as isize)?.try_squeeze(place as isize - 1)?;
+    }
+    Ok(x)
+}
+
 /// Returns `value`, expanded to the shape to which its shape and `batch` broadcast.
 pub(crate) fn expanded<A: Array>(value: A, batch: &Shape, at: Site) -> Result<A> {
     let shape = joint::<A::Error>(&[value.shape(), batch.clone()], at)?;

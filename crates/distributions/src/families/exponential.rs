@@ -3,11 +3,11 @@
 use std::f64::consts::{LN_2, PI};
 
 use wengert_special::Array;
-use wengert_tensor::ops::Result;
+use wengert_tensor::ops::{Clamp, Comparison, Result, try_where_};
 
 use super::{EULER, family, members};
 use crate::distribution::Family;
-use crate::expression::of;
+use crate::expression::{Expr, of};
 use crate::support::Support;
 
 family! {
@@ -35,13 +35,19 @@ impl<A: Array> Family for Laplace<A> {
 
     fn distribution(&self, x: &A) -> Result<A> {
         let z = ((of(x) - &self.loc) / &self.scale).get()?;
-        (of(&z).sign() * (-of(&z).abs()).expm1() * -0.5 + 0.5).get()
+        // Each formula gets only arguments of its own half, where it is accurate. Both have the same derivative at 0.
+        let is_low = z.try_lt(0.0)?;
+        let low = Expr::from(try_where_(&is_low, &z, 0.0)).exp() * 0.5;
+        let high = 1.0 - (-of(&z)).masked(&is_low, 0.0).exp() * 0.5;
+        try_where_(is_low, &low.get()?, &high.get()?)
     }
 
     fn quantile(&self, p: &A) -> Result<A> {
-        let centred = (of(p) - 0.5).get()?;
-        let distance = (of(&centred).abs() * -2.0).ln_1p() * &self.scale;
-        (of(&self.loc) - of(&centred).sign() * distance).get()
+        let is_low = p.try_lt(0.5)?;
+        let low = Expr::from(try_where_(&is_low, p, 0.5)) * 2.0;
+        let high = (1.0 - of(p)).masked(&is_low, 0.5) * 2.0;
+        let distance = try_where_(is_low, &low.ln().get()?, &(-high.ln()).get()?)?;
+        (of(&distance) * &self.scale + &self.loc).get()
     }
 
     fn moments(&self) -> Result<[A; 2], A::Error> {
@@ -76,11 +82,16 @@ impl<A: Array> Family for Gumbel<A> {
 
     fn density(&self, x: &A) -> Result<A> {
         let z = ((of(x) - &self.loc) / &self.scale).get()?;
-        (-of(&z) - (-of(&z)).exp() - of(&self.scale).ln()).get()
+        // At -∞, the two terms are infinite and have different signs.
+        let infinite = z.try_eq(f64::NEG_INFINITY)?;
+        let terms = (of(&z) + (-of(&z)).exp()).masked(infinite, f64::INFINITY);
+        (-terms - of(&self.scale).ln()).get()
     }
 
     fn distribution(&self, x: &A) -> Result<A> {
-        (-(-((of(x) - &self.loc) / &self.scale)).exp()).exp().get()
+        // Beyond the bound, the result is 0. The inner exponential would overflow there, and the derivative would be NaN.
+        let z = (-((of(x) - &self.loc) / &self.scale)).get()?.try_clamp_max(80.0)?;
+        (-of(&z).exp()).exp().get()
     }
 
     fn quantile(&self, p: &A) -> Result<A> {
@@ -161,8 +172,11 @@ impl<A: Array> Family for Weibull<A> {
     }
 
     fn density(&self, x: &A) -> Result<A> {
-        let (k, z) = (&self.concentration, (of(x) / &self.scale).get()?);
-        (of(k).ln() - of(&self.scale).ln() + (of(k) - 1.0) * of(&z).ln() - of(&z).pow(of(k))).get()
+        // At ∞, the terms are infinite and have different signs.
+        let infinite = x.try_eq(f64::INFINITY)?;
+        let (k, z) = (&self.concentration, (of(x).masked(&infinite, 1.0) / &self.scale).get()?);
+        let density = of(k).ln() - of(&self.scale).ln() + (of(k) - 1.0) * of(&z).ln() - of(&z).pow(of(k));
+        density.masked(infinite, f64::NEG_INFINITY).get()
     }
 
     fn distribution(&self, x: &A) -> Result<A> {
