@@ -54,7 +54,7 @@ fn probabilities_of_zero_do_not_spoil_gradients() {
 
 #[test]
 fn distribution_functions_of_counts_at_their_ends() {
-    let binomial = |p: f64| Binomial::new(5.0, &Tensor::scalar(p)).cdf(&Tensor::from([0.0, 4.0, 5.0])).to_vec();
+    let binomial = |p: f64| Binomial::new(5.0, &Tensor::scalar(p)).cdf(Tensor::from([0.0, 4.0, 5.0])).to_vec();
     assert_eq!(binomial(1.0), [0.0, 0.0, 1.0]);
     assert_eq!(binomial(0.0), [1.0, 1.0, 1.0]);
     assert_eq!(slope(0.3, |p| Binomial::new(5.0, p).cdf(5.0)), 0.0);
@@ -98,7 +98,7 @@ fn lower_tails_keep_their_digits() {
     assert_close(f64::from(cauchy), -1e10 / std::f64::consts::PI, 1e-6);
     assert_eq!(HalfCauchy::new(&Tensor::scalar(1f32)).icdf(1.0).item(), f32::INFINITY);
     assert_eq!(
-        Cauchy::new(&zero(), 1.0).icdf(&Tensor::from([0.0, 0.5, 1.0])).to_vec(),
+        Cauchy::new(&zero(), 1.0).icdf(Tensor::from([0.0, 0.5, 1.0])).to_vec(),
         [f64::NEG_INFINITY, 0.0, f64::INFINITY]
     );
     // Computed with mpmath.
