@@ -11,9 +11,9 @@ use wengert_tensor::{Error, Shape, Site, View};
 pub(crate) enum Counts {
     /// The first parameter is the rate.
     Poisson,
-    /// The first parameter is the number of trials, the second is the probability of a failure.
+    /// The first parameter is the number of trials, the second is the probability of a success.
     Binomial,
-    /// The first parameter is the number of failures, the second is the probability of a failure.
+    /// The first parameter is the number of failures, the second is the probability of a success.
     NegativeBinomial,
     /// The first parameter is the logarithm of the probability of a failure.
     Geometric,
@@ -67,8 +67,8 @@ impl Counts {
         match self {
             Counts::Poisson => numbers::gammaincc(k + 1.0, x),
             Counts::Binomial if k >= x => 1.0,
-            Counts::Binomial => numbers::betainc(x - k, k + 1.0, y),
-            Counts::NegativeBinomial => numbers::betainc(x, k + 1.0, y),
+            Counts::Binomial => numbers::betaincc(k + 1.0, x - k, y),
+            Counts::NegativeBinomial => numbers::betaincc(k + 1.0, x, y),
             Counts::Geometric => -((k + 1.0) * x).exp_m1(),
         }
     }
@@ -79,8 +79,8 @@ impl Counts {
         let is_share = (0.0..=1.0).contains(&y);
         let (mean, variance) = match self {
             Counts::Poisson if x >= 0.0 => (x, x),
-            Counts::Binomial if is_share && x >= 0.0 && x.fract() == 0.0 => (x * (1.0 - y), x * (1.0 - y) * y),
-            Counts::NegativeBinomial if is_share && x >= 0.0 => (x * (1.0 - y) / y, x * (1.0 - y) / (y * y)),
+            Counts::Binomial if is_share && x >= 0.0 && x.fract() == 0.0 => (x * y, x * y * (1.0 - y)),
+            Counts::NegativeBinomial if is_share && x >= 0.0 => (x * y / (1.0 - y), x * y / ((1.0 - y) * (1.0 - y))),
             Counts::Geometric if x < 0.0 => (-1.0 / x, 1.0 / (x * x)),
             _ => (f64::NAN, f64::NAN),
         };

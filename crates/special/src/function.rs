@@ -27,8 +27,8 @@ pub(crate) enum Function {
     /// xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b) of (a, b, x), the density of the beta distribution.
     BetaDensity,
     /// The derivative of the regularised incomplete beta function of (a, b, x), of order `orders[0]` with respect to a and `orders[1]` with
-    /// respect to b.
-    Betainc { orders: [usize; 2] },
+    /// respect to b: of the upper one if `upper` is true, else of the lower one.
+    Betainc { orders: [usize; 2], upper: bool },
     /// The x at which the regularised incomplete gamma function of (a, x) has a given value: the upper one if `upper` is true, else the
     /// lower one.
     GammaincInv { upper: bool },
@@ -55,7 +55,8 @@ impl Function {
             Function::Gammainc { upper: false, .. } => "gammainc",
             Function::Gammainc { upper: true, .. } => "gammaincc",
             Function::BetaDensity => "beta_density",
-            Function::Betainc { .. } => "betainc",
+            Function::Betainc { upper: false, .. } => "betainc",
+            Function::Betainc { upper: true, .. } => "betaincc",
             Function::GammaincInv { upper: false } => "gammaincinv",
             Function::GammaincInv { upper: true } => "gammainccinv",
             Function::BetaincInv => "betaincinv",
@@ -74,7 +75,8 @@ impl Function {
             Function::GammaDensity => gamma::gamma_density(x, y),
             Function::Gammainc { order, upper } => gamma::gammainc(x, y, upper, order),
             Function::BetaDensity => beta::beta_density(x, y, z),
-            Function::Betainc { orders } => beta::betainc(x, y, [z, 1.0 - z], orders),
+            Function::Betainc { orders, upper: false } => beta::betainc(x, y, [z, 1.0 - z], orders),
+            Function::Betainc { orders: [i, j], upper: true } => beta::betainc(y, x, [1.0 - z, z], [j, i]),
             Function::GammaincInv { upper } => inverse::gammaincinv(x, y, upper),
             Function::BetaincInv => inverse::betaincinv(x, y, z),
         }

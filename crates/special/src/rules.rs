@@ -28,7 +28,7 @@ impl Elementwise for Function {
     fn is_differentiable(&self) -> bool {
         match *self {
             Function::Gammainc { order, .. } => Jet::fits([order + 1, 0]),
-            Function::Betainc { orders: [a, b] } => Jet::fits([a + 1, b]) && Jet::fits([a, b + 1]),
+            Function::Betainc { orders: [a, b], .. } => Jet::fits([a + 1, b]) && Jet::fits([a, b + 1]),
             _ => true,
         }
     }
@@ -87,10 +87,13 @@ fn slope<'t, T: Float>(function: Function, inputs: &[Var<'t, T>], z: Var<'t, T>,
             let inside = where_(&at_one, -slope(b, a), z * ((a - 1.0) / x + (b - 1.0) / (x - 1.0)));
             where_(&at_zero, slope(a, b), inside)
         }
-        Function::Betainc { orders: [a, b] } => match input {
-            0 => record(Function::Betainc { orders: [a + 1, b] }, inputs),
-            1 => record(Function::Betainc { orders: [a, b + 1] }, inputs),
-            _ => Densities { inputs, of: Function::BetaDensity }.derivative([a, b]),
+        Function::Betainc { orders: [a, b], upper } => match input {
+            0 => record(Function::Betainc { orders: [a + 1, b], upper }, inputs),
+            1 => record(Function::Betainc { orders: [a, b + 1], upper }, inputs),
+            _ => {
+                let density = Densities { inputs, of: Function::BetaDensity }.derivative([a, b]);
+                if upper { -density } else { density }
+            }
         },
         Function::GammaincInv { upper } => {
             let at = [x, z];
@@ -105,8 +108,8 @@ fn slope<'t, T: Float>(function: Function, inputs: &[Var<'t, T>], z: Var<'t, T>,
             let at = [x, inputs[1], z];
             let density = record(Function::BetaDensity, &at);
             match input {
-                0 => -record(Function::Betainc { orders: [1, 0] }, &at) / density,
-                1 => -record(Function::Betainc { orders: [0, 1] }, &at) / density,
+                0 => -record(Function::Betainc { orders: [1, 0], upper: false }, &at) / density,
+                1 => -record(Function::Betainc { orders: [0, 1], upper: false }, &at) / density,
                 _ => density.reciprocal(),
             }
         }

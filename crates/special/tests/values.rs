@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use wengert_autograd::prelude::*;
-use wengert_autograd::transforms;
+use wengert_autograd::{GradCheck, assert_gradcheck, transforms};
 use wengert_special::prelude::*;
 
 /// A function of the columns of a table, which computes the expected column.
@@ -286,4 +286,18 @@ fn second_derivatives_at_the_ends_of_the_support() {
     let (a, x) = (tape.var(&Tensor::scalar(3.0)), tape.var(&Tensor::scalar(0.0)));
     let [slope] = a.gammainc(x).grad([x]);
     assert_eq!(slope.grad([a])[0].item(), 0.0);
+}
+
+#[test]
+fn the_upper_incomplete_beta_function() {
+    let (a, b) = (Tensor::from([[0.3], [2.0]]), Tensor::from([0.7, 5.0, 1.0]));
+    for x in [0.0, 0.2, 0.7, 1.0] {
+        let sum = a.betainc(&b, x) + a.betaincc(&b, x);
+        assert!((sum - 1.0).abs().amax(..).item() < 1e-15);
+    }
+    // (1 - x)ᵇ for a = 1.
+    assert_close(Tensor::scalar(1.0).betaincc(1e6, 1e-20).item(), 1.0 - 1e-14, 1e-16);
+    assert_close(Tensor::scalar(1f32).betaincc(1e6, 1e-6).item().into(), (-1f64).exp(), 1e-6);
+    let x = Tensor::scalar(0.3);
+    assert_gradcheck!(GradCheck::new(), |a, b, x| a.betaincc(b, x), &a, &b, &x);
 }

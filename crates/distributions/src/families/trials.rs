@@ -181,13 +181,12 @@ impl<A: Array> Family for Binomial<A> {
         // All counts are up to n. The incomplete beta function of 0 failures has no derivative, so it gets another argument.
         let all = k.try_ge(&self.total_count)?;
         let failures = (of(&self.total_count) - k).masked(&all, 1.0).get()?;
-        let share = failures.try_betainc(&k.try_add(1.0)?, &(1.0 - of(&self.probs)).get()?)?;
+        let share = k.try_add(1.0)?.try_betaincc(&failures, &self.probs)?;
         filled(share, &[all], 1.0)
     }
 
     fn quantile(&self, p: &A) -> Result<A> {
-        let failure = (1.0 - of(&self.probs)).get()?;
-        quantile(Counts::Binomial, &[&self.total_count, &failure], p, Site::here("icdf"))
+        quantile(Counts::Binomial, &[&self.total_count, &self.probs], p, Site::here("icdf"))
     }
 
     fn information(&self) -> Result<A> {
@@ -296,12 +295,11 @@ impl<A: Array> Family for NegativeBinomial<A> {
         // For r = 0, the count is always 0.
         let none = self.total_count.try_eq(0.0)?;
         let r = filled(self.total_count.clone(), std::slice::from_ref(&none), 1.0)?;
-        filled(r.try_betainc(&k.try_add(1.0)?, &(1.0 - of(&self.probs)).get()?)?, &[none], 1.0)
+        filled(k.try_add(1.0)?.try_betaincc(&r, &self.probs)?, &[none], 1.0)
     }
 
     fn quantile(&self, p: &A) -> Result<A> {
-        let failure = (1.0 - of(&self.probs)).get()?;
-        quantile(Counts::NegativeBinomial, &[&self.total_count, &failure], p, Site::here("icdf"))
+        quantile(Counts::NegativeBinomial, &[&self.total_count, &self.probs], p, Site::here("icdf"))
     }
 
     fn moments(&self) -> Result<[A; 2], A::Error> {
