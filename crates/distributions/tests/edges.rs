@@ -198,13 +198,13 @@ fn copies_of_composed_distributions_are_independent() {
 fn counts_of_rare_events() {
     // With n trials of the probability 1/n, the number of successes is nearly a Poisson number with mean 1. 1 - 1e-6 has few digits in f32.
     let n = Tensor::scalar(1e6f32);
-    let share = Binomial::new(&n, &Tensor::scalar(1e-6)).cdf(&Tensor::from([0.0, 1.0]));
+    let share = Binomial::new(&n, &Tensor::scalar(1e-6)).cdf(Tensor::from([0.0, 1.0]));
     let expected = (-1f64).exp();
     assert_close(f64::from(share.get(&[0]).unwrap()), expected, 1e-6);
     assert_close(f64::from(share.get(&[1]).unwrap()), 2.0 * expected, 1e-6);
     let share = NegativeBinomial::new(&n, &Tensor::scalar(1e-6)).cdf(0.0);
     assert_close(f64::from(share.item()), expected, 1e-6);
     // The probability of 0 successes is 0.3678795, and the quantile jumps there.
-    let quantiles = Binomial::new(&n, &Tensor::scalar(1e-6)).icdf(&Tensor::from([0.3675, 0.3682])).to_vec();
+    let quantiles = Binomial::new(&n, &Tensor::scalar(1e-6)).icdf(Tensor::from([0.3675, 0.3682])).to_vec();
     assert_eq!(quantiles, [0.0, 1.0]);
 }
