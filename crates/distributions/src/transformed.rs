@@ -5,12 +5,13 @@ use std::f64::consts::LN_2;
 use wengert_macros::twins;
 use wengert_special::Array;
 use wengert_tensor::ops::{
-    Activations, Comparison, Cumulative, Functions, IntoArray, Operand, Result, Views, try_cat, try_where_,
+    Activations, Clamp, Comparison, Cumulative, Functions, IntoArray, Operand, Result, Views, try_cat, try_where_,
 };
-use wengert_tensor::{Generator, Scalar, Shape, Site, Tensor};
+use wengert_tensor::{Float, Generator, Scalar, Shape, Site, Tensor};
 
 use crate::distribution::{Distribution, array, drawn_over, missing};
 use crate::expression::{Expr, of};
+use crate::sampling::tiny;
 use crate::support::{filled, joint};
 
 /// An invertible function, with the logarithm of the magnitude of its derivative. PyTorch: `torch.distributions.transforms`.
@@ -160,6 +161,18 @@ impl<A: Array> Transform<A> {
         Ok([below, high.is_finite().then(|| y.try_ge(high)).transpose()?])
     }
 
+    /// Returns the transform of `x`. Rounding can give an end of the image, where the density is 0: such values are moved inside.
+    fn drawn(&self, x: &A) -> Result<A> {
+        let y = self.try_forward(x)?;
+        let half = 0.5 * A::Elem::EPSILON.to_f64();
+        match self {
+            Transform::Affine { .. } => Ok(y),
+            Transform::Exp | Transform::Softplus | Transform::StickBreaking => y.try_clamp_min(tiny::<A::Elem>()),
+            Transform::Sigmoid => y.try_clamp(tiny::<A::Elem>(), 1.0 - half),
+            Transform::Tanh => y.try_clamp(half - 1.0, 1.0 - half),
+        }
+    }
+
     /// Returns `y`, with a value inside of the image in place of the elements where one of the masks is true.
     fn moved_inside(&self, y: &A, outside: &[Option<A::Mask>; 2]) -> Result<A> {
         let [low, high] = self.image();
@@ -169,7 +182,8 @@ impl<A: Array> Transform<A> {
 }
 
 /// The distribution of transformed values of `base`. The transforms are applied one after the other. The batch shape of `base` broadcasts with
-/// the parameters of affine transforms. PyTorch: `TransformedDistribution`.
+/// the parameters of affine transforms. Samples that round to an end of a transform's range are moved inside, where their density is not 0.
+/// PyTorch: `TransformedDistribution`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -300,13 +314,13 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for TransformedDistribution<D
     #[track_caller]
     fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
         let x = self.draws_of_base(|shape| self.base.try_rsample(shape, generator), &shape.into())?;
-        self.transforms.iter().try_fold(x, |x, transform| transform.try_forward(&x))
+        self.transforms.iter().try_fold(x, |x, transform| transform.drawn(&x))
     }
 
     #[track_caller]
     fn try_sample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
         let x = self.draws_of_base(|shape| self.base.try_sample(shape, generator), &shape.into())?;
-        self.transforms.iter().try_fold(x, |x, transform| transform.try_forward(&x))?.try_detach()
+        self.transforms.iter().try_fold(x, |x, transform| transform.drawn(&x))?.try_detach()
     }
 
     #[track_caller]

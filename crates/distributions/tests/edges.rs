@@ -208,3 +208,21 @@ fn counts_of_rare_events() {
     let quantiles = Binomial::new(&n, &Tensor::scalar(1e-6)).icdf(Tensor::from([0.3675, 0.3682])).to_vec();
     assert_eq!(quantiles, [0.0, 1.0]);
 }
+
+#[test]
+fn samples_have_a_density() {
+    let generator = &mut Generator::new(0);
+    // One of about 30,000 numbers rounds to the upper end.
+    let uniform = Uniform::new(&Tensor::scalar(1000f32), 1001.0);
+    let x = uniform.sample([1_000_000], generator);
+    assert!(x.lt(1001.0).all(..).item() && uniform.log_prob(&x).isfinite().all(..).item());
+    for transform in [Transform::Sigmoid, Transform::Tanh, Transform::Exp, Transform::Softplus] {
+        let base = Normal::new(&Tensor::from([-200f32, 0.0, 50.0]), 1.0);
+        let transformed = TransformedDistribution::new(base, vec![transform.clone()]);
+        let x = transformed.sample([100], generator);
+        assert!(transformed.log_prob(&x).isfinite().all(..).item(), "{transform:?}");
+    }
+    let base = Normal::new(&Tensor::from([-200f32, 50.0]), 1.0);
+    let shares = TransformedDistribution::new(base, vec![Transform::StickBreaking]);
+    assert!(shares.log_prob(shares.sample([100], generator)).isfinite().all(..).item());
+}
