@@ -17,6 +17,8 @@ pub(crate) enum Function {
     Log1mexp,
     /// The modified Bessel function of the first kind of x, of order `order`. It is multiplied by exp(-|x|) if `scaled` is true.
     Bessel { order: usize, scaled: bool },
+    /// exp(-|x|) times the difference of the modified Bessel functions of |x| of the orders `order` + 1 and `order`.
+    BesselStep { order: usize },
     /// ln B(a, b), the logarithm of the beta function.
     Betaln,
     /// xᵃ⁻¹ e⁻ˣ / Γ(a) of (a, x), the density of the gamma distribution.
@@ -50,6 +52,7 @@ impl Function {
             Function::Bessel { order: 1, scaled: true } => "i1e",
             Function::Bessel { scaled: false, .. } => "bessel_i",
             Function::Bessel { scaled: true, .. } => "bessel_ie",
+            Function::BesselStep { .. } => "bessel_step",
             Function::Betaln => "betaln",
             Function::GammaDensity => "gamma_density",
             Function::Gammainc { upper: false, .. } => "gammainc",
@@ -71,6 +74,7 @@ impl Function {
             Function::Erfcx => normal::erfcx(x),
             Function::Log1mexp => normal::log1mexp(x),
             Function::Bessel { order, scaled } => bessel::bessel_i(order, x, scaled),
+            Function::BesselStep { order } => bessel::bessel_step(order, x),
             Function::Betaln => gamma::betaln(x, y),
             Function::GammaDensity => gamma::gamma_density(x, y),
             Function::Gammainc { order, upper } => gamma::gammainc(x, y, upper, order),

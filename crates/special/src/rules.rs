@@ -56,10 +56,20 @@ fn slope<'t, T: Float>(function: Function, inputs: &[Var<'t, T>], z: Var<'t, T>,
         Function::Ndtri => (z.square() * 0.5).exp() * (2.0 * PI).sqrt(),
         Function::Erfcx => x * z * 2.0 - FRAC_2_SQRT_PI,
         Function::Log1mexp => -(-x).expm1().reciprocal(),
-        Function::Bessel { order, scaled } => {
-            let other = |order| record(Function::Bessel { order, scaled }, &[x]);
-            let slope = if order == 0 { other(1) } else { (other(order - 1) + other(order + 1)) * 0.5 };
-            if scaled { slope - x.sign() * z } else { slope }
+        Function::Bessel { order, scaled: false } => {
+            let other = |order| record(Function::Bessel { order, scaled: false }, &[x]);
+            if order == 0 { other(1) } else { (other(order - 1) + other(order + 1)) * 0.5 }
+        }
+        // The differences keep their digits for large x. A function of odd order is odd, and its derivative is even.
+        Function::Bessel { order, scaled: true } => {
+            let step = |order| record(Function::BesselStep { order }, &[x]);
+            let slope = if order == 0 { step(0) } else { (step(order) - step(order - 1)) * 0.5 };
+            if order % 2 == 0 { x.sign() * slope } else { slope }
+        }
+        Function::BesselStep { order } => {
+            let step = |order| record(Function::BesselStep { order }, &[x]);
+            let before = if order == 0 { -z } else { step(order - 1) };
+            x.sign() * (step(order + 1) - z * 2.0 + before) * 0.5
         }
         Function::Betaln => inputs[input].digamma() - (x + inputs[1]).digamma(),
         Function::GammaDensity if input == 0 => times_logarithm(z, gamma_log_slope(inputs)),

@@ -301,3 +301,21 @@ fn the_upper_incomplete_beta_function() {
     let x = Tensor::scalar(0.3);
     assert_gradcheck!(GradCheck::new(), |a, b, x| a.betaincc(b, x), &a, &b, &x);
 }
+
+#[test]
+fn derivatives_of_scaled_bessel_functions_of_large_arguments() {
+    // d/dx exp(-x) I₀(x) is nearly -1 / (2 x √(2π x)) (1 + 3 / (8 x)), and d/dx exp(-x) I₁(x) has 1 - 9 / (8 x) in place of the last factor.
+    for x in [1e4f32, 1e6, 1e8] {
+        let slope = |f: &dyn for<'t> Fn(Var<'t, f32>) -> Var<'t, f32>, x: f32| {
+            let tape = Tape::new();
+            let x = tape.var(&Tensor::scalar(x));
+            f64::from(f(x).grad([x])[0].item())
+        };
+        let size = f64::from(x);
+        let expected = -0.5 / (size * (std::f64::consts::TAU * size).sqrt());
+        for sign in [1.0, -1.0] {
+            assert_close(slope(&|x| x.i0e(), sign * x), f64::from(sign) * expected * (1.0 + 3.0 / (8.0 * size)), 1e-6);
+            assert_close(slope(&|x| x.i1e(), sign * x), expected * (1.0 - 9.0 / (8.0 * size)), 1e-6);
+        }
+    }
+}
