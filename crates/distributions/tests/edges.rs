@@ -226,3 +226,20 @@ fn samples_have_a_density() {
     let shares = TransformedDistribution::new(base, vec![Transform::StickBreaking]);
     assert!(shares.log_prob(shares.sample([100], generator)).isfinite().all(..).item());
 }
+
+#[test]
+fn the_variance_of_narrow_weibull_distributions() {
+    // Computed with mpmath.
+    let table = [
+        (19.0, 0.004009550091885557),
+        (21.0, 0.003319733860019494),
+        (1e3, 1.640642681484991e-6),
+        (1e8, 1.644934023817455e-16),
+    ];
+    for (k, want) in table {
+        assert_close(Weibull::new(&Tensor::scalar(1.0), k).variance().item(), want, 1e-11);
+        assert_close(Weibull::new(&Tensor::scalar(1f32), k as f32).variance().item().into(), want, 5e-4);
+    }
+    let expected = slope(30.0 - 1e-4, |k| Weibull::new(k * 0.0 + 1.0, k).stddev());
+    assert_close(slope(30.0, |k| Weibull::new(k * 0.0 + 1.0, k).stddev()), expected, 1e-4);
+}
