@@ -91,6 +91,16 @@ pub trait Distribution<A: Array> {
         Err(missing(self.name(), "icdf", Site::here("icdf")))
     }
 
+    /// Returns the distribution of -x for values x of this distribution; `None` if it is not of the same type. Its `cdf` has the digits of the
+    /// upper tail of this distribution.
+    #[doc(hidden)]
+    fn reflected(&self) -> Option<Result<Self, A::Error>>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
     /// Returns the entropy in nats: the mean of -[`log_prob`](Self::log_prob). PyTorch: `entropy`.
     ///
     /// # Errors
@@ -179,6 +189,12 @@ pub trait Family: Clone {
     fn quantile(&self, p: &Self::Array) -> Result<Self::Array> {
         let _ = p;
         Err(missing(Self::NAME, "icdf", Site::here("icdf")))
+    }
+
+    /// Returns the distribution of -x for values x of this distribution; `None` if it is not in the family.
+    #[doc(hidden)]
+    fn reflection(&self) -> Option<Result<Self, <Self::Array as TensorLike>::Error>> {
+        None
     }
 
     /// Returns the mean and the variance.
@@ -320,6 +336,10 @@ impl<A: Array, D: Family<Array = A>> Distribution<A> for D {
         let outside = [p.try_lt(0.0)?, p.try_gt(1.0)?];
         let inside = filled(p, &outside, 0.5)?;
         filled(self.quantile(&inside)?, &outside, f64::NAN)
+    }
+
+    fn reflected(&self) -> Option<Result<Self, A::Error>> {
+        self.reflection()
     }
 
     #[track_caller]

@@ -243,3 +243,32 @@ fn the_variance_of_narrow_weibull_distributions() {
     let expected = slope(30.0 - 1e-4, |k| Weibull::new(k * 0.0 + 1.0, k).stddev());
     assert_close(slope(30.0, |k| Weibull::new(k * 0.0 + 1.0, k).stddev()), expected, 1e-4);
 }
+
+#[test]
+fn truncation_to_tails() {
+    // Computed with SciPy: the logarithm of the density and the distribution function in the middle, and the median.
+    let table = [
+        (5.0, 6.0, -0.975_492_436_675_2, 0.936_978_713_476_6, 5.131_371_763_283_9),
+        (9.0, 10.0, -2.415_721_900_924, 0.990_768_095_837_5, 9.075_779_713_738_5),
+        (-10.0, -9.0, -2.415_721_900_924, 0.009_231_904_162_5, -9.075_779_713_738_5),
+        (-1.0, 0.5, -0.320_592_900_651_8, 0.455_396_280_384_1, -0.188_968_232_205_8),
+    ];
+    for (low, high, logarithm, share, median) in table {
+        let truncated = Truncated::new(Normal::new(&Tensor::scalar(0.0), 1.0), low, high);
+        assert_close(truncated.log_prob(0.5 * (low + high)).item(), logarithm, 1e-6);
+        assert_close(truncated.cdf(0.5 * (low + high)).item(), share, 1e-6);
+        assert_close(truncated.icdf(0.5).item(), median, 1e-6);
+        // The derivative with respect to the lower bound, against a difference.
+        let at = |low: f64| Truncated::new(Normal::new(&Tensor::scalar(0.0), 1.0), low, high).icdf(0.3).item();
+        let by_low = slope(low, |low| Truncated::new(Normal::new(low * 0.0, 1.0), low, high).icdf(0.3));
+        assert_close(by_low, (at(low + 1e-4) - at(low - 1e-4)) / 2e-4, 1e-5);
+    }
+    // Without an upper bound, and in a tail where all probabilities are 0.
+    let tail = Truncated::new(Normal::new(&Tensor::scalar(0.0), 1.0), 30.0, f64::INFINITY);
+    assert_close(tail.log_prob(30.01).item(), 3.102_255_423_138_6, 1e-12);
+    assert_close(tail.icdf(0.5).item(), 30.023_070_467_827_3, 1e-13);
+    let samples = tail.sample([100], &mut Generator::new(0));
+    assert!(samples.ge(30.0).all(..).item() && samples.amax(..).item() < 31.0 && samples.var(.., 1).item() > 1e-4);
+    let none = Truncated::new(Normal::new(&Tensor::scalar(0.0), 1.0), 49.0, 50.0);
+    assert!(none.log_prob(49.5).item().is_nan() && none.icdf(0.5).item().is_nan());
+}

@@ -50,6 +50,10 @@ impl<A: Array> Family for Laplace<A> {
         (of(&distance) * &self.scale + &self.loc).get()
     }
 
+    fn reflection(&self) -> Option<Result<Self, A::Error>> {
+        Some((-of(&self.loc)).get().map(|loc| Self { loc, ..self.clone() }))
+    }
+
     fn moments(&self) -> Result<[A; 2], A::Error> {
         Ok([self.loc.clone(), (of(&self.scale).square() * 2.0).get()?])
     }

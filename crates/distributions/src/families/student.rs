@@ -142,6 +142,10 @@ impl<A: Array> Family for StudentT<A> {
         (Expr::from(z.with_derivative(terms, at)) * &self.scale + &self.loc).get()
     }
 
+    fn reflection(&self) -> Option<Result<Self, A::Error>> {
+        Some((-of(&self.loc)).get().map(|loc| Self { loc, ..self.clone() }))
+    }
+
     fn moments(&self) -> Result<[A; 2], A::Error> {
         let df = &self.df;
         let mean = filled((of(df) * 0.0 + &self.loc + of(&self.scale) * 0.0).get()?, &[df.try_le(1.0)?], f64::NAN)?;
@@ -209,6 +213,10 @@ impl<A: Array> Family for Cauchy<A> {
         let centre = ((of(p) - 0.5).masked(&is_low, 0.0).masked(&is_high, 0.0) * PI).tan();
         let z = try_where_(is_low, &low.get()?, &try_where_(is_high, &high.get()?, &centre.get()?)?)?;
         (of(&z) * &self.scale + &self.loc).get()
+    }
+
+    fn reflection(&self) -> Option<Result<Self, A::Error>> {
+        Some((-of(&self.loc)).get().map(|loc| Self { loc, ..self.clone() }))
     }
 
     fn moments(&self) -> Result<[A; 2], A::Error> {
