@@ -2,8 +2,9 @@
 
 use std::f64::consts::PI;
 
-use super::gamma::{betaln, log1p_minus, polygamma, stirling_error};
+use super::gamma::{betaln, polygamma, stirling_error};
 use super::jet::{Jet, continued_fraction, factorial};
+use super::log1p_minus;
 use super::normal::log_ndtr;
 
 /// Computes xᵃ yᵇ / B(a, b) for x + y = 1, as the exponential of a number and a factor. The result has both.

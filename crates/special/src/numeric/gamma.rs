@@ -5,28 +5,7 @@ use std::f64::consts::PI;
 use libm::lgamma;
 
 use super::jet::{Jet, continued_fraction, factorial};
-use super::{large, polynomial};
-
-/// Computes ln(1 + d) - d, accurately near 0. `sum` is 1 + d, passed by the caller because 1 + d computed from a d near -1 has few correct
-/// digits.
-pub(crate) fn log1p_minus(d: f64, sum: f64) -> f64 {
-    if !(-0.4..0.6).contains(&d) {
-        return sum.ln() - d;
-    }
-    // With r = d / (2 + d), ln(1 + d) = 2 artanh r = 2 r + 2 r³ / 3 + … The first term minus d is 2 r - d = -r d.
-    let r = d / (2.0 + d);
-    let square = r * r;
-    let (mut power, mut sum) = (2.0 * square, 0.0);
-    for k in 1..40 {
-        let term = power / f64::from(2 * k + 1);
-        sum += term;
-        if term <= f64::EPSILON / 8.0 * sum {
-            break;
-        }
-        power *= square;
-    }
-    r * (sum - d)
-}
+use super::{large, log1p_minus, polynomial};
 
 /// Computes the difference between ln Γ(z) and Stirling's formula (z - 1/2) ln z - z + ln √(2π), for z > 0. The series is in the NIST
 /// Digital Library of Mathematical Functions, 5.11.1.

@@ -5,8 +5,8 @@
 
 use std::f64::consts::PI;
 
-use super::gamma::log1p_minus;
 use super::jet::Jet;
+use super::log1p_minus;
 use super::normal::erfcx;
 
 /// The parameters a from which [`gammainc`] is accurate: the neglected term of the expansion is below a⁻² / 300.
