@@ -1,10 +1,12 @@
-//! The quantile functions of distributions over counts, as elementwise operations.
+//! The quantile functions of distributions over counts, and the functions of Student's t-distribution, as elementwise operations.
 
 use wengert_autograd::Call;
 use wengert_autograd::prelude::*;
 use wengert_special::{Array, Elementwise, numbers};
 use wengert_tensor::ops::Result;
 use wengert_tensor::{Error, Shape, Site, View};
+
+use crate::support::joint;
 
 /// A distribution over counts, with the parameters that [`quantile`] expects.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -117,5 +119,46 @@ impl Counts {
             }
         }
         found
+    }
+}
+
+/// Functions of Student's t-distribution with df degrees of freedom. Each is computed in f64, and has no derivative.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Student {
+    /// The distribution function.
+    Cdf,
+    /// The quantile function.
+    Icdf,
+}
+
+impl Student {
+    /// Returns the function of `df` and `x`, whose shapes broadcast.
+    pub(crate) fn of<A: Array>(self, df: &A, x: &A, at: Site) -> Result<A> {
+        let shape = joint::<A::Error>(&[df.shape(), x.shape()], at)?;
+        let inputs = [expand(&df.try_detach()?, &shape, at)?, expand(&x.try_detach()?, &shape, at)?];
+        A::apply_elementwise(self, &inputs, at)
+    }
+}
+
+impl Elementwise for Student {
+    fn name(&self) -> &'static str {
+        match self {
+            Student::Cdf => "student_cdf",
+            Student::Icdf => "student_icdf",
+        }
+    }
+
+    fn run<T: Float>(&self, inputs: &[Tensor<T>], _at: Site) -> std::result::Result<Tensor<T>, Error> {
+        let function = match self {
+            Student::Cdf => numbers::student_cdf,
+            Student::Icdf => numbers::student_icdf,
+        };
+        let mut out = inputs[0].clone();
+        out.try_update_with(&inputs[1], [], |df, x, []| (T::from_f64(function(df.to_f64(), x.to_f64())), []))?;
+        Ok(out)
+    }
+
+    fn slope<'t, T: Float>(&self, _call: &Call<'t, T>, _input: usize) -> Option<Var<'t, T>> {
+        None
     }
 }

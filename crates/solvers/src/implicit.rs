@@ -8,7 +8,7 @@ use std::rc::Rc;
 use wengert_autograd::transforms::{grad, jacobian};
 use wengert_autograd::{Error as TapeError, Function, FunctionCall, Var};
 use wengert_linalg::prelude::*;
-use wengert_tensor::ops::{Arithmetic as _, Reductions as _, Views as _};
+use wengert_tensor::ops::{Reductions as _, Views as _};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::error::Result;
@@ -74,15 +74,4 @@ pub(crate) fn by_arguments<'t, T: Float>(
         (y * weights.reshape(y.shape())).sum(..)
     };
     grad(weighted, args.to_vec())
-}
-
-/// Returns `g` divided by the size of its largest element, and this size, which counts as a constant. The size is 1 if there is no element
-/// other than 0. Products of both have the derivatives of `g`.
-pub(crate) fn normalised<'t, T: Float>(g: Var<'t, T>) -> (Var<'t, T>, Var<'t, T>) {
-    if g.numel() == 0 {
-        return (g, g.tape().constant(1.0));
-    }
-    let size = g.detach().abs().amax(..);
-    let size = size + size.eq(0.0);
-    (g / size, size)
 }

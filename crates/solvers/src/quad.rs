@@ -14,8 +14,7 @@ use wengert_tensor::ops::{Reductions as _, Views as _, cat};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::error::{Error, Result, refusal};
-use crate::evaluate::{Map, MapWith, largest, numbers, tensor, with_constants};
-use crate::implicit::normalised;
+use crate::evaluate::{Map, MapWith, largest, normalised, numbers, tensor, with_constants};
 
 /// The positive nodes of the rule of 21 points, largest first, and 0. Every second one, from the second on, is a node of Gauss's rule of 10
 /// points.

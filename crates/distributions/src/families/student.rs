@@ -2,16 +2,16 @@
 
 use std::f64::consts::{FRAC_1_PI, LN_2, PI};
 
-use wengert_autograd::{Call, Var};
-use wengert_special::{Array, Elementwise, Special, numbers};
+use wengert_special::{Array, Special};
+use wengert_tensor::Site;
 use wengert_tensor::ops::{Clamp, Comparison, Functions, Result, Views, try_where_};
-use wengert_tensor::{Error, Float, Site, Tensor};
 
 use super::{family, members};
-use crate::distribution::{Family, Noise, expanded};
+use crate::distribution::{Family, Noise};
 use crate::expression::{Expr, of};
+use crate::quantile::Student;
 use crate::sampling::{Kind, draw};
-use crate::support::{Support, filled, joint};
+use crate::support::{Support, filled};
 
 family! {
     /// Student's t-distribution. Its density is (1 + z²/df)^(-(df + 1)/2) / (scale √df B(1/2, df/2)) with z = (x - loc) / scale, for all x.
@@ -62,47 +62,6 @@ impl<A: Array> StudentT<A> {
         let inner = try_where_(&is_tiny, &tiny, &(of(&centre) * &sign * 0.5 + 0.5).get()?)?;
         let outer = (of(&sign) * (of(&tails) * -0.5 + 0.5) + 0.5).get()?;
         try_where_(&is_near, &inner, &outer)
-    }
-}
-
-/// The functions of the standardised variable, for df and an argument. Each is computed in f64, and has no derivative.
-#[derive(Clone, Copy, Debug)]
-enum Student {
-    /// The distribution function.
-    Cdf,
-    /// The quantile function.
-    Icdf,
-}
-
-impl Student {
-    /// Returns the function of `df` and `x`, whose shapes broadcast.
-    fn of<A: Array>(self, df: &A, x: &A, at: Site) -> Result<A> {
-        let shape = joint::<A::Error>(&[df.shape(), x.shape()], at)?;
-        let inputs = [expanded(df.try_detach()?, &shape, at)?, expanded(x.try_detach()?, &shape, at)?];
-        A::apply_elementwise(self, &inputs, at)
-    }
-}
-
-impl Elementwise for Student {
-    fn name(&self) -> &'static str {
-        match self {
-            Student::Cdf => "student_cdf",
-            Student::Icdf => "student_icdf",
-        }
-    }
-
-    fn run<T: Float>(&self, inputs: &[Tensor<T>], _at: Site) -> std::result::Result<Tensor<T>, Error> {
-        let function = match self {
-            Student::Cdf => numbers::student_cdf,
-            Student::Icdf => numbers::student_icdf,
-        };
-        let mut out = inputs[0].clone();
-        out.try_update_with(&inputs[1], [], |df, x, []| (T::from_f64(function(df.to_f64(), x.to_f64())), []))?;
-        Ok(out)
-    }
-
-    fn slope<'t, T: Float>(&self, _call: &Call<'t, T>, _input: usize) -> Option<Var<'t, T>> {
-        None
     }
 }
 

@@ -14,7 +14,7 @@ use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use super::field::Field;
 use super::integrate::{Settings, check_times, integrate};
-use crate::implicit::normalised;
+use crate::evaluate::normalised;
 
 /// The right-hand side that a recorded problem keeps.
 pub(super) type SharedDynamics<T> = Rc<dyn for<'t> Fn(Var<'t, T>, Var<'t, T>, &[Var<'t, T>]) -> Var<'t, T>>;
