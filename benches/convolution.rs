@@ -1,5 +1,5 @@
-//! Times convolutions with both gradients. The speed is in flops: a multiplication and an addition of the definition of a convolution count
-//! as two. For poolings, the speed is in bytes.
+//! Times convolutions and poolings with their gradients. The speed of a convolution is in flops: a multiplication and
+//! an addition of its definition count as two. The speed of a pooling is in bytes.
 
 use std::hint::black_box;
 
@@ -42,7 +42,8 @@ impl Case {
         black_box(self.x.conv2d(&self.w, None, &self.options));
     }
 
-    /// The forward result is recorded but not requested, so this benchmark does not compute it.
+    /// Computes the gradient with respect to the images. The forward result is recorded but not requested, so it is not
+    /// computed.
     fn input_gradient(&self) {
         black_box(grad(
             |[x]| (x.conv2d(&x.tape().constant(&self.w), None, &self.options) * &self.z).sum(..),

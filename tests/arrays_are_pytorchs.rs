@@ -10,7 +10,7 @@ use wengert::tensor::ops::{
 
 use crate::sources::text;
 
-/// The cases have numbers of at most 100, written with 12 digits.
+/// The largest allowed difference from PyTorch. The cases have numbers of at most 100, written with 12 digits.
 const TOLERANCE: f64 = 1e-9;
 
 fn number(value: &Value) -> f64 {

@@ -11,6 +11,7 @@ use wengert::tensor::{Shape, broadcast};
 use wengert_tests::{Recipe, Thinning, integers, recipes, shapes, thinnings};
 
 /// Returns the joined shape by the rule of the broadcasting notes, one dimension after the other, from the last one on.
+/// Returns `None` if the shapes do not fit.
 fn rule(shapes: &[&[usize]]) -> Option<Vec<usize>> {
     let rank = shapes.iter().map(|shape| shape.len()).max().unwrap_or(0);
     let mut joined = vec![1; rank];

@@ -37,7 +37,7 @@ fn read_checkpoint(path: &Path) -> wengert::nn::Result<()> {
     parts.into_iter().collect()
 }
 
-/// Returns a checkpoint with every kind of entry.
+/// Writes a checkpoint with every kind of entry to `path`, and returns its bytes.
 fn checkpoint(path: &Path) -> Vec<u8> {
     let (mut model, mut adam) = (model(), Adam::new(0.1));
     let x = Tensor::ones([4, 3]);

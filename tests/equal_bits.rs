@@ -63,8 +63,8 @@ fn functions_of_two<T: Float>() -> u64 {
     hash(&results.collect::<Result<Vec<_>, _>>().unwrap())
 }
 
-/// Returns the hash of sums and matrix products. The shapes of the products select several algorithms: the definition, registers, panels, a
-/// single row, few columns.
+/// Returns the hash of matrix products, sums, norms and softmaxes. The shapes of the products select several
+/// algorithms: the definition, registers, panels, a single row, few columns.
 fn products() -> u64 {
     let mut generator = Generator::new(5);
     let mut results = Vec::new();
@@ -204,5 +204,23 @@ fn emulated_processors_have_the_pinned_bits() {
             .unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && text.contains("1 passed"), "{processor}: {text}");
+    }
+}
+
+/// Checks that a cached plan serves only one instruction set. Functions of numbers are computed when the plan is made.
+#[test]
+fn cached_plans_have_the_bits_of_the_instruction_set() {
+    let _alone = alone();
+    let set = instruction_set();
+    for number in (0..2000).map(|k| 0.0137 + k as f32 * 0.001) {
+        let exp = || {
+            let tape = Tape::<f32>::new();
+            (tape.var(&Tensor::zeros([1])) + tape.constant(number).exp()).item()
+        };
+        exp();
+        set_instruction_set(InstructionSet::Portable);
+        let (found, expected) = (exp(), Tensor::scalar(number).exp().item());
+        set_instruction_set(set);
+        assert_eq!(found.to_bits(), expected.to_bits(), "exp({number})");
     }
 }

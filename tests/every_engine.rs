@@ -70,7 +70,8 @@ fn bits<T: Float>(results: &[Tensor<T>]) -> Vec<Vec<u64>> {
     results.iter().map(|result| result.iter().map(|x| x.to_f64().to_bits()).collect()).collect()
 }
 
-/// Returns the largest difference of two elements, relative to the largest element of `y`. The result is NaN if a difference is NaN.
+/// Returns the largest difference of corresponding elements, relative to the largest magnitude in `y`. The result is
+/// NaN if a difference is NaN.
 fn distance<T: Float>(x: &Tensor<T>, y: &Tensor<T>) -> f64 {
     assert_eq!(x.shape(), y.shape());
     let scale = y.iter().fold(1e-30, |most: f64, y| most.max(y.to_f64().abs()));

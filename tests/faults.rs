@@ -238,7 +238,7 @@ fn run_child(change: impl FnOnce(&mut Command) -> &mut Command) {
 #[test]
 fn a_system_that_starts_no_thread_gives_the_same_bits() {
     let _alone = alone();
-    // No stack is that large, so that no thread starts.
+    // No stack can be that large, so no thread starts.
     run_child(|command| command.env("RUST_MIN_STACK", (1u64 << 46).to_string()));
 }
 

@@ -130,7 +130,7 @@ fn over_dimensions<const D: usize>(case: &Fixture, kind: &str) -> Option<Box<dyn
     })
 }
 
-/// Returns the layer with one input that a case describes, or `None` if the case describes another layer.
+/// Returns the layer that a case describes, or `None` if this function does not make layers of this kind.
 fn layer(case: &Fixture) -> Option<Box<dyn Layer<f64>>> {
     let kind = case.about["layer"].as_str().unwrap();
     if let Some((kind, dimensions)) = ["1d", "2d", "3d"].iter().find_map(|d| Some((kind.strip_suffix(d)?, *d))) {
@@ -319,7 +319,8 @@ fn embedding_bags() {
     }
 }
 
-/// Compares three training batches with their gradients, then the statistics, then one batch in evaluation.
+/// Compares three training batches and the gradients that the case has, then the statistics, then one batch in
+/// evaluation.
 fn running_statistics(case: &Fixture, mut layer: impl Layer<f64>) {
     load(case, &mut layer);
     for step in 0..3 {
@@ -381,7 +382,7 @@ fn instance_norm_with_statistics() {
 
 /// The layers whose initial values are compared with the entry `initial` of `nn.json`. The entry also describes recurrent networks and
 /// attention, whose bounds are tested beside their code.
-const BEGUN: [&str; 18] = [
+const INITIALIZED: [&str; 18] = [
     "Linear",
     "Bilinear",
     "Conv1d",
@@ -431,7 +432,7 @@ fn new_layer(kind: &str, generator: &mut Generator) -> Box<dyn Module<f64>> {
 /// variance, and for the others it is smaller. The mean must be within 6 · σ / √n of the expected mean.
 #[test]
 fn initial_values() {
-    for kind in BEGUN {
+    for kind in INITIALIZED {
         let (about, generator) = (initial(kind), &mut generator());
         for (name, law) in about["parameters"].as_object().unwrap() {
             let mut values = Vec::new();

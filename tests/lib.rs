@@ -1,4 +1,5 @@
-//! Code that several test files share: tensors of many layouts over shapes that broadcast, and the runner of the conformance set.
+//! Code that several test files share: a lock, the memory of the process, tensors of many layouts over shapes that
+//! broadcast, and the runner of the conformance set.
 
 pub mod conformance;
 
@@ -62,7 +63,8 @@ pub fn thinnings() -> impl Strategy<Value = Thinning> {
 /// A layout of a tensor in its buffer: a part of a larger tensor, with any order and direction of dimensions.
 #[derive(Clone, Debug)]
 pub struct Recipe {
-    /// For each dimension: the number of elements before it, the step, and whether it is reversed.
+    /// For each dimension: the number of elements before the first one of the tensor, the step, and whether the
+    /// dimension is reversed.
     axes: Vec<(usize, usize, bool)>,
     /// The dimensions of the tensor, from the largest stride to the smallest stride.
     order: Vec<usize>,

@@ -30,7 +30,8 @@ fn check(found: &Tensor<f64>, expected: &Value, what: &str) {
     assert!(error <= TOLERANCE * largest, "{what}: {error:e}\n{found}\n{expected}");
 }
 
-/// Makes the steps of a case. Element k begins at k / 4 - 1/2. Its gradient in step t is sin((k + 1)(0.7 + t)) + w, where w is its value.
+/// Makes and checks the steps of a case. Element k begins at k / 4 - 1/2. Its gradient in step t is sin((k + 1)(0.7 +
+/// t)) + w, where w is its value.
 fn follow(mut optimizer: impl Optimizer<f64>, case: &Value) {
     let steps = case["values"].as_array().expect("a list");
     let shape = tensor(&steps[0]).shape().clone();

@@ -55,7 +55,8 @@ fn betas(case: &Fixture, default: [f64; 2]) -> [f64; 2] {
     }
 }
 
-/// Trains for 100 steps with the clipping, the schedule and the average of the case.
+/// Trains for 100 steps with the clipping, the schedule and the average of the case, and compares the steps that the
+/// case has.
 fn train<O: Optimizer<f64>>(case: &Fixture, optimizer: O, group: impl FnOnce(O, &serde_json::Value) -> O) {
     let mut optimizer = optimizer.weight_decay(option(case, "weight_decay", default_decay(case)));
     if flag(case, "maximize") {

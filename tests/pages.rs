@@ -1,5 +1,5 @@
-//! Checks that the pages of the repository say nothing that the sources contradict: links, file names, variables, features, examples, and
-//! the messages that they show.
+//! Compares statements of the pages with the sources: links, file names, variables, features, examples, and the
+//! messages that the pages show. Some tests check rules that the pages state about the sources.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::sources::{files, operations, root, text};
 use wengert::compat;
 use wengert::prelude::*;
 
-/// The pages whose statements are tested.
+/// The pages outside of `docs/` whose statements are tested.
 const PAGES: [&str; 7] = [
     "README.md",
     "CHANGELOG.md",

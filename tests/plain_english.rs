@@ -25,7 +25,7 @@ const PHRASES: &[&str] = &[
 /// The folders whose comments are checked.
 const FOLDERS: [&str; 5] = ["crates", "src", "tests", "benches", "examples"];
 
-/// The pages that are checked.
+/// The pages that are checked, besides the chapters of the course.
 const PAGES: [&str; 16] = [
     "README.md",
     "CONTRIBUTING.md",

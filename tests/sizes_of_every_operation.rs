@@ -2,9 +2,9 @@
 //! never panics except at the caller's line, as documented. It never aborts or runs for hours, and needs at most [`MOST_BYTES`] of
 //! memory.
 //!
-//! The operations are the rows of the tables of `gradcheck_every_operation`. They run in a process of their own with little
-//! memory: this program with [`child`] as its only test. If it ends or stands still, the parent reports the case and continues with
-//! the next one.
+//! The operations are the rows of the tables of `gradcheck_every_operation`. They run in a process of their own with
+//! little memory: this program with [`child`] as its only test. If this process ends or stands still, the parent
+//! reports the case and continues with the next one.
 
 #![cfg(target_os = "linux")]
 
@@ -26,7 +26,8 @@ use crate::gradcheck_every_operation::row::{Operands, Row, V};
 /// The environment variable with the number of the first case that the child runs.
 const FIRST: &str = "WENGERT_TEST_FIRST_SIZE";
 
-/// The address space of the child in KiB. A request for more memory than any result needs fails with it on every machine.
+/// The limit of the child's address space, in KiB: 8 GiB. Because of the limit, the same requests for memory fail on
+/// every machine.
 const ADDRESS_SPACE: usize = 8 << 20;
 
 /// The bytes by which one case may raise the largest address space. The results that fit are small.
@@ -164,8 +165,8 @@ impl Case {
         self.shapes.iter().zip(&self.domains).enumerate().map(input).collect()
     }
 
-    /// Records the operation, and computes its gradients with respect to all operands, and its value. Returns a sentence if something goes
-    /// wrong.
+    /// Records the operation, and computes its gradients with respect to all operands, and its value. Returns a
+    /// sentence if one of these panics. An error, and the documented panic of the operation itself, are right.
     fn run(&self) -> Result<(), String> {
         let tape = Tape::<f64>::new();
         let Some(inputs) = self.inputs(&tape) else { return Ok(()) };

@@ -1,4 +1,5 @@
-//! The list of all operations, read from the sources. A test that compares with it cannot forget an operation.
+//! The list of all operations, read from the sources. A test that compares with it cannot forget an operation. Also
+//! functions that read and write files of the workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

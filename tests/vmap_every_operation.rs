@@ -20,7 +20,8 @@ use crate::gradcheck_every_operation::elementwise::{domain_of_binary, domain_of_
 use crate::gradcheck_every_operation::grid::{Distinct, Domain, Form, Plain, forms, pairs, tensor};
 use crate::gradcheck_every_operation::row::{Operands, Row, V, is_for_integers};
 
-/// The operations that read values while they are recorded. If a function contains one of them, `vmap` calls it for each example.
+/// The operations that read values while they are recorded. If a function contains one of them, `vmap` calls the
+/// function for each example.
 const LOOPS: &[&str] = &[
     "cummax",
     "cummin",
@@ -57,7 +58,7 @@ enum How {
 }
 
 impl How {
-    /// Returns the results of `f` for `size` examples. The examples are the first dimension.
+    /// Returns the results of `f` for `size` examples, with the examples along the first dimension of each result.
     fn apply<'t>(
         self,
         f: &dyn Fn(&[V<'t>]) -> Vec<V<'t>>,
@@ -118,7 +119,8 @@ struct Outcome {
     refused: bool,
 }
 
-/// Returns the gradients of the results with their seeds. They are zeros if there are no results, or if a derivative does not exist.
+/// Returns the gradients of the results with their seeds. A gradient is zeros if the results do not depend on the
+/// input. All gradients are zeros if a derivative does not exist.
 fn gradients<'t>(results: &[(V<'t>, V<'t>)], inputs: &[V<'t>], refused: &Cell<usize>) -> Vec<V<'t>> {
     let gradients = inputs[0].tape().try_vjp(results, inputs).unwrap_or_else(|_| {
         refused.set(refused.get() + 1);

@@ -22,7 +22,7 @@ GUIDE = "docs/guide/"
 
 # The pages of the book besides the guide, by part.
 PARTS = {
-    "Reference": ["docs/operations.md", "docs/derivatives.md", "docs/accuracy.md", "docs/comparison.md", "docs/performance.md", "docs/distributed.md"],
+    "Reference": ["docs/operations.md", "docs/derivatives.md", "docs/accuracy.md", "docs/comparison.md", "docs/performance.md", "docs/distributed.md", "docs/platforms.md", "docs/reliability.md"],
     "The repository": ["README.md", "examples/README.md", "CONTRIBUTING.md", "docs/levels.md", "CHANGELOG.md"],
 }
 LANGUAGES = {".rs": "rust,ignore", ".py": "python", ".sh": "sh", ".slurm": "sh", ".toml": "toml"}

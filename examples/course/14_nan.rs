@@ -1,8 +1,8 @@
 //! 14. Hunting a NaN: a loss that is not a number, and a gradient that is not.
 //!
-//! NaN ("not a number") is the result of 0 / 0, ∞ - ∞, 0 · ∞ and the logarithm of a negative number. Arithmetic with a NaN gives
-//! NaN, so one element spoils all weights in one step. `first_non_finite` runs the tape again, one operation at a time, and names
-//! the first operation that made it, with its line.
+//! NaN ("not a number") is the result of 0 / 0, ∞ - ∞, 0 · ∞ and the logarithm of a negative number. Arithmetic with a
+//! NaN gives NaN, so one element spoils all weights in one step. `first_non_finite` runs the tape again, one operation
+//! at a time, and names the first operation with a NaN or infinite result, with its line.
 
 use std::process::ExitCode;
 

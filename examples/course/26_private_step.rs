@@ -73,7 +73,8 @@ fn epsilon(q: f64, sigma: f64, steps: usize) -> f64 {
     (2..=64).map(of_order).fold(f64::INFINITY, f64::min)
 }
 
-/// Prints the largest difference between the mean of the samples' gradients and the gradient of the batch.
+/// Prints the largest difference between the mean of the samples' gradients of the weights and the gradient of the
+/// batch. Also prints the range of the lengths of the samples' gradients.
 fn compare_means(model: &Linear, x: &Tensor, y: &Tensor<i64>) {
     let [weights, _] = per_sample(model, x, y);
     let batch = loss(model, &Tape::new(), x, y).backward();

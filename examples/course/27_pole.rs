@@ -20,8 +20,8 @@ const CARTS: usize = 32;
 /// The number of steps of 0.02 s after which the task counts as solved.
 const LONGEST: usize = 300;
 
-/// Returns the carts `[CARTS, 4]` after one step of 0.02 s. The columns are position, speed, angle and angular speed of the
-/// pole. `push` is 1 for 10 N to the right, and 0 for 10 N to the left.
+/// Returns the carts `[CARTS, 4]` after one step of 0.02 s. The columns are position and speed of the cart, and angle
+/// and angular speed of the pole. `push` is 1 for 10 N to the right, and 0 for 10 N to the left.
 fn moved(state: &Tensor, push: &Tensor) -> Tensor {
     const CART: f32 = 1.0;
     const POLE: f32 = 0.1;

@@ -1,8 +1,9 @@
 //! 28. From an experiment to a small tool: a file with all that an answer needs, and a program that another person can use.
 //!
-//! The first run trains the network and writes `digits.safetensors`. The file has the weights and the scale of the pixels, because
-//! a network without its scale gives wrong answers. Later runs only load the file. The tool reads a digit that is drawn with
-//! letters, prints its answer, and says "not sure" instead of guessing. A wrong file is an error with its line.
+//! The first run trains the network and writes `digits.safetensors`. The file has the weights and the scale of the
+//! pixels, because a network without its scale gives wrong answers. Later runs only load the file. The tool reads a
+//! digit that is drawn with letters, prints its answer, and says "not sure" instead of guessing. A wrong line of the
+//! drawing is an error with its number.
 //!
 //! ```text
 //! cargo run --release --example 28_tool -- --image drawing.txt

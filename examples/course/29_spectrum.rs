@@ -25,7 +25,8 @@ fn main() -> ExitCode {
     run(options.count("steps", 300, "Number of steps of the optimiser"), spectrum)
 }
 
-/// Returns the sum `[SAMPLES]` of fading tones. The arguments have the shape `[tones]`.
+/// Returns the sum `[SAMPLES]` of fading tones. The arguments have the shape `[tones]`, and `fading` is the logarithm
+/// of the fading per second.
 fn tones<'t>([frequency, fading, cosine, sine]: [Var<'t, f64>; 4]) -> Var<'t, f64> {
     let t = Tensor::<f64>::arange(SAMPLES) / RATE;
     let angle = frequency.unsqueeze(1) * &t * TAU; // [tones, SAMPLES]
@@ -39,7 +40,7 @@ fn disturbance(generator: &mut Generator) -> Tensor<f64> {
     steps.cumsum(0) * 0.3 + Tensor::randn([SAMPLES], generator) * 0.1
 }
 
-/// Returns the frequencies of the highest peaks of a spectrum within the band.
+/// Returns the frequencies of the three highest peaks of a spectrum within the band, in ascending order.
 fn peaks(power: &Tensor<f64>, frequencies: &Tensor<f64>) -> Tensor<f64> {
     let mut rest = power.to_vec();
     let found = TONES.map(|_| {

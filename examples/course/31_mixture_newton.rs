@@ -21,7 +21,8 @@ fn main() -> ExitCode {
     run(options.count("steps", 25, "Largest number of steps"), mixture)
 }
 
-/// Returns the logarithms `[n]` of the density of a mixture at points `[n]`. The parameters have one element for each part.
+/// Returns the logarithms `[n]` of the density of a mixture at points `[n]`. The parameters have one element for each
+/// part. The weights are scores of a softmax, and the deviations are logarithms.
 fn log_density<'t>(x: Var<'t, f64>, [weights, means, deviations]: [Var<'t, f64>; 3]) -> Var<'t, f64> {
     let distance = (x.unsqueeze(1) - means) / deviations.exp(); // [n, parts]
     let parts = weights.log_softmax(0) - deviations - distance.square() * 0.5 - 0.5 * TAU.ln();

@@ -311,11 +311,11 @@ const UNTYPED: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// The imports of each program, and a function that wants a module.
+/// The imports of each program, and a function whose argument is a module.
 const OPENING: &str = "#![allow(unused)]\nuse wengert::autograd::transforms::*;\nuse wengert::prelude::*;\n\
                        fn parameters<M: Module>(model: &M) -> usize { model.num_parameters() }\n";
 
-/// Runs rustc on programs that use the library.
+/// A runner of rustc for programs that use the library.
 struct Compiler {
     folder: tempfile::TempDir,
     library: PathBuf,

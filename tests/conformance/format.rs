@@ -101,7 +101,8 @@ pub struct Output {
     pub view: Option<(Vec<isize>, usize)>,
 }
 
-/// The expected second-order values, or the expected error.
+/// The second-order phase of a case: the weights `v` of the first gradients, and the expected values or the expected
+/// error.
 pub struct Second {
     pub v: Vec<Option<String>>,
     pub expected: Result<SecondValues, Expected>,

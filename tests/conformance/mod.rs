@@ -50,7 +50,11 @@ pub fn run() -> ExitCode {
         match argument.as_str() {
             "--verbose" => report.verbose = true,
             option if option.starts_with("--every=") => {
-                every = option["--every=".len()..].parse().ok().filter(|&every| every > 0).unwrap_or(1);
+                let Some(number) = option["--every=".len()..].parse().ok().filter(|&every| every > 0) else {
+                    println!("{option}: N must be a positive integer");
+                    return ExitCode::FAILURE;
+                };
+                every = number;
             }
             // Ignores an option of the test runner.
             option if option.starts_with('-') => {}

@@ -51,7 +51,8 @@ pub fn ruled_out(case: &Case) -> Option<Reason> {
     (program || case.base_after || sees_a_write(case)).then_some(Reason::SharedMemory)
 }
 
-/// Returns the reason for which the design excludes a shape case, which is that it names an element type.
+/// Returns the reason why the design excludes a shape case, or `None` if the case is run. Only functions of element
+/// types are excluded.
 pub fn ruled_out_shape(case: &ShapeCase) -> Option<Reason> {
     matches!(case.function.as_str(), "result_type" | "can_cast").then_some(Reason::MixedTypes)
 }

@@ -52,7 +52,8 @@ pub fn table(module: &str) -> String {
     format!("| family | operations |\n|---|---|\n{}\n", rows.join("\n"))
 }
 
-/// `WENGERT_WRITE_DOCS=1 cargo test -p wengert-tests --test laws the_pages_of_tensors` writes the pages.
+/// Checks the tables on the pages of `Tensor` and `Var`. `WENGERT_WRITE_DOCS=1 cargo test -p wengert-tests --test laws
+/// the_pages_of_tensors` writes them.
 #[test]
 fn the_pages_of_tensors_and_variables_list_every_operation() {
     for (path, module) in [
@@ -70,7 +71,7 @@ fn the_pages_of_tensors_and_variables_list_every_operation() {
     }
 }
 
-/// Reads a line of eight columns whose first column is a name in backticks.
+/// Reads a line of eight columns whose first column is a name in backticks. Returns `None` for other lines.
 fn line(text: &str) -> Option<Line> {
     let cells: Vec<&str> = text.split('|').map(str::trim).collect();
     let [_, name, broadcasts, in_place, reverse, forward, second, _, accuracy, _] = cells[..] else { return None };

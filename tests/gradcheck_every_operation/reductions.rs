@@ -13,8 +13,8 @@ fn is_empty(x: super::row::V<'_>) -> bool {
     x.shape().contains(&0)
 }
 
-/// Operations on one operand of any shape. An operation that is not defined without elements returns an empty operand
-/// unchanged.
+/// Operations on one operand of any shape. If an operation is not defined without elements, its row returns an empty
+/// operand unchanged.
 pub const ANY: &[Row] = one! {
     sum: REAL => |x| x.square().sum(..);
     sum "kept": REAL => |x| x.sum_keepdim(-1) * x;

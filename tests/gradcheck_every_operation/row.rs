@@ -12,7 +12,7 @@ pub type V<'t> = Var<'t, f64>;
 pub struct Row {
     /// The name of the operation.
     pub name: &'static str,
-    /// A name that distinguishes this row from other rows of the operation; empty if there are none.
+    /// A name that distinguishes this row from other rows of the operation. It may be empty in one of them.
     pub case: &'static str,
     /// The call, as written in the table.
     pub call: &'static str,
@@ -142,8 +142,8 @@ impl Row {
     }
 }
 
-/// Returns the check for the grid. If there are many elements, it checks one randomly weighted sum of them. An error in one element
-/// changes this sum.
+/// Returns the check for the grid. If there are more than four elements, it checks one randomly weighted sum of them.
+/// An error in one element changes this sum.
 fn on_the_grid(domain: Domain) -> GradCheck {
     claiming(GradCheck::new().full_up_to(4).projections(1), domain)
 }
@@ -194,7 +194,7 @@ pub fn two_operands(
     }
 }
 
-/// Checks that a gradient through an operation is refused, and that the error names it.
+/// Checks that a gradient through an operation is refused, and that the error names the operation.
 pub fn has_no_derivative(name: &str, x: &Tensor<f64>, f: impl for<'t> Fn(V<'t>) -> V<'t>) {
     let tape = Tape::new();
     let x = tape.var(x);

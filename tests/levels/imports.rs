@@ -156,7 +156,7 @@ impl std::fmt::Display for Import {
     }
 }
 
-/// Returns the module that has the item at a path, which is named in `module`.
+/// Returns the module that has the item at the path `segments`, which is written in `module`.
 ///
 /// Returns `None` if the item lies in another crate, or if the path begins with no known name.
 fn resolve(scopes: &HashMap<&Module, &Scope>, module: &Module, segments: &[&str], depth: usize) -> Option<Module> {

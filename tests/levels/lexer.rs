@@ -138,7 +138,8 @@ fn closed(tokens: &[Token], open: usize) -> usize {
     tokens.len()
 }
 
-/// Returns the tokens without the items under `#[cfg(test)]`, and the names of the files that are modules for tests only.
+/// Returns the tokens without the items under `#[cfg(test)]`, and the names of the modules in other files that are for
+/// tests only.
 pub fn without_tests<'s>(tokens: &[Token<'s>]) -> (Vec<Token<'s>>, Vec<&'s str>) {
     let (mut kept, mut modules) = (Vec::new(), Vec::new());
     let mut at = 0;

@@ -9,7 +9,8 @@ mod sync {
     use loom::sync::atomic::AtomicBool;
     pub(super) use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-    /// A value that loom does not observe, and a flag that is true while the value is locked.
+    /// The broken lock. Its value has a lock that loom does not observe. The flag, which loom observes, is true while
+    /// the value is locked.
     pub(super) struct Mutex<T> {
         value: std::sync::Mutex<T>,
         locked: AtomicBool,

@@ -104,17 +104,18 @@ impl<E: Element> Clone for Buffer<E> {
 pub enum Share {
     /// The statistic of the batch has this weight, and the previous value has the rest. PyTorch: `momentum`.
     Fixed(f64),
-    /// The result is the plain average of the statistics of all batches. The field is the number of batches, including this one. Earlier
-    /// batches on the same tape are not included when the change is recorded: the tape adds them. PyTorch: `momentum=None`.
+    /// The result is the plain average of the statistics of all batches. The field is the number of batches so far,
+    /// including this one. The caller of [`Tape::blend`](crate::Tape::blend) does not count earlier batches on the same
+    /// tape: the tape adds them. PyTorch: `momentum=None`.
     Nth(u64),
 }
 
 impl Share {
-    /// Returns the weight of the batch in the new value of the statistic.
+    /// Returns the weight of the batch in the new value of the statistic. The weight of `Nth(0)` is 1.
     pub fn weight(self) -> f64 {
         match self {
             Share::Fixed(weight) => weight,
-            Share::Nth(number) => 1.0 / number as f64,
+            Share::Nth(number) => 1.0 / number.max(1) as f64,
         }
     }
 }
@@ -144,7 +145,8 @@ impl<V: Copy> Change<V> {
 }
 
 impl<V> Change<V> {
-    /// Returns the same change after `earlier` changes of the same buffer. They count in a plain average.
+    /// Returns the change as it is after `earlier` changes of the same buffer. In a plain average, these count as
+    /// earlier batches. Every other kind of change stays the same.
     pub(crate) fn after(self, earlier: u64) -> Self {
         match self {
             Change::Blend { new, share: Share::Nth(number) } => {

@@ -130,7 +130,7 @@ fn efficiency(ranks: f64, model: (&str, f64, f64), network: (&str, f64, f64), st
 const SIZE: (u32, u32) = (1100, 520);
 const UNITS: u32 = 10;
 
-/// Draws the prediction, and prints it as a table.
+/// Draws the predictions for the sum in the fixed tree, and prints the predictions for both kinds of sums as a table.
 fn plot(path: &str) -> Result<(), Box<dyn StdError>> {
     println!("| scaling | model | network | sum | 2 | 8 | 64 | 512 | 4096 |\n|---|---|---|---|---|---|---|---|---|");
     for strong in [false, true] {

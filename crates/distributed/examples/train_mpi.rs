@@ -120,7 +120,7 @@ fn arguments() -> Result<Arguments, lexopt::Error> {
     Ok(arguments)
 }
 
-/// A learning task: it gives rows of inputs and targets by index, and a model with its loss.
+/// A learning task: a data set, a model, and the logits of the model for a batch.
 trait Task {
     type Input: Element;
     type Model: Module;
@@ -128,7 +128,7 @@ trait Task {
     fn rows(&self) -> usize;
     fn batch(&self, rows: &[usize]) -> wengert_nn::Result<(Tensor<Self::Input>, Tensor<i64>)>;
     fn model(&self, generator: &mut Generator) -> Self::Model;
-    /// Records the logits `[n, classes]` of the model for a batch of inputs.
+    /// Records the logits of the model for a batch of inputs: `[n, classes]`, with one row for each target.
     fn logits<'t>(&self, model: &Self::Model, tape: &'t Tape, inputs: &Tensor<Self::Input>) -> Var<'t>;
 }
 
@@ -241,7 +241,8 @@ impl Task for Characters {
     }
 }
 
-/// Trains, saves the checkpoint, and prints the speed.
+/// Trains the model, from its checkpoint if there is one. Prints the loss and the accuracy, unless a signal ended the
+/// training.
 fn train<K: Task, O: Optimizer>(
     group: &Group,
     arguments: &Arguments,
@@ -299,8 +300,8 @@ fn data_parallel<'g, O: Optimizer>(
     Ok(parallel)
 }
 
-/// Takes the steps from number `first` on, saves the checkpoint, and prints the speed. Returns a text with the last loss, or `None` if a
-/// signal ended the training early.
+/// Takes the remaining steps, from number `first` on, and saves checkpoints if `--out` is given. Returns a text about
+/// the last loss, or `None` if a signal ended the training.
 fn take_steps<K: Task, O: Optimizer>(
     group: &Group,
     arguments: &Arguments,
@@ -359,7 +360,7 @@ fn take_steps<K: Task, O: Optimizer>(
     Ok(Some(loss.map_or("no step was left to make".to_owned(), |loss| format!("loss {loss:.6}"))))
 }
 
-/// Prints the speed, traffic and memory of rank 0.
+/// Prints the speed, traffic and memory of rank 0. Prints nothing if no step was timed.
 fn report<O: Optimizer>(
     group: &Group,
     parallel: &DataParallel<O>,

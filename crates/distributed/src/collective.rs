@@ -46,7 +46,7 @@ impl Reduce {
     }
 }
 
-/// Adds `right` to `left`. All ranks use this function for their additions, so that they get the same bits.
+/// Adds `right` to `left`, element by element.
 #[expect(clippy::ptr_arg, reason = "the tree's values are vectors")]
 pub(crate) fn add<T: Float>(left: &mut Vec<T>, right: Vec<T>) {
     Reduce::Sum.join(left, &right);
@@ -126,9 +126,10 @@ impl Group {
         Ok(Tensor::try_from_vec(elements.concat(), tensor.shape())?)
     }
 
-    /// Returns the sum of all ranks' elements, computed by MPI's own all-reduce (`MPI_Iallreduce`). This method guarantees less than
-    /// [`all_reduce`](Self::all_reduce): MPI chooses the order of additions, which may depend on the number of ranks, on sizes and on the
-    /// network. Without MPI, and in a group of one, this is the same as `all_reduce`.
+    /// Returns the sum of all ranks' tensors, element by element, computed by MPI's own all-reduce (`MPI_Iallreduce`).
+    /// This method guarantees less than [`all_reduce`](Self::all_reduce): MPI chooses the order of additions, which may
+    /// depend on the number of ranks, on sizes and on the network. Without MPI, and in a group of one, this is the same
+    /// as `all_reduce`.
     ///
     /// # Errors
     ///

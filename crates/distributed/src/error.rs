@@ -28,15 +28,15 @@ pub enum Error {
     #[error(transparent)]
     Tensor(#[from] wengert_tensor::Error),
 
-    /// This rank waited for other ranks until the deadline. The group cannot continue: end the program and start it
-    /// again from its last checkpoint.
+    /// Other ranks ended, or this rank waited for them until the deadline. The group cannot continue: end the program
+    /// and start it again from its last checkpoint.
     #[error("{}", lost(*rank, during, *waited, silent, late))]
     Lost {
         /// The rank that waited.
         rank: usize,
         /// The operation during which this rank waited, such as `all_reduce`.
         during: &'static str,
-        /// The deadline: the longest time for which this rank waited.
+        /// The deadline. This rank waited at most this time.
         waited: Duration,
         /// The ranks that gave no sign of life.
         silent: Vec<usize>,
@@ -44,8 +44,8 @@ pub enum Error {
         late: Vec<usize>,
     },
 
-    /// The ranks called one operation with different shapes or types, or called different operations. All ranks get
-    /// this error.
+    /// The ranks called one operation with different arguments, such as shapes or types, or called different
+    /// operations. All ranks get this error.
     #[error("the ranks differ: {}", said(descriptions))]
     Mismatch {
         /// The operation and the arguments of each rank, in the order of the ranks.
@@ -81,7 +81,7 @@ pub enum Error {
         size: usize,
     },
 
-    /// The operation cannot sum elements of this type.
+    /// The operation cannot reduce elements of this type.
     #[error("{operation}: elements of type {dtype} cannot be reduced")]
     NotReducible {
         /// The name of the operation.
@@ -123,11 +123,11 @@ pub enum Error {
     #[error("the optimiser's states are sharded: {0}")]
     ShardedStates(&'static str),
 
-    /// A step was called for a batch of 0 rows.
+    /// A step was called for a batch of 0 rows, or [`Group::sum_rows`](crate::Group::sum_rows) for 0 rows or 0 shards.
     #[error("a step needs at least one row")]
     NoRows,
 
-    /// `mpirun` started a program that was built without MPI.
+    /// A launcher, such as `mpirun`, started several processes of a program that was built without MPI.
     #[error(
         "this program was started as one of {size} ranks, but built without MPI: build it with `--features mpi` of wengert-distributed"
     )]

@@ -10,7 +10,7 @@ use wengert_tensor::{Float, Shape, Tensor};
 use crate::Result;
 use crate::group::hash;
 
-/// The ids and shapes of a model's parameters and buffers.
+/// The ids and shapes of a model's parameters, and of its buffers of the model's element type or `i64`.
 pub(crate) struct Leaves {
     pub(crate) parameters: Vec<(u64, Shape)>,
     buffers: Vec<(u64, Shape)>,
@@ -256,7 +256,8 @@ fn share_of<V>(change: &Change<V>) -> Option<Share> {
     }
 }
 
-/// Returns the gradients of the model's parameters, each with the index of the parameter in `leaves`.
+/// Returns the gradients of the model's parameters, each with the index of the parameter in `leaves`, in the order of
+/// the indices.
 fn gradients_of<'g, T: Float>(leaves: &Leaves, gradients: &'g Gradients<T>) -> Vec<(usize, &'g Tensor<T>)> {
     let places = leaves.places();
     let mut found: Vec<(usize, &Tensor<T>)> =

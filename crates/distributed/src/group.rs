@@ -28,9 +28,9 @@ const DEADLINE: Duration = Duration::from_secs(120);
 /// The processes that train one model together, as one process sees them. PyTorch: the process group of
 /// `torch.distributed`.
 ///
-/// All ranks must call the methods that communicate in the same order. If ranks call different methods, or pass tensors of different shapes
-/// or types, all ranks get [`Error::Mismatch`]. If a rank does not call a method at all, the others get [`Error::Lost`] after the
-/// [`deadline`](Self::set_deadline).
+/// All ranks must call the methods that communicate in the same order. Most methods check this: if ranks call different
+/// methods, or pass tensors of different shapes or types, all ranks get [`Error::Mismatch`]. If a rank does not call a
+/// method at all, the others get [`Error::Lost`] after the [`deadline`](Self::set_deadline).
 ///
 /// ```
 /// use wengert_distributed::Group;
@@ -49,7 +49,8 @@ pub struct Group {
     sent: Cell<Traffic>,
 }
 
-/// The amount of data that a rank has sent since its group was made.
+/// The amount of data that a rank has sent since its group was made. A sum by MPI's own all-reduce counts as one
+/// message, and its bytes are an estimate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// The number of messages.
@@ -75,8 +76,8 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Error::BuiltWithoutMpi`] if a launcher started several processes and the feature `mpi` is off; [`Error::Start`] if MPI cannot be
-    /// started or this is the second call.
+    /// [`Error::BuiltWithoutMpi`] if a launcher started several processes and the feature `mpi` is off;
+    /// [`Error::Start`] if MPI cannot be started, or was started by an earlier call.
     pub fn world() -> Result<Group> {
         let launched = first_number(&["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "MPI_LOCALNRANKS"]);
         let size = launched.or_else(|| env::var_os("PMIX_RANK").and(first_number(&["SLURM_NTASKS"])));
@@ -165,7 +166,7 @@ impl Group {
         self.deadline.set(deadline);
     }
 
-    /// Returns the time for which this rank waits for others.
+    /// Returns the longest time for which this rank waits for others.
     pub fn deadline(&self) -> Duration {
         self.deadline.get()
     }
@@ -308,8 +309,8 @@ fn first_number(names: &[&str]) -> Option<usize> {
     names.iter().find_map(|name| env::var(name).ok()?.trim().parse().ok())
 }
 
-/// Returns the number of this machine's cores divided by the number of ranks on this machine. If the launcher binds this process to fewer
-/// cores, returns their number.
+/// Returns the number of this machine's cores divided by the number of ranks on this machine, but at least 1. If the
+/// launcher binds this process to fewer cores, returns the number of these cores.
 fn share_of_cores() -> usize {
     let bound = available_parallelism().map_or(1, usize::from);
     let listed = fs::read_to_string("/proc/cpuinfo")

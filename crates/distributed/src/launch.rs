@@ -21,8 +21,9 @@ const STOP: [i32; 1] = [consts::SIGINT];
 
 /// Runs `program` with the group of all ranks and returns the exit code.
 ///
-/// An error of `program` is printed with the rank. If there are other ranks, the process then exits at once, so that MPI's launcher
-/// ends the job. The exit code is [`EXIT_LOST`](crate::EXIT_LOST) if a rank was lost, 1 otherwise.
+/// An error of `program` is printed with the rank. If there are other ranks, the process then exits at once, so that
+/// MPI's launcher ends the job. The exit code is [`EXIT_LOST`](crate::EXIT_LOST) if the error is [`Error::Lost`], 1
+/// otherwise.
 ///
 /// ```no_run
 /// use std::process::ExitCode;

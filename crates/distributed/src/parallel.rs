@@ -129,7 +129,7 @@ impl Group {
     }
 }
 
-/// A part of a batch. The caller passes a function to a step, and the step calls it once for each shard.
+/// A part of a batch. The caller passes a function to a step, and the step calls it once for each shard of this rank.
 #[derive(Debug)]
 pub struct Shard {
     /// The index of this shard among the shards of the batch, from 0.
@@ -177,7 +177,8 @@ pub struct Step {
 ///
 /// A batch is divided into a fixed number of shards (8 by default), whatever the number of ranks. The gradients of the
 /// shards are summed in one fixed tree, within a rank and across ranks. **Training has the same bits on any number of
-/// ranks up to the number of shards.** This includes a group of one, and [sharded](Self::sharded) states.
+/// ranks up to the number of shards.** This includes a group of one, and [sharded](Self::sharded) states, but not
+/// [`fast`](Self::fast).
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -246,7 +247,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         })
     }
 
-    /// Sets the number of shards of a batch. The result depends on this number, and there can be no more ranks than shards.
+    /// Sets the number of shards of a batch. The result depends on this number, and there can be no more ranks than
+    /// shards. A batch with fewer rows than shards has one shard for each row.
     #[must_use]
     pub fn shards(self, shards: usize) -> Self {
         DataParallel { shards, ..self }
@@ -304,15 +306,15 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Ok(DataParallel { fast: true, parameter_shards: None, ..self })
     }
 
-    /// Divides the optimiser's states among the ranks (ZeRO, stage 1), so that each of N ranks has about 1/N of them. The slices consist of
-    /// whole blocks of 1,024 elements. The division changes neither the result nor the amount of data sent. This method turns
-    /// [`fast`](Self::fast) off.
+    /// Divides the optimiser's states among the ranks (ZeRO, stage 1), so that each of N ranks has about 1/N of them.
+    /// The slices consist of whole blocks of 1,024 elements. The result is the same, and the amount of data sent is
+    /// about the same. This method turns [`fast`](Self::fast) off.
     ///
     /// # Panics
     ///
-    /// If the optimiser is not [elementwise](Optimizer::is_elementwise), such as Adafactor and Muon. If the parameters are
-    /// [sharded](Self::sharded_parameters), before a call of [`gather`](Self::gather). If the states are sharded already, and parameters
-    /// were frozen or unfrozen since a step.
+    /// If the optimiser is not [elementwise](Optimizer::is_elementwise), such as Adafactor and Muon. If the parameters
+    /// are [sharded](Self::sharded_parameters), before a call of [`gather`](Self::gather). If parameters were frozen or
+    /// unfrozen after an earlier call that sharded states, and there are states by now.
     #[must_use]
     #[track_caller]
     pub fn sharded(self, model: &(impl Module<T> + ?Sized)) -> Self {
@@ -326,18 +328,19 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotElementwise`]; [`Error::ShardedParameters`]; [`Error::FrozenChanged`] if the shards of an earlier call have states. An
-    /// error drops the shards, so sharded parameters stay NaN.
+    /// [`Error::NotElementwise`]; [`Error::ShardedParameters`]; [`Error::FrozenChanged`] if parameters were frozen or
+    /// unfrozen after an earlier call, and its shards have states. An error drops the shards, so sharded parameters
+    /// stay NaN.
     #[track_caller]
     pub fn try_sharded(self, model: &(impl Module<T> + ?Sized)) -> Result<Self> {
         self.need_whole("`gather` them before `sharded`")?;
         self.with_shards(model, Site::here("sharded"))
     }
 
-    /// Divides the parameters and the optimiser's states among the ranks (ZeRO, stage 3), so that each of N ranks has about 1/N of them.
-    /// The slices consist of whole blocks of 1,024 elements. A rank receives the other parts for each operation that reads them, in the
-    /// forward and again in the backward pass. The rank that has a parameter also sums its gradient. The result is the same, but much more
-    /// data is sent.
+    /// Divides the parameters and the optimiser's states among the ranks (ZeRO, stage 3), so that each of N ranks has
+    /// about 1/N of them. The slices consist of whole blocks of 1,024 elements. A rank receives the other parts for
+    /// each operation that reads them, in the forward and again in the backward pass. The rank that has a part of a
+    /// parameter also sums the gradient of this part. The result is the same, but much more data is sent.
     ///
     /// This works only for [`step_recorded`](Self::step_recorded), without [`SyncBatchNorm`](crate::SyncBatchNorm), and
     /// for batches whose number of rows is a multiple of the number of shards. PyTorch: `FullyShardedDataParallel`.
@@ -361,8 +364,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotElementwise`]; [`Error::FrozenChanged`] if the shards of an earlier call have parameters or states. In both cases the
-    /// model is not changed.
+    /// [`Error::NotElementwise`]; [`Error::FrozenChanged`] if parameters were frozen or unfrozen after an earlier call,
+    /// and its shards have parameters or states. In both cases the model is not changed.
     #[track_caller]
     pub fn try_sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Result<Self> {
         let mut parallel = self.with_shards(model, Site::here("sharded_parameters"))?;
@@ -370,7 +373,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Ok(parallel)
     }
 
-    /// Divides the optimiser's states among the ranks. Keeps shards that exist already, with their values and states. Refuses an optimiser
+    /// Divides the optimiser's states among the ranks. Keeps existing shards if the same parameters are frozen as
+    /// before. Otherwise replaces the shards, or returns an error if they have values or states. Refuses an optimiser
     /// that cannot update a part of a parameter alone.
     fn with_shards(mut self, model: &(impl Module<T> + ?Sized), at: Site) -> Result<Self> {
         if !self.optimizer.is_elementwise() {
@@ -401,7 +405,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// [`Error::Lost`]; not enough memory.
     pub fn gather(&mut self, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
-        // Parameters may have been frozen since they were divided, so the length is the length of the division.
+        // Parameters may have been frozen since they were divided, so the length comes from the shards and not from the
+        // model.
         let division = self.division(self.parameter_shards.as_ref().map_or(0, ParameterShards::total), 0);
         match self.parameter_shards.as_mut().filter(|parameter_shards| parameter_shards.has_values) {
             Some(parameter_shards) => parameter_shards.give(model, &division),
@@ -409,8 +414,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         }
     }
 
-    /// Divides the parameters among the ranks again, after [`gather`](Self::gather). Without [`sharded`](Self::sharded)
-    /// states it does nothing.
+    /// Divides the parameters among the ranks, for the first time or after [`gather`](Self::gather). Without
+    /// [`sharded`](Self::sharded) states, or if the parameters are divided already, it does nothing.
     pub fn release(&mut self, model: &mut (impl Module<T> + ?Sized)) {
         if let Some(parameter_shards) =
             self.parameter_shards.as_mut().filter(|parameter_shards| !parameter_shards.has_values)
@@ -523,7 +528,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         self.fast && self.group.sums() && self.group.size() > 1
     }
 
-    /// Returns the division of a batch of `rows` rows into shards, and of the shards among the ranks.
+    /// Returns the division of a batch of `rows` rows into shards, and of the shards among the ranks, with a seed from
+    /// `generator`.
     pub(crate) fn planned(&self, rows: usize, generator: &mut Generator) -> Result<Planned> {
         let size = self.group.size();
         let shards = if self.fast { size } else { self.shards };
@@ -542,7 +548,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Ok(Planned { count, seed: generator.next_u64(), plan })
     }
 
-    /// Updates all parameters by the summed gradients of all ranks.
+    /// Updates all parameters and buffers by `flat`, the sum of the vectors of all ranks. If a largest norm is set,
+    /// clips the gradients first.
     pub(crate) fn step_whole<M: Module<T>>(
         &mut self,
         model: &mut M,
@@ -586,7 +593,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Ok(layout)
     }
 
-    /// Updates the parameters in this rank's slice of the vector of all parameters, and sends the new values to all ranks.
+    /// Updates the parameters in this rank's slice of the vector of all parameters. Exchanges the new values with the
+    /// other ranks, and updates the buffers.
     pub(crate) fn step_slice<M: Module<T>>(
         &mut self,
         model: &mut M,
@@ -605,8 +613,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Ok(Step { loss: flat[flat.len() - 1].to_f64(), norm })
     }
 
-    /// Updates the part of the parameters that this rank owns. `sums` begins with the summed gradients of this part. Returns the norm of
-    /// the gradient of all parameters before clipping, or `None` without clipping.
+    /// Updates the part of the parameters that this rank owns. `sums` begins with the summed gradients of this part. If
+    /// only states are sharded, the new parameters replace these gradients. Returns the norm of the gradient of all
+    /// parameters before clipping, or `None` without clipping.
     pub(crate) fn step_shard<M: Module<T>>(
         &mut self,
         model: &M,
@@ -680,8 +689,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Errors
     ///
-    /// The errors of [`Saved::load_model`] and [`Saved::load_optimizer`]; [`Error::Unequal`] if ranks read different
-    /// files; [`Error::Lost`].
+    /// The errors of [`Saved::load_model`] and [`Saved::load_optimizer`]; [`Error::ShardedParameters`];
+    /// [`Error::Unequal`] if ranks read different files; [`Error::Lost`].
     pub fn load(&mut self, saved: &Saved, name: &str, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
         self.need_whole("`gather` them before others are loaded")?;
         saved.load_model(model)?;
@@ -693,7 +702,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     }
 }
 
-/// Returns the vector that `flat_of` computes for this rank's first shards, or `length` zeros if this rank has no rows.
+/// Returns `flat_of(0)`, the vector of this rank's shards in the first round, or `length` zeros if this rank has no
+/// rows.
 fn first_or_zeros<T: Float>(
     mut flat_of: impl FnMut(usize) -> Result<Vec<T>>,
     has_rows: bool,

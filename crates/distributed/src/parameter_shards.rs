@@ -46,7 +46,8 @@ impl<T: Float> Module<T> for ParameterShards<T> {
 }
 
 impl<T: Float> ParameterShards<T> {
-    /// Returns the shards of all parameters. `slice` is this rank's range in the vector of the parameters that are not frozen.
+    /// Returns this rank's shards of all parameters. `slice` is this rank's range in the vector of the parameters that
+    /// are not frozen.
     pub(crate) fn new(model: &(impl Module<T> + ?Sized), slice: Range<usize>) -> Self {
         let mut at = 0;
         let parameter_shards = model.named_parameters().into_iter().map(|(path, own)| {
@@ -123,7 +124,7 @@ impl<T: Float> ParameterShards<T> {
         }
     }
 
-    /// Collects the values of all shards from all ranks, and writes them to the parameters of the model.
+    /// Collects the values of all shards from all ranks, and moves them to the parameters of the model.
     pub(crate) fn give(&mut self, model: &mut (impl Module<T> + ?Sized), division: &Division<'_>) -> Result<()> {
         let trained = self.parameter_shards.iter().filter(|shard| !shard.parameter.is_frozen());
         let own = trained.flat_map(|shard| shard.parameter.value.iter().collect::<Vec<T>>()).collect();
@@ -138,7 +139,8 @@ impl<T: Float> ParameterShards<T> {
         self.parameter_shards.iter().map(|shard| shard.parameter.value.numel() * size_of::<T>()).sum()
     }
 
-    /// Returns the position of each parameter that is not frozen among the shards. The key is the parameter's id in `leaves`.
+    /// Returns the position, in the list of shards, of each parameter that is not frozen. The key is the parameter's id
+    /// in `leaves`.
     pub(crate) fn positions(&self, leaves: &Leaves) -> HashMap<u64, usize> {
         let positions = self.parameter_shards.iter().enumerate().filter(|(_, shard)| !shard.parameter.is_frozen());
         positions.map(|(position, _)| (leaves.parameters[position].0, position)).collect()
@@ -171,7 +173,7 @@ impl<T: Float> ParameterShards<T> {
         Ok(())
     }
 
-    /// Returns true if the optimiser has states for a shard: after the first step, or after states were loaded.
+    /// Returns true if the optimiser has states for a shard, for example after a step.
     pub(crate) fn has_states(&self, optimizer: &impl Optimizer<T>) -> bool {
         self.parameter_shards.iter().any(|shard| optimizer.common().states(&shard.parameter).is_some())
     }

@@ -45,7 +45,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Errors
     ///
-    /// The errors of `step`.
+    /// The errors of [`step`](Self::step). With sharded parameters, [`Error::ShardedParameters`] only if the number of
+    /// rows is not a multiple of the number of shards, or the model has a [`SyncBatchNorm`](crate::SyncBatchNorm).
     pub fn step_recorded<M: Module<T>>(
         &mut self,
         model: &mut M,
@@ -98,8 +99,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         self.step_whole(model, &leaves, &layout, flat)
     }
 
-    /// Evaluates the gradients of this rank's shards, and returns their sum. Complete buckets (parts) of the sum are already being sent
-    /// when this function returns.
+    /// Evaluates the gradients of this rank's shards, and returns the sum over all ranks, which is still in progress.
+    /// Each bucket (part) of this rank's vectors is sent as soon as it is complete.
     fn summed<'d, 't>(
         &self,
         (leaves, layout): (&Leaves, &Layout),
@@ -150,7 +151,7 @@ struct Recorder<'s, 't, T: Float, F> {
     shards: &'s [Shard],
     /// The number of rows of the whole batch.
     rows: usize,
-    /// The gradients of the first shards. They were recorded in advance but not yet evaluated.
+    /// The gradients of the next shards that were recorded in advance but not yet evaluated.
     waiting: VecDeque<RecordedGradients<'t, T>>,
 }
 

@@ -92,8 +92,9 @@ impl Division<'_> {
         own.start + within.start..own.start + within.end
     }
 
-    /// Starts an exchange for the bucket (part) with index `bucket` of this round's vectors. Each rank that has a node of the summation
-    /// tree in `round` has a vector, `flat`. It sends each other rank the elements of the bucket that the other rank owns.
+    /// Starts an exchange for the bucket (part) with index `bucket` of this round's vectors. Each rank that has a node
+    /// of the summation tree in `round` has a vector, `flat`. It sends each other rank the elements of the bucket that
+    /// the other rank owns. Every rank receives the elements that it owns.
     fn scatter<T: Float>(&self, plan: &Plan, round: usize, flat: Option<&[T]>, bucket: usize) -> Started {
         let mut exchange = Exchange::default();
         if let Some(flat) = flat {
@@ -134,9 +135,9 @@ impl Division<'_> {
         Ok(())
     }
 
-    /// Returns the sum of the vectors of all shards of `plan`: the whole sum if `all` is true, otherwise this rank's slice of it. `node`
-    /// returns the partial sum for this rank's node in the given round. It is called for the rounds in order, while earlier partial sums
-    /// are sent.
+    /// Returns the sum of the vectors of all shards of `plan`: the whole sum if `all` is true, otherwise this rank's
+    /// slice. `node(round)` returns the partial sum for the node of the summation tree that this rank sends in `round`.
+    /// It is called in order, for the rounds in which this rank has a node, while earlier partial sums are sent.
     pub(crate) fn sum<T: Float>(
         &self,
         plan: &Plan,
@@ -208,8 +209,10 @@ impl<'d, 'g, T: Float> Summing<'d, 'g, T> {
         Summing { division, plan, by_mpi, round: 0, sent: 0, started: Vec::new(), kept }
     }
 
-    /// Sends the complete elements of `flat`, the vector of this rank's node in this round. `flat` is `None` if this rank has no node. If
-    /// `from` is given, only the elements from position `from` to the end of the divided elements are complete; otherwise all are.
+    /// Starts the exchange of each bucket (part) of this round's vectors that is complete and not yet sent. `flat` is
+    /// the vector of the node of the summation tree that this rank has in this round, or `None` without a node. If
+    /// `from` is `None`, all of `flat` is complete. Otherwise only the divided elements from position `from` on are
+    /// complete, and with [`Cut::Slices`] nothing is sent. After the last bucket, the next round begins.
     pub(crate) fn send(&mut self, flat: Option<&[T]>, from: Option<usize>) {
         let (rank, division) = (self.division.group.rank(), self.division);
         while self.sent < self.kept.len() {

@@ -29,8 +29,9 @@ pub(crate) struct ShardSums<T> {
 }
 
 impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
-    /// Computes this rank's shards. Returns the sums of the losses, gradients and statistics over all shards of the batch. `next` records
-    /// the shard with the given index among this rank's shards. Each shard has the fraction `weight` of the rows of the batch.
+    /// Computes this rank's shards. Returns this rank's slice of the summed gradients, and the sums of the statistics
+    /// and losses, over all shards of the batch. `next` records the shard with the given index among this rank's
+    /// shards. Each shard has the fraction `weight` of the rows of the batch.
     pub(crate) fn sharded_sums<'t>(
         &self,
         (leaves, layout): (&Leaves, &Layout),
@@ -85,7 +86,7 @@ impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
         Ok(ShardSums { slice, tail: tails.total(&mut add).unwrap_or_default() })
     }
 
-    /// Updates the parameters that this rank owns.
+    /// Updates the parameters that this rank owns, and the buffers.
     pub(crate) fn step_sharded<M: Module<T>>(
         &mut self,
         model: &mut M,
@@ -100,7 +101,7 @@ impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
     }
 }
 
-/// The state of a rank during the exchanges of a round, in which each rank computes a shard.
+/// The state of a rank during the exchanges of a round, in which each rank computes at most one shard.
 struct Lockstep<'s, 'g, T: Float> {
     parameter_shards: &'s ParameterShards<T>,
     division: &'s Division<'g>,

@@ -1,8 +1,9 @@
 //! Synchronization points of a recorded step. At a point, the shards of a batch exchange values, in the forward and in the backward pass.
 //!
-//! Each shard contributes some values, and every rank receives the values of all shards. Every rank computes the same result from them. The
-//! computation is in f64 and in the order of the shards, so the bits do not depend on the number of ranks. A point is recorded as a custom
-//! operation. The step sets the operation's result before it evaluates the operations that read it.
+//! Each shard contributes some values, and every rank receives the values of all shards. Every rank computes the
+//! results of its shards from these values. The computation is in f64 and in the order of the shards, so the bits do
+//! not depend on the number of ranks. A point is recorded as a custom operation. The step sets the operation's result
+//! before it evaluates the operations that read it.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -40,7 +41,8 @@ enum Kind {
     Sum,
 }
 
-/// The kind of step that runs on this thread. A step either computes each shard at once, or records all shards first.
+/// The kind of step that runs on this thread. A step either computes its shards directly, or records them and evaluates
+/// them later.
 enum Within {
     Computing,
     Recording { weight: f64, points: Vec<Rc<dyn Any>> },
@@ -68,7 +70,8 @@ fn begin(within: Within) -> Result<Before> {
     })
 }
 
-/// Runs `compute`, which computes a shard at once. A layer that needs a synchronization point returns an error in it.
+/// Runs `compute`, which computes a shard directly. Meanwhile a layer that needs a synchronization point returns an
+/// error.
 pub(crate) fn computing<R>(compute: impl FnOnce() -> R) -> Result<R> {
     let _before = begin(Within::Computing)?;
     Ok(compute())
@@ -92,7 +95,7 @@ pub(crate) enum SyncScope {
     Alone,
     /// The step computes one shard after the other: the statistics of all shards are unknown.
     OneByOne,
-    /// The step is first recorded, for all shards at the same time, and then computed. So the shards exchange their statistics.
+    /// The step records all shards before it evaluates them, so the shards can exchange their statistics.
     Together,
 }
 
@@ -119,7 +122,8 @@ pub(crate) fn moments<'t, T: Float>(
     x.tape().try_apply(point(Kind::Moments { count }, local.shape()[1]), &[local, x])
 }
 
-/// Adds a synchronization point to the shard that is being recorded, and returns the operation that records the point.
+/// Adds a synchronization point to the shard that is being recorded, if there is one. Returns the operation that
+/// records the point.
 fn point<T: Float>(kind: Kind, channels: usize) -> SyncOperation<T> {
     let made = |weight| Rc::new(Point { kind, channels, weight, result: RefCell::new(None) });
     let recorded = WITHIN.try_with(|within| match &mut *within.borrow_mut() {
@@ -150,7 +154,8 @@ impl<T: Float> Point<T> {
         count.into_iter().chain(values.iter().map(T::to_f64).collect::<Vec<_>>())
     }
 
-    /// Sets the result of this synchronization point from `all`, the contributions of all shards.
+    /// Sets the result of this synchronization point from `all`, the contributions of all shards. Returns an error for
+    /// the statistics of a single value per channel, or of none.
     fn put(&self, all: &[f64]) -> Result<()> {
         let channels = self.channels;
         let shards = || all.chunks(self.width());

@@ -14,8 +14,8 @@ pub(crate) fn part(count: usize, parts: usize, index: usize) -> Range<usize> {
     start..start + each + usize::from(index < more)
 }
 
-/// Returns the slice of a vector of `length` elements that the rank `rank` of `size` ranks owns. It consists of whole blocks of `block`
-/// elements.
+/// Returns the slice of a vector of `length` elements that the rank `rank` of `size` ranks owns. It consists of whole
+/// blocks of `block` elements. Only the last block of the vector may be shorter.
 pub(crate) fn slice(length: usize, block: usize, size: usize, rank: usize) -> Range<usize> {
     let blocks = part(length.div_ceil(block), size, rank);
     (blocks.start * block).min(length)..(blocks.end * block).min(length)

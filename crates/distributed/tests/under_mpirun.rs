@@ -124,7 +124,7 @@ fn ended(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     None
 }
 
-/// Reads lines until one begins with `beginning`.
+/// Reads lines until one begins with `beginning` or the output ends.
 fn read_until(child: &mut Child, beginning: &str) -> BufReader<std::process::ChildStdout> {
     let mut lines = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();

@@ -76,8 +76,8 @@ pub trait Convolves: Array {
 
 impl<A: Array> Convolves for A {}
 
-/// Returns the smallest even number that is at least `n` and has only the prime factors 2, 3 and 5. Transforms with these numbers of
-/// elements are fast. If `n` is below 2, returns 1.
+/// Returns the smallest even number that is at least `n` and has only the prime factors 2, 3 and 5. Transforms with
+/// these numbers of elements are fast. If `n` is below 2, returns 1. If `n` is above 2^40, returns `n`.
 fn fast_length(n: usize) -> usize {
     let smooth = |mut length: usize| {
         for prime in [2, 3, 5] {

@@ -43,8 +43,8 @@ fn named(error: Error, at: Site) -> Error {
     }
 }
 
-/// A type that stands for the generic function [`lines`], because a generic function is not a value. A macro chooses the instance for an
-/// element type.
+/// A type that stands for the generic function [`lines`], because a generic function is not a value. The method
+/// `float_instance` chooses the instance for an element type.
 struct Lines;
 
 impl FloatInstances for Lines {

@@ -53,8 +53,9 @@ pub trait TransformsOfMany: Array {
         complex_lines(self, sizes, &dims.into(), true, norm, Site::here("ifftn"))
     }
 
-    /// Returns the transforms of real numbers along `dims`, as complex numbers with a new last dimension of size 2. If the last dimension
-    /// of `dims` has size n, it has n/2 + 1 elements in the result. PyTorch: `torch.fft.rfftn`.
+    /// Returns the transforms of real numbers along `dims`, as complex numbers with a new last dimension of size 2. The
+    /// last dimension of `dims` gets size n/2 + 1, where n is the last of `sizes`. Without `sizes`, n is the size of
+    /// this dimension. PyTorch: `torch.fft.rfftn`.
     ///
     /// # Errors
     ///

@@ -42,7 +42,7 @@ impl Parse for Function {
     }
 }
 
-/// A receiver: `self`, `&self`, `&'a self` or `&mut self`.
+/// A receiver, such as `self`, `&self`, `&'a self` or `&mut self`.
 #[derive(Clone)]
 pub(crate) struct Receiver {
     pub(crate) and: Option<Token![&]>,
@@ -113,7 +113,8 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    /// Splits a trait or an `impl` block. For any other item, returns an error with the text `refusal`.
+    /// Splits a trait or an `impl` block. For an item that does not end with braces, returns an error with the text
+    /// `refusal`.
     pub(crate) fn split(item: TokenStream, refusal: &str) -> Result<Self> {
         let mut tokens: Vec<TokenTree> = item.into_iter().collect();
         match tokens.pop() {

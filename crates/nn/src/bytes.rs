@@ -44,21 +44,31 @@ pub(crate) fn from_bytes<E: Element>(bytes: &[u8], shape: &Shape) -> Result<Tens
     }
 }
 
-/// Returns a tensor of `shape` from the bytes of elements that have the floating-point type `from`. Rounds each element to nearest if the
-/// tensor's type has fewer digits.
+/// Converts floating-point numbers from the type `from` to the type `to`, and rounds each number to nearest. Numbers that already have the
+/// type `to` keep their bytes.
 ///
 /// # Errors
 ///
-/// If there is not enough memory, or the number of bytes does not fit the shape.
-#[precompiled]
-pub(crate) fn from_floats<E: Element>(bytes: &[u8], from: Dtype, shape: &Shape) -> Result<Tensor<E>> {
-    let number = E::from_f64;
-    match from {
-        Dtype::F16 => decode_all(bytes, shape, |bytes| number(f16_to_f64(u16::from_le_bytes(bytes)))),
-        Dtype::BF16 => decode_all(bytes, shape, |bytes| number(bf16_to_f64(u16::from_le_bytes(bytes)))),
-        Dtype::F32 => decode_all(bytes, shape, |bytes| number(f32::from_le_bytes(bytes).into())),
-        _ => decode_all(bytes, shape, |bytes| number(f64::from_le_bytes(bytes))),
+/// If there is not enough memory for the numbers of a tensor of `shape`.
+pub(crate) fn convert_floats(bytes: Vec<u8>, from: Dtype, to: DType, shape: &Shape) -> Result<Vec<u8>> {
+    let read: fn(&[u8]) -> f64 = match from {
+        _ if from == dtype(to) => return Ok(bytes),
+        Dtype::F16 => |bytes| f16_to_f64(u16::from_le_bytes(word(bytes))),
+        Dtype::BF16 => |bytes| bf16_to_f64(u16::from_le_bytes(word(bytes))),
+        Dtype::F32 => |bytes| f32::from_le_bytes(word(bytes)).into(),
+        _ => |bytes| f64::from_le_bytes(word(bytes)),
+    };
+    let [size, converted_size] = [from, dtype(to)].map(|dtype| dtype.bitsize() / 8);
+    check_byte_count(&bytes, size, shape)?;
+    let mut converted = Vec::new();
+    converted.try_reserve_exact(bytes.len() / size * converted_size).map_err(|_| out_of_memory(shape, to))?;
+    for number in bytes.chunks_exact(size).map(read) {
+        match to {
+            DType::F32 => converted.extend((number as f32).to_le_bytes()),
+            _ => converted.extend(number.to_le_bytes()),
+        }
     }
+    Ok(converted)
 }
 
 /// Returns a tensor of `shape` whose elements are decoded by `decode`, each from N bytes. Returns an error if the number of bytes does not fit
@@ -68,18 +78,42 @@ fn decode_all<E: Element, const N: usize>(
     shape: &Shape,
     decode: impl Fn([u8; N]) -> E,
 ) -> Result<Tensor<E>> {
-    let (elements, rest) = bytes.as_chunks();
-    if elements.len() != shape.numel() || !rest.is_empty() {
-        let (expected, found) = (N.saturating_mul(shape.numel()), bytes.len());
-        return Err(Error::ByteCount { shape: shape.clone(), size: N, expected, found });
-    }
+    check_byte_count(bytes, N, shape)?;
     let mut list = Vec::new();
-    if list.try_reserve_exact(elements.len()).is_err() {
-        let at = Site::here("from_vec");
-        return Err(wengert_tensor::Error::OutOfMemory { shape: shape.clone(), dtype: E::DTYPE, at }.into());
-    }
-    list.extend(elements.iter().map(|&bytes| decode(bytes)));
+    list.try_reserve_exact(bytes.len() / N).map_err(|_| out_of_memory(shape, E::DTYPE))?;
+    list.extend(bytes.as_chunks().0.iter().map(|&bytes| decode(bytes)));
     Ok(Tensor::try_from_vec(list, shape)?)
+}
+
+/// Returns an error unless `bytes` are the elements of a tensor of `shape`, each of `size` bytes.
+fn check_byte_count(bytes: &[u8], size: usize, shape: &Shape) -> Result<()> {
+    let (expected, found) = (size.saturating_mul(shape.numel()), bytes.len());
+    if expected == found { Ok(()) } else { Err(Error::ByteCount { shape: shape.clone(), size, expected, found }) }
+}
+
+fn out_of_memory(shape: &Shape, dtype: DType) -> Error {
+    wengert_tensor::Error::OutOfMemory { shape: shape.clone(), dtype, at: Site::here("from_vec") }.into()
+}
+
+/// Returns the first `N` bytes of `bytes` as an array, or zeros if there are fewer.
+pub(crate) fn word<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    *bytes.first_chunk().unwrap_or(&[0; N])
+}
+
+/// Returns the element type as the type of the crate `safetensors`.
+pub(crate) fn dtype(of: DType) -> Dtype {
+    match of {
+        DType::F32 => Dtype::F32,
+        DType::F64 => Dtype::F64,
+        DType::I64 => Dtype::I64,
+        DType::U8 => Dtype::U8,
+        _ => Dtype::BOOL,
+    }
+}
+
+/// Returns true for the floating-point types that can be converted.
+pub(crate) fn is_float(dtype: Dtype) -> bool {
+    matches!(dtype, Dtype::F16 | Dtype::BF16 | Dtype::F32 | Dtype::F64)
 }
 
 /// Returns the number that `bits` encode in IEEE 754's binary16. The tests compare this function with the crate `half`. The library itself does
@@ -118,7 +152,9 @@ mod tests {
     fn another_number_of_bytes_is_an_error() {
         for (dtype, size) in [(Dtype::F16, 2), (Dtype::BF16, 2), (Dtype::F32, 4), (Dtype::F64, 8)] {
             for count in 0..=4 * size {
-                let tensor = from_floats::<f64>(&vec![0; count], dtype, &Shape::from([3]));
+                let shape = Shape::from([3]);
+                let bytes = convert_floats(vec![0; count], dtype, DType::F64, &shape);
+                let tensor = bytes.and_then(|bytes| from_bytes::<f64>(&bytes, &shape));
                 assert_eq!(tensor.is_ok(), count == 3 * size, "{dtype:?} {count}");
             }
         }

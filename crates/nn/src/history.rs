@@ -43,13 +43,28 @@ impl Scores {
         Value::Object(metrics.chain([("loss".to_owned(), json!(self.loss))]).collect())
     }
 
-    /// Reads scores from a JSON object of a saved history. A value that was not finite is `null` in JSON and becomes NaN.
-    fn from_json(object: &Map<String, Value>) -> Self {
-        let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
-        let metrics = object.iter().filter(|(name, _)| *name != "loss");
-        let metrics = metrics.map(|(name, value)| (name.clone(), number(value))).collect();
-        Scores { loss: object.get("loss").map_or(f64::NAN, number), metrics }
+    /// Reads scores from a JSON object of a saved history. `of` is the name of the object for the description of a problem.
+    fn from_json(object: &Map<String, Value>, of: &str) -> std::result::Result<Self, String> {
+        let number = |name: &str| number(object, name).ok_or_else(|| expected_number(&format!("{name}' in '{of}")));
+        let metrics = object.keys().filter(|name| *name != "loss");
+        let metrics =
+            metrics.map(|name| Ok((name.clone(), number(name)?))).collect::<std::result::Result<_, String>>()?;
+        Ok(Scores { loss: number("loss")?, metrics })
     }
+}
+
+/// Returns the number `name` of a saved history, or `None` if it is missing or not a number. A number that was not finite is `null` in JSON and
+/// becomes NaN.
+fn number(object: &Map<String, Value>, name: &str) -> Option<f64> {
+    match object.get(name)? {
+        Value::Null => Some(f64::NAN),
+        value => value.as_f64(),
+    }
+}
+
+/// Returns the description of the problem that `name` is missing or not a number.
+fn expected_number(name: &str) -> String {
+    format!("expected a number or null as '{name}'")
 }
 
 /// The results of one epoch.
@@ -164,7 +179,8 @@ impl History {
     ///
     /// # Errors
     ///
-    /// [`Error::Read`] if the file cannot be read. [`Error::Malformed`] if it is not text in UTF-8, or a line is not an epoch.
+    /// [`Error::Read`] if the file cannot be read. [`Error::Malformed`] if it is not text in UTF-8, or a line is not an epoch with the number of
+    /// the line.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         History::from_file(path.as_ref())
     }
@@ -175,15 +191,27 @@ impl History {
             let refuse =
                 |problem: String| Error::Malformed { path: path.to_owned(), place: Place::Line(number), problem };
             let line: Value = serde_json::from_str(line).map_err(|error| refuse(format!("expected JSON: {error}")))?;
-            let Some(train) = line["train"].as_object() else {
-                return Err(refuse("expected an epoch, {\"epoch\":…,\"lr\":…,\"train\":{…}}".to_owned()));
-            };
-            let validation = line["validation"].as_object().map(Scores::from_json);
-            let lr = line["lr"].as_f64().unwrap_or(f64::NAN);
-            history.push(Epoch { lr, train: Scores::from_json(train), validation });
+            history.push(epoch(&line, number).map_err(refuse)?);
         }
         Ok(history)
     }
+}
+
+/// Returns the epoch with this number from its line of a saved history, or a description of the problem.
+fn epoch(line: &Value, number: u64) -> std::result::Result<Epoch, String> {
+    let (Some(object), Some(train)) = (line.as_object(), line["train"].as_object()) else {
+        return Err("expected an epoch, {\"epoch\":…,\"lr\":…,\"train\":{…}}".to_owned());
+    };
+    if line["epoch"].as_u64() != Some(number) {
+        return Err(format!("expected epoch {number}, found epoch {}", line["epoch"]));
+    }
+    let validation = match &line["validation"] {
+        Value::Null => None,
+        Value::Object(scores) => Some(Scores::from_json(scores, "validation")?),
+        _ => return Err("expected an object of scores as 'validation'".to_owned()),
+    };
+    let lr = self::number(object, "lr").ok_or_else(|| expected_number("lr"))?;
+    Ok(Epoch { lr, train: Scores::from_json(train, "train")?, validation })
 }
 
 #[cfg(test)]
@@ -215,9 +243,34 @@ mod tests {
         let text = History::read(&file).unwrap_err().to_string();
         assert!(text.ends_with("byte 1: it is not text in UTF-8"), "{text}");
         for (line, expected) in [("{", "line 2: expected JSON: "), ("[1]", "line 2: expected an epoch, ")] {
-            std::fs::write(&file, format!("{{\"train\":{{}}}}\n{line}\n")).unwrap();
+            std::fs::write(&file, format!("{{\"epoch\":1,\"lr\":1,\"train\":{{\"loss\":1}}}}\n{line}\n")).unwrap();
             let text = History::read(&file).unwrap_err().to_string();
             assert!(text.contains(expected), "{text}");
         }
+    }
+
+    #[test]
+    fn lines_that_are_no_epochs_are_errors() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let good = r#"{"epoch":1,"lr":0.1,"train":{"accuracy":null,"loss":null},"validation":{"loss":2}}"#;
+        for (line, problem) in [
+            (r#"{"epoch":2,"lr":0.1,"train":{}}"#, "'loss' in 'train'"),
+            (r#"{"epoch":2,"lr":0.1,"train":{"loss":"x"}}"#, "'loss' in 'train'"),
+            (r#"{"epoch":2,"lr":0.1,"train":{"loss":1,"accuracy":[]}}"#, "'accuracy' in 'train'"),
+            (r#"{"epoch":2,"lr":"x","train":{"loss":1}}"#, "'lr'"),
+            (r#"{"epoch":2,"train":{"loss":1}}"#, "'lr'"),
+            (r#"{"epoch":2,"lr":0.1,"train":{"loss":1},"validation":5}"#, "'validation'"),
+            (r#"{"epoch":2,"lr":0.1,"train":{"loss":1},"validation":{}}"#, "'loss' in 'validation'"),
+            (r#"{"epoch":3,"lr":0.1,"train":{"loss":1}}"#, "epoch 2"),
+            (r#"{"lr":0.1,"train":{"loss":1}}"#, "epoch 2"),
+            ("5", "an epoch"),
+        ] {
+            std::fs::write(&file, format!("{good}\n{line}\n")).unwrap();
+            let text = History::read(&file).map(|_| ()).unwrap_err().to_string();
+            assert!(text.contains("line 2: expected ") && text.contains(problem), "{line}: {text}");
+        }
+        std::fs::write(&file, good).unwrap();
+        let history = History::read(&file).unwrap();
+        assert!(history.epochs()[0].train.loss.is_nan() && history.epochs()[0].train.get("accuracy").unwrap().is_nan());
     }
 }

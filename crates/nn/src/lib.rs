@@ -143,7 +143,7 @@
 //! | [`Sgd`] | the gradient, optionally with momentum |
 //! | [`Adam`], [`AdamW`] | the mean gradient, divided by the root of the mean squared gradient; `AdamW` decouples the weight decay |
 //! | [`Adamax`], [`NAdam`], [`RAdam`] | variants of Adam: with a running maximum; with Nesterov's momentum; with plain momentum in the first steps |
-//! | [`Lion`] | the sign of the momentum |
+//! | [`Lion`] | the sign of a mix of momentum and gradient |
 //! | [`Adafactor`] | the gradient, divided by the root of an estimated mean square, which is stored only by rows and columns to save memory |
 //! | [`Muon`] | the momentum of a matrix, with nearly equal singular values |
 //! | [`RMSprop`], [`Adagrad`], [`Adadelta`] | the gradient, divided by the root of its mean or total square |

@@ -93,7 +93,7 @@ impl<T: Float> Normalize<T> {
     ///
     /// # Errors
     ///
-    /// If `inputs` has no samples or no dimensions.
+    /// If `inputs` has no elements or no dimensions.
     pub fn fit_range(inputs: &Tensor<T>) -> Result<Self> {
         let (low, high) = extremes(inputs)?;
         let mut normalize = Normalize::range(low, high);
@@ -107,7 +107,7 @@ impl<T: Float> Normalize<T> {
     ///
     /// # Errors
     ///
-    /// If `inputs` has no samples or no dimensions.
+    /// If `inputs` has no elements or no dimensions.
     pub fn fit(inputs: &Tensor<T>) -> Result<Self> {
         Normalize::over(inputs, Dims::from(0))
     }
@@ -128,7 +128,7 @@ impl<T: Float> Normalize<T> {
     ///
     /// # Errors
     ///
-    /// If `inputs` has no samples or fewer than two dimensions.
+    /// If `inputs` has no elements or fewer than two dimensions.
     pub fn fit_channels(inputs: &Tensor<T>) -> Result<Self> {
         if inputs.rank() < 2 {
             return Err(Error::Dataset(format!(
@@ -155,11 +155,21 @@ impl<T: Float> Normalize<T> {
     ///
     /// # Errors
     ///
-    /// If `inputs` has no samples or no dimensions.
+    /// If `inputs` has no elements or no dimensions, or the difference of a feature's extremes is too large for `T`.
     pub fn fit_min_max(inputs: &Tensor<T>) -> Result<Self> {
         check_samples(inputs)?;
         let (low, high) = (inputs.try_amin_keepdim(0)?, inputs.try_amax_keepdim(0)?);
         let width = high.try_sub(&low)?;
+        if low
+            .iter()
+            .zip(high.iter())
+            .any(|(low, high)| low.is_finite() && high.is_finite() && !(high - low).is_finite())
+        {
+            return Err(Error::Dataset(format!(
+                "fit_min_max: the difference of the largest and the smallest value of a feature is too large for {}",
+                T::DTYPE
+            )));
+        }
         Ok(Normalize::new(low, one_for_zero(width)?))
     }
 
@@ -224,7 +234,7 @@ fn one_for_zero<T: Float>(scale: Tensor<T>) -> Result<Tensor<T>> {
     Ok(try_where_(&scale.try_eq(0.0)?, &Tensor::scalar(T::ONE), &scale)?)
 }
 
-/// Checks that `inputs` has at least one sample and at least one dimension.
+/// Checks that `inputs` has at least one element and at least one dimension.
 fn check_samples<T: Float>(inputs: &Tensor<T>) -> Result<()> {
     if inputs.numel() == 0 || inputs.shape().is_empty() {
         return Err(Error::Dataset(format!("expected samples [n, …] to normalize, but got shape {}", inputs.shape())));
@@ -299,5 +309,17 @@ mod tests {
             let normalized = Normalize::fit_range(&inputs).unwrap().apply(&inputs).unwrap();
             assert_eq!(normalized.to_vec(), [-1.0, 1.0], "{low} {high}");
         }
+    }
+
+    #[test]
+    fn a_range_that_is_too_large_for_the_type_is_an_error() {
+        let inputs = Tensor::from([[-3e38f32, 0.0], [3e38, 1.0]]);
+        let text = Normalize::fit_min_max(&inputs).unwrap_err().to_string();
+        assert_eq!(
+            text,
+            "fit_min_max: the difference of the largest and the smallest value of a feature is too large for f32"
+        );
+        assert!(Normalize::fit_min_max(&Tensor::from([[f32::NAN], [1.0]])).is_ok());
+        assert!(Normalize::fit_min_max(&Tensor::from([[f32::INFINITY], [1.0]])).is_ok());
     }
 }

@@ -52,7 +52,8 @@ pub fn try_per_sample_gradients<T: Float, const N: usize>(
     let parameters: Vec<(String, &Parameter<T>)> =
         model.named_parameters().into_iter().filter(|(_, parameter)| !parameter.is_frozen()).collect();
     let tape = Tape::new();
-    let vars: Vec<Var<'_, T>> = parameters.iter().map(|(_, parameter)| tape.parameter(parameter)).collect();
+    let vars: Vec<Var<'_, T>> =
+        parameters.iter().map(|(_, parameter)| tape.try_parameter(parameter)).collect::<Result<_, _>>()?;
     let failure = RefCell::new(None);
     let inputs = samples.map(|sample| tape.constant(sample));
     let gradients = Vmap::new().try_record_slice(

@@ -34,7 +34,7 @@ pub(crate) struct Names<'n> {
 ///
 /// # Errors
 ///
-/// If the file would be too large, or memory cannot hold a constant.
+/// If the file would be too large, or memory cannot hold it.
 pub(crate) fn model<T: Float>(graph: &Graph<T>, sizes: &[Vec<Size>], mut names: Names<'_>) -> Result<Vec<u8>> {
     let (mut model, mut operators) = (Message::default(), Message::default());
     model.number(1, FORMAT);
@@ -85,12 +85,13 @@ fn buffer(count: usize, size: usize) -> Result<Vec<u8>> {
     Ok(buffer)
 }
 
-/// Reserves memory for a message in which others are copied, with `bytes` bytes in total.
+/// Reserves memory for a message into which others are copied, with `bytes` bytes in total.
 fn reserve(message: &mut Message, bytes: usize) -> Result<()> {
     if message.try_reserve(bytes) { Ok(()) } else { Err(Error::OutOfMemory { bytes }) }
 }
 
-/// Returns the constants of the graph. A constant without a name of its own that equals an earlier one gets the name of the earlier one.
+/// Returns the constants of the graph. A constant that equals an earlier one gets the name of the earlier one and is
+/// not written again, unless it has another path in the model.
 fn constants<T: Float>(graph: &Graph<T>, names: &mut Names<'_>) -> Result<Vec<Message>> {
     let mut known: FxHashMap<(Kind, Shape, Vec<u8>), usize> = FxHashMap::default();
     let (mut list, mut total) = (Vec::new(), 0usize);
@@ -182,7 +183,7 @@ fn encode_attribute(name: &str, attribute: &Attribute) -> Message {
     message
 }
 
-/// Returns the name, the element type and the sizes of an input or output.
+/// Encodes the name, the element type and the sizes of an input or output.
 fn encode_type(name: &str, kind: i64, sizes: &[Size], dynamic: Option<&str>) -> Message {
     let [mut value, mut whole, mut tensor, mut shape] = [(); 4].map(|()| Message::default());
     for size in sizes {

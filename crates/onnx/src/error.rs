@@ -64,14 +64,14 @@ pub enum Error {
         recorded: &'static Location<'static>,
     },
 
-    /// An empty name, or a name that two inputs, outputs or tensors of the model share.
+    /// An empty name, or a name of an input or output that another input, another output or a tensor of the model has.
     #[error("'{name}' is no valid name: {}", if name.is_empty() { "it is empty" } else { "another value has it" })]
     Name {
         /// The name.
         name: String,
     },
 
-    /// A dynamic dimension of an input that does not exist.
+    /// A dynamic dimension that does not exist, or that has size 0 in the example.
     #[error("the input '{input}' has no dimension {axis} that can be dynamic")]
     NoDimension {
         /// The name of the input.
@@ -120,7 +120,7 @@ pub enum Error {
     Write(#[from] wengert_nn::Error),
 }
 
-/// Returns the part of a sentence that names the dynamic dimension.
+/// Returns the part of a sentence that names the dynamic dimension, or an empty text without one.
 fn or_on_size(dynamic: &Option<String>) -> String {
     dynamic.as_ref().map_or_else(String::new, |name| format!(", or on the size of the dimension '{name}'"))
 }

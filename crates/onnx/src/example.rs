@@ -1,16 +1,19 @@
 //! Inputs for the recordings of a model. They are made from the examples of the user.
 //!
-//! Each recording gets other values, so that data of the program that depends on the values of an input differs between recordings. A
-//! number is a number of the example that is scaled towards 0, and a zero becomes a number below 1. An integer becomes another integer of the
-//! example, the same one at all its places. If all integers of the example are equal, every second recording has the integer below.
+//! The first recording gets the examples. The values of the inputs change between recordings, so that data of the
+//! program that depends on them changes too. A number is a number of the example that is scaled towards 0, and a zero
+//! becomes a number below 1. Each distinct integer becomes an integer of the example, the same one at all its places.
+//! If all integers of the example are equal, every second recording has the integer below.
 
 use wengert_tensor::ops::Indexing as _;
 use wengert_tensor::{Element, Float, Tensor};
 
 use crate::error::{Error, Result};
 
-/// Returns the input of the recording `turn`. The first recording gets the example. In the others, the elements move by `turn` positions,
-/// and each gets a factor of its own between 1/4 and 3/4. So the order of the elements differs too, even if all are equal in the example.
+/// Returns the input of the recording with index `turn`. Recording 0 gets the example. In other recordings, the
+/// elements are rotated by `turn` positions, and each is multiplied by its own factor between 1/4 and 3/4. A zero
+/// becomes its factor. So the order of the elements by size usually changes too, even if all elements of the example
+/// are equal.
 pub(crate) fn numbers<T: Float>(example: &Tensor<T>, turn: usize) -> Result<Tensor<T>> {
     if turn == 0 {
         return Ok(example.clone());
@@ -27,8 +30,9 @@ pub(crate) fn numbers<T: Float>(example: &Tensor<T>, turn: usize) -> Result<Tens
     Ok(Tensor::try_from_vec(values, example.shape())?)
 }
 
-/// Returns the integer input of the recording `turn`. The first recording gets the example. In the others, each of the distinct integers
-/// becomes the one that is `turn` places later in ascending order, after the largest the smallest.
+/// Returns the integer input of the recording with index `turn`. Recording 0 gets the example. In other recordings,
+/// each integer is replaced in the ascending list of the distinct integers, by the one that is `turn` places later. The
+/// smallest comes after the largest. If all integers are equal, they are smaller by 1 in every second recording.
 ///
 /// # Errors
 ///

@@ -18,8 +18,8 @@ use crate::unify::{Dynamic, Recording, unify};
 /// size. The large one shows a limit, such as `min(n, 64)`. None is 1, because a dimension of size 1 broadcasts.
 const SIZES: [usize; 4] = [2, 3, 5, 67];
 
-/// The recordings of a model without a dynamic dimension. The third shows a dependence on the order of the elements, which the first two may
-/// have in common.
+/// One entry for each recording of a model without a dynamic dimension. The entries are not used. The first two
+/// recordings may have the same order of the elements by size, so a third can show a dependence on this order.
 const FIXED: [usize; 3] = [0; 3];
 
 /// The export of a model as an ONNX file.
@@ -225,9 +225,10 @@ impl<T: Float> Export<T> {
     ///
     /// # Errors
     ///
-    /// If an operation has no form in ONNX ([`Error::Unsupported`]), the program depends on the values of an input outside of the recorded
-    /// operations ([`Error::Varies`], [`Error::Structure`]), a name is empty or occurs twice, the file would exceed 2 GiB, or the file
-    /// cannot be written.
+    /// If an operation has no form in ONNX ([`Error::Unsupported`]), or the program depends on the values of an input
+    /// outside of the recorded operations ([`Error::Varies`], [`Error::Structure`]). If a dynamic dimension does not
+    /// exist, a name is empty or occurs twice, or an output is on another tape. If the file would exceed 2 GiB or the
+    /// memory, or cannot be written.
     ///
     /// # Panics
     ///

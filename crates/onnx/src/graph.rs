@@ -38,7 +38,7 @@ pub(crate) enum Source<T: Float> {
     Floats(Tensor<T>),
     /// Integers that the lowering has computed from shapes and arguments: a vector, or a number of rank 0.
     Sizes(Vec<i64>),
-    /// Integers that the model has given as an index or as positions.
+    /// Indices or positions that the model has given, or that the lowering has computed for a view.
     Index(Tensor<i64>),
     /// The result of a node.
     Node,
@@ -98,13 +98,13 @@ impl<T: Float> Graph<T> {
         Graph { nodes: Vec::new(), values: Vec::new(), inputs: Vec::new(), outputs: Vec::new() }
     }
 
-    /// Appends a value that is no result of a node.
+    /// Appends a value, and returns its id.
     pub(crate) fn add_value(&mut self, source: Source<T>, kind: Kind, shape: Shape, origin: Origin) -> ValueId {
         self.values.push(Value { source, kind, shape, origin, before: None, parameter: None });
         self.values.len() - 1
     }
 
-    /// Appends a node and returns its result.
+    /// Appends a node, and returns the id of its result.
     pub(crate) fn add_node(
         &mut self,
         operator: &'static str,

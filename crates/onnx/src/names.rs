@@ -49,7 +49,8 @@ impl<T: Float> ModelNames<T> {
 ///
 /// # Errors
 ///
-/// If a name of an input or output is empty or occurs twice.
+/// If a name of an input or output is empty or occurs twice, or if a path of `model` is empty or equals one of these
+/// names.
 pub(crate) fn names<T: Float>(
     graph: &Graph<T>,
     inputs: &[&str],

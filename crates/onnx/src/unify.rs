@@ -1,9 +1,10 @@
 //! Makes one graph from the graphs of several recordings of a model, with different values of the inputs and different sizes of a dynamic
 //! dimension.
 //!
-//! The graphs must have the same nodes. A constant that is the same in all recordings is a constant of the file. A size that is a linear
-//! function of the size of the dynamic dimension is computed in the file. An index that equals exactly one integer input, or one slice, is
-//! read from it. Every other difference is an error.
+//! The graphs must have the same nodes. A constant that is the same in all recordings is a constant of the file. A size
+//! that is a linear function of the size of the dynamic dimension is computed in the file. A tensor of equal numbers is
+//! expanded to such sizes. An index that equals exactly one integer input, or one slice, is read from it. Every other
+//! difference of constants is an error.
 
 use wengert_tensor::ops::Views as _;
 use wengert_tensor::{Float, Shape, Tensor};
@@ -14,7 +15,7 @@ use crate::graph::{Attribute, Graph, Kind, Node, Origin, Source, ValueId};
 /// A recording of the model.
 pub(crate) struct Recording<T: Float> {
     pub(crate) graph: Graph<T>,
-    /// The integer inputs.
+    /// The values of the integer inputs.
     pub(crate) indices: Vec<Tensor<i64>>,
     /// The size of the dynamic dimension, or 0.
     pub(crate) size: usize,
@@ -86,7 +87,8 @@ pub(crate) fn unify<T: Float>(recordings: Vec<Recording<T>>, dynamic: Option<&Dy
     Ok(Unified { graph: graph.pruned(), sizes })
 }
 
-/// Returns a size from pairs of the size in a recording and the size of the dynamic dimension there.
+/// Returns the kind of a size: fixed, dynamic or computed. `sizes` has, for each recording, this size and the size of
+/// the dynamic dimension.
 fn size(mut sizes: impl Iterator<Item = (usize, usize)> + Clone) -> Size {
     let Some((first, _)) = sizes.clone().next() else { return Size::Computed };
     if sizes.clone().all(|(size, _)| size == first) {
@@ -131,8 +133,9 @@ fn check_structure<T: Float>(graph: &Graph<T>, other: &Graph<T>, dynamic: Option
     }
 }
 
-/// Returns an error if the size of a result of a convolution or pooling is no linear function of the dynamic size. The paddings are
-/// attributes, which the recordings share. For such sizes, other paddings may belong to the dynamic sizes between the recorded ones.
+/// Returns an error if the size of a result of a convolution or pooling is no linear function of the dynamic size. The
+/// paddings are attributes, which the recordings share. For a result that is not linear, the dynamic sizes between the
+/// recorded ones may need other paddings.
 fn check_windows<T: Float>(recordings: &[Recording<T>], dynamic: Option<&Dynamic>) -> Result<()> {
     let graph = &recordings[0].graph;
     let has_windows = |node: &&Node| node.attributes.iter().any(|&(name, _)| name == "kernel_shape");
@@ -163,7 +166,8 @@ struct Merge<'r, T: Float> {
 }
 
 impl<T: Float> Merge<'_, T> {
-    /// Decides what the value is in the file, if it is a constant.
+    /// Decides how the file gets the value, if it is a constant: as a constant, from computed sizes, or from an integer
+    /// input.
     fn constant(&mut self, value: ValueId) -> Result<()> {
         let recordings = self.recordings;
         let all = || recordings.iter().map(move |recording| &recording.graph.values[value]);
@@ -249,8 +253,9 @@ impl<T: Float> Merge<'_, T> {
         Ok(true)
     }
 
-    /// Returns a vector of integers that has the given values in the recordings. If `is_reshape`, a single integer that varies may be -1,
-    /// which a reshape infers.
+    /// Returns a vector of integers that has the given values in the recordings. If `is_reshape`, a single integer that
+    /// varies may be -1, which a reshape infers. Returns an error if an integer is no linear function of the size of
+    /// the dynamic dimension.
     fn sizes(&mut self, lists: &[Vec<i64>], is_reshape: bool, origin: Origin) -> Result<ValueId> {
         let (first, count) = (&lists[0], lists[0].len());
         if lists.iter().any(|list| list.len() != count) {
@@ -391,7 +396,7 @@ fn slope(points: impl Iterator<Item = (i64, i64)> + Clone) -> Option<i64> {
         .then_some(slope)
 }
 
-/// Returns true if the tensors have the same shape and the same bits. NaNs are equal.
+/// Returns true if the tensors have the same shape and the same bits. So NaNs with the same bits are equal.
 fn is_equal<E: wengert_tensor::Element>(x: &Tensor<E>, y: &Tensor<E>) -> bool {
     let bits = |element: E| element.to_f64().to_bits();
     x.shape() == y.shape()

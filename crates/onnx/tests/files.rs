@@ -154,7 +154,8 @@ fn inputs_outputs_and_parameters_have_names_and_sizes() {
     assert!(graph.nodes.iter().all(|node| node.operator != "Expand" && node.operator != "Shape"), "{:?}", graph.nodes);
 }
 
-/// The constants of a recording that an input or a computed size replaces are not written.
+/// Checks that a node reads each constant of a file, and that each constant is written once. So a constant that an
+/// input or a computed size replaces is not written.
 #[test]
 fn every_constant_is_read() {
     for case in cases::cases::<f32>() {
@@ -268,7 +269,7 @@ fn programs_that_depend_on_the_dynamic_size_are_errors() {
     assert!(matches!(limit, Err(Error::Varies { .. })));
 }
 
-/// The sizes 2, 3, 5 and 67 need no padding after the input, and the size 6 needs one element.
+/// With a stride of 5, the sizes 2, 3, 5 and 67 need no padding after the input, and the size 6 needs one element.
 #[test]
 fn windows_along_the_dynamic_dimension_are_linear() {
     let (x, weight) = (Tensor::<f64>::ones([1, 1, 4]), Tensor::ones([1, 1, 3]));
@@ -301,7 +302,7 @@ fn integer_inputs_are_read_by_index_select_only() {
     let zeros = export(&Tensor::from([0i64, 0]), |x, tokens| x.index_select(0, tokens));
     assert!(matches!(zeros, Err(Error::Example { input }) if input == "tokens"));
     assert!(export(&Tensor::from([1i64]), |x, tokens| x.index_select(0, tokens)).is_ok());
-    // The recordings change every element, also between equal ones.
+    // Another recording changes each element, also an element that equals its neighbour.
     assert!(matches!(
         export(&Tensor::from([2i64, 2, 1]), |x, tokens| x * tokens.get(&[1]).unwrap() as f64),
         Err(Error::Varies { operation: "constant", .. })

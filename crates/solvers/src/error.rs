@@ -49,10 +49,11 @@ pub enum Error {
         at: Site,
     },
 
-    /// The largest number of steps or of parts of an interval was reached.
+    /// The largest number of steps, iterations or parts of an interval was reached, or a part is too narrow to be
+    /// divided.
     #[error("{count} {unit} did not reach the tolerance: {progress}\n  {at}\n  hint: {hint}")]
     Limit {
-        /// The limit.
+        /// The number of steps, iterations or parts.
         count: usize,
         /// The name of the counted parts: `steps`, `iterations` or `intervals`.
         unit: &'static str,
@@ -73,7 +74,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// An iteration cannot reduce the residual further.
+    /// An iteration cannot reduce the residual further, or a recorded fit or minimum did not converge.
     #[error(
         "no progress after {iterations} iterations: the largest residual is {residual:e}\n  {at}\n  hint: start from \
          another point, or set larger tolerances"
@@ -81,7 +82,7 @@ pub enum Error {
     NoProgress {
         /// The number of iterations.
         iterations: usize,
-        /// The largest absolute value of the residual.
+        /// The largest absolute value of the residual, or of the gradient for a fit or minimum.
         residual: f64,
         /// The solver, and the line of code that called it.
         at: Site,

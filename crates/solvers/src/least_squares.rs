@@ -68,7 +68,7 @@ pub enum FitEnd {
     Gtol,
     /// The actual and the predicted decrease of the sum of squares are at most `ftol` times the sum. SciPy: `status` 2.
     Ftol,
-    /// The radius of the trust region is at most `xtol` times |x|. SciPy: `status` 3.
+    /// The radius of the trust region is at most `xtol` times |x|, in scaled variables. SciPy: `status` 3.
     Xtol,
     /// The largest number of evaluations was reached. SciPy: `status` 0.
     MaxEvaluations,
@@ -150,8 +150,8 @@ impl Default for LeastSquares {
 
 #[twins]
 impl LeastSquares {
-    /// Returns a solver with SciPy's tolerances: 1e-8 for each of `ftol`, `xtol` and `gtol`. The residuals are evaluated at most 100 times
-    /// for each unknown, and at least 200 times.
+    /// Returns a solver with SciPy's tolerances: 1e-8 for each of `ftol`, `xtol` and `gtol`. The largest number of
+    /// evaluations is 100 for each unknown, but not below 200.
     pub fn new() -> Self {
         LeastSquares { ftol: 1e-8, xtol: 1e-8, gtol: 1e-8, max_nfev: None }
     }
@@ -390,7 +390,7 @@ impl Region {
         if is_first {
             self.radius = self.radius.min(length);
         }
-        // A point that is not finite or far worse counts as a tenfold increase.
+        // A point that is not finite, or at which the norm is at least tenfold, counts as a relative decrease of -1.
         let actual = if 0.1 * new < old { 1.0 - (new / old).powi(2) } else { -1.0 };
         let (linear, damped) = ((step.linear / old).powi(2), self.parameter * (length / old).powi(2));
         let predicted = linear + 2.0 * damped;

@@ -1,9 +1,10 @@
 //! Integrals over an interval, by adaptive Gauss-Kronrod quadrature.
 //!
-//! R. Piessens, E. de Doncker-Kapenga, C. W. Überhuber and D. K. Kahaner, "QUADPACK" (1983): the routine QAG with the rule of 21 points, its
-//! error estimate and its test for parts that are too narrow. An infinite interval is mapped to (0, 1] by x = a + (1 - t) / t, as in QAGI.
-//! Unlike QAGS, there is no extrapolation, so a singularity at 0 takes more parts. At another end, and at the finite end of an
-//! infinite interval, the parts become too narrow.
+//! R. Piessens, E. de Doncker-Kapenga, C. W. Überhuber and D. K. Kahaner, "QUADPACK" (1983): the routine QAG with the
+//! rule of 21 points, its error estimate and its test for parts that are too narrow. An infinite interval is mapped to
+//! (0, 1] by x = a + (1 - t) / t, as in QAGI. Unlike QAGS, there is no extrapolation, so a singularity at an end that
+//! is 0 takes more parts. With a singularity at another end, or at the finite end of an infinite interval, the parts
+//! become too narrow, which is an error.
 
 use std::rc::Rc;
 
@@ -74,9 +75,9 @@ pub fn try_quad<T: Float>(f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>, a: f64, 
 /// Adaptive quadrature with the rule of Gauss and Kronrod with 21 points, with its tolerances.
 ///
 /// The part of the interval with the largest error estimate is halved until the sum of the estimates is at most
-/// max(epsabs, epsrel |integral|). For arrays, the error and the size are the largest of the elements. The function is evaluated at the
-/// 42 points of both halves at once, by [`vmap`](wengert_autograd::transforms::vmap()). Its nodes are inside of the interval, but near an end
-/// that is not 0 they can round to it.
+/// max(epsabs, epsrel |integral|). For arrays, the error and the size are the largest of the elements. The function is
+/// evaluated at all points of both halves at once, by [`vmap`](wengert_autograd::transforms::vmap()). The points are
+/// inside of the interval, but near an end that is not 0 they can round to it.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Quad {
@@ -94,7 +95,8 @@ pub struct QuadResult<T: Float> {
     pub error: f64,
     /// The number of parts of the interval.
     pub intervals: usize,
-    /// The number of points where the function was evaluated. SciPy: `neval`.
+    /// The number of points of the rule. On an interval from -∞ to ∞, the function is evaluated twice for each of them.
+    /// SciPy: `neval`.
     pub evaluations: usize,
 }
 
@@ -176,10 +178,11 @@ impl Quad {
         self.integrate(&f, [a, b], Site::here("call"))
     }
 
-    /// Records the integral as an operation on the tape of the arguments. The derivatives with respect to `args` are integrals of the
-    /// derivatives of `f`. The tolerances apply to the products of the incoming gradient, scaled to a largest element of 1, and the
-    /// derivatives, and to the largest element over all arguments. The derivatives with respect to limits that are variables are the values
-    /// of `f` there. All are of every order, in both modes.
+    /// Records the integral as an operation on the tape of the arguments. The derivatives with respect to `args` are
+    /// integrals of the derivatives of `f`. The tolerances apply to the products of the incoming gradient, scaled to a
+    /// largest element of 1, and the derivatives, and to the largest element over all arguments. The derivatives with
+    /// respect to limits that are variables are the values of `f` there, with the other sign for the limit `a`. All are of
+    /// every order, in both modes.
     ///
     /// `f` gets the number and `args`. All variables that it uses must be among the arguments; the compiler refuses functions that capture
     /// variables. At least one argument or limit must be a variable; it gives the tape.

@@ -4,8 +4,9 @@
 //! The costs of functions of one and two values are beside their names in `scalar/functions.rs`. Other instructions have the cost 1 (see
 //! `scalar/instruction.rs`). The unit is the cost of one addition per element.
 //!
-//! The values were measured on virtual machines with two cores and AVX-512 (Intel Xeon and AMD EPYC processors) in November 2026. It was
-//! not recorded which value was measured on which machine. Values that limit memory or the length of a search were not tuned.
+//! The values were measured on virtual machines with two cores and AVX-512 (Intel Xeon and AMD EPYC processors) in November 2026. Most
+//! comments do not say on which machine a value was measured, because this was not recorded. Values that limit memory or the length of a
+//! search were not tuned.
 
 /// Thresholds of the planner, which decides which values are fused, computed again, or written directly into a larger result.
 pub(crate) mod plan {
@@ -76,7 +77,7 @@ pub(crate) mod plan {
     /// several threads.
     pub(crate) const MAX_REGION_PRODUCT: usize = super::matmul::MIN_PARALLEL_COLUMN - 1;
 
-    /// The largest number of elements in the memory of a region. It must stay in the second-level cache.
+    /// The largest number of elements in the memory of a region. This memory must stay in the second-level cache.
     pub(crate) const MAX_REGION: usize = 1 << 16;
 
     /// The smallest number of steps of a region. A shorter region saves less than the copies of its results cost.
@@ -93,8 +94,9 @@ pub(crate) mod plan {
 
 /// Thresholds for the blocks and tasks of elementwise work. A block is the piece of a tensor that one call of a kernel processes.
 pub(crate) mod blocks {
-    /// The largest number of elements of a block, except for blocks that consist of whole rows. With larger blocks, the operands do not
-    /// stay in the first-level cache. With smaller blocks, the start of each instruction takes a larger part of the time.
+    /// The largest number of elements of a block, except for blocks of whole rows and for programs with a [short last
+    /// dimension](super::short_axis). With larger blocks, the operands do not stay in the first-level cache. With smaller blocks, the start
+    /// of each instruction takes a larger part of the time.
     pub(crate) const BLOCK: usize = 1024;
 
     /// The largest number of elements of memory for intermediate values that each thread keeps between programs. Only programs over very
@@ -183,25 +185,26 @@ pub(crate) mod rows {
     /// The number of 4-byte elements of the longest vectors (AVX-512).
     pub(crate) const VECTOR_ELEMENTS: usize = 16;
 
-    /// The largest number of rows that are computed one after the other even if they are short. With more short rows, the rows are first gathered
-    /// (copied into one contiguous block). This applies to two operands of at most one block that need at most two loops.
+    /// The largest number of rows that are computed one after the other even if they are short. With more short rows, the rows are first
+    /// gathered (copied into one contiguous block). This applies to two operands of at most one block that need at most two loops.
     pub(crate) const FEW_GATHERED_ROWS: usize = 8;
 
-    /// The shortest row of the result, in elements, that is computed by itself even if there are more than [`FEW_GATHERED_ROWS`] rows. It
-    /// applies to the same operands.
+    /// The shortest row of the result, in elements, that is computed by itself even if there are more than [`FEW_GATHERED_ROWS`] rows. This
+    /// value applies to the same operands.
     pub(crate) const MIN_UNGATHERED_ROW: usize = 16;
 
     /// The largest number of elements that a plain loop copies. For a copy this short, a call of `memcpy` takes longer.
     pub(crate) const MAX_LOOP_COPY: usize = 16;
 }
 
-/// Thresholds for programs whose rows are shorter than a vector. A *lane* is the block's elements at one position of the short axis.
+/// Thresholds for programs whose last dimension, the *short axis*, has few elements. A *lane* is the block's elements at one position of
+/// the short axis.
 pub(crate) mod short_axis {
     /// The largest number of elements of a short axis. For a longer row, a loop of its own is efficient.
     pub(crate) const MAX_LANES: usize = 32;
 
-    /// The number of elements of a block over all positions of the short axis. Several values of a block must stay in the second-level
-    /// cache.
+    /// The approximate maximum number of elements of a block over all positions of the short axis. Several values of a block must stay in
+    /// the second-level cache.
     pub(crate) const LANE_BLOCK: usize = 8192;
 
     /// The smallest number of elements of a lane, that is, of a block's elements at one position of the short axis. With shorter lanes, one
@@ -280,8 +283,8 @@ pub(crate) mod matmul {
     /// A single column needs no minimum.
     pub(crate) const MIN_THIN_TERMS: usize = 64;
 
-    /// The largest number of terms of each sum of a product of a single column for which the kernel for few columns is used, for any number
-    /// of rows. The rows of the left matrix must be contiguous.
+    /// Up to this number of terms per sum, the kernel for few columns computes products of a single column with any number of rows. The
+    /// rows of the left matrix must be contiguous.
     pub(crate) const MAX_SHORT_SUM: usize = 128;
 
     /// The number of terms of a partial sum in the mode of equal bits, in which results have the same bits on every processor. With this
@@ -299,8 +302,8 @@ pub(crate) mod matmul {
     /// The smallest number of multiplications of a matrix product that runs on several threads.
     pub(crate) const MIN_PARALLEL: usize = 1 << 18;
 
-    /// The value of [`MIN_PARALLEL`] for a product with one column and sums of at most [`MAX_SHORT_SUM`] terms. It reads each element of the
-    /// left matrix for only one multiplication.
+    /// The value of [`MIN_PARALLEL`] for a product with one column and sums of at most [`MAX_SHORT_SUM`] terms. The product reads each
+    /// element of the left matrix for only one multiplication.
     pub(crate) const MIN_PARALLEL_COLUMN: usize = 1 << 15;
 
     /// The smallest number of terms per sum for which threads may share the sums of a product of several rows. Each thread then adds a part
@@ -419,8 +422,8 @@ pub(crate) mod ops {
 
     /// A sum of at least this number of equal terms in a matrix product is computed as one multiplication. A floating-point product of at
     /// least this number of equal factors is computed as one power. From this number of elements on, tapes and fused operations also
-    /// compute expanded data before its expansion. Shorter sums and products of these kinds are computed term by term. Larger ones would take
-    /// seconds, up to years, if computed term by term. The value was not tuned.
+    /// compute expanded data before its expansion. Shorter sums and products of these kinds are computed term by term. Larger ones would
+    /// take seconds, up to years, if computed term by term. The value was not tuned.
     pub(crate) const MANY_TERMS: usize = 1 << 24;
 
     /// The number of queries of attention in a block, except in the last block, is a multiple of this value. Only attention under a causal
@@ -431,8 +434,8 @@ pub(crate) mod ops {
     /// cost.
     pub(crate) const MAX_QUERY_BLOCKS: usize = 8;
 
-    /// The number of attention scores that justifies one more block: `n` blocks are used if there are at least `n²` times this number of
-    /// scores.
+    /// The number of attention scores that justifies one more block: up to `n` blocks are used if there are at least `n²` times this number
+    /// of scores.
     pub(crate) const SCORES_PER_BLOCK: usize = 1 << 14;
 }
 

@@ -105,8 +105,8 @@ impl Chart {
         self.layer(name, colour, Kind::Crosses, points)
     }
 
-    /// Colours the plane in 120 x 120 cells. `colour` takes the middles of the cells; the colours are paler than points and
-    /// lines.
+    /// Colours the plane in 120 x 120 cells. `colour` gets the middles of the cells, and returns the index of each
+    /// cell's colour. The colours are paler than points and lines.
     ///
     /// # Panics
     ///

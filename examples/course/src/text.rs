@@ -13,8 +13,8 @@ pub const PLAY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/coriolanus.
 /// Batches of pieces of a text, `[rows, length]`. The targets are the same pieces, one character later.
 pub type Texts = DataLoader<(Tensor<i64>, Tensor<i64>)>;
 
-/// Returns the characters of the text in a file, and its pieces of `length` characters. The pieces of the first nine tenths are
-/// for training: 100 batches of 16 in an epoch. The pieces of the last tenth are held out.
+/// Returns the characters of the text in a file, and its pieces of `length` characters. The pieces of the first nine
+/// tenths are for training: at most 100 batches of 16 in an epoch. The pieces of the last tenth are held out.
 ///
 /// # Errors
 ///

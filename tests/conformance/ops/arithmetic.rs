@@ -79,7 +79,8 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
     }))
 }
 
-/// Returns the first two operands, with the second one multiplied by `alpha`. A program writes `x.add(&y.mul(alpha))`.
+/// Returns the first two operands, with the second one multiplied by `alpha` if it is given. A program writes
+/// `x.add(&y.mul(alpha))`.
 pub fn scaled<A: Array>(call: &Call<A>) -> Result<Pair<A>, Stop> {
     let pair = call.pair()?;
     let Some(alpha) = call.number(2, "alpha")? else {

@@ -1,4 +1,4 @@
-//! In-place comparisons, fills, and forms of composed operations.
+//! In-place comparisons, in-place fills, and the in-place forms of composed operations.
 
 use wengert_tensor::Site;
 use wengert_tensor::ops::{Activations, Arithmetic, Clamp, Comparison, InPlace, Mixed};

@@ -44,7 +44,7 @@ pub struct Gradients<T: Float = f32> {
     changes: Vec<(u64, Change<Tensor<T>>)>,
     /// True after the addition of gradients of another tape, which removes the gradients of variables.
     of_several_tapes: bool,
-    evaluated_layer: Option<&'static str>,
+    pub(super) evaluated_layer: Option<&'static str>,
 }
 
 /// The key that finds a gradient in [`Gradients`]: a parameter, or a variable that was made by [`Tape::var`](crate::Tape::var) or
@@ -146,11 +146,21 @@ impl<T: Float> Gradients<T> {
         key.find(self).ok_or_else(|| key.missing(self, at))
     }
 
-    /// Returns the gradient with respect to `key`, or zeros if there is none; see [`get`](Self::get).
+    /// Returns the gradient with respect to `key`, or zeros if the loss does not depend on it. A frozen parameter has zeros too.
+    ///
+    /// # Errors
+    ///
+    /// If the loss may depend on `key`, but these gradients do not contain it: for a constant, an intermediate result, or a variable of
+    /// another tape. Also if memory cannot hold the zeros.
     pub fn try_of_or_zeros(&self, key: impl Key<T>) -> Result<Tensor<T>, Error> {
-        match key.find(self) {
-            Some(gradient) => Ok(gradient.clone()),
-            None => Ok(Tensor::try_zeros(key.shape())?),
+        if let Some(gradient) = key.find(self) {
+            return Ok(gradient.clone());
+        }
+        match key.missing(self, Site::here("of_or_zeros")) {
+            Error::Unreached { .. } | Error::NoGradient { reason: MissingGradient::Frozen, .. } => {
+                Ok(Tensor::try_zeros(key.shape())?)
+            }
+            error => Err(error),
         }
     }
 
@@ -272,9 +282,10 @@ impl<T: Float> Gradients<T> {
     }
 }
 
-/// Adds the gradients of another batch. If only one side has a gradient for a parameter or variable, that gradient is kept. The other
-/// batch's changes of buffers are appended. In a plain average ([`Share::Nth`](crate::Share::Nth)), their batches come after the batches of `self`. Gradients
-/// of variables are kept only if both sides belong to the same tape.
+/// Adds the gradients of another batch. If only one side has a gradient for a parameter or variable, that gradient is
+/// kept. The other batch's changes of buffers are appended. In a plain average ([`Share::Nth`](crate::Share::Nth)),
+/// their batches come after the batches of `self`. Gradients of variables are kept only if both sides belong to the
+/// same tape.
 impl<T: Float> AddAssign for Gradients<T> {
     #[track_caller]
     fn add_assign(&mut self, other: Self) {
@@ -418,9 +429,21 @@ mod tests {
     fn a_variable_without_a_gradient_has_zeros() {
         let tape = Tape::<f64>::new();
         let (x, unused) = (tape.var(&Tensor::from([1.0, 2.0])), tape.var(&Tensor::from([[3.0], [4.0]])));
-        let gradients = x.square().sum(..).backward();
+        let (square, constant) = (x.square(), tape.constant(Tensor::scalar(1.0)));
+        let gradients = (square * constant).sum(..).backward();
         assert_eq!(gradients.of_or_zeros(x), Tensor::from([2.0, 4.0]));
         assert_eq!(gradients.of_or_zeros(unused), Tensor::zeros([2, 1]));
+        let mut frozen = Parameter::new(Tensor::scalar(1.0));
+        frozen.set_frozen(true);
+        assert_eq!(gradients.of_or_zeros(&frozen), Tensor::scalar(0.0));
+        // The loss depends on the square, and may depend on a constant. Another tape has gradients of its own.
+        let other = Tape::<f64>::new();
+        for key in [square, constant, other.var(&Tensor::scalar(1.0))] {
+            assert!(gradients.try_of_or_zeros(key).is_err(), "{key:?}");
+        }
+        let mut several = gradients;
+        several += other.var(&Tensor::scalar(1.0)).backward();
+        assert!(several.try_of_or_zeros(x).is_err());
     }
 
     #[test]
@@ -469,5 +492,6 @@ mod tests {
         assert_eq!(shares(&sum), [1, 2, 3, 4]);
         sum += step(&buffer, &means[..2]);
         assert_eq!(shares(&sum), [1, 2, 3, 4, 5, 6]);
+        assert_eq!([0, 1, 4].map(|number| Share::Nth(number).weight()), [1.0, 1.0, 0.25]);
     }
 }

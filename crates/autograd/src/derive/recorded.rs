@@ -64,7 +64,7 @@ pub trait GradientSink<T: Float = f32> {
 /// let recorded = loss.record_backward();
 /// let mut order = Order(Vec::new());
 /// recorded.evaluate(&mut order);
-/// // The last layer's comes first.
+/// // The gradient of the last layer comes first.
 /// assert_eq!(order.0, [w.id(), v.id()]);
 /// ```
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Errors
     ///
-    /// As for `backward`.
+    /// As for [`backward`](Self::backward), without the errors of the evaluation.
     pub fn try_record_backward(self) -> Result<RecordedGradients<'t, T>, Error> {
         let at = Site::here("record_backward");
         let reached = self.reverse_to_leaves(at)?;
@@ -149,7 +149,9 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
         let mut values = values.into_iter();
         let mut next = || values.next().flatten().unwrap_or_else(|| unreachable!("each root has a value"));
         let changes = with_values(changes, &mut next);
-        Ok((next().try_item()?, Gradients::from_parts([], changes)))
+        let mut rest = Gradients::from_parts([], changes);
+        rest.evaluated_layer = loss.tape.evaluated_layer.get();
+        Ok((next().try_item()?, rest))
     }
 }
 
@@ -239,7 +241,8 @@ mod tests {
         }
     }
 
-    /// The gradient of a product is the other factor itself, so the plan has no step that fetches it.
+    /// The gradient with respect to a factor of a product is the other factor itself. No step of the plan computes this
+    /// gradient, so the evaluation must fetch it.
     #[test]
     fn a_gradient_that_is_a_parameter_is_fetched() {
         let (p, mut q) = (Parameter::new(Tensor::from([2.0, 3.0])), Parameter::new(Tensor::from([5.0, 7.0])));
@@ -255,15 +258,17 @@ mod tests {
     }
 
     #[test]
-    fn values_that_were_read_before_are_not_computed_again() {
+    fn gradients_are_right_after_the_loss_was_read() {
         let w = Parameter::new(Tensor::from([2.0, 3.0]));
         let tape = Tape::<f64>::new();
         let squares = tape.parameter(&w).square();
         let loss = squares.sum(..);
         assert_eq!(loss.item(), 13.0);
+        tape.note_evaluation("Dropout");
         let mut keeping = Keeping::default();
-        let (found, _) = loss.record_backward().evaluate(&mut keeping);
+        let (found, rest) = loss.record_backward().evaluate(&mut keeping);
         assert_eq!((found, keeping.gradients[0].1.to_vec()), (13.0, vec![4.0, 6.0]));
+        assert_eq!(rest.evaluated_layer(), Some("Dropout"));
         // Recording the gradients of a loss that depends on no variable and no parameter returns an error.
         let constant = tape.constant(Tensor::scalar(1.0));
         assert!(matches!(constant.try_record_backward(), Err(Error::NothingReached { .. })));

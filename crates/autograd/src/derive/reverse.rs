@@ -70,9 +70,10 @@ impl<T: Float> Tape<T> {
 #[twins]
 #[precompiled]
 impl<'t, T: Float> Tape<T> {
-    /// Records the gradients of Σ ⟨output, seed⟩ with respect to each of `inputs`. The sum runs over the pairs (output, seed) in `outputs`.
-    /// A seed is the incoming gradient of its output. The gradients are variables on the same tape. Returns `None` for an input on which no
-    /// output depends, or only through comparisons and `detach`. PyTorch: `torch.autograd.grad` with `grad_outputs`.
+    /// Records the gradients of Σ ⟨output, seed⟩ with respect to each of `inputs`. The sum runs over the pairs (output,
+    /// seed) in `outputs`. A seed is the incoming gradient of its output. The gradients are variables on the same tape.
+    /// Returns `None` for an input on which no output depends. Dependence through comparisons, masks and `detach` does
+    /// not count. PyTorch: `torch.autograd.grad` with `grad_outputs`.
     ///
     /// ```
     /// # use wengert_autograd as wengert;
@@ -171,9 +172,10 @@ impl<'t, T: Float> Tape<T> {
         Ok(())
     }
 
-    /// Propagates adjoints through the nodes of `path` before slot `end`, from the last node to the first. Stops at the first node with an
-    /// adjoint that is no addition, subtraction or multiplication, and returns its slot. Many nodes are of these kinds, and the tape is
-    /// borrowed only once for all nodes up to the next other one.
+    /// Propagates adjoints through the nodes of `path` before slot `end`, from the last node to the first. Stops at the
+    /// first node with an adjoint that is no addition, subtraction or multiplication, and returns its slot, or `None`
+    /// if there is no other node. Many nodes are of these kinds, and the tape is borrowed only once for all nodes up to
+    /// the next other one.
     fn propagate_linear(
         &self,
         path: &Path,
@@ -313,9 +315,9 @@ impl<'t, T: Float> Var<'t, T> {
         self.tape.record.borrow_mut().group(gradients.iter().map(|gradient| gradient.index));
     }
 
-    /// Computes the gradients of this variable, a single number, in one evaluation. They are with respect to every variable and parameter
-    /// of the tape that the number depends on. The gradients outlive the tape. PyTorch: `backward`, with the gradients returned instead of
-    /// stored.
+    /// Computes the gradients of this variable, a single number, in one evaluation. They are with respect to every
+    /// variable made by [`Tape::var`] and every parameter that the number depends on. The gradients outlive the tape.
+    /// PyTorch: `backward`, with the gradients returned instead of stored.
     ///
     /// ```
     /// # use wengert_autograd as wengert;

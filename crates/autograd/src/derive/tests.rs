@@ -113,7 +113,8 @@ fn causal_attention_has_the_gradients_of_its_mask() {
     }
 }
 
-/// Checks sums of slices that are in order, have gaps, overlap, are along two dimensions, are empty, or have a step above 1.
+/// Checks gradients of sums over slices that are in order, have gaps, overlap, are along two dimensions, are empty, or
+/// have a step above 1.
 #[test]
 fn slices_are_joined_where_they_do_not_overlap() {
     let x = wave([3, 12], 0.5);

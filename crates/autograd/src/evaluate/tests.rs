@@ -230,6 +230,8 @@ enum Move {
     Amax(usize, usize),
     Transpose(usize),
     Slice(usize),
+    View(u8, usize),
+    Cumsum(usize),
     Product(usize, usize),
     Cat(usize, usize, u8),
     Detach(usize),
@@ -245,6 +247,8 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         1 => (pick.clone(), 0usize..3).prop_map(|(x, d)| Move::Amax(x, d)),
         1 => pick.clone().prop_map(Move::Transpose),
         1 => pick.clone().prop_map(Move::Slice),
+        3 => (0u8..5, pick.clone()).prop_map(|(form, x)| Move::View(form, x)),
+        1 => pick.clone().prop_map(Move::Cumsum),
         2 => (pick.clone(), pick.clone()).prop_map(|(x, y)| Move::Product(x, y)),
         2 => (pick.clone(), pick.clone(), 0u8..4).prop_map(|(x, y, form)| Move::Cat(x, y, form)),
         1 => pick.prop_map(Move::Detach),
@@ -294,6 +298,22 @@ fn play<'t>(tape: &'t Tape<f64>, shapes: &[Vec<usize>], moves: &[Move], most: us
             Move::Amax(x, dim) => at(x).try_amax_keepdim(*dim as isize).ok(),
             Move::Transpose(x) => at(x).try_transpose(0, -1).ok(),
             Move::Slice(x) => at(x).try_slice(0, (1.., 2)).ok(),
+            Move::View(form, x) => {
+                let x = at(x);
+                match form {
+                    0 => x.try_flip([0]).ok(),
+                    1 => x.try_flatten(0, -1).ok(),
+                    // Two copies of the value, so that products of the result are batches.
+                    2 => x
+                        .unsqueeze(0)
+                        .try_expand(Shape::from([2]).iter().chain(x.shape().iter()).copied().collect::<Shape>())
+                        .ok(),
+                    3 => x.try_unfold(-1, 2, 1).ok(),
+                    _ => x.try_select(0, -1).ok(),
+                }
+            }
+            Move::Cumsum(x) if at(x).shape().first().is_some_and(|&terms| terms > most) => None,
+            Move::Cumsum(x) => at(x).try_cumsum(0).ok(),
             Move::Product(x, _) if at(x).shape().last().is_some_and(|&terms| terms > most) => None,
             Move::Product(x, y) => at(x).try_matmul(at(y)).ok(),
             // Concatenates two or four parts, along the first or the last dimension.
@@ -579,8 +599,8 @@ fn gradients_read_one_by_one_are_computed_together() {
 
 #[test]
 fn values_read_at_any_time_equal_one_evaluation() {
-    // The program has views, a product, a reduction and a cumulative sum. If `read` is true, values are read in each iteration. Otherwise
-    // only the last value is read.
+    // The program has views, a product, a reduction and a cumulative sum. If `read` is true, values are read in each
+    // iteration. Otherwise all values are read at the end.
     let program = |tape: &Tape<f64>, read: bool| {
         let mut x = tape.var(&Tensor::from([[0.5, -1.0], [2.0, 0.25]]));
         let mut values = Vec::new();
@@ -588,13 +608,14 @@ fn values_read_at_any_time_equal_one_evaluation() {
             let a = x.t().matmul(x);
             let b = (a.cumsum(0) + x.sum_keepdim(1)).tanh();
             x = b.roll(1, 1) * 0.5 + a.select(0, 0);
-            if read {
-                values.push((a + x).value());
-                values.push(b.exp().value());
+            for value in [a + x, b.exp(), x] {
+                values.push(value);
+                if read {
+                    value.value();
+                }
             }
         }
-        values.push(x.value());
-        values.pop()
+        tape.values_slice(&values)
     };
     let (at_once, in_turn) = (program(&Tape::new(), false), program(&Tape::new(), true));
     assert_eq!(at_once, in_turn);

@@ -4,10 +4,11 @@
 //!
 //! # The step
 //!
-//! The central difference of a function φ, C(h) = (φ(x+h) - φ(x-h)) / 2h, has two errors: h²/6 φ‴ from truncation, and about σ/h from
-//! rounding. Here σ is the rounding error of one value of φ. It is at best ε|φ|, where ε is the machine epsilon. The sum of both errors is
-//! smallest near h = ∛(3σ/|φ‴|). If φ has size, scale and curvature 1, this is ∛ε (Press et al., "Numerical Recipes", 5.7). The step here
-//! is h = ∛ε max(1, |x|). A larger step would suit the extrapolation below, but would cross more kinks.
+//! The central difference of a function φ, C(h) = (φ(x+h) - φ(x-h)) / 2h, has two errors: h²/6 φ‴ from truncation, and
+//! about σ/h from rounding. Here σ is the rounding error of one value of φ. It is at best ε|φ|, where ε is the machine
+//! epsilon. The sum of both errors is smallest near h = ∛(3σ/|φ‴|). If φ has size, scale and curvature 1, this is about
+//! ∛ε (Press et al., "Numerical Recipes", 5.7). The step here is h = ∛ε max(1, |x|). A larger step would suit the
+//! extrapolation below, but would cross more kinks.
 //!
 //! # The value
 //!

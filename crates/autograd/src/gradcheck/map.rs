@@ -155,7 +155,8 @@ impl<T: Float> Map<'_, T> {
             .collect()
     }
 
-    /// Returns the Jacobian, which `vjp` computes row by row: one call for each of `rows`. All rows are evaluated together.
+    /// Returns the Jacobian, which `vjp` computes row by row: one call for each of `rows`. All rows are evaluated
+    /// together. In [`Mode::Reverse`], also writes the list of independent inputs to `report`.
     pub(super) fn reverse(
         &self,
         mode: Mode,

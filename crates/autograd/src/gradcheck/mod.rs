@@ -11,14 +11,17 @@
 //! | 2 | x ↦ gradient of ⟨u, f(x)⟩ | `vjp` of `vjp` | `jvp` of `vjp` |
 //! | 2 | x ↦ derivative of f along v | `vjp` of `jvp` | `jvp` of `jvp` |
 //!
-//! u and v are random, and the same in every run. The Jacobian of each map is compared, element by element, with central differences of the
-//! same map. If there are many inputs or outputs, randomly weighted sums are compared instead. The module `difference` explains the step
-//! and the tolerance. Each evaluation records the function again on a new tape, so the function may branch on values.
+//! u and v are random, and the same in every run with the same seed. The Jacobian of each map is compared, element by
+//! element, with central differences of the same map. If there are many inputs or outputs, randomly weighted sums are
+//! compared instead. The module `difference` explains the step and the tolerance. Each evaluation records the function
+//! again on a new tape, so the function may branch on values.
 //!
-//! If a derivative is wrong, each recorded operation is checked alone, and the report names the first faulty one, if there is one.
+//! If a derivative is wrong, the recorded operations are checked alone, in their order. The report names the first
+//! faulty one, if there is one.
 //!
-//! The check covers derivatives, not values. It passes for a function with wrong values if the derivative belongs to these values. At kinks
-//! central differences are not conclusive, and the check reports the kink instead of passing.
+//! The check covers derivatives, not values. It passes for a function with wrong values if the derivative belongs to
+//! these values. At a kink central differences prove nothing. The check does not pass there, unless the slopes on both
+//! sides are nearly equal.
 
 mod difference;
 mod map;
@@ -184,8 +187,8 @@ impl GradCheck {
         GradCheck { full_up_to: elements, ..self }
     }
 
-    /// Sets the number of randomly weighted sums of elements that are checked if there are too many elements to check each. The default is
-    /// 6.
+    /// Sets the number of randomly weighted sums of elements that are checked if there are too many elements to check
+    /// each. The default is 6, and 0 counts as 1.
     pub fn projections(self, count: usize) -> Self {
         GradCheck { projections: count.max(1), ..self }
     }
@@ -338,9 +341,10 @@ impl GradCheck {
         probes
     }
 
-    /// Checks each recorded operation on the path from the inputs to the output alone, with the operands that it has on the tape. Returns the
-    /// first operation whose derivative is wrong or an error. Leaves out operations that refuse derivatives, and operations with another
-    /// derivative than their values have, such as `with_derivative`.
+    /// Checks each recorded operation on the path from the inputs to the output alone, with the operands that it has on
+    /// the tape. Returns the first operation whose derivative is wrong or an error. Leaves out operations that refuse
+    /// derivatives, and operations with another derivative than their values have, such as `with_derivative`. Returns
+    /// `None` if no operation is found.
     fn culprit<T: Float>(
         &self,
         f: &dyn for<'t> Fn(&[Var<'t, T>]) -> Var<'t, T>,

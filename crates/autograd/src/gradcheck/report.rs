@@ -106,7 +106,7 @@ pub struct Derivative {
     pub expected: f64,
     /// The derivative by the tape's rules.
     pub got: f64,
-    /// The allowed difference: a bound of the truncation and rounding errors of the central difference.
+    /// The allowed difference: a bound of the errors of the central difference, plus the rounding errors of the rules.
     pub tolerance: f64,
     /// The slopes on the left side and on the right side of the point, which differ at a kink.
     pub slopes: [f64; 2],
@@ -188,8 +188,8 @@ pub struct Mismatch {
     pub failed: usize,
     /// The number of derivatives of this mode that were compared.
     pub compared: usize,
-    /// The recorded operation whose own derivative is wrong, if there is one. The check runs each operation alone, with the operands that
-    /// it has on the tape.
+    /// The first recorded operation whose own derivative is wrong, if one is found. Each operation is checked alone,
+    /// with the operands that it has on the tape.
     pub culprit: Option<Culprit>,
 }
 
@@ -255,7 +255,8 @@ pub enum Failure {
     /// The result of the function is infinite or NaN, or at order 2, the result of its derivative is.
     #[error("gradient check impossible: {}", non_finite(output, *value, moved, *mode))]
     NonFinite {
-        /// The mode in which the value was found.
+        /// The function that has the value: [`Mode::Reverse`] for the checked function, [`Mode::ReverseOverReverse`]
+        /// for its gradient, and [`Mode::ReverseOverForward`] for its directional derivative.
         mode: Mode,
         /// The element of the function's result, or at order 2 of its derivative, that is infinite or NaN.
         output: Place,
@@ -302,7 +303,8 @@ pub enum Failure {
     /// The function or its derivative could not be recorded or evaluated.
     #[error("gradient check impossible ({mode}): {error}")]
     Refused {
-        /// The mode of the derivative that was to be computed.
+        /// The mode of the derivative that was to be computed. If the function itself fails, it is a reverse mode, even
+        /// if reverse mode is skipped.
         mode: Mode,
         /// The error of recording or evaluation.
         error: Error,

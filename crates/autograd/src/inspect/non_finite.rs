@@ -1,8 +1,8 @@
 //! Finds the origin of a NaN or an infinity.
 //!
-//! The search evaluates the whole tape in the order of recording, one operation at a time, and checks every value. It is slow, and
-//! meant for a loss that has become NaN. Recorded derivatives (by `grad`, `vjp`, `jvp`) are checked like all other nodes, and have the
-//! line of the operation that they differentiate.
+//! The search evaluates the tape in the order of recording, one operation at a time, and checks every value until it
+//! finds the origin. It is slow, and meant for a loss that has become NaN. Recorded derivatives (by `grad`, `vjp`,
+//! `jvp`) are checked like all other nodes, and have the line of the operation that they differentiate.
 
 use std::fmt;
 use std::panic::Location;
@@ -74,9 +74,10 @@ impl<T: Float> Tape<T> {
     /// Returns the operation that produced the first NaN from operands without a NaN, or the first infinity from finite operands. Returns
     /// `None` if there is none. PyTorch: `torch.autograd.detect_anomaly`, which checks derivatives only.
     ///
-    /// This evaluates the whole tape, one operation at a time, including nodes whose values were never requested. It takes more time and
-    /// memory than an ordinary evaluation. Infinite constants are assumed to be intended, such as a mask of -∞ before a softmax. Infinities
-    /// computed from them are not reported either, but a NaN computed from them is reported.
+    /// This evaluates the tape one operation at a time up to the operation that it returns, including nodes whose
+    /// values were never requested. It takes more time and memory than an ordinary evaluation. Infinite constants are
+    /// assumed to be intended, such as a mask of -∞ before a softmax. Infinities computed from them are not reported
+    /// either, but a NaN computed from them is reported.
     ///
     /// # Errors
     ///

@@ -7,8 +7,8 @@ use std::panic::Location;
 use wengert_tensor::plan::{ByNode, Expression, Index, Op, Sameness};
 use wengert_tensor::{Float, Tensor};
 
-/// The operation that returns its input and stops gradients. Every other [`Op::Alias`] is an operation that refuses to be differentiated.
-/// Its field is the index of the operation's name in `Record::names`.
+/// The operation that returns its input and stops gradients. Every other [`Op::Alias`] refuses to be differentiated,
+/// and its field is the index of its name in `Record::names`.
 pub(crate) const DETACH: Op = Op::Alias(u32::MAX);
 
 /// The contents of a tape. `O` is the type of operations that [`Op::Other`] refers to, which may have arguments of their own. This file
@@ -25,25 +25,26 @@ pub(crate) struct Record<T: Float, O> {
     operations: Vec<(O, &'static str)>,
     /// The data of leaves that are tensors.
     data: Vec<Tensor<T>>,
-    /// The names of operations that refuse to be differentiated.
+    /// The names of the [`Op::Alias`] operations that refuse to be differentiated.
     names: Vec<&'static str>,
     /// The values that evaluations have kept, by node: requested values, values of the same groups, and values that later nodes may read.
     pub(crate) values: ByNode<Tensor<T>>,
-    /// The data before the expansion, for each node in `values` and each leaf with large expanded data. The engine reads this data. Leaves
-    /// of parameters are left out.
+    /// The data before the expansion, for leaves and nodes in `values` whose data is large and expanded. The engine
+    /// reads this data instead. Leaves of parameters are left out.
     unexpanded: ByNode<Tensor<T>>,
     /// For each node that is evaluated together with others, the index of its group of nodes in `together`.
     group_of: ByNode<usize>,
     together: Vec<Vec<Index>>,
-    /// The largest index of a node whose value was requested, directly or with its group, and the number of evaluations that computed
-    /// values. It is `None` before the first of these evaluations.
+    /// The largest index of a node whose value was requested, directly or with its group, and the number of evaluations
+    /// that computed and stored values. It is `None` before the first of these evaluations.
     pub(crate) evaluated: Option<(Index, usize)>,
     /// The number of nodes that all evaluations of this tape after the first one have computed.
     #[cfg(test)]
     pub(crate) work: std::cell::Cell<usize>,
     /// The id of each parameter on this tape, and its node.
     pub(crate) parameters: Vec<(u64, Index)>,
-    /// The id of each parameter that a variable replaces on this tape, and the variable's node.
+    /// The id of each parameter that a variable replaces on this tape, and the variable's node. The last entry of a
+    /// parameter counts.
     pub(crate) bound: Vec<(u64, Index)>,
     /// The nodes that were recorded as identity matrices.
     pub(crate) identities: Vec<Index>,
@@ -230,7 +231,8 @@ impl<T: Float, O> Record<T, O> {
         Some(index)
     }
 
-    /// Gives the line of code of a new node to each of its inputs that has no line of code yet.
+    /// Gives the line of code of a new node to each of its inputs that has no line of code yet. If the new node has
+    /// none either, counts the node in `unlocated`.
     #[inline]
     fn locate(&mut self, inputs: &[Index], location: Option<&'static Location<'static>>) {
         if location.is_none() {

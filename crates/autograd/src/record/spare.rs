@@ -19,8 +19,8 @@ thread_local! {
     static SPARE: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The record of a tape. Its memory may come from a dropped tape of the same thread. When this record is dropped, a later tape can reuse
-/// the memory.
+/// The record of a tape. Its memory may come from a dropped tape of the same thread. When this record is dropped, a
+/// later tape can reuse the memory, within the limits of this file.
 pub(crate) struct RecycledRecord<T: Float, O: 'static>(Option<Box<RefCell<Record<T, O>>>>);
 
 impl<T: Float, O: 'static> RecycledRecord<T, O> {

@@ -25,27 +25,30 @@ pub(crate) fn batched<'t, T: Float>(
 ) -> Result<Var<'t, T>, Error> {
     let (at, shape) = (call.at, call.shape());
     tensor::addressable::<T>(&shape, at)?;
-    let x = call.try_batched(0)?;
+    let x = || call.try_batched(0);
     match op {
         Op::Constant(_) | Op::Variable(_) | Op::Number(_) => unreachable!("node %{index} has no inputs"),
-        Op::Alias(_) | Op::Unary(_) => x.record(op, at),
-        Op::Binary(op) => x.apply_binary(op, &call.try_batched(1)?, at),
-        Op::Compare(op) => x.apply_compare(op, &call.try_batched(1)?, at),
-        Op::Select => TensorLike::apply_select(&x, &call.try_batched(1)?, &call.try_batched(2)?, at),
+        Op::Alias(_) | Op::Unary(_) => x()?.record(op, at),
+        Op::Binary(op) => x()?.apply_binary(op, &call.try_batched(1)?, at),
+        Op::Compare(op) => x()?.apply_compare(op, &call.try_batched(1)?, at),
+        Op::Select => TensorLike::apply_select(&x()?, &call.try_batched(1)?, &call.try_batched(2)?, at),
         Op::Expand => {
+            let x = x()?;
             // Inserts dimensions of size 1 after the batch dimension, so that the input has the rank of the result.
             let aligned = x.shape().replaced(1..1, &vec![1; shape.rank() - x.shape().rank()]);
             let aligned = if aligned == x.shape() { x } else { x.apply_view(View::Reshape(aligned), at)? };
             aligned.apply_view(View::Expand(shape), at)
         }
-        Op::Reshape => x.apply_view(View::Reshape(shape), at),
-        Op::Reduce(_) => x.record_over(op, &shape, at),
+        Op::Reshape => x()?.apply_view(View::Reshape(shape), at),
+        Op::Reduce(_) => x()?.record_over(op, &shape, at),
         Op::Matmul => linear::batched(call),
         Op::View(number) => {
+            let x = x()?;
             let view = tape.record.borrow().view(number).batched(&x.shape());
             x.apply_view(view, at)
         }
         Op::Embed(number) => {
+            let x = x()?;
             let view = tape.record.borrow().view(number).batched(&x.shape());
             x.apply_embed(view, &shape, at)
         }

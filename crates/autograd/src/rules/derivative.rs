@@ -73,7 +73,7 @@ impl<'t, T: Float> Primitive<'t, T> {
     ///
     /// # Errors
     ///
-    /// If the operation has no derivative, or a rule returns a wrong shape or a variable of another tape.
+    /// If the operation has no derivative, or a rule fails, or returns a wrong shape or a variable of another tape.
     #[inline]
     pub(crate) fn vjp(&self, input: usize, g: Var<'t, T>) -> Result<Option<Var<'t, T>>, Error> {
         if let Some(factor) = LinearFactor::of(self.op, input) {
@@ -90,7 +90,7 @@ impl<'t, T: Float> Primitive<'t, T> {
     ///
     /// # Errors
     ///
-    /// If a rule returns a wrong shape or a variable of another tape.
+    /// If a rule fails, or returns a wrong shape or a variable of another tape.
     pub(crate) fn jvp(&self, input: usize, v: Var<'t, T>) -> Result<Formula<'t, T>, Error> {
         if let Some(factor) = LinearFactor::of(self.op, input) {
             return self.times(factor, input, v).map(Formula::Is);
@@ -237,7 +237,7 @@ mod tests {
 
     use super::*;
 
-    /// Compares the operations that refuse derivatives with the rules: an operation without a rule must refuse.
+    /// Checks all functions of one and two operands: a derivative is refused if and only if there is no rule for it.
     #[test]
     fn operations_without_a_rule_refuse_derivatives() {
         let tape = Tape::<f64>::new();

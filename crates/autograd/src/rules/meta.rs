@@ -1,4 +1,4 @@
-//! Operations that return their input unchanged. They give the input another derivative, or check a condition.
+//! Operations that return their first input unchanged. They give the result another derivative, or check a condition.
 
 use wengert_tensor::ops::{Functions, Reductions, TensorLike};
 use wengert_tensor::plan::Sameness;

@@ -34,8 +34,8 @@ pub(crate) enum Formula<'t, T: Float> {
     FromReverse,
 }
 
-/// Returns a placeholder for the line of code that called an operation, which does not know this line when it runs. The tape puts the real
-/// line into the errors of the run.
+/// Returns a placeholder for the line of code that called an operation, which does not know this line when it runs. The
+/// tape puts the real line into an error that says that memory is too small.
 #[track_caller]
 pub(super) fn site(name: &'static str) -> Site {
     Site::here(name)

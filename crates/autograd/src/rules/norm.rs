@@ -1,8 +1,8 @@
 //! The derivative of the p-norm z = (Σ |x|ᵖ)^(1/p) with respect to an element x: ∂z/∂x = sign(x) |x|ᵖ⁻¹ / zᵖ⁻¹.
 //!
-//! At singular points the first and second derivatives match PyTorch's `norm_backward`. The derivative is 0 at the zero vector for every p,
-//! and 0 at zero elements for p < 1. For p = ±∞, the elements whose magnitude equals the norm share the derivative equally. The second
-//! derivative of the 2-norm at the zero vector is NaN, not 0.
+//! At singular points the first and second derivatives match PyTorch's `norm_backward`. The derivative is 0 at the zero
+//! vector for every p, and 0 at zero elements for p < 1. For p = ±∞, the elements whose magnitude equals the norm share
+//! the derivative equally. The second derivative at the zero vector is NaN for some p, for example for p = 2.
 
 use wengert_tensor::ops::{Arithmetic, Comparison, TensorLike, Views, where_};
 use wengert_tensor::{Axes, Float, Shape, Tensor};

@@ -225,7 +225,8 @@ mod tests {
     use wengert_tensor::ops::{ConvOptions, PoolOptions};
     use wengert_tensor::prelude::*;
 
-    /// Returns a tensor of up to 101 distinct values.
+    /// Returns a tensor of numbers between -1 and 1. The first 101 elements are distinct, and the later ones repeat
+    /// them.
     fn numbers(shape: [usize; 4], seed: usize) -> Tensor<f64> {
         let count: usize = shape.iter().product();
         let values = (0..count).map(|i| ((i * 37 + seed) % 101) as f64 * 0.02 - 1.0).collect();
@@ -259,7 +260,8 @@ mod tests {
         crate::assert_gradcheck!(|x| x.adaptive_avg_pool2d([4, 2]).square(), &x);
     }
 
-    /// Checks an example of a batch that is too large for any memory only after it is repeated for each example.
+    /// Checks the line of an error. The input of the convolution is the same for all examples, and too large for any
+    /// memory once it is repeated for each example.
     #[test]
     fn an_error_of_a_batching_rule_has_the_callers_line() {
         use crate::transforms::Vmap;

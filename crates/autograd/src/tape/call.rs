@@ -35,7 +35,7 @@ impl<'t, T: Float> Call<'t, T> {
         self.failure.value_of(result)
     }
 
-    /// Returns the operation `operation` with the line of code that requested the derivative.
+    /// Returns a site with the name `operation` and the line of code that requested the derivative.
     #[inline]
     pub(crate) fn site(&self, operation: &'static str) -> Site {
         Site { operation, ..self.at }
@@ -84,13 +84,15 @@ impl<'t, T: Float> BatchedCall<'t, T> {
         or_raise(self.try_batched(position))
     }
 
-    /// Does the same as [`batched`](Self::batched), but returns the error if memory cannot hold the expanded input.
+    /// Does the same as [`batched`](Self::batched), but returns an error if the expanded input has more elements than
+    /// can be addressed.
     pub(crate) fn try_batched(&self, position: usize) -> Result<Var<'t, T>, Error> {
         let (var, is_batched) = self.inputs[position];
         if is_batched { Ok(var) } else { var.repeat_for_batch(self.size, self.at) }
     }
 
-    /// Returns all inputs as [`batched`](Self::batched) does, or the error if memory cannot hold an expanded input.
+    /// Returns all inputs as [`batched`](Self::batched) does, or an error if an expanded input has more elements than
+    /// can be addressed.
     pub(crate) fn try_all_batched(&self) -> Result<Vec<Var<'t, T>>, Error> {
         (0..self.arity()).map(|position| self.try_batched(position)).collect()
     }

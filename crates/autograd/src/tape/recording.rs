@@ -57,7 +57,8 @@ impl<'t, T: Float> Tape<T> {
         leaf
     }
 
-    /// Records data as a leaf like [`leaf`](Self::leaf). The evaluation may read other data of this shape in its place.
+    /// Records data as a leaf like [`leaf`](Self::leaf), but never as an expansion of smaller data, because the
+    /// evaluation may read other data of this shape instead.
     pub(crate) fn unread_leaf(&'t self, data: &Tensor<T>, op: fn(u32) -> Op, at: Option<Site>) -> Var<'t, T> {
         self.leaf_of(at, |record| (op(record.add_data(data.clone())), record.expression.intern(data.shape())))
     }

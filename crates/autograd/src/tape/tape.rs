@@ -212,8 +212,8 @@ pub trait Operation<T: Float>: Any {
     /// Returns the operation's name, for errors and graphs.
     fn name(&self) -> &'static str;
 
-    /// Returns the result's shape, or a sentence that says why the operation refuses inputs of these shapes. By default, returns the shape
-    /// of the first input.
+    /// Returns the result's shape, or a sentence that says why the operation refuses inputs of these shapes. By
+    /// default, returns the shape of the first input, or an error if there is no input.
     ///
     /// # Errors
     ///
@@ -317,7 +317,7 @@ impl RuleFailure {
         }
     }
 
-    /// Returns the stored error as an error, if there is one.
+    /// Removes the stored error and returns it as `Err`. Returns `Ok` if there is none.
     #[inline]
     pub(crate) fn take(&self) -> Result<(), Error> {
         self.0.take().map_or(Ok(()), |error| Err(*error))

@@ -9,7 +9,8 @@ use wengert_tensor::{Element, Error, Float, Shape, Site, Tensor, View};
 
 use crate::Var;
 
-/// A structure of arrays: a tensor, a variable, or tuples of up to six, arrays and `Vec`s of structures. Also a reference to a structure.
+/// A structure of arrays: a tensor, a variable, or a tuple of up to six structures, an array or a `Vec` of structures.
+/// Also a reference to a structure.
 ///
 /// For a struct with `#[derive(Module)]`, see `Module::to_vector` and `bind_vector` of `wengert::nn`.
 pub trait Tree {

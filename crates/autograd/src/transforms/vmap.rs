@@ -1,8 +1,8 @@
 //! Computes functions of one example for a whole batch.
 //!
-//! The function is recorded for one example. Every operation that its results need and that depends on the example is then recorded once
-//! more, for all examples together. The nodes of the single example are evaluated only if the function reads their values. In this case,
-//! the function is recorded for each example.
+//! The function is recorded for one example. Every operation that its results need and that depends on the example is
+//! then recorded once more, for all examples together. The nodes of the single example are evaluated only if the
+//! function reads their values. If it reads values that depend on the example, it is recorded for each example instead.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{TensorLike, Views as _};
@@ -572,17 +572,25 @@ mod tests {
         assert_eq!(none.value().shape(), &[0, 3]);
     }
 
-    /// Checks products of each example with the same matrix, which become one product for all examples.
+    /// Checks products of each example with the same matrix. These become one product of two matrices for all examples. The matrix is not
+    /// repeated.
     #[test]
     fn products_fold() {
         let (x, w) = (Tensor::from_fn([4, 3], |i| (i[0] * 3 + i[1]) as f64), matrix());
-        for product in [
-            vmap(|[x]| x.matmul(&w.t()), [&x]),
-            vmap(|[x]| x.tape().constant(&w).matmul(x), [&x]),
-            vmap(|[x]| x.unsqueeze(0).matmul(&w.t()).squeeze(0), [&x]),
-            vmap(|[x]| x.tape().constant(&w).matmul(x.unsqueeze(1)).squeeze(1), [&x]),
+        let tape = Tape::new();
+        let (vmap, batch) = (Vmap::new(), [tape.var(&x)]);
+        for [product] in [
+            vmap.record(|[x]| [x.matmul(&w.t())], batch),
+            vmap.record(|[x]| [x.tape().constant(&w).matmul(x)], batch),
+            vmap.record(|[x]| [x.unsqueeze(0).matmul(&w.t()).squeeze(0)], batch),
+            vmap.record(|[x]| [x.tape().constant(&w).matmul(x.unsqueeze(1)).squeeze(1)], batch),
         ] {
-            assert_eq!(product, x.matmul(w.t()));
+            assert_eq!(product.value(), x.matmul(w.t()));
+        }
+        let record = tape.record.borrow();
+        for node in 0..record.len() as u32 {
+            let (name, shape) = (record.name(node), tape.at(node).shape());
+            assert!(name != "expand" && (name != "matmul" || shape.rank() == 2), "{name} {shape}");
         }
     }
 

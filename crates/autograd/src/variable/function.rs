@@ -1,4 +1,4 @@
-//! Operations with several results.
+//! Custom operations with any number of results.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -79,9 +79,10 @@ pub trait Function<T: Float = f32>: 'static {
     /// If the function refuses these values, or there is not enough memory.
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Vec<Tensor<T>>, Error>;
 
-    /// Returns the gradients with respect to each input, computed from the gradients of all results. The gradient of a result that nothing
-    /// reads is zeros. `None` stands for a derivative that is zero everywhere. Recording the derivative is an error if the list does not have
-    /// one entry for each input, or if a gradient belongs to another tape.
+    /// Returns the gradients with respect to each input, computed from the gradients of all results. The gradient of a
+    /// result that nothing reads is zeros. `None` stands for a derivative that is zero everywhere. Recording the
+    /// derivative is an error if the list does not have one entry for each input. It is also an error if a gradient has
+    /// another shape than its input, or belongs to another tape.
     fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>>;
 
     /// Returns the results for all examples, each with the batch dimension first. A batched input has the batch dimension first too.
@@ -145,8 +146,8 @@ impl<T: Float> Tape<T> {
     }
 }
 
-/// The operation that runs a [`Function`]. If the function has several results, the operation flattens them and concatenates them to one
-/// vector, because an operation has a single result.
+/// The operation that runs a [`Function`]. An operation has a single result. So if the function does not have exactly
+/// one result, the operation flattens the results and concatenates them to one vector.
 struct Packed<F> {
     function: F,
     shapes: Vec<Shape>,
@@ -158,8 +159,9 @@ struct Packed<F> {
 /// The gradients that a function's rule has recorded last. The rule records the gradients of all inputs together, so it is called only once
 /// for each upstream gradient.
 struct LastGradients {
-    /// The id of the tape, the node of the function's result, and the node of the upstream gradient for which the rule was called. Several
-    /// nodes of a batch share one operation.
+    /// The id of the tape, the node of the function's result, and the node of the upstream gradient for which the rule
+    /// was called. If a batch records the function once for each example, the nodes of all examples share one
+    /// operation.
     of: (u64, Index, Index),
     gradients: Vec<Option<Index>>,
 }
@@ -190,8 +192,10 @@ impl<T: Float, F: Function<T>> Operation<T> for Packed<F> {
             );
             return Err(Error::Refused { message, at: self.at });
         }
-        if results.len() == 1 {
-            return Ok(results.swap_remove(0));
+        match results.len() {
+            0 => return Ok(Tensor::try_zeros([0])?),
+            1 => return Ok(results.swap_remove(0)),
+            _ => {}
         }
         let flat = results.iter().map(|result| result.try_flatten(0, -1)).collect::<Result<Vec<_>, _>>()?;
         Ok(try_cat(&flat, 0)?)
@@ -460,6 +464,15 @@ mod tests {
             let text = tape.try_apply_function(function, &[x]).unwrap_err().to_string();
             assert!(text.starts_with("'undeclared' declares results that no memory can hold: ["), "{text}");
         }
+    }
+
+    #[test]
+    fn a_function_may_have_no_results() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::ones([2]));
+        let function = Undeclared { declared: Vec::new(), given: Vec::new(), gradients: 1 };
+        assert_eq!(tape.apply_function(function, &[x]).len(), 0);
+        assert!(tape.first_non_finite().is_none());
     }
 
     #[test]

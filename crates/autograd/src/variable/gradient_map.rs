@@ -13,10 +13,12 @@ impl<'t, T: Float> Var<'t, T> {
     /// Returns a variable with the same value. In reverse mode, the incoming gradient of the returned variable is replaced by the result of
     /// `map`, which must have the same shape. PyTorch: `Tensor.register_hook`.
     ///
-    /// `map` consists of recorded operations, so the result can be differentiated again. `map` runs once for each gradient that is
-    /// recorded, and not at all if none is recorded. If a gradient passes through a [`vmap`](crate::transforms::vmap()), `map` runs once
-    /// for each example. If the mapped function takes the gradient itself, `map` is recorded for one example and then batched. Forward mode
-    /// and the value do not change.
+    /// `map` consists of recorded operations, so the result can be differentiated again. `map` runs once for each
+    /// gradient that is recorded, and not at all if none is recorded. Forward mode and the value do not change.
+    ///
+    /// Within a [`vmap`](crate::transforms::vmap()), `map` sees the gradient of one example. If the function of one
+    /// example takes the gradient itself, `map` is recorded once and then batched. If the gradient is taken outside of
+    /// the `vmap`, `map` runs once for each example.
     ///
     /// ```
     /// # use wengert_autograd as wengert;

@@ -1,7 +1,9 @@
-//! The operators `+ - * / %` and unary `-` on variables. The other operand is a variable, a tensor, or a number on either side.
+//! The operators `+ - * / %`, their assignments such as `+=`, and unary `-` on variables. The other operand is a
+//! variable, a tensor or a number.
 //!
-//! A number may stand on either side. On the right, it may have any type that implements [`Operand`]. On the left, it is an f64 or an i32,
-//! for tapes of f32 and of f64: `2.0 * x`, `2 * x`. A number of type f32 must stand on the right: `x * scale`.
+//! Tensors and numbers may stand on either side. On the right, a number may have any type that implements [`Operand`].
+//! On the left, it is an f64 or an i32, for tapes of f32 and of f64: `2.0 * x`, `2 * x`. A number of type f32 must
+//! stand on the right: `x * scale`.
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, RemAssign, Sub, SubAssign};
 

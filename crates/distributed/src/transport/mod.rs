@@ -21,7 +21,7 @@ pub(crate) struct Exchange {
     pub(crate) summed: Option<Payload>,
 }
 
-/// The ranks for which this rank waited until the deadline.
+/// The ranks for which this rank waited without success.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Stalled {
     /// The ranks that gave no sign of life.

@@ -32,7 +32,7 @@ const ANSWER: Tag = 20_001;
 /// The contents of questions and answers, which are empty.
 static NOTHING: [u8; 0] = [];
 
-/// The time after which a waiting rank asks the other ranks of the exchange whether they are alive. It repeats the question at this
+/// The time after which a waiting rank asks the awaited ranks whether they are alive. It repeats the question at this
 /// interval.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The interval at which the MPI thread checks for questions while it has no exchange.
@@ -153,7 +153,8 @@ struct Server {
 }
 
 impl Server {
-    /// Runs exchanges until the program closes the channel.
+    /// Runs the exchanges that the program requests, until the program closes the channel. Answers questions in the
+    /// meantime.
     fn serve(&mut self, orders: &Receiver<Order>) {
         loop {
             match orders.recv_timeout(POLL_INTERVAL) {
@@ -219,7 +220,8 @@ impl Server {
         exchange
     }
 
-    /// Tests the requests in `open` until all have completed. Meanwhile asks the awaited ranks whether they are alive.
+    /// Tests the requests in `open` until all have completed. Meanwhile asks the awaited ranks at intervals whether
+    /// they are alive, and answers the questions of other ranks.
     fn watch(&mut self, mut open: Vec<Flight>) {
         let began = Instant::now();
         let (mut asked, mut known) = (began, usize::MAX);
@@ -262,7 +264,7 @@ impl Server {
         self.questions = self.questions.drain(..).filter_map(complete).collect();
     }
 
-    /// Receives questions and answers, and answers the questions.
+    /// Receives questions and answers. Answers the questions, and stores the times of the answers.
     fn answer(&mut self) {
         let any = self.world.any_process();
         let mut heard = Vec::new();

@@ -161,7 +161,7 @@ fn cnn<N: Layer<f64> + 'static>(norm: impl Fn(usize) -> N) -> Sequential<f64> {
 fn batches() -> Vec<(Tensor<f64>, Tensor<i64>)> {
     let generator = &mut Generator::new(6);
     let batch = |rows: usize| {
-        // The means of the inputs are far from zero and differ between the shards.
+        // The means of the inputs differ between the shards.
         let shift = Tensor::from_fn([rows, 1, 1, 1], |at| at[0] as f64);
         (Tensor::randn([rows, 1, 6, 6], generator) + shift, Tensor::randint(0, 3, [rows], generator))
     };
@@ -285,7 +285,7 @@ fn optimisers_of_whole_matrices_are_refused_at_the_callers_line() {
     assert!(parallel.try_sharded(&model).is_ok());
 }
 
-/// Checks that no setting loses parameters or states that are in the shards.
+/// Checks that a setting after sharding keeps the parameters and states in the shards, or fails with an error.
 #[test]
 fn settings_after_sharding_lose_nothing() {
     let group = Group::alone();
@@ -314,7 +314,7 @@ fn settings_after_sharding_lose_nothing() {
     losses.push(step(&mut again, &mut model));
     assert_eq!(losses, expected);
 
-    // Values that are only in the shards.
+    // A setting that would lose values, which are only in the shards, is an error.
     let mut model = make();
     let error = parallel(&mut model).sharded_parameters(&mut model).try_fast().err().unwrap();
     assert!(matches!(error, Error::ShardedParameters(_)) && error.to_string().contains("`gather`"), "{error}");
@@ -327,7 +327,7 @@ fn settings_after_sharding_lose_nothing() {
     }));
     let text = *panicked.unwrap_err().downcast::<String>().unwrap();
     assert!(text.contains("`gather`"), "{text}");
-    // States that are only in the shards.
+    // A setting that would lose states, which are only in the shards, is an error.
     let mut model = make();
     let mut stepped = parallel(&mut model).sharded(&model);
     step(&mut stepped, &mut model);

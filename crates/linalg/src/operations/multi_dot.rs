@@ -1,7 +1,7 @@
 //! Products of several matrices in the order with the fewest multiplications.
 
 use wengert_macros::twins;
-use wengert_tensor::ops::{Products as _, Result, Views as _};
+use wengert_tensor::ops::{self, IntoArray, Products as _, Result, Views as _};
 use wengert_tensor::{Error, Shape, Site};
 
 use crate::array::Array;
@@ -26,13 +26,12 @@ use crate::matrices::refusal;
 ///
 /// If there are fewer than two arrays, an array has the wrong number of dimensions, or the sizes do not match.
 #[twins]
-pub fn try_multi_dot<A: Array>(arrays: &[A]) -> Result<A> {
-    let at = Site::here("multi_dot");
-    let shapes: Vec<Shape> = arrays.iter().map(|array| array.shape()).collect();
+pub fn try_multi_dot<I: IntoArray<Array = A> + Clone, A: Array>(arrays: &[I]) -> Result<A> {
+    let (mut matrices, at) = (ops::arrays(arrays), Site::here("multi_dot"));
+    let shapes: Vec<Shape> = matrices.iter().map(|array| array.shape()).collect();
     check(&shapes, at)?;
-    let last = arrays.len() - 1;
+    let last = matrices.len() - 1;
     let (first_is_vector, last_is_vector) = (shapes[0].rank() == 1, shapes[last].rank() == 1);
-    let mut matrices = arrays.to_vec();
     if first_is_vector {
         matrices[0] = matrices[0].try_unsqueeze(0)?;
     }

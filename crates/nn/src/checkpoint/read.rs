@@ -14,12 +14,12 @@ use wengert_tensor::{DType, Float, Generator, Shape};
 use super::contents::Contents;
 use super::header::read_header;
 use super::report::LoadReport;
-use super::write::{Checkpoint, check_names, dtype};
-use crate::bytes::{from_floats, to_bytes};
+use super::write::{Checkpoint, check_names};
+use crate::bytes::{convert_floats, dtype, from_bytes, is_float};
 use crate::error::similar_names;
 use crate::file::open_regular;
-use crate::module::{Leaf, LeafMut, Module};
-use crate::optim::{Archive, Entry, Key, Optimizer, Resume, Stored, archive_optimizer};
+use crate::module::{LeafMut, Module};
+use crate::optim::{Archive, Key, Optimizer, Resume, Stored, archive_optimizer};
 use crate::{Error, KeyMismatch, Result};
 
 /// An open checkpoint: a file ([`Checkpoint::open`](crate::Checkpoint::open)) or bytes in memory
@@ -187,7 +187,7 @@ impl Saved {
         model: &(impl Module<T> + ?Sized),
     ) -> Result<()> {
         let mut restored = optimizer.clone();
-        self.read_entries(name, &mut |archive| archive_optimizer(&mut restored, model.as_module(), archive))?;
+        self.read_entries(name, |archive| archive_optimizer(&mut restored, model.as_module(), archive))?;
         *optimizer = restored;
         Ok(())
     }
@@ -207,14 +207,55 @@ impl Saved {
         model: &(impl Module<T> + ?Sized),
     ) -> Result<()> {
         let mut restored = of.clone();
-        self.read_entries(name, &mut |archive| restored.archive(model, archive))?;
+        self.read_entries(name, |archive| restored.archive(model, archive))?;
         *of = restored;
         Ok(())
     }
 
-    /// Passes all entries that were saved under `name` to `read`. Returns an error if `read` did not use all of them.
-    fn read_entries<T: Float>(&self, name: &str, read: &mut dyn FnMut(&mut Archive<T>)) -> Result<()> {
-        read_entries(self, name, read)
+    /// Passes all entries that were saved under `name` to `read`. Returns an error if `read` requests an entry that is
+    /// missing or does not fit, or does not request all entries.
+    fn read_entries(&self, name: &str, read: impl FnOnce(&mut Archive)) -> Result<()> {
+        let mut archive = self.archive(name);
+        read(&mut archive);
+        self.finish(name, archive)
+    }
+
+    /// Returns an archive with the entries that were saved under `name`.
+    fn archive(&self, name: &str) -> Archive {
+        let (tensors, mut infos) = (self.header.tensors(), HashMap::new());
+        let objects: Vec<&str> = tensors.keys().filter_map(|in_file| Key::marked_object(in_file)).collect();
+        for (in_file, info) in &tensors {
+            if let Some(key) = Key::from_file(in_file, name, &objects) {
+                infos.insert(key, (*info).clone());
+            }
+        }
+        let kind = |info: &TensorInfo| (Shape::from(&info.shape[..]), info.dtype);
+        let kinds = infos.iter().map(|(key, info)| (key.clone(), kind(info))).collect();
+        let (contents, path, start) = (self.contents.clone(), self.path.clone(), self.start);
+        let read = move |key: &Key| {
+            let bytes = contents.tensor(start, &infos[key]);
+            bytes.map_err(|source| Error::Read { path: path.clone(), source })
+        };
+        Archive::reading(Stored { kinds, converts: self.convert, read: Box::new(read) })
+    }
+
+    /// Returns an error if the entries under `name` in the file did not fit the object that read them from `archive`.
+    fn finish(&self, name: &str, archive: Archive) -> Result<()> {
+        let (missing, mismatched, rest) = archive.finish()?;
+        let in_file = |keys: Vec<Key>| {
+            let mut names: Vec<String> = keys.iter().map(|key| key.in_file(name)).collect();
+            names.sort_unstable();
+            names
+        };
+        let mismatched = mismatched.into_iter().map(|(key, found, expected, convertible)| KeyMismatch {
+            name: key.in_file(name),
+            found,
+            expected,
+            convertible,
+        });
+        let (missing, unexpected, mismatched) = (in_file(missing), in_file(rest), mismatched.collect());
+        let report = LoadReport { missing, unexpected, mismatched, ..LoadReport::default() };
+        if report.is_complete() { Ok(()) } else { Err(self.misfit(report)) }
     }
 
     /// Returns the saved generator.
@@ -247,7 +288,8 @@ impl Saved {
         Ok(f64::from_le_bytes(word))
     }
 
-    /// Returns the `N` elements, of 8 bytes each, of the tensor `name`. The product of the sizes in `shape` is `N`.
+    /// Returns the `N` elements, of 8 bytes each, of the tensor `name`. The product of the sizes in `shape` is `N`. A
+    /// missing tensor, or another type or shape in the file, is an error.
     fn words<const N: usize, const R: usize>(
         &self,
         name: &str,
@@ -264,7 +306,8 @@ impl Saved {
             }
             Some(info) => {
                 let expected = (Shape::from(&shape[..]), expected.to_string());
-                report.mismatched.push(KeyMismatch { name: name.to_owned(), found: kind(info), expected });
+                let (name, found) = (name.to_owned(), kind(info));
+                report.mismatched.push(KeyMismatch { name, found, expected, convertible: false });
             }
         }
         Err(self.misfit(report))
@@ -289,52 +332,69 @@ pub(super) fn kind(info: &TensorInfo) -> (Shape, String) {
     (Shape::from(&info.shape[..]), info.dtype.to_string())
 }
 
-/// Converts the bytes of an optimiser's entry. The caller has checked the entry's shape and type.
-fn entry<T: Float>(bytes: &[u8], info: &TensorInfo) -> Result<Entry<T>> {
-    let word = || *bytes.first_chunk().unwrap_or(&[0; 8]);
-    Ok(match (info.dtype, info.shape.len()) {
-        (Dtype::BOOL, 0) => Entry::Flag(bytes == [1]),
-        (Dtype::U64, 0) => Entry::Integer(u64::from_le_bytes(word())),
-        (Dtype::F64, 0) => Entry::Number(f64::from_le_bytes(word())),
-        (dtype, _) => Entry::Tensor(from_floats(bytes, dtype, &Shape::from(&info.shape[..]))?),
-    })
+/// A parameter or a buffer that a checkpoint replaces.
+struct Target<'m> {
+    dtype: DType,
+    shape: Shape,
+    /// True for a parameter, and for a buffer with the model's element type: other floating-point types can be converted.
+    is_convertible: bool,
+    /// Decodes elements of the type `dtype`. Returns a function that replaces the value.
+    decode: Box<Decode<'m>>,
+}
+
+/// A function that decodes the value of a parameter or a buffer from bytes.
+type Decode<'m> = dyn FnOnce(&[u8]) -> Result<Setter<'m>> + 'm;
+
+/// A function that replaces the value of a parameter or a buffer. All values are decoded before the first one is replaced.
+type Setter<'m> = Box<dyn FnOnce() + 'm>;
+
+impl<'m> Target<'m> {
+    fn new<T: Float>(leaf: LeafMut<'m, T>) -> Self {
+        match leaf {
+            LeafMut::Parameter(parameter) => {
+                let shape = parameter.value.shape().clone();
+                let decode = move |bytes: &[u8]| {
+                    let value = from_bytes(bytes, parameter.value.shape())?;
+                    Ok(Box::new(move || parameter.value = value) as Setter<'m>)
+                };
+                Target { dtype: T::DTYPE, shape, is_convertible: true, decode: Box::new(decode) }
+            }
+            LeafMut::Buffer(buffer) => Target {
+                dtype: buffer.dtype(),
+                shape: buffer.shape().clone(),
+                is_convertible: buffer.dtype() == T::DTYPE,
+                decode: Box::new(move |bytes| buffer.decode(bytes)),
+            },
+        }
+    }
+
+    /// Returns true if the file's tensor `info` can replace the value. `converts` is true if floating-point types are converted.
+    fn fits(&self, info: &TensorInfo, converts: bool) -> bool {
+        let is_converted = converts && self.is_convertible && is_float(info.dtype);
+        info.shape == self.shape.sizes() && (info.dtype == dtype(self.dtype) || is_converted)
+    }
 }
 
 /// Reads the parameters and buffers of `model`: see [`Saved::load_model`].
 #[precompiled]
 fn load_leaves<T: Float>(saved: &Saved, model: &mut dyn Module<T>) -> Result<LoadReport> {
-    let counts = counts_of_batches(model);
-    let leaves = model.leaves_mut();
-    check_names(leaves.iter().map(|(name, _)| &name[..]))?;
-    let mut found: HashMap<String, TensorInfo> = HashMap::new();
-    for (name, info) in saved.header.tensors() {
-        if !name.starts_with('@') {
-            let name = (saved.rename)(&name);
-            if found.insert(name.clone(), info.clone()).is_some() {
-                return Err(Error::DuplicateName { of: "tensors of the file, after renaming,", name });
-            }
-        }
-    }
+    load_targets(saved, model.leaves_mut().into_iter().map(|(name, leaf)| (name, Target::new(leaf))).collect())
+}
+
+fn load_targets(saved: &Saved, targets: Vec<(String, Target<'_>)>) -> Result<LoadReport> {
+    check_names(targets.iter().map(|(name, _)| &name[..]))?;
+    let names: HashSet<String> = targets.iter().map(|(name, _)| name.clone()).collect();
+    let mut found = tensors_of_model(saved)?;
     let (mut report, mut fitting, mut missing) = (LoadReport::default(), Vec::new(), Vec::new());
-    for (name, leaf) in leaves {
-        let (expected, shape, convertible) = match &leaf {
-            LeafMut::Parameter(parameter) => (dtype(T::DTYPE), parameter.value.shape(), saved.convert),
-            LeafMut::Buffer(buffer) => {
-                let own = buffer.dtype() == T::DTYPE;
-                (dtype(buffer.dtype()), buffer.shape(), saved.convert && own)
-            }
-        };
+    for (name, target) in targets {
         match found.remove(&name) {
-            None if counts.contains(&name) => {}
-            None => missing.push((name, shape.clone())),
-            Some(info)
-                if info.shape == shape.sizes() && (info.dtype == expected || convertible && is_float(info.dtype)) =>
-            {
-                fitting.push((info, leaf));
-            }
+            None if is_count_of_batches(&name, &target, &names) => {}
+            None => missing.push((name, target.shape)),
+            Some(info) if target.fits(&info, saved.convert) => fitting.push((info, target)),
             Some(info) => {
-                let expected = (shape.clone(), expected.to_string());
-                report.mismatched.push(KeyMismatch { name, found: kind(&info), expected });
+                let convertible = target.fits(&info, true);
+                let expected = (target.shape, dtype(target.dtype).to_string());
+                report.mismatched.push(KeyMismatch { name, found: kind(&info), expected, convertible });
             }
         }
     }
@@ -348,74 +408,32 @@ fn load_leaves<T: Float>(saved: &Saved, model: &mut dyn Module<T>) -> Result<Loa
         return Err(saved.misfit(report));
     }
     // All tensors are read and converted before the model changes.
-    let (mut parameters, mut buffers) = (Vec::new(), Vec::new());
-    for (info, leaf) in fitting {
-        let bytes = saved.bytes_of(&info)?;
-        match leaf {
-            LeafMut::Parameter(parameter) => {
-                let value = from_floats(&bytes, info.dtype, parameter.value.shape())?;
-                parameters.push((parameter, value));
-            }
-            LeafMut::Buffer(buffer) if info.dtype == dtype(buffer.dtype()) => buffers.push(buffer.decode(&bytes)?),
-            LeafMut::Buffer(buffer) => {
-                let converted = from_floats::<T>(&bytes, info.dtype, buffer.shape())?;
-                buffers.push(buffer.decode(&to_bytes(&converted))?);
-            }
-        }
+    let mut setters = Vec::with_capacity(fitting.len());
+    for (info, target) in fitting {
+        let bytes = convert_floats(saved.bytes_of(&info)?, info.dtype, target.dtype, &target.shape)?;
+        setters.push((target.decode)(&bytes)?);
     }
-    parameters.into_iter().for_each(|(parameter, value)| parameter.value = value);
-    buffers.into_iter().for_each(|set| set());
+    setters.into_iter().for_each(|set| set());
     Ok(report)
 }
 
-/// Returns the paths of the counts `num_batches_tracked` that belong to running statistics. A file may lack these counts, as in PyTorch,
-/// whose first versions did not save them. The model then keeps its counts.
-fn counts_of_batches<T: Float>(model: &dyn Module<T>) -> HashSet<String> {
-    let leaves: HashMap<String, Leaf<'_, T>> = model.leaves().into_iter().collect();
-    let is_count = |(name, leaf): &(&String, &Leaf<'_, T>)| {
-        let Some(prefix) = name.strip_suffix("num_batches_tracked") else { return false };
-        let is_integer =
-            matches!(leaf, Leaf::Buffer(count) if count.dtype() == DType::I64 && count.shape().rank() == 0);
-        is_integer && leaves.contains_key(&format!("{prefix}running_mean"))
-    };
-    leaves.iter().filter(is_count).map(|(name, _)| name.clone()).collect()
-}
-
-/// Passes all entries that were saved under `name` to `read`: see [`Saved::read_entries`].
-#[precompiled]
-fn read_entries<T: Float>(saved: &Saved, name: &str, read: &mut dyn FnMut(&mut Archive<T>)) -> Result<()> {
-    let (tensors, mut infos) = (saved.header.tensors(), HashMap::new());
-    let objects: Vec<&str> = tensors.keys().filter_map(|in_file| Key::marked_object(in_file)).collect();
-    for (in_file, info) in &tensors {
-        if let Some(key) = Key::from_file(in_file, name, &objects) {
-            infos.insert(key, (*info).clone());
+/// Returns the tensors of the file that belong to a model, by their names after renaming.
+fn tensors_of_model(saved: &Saved) -> Result<HashMap<String, TensorInfo>> {
+    let mut found: HashMap<String, TensorInfo> = HashMap::new();
+    for (name, info) in saved.header.tensors() {
+        if !name.starts_with('@') {
+            let name = (saved.rename)(&name);
+            if found.insert(name.clone(), info.clone()).is_some() {
+                return Err(Error::DuplicateName { of: "tensors of the file, after renaming,", name });
+            }
         }
     }
-    let kinds = infos.iter().map(|(key, info)| (key.clone(), kind(info))).collect();
-    let widths = [Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64];
-    let floats = widths.into_iter().filter(|&width| saved.convert || width == dtype(T::DTYPE));
-    let (contents, path, start) = (saved.contents.clone(), saved.path.clone(), saved.start);
-    let read_entry = move |key: &Key| {
-        let bytes = contents.tensor(start, &infos[key]);
-        entry(&bytes.map_err(|source| Error::Read { path: path.clone(), source })?, &infos[key])
-    };
-    let floats = floats.map(|width| width.to_string()).collect();
-    let mut archive = Archive::reading(Stored { kinds, floats, read: Box::new(read_entry) });
-    read(&mut archive);
-    let (missing, mismatched, rest) = archive.finish()?;
-    let in_file = |keys: Vec<Key>| {
-        let mut names: Vec<String> = keys.iter().map(|key| key.in_file(name)).collect();
-        names.sort_unstable();
-        names
-    };
-    let mismatched =
-        mismatched.into_iter().map(|(key, found, expected)| KeyMismatch { name: key.in_file(name), found, expected });
-    let (missing, unexpected, mismatched) = (in_file(missing), in_file(rest), mismatched.collect());
-    let report = LoadReport { missing, unexpected, mismatched, ..LoadReport::default() };
-    if report.is_complete() { Ok(()) } else { Err(saved.misfit(report)) }
+    Ok(found)
 }
 
-/// Returns true for the floating-point types that can be converted.
-pub(super) fn is_float(dtype: Dtype) -> bool {
-    matches!(dtype, Dtype::F16 | Dtype::BF16 | Dtype::F32 | Dtype::F64)
+/// Returns true if `target` is a count `num_batches_tracked` beside running statistics. A file may lack this count, as in PyTorch, whose first
+/// versions did not save it. The model then keeps its own count. `names` are the names of all parameters and buffers.
+fn is_count_of_batches(name: &str, target: &Target<'_>, names: &HashSet<String>) -> bool {
+    let Some(prefix) = name.strip_suffix("num_batches_tracked") else { return false };
+    target.dtype == DType::I64 && target.shape.rank() == 0 && names.contains(&format!("{prefix}running_mean"))
 }

@@ -2,10 +2,9 @@
 
 use wengert_tensor::{Element, Shape, Tensor};
 
-use super::read::{Saved, is_float, kind};
+use super::read::{Saved, kind};
 use super::report::LoadReport;
-use super::write::dtype;
-use crate::bytes::{from_bytes, from_floats};
+use crate::bytes::{convert_floats, dtype, from_bytes, is_float};
 use crate::{KeyMismatch, Result};
 
 impl Saved {
@@ -63,11 +62,12 @@ impl Saved {
                 name: name.to_owned(),
                 found: kind(info),
                 expected: (shape, own.to_string()),
+                convertible: is_float(info.dtype) && E::DTYPE.is_float(),
             });
             return Err(self.misfit(report));
         }
         let bytes = self.bytes_of(info)?;
-        if info.dtype == own { from_bytes(&bytes, &shape) } else { from_floats(&bytes, info.dtype, &shape) }
+        from_bytes(&convert_floats(bytes, info.dtype, E::DTYPE, &shape)?, &shape)
     }
 }
 

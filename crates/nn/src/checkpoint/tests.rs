@@ -197,7 +197,7 @@ fn a_line_search_is_restored_with_its_settings_and_from_files_without_them() {
         (0..2).for_each(|_| step(&mut model, &mut search));
         Checkpoint::new().model(&model).states("search", &search, &model).save(&file).unwrap();
         step(&mut model, &mut search);
-        // The program does not repeat the settings of the file. It has others.
+        // The program's settings differ from the settings in the file.
         for mut other in [Lbfgs::new(0.1), Lbfgs::new(1.0).history_size(2).max_iter(3).max_eval(2)] {
             let (mut restored, saved) = (new(), Checkpoint::open(&file).unwrap());
             saved.load_model(&mut restored).unwrap();
@@ -392,7 +392,7 @@ fn floats_of_every_width_are_converted_on_request() {
     assert_eq!(rounded.0[0].1.value.to_vec(), [1.0]);
 }
 
-/// The running statistics of a batch normalization, as PyTorch saves them.
+/// The running mean and the count of batches of a batch normalization, with PyTorch's names.
 #[derive(Module)]
 struct Statistics {
     running_mean: Buffer,
@@ -768,4 +768,30 @@ fn an_optimiser_of_another_kind_is_an_error_that_changes_nothing() {
     let before = fs::read(&file).unwrap();
     Checkpoint::new().model(&model).optimizer("sgd", &sgd, &model).save(&file).unwrap();
     assert_eq!(fs::read(&file).unwrap(), before); // Equal values give equal bytes.
+}
+
+#[test]
+fn a_conversion_is_suggested_only_where_it_helps() {
+    let hint = |error: Error| error.to_string().contains("`Saved::convert`");
+    let float8 = written(&[("w", Dtype::F8_E4M3, &[2], &[0, 0])]);
+    assert!(!hint(load(&mut model::<f32>(&[("w", &[2])]), &float8).unwrap_err()));
+    let other_shape = written(&[("w", Dtype::F64, &[1], &[0; 8])]);
+    assert!(!hint(load(&mut model::<f32>(&[("w", &[2])]), &other_shape).unwrap_err()));
+    let single = written(&[("@number.x", Dtype::F32, &[], &[0; 4]), ("i", Dtype::I64, &[], &[0; 8])]);
+    let saved = Checkpoint::open(&single).unwrap();
+    assert!(!hint(saved.number("x").unwrap_err()));
+    assert!(hint(saved.tensor::<f64>("@number.x").unwrap_err()));
+    assert!(!hint(saved.tensor::<f64>("i").unwrap_err()) && !hint(saved.tensor::<i64>("@number.x").unwrap_err()));
+    // The states of an optimiser are converted, but not its settings.
+    let mut other = model::<f64>(&[("w", &[2])]);
+    let mut adam = Adam::<f64>::new(0.1);
+    let gradients = Tape::new().value_and_gradients(|tape| tape.parameter(&other.0[0].1).sum(..)).1;
+    adam.step(&mut other, &gradients);
+    let bytes = Checkpoint::new().optimizer("a", &adam, &other).to_bytes().unwrap();
+    let load_into = |saved: Saved| {
+        saved.load_optimizer("a", &mut Adam::<f32>::new(0.1), &model::<f32>(&[("w", &[2])])).unwrap_err()
+    };
+    assert!(hint(load_into(Checkpoint::from_bytes(bytes).unwrap())));
+    let setting = written(&[("@settings.a.lr", Dtype::F32, &[], &[0; 4])]);
+    assert!(!hint(load_into(Checkpoint::open(&setting).unwrap())));
 }

@@ -8,10 +8,10 @@ use std::path::Path;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, serialize};
 use wengert_macros::precompiled;
-use wengert_tensor::{DType, Float, Generator};
+use wengert_tensor::{Float, Generator};
 
 use super::header::METADATA;
-use crate::bytes::to_bytes;
+use crate::bytes::{dtype, to_bytes};
 use crate::file::write_atomically;
 use crate::module::{Leaf, Module};
 use crate::optim::{Archive, Entry, Key, Optimizer, Resume, archive_optimizer};
@@ -79,7 +79,7 @@ struct Named {
     bytes: Vec<u8>,
 }
 
-/// Adds the parameters and buffers of `model`.
+/// Adds the parameters and buffers of `model`. A reserved name is an error of the checkpoint, if that has none yet.
 #[precompiled]
 fn add_model<T: Float>(checkpoint: &mut Checkpoint, model: &dyn Module<T>) {
     let leaves = model.leaves();
@@ -95,32 +95,6 @@ fn add_model<T: Float>(checkpoint: &mut Checkpoint, model: &dyn Module<T>) {
     }
 }
 
-/// Adds the entries of `archive` under `name`.
-#[precompiled]
-fn add_archive<T: Float>(checkpoint: &mut Checkpoint, name: &str, archive: Archive<T>) {
-    let entries = match archive.into_entries() {
-        Ok(entries) => entries,
-        Err(error) => {
-            checkpoint.refused.get_or_insert(error);
-            return;
-        }
-    };
-    let first = checkpoint.tensors.len();
-    for (key, entry) in entries {
-        let key = key.in_file(name);
-        match entry {
-            Entry::Tensor(tensor) => {
-                let (shape, bytes) = (tensor.shape().to_vec(), to_bytes(&tensor));
-                checkpoint.tensors.push(Named { name: key, dtype: dtype(T::DTYPE), shape, bytes });
-            }
-            Entry::Number(value) => checkpoint.scalar(key, Dtype::F64, value.to_le_bytes().to_vec()),
-            Entry::Integer(value) => checkpoint.scalar(key, Dtype::U64, value.to_le_bytes().to_vec()),
-            Entry::Flag(value) => checkpoint.scalar(key, Dtype::BOOL, vec![value.into()]),
-        }
-    }
-    checkpoint.objects.push((name.to_owned(), first..checkpoint.tensors.len()));
-}
-
 /// Checks that each entry of an object will be read as an entry of this object and of no other one. See [`Key::from_file`].
 fn check_objects(tensors: &[Named], objects: &[(String, Range<usize>)]) -> Result<()> {
     let marked: Vec<&str> = tensors.iter().filter_map(|tensor| Key::marked_object(&tensor.name)).collect();
@@ -132,7 +106,7 @@ fn check_objects(tensors: &[Named], objects: &[(String, Range<usize>)]) -> Resul
             if other.is_some() || !is_read_as(name) {
                 let other = other.map_or("another object".to_owned(), |other| format!("'{}'", other.escape_debug()));
                 let [entry, name] = [entry, name].map(|name| name.escape_debug());
-                return Err(Error::Dataset(format!(
+                return Err(Error::Argument(format!(
                     "the entry '{entry}' of the object '{name}' could also belong to {other}; save one of the objects \
                      under another name"
                 )));
@@ -170,12 +144,27 @@ impl Checkpoint {
         self.collect(name, |archive| of.clone().archive(model, archive))
     }
 
-    /// Calls `write` with an empty archive, and adds its entries to the file under `name`.
-    fn collect<T: Float>(mut self, name: &str, write: impl FnOnce(&mut Archive<T>)) -> Self {
+    /// Calls `write` with an empty archive, and adds the archive's entries to the file under `name`.
+    fn collect(mut self, name: &str, write: impl FnOnce(&mut Archive)) -> Self {
         let mut archive = Archive::writing();
         write(&mut archive);
-        add_archive(&mut self, name, archive);
+        self.add(name, archive);
         self
+    }
+
+    /// Adds the entries of `archive` to the file under `name`. An error of the archive becomes the error of the checkpoint, if that has none yet.
+    fn add(&mut self, name: &str, archive: Archive) {
+        match archive.into_entries() {
+            Ok(entries) => {
+                let first = self.tensors.len();
+                self.tensors.extend(entries.into_iter().map(|(key, Entry { dtype, shape, bytes })| {
+                    let name = key.in_file(name);
+                    Named { name, dtype, shape: shape.to_vec(), bytes }
+                }));
+                self.objects.push((name.to_owned(), first..self.tensors.len()));
+            }
+            Err(error) => _ = self.refused.get_or_insert(error),
+        }
     }
 
     /// Adds a generator: its seed, and the number of words that it has drawn.
@@ -210,7 +199,7 @@ impl Checkpoint {
     /// - Two tensors have the same name: [`Error::DuplicateName`].
     /// - A parameter has a reserved name: [`Error::ReservedName`].
     /// - The names of two objects make their entries ambiguous, or a [`WeightAverage`](crate::WeightAverage) is between two swaps:
-    ///   [`Error::Dataset`].
+    ///   [`Error::Argument`].
     /// - The file cannot be written: [`Error::Write`]. An existing file keeps its contents.
     pub fn save(self, path: impl AsRef<Path>) -> Result<()> {
         self.write(path.as_ref())
@@ -227,7 +216,7 @@ impl Checkpoint {
     /// - Two tensors have the same name: [`Error::DuplicateName`].
     /// - A parameter has a reserved name: [`Error::ReservedName`].
     /// - The names of two objects make their entries ambiguous, or a [`WeightAverage`](crate::WeightAverage) is between two swaps:
-    ///   [`Error::Dataset`].
+    ///   [`Error::Argument`].
     pub fn to_bytes(self) -> Result<Vec<u8>> {
         self.serialized(Path::new("bytes in memory"))
     }
@@ -249,17 +238,6 @@ impl Checkpoint {
         // The library `transformers` writes this entry `format` to files for PyTorch, and reads it to recognize the framework of a file.
         let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
         serialize(views, Some(metadata)).map_err(refused)
-    }
-}
-
-/// Returns the element type as the type of the crate `safetensors`.
-pub(super) fn dtype(of: DType) -> Dtype {
-    match of {
-        DType::F32 => Dtype::F32,
-        DType::F64 => Dtype::F64,
-        DType::I64 => Dtype::I64,
-        DType::U8 => Dtype::U8,
-        _ => Dtype::BOOL,
     }
 }
 

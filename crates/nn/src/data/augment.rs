@@ -52,9 +52,10 @@ pub fn random_shift<T: Float>(images: &Tensor<T>, most: usize, generator: &mut G
 ///
 /// # Errors
 ///
-/// If the images are not `[n, c, h, w]`.
+/// If the images are not `[n, c, h, w]`, or `p` is not from 0 to 1.
 pub fn random_horizontal_flip<T: Float>(images: &Tensor<T>, p: f64, generator: &mut Generator) -> Result<Tensor<T>> {
     let [_, _, height, width] = sizes(images)?;
+    check("random_horizontal_flip", "a probability from 0 to 1", p, (0.0..=1.0).contains(&p))?;
     transform(images, [height, width], || match generator.bernoulli(p) {
         true => Affine { linear: [[1.0, 0.0], [0.0, -1.0]], offset: [0.0, width as f64 - 1.0] },
         false => Affine::IDENTITY,
@@ -93,9 +94,10 @@ pub fn random_crop<T: Float>(
 ///
 /// # Errors
 ///
-/// If the images are not `[n, c, h, w]`.
+/// If the images are not `[n, c, h, w]`, or `degrees` is negative or not finite.
 pub fn random_rotation<T: Float>(images: &Tensor<T>, degrees: f64, generator: &mut Generator) -> Result<Tensor<T>> {
     let [_, _, height, width] = sizes(images)?;
+    check("random_rotation", "finite degrees of at least 0", degrees, is_size(degrees))?;
     let middle = [height, width].map(|size| (size as f64 - 1.0) / 2.0);
     transform(images, [height, width], || {
         let (sin, cos) = libm::sincos((degrees * (2.0 * generator.uniform() - 1.0)).to_radians());
@@ -121,7 +123,8 @@ pub fn random_rotation<T: Float>(images: &Tensor<T>, degrees: f64, generator: &m
 ///
 /// # Errors
 ///
-/// If the images are not `[n, c, h, w]`. Also if the range `scale` is empty, or has a factor that is not above 0 and finite.
+/// If the images are not `[n, c, h, w]`. Also if `degrees` is negative or not finite, `shift` is not from 0 to 1, or the range `scale` is
+/// empty or has a factor that is not above 0 and finite.
 pub fn random_affine<T: Float>(
     images: &Tensor<T>,
     degrees: f64,
@@ -134,6 +137,8 @@ pub fn random_affine<T: Float>(
     if !(low > 0.0 && low <= high && high.is_finite()) {
         return Err(Error::Dataset(format!("random_affine: expected factors above 0, but got {low}..={high}")));
     }
+    check("random_affine", "finite degrees of at least 0", degrees, is_size(degrees))?;
+    check("random_affine", "a shift from 0 to 1", shift, (0.0..=1.0).contains(&shift))?;
     let middle = [height, width].map(|size| (size as f64 - 1.0) / 2.0);
     transform(images, [height, width], || {
         let mut both = |most: f64| most * (2.0 * generator.uniform() - 1.0);
@@ -172,9 +177,7 @@ pub fn random_affine<T: Float>(
 /// If the images are not `[n, c, h, w]`, or `strength` is not from 0 to 1.
 pub fn color_jitter<T: Float>(images: &Tensor<T>, strength: f64, generator: &mut Generator) -> Result<Tensor<T>> {
     let [n, channels, height, width] = sizes(images)?;
-    if !(0.0..=1.0).contains(&strength) {
-        return Err(Error::Dataset(format!("color_jitter: expected a strength from 0 to 1, but got {strength}")));
-    }
+    check("color_jitter", "a strength from 0 to 1", strength, (0.0..=1.0).contains(&strength))?;
     let mut result = images.try_contiguous()?;
     let size = channels * height * width;
     let pixels = result.make_mut();
@@ -199,19 +202,18 @@ pub fn color_jitter<T: Float>(images: &Tensor<T>, strength: f64, generator: &mut
 ///
 /// let images = Tensor::<f32>::ones([4, 3, 32, 32]);
 /// let erased = random_erasing(&images, 1.0, 0.5, &mut Generator::new(0))?;
-/// let erased = 1.0 - erased.mean([1, 2, 3]); // the share of each image
+/// let erased = 1.0 - erased.mean([1, 2, 3]); // the erased share of each image
 /// assert!(erased.iter().all(|share| share <= 0.25) && erased.amax(..).item() > 0.0);
 /// # Ok::<(), wengert_nn::Error>(())
 /// ```
 ///
 /// # Errors
 ///
-/// If the images are not `[n, c, h, w]`, or `most` is not from 0 to 1.
+/// If the images are not `[n, c, h, w]`, or `p` or `most` is not from 0 to 1.
 pub fn random_erasing<T: Float>(images: &Tensor<T>, p: f64, most: f64, generator: &mut Generator) -> Result<Tensor<T>> {
     let [n, channels, height, width] = sizes(images)?;
-    if !(0.0..=1.0).contains(&most) {
-        return Err(Error::Dataset(format!("random_erasing: expected sides from 0 to 1, but got {most}")));
-    }
+    check("random_erasing", "a probability from 0 to 1", p, (0.0..=1.0).contains(&p))?;
+    check("random_erasing", "sides from 0 to 1", most, (0.0..=1.0).contains(&most))?;
     let mut result = images.try_contiguous()?;
     let pixels = result.make_mut();
     for image in 0..n {
@@ -236,8 +238,9 @@ pub fn random_erasing<T: Float>(images: &Tensor<T>, p: f64, most: f64, generator
 ///
 /// # Errors
 ///
-/// If there is not enough memory.
+/// If `std` is negative or not finite, or there is not enough memory.
 pub fn gaussian_noise<T: Float>(x: &Tensor<T>, std: f64, generator: &mut Generator) -> Result<Tensor<T>> {
+    check("gaussian_noise", "a finite standard deviation of at least 0", std, is_size(std))?;
     Ok(x.try_add(&Tensor::try_randn(x.shape(), generator)?.try_mul(std)?)?)
 }
 
@@ -358,6 +361,16 @@ fn transform<T: Float>(images: &Tensor<T>, to: [usize; 2], mut map: impl FnMut()
         }
     }
     Ok(result)
+}
+
+/// Returns an error of the function `name` unless its argument `value` `is_valid`. The error has a description of the `expected` values.
+fn check(name: &str, expected: &str, value: f64, is_valid: bool) -> Result<()> {
+    if is_valid { Ok(()) } else { Err(Error::Dataset(format!("{name}: expected {expected}, but got {value}"))) }
+}
+
+/// Returns true if `value` is finite and not negative.
+fn is_size(value: f64) -> bool {
+    value.is_finite() && value >= 0.0
 }
 
 /// Returns the sizes `[n, c, h, w]` of images.
@@ -562,5 +575,31 @@ mod tests {
         let variance = noisy.iter().map(|x| x * x).sum::<f64>() / 10_000.0;
         // The bound is five standard errors of a variance of 0.25 from n = 10,000 numbers: 5 · 0.25 · √(2 / n).
         assert!((variance - 0.25).abs() < 0.018, "{variance}");
+    }
+
+    #[test]
+    fn arguments_outside_their_range_are_errors() {
+        let (images, generator) = (&images(), &mut Generator::new(0));
+        let text = |result: Result<Tensor<f64>>| result.unwrap_err().to_string();
+        for p in [-0.1, 2.0, f64::NAN] {
+            let problem = format!("expected a probability from 0 to 1, but got {p}");
+            assert_eq!(
+                text(random_horizontal_flip(images, p, generator)),
+                format!("random_horizontal_flip: {problem}")
+            );
+            assert_eq!(text(random_erasing(images, p, 0.5, generator)), format!("random_erasing: {problem}"));
+            let moved = text(random_affine(images, 0.0, p, 1.0..=1.0, generator));
+            assert_eq!(moved, format!("random_affine: expected a shift from 0 to 1, but got {p}"));
+        }
+        for number in [-1.0, f64::INFINITY, f64::NAN] {
+            let problem = format!("expected finite degrees of at least 0, but got {number}");
+            assert_eq!(text(random_rotation(images, number, generator)), format!("random_rotation: {problem}"));
+            let turned = text(random_affine(images, number, 0.0, 1.0..=1.0, generator));
+            assert_eq!(turned, format!("random_affine: {problem}"));
+            assert_eq!(
+                text(gaussian_noise(images, number, generator)),
+                format!("gaussian_noise: expected a finite standard deviation of at least 0, but got {number}")
+            );
+        }
     }
 }

@@ -83,12 +83,13 @@ impl<B: Send + 'static> Batches<B> {
 
     /// Starts the threads. Each thread makes every `workers`-th batch. Returns `None` if the system cannot start one of the threads.
     fn start(&self) -> Option<VecDeque<Prefetch>> {
-        let workers = self.workers.clamp(1, self.count - self.next);
+        let left = self.count - self.next;
+        let (workers, prefetch) = (self.workers.clamp(1, left), self.prefetch.min(left));
         let start = |first| {
             let make = Arc::clone(&self.make);
             let make = move |number| make(number).map(|batch| Box::new(batch) as AnyBatch);
             let numbers = (first..self.count).step_by(workers);
-            Prefetch::start(Box::new(make), numbers, self.prefetch.div_ceil(workers))
+            Prefetch::start(Box::new(make), numbers, prefetch.div_ceil(workers))
         };
         (self.next..self.next + workers).map(start).collect()
     }

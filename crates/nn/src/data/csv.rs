@@ -11,12 +11,13 @@ use crate::data::source::{open, unreadable};
 use crate::error::Place;
 use crate::{Error, Result};
 
-/// The largest length of a row, in bytes. It limits the memory: a file without line ends is a single row, and a gzipped file can grow to
-/// 100 times its size.
+/// The largest length of a row, in bytes. It limits the memory: a file without line ends is a single row, and a gzipped
+/// file can grow to 100 times its size.
 pub(super) const LONGEST_LINE: usize = 16 << 20;
 
-/// Calls `take` for each row with the line where it begins, counted from 1, and with its fields. Spaces at both ends of a field are
-/// removed, also inside quotes. Blank lines are not rows. A line is blank if it consists of spaces and tabs other than the delimiter. A field in quotes may contain delimiters, line ends and doubled quotes.
+/// Calls `take` for each row with the line where it begins, counted from 1, and with its fields. White space at both
+/// ends of a field is removed, also inside quotes. Blank lines are not rows. A line is blank if it consists of ASCII
+/// white space other than the delimiter. A field in quotes may contain delimiters, line ends and doubled quotes.
 pub(super) fn for_each_record(
     path: &Path,
     delimiter: u8,
@@ -79,8 +80,8 @@ pub(super) fn for_each_record(
     Ok(())
 }
 
-/// Returns the fields of `record` without the spaces around them, or `None` if they are not UTF-8. `ends` has the end of each field in
-/// `record`.
+/// Returns the fields of `record` without the white space at both ends of each field, or `None` if `record` is not
+/// UTF-8. `ends` has the end of each field in `record`.
 fn split_fields<'o>(record: &'o [u8], ends: &[usize]) -> Option<Vec<&'o str>> {
     let text = str::from_utf8(record).ok()?;
     let starts = [0].into_iter().chain(ends.iter().copied());

@@ -6,7 +6,8 @@ use std::path::Path;
 use wengert_tensor::{Element, Shape, Tensor};
 
 use crate::Result;
-use crate::data::numbers::{Decode, Header, Number, Refusal, read_numbers, take, word};
+use crate::bytes::word;
+use crate::data::numbers::{Decode, Header, Number, Refusal, read_numbers, take};
 use crate::data::source::{open, refused};
 
 /// Reads an IDX file, which may be gzipped, as a tensor with elements of type `E`. The images of MNIST become a tensor `[60000, 28, 28]` of

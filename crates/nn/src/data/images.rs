@@ -222,11 +222,12 @@ impl ImageReader {
     ///
     /// # Panics
     ///
-    /// If a size is 0.
+    /// If a size is 0 or above 2³² - 1.
     #[must_use]
     #[track_caller]
     pub fn resize(self, size: [usize; 2]) -> Self {
-        assert!(!size.contains(&0), "resize: expected a height and a width of 1 or more, but got {size:?}");
+        let fits = size.iter().all(|&size| u32::try_from(size).is_ok_and(|size| size > 0));
+        assert!(fits, "resize: expected a height and a width from 1 to {}, but got {size:?}", u32::MAX);
         ImageReader { size: Some(size), ..self }
     }
 
@@ -383,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "resize: expected a height and a width of 1 or more, but got [0, 4]")]
+    #[should_panic(expected = "resize: expected a height and a width from 1 to 4294967295, but got [0, 4]")]
     fn a_size_of_0_panics() {
         let _ = ImageReader::new().resize([0, 4]);
     }
@@ -430,5 +431,11 @@ mod tests {
         let text = ImageFolder::open(folder.path().join("cats")).unwrap_err().to_string();
         assert!(text.ends_with("it has no subfolders; expected one for each class"), "{text}");
         assert!(ImageFolder::open("no/such/folder").is_err());
+    }
+
+    #[test]
+    #[should_panic(expected = "resize: expected a height and a width from 1 to 4294967295, but got [4294967296, 4]")]
+    fn an_image_of_a_size_that_no_image_has_is_refused() {
+        let _ = ImageReader::new().resize([1 << 32, 4]);
     }
 }

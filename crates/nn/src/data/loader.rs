@@ -435,4 +435,10 @@ mod tests {
     fn batches_of_nothing_are_refused() {
         DataLoader::new(numbered(1), 0);
     }
+
+    #[test]
+    fn more_batches_in_advance_than_the_epoch_has_need_no_memory() {
+        let loader = DataLoader::new(numbered(10), 4).prefetch(1 << 40);
+        assert_eq!(classes(loader.epoch(0)).concat(), Vec::from_iter(0..10));
+    }
 }

@@ -8,8 +8,8 @@ use wengert_tensor::ops::Views as _;
 use wengert_tensor::{Element, Shape, Tensor};
 
 use crate::Result;
-use crate::bytes::f16_to_f64;
-use crate::data::numbers::{Decode, Header, Number, Refusal, read_numbers, take, word};
+use crate::bytes::{f16_to_f64, word};
+use crate::data::numbers::{Decode, Header, Number, Refusal, read_numbers, take};
 use crate::data::source::{open, refused};
 
 /// The largest accepted length of a header, in bytes. NumPy writes headers of about 100 bytes.

@@ -46,20 +46,27 @@ impl From<io::Error> for Refusal {
 impl Number {
     /// Converts the number to an element. Floating-point types round it, and integer types must represent it exactly.
     fn as_element<E: Element>(self) -> std::result::Result<E, String> {
-        let is_float = E::DTYPE.is_float();
-        let (value, exact, number) = match self {
+        let (value, exact) = match self {
             Number::Integer(integer) => {
                 let value = E::from_i64(integer);
-                (value, value.to_i64() == integer, integer.to_string())
+                (value, value.to_i64() == integer)
             }
-            Number::Large(integer) => (E::from_f64(integer as f64), false, integer.to_string()),
+            Number::Large(integer) => (E::from_f64(integer as f64), false),
             Number::Float(float) => {
                 let value = E::from_f64(float);
                 // The largest i64, to which larger numbers are clamped, is rounded to 2⁶³ as f64. So 2⁶³ would seem to be exact.
-                (value, value.to_f64() == float && float < 2f64.powi(63), float.to_string())
+                (value, value.to_f64() == float && float < 2f64.powi(63))
             }
         };
-        if is_float || exact { Ok(value) } else { Err(format!("{number} is not a number of the type {}", E::DTYPE)) }
+        if exact || E::DTYPE.is_float() {
+            return Ok(value);
+        }
+        let number = match self {
+            Number::Integer(integer) => integer.to_string(),
+            Number::Large(integer) => integer.to_string(),
+            Number::Float(float) => float.to_string(),
+        };
+        Err(format!("{number} is not a number of the type {}", E::DTYPE))
     }
 }
 
@@ -107,9 +114,4 @@ pub(super) fn read_numbers<E: Element>(
     }
     let made = Tensor::try_from_vec(values, shape);
     made.map_err(|error| Refusal::Unreadable(io::Error::new(io::ErrorKind::OutOfMemory, error.to_string())))
-}
-
-/// Returns the first `N` bytes of a number as an array.
-pub(super) fn word<const N: usize>(bytes: &[u8]) -> [u8; N] {
-    *bytes.first_chunk().unwrap_or(&[0; N])
 }

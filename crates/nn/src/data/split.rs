@@ -14,8 +14,6 @@
 //! # Ok::<(), wengert_nn::Error>(())
 //! ```
 
-use std::collections::BTreeMap;
-
 use wengert_tensor::{Generator, Tensor};
 
 use crate::{Error, Result};
@@ -39,9 +37,10 @@ pub fn random(n: usize, held_out: f64, generator: &mut Generator) -> Result<Spli
     Ok((rest, part))
 }
 
-/// Holds out the share `held_out` of the samples, rounded up to whole samples as in [`random`], with the classes in the same proportion in both parts. Each
-/// class contributes its share, rounded down. The classes with the largest remainders contribute one more sample. Both parts are in the
-/// order of the samples. scikit-learn: `StratifiedShuffleSplit`.
+/// Holds out the share `held_out` of the samples, rounded up to whole samples as in [`random`], with the classes in
+/// nearly the same proportion in both parts. Each class contributes its share, rounded down. The classes with the
+/// largest remainders contribute one more sample. Both parts are in the order of the samples. scikit-learn:
+/// `StratifiedShuffleSplit`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -115,18 +114,19 @@ pub fn stratified_k_fold(classes: &Tensor<i64>, k: usize, generator: &mut Genera
 /// Returns the indices of the samples of each class. The classes are in ascending order, and the samples of a class in random order.
 /// Returns an error if a class has fewer than `least` samples.
 fn shuffled_members(classes: &Tensor<i64>, least: usize, generator: &mut Generator) -> Result<Vec<Vec<usize>>> {
-    let mut members: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
-    for (sample, class) in classes.iter().enumerate() {
-        members.entry(class).or_default().push(sample);
-    }
-    for (class, members) in &mut members {
+    let classes = classes.to_vec();
+    let mut order: Vec<usize> = (0..classes.len()).collect();
+    order.sort_unstable_by_key(|&sample| (classes[sample], sample));
+    let of_one_class = order.chunk_by(|&a, &b| classes[a] == classes[b]);
+    let mut members: Vec<Vec<usize>> = of_one_class.map(<[usize]>::to_vec).collect();
+    for members in &mut members {
         if members.len() < least {
-            let count = members.len();
+            let (class, count) = (classes[members[0]], members.len());
             return Err(Error::Dataset(format!("class {class} has {count} samples, too few for {least} parts")));
         }
         generator.shuffle(members);
     }
-    Ok(members.into_values().collect())
+    Ok(members)
 }
 
 /// Returns one split for each of the `k` folds. `fold_of` has, for each sample, the fold in which the sample is held out.

@@ -76,8 +76,15 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// As for `read_csv`.
+    /// As for `read_csv`. Also if the delimiter is not ASCII, a double quote or a line end: [`Error::Dataset`].
     pub fn read_separated(path: impl AsRef<Path>, delimiter: u8) -> Result<Self> {
+        if !delimiter.is_ascii() || b"\"\n\r".contains(&delimiter) {
+            return Err(Error::Dataset(format!(
+                "read_separated: expected a delimiter that is ASCII and neither a double quote nor a line end, but got \
+                 '{}'",
+                char::from(delimiter).escape_default()
+            )));
+        }
         Table::from_file(path.as_ref(), delimiter)
     }
 
@@ -129,7 +136,7 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// Returns the fields of a column, without spaces around them.
+    /// Returns the fields of a column, without the white space around them.
     ///
     /// # Errors
     ///
@@ -153,8 +160,11 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// As for `numbers`, except for missing fields.
+    /// As for `numbers`, except for missing fields. Also if `value` is finite, but too large for `T`: [`Error::Dataset`].
     pub fn numbers_or<T: Float>(&self, names: &[&str], value: f64) -> Result<Tensor<T>> {
+        if value.is_finite() && !T::from_f64(value).is_finite() {
+            return Err(Error::Dataset(format!("numbers_or: {value:?} is too large for {}", T::DTYPE)));
+        }
         self.read(names, Some(value))
     }
 
@@ -186,7 +196,8 @@ impl Table {
         let mut names: Vec<&str> = distinct.into_iter().collect();
         let value = |text: &str| text.parse::<f64>().ok();
         if names.iter().all(|name| value(name).is_some()) {
-            names.sort_by(|a, b| value(a).partial_cmp(&value(b)).unwrap_or(a.cmp(b)).then(a.cmp(b)));
+            let value = |text: &str| value(text).unwrap_or(f64::NAN);
+            names.sort_by(|a, b| value(a).total_cmp(&value(b)).then(a.cmp(b)));
         } else {
             names.sort_unstable();
         }

@@ -167,12 +167,43 @@ fn errors_of_tables_name_the_line() {
 fn a_row_of_empty_fields_is_a_row_with_every_delimiter() {
     let file = tempfile::NamedTempFile::new().unwrap();
     for delimiter in [",", ";", "\t", " "] {
-        // The blank lines have spaces or tabs that are not the delimiter.
+        // One blank line is empty. The other has spaces or a tab, which is not the delimiter.
         let blank = if delimiter == " " { "\t" } else { "  " };
         let text = format!("x,y,z\n1,2,3\n,,\n\n{blank}\n4,5,6\n,,").replace(',', delimiter);
         fs::write(&file, text).unwrap();
         let table = Table::read_separated(&file, delimiter.as_bytes()[0]).unwrap();
         assert_eq!(table.texts("y").unwrap(), ["2", "", "5", ""], "{delimiter:?}");
         assert_eq!(table.lines, [2, 3, 6, 7], "{delimiter:?}");
+    }
+}
+
+#[test]
+fn classes_that_are_numbers_or_not_a_number_have_one_order() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let names: Vec<String> = (-20..=20).map(|number| format!("{number:+}")).chain(["+nan".to_owned()]).collect();
+    fs::write(&file, format!("x\n{}\n", names.join("\n"))).unwrap();
+    assert_eq!(Table::read_csv(&file).unwrap().classes("x").unwrap().names, names);
+}
+
+#[test]
+fn a_replacement_that_is_too_large_for_the_type_is_an_error() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(&file, "x,y\n1,\n2,4\n").unwrap();
+    let table = Table::read_csv(&file).unwrap();
+    let text = table.numbers_or::<f32>(&["y"], 1e39).unwrap_err().to_string();
+    assert_eq!(text, format!("numbers_or: {:?} is too large for f32", 1e39));
+    assert_eq!(table.numbers_or::<f64>(&["y"], 1e39).unwrap(), Tensor::from([[1e39], [4.0]]));
+    assert_eq!(table.numbers_or::<f32>(&["y"], f64::INFINITY).unwrap(), Tensor::from([[f32::INFINITY], [4.0]]));
+}
+
+#[test]
+fn a_delimiter_that_has_another_meaning_is_an_error() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(&file, "x,y\n1,2\n").unwrap();
+    for delimiter in [b'"', b'\n', b'\r', 0xc3] {
+        let text = Table::read_separated(&file, delimiter).unwrap_err().to_string();
+        let shown = (delimiter as char).escape_default();
+        assert!(text.starts_with("read_separated: expected a delimiter that is ASCII"), "{text}");
+        assert!(text.ends_with(&format!("but got '{shown}'")), "{text}");
     }
 }

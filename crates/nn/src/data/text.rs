@@ -1,6 +1,6 @@
 //! Reads texts, and converts them to tokens: characters or bytes.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::io::Read;
 use std::path::Path;
 
@@ -73,8 +73,10 @@ pub struct Vocabulary {
 impl Vocabulary {
     /// Returns the vocabulary of the characters of `text`, in ascending order.
     pub fn characters(text: &str) -> Self {
-        let characters: BTreeSet<char> = text.chars().collect();
-        Vocabulary { characters: Some(characters.into_iter().collect()) }
+        // One flag for each possible character takes 1.1 MB, however long the text is.
+        let mut occurs = vec![false; char::MAX as usize + 1];
+        text.chars().for_each(|c| occurs[c as usize] = true);
+        Vocabulary { characters: Some(('\0'..=char::MAX).filter(|&c| occurs[c as usize]).collect()) }
     }
 
     /// Returns the vocabulary of the 256 bytes. It encodes any text.

@@ -59,13 +59,14 @@ pub enum Error {
         problem: String,
     },
 
-    /// A vector whose length is not the number of elements of the model.
+    /// A vector whose length is not the number of elements of the model, or a tensor that is not a vector.
     #[error(
-        "expected a vector of {expected} elements, one for each number in the parameters of the model, but got {found}"
+        "expected a vector of shape [{expected}], with an element for each number in the parameters of the model, but got \
+         shape {found}"
     )]
     VectorLength {
-        /// The number of elements of the vector.
-        found: usize,
+        /// The shape of the vector.
+        found: Shape,
         /// The number of elements of all parameters.
         expected: usize,
     },
@@ -142,14 +143,14 @@ pub enum Error {
         dtype: DType,
     },
 
-    /// A line of a table that is longer than the limit.
+    /// A row of a table that is longer than the limit.
     #[error("'{}', line {line} is longer than {limit} bytes", at(path))]
     LineTooLong {
         /// The path of the file.
         path: PathBuf,
         /// The number of the line, counted from 1.
         line: u64,
-        /// The largest number of bytes of a line.
+        /// The largest number of bytes of a row.
         limit: usize,
     },
 
@@ -205,19 +206,23 @@ pub enum Error {
     #[error("{0}")]
     Dataset(String),
 
-    /// A setting outside its range.
+    /// A wrong argument, or a call at the wrong time, that does not concern data. Examples are an unknown measure, colliding names of objects in a
+    /// checkpoint, and an average of another model.
+    #[error("{0}")]
+    Argument(String),
+
+    /// A setting outside its range, or that does not fit the other settings.
     #[error("Invalid {name} value: {value}; expected {expected}")]
     Setting {
         /// The name of the setting in PyTorch's errors, if PyTorch has the setting.
         name: &'static str,
         /// The value of the setting.
         value: f64,
-        /// The range that the setting must be in.
+        /// A description of the allowed values.
         expected: &'static str,
     },
 
-    /// A tensor that was passed to a step of an optimiser, and whose shape differs from the shape of its gradient or of its states. Also a
-    /// parameter whose shape differs from the shape of its average.
+    /// A tensor that was passed to a step of an optimiser, and whose shape differs from the shape of its gradient or of its states.
     #[error(
         "tensor {position} of the step has shape {shape}, but its gradient or state has shape {other}; nothing was changed"
     )]
@@ -297,7 +302,7 @@ pub enum Error {
         batch: u64,
         /// A description of the value that is not finite.
         what: String,
-        /// The operation that computed the value, with its line of code.
+        /// The first operation whose result is not finite, with its line of code. `None` if there is no such operation.
         origin: Option<Box<wengert_autograd::NonFinite>>,
     },
 

@@ -36,6 +36,8 @@ pub struct KeyMismatch {
     pub found: (Shape, String),
     /// The shape and the element type of the tensor in the model.
     pub expected: (Shape, String),
+    /// True if the tensor would fit after [`Saved::convert`](crate::Saved::convert).
+    pub convertible: bool,
 }
 
 impl fmt::Display for KeyMismatch {
@@ -66,9 +68,7 @@ pub(crate) fn keys(
     for mismatch in mismatched.iter().take(LISTED) {
         text += &format!("\n  mismatch: {mismatch}");
     }
-    let is_float = |(_, dtype): &(Shape, String)| dtype.contains('F');
-    let only_width = |m: &KeyMismatch| m.found.0 == m.expected.0 && is_float(&m.found) && is_float(&m.expected);
-    if mismatched.iter().any(only_width) {
+    if mismatched.iter().any(|mismatch| mismatch.convertible) {
         text += "\n  `Saved::convert` converts between floating-point types";
     }
     if mismatched.len() > LISTED {

@@ -24,7 +24,8 @@ pub(super) fn call<V>(kind: Call, make: impl FnOnce() -> io::Result<V>) -> io::R
     make()
 }
 
-/// Writes all bytes. In a test, the test's plan of failures may make the write fail after half of the bytes.
+/// Writes all bytes. In a test, the test's plan of failures may make the write fail after half of the bytes. After an
+/// earlier planned kill, the write fails without an effect.
 pub(super) fn write_all(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     #[cfg(test)]
     faults::before_write(|| file.write_all(&bytes[..bytes.len() / 2]))?;

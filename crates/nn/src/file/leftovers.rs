@@ -21,8 +21,9 @@ pub(super) const SUFFIX: &str = ".tmp";
 /// The number of random names that are tried for a new temporary file.
 const ATTEMPTS: usize = 100;
 
-/// The age after which every temporary file counts as a leftover of a killed process, whatever file it was to replace. On some network file
-/// systems only the machine that holds a lock sees it. A write by another machine takes less time than this.
+/// The age after which every temporary file without a lock counts as a leftover of a killed process, whatever file it
+/// was to replace. On some network file systems, other machines do not see the lock. A write by another machine takes
+/// less time than this.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// Creates and locks a temporary file in `folder` for the contents of `target`. Returns its path and the open file.
@@ -44,7 +45,8 @@ pub(super) fn create_temporary(folder: &Path, target: &Path) -> io::Result<(Path
     Err(io::Error::new(io::ErrorKind::AlreadyExists, "no name for a temporary file is free"))
 }
 
-/// Removes the temporary files of killed processes from `folder`. Files that cannot be removed stay.
+/// Removes leftovers of killed processes from `folder`: temporary files for `target`, and those older than
+/// [`ABANDONED`]. Files that are locked or cannot be removed stay.
 pub(super) fn remove_leftovers(folder: &Path, target: &Path) {
     let prefix = prefix(target);
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();

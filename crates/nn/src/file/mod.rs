@@ -18,6 +18,8 @@ use crate::{Error, Result};
 /// Writes `bytes` to the file `path`, completely or not at all. The bytes are first written to a temporary file in the same folder and
 /// flushed to the disk. Then this file replaces the old one. At any time a reader sees the old or the new contents, also after a crash.
 ///
+/// On Unix, the new file has the permissions of the old one, but not its owner.
+///
 /// A process that is killed may leave a temporary file, `.wengert-….tmp`. The next write to the same path removes this file. After an hour,
 /// any write in the folder removes it. Temporary files of running processes stay. Without file locks, as on some network file systems,
 /// leftovers stay too.

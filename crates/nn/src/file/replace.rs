@@ -18,7 +18,8 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
 
 fn try_replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let target = follow_links(path)?;
-    if fs::metadata(&target).is_ok_and(|there| !there.is_file()) {
+    let old = fs::metadata(&target).ok();
+    if old.as_ref().is_some_and(|old| !old.is_file()) {
         return Err(io::Error::other("it exists and is not a regular file"));
     }
     let folder = match target.parent() {
@@ -27,7 +28,8 @@ fn try_replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     };
     remove_leftovers(folder, &target);
     let (temporary, mut file) = create_temporary(folder, &target)?;
-    let replaced = write_all(&mut file, bytes)
+    let replaced = copy_permissions(&file, old.as_ref())
+        .and_then(|()| write_all(&mut file, bytes))
         .and_then(|()| call(Call::Sync, || file.sync_all()))
         .and_then(|()| call(Call::Rename, || fs::rename(&temporary, &target)));
     if let Err(error) = replaced {
@@ -41,8 +43,28 @@ fn try_replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// Gives `file` the permissions of the file that it replaces, which has the metadata `old`, so that the new contents are not more public than
+/// the old contents.
+#[cfg(unix)]
+fn copy_permissions(file: &File, old: Option<&fs::Metadata>) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let mode = |metadata: &fs::Metadata| metadata.permissions().mode() & 0o777;
+    match old.map(mode) {
+        // Some file systems cannot change permissions. All their files have the same ones.
+        Some(old) if old != mode(&file.metadata()?) => file.set_permissions(fs::Permissions::from_mode(old)),
+        _ => Ok(()),
+    }
+}
+
+/// Does nothing: on this system, the permissions of a file come from its folder.
+#[cfg(not(unix))]
+fn copy_permissions(_: &File, _: Option<&fs::Metadata>) -> io::Result<()> {
+    Ok(())
+}
+
 /// Returns the path of the file to replace. A symbolic link is kept, and the file that it points to is replaced or, if
-/// it does not exist, created.
+/// it does not exist, created. A chain of too many links is an error.
 fn follow_links(path: &Path) -> io::Result<PathBuf> {
     let error = match fs::canonicalize(path) {
         Ok(target) => return Ok(target),

@@ -167,3 +167,20 @@ fn links_are_followed_and_permissions_equal_a_new_file() {
     let text = write_atomically(&circle, b"x").unwrap_err().to_string();
     assert!(text.contains("symbolic links"), "{text}");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_replaced_file_keeps_its_permissions() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("secret");
+    for mode in [0o600, 0o640, 0o444] {
+        fs::write(&path, b"old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        write_atomically(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode);
+        fs::remove_file(&path).unwrap();
+    }
+}

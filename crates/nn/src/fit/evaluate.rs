@@ -8,10 +8,10 @@ use crate::history::Scores;
 use crate::metrics::Metric;
 use crate::{Error, Result};
 
-/// Returns the loss and the metrics of a model on a data set, without training. `forward` and `loss` are as for
-/// [`Fit::run`](crate::Fit::run). The result is the mean of the losses of the batches, each weighted by its number of samples. So `loss`
-/// must be a mean over the samples of a batch. A mean with class weights, or over targets that are not ignored, gives another loss than one
-/// large batch. Without samples the result is NaN.
+/// Resets `metrics`, and returns the loss and the metrics of a model on a data set, without training. `forward` and
+/// `loss` are as for [`Fit::run`](crate::Fit::run). The result is the mean of the losses of the batches, each weighted
+/// by its number of samples. So `loss` must be a mean over the samples of a batch. A mean with class weights, or over
+/// targets that are not ignored, gives another loss than one large batch. Without samples the result is NaN.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -66,10 +66,10 @@ pub(super) fn check_names<'n>(names: impl Iterator<Item = &'n str>) -> Result<()
     for name in names {
         if name == "loss" {
             let problem = "a metric cannot be named 'loss', which is the name of the loss";
-            return Err(Error::Dataset(problem.to_owned()));
+            return Err(Error::Argument(problem.to_owned()));
         }
         if seen.contains(&name) {
-            return Err(Error::Dataset(format!("two metrics have the name '{name}'")));
+            return Err(Error::Argument(format!("two metrics have the name '{name}'")));
         }
         seen.push(name);
     }

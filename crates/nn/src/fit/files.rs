@@ -53,8 +53,9 @@ impl<T: Float> Settings<'_, T> {
         Ok(history)
     }
 
-    /// Updates early stopping. Writes the log, and the model if this epoch improves the measure. The log is written before the checkpoint.
-    /// So after an interruption, the log has at least as many epochs as the checkpoint, unless the checkpoint is from an earlier training.
+    /// Updates early stopping. If the training has a folder, writes the log, and the model if this epoch improves the
+    /// measure. The log is written before the checkpoint. So after an interruption, the log has at least as many epochs
+    /// as the checkpoint, unless the checkpoint is from an earlier training.
     pub(super) fn save_best(&mut self, history: &History, model: &dyn Module<T>) -> Result<()> {
         let improved = self.stopping.update(measure(history, "early stopping", &self.monitor)?);
         let Some(folder) = &self.folder else { return Ok(()) };
@@ -81,7 +82,7 @@ impl<T: Float> Settings<'_, T> {
 }
 
 /// Reads the first `epochs` epochs of a log. The log may have one more epoch, if the training ended before it wrote the
-/// checkpoint.
+/// checkpoint. A log with fewer epochs is an error.
 fn read_log(path: &Path, epochs: u64) -> Result<History> {
     let mut history = History::read(path)?;
     let found = history.epochs().len() as u64;

@@ -176,8 +176,10 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
     /// - The loss or a gradient is not finite: [`Error::NonFinite`], with the first operation that returned a number that is not finite,
     ///   and its line, if there is such an operation.
     /// - The measure of [`early_stopping`](Self::early_stopping) or [`plateau`](Self::plateau) does not exist:
-    ///   [`Error::Dataset`].
-    /// - A [`metric`](Self::metric) has the name `loss` or the name of another metric: [`Error::Dataset`].
+    ///   [`Error::Argument`].
+    /// - A [`metric`](Self::metric) has the name `loss` or the name of another metric: [`Error::Argument`].
+    /// - The norm of [`clip_norm`](Self::clip_norm) is negative or NaN: [`Error::Setting`].
+    /// - The training is to [`resume`](Self::resume), but has no [`folder`](Self::folder): [`Error::Argument`].
     /// - Errors of the data, the metrics, the operations, the optimiser, the callbacks and the files.
     pub fn run<M: Module<T>, O: Optimizer<T>>(
         mut self,
@@ -189,6 +191,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         loss: impl for<'t> Fn(Var<'t, T>, &Y) -> Var<'t, T>,
     ) -> Result<History> {
         check_names(self.metrics.iter().map(|(name, _)| &name[..]))?;
+        self.settings.check()?;
         let mut history = self.restore(model, optimizer, generator)?;
         if let Some((_, plateau)) = &self.settings.plateau {
             optimizer.set_lr(plateau.lr());
@@ -246,12 +249,13 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         model: &mut M,
         optimizer: &mut O,
     ) -> Result<()> {
-        self.settings.clip(&mut gradients);
+        self.settings.clip(&mut gradients)?;
         optimizer.try_step(model, &gradients)?;
         self.settings.after_step(model.as_module())
     }
 
-    /// Restores the state of an interrupted training, and returns the history of the completed epochs.
+    /// Restores the state of an interrupted training, and returns the history of the completed epochs. Without a
+    /// checkpoint, changes nothing and returns an empty history.
     fn restore<M: Module<T>, O: Optimizer<T>>(
         &mut self,
         model: &mut M,
@@ -265,7 +269,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         Ok(history)
     }
 
-    /// Updates the plateau schedule after an epoch, and writes the checkpoint of the epoch.
+    /// Updates the plateau schedule after an epoch. If the training has a folder, writes the checkpoint of the epoch.
     fn finish_epoch<M: Module<T>, O: Optimizer<T>>(
         &mut self,
         history: &History,
@@ -334,13 +338,14 @@ fn non_finite<T: Float>(model: &dyn Module<T>, loss: T, gradients: &Gradients<T>
     Some(format!("the loss is {loss}, the gradient of '{path}' is not finite"))
 }
 
-/// Returns the first operation whose result is not finite, in the computation of the loss or of its derivative. The caller has recorded the
-/// loss again on `tape`. This function records the derivative.
+/// Returns the first operation whose result is not finite, in the computation of the loss or of its derivative, or
+/// `None` if all results are finite. The caller has recorded the loss again on `tape`. This function records the
+/// derivative.
 #[precompiled]
 fn origin<'t, T: Float>(model: &dyn Module<T>, tape: &'t Tape<T>, loss: Var<'t, T>) -> Result<Option<Box<NonFinite>>> {
     let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());
     let trained: Vec<Var<'_, T>> =
         trained.map(|parameter| tape.try_parameter(parameter)).collect::<std::result::Result<_, _>>()?;
-    tape.try_vjp(&[(loss, tape.constant(Tensor::ones(loss.shape())))], &trained)?;
+    tape.try_vjp(&[(loss, tape.constant(Tensor::try_ones(loss.shape())?))], &trained)?;
     Ok(tape.try_first_non_finite()?.map(Box::new))
 }

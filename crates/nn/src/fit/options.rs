@@ -72,9 +72,9 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         self
     }
 
-    /// Reduces the learning rate when the measure `measure` stops improving. It is `"loss"` or the name of a metric, and is taken from the
-    /// validation samples, or from the training samples if there are none. The first rate is the rate of `plateau`. Replaces other
-    /// schedules. PyTorch: `scheduler.step(loss)` after each epoch.
+    /// Reduces the learning rate when `measure` stops improving. `measure` is `"loss"` or the name of a metric, and is
+    /// taken from the validation samples, or from the training samples if there are none. The first rate is the rate of
+    /// `plateau`. Replaces other schedules. PyTorch: `scheduler.step(loss)` after each epoch.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; }

@@ -73,11 +73,24 @@ impl<T: Float> Settings<'_, T> {
         Some((**schedule).lr(if *pace == Pace::Epochs { epoch } else { step }))
     }
 
-    /// Clips the gradients of a step, if the settings have a largest norm.
-    pub(super) fn clip(&self, gradients: &mut Gradients<T>) {
-        if let Some(max_norm) = self.clip_norm {
-            gradients.clip_norm(max_norm);
+    /// Checks the settings before a training.
+    pub(super) fn check(&self) -> Result<()> {
+        if let Some(value) = self.clip_norm.filter(|norm| norm.is_nan() || *norm < 0.0) {
+            return Err(Error::Setting { name: "max_norm", value, expected: "a number, not negative" });
         }
+        if self.resume && self.folder.is_none() {
+            let problem = "resume: there is no folder to resume from; set it by `folder`";
+            return Err(Error::Argument(problem.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Clips the gradients of a step, if the settings have a largest norm.
+    pub(super) fn clip(&self, gradients: &mut Gradients<T>) -> Result<()> {
+        if let Some(max_norm) = self.clip_norm {
+            gradients.try_clip_norm(max_norm)?;
+        }
+        Ok(())
     }
 
     /// Adds the weights of the model to the average, if there is an average over steps.
@@ -134,5 +147,5 @@ pub(super) fn measure(history: &History, setting: &str, name: &str) -> Result<f6
     let scores = history.last().map(|last| last.validation.as_ref().unwrap_or(&last.train));
     scores
         .and_then(|scores| scores.get(name))
-        .ok_or_else(|| Error::Dataset(format!("{setting}: there is no measure '{name}'; add it by `metric`")))
+        .ok_or_else(|| Error::Argument(format!("{setting}: there is no measure '{name}'; add it by `metric`")))
 }

@@ -347,11 +347,10 @@ fn averages_and_plateaus_resume_with_the_same_bits() {
     expected.apply_to(&mut model);
     assert_ne!(last, model.to_vector());
     let losses: Vec<f64> = history.epochs().iter().map(|epoch| epoch.validation.as_ref().unwrap().loss).collect();
-    if losses.last().copied() == losses.iter().copied().reduce(f64::min) {
-        let mut best = self::model();
-        crate::load(&mut best, whole.path().join(BEST)).unwrap();
-        assert_eq!(best.to_vector(), model.to_vector());
-    }
+    assert_eq!(losses.last().copied(), losses.iter().copied().reduce(f64::min), "the last epoch is the best one");
+    let mut best = self::model();
+    crate::load(&mut best, whole.path().join(BEST)).unwrap();
+    assert_eq!(best.to_vector(), model.to_vector());
     let error = run(Fit::new(1).plateau("f1", crate::schedule::ReduceLROnPlateau::new(0.1)), &mut self::model());
     assert_eq!(error.unwrap_err().to_string(), "plateau: there is no measure 'f1'; add it by `metric`");
 }
@@ -407,4 +406,17 @@ fn a_metric_with_the_name_of_the_loss_or_of_another_metric_is_refused() {
         );
         assert_eq!(scores.unwrap_err().to_string(), problem);
     }
+}
+
+#[test]
+fn a_norm_that_is_no_norm_and_a_resumed_training_without_a_folder_are_errors() {
+    for norm in [-1.0, f64::NAN] {
+        let mut model = model();
+        let text = run(Fit::new(1).clip_norm(norm), &mut model).unwrap_err().to_string();
+        assert_eq!(text, format!("Invalid max_norm value: {norm}; expected a number, not negative"));
+        assert_eq!(model.to_vector(), self::model().to_vector());
+    }
+    assert!(run(Fit::new(1).clip_norm(f64::INFINITY), &mut model()).is_ok());
+    let text = run(Fit::new(1).resume(), &mut model()).unwrap_err().to_string();
+    assert_eq!(text, "resume: there is no folder to resume from; set it by `folder`");
 }

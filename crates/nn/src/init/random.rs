@@ -62,7 +62,8 @@ pub fn try_normal<T: Float>(
 ///
 /// # Errors
 ///
-/// If `low` is not below `high`, `std` is not positive, `mean` is NaN or infinite, a size is negative, or there is not enough memory.
+/// If `low` is not below `high`, `std` is not positive and finite, `mean` is NaN or infinite, a size is negative, or
+/// there is not enough memory.
 #[twins]
 pub fn try_truncated_normal<T: Float>(
     shape: impl Into<Sizes>,

@@ -29,7 +29,8 @@ pub(super) fn check_shape(name: &str, found: &Shape, expected: &Shape, at: Site)
     refuse(at, format!("{name} has shape {found}, expected {expected}{hint}"))
 }
 
-/// Returns scores of shape `[n, c]` unchanged, and scores `[c]` of a single sample as `[1, c]`.
+/// Returns scores of shape `[n, c]` unchanged, and scores `[c]` of a single sample as `[1, c]`. Other ranks are an
+/// error.
 #[track_caller]
 pub(super) fn as_batch<A: TensorLike>(scores: &A, at: Site) -> Result<A, A::Error> {
     match scores.shape().rank() {

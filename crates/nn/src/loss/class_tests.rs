@@ -4,8 +4,9 @@ use wengert_tensor::ops::LossReduction;
 
 use super::*;
 
-/// Computes the documented formula of the cross-entropy directly, one target at a time, for logits `[n, c, d]` and targets `[n, d]`. Returns the
-/// loss of each target, and the sum of the weights of the target classes.
+/// Computes the documented formula of the cross-entropy directly, one target at a time, for logits `[n, c, d]` and
+/// targets `[n, d]`. Returns the loss of each target, and the sum of the weights of the target classes that are not
+/// ignored.
 fn naive(loss: &CrossEntropyLoss<f64>, logits: &Tensor<f64>, targets: &Tensor<i64>) -> (Vec<f64>, f64) {
     let (classes, d) = (logits.shape()[1], logits.shape()[2]);
     let (mut losses, mut total) = (Vec::new(), 0.0);

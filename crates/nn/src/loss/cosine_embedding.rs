@@ -38,6 +38,7 @@ pub struct CosineEmbedding {
 
 impl CosineEmbeddingLoss {
     /// Sets the margin, from -1 to 1; 0 by default. Where the target is -1, the loss is 0 if the cosine is below the margin.
+    #[must_use]
     pub fn margin(self, margin: f64) -> Self {
         Self { formula: CosineEmbedding { margin }, ..self }
     }

@@ -41,11 +41,13 @@ impl Default for CrossEntropy {
 #[twins]
 impl<T: Float> CrossEntropyLoss<T> {
     /// Sets the target whose samples are ignored; -100 by default.
+    #[must_use]
     pub fn ignore_index(self, ignore_index: i64) -> Self {
         Self { formula: CrossEntropy { ignore_index, ..self.formula }, ..self }
     }
 
     /// Sets the share of each target's probability, from 0 to 1, that is spread evenly over all classes; 0 by default.
+    #[must_use]
     pub fn label_smoothing(self, label_smoothing: f64) -> Self {
         Self { formula: CrossEntropy { label_smoothing, ..self.formula }, ..self }
     }

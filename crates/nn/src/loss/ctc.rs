@@ -46,18 +46,21 @@ impl CtcLoss {
     }
 
     /// Sets the blank, the class that stands for no label; 0 by default.
+    #[must_use]
     pub fn blank(self, blank: usize) -> Self {
         Self { blank, ..self }
     }
 
     /// Sets whether infinite losses are replaced by 0; false by default. The loss of a sample is infinite if its target has the probability
     /// 0, for example because it is too long for its input.
+    #[must_use]
     pub fn zero_infinity(self, zero_infinity: bool) -> Self {
         Self { zero_infinity, ..self }
     }
 
     /// Chooses the reduction of the losses of the samples: mean (the default), sum or none. For the mean, the loss of each sample is first
     /// divided by the length of the sample's target, or by 1 if the target is empty.
+    #[must_use]
     pub fn reduction(self, reduction: LossReduction) -> Self {
         Self { reduction, ..self }
     }

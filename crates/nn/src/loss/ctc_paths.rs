@@ -27,7 +27,7 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    /// Returns the states for the labels of `targets`. Checks all sizes and labels first.
+    /// Returns the states for the labels of `targets`. A size or a label that does not fit is an error.
     pub(super) fn new(
         log_probs: &Shape,
         targets: &Tensor<i64>,

@@ -44,11 +44,13 @@ impl Default for GaussianNll {
 
 impl GaussianNllLoss {
     /// Sets whether the constant ln(2π) / 2 is added to each loss; false by default.
+    #[must_use]
     pub fn full(self, full: bool) -> Self {
         Self { formula: GaussianNll { full, ..self.formula }, ..self }
     }
 
     /// Sets the smallest variance; 1e-6 by default. It replaces all smaller variances. The gradient ignores this bound.
+    #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         Self { formula: GaussianNll { eps, ..self.formula }, ..self }
     }

@@ -42,12 +42,13 @@ impl MultilabelMarginLoss {
     }
 
     /// Chooses the reduction of the losses of the samples: mean (the default), sum or none.
+    #[must_use]
     pub fn reduction(self, reduction: LossReduction) -> Self {
         Self { reduction }
     }
 
-    /// Returns the loss of scores `[n, c]` (n samples, c classes) or `[c]`. `labels` has the same shape. Each row has the labels of a sample,
-    /// then -1; numbers after the first -1 do not count.
+    /// Returns the loss of scores `[n, c]` (n samples, c classes) or `[c]`. `labels` has the same shape. Each row has
+    /// the labels of a sample, then -1 if the labels do not fill the row. Numbers after the first -1 do not count.
     ///
     /// # Errors
     ///
@@ -180,7 +181,7 @@ mod tests {
         assert_eq!(each.of(&Tensor::<f64>::zeros([3]), &Tensor::from([1, -1, 0])).shape(), &[0usize; 0]);
     }
 
-    /// PyTorch gives the same losses and gradients. They are multiplied by the number of classes.
+    /// The losses and gradients in the table are PyTorch's, multiplied by the number of classes.
     #[test]
     fn infinite_scores_have_pytorchs_losses() {
         let inf = f64::INFINITY;

@@ -35,6 +35,7 @@ pub struct MarginRanking {
 
 impl MarginRankingLoss {
     /// Sets the margin by which one score should exceed the other; 0 by default.
+    #[must_use]
     pub fn margin(self, margin: f64) -> Self {
         Self { formula: MarginRanking { margin }, ..self }
     }

@@ -44,11 +44,13 @@ impl Default for MultiMargin {
 #[twins]
 impl<T: Float> MultiMarginLoss<T> {
     /// Sets the power p to which each violation of the margin is raised, 1 or more; 1 by default.
+    #[must_use]
     pub fn p(self, p: i32) -> Self {
         Self { formula: MultiMargin { p, ..self.formula }, ..self }
     }
 
     /// Sets the margin by which the target's score should exceed every other score; 1 by default.
+    #[must_use]
     pub fn margin(self, margin: f64) -> Self {
         Self { formula: MultiMargin { margin, ..self.formula }, ..self }
     }
@@ -111,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// PyTorch gives the same losses and gradients. They are multiplied by the number of classes.
+    /// The losses and gradients in the table are PyTorch's, multiplied by the number of classes.
     #[test]
     fn infinite_scores_have_pytorchs_losses() {
         let inf = f64::INFINITY;

@@ -36,6 +36,7 @@ impl Default for NegativeLogLikelihood {
 #[twins]
 impl<T: Float> NllLoss<T> {
     /// Sets the target whose samples are ignored; -100 by default.
+    #[must_use]
     pub fn ignore_index(self, ignore_index: i64) -> Self {
         Self { formula: NegativeLogLikelihood { ignore_index }, ..self }
     }

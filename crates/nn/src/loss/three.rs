@@ -28,6 +28,7 @@ impl<F: FormulaOfThree> LossOfThree<F> {
     }
 
     /// Chooses the reduction of the losses of the samples: mean (the default), sum or none.
+    #[must_use]
     pub fn reduction(self, reduction: LossReduction) -> Self {
         Self { reduction, ..self }
     }

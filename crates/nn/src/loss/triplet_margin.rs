@@ -37,22 +37,26 @@ pub type TripletMarginLoss = LossOfThree<TripletOptions>;
 #[twins]
 impl TripletMarginLoss {
     /// Sets the margin between the two distances; 1 by default.
+    #[must_use]
     pub fn margin(self, margin: f64) -> Self {
         Self { formula: TripletOptions { margin, ..self.formula }, ..self }
     }
 
     /// Sets the order p of the p-norm; 2 by default. The distance of two vectors is the p-norm of their difference.
+    #[must_use]
     pub fn p(self, p: f64) -> Self {
         Self { formula: TripletOptions { p, ..self.formula }, ..self }
     }
 
     /// Sets the constant that is added to every difference of two elements before the norm is taken; 1e-6 by default.
+    #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         Self { formula: TripletOptions { eps, ..self.formula }, ..self }
     }
 
     /// Sets whether the smaller of two distances to the negative example is used: from the anchor, or from the positive example. By default it
     /// is always from the anchor.
+    #[must_use]
     pub fn swap(self, swap: bool) -> Self {
         Self { formula: TripletOptions { swap, ..self.formula }, ..self }
     }

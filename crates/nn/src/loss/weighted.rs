@@ -26,9 +26,10 @@ impl<F: Default, T: Float> WeightedLoss<F, T> {
         Self::default()
     }
 
-    /// Sets a weight for each of the c classes, in a tensor `[c]`. It multiplies the loss of the samples of the class. If targets are
-    /// probabilities, smoothed or several labels, it multiplies the part of the loss that belongs to the class.
-    /// [`reduction`](Self::reduction) says how it affects the mean.
+    /// Sets a weight for each of the c classes, in a tensor `[c]`. The weight of a class multiplies the loss of the
+    /// samples of the class. If targets are probabilities, smoothed or several labels, the weight multiplies the part
+    /// of the loss that belongs to the class. [`reduction`](Self::reduction) says how the weights affect the mean.
+    #[must_use]
     pub fn weight(self, weight: &Tensor<T>) -> Self {
         Self { weight: Some(weight.clone()), ..self }
     }
@@ -44,6 +45,7 @@ impl<F: Default, T: Float> WeightedLoss<F, T> {
     /// | [`MultiMarginLoss`](super::MultiMarginLoss), [`MultilabelSoftMarginLoss`](super::MultilabelSoftMarginLoss) | the number of samples |
     ///
     /// If all targets are ignored, or there are no samples, the mean is NaN.
+    #[must_use]
     pub fn reduction(self, reduction: LossReduction) -> Self {
         Self { reduction, ..self }
     }

@@ -54,7 +54,13 @@ impl Accuracy {
     }
 
     /// Adds the samples of another accuracy with the same `k`.
+    ///
+    /// # Panics
+    ///
+    /// If the values of `k` differ.
+    #[track_caller]
     pub fn merge(&mut self, other: &Self) {
+        assert_eq!(self.k, other.k, "the accuracies have different values of k");
         self.right += other.right;
         self.count += other.count;
     }
@@ -307,6 +313,12 @@ mod tests {
         let mut points = Accuracy::new();
         points.update(&logits.reshape([1, 5, 3]).transpose(1, 2), &targets.reshape([1, 5])).unwrap();
         assert_eq!(points.value(), 0.5);
+    }
+
+    #[test]
+    #[should_panic(expected = "the accuracies have different values of k")]
+    fn accuracies_of_other_ranks_are_not_merged() {
+        Accuracy::top_k(1).merge(&Accuracy::top_k(2));
     }
 
     #[test]

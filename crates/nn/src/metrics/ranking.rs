@@ -120,8 +120,9 @@ impl BinaryScores {
         self.scored.clear();
     }
 
-    /// Returns a row for each distinct score, from the largest down. It has the score, the number of samples of the class with at least
-    /// this score, and the number of other samples with at least this score. Also returns the number of samples of the class.
+    /// Returns a row for each distinct score, from the largest down. Each row has the score, the number of samples of
+    /// the class with at least this score, and the number of other samples with at least this score. Also returns the
+    /// number of samples of the class.
     fn steps(&self) -> (Vec<(f64, f64, f64)>, f64) {
         let mut scored = self.scored.clone();
         scored.sort_by(|a, b| b.0.total_cmp(&a.0));

@@ -31,8 +31,8 @@ use crate::module::module::Module;
 /// If the shape of `vector` is not `[n]`, where n is [`num_parameters`](Module::num_parameters).
 #[twins]
 pub fn try_bind_vector<T: Float>(model: &(impl Module<T> + ?Sized), vector: Var<'_, T>) -> crate::Result<()> {
-    let (found, expected) = (vector.shape().numel(), model.num_parameters());
-    if found != expected || vector.shape().rank() != 1 {
+    let (found, expected) = (vector.shape(), model.num_parameters());
+    if found.sizes() != [expected] {
         return Err(crate::Error::VectorLength { found, expected });
     }
     let mut start = 0;

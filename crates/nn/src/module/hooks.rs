@@ -94,7 +94,8 @@ impl<T: Float> Hooks<T> {
     }
 }
 
-/// Returns the key of the module at the path of each hook, in the order of the hooks.
+/// Returns the key of the module at the path of each hook, in the order of the hooks. A path without a module is an
+/// error, and so is a module whose key another module has too.
 #[precompiled]
 fn keys<T: Float>(model: &dyn Module<T>, hooks: &[(String, Hook<T>)]) -> Result<Vec<ModuleKey>> {
     let (mut found, mut all) = (HashMap::new(), HashMap::<ModuleKey, Vec<String>>::new());
@@ -196,7 +197,8 @@ mod tests {
         assert!(y.value().iter().all(|y| y == 0.0));
     }
 
-    /// A model whose `try_forward` calls its layers by `try_forward`. The layers pass the output of the layer before them on.
+    /// A model whose `try_forward` calls its layers by `try_forward`. Each layer gets the output of the layer before
+    /// it.
     #[derive(Module)]
     struct Calls<L: Layer<f64>> {
         first: L,

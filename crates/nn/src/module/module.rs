@@ -347,9 +347,9 @@ fn set_frozen<T: Float>(module: &mut dyn Module<T>, path: &str, frozen: bool) ->
 
 #[precompiled]
 fn set_from_vector<T: Float>(module: &mut dyn Module<T>, vector: &Tensor<T>) -> Result<()> {
-    let (found, expected) = (vector.numel(), num_parameters(module));
-    if found != expected {
-        return Err(Error::VectorLength { found, expected });
+    let expected = num_parameters(module);
+    if vector.numel() != expected {
+        return Err(Error::VectorLength { found: vector.shape().clone(), expected });
     }
     let mut values = vector.iter();
     for parameter in parameters_mut(module) {
@@ -533,7 +533,7 @@ mod tests {
         assert_eq!(model.to_vector(), &vector * 2.0);
         assert_eq!(model.blocks[0].1.value.to_vec(), [2.0, 2.0]);
         let error = model.try_set_from_vector(&Tensor::zeros([3])).unwrap_err();
-        assert!(matches!(error, Error::VectorLength { found: 3, expected: 14 }));
+        assert!(matches!(error, Error::VectorLength { expected: 14, .. }));
     }
 
     #[test]
@@ -600,7 +600,7 @@ mod tests {
         let gradients = step(&model, Tape::training(generator));
         sgd.step(&mut model, &gradients);
         assert_eq!(model.mean.value.to_vec(), [1.0, 2.0, 4.0]);
-        // The changes of buffers that two batches recorded before one step are both applied, in the order of the batches.
+        // The changes of buffers that two batches recorded before one step are both applied.
         let mut gradients = step(&model, Tape::training(generator));
         gradients += step(&model, Tape::training(generator));
         sgd.step(&mut model, &gradients);
@@ -677,5 +677,12 @@ mod tests {
         assert_eq!(kind(&Local([linear()])), "Local");
         assert_eq!(kind(&Local(arrow)), "Local");
         assert_eq!(Maker.kind(), "Inner");
+    }
+
+    #[test]
+    fn a_vector_of_another_rank_or_length_is_an_error_with_its_shape() {
+        let (model, tape) = (model(), wengert_autograd::Tape::new());
+        let text = crate::try_bind_vector(&model, tape.constant(Tensor::zeros([1, 14]))).unwrap_err().to_string();
+        assert!(text.contains("expected a vector of shape [14]") && text.ends_with("but got shape [1, 14]"), "{text}");
     }
 }

@@ -1,8 +1,9 @@
 //! The optimiser Adadelta.
 //!
-//! Zeiler, "ADADELTA: an adaptive learning rate method" (2012). The update follows PyTorch, including the order of operations
-//! (<https://pytorch.org/docs/stable/generated/torch.optim.Adadelta.html>). Here p is the parameter, v the running mean of its squared gradient,
-//! and u the running mean of its squared steps. The settings are ρ (`rho`) and ε (`eps`):
+//! Zeiler, "ADADELTA: an adaptive learning rate method" (2012). The update follows PyTorch, including the order of
+//! operations (<https://pytorch.org/docs/stable/generated/torch.optim.Adadelta.html>). Here p is the parameter, v the
+//! running mean of its squared gradient, and u the running mean of d², where d is a step before it is multiplied by lr.
+//! The settings are ρ (`rho`) and ε (`eps`):
 //!
 //! ```text
 //! g ← gradient + weight_decay · p
@@ -78,7 +79,7 @@ impl<T: Float> Optimizer<T> for Adadelta<T> {
         let number = T::from_f64;
         let (lr, gradient_of, eps) = (number(self.common.lr), self.common.penalized_gradient(), number(self.eps));
         let (rho, share) = (number(self.rho), number(1.0 - self.rho));
-        Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [v, u]| {
+        Ok(value.try_update_with(gradient, states.try_tensors_mut(value)?, |p, g, [v, u]| {
             let g = gradient_of.compute(p, g);
             let v = v * rho + share * g * g;
             let d = (u + eps).sqrt() / (v + eps).sqrt() * g;

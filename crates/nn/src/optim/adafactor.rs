@@ -48,8 +48,9 @@ pub struct Adafactor<T: Float = f32> {
 }
 
 impl<T: Float> Adafactor<T> {
-    /// Returns an optimiser with the learning rate `lr` (PyTorch's default: 0.01) and PyTorch's defaults. The rate is relative to the root mean
-    /// square of each parameter's elements. The first step checks the settings.
+    /// Returns an optimiser with the learning rate `lr` (PyTorch's default: 0.01) and PyTorch's defaults. The rate is
+    /// relative to the root mean square of each parameter's elements, and is limited to 1/√t at step t. The first step
+    /// checks the settings.
     pub fn new(lr: f64) -> Self {
         let mut common = Common::new(lr);
         common.decoupled = true;
@@ -135,7 +136,7 @@ impl<T: Float> Optimizer<T> for Adafactor<T> {
         }
         let (number, step, lr) = (T::from_f64, states.steps as f64, self.common.lr);
         let gradient = if self.common.maximize { &gradient.try_neg()? } else { gradient };
-        let (squares, share) = (gradient.try_square()?, number(step.powf(self.beta2_decay)));
+        let (squares, share) = (gradient.try_square()?, number(libm::pow(step, self.beta2_decay)));
         let blend = |average: &mut Tensor<T>, mean: &Tensor<T>| {
             average.try_update_with(mean, [], |average, mean, []| (average + share * (mean - average), []))
         };

@@ -89,7 +89,7 @@ impl<T: Float> Optimizer<T> for Adagrad<T> {
         if states.tensors.is_empty() {
             states.tensors.push(Tensor::try_full(value.shape(), number(self.initial_accumulator_value))?);
         }
-        Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [sum]| {
+        Ok(value.try_update_with(gradient, states.try_tensors_mut(value)?, |p, g, [sum]| {
             let g = gradient_of.compute(p, g);
             let sum = sum + g * g;
             (p + rate * g / (sum.sqrt() + eps), [sum])

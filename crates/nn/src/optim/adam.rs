@@ -31,7 +31,7 @@ use crate::optim::setting::Setting;
 /// let mut adam = Adam::new(0.25);
 /// let (_, gradients) = Tape::new().value_and_gradients(|tape| tape.parameter(&w).square().sum(..));
 /// adam.step(&mut w, &gradients);
-/// assert!((w.value.item() - 3.75).abs() < 1e-8); // the first step has the length lr, whatever the gradient
+/// assert!((w.value.item() - 3.75).abs() < 1e-8); // the first step has nearly the length lr
 /// ```
 #[derive(Clone, Debug)]
 pub struct Adam<T: Float = f32> {
@@ -104,7 +104,8 @@ impl<T: Float> Optimizer<T> for Adam<T> {
         let moments = self.moments.update::<T>();
         let (gradient_of, decayed) = (self.common.penalized_gradient(), self.common.decayed_parameter());
         if self.amsgrad {
-            return Ok(value.try_update_with(gradient, states.tensors_mut::<3>(value), |p, g, [m, v, largest]| {
+            let states = states.try_tensors_mut::<3>(value)?;
+            return Ok(value.try_update_with(gradient, states, |p, g, [m, v, largest]| {
                 let g = gradient_of.compute(p, g);
                 let (m, v) = (moments.first(m, g), moments.second(v, g));
                 // The new `largest` is NaN if the old one or `v` is NaN, as with PyTorch's `maximum`.
@@ -112,7 +113,7 @@ impl<T: Float> Optimizer<T> for Adam<T> {
                 (decayed.compute(p) + rate * m / (largest.sqrt() / correction + moments.eps), [m, v, largest])
             })?);
         }
-        Ok(value.try_update_with(gradient, states.tensors_mut::<2>(value), |p, g, [m, v]| {
+        Ok(value.try_update_with(gradient, states.try_tensors_mut::<2>(value)?, |p, g, [m, v]| {
             let g = gradient_of.compute(p, g);
             let (m, v) = (moments.first(m, g), moments.second(v, g));
             (decayed.compute(p) + rate * m / (v.sqrt() / correction + moments.eps), [m, v])
@@ -184,8 +185,8 @@ mod tests {
             for expected in expected {
                 let gradients = gradients(&p);
                 adam.step(&mut p, &gradients);
-                // The bound is the same after each of the three steps. It is ten times the distance 2 ε between neighbouring numbers from 2
-                // to 4. The order of operations may differ from PyTorch's.
+                // The bound is the same after each of the three steps. It is ten times the distance 2 ε between
+                // neighbouring numbers from 2 to 4.
                 let close = |(p, expected): (f64, f64)| (p - expected).abs() <= 20.0 * f64::EPSILON;
                 assert!(p.value.iter().zip(expected).all(close), "{adam:?}");
             }
@@ -238,5 +239,17 @@ mod tests {
             assert!(matches!(error, Error::Setting { name: told, .. } if told == name), "{error}");
         }
         assert_eq!(used.value.to_vec(), [1.0]);
+    }
+
+    #[test]
+    fn a_setting_that_needs_a_state_which_earlier_steps_did_not_make_is_an_error() {
+        let (mut w, gradient) = (Tensor::from([1.0]), [Tensor::from([1.0])]);
+        let mut adam = Adam::<f64>::new(0.1);
+        adam.step_tensors([&mut w], &gradient);
+        let before = w.clone();
+        let text = adam.clone().amsgrad().try_step_tensors([&mut w], &gradient).unwrap_err().to_string();
+        assert!(text.contains("needs 3 states") && text.contains("it has 2"), "{text}");
+        assert_eq!(w, before);
+        adam.step_tensors([&mut w], &gradient);
     }
 }

@@ -65,7 +65,7 @@ impl<T: Float> Optimizer<T> for Adamax<T> {
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
         let rate = T::from_f64(-self.common.lr / (1.0 - libm::pow(self.moments.betas[0], states.steps as f64)));
         let (moments, gradient_of) = (self.moments.update::<T>(), self.common.penalized_gradient());
-        Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [m, u]| {
+        Ok(value.try_update_with(gradient, states.try_tensors_mut(value)?, |p, g, [m, u]| {
             let g = gradient_of.compute(p, g);
             let m = moments.first(m, g);
             let (old, new) = (u * moments.beta2, if g < T::ZERO { -g } else { g } + moments.eps);

@@ -4,9 +4,11 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use safetensors::Dtype;
 use wengert_macros::precompiled;
 use wengert_tensor::{DType, Float, Shape, Tensor};
 
+use crate::bytes::{convert_floats, dtype, from_bytes, is_float, to_bytes, word};
 use crate::module::{Module, is_below};
 use crate::optim::common::States;
 use crate::optim::optimizer::AnyOptimizer;
@@ -18,38 +20,37 @@ use crate::{Error, Result};
 pub trait Resume<T: Float>: Clone {
     /// Passes each number and tensor of this object with its name to `archive`. The archive copies each value when saving, and overwrites each
     /// value when restoring.
-    fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>);
+    fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive);
 }
 
 /// Numbers and tensors by name, which are written to a checkpoint or read from a checkpoint.
-pub struct Archive<T: Float> {
+pub struct Archive {
     /// The entries that were collected so far, if the archive saves an object. Otherwise empty.
-    entries: HashMap<Key, Entry<T>>,
+    entries: HashMap<Key, Entry>,
     /// The entries of the file, if the archive restores an object from a file. Otherwise `None`.
-    stored: Option<Stored<T>>,
+    stored: Option<Stored>,
     missing: Vec<Key>,
     mismatched: Vec<Mismatch>,
     /// The first error: an entry could not be read from the file, or the object cannot be saved now.
     failed: Option<Error>,
 }
 
-/// A function that reads the entry with the given name from a file.
-type ReadEntry<T> = Box<dyn Fn(&Key) -> Result<Entry<T>>>;
+/// A function that reads the bytes of the entry with the given name from a file.
+type ReadBytes = Box<dyn Fn(&Key) -> Result<Vec<u8>>>;
 
 /// The entries of a file. An entry is read only if its shape and its element type fit the value that it restores. So a damaged file cannot ask
 /// for more memory than the model needs.
-pub(crate) struct Stored<T: Float> {
+pub(crate) struct Stored {
     /// The shape and the element type in the file of each entry that was not requested yet.
-    pub(crate) kinds: HashMap<Key, (Shape, String)>,
-    /// The names of the element types that a tensor in the file may have: `T` and, if conversion was requested, the other
-    /// floating-point types.
-    pub(crate) floats: Vec<String>,
-    /// Reads an entry by its name. The entry must be a tensor with an element type of `floats`, or a single F64, U64 or BOOL.
-    pub(crate) read: ReadEntry<T>,
+    pub(crate) kinds: HashMap<Key, (Shape, Dtype)>,
+    /// True if tensors of other floating-point types are converted.
+    pub(crate) converts: bool,
+    /// Reads the bytes of an entry.
+    pub(crate) read: ReadBytes,
 }
 
 /// Prints the collected entries, the missing names and the mismatches.
-impl<T: Float> fmt::Debug for Archive<T> {
+impl fmt::Debug for Archive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Archive { entries, missing, mismatched, .. } = self;
         let mut text = f.debug_struct("Archive");
@@ -58,8 +59,9 @@ impl<T: Float> fmt::Debug for Archive<T> {
     }
 }
 
-/// An entry that does not fit: its name, its shape and element type in the file, and the expected shape and element type.
-pub(crate) type Mismatch = (Key, (Shape, String), (Shape, String));
+/// An entry that does not fit: its name, its shape and element type in the file, the expected shape and element type, and true if the entry
+/// would fit after a conversion.
+pub(crate) type Mismatch = (Key, (Shape, String), (Shape, String), bool);
 
 /// The name of an entry, without the name of the object to which it belongs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -70,13 +72,12 @@ pub(crate) enum Key {
     State(String),
 }
 
-/// The value of an entry: a tensor or a single number.
+/// The value of an entry as a file has it. A number or a flag is a tensor of rank 0.
 #[derive(Clone, Debug)]
-pub(crate) enum Entry<T: Float> {
-    Tensor(Tensor<T>),
-    Number(f64),
-    Integer(u64),
-    Flag(bool),
+pub(crate) struct Entry {
+    pub(crate) dtype: Dtype,
+    pub(crate) shape: Shape,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// The settings that mark the objects of a file: each object has one of them. An optimiser and an `Lbfgs` have the first one, and a
@@ -119,38 +120,14 @@ impl Key {
     }
 }
 
-impl<T: Float> Entry<T> {
-    /// Returns true if an entry of the file, with the given shape and element type, can replace this entry. A tensor can be replaced by a tensor
-    /// of the same shape or of rank 0, with an element type of `floats`.
-    fn may_be(&self, (shape, dtype): &(Shape, String), floats: &[String]) -> bool {
-        match self {
-            Entry::Tensor(tensor) => (shape.rank() == 0 || shape == tensor.shape()) && floats.contains(dtype),
-            _ => (shape.clone(), dtype.clone()) == self.shape_and_type(),
-        }
-    }
-
-    /// Returns the shape and the element type of this entry, as errors show them.
-    fn shape_and_type(&self) -> (Shape, String) {
-        match self {
-            Entry::Tensor(tensor) => {
-                (tensor.shape().clone(), if T::DTYPE == DType::F32 { "F32" } else { "F64" }.to_owned())
-            }
-            Entry::Number(_) => (Shape::scalar(), "F64".to_owned()),
-            Entry::Integer(_) => (Shape::scalar(), "U64".to_owned()),
-            Entry::Flag(_) => (Shape::scalar(), "BOOL".to_owned()),
-        }
-    }
-}
-
-#[precompiled]
-impl<T: Float> Archive<T> {
+impl Archive {
     /// Returns an empty archive for saving.
     pub(crate) fn writing() -> Self {
         Archive { entries: HashMap::new(), stored: None, missing: Vec::new(), mismatched: Vec::new(), failed: None }
     }
 
     /// Returns an archive with the entries of a file, for restoring.
-    pub(crate) fn reading(stored: Stored<T>) -> Self {
+    pub(crate) fn reading(stored: Stored) -> Self {
         Archive { stored: Some(stored), ..Archive::writing() }
     }
 
@@ -169,7 +146,7 @@ impl<T: Float> Archive<T> {
     /// # Errors
     ///
     /// If the object cannot be saved now.
-    pub(crate) fn into_entries(self) -> Result<HashMap<Key, Entry<T>>> {
+    pub(crate) fn into_entries(self) -> Result<HashMap<Key, Entry>> {
         self.failed.map_or(Ok(self.entries), Err)
     }
 
@@ -196,75 +173,93 @@ impl<T: Float> Archive<T> {
 
     /// Saves `value` when saving, or sets `value` to the number in the file when restoring.
     pub(crate) fn number(&mut self, key: Key, value: &mut f64) {
-        self.exchange(key, Entry::Number(*value), |entry| match entry {
-            Entry::Number(read) => {
-                *value = *read;
-                true
-            }
-            _ => false,
-        });
+        if let Some(bytes) = self.scalar(key, Dtype::F64, &value.to_le_bytes()) {
+            *value = f64::from_le_bytes(word(&bytes));
+        }
     }
 
     /// Saves `value` when saving, or sets `value` to the integer in the file when restoring.
     pub(crate) fn integer(&mut self, key: Key, value: &mut u64) {
-        self.exchange(key, Entry::Integer(*value), |entry| match entry {
-            Entry::Integer(read) => {
-                *value = *read;
-                true
-            }
-            _ => false,
-        });
+        if let Some(bytes) = self.scalar(key, Dtype::U64, &value.to_le_bytes()) {
+            *value = u64::from_le_bytes(word(&bytes));
+        }
     }
 
     /// Saves `value` when saving, or sets `value` to the flag in the file when restoring.
     pub(crate) fn flag(&mut self, key: Key, value: &mut bool) {
-        self.exchange(key, Entry::Flag(*value), |entry| match entry {
-            Entry::Flag(read) => {
-                *value = *read;
-                true
-            }
-            _ => false,
-        });
+        if let Some(bytes) = self.scalar(key, Dtype::BOOL, &[u8::from(*value)]) {
+            *value = bytes == [1];
+        }
     }
 
     /// Saves `value` when saving, or sets `value` to the tensor in the file when restoring. The tensor in the file must have the same shape, or
     /// rank 0.
-    pub(crate) fn tensor(&mut self, key: Key, value: &mut Tensor<T>) {
-        let shape = value.shape().clone();
-        self.exchange(key, Entry::Tensor(value.clone()), |entry| match entry {
-            Entry::Tensor(read) if read.rank() == 0 || *read.shape() == shape => {
-                *value = read.clone();
-                true
-            }
-            // In a file, a single number looks the same as a tensor of rank 0 with f64 elements. It is read only if f64 is one of the types
-            // that can be converted.
-            Entry::Number(read) => {
-                *value = Tensor::scalar(T::from_f64(*read));
-                true
-            }
-            _ => false,
-        });
-    }
-
-    /// When saving, stores `own`, the current value. When restoring, reads the entry of the file if its shape and type fit, and passes the entry
-    /// to `set`. `set` returns false if the entry is of another kind than the value that it sets.
-    fn exchange(&mut self, key: Key, own: Entry<T>, set: impl FnOnce(&Entry<T>) -> bool) {
-        let Some(stored) = &mut self.stored else {
-            self.entries.insert(key, own);
-            return;
-        };
-        let Some(kind) = stored.kinds.remove(&key) else {
-            self.missing.push(key);
-            return;
-        };
-        if own.may_be(&kind, &stored.floats) {
-            match (stored.read)(&key) {
-                Ok(read) if set(&read) => return,
-                Ok(_) => {}
-                Err(error) => return self.fail(error),
+    pub(crate) fn tensor<T: Float>(&mut self, key: Key, value: &mut Tensor<T>) {
+        if self.stored.is_none() {
+            let entry = Entry { dtype: dtype(T::DTYPE), shape: value.shape().clone(), bytes: to_bytes(value) };
+            self.entries.insert(key, entry);
+        } else if let Some((shape, bytes)) = self.read_tensor(key, T::DTYPE, value.shape()) {
+            match from_bytes(&bytes, &shape) {
+                Ok(read) => *value = read,
+                Err(error) => self.fail(error),
             }
         }
-        self.mismatched.push((key, kind, own.shape_and_type()));
+    }
+
+    /// When saving, stores the bytes `own` as a single element, and returns `None`. When restoring, returns the bytes of the entry if it is a
+    /// single element of the type `dtype`.
+    fn scalar(&mut self, key: Key, dtype: Dtype, own: &[u8]) -> Option<Vec<u8>> {
+        if self.stored.is_none() {
+            self.entries.insert(key, Entry { dtype, shape: Shape::scalar(), bytes: own.to_vec() });
+            return None;
+        }
+        let fits = |(shape, found): &(Shape, Dtype), _| shape.rank() == 0 && *found == dtype;
+        self.read(key, (&Shape::scalar(), dtype), fits).map(|(_, _, bytes)| bytes)
+    }
+
+    /// Returns the shape of a tensor in the file, and its elements as bytes of the type `dtype`. The tensor must have the shape `own`, or
+    /// rank 0.
+    fn read_tensor(&mut self, key: Key, of: DType, own: &Shape) -> Option<(Shape, Vec<u8>)> {
+        let fits = |(shape, found): &(Shape, Dtype), converts| {
+            (shape.rank() == 0 || shape == own) && (*found == dtype(of) || converts && is_float(*found))
+        };
+        let (shape, found, bytes) = self.read(key, (own, dtype(of)), fits)?;
+        match convert_floats(bytes, found, of, &shape) {
+            Ok(bytes) => Some((shape, bytes)),
+            Err(error) => {
+                self.fail(error);
+                None
+            }
+        }
+    }
+
+    /// Reads an entry of the file: its shape, its element type and its bytes. Returns `None` if the file lacks the entry, `fits` returns false
+    /// for its shape and type, or the bytes cannot be read, and keeps the reason. The second argument of `fits` is true if floating-point
+    /// types are converted. `expected` is the shape and the type for the error.
+    fn read(
+        &mut self,
+        key: Key,
+        expected: (&Shape, Dtype),
+        fits: impl Fn(&(Shape, Dtype), bool) -> bool,
+    ) -> Option<(Shape, Dtype, Vec<u8>)> {
+        let stored = self.stored.as_mut()?;
+        let Some(kind) = stored.kinds.remove(&key) else {
+            self.missing.push(key);
+            return None;
+        };
+        if !fits(&kind, stored.converts) {
+            let shown = |shape: &Shape, dtype: Dtype| (shape.clone(), dtype.to_string());
+            let convertible = fits(&kind, true);
+            self.mismatched.push((key, shown(&kind.0, kind.1), shown(expected.0, expected.1), convertible));
+            return None;
+        }
+        match (stored.read)(&key) {
+            Ok(bytes) => Some((kind.0, kind.1, bytes)),
+            Err(error) => {
+                self.fail(error);
+                None
+            }
+        }
     }
 }
 
@@ -273,7 +268,7 @@ impl<T: Float> Archive<T> {
 pub(crate) fn archive_optimizer<T: Float>(
     optimizer: &mut dyn AnyOptimizer<T>,
     model: &dyn Module<T>,
-    archive: &mut Archive<T>,
+    archive: &mut Archive,
 ) {
     archive_settings(optimizer, None, "", archive);
     let groups = optimizer.group_paths();
@@ -293,7 +288,10 @@ pub(crate) fn archive_optimizer<T: Float>(
         let expected = optimizer.states_of(group, parameter.value.shape());
         let mut states = match own {
             Some(states) if !archive.is_reading() => states,
-            _ => States { steps: 0, tensors: expected.iter().map(|(_, shape)| Tensor::zeros(shape)).collect() },
+            _ => match expected.iter().map(|(_, shape)| Tensor::try_zeros(shape)).collect() {
+                Ok(tensors) => States { steps: 0, tensors },
+                Err(error) => return archive.fail(wengert_tensor::Error::into(error)),
+            },
         };
         archive.integer(steps, &mut states.steps);
         let key = |name| Key::State(format!("{path}.{name}"));
@@ -314,7 +312,7 @@ fn archive_settings<T: Float>(
     optimizer: &mut dyn AnyOptimizer<T>,
     group: Option<usize>,
     prefix: &str,
-    archive: &mut Archive<T>,
+    archive: &mut Archive,
 ) {
     optimizer.group_settings(group, &mut |name, setting| {
         let key = Key::Setting(format!("{prefix}{name}"));

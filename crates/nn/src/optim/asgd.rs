@@ -79,8 +79,9 @@ impl<T: Float> Asgd<T> {
         Asgd { t0, ..self }
     }
 
-    /// Returns the mean of the parameter's values after step `t0` + 2 and later steps, element by element. Returns `None` if no step has
-    /// updated the parameter.
+    /// Returns the mean of the parameter's values after step `t0` + 2 and later steps, element by element. Before step
+    /// `t0` + 2, the mean is the parameter's value after its last step. Returns `None` if no step has updated the
+    /// parameter.
     pub fn average(&self, parameter: &Parameter<T>) -> Option<&Tensor<T>> {
         self.common.states(parameter)?.tensors.first()
     }
@@ -106,7 +107,7 @@ impl<T: Float> Optimizer<T> for Asgd<T> {
             let ax = Tensor::try_full(value.shape(), T::ZERO)?;
             states.tensors = vec![ax, Tensor::scalar(number(lr)), Tensor::scalar(T::ONE)];
         }
-        let [average, eta, mu] = states.tensors_mut::<3>(value);
+        let [average, eta, mu] = states.try_tensors_mut::<3>(value)?;
         let (rate, share, gradient_of) = (eta.item(), mu.item(), self.common.penalized_gradient());
         let decay = T::ONE - number(self.lambd) * rate;
         value.try_update_with(gradient, [average], |p, g, [a]| {

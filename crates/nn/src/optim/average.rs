@@ -97,7 +97,8 @@ impl<T: Float> WeightAverage<T> {
     ///
     /// # Panics
     ///
-    /// If there was no update, or the model's parameters or buffers have other sizes than at the update.
+    /// If there was no update, the model's parameters or buffers have other sizes than at the update, or there is not
+    /// enough memory.
     #[track_caller]
     pub fn apply_to(&self, model: &mut (impl Module<T> + ?Sized)) {
         let mut copy = self.clone();
@@ -127,18 +128,19 @@ impl<T: Float> WeightAverage<T> {
         }
         if self.is_swapped {
             let problem = "the model has the averaged weights: call `swap` a second time before `update`";
-            return Err(Error::Dataset(problem.to_owned()));
+            return Err(Error::Argument(problem.to_owned()));
         }
         if self.updates == 0 {
             self.parameters = model.parameters().into_iter().map(|parameter| parameter.value.clone()).collect();
         }
         self.check_shapes(model)?;
-        let share = self.decay.map_or(1.0 / (self.updates + 1) as f64, |decay| 1.0 - decay);
-        let share = T::from_f64(if self.updates == 0 { 1.0 } else { share });
-        for (average, parameter) in self.parameters.iter_mut().zip(model.parameters()) {
-            average.try_update_with(&parameter.value, [], |average, value, []| {
-                (average + share * (value - average), [])
-            })?;
+        let share = T::from_f64(self.decay.map_or(1.0 / (self.updates + 1) as f64, |decay| 1.0 - decay));
+        if self.updates > 0 {
+            for (average, parameter) in self.parameters.iter_mut().zip(model.parameters()) {
+                average.try_update_with(&parameter.value, [], |average, value, []| {
+                    (average + share * (value - average), [])
+                })?;
+            }
         }
         self.buffers = model.named_buffers().into_iter().map(|(_, buffer)| buffer.to_bytes()).collect();
         self.updates += 1;
@@ -147,6 +149,10 @@ impl<T: Float> WeightAverage<T> {
 
     /// Exchanges the parameters and buffers of `model` with the average.
     fn exchange(&mut self, model: &mut dyn Module<T>) -> Result<()> {
+        if self.updates == 0 {
+            let problem = "there is no average yet: call `update` before `swap` or `apply_to`";
+            return Err(Error::Argument(problem.to_owned()));
+        }
         self.check_shapes(model)?;
         self.check_buffers(model)?;
         let own: Vec<Vec<u8>> = model.named_buffers().into_iter().map(|(_, buffer)| buffer.to_bytes()).collect();
@@ -176,24 +182,28 @@ impl<T: Float> WeightAverage<T> {
         if own == found {
             return Ok(());
         }
-        Err(Error::Dataset(format!(
+        Err(Error::Argument(format!(
             "the buffers of the model have {found:?} bytes, but they had {own:?} bytes at the update of the average"
         )))
     }
 
     /// Checks that the parameters of the model have the shapes of the averages.
     fn check_shapes(&self, model: &dyn Module<T>) -> Result<()> {
-        let (found, expected) = (self.parameters.iter().map(Tensor::numel).sum(), model.num_parameters());
-        if found != expected {
-            return Err(Error::VectorLength { found, expected });
+        let (own, parameters) = (self.parameters.len(), model.parameters());
+        let found = parameters.len();
+        if found != own {
+            return Err(Error::Argument(format!(
+                "the model has {found} parameters, but it had {own} at the first update of the average"
+            )));
         }
-        let mut pairs = self.parameters.iter().zip(model.parameters()).enumerate();
-        let misfit = pairs.find(|(_, (average, parameter))| average.shape() != parameter.value.shape());
-        match misfit {
-            Some((position, (average, parameter))) => {
-                let (shape, other) = (parameter.value.shape().clone(), average.shape().clone());
-                Err(Error::StepShape { position, shape, other })
-            }
+        let mut pairs = self.parameters.iter().map(Tensor::shape).zip(parameters.iter().map(|own| own.value.shape()));
+        match pairs.position(|(average, shape)| average != shape) {
+            Some(position) => Err(Error::Argument(format!(
+                "parameter '{}' has the shape {}, but it had the shape {} at the first update of the average",
+                model.named_parameters()[position].0.escape_debug(),
+                parameters[position].value.shape(),
+                self.parameters[position].shape()
+            ))),
             None => Ok(()),
         }
     }
@@ -202,17 +212,17 @@ impl<T: Float> WeightAverage<T> {
 /// Saves the averages under the paths of their parameters. Between two swaps, when the model has the averages, `Checkpoint::save` returns an
 /// error. Buffers are not saved: restoring copies them from the model, so load the model first.
 impl<T: Float> Resume<T> for WeightAverage<T> {
-    fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>) {
+    fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive) {
         archive_average(self, model.as_module(), archive);
     }
 }
 
 /// Saves or restores the averages; see [`WeightAverage::archive`].
 #[precompiled]
-fn archive_average<T: Float>(average: &mut WeightAverage<T>, model: &dyn Module<T>, archive: &mut Archive<T>) {
+fn archive_average<T: Float>(average: &mut WeightAverage<T>, model: &dyn Module<T>, archive: &mut Archive) {
     if !archive.is_reading() && average.is_swapped {
         let problem = "the model has the averaged weights: call `swap` a second time before a checkpoint is saved";
-        archive.fail(Error::Dataset(problem.to_owned()));
+        archive.fail(Error::Argument(problem.to_owned()));
     }
     let mut decay = average.decay.unwrap_or(f64::NAN);
     archive.number(Key::Setting("decay".to_owned()), &mut decay);
@@ -271,6 +281,14 @@ mod tests {
     }
 
     #[test]
+    fn the_first_update_copies_infinite_weights() {
+        let (mut average, mut weight) = (WeightAverage::swa(), model(f64::INFINITY));
+        average.update(&weight);
+        average.apply_to(&mut weight);
+        assert_eq!(weight.weight.value.to_vec(), [f64::INFINITY]);
+    }
+
+    #[test]
     fn an_update_between_two_swaps_is_refused() {
         let (mut average, mut weight) = (WeightAverage::swa(), model(1.0));
         average.update(&weight);
@@ -283,5 +301,29 @@ mod tests {
         average.apply_to(&mut weight);
         assert_eq!(weight.weight.value.to_vec(), [3.0]);
         average.update(&weight); // `apply_to` is not a swap
+    }
+
+    #[test]
+    fn a_model_of_other_sizes_is_an_error_about_the_model() {
+        let parameters = |shapes: &[&[usize]]| -> Vec<Parameter<f64>> {
+            shapes.iter().map(|&shape| Parameter::new(Tensor::zeros(shape))).collect()
+        };
+        let mut average = WeightAverage::swa();
+        average.update(&parameters(&[&[2, 3], &[2]]));
+        for (shapes, problem) in [
+            (&[&[2, 3][..]][..], "the model has 1 parameters, but it had 2 at the first update of the average"),
+            (
+                &[&[2, 3], &[3]],
+                "parameter '1' has the shape [3], but it had the shape [2] at the first update of the average",
+            ),
+            (
+                &[&[3, 2], &[2]],
+                "parameter '0' has the shape [3, 2], but it had the shape [2, 3] at the first update of the average",
+            ),
+        ] {
+            let mut model = parameters(shapes);
+            assert_eq!(average.try_update(&model).unwrap_err().to_string(), problem);
+            assert_eq!(average.try_swap(&mut model).unwrap_err().to_string(), problem);
+        }
     }
 }

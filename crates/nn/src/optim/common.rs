@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 
 use wengert_autograd::Parameter;
+use wengert_macros::twins;
 use wengert_tensor::{Float, Tensor};
+
+use crate::{Error, Result};
 
 /// The common part of every optimiser `O`: common settings, groups, and the states (for example the momentum) of each parameter that a step has
 /// updated.
@@ -14,7 +17,8 @@ pub struct Common<O, T: Float = f32> {
     /// The weight decay; see [`Optimizer::weight_decay`](crate::Optimizer::weight_decay).
     pub weight_decay: f64,
     /// True if each step subtracts `lr · weight_decay` times the parameter from the parameter. If false, `weight_decay` times the parameter is
-    /// added to the gradient.
+    /// added to the gradient. [`Optimizer::update`](crate::Optimizer::update) applies a decoupled decay by
+    /// [`decayed_parameter`](Self::decayed_parameter). Optimisers without such a decay, for example [`Sgd`](crate::Sgd), then apply none.
     pub decoupled: bool,
     /// True if steps follow the gradient, which maximizes the loss. If false, they go against the gradient.
     pub maximize: bool,
@@ -123,22 +127,25 @@ impl<T: Float> Default for States<T> {
     }
 }
 
+#[twins]
 impl<T: Float> States<T> {
-    /// Returns the `N` state tensors of a parameter, to be updated. At the parameter's first step, creates them as zeros of the shape of
-    /// `value`.
+    /// Returns the `N` state tensors of a parameter, to be updated. If the parameter has no state tensors yet, creates
+    /// them as zeros of the shape of `value`.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If the parameter already has state tensors, but their number is not `N`.
-    #[track_caller]
-    pub fn tensors_mut<const N: usize>(&mut self, value: &Tensor<T>) -> [&mut Tensor<T>; N] {
+    /// If the parameter already has state tensors, but their number is not `N`, or there is not enough memory.
+    pub fn try_tensors_mut<const N: usize>(&mut self, value: &Tensor<T>) -> Result<[&mut Tensor<T>; N]> {
         if self.tensors.is_empty() {
-            self.tensors = (0..N).map(|_| Tensor::zeros(value.shape())).collect();
+            self.tensors = (0..N).map(|_| Tensor::try_zeros(value.shape())).collect::<Result<_, _>>()?;
         }
         let found = self.tensors.len();
         match <&mut [Tensor<T>; N]>::try_from(&mut self.tensors[..]) {
-            Ok(tensors) => tensors.each_mut(),
-            Err(_) => panic!("the update needs {N} states of the parameter, but it has {found}"),
+            Ok(tensors) => Ok(tensors.each_mut()),
+            Err(_) => Err(Error::Argument(format!(
+                "the update needs {N} states of the parameter, but it has {found} from earlier steps: choose settings that \
+                 add states, such as `amsgrad`, before the first step"
+            ))),
         }
     }
 }

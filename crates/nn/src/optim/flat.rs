@@ -6,7 +6,8 @@ use wengert_tensor::{Float, Tensor};
 use crate::module::Module;
 use crate::{Error, Result};
 
-/// Calls `evaluate` on the model. Returns the loss, and the gradients of all parameters that are not frozen, joined into one vector.
+/// Calls `evaluate` on the model. Returns the loss, and the gradients of all parameters that are not frozen, joined
+/// into one vector. A parameter without a gradient is an error.
 pub(super) fn loss_and_gradient<T: Float, M: Module<T>>(
     model: &M,
     evaluate: &mut impl FnMut(&M) -> Result<(T, Gradients<T>)>,
@@ -27,11 +28,11 @@ pub(super) fn loss_and_gradient<T: Float, M: Module<T>>(
 }
 
 /// Returns the values of all parameters that are not frozen, joined into one vector.
-pub(super) fn values<T: Float>(model: &impl Module<T>) -> Tensor<T> {
+pub(super) fn values<T: Float>(model: &impl Module<T>) -> Result<Tensor<T>> {
     let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());
-    let elements: Vec<T> = trained.flat_map(|parameter| parameter.value.to_vec()).collect();
+    let elements: Vec<T> = trained.flat_map(|parameter| parameter.value.iter()).collect();
     let count = elements.len();
-    Tensor::from_vec(elements, [count])
+    Ok(Tensor::try_from_vec(elements, [count])?)
 }
 
 /// Sets all parameters that are not frozen to the elements of `vector`, in the order of [`values`].

@@ -137,7 +137,7 @@ impl<T: Float> Lbfgs<T> {
         Lbfgs { tolerance_change: tolerance, ..self }
     }
 
-    /// Sets the number of last moves from which the inverse Hessian is approximated; 100 by default.
+    /// Sets the largest number of last moves from which the inverse Hessian is approximated; 100 by default.
     #[must_use]
     pub fn history_size(self, moves: usize) -> Self {
         Lbfgs { history_size: moves, ..self }
@@ -159,7 +159,8 @@ impl<T: Float> Lbfgs<T> {
     ///
     /// # Errors
     ///
-    /// If a setting is outside its range, or the loss does not depend on a parameter that is not frozen.
+    /// If a setting is outside its range, or the loss does not depend on a parameter that is not frozen. Also if the parameters that are not
+    /// frozen have another number of elements than in the last step, or there is not enough memory.
     pub fn try_step<M: Module<T>>(
         &mut self,
         model: &mut M,
@@ -214,12 +215,15 @@ impl<T: Float> Lbfgs<T> {
         if now.gradient.numel() == 0 || max_abs(&now.gradient) <= self.tolerance_grad {
             return Ok(loss_at_start);
         }
+        self.check_length(now.gradient.numel())?;
         for iteration in 1..=self.max_iter {
             self.moves += 1;
-            let vector = self.direction(&now.gradient);
-            let slope = now.gradient.dot(&vector).item().to_f64();
-            let gradient_sum = || now.gradient.abs().sum(..).item().to_f64();
-            let mut length = self.lr * if self.moves == 1 { (1.0 / gradient_sum()).min(1.0) } else { 1.0 };
+            let vector = self.direction(&now.gradient)?;
+            let slope = now.gradient.try_dot(&vector)?.item().to_f64();
+            let mut length = self.lr;
+            if self.moves == 1 {
+                length *= (1.0 / now.gradient.try_abs()?.try_sum(..)?.item().to_f64()).min(1.0);
+            }
             let (gradient_before, loss_before) = (now.gradient.clone(), now.loss);
             if slope > -self.tolerance_change {
                 self.last = Some(Last { direction: vector, length, gradient: gradient_before });
@@ -229,7 +233,7 @@ impl<T: Float> Lbfgs<T> {
             length = if self.strong_wolfe {
                 self.search(model, &mut evaluate, &direction, length, &mut now)?
             } else {
-                set_values(model, &values(model).add(direction.vector.mul(length)))?;
+                set_values(model, &values(model)?.try_add(direction.vector.try_mul(length)?)?)?;
                 if iteration < self.max_iter {
                     (now.loss, now.gradient) = loss_and_gradient(model, &mut evaluate)?;
                     now.evaluations += 1;
@@ -265,6 +269,17 @@ impl<T: Float> Lbfgs<T> {
         Ok(())
     }
 
+    /// Checks that the vectors of earlier moves have `length` elements, as the current gradient.
+    fn check_length(&self, length: usize) -> Result<()> {
+        match self.last.as_ref().map(|last| last.gradient.numel()).filter(|&last| last != length) {
+            Some(last) => Err(Error::Argument(format!(
+                "the parameters that are not frozen have {length} elements, but they had {last} in the last step: use a new \
+                 `Lbfgs` for other parameters"
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// Moves the model along `direction` to the point that the line search finds. Returns the length of the move, and sets `now` to the loss and
     /// gradient at this point.
     fn search<M: Module<T>>(
@@ -275,12 +290,12 @@ impl<T: Float> Lbfgs<T> {
         length: f64,
         now: &mut Evaluated<T>,
     ) -> Result<f64> {
-        let start = values(model);
+        let start = values(model)?;
         let from = Point { length: 0.0, loss: now.loss, gradient: now.gradient.clone(), slope: direction.slope };
         let mut at = |length: f64| {
-            set_values(model, &start.add(direction.vector.mul(length)))?;
+            set_values(model, &start.try_add(direction.vector.try_mul(length)?)?)?;
             let (loss, gradient) = loss_and_gradient(model, evaluate)?;
-            let slope = gradient.dot(&direction.vector).item().to_f64();
+            let slope = gradient.try_dot(&direction.vector)?.item().to_f64();
             Ok(Point { length, loss, gradient, slope })
         };
         let largest = max_abs(&direction.vector);
@@ -288,44 +303,45 @@ impl<T: Float> Lbfgs<T> {
         let (found, evaluations) = strong_wolfe(&mut at, from, length, largest, self.tolerance_change, limit)?;
         let Point { length, loss, gradient, .. } = found;
         *now = Evaluated { loss, gradient, evaluations: now.evaluations + evaluations };
-        set_values(model, &start.add(direction.vector.mul(length)))?;
+        set_values(model, &start.try_add(direction.vector.try_mul(length)?)?)?;
         Ok(length)
     }
 
-    /// Returns the direction of the next move, which is minus the approximate inverse Hessian times the gradient. Before this, adds the
-    /// last move to the history if its curvature is positive.
-    fn direction(&mut self, gradient: &Tensor<T>) -> Tensor<T> {
+    /// Returns the direction of the next move, which is minus the approximate inverse Hessian times the gradient.
+    /// Before this, adds the last move to the history and updates `scale`, if the product y · s of the move is above
+    /// 1e-10.
+    fn direction(&mut self, gradient: &Tensor<T>) -> Result<Tensor<T>> {
         if let Some(last) = &self.last {
-            let (y, s) = (gradient.sub(&last.gradient), last.direction.mul(last.length));
-            let curvature = y.dot(&s).item().to_f64();
+            let (y, s) = (gradient.try_sub(&last.gradient)?, last.direction.try_mul(last.length)?);
+            let curvature = y.try_dot(&s)?.item().to_f64();
             if curvature > 1e-10 {
-                self.scale = curvature / y.dot(&y).item().to_f64();
+                self.scale = curvature / y.try_dot(&y)?.item().to_f64();
                 self.history.push_back(Pair { y, s });
                 if self.history.len() > self.history_size {
                     self.history.pop_front();
                 }
             }
         }
-        let mut q = gradient.neg();
+        let mut q = gradient.try_neg()?;
         let mut coefficients = Vec::with_capacity(self.history.len());
         for Pair { y, s } in self.history.iter().rev() {
-            let coefficient = s.dot(&q).item().to_f64() / y.dot(s).item().to_f64();
-            q = q.sub(y.mul(coefficient));
+            let coefficient = s.try_dot(&q)?.item().to_f64() / y.try_dot(s)?.item().to_f64();
+            q = q.try_sub(y.try_mul(coefficient)?)?;
             coefficients.push(coefficient);
         }
-        let mut r = q.mul(self.scale);
+        let mut r = q.try_mul(self.scale)?;
         for (Pair { y, s }, coefficient) in self.history.iter().zip(coefficients.into_iter().rev()) {
-            let own = y.dot(&r).item().to_f64() / y.dot(s).item().to_f64();
-            r = r.add(s.mul(coefficient - own));
+            let own = y.try_dot(&r)?.item().to_f64() / y.try_dot(s)?.item().to_f64();
+            r = r.try_add(s.try_mul(coefficient - own)?)?;
         }
-        r
+        Ok(r)
     }
 }
 
 impl<T: Float> Lbfgs<T> {
     /// Saves or restores the largest numbers of moves, evaluations and pairs. Files of earlier versions lack these numbers. If such a file is
     /// read, the optimiser keeps its own.
-    fn archive_limits(&mut self, archive: &mut Archive<T>) {
+    fn archive_limits(&mut self, archive: &mut Archive) {
         let setting = |name: &str| Key::Setting(name.to_owned());
         if archive.is_reading() && !archive.contains(&setting("max_iter")) {
             return;
@@ -350,9 +366,12 @@ impl<T: Float> Lbfgs<T> {
 
 /// Saves the settings, the history and the last move. Each saved tensor is a vector over all parameters that are not frozen.
 impl<T: Float> Resume<T> for Lbfgs<T> {
-    fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive<T>) {
+    fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive) {
         let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());
-        let vector = Tensor::zeros([trained.map(|parameter| parameter.value.numel()).sum::<usize>()]);
+        let vector = match Tensor::try_zeros([trained.map(|parameter| parameter.value.numel()).sum::<usize>()]) {
+            Ok(vector) => vector,
+            Err(error) => return archive.fail(error.into()),
+        };
         let setting = |name: &str| Key::Setting(name.to_owned());
         let state = |name: &str| Key::State(name.to_owned());
         archive.number(setting("lr"), &mut self.lr);
@@ -419,5 +438,25 @@ mod tests {
         assert!(matches!(constant, Err(Error::Autograd(_))), "{constant:?}");
         let rate = Lbfgs::new(f64::NAN).try_minimize(|x| x.sum(..), &start);
         assert!(matches!(rate, Err(Error::Setting { .. })), "{rate:?}");
+    }
+
+    #[test]
+    fn another_number_of_trained_elements_than_in_the_last_step_is_an_error() {
+        let mut model = vec![Parameter::new(Tensor::from([1.0f64, 2.0])), Parameter::new(Tensor::from([3.0]))];
+        let loss = |model: &Vec<Parameter<f64>>| {
+            Tape::new().value_and_gradients(|tape| {
+                tape.parameter(&model[0]).square().sum(..) + tape.parameter(&model[1]).square().sum(..)
+            })
+        };
+        let mut lbfgs = Lbfgs::new(0.1).max_iter(2);
+        lbfgs.step(&mut model, loss);
+        let before = model.to_vector();
+        model.freeze("1");
+        let text = lbfgs.try_step(&mut model, loss).unwrap_err().to_string();
+        assert!(text.contains("2 elements") && text.contains("3 in the last step"), "{text}");
+        assert_eq!(model.to_vector(), before);
+        model.unfreeze("1");
+        let first = lbfgs.step(&mut model, loss);
+        assert!(lbfgs.step(&mut model, loss) < first);
     }
 }

@@ -16,8 +16,8 @@ use crate::optim::common::{Common, States, common_accessors};
 use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 
-/// Lion: an optimiser whose steps have the same length for all elements. Each element moves against the sign of a mix of its momentum and
-/// gradient.
+/// Lion: an optimiser that moves each element by the learning rate, against the sign of a mix of the element's momentum
+/// and gradient. An element whose mix is 0 or NaN does not move. Weight decay is subtracted in addition.
 ///
 /// Compared with [`Adam`](crate::Adam), use a learning rate that is 3 to 10 times smaller, and a weight decay that is larger by the same
 /// factor. The decay is always decoupled. PyTorch does not have Lion; the paper's implementation is in `google/automl`.
@@ -75,10 +75,11 @@ impl<T: Float> Optimizer<T> for Lion<T> {
         let [(beta1, share1), (beta2, share2)] = self.betas.map(|beta| (number(beta), number(1.0 - beta)));
         let lr = number(self.common.lr);
         let (gradient_of, decayed) = (self.common.penalized_gradient(), self.common.decayed_parameter());
-        Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [m]| {
+        Ok(value.try_update_with(gradient, states.try_tensors_mut(value)?, |p, g, [m]| {
             let g = gradient_of.compute(p, g);
             let c = m * beta1 + g * share1;
-            // Without weight decay, the element does not move if c, the mix of its momentum and gradient, is 0 or NaN.
+            // Without weight decay, the element does not move if c, the mix of the element's momentum and gradient, is
+            // 0 or NaN.
             let step = if c > T::ZERO { lr } else { T::ZERO };
             let step = if c < T::ZERO { -lr } else { step };
             (decayed.compute(p) - step, [m * beta2 + g * share2])

@@ -1,9 +1,9 @@
 //! The optimiser Muon.
 //!
 //! Jordan et al., "Muon: an optimizer for hidden layers in neural networks" (2024), in PyTorch's form
-//! (<https://pytorch.org/docs/stable/generated/torch.optim.Muon.html>). `orthogonal` of a matrix with the singular value decomposition U S Vᵀ is
-//! an approximation of U Vᵀ. It is computed by five steps of an iteration of Newton and Schulz. Here p is the parameter, g its gradient and m
-//! its momentum:
+//! (<https://pytorch.org/docs/stable/generated/torch.optim.Muon.html>). `orthogonal` of a matrix with the singular
+//! value decomposition U S Vᵀ is an approximation of U Vᵀ. The approximation is computed by an iteration of Newton and
+//! Schulz, with five steps by default. Here p is the parameter, g its gradient and m its momentum:
 //!
 //! ```text
 //! m ← m + (1 - momentum) (g - m)
@@ -14,10 +14,10 @@
 use wengert_tensor::ops::{Arithmetic as _, Products as _, Reductions as _, Views as _};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use crate::Result;
 use crate::optim::common::{Common, States, common_accessors};
 use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
+use crate::{Error, Result};
 
 /// The coefficients a, b and c of the polynomial a x + b x³ + c x⁵. Each step of the iteration applies it to each singular value x. The
 /// polynomial is steep at 0, so small values grow fast. In return, the singular values do not end at 1: after 5 steps, values that began
@@ -77,7 +77,8 @@ impl<T: Float> Muon<T> {
         Muon { nesterov: false, ..self }
     }
 
-    /// Sets the number of iterations that make a matrix nearly orthogonal; 5 by default. PyTorch: `ns_steps`.
+    /// Sets the number of iterations that make a matrix nearly orthogonal; 5 by default. As in PyTorch, it must be below 100. PyTorch:
+    /// `ns_steps`.
     #[must_use]
     pub fn iterations(self, iterations: u32) -> Self {
         Muon { iterations: iterations.into(), ..self }
@@ -133,6 +134,13 @@ impl<T: Float> Optimizer<T> for Muon<T> {
         each("match_rms_adamw", Setting::Flag(&mut self.match_adamw));
     }
 
+    fn check(&self) -> Result<()> {
+        if self.iterations < 100.0 && self.iterations.fract() == 0.0 {
+            return Ok(());
+        }
+        Err(Error::Setting { name: "ns_steps", value: self.iterations, expected: "an integer from 0 to 99" })
+    }
+
     fn check_shape(&self, shape: &Shape) -> Result<()> {
         if shape.rank() == 2 {
             return Ok(());
@@ -146,7 +154,7 @@ impl<T: Float> Optimizer<T> for Muon<T> {
 
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
         self.check_shape(value.shape())?;
-        let [buffer] = states.tensors_mut(value);
+        let [buffer] = states.try_tensors_mut(value)?;
         if value.numel() == 0 {
             return Ok(());
         }
@@ -253,5 +261,16 @@ mod tests {
         let gradients = [Tensor::ones([2, 2]), Tensor::ones([2])];
         assert!(muon.try_step_tensors([&mut matrix, &mut vector], &gradients).is_err());
         assert_eq!(matrix, Tensor::ones([2, 2]));
+    }
+
+    #[test]
+    fn a_number_of_iterations_that_is_no_small_integer_is_an_error_as_in_pytorch() {
+        let mut w = Tensor::<f64>::eye(2);
+        for iterations in [2.5, 100.0, 1e300] {
+            let mut muon = Muon { iterations, ..Muon::new(0.1) };
+            let text = muon.try_step_tensors([&mut w], &[Tensor::eye(2)]).unwrap_err().to_string();
+            assert_eq!(text, format!("Invalid ns_steps value: {iterations}; expected an integer from 0 to 99"));
+        }
+        Muon::new(0.1).iterations(99).step_tensors([&mut w], &[Tensor::eye(2)]);
     }
 }

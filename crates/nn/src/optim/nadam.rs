@@ -81,7 +81,7 @@ impl<T: Float> Optimizer<T> for NAdam<T> {
             let zeros = || Tensor::try_full(value.shape(), T::ZERO);
             states.tensors = vec![zeros()?, zeros()?, Tensor::scalar(T::ONE)];
         }
-        let [first, second, product] = states.tensors_mut::<3>(value);
+        let [first, second, product] = states.try_tensors_mut::<3>(value)?;
         *product = Tensor::scalar(product.item() * number(mu(steps)));
         let product = product.item().to_f64();
         let gradient_rate = number(-lr * (1.0 - mu(steps)) / (1.0 - product));

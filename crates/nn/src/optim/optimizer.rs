@@ -98,9 +98,10 @@ pub trait Optimizer<T: Float = f32>: Clone {
         Some(shape.clone())
     }
 
-    /// Returns true if the step of an element needs only this element's value, gradient and states, as for most optimisers. Then a part of a
-    /// parameter can be updated without the rest, as `sharded` of `wengert-distributed` does. [`Adafactor`](crate::Adafactor) and
-    /// [`Muon`](crate::Muon) return false, because their steps depend on whole rows and columns.
+    /// Returns true if the step of an element needs only this element's value, gradient and states, as for most
+    /// optimisers. Then a part of a parameter can be updated without the rest, as `sharded` of `wengert-distributed`
+    /// does. [`Adafactor`](crate::Adafactor) and [`Muon`](crate::Muon) return false, because their steps depend on the
+    /// whole parameter.
     fn is_elementwise(&self) -> bool {
         true
     }
@@ -122,7 +123,8 @@ pub trait Optimizer<T: Float = f32>: Clone {
     ///
     /// # Errors
     ///
-    /// If the optimiser cannot update a parameter of this shape, as [`Muon`](crate::Muon). By default, all shapes are accepted.
+    /// If the optimiser cannot update a parameter of this shape. By default, all shapes are accepted.
+    /// [`Muon`](crate::Muon) accepts only matrices.
     fn check_shape(&self, _shape: &Shape) -> Result<()> {
         Ok(())
     }
@@ -185,12 +187,14 @@ pub trait Optimizer<T: Float = f32>: Clone {
         self.common().lr
     }
 
-    /// Sets the learning rate, as a schedule does before each step. The rate of each group keeps its ratio to this rate, so a smallest rate of
-    /// the schedule is multiplied by this ratio too. (PyTorch's `eta_min` and `min_lr` are the smallest rates of all groups.)
+    /// Sets the learning rate, as a schedule does before each step. The rate of each group keeps its ratio to this
+    /// rate, so a smallest rate of the schedule is multiplied by this ratio too. If the ratio is not finite, because
+    /// the optimiser's rate was 0, the group keeps its own rate. (PyTorch's `eta_min` and `min_lr` are the smallest
+    /// rates of all groups.)
     fn set_lr(&mut self, lr: f64) {
         self.common_mut().lr = lr;
         for group in &mut self.common_mut().groups {
-            // If the optimiser's rate was 0 when the group was made, the ratio is infinite or NaN. The group then keeps its own rate.
+            // If the optimiser's rate was 0 when the ratio was computed, the ratio is infinite or NaN.
             if group.ratio.is_finite() {
                 group.settings.common_mut().lr = lr * group.ratio;
             }
@@ -203,9 +207,11 @@ pub trait Optimizer<T: Float = f32>: Clone {
     ///
     /// # Errors
     ///
-    /// If a setting is outside its range, or a group has no parameter. Also if a parameter that is not frozen has no gradient, because the
-    /// loss does not depend on it, or has a shape that the optimiser [cannot update](Self::check_shape). In these cases nothing changes. If
-    /// the update of a parameter fails, for example without enough memory, the parameters before it have been updated.
+    /// If a setting is outside its range or contradicts another setting, or a group has no parameter. Also if a
+    /// parameter that is not frozen has no gradient, because the loss does not depend on it, or has a shape that the
+    /// optimiser [cannot update](Self::check_shape). In these cases nothing changes. If the update of a parameter
+    /// fails, the parameters before it have been updated. An update fails without enough memory, or if a setting
+    /// needs states that earlier steps did not make.
     fn try_step(&mut self, model: &mut (impl Module<T> + ?Sized), gradients: &Gradients<T>) -> Result<()> {
         if let Some(layer) = gradients.evaluated_layer() {
             compat::emit(compat::Warning::Evaluating { layer, at: Site::here("step") });
@@ -233,8 +239,9 @@ pub trait Optimizer<T: Float = f32>: Clone {
     ///
     /// # Errors
     ///
-    /// If a setting is outside its range. Also if the shape of a tensor differs from the shape of its gradient, or from its own shape at
-    /// the last step, or is a shape that the optimiser [cannot update](Self::check_shape). In these cases nothing changes.
+    /// If a setting is outside its range or contradicts another setting. Also if the shape of a tensor differs from the
+    /// shape of its gradient, does not fit the tensor's states, or is a shape that the optimiser [cannot
+    /// update](Self::check_shape). In these cases nothing changes.
     fn try_step_tensors<const N: usize>(
         &mut self,
         values: [&mut Tensor<T>; N],
@@ -512,7 +519,7 @@ mod tests {
         assert_eq!(model.0.value.item(), 1.0);
     }
 
-    /// An optimiser whose update fails for the second parameter.
+    /// An optimiser whose update fails for a parameter with the value 2.
     #[derive(Clone)]
     struct Failing {
         common: Common<Self, f64>,

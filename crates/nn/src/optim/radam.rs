@@ -77,7 +77,7 @@ impl<T: Float> Optimizer<T> for RAdam<T> {
         let (lr, unbiased, moments) =
             (number(self.common.lr), number(1.0 - libm::pow(beta1, steps)), self.moments.update::<T>());
         let (gradient_of, decayed) = (self.common.penalized_gradient(), self.common.decayed_parameter());
-        Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [m, v]| {
+        Ok(value.try_update_with(gradient, states.try_tensors_mut(value)?, |p, g, [m, v]| {
             let g = gradient_of.compute(p, g);
             let (m, v) = (moments.first(m, g), moments.second(v, g));
             let step = m / unbiased * lr;

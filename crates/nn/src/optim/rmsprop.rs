@@ -105,23 +105,23 @@ impl<T: Float> Optimizer<T> for RMSprop<T> {
         let square = move |v: T, g: T| v * alpha + share * g * g;
         let mean = move |m: T, g: T| m + share * (g - m);
         Ok(match (self.momentum != 0.0, self.centered) {
-            (false, false) => value.try_update_with(gradient, states.tensors_mut(value), |p, g, [v]| {
+            (false, false) => value.try_update_with(gradient, states.try_tensors_mut(value)?, |p, g, [v]| {
                 let g = gradient_of.compute(p, g);
                 let v = square(v, g);
                 (p - lr * g / (v.sqrt() + eps), [v])
             }),
-            (true, false) => value.try_update_with(gradient, states.tensors_mut(value), |p, g, [v, b]| {
+            (true, false) => value.try_update_with(gradient, states.try_tensors_mut(value)?, |p, g, [v, b]| {
                 let g = gradient_of.compute(p, g);
                 let v = square(v, g);
                 let b = b * momentum + g / (v.sqrt() + eps);
                 (p - lr * b, [v, b])
             }),
-            (false, true) => value.try_update_with(gradient, states.tensors_mut(value), |p, g, [v, m]| {
+            (false, true) => value.try_update_with(gradient, states.try_tensors_mut(value)?, |p, g, [v, m]| {
                 let g = gradient_of.compute(p, g);
                 let (v, m) = (square(v, g), mean(m, g));
                 (p - lr * g / ((v - m * m).sqrt() + eps), [v, m])
             }),
-            (true, true) => value.try_update_with(gradient, states.tensors_mut(value), |p, g, [v, b, m]| {
+            (true, true) => value.try_update_with(gradient, states.try_tensors_mut(value)?, |p, g, [v, b, m]| {
                 let g = gradient_of.compute(p, g);
                 let (v, m) = (square(v, g), mean(m, g));
                 let b = b * momentum + g / ((v - m * m).sqrt() + eps);

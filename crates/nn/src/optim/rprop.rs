@@ -18,8 +18,8 @@ use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 use crate::{Error, Result};
 
-/// Rprop: an optimiser that moves each element against its gradient's sign. An element's step grows while its gradient keeps
-/// its sign, and shrinks when the sign changes.
+/// Rprop: an optimiser that moves each element against its gradient's sign. An element's step grows while its gradient
+/// keeps its sign. When the sign changes, the step shrinks, and the element does not move in this update.
 ///
 /// Use this optimiser with the gradient over all samples, not over batches. An element whose gradient is NaN does not move. PyTorch:
 /// `torch.optim.Rprop`, which has no weight decay.
@@ -51,14 +51,15 @@ impl<T: Float> Rprop<T> {
         Rprop { etas: [0.5, 1.2], step_sizes: [1e-6, 50.0], common: Common::new(lr) }
     }
 
-    /// Sets the factors of a step's length. The factor is `minus`, below 1, if the gradient's sign has changed since the last step, and
-    /// `plus`, above 1, if it is the same. After a gradient of 0 or a change of sign, the length stays.
+    /// Sets the factors of a step's length. The factor is `minus`, above 0 and below 1, if the gradient's sign has
+    /// changed since the last step, and `plus`, above 1, if it is the same. After a gradient of 0 or a change of sign,
+    /// the length stays.
     #[must_use]
     pub fn etas(self, minus: f64, plus: f64) -> Self {
         Rprop { etas: [minus, plus], ..self }
     }
 
-    /// Sets the smallest and the largest length of a step. Neither may be negative.
+    /// Sets the smallest and the largest length of a step. Neither may be negative, nor the smallest above the largest.
     #[must_use]
     pub fn step_sizes(self, min: f64, max: f64) -> Self {
         Rprop { step_sizes: [min, max], ..self }
@@ -81,7 +82,10 @@ impl<T: Float> Optimizer<T> for Rprop<T> {
     }
 
     fn check(&self) -> Result<()> {
-        let [minus, plus] = self.etas;
+        let ([minus, plus], [min, max]) = (self.etas, self.step_sizes);
+        if min > max {
+            return Err(Error::Setting { name: "step_size_min", value: min, expected: "at most step_size_max" });
+        }
         if minus > 0.0 && plus > 1.0 {
             return Ok(());
         }
@@ -100,7 +104,7 @@ impl<T: Float> Optimizer<T> for Rprop<T> {
             let full = |number: T| Tensor::try_full(value.shape(), number);
             states.tensors = vec![full(T::ZERO)?, full(number(self.common.lr))?];
         }
-        Ok(value.try_update_with(gradient, states.tensors_mut(value), |p, g, [previous, length]| {
+        Ok(value.try_update_with(gradient, states.try_tensors_mut(value)?, |p, g, [previous, length]| {
             let g = gradient_of.compute(p, g);
             let agreement = g * previous;
             let (factor, g) = match (agreement > T::ZERO, agreement < T::ZERO) {
@@ -148,5 +152,13 @@ mod tests {
             let error = rprop.clone().try_step_tensors([&mut w], &[Tensor::from([1.0])]).unwrap_err();
             assert!(matches!(error, Error::Setting { name, .. } if name == expected), "{error}");
         }
+    }
+
+    #[test]
+    fn a_smallest_step_above_the_largest_is_an_error() {
+        let mut w = Tensor::from([1.0f64]);
+        let error = Rprop::new(0.1).step_sizes(10.0, 1.0).try_step_tensors([&mut w], &[Tensor::from([1.0])]);
+        let text = error.unwrap_err().to_string();
+        assert_eq!(text, "Invalid step_size_min value: 10; expected at most step_size_max");
     }
 }

@@ -17,7 +17,7 @@ use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 use crate::{Error, Result};
 
-/// Stochastic gradient descent with momentum. PyTorch: `torch.optim.SGD`.
+/// Stochastic gradient descent, with momentum if [`momentum`](Self::momentum) is set. PyTorch: `torch.optim.SGD`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -99,7 +99,7 @@ impl<T: Float> Optimizer<T> for Sgd<T> {
         }
         let (momentum, share, nesterov) = (number(self.momentum), number(1.0 - self.dampening), self.nesterov);
         let is_first = states.tensors.is_empty();
-        Ok(value.try_update_with(gradient, states.tensors_mut::<1>(value), |p, g, [v]| {
+        Ok(value.try_update_with(gradient, states.try_tensors_mut::<1>(value)?, |p, g, [v]| {
             let g = gradient_of.compute(p, g);
             let v = if is_first { g } else { momentum * v + share * g };
             (p - lr * if nesterov { g + momentum * v } else { v }, [v])

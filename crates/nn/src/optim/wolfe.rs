@@ -75,8 +75,9 @@ impl<T: Float> Search<T> {
         point.slope.abs() <= -CURVATURE * self.start.slope
     }
 
-    /// Tries increasing lengths, from `length` on, until a minimum lies between two of them, a point satisfies the conditions, or the limit
-    /// is reached. Returns the bracket, and how many points were evaluated after the first one.
+    /// Tries increasing lengths, from `length` on, until a minimum lies between the last two points, a point satisfies
+    /// the conditions, or the limit is reached. Returns the bracket, and how many points were evaluated after the first
+    /// one.
     fn bracket(&self, at: &mut impl FnMut(f64) -> Result<Point<T>>, length: f64) -> Result<(Bracket<T>, usize)> {
         let (mut previous, mut new) = (self.start.clone(), at(length)?);
         let mut tried = 0;

@@ -12,8 +12,12 @@ const SIZE: (u32, u32) = (640, 560);
 /// The width and height of the image that shows the regions of a decision boundary, in pixels.
 const REGION: usize = 160;
 
+/// The largest coordinate that is drawn, in absolute value. Next to it, the other points would have one place, and the drawing library does not
+/// end for the largest numbers.
+const LARGEST: f64 = 1e12;
+
 /// Draws points `[n, 2]` in the colours of their classes `[n]`, as an SVG image. Classes whose difference is a multiple of 10 have the same
-/// colour. Points that are not finite are left out.
+/// colour. Points with a coordinate that is NaN or above 10¹² in absolute value are left out.
 ///
 /// # Errors
 ///
@@ -63,8 +67,8 @@ fn draw<T: Float>(
         return Err(Error::Dataset(format!("expected points [n, 2] and classes [n], but got {shape} and {of}")));
     }
     let values: Vec<f64> = points.iter().map(T::to_f64).collect();
-    let finite = |(point, _): &(&[f64; 2], i64)| point.iter().all(|x| x.is_finite());
-    let drawn: Vec<(&[f64; 2], i64)> = values.as_chunks().0.iter().zip(classes.iter()).filter(finite).collect();
+    let is_drawn = |(point, _): &(&[f64; 2], i64)| point.iter().all(|x| x.abs() <= LARGEST);
+    let drawn: Vec<(&[f64; 2], i64)> = values.as_chunks().0.iter().zip(classes.iter()).filter(is_drawn).collect();
     let range = |axis: usize| {
         let of_axis = || drawn.iter().map(|(point, _)| point[axis]);
         let (low, high) = (of_axis().fold(f64::INFINITY, f64::min), of_axis().fold(f64::NEG_INFINITY, f64::max));
@@ -170,5 +174,16 @@ mod tests {
         assert!(points("One", &Tensor::<f32>::zeros([1, 2]), &Tensor::zeros([1])).is_ok());
         assert!(points("Wrong", &Tensor::<f32>::zeros([1, 3]), &Tensor::zeros([1])).is_err());
         assert!(decision_boundary("Wrong", &places, &Tensor::from([0, 1, 1]), |_| Tensor::zeros([1])).is_err());
+    }
+
+    #[test]
+    fn huge_coordinates_are_left_out_and_close_ones_are_drawn() {
+        for (low, high, drawn) in [(-1e308, 1e308, 1), (0.0, 2e12, 2), (-1e12, 1e12, 3), (1.0, 1.0 + f64::EPSILON, 3)] {
+            let places = Tensor::from([[low, 0.0], [high, 1.0], [0.0, 0.5]]);
+            let svg = points("Huge", &places, &Tensor::from([0, 1, 1])).unwrap();
+            assert_eq!(svg.matches("<circle").count(), 2 * drawn, "{low} {high}");
+        }
+        let close = Tensor::from([[1.0, 1e12], [1.0 + f64::EPSILON, 1e12 - 1e-4]]);
+        assert!(points("Close", &close, &Tensor::from([0, 1])).is_ok());
     }
 }

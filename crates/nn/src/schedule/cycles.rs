@@ -157,7 +157,8 @@ impl CyclicLR {
 
 impl Schedule for CyclicLR {
     fn lr(&self, step: u64) -> f64 {
-        let period = self.up + self.down;
+        // A sum above `u64::MAX` is a cycle that no training completes.
+        let period = self.up.saturating_add(self.down);
         let (cycles, done) = (step / period, step % period);
         let share =
             if done <= self.up { done as f64 / self.up as f64 } else { (period - done) as f64 / self.down as f64 };

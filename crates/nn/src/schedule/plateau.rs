@@ -60,11 +60,14 @@ impl ReduceLROnPlateau {
     ///
     /// # Panics
     ///
-    /// If `factor` is not below 1.
+    /// If `factor` is not from 0 to 1, 1 excluded.
     #[must_use]
     #[track_caller]
     pub fn factor(self, factor: f64) -> Self {
-        assert!(factor < 1.0, "ReduceLROnPlateau: expected a factor below 1, but got {factor}");
+        assert!(
+            (0.0..1.0).contains(&factor),
+            "ReduceLROnPlateau: expected a factor from 0 to 1, 1 excluded, but got {factor}"
+        );
         ReduceLROnPlateau { factor, ..self }
     }
 

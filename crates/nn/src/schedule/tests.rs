@@ -37,3 +37,18 @@ fn after_its_last_step_the_rate_stays() {
 fn a_step_size_of_0_panics() {
     StepLR::new(1.0, 0, 0.1);
 }
+
+#[test]
+fn cycles_of_the_longest_lengths_have_finite_rates() {
+    for (up, down) in [(u64::MAX, 1), (1, u64::MAX), (u64::MAX, u64::MAX)] {
+        let cycle = CyclicLR::new(1.0, 2.0).step_sizes(up, down);
+        assert_eq!(cycle.lr(0), 1.0);
+        assert!([1, 2, u64::MAX].iter().all(|&step| (1.0..=2.0).contains(&cycle.lr(step))), "{up} {down}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "ReduceLROnPlateau: expected a factor from 0 to 1, 1 excluded, but got -1")]
+fn a_negative_factor_panics() {
+    let _ = ReduceLROnPlateau::new(1.0).factor(-1.0);
+}

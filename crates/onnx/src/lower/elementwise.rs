@@ -27,7 +27,7 @@ impl<T: Float> Lowering<T> {
                 let one = self.number(1.0);
                 let largest = self.map("Sub", &[one, y]);
                 let (is_below, smaller) = (self.test("Less", &[x, y]), self.map("Min", &[x, largest]));
-                // The lower bound comes first, which matters if it is above the upper bound.
+                // The lower bound decides if it is above the upper bound.
                 let inside = self.map("Where", &[is_below, y, smaller]);
                 self.log_odds(inside)
             }

@@ -1,4 +1,5 @@
-//! Functions of one operand. Where ONNX has no operator, a formula of several operators. `expm1` and `log1p` are accurate near 0.
+//! Functions of one operand. Where ONNX has no operator, a formula of several operators takes its place. `expm1` and
+//! `log1p` are accurate near 0.
 
 use std::f64::consts::{LN_2, LN_10, PI, SQRT_2};
 

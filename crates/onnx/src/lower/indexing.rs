@@ -23,7 +23,7 @@ impl<T: Float> Lowering<T> {
         axis: usize,
         shape: &Shape,
     ) -> Result<ValueId, Error> {
-        // `ScatterND` adds along the first dimension. So this dimension is moved to the front, and back at the end.
+        // `ScatterND` adds along the first dimension. So `axis` is moved to the front, and back after the additions.
         let rank = shape.rank();
         let order: Vec<usize> = std::iter::once(axis).chain((0..rank).filter(|&other| other != axis)).collect();
         let moved: Shape = order.iter().map(|&axis| shape[axis]).collect();

@@ -15,7 +15,7 @@ pub(super) struct Lowering<T: Float> {
     pub(super) values: Vec<Option<ValueId>>,
     /// The truth values from which a mask of zeros and ones was made, by mask.
     pub(super) truths: FxHashMap<ValueId, ValueId>,
-    /// The step that is being translated.
+    /// The operation and the source line of the step that is being translated.
     pub(super) origin: Origin,
 }
 
@@ -25,7 +25,7 @@ impl<T: Float> Lowering<T> {
         Error::Unsupported { operation: self.origin.operation, recorded: self.origin.recorded }
     }
 
-    /// Returns the value of the input with index `position`.
+    /// Returns the value of the input of `step` with index `position`.
     ///
     /// # Errors
     ///
@@ -86,26 +86,26 @@ impl<T: Float> Lowering<T> {
         self.graph.add_node(operator, inputs, attributes, (kind, shape), self.origin)
     }
 
-    /// Returns the shape to which the values broadcast.
+    /// Returns the shape to which the values broadcast, if they do.
     fn joint(&self, values: &[ValueId]) -> Option<Shape> {
         let shapes: Vec<&Shape> = values.iter().map(|&value| &self.graph.values[value].shape).collect();
         join(&shapes).ok()
     }
 
-    /// Returns a number of rank 0.
+    /// Appends a constant number of rank 0.
     pub(super) fn number(&mut self, number: f64) -> ValueId {
         let number = Source::Floats(wengert_tensor::Tensor::scalar(T::from_f64(number)));
         self.graph.add_value(number, Kind::Float, Shape::scalar(), self.origin)
     }
 
-    /// Returns a vector of integers.
+    /// Appends a constant vector of integers.
     pub(super) fn integers(&mut self, integers: impl IntoIterator<Item = i64>) -> ValueId {
         let integers: Vec<i64> = integers.into_iter().collect();
         let shape = Shape::from([integers.len()]);
         self.graph.add_value(Source::Sizes(integers), Kind::Integer, shape, self.origin)
     }
 
-    /// Returns an integer of rank 0.
+    /// Appends a constant integer of rank 0.
     pub(super) fn integer(&mut self, integer: i64) -> ValueId {
         self.graph.add_value(Source::Sizes(vec![integer]), Kind::Integer, Shape::scalar(), self.origin)
     }

@@ -32,7 +32,7 @@ impl<T: Float> Lowering<T> {
         self.node_with(operator, &[x, axes], vec![("keepdims", Attribute::Integer(1))], shape)
     }
 
-    /// Returns the variance over `axes`.
+    /// Returns the variance over `axes`. The divisor is the number of elements minus `correction`, but not below 0.
     pub(super) fn variance(&mut self, x: ValueId, axes: &[usize], correction: f64) -> ValueId {
         let divisor = (self.shape(x).numel_over(axes) as f64 - correction).max(0.0);
         let mean = self.reduce("ReduceMean", x, axes);

@@ -134,7 +134,7 @@ impl<T: Float> Lowering<T> {
     fn custom(&mut self, step: &Step<T>) -> Result<ValueId> {
         let Some(custom) = &step.custom else { return Err(self.unsupported()) };
         if let &Custom::Softmax { axis, log } = custom {
-            // The operator needs a dimension.
+            // The operator needs a dimension. For a number, the first input of the step has the same value.
             if step.shape.rank() == 0 {
                 return self.input(step, 0);
             }

@@ -48,7 +48,8 @@ impl<T: Float> Lowering<T> {
                 let windows = Tensor::try_from_fn([count, size], |at| (at[0] * step + at[1]) as i64)?;
                 let windows = self.index(windows);
                 let gathered = self.gather(x, windows, axis);
-                // The elements of a window come after the number of the window. They become the last dimension.
+                // The dimension `axis` has the windows, and the next dimension has the elements of a window. The latter
+                // becomes the last dimension.
                 let mut order: Vec<usize> = (0..=own.rank()).filter(|&other| other != axis + 1).collect();
                 order.push(axis + 1);
                 self.transpose(gathered, &order)
@@ -121,7 +122,7 @@ impl<T: Float> Lowering<T> {
         let [mut left, right] = [x, y].map(|factor| {
             let (before, whole) = (self.before(factor), self.shape(factor));
             let own = self.shape(before);
-            // The last two dimensions must not be expanded.
+            // `MatMul` does not broadcast the last two dimensions, so an expansion of these dimensions is kept.
             if own.rank() >= 2 && matrix(&own) == matrix(&whole) { before } else { factor }
         });
         let batch = |value: ValueId| {

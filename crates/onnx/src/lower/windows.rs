@@ -9,7 +9,8 @@ use crate::error::Error;
 use crate::graph::{Attribute, Kind, Source, ValueId};
 
 impl<T: Float> Lowering<T> {
-    /// Translates a convolution or a transposed convolution. The operands are the other two arrays, in the order input, weight, output.
+    /// Translates a convolution or a transposed convolution. `slot` is the array that the operation computes: the
+    /// output or the input. The operands are the other two arrays, in the order input, weight, output.
     pub(super) fn convolution(
         &mut self,
         form: &ConvolutionForm,
@@ -29,7 +30,8 @@ impl<T: Float> Lowering<T> {
         let shape = form.shape(slot).clone();
         match slot {
             Slot::Output => {
-                // The operator would compute more windows if as many elements as the stride remain. They are cut off.
+                // If at least as many elements as the stride remain after the last window, the operator would compute
+                // more windows. So the remaining elements are cut off.
                 for (k, (window, &end)) in windows.iter().zip(&ends).enumerate() {
                     if -end >= window.stride as i64 {
                         let read = window.input as i64 + end;
@@ -54,7 +56,8 @@ impl<T: Float> Lowering<T> {
         let befores = windows.iter().map(|window| window.before as i64);
         let mut pads: Vec<i64> = befores.chain(windows.iter().map(|window| end_padding(window).max(0))).collect();
         let mut x = x;
-        // ONNX Runtime refuses a padding that is not below the size of the kernel, which a dilated kernel may have.
+        // ONNX Runtime refuses a padding that is not below the size of the kernel. A dilated kernel may have such a
+        // padding.
         if pads.iter().zip(windows.iter().cycle()).any(|(&pad, window)| pad >= window.kernel as i64) {
             x = self.padded(x, &pads);
             pads.fill(0);
@@ -81,8 +84,9 @@ impl<T: Float> Lowering<T> {
         self.node("Pad", &[x, sides, lowest], own.replaced(first..own.rank(), &grown))
     }
 
-    /// Translates a mean pooling or its adjoint. Windows of one size without padding become `AveragePool`. All others become products with
-    /// a matrix for each dimension, whose rows are the windows.
+    /// Translates a mean pooling or its adjoint. A pooling with windows of one size without padding becomes
+    /// `AveragePool`. Other poolings, and all adjoints, become products with a matrix for each dimension, which has the
+    /// weights of the elements in the windows.
     pub(super) fn mean_pooling(&mut self, form: &MeanForm, is_adjoint: bool, x: ValueId) -> Result<ValueId, Error> {
         let windows = form.mean_windows();
         let (input, output) = (form.input(), form.output());
@@ -128,7 +132,8 @@ impl<T: Float> Lowering<T> {
     }
 }
 
-/// Returns the number of padding elements after the input that the last window reads. It is negative if elements remain.
+/// Returns the number of padding elements after the input that the last window reads. It is negative if elements remain
+/// after the last window.
 fn end_padding(window: &MovingWindow) -> i64 {
     let &MovingWindow { input, kernel, output, stride, dilation, before } = window;
     let [input, kernel, output, stride, dilation, before] =

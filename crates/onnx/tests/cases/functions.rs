@@ -59,7 +59,7 @@ pub fn cases<T: Float>() -> Vec<Case<T>> {
     cases
 }
 
-/// Returns pairs with quotients that are infinite, no number or 0.
+/// Returns pairs of a dividend and a divisor, with zeros, infinities and different signs.
 fn dividends_and_divisors<T: Float>() -> [Tensor<T>; 2] {
     let infinity = f64::INFINITY;
     let dividends = [1.0, -1.0, 0.0, 3.0, -3.0, 3.0, -3.0, infinity, -7.0, 7.0, 6.0, 1.0];
@@ -67,7 +67,7 @@ fn dividends_and_divisors<T: Float>() -> [Tensor<T>; 2] {
     [dividends, divisors].map(|numbers| Tensor::from(numbers.map(T::from_f64)))
 }
 
-/// Operations whose names are functions elsewhere.
+/// Operations that are functions in another crate, as methods.
 trait Named: Sized {
     fn ndtr_of(self) -> Self;
 }

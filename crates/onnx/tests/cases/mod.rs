@@ -1,4 +1,4 @@
-//! Models with inputs and the outputs that our own operations compute. The tests and the example `write_models` share them.
+//! Models with inputs and the outputs that our own operations compute.
 
 mod functions;
 mod models;
@@ -21,7 +21,7 @@ pub struct Run<T: Float> {
     pub outputs: Vec<(String, Tensor<T>)>,
 }
 
-/// Returns the cases of every mapped primitive and of every kind of model.
+/// Returns all cases: functions, structure and whole models.
 pub fn cases<T: Float>() -> Vec<Case<T>> {
     let mut cases = functions::cases();
     cases.extend(structure::cases());

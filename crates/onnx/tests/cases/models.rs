@@ -1,4 +1,4 @@
-//! Whole models, with a dynamic batch.
+//! Whole models, most of them with a dynamic batch.
 
 use wengert_autograd::prelude::*;
 use wengert_nn::{
@@ -14,7 +14,7 @@ const SIZES: &[usize] = &[1, 2, 4, 7];
 
 pub fn cases<T: Float>() -> Vec<Case<T>> {
     let mut cases = vec![mlp(), cnn(), decoder(), lstm(), gru(), bidirectional(), language_model(), burgers()];
-    cases.extend([layers_of_images(), layers_of_vectors(), state_of_a_batch(), transposed_buffer()]);
+    cases.extend([layers_of_images(), layers_of_vectors(), computed_sizes(), transposed_buffer()]);
     cases
 }
 
@@ -176,7 +176,7 @@ struct Rotation<T: Float> {
     matrix: Buffer<T>,
 }
 
-/// A buffer and a view of it with the same shape.
+/// Returns a case with a buffer and its transposed view, which has the same shape.
 fn transposed_buffer<T: Float>() -> Case<T> {
     let model = Rotation { matrix: Buffer::new(between(-1.0, 1.0, &[2, 2])) };
     let export = Export::new().model(&model);
@@ -222,8 +222,8 @@ fn layers_of_vectors<T: Float>() -> Case<T> {
     case("layers_of_vectors", export, [("x", x)], [], ["y"], |_, [x], []| [model.forward(x)], SIZES)
 }
 
-/// A size in the program that is twice the dynamic size and one more.
-fn state_of_a_batch<T: Float>() -> Case<T> {
+/// Returns a case whose program has a size of 2n + 1 for a batch of n rows.
+fn computed_sizes<T: Float>() -> Case<T> {
     let x = between(-1.0, 1.0, &[3, 2]);
     case(
         "computed_sizes",

@@ -235,7 +235,7 @@ fn convolution(node: &Node, x: &Tensor<f64>, weight: &Tensor<f64>) -> Tensor<f64
         2 => x.conv_transpose2d(weight, None, &options),
         _ => x.conv_transpose3d(weight, None, &options),
     };
-    // The output padding adds elements that no window reaches, and the padding removes elements.
+    // The padding removes elements at both ends, and the output padding adds elements at the end.
     let more = node.integers("output_padding").unwrap_or(vec![0; rank]);
     let sides: Vec<i64> =
         pads[..rank].iter().map(|pad| -pad).chain((0..rank).map(|k| more[k] - pads[rank + k])).collect();

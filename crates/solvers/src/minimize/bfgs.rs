@@ -12,7 +12,7 @@ pub(super) struct Bfgs {
 }
 
 impl Bfgs {
-    /// Returns the direction at a point.
+    /// Returns the direction at a point with this gradient.
     pub(super) fn direction(&self, gradient: &[f64]) -> Vec<f64> {
         match &self.inverse {
             None => gradient.iter().map(|g| -g).collect(),

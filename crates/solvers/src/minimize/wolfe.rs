@@ -22,8 +22,10 @@ struct Trial {
     point: Point,
 }
 
-/// Returns a point on the line from `start` along `direction` that satisfies the strong Wolfe conditions. Returns `None` if there is none
-/// within the limits, which happens if rounding errors hide the decrease. `first` is the first tried share of the direction.
+/// Returns a point on the line from `start` along `direction` that satisfies the strong Wolfe conditions. If there is
+/// none within the limits, returns a point that only decreases the function, and `None` without such a point, for
+/// example because rounding errors hide the decrease. A point with the value -∞ ends the search and is returned.
+/// `first` is the first tried share of the direction.
 pub(super) fn strong_wolfe<T: Float>(
     objective: &mut Objective<'_, T>,
     start: &Point,

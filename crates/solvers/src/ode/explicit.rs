@@ -6,7 +6,8 @@ use super::field::Field;
 use super::tableau::{Tableau, weight};
 use crate::error::Result;
 
-/// The elements that are combined at a time, so that they stay in the first-level cache: 512 numbers of each slope, at most 32 KiB.
+/// The number of elements that are combined at a time, so that they stay in the first-level cache: 512 numbers of each
+/// slope, at most 32 KiB.
 const BLOCK: usize = 512;
 
 /// The state and the slopes of a Runge-Kutta method.
@@ -47,9 +48,10 @@ impl<T: Float> Explicit<T> {
         &self.stage
     }
 
-    /// Returns the error estimate of the last step, which began at `y`, divided by the tolerance. It is the root of the mean of
-    /// (eᵢ / (atol + rtol max(|yᵢ|, |y'ᵢ|)))² for the estimate e and the new state y' (Hairer, Nørsett and Wanner, "Solving ordinary
-    /// differential equations I", 1993, equations II.4.10 and II.4.11).
+    /// Returns the error estimate of the last step, which began at `y`, divided by the tolerance. It is the root of the
+    /// mean of (eᵢ / (atol + rtol max(|yᵢ|, |y'ᵢ|)))² for the estimate e and the new state y', or NaN if the new state
+    /// is not finite (Hairer, Nørsett and Wanner, "Solving ordinary differential equations I", 1993, equations II.4.10
+    /// and II.4.11).
     pub(super) fn error(&self, h: f64, y: &[T], rtol: f64, atol: f64) -> f64 {
         if y.is_empty() {
             return 0.0;

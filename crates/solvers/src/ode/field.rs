@@ -17,7 +17,7 @@ pub(super) struct Field<'f, T: Float> {
     pub(super) args: &'f [Tensor<T>],
     /// The shape of the state.
     pub(super) shape: Shape,
-    /// The number of evaluations so far.
+    /// The number of evaluations of the slope so far.
     pub(super) evaluations: usize,
     pub(super) at: Site,
 }

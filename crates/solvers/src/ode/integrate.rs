@@ -29,7 +29,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// Returns the coefficients of an explicit method.
+    /// Returns the coefficients of an explicit method, or `None` for another method.
     pub(super) fn tableau(self) -> Option<&'static Tableau> {
         match self {
             Method::Euler => Some(&EULER),
@@ -242,7 +242,7 @@ fn adaptive<T: Float>(
     let mut length = first_length(settings, field, stepper.first_slope(), &y, t, end)?;
     let mut output = Output { times, next: 1, rows, row: Vec::new() };
     while !output.is_complete() {
-        // The time is an f64 for every element type.
+        // A shorter step would hardly change the time, which is an f64 for every element type.
         let shortest = 4.0 * f64::EPSILON * t.abs().max(f64::MIN_POSITIVE / f64::EPSILON);
         length = if length >= shortest { length } else { shortest };
         if counts.accepted + counts.rejected >= settings.max_steps {

@@ -52,12 +52,12 @@ pub fn try_odeint<T: Float>(
 /// | [`record`](Self::record) | fixed steps on the tape: the derivatives of the computed solution, of every order in both modes |
 /// | [`record_adjoint`](Self::record_adjoint) | any method: derivatives by the continuous adjoint, up to the tolerances; the memory does not grow with the steps |
 ///
-/// The adaptive methods keep the error estimate of each step e below the tolerance: the root of the mean of
-/// (eᵢ / (atol + rtol max(|yᵢ|, |y'ᵢ|)))² is at most 1, where y and y' are the states before and after the step. The estimate of the error of
-/// one step is not a bound of the error of the solution. The length of the next step follows from the last two errors (a
-/// proportional-integral controller), and for `Rodas4` from the last error. Both formulas are in Hairer, Nørsett and Wanner, "Solving
-/// ordinary differential equations I" (1993), section II.4, and Hairer and Wanner, volume II (1996), section IV.2. States at requested times
-/// within a step are interpolated.
+/// The adaptive methods keep the error estimate e of each step below the tolerance: the root of the mean of
+/// (eᵢ / (atol + rtol max(|yᵢ|, |y'ᵢ|)))² is at most 1, where y and y' are the states before and after the step. The
+/// estimate of the error of one step is not a bound of the error of the solution. The length of the next step follows
+/// from the last two errors (a proportional-integral controller), and for `Rodas4` from the last error. Both formulas
+/// are in Hairer, Nørsett and Wanner, "Solving ordinary differential equations I" (1993), section II.4, and Hairer and
+/// Wanner, volume II (1996), section IV.2. States at requested times within a step are interpolated.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_solvers as solvers; }
@@ -157,10 +157,11 @@ impl Odeint {
     ///
     /// # Errors
     ///
-    /// If the times are not a vector that increases or decreases strictly, a tolerance or step size is not positive, or the slope does not
-    /// have the state's shape. If the initial state or the slope there is NaN or infinite, if a fixed step gives a state of this kind, or if
-    /// shorter and shorter steps do. If the error estimate asks for a step below the resolution of the time, or the largest number of steps
-    /// is reached. If the right-hand side cannot be evaluated.
+    /// If the times are not a vector that increases or decreases strictly, a tolerance is negative, both tolerances are
+    /// 0, the step size is not positive, or the slope does not have the state's shape. If the initial state or the
+    /// slope there is NaN or infinite. If a fixed step, or every shorter step down to the resolution of the time, gives
+    /// such a state. If the error estimate asks for a step below the resolution of the time, or the largest number of
+    /// steps is reached. If the right-hand side cannot be evaluated.
     pub fn try_call<T: Float>(
         &self,
         f: impl for<'t> Fn(Var<'t, T>, Var<'t, T>) -> Var<'t, T>,

@@ -1,7 +1,7 @@
 //! The coefficients of explicit Runge-Kutta methods.
 //!
-//! Each table has one more row than the method has stages: the last row gives the new state. So the slope at the new state is computed
-//! with the step, for the error estimate, the interpolation and the next step.
+//! The last row of each table gives the new state. So the slope at the new state is computed with the step, for the
+//! error estimate, the interpolation and the next step.
 
 /// The coefficients of an explicit Runge-Kutta method, as in Butcher's tables.
 pub(super) struct Tableau {
@@ -11,7 +11,7 @@ pub(super) struct Tableau {
     pub(super) rows: &'static [&'static [f64]],
     /// The weights of the error estimate. Empty for methods without an estimate.
     pub(super) error: &'static [f64],
-    /// The order of the error estimate in the step, which is the exponent of the step control.
+    /// The order of the error estimate in the step length. It determines the exponent of the step control.
     pub(super) error_order: f64,
     /// For each slope, the coefficients of θ, θ², … of its weight in the interpolation.
     pub(super) interpolation: &'static [&'static [f64]],

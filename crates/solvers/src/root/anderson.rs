@@ -55,7 +55,7 @@ pub struct FixedPoint {
 pub struct FixedPointResult<T: Float> {
     /// The fixed point, with the shape of the start.
     pub x: Tensor<T>,
-    /// The Euclidean norm of g(x) - x before the last iteration.
+    /// The Euclidean norm of g(x) - x at the last point x, whose image g(x) is the result.
     pub residual: f64,
     /// The number of iterations, each with one evaluation of the function.
     pub iterations: usize,
@@ -203,8 +203,8 @@ impl History {
         *self = History { capacity: self.capacity, ..History::default() };
     }
 
-    /// Adds a residual and an image, and returns the next point: the image minus the combination of differences of images whose residuals are
-    /// nearest to the residual.
+    /// Adds a residual and an image, and returns the next point: the image minus a combination of the differences of
+    /// images. The same combination of the differences of residuals is nearest to the residual.
     fn next(&mut self, residual: Vec<f64>, image: Vec<f64>) -> Vec<f64> {
         let minus = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x - y).collect::<Vec<f64>>();
         if self.capacity == 0 {

@@ -37,10 +37,12 @@ pub fn try_root<T: Float>(f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>, x0: &Ten
 
 /// Newton's method for systems of n equations with n unknowns, with its tolerances.
 ///
-/// Each iteration solves J d = -f with the exact Jacobian J. It moves along d by the largest tried share of d that reduces |f|²
-/// sufficiently. The method converges quadratically near a root with a regular Jacobian, and may fail far from roots. It ends when the full step d
-/// satisfies |D d| ≤ rtol |D x|, where D has the norms of the columns of J, or when no element of d exceeds atol. It also ends when f is
-/// exactly 0. The last step is made. If the Jacobian at the root is regular, the error of the result is about the square of the tolerance.
+/// Each iteration solves J d = -f with the exact Jacobian J. It moves along d by the largest tried share of d that
+/// reduces |f|² sufficiently. The method converges quadratically near a root with a regular Jacobian, and may fail far
+/// from roots. It ends when the full step d satisfies |D d| ≤ rtol |D x|, where D has the norms of the columns of J, or
+/// when no element of d exceeds atol. It also ends when f is exactly 0. The last step is made, unless it increases the
+/// largest residual. If the Jacobian at the root is regular, the error of the result is about the square of the
+/// tolerance.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Root {
@@ -56,7 +58,8 @@ pub struct RootResult<T: Float> {
     pub x: Tensor<T>,
     /// The largest absolute value of the function at the root.
     pub residual: f64,
-    /// The number of iterations, each with one Jacobian.
+    /// The number of iterations, each with one Jacobian. If the search ends at a point where the function is exactly 0,
+    /// one more Jacobian is computed there.
     pub iterations: usize,
     /// The number of evaluations of the function, with or without the Jacobian.
     pub evaluations: usize,

@@ -4,7 +4,8 @@ use wengert_autograd::transforms::{grad, hessian, vmap};
 use wengert_autograd::{GradCheck, gradcheck, prelude::*};
 use wengert_solvers::{Method, Odeint};
 
-/// An equation with two parameters that depends on the time: a damped oscillator with a force.
+/// Returns the slope of a damped oscillator with a periodic force. The arguments are its stiffness and the frequency of
+/// the force.
 fn oscillator<'t>(t: Var<'t, f64>, y: Var<'t, f64>, args: &[Var<'t, f64>]) -> Var<'t, f64> {
     let (x, v) = (y.select(0, 0), y.select(0, 1));
     stack(&[v, (t * args[1]).sin() - x.pow(3.0) * args[0] - v * 0.2], 0)
@@ -27,7 +28,7 @@ fn recorded_steps_have_derivatives_of_both_modes_and_orders() {
     }
 }
 
-/// The solutions have errors of about 1e-10, which limits the accuracy of the differences.
+/// The solutions have errors of about the tolerance, which limits the accuracy of the differences.
 #[test]
 fn the_adjoint_has_first_derivatives_of_both_modes() {
     let [y0, times, stiffness, frequency] = inputs();
@@ -58,7 +59,7 @@ fn the_adjoint_has_second_derivatives_of_both_modes() {
         .unwrap();
 }
 
-/// A wrong right-hand side in the backward pass must not pass: the check sees an error of the size of 1e-3.
+/// Checks that the check refuses gradients with a relative error of 1e-3.
 #[test]
 fn the_check_of_the_adjoint_finds_wrong_derivatives() {
     let [y0, times, stiffness, frequency] = inputs();

@@ -160,7 +160,7 @@ fn failures_are_errors() {
     assert!(matches!(pole, Error::StepTooSmall { time, .. } if (time - 1.0).abs() < 1e-3), "{pole}");
     let limit = Odeint::new().max_steps(3).rtol(1e-10).try_call(|t, y| y * t.cos(), &one, &times).unwrap_err();
     assert!(matches!(limit, Error::Limit { count: 3, unit: "steps", .. }), "{limit}");
-    // The slope is not a number from time 1 on.
+    // The slope is NaN after time 1.
     let undefined = Odeint::new().try_call(|t, y| y * (1.0 - t).sqrt(), &one, &times).unwrap_err();
     assert!(matches!(undefined, Error::NotFinite { .. } | Error::StepTooSmall { .. }), "{undefined}");
     for y0 in [f64::NAN, f64::INFINITY] {

@@ -21,7 +21,7 @@ fn data<'t, T: Float>(x: Var<'t, T>, numbers: &[f64]) -> Var<'t, T> {
     x.tape().constant(Tensor::from(numbers.iter().map(|&y| T::from_f64(y)).collect::<Vec<_>>()))
 }
 
-/// Returns the residuals of the problem with this name.
+/// Returns the residuals at `x` of the problem with this name.
 fn residuals<'t, T: Float>(name: &str, x: Var<'t, T>) -> Var<'t, T> {
     match name {
         "rosenbrock" => {
@@ -56,7 +56,7 @@ fn fits_are_scipys() {
         let (name, expected) = (name(&case), numbers(&case["x"]));
         let solver = LeastSquares::new().ftol(1e-15).xtol(1e-15).gtol(1e-15).max_nfev(5000);
         let fit = solver.call(|x| residuals(name, x), &vector(&case["x0"]));
-        // The singular problem converges linearly, so both end somewhere near 0.
+        // The singular problem converges linearly, so both solvers end somewhere near 0.
         let (rtol, atol) = if name == "powell_singular" { (0.0, 1e-7) } else { (1e-6, 1e-10) };
         assert_near(&fit.x.to_vec(), &expected, rtol, atol, name);
         assert_near(&[fit.cost], &[case["cost"].as_f64().unwrap()], 1e-10, 1e-25, name);
@@ -104,14 +104,14 @@ fn the_ends_of_fits() {
     assert!(fit.converged());
     assert_near(&fit.x.to_vec(), &[5.0, 2.0], 1e-8, 0.0, "one residual");
     assert_eq!(least_squares(|x| x, &Tensor::<f64>::zeros([0])).end, FitEnd::Gtol);
-    // The square root is not a number beyond 0, so steps are shortened.
+    // The square root is NaN below 0, so steps are shortened.
     let fit = least_squares(|x| x.sqrt() - 0.1, &Tensor::scalar(9.0f64));
     assert!(fit.converged() && (fit.x.item() - 0.01).abs() < 1e-6, "{:?}", fit.x);
     let error = LeastSquares::new().try_call(|x| x.log(), &Tensor::scalar(-1.0f64)).unwrap_err();
     assert!(matches!(error, Error::NotFinite { .. }), "{error}");
 }
 
-/// Returns the function with this name.
+/// Returns the value at `x` of the function with this name.
 fn function<'t, T: Float>(name: &str, x: Var<'t, T>) -> Var<'t, T> {
     match name {
         "rosenbrock" | "rosenbrock_10" => {
@@ -179,7 +179,7 @@ fn the_ends_of_minimisations() {
     assert!(found.gradient.abs().amax(..).item() < 1e-14);
     let found = minimize(|x| x.exp().sum(..) * -1.0, &start);
     assert_eq!(found.end, MinimizeEnd::Unbounded);
-    // The logarithm is not a number beyond 0, so steps are shortened.
+    // The logarithm is NaN below 0, so steps are shortened.
     let found = minimize(|x| (x - x.log()).sum(..), &Tensor::from([30.0f64, 0.1]));
     assert!(found.converged());
     assert_near(&found.x.to_vec(), &[1.0, 1.0], 1e-5, 0.0, "logarithm");

@@ -7,7 +7,7 @@ use wengert_tensor::Float;
 
 use crate::{cases, name};
 
-/// Returns the function with this name.
+/// Returns the value at `x` of the function with this name.
 fn function<'t, T: Float>(name: &str, x: Var<'t, T>) -> Var<'t, T> {
     match name {
         "gauss" => (-x.square()).exp(),

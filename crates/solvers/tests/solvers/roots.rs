@@ -11,7 +11,7 @@ use wengert_tensor::Float;
 
 use crate::{assert_near, cases, name, numbers, parts, vector};
 
-/// Returns the system with this name.
+/// Returns the value at `x` of the system with this name.
 fn system<'t, T: Float>(name: &str, x: Var<'t, T>) -> Var<'t, T> {
     match name {
         "freudenstein_roth" => {
@@ -111,7 +111,7 @@ fn failures_in_intervals_are_errors() {
     assert!((brentq(|x| x.cos() - x, 0.0f32, 1.0) - 0.739_085_1).abs() < 1e-6);
 }
 
-/// An affine map with a spectral radius of 0.95, in 30 dimensions.
+/// Applies an affine map with a spectral radius of 0.95, in 30 dimensions.
 fn contraction(x: Var<'_, f64>) -> Var<'_, f64> {
     let matrix = Tensor::from_fn([30, 30], |i| if i[0] == i[1] { 0.95 - 0.05 * i[0] as f64 } else { 0.0 });
     x.tape().constant(&matrix).matmul(x) + 1.0
@@ -140,7 +140,7 @@ fn failures_of_fixed_points_are_errors() {
     assert!(error.to_string().starts_with("the result of g must have the shape [], got [2]"), "{error}");
 }
 
-/// The intersection of a circle and a hyperbola with parameters.
+/// Returns the equations of a circle and a hyperbola with two parameters.
 fn curves<'t>(x: Var<'t, f64>, args: &[Var<'t, f64>]) -> Var<'t, f64> {
     let [x, y] = parts(x);
     stack(&[x.square() + y.square() - args[0], x * y * args[1] - 1.0], 0)
@@ -154,7 +154,7 @@ fn roots_have_derivatives_of_both_modes_and_orders() {
         [&Tensor::scalar(4.0), &Tensor::scalar(1.2)],
     )
     .unwrap();
-    // The roots are known to 2e-12.
+    // The errors of the roots limit the accuracy of the differences.
     GradCheck::new()
         .accuracy(1e-9)
         .step(1e-3)

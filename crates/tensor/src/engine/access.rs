@@ -111,8 +111,8 @@ impl Access {
         }
     }
 
-    /// Returns a contiguous copy of a transposed operand. Returns `None` for other operands, and for a transposed matrix that is expanded
-    /// along a dimension.
+    /// Returns a contiguous copy of a transposed operand. Returns `None` for other operands, and for a transposed operand that repeats
+    /// elements along a dimension.
     pub(crate) fn materialized<T: Element>(&self, data: &[T]) -> Result<Option<Scratch<T>>, AllocationError> {
         let Access::Transposed(space, tiles) = self else { return Ok(None) };
         if (0..space.depth()).any(|axis| space.loop_of(axis).1 == [0]) {

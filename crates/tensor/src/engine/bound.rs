@@ -1,5 +1,5 @@
-//! Programs bound to a shape and to the layouts of their inputs. A binding says how each input is read and how the shape is cut into
-//! blocks. Later runs whose inputs have the same element type and layouts reuse the binding.
+//! Programs bound to a shape and to the layouts of their inputs. A binding records how each input is read and how the shape is cut into
+//! blocks. A run reuses the binding of the previous run if its inputs have the same element type and layouts.
 
 use smallvec::SmallVec;
 
@@ -28,7 +28,7 @@ pub struct BoundProgram {
 }
 
 impl BoundProgram {
-    /// Returns `program` over `shape`, without a binding.
+    /// Returns `program` over `shape`, not yet bound to layouts of inputs.
     pub fn new(program: Program, shape: Shape) -> Self {
         BoundProgram { program, shape, binding: None }
     }
@@ -47,6 +47,10 @@ impl BoundProgram {
     /// if the inputs have the same element type and layouts as in the last run. If `given[k]` is a buffer, the output with index `k` is
     /// written to it. That buffer must have as many elements as the output, and no other owner. `given` may have fewer elements than there
     /// are outputs.
+    ///
+    /// # Errors
+    ///
+    /// If an output is larger than the address space, or if there is not enough memory.
     pub(crate) fn run<T: Float, R>(
         &mut self,
         inputs: &[ProgramArgument<'_, T>],
@@ -136,7 +140,7 @@ pub(crate) struct Binding {
     accesses: SmallVec<[Access; 4]>,
     pub(crate) tiling: Tiling,
     registers: Registers,
-    /// If [`small`](crate::engine::run_small) runs the program, the number of elements in the block that stores one value. Otherwise `None`.
+    /// If [`run_small`] runs the program, the number of elements in the block that stores one value. Otherwise `None`.
     pub(crate) small_block: Option<usize>,
     /// If the program runs along the dimensions before a short last dimension, the plan of this run. Otherwise `None`.
     short_axis: Option<ShortAxis>,

@@ -1,5 +1,5 @@
-//! The block driver: runs the tasks of a [`Tiling`]. Each task gets its blocks and its part of every output. Eager operations, operations
-//! in place and fused programs run here.
+//! The block driver: runs the tasks of a [`Tiling`]. Each task gets its blocks and its part of every output. Most eager elementwise
+//! operations and fused programs over many elements run here.
 //!
 //! Tasks and blocks do not depend on the number of threads, so any number of threads gives the same bits.
 
@@ -14,7 +14,7 @@ use crate::scalar::cpu;
 use crate::thresholds::blocks::{BLOCK, MAX_CACHED, MIN_STREAMED};
 use crate::{Element, Float, Reduction};
 
-/// Returns true if results of `written` bytes, computed from operands of `read` bytes, are written with stores that bypass the caches.
+/// Returns true if results of `written` bytes, computed from operands of `read` bytes, are large enough for stores that bypass the caches.
 pub(crate) fn is_streamed(written: usize, read: usize) -> bool {
     written >= MIN_STREAMED && written + read > MAX_CACHED
 }
@@ -34,8 +34,8 @@ pub(crate) enum TaskShare {
 pub(crate) type TaskFn<'a, T> = dyn Fn(usize, SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> + Sync + 'a;
 
 /// Calls `task` with the index of each task of `tiling`, and with the parts of all outputs that belong to the task. Does not write the
-/// outputs that are [totals](TaskShare::Totals). Instead, returns one buffer for each of these outputs. It begins with the totals of all
-/// tasks, combined in a balanced tree.
+/// outputs that are [totals](TaskShare::Totals). Instead, returns one buffer for each of these outputs. The buffer begins with the totals
+/// of all tasks, combined in a balanced tree.
 ///
 /// # Errors
 ///
@@ -84,8 +84,8 @@ pub(crate) fn run<T: Float>(
 pub(crate) type FillTask<'a, U> = dyn Fn(&mut dyn FnMut(&mut dyn FnMut(usize, &mut [U]))) + Sync + 'a;
 
 /// Fills `out` block by block. Calls `task` once per task, on the task's thread. The block function of the task is called for each of the
-/// task's blocks. If `streams` is true, the output is written with stores that bypass the caches, except in tiles on AMD's processors. The
-/// block function must then not read the output's old elements.
+/// task's blocks. If `streams` is true, the output is written by [`cpu::stream`], which bypasses the caches, except in tiles on AMD's
+/// processors. The block function must then not read the output's old elements.
 pub(crate) fn fill<U: Element>(tiling: &Tiling, out: &mut [U], streams: bool, task: &FillTask<'_, U>) {
     // If the output is cut into tiles, successive blocks are short parts of different rows. On AMD's processors, non-temporal stores of
     // short parts are slower than ordinary stores.

@@ -1,8 +1,8 @@
 //! Elementwise operations over whole tensors of any layout.
 //!
-//! Operations over at most one block of elements use the short path ([`short`]), unless an operand that it would copy has long rows. All
-//! others are cut into blocks ([`Tiling`]), and the way to read each operand is chosen once ([`Access`]). Floating-point arithmetic on two
-//! operands whose short rows broadcast is computed row by row, and everything else block by block.
+//! Operations over at most one block of elements use the short path ([`elementwise_small`]), unless an operand that must be copied has long
+//! rows. All others are cut into blocks ([`Tiling`]), and the way to read each operand is chosen once ([`Access`]). Floating-point
+//! arithmetic on two operands whose short rows broadcast is computed row by row, and everything else block by block.
 
 use crate::engine::access::{Access, Input};
 use crate::engine::tiling::Tiling;
@@ -181,11 +181,11 @@ fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
 
 /// Fills `out` by calls of `f` that each compute several rows. The rows and columns are the two innermost loops of the operands. `f` gets
 /// the sizes of its rows, the position of the first element of each operand, and a part of `out`. `accesses` says how each operand would be
-/// read block by block. If the result is written past the caches, `f` must not read the old elements of its part of `out`.
+/// read block by block. If `streams` is true, the result bypasses the caches, and `f` must not read the old elements of its part of `out`.
 ///
-/// Computes nothing and returns false if there is a single loop, if rows are too long or too short, or if no operand is
-/// [strided](Access::Strided). Also returns false if an operand's stride along its rows is neither 0 nor 1, or if this stride is 0 for both
-/// operands. The same holds if the rows of an operand are in descending order in memory.
+/// Computes nothing and returns false if there is a single loop, if no operand is [strided](Access::Strided), or if rows are too long. Does
+/// the same if rows are so short that copying them into blocks is faster. Also returns false if an operand's stride along its rows is
+/// neither 0 nor 1, or if this stride is 0 for both operands. The same holds if the rows of an operand are in descending order in memory.
 fn by_rows<U: Element>(
     layouts: [&Layout; 2],
     accesses: &[&Access],
@@ -272,7 +272,8 @@ mod tests {
         }
     }
 
-    /// Tests operands whose rows have different lengths, so that a block of one operand ends within a row of the other.
+    /// Tests operands that repeat rows of different lengths. For some shapes, a piece that is read at once ends within a row of one
+    /// operand.
     #[test]
     fn rows_of_two_lengths() {
         for [outer, middle, inner] in [[5, 10, 10], [3, 7, 9], [9, 4, 25], [2, 40, 12], [4, 100, 2], [6, 16, 7]] {

@@ -1,9 +1,9 @@
 //! The short path of operations over at most one block of elements. This path does not choose an [`Access`](crate::engine::access::Access)
 //! for each operand, because choosing would take longer than the computation.
 //!
-//! Two operands that need at most two loops are read in place. Many short rows are an exception, if the operation has no loop over rows.
-//! The elements of these and of other operands that are not contiguous are copied to a small buffer, piece by piece. A piece is a range of
-//! the operand's elements.
+//! Two operands are read in place if two loops over adjacent or repeated elements are enough (see [`rows_of`]). Many short rows are an
+//! exception, if the operation has no loop over rows. All other operands are copied to a small buffer, piece by piece, unless they are
+//! contiguous or one repeated element. A piece is a range of the operand's elements.
 
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::kernel::fill;
@@ -53,7 +53,7 @@ fn broadcast_stride(layout: &Layout, from_end: usize) -> isize {
 }
 
 /// Computes `out = op(x, y)` for operands that broadcast to `shape`. Computes nothing and returns false if [`rows_of`] returns `None` and
-/// an operand that is not contiguous has long rows.
+/// an operand that must be copied has long rows.
 #[inline]
 pub(crate) fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, out: &mut [T]) -> bool {
     let rows = |rows: RowBroadcast, x: &[T], y: &[T], out: &mut [T]| {
@@ -104,7 +104,7 @@ enum GatheredOperand<'a, T> {
     Whole(Operand<'a, T>),
     /// The short row that the operand repeats.
     Row(&'a [T]),
-    /// The loops over short rows, and the buffer. Each piece is copied from the rows before it is read.
+    /// The loops over the operand's short rows, and the operand's buffer. Each piece is copied from the rows before it is read.
     Rows(IterationSpace<1>, &'a [T]),
 }
 
@@ -123,7 +123,7 @@ impl<'a, T: Element> GatheredOperand<'a, T> {
     }
 
     /// Returns the largest length of a piece (a range of the operand that is read at once), in elements. This length is a whole number of
-    /// rows, and if possible of vectors.
+    /// rows, and if possible of vectors. Returns [`BLOCK`] if the operand needs no copy.
     #[inline]
     fn longest_piece(&self) -> usize {
         let row = match self {

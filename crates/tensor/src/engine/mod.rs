@@ -2,7 +2,7 @@
 //!
 //! | file | duty |
 //! |---|---|
-//! | `elementwise` | single operations over whole tensors of any layout, at once and in place |
+//! | `elementwise` | single operations over tensors of any layout, into a new result or in place |
 //! | `elementwise_small` | the same for few elements, without a plan of access |
 //! | `program`, `registers` | a fused program, and the slots in which its values are stored |
 //! | `bound`, `access` | a program bound to a shape and to layouts: how each input is read |

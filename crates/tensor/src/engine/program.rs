@@ -1,5 +1,5 @@
-//! A fused program: several operations over one shape. It runs block by block, so that the values between operations stay in the
-//! first-level cache and are not written to memory.
+//! A fused program: several operations over one shape. It runs block by block, so that the values between operations stay in the caches and
+//! are not written to memory.
 //!
 //! A program is a list of instructions. Its values have indices: first come the inputs, then the results of the instructions.
 //!
@@ -52,13 +52,14 @@ pub struct Program {
 }
 
 impl Program {
-    /// Makes a program with `inputs` inputs. A row consists of dimension `row_axis` and all later dimensions. Only programs that reduce rows
-    /// need rows.
+    /// Makes a program with `inputs` inputs. A row consists of dimension `row_axis` and all later dimensions. Only programs that reduce
+    /// rows need rows.
     ///
     /// # Panics
     ///
     /// If an instruction reads a value that is neither an input nor an earlier result, or if the value of an output does not exist. Also if
-    /// `row_axis` is `None`, but rows are reduced or an output is an [`Output::PerRow`]. These are mistakes in the program and not in its data.
+    /// `row_axis` is `None`, but rows are reduced or an output is an [`Output::PerRow`]. These are mistakes in the program and not in its
+    /// data.
     pub fn new(inputs: u32, instructions: Vec<Instruction>, outputs: Vec<Output>, row_axis: Option<usize>) -> Self {
         for (position, instruction) in instructions.iter().enumerate() {
             let defined = inputs + position as u32;

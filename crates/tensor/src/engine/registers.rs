@@ -71,8 +71,8 @@ fn last_uses(program: &Program) -> Vec<usize> {
     last_use
 }
 
-/// Returns, for each value, the first [`Output::Whole`] of this value, if there is one. The result of an instruction is computed directly
-/// in this output where possible.
+/// Returns, for each value, the index of its first [`Output::Whole`], if there is one. The result of an instruction is computed directly in
+/// this output where possible.
 fn direct_outputs(program: &Program) -> Vec<Option<u32>> {
     let mut direct = vec![None; program.inputs() as usize + program.instructions().len()];
     for (number, output) in program.outputs().iter().enumerate() {

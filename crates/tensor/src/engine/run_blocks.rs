@@ -1,9 +1,9 @@
 //! Runs a program block by block.
 //!
-//! All instructions run over one block of about [`BLOCK`](crate::kernel::source::BLOCK) elements, or of one long row, before the next
-//! block begins. So the values between instructions stay in the first-level cache. Each value that is gathered, or computed as several
-//! elements, is in a slot. A slot is a register, scratch memory of the thread, or the block's part of an output. While an instruction runs,
-//! its result's slot is removed from the list of slots, so that operands can be borrowed from the other slots.
+//! All instructions run over one block of about [`BLOCK`](crate::thresholds::blocks::BLOCK) elements, or of one long row, before the next
+//! block begins. So the values between instructions stay in the caches. Each value that is gathered, or computed as several elements, is in
+//! a slot. A slot is a register, scratch memory of the thread, or the block's part of an output. While an instruction runs, its result's
+//! slot is removed from the list of slots, so that operands can be borrowed from the other slots.
 //!
 //! A value that is constant over a block is stored as one number. If the program reduces rows, a value that is constant over each row is
 //! stored as one number per row where possible. An instruction whose operands are all of these two kinds computes only these numbers.
@@ -118,7 +118,7 @@ struct Blocks<'a, T: Float> {
     reduced: &'a [ReducedOutput],
     inputs: &'a [Input<'a, T>],
     tiling: &'a Tiling,
-    /// True if outputs are written with stores that bypass the caches.
+    /// True if [whole](Output::Whole) outputs are written by [`cpu::stream`], which bypasses the caches.
     streams: bool,
 }
 
@@ -242,7 +242,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         }
     }
 
-    /// Reads the elements of a block from the input with index `k`, if these elements are not contiguous.
+    /// Reads a block whose elements are not contiguous from the input with index `k`. If each row of the block repeats one element, and
+    /// these elements are contiguous, returns one element per row. Otherwise copies the block to a slot.
     fn gather(&mut self, k: usize, input: &'r Input<'_, T>, Block { start, len, rows }: Block) -> BlockValue<'r, T> {
         match input {
             Input::Strided(data, space) if rows > 1 && space.repeats_each_element(self.shared.tiling.row_len) => {
@@ -261,8 +262,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         matches!(self.values[value], BlockValue::InputRows(_) | BlockValue::SlotRows(_))
     }
 
-    /// Returns the index of a value with an element for each element of the block. `value` is the index of a value. If this value has one
-    /// element per row, repeats each of its elements along the row, in the spare slot `number`. Otherwise returns `value`.
+    /// Returns the index of a value with an element for each element of the block. If the value with index `value` has one element per row,
+    /// this is a copy in the spare slot `number` that repeats each element along its row. Otherwise it is `value`.
     #[inline]
     fn expand(&mut self, value: usize, number: usize, block: Block) -> usize {
         if block.rows > 1 && self.is_rows(value) { self.expand_rows(value, number, block) } else { value }

@@ -268,8 +268,8 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         }
     }
 
-    /// Returns a value over all lanes (positions of the short last dimension) at once, as one operand. It has `len` elements or one number
-    /// for each lane. If all lanes are equal, returns one lane.
+    /// Returns a value over all lanes (positions of the short last dimension) at once, as one operand. The operand has, for each lane,
+    /// `len` elements or one number. If all lanes are equal, returns one lane.
     fn together(&self, value: usize, len: usize) -> Operand<'_, T> {
         match &self.values[value] {
             LaneValue::Numbers(slot) => Operand::Slice(&self.slots[*slot][..self.run.lanes.count]),
@@ -335,9 +335,9 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         execute(instruction, read, &mut out[..len]).map_or(result, LaneValue::Splat)
     }
 
-    /// Reduces each row of a block. The elements of a row are in different lanes (positions of the short last dimension). If the value is one
-    /// number, or one number for each lane, returns the result of all rows. Otherwise writes one result for each row to `out`, and returns
-    /// `None`.
+    /// Reduces each row of a block. The elements of a row are in different lanes (positions of the short last dimension). If the value is
+    /// one number, or one number for each lane, returns the result of all rows. Otherwise writes one result for each row to `out`, and
+    /// returns `None`.
     fn reduce(&self, op: Reduction, x: usize, out: &mut [T]) -> Option<T> {
         let (count, len) = (self.run.lanes.count, out.len());
         let (elements, step) = match self.values[x] {

@@ -6,9 +6,9 @@
 //! constant over the block at each position, each of its lanes is one number. If the program reduces rows of several dimensions, the row
 //! takes the place of the last dimension.
 //!
-//! Operands that are constant along the last dimension have the same lane at all positions and need no copy. Any other operand is first
-//! copied into an order in which the last dimension comes first, so that its lanes are contiguous. The copy may have at most half as many
-//! elements as the program's shape.
+//! Operands that are constant along the last dimension have the same lane at all positions. These operands, and operands whose lanes are
+//! single numbers, need no copy. Any other operand is first copied into an order in which the last dimension comes first, so that its lanes
+//! are contiguous. The copy may have at most half as many elements as the program's shape.
 
 use smallvec::SmallVec;
 

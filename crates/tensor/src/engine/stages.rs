@@ -27,13 +27,13 @@ impl<T: Float> Stages<T> {
         Ok(Stages { op, every, ended: 0, sets })
     }
 
-    /// If the block with index `number` begins a new stage, stores the totals of the stage that has ended, which are in `total`. Then clears
-    /// `total`.
+    /// If the block with index `number` begins a new stage, stores the totals of the stage that has ended, which are in `total`. Then
+    /// clears `total`.
     pub(crate) fn begin_block(&mut self, number: usize, total: &mut [T]) {
         if number == 0 || !number.is_multiple_of(self.every) {
             return;
         }
-        // Adding 1 to `ended` carries through its lowest ones. Their sets are combined with the new stage.
+        // The addition of 1 to `ended` carries through its lowest bits that are 1. The sets of these bits are combined with the new stage.
         let level = self.ended.trailing_ones() as usize;
         for set in self.sets.chunks_exact(total.len().max(1)).take(level) {
             T::accumulate(self.op, total, set);

@@ -121,7 +121,7 @@ impl Tiling {
         self.blocks.div_ceil(self.each)
     }
 
-    /// Returns the number of blocks of the longest task.
+    /// Returns the largest number of blocks that a task may have.
     pub(crate) fn longest_task(&self) -> usize {
         self.each
     }
@@ -158,8 +158,8 @@ impl Tiling {
         }
     }
 
-    /// Returns the schedule of the tasks for outputs of type `T`. Tasks run on several threads; the order of tasks without tiles makes use
-    /// of the caches.
+    /// Returns the schedule of the tasks for outputs of type `T`. Tasks run on several threads. Without tiles, successive operations may
+    /// alternate the order of their tasks (see [`Schedule::Sweep`]).
     pub(crate) fn schedule<T>(&self) -> Schedule {
         match self.tiles {
             Some(_) => Schedule::Parallel,

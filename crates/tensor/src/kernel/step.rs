@@ -6,25 +6,29 @@ use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
 use crate::thresholds::parts::{STEP_BLOCK, STEP_PART};
 
-/// Computes `(x, states) = f(x, input, states)` for each index of the arrays.
+/// Updates one part of the arrays: the first array, the input and the states.
+pub(crate) type UpdatePart<'f, T, const N: usize> = dyn Fn(&mut [T], &[T], &mut [&mut [T]; N]) + Sync + 'f;
+
+/// Calls `part` for each part of the arrays, on several threads if the arrays are long. This function does not depend on the formula of the
+/// update, so it is compiled once for each number of states.
 pub(crate) fn update<T: Element, const N: usize>(
     x: &mut [T],
     input: &[T],
     states: [&mut [T]; N],
-    f: impl Fn(T, T, [T; N]) -> (T, [T; N]) + Sync,
+    part: &UpdatePart<'_, T, N>,
 ) {
     let (len, bytes) = (x.len(), size_of_val(x));
     assert!(input.len() == len && states.iter().all(|state| state.len() == len), "all have the same length");
     let parts = (Partition::chunks(x, STEP_PART), states.map(|state| Partition::chunks(state, STEP_PART)));
     partition::run(len.div_ceil(STEP_PART), Schedule::Sweep { bytes }, parts, |number, (x, mut states)| {
         let input = &input[number * STEP_PART..][..x.len()];
-        update_part(x, input, &mut states, &f);
+        part(x, input, &mut states);
     });
 }
 
 dispatched! {
-    /// Updates the part of the arrays that belongs to one task.
-    fn update_part<T: Element, F: Fn(T, T, [T; N]) -> (T, [T; N]); const N: usize>(
+    /// Computes `(x, states) = f(x, input, states)` for each index of the arrays, which are one part.
+    pub(crate) fn update_part<T: Element, F: Fn(T, T, [T; N]) -> (T, [T; N]); const N: usize>(
         x: &mut [T],
         input: &[T],
         states: &mut [&mut [T]; N],
@@ -90,7 +94,8 @@ mod tests {
         for len in [0, 1, 63, 64, 65, 1000, STEP_PART, STEP_PART + 1, 3 * STEP_PART - 5] {
             let input: Vec<f64> = (0..len).map(|i| (i % 97) as f64).collect();
             let (mut x, mut state) = (vec![1.0; len], vec![0.5; len]);
-            update(&mut x, &input, [&mut state], |x, y, [s]| (x + y * s, [s - y]));
+            let f = |x, y, [s]: [f64; 1]| (x + y * s, [s - y]);
+            update(&mut x, &input, [&mut state], &|x, y, states| update_part(x, y, states, &f));
             assert!((0..len).all(|i| x[i] == 1.0 + input[i] * 0.5 && state[i] == 0.5 - input[i]), "{len}");
         }
     }
@@ -101,10 +106,11 @@ mod tests {
         for len in [0, 1, 3, 64, 67, STEP_PART + 3] {
             let calls = AtomicUsize::new(0);
             let (mut x, y) = (vec![12i64; len], vec![5i64; len]);
-            update(&mut x, &y, [], |x, y, []| {
+            let f = |x, y, []: [i64; 0]| {
                 calls.fetch_add(1, Ordering::Relaxed);
                 (x / y, [])
-            });
+            };
+            update(&mut x, &y, [], &|x, y, states| update_part(x, y, states, &f));
             assert_eq!((calls.into_inner(), x), (len, vec![2; len]));
         }
     }

@@ -36,9 +36,9 @@ pub(crate) struct Tiles {
 }
 
 impl Tiles {
-    /// Returns the tiles of an operand that is a transposed matrix or a batch of transposed matrices: the second innermost loop has stride
-    /// 1, and the innermost loop has a larger stride. Returns `None` for other operands, for matrices with a side shorter than [`SIDE`],
-    /// and for fewer than two blocks of elements.
+    /// Returns the tiles of a transposed matrix or of a batch of transposed matrices. The second innermost loop of such an operand has
+    /// stride 1, and the innermost loop has a larger stride. Returns `None` for other operands, for matrices with a side shorter than
+    /// [`SIDE`], and for fewer than two blocks of elements.
     pub(crate) fn new(space: &IterationSpace<1>) -> Option<Self> {
         let rows = space.depth().checked_sub(2)?;
         let ((height, [down]), (width, [across])) = (space.loop_of(rows), space.loop_of(rows + 1));

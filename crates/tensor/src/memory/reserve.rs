@@ -75,8 +75,9 @@ pub(crate) fn addressable_as(dtype: DType, shape: &Shape, at: Site) -> Result<us
     }
 }
 
-/// Returns an error if memory cannot hold a tensor of `shape`. Operations that compute for a long time before they allocate the result
-/// call this function first. A large request is made once and released, because the process may have a limit of its own.
+/// Returns an error if memory cannot hold a tensor of `shape`. Operations that compute for a long time before they allocate the result call
+/// this function first. A request of at least [`MIN_CHECKED`] bytes is made once and released, because the process may have a limit of its
+/// own. Smaller requests are not tested.
 pub(crate) fn check_fits<T: Scalar>(shape: &Shape, at: Site) -> Result<(), Error> {
     let count = addressable::<T>(shape, at)?;
     let refused = |_| Error::OutOfMemory { shape: shape.clone(), dtype: T::DTYPE, at };

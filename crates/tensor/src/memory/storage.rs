@@ -351,7 +351,7 @@ fn extent(shape: &Shape, strides: &[isize]) -> (usize, usize) {
     (before, before + after + 1)
 }
 
-/// Returns the layout of an existing array in a buffer of `len` elements.
+/// Returns the layout of an existing array in a buffer of `len` elements. Panics if an element of the array is outside the buffer.
 fn inside(shape: Shape, strides: &[isize], offset: usize, len: usize) -> Layout {
     Layout::strided(shape, strides, offset, len).expect("the elements of an array lie in its memory")
 }

@@ -91,10 +91,12 @@ pub use operators::OperatorOperand;
 pub use primitive::evaluate::Evaluate;
 #[doc(hidden)]
 pub use primitive::pair::binary;
-pub use primitive::pair::{Argument, ArrayOperand, IntoArray, Operand, OptionalOperand};
+pub use primitive::pair::{Argument, ArrayOperand, Operand, OptionalOperand};
 #[doc(hidden)]
 pub use primitive::tensor_like::Composite;
-pub use primitive::tensor_like::{MaskOperand, Result, TensorLike};
+#[doc(hidden)]
+pub use primitive::tensor_like::arrays;
+pub use primitive::tensor_like::{IntoArray, MaskOperand, Result, TensorLike};
 pub use reduce::covariance::Covariances;
 pub use reduce::cumulative::Cumulative;
 pub use reduce::extremes::Extremes;

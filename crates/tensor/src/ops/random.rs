@@ -301,8 +301,8 @@ fn draw_positions(mut weights: Vec<f64>, replacement: bool, generator: &mut Gene
     for out in out {
         let mark = generator.uniform() * weights.iter().sum::<f64>();
         let mut sum = 0.0;
-        // `mark` is not below the sum of all weights if this sum is so small that `mark` is rounded to it. Then the last position with a
-        // weight above 0 is drawn.
+        // `mark` is not below the sum of all weights if this sum is so small that `mark` is rounded to the sum. Then the last position with
+        // a weight above 0 is drawn.
         let mut drawn = 0;
         for (position, &weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
             drawn = position;

@@ -1,9 +1,9 @@
-//! The instruction set that the kernels use, chosen once at run time.
+//! The instruction set that the kernels use, chosen at run time.
 //!
-//! A kernel is written once, as a plain loop over slices. [`dispatched!`](dispatched) compiles it for several instruction sets and calls
-//! the version for the set in use. Elementwise arithmetic gives the same bits on every set, because it never fuses a multiplication and an
-//! addition into one instruction. Functions like `exp` may differ in the last bits: their polynomials use fused instructions if the set has
-//! them, and some use tables on one set only. Matrix products differ in the order of their sums too.
+//! Most kernels are written once, as plain loops over slices. [`dispatched!`](dispatched) compiles a loop for several instruction sets and
+//! calls the version for the set in use. Elementwise arithmetic gives the same bits on every set, because it never fuses a multiplication
+//! and an addition into one instruction. Functions like `exp` may differ in the last bits: their polynomials use fused instructions if the
+//! set has them, and some use tables on one set only. Matrix products differ in the order of their sums too.
 //!
 //! The set [`InstructionSet::Portable`] is the mode of equal bits: its results have the same bits on every platform. In this mode, no fused
 //! instructions are used, and sums have fixed orders. Functions of the C library are called only if they are exact, for example `fmod` and
@@ -118,12 +118,12 @@ pub fn instruction_set() -> InstructionSet {
 #[cold]
 fn choose() -> InstructionSet {
     let best = best();
-    let chosen = match std::env::var("WENGERT_SIMD") {
-        Err(_) => best,
-        Ok(name) => match InstructionSet::of_name(&name) {
+    let chosen = match std::env::var_os("WENGERT_SIMD") {
+        None => best,
+        Some(name) => match name.to_str().and_then(InstructionSet::of_name) {
             Some(asked) if asked.is_supported() => asked,
             _ => {
-                log::warn!("WENGERT_SIMD={name} is not one of what this machine has; {best} is used");
+                log::warn!("WENGERT_SIMD={} is not one of what this machine has; {best} is used", name.display());
                 best
             }
         },

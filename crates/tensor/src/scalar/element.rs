@@ -13,8 +13,8 @@ pub trait Scalar: Copy + Default + PartialEq + PartialOrd + Debug + Display + Se
     /// The number 1, or `true`.
     const ONE: Self;
 
-    /// Converts a number to this type like `as`: integer types saturate and round toward zero, and NaN becomes 0. For `bool`, the result is
-    /// true if the number is not 0, also for NaN.
+    /// Converts a number to this type like `as`. Conversions to integers round toward zero and saturate, and turn NaN into 0. For `bool`,
+    /// the result is true if the number is not 0, also for NaN.
     fn from_f64(value: f64) -> Self;
 
     /// Returns the value as a number. Integers beyond 2⁵³ are rounded, and `true` is 1.

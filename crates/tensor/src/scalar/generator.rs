@@ -115,8 +115,8 @@ impl Generator {
 
     /// Draws from the normal distribution of mean 0 and standard deviation 1, truncated to [`low`, `high`]. The result is the quantile of a
     /// probability drawn uniformly between the probabilities of the bounds. If both bounds are positive, the result is the negative of a
-    /// draw from [-`high`, -`low`], because probabilities near 1 round to 1, but probabilities near 0 stay distinct. If both bounds are
-    /// above 38.5 or both are below -38.5, the result is the bound nearer to 0.
+    /// draw from [-`high`, -`low`]. The reason is that probabilities near 1 round to 1, but probabilities near 0 stay distinct. If both
+    /// bounds are above 38.5 or both are below -38.5, the result is the bound nearer to 0.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; }

@@ -1,5 +1,5 @@
-//! Functions of one or two numbers that the standard library lacks, in f64. For f32 they are computed in f64 and rounded. The result is
-//! then almost always correctly rounded.
+//! Functions of real numbers that the standard library lacks, in f64, and the greatest common divisor of integers. For f32, the functions
+//! are computed in f64 and rounded. The result is then almost always correctly rounded.
 //!
 //! Logarithms and similar functions come from the crate `libm`, which computes the same bits on every platform. The standard library calls
 //! the C library of the platform instead.
@@ -445,8 +445,8 @@ mod tests {
         assert_eq!((zeta(1.0, 2.0), zeta(2.0, 0.0), zeta(2.0, -3.0)), (f64::INFINITY, f64::INFINITY, f64::INFINITY));
         assert_eq!((zeta(2.0, f64::INFINITY), zeta(f64::INFINITY, 2.0)), (0.0, 0.0));
         assert_eq!(zeta(f64::INFINITY, -0.5), f64::INFINITY);
-        // This zeta function is the sum of one large term, which is subtracted here, and of many terms that decrease slowly. Their sum is 1
-        // / (s - 1) + 0.577 = 128.6. The large term is 6e15, so each of ten additions rounds to a whole number.
+        // This zeta function is the sum of one large term, which is subtracted here, and of many terms that decrease slowly. Their sum is
+        // 1/(s - 1) + 0.577 = 128.6. The large term is 6e15, so each of ten additions rounds to a whole number.
         let rest = zeta(1.0078125, f64::EPSILON) - f64::EPSILON.powf(-1.0078125);
         assert!((rest - 128.6).abs() <= 5.0, "{rest}");
         assert!(zeta(0.5, 1.0).is_nan() && zeta(1.5, -0.5).is_nan());

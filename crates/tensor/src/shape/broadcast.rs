@@ -119,7 +119,7 @@ pub fn join(shapes: &[&Shape]) -> Result<Shape, Box<Mismatch>> {
     Ok(merged)
 }
 
-/// Returns the shape to which two shapes broadcast. `operand` is the position of the operand that has the second shape. An error names it.
+/// Returns the shape to which two shapes broadcast. `operand` is the position of the operand that has the second shape, for the error.
 pub(crate) fn join_two(merged: &Shape, shape: &Shape, operand: usize) -> Result<Shape, Box<Mismatch>> {
     // Starts with the sizes of the longer shape, and joins the sizes of the shorter shape to them.
     let first_is_longer = merged.rank() >= shape.rank();
@@ -163,8 +163,8 @@ pub(crate) fn expands(from: &[usize], to: &[usize]) -> bool {
 
 /// The expansion of one shape to another. It lists the new dimensions and the dimensions that are stretched from size 1.
 ///
-/// The gradient of an expansion is the sum over these dimensions. The sum removes the new dimensions and keeps the stretched dimensions,
-/// with size 1.
+/// The gradient of an expansion is the sum of the incoming gradient over these dimensions. The sum removes the new dimensions and keeps the
+/// stretched dimensions, with size 1.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; }

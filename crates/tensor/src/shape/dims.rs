@@ -187,7 +187,8 @@ impl Sizes {
     }
 
     /// Returns the new shape of a tensor of shape `shape` that is reshaped to these sizes. A single -1 becomes the size that keeps the
-    /// number of elements. Returns an error if the sizes do not match the number of elements, or if -1 is ambiguous.
+    /// number of elements. Returns an error if the sizes do not match the number of elements, if another size is negative, or if -1 is
+    /// ambiguous.
     pub fn resolve_reshape(&self, shape: &Shape, at: Site) -> Result<Shape, Error> {
         let numel = shape.numel();
         let text = || crate::shape::diagnostic::sizes_text(&self.0);
@@ -238,8 +239,8 @@ impl Sizes {
         if target.numel() <= isize::MAX as usize { Ok(target) } else { Err(self.not_expanded(dtype, shape, at)) }
     }
 
-    /// Returns the error for a tensor of shape `shape` that does not expand to these sizes. If several dimensions fail, the error names the
-    /// last one, as in PyTorch.
+    /// Returns the error for a tensor of shape `shape` that does not expand to these sizes. An [`Error::Expand`] names the last dimension
+    /// that fails, as in PyTorch.
     #[cold]
     fn not_expanded(&self, dtype: DType, shape: &Shape, at: Site) -> Error {
         let mut sizes = self.0.clone();
@@ -308,7 +309,7 @@ mod tests {
     use crate::index_items;
     use crate::prelude::*;
 
-    /// Tests a tensor without elements, because no other check looks at its sizes.
+    /// Tests tensors without elements, because no other check limits their sizes.
     #[test]
     fn a_size_that_does_not_fit_is_refused() {
         let text = Tensor::<f64>::try_full([0, usize::MAX], 0.0).unwrap_err().sentence();
@@ -341,7 +342,7 @@ mod tests {
         assert_eq!(x.reshape((12,)), x);
     }
 
-    /// The items of an index tensor are dimensions, sizes, ranges and positions without a conversion.
+    /// Uses an `i64`, such as an item of an index tensor, as a dimension, a size, an end of a range and a position, without a conversion.
     #[test]
     fn numbers_of_index_tensors_are_dimensions_and_sizes() {
         let (x, one) = (Tensor::from([[1.0, 2.0], [3.0, 4.0]]), Tensor::from([1i64]).item());

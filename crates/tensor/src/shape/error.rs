@@ -1,7 +1,7 @@
 //! Errors as values. An error holds data, and its text is made from the data.
 //!
 //! The first line of the text, called the sentence, is PyTorch's error message, if PyTorch has one for this error. People search for this
-//! message. [`diagnostic`](crate::shape::diagnostic) writes the other lines.
+//! message. [`diagnostic`] writes the other lines.
 
 use std::fmt;
 
@@ -206,8 +206,8 @@ impl fmt::Debug for Error {
 }
 
 impl Error {
-    /// Returns the first line of the diagnostic (the first two lines of [`Denied`](Error::Denied)). It is PyTorch's error message, if
-    /// PyTorch has one for this error.
+    /// Returns the first line of the diagnostic (the first two lines of [`Denied`](Error::Denied)). This text is PyTorch's error message,
+    /// if PyTorch has one for this error.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -262,7 +262,8 @@ impl Error {
         Error::OutOfMemory { shape: shape.into(), dtype, at }
     }
 
-    /// Adds a hint to the error's text, below the line of code. Does nothing for variants that have no `message`.
+    /// Adds a hint to the error's text, below the line of code. Does nothing for variants other than `MatmulShape`, `IndexRange` and
+    /// `Argument`.
     pub(crate) fn with_hint(mut self, hint: impl fmt::Display) -> Self {
         if let Error::MatmulShape { message, .. }
         | Error::IndexRange { message, .. }
@@ -295,7 +296,7 @@ pub(crate) use ensure;
 /// Panics with the whole text of `error`. Functions that return no `Result` call this function, and the panic names the line that called
 /// them.
 ///
-/// The panic message is the unescaped diagnostic. `unwrap` would print it with escaped line breaks.
+/// The panic message is only the diagnostic. `unwrap` would write a text before it.
 #[track_caller]
 #[cold]
 pub(crate) fn raise(error: impl fmt::Display) -> ! {

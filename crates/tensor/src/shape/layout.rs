@@ -56,8 +56,9 @@ impl Layout {
         Layout { shape, strides, offset: 0 }
     }
 
-    /// Returns a layout with the given strides and offset. Returns `None` if the lengths of `shape` and `strides` differ, or if an element
-    /// would be outside a buffer of `buffer_len` elements. An empty layout only needs an offset of at most `buffer_len`.
+    /// Returns a layout with the given strides and offset. Returns `None` if the lengths of `shape` and `strides` differ, if an element
+    /// would be outside a buffer of `buffer_len` elements, or if the number of elements overflows. An empty layout only needs an offset of
+    /// at most `buffer_len`.
     pub fn strided(shape: Shape, strides: &[isize], offset: usize, buffer_len: usize) -> Option<Self> {
         if shape.rank() != strides.len() {
             return None;
@@ -70,8 +71,8 @@ impl Layout {
         (first >= 0 && (last as usize) < buffer_len).then_some(layout)
     }
 
-    /// Returns the layout with the same shape and strides whose first element is at position `offset`. The caller checks that no element is
-    /// before the buffer.
+    /// Returns the layout with the same shape and strides whose first element is at position `offset`. The caller checks that all elements
+    /// are in the buffer.
     #[inline]
     pub(crate) fn moved(&self, offset: usize) -> Self {
         Layout { offset, ..self.clone() }
@@ -195,7 +196,8 @@ impl Layout {
         Some((first, last))
     }
 
-    /// Returns the position in the buffer of the element at `index`, or `None` if the index is out of range.
+    /// Returns the position in the buffer of the element at `index`. Returns `None` if the index is out of range or has another length than
+    /// the shape.
     pub fn position(&self, index: &[usize]) -> Option<usize> {
         if index.len() != self.shape.rank() || index.iter().zip(self.shape.iter()).any(|(i, size)| i >= size) {
             return None;

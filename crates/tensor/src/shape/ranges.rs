@@ -110,7 +110,8 @@ pub(crate) enum Series {
 }
 
 impl Progression {
-    /// Returns the numbers of the progression. The error messages are PyTorch's.
+    /// Returns the numbers of the progression. Refuses a step that is 0, NaN or away from the end, and floating-point ends that are not
+    /// finite. The error messages are PyTorch's.
     pub(crate) fn resolve(self, at: Site) -> Result<Series, Error> {
         let sign = "upper bound and lower bound inconsistent with step sign";
         match self.0 {
@@ -169,7 +170,7 @@ macro_rules! counts {
     ($($number:ty)*) => {$(
         impl From<$number> for Progression {
             fn from(end: $number) -> Self {
-                // A number that does not fit into i64 becomes the largest i64. It is refused later, because memory cannot hold
+                // A number that does not fit into i64 becomes the largest i64. The progression is refused later, because memory cannot hold
                 // this number of elements.
                 let end = i64::try_from(end).unwrap_or(i64::MAX);
                 Progression(Numbers::Integers { start: 0, end, step: 1 })
@@ -195,7 +196,7 @@ impl From<(Range<usize>, usize)> for Progression {
 }
 
 #[cfg(test)]
-#[allow(clippy::reversed_empty_ranges)] // They are among the cases.
+#[allow(clippy::reversed_empty_ranges)] // Reversed ranges are among the cases.
 mod tests {
     use super::*;
     use crate::prelude::*;

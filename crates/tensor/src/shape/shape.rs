@@ -268,7 +268,7 @@ impl From<&Shape> for Shape {
 
 impl FromIterator<usize> for Shape {
     fn from_iter<I: IntoIterator<Item = usize>>(sizes: I) -> Self {
-        // A loop over `push` compiles to less code than `collect`, once for each type of iterator.
+        // This function is compiled for each type of iterator. A loop over `push` gives less code than `collect`.
         let mut shape = Shape::scalar();
         for size in sizes {
             shape.push(size);

@@ -1,8 +1,8 @@
 //! The traits of the `approx` crate, for assertions such as `assert_relative_eq!`.
 //!
-//! Tensors are close if they have the same shape (nothing broadcasts here) and each pair of elements is close by `approx`'s
-//! definition for numbers. A NaN is close to nothing, not even to itself. Equal infinities are relatively equal, but not
-//! absolutely close, because their difference is NaN.
+//! Tensors are close if they have the same shape (nothing broadcasts here) and each pair of elements is close by `approx`'s definition for
+//! numbers. A NaN is close to nothing, not even to itself. Equal infinities are close relatively and by units in the last place, but not
+//! absolutely, because their difference is NaN.
 
 use approx::{AbsDiffEq, RelativeEq, UlpsEq};
 

@@ -21,7 +21,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If `data` does not have as many elements as `shape`.
+    /// If `data` does not have as many elements as `shape`, or a size is negative.
     pub fn try_from_vec(data: Vec<T>, shape: impl Into<Sizes>) -> Result<Self, Error> {
         let at = Site::here("from_vec");
         let shape = shape.into().resolve_plain(at)?;
@@ -40,7 +40,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If the position of an element is outside `data`, or the number of strides differs from the number of dimensions.
+    /// If the position of an element is outside `data`, the number of strides differs from the number of dimensions, or a size is negative.
     pub fn try_from_strided(
         data: Vec<T>,
         shape: impl Into<Sizes>,

@@ -12,7 +12,7 @@ use crate::{DType, Element, Tensor};
 /// The largest number of elements that are shown in full.
 const WHOLE: usize = 1000;
 
-/// The number of elements shown at each end of a dimension, if a tensor is not shown in full.
+/// The largest number of elements shown at each end of a dimension, if a tensor is not shown in full.
 const EDGE: usize = 3;
 
 /// The largest number of elements shown of a tensor that is not shown in full. A tensor of high rank then shows fewer than [`EDGE`]
@@ -150,7 +150,7 @@ fn floats<F: Copy + Display + LowerExp + Into<f64>>(
             false => Notation::Fixed(fixed.min(most)),
             true => Notation::Scientific(scientific().min(most)),
         },
-        // Like the standard library's `Debug` for floats, whose lower bound is 10⁻⁴.
+        // The standard library's `Debug` for floats has the same upper bound, and the lower bound 10⁻⁴.
         (None, None) => match largest >= 1e16 || smallest < 1e-5 {
             false => Notation::Fixed(fixed),
             true => Notation::Scientific(scientific()),

@@ -246,8 +246,7 @@ mod tests {
         array.iter().map(std::ptr::from_ref).min().unwrap()
     }
 
-    /// Returns arrays of all layouts that an ndarray array can have: row-major, column-major, flipped, stepped, windows, sizes 0 and 1,
-    /// rank 0.
+    /// Returns arrays with different layouts: row-major, column-major, flipped, stepped, windows, sizes 0 and 1, rank 0.
     fn owned() -> Vec<ArrayD<f64>> {
         let cube = Array3::from_shape_fn((2, 3, 4), |(i, j, k)| (100 * i + 10 * j + k) as f64);
         vec![

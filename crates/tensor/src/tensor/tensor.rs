@@ -8,6 +8,7 @@ use wengert_macros::{precompiled, twins};
 
 use crate::engine::elementwise;
 use crate::kernel::source::Source;
+use crate::kernel::step::{self, UpdatePart};
 use crate::memory::reserve::{self, addressable};
 use crate::memory::storage::{Filled, Storage};
 use crate::thresholds::ops::MANY_TERMS;
@@ -210,8 +211,8 @@ impl<T: Element> Tensor<T> {
         })
     }
 
-    /// Returns the elements in row-major order for writing. Copies them first if another tensor or an `ndarray` array shares them, or if
-    /// the tensor is not contiguous.
+    /// Returns the elements in row-major order for writing. Copies them first if another tensor, an `ndarray` array or a `static` shares
+    /// them, or if the tensor is not contiguous.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -263,6 +264,17 @@ impl<T: Element> Tensor<T> {
         states: [&mut Self; N],
         f: impl Fn(T, T, [T; N]) -> (T, [T; N]) + Sync,
     ) -> Result<(), Error> {
+        self.update_parts(input, states, &|x, input, states| step::update_part(x, input, states, &f))
+    }
+
+    /// Checks that the shapes are equal, and calls `part` for each part of the elements. See [`try_update_with`](Self::try_update_with).
+    #[track_caller]
+    fn update_parts<const N: usize>(
+        &mut self,
+        input: &Self,
+        states: [&mut Self; N],
+        part: &UpdatePart<'_, T, N>,
+    ) -> Result<(), Error> {
         let at = Site::here("update_with");
         let shapes = std::iter::once(input.shape()).chain(states.iter().map(|state| state.shape()));
         for other in shapes {
@@ -280,7 +292,7 @@ impl<T: Element> Tensor<T> {
         for (slice, state) in slices.iter_mut().zip(states) {
             *slice = state.elements_mut(at)?;
         }
-        crate::kernel::step::update(self.elements_mut(at)?, input, slices, f);
+        step::update(self.elements_mut(at)?, input, slices, part);
         Ok(())
     }
 

@@ -98,8 +98,9 @@ impl<T: Float> MultiheadAttention<T> {
         let keep = causal_mask([new, cached + new], cached)?;
         let mask = if new == 1 { AttentionMask::None } else { AttentionMask::Keep(&keep) };
         let y = q.try_scaled_dot_product_attention(&k, &v, mask, None)?;
+        let output = self.output(x.tape().constant(&self.join(&y, x.shape().rank())?))?;
         cache.keys_values = Some([k, v]);
-        self.output(x.tape().constant(&self.join(&y, x.shape().rank())?))
+        Ok(output)
     }
 
     /// Returns a cache with the keys and values of `memory`, split into heads.

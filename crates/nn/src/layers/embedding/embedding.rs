@@ -299,4 +299,20 @@ mod tests {
     fn a_padding_row_outside_of_the_table_panics() {
         let _: Embedding = Embedding::builder(3, 2).padding_idx(3).build(&mut Generator::new(1));
     }
+
+    #[test]
+    fn a_limit_that_is_no_norm_is_an_error() {
+        for (max_norm, norm_type, expected) in [
+            (-1.0, 2.0, "max_norm must be 0 or more, but got -1"),
+            (f64::NAN, 2.0, "max_norm must be 0 or more, but got NaN"),
+            (1.0, f64::NAN, "norm_type must be a number, but got NaN"),
+        ] {
+            let builder = Embedding::builder(3, 2).max_norm(max_norm).norm_type(norm_type);
+            let mut layer: Embedding<f64> = builder.build(&mut Generator::new(1));
+            let indices = Tensor::from([1]);
+            let text = layer.try_forward(&Tape::new(), &indices).unwrap_err().to_string();
+            assert!(text.contains(expected) && text.contains("Embedding(3, 2)"), "{text}");
+            assert!(layer.try_renormalize(&indices).is_err());
+        }
+    }
 }

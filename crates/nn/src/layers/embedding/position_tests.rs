@@ -56,3 +56,13 @@ fn learned_positions_refuse_inputs_of_another_width() {
         assert_eq!(learned.forward(tape.constant(Tensor::zeros(shape))).value().shape(), shape);
     }
 }
+
+#[test]
+fn rotary_angles_do_not_depend_on_the_c_library() {
+    let x = Tensor::from_fn([4000, 2], |i| f64::from(i[1] == 0));
+    let y = rotary(&x, 0, RotaryPairs::Interleaved).to_vec();
+    for (position, pair) in y.as_chunks::<2>().0.iter().enumerate() {
+        let angle = position as f64;
+        assert_eq!(*pair, [libm::cos(angle), libm::sin(angle)], "{position}");
+    }
+}

@@ -54,8 +54,8 @@ pub fn try_rotary<A: TensorLike<Elem: Float>>(x: &A, offset: usize, pairs: Rotar
         RotaryPairs::Interleaved => &[length, half, 1],
         RotaryPairs::Halves => &[length, half],
     };
-    let cos = x.constant(&Tensor::try_from_vec(table(f64::cos), columns)?);
-    let sin = x.constant(&Tensor::try_from_vec(table(f64::sin), columns)?);
+    let cos = x.constant(&Tensor::try_from_vec(table(libm::cos), columns)?);
+    let sin = x.constant(&Tensor::try_from_vec(table(libm::sin), columns)?);
     // The first elements of all pairs are one slice of the last dimension, and the second elements are another slice.
     let last = -1;
     let (pairs, size) = match pairs {

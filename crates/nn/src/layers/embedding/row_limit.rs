@@ -1,18 +1,18 @@
 //! An upper bound on the norm of the rows of a table.
 
-use std::collections::BTreeSet;
-
 use wengert_autograd::{Error as TapeError, Var};
 use wengert_tensor::ops::{
     Arithmetic as _, Comparison as _, Embedding as _, EmbeddingOptions, Norms as _, Scatter as _, try_where_,
 };
 use wengert_tensor::{Float, Tensor};
 
+use crate::layers::forward::refused;
+
 /// An upper bound on the norm of a row of a table. Rows with a larger norm are scaled down when they are read. PyTorch: `max_norm` and
 /// `norm_type`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RowLimit {
-    /// The largest norm that a row may have.
+    /// The largest norm that a row may have. Reading rows is an error if it is negative or NaN.
     pub max_norm: f64,
     /// The order p of the p-norm; 2 is the Euclidean norm.
     pub norm_type: f64,
@@ -23,6 +23,13 @@ impl RowLimit {
     /// PyTorch.
     #[track_caller]
     fn scaled<T: Float>(self, rows: &Tensor<T>) -> Result<Tensor<T>, TapeError> {
+        let RowLimit { max_norm, norm_type } = self;
+        if max_norm.is_nan() || max_norm < 0.0 {
+            return Err(refused("embedding", format!("max_norm must be 0 or more, but got {max_norm}")));
+        }
+        if norm_type.is_nan() {
+            return Err(refused("embedding", format!("norm_type must be a number, but got {norm_type}")));
+        }
         let norms = rows.try_vector_norm_keepdim(self.norm_type, -1)?;
         let factors = Tensor::scalar(T::from_f64(self.max_norm)).try_div(&norms.try_add(1e-7)?)?;
         Ok(rows.try_mul(&try_where_(&norms.try_gt(self.max_norm)?, &factors, 1.0)?)?)
@@ -43,7 +50,9 @@ impl RowLimit {
         table: &Tensor<T>,
         indices: &Tensor<i64>,
     ) -> Result<Tensor<T>, TapeError> {
-        let rows: Vec<i64> = indices.iter().collect::<BTreeSet<i64>>().into_iter().collect();
+        let mut rows = indices.to_vec();
+        rows.sort_unstable();
+        rows.dedup();
         let rows = Tensor::from(&rows[..]);
         let scaled = self.scaled(&table.try_embedding(&rows, EmbeddingOptions::default())?)?;
         Ok(table.try_index_copy(0, &rows, &scaled)?)

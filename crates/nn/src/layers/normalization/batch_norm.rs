@@ -119,7 +119,8 @@ impl<const D: usize, T: Float> BatchNorm<D, T> {
         Err(refused("batch_norm", format!("expected {features} channels in dimension 1, but got {channels}")))
     }
 
-    /// Returns the weight that the next batch gets in the average that is the running statistics.
+    /// Returns the weight of the next batch in the running statistics: the momentum, or 1/n for the n-th batch without
+    /// a momentum.
     fn share(&self) -> Share {
         let batches = || self.num_batches_tracked.as_ref().map_or(0, |count| count.value.item());
         self.momentum.map_or_else(|| Share::Nth(batches() as u64 + 1), Share::Fixed)

@@ -214,4 +214,12 @@ mod tests {
             assert_eq!([of(&layer.running_mean), of(&layer.running_var)], [[0.0, 0.0], [1.0, 1.0]]);
         }
     }
+
+    #[test]
+    fn another_number_of_channels_is_an_error_with_running_statistics() {
+        let layer = InstanceNorm1d::<f64>::new(3).track_running_stats(true);
+        let x = Tensor::ones([2, 4, 5]);
+        assert!(layer.try_forward(Tape::new().constant(&x)).is_err());
+        assert!(layer.try_forward(Tape::training(&mut Generator::new(0)).constant(&x)).is_err());
+    }
 }

@@ -68,13 +68,13 @@ impl<const D: usize> LPPool<D> {
         if p == f64::NEG_INFINITY {
             return largest().pool(x.try_abs()?.try_neg()?)?.try_neg();
         }
-        let elements: isize = match *self.window.kernel.as_slice() {
-            [size] => size.pow(D as u32),
-            ref sizes => sizes.iter().product(),
+        let elements: f64 = match *self.window.kernel.as_slice() {
+            [size] => [size as f64; D].iter().product(),
+            ref sizes => sizes.iter().map(|&size| size as f64).product(),
         };
         // As in PyTorch, the sum of a window is its mean times the number of elements of a whole window. This also holds for windows that end
         // outside of the input.
-        let sums = AvgPool::<D>::over(self.window.clone()).pool(x.try_pow(p)?)?.try_mul(elements as f64)?;
+        let sums = AvgPool::<D>::over(self.window.clone()).pool(x.try_pow(p)?)?.try_mul(elements)?;
         // The root has no derivative at 0. So where the sum is 0, it is replaced by 1 before the root, and the root is replaced by 0.
         let zero = sums.try_eq(0.0)?;
         sums.try_masked_fill(&zero, 1.0)?.try_pow(1.0 / p)?.try_masked_fill(&zero, 0.0)
@@ -139,5 +139,13 @@ mod tests {
         assert!(zero.contains("norm_type must be a non-zero value, but got 0"), "{zero}");
         assert!(zero.contains("in the layer LPPool1d(0, [2]) on an input of shape [1, 4], made at"), "{zero}");
         assert!(text(LPPool1d::new(2.0, 5)).contains("Output size is too small"));
+    }
+
+    #[test]
+    fn a_window_with_too_many_elements_to_count_is_an_error() {
+        let tape = Tape::new();
+        let x = tape.constant(Tensor::<f64>::ones([1, 4, 4]));
+        assert!(LPPool2d::new(2.0, 1isize << 32).try_forward(x).is_err());
+        assert!(LPPool2d::new(2.0, [1isize << 32; 2]).try_forward(x).is_err());
     }
 }

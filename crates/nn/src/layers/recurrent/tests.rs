@@ -31,7 +31,7 @@ fn assert_close(got: &[f64], want: &[f64]) {
     }
 }
 
-/// A state that the tests make from one variable, add up to a number, and read.
+/// A state that can be made from one variable, summed and read.
 trait Probe<'t>: RecurrentState<'t, f64> {
     fn of(h: Var<'t, f64>) -> Self;
     fn total(self) -> Var<'t, f64>;

@@ -18,7 +18,8 @@ dropouts! {
     /// Neural Networks", 2017). PyTorch: `torch.nn.AlphaDropout`.
     ///
     /// On a training tape, dropped elements become SELU's limit at -∞. Then all elements are scaled and shifted to restore mean and
-    /// variance. If the probability p is 1, all elements are multiplied by 0. On any other tape, the layer returns its input.
+    /// variance. If the probability p is 1, all elements are multiplied by 0. On any other tape, and
+    /// if p is 0, the layer returns its input.
     AlphaDropout;
     /// An [`AlphaDropout`] that drops whole channels of each example of an input `[n, c, …]` (n examples, c channels). PyTorch:
     /// `torch.nn.FeatureAlphaDropout`.
@@ -46,7 +47,8 @@ impl<T: Float> Layer<T> for FeatureAlphaDropout {
 fn alpha_dropout<'t, T: Float>(x: Var<'t, T>, mask: Shape, p: f64) -> Result<Var<'t, T>, TapeError> {
     /// The negative of SELU's limit at -∞.
     const ALPHA: f64 = 1.758_099_340_847_376_6;
-    let Some(mut generator) = fork_or_note(x.tape(), "AlphaDropout", p != 0.0) else { return Ok(x) };
+    let generator = fork_or_note(x.tape(), "AlphaDropout", p != 0.0);
+    let Some(mut generator) = generator.filter(|_| p != 0.0) else { return Ok(x) };
     if p == 1.0 {
         return x.try_mul(0.0);
     }

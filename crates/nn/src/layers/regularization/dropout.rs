@@ -84,13 +84,17 @@ impl<T: Float> Layer<T> for Dropout {
 }
 
 impl<const D: usize> DropoutChannels<D> {
-    /// Drops channels of `x` on a training tape; returns `x` itself on any other tape.
+    /// Drops channels of `x` on a training tape; returns `x` itself on any other tape, and if the probability is 0.
     #[track_caller]
     fn drop_channels<'t, T: Float>(&self, x: Var<'t, T>) -> std::result::Result<Var<'t, T>, TapeError> {
         let rank = expect_rank("dropout", x, [D + 1, D + 2])?;
-        let Some(mut generator) = fork_or_note(x.tape(), "Dropout", self.p != 0.0) else { return Ok(x) };
-        let channels = mask_shape(&x.shape(), rank - D);
-        x.try_mul(&Tensor::try_full(channels, T::ONE)?.try_dropout(self.p, true, &mut generator)?)
+        match fork_or_note(x.tape(), "Dropout", self.p != 0.0) {
+            Some(mut generator) if self.p != 0.0 => {
+                let channels = mask_shape(&x.shape(), rank - D);
+                x.try_mul(&Tensor::try_full(channels, T::ONE)?.try_dropout(self.p, true, &mut generator)?)
+            }
+            _ => Ok(x),
+        }
     }
 }
 

@@ -83,7 +83,8 @@ fn a_step_with_gradients_of_an_evaluating_tape_is_reported() {
         GRU, InstanceNorm1d, Linear, Module, MultiheadAttention, Optimizer as _, RReLU, Sgd, SpectralNorm,
         TransformerEncoderLayer, TransformerOptions,
     };
-    /// Makes a step of the parameters of `model` and a scalar that multiplies the input `x`, and returns the layers of the warnings.
+    /// Makes a step of the parameters of `model` and of a scalar that multiplies a random input of shape `x`. Returns
+    /// the layers of the warnings.
     fn warned<M: Module<f64>>(
         model: M,
         x: &[usize],
@@ -162,4 +163,17 @@ fn errors_name_the_layer_and_the_line_that_made_it() {
     assert!(text.contains("expected 3D or 4D input (got 1D input)"), "{text}");
     let made = format!("in the layer Dropout2d(p=0.5) on an input of shape [3], made at {}:{line}:", file!());
     assert!(text.contains(&made), "{text}");
+}
+
+#[test]
+fn dropout_with_probability_0_records_nothing() {
+    let tape = Tape::<f64>::training(&mut Generator::new(0));
+    let x = tape.constant(Tensor::ones([2, 3, 4]));
+    let recorded = tape.len();
+    for y in
+        [Dropout1d::new(0.0).forward(x), AlphaDropout::new(0.0).forward(x), FeatureAlphaDropout::new(0.0).forward(x)]
+    {
+        assert_eq!(y.value(), Tensor::ones([2, 3, 4]));
+    }
+    assert_eq!(tape.len(), recorded);
 }

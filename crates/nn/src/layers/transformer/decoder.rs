@@ -128,8 +128,15 @@ impl<T: Float> TransformerDecoderLayer<T> {
     ///
     /// # Errors
     ///
-    /// If shapes do not fit, or the cache was filled with another number of sequences.
+    /// If shapes do not fit, or the cache was filled with another number of sequences. The cache is then unchanged.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, cache: &mut DecoderCache<T>) -> Result<Var<'t, T>> {
+        let before = cache.clone();
+        self.decode_next(x, cache).inspect_err(|_| *cache = before)
+    }
+
+    /// Returns the output at the next positions `x`; see [`try_decode`](Self::try_decode). After an error, the cache may have the new positions.
+    #[track_caller]
+    fn decode_next<'t>(&self, x: Var<'t, T>, cache: &mut DecoderCache<T>) -> Result<Var<'t, T>> {
         let y = self.self_attn.try_decode(self.options.before(&self.norm1, x)?, &mut cache.own)?;
         let x = self.options.after(&self.norm1, x, y)?;
         let query = self.options.before(&self.norm2, x)?;
@@ -212,9 +219,17 @@ impl<T: Float> TransformerDecoder<T> {
     ///
     /// # Errors
     ///
-    /// If shapes do not fit, the caches were filled with another number of sequences, or there is not one cache for each layer.
+    /// If shapes do not fit, the caches were filled with another number of sequences, or there is not one cache for each layer. The caches are
+    /// then unchanged.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, caches: &mut [DecoderCache<T>]) -> Result<Var<'t, T>> {
         check_caches(self.layers.len(), caches.len())?;
+        let before = caches.to_vec();
+        self.decode_next(x, caches).inspect_err(|_| caches.clone_from_slice(&before))
+    }
+
+    /// Returns the output at the next positions `x`; see [`try_decode`](Self::try_decode). After an error, some caches may have the new positions.
+    #[track_caller]
+    fn decode_next<'t>(&self, x: Var<'t, T>, caches: &mut [DecoderCache<T>]) -> Result<Var<'t, T>> {
         let mut x = x;
         for (layer, cache) in self.layers.iter().zip(caches) {
             x = layer.try_decode(x, cache)?;

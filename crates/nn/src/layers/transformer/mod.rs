@@ -124,4 +124,39 @@ mod tests {
         let error = three.try_decode(tape.constant(Tensor::ones([1, 1, 4])), &mut two.caches()).unwrap_err();
         assert!(error.to_string().contains("2 caches for a stack of 3 layers"), "{error}");
     }
+
+    #[test]
+    fn a_failed_step_of_decoding_leaves_the_caches_as_they_were() {
+        let (generator, tape) = (&mut Generator::new(0), Tape::new());
+        let (x, memory) = (tape.constant(random(&[2, 1, 4])), tape.constant(random(&[2, 3, 4])));
+        let wrong = || Tensor::zeros([5, 5]);
+
+        let mut attention: crate::MultiheadAttention<f64> =
+            crate::MultiheadAttention::builder(4, 2).batch_first().build(generator);
+        let mut cache = crate::AttentionCache::new();
+        let whole = std::mem::replace(&mut attention.out_proj.weight.value, wrong());
+        assert!(attention.try_decode(x, &mut cache).is_err());
+        assert_eq!(cache.len(), 0);
+        attention.out_proj.weight.value = whole;
+        attention.decode(x, &mut cache);
+        assert_eq!(cache.len(), 1);
+
+        let mut encoder = TransformerEncoder::new(&options(), 2, generator);
+        let mut caches = encoder.caches();
+        encoder.decode(x, &mut caches);
+        encoder.layers[1].linear2.weight.value = wrong();
+        assert!(encoder.try_decode(x, &mut caches).is_err());
+        assert_eq!([caches[0].len(), caches[1].len()], [1, 1]);
+        assert!(encoder.layers[1].try_decode(x, &mut caches[1]).is_err());
+        assert_eq!(caches[1].len(), 1);
+
+        let mut decoder = TransformerDecoder::new(&options(), 2, generator);
+        let mut caches = decoder.caches(memory, None);
+        decoder.decode(x, &mut caches);
+        decoder.layers[1].linear2.weight.value = wrong();
+        assert!(decoder.try_decode(x, &mut caches).is_err());
+        assert_eq!([caches[0].len(), caches[1].len()], [1, 1]);
+        assert!(decoder.layers[1].try_decode(x, &mut caches[1]).is_err());
+        assert_eq!(caches[1].len(), 1);
+    }
 }

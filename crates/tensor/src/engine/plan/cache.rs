@@ -4,18 +4,20 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::DType;
 use crate::engine::plan::emission::Plan;
 use crate::engine::plan::expression::{Expression, Index};
 use crate::engine::plan::planner;
 use crate::engine::plan::simplification::simplification;
 use crate::thresholds::plan::{MAX_PLANNED_NODES, MAX_PLANS};
+use crate::{DType, InstructionSet, instruction_set};
 
 /// A cached plan, with the expression, the roots and the options from which the plan was made.
 struct Entry {
     expression: Expression,
     roots: Vec<Index>,
     dtype: DType,
+    /// Functions of numbers are computed when the plan is made. Their last bits depend on the instruction set.
+    set: InstructionSet,
     simplify: bool,
     plan: Rc<Plan>,
 }
@@ -26,11 +28,14 @@ thread_local! {
 }
 
 /// Returns the plan that computes the values of `roots` from the data of leaves, in arithmetic of the type `dtype`. If this thread has a
-/// cached plan for an equal expression with the same roots, type and setting of simplification, returns that plan.
+/// cached plan for an equal expression with the same roots, type, instruction set and setting of simplification, returns that plan.
+/// Otherwise makes a plan, and caches it unless the expression is very large.
 pub fn plan_for(expression: &Expression, roots: &[Index], dtype: DType) -> Rc<Plan> {
-    let simplify = simplification();
+    let (set, simplify) = (instruction_set(), simplification());
     let serves = |entry: &Entry| {
-        entry.roots == roots && (entry.dtype, entry.simplify) == (dtype, simplify) && entry.expression.same(expression)
+        entry.roots == roots
+            && (entry.dtype, entry.set, entry.simplify) == (dtype, set, simplify)
+            && entry.expression.same(expression)
     };
     // `try_with` fails while the thread ends, for example if a destructor evaluates a tape. The plan is then not cached.
     let found = CACHE.try_with(|cache| {
@@ -43,7 +48,7 @@ pub fn plan_for(expression: &Expression, roots: &[Index], dtype: DType) -> Rc<Pl
         let plan = Rc::new(planner::plan(expression, roots, dtype, simplify));
         if expression.len() <= MAX_PLANNED_NODES {
             let (expression, roots) = (expression.clone(), roots.to_vec());
-            keep(Entry { expression, roots, dtype, simplify, plan: Rc::clone(&plan) });
+            keep(Entry { expression, roots, dtype, set, simplify, plan: Rc::clone(&plan) });
         }
         plan
     })

@@ -34,8 +34,8 @@ fn same_axis(space: &Shape, shape: &Shape, axis: usize) -> Option<usize> {
     if is_same { axis.checked_sub(extra) } else { None }
 }
 
-/// Replaces a concatenation by a single output of a fused program, if that program computes all operands. Leaves concatenations along the
-/// first dimension unchanged. If no other step reads an operand, the program no longer writes this operand separately.
+/// Replaces a concatenation by one output of a fused program, if that program computes all operands and [`joined`] returns this output. If
+/// no other step reads an operand, the program no longer writes this operand separately.
 pub(super) fn side_by_side(steps: &mut Vec<Step>, roots: &[(OperandRef, Shape)], buffers: u32) {
     let mut readers = count_reads(steps, roots, buffers);
     // For each buffer, the position in `done` of the program that writes it.
@@ -80,7 +80,7 @@ fn joined(writer: &Step, reader: &Step, shapes: &[Shape], axis: usize) -> Option
     Some(Output::Joined(values?, axis))
 }
 
-/// Adds `output`, which is written to `buffer`, to the program of a step. Removes the outputs of this program that no step reads.
+/// Adds `output`, which is written to `buffer`, to the program of a step. Removes the outputs of this program that are no longer read.
 fn write(step: &mut Step, output: Output, buffer: u32, readers: &[u32]) {
     let Work::Fused(bound) = &step.work else { return };
     let (program, space) = (bound.borrow().program().clone(), bound.borrow().shape().clone());

@@ -10,7 +10,7 @@ use crate::{Binary, Compare, Reduction, Unary};
 /// The index of a value in the planner's list. It is larger than the indices of the value's operands.
 pub(super) type Id = u32;
 
-/// The index of a shape in [`Values::shapes`].
+/// The index of a shape in `Values::shapes`.
 pub(super) type ShapeId = u32;
 
 /// The way in which a value is computed.
@@ -18,7 +18,7 @@ pub(super) type ShapeId = u32;
 pub(super) enum Definition {
     /// The data of a leaf. The field is the leaf's node.
     Known(Index),
-    /// A number, by its index in [`Values::numbers`].
+    /// A number, by its index in `Values::numbers`.
     Number(u32),
     Unary(Unary, Id),
     Binary(Binary, Id, Id),
@@ -32,7 +32,7 @@ pub(super) enum Definition {
     Embed(u32, Shaped, ShapeId),
     /// The matrix product of two operands.
     Product(Shaped, Shaped),
-    /// A concatenation, by its index in [`Values::concatenations`].
+    /// A concatenation, by its index in `Values::concatenations`.
     Cat(u32),
     /// An operation that the host (the tape or an eager operation) runs itself, outside of the compiled programs. The field is the
     /// operation's node.

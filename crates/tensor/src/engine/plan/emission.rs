@@ -107,8 +107,8 @@ impl Placements<'_> {
             Definition::Reduce(op, x, axes) => Work::Reduce(op, axes, self.values.shape(x).clone()),
             Definition::View(view, from, x) => {
                 let (view, from) = (&self.values.views[view], &self.values.shapes[from]);
-                // A reshape of a large expansion needs a copy, because the planner has found no reshape before the expansion. Data that is
-                // one number in memory would need none, but later steps would then compute each element.
+                // A reshape of a large expansion is copied, because the planner has found no smaller reshape. If memory cannot hold the
+                // copy, this is an error at once. After a view, later steps would compute each element, which may take years.
                 let copies = matches!(view, View::Reshape(_))
                     && from.numel() >= MANY_TERMS
                     && from.numel() != self.values.shape(x).numel();
@@ -240,7 +240,8 @@ impl BufferNumbers {
     }
 }
 
-/// Adds to each step the list of the buffers that no later step reads. The buffers of roots, the results of the plan, are in no list.
+/// Adds to each step the list of the buffers that this step is the last one to use. The buffers of roots, the results of the plan, are in
+/// no list.
 fn drops(steps: &mut [Step], roots: &[(OperandRef, Shape)], count: u32) {
     let mut done = vec![false; count as usize];
     roots.iter().filter_map(|(source, _)| source.buffer()).for_each(|buffer| done[buffer as usize] = true);

@@ -16,8 +16,8 @@ pub type Index = u32;
 /// The indices of a node's inputs.
 pub type Inputs = SmallVec<[Index; 3]>;
 
-/// The operation of a node. Together with the shapes of the inputs and the result, it defines the computation. The fields of type `u32` are
-/// indices into lists. The expression, or the host that made it, has these lists.
+/// The operation of a node. Together with the shapes of the inputs and the result, it defines the computation. Most fields of type `u32`
+/// are indices into lists of the expression, or of the host that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Data that the host (the tape) stores, and through which no derivative flows. The field is the index of the data.
@@ -157,9 +157,8 @@ impl Expression {
         &self.views[number as usize]
     }
 
-    /// Returns true if several elements of a node's value share one position in memory when it is computed by views: it is a view of an
-    /// expansion, with a dimension of size above 1 and stride 0. A number has no position, so an expanded number counts as a filled array.
-    /// The data of leaves counts as contiguous.
+    /// Returns true if several elements of a node's value share one position in memory, because the value is a view of an expanded array.
+    /// An expanded number does not count, because a number has no position. The data of leaves counts as contiguous.
     pub fn has_internal_overlap(&self, node: Index) -> bool {
         let (mut root, mut views) = (node, SmallVec::<[Index; 8]>::new());
         while let Op::Expand | Op::Reshape | Op::View(_) | Op::Alias(_) = self.op(root) {

@@ -1,5 +1,5 @@
-//! Simplifies values while they are defined: by identities such as x · 1 = x, operations on numbers, and views of views. All
-//! simplifications are exact: they neither add nor remove an infinity or a NaN.
+//! Simplifies values while they are defined: by identities such as x · 1 = x, operations on numbers, and views of views. No simplification
+//! adds or removes an infinity or a NaN.
 
 use crate::engine::plan::definition::{Definition, Id, ShapeId};
 use crate::engine::plan::expression::Index;
@@ -30,7 +30,8 @@ impl Values {
         }
     }
 
-    /// Returns the result of `definition` if it is a function of one or two values that are all numbers. Otherwise returns `None`.
+    /// Returns the result of `definition` if it is a unary or binary function whose operands are all numbers. Returns `None` for other
+    /// definitions, for example comparisons.
     pub(super) fn folded(&self, definition: Definition) -> Option<f64> {
         match self.dtype {
             DType::F32 => self.folded_as::<f32>(definition),
@@ -64,8 +65,8 @@ impl Values {
         }
     }
 
-    /// Returns the value of a view of `x`, expanded to `from`. The view has the shape `to`. The view of a value that is expanded to at least
-    /// [`MANY_TERMS`] elements is the expansion of a smaller view, if there is one.
+    /// Returns the value of `view` of `x`, after `x` is expanded to the shape `from`. The view has the shape `to`. If `from` has at least
+    /// [`MANY_TERMS`] elements, returns the value of a smaller view that expands to this view, if there is one.
     pub(super) fn view(&mut self, view: View, x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
         if from.numel() < MANY_TERMS {
             return self.whole_view(view, x, from, to, node);
@@ -80,8 +81,8 @@ impl Values {
         }
     }
 
-    /// Returns the value of a view of `x` from the shape `from` to the shape `to`. With `simplify`, merges two
-    /// successive permutations or reshapes into one, and leaves out views that change nothing.
+    /// Returns the value of `view` of `x`, which has the shape `from` before the view and `to` after it. With `simplify`, merges two
+    /// successive permutations or reshapes into one. Also leaves out reshapes, and pairs of permutations, that change nothing.
     fn whole_view(&mut self, mut view: View, mut x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
         let mut source = self.intern_shape(from);
         let result = self.intern_trimmed(to);

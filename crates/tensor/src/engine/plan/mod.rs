@@ -14,13 +14,13 @@
 //! | `concatenation` | writes operands of concatenations directly into the result where possible |
 //! | `regions` | runs consecutive steps over small values without a tensor for each value |
 //! | `steps` | the steps of a plan, and where they store their values |
-//! | `planner` | calls the files above in order |
+//! | `planner` | makes a plan by calling the files above |
 //! | `simplification` | the setting that switches simplification on or off |
 //! | `cache` | keeps the most recent plans |
 //! | `subgraph` | copies the part of a growing expression that some values need |
 //!
-//! Planning reads no data, so a plan serves every expression with the same nodes, shapes, views and numbers. A training loop makes its plans in
-//! its first step, and reuses them as long as its expressions stay the same.
+//! Planning reads no data, so a plan serves every expression with the same nodes, shapes, views and numbers, in arithmetic of one element
+//! type and instruction set. A training loop makes its plans in its first step, and reuses them as long as its expressions stay the same.
 
 mod cache;
 mod concatenation;

@@ -11,7 +11,6 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::Reduction;
 use crate::engine::plan::definition::{Definition, Id, ShapeId, Value};
 use crate::engine::plan::expression::Expression;
 use crate::engine::plan::values::Values;
@@ -138,7 +137,7 @@ impl<'a> Placements<'a> {
             | Definition::Embed(..)
             | Definition::Product(..)
             | Definition::Cat(_) => self.alone(id),
-            Definition::Reduce(op, x, axes) => self.place_reduction(id, op, x, axes),
+            Definition::Reduce(_, x, axes) => self.place_reduction(id, x, axes),
             definition => {
                 let operands = definition.operands();
                 let level = self.level(&operands, value.shape);
@@ -173,7 +172,7 @@ impl<'a> Placements<'a> {
 
     /// Places a reduction. A reduction of whole rows becomes an instruction of a kernel (fused program) if this is fast and the kernel
     /// reduces no other rows. Other reductions become an output of a kernel or a separate step.
-    fn place_reduction(&mut self, id: Id, op: Reduction, x: Id, axes: AxisSet) {
+    fn place_reduction(&mut self, id: Id, x: Id, axes: AxisSet) {
         let space = self.values.list[x as usize].shape;
         let sizes = &self.values.shapes[space];
         let (rank, total) = (sizes.len(), sizes.numel());
@@ -196,9 +195,7 @@ impl<'a> Placements<'a> {
         }
         // Each task of a kernel (fused program) has its own copy of all totals (results of the reduction). Many totals would take much
         // memory, so the reduction becomes a separate step then.
-        if op != Reduction::Prod
-            && (kept.saturating_mul(limits::ELEMENTS_PER_TOTAL) <= total || total <= limits::MAX_ROW)
-        {
+        if kept.saturating_mul(limits::ELEMENTS_PER_TOTAL) <= total || total <= limits::MAX_ROW {
             let kernel = self.kernel(level, space);
             return self.join(id, kernel, Placement::Reduced(kernel));
         }

@@ -60,7 +60,7 @@ pub(super) fn accumulate(steps: Vec<Step>, roots: &[(OperandRef, Shape)], buffer
     done.into_iter().flatten().collect()
 }
 
-/// Returns the shape and the operands of a step that only adds its operands, in the order of their addition. Returns `None` for other
+/// Returns the shape and the operands of a step that only adds its operands one after the other, in this order. Returns `None` for other
 /// steps.
 fn sum_of(step: &Step) -> Option<(Shape, SmallVec<[u32; 4]>)> {
     let Work::Fused(bound) = &step.work else { return None };
@@ -69,7 +69,8 @@ fn sum_of(step: &Step) -> Option<(Shape, SmallVec<[u32; 4]>)> {
     Some((bound.shape().clone(), terms))
 }
 
-/// Returns the inputs of a program that only adds its inputs, in the order of their addition. Returns `None` for other programs.
+/// Returns the inputs of a program that only adds its inputs one after the other, each once, in this order. Returns `None` for other
+/// programs.
 fn terms_of(program: &Program) -> Option<SmallVec<[u32; 4]>> {
     let (inputs, instructions) = (program.inputs(), program.instructions());
     let last = inputs + instructions.len() as u32 - 1;

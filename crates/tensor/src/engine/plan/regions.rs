@@ -10,7 +10,7 @@ use std::ops::Range;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use crate::engine::access::{self, ProgramArgument};
+use crate::engine::access::ProgramArgument;
 use crate::engine::bound::{Binding, BoundProgram, run_bound};
 use crate::engine::elementwise;
 use crate::engine::plan::steps::{ConcatBuffers, OperandRef, Step, Work};
@@ -36,7 +36,7 @@ pub struct Region {
     state: RefCell<State>,
 }
 
-/// The state of a region: how often it ran or was compiled, and its operations.
+/// The state of a region: whether it has run, how often it was compiled, and its operations.
 #[derive(Debug)]
 struct State {
     has_run: bool,
@@ -56,15 +56,15 @@ struct Compiled {
     results: Vec<Place>,
 }
 
-/// The place of a value: in the region's memory, or in the input with an index. For an input, the layout's offset is relative to the input's
-/// lowest element.
+/// The place of a value: in the region's memory, or in the input with an index. For an input, the layout's offset is relative to the
+/// input's lowest element.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) input: Option<usize>,
     pub(crate) layout: Layout,
 }
 
-/// An operation of a region. It writes elements from `start` on, and reads elements before `start`.
+/// An operation of a region. In the region's memory, it writes elements from `start` on, and reads only elements before `start`.
 #[derive(Debug)]
 struct Operation {
     start: usize,
@@ -78,8 +78,8 @@ enum Compute {
     Program(usize, Box<Binding>, Vec<Operand>, Vec<usize>),
     /// A batch of products of two matrices.
     Products(Box<Products>),
-    /// Copies, each written to the positions of a layout relative to `start`. The last field is the number of elements of the result. A number
-    /// fills the whole result.
+    /// Copies, each written to the positions of a layout relative to `start`. The last field is the number of elements of the result. A
+    /// number fills the whole result.
     Copies(Vec<(Operand, Layout)>, usize),
 }
 
@@ -129,7 +129,7 @@ fn buffers(reads: &[OperandRef]) -> impl Iterator<Item = u32> {
     reads.iter().filter_map(OperandRef::buffer)
 }
 
-/// Returns the number of elements that a step writes in a region, at most. Returns `None` if a region does not have this step.
+/// Returns the number of elements that a step writes in a region, at most. Returns `None` if a region cannot contain this step.
 fn written(step: &Step, concatenations: &ConcatBuffers) -> Option<usize> {
     if step.writes.iter().any(|buffer| concatenations.offsets.contains_key(buffer)) {
         return None;
@@ -190,9 +190,9 @@ impl Region {
         self.state.borrow().compiled.is_some()
     }
 
-    /// Runs the region on the values of its inputs, if it is compiled or can be compiled for them. `steps` are the plan's steps. Passes each
-    /// buffer that is read later to `each`, with its place and the region's memory. Returns false, without a call of `each`, if the region's steps must run
-    /// separately.
+    /// Runs the region on the values of its inputs, if it is compiled or can be compiled for them. `steps` are the plan's steps. Passes
+    /// each buffer that is read later to `each`, with its place and the region's memory. Returns false, without a call of `each`, if the
+    /// region's steps must run separately.
     ///
     /// # Errors
     ///
@@ -396,9 +396,17 @@ impl Compilation {
                 Place { input: None, layout }
             }
         };
-        // The same conversion as for a single step: a value is stored without repetitions, and may have other leading sizes of 1.
-        let layout = if layout.shape() == shape { layout } else { access::expand(&layout, shape)? };
-        Some(Place { input, layout })
+        if layout.shape() == shape {
+            return Some(Place { input, layout });
+        }
+        // The same conversion as for a single step, also for the strides of sizes 1: a value is stored without repetitions, and may have other
+        // leading sizes of 1.
+        let own = layout.shape();
+        let layout = match own.rank().checked_sub(shape.rank()) {
+            Some(extra @ 1..) => layout.reshape(&Shape::from(&own[extra..]))?,
+            _ => layout,
+        };
+        Some(Place { input, layout: layout.expand(shape)? })
     }
 }
 

@@ -76,7 +76,7 @@ pub struct Step {
     pub reads: SmallVec<[OperandRef; 4]>,
     /// The buffers of the results.
     pub writes: SmallVec<[u32; 4]>,
-    /// The buffers that no later step reads, so that the memory can be released after this step.
+    /// The buffers that this step is the last one to use, so that their memory can be released after it.
     pub drops: SmallVec<[u32; 4]>,
     /// The node whose line of code an error in this step names, for example if memory runs out.
     pub node: Index,

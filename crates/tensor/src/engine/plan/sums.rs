@@ -204,7 +204,7 @@ struct Rewriting {
 }
 
 impl Rewriting {
-    /// Replaces an operand of an old value by the new value with the same meaning, and keeps its shape.
+    /// Returns the new value for an operand of an old value, with the operand's shape.
     fn operand(&self, (id, shape): Shaped) -> Shaped {
         (self.new[id as usize], shape)
     }

@@ -7,13 +7,13 @@ use crate::{Axes, Layout, Shape, View};
 pub(super) enum Unexpanded {
     /// The value itself.
     Operand,
-    /// A view of the value, read with this shape. It has size 1 along the expanded dimensions. A diagonal of an expanded
-    /// and another dimension keeps its size.
+    /// A view of the value, after expansion of the value to this shape. The shape has size 1 along the expanded dimensions, except along
+    /// the two dimensions of a diagonal if only one of them is expanded.
     View(View, Shape),
 }
 
-/// Returns the view before the expansion for `view` of a value of shape `own`, expanded to `from`. Leading sizes of 1 may be missing in
-/// `own`. Returns `None` if the value is not expanded, if the view has no elements, or if there is no smaller view.
+/// Returns the smaller view for `view` of a value that has the shape `own` and is expanded to `from` before the view. Leading sizes of 1
+/// may be missing in `own`. Returns `None` if the value is not expanded, if the view has no elements, or if there is no smaller view.
 pub(super) fn view(view: &View, own: &Shape, from: &Shape) -> Option<Unexpanded> {
     let missing = from.len().checked_sub(own.len())?;
     if from[missing..] == own[..] && from[..missing].iter().all(|&size| size == 1) {
@@ -76,8 +76,8 @@ mod tests {
         }
     }
 
-    /// Checks that the smaller view, expanded, equals the view of the expansion. Returns the count of its elements, or `None` if there is no
-    /// smaller view.
+    /// Checks that the smaller view, expanded, equals the view of the expansion. Returns the count of its elements, or `None` if there is
+    /// no smaller view.
     fn check(view: &View, own: &[usize], from: &[usize]) -> Option<usize> {
         let (own, from) = (Shape::from(own), Shape::from(from));
         let x = Tensor::from_fn(own.clone(), |index| index.iter().fold(7, |sum, &i| 10 * sum + i as i64));

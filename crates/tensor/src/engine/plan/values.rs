@@ -1,9 +1,9 @@
 //! Turns the nodes of an expression into the values that must be computed. Each value is computed only over the dimensions along which it
 //! varies.
 //!
-//! An expansion has the same value as its input, and so has large data that was expanded before it was recorded. An operation on expanded
-//! operands is computed on the operands before the expansion. A sum over an expanded dimension is a multiplication by the dimension's size. So
-//! the gradient of a sum of any size is a single number.
+//! An expansion has the same value as its input. Data that the host marks as expanded is read before its expansion. An operation on
+//! expanded operands is computed on the operands before the expansion. A sum over an expanded dimension is a multiplication by the
+//! dimension's size. So the gradient of a sum of any size is a single number.
 //!
 //! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once, and
 //! functions of one or two numbers are computed while planning. Operations that change nothing, such as a multiplication by 1, are removed.

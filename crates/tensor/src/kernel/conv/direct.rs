@@ -404,8 +404,8 @@ fn input_gradient<T: Products>(
     compute_sums(geometry.batch * geometry.groups, geometry.groups, &planes, z, &sums, x)
 }
 
-/// Returns the sum that computes the gradient of some input elements: the ones with the given residue (remainder of the position modulo the
-/// stride) along each axis.
+/// Returns the sum that computes the gradient of the input elements with the given residue along each axis. A residue is the remainder of a
+/// position modulo the stride.
 fn residue_sum<'k, T: Products>(
     kernels: &'k dyn MicroKernels<T>,
     geometry: &Geometry,

@@ -70,8 +70,8 @@ pub trait FloatBlockKernels: BlockKernels {
     /// Returns the thread-local memory for the registers (intermediate values) of compiled programs.
     fn arena() -> &'static LocalKey<RefCell<Vec<Self>>>;
     /// Runs `work` with `len` elements of the memory of [`arena`](Self::arena). They have unspecified values and begin at a cache line. If
-    /// the memory is larger than [`KEPT`], it is released afterwards. When a thread ends, a destructor may still compute after the arena was
-    /// released. Then `work` gets new memory. `work` must not call this function again for the same type.
+    /// the memory is larger than [`KEPT`], it is released afterwards. When a thread ends, a destructor may still compute after the arena
+    /// was released. Then `work` gets new memory. `work` must not call this function again for the same type.
     ///
     /// # Errors
     ///

@@ -236,8 +236,8 @@ fn is_ordinary_power<T: FloatMath>(x: T, y: T) -> bool {
     T::is_power(x, y) & (y != -T::ONE) & (y != T::from_f64(2.0)) & (y != T::from_f64(3.0))
 }
 
-/// Computes a power by a quotient or a product, by the power of |x| if `y` is whole and x negative, or by `powf`. For each pair of operands
-/// that [`powers`] and [`ordinary_powers`] may pass to this function, their other loops give the same result.
+/// Computes a power by a quotient or a product, by the power of |x| if `y` is whole and x negative, or by `powf`. If another loop of
+/// [`powers`] or [`ordinary_powers`] computes the same pair of operands, the result is the same.
 #[inline(always)]
 fn unusual_power<T: FloatMath, const FMA: bool>(x: T, y: T) -> T {
     if y == -T::ONE {
@@ -258,7 +258,7 @@ fn unusual_power<T: FloatMath, const FMA: bool>(x: T, y: T) -> T {
     }
 }
 
-/// Returns whether `op` is an addition, subtraction, multiplication or division: the operations of [`with_arithmetic`].
+/// Returns whether `op` is an addition, subtraction, multiplication or division: the operations of `with_arithmetic!`.
 fn is_arithmetic(op: Binary) -> bool {
     matches!(op, Binary::Add | Binary::Sub | Binary::Mul | Binary::Div)
 }

@@ -678,7 +678,7 @@ mod tests {
         all.into_iter().map(T::to_f64).collect()
     }
 
-    /// Checks that the loops of the mode of equal bits give the same bits with vectors of any length.
+    /// Checks that the loops of the mode of equal bits give the same bits with vectors of AVX2 and with arrays.
     #[test]
     fn the_vectors_of_the_portable_loops_change_no_bit() {
         fn check<T: Float + HasMicroKernels>() {

@@ -2,9 +2,9 @@
 //! If several elements are equal, the position of the first one is the result.
 //!
 //! A *lane* is a line of elements along the dimension. Contiguous lanes of at least [`SHORT`] elements, and few long lanes, are searched
-//! one after the other. The extreme value is computed first, and then its first position is searched. Other lanes are scanned together, row by row.
-//! Long lanes are split into segments. The results of the segments are compared in order, so the positions do not depend on the number of
-//! threads.
+//! one after the other. The extreme value is computed first, and then its first position is searched. Other lanes are scanned together, row
+//! by row. Long lanes are split into segments. The results of the segments are compared in order, so the positions do not depend on the
+//! number of threads.
 use crate::kernel::reduce::accumulator::{LONG_RUN, slice_total};
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid, Tile};
@@ -222,8 +222,8 @@ impl<T: Element> Lanes<'_, T> {
 mod tests {
     use crate::prelude::*;
 
-    /// Tests long and short lanes, contiguous and strided, which are searched alone, together, or in segments. Equal elements and NaNs
-    /// are far apart.
+    /// Tests long and short lanes, contiguous and strided, which are searched alone, together, or in segments. The largest elements of long
+    /// lanes, up to three equal numbers or NaNs, are far apart.
     #[test]
     fn the_first_of_equal_elements_is_found_in_every_lane() {
         for [rows, columns] in

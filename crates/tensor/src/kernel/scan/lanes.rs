@@ -1,8 +1,9 @@
 //! Operations on whole lanes along one dimension: cumulative sums, running extremes, sorting, selection by rank, medians and modes.
 //!
-//! A lane is a line of elements along the dimension, at one index of the other dimensions. Each function takes a lane as a slice. [`each`]
-//! splits a tensor of any layout into lanes and stores the results. Lanes are independent, so the bits do not depend on the number of
-//! threads. [`order`] puts the earlier of two equal elements first. NaN is larger than all numbers, as in PyTorch's `sort`.
+//! A lane is a line of elements along the dimension, at one index of the other dimensions. Most functions take a lane as a slice. [`each`]
+//! splits a tensor of any layout into lanes for them, and stores the results. Cumulative sums and products take a whole tensor. Lanes are
+//! independent, so the bits do not depend on the number of threads. [`order`] puts the earlier of two equal elements first. NaN is larger
+//! than all numbers, as in PyTorch's `sort`.
 use std::cmp::Ordering;
 use std::error::Error as _;
 use std::sync::OnceLock;
@@ -79,8 +80,8 @@ pub(crate) fn each<T: Element, U: Element>(
     Ok(())
 }
 
-/// Returns an error if there is too little memory for `count` lanes of `size` elements, with a key and a position for each element. Functions
-/// of lanes allocate this memory without a check. Lanes of fewer than [`MIN_CHECKED_LANE`] elements are not checked.
+/// Returns an error if there is too little memory for `count` lanes of `size` elements, with a key and a position for each element.
+/// Functions of lanes allocate this memory without a check. Lanes of fewer than [`MIN_CHECKED_LANE`] elements are not checked.
 pub(crate) fn check_room(size: usize, count: usize) -> Result<(), AllocationError> {
     if size >= MIN_CHECKED_LANE {
         drop(reserve::with_capacity::<i64>(size.saturating_mul(3 * count.max(1)))?);

@@ -177,8 +177,8 @@ fn trigamma(x: f64) -> f64 {
     sum + (1.0 + 0.5 / y + z * (1.0 / 6.0 - z * (1.0 / 30.0 - z / 42.0))) / y
 }
 
-/// Computes the Hurwitz zeta function ζ(s, q) = Σ (q + k)⁻ˢ over all k ≥ 0. Adds at least forty terms, and approximates the sum of the
-/// other terms by the first terms of the Euler-Maclaurin formula. Adds fewer terms if the later ones are negligible.
+/// Computes the Hurwitz zeta function ζ(s, q) = Σ (q + k)⁻ˢ over all k ≥ 0. Adds the terms with negative q + k and forty more, or fewer
+/// terms if the later ones are negligible. Approximates the sum of the other terms by the first terms of the Euler-Maclaurin formula.
 fn zeta(s: f64, q: f64) -> f64 {
     if s.is_nan() || q.is_nan() || s < 1.0 {
         return f64::NAN;
@@ -351,7 +351,7 @@ macro_rules! floats {
 floats!(f32 i32, f64 i64);
 
 /// Returns the allowed results of the operation `name`: `exact` with the operation's bounds on the error, in ulp. An operation without
-/// bounds must be exact, except two that round twice. In f64, the error of the oracle is added to the bounds.
+/// bounds must be exact, unless its kernel rounds twice. In f64, the error of the oracle is added to the bounds.
 fn expected<T: Oracle>(name: &str, exact: f64, absolute: f64) -> Expected<T> {
     let single = T::DTYPE == DType::F32;
     let ulps = match bounds(name) {

@@ -1,5 +1,5 @@
 //! The buffers in the pool, shared by all threads. This file does not know how buffers are allocated. A test (`pool_protocol`) compiles it
-//! with the primitives of the crate `loom`. It checks this file in every order in which a few preemptions can interleave the threads.
+//! with the primitives of the crate `loom`. The test checks this file in every order in which a few preemptions can interleave the threads.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;

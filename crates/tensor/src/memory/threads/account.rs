@@ -2,16 +2,17 @@
 //!
 //! On a busy machine the system suspends a helper for milliseconds. If the helper has a task at that time, the operation waits for it.
 //! Every operation adds the time that its helpers saved to an account. It subtracts the time that the caller waited for helpers, and the
-//! time that helpers were suspended. When the account is overdrawn, helpers rest, so that operations run on fewer threads. After the rest,
-//! a *trial* tests whether each resting helper has a processor for itself. Every rest doubles the next one, up to one second. The next rest
-//! is short again after the account was full while no helper rested.
+//! time that helpers were suspended. When the account is overdrawn, a part of the helpers rests, so that operations run on fewer threads.
+//! After the rest, a *trial* tests whether each resting helper has a processor for itself. Every rest doubles the next one, up to one
+//! second. The next rest is short again after the account was full while no helper rested.
 //!
 //! This file does not read the clock, so that its tests need no real time.
 
 use std::time::{Duration, Instant};
 
-/// The upper limit of the account's balance (the time that helpers saved minus the time that they cost), in nanoseconds. A higher limit tolerates more successive suspensions, of about 4 ms each
-/// (Linux, 250 Hz). With a lower limit, a single suspension by an interrupt or another virtual machine sends a helper to rest.
+/// The largest balance of the account, and its balance at the start, in nanoseconds. A higher limit tolerates more successive suspensions,
+/// of about 4 ms each (Linux, 250 Hz). With a lower limit, a single suspension by an interrupt or another virtual machine sends a helper to
+/// rest.
 const LIMIT: i64 = 5_000_000;
 
 /// The balance of the account at the start of a rest and after a trial, in nanoseconds. The value is so low that the next suspension sends
@@ -51,10 +52,11 @@ pub(super) struct Allowance {
     pub(super) trial: bool,
 }
 
-/// The account of the time that all helpers together have saved and cost.
+/// The account of the time that all helpers together save and cost.
 #[derive(Debug)]
 pub(super) struct Account {
-    /// The nanoseconds that helpers have saved minus the nanoseconds that they have cost, at most [`LIMIT`].
+    /// The balance, in nanoseconds. It begins at [`LIMIT`], which it never exceeds. It grows by the time that helpers save, and falls by
+    /// the time that they cost. Each rest and each trial sets it to [`AFTER_TRIAL`].
     balance: i64,
     /// The number of helpers that rest, which means that operations do not use them.
     resting: usize,

@@ -21,8 +21,8 @@ static THREADS: LazyLock<AtomicUsize> = LazyLock::new(|| {
 /// Returns the number of threads that an operation may use, the calling one included.
 ///
 /// This is the number of processors, unless the environment variable `WENGERT_NUM_THREADS` (read when the number is first needed) or
-/// [`set_num_threads`] sets another number. It is at most 256, and always 1 in WebAssembly. On a busy machine, operations may use fewer
-/// threads. PyTorch: `torch.get_num_threads`.
+/// [`set_num_threads`] sets another number. A value of the variable that is not a positive integer is ignored. The number is at most 256,
+/// and always 1 in WebAssembly. On a busy machine, operations may use fewer threads. PyTorch: `torch.get_num_threads`.
 pub fn num_threads() -> usize {
     THREADS.load(Ordering::Relaxed)
 }
@@ -56,7 +56,8 @@ mod tests {
     /// The environment variable with the number of threads that [`child`] expects.
     const CHILD: &str = "WENGERT_TEST_THREADS_OF_A_PROCESS";
 
-    /// Compares the number of threads with the environment, and then sets others. Runs as a process of its own.
+    /// Checks the number of threads, the helpers that an operation starts, and [`set_num_threads`]. Does nothing unless
+    /// [`a_process_reads_its_number_of_threads`] runs this test in a separate process.
     #[test]
     fn child() {
         let Some(expected) = std::env::var(CHILD).ok().and_then(|text| text.parse::<usize>().ok()) else { return };

@@ -264,7 +264,7 @@ impl SpinThenSleep {
     }
 }
 
-/// Returns true if a thread that was suspended for this part of a trial had a processor for itself.
+/// Returns true if the time `suspended` is short enough that the thread had a processor for itself during a trial.
 fn passes(suspended: Duration) -> bool {
     suspended < TRIAL / 4
 }

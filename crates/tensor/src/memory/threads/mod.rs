@@ -258,8 +258,8 @@ mod tests {
     fn sweeps_over_cached_data_alternate() {
         let orders = Mutex::new(Vec::new());
         let runs = [CACHED, CACHED + 1, CACHED, usize::MAX, 0].map(|bytes| Schedule::Sweep { bytes });
-        // Only the task with number 0 records orders. The tasks that it starts run on its own thread, unless it runs outside of the pool
-        // because another test uses the pool at this time.
+        // Only the task with number 0 records orders, and only if the tasks that it starts run on its own thread. While another test uses
+        // the pool, this is not certain, so the loop tries again.
         while orders.lock().unwrap().is_empty() {
             for_each(2, |number| {
                 if number == 0 && (inside_task() || num_threads() == 1) {

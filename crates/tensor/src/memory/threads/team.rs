@@ -151,8 +151,8 @@ impl Caller {
     ///
     /// # Panics
     ///
-    /// If there are more than [`MAX_NUMBERED_TASKS`] tasks. If a task panicked: then the panic has the payload of the first such task, and starts
-    /// after all tasks have finished.
+    /// If there are more than [`MAX_NUMBERED_TASKS`] tasks. If a task panicked: then the panic has the payload of the first such task, and
+    /// starts after all tasks have finished.
     pub(super) fn run(
         &mut self,
         helpers: usize,

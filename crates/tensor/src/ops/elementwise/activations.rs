@@ -77,7 +77,7 @@ pub trait Activations: TensorLike<Elem: Float> {
         exponential_unit(self, 1.0, alpha, 1.0 / alpha)
     }
 
-    /// Returns [`elu`](Self::elu), scaled by the constants that keep activations at mean 0 and variance 1 (Klambauer et al.,
+    /// Returns [`elu`](Self::elu) with a fixed α, scaled. Both constants keep activations at mean 0 and variance 1 (Klambauer et al.,
     /// "Self-Normalizing Neural Networks", 2017). PyTorch: `selu`.
     #[in_place]
     fn try_selu(&self) -> Result<Self> {

@@ -6,7 +6,7 @@ use crate::ops::{Result, TensorLike};
 use crate::{Float, Site, Unary};
 
 /// Elementwise functions. They follow IEEE 754 at infinities and NaN. Some functions of f32 are computed in f64 and rounded. The
-/// repository's `docs/accuracy.md` lists their accuracy in units in the last place.
+/// repository's `docs/accuracy.md` lists the accuracy of the functions in units in the last place.
 ///
 /// ```
 /// # use wengert_tensor as wengert;

@@ -142,8 +142,8 @@ pub trait InPlace: TensorLike {
         self.put(zeros, at)
     }
 
-    /// Sets `self` to `op(self)`, where `op` is any function of one operand. It is for programs that choose the function at run time: most
-    /// functions have in-place forms of their own, such as `floor_`.
+    /// Sets `self` to `op(self)`, where `op` is any function of one operand. This method is for programs that choose the function at run
+    /// time: most functions have in-place forms of their own, such as `floor_`.
     fn try_apply_(&mut self, op: Unary) -> Result<(), Self::Error> {
         self.update_unary(op, Site { operation: op.name(), ..Site::here("apply_") })
     }
@@ -204,8 +204,8 @@ pub(crate) fn array<A: TensorLike>(argument: &Argument<A>) -> Option<&A> {
     }
 }
 
-/// Returns an error if `target` cannot be written to while `others` are read, or if its shape differs from the broadcast shape of all
-/// operands.
+/// Returns an error if `target` cannot be written to while `others` are read, or if the shape of `target` differs from the broadcast shape
+/// of all operands.
 pub(crate) fn check_in_place<A: InPlace>(target: &A, others: &[Option<&A>], at: Site) -> Result<(), A::Error> {
     target.check_write(None, at)?;
     for other in others.iter().flatten() {

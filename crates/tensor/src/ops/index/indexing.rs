@@ -45,8 +45,8 @@ pub trait Indexing: TensorLike {
     }
 
     /// Returns one element of `self` for each element of `index`. With `dim` 1, for example, `result[i, j]` is `self[i, index[i, j]]`.
-    /// `index` has the rank of `self`. Along the dimensions other than `dim`, the sizes of `index` are at most the sizes of `self`. Refuses
-    /// negative positions and positions out of range. PyTorch: `gather`.
+    /// `index` has the rank of `self`. Along the dimensions other than `dim`, the sizes of `index` are at most the sizes of `self`. An
+    /// empty `index` may have any shape. Refuses negative positions and positions out of range. PyTorch: `gather`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

@@ -55,7 +55,7 @@ impl From<&Tensor<bool>> for IndexItem {
     }
 }
 
-/// A list of [`IndexItem`](crate::ops::IndexItem)s: `index_items![0, .., 1..3, &positions, &mask]`.
+/// A list of [`IndexItem`]s: `index_items![0, .., 1..3, &positions, &mask]`.
 ///
 /// `..` is one whole dimension, Python's `:`. `...` stands for all dimensions that the other items do not index and may occur
 /// once: Python's `x[..., 0]` is `x.index(&index_items![..., 0])`. A new dimension is `IndexItem::NewAxis`.

@@ -47,8 +47,8 @@ pub(crate) fn resolve<A: TensorLike>(x: &A, items: &[IndexItem], at: Site) -> Re
                 axis += 1;
             }
             IndexItem::Mask(mask) if mask.rank() == 0 => {
-                // A mask of rank 0 indexes a new dimension of size 1. The index tensor selects its element if the mask is true, and
-                // otherwise nothing.
+                // A mask of rank 0 indexes a new dimension of size 1. The index tensor selects the element of this dimension if the mask is
+                // true, and otherwise nothing.
                 view = unsqueeze(&view, axis, at)?;
                 indices.push((axis, Tensor::zeros([usize::from(mask.try_item()?)])));
                 axis += 1;

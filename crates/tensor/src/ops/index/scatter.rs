@@ -21,9 +21,9 @@ use crate::{Error, Number, Position, Scalar, Shape, Site, Sizes, Tensor, ensure}
 /// [`index_fill`](Self::index_fill) and in lists of [`IndexItem`]s.
 #[twins]
 pub trait Scatter: TensorLike {
-    /// Returns `self` with `source` written to the positions `index` along dimension `dim`: the inverse of
-    /// [`gather`](crate::ops::Indexing::gather). If `index` has smaller sizes than `source`, only the first elements along each dimension
-    /// of `source` are read. PyTorch: `scatter`.
+    /// Returns `self` with `source` written to the positions `index` along dimension `dim`, from which
+    /// [`gather`](crate::ops::Indexing::gather) would read. If `index` has smaller sizes than `source`, only the first elements along each
+    /// dimension of `source` are read. PyTorch: `scatter`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

@@ -1,8 +1,8 @@
 //! Reductions of the elements that index tensors send to one place. These elements are the sources of the reduction.
 //!
-//! Sums and means add each source at its target, which is its position in the result. Products and extremes read the sources sorted by
-//! target: a scan combines the n sources of each target in log n steps (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986).
-//! The order of the sources depends on the index alone, and every step is recorded.
+//! Sums and means add each source at its target, the element of the result that it contributes to. Products and extremes read the sources
+//! sorted by target: a scan combines the n sources of each target in log n steps (W. D. Hillis and G. L. Steele, "Data parallel
+//! algorithms", 1986). The order of the sources depends on the index alone, and every step is recorded.
 
 use wengert_macros::twins;
 
@@ -140,8 +140,7 @@ impl Targets {
     }
 }
 
-/// Returns `x`. If `include_self` is false, 0 replaces those elements of `x` that are targets, at which elements of the source array are
-/// reduced.
+/// Returns `x`. If `include_self` is false, the elements that are targets of a source are replaced by 0.
 fn base<A: TensorLike>(x: &A, targets: &Targets, include_self: bool, at: Site) -> Result<A> {
     if include_self { Ok(x.clone()) } else { x.replace_where(&x.mask(&targets.has_sources(at)?, at)?, 0.0, at) }
 }
@@ -186,8 +185,8 @@ fn extremes<A: TensorLike<Elem: Float>>(
         extreme = extreme.apply_binary(op, &own, at)?;
     }
     let value = A::apply_select(&reached, &extreme, &own, at)?;
-    // The derivative is the derivative of a mean: for each element of the result, the mean of all its sources that equal the largest or
-    // smallest one. For an element without sources, this mean is the element itself.
+    // The derivative of each element of the result is the derivative of a mean: the mean of the sources that equal the largest or smallest
+    // one. If `include_self` is true, the element of `x` counts as a source. An element without sources is its own mean.
     let ties = |x: &A, extreme: &A| -> Result<(A, A), A::Error> {
         let others = x.apply_compare(Compare::Ne, extreme, at)?;
         let ones = x.fill_shape(1.0, &x.shape(), at)?;

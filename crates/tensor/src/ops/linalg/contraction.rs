@@ -8,7 +8,8 @@ use wengert_macros::twins;
 
 use crate::ops::linalg::equation::{Equation, Label};
 use crate::ops::primitive::pair::expand;
-use crate::ops::{ArrayOperand, Result, TensorLike};
+use crate::ops::primitive::tensor_like::arrays;
+use crate::ops::{ArrayOperand, IntoArray, Result, TensorLike};
 use crate::shape::broadcast;
 use crate::{Axes, Binary, Dims, Error, Number, Reduction, Shape, Site, View, ensure};
 
@@ -18,7 +19,7 @@ pub struct Contracted(Pairing);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Pairing {
-    /// The last dimensions of the first operand with the first dimensions of the second operand. The field is their number.
+    /// The last dimensions of the first operand with the first dimensions of the second operand. The field is the number of pairs.
     Adjacent(usize),
     /// Each dimension of the first operand in the first list with the dimension of the second operand at the same place in the second
     /// list.
@@ -136,7 +137,7 @@ fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result
 }
 
 /// Returns the sums of products of `operands` that the equation describes. A letter in several operands aligns their dimensions; size 1
-/// matches any size. Letters that are missing in the result are summed over. A letter that one operand has twice selects its diagonal.
+/// matches any size. Dimensions that are missing in the result are summed over. A letter that one operand has twice selects its diagonal.
 /// `...` stands for any number of dimensions, which broadcast. Without `->` the result has the dimensions of `...`, then the letters that
 /// occur once, in alphabetical order with capitals first. PyTorch: `einsum`.
 ///
@@ -145,8 +146,8 @@ fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result
 /// use wengert::prelude::*;
 ///
 /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
-/// assert_eq!(einsum("ij,kj->ik", &[x.clone(), x.clone()]), x.matmul(&x.t()));
-/// assert_eq!(einsum("ii", &[x.clone()]).item(), 5.0);
+/// assert_eq!(einsum("ij,kj->ik", &[&x, &x]), x.matmul(&x.t()));
+/// assert_eq!(einsum("ii", &[&x]).item(), 5.0);
 /// assert_eq!(einsum("...j->...", &[x]).to_vec(), [3.0, 7.0]);
 /// ```
 ///
@@ -154,8 +155,11 @@ fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result
 ///
 /// If the equation is invalid, the operands do not fit it, or memory cannot hold the result.
 #[twins]
-pub fn try_einsum<A: TensorLike<Elem: Number>>(equation: &str, operands: &[A]) -> Result<A> {
-    let at = Site::here("einsum");
+pub fn try_einsum<I: IntoArray<Array = A> + Clone, A: TensorLike<Elem: Number>>(
+    equation: &str,
+    operands: &[I],
+) -> Result<A> {
+    let (operands, at) = (arrays(operands), Site::here("einsum"));
     let refuse = |message: String| A::Error::from(Error::argument(at, message));
     let shapes: Vec<Shape> = operands.iter().map(A::shape).collect();
     let ranks: Vec<usize> = shapes.iter().map(Shape::rank).collect();

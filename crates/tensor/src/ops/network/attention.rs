@@ -30,7 +30,8 @@ pub enum AttentionMask<'m, A> {
 pub trait Attention: TensorLike<Elem: Float> {
     /// Returns softmax(q kᵀ · scale) v for queries `self` `[…, l, e]`, keys `[…, s, e]` and values `[…, s, ev]`. Their batch
     /// dimensions broadcast. `scale` is 1/√e if not given. The weights of a query that sees no key are 0, with gradient 0, so its result is
-    /// 0 for finite values. PyTorch: `nn.functional.scaled_dot_product_attention`.
+    /// 0 for finite values. NaN or ∞ in a value that a mask hides can make results NaN, because hidden values may be multiplied by 0.
+    /// PyTorch: `nn.functional.scaled_dot_product_attention`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -247,6 +248,8 @@ mod tests {
         let bias = Tensor::from([[f64::NEG_INFINITY], [0.0]]);
         let y = x.scaled_dot_product_attention(&x, Tensor::ones([2, 2]), AttentionMask::Add(&bias), Some(0.0));
         assert_eq!(y, Tensor::from([[0.0, 0.0], [1.0, 1.0]]));
+        let y = x.scaled_dot_product_attention(&x, &(&x / 0.0), AttentionMask::Causal, None);
+        assert!(y.select(0, 0).isnan().all(..).item());
     }
 
     /// All shapes have two blocks of queries. There are as many keys as queries, or fewer, or more.
@@ -295,7 +298,7 @@ mod tests {
         assert!(q.narrow(0, 0, 3).try_grouped_query_attention(&k, &v, AttentionMask::None, None).is_err());
     }
 
-    /// The product of these sizes overflows before the 0.
+    /// The product of these sizes overflows before the 0. The function must not panic.
     #[test]
     fn causal_attention_over_nothing_of_huge_sizes() {
         let x = Tensor::<f64>::zeros([0, 4]).expand([1usize << 40, 1 << 40, 0, 4]);

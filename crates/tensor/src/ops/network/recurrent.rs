@@ -41,7 +41,7 @@ impl<A> Copy for CellWeights<'_, A> {}
 /// let (x, state) = (Tensor::<f64>::zeros([1, 2]), Tensor::from([[0.5, -0.5, 1.0]]));
 /// let (input, hidden) = (Tensor::zeros([9, 2]), Tensor::zeros([9, 3]));
 /// let weights = CellWeights { input: &input, hidden: &hidden, input_bias: None, hidden_bias: None };
-/// // Without weights the gate is a half and the candidate 0.
+/// // If all weights are 0, the update gate is a half and the new value is 0.
 /// assert_eq!(x.gru_cell(&state, weights), &state * 0.5);
 /// ```
 #[twins]
@@ -60,8 +60,8 @@ pub trait Recurrent: TensorLike<Elem: Float> {
         x.plus(&h, at)?.apply_unary(Unary::Relu, at)
     }
 
-    /// Returns the next state and the next cell state of a long short-term memory (Hochreiter and Schmidhuber 1997). It has the forget gate
-    /// of Gers, Schmidhuber and Cummins (2000). PyTorch: `lstm_cell`.
+    /// Returns the next state and the next cell state of a long short-term memory (Hochreiter and Schmidhuber 1997) with the forget gate of
+    /// Gers, Schmidhuber and Cummins (2000). PyTorch: `lstm_cell`.
     fn try_lstm_cell(
         &self,
         state: &Self,
@@ -132,7 +132,7 @@ fn update_gru<A: TensorLike<Elem: Float>>(x: &A, h: &A, state: &A, at: Site) -> 
 fn check_width<A: TensorLike>(gates: &A, state: &A, count: usize, at: Site) -> Result<(), A::Error> {
     let (wide, mut expected) = (gates.shape(), state.shape());
     if let Some(width) = expected.last_mut() {
-        *width *= count;
+        *width = width.saturating_mul(count);
     }
     ensure!(
         wide.rank() > 0 && wide == expected,
@@ -159,26 +159,22 @@ fn linear_parts<A: TensorLike<Elem: Float>>(
         "Input batch size of {own} doesn't match hidden batch size of {hidden}"
     );
     let width = hidden[hidden.rank() - 1];
+    let rows = width.saturating_mul(gates);
     ensure!(
-        weights.input.shape() == [gates * width, own[own.rank() - 1]],
+        weights.input.shape() == [rows, own[own.rank() - 1]],
         at,
         "input of shape {own} and state of shape {hidden} do not fit input weights of shape {}",
         weights.input.shape()
     );
     ensure!(
-        weights.hidden.shape() == [gates * width, width],
+        weights.hidden.shape() == [rows, width],
         at,
         "state of shape {hidden} does not fit hidden weights of shape {}",
         weights.hidden.shape()
     );
     for (name, bias) in [("input_bias", weights.input_bias), ("hidden_bias", weights.hidden_bias)] {
         let Some(got) = bias.map(A::shape) else { continue };
-        let expected = gates * width;
-        ensure!(
-            got == [expected],
-            at,
-            "{name} of shape {got} does not fit a state of shape {hidden}: expected [{expected}]"
-        );
+        ensure!(got == [rows], at, "{name} of shape {got} does not fit a state of shape {hidden}: expected [{rows}]");
     }
     let linear = |x: &A, weight: &A, bias: Option<&A>| {
         let z = product(x, &weight.permute_to(&[1, 0], at)?, at)?;
@@ -237,6 +233,11 @@ mod tests {
         assert!(error.sentence().contains("expected [2, 12]"), "{error}");
         assert!(gates(9).try_gru_gates(gates(8), &state).is_err());
         assert!(Tensor::scalar(0.0).try_lstm_gates(Tensor::scalar(0.0)).is_err());
+        // Four times this width overflows.
+        let (x, huge) = (Tensor::<f64>::zeros([0, 3]), Tensor::<f64>::zeros([0, 1usize << 62]));
+        assert!(x.try_lstm_gates(&huge).is_err());
+        let weights = CellWeights { input: &x, hidden: &x, input_bias: None, hidden_bias: None };
+        assert!(x.try_gru_cell(&huge, weights).is_err());
     }
 
     #[test]

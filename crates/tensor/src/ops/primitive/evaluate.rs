@@ -381,14 +381,15 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Ok(Tensor::apply_cat(&operands, axis, at)?)
     }
 
-    /// Returns the result of a concatenation: one buffer that holds all operands in order. It is a part of the memory of concatenation
-    /// `buffer`, from element `start` on. Returns `None` if an operand neither lies in its part of this memory nor can be copied to it.
+    /// Returns the result of a concatenation: one buffer that holds all operands in order. This buffer is a part of the memory of
+    /// concatenation `buffer`, from element `start` on. Returns `None` if an operand neither lies in its part of this memory nor can be
+    /// copied to it.
     fn join_in_place(&mut self, operands: &[Tensor<T>], Offset { buffer, mut start }: Offset) -> Option<Storage<T>> {
         let mut parts: Vec<Storage<T>> = Vec::with_capacity(operands.len());
         for operand in operands {
             let (own, layout) = operand.parts();
             // A step that writes its result directly into the operand's part of the memory has taken this part. If the part is still free,
-            // the operand is elsewhere and is copied to it.
+            // the operand is elsewhere and is copied to this part.
             parts.push(match self.concatenations.take(Offset { buffer, start }, layout.numel()) {
                 Some(mut part) => {
                     elementwise::copy(operand.source(), part.get_mut()?);
@@ -409,7 +410,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     }
 
     /// Computes the matrix product of the first two operands of a step, plus the third operand. If the third operand is contiguous, has the
-    /// result's shape, and is not read again, the result is written to its memory.
+    /// result's shape, and is not read again, the result may be written to its memory.
     fn added_product(&mut self, step: &Step, [left, right, shape]: &[Shape; 3]) -> Result<Tensor<T>, E::Error> {
         let at = self.host.site(step.node);
         let whole = |value: &mut Tensor<T>| value.shape() == shape && value.is_contiguous();
@@ -433,8 +434,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
 /// The memory of the concatenations in a plan.
 struct Concatenations<'a, T: Float> {
     plan: &'a ConcatBuffers,
-    /// The memory of each concatenation. The outer `None` means that no step has taken memory of it yet. The inner `None` means that there
-    /// was too little memory for the whole concatenation.
+    /// The memory of each concatenation. The outer `None` means that no step has taken memory of the concatenation yet. The inner `None`
+    /// means that there was too little memory for the whole concatenation.
     memory: Vec<Option<Option<ConcatMemory<T>>>>,
 }
 

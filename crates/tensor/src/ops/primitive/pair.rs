@@ -66,32 +66,6 @@ impl<T: Element> OptionalOperand<Tensor<T>> for Tensor<T> {
     }
 }
 
-/// The first operand of a function: a tensor or a variable, by reference or by value.
-#[diagnostic::on_unimplemented(message = "`{Self}` is neither a tensor nor a variable")]
-pub trait IntoArray {
-    /// The tensor or variable.
-    type Array: TensorLike;
-
-    /// Returns the tensor or variable.
-    fn array(self) -> Self::Array;
-}
-
-impl<A: TensorLike> IntoArray for &A {
-    type Array = A;
-
-    fn array(self) -> A {
-        self.clone()
-    }
-}
-
-impl<T: Element> IntoArray for Tensor<T> {
-    type Array = Self;
-
-    fn array(self) -> Self {
-        self
-    }
-}
-
 /// A second operand: an array or a number.
 #[derive(Clone, Debug)]
 pub enum Argument<A: TensorLike> {
@@ -246,12 +220,13 @@ pub(crate) fn same_shape(output: &Shape, other: &Shape, result: &Shape, at: Site
     if output == result { Ok(()) } else { Err(compat::refused_in_place(output, other, result, at)) }
 }
 
-/// Returns the broadcast shape of two shapes of intermediate results. The settings of [`compat`] do not apply.
+/// Returns the broadcast shape of two shapes. The settings of [`compat`] do not apply.
 pub(crate) fn join(x: &Shape, y: &Shape, at: Site) -> Result<Shape, Error> {
     broadcast::join(&[x, y]).map_err(|mismatch| Error::Broadcast(mismatch, at))
 }
 
-/// Returns the broadcast shape of a user's operands with the shapes `shapes`. The settings of [`compat`] apply.
+/// Returns the broadcast shape of a user's operands with the shapes `shapes`. Of the settings of [`compat`], only the refusal of tensors
+/// without dimensions applies.
 pub(crate) fn join_all(shapes: &[&Shape], at: Site) -> Result<Shape, Error> {
     compat::check_zero_dim(shapes, at)?;
     broadcast::join(shapes).map_err(|mismatch| Error::Broadcast(mismatch, at))

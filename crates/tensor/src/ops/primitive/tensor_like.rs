@@ -6,12 +6,44 @@ use crate::{Binary, Compare, Element, Error, Float, Reduction, Shape, Site, Tens
 /// The result of an operation: an array, a mask or another value, or the error of the array type.
 pub type Result<T, E = <T as TensorLike>::Error> = std::result::Result<T, E>;
 
+/// The first operand of a function, or an item of a list of operands: a tensor or a variable, by reference or by value.
+#[diagnostic::on_unimplemented(message = "`{Self}` is neither a tensor nor a variable")]
+pub trait IntoArray {
+    /// The tensor or variable.
+    type Array: TensorLike;
+
+    /// Returns the tensor or variable.
+    fn array(self) -> Self::Array;
+}
+
+impl<A: TensorLike> IntoArray for &A {
+    type Array = A;
+
+    fn array(self) -> A {
+        self.clone()
+    }
+}
+
+impl<T: Element> IntoArray for Tensor<T> {
+    type Array = Self;
+
+    fn array(self) -> Self {
+        self
+    }
+}
+
+/// Returns the arrays of a list of operands.
+#[doc(hidden)]
+pub fn arrays<I: IntoArray + Clone>(list: &[I]) -> Vec<I::Array> {
+    list.iter().cloned().map(IntoArray::array).collect()
+}
+
 /// The interface that [`Tensor`] and recorded variables share: the shape, and the primitive operations.
 ///
 /// These methods are for code that implements operations. They take resolved and checked arguments, operands of equal shapes, and
 /// the call [`Site`] for errors. Users call the methods of the families in [`ops`](crate::ops), which are built from these
 /// primitives.
-pub trait TensorLike: Clone + Sized {
+pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     /// The type of the elements.
     type Elem: Element;
     /// The type of a comparison's result: `Tensor<bool>` for tensors, and zeros and ones for recorded variables. Comparing masks
@@ -107,8 +139,8 @@ pub trait TensorLike: Clone + Sized {
         Ok(self.clone())
     }
 
-    /// Returns true for a plain tensor, from which no derivative is taken. An operation may then compute its result in another way than the
-    /// primitives whose derivatives together are the right derivative.
+    /// Returns true for a plain tensor, through which no derivative is taken. An operation may then use primitives whose derivatives would
+    /// be wrong.
     #[doc(hidden)]
     fn is_plain(&self) -> bool {
         false
@@ -145,7 +177,7 @@ pub trait TensorLike: Clone + Sized {
     ///
     /// # Errors
     ///
-    /// If they cannot get a common shape.
+    /// If the operands cannot get a common shape.
     #[doc(hidden)]
     #[inline]
     fn resolve(&self, other: &Self, rule: BroadcastRule, at: Site) -> Result<Resolved, Error> {
@@ -159,7 +191,7 @@ pub trait TensorLike: Clone + Sized {
     ///
     /// # Errors
     ///
-    /// If they cannot get a common shape.
+    /// If the operands cannot get a common shape.
     #[doc(hidden)]
     fn joined(&self, other: &Self, rule: BroadcastRule, at: Site) -> Result<(Self, Self), Self::Error> {
         let expand = |x: &Self, joint: &Shape| match x.shape() == *joint {

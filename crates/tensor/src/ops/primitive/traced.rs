@@ -11,7 +11,7 @@ use wengert_macros::precompiled;
 use crate::engine::plan::{Expression, Index, Op, plan_for};
 use crate::memory::reserve::{addressable, check_fits};
 use crate::ops::primitive::evaluate::Evaluate;
-use crate::ops::primitive::tensor_like::{Composite, MaskOperand, TensorLike};
+use crate::ops::primitive::tensor_like::{Composite, IntoArray, MaskOperand, TensorLike};
 use crate::{Binary, Compare, Error, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
 /// Applies `composite` to `x`: records its primitives as an expression, plans them together, and runs the plan.
@@ -109,6 +109,14 @@ impl<'e, T: Float> Traced<'e, T> {
 
 /// An operation that is computed immediately on a tensor.
 type Eager<'f, T> = dyn Fn(&Tensor<T>) -> Result<Tensor<T>, Error> + 'f;
+
+impl<T: Float> IntoArray for Traced<'_, T> {
+    type Array = Self;
+
+    fn array(self) -> Self {
+        self
+    }
+}
 
 impl<T: Float> MaskOperand<Self> for Traced<'_, T> {
     fn to_mask(&self, _beside: &Self, _at: Site) -> Result<Self, Error> {

@@ -26,8 +26,8 @@ pub trait Covariances: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If there are more than two dimensions. If there is not one weight per observation, a weight is negative, or the sum of the weights
-    /// is 0.
+    /// If there are more than two dimensions. If there is not one weight per observation, a weight is negative or NaN, or the sum of the
+    /// weights is 0.
     fn try_cov(
         &self,
         correction: i64,
@@ -125,7 +125,7 @@ fn check_weights<T: Float>(kind: &str, weights: &Tensor<T>, n: usize, at: Site) 
         at,
         "cov(): expected {kind} to have the same numel as there are observations in the input but got {count} != {n}"
     );
-    ensure!(!weights.iter().any(|weight| weight < T::ZERO), at, "cov(): {kind} cannot be negative");
+    ensure!(weights.iter().all(|weight| weight >= T::ZERO), at, "cov(): {kind} cannot be negative");
     Ok(())
 }
 
@@ -164,6 +164,8 @@ mod tests {
             "cov(): expected fweights to have the same numel as there are observations in the input but got 2 != 3"
         );
         assert_eq!(f(&Tensor::from([1i64, 2, -1])), "cov(): fweights cannot be negative");
+        let error = x.try_cov(1, None, Some(&Tensor::from([1.0, f64::NAN, 1.0]))).unwrap_err();
+        assert_eq!(error.sentence(), "cov(): aweights cannot be negative");
         assert_eq!(f(&Tensor::from([0i64, 0, 0])), "cov(): weights sum to zero, can't be normalized");
         assert_eq!(
             Tensor::<f64>::ones([2, 2, 2]).try_corrcoef().unwrap_err().sentence(),

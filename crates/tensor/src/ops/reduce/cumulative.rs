@@ -1,8 +1,9 @@
 //! Running sums and products along a dimension, and differences.
 //!
-//! A running sum is a primitive: its adjoint is the running sum from the other end. Running products of variables, and logarithms of running
-//! sums, are scans in log n steps (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986). Every step is recorded, so derivatives
-//! of every order are exact, even if factors of a product are zero. Running products of tensors are computed directly. Running extremes are in [`Extremes`](crate::ops::Extremes).
+//! A running sum is a primitive: its adjoint is the running sum from the other end. Running products of variables, and logarithms of
+//! running sums, are scans in log n steps (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986). Every step is recorded, so
+//! derivatives of every order are exact, even if factors of a product are zero. Running products of tensors are computed directly. Running
+//! extremes are in [`Extremes`](crate::ops::Extremes).
 
 use wengert_macros::twins;
 
@@ -108,8 +109,8 @@ fn scan<A: TensorLike>(
     let (axis, size) = (array.axis, array.len());
     let mut z = array.values().clone();
     let mut reach = 1;
-    // At this point, each element combines `reach` elements: itself and the elements before it. The first `reach` elements already combine
-    // all elements before them.
+    // At this point, each element combines itself and up to `reach` - 1 elements before it. The first `reach` elements already combine all
+    // elements before them.
     while reach < size {
         let part = |start: usize, len: usize| z.apply_view(View::Slice { axis, start, len, step: 1 }, at);
         let combined = combine(&part(0, size - reach)?, &part(reach, size - reach)?)?;

@@ -32,13 +32,15 @@ pub trait Integrals: TensorLike<Elem: Float> {
         total(&areas, axis, at)
     }
 
-    /// Returns the integrals along `dim` of functions whose values are `self`, at the points `x`. `x` is a vector with one point per value.
-    /// Or it has at most the rank of `self`, the size of `self` along `dim`, and other dimensions that broadcast. The dimension is removed.
-    /// PyTorch: `trapezoid` with `x`.
+    /// Returns the integrals along `dim` of functions whose values are `self`, at the points `x`. The dimension is removed. `x` is usually a
+    /// vector with one point per value. An `x` of lower rank that is no vector first gets leading dimensions of size 1. The differences of
+    /// neighbouring points along `dim` then broadcast with the sums of neighbouring values. So two points stand for equal distances, and a
+    /// single point has no difference: two values then have the integral 0. PyTorch: `trapezoid` with `x`.
     ///
     /// # Errors
     ///
-    /// If there is no dimension `dim`, a vector `x` has another number of points than there are values, or the shapes do not broadcast.
+    /// If there is no dimension `dim`, a vector `x` has another number of points than there are values, or the differences and the sums
+    /// do not broadcast.
     fn try_trapezoid_over(&self, x: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self> {
         let x = &x.into_array(self);
         let at = Site::here("trapezoid_over");
@@ -133,6 +135,10 @@ mod tests {
         let x = Tensor::from([0.0, 1.0, 3.0]);
         assert_eq!(y.cumulative_trapezoid_over(&x, 1), Tensor::from([[1.5, 7.5], [0.5, 1.5]]));
         assert_eq!(y.trapezoid_over(Tensor::from([[0.0, 1.0, 3.0], [0.0, 2.0, 3.0]]), 1).to_vec(), [7.5, 1.5]);
+        // PyTorch's `trapezoid` gives the same results for other numbers of points, and for points of higher rank.
+        assert_eq!(y.trapezoid_over(Tensor::from([[0.0, 2.0]]), 1).to_vec(), [9.0, 2.0]);
+        assert_eq!(y.trapezoid_over(Tensor::from([[7.0, 7.0, 7.0]]), 0).to_vec(), [0.0; 3]);
+        assert_eq!(y.trapezoid_over(Tensor::<f64>::arange(6).reshape([2, 1, 3]), 0).shape(), &[1, 3]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Normalizations. They shift and scale elements to mean 0 and variance 1 over some dimensions, then apply a weight and a bias. RMS
 //! normalization only scales, and batch normalization outside of training uses given statistics. The variance is computed in two passes:
-//! the mean, then the mean square of the differences from the mean. The formula E[x²] - E[x]² would lose digits. The functions have no
+//! the mean, then the mean square of the differences from the mean. The formula `E[x²] - E[x]²` would lose digits. The functions have no
 //! state: batch normalization in training returns its statistics, and a layer can store them.
 
 use wengert_macros::twins;

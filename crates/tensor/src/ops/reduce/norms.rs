@@ -1,7 +1,7 @@
 //! Norms, and the distances and angles computed from them.
 //!
 //! The norm is a primitive because of its derivatives. At the zero vector, at zero elements and at ties, PyTorch has conventions for the
-//! first and second derivative. They differ from the derivatives of the formula. The derivative rule states these conventions.
+//! first and second derivative. These conventions differ from the derivatives of the formula. The derivative rule states these conventions.
 
 use wengert_macros::twins;
 

@@ -140,7 +140,7 @@ fn quantiles<A: TensorLike<Elem: Float>>(
     found.reshape_to(shape, at)
 }
 
-/// Returns the text of a number as Python writes it.
+/// Returns the text of a number for an error message. NaN is written in lower case, as in Python.
 pub(crate) fn python_text(number: f64) -> String {
     if number.is_nan() { "nan".to_owned() } else { number.to_string() }
 }

@@ -25,8 +25,8 @@ use crate::{
 /// ```
 #[twins]
 pub trait Reductions: TensorLike {
-    /// Returns the sum over `dims`, added pairwise; 0 if empty. Sums of `i64` wrap. Refuses `u8`, whose sums would soon overflow:
-    /// cast it first. [`count_nonzero`](Self::count_nonzero) counts the `true` elements of a mask. PyTorch: `sum`.
+    /// Returns the sum over `dims`, added pairwise; 0 if empty. Sums of `i64` wrap. Refuses `u8`, whose sums would soon overflow: cast the
+    /// tensor first. [`count_nonzero`](Self::count_nonzero) counts the `true` elements of a mask. PyTorch: `sum`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

@@ -102,7 +102,7 @@ pub trait Search: TensorLike<Elem: Number> {
 
     /// Returns the number of elements in each of `bins` equal intervals between `min` and `max`. The last interval includes `max`.
     /// Elements outside and NaN do not count. Equal bounds, such as 0 and 0, stand for the smallest and the largest element. If these are
-    /// equal too, the bounds are moved apart by 1 on each side. PyTorch: `histc`.
+    /// equal too, the bounds are moved apart by 1 on each side, or to the next number if this is further. PyTorch: `histc`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -114,7 +114,7 @@ pub trait Search: TensorLike<Elem: Number> {
     ///
     /// # Errors
     ///
-    /// If `bins` is 0, `max` is below `min`, or a bound is not finite.
+    /// If `bins` is 0, `max` is below `min`, or a bound is not finite. If both bounds are equal, also if an element is NaN or infinite.
     fn try_histc(&self, bins: usize, min: f64, max: f64) -> Result<Tensor<Self::Elem>, Self::Error>
     where
         Self::Elem: Float,
@@ -155,7 +155,8 @@ fn bounds<T: Float>(x: &Tensor<T>, min: f64, max: f64, at: Site) -> Result<(f64,
     let is_finite = low.is_finite() && high.is_finite();
     ensure!(is_finite, at, "torch.histc: range of [{}, {}] is not finite", python_text(low), python_text(high));
     if low == high {
-        (low, high) = (low - 1.0, high + 1.0);
+        // Next to a large number, 1 is lost in rounding.
+        (low, high) = ((low - 1.0).min(low.next_down()), (high + 1.0).max(high.next_up()));
     }
     ensure!(low < high, at, "torch.histc: max must be larger than min");
     Ok((low, high))
@@ -281,6 +282,7 @@ mod tests {
         let x = Tensor::from([1.0, NAN, inf, -1.0, 0.0, 3.0, 2.99]);
         assert_eq!(x.histc(4, 0.0, 3.0).to_vec(), [1.0, 1.0, 0.0, 2.0]);
         assert_eq!(Tensor::from([1.0, 1.0, 1.0]).histc(4, 0.0, 0.0).to_vec(), [0.0, 0.0, 3.0, 0.0]);
+        assert_eq!(Tensor::from([1e300]).histc(4, 0.0, 0.0).to_vec(), [0.0, 0.0, 1.0, 0.0]);
         assert_eq!(Tensor::from([1.0, 2.0, 1.0]).histc(4, 2.0, 2.0).to_vec(), [2.0, 0.0, 0.0, 1.0]);
         assert_eq!(Tensor::<f64>::zeros([0]).histc(2, 0.0, 0.0).to_vec(), [0.0, 0.0]);
         for (bins, min, max, sentence) in [

@@ -38,7 +38,7 @@ pub trait Diagonals: TensorLike {
     fn try_diag(&self, diagonal: isize) -> Result<Self> {
         let at = Site::here("diag");
         match self.shape().rank() {
-            1 => self.try_diag_embed(diagonal, 0, 1),
+            1 => embed(self, diagonal, 0, 1, at),
             2 => self.apply_view(View::Diagonal { offset: diagonal, first: 0, second: 1 }, at),
             rank => Err(Error::argument(at, format_args!("diag(): Supports 1D or 2D tensors. Got {rank}D")).into()),
         }
@@ -55,28 +55,32 @@ pub trait Diagonals: TensorLike {
     /// assert_eq!(Tensor::from([1.0, 2.0]).diag_embed(0, -2, -1), Tensor::from([[1.0, 0.0], [0.0, 2.0]]));
     /// ```
     fn try_diag_embed(&self, offset: isize, first: impl Position, second: impl Position) -> Result<Self> {
-        let at = Site::here("diag_embed");
-        let own = self.shape();
-        let Some(&len) = own.last() else {
-            return Err(Error::DimRange { dim: -1, rank: 0, at }.into());
-        };
-        let rank = own.rank() + 1;
-        let (first, second) = (dims::axis(first, rank, at)?, dims::axis(second, rank, at)?);
-        ensure!(first != second, at, "diagonal dimensions cannot be identical {first}, {second}");
-        let size = len.saturating_add(offset.unsigned_abs());
-        let mut shape = Shape::from(&own[..own.rank() - 1]);
-        for axis in [first.min(second), first.max(second)] {
-            shape.insert(axis, size);
-        }
-        addressable::<Self::Elem>(&shape, at)?;
-        self.apply_embed(View::Diagonal { offset, first, second }, &shape, at)
+        embed(self, offset, first.position(), second.position(), Site::here("diag_embed"))
     }
 }
 
 impl<A: TensorLike> Diagonals for A {}
 
-/// Replaces the elements of each matrix above the diagonal that lies `diagonal` places above the main diagonal by 0, or the elements below
-/// it if `lower` is false.
+/// Returns matrices with the last dimension of `x` on a diagonal; see [`Diagonals::try_diag_embed`].
+fn embed<A: TensorLike>(x: &A, offset: isize, first: isize, second: isize, at: Site) -> Result<A> {
+    let own = x.shape();
+    let Some(&len) = own.last() else {
+        return Err(Error::DimRange { dim: -1, rank: 0, at }.into());
+    };
+    let rank = own.rank() + 1;
+    let (first, second) = (dims::axis(first, rank, at)?, dims::axis(second, rank, at)?);
+    ensure!(first != second, at, "diagonal dimensions cannot be identical {first}, {second}");
+    let size = len.saturating_add(offset.unsigned_abs());
+    let mut shape = Shape::from(&own[..own.rank() - 1]);
+    for axis in [first.min(second), first.max(second)] {
+        shape.insert(axis, size);
+    }
+    addressable::<A::Elem>(&shape, at)?;
+    x.apply_embed(View::Diagonal { offset, first, second }, &shape, at)
+}
+
+/// Returns each matrix with 0 above a diagonal, or below this diagonal if `lower` is false. The diagonal lies `diagonal` places above the
+/// main diagonal.
 fn triangle<A: TensorLike>(x: &A, diagonal: isize, lower: bool, at: Site) -> Result<A> {
     let (shape, operation) = (x.shape(), at.operation);
     let rank = shape.rank();
@@ -123,5 +127,7 @@ mod tests {
         }
         assert_eq!(Tensor::from([5.0]).diag(-1), Tensor::from([[0.0, 0.0], [5.0, 0.0]]));
         assert_eq!(x.diag(1).to_vec(), [2.0]);
+        let error = Tensor::from([5.0]).try_diag(isize::MAX).unwrap_err();
+        assert_eq!(error.site().operation, "diag");
     }
 }

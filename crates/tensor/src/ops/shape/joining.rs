@@ -3,8 +3,9 @@
 use wengert_macros::twins;
 
 use crate::ops::primitive::compose::Compose;
+use crate::ops::primitive::tensor_like::arrays;
 use crate::ops::shape::views::unsqueeze;
-use crate::ops::{Result, TensorLike};
+use crate::ops::{IntoArray, Result, TensorLike};
 use crate::shape::dims;
 use crate::{Error, Position, Shape, Site, ensure};
 
@@ -15,7 +16,7 @@ use crate::{Error, Position, Shape, Site, ensure};
 /// use wengert::prelude::*;
 ///
 /// let (x, y) = (Tensor::from([[1.0, 2.0]]), Tensor::from([[3.0, 4.0]]));
-/// assert_eq!(cat(&[x, y], 0), Tensor::from([[1.0, 2.0], [3.0, 4.0]]));
+/// assert_eq!(cat(&[&x, &y], 0), Tensor::from([[1.0, 2.0], [3.0, 4.0]]));
 /// ```
 ///
 /// # Errors
@@ -23,8 +24,8 @@ use crate::{Error, Position, Shape, Site, ensure};
 /// If the list is empty, a tensor has rank 0, or the ranks or other sizes differ.
 #[twins]
 #[doc(alias("concat", "concatenate"))]
-pub fn try_cat<A: TensorLike>(tensors: &[A], dim: impl Position) -> Result<A> {
-    join(tensors, dim.position(), Site::here("cat"))
+pub fn try_cat<I: IntoArray + Clone>(tensors: &[I], dim: impl Position) -> Result<I::Array> {
+    join(&arrays(tensors), dim.position(), Site::here("cat"))
 }
 
 /// Joins tensors like [`cat`], for the operation at `at`.
@@ -80,9 +81,9 @@ pub fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result<A> {
 /// If the list is empty, or shapes differ.
 #[twins]
 #[doc(alias("column_stack"))]
-pub fn try_stack<A: TensorLike>(tensors: &[A], dim: impl Position) -> Result<A> {
-    let at = Site::here("stack");
-    let Some(first) = tensors.first().map(A::shape) else {
+pub fn try_stack<I: IntoArray + Clone>(tensors: &[I], dim: impl Position) -> Result<I::Array> {
+    let (tensors, at) = (arrays(tensors), Site::here("stack"));
+    let Some(first) = tensors.first().map(TensorLike::shape) else {
         return Err(Error::argument(at, "stack expects a non-empty TensorList").into());
     };
     let axis = dims::axis(dim, first.rank() + 1, at)?;
@@ -94,8 +95,11 @@ pub fn try_stack<A: TensorLike>(tensors: &[A], dim: impl Position) -> Result<A> 
             "stack expects each tensor to be equal size, but got {first} at entry 0 and {shape} at entry {position}"
         );
     }
-    let parts: Result<Vec<A>, A::Error> = tensors.iter().map(|tensor| unsqueeze(tensor, axis, at)).collect();
-    join(&parts?, axis as isize, at)
+    let mut parts = Vec::with_capacity(tensors.len());
+    for tensor in &tensors {
+        parts.push(unsqueeze(tensor, axis, at)?);
+    }
+    join(&parts, axis as isize, at)
 }
 
 /// Joins tensors along dimension 1, or along dimension 0 if they are vectors. A tensor of rank 0 counts as a vector of one element.
@@ -105,9 +109,9 @@ pub fn try_stack<A: TensorLike>(tensors: &[A], dim: impl Position) -> Result<A> 
 ///
 /// If the list is empty, or sizes differ.
 #[twins]
-pub fn try_hstack<A: TensorLike>(tensors: &[A]) -> Result<A> {
+pub fn try_hstack<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
     let at = Site::here("hstack");
-    let parts = raise_ranks(tensors, 1, at)?;
+    let parts = raise_ranks(&arrays(tensors), 1, at)?;
     let flat = parts.first().is_none_or(|part| part.shape().rank() == 1);
     join(&parts, if flat { 0 } else { 1 }, at)
 }
@@ -128,9 +132,9 @@ pub fn try_hstack<A: TensorLike>(tensors: &[A]) -> Result<A> {
 /// If the list is empty, or sizes differ.
 #[twins]
 #[doc(alias("row_stack"))]
-pub fn try_vstack<A: TensorLike>(tensors: &[A]) -> Result<A> {
+pub fn try_vstack<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
     let at = Site::here("vstack");
-    join(&raise_ranks(tensors, 2, at)?, 0, at)
+    join(&raise_ranks(&arrays(tensors), 2, at)?, 0, at)
 }
 
 /// Inserts leading dimensions of size 1 into tensors with fewer than `rank` dimensions.
@@ -174,8 +178,11 @@ pub enum Indexing2d {
 ///
 /// If the list is empty, or a tensor has two dimensions or more.
 #[twins]
-pub fn try_meshgrid<A: TensorLike>(tensors: &[A], indexing: Indexing2d) -> Result<Vec<A>, A::Error> {
-    let at = Site::here("meshgrid");
+pub fn try_meshgrid<I: IntoArray<Array = A> + Clone, A: TensorLike>(
+    tensors: &[I],
+    indexing: Indexing2d,
+) -> Result<Vec<A>, A::Error> {
+    let (tensors, at) = (arrays(tensors), Site::here("meshgrid"));
     ensure!(!tensors.is_empty(), at, "meshgrid expects a non-empty TensorList");
     for shape in tensors.iter().map(A::shape) {
         ensure!(shape.rank() <= 1, at, "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {shape}");

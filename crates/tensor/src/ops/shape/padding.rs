@@ -126,8 +126,8 @@ fn extend<A: TensorLike>(x: &A, (axis, left, right): Side, mode: PadMode, at: Si
     let shape = x.shape();
     let size = shape[axis];
     let (left, right) = (left.max(0) as usize, right.max(0) as usize);
-    // Returns `len` new elements. Depending on the mode, they are a constant, or come from slices of `x` that start at `mirrored`, `border`
-    // or `wrapped`.
+    // Returns `len` new elements. Depending on the mode, the elements are a constant, or come from slices of `x` that start at `mirrored`,
+    // `border` or `wrapped`.
     let added = |len: usize, mirrored: usize, border: usize, wrapped: usize| match mode {
         PadMode::Constant(value) => number(x, A::Elem::from_f64(value), &shape.with_size(axis, len), at),
         PadMode::Reflect => x.slice_axis(axis, mirrored, len, at)?.apply_view(View::Flip([axis].as_slice().into()), at),

@@ -13,8 +13,8 @@ use crate::{DType, Error, Shape, Site, Tensor, ensure};
 /// Repeating and rolling.
 #[twins]
 pub trait Repetition: TensorLike {
-    /// Repeats the whole tensor `repeats[k]` times along each dimension `k`. If there are more repeats than dimensions, the
-    /// result gets new leading dimensions. PyTorch: `repeat`.
+    /// Repeats the whole tensor `repeats[k]` times along each dimension `k` of the result. If there are more repeats than dimensions, the
+    /// result gets new leading dimensions. Refuses fewer repeats than dimensions, and negative repeats. PyTorch: `repeat`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -158,8 +158,9 @@ fn counts(repeats: &Sizes, at: Site) -> Result<Vec<usize>, Error> {
 /// Returns the tensor and the position of dimension `dim`, or the flattened tensor and 0 if `dim` is `None` or the tensor has rank 0.
 fn axis_or_flat<A: TensorLike>(x: &A, dim: Option<isize>, at: Site) -> Result<(A, usize), A::Error> {
     let shape = x.shape();
-    match dim {
-        Some(dim) if shape.rank() > 0 => Ok((x.clone(), dims::axis(dim, shape.rank(), at)?)),
+    let axis = dim.map(|dim| dims::axis(dim, shape.rank(), at)).transpose()?;
+    match axis {
+        Some(axis) if shape.rank() > 0 => Ok((x.clone(), axis)),
         _ => Ok((x.reshape_to([shape.numel()], at)?, 0)),
     }
 }
@@ -189,6 +190,10 @@ mod tests {
         assert_eq!(x.repeat_interleave_each(&Tensor::from([0i64, 2]), Some(1)), Tensor::from([[2.0, 2.0]]));
         assert_eq!(x.repeat_interleave_each(&Tensor::from([2i64]), None).to_vec(), [1.0, 1.0, 2.0, 2.0]);
         assert_eq!(x.repeat_interleave(2, Some(0)), Tensor::from([[1.0, 2.0], [1.0, 2.0]]));
+        let number = Tensor::scalar(1.0);
+        assert_eq!(number.repeat_interleave(2, Some(-1)).to_vec(), [1.0; 2]);
+        assert!(number.try_repeat_interleave(2, Some(1)).is_err());
+        assert!(number.try_repeat_interleave_each(&Tensor::from([2i64]), Some(5)).is_err());
     }
 
     #[test]

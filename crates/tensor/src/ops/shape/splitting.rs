@@ -12,7 +12,8 @@ use crate::{DType, Error, Position, Site, ensure};
 /// Splitting along a dimension. All parts are views.
 #[twins]
 pub trait Splitting: TensorLike {
-    /// Splits dimension `dim` into parts of `size` elements. The last part may be smaller. PyTorch: `split`.
+    /// Splits dimension `dim` into parts of `size` elements. The last part may be smaller. Refuses size 0 unless the dimension is empty.
+    /// PyTorch: `split`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

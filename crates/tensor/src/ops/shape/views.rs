@@ -4,11 +4,12 @@
 use wengert_macros::twins;
 
 use crate::ops::primitive::pair::{expand, join_all};
-use crate::ops::{Result, TensorLike};
+use crate::ops::primitive::tensor_like::arrays;
+use crate::ops::{IntoArray, Result, TensorLike};
 use crate::shape::broadcast;
 use crate::shape::broadcast::Expansion;
 use crate::shape::diagnostic::sizes_text;
-use crate::shape::dims;
+use crate::shape::dims::{self, UNREPRESENTABLE};
 use crate::{Axes, Dims, Error, Position, Reduction, Scalar, Shape, Site, Sizes, Span, View, ensure};
 
 /// Views and their adjoints. Dimensions count from 0, or from the end if negative.
@@ -104,7 +105,7 @@ pub trait Views: TensorLike {
         if target == shape { Ok(self.clone()) } else { self.apply_view(View::Reshape(target), at) }
     }
 
-    /// Merges dimensions `start` to `end`, both included, into one. PyTorch: `flatten`.
+    /// Merges dimensions `start` to `end`, both included, into one. A tensor of rank 0 becomes a vector of one element. PyTorch: `flatten`.
     #[doc(alias("ravel"))]
     fn try_flatten(&self, start: impl Position, end: impl Position) -> Result<Self> {
         let at = Site::here("flatten");
@@ -231,7 +232,8 @@ pub trait Views: TensorLike {
         self.apply_view(View::Flip(axes), at)
     }
 
-    /// Returns `len` elements of dimension `dim`, starting at `start` (negative: from the end). PyTorch: `narrow`.
+    /// Returns `len` elements of dimension `dim`, starting at `start` (negative: from the end). Refuses elements beyond the dimension.
+    /// PyTorch: `narrow`.
     fn try_narrow(&self, dim: impl Position, start: impl Position, len: impl Position) -> Result<Self> {
         let (start, len) = (start.position(), len.position());
         let at = Site::here("narrow");
@@ -309,8 +311,8 @@ pub trait Views: TensorLike {
         self.apply_view(View::Diagonal { offset, first: first_axis, second: second_axis }, at)
     }
 
-    /// Returns a window of `size` elements every `step` elements along `dim`. The elements of a window become the last
-    /// dimension. PyTorch: `unfold`.
+    /// Returns a window of `size` elements every `step` elements along `dim`. The elements of a window become the last dimension. Elements
+    /// at the end that do not fill a window are left out. Refuses a `size` above the size of the dimension, and step 0. PyTorch: `unfold`.
     fn try_unfold(&self, dim: impl Position, size: usize, step: usize) -> Result<Self> {
         let at = Site::here("unfold");
         let shape = self.shape();
@@ -367,16 +369,20 @@ pub(crate) fn squeeze<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A> 
 ///
 /// # Errors
 ///
-/// If the shapes do not broadcast, or a size is negative.
+/// If the shapes do not broadcast, or a size is negative or above `isize::MAX`.
 #[twins]
 pub fn try_broadcast_shapes<S: Into<Sizes>>(shapes: impl IntoIterator<Item = S>) -> Result<Shape, Error> {
     let at = Site::here("broadcast_shapes");
-    let negative = |_| {
-        let message = "Attempting to broadcast a dimension with negative length!".into();
-        Error::ShapeMismatch { message, at }
+    let resolved = |sizes: Sizes| {
+        sizes.resolve_plain(at).map_err(|error| {
+            if sizes.as_slice().contains(&UNREPRESENTABLE) {
+                return error;
+            }
+            let message = "Attempting to broadcast a dimension with negative length!".into();
+            Error::ShapeMismatch { message, at }
+        })
     };
-    let shapes: Vec<Shape> =
-        shapes.into_iter().map(|sizes| sizes.into().resolve_plain(at).map_err(negative)).collect::<Result<_, _>>()?;
+    let shapes: Vec<Shape> = shapes.into_iter().map(|sizes| resolved(sizes.into())).collect::<Result<_, _>>()?;
     broadcast::join(&shapes.iter().collect::<Vec<_>>()).map_err(|mut mismatch| {
         // PyTorch's error message shows the joined shape with the rank of the final result.
         let rank = shapes.iter().map(Shape::rank).max().unwrap_or_default();
@@ -394,8 +400,10 @@ pub fn try_broadcast_shapes<S: Into<Sizes>>(shapes: impl IntoIterator<Item = S>)
 ///
 /// If the shapes do not broadcast.
 #[twins]
-pub fn try_broadcast_tensors<A: TensorLike>(tensors: &[A]) -> Result<Vec<A>, A::Error> {
-    let at = Site::here("broadcast_tensors");
+pub fn try_broadcast_tensors<I: IntoArray<Array = A> + Clone, A: TensorLike>(
+    tensors: &[I],
+) -> Result<Vec<A>, A::Error> {
+    let (tensors, at) = (arrays(tensors), Site::here("broadcast_tensors"));
     let shapes: Vec<Shape> = tensors.iter().map(A::shape).collect();
     let joined = join_all(&shapes.iter().collect::<Vec<_>>(), at)?;
     tensors.iter().map(|tensor| expand(tensor, &joined, at)).collect()
@@ -404,6 +412,14 @@ pub fn try_broadcast_tensors<A: TensorLike>(tensors: &[A]) -> Result<Vec<A>, A::
 #[cfg(test)]
 mod tests {
     use crate::prelude::*;
+
+    #[test]
+    fn sizes_out_of_range_are_refused() {
+        let error = |size: isize| crate::ops::try_broadcast_shapes([[size]]).unwrap_err().sentence();
+        assert_eq!(error(-1), "Attempting to broadcast a dimension with negative length!");
+        let huge = crate::ops::try_broadcast_shapes([[usize::MAX]]).unwrap_err().sentence();
+        assert_eq!(huge, format!("a size must be at most {}", isize::MAX));
+    }
 
     /// PyTorch gives the same for `torch.tensor(3.).unfold(0, size, 1)`.
     #[test]

@@ -141,8 +141,8 @@ fn pixel_positions<A: TensorLike<Elem: Float>>(
 
 /// Clamps the positions `place` to the range from 0 to `last`. The derivative is 0 at both ends and outside. NaN becomes 0.
 fn clamp_to_pixels<A: TensorLike<Elem: Float>>(place: &A, last: f64, at: Site) -> Result<A> {
-    let below = place.compare(Compare::Gt, 0.0, at)?;
-    let place = place.choose(&below, 0.0, at)?;
+    let above = place.compare(Compare::Gt, 0.0, at)?;
+    let place = place.choose(&above, 0.0, at)?;
     let inside = place.compare(Compare::Lt, last, at)?;
     place.choose(&inside, last, at)
 }

@@ -8,8 +8,9 @@ use wengert_macros::twins;
 
 use crate::memory::reserve;
 use crate::ops::primitive::compose::Compose;
+use crate::ops::window::pooling::adaptive_avg_pool;
 use crate::ops::window::windows::at_least;
-use crate::ops::{AdaptivePooling, Result, TensorLike, Windowed};
+use crate::ops::{Result, TensorLike, Windowed};
 use crate::{DType, Error, Float, Scalar, Shape, Site, Sizes, Tensor, ensure};
 
 /// The formula by which new elements are computed from old ones.
@@ -77,8 +78,7 @@ pub trait Interpolation: Windowed<Elem: Float> {
             own.rank()
         );
         match (mode, rank) {
-            (InterpolateMode::Area, 1) => self.try_adaptive_avg_pool1d(&size[..]),
-            (InterpolateMode::Area, _) => self.try_adaptive_avg_pool2d(&size[..]),
+            (InterpolateMode::Area, _) => adaptive_avg_pool(self, rank, &Sizes::from(&size[..]), at),
             _ => {
                 let mut x = self.clone();
                 for (k, &to) in size.iter().enumerate() {
@@ -194,6 +194,8 @@ mod tests {
         assert_eq!(to(InterpolateMode::Nearest), [0.0, 0.0, 6.0, 6.0, 12.0]);
         assert_eq!(to(InterpolateMode::NearestExact), [0.0, 0.0, 6.0, 12.0, 12.0]);
         assert_eq!(x.interpolate(1, InterpolateMode::Area).item(), 6.0);
+        let error = x.try_interpolate(1usize << 60, InterpolateMode::Area).unwrap_err();
+        assert_eq!(error.site().operation, "interpolate");
     }
 
     #[test]

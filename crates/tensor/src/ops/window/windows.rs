@@ -16,7 +16,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Returns the distance from the first to the last element of a window, both included.
+    /// Returns the number of elements from the first to the last element of a window, both included.
     pub(crate) fn span(self) -> usize {
         self.dilation.saturating_mul(self.kernel - 1).saturating_add(1)
     }

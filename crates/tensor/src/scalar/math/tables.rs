@@ -156,7 +156,7 @@ fn store(x: __m512, out: &mut [f32; LANES]) {
 /// The powers 2^(k/16) for k from 0 to 15.
 static POWERS: LazyLock<[f32; LANES]> = LazyLock::new(|| from_fn(|k| (k as f64 / LANES as f64).exp2() as f32));
 
-/// The coefficients of (eʳ - 1 - r)/r² for r up to (ln 2)/32.
+/// The coefficients of (eʳ - 1 - r)/r² for |r| up to (ln 2)/32.
 const EXP: [f32; 2] = [0.166_670_09, 0.500_016_32];
 
 /// Computes eˣ as 2ⁿ eʳ, where n is a multiple of 1/16 and r is small; error at most 1 unit in the last place.

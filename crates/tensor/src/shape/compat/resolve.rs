@@ -35,8 +35,8 @@ pub fn accepts_equal(rule: BroadcastRule) -> bool {
     rule == BroadcastRule::Step || zero_dim_allowed()
 }
 
-/// Decides how two operands of shapes `x` and `y` get a common shape. Every elementwise operation of two operands calls this function,
-/// unless the shapes are equal and [`accepts_equal`] is true.
+/// Decides how two operands of shapes `x` and `y` get a common shape. Operations that combine two arrays element by element call this
+/// function, unless the shapes are equal and [`accepts_equal`] is true.
 ///
 /// # Errors
 ///

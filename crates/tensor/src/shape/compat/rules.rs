@@ -72,9 +72,9 @@ pub struct Rules {
     pub broadcast_warning: BroadcastWarning,
     /// The broadcasts that `broadcast_warning` applies to.
     pub when: Condition,
-    /// True if two shapes that do not broadcast, but have the same number of elements, are viewed as one-dimensional. The same holds if an
-    /// operation in place would need another shape. The result then has the shape of the first operand. Each line of code in which this
-    /// happens warns, whatever `broadcast_warning` is.
+    /// True if two shapes that do not broadcast, but have the same number of elements, are viewed as one-dimensional. An operation in place
+    /// does the same if the broadcast shape is not the shape of its first operand. The result then has the shape of the first operand. Each
+    /// line of code in which this happens warns, whatever `broadcast_warning` is.
     pub legacy_pointwise: bool,
     /// True if a tensor without dimensions may be an operand. A plain number may always be an operand, because it is not a tensor.
     pub zero_dim: bool,
@@ -142,7 +142,8 @@ impl Rules {
         Rules { when, ..self }
     }
 
-    /// Returns these rules with `legacy_pointwise` replaced. If it is true, shapes that do not broadcast may be viewed as one-dimensional.
+    /// Returns these rules with `legacy_pointwise` replaced. The value true allows a view as one-dimensional of shapes that do not
+    /// broadcast.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -233,15 +234,15 @@ thread_local! {
     static SCOPE: Cell<u8> = const { Cell::new(0) };
 }
 
-/// The packed rules of the process. They are 0 until the environment variable is read.
+/// The packed rules of the process. The value is 0 until [`set_process`] is called or the environment variable is read.
 static PROCESS: AtomicU8 = AtomicU8::new(0);
 
 /// The state from which `never_strict` is computed. It is 0 before any rules exist, and 1 while all rules allow tensors without dimensions.
 /// It is 2 after the first rules that refuse them.
 static STRICTNESS: AtomicU8 = AtomicU8::new(0);
 
-/// Returns true if rules exist and no thread has ever had rules that refuse tensors without dimensions. Every operation calls this function
-/// first, because the lookup of its thread's rules is slower.
+/// Returns true if rules exist and no thread has ever had rules that refuse tensors without dimensions. The check for tensors without
+/// dimensions calls this function first, because the lookup of a thread's rules is slower.
 #[inline]
 pub(crate) fn never_strict() -> bool {
     STRICTNESS.load(Ordering::Relaxed) == 1
@@ -281,7 +282,8 @@ pub fn set_process(rules: Rules) {
     }
 }
 
-/// Returns the rules of the process. Reads the environment variable at the first call.
+/// Reads the rules from the environment variable, and makes them the rules of the process unless another thread has set others. Returns the
+/// rules of the process.
 #[cold]
 fn read_environment() -> Rules {
     let (rules, bad) = match from_environment() {
@@ -403,10 +405,11 @@ mod tests {
         assert!(!never_strict());
     }
 
-    /// The environment variable that makes [`child`] run, and that contains the expected rules.
+    /// The environment variable that makes [`child`] run. It contains the expected rules, or `set` for rules that [`set_process`] sets.
     const CHILD: &str = "WENGERT_TEST_RULES_OF_A_PROCESS";
 
-    /// Compares the current rules with the rules that the environment variables set. Another test runs this test in a separate process.
+    /// Compares the current rules with the expected rules, and counts the warnings about an invalid value. Another test runs this test in a
+    /// separate process. Otherwise this test does nothing.
     #[test]
     fn child() {
         let Ok(expected) = env::var(CHILD) else { return };

@@ -98,7 +98,7 @@ impl Warning {
         }
     }
 
-    /// Returns the whole text of the warning: the line of code, the message, the two shapes, the hint.
+    /// Returns the whole text of the warning: the line of code and the message, then the two shapes and the hint, if the warning has them.
     pub fn details(&self) -> String {
         let mut text = self.to_string();
         if let Warning::Broadcast { shapes, .. } | Warning::Pointwise { shapes, .. } = self {
@@ -168,14 +168,14 @@ pub fn set_handler(handler: impl Fn(&Warning) + Send + Sync + 'static) {
     drop(before);
 }
 
-/// Prints a warning to standard error, followed by the two shapes and its hint. If standard error is closed or full, the warning is
-/// lost and the program goes on.
+/// Prints the [details](Warning::details) of a warning to standard error. If standard error is closed or full, the warning is lost and the
+/// program goes on.
 pub fn stderr_handler(warning: &Warning) {
     // `eprintln` would panic if the write fails.
     let _ = writeln!(std::io::stderr().lock(), "{}", warning.details());
 }
 
-/// Passes a warning to the program's logger (the `log` crate), with level `warn` and target `wengert`.
+/// Passes a warning to the program's logger (the `log` crate), with level `warn` and target `wengert`. The text has no shapes and no hint.
 pub fn log_handler(warning: &Warning) {
     log::warn!(target: "wengert", "{warning}");
 }
@@ -202,7 +202,7 @@ pub fn collect() -> Collector {
     Collector { collected }
 }
 
-/// The warnings of a thread since the call of [`collect`] that returned this collector.
+/// A collector of warnings of one thread, made by [`collect`].
 #[derive(Debug)]
 pub struct Collector {
     collected: Rc<RefCell<Collected>>,
@@ -353,7 +353,7 @@ mod tests {
     /// The environment variable that makes [`child`] print.
     const CHILD: &str = "WENGERT_TEST_PRINTS_A_WARNING";
 
-    /// Prints a warning. Runs as a process of its own.
+    /// Prints a warning if [`CHILD`] is set. Another test runs this test in a separate process.
     #[test]
     fn child() {
         if std::env::var_os(CHILD).is_some() {

@@ -27,7 +27,7 @@ impl Columns {
         Columns { widths: (0..rank).map(width).collect() }
     }
 
-    /// Returns the number of characters of a printed shape. Each size has a bracket or space before it, and a comma or bracket after it.
+    /// Returns the number of characters of a row of text. Each size has a bracket or space before it, and a comma or bracket after it.
     pub(crate) fn width(&self) -> usize {
         self.widths.iter().map(|width| width + 2).sum::<usize>().max("[]".len())
     }
@@ -51,7 +51,8 @@ impl Columns {
         row
     }
 
-    /// Returns a line of text with the character `mark(axis)` under the size of each dimension, without trailing blanks.
+    /// Returns a line of text that fills the column of each dimension with the character `mark(axis)`, or with blanks for `None`. The line
+    /// has no trailing blanks.
     pub(crate) fn marks(&self, mark: impl Fn(usize) -> Option<char>) -> String {
         let mut row = String::new();
         for (axis, &width) in self.widths.iter().enumerate() {

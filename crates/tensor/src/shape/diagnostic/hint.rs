@@ -5,8 +5,8 @@ use crate::Shape;
 use crate::shape::broadcast;
 use crate::shape::broadcast::Mismatch;
 
-/// Returns the hint for two operands `a` and `b` that do not broadcast. The hint proposes to change `b`. If `a_may_change` is true, it may
-/// propose to change `a` instead.
+/// Returns the hint for two operands `a` and `b` that do not broadcast. The hint proposes to change `b`. If `a_may_change` is true, the
+/// hint may propose to change `a` instead.
 pub(crate) fn broadcast(mismatch: &Mismatch, a_may_change: bool) -> Option<String> {
     let (a, b) = (&mismatch.merged, &mismatch.shape);
     append_ones(a, "a", b, "b")
@@ -15,7 +15,8 @@ pub(crate) fn broadcast(mismatch: &Mismatch, a_may_change: bool) -> Option<Strin
         .or_else(|| reshape(a, b))
 }
 
-/// Returns the hint for an in-place operation on `output` whose result has another shape than `output`. Returns `None` for `copy_`.
+/// Returns the hint for an in-place operation on `output` whose result has another shape than `output`. Returns `None` for `copy_`, and for
+/// names that do not end in an underscore.
 pub(crate) fn in_place(output: &Shape, result: &Shape, other: &Shape, operation: &str) -> Option<String> {
     let operation = operation.strip_suffix('_')?;
     if operation == "copy" {
@@ -46,7 +47,7 @@ pub(crate) fn expand(shape: &Shape, target: &Shape) -> Option<String> {
     append_ones(target, "the target", shape, "tensor")
 }
 
-/// Returns the hint for two operands that have the same number of elements and whose broadcast may be a mistake. They need not broadcast.
+/// Returns the hint for two operands with the same number of elements. Either their broadcast may be a mistake, or they do not broadcast.
 /// If `in_place` is true, the hint does not propose a view of the first operand.
 pub(crate) fn pairing(a: &Shape, b: &Shape, in_place: bool) -> String {
     let mut hint = format!("to pair them element by element: {}", view_as(b, "other", a));
@@ -127,8 +128,8 @@ fn permute(a: &Shape, b: &Shape) -> Option<String> {
     })
 }
 
-/// Proposes a reshape of `b` to the shape of `a`, as PyTorch did before it had broadcasting. Proposes nothing if both have the same sizes
-/// in different orders, since a reshape would mix dimensions. Proposes nothing for empty tensors either.
+/// Proposes a reshape of `b` to the shape of `a`, which gives the result of PyTorch before it had broadcasting. Proposes nothing if both
+/// have the same sizes, apart from 1, in different orders, since a reshape would mix dimensions. Proposes nothing for empty tensors either.
 fn reshape(a: &Shape, b: &Shape) -> Option<String> {
     let sorted = |shape: &Shape| {
         let mut sizes: Vec<usize> = shape.iter().copied().filter(|&size| size != 1).collect();

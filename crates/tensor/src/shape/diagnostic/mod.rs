@@ -28,7 +28,8 @@ pub(crate) fn with_site(sentence: impl Display, at: &Site) -> String {
     format!("{sentence}\n  {at}")
 }
 
-/// Splits `message` at its first line break. Returns the first line, the line of code, and the rest of `message` as a hint.
+/// Splits `message` at its first line break. Returns the first line, the line of code, and the rest of `message`, if there is one, as a
+/// hint.
 pub(crate) fn with_hint(message: &str, at: &Site) -> String {
     match message.split_once('\n') {
         None => with_site(message, at),
@@ -69,7 +70,7 @@ pub(crate) fn broadcast_shapes(mismatch: &Mismatch, at: &Site) -> String {
     with_site(sentence, at) + &mismatch_lines(mismatch)
 }
 
-/// Returns the two shapes of a mismatch as text. If an operation has more than two operands, a note names the operands.
+/// Returns the two shapes of a mismatch as text. If an operand after the first two fails, a note says which operands the shapes belong to.
 fn mismatch_lines(mismatch: &Mismatch) -> String {
     let Mismatch { merged, shape, operand, axis, left, right } = mismatch;
     let mut text = align(&[("a", merged), ("b", shape)], Some((*axis, *left, *right)));
@@ -214,8 +215,8 @@ fn hint_line(hint: Option<String>) -> String {
     hint.map_or_else(String::new, |hint| format!("\n  hint: {hint}"))
 }
 
-/// Returns the text of the shapes, one per line, and below them a mark at the failing dimension with its two sizes. `failing` has this
-/// dimension, counted in the longest shape, and the sizes.
+/// Returns the text of the shapes, one per line. If `failing` has a dimension, counted in the longest shape, and two sizes, a line with a
+/// mark under this dimension and the sizes follows.
 fn align(shapes: &[(&str, &Shape)], failing: Option<(usize, usize, usize)>) -> String {
     let columns = Columns::new(&shapes.iter().map(|&(_, shape)| shape).collect::<Vec<_>>());
     let width = shapes.iter().map(|(name, _)| name.len() + 1).max().unwrap_or(0);

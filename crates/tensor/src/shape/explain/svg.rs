@@ -147,7 +147,7 @@ impl<'a> Picture<'a> {
         svg.line("  </g>");
     }
 
-    /// Draws the name of an operand and its cells.
+    /// Draws a row: a name and cells.
     fn draw_row(&self, svg: &mut Canvas, y: usize, name: &str, cells: &[Drawn]) {
         let (right, baseline, width) = (self.left - 16, y + CELL_HEIGHT / 2 + 6, self.cell);
         svg.line(format_args!(
@@ -170,7 +170,7 @@ impl<'a> Picture<'a> {
         svg.line("  </g>");
     }
 
-    /// Returns a sample of each kind of cell that occurs in the picture. The label of a sample is the meaning of its colour.
+    /// Returns a sample of each kind of operands' cell that occurs in the picture. The label of a sample is the meaning of its colour.
     fn legend(&self) -> Vec<Drawn> {
         let operands = self.explanation.operands().len();
         let cells: Vec<Cell> = (0..operands).flat_map(|operand| self.explanation.cells(operand)).collect();

@@ -1,6 +1,6 @@
 """Writes functions.csv: values of the elementwise functions, rounded from 60 digits. Needs mpmath.
 
-A line is: name, arguments, value. How many points a function gets is the optional argument.
+A line is: name, arguments, value. The optional argument is the number of points for each function.
 """
 
 import math
@@ -15,7 +15,7 @@ COUNT = int(sys.argv[1]) if len(sys.argv) > 1 else 40
 
 
 def sizes(low, high, signs=(-1, 1)):
-    """Numbers whose decimal exponents are even between two."""
+    """Returns a function that draws numbers whose decimal exponents are uniform from low to high."""
     return lambda: random.choice(signs) * 10 ** random.uniform(low, high)
 
 
@@ -24,12 +24,12 @@ def even(low, high):
 
 
 def beside(*centres, low=-15, high=-1):
-    """Numbers near one of the centres."""
+    """Returns a function that draws numbers near one of the centres."""
     return lambda: random.choice(centres) + random.choice((-1, 1)) * 10 ** random.uniform(low, high)
 
 
 def multiples(step):
-    """Floating-point numbers nearest to multiples of a number."""
+    """Returns a function that draws floating-point numbers that are nearest to multiples of step."""
     return lambda: float(random.randint(1, 10**random.randint(1, 6)) * step)
 
 
@@ -44,12 +44,12 @@ def within(low, high, draw):
 
 
 def halves(low, high):
-    """Numbers off the integers."""
+    """Returns a function that draws numbers that are at least 0.05 from the next integer."""
     return lambda: random.randint(low, high) + random.uniform(0.05, 0.95)
 
 
 def erfinv(x):
-    # mpmath's own does not converge near 0.
+    # mpmath's function does not converge near 0.
     return x * mp.sqrt(mp.pi) / 2 if abs(x) < mp.mpf("1e-100") else mp.erfinv(x)
 
 
@@ -105,13 +105,13 @@ BINARY = {
 }
 
 
-# After the others, whose points follow from the state of the generator.
+# This table comes after the others, because their points depend on the state of the random generator.
 NORMAL = {
     "ndtr": (mp.ncdf, [sizes(-300, -1), even(-37, 8), even(-4, 4)]),
 }
 
-# The exponents are whole numbers, most of them 2 or 3. These points follow the others of the function, and do not change the state of the
-# generator.
+# Powers with whole exponents. Their lines come after the other lines of the function. Drawing them does not change the state of the random
+# generator for later functions.
 WHOLE = {
     "pow": (BINARY["pow"][0], [(sizes(-60, 60), lambda: random.choice((2.0, 3.0))), (sizes(-3, 3), lambda: float(random.randint(-9, 9)))]),
 }
@@ -123,7 +123,7 @@ def rows(name, function, draws):
         arguments = draws[done % len(draws)]
         arguments = [draw() for draw in arguments] if isinstance(arguments, tuple) else [arguments()]
         value = float(function(*map(mp.mpf, arguments)))
-        # Zeros and overflow are exact or not a matter of digits.
+        # Leaves out zeros and infinities, because no digits can be compared.
         if value == 0 or math.isinf(value):
             continue
         done += 1

@@ -2,8 +2,8 @@
 //! types with options: `MseLoss::new().reduction(LossReduction::Sum).of(&prediction, &target)`.
 //!
 //! Prediction and target must have the same shape unless `broadcast()` is called. Otherwise a prediction `[n, 1]` and a target `[n]` would
-//! broadcast to losses `[n, n]`. Their mean falls in training although the model does not learn the targets. Each loss has the formula of
-//! the method with the same name.
+//! broadcast to losses `[n, n]`. The mean of these losses falls in training although the model does not learn the targets. Each loss has
+//! the formula of the method with the same name.
 
 use wengert_macros::twins;
 
@@ -188,8 +188,8 @@ losses! {
     {
         /// Sets whether the target has log-probabilities instead of probabilities.
         log_target: bool = false;
-        /// Sets whether the loss is the sum divided by the batch size, which is the mathematical divergence, for any reduction. The batch
-        /// is dimension 0 of the prediction. PyTorch: `reduction="batchmean"`.
+        /// Sets whether the loss is the sum divided by the batch size, which is the mathematical divergence. The reduction is then ignored.
+        /// The batch is dimension 0 of the prediction. PyTorch: `reduction="batchmean"`.
         batch_mean: bool = false;
     }
     {}
@@ -233,9 +233,9 @@ losses! {
     BceWithLogitsLoss[T] binary_cross_entropy_with_logits try_binary_cross_entropy_with_logits
     {}
     {
-        /// Sets a weight for each element. The weights broadcast with the prediction.
+        /// Sets a weight for each element. The weights expand to the shape of the prediction.
         weight: Tensor<T>;
-        /// Sets factors of the losses of positive targets. The factors broadcast with the prediction.
+        /// Sets factors of the losses of positive targets. The factors expand to the shape of the prediction.
         pos_weight: Tensor<T>;
     }
     |x, y, options| {

@@ -70,7 +70,7 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
         reduce(&part(&far, 1.0)?.plus(&part(self, -1.0)?, at)?, reduction, at)
     }
 
-    /// Returns ln(1 + e^(-y x)) for x (`self`) and targets y of 1 or -1. It is ∞ where the exponential overflows. PyTorch:
+    /// Returns ln(1 + e^(-y x)) for x (`self`) and targets y of 1 or -1. The loss is ∞ where the exponential overflows. PyTorch:
     /// `nn.functional.soft_margin_loss`.
     fn try_soft_margin_loss(&self, target: impl ArrayOperand<Self>, reduction: LossReduction) -> Result<Self> {
         let target = &target.into_array(self);

@@ -49,8 +49,8 @@ impl ConvOptions {
         ConvOptions { padding: Some(padding.into()), ..self }
     }
 
-    /// Pads so that the result has the size of the input. If the total padding of a dimension is odd, its end gets one element more.
-    /// Requires stride 1. Transposed convolutions refuse it. PyTorch: `padding='same'`.
+    /// Pads so that the result has the size of the input. If the total padding of a dimension is odd, the end of the dimension gets one
+    /// element more. Requires stride 1. Transposed convolutions refuse this padding. PyTorch: `padding='same'`.
     pub fn same(self) -> Self {
         ConvOptions { padding: None, ..self }
     }
@@ -81,8 +81,8 @@ impl ConvOptions {
         ConvOptions { groups, ..self }
     }
 
-    /// Sets the number of elements that a transposed convolution adds at the end of the result. Must be smaller than the stride or
-    /// the dilation.
+    /// Sets the number of elements that a transposed convolution adds at the end of each dimension of the result. The number must be
+    /// smaller than the stride or the dilation. Other convolutions ignore it.
     pub fn output_padding(self, output_padding: impl Into<Sizes>) -> Self {
         ConvOptions { output_padding: output_padding.into(), ..self }
     }

@@ -51,7 +51,12 @@ pub trait AdaptivePooling: Windowed<Elem: Float> {
 
 impl<A: Windowed<Elem: Float>> AdaptivePooling for A {}
 
-fn avg_pool<A: Windowed<Elem: Float>>(x: &A, rank: usize, size: &Sizes, at: Site) -> Result<A> {
+pub(in crate::ops::window) fn avg_pool<A: Windowed<Elem: Float>>(
+    x: &A,
+    rank: usize,
+    size: &Sizes,
+    at: Site,
+) -> Result<A> {
     let counts = check(x, rank, size, None, at)?;
     let (x, added) = add_batch(x, rank + 2, at)?;
     let shape = x.shape();

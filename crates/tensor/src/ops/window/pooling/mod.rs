@@ -1,7 +1,7 @@
 //! Pooling: the largest element or the mean of each window.
 //!
-//! A mean is a linear function, so its derivative rule applies its adjoint. A maximum selects one element of the window: the first of
-//! several equal elements, or the last NaN. The gradient flows to that element, as in PyTorch.
+//! A mean is a linear function, so the derivative rule applies the adjoint of this function. A maximum selects one element of the window:
+//! the first of several equal elements, or the last NaN. The gradient flows to that element, as in PyTorch.
 
 mod adaptive;
 mod maximum;
@@ -10,6 +10,7 @@ mod options;
 mod plan;
 
 pub use adaptive::AdaptivePooling;
+pub(super) use adaptive::avg_pool as adaptive_avg_pool;
 pub use options::PoolOptions;
 
 use wengert_macros::twins;
@@ -43,8 +44,8 @@ pub trait Pooling: Windowed<Elem: Float> {
         max_pool(self, 2, &kernel.into(), options, Site::here("max_pool2d"))
     }
 
-    /// Returns the result of [`max_pool1d`](Self::max_pool1d), and the position of each maximum along the last dimension of `self`.
-    /// Evaluates a recorded variable. PyTorch: `max_pool1d` with `return_indices`.
+    /// Returns the result of [`max_pool1d`](Self::max_pool1d), and the position of each maximum along the last dimension of `self`. A
+    /// window of padding alone has position 0. Evaluates a recorded variable. PyTorch: `max_pool1d` with `return_indices`.
     fn try_max_pool1d_with_indices(
         &self,
         kernel: impl Into<Sizes>,
@@ -54,7 +55,7 @@ pub trait Pooling: Windowed<Elem: Float> {
     }
 
     /// Returns the result of [`max_pool2d`](Self::max_pool2d), and the row-major position of each maximum in its plane `[h, w]` of `self`.
-    /// Evaluates a recorded variable. PyTorch: `max_pool2d` with `return_indices`.
+    /// A window of padding alone has position 0. Evaluates a recorded variable. PyTorch: `max_pool2d` with `return_indices`.
     fn try_max_pool2d_with_indices(
         &self,
         kernel: impl Into<Sizes>,
@@ -141,8 +142,8 @@ mod tests {
         assert_eq!(mean(PoolOptions::default().divisor_override(1)), [2.0, 2.0]);
     }
 
-    /// Compares mean pooling with its definition. A mean is the sum over a window, with zeros as padding, divided by the number of elements
-    /// of the window. This number includes the padding only if `count_include_pad` is true.
+    /// Compares mean pooling with its definition. A mean is the sum over a window, with zeros as padding, divided by the given divisor or
+    /// the number of elements of the window. This number includes the padding only if `count_include_pad` is true.
     #[test]
     fn means_equal_their_definition() {
         let shape = [2, 2, 9, 7];

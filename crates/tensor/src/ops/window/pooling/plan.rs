@@ -89,7 +89,8 @@ fn too_small(planes: usize, axes: &[WindowAxis], counts: &[i128]) -> String {
     )
 }
 
-/// Returns the number of windows along a dimension of `size` elements; it is 0 or less if no window fits (ATen: `pooling_output_shape`).
+/// Returns the number of windows along a dimension of `size` elements. The number is 0 or less if no window fits (ATen:
+/// `pooling_output_shape`).
 fn count_windows(size: usize, padding: usize, window: Window, ceil_mode: bool) -> i128 {
     let [size, padding, span, stride] = [size, padding, window.span(), window.stride].map(|length| length as i128);
     let room = size + 2 * padding - span + if ceil_mode { stride - 1 } else { 0 };
