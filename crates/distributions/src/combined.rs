@@ -5,7 +5,7 @@ use wengert_special::Array;
 use wengert_tensor::ops::{Argument, Clamp, Comparison, Operand, Result, Softmax, Views, try_where_};
 use wengert_tensor::{Generator, Scalar, Shape, Site};
 
-use crate::distribution::{Distribution, Noise, array, expanded, missing};
+use crate::distribution::{Distribution, Noise, array, drawn_over, expanded, missing};
 use crate::expression::{Expr, of};
 use crate::support::{filled, joint, refused};
 use crate::vectors::Categorical;
@@ -116,16 +116,19 @@ impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
     ///
     /// # Errors
     ///
-    /// If the size of the last batch dimension of `components` is not the number of classes of `mixture`. The message is PyTorch's.
+    /// If the size of the last batch dimension of `components` is not the number of classes of `mixture`. The message is PyTorch's. If the
+    /// batch shapes do not broadcast.
     pub fn try_new(mixture: Categorical<A>, components: D) -> Result<Self, A::Error> {
         let (km, kc) = (mixture.probs().shape(), components.batch_shape());
+        let at = Site::here("new");
         if kc.last().is_none() || km.last() != kc.last() {
             let (km, kc) = (km.last().copied().unwrap_or(0), kc.last().copied().unwrap_or(0));
             let message = format!(
                 "`mixture_distribution component` ({km}) does not equal `component_distribution.batch_shape[-1]` ({kc})"
             );
-            return Err(refused(Site::here("new"), message));
+            return Err(refused(at, message));
         }
+        let _ = joint::<A::Error>(&[mixture.batch_shape(), Shape::from(&kc[..kc.rank() - 1])], at)?;
         Ok(MixtureSameFamily { mixture, components })
     }
 }
@@ -181,9 +184,12 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for MixtureSameFamily<D, A> {
 
     #[track_caller]
     fn try_sample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
-        let shape = shape.into();
-        let mut chosen = self.mixture.chosen(&self.mixture.try_sample(&shape, generator)?)?;
-        let values = self.components.try_sample(&shape, generator)?;
+        let (shape, batch) = (shape.into(), self.batch_shape());
+        let classes = |shape| self.mixture.try_sample(shape, generator);
+        let mut chosen = self.mixture.chosen(&drawn_over(classes, &shape, &self.mixture.batch_shape(), &batch)?)?;
+        let (count, own) = (self.mixture.probs().shape().last().copied(), self.components.batch_shape());
+        let batch = batch.iter().copied().chain(count).collect();
+        let values = drawn_over(|shape| self.components.try_sample(shape, generator), &shape, &own, &batch)?;
         let rank = self.components.event_shape().rank();
         for _ in 0..rank {
             chosen = chosen.try_unsqueeze(-1)?;
@@ -220,7 +226,9 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for MixtureSameFamily<D, A> {
 
 /// A distribution of one variable, restricted to the values between two bounds. Its density is the density of `base`, divided by the
 /// probability between the bounds. `base` needs `cdf`, and `icdf` for samples. Gradients of `rsample` flow to the parameters of `base` and
-/// to the bounds. The probability is a difference of two values of `cdf`: it loses digits if both bounds are far above the median.
+/// to the bounds. The probability is a difference of two values of `cdf`. If both bounds are far above the median, it keeps its digits for
+/// [`Normal`](crate::Normal), [`Laplace`](crate::Laplace), [`Cauchy`](crate::Cauchy) and [`StudentT`](crate::StudentT) only. If the computed
+/// probability is 0, the results are NaN.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -236,6 +244,24 @@ pub struct Truncated<D, A> {
     base: D,
     /// The lower and the upper bound; `None` for an infinite number.
     bounds: [Option<A>; 2],
+}
+
+/// The parts of the formulas of a truncated distribution.
+struct Parts<D, A: Array> {
+    /// The probability of the values below the lower bound, under the base.
+    low: A,
+    /// The probability between the bounds, under the base; NaN instead of 0.
+    probability: A,
+    upper: Option<Upper<D, A>>,
+}
+
+/// The formulas for bounds above the median, by the distribution of the negative values.
+struct Upper<D, A: Array> {
+    reflected: D,
+    /// True where the lower bound is above the median.
+    is_above: A::Mask,
+    /// The probability of the values above the lower bound.
+    share: A,
 }
 
 #[twins]
@@ -276,6 +302,27 @@ impl<A: Array, D: Distribution<A>> Truncated<D, A> {
         Ok([share(&self.bounds[0], 0.0)?, share(&self.bounds[1], 1.0)?])
     }
 
+    /// Returns the parts of the formulas.
+    fn parts(&self) -> Result<Parts<D, A>, A::Error> {
+        let [low, high] = self.shares()?;
+        let mut probability = (of(&high) - &low).get()?;
+        let mut upper = None;
+        if let (Some(bound), Some(reflected)) = (&self.bounds[0], self.base.reflected()) {
+            let reflected = reflected?;
+            let above = |bound: &A| reflected.try_cdf(&(-of(bound)).get()?);
+            let is_above = low.try_gt(0.5)?;
+            let share = above(bound)?;
+            let between = match &self.bounds[1] {
+                Some(bound) => (of(&share) - &above(bound)?).get()?,
+                None => share.clone(),
+            };
+            probability = try_where_(&is_above, &between, &probability)?;
+            upper = Some(Upper { reflected, is_above, share });
+        }
+        let none = probability.try_eq(0.0)?;
+        Ok(Parts { low, probability: filled(probability, &[none], f64::NAN)?, upper })
+    }
+
     /// Returns the masks of the values below the lower bound and above the upper bound; `None` for a bound that is `None`.
     fn outside(&self, x: &A) -> Result<[Option<A::Mask>; 2], A::Error> {
         let low = self.bounds[0].as_ref().map(|low| x.try_lt(low)).transpose()?;
@@ -308,27 +355,40 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for Truncated<D, A> {
     #[track_caller]
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
         let x = expanded(array(value, &self.any_parameter()), &self.batch_shape(), Site::here("log_prob"))?;
-        let [low, high] = self.shares()?;
         let masks: Vec<A::Mask> = self.outside(&x)?.into_iter().flatten().collect();
-        let density = Expr::from(self.base.try_log_prob(&x)) - (of(&high) - &low).ln();
+        let density = Expr::from(self.base.try_log_prob(&x)) - of(&self.parts()?.probability).ln();
         filled(density.get()?, &masks, f64::NEG_INFINITY)
     }
 
     #[track_caller]
     fn try_cdf(&self, value: impl Operand<A>) -> Result<A> {
         let x = expanded(array(value, &self.any_parameter()), &self.batch_shape(), Site::here("cdf"))?;
-        let [low, high] = self.shares()?;
-        let share = (Expr::from(self.base.try_cdf(&x)) - &low) / (of(&high) - &low);
+        let Parts { low, probability, upper } = self.parts()?;
+        let mut share = (Expr::from(self.base.try_cdf(&x)) - &low).get()?;
+        if let Some(Upper { reflected, is_above, share: above }) = upper {
+            let from_above = of(&above) - &reflected.try_cdf(&(-of(&x)).get()?)?;
+            share = try_where_(is_above, &from_above.get()?, &share)?;
+        }
         let [below, above] = self.outside(&x)?;
-        let share = filled(share.get()?, below.as_slice(), 0.0)?;
+        let share = filled((of(&share) / &probability).get()?, below.as_slice(), 0.0)?;
         filled(share, above.as_slice(), 1.0)
     }
 
     #[track_caller]
     fn try_icdf(&self, value: impl Operand<A>) -> Result<A> {
         let p = expanded(array(value, &self.any_parameter()), &self.batch_shape(), Site::here("icdf"))?;
-        let [low, high] = self.shares()?;
-        let mut x = self.base.try_icdf(&((of(&high) - &low) * &p + &low).get()?)?;
+        let Parts { low, probability, upper } = self.parts()?;
+        let share = of(&probability) * &p + &low;
+        let mut x = match upper {
+            // Each quantile function gets 1/2 where the other one is used, so that all derivatives are finite.
+            Some(Upper { reflected, is_above, share: above }) => {
+                let from_above = (of(&above) - of(&probability) * &p).get()?;
+                let from_above = -Expr::from(reflected.try_icdf(&try_where_(&is_above, &from_above, 0.5)?));
+                let from_below = self.base.try_icdf(&share.masked(&is_above, 0.5).get()?)?;
+                try_where_(is_above, &from_above.get()?, &from_below)?
+            }
+            None => self.base.try_icdf(&share.get()?)?,
+        };
         // Clamps the values, because rounding may move a value beyond a bound.
         if let Some(low) = &self.bounds[0] {
             x = x.try_clamp_min(&low.try_detach()?)?;

@@ -91,6 +91,16 @@ pub trait Distribution<A: Array> {
         Err(missing(self.name(), "icdf", Site::here("icdf")))
     }
 
+    /// Returns the distribution of -x for values x of this distribution; `None` if it is not of the same type. Its `cdf` has the digits of the
+    /// upper tail of this distribution.
+    #[doc(hidden)]
+    fn reflected(&self) -> Option<Result<Self, A::Error>>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
     /// Returns the entropy in nats: the mean of -[`log_prob`](Self::log_prob). PyTorch: `entropy`.
     ///
     /// # Errors
@@ -181,6 +191,12 @@ pub trait Family: Clone {
         Err(missing(Self::NAME, "icdf", Site::here("icdf")))
     }
 
+    /// Returns the distribution of -x for values x of this distribution; `None` if it is not in the family.
+    #[doc(hidden)]
+    fn reflection(&self) -> Option<Result<Self, <Self::Array as TensorLike>::Error>> {
+        None
+    }
+
     /// Returns the mean and the variance.
     #[doc(hidden)]
     fn moments(&self) -> Result<[Self::Array; 2], <Self::Array as TensorLike>::Error>;
@@ -232,6 +248,27 @@ pub(crate) fn array<A: Array>(value: impl Operand<A>, x: &A) -> A {
         Argument::Array(array) => array,
         Argument::Number(number) => x.number(number),
     }
+}
+
+/// Returns draws of a distribution with the batch shape `batch`, independent for each element of the shape `target`, to which `batch`
+/// broadcasts. `draws` returns draws for the shape of samples that it gets, and `shape` is the shape of the samples that are wanted.
+pub(crate) fn drawn_over<A: Array>(
+    draws: impl FnOnce(Shape) -> Result<A>,
+    shape: &Shape,
+    batch: &Shape,
+    target: &Shape,
+) -> Result<A> {
+    let lead = target.rank() - batch.rank();
+    let repeated: Vec<usize> = (0..batch.rank()).filter(|&dim| batch[dim] != target[lead + dim]).collect();
+    // The samples get a dimension for each dimension of the target that the batch lacks. It then replaces the dimension of size 1.
+    let added = target[..lead].iter().copied().chain(repeated.iter().map(|&dim| target[lead + dim]));
+    let mut x = draws(shape.iter().copied().chain(added).collect())?;
+    let first = shape.rank() + lead;
+    for (done, dim) in repeated.iter().enumerate() {
+        let place = first + repeated.len() - done + dim;
+        x = x.try_movedim(first as isize, place as isize)?.try_squeeze(place as isize - 1)?;
+    }
+    Ok(x)
 }
 
 /// Returns `value`, expanded to the shape to which its shape and `batch` broadcast.
@@ -299,6 +336,10 @@ impl<A: Array, D: Family<Array = A>> Distribution<A> for D {
         let outside = [p.try_lt(0.0)?, p.try_gt(1.0)?];
         let inside = filled(p, &outside, 0.5)?;
         filled(self.quantile(&inside)?, &outside, f64::NAN)
+    }
+
+    fn reflected(&self) -> Option<Result<Self, A::Error>> {
+        self.reflection()
     }
 
     #[track_caller]

@@ -3,7 +3,9 @@
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use wengert_special::{Array, Special};
-use wengert_tensor::ops::{Activations, Arithmetic, Functions, MaskOperand, Masking, Mixed, Reductions, Result};
+use wengert_tensor::ops::{
+    Activations, Arithmetic, Comparison, Functions, MaskOperand, Masking, Mixed, Reductions, Result, try_where_,
+};
 
 /// The result of a formula: an array, or the error of the first operation that failed.
 pub(crate) struct Expr<A: Array>(Result<A>);
@@ -36,16 +38,16 @@ impl<A: Array> Expr<A> {
         self.then(|x| y.get().and_then(|y| x.try_pow(&y)))
     }
 
-    /// Returns x ln y, where x is the value of this formula; 0 at x = 0.
+    /// Returns x ln y, where x is the value of this formula; 0 at x = 0. At x = y = 0, both derivatives are 0.
     #[track_caller]
     pub(crate) fn xlogy(self, y: Expr<A>) -> Self {
-        self.then(|x| y.get().and_then(|y| x.try_xlogy(&y)))
+        self.then(|x| y.get().and_then(|y| x.try_xlogy(&away_from(&y, 0.0, &x, 1.0)?)))
     }
 
-    /// Returns x ln(1 + y), where x is the value of this formula; 0 at x = 0.
+    /// Returns x ln(1 + y), where x is the value of this formula; 0 at x = 0. At x = 0 and y = -1, both derivatives are 0.
     #[track_caller]
     pub(crate) fn xlog1py(self, y: Expr<A>) -> Self {
-        self.then(|x| y.get().and_then(|y| x.try_xlog1py(&y)))
+        self.then(|x| y.get().and_then(|y| x.try_xlog1py(&away_from(&y, -1.0, &x, 0.0)?)))
     }
 
     /// Returns the array of this formula, with `value` in place of the elements where `mask` is true.
@@ -66,6 +68,22 @@ impl<A: Array> Expr<A> {
         let dims: Vec<isize> = (1..=count as isize).map(|dim| -dim).collect();
         if dims.is_empty() { self } else { self.then(|x| x.try_sum(dims)) }
     }
+}
+
+/// Returns `y`, with `other` in place of the elements that are `value` where `x` is 0.
+fn away_from<A: Array>(y: &A, value: f64, x: &A, other: f64) -> Result<A> {
+    let moved = try_where_(x.try_ne(0.0)?, y, other)?;
+    try_where_(y.try_ne(value)?, y, &moved)
+}
+
+/// Returns the logarithms of the probabilities `p` and 1 - `p`. The derivative of ln 0 counts as 0, as in PyTorch. So a probability of 0
+/// does not make the derivatives of values NaN that do not depend on it.
+pub(crate) fn logarithms_of_share<A: Array>(p: &A) -> Result<[A; 2], A::Error> {
+    let logarithm = |end: f64, inside: f64, function: &dyn Fn(Expr<A>) -> Expr<A>| {
+        let at_end = p.try_eq(end)?;
+        function(of(p).masked(&at_end, inside)).masked(&at_end, f64::NEG_INFINITY).get()
+    };
+    Ok([logarithm(0.0, 1.0, &Expr::ln)?, logarithm(1.0, 0.0, &|p| (-p).ln_1p())?])
 }
 
 macro_rules! functions {

@@ -1,4 +1,4 @@
-//! The quantile functions of distributions over counts, as elementwise operations.
+//! The quantile functions of distributions over counts, and the functions of Student's t-distribution, as elementwise operations.
 
 use wengert_autograd::Call;
 use wengert_autograd::prelude::*;
@@ -6,14 +6,16 @@ use wengert_special::{Array, Elementwise, numbers};
 use wengert_tensor::ops::Result;
 use wengert_tensor::{Error, Shape, Site, View};
 
+use crate::support::joint;
+
 /// A distribution over counts, with the parameters that [`quantile`] expects.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Counts {
     /// The first parameter is the rate.
     Poisson,
-    /// The first parameter is the number of trials, the second is the probability of a failure.
+    /// The first parameter is the number of trials, the second is the probability of a success.
     Binomial,
-    /// The first parameter is the number of failures, the second is the probability of a failure.
+    /// The first parameter is the number of failures, the second is the probability of a success.
     NegativeBinomial,
     /// The first parameter is the logarithm of the probability of a failure.
     Geometric,
@@ -67,8 +69,8 @@ impl Counts {
         match self {
             Counts::Poisson => numbers::gammaincc(k + 1.0, x),
             Counts::Binomial if k >= x => 1.0,
-            Counts::Binomial => numbers::betainc(x - k, k + 1.0, y),
-            Counts::NegativeBinomial => numbers::betainc(x, k + 1.0, y),
+            Counts::Binomial => numbers::betaincc(k + 1.0, x - k, y),
+            Counts::NegativeBinomial => numbers::betaincc(k + 1.0, x, y),
             Counts::Geometric => -((k + 1.0) * x).exp_m1(),
         }
     }
@@ -79,8 +81,8 @@ impl Counts {
         let is_share = (0.0..=1.0).contains(&y);
         let (mean, variance) = match self {
             Counts::Poisson if x >= 0.0 => (x, x),
-            Counts::Binomial if is_share && x >= 0.0 && x.fract() == 0.0 => (x * (1.0 - y), x * (1.0 - y) * y),
-            Counts::NegativeBinomial if is_share && x >= 0.0 => (x * (1.0 - y) / y, x * (1.0 - y) / (y * y)),
+            Counts::Binomial if is_share && x >= 0.0 && x.fract() == 0.0 => (x * y, x * y * (1.0 - y)),
+            Counts::NegativeBinomial if is_share && x >= 0.0 => (x * y / (1.0 - y), x * y / ((1.0 - y) * (1.0 - y))),
             Counts::Geometric if x < 0.0 => (-1.0 / x, 1.0 / (x * x)),
             _ => (f64::NAN, f64::NAN),
         };
@@ -117,5 +119,46 @@ impl Counts {
             }
         }
         found
+    }
+}
+
+/// Functions of Student's t-distribution with df degrees of freedom. Each is computed in f64, and has no derivative.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Student {
+    /// The distribution function.
+    Cdf,
+    /// The quantile function.
+    Icdf,
+}
+
+impl Student {
+    /// Returns the function of `df` and `x`, whose shapes broadcast.
+    pub(crate) fn of<A: Array>(self, df: &A, x: &A, at: Site) -> Result<A> {
+        let shape = joint::<A::Error>(&[df.shape(), x.shape()], at)?;
+        let inputs = [expand(&df.try_detach()?, &shape, at)?, expand(&x.try_detach()?, &shape, at)?];
+        A::apply_elementwise(self, &inputs, at)
+    }
+}
+
+impl Elementwise for Student {
+    fn name(&self) -> &'static str {
+        match self {
+            Student::Cdf => "student_cdf",
+            Student::Icdf => "student_icdf",
+        }
+    }
+
+    fn run<T: Float>(&self, inputs: &[Tensor<T>], _at: Site) -> std::result::Result<Tensor<T>, Error> {
+        let function = match self {
+            Student::Cdf => numbers::student_cdf,
+            Student::Icdf => numbers::student_icdf,
+        };
+        let mut out = inputs[0].clone();
+        out.try_update_with(&inputs[1], [], |df, x, []| (T::from_f64(function(df.to_f64(), x.to_f64())), []))?;
+        Ok(out)
+    }
+
+    fn slope<'t, T: Float>(&self, _call: &Call<'t, T>, _input: usize) -> Option<Var<'t, T>> {
+        None
     }
 }

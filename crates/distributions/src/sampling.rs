@@ -22,6 +22,8 @@ pub(crate) struct Draw {
 pub(crate) enum Kind {
     /// The gamma distribution with rate 1. The parameter is its shape parameter a.
     Gamma,
+    /// The logarithm of a number from the gamma distribution with rate 1. The parameter is its shape parameter a.
+    LogGamma,
     /// The beta distribution. The parameters are its shape parameters a and b.
     Beta,
     /// The Poisson distribution. The parameter is the rate.
@@ -41,6 +43,7 @@ impl Elementwise for Draw {
     fn name(&self) -> &'static str {
         match self.kind {
             Kind::Gamma => "standard_gamma",
+            Kind::LogGamma => "log_gamma",
             Kind::Beta => "beta",
             Kind::Poisson => "poisson",
             Kind::Binomial => "binomial",
@@ -56,6 +59,7 @@ impl Elementwise for Draw {
             let (x, y) = (out.to_f64(), second.to_f64());
             let drawn = match self.kind {
                 Kind::Gamma => standard_gamma(x, &mut generator).exp().clamp(least, f64::INFINITY),
+                Kind::LogGamma => standard_gamma(x, &mut generator),
                 Kind::Beta => beta(x, y, &mut generator).clamp(least, most),
                 Kind::Poisson => poisson(x, &mut generator),
                 Kind::Binomial => binomial(x, y, &mut generator),
@@ -68,14 +72,23 @@ impl Elementwise for Draw {
     fn slope<'t, T: Float>(&self, call: &Call<'t, T>, input: usize) -> Option<Var<'t, T>> {
         match self.kind {
             Kind::Gamma => Some(call.input(0).gamma_draw_slope(call.output())),
+            Kind::LogGamma => Some(slope_of_log_gamma(call.input(0), call.output())),
             Kind::Beta => Some(call.input(0).beta_draw_slope(call.input(1), call.output(), input)),
             Kind::Poisson | Kind::Binomial => None,
         }
     }
 }
 
+/// Returns the derivative of the logarithm u of a gamma draw with respect to its shape a. For x = eᵘ near 0, the distribution function is
+/// xᵃ / Γ(a + 1), whose logarithm is a u - ln Γ(a + 1).
+fn slope_of_log_gamma<'t, T: Float>(a: Var<'t, T>, u: Var<'t, T>) -> Var<'t, T> {
+    let is_small = u.lt(-40.0);
+    let x = u.masked_fill(is_small, 0.0).exp();
+    where_(is_small, ((a + 1.0).digamma() - u) / a, a.gamma_draw_slope(x) / x)
+}
+
 /// Returns the smallest positive normal number of the type `T`.
-fn tiny<T: Float>() -> f64 {
+pub(crate) fn tiny<T: Float>() -> f64 {
     if T::EPSILON.to_f64() > 1e-10 { f64::from(f32::MIN_POSITIVE) } else { f64::MIN_POSITIVE }
 }
 

@@ -5,13 +5,14 @@ use std::f64::consts::LN_2;
 use wengert_macros::twins;
 use wengert_special::Array;
 use wengert_tensor::ops::{
-    Activations, Comparison, Cumulative, Functions, IntoArray, Operand, Result, Views, try_cat, try_where_,
+    Activations, Clamp, Comparison, Cumulative, Functions, IntoArray, Operand, Result, Views, try_cat, try_where_,
 };
-use wengert_tensor::{Generator, Scalar, Shape, Site, Tensor};
+use wengert_tensor::{Float, Generator, Scalar, Shape, Site, Tensor};
 
-use crate::distribution::{Distribution, array, missing};
+use crate::distribution::{Distribution, array, drawn_over, missing};
 use crate::expression::{Expr, of};
-use crate::support::filled;
+use crate::sampling::tiny;
+use crate::support::{filled, joint};
 
 /// An invertible function, with the logarithm of the magnitude of its derivative. PyTorch: `torch.distributions.transforms`.
 ///
@@ -160,6 +161,18 @@ impl<A: Array> Transform<A> {
         Ok([below, high.is_finite().then(|| y.try_ge(high)).transpose()?])
     }
 
+    /// Returns the transform of `x`. Rounding can give an end of the image, where the density is 0: such values are moved inside.
+    fn drawn(&self, x: &A) -> Result<A> {
+        let y = self.try_forward(x)?;
+        let half = 0.5 * A::Elem::EPSILON.to_f64();
+        match self {
+            Transform::Affine { .. } => Ok(y),
+            Transform::Exp | Transform::Softplus | Transform::StickBreaking => y.try_clamp_min(tiny::<A::Elem>()),
+            Transform::Sigmoid => y.try_clamp(tiny::<A::Elem>(), 1.0 - half),
+            Transform::Tanh => y.try_clamp(half - 1.0, 1.0 - half),
+        }
+    }
+
     /// Returns `y`, with a value inside of the image in place of the elements where one of the masks is true.
     fn moved_inside(&self, y: &A, outside: &[Option<A::Mask>; 2]) -> Result<A> {
         let [low, high] = self.image();
@@ -168,7 +181,9 @@ impl<A: Array> Transform<A> {
     }
 }
 
-/// The distribution of transformed values of `base`. The transforms are applied one after the other. PyTorch: `TransformedDistribution`.
+/// The distribution of transformed values of `base`. The transforms are applied one after the other. The batch shape of `base` broadcasts with
+/// the parameters of affine transforms. Samples that round to an end of a transform's range are moved inside, where their density is not 0.
+/// PyTorch: `TransformedDistribution`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -197,6 +212,35 @@ impl<A: Array, D: Distribution<A>> TransformedDistribution<D, A> {
     fn event_rank(&self) -> usize {
         let ranks = self.transforms.iter().map(Transform::event_rank);
         ranks.fold(self.base.event_shape().rank(), usize::max)
+    }
+
+    /// Returns the batch shape of `base`, expanded to the parameters of affine transforms.
+    fn batch_of_base(&self) -> Shape {
+        let event = self.base.event_shape();
+        let mut shape: Shape = self.base.batch_shape().iter().chain(event.iter()).copied().collect();
+        let mut grown = 0;
+        for transform in &self.transforms {
+            match transform {
+                Transform::Affine { loc, scale } => {
+                    for mut other in [loc.shape(), scale.shape()] {
+                        if let Some(last) = other.last_mut().filter(|last| **last > 1) {
+                            *last -= grown;
+                        }
+                        // Shapes that do not broadcast give an error in `forward`.
+                        let joined = joint::<wengert_tensor::Error>(&[shape.clone(), other], Site::here("batch_shape"));
+                        shape = joined.unwrap_or(shape);
+                    }
+                }
+                Transform::StickBreaking => grown += 1,
+                _ => {}
+            }
+        }
+        Shape::from(&shape[..shape.rank() - event.rank()])
+    }
+
+    /// Returns draws of `base`, independent for each element of the expanded batch shape.
+    fn draws_of_base(&self, draws: impl FnOnce(Shape) -> Result<A>, shape: &Shape) -> Result<A> {
+        drawn_over(draws, shape, &self.base.batch_shape(), &self.batch_of_base())
     }
 
     /// Returns the logarithm of the density at `y` of the values after the first `count` transforms.
@@ -251,13 +295,13 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for TransformedDistribution<D
     }
 
     fn batch_shape(&self) -> Shape {
-        let shape = self.base.batch_shape();
+        let shape = self.batch_of_base();
         let added = self.event_rank() - self.base.event_shape().rank();
         Shape::from(&shape[..shape.rank().saturating_sub(added)])
     }
 
     fn event_shape(&self) -> Shape {
-        let (batch, event) = (self.base.batch_shape(), self.base.event_shape());
+        let (batch, event) = (self.batch_of_base(), self.base.event_shape());
         let added = (self.event_rank() - event.rank()).min(batch.rank());
         let event: Shape = batch[batch.rank() - added..].iter().chain(event.iter()).copied().collect();
         self.transforms.iter().fold(event, |event, transform| transform.shape(event, 1))
@@ -269,14 +313,14 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for TransformedDistribution<D
 
     #[track_caller]
     fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
-        let x = self.base.try_rsample(shape, generator)?;
-        self.transforms.iter().try_fold(x, |x, transform| transform.try_forward(&x))
+        let x = self.draws_of_base(|shape| self.base.try_rsample(shape, generator), &shape.into())?;
+        self.transforms.iter().try_fold(x, |x, transform| transform.drawn(&x))
     }
 
     #[track_caller]
     fn try_sample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
-        let x = self.base.try_sample(shape, generator)?;
-        self.transforms.iter().try_fold(x, |x, transform| transform.try_forward(&x))?.try_detach()
+        let x = self.draws_of_base(|shape| self.base.try_sample(shape, generator), &shape.into())?;
+        self.transforms.iter().try_fold(x, |x, transform| transform.drawn(&x))?.try_detach()
     }
 
     #[track_caller]

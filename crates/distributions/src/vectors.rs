@@ -3,16 +3,16 @@
 use wengert_macros::twins;
 use wengert_special::Array;
 use wengert_tensor::ops::{
-    Arithmetic, Clamp, Comparison, Cumulative, Functions, IntoArray, Operand, Reductions, Result, Softmax, Views,
-    try_cat, try_where_,
+    Arithmetic, Clamp, Comparison, Cumulative, IntoArray, Operand, Reductions, Result, Softmax, Views, try_cat,
+    try_where_,
 };
 use wengert_tensor::{Float, Generator, Scalar, Shape, Site, Tensor, View};
 
 use crate::distribution::{Distribution, Noise, Validate, array, expanded};
-use crate::expression::{Expr, of};
+use crate::expression::{Expr, logarithms_of_share, of};
 use crate::families::counts::{check_terms, counts_to, times};
 use crate::families::trials::Binomial;
-use crate::sampling::{Kind, draw};
+use crate::sampling::{Kind, draw, tiny};
 use crate::support::{Parameter, Range, check_parameters, check_values, filled, is_fraction, joint, refused};
 
 /// The categorical distribution over the classes 0 to K - 1: class k has the probability pₖ. The parameters have the shape `[…, K]`. Values
@@ -35,7 +35,8 @@ pub struct Categorical<A> {
 
 #[twins]
 impl<A: Array> Categorical<A> {
-    /// Returns the distribution with probabilities in proportion to `probs`, whose elements must not be negative.
+    /// Returns the distribution with probabilities in proportion to `probs`, whose elements must not be negative. The derivative of the
+    /// logarithm of a probability of 0 counts as 0, as in PyTorch.
     ///
     /// # Errors
     ///
@@ -44,7 +45,8 @@ impl<A: Array> Categorical<A> {
         let probs = probs.array();
         check_rank(&probs, "`probs` parameter must be at least one-dimensional.", Site::here("new"))?;
         let probs = probs.try_div(&probs.try_sum_keepdim(-1)?)?;
-        Ok(Categorical { logits: probs.try_log()?, probs, validated: false })
+        let [logits, _] = logarithms_of_share(&probs)?;
+        Ok(Categorical { logits, probs, validated: false })
     }
 
     /// Returns the distribution with the probabilities softmax(`logits`).
@@ -407,8 +409,9 @@ impl<A: Array> Distribution<A> for Dirichlet<A> {
         let at = Site::here("rsample");
         let shape: Shape = shape.into().iter().chain(self.concentration.shape().iter()).copied().collect();
         let concentration = self.concentration.apply_view(View::Expand(shape), at)?;
-        let gamma = draw(Kind::Gamma, &[concentration], generator, at)?;
-        gamma.try_div(&gamma.try_sum_keepdim(-1)?)
+        // The logarithms of gamma draws: for small concentrations, all draws of a vector may underflow.
+        let logarithms = draw(Kind::LogGamma, &[concentration], generator, at)?;
+        logarithms.try_softmax(-1)?.try_clamp_min(tiny::<A::Elem>())
     }
 
     #[track_caller]

@@ -2,7 +2,7 @@
 
 use wengert_autograd::transforms::{jacobian, try_infer};
 use wengert_autograd::{Tape, Var};
-use wengert_tensor::ops::Views as _;
+use wengert_tensor::ops::{Arithmetic as _, Reductions as _, Views as _};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::error::{Result, refusal};
@@ -94,4 +94,15 @@ pub(crate) fn check_shape(what: &str, got: &Shape, expected: &Shape, at: Site) -
         return Ok(());
     }
     Err(refusal(format!("{what} must have the shape {expected}, got {got}"), at))
+}
+
+/// Returns `g` divided by the size of its largest element, and this size, which counts as a constant. The size is 1 if there is no element
+/// other than 0. Products of both have the derivatives of `g`.
+pub(crate) fn normalised<'t, T: Float>(g: Var<'t, T>) -> (Var<'t, T>, Var<'t, T>) {
+    if g.numel() == 0 {
+        return (g, g.tape().constant(1.0));
+    }
+    let size = g.detach().abs().amax(..);
+    let size = size + size.eq(0.0);
+    (g / size, size)
 }

@@ -15,7 +15,7 @@ use wengert_tensor::ops::{Reductions as _, Views as _, cat};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::error::{Error, Result, refusal};
-use crate::evaluate::{Map, MapWith, largest, numbers, tensor, with_constants};
+use crate::evaluate::{Map, MapWith, largest, normalised, numbers, tensor, with_constants};
 
 /// The positive nodes of the rule of 21 points, largest first, and 0. Every second one, from the second on, is a node of Gauss's rule of 10
 /// points.
@@ -179,10 +179,10 @@ impl Quad {
     }
 
     /// Records the integral as an operation on the tape of the arguments. The derivatives with respect to `args` are
-    /// integrals of the derivatives of `f`. The tolerances apply to the products of the incoming gradient and the
-    /// derivatives, and to the largest element over all arguments. Set a small `epsabs` if gradients are small. The
-    /// derivatives with respect to limits that are variables are the values of `f` there, with the other sign for the
-    /// limit `a`. All are of every order, in both modes.
+    /// integrals of the derivatives of `f`. The tolerances apply to the products of the incoming gradient, scaled to a
+    /// largest element of 1, and the derivatives, and to the largest element over all arguments. The derivatives with
+    /// respect to limits that are variables are the values of `f` there, with the other sign for the limit `a`. All are of
+    /// every order, in both modes.
     ///
     /// `f` gets the number and `args`. All variables that it uses must be among the arguments; the compiler refuses functions that capture
     /// variables. At least one argument or limit must be a variable; it gives the tape.
@@ -455,12 +455,15 @@ impl<T: Float> Function<T> for Integral<T> {
 
     fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let (variables, args) = call.inputs.split_at(self.variable_limits());
-        let g = gradients[0];
+        // An absolute tolerance would give wrong small gradients, so the largest element of the gradient is scaled to 1.
+        let (g, scale) = normalised(gradients[0]);
         let signs = self.limits.iter().zip([-1.0, 1.0]).filter(|(limit, _)| limit.is_none()).map(|(_, sign)| sign);
         let mut results: Vec<Option<Var<'t, T>>> = variables
             .iter()
             .zip(signs)
-            .map(|(&limit, sign)| Some(((self.at_limit(limit, args) * g).sum(..) * sign).reshape(limit.shape())))
+            .map(|(&limit, sign)| {
+                Some(((self.at_limit(limit, args) * gradients[0]).sum(..) * sign).reshape(limit.shape()))
+            })
             .collect();
         if args.is_empty() {
             return results;
@@ -482,7 +485,7 @@ impl<T: Float> Function<T> for Integral<T> {
         let mut start = 0;
         for arg in args {
             let size = arg.numel();
-            results.push(Some(vector.narrow(0, start, size).reshape(arg.shape())));
+            results.push(Some(vector.narrow(0, start, size).reshape(arg.shape()) * scale));
             start += size;
         }
         results

@@ -17,6 +17,8 @@ pub(crate) enum Function {
     Log1mexp,
     /// The modified Bessel function of the first kind of x, of order `order`. It is multiplied by exp(-|x|) if `scaled` is true.
     Bessel { order: usize, scaled: bool },
+    /// exp(-|x|) times the difference of the modified Bessel functions of |x| of the orders `order` + 1 and `order`.
+    BesselStep { order: usize },
     /// ln B(a, b), the logarithm of the beta function.
     Betaln,
     /// xᵃ⁻¹ e⁻ˣ / Γ(a) of (a, x), the density of the gamma distribution.
@@ -27,8 +29,8 @@ pub(crate) enum Function {
     /// xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b) of (a, b, x), the density of the beta distribution.
     BetaDensity,
     /// The derivative of the regularised incomplete beta function of (a, b, x), of order `orders[0]` with respect to a and `orders[1]` with
-    /// respect to b.
-    Betainc { orders: [usize; 2] },
+    /// respect to b: of the upper one if `upper` is true, else of the lower one.
+    Betainc { orders: [usize; 2], upper: bool },
     /// The x at which the regularised incomplete gamma function of (a, x) has a given value: the upper one if `upper` is true, else the
     /// lower one.
     GammaincInv { upper: bool },
@@ -50,12 +52,14 @@ impl Function {
             Function::Bessel { order: 1, scaled: true } => "i1e",
             Function::Bessel { scaled: false, .. } => "bessel_i",
             Function::Bessel { scaled: true, .. } => "bessel_ie",
+            Function::BesselStep { .. } => "bessel_step",
             Function::Betaln => "betaln",
             Function::GammaDensity => "gamma_density",
             Function::Gammainc { upper: false, .. } => "gammainc",
             Function::Gammainc { upper: true, .. } => "gammaincc",
             Function::BetaDensity => "beta_density",
-            Function::Betainc { .. } => "betainc",
+            Function::Betainc { upper: false, .. } => "betainc",
+            Function::Betainc { upper: true, .. } => "betaincc",
             Function::GammaincInv { upper: false } => "gammaincinv",
             Function::GammaincInv { upper: true } => "gammainccinv",
             Function::BetaincInv => "betaincinv",
@@ -70,11 +74,13 @@ impl Function {
             Function::Erfcx => normal::erfcx(x),
             Function::Log1mexp => normal::log1mexp(x),
             Function::Bessel { order, scaled } => bessel::bessel_i(order, x, scaled),
+            Function::BesselStep { order } => bessel::bessel_step(order, x),
             Function::Betaln => gamma::betaln(x, y),
             Function::GammaDensity => gamma::gamma_density(x, y),
             Function::Gammainc { order, upper } => gamma::gammainc(x, y, upper, order),
             Function::BetaDensity => beta::beta_density(x, y, z),
-            Function::Betainc { orders } => beta::betainc(x, y, [z, 1.0 - z], orders),
+            Function::Betainc { orders, upper: false } => beta::betainc(x, y, [z, 1.0 - z], orders),
+            Function::Betainc { orders: [i, j], upper: true } => beta::betainc(y, x, [1.0 - z, z], [j, i]),
             Function::GammaincInv { upper } => inverse::gammaincinv(x, y, upper),
             Function::BetaincInv => inverse::betaincinv(x, y, z),
         }

@@ -20,7 +20,7 @@
 //! | [`ndtr`](Special::ndtr), [`log_ndtr`](Special::log_ndtr), [`ndtri`](Special::ndtri), [`erfcx`](Special::erfcx), [`log1mexp`](Special::log1mexp) | relative 3e-15 |
 //! | [`i0`](Special::i0), [`i0e`](Special::i0e), [`i1`](Special::i1), [`i1e`](Special::i1e) | relative 3e-15 |
 //! | [`gammaln`](Special::gammaln), [`betaln`](Special::betaln), [`polygamma`](Special::polygamma), [`multigammaln`](Special::multigammaln) | 2e-14 times the larger of 1 and the value's magnitude |
-//! | [`gammainc`](Special::gammainc), [`gammaincc`](Special::gammaincc), [`betainc`](Special::betainc) | relative 3e-13 |
+//! | [`gammainc`](Special::gammainc), [`gammaincc`](Special::gammaincc), [`betainc`](Special::betainc), [`betaincc`](Special::betaincc) | relative 3e-13; more for parameters of `betainc` below 1e-3 or above 1e7 |
 //! | derivatives of `gammainc` and `betainc` with respect to the shape parameters | relative 1e-10; for order 2, 1e-15 if this is larger |
 //! | [`gammaincinv`](Special::gammaincinv), [`gammainccinv`](Special::gammainccinv), [`betaincinv`](Special::betaincinv) | relative 1e-11, in the value of the inverted function |
 //!
@@ -44,10 +44,13 @@ pub mod numbers {
         crate::numeric::gamma::gammainc(a, x, true, 0)
     }
 
-    /// Returns the regularised incomplete beta function of `a` and `b` at `x`.
-    pub fn betainc(a: f64, b: f64, x: f64) -> f64 {
-        crate::numeric::beta::betainc(a, b, [x, 1.0 - x], [0, 0])
+    /// Returns the regularised upper incomplete beta function of `a` and `b` at `x`.
+    pub fn betaincc(a: f64, b: f64, x: f64) -> f64 {
+        crate::numeric::beta::betainc(b, a, [1.0 - x, x], [0, 0])
     }
+
+    pub use crate::numeric::beta::student_cdf;
+    pub use crate::numeric::inverse::student_icdf;
 }
 
 /// The trait [`Special`], imported without its name.

@@ -28,7 +28,7 @@ impl Elementwise for Function {
     fn is_differentiable(&self) -> bool {
         match *self {
             Function::Gammainc { order, .. } => Jet::fits([order + 1, 0]),
-            Function::Betainc { orders: [a, b] } => Jet::fits([a + 1, b]) && Jet::fits([a, b + 1]),
+            Function::Betainc { orders: [a, b], .. } => Jet::fits([a + 1, b]) && Jet::fits([a, b + 1]),
             _ => true,
         }
     }
@@ -56,13 +56,30 @@ fn slope<'t, T: Float>(function: Function, inputs: &[Var<'t, T>], z: Var<'t, T>,
         Function::Ndtri => (z.square() * 0.5).exp() * (2.0 * PI).sqrt(),
         Function::Erfcx => x * z * 2.0 - FRAC_2_SQRT_PI,
         Function::Log1mexp => -(-x).expm1().reciprocal(),
-        Function::Bessel { order, scaled } => {
-            let other = |order| record(Function::Bessel { order, scaled }, &[x]);
-            let slope = if order == 0 { other(1) } else { (other(order - 1) + other(order + 1)) * 0.5 };
-            if scaled { slope - x.sign() * z } else { slope }
+        Function::Bessel { order, scaled: false } => {
+            let other = |order| record(Function::Bessel { order, scaled: false }, &[x]);
+            if order == 0 { other(1) } else { (other(order - 1) + other(order + 1)) * 0.5 }
+        }
+        // The differences keep their digits for large x. A function of odd order is odd, and its derivative is even.
+        Function::Bessel { order, scaled: true } => {
+            let step = |order| record(Function::BesselStep { order }, &[x]);
+            let slope = if order == 0 { step(0) } else { (step(order) - step(order - 1)) * 0.5 };
+            if order % 2 == 0 { x.sign() * slope } else { slope }
+        }
+        Function::BesselStep { order } => {
+            let step = |order| record(Function::BesselStep { order }, &[x]);
+            let before = if order == 0 { -z } else { step(order - 1) };
+            x.sign() * (step(order + 1) - z * 2.0 + before) * 0.5
         }
         Function::Betaln => inputs[input].digamma() - (x + inputs[1]).digamma(),
-        Function::GammaDensity => z * gamma_log_slope(inputs, input),
+        Function::GammaDensity if input == 0 => times_logarithm(z, gamma_log_slope(inputs)),
+        Function::GammaDensity => {
+            let (a, x) = (x, inputs[1]);
+            let at_zero = x.eq(0.0);
+            let [x, z] = [filled(x, &at_zero, 1.0), filled(z, &at_zero, 0.0)];
+            let one = filled(a, &a.eq(a), 1.0);
+            where_(&at_zero, slope_at_end(a, -one, one), z * ((a - 1.0) / x - 1.0))
+        }
         Function::Gammainc { order, upper } if input == 0 => {
             record(Function::Gammainc { order: order + 1, upper }, inputs)
         }
@@ -70,11 +87,23 @@ fn slope<'t, T: Float>(function: Function, inputs: &[Var<'t, T>], z: Var<'t, T>,
             let density = Densities { inputs, of: Function::GammaDensity }.derivative([order, 0]);
             if upper { -density } else { density }
         }
-        Function::BetaDensity => z * beta_log_slope(inputs, input),
-        Function::Betainc { orders: [a, b] } => match input {
-            0 => record(Function::Betainc { orders: [a + 1, b] }, inputs),
-            1 => record(Function::Betainc { orders: [a, b + 1] }, inputs),
-            _ => Densities { inputs, of: Function::BetaDensity }.derivative([a, b]),
+        Function::BetaDensity if input < 2 => times_logarithm(z, beta_log_slope(inputs, input)),
+        Function::BetaDensity => {
+            let (a, b, x) = (x, inputs[1], inputs[2]);
+            let (at_zero, at_one) = (x.eq(0.0), x.eq(1.0));
+            let ends = at_zero.logical_or(at_one);
+            let [x, z] = [filled(x, &ends, 0.5), filled(z, &ends, 0.0)];
+            let slope = |a: Var<'t, T>, b: Var<'t, T>| slope_at_end(a, b * (1.0 - b), b * (b + 1.0));
+            let inside = where_(&at_one, -slope(b, a), z * ((a - 1.0) / x + (b - 1.0) / (x - 1.0)));
+            where_(&at_zero, slope(a, b), inside)
+        }
+        Function::Betainc { orders: [a, b], upper } => match input {
+            0 => record(Function::Betainc { orders: [a + 1, b], upper }, inputs),
+            1 => record(Function::Betainc { orders: [a, b + 1], upper }, inputs),
+            _ => {
+                let density = Densities { inputs, of: Function::BetaDensity }.derivative([a, b]);
+                if upper { -density } else { density }
+            }
         },
         Function::GammaincInv { upper } => {
             let at = [x, z];
@@ -89,27 +118,44 @@ fn slope<'t, T: Float>(function: Function, inputs: &[Var<'t, T>], z: Var<'t, T>,
             let at = [x, inputs[1], z];
             let density = record(Function::BetaDensity, &at);
             match input {
-                0 => -record(Function::Betainc { orders: [1, 0] }, &at) / density,
-                1 => -record(Function::Betainc { orders: [0, 1] }, &at) / density,
+                0 => -record(Function::Betainc { orders: [1, 0], upper: false }, &at) / density,
+                1 => -record(Function::Betainc { orders: [0, 1], upper: false }, &at) / density,
                 _ => density.reciprocal(),
             }
         }
     }
 }
 
-/// Returns the derivative of ln(xᵃ⁻¹ e⁻ˣ / Γ(a)) with respect to a (`input` 0) or x (`input` 1).
-fn gamma_log_slope<'t, T: Float>(inputs: &[Var<'t, T>], input: usize) -> Var<'t, T> {
-    let (a, x) = (inputs[0], inputs[1]);
-    if input == 0 { x.log() - a.digamma() } else { (a - 1.0) / x - 1.0 }
+/// Records `x`, with `value` in place of the elements where `mask` is true.
+fn filled<'t, T: Float>(x: Var<'t, T>, mask: &Var<'t, T>, value: f64) -> Var<'t, T> {
+    x.masked_fill(mask, value)
 }
 
-/// Returns the derivative of ln(xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b)) with respect to a, b or x (`input` 0, 1 or 2).
+/// Records the product of a density and the derivative of its logarithm. The product is 0 where the density is 0, because the derivative of
+/// the logarithm may be infinite there.
+fn times_logarithm<'t, T: Float>(density: Var<'t, T>, logarithm: Var<'t, T>) -> Var<'t, T> {
+    filled(density * logarithm, &density.eq(0.0), 0.0)
+}
+
+/// Records the derivative, at an end of the support, of a density that is proportional to the power a - 1 of the distance from this end. It
+/// is `first` for a = 1, and `second` for a = 2.
+fn slope_at_end<'t, T: Float>(a: Var<'t, T>, first: Var<'t, T>, second: Var<'t, T>) -> Var<'t, T> {
+    let none = filled(second, &a.gt(2.0), 0.0);
+    let below_two = filled(none, &a.lt(2.0), f64::INFINITY);
+    filled(where_(&a.eq(1.0), first, below_two), &a.lt(1.0), f64::NEG_INFINITY)
+}
+
+/// Returns the derivative of ln(xᵃ⁻¹ e⁻ˣ / Γ(a)) with respect to a.
+fn gamma_log_slope<'t, T: Float>(inputs: &[Var<'t, T>]) -> Var<'t, T> {
+    inputs[1].log() - inputs[0].digamma()
+}
+
+/// Returns the derivative of ln(xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b)) with respect to a or b (`input` 0 or 1).
 fn beta_log_slope<'t, T: Float>(inputs: &[Var<'t, T>], input: usize) -> Var<'t, T> {
     let (a, b, x) = (inputs[0], inputs[1], inputs[2]);
     match input {
         0 => x.log() - a.digamma() + (a + b).digamma(),
-        1 => (-x).log1p() - b.digamma() + (a + b).digamma(),
-        _ => (a - 1.0) / x + (b - 1.0) / (x - 1.0),
+        _ => (-x).log1p() - b.digamma() + (a + b).digamma(),
     }
 }
 
@@ -134,7 +180,8 @@ impl<'t, T: Float> Densities<'_, 't, T> {
         for p in 0..=rows {
             for q in 0..=columns {
                 let weight = binomial(rows, p) * binomial(columns, q);
-                let term = self.derivative([p, q]) * self.logarithm(input, [rows - p, columns - q]) * weight;
+                let logarithm = self.logarithm(input, [rows - p, columns - q]);
+                let term = times_logarithm(self.derivative([p, q]), logarithm) * weight;
                 sum = Some(sum.map_or(term, |sum| sum + term));
             }
         }
@@ -146,7 +193,7 @@ impl<'t, T: Float> Densities<'_, 't, T> {
     fn logarithm(&self, input: usize, orders: [usize; 2]) -> Var<'t, T> {
         let order = orders[0] + orders[1];
         match self.of {
-            _ if order == 0 && self.of == Function::GammaDensity => gamma_log_slope(self.inputs, input),
+            _ if order == 0 && self.of == Function::GammaDensity => gamma_log_slope(self.inputs),
             _ if order == 0 => beta_log_slope(self.inputs, input),
             Function::GammaDensity => -self.inputs[0].polygamma(order),
             _ => {

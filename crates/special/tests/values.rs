@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use wengert_autograd::prelude::*;
-use wengert_autograd::transforms;
+use wengert_autograd::{GradCheck, assert_gradcheck, transforms};
 use wengert_special::prelude::*;
 
 /// A function of the columns of a table, which computes the expected column.
@@ -194,4 +194,128 @@ fn a_batch_equals_a_loop() {
     let whole = tape.var(&a);
     let [expected] = whole.gammainc(&x).sum(..).grad([whole]);
     assert_eq!(batched, expected.value());
+}
+
+/// Asserts that `got` is `want`, up to the relative error `tolerance`.
+#[track_caller]
+fn assert_close(got: f64, want: f64, tolerance: f64) {
+    assert!(got == want || (got - want).abs() <= tolerance * want.abs(), "{got:e}, not {want:e}");
+}
+
+#[test]
+fn incomplete_functions_of_large_and_small_parameters() {
+    // Computed with mpmath: a, (x - a) / √a, and the smaller of the lower and the upper function at x.
+    let gamma = [
+        (1.01e6, -8.0, 5.244_613_627_577_96e-16),
+        (1e10, 0.0, 0.499_998_670_192_398_6),
+        (1e13, -1.0, 0.158_655_253_932_381_1),
+        (1e13, 8.0, 6.221_296_094_596_2e-16),
+    ];
+    for (a, z, want) in gamma {
+        let (a, x) = (Tensor::scalar(a), Tensor::scalar(a + z * f64::sqrt(a)));
+        let (lower, upper) = (a.gammainc(&x).item(), a.gammaincc(&x).item());
+        assert_close(lower.min(upper), want, 1e-11);
+        assert_close(lower + upper, 1.0, 1e-15);
+    }
+    // a, b, x and the function.
+    let beta = [
+        (1e14, 1e14, 0.5, 0.5, 1e-12),
+        (1e-8, 0.1, 0.1, 0.999_999_879_454_492_2, 1e-14),
+        (0.1, 1e-8, 0.9, 1.205_455_077_719_11e-7, 1e-7),
+        (1e-3, 1e-8, 0.9, 1.002_185_667_129_9e-5, 1e-9),
+        // Far from the mean, where b is small and a is large: 1 - erf(√3), nearly.
+        (1e14, 0.5, 1.0 - 3e-14, 0.014_347_7, 1e-2),
+    ];
+    for (a, b, x, want, tolerance) in beta {
+        assert_close(Tensor::scalar(a).betainc(b, x).item(), want, tolerance);
+    }
+}
+
+#[test]
+fn the_derivative_with_respect_to_a_large_shape() {
+    // At the mean, ∂P/∂a = -1 / √(2π a) (1 + 1 / (6 a) …), and the second derivative is far smaller.
+    for a in [9.9e5, 1.01e6, 1e9] {
+        let tape = Tape::<f64>::new();
+        let shape = tape.var(&Tensor::scalar(a));
+        let [slope] = shape.gammainc(a).grad([shape]);
+        let expected = -1.0 / (std::f64::consts::TAU * a).sqrt();
+        assert_close(slope.item(), expected, 1.0 / a);
+        // Above the mean by one standard deviation, P is Φ(z) with z = (x - a) / √a, nearly.
+        let x = a + a.sqrt();
+        let [slope] = shape.gammainc(x).grad([shape]);
+        let [curvature] = slope.grad([shape]);
+        let density = expected * (-0.5f64).exp();
+        assert_close(slope.item(), density, 2.0 / a.sqrt());
+        assert_close(curvature.item(), density / a.sqrt(), 5.0 / a.sqrt());
+    }
+}
+
+#[test]
+fn quantiles_of_extreme_beta_distributions() {
+    // Computed with mpmath and SciPy. For the last two, rounding errors of a distribution function near 1 limit the accuracy.
+    let table = [
+        (7.3, 1e-3, 1e-100, 6.767_741_802_551e-14),
+        (1e5, 1e-3, 1e-100, 0.997_822_684_759_36),
+        (1e5, 30.0, 1e-300, 0.991_895_119_199_95),
+        (1.0, 1e-3, 1e-300, 1e-297),
+        (1e-8, 2.0, 0.6, 0.0),
+        (1e-8, 2.0, 1.0 - 1e-7, 1.670_197_156e-5),
+        (1e-8, 0.5, 1.0 - 1e-7, 1.815_831_381e-4),
+    ];
+    for (a, b, p, want) in table {
+        assert_close(Tensor::scalar(a).betaincinv(b, p).item(), want, 1e-6);
+    }
+}
+
+#[test]
+fn second_derivatives_at_the_ends_of_the_support() {
+    let second = |f: &dyn for<'t> Fn(Var<'t, f64>) -> Var<'t, f64>, x: f64| {
+        let tape = Tape::new();
+        let x = tape.var(&Tensor::scalar(x));
+        let [slope] = f(x).grad([x]);
+        slope.grad_or_zeros([x])[0].item()
+    };
+    let gamma = |a: f64| second(&|x| x.tape().constant(a).gammainc(x), 0.0);
+    assert_eq!([0.5, 1.0, 1.5, 2.0, 3.0].map(gamma), [f64::NEG_INFINITY, -1.0, f64::INFINITY, 1.0, 0.0]);
+    // For b = 2, the derivative of the density is 2 - 6 x for a = 1, and 6 - 12 x for a = 2.
+    let beta = |a: f64, x: f64| second(&|x| x.tape().constant(a).betainc(2.0, x), x);
+    assert_eq!([1.0, 2.0, 3.0].map(|a| beta(a, 0.0)), [-2.0, 6.0, 0.0]);
+    assert_eq!([1.0, 2.0, 3.0].map(|a| beta(a, 1.0)), [-2.0, -6.0, -12.0]);
+    // The mixed derivative with respect to a and x.
+    let tape = Tape::<f64>::new();
+    let (a, x) = (tape.var(&Tensor::scalar(3.0)), tape.var(&Tensor::scalar(0.0)));
+    let [slope] = a.gammainc(x).grad([x]);
+    assert_eq!(slope.grad([a])[0].item(), 0.0);
+}
+
+#[test]
+fn the_upper_incomplete_beta_function() {
+    let (a, b) = (Tensor::from([[0.3], [2.0]]), Tensor::from([0.7, 5.0, 1.0]));
+    for x in [0.0, 0.2, 0.7, 1.0] {
+        let sum = a.betainc(&b, x) + a.betaincc(&b, x);
+        assert!((sum - 1.0).abs().amax(..).item() < 1e-15);
+    }
+    // (1 - x)ᵇ for a = 1.
+    assert_close(Tensor::scalar(1.0).betaincc(1e6, 1e-20).item(), 1.0 - 1e-14, 1e-16);
+    assert_close(Tensor::scalar(1f32).betaincc(1e6, 1e-6).item().into(), (-1f64).exp(), 1e-6);
+    let x = Tensor::scalar(0.3);
+    assert_gradcheck!(GradCheck::new(), |a, b, x| a.betaincc(b, x), &a, &b, &x);
+}
+
+#[test]
+fn derivatives_of_scaled_bessel_functions_of_large_arguments() {
+    // d/dx exp(-x) I₀(x) is nearly -1 / (2 x √(2π x)) (1 + 3 / (8 x)), and d/dx exp(-x) I₁(x) has 1 - 9 / (8 x) in place of the last factor.
+    for x in [1e4f32, 1e6, 1e8] {
+        let slope = |f: &dyn for<'t> Fn(Var<'t, f32>) -> Var<'t, f32>, x: f32| {
+            let tape = Tape::new();
+            let x = tape.var(&Tensor::scalar(x));
+            f64::from(f(x).grad([x])[0].item())
+        };
+        let size = f64::from(x);
+        let expected = -0.5 / (size * (std::f64::consts::TAU * size).sqrt());
+        for sign in [1.0, -1.0] {
+            assert_close(slope(&|x| x.i0e(), sign * x), f64::from(sign) * expected * (1.0 + 3.0 / (8.0 * size)), 1e-6);
+            assert_close(slope(&|x| x.i1e(), sign * x), expected * (1.0 - 9.0 / (8.0 * size)), 1e-6);
+        }
+    }
 }

@@ -3,11 +3,11 @@
 use std::f64::consts::{LN_2, PI};
 
 use wengert_special::Array;
-use wengert_tensor::ops::Result;
+use wengert_tensor::ops::{Clamp, Comparison, Result, try_where_};
 
 use super::{EULER, family, members};
 use crate::distribution::Family;
-use crate::expression::of;
+use crate::expression::{Expr, of};
 use crate::support::Support;
 
 family! {
@@ -35,13 +35,23 @@ impl<A: Array> Family for Laplace<A> {
 
     fn distribution(&self, x: &A) -> Result<A> {
         let z = ((of(x) - &self.loc) / &self.scale).get()?;
-        (of(&z).sign() * (-of(&z).abs()).expm1() * -0.5 + 0.5).get()
+        // Each formula gets only arguments of its own half, where it is accurate. Both have the same derivative at 0.
+        let is_low = z.try_lt(0.0)?;
+        let low = Expr::from(try_where_(&is_low, &z, 0.0)).exp() * 0.5;
+        let high = 1.0 - (-of(&z)).masked(&is_low, 0.0).exp() * 0.5;
+        try_where_(is_low, &low.get()?, &high.get()?)
     }
 
     fn quantile(&self, p: &A) -> Result<A> {
-        let centred = (of(p) - 0.5).get()?;
-        let distance = (of(&centred).abs() * -2.0).ln_1p() * &self.scale;
-        (of(&self.loc) - of(&centred).sign() * distance).get()
+        let is_low = p.try_lt(0.5)?;
+        let low = Expr::from(try_where_(&is_low, p, 0.5)) * 2.0;
+        let high = (1.0 - of(p)).masked(&is_low, 0.5) * 2.0;
+        let distance = try_where_(is_low, &low.ln().get()?, &(-high.ln()).get()?)?;
+        (of(&distance) * &self.scale + &self.loc).get()
+    }
+
+    fn reflection(&self) -> Option<Result<Self, A::Error>> {
+        Some((-of(&self.loc)).get().map(|loc| Self { loc, ..self.clone() }))
     }
 
     fn moments(&self) -> Result<[A; 2], A::Error> {
@@ -76,11 +86,16 @@ impl<A: Array> Family for Gumbel<A> {
 
     fn density(&self, x: &A) -> Result<A> {
         let z = ((of(x) - &self.loc) / &self.scale).get()?;
-        (-of(&z) - (-of(&z)).exp() - of(&self.scale).ln()).get()
+        // At -∞, the two terms are infinite and have different signs.
+        let infinite = z.try_eq(f64::NEG_INFINITY)?;
+        let terms = (of(&z) + (-of(&z)).exp()).masked(infinite, f64::INFINITY);
+        (-terms - of(&self.scale).ln()).get()
     }
 
     fn distribution(&self, x: &A) -> Result<A> {
-        (-(-((of(x) - &self.loc) / &self.scale)).exp()).exp().get()
+        // Beyond the bound, the result is 0. The inner exponential would overflow there, and the derivative would be NaN.
+        let z = (-((of(x) - &self.loc) / &self.scale)).get()?.try_clamp_max(80.0)?;
+        (-of(&z).exp()).exp().get()
     }
 
     fn quantile(&self, p: &A) -> Result<A> {
@@ -139,6 +154,35 @@ impl<A: Array> Family for Exponential<A> {
     }
 }
 
+/// The Taylor coefficients of (ln Γ(1 + 2h) - 2 ln Γ(1 + h)) / h²: (-1)ʲ ζ(j) (2ʲ - 2) / j for j = 2, 3, …, with the zeta function ζ. The
+/// next term is below 1e-15 for h ≤ 1/20.
+const LOGARITHM_OF_MOMENTS: [f64; 15] = {
+    const ZETA: [f64; 15] = [
+        PI * PI / 6.0,
+        1.202_056_903_159_594_3,
+        1.082_323_233_711_138_2,
+        1.036_927_755_143_37,
+        1.017_343_061_984_449_2,
+        1.008_349_277_381_923,
+        1.004_077_356_197_944_4,
+        1.002_008_392_826_082_2,
+        1.000_994_575_127_818,
+        1.000_494_188_604_119_4,
+        1.000_246_086_553_308,
+        1.000_122_713_347_578_5,
+        1.000_061_248_135_058_7,
+        1.000_030_588_236_307,
+        1.000_015_282_259_408_7,
+    ];
+    let (mut coefficients, mut k, mut power) = ([0.0; 15], 0, 4.0);
+    while k < 15 {
+        let sign = if k % 2 == 0 { 1.0 } else { -1.0 };
+        coefficients[k] = sign * ZETA[k] * (power - 2.0) / (k + 2) as f64;
+        (k, power) = (k + 1, 2.0 * power);
+    }
+    coefficients
+};
+
 family! {
     /// The Weibull distribution. Its density is (k / scale) (x / scale)ᵏ⁻¹ exp(-(x / scale)ᵏ) for x > 0, with k = `concentration`.
     /// `scale` > 0, k > 0. PyTorch: `Weibull`.
@@ -161,8 +205,11 @@ impl<A: Array> Family for Weibull<A> {
     }
 
     fn density(&self, x: &A) -> Result<A> {
-        let (k, z) = (&self.concentration, (of(x) / &self.scale).get()?);
-        (of(k).ln() - of(&self.scale).ln() + (of(k) - 1.0) * of(&z).ln() - of(&z).pow(of(k))).get()
+        // At ∞, the terms are infinite and have different signs.
+        let infinite = x.try_eq(f64::INFINITY)?;
+        let (k, z) = (&self.concentration, (of(x).masked(&infinite, 1.0) / &self.scale).get()?);
+        let density = of(k).ln() - of(&self.scale).ln() + (of(k) - 1.0) * of(&z).ln() - of(&z).pow(of(k));
+        density.masked(infinite, f64::NEG_INFINITY).get()
     }
 
     fn distribution(&self, x: &A) -> Result<A> {
@@ -176,7 +223,14 @@ impl<A: Array> Family for Weibull<A> {
     fn moments(&self) -> Result<[A; 2], A::Error> {
         let raw = |order: f64| (1.0 / of(&self.concentration) * order + 1.0).gammaln().exp();
         let mean = (raw(1.0) * &self.scale).get()?;
-        let variance = of(&self.scale).square() * (raw(2.0) - raw(1.0).square());
+        // The variance is the first term of this product for scale 1. For large k, ln Γ(1 + 2/k) - 2 ln Γ(1 + 1/k) has a Taylor series in
+        // 1/k whose first term is π²/6 / k², and the difference of the moments has few digits.
+        let is_large = self.concentration.try_gt(20.0)?;
+        let h = (1.0 / Expr::from(try_where_(&is_large, &self.concentration, 20.0))).get()?;
+        let series = LOGARITHM_OF_MOMENTS.iter().rev().fold(of(&h) * 0.0, |sum, &c| sum * &h + c) * of(&h).square();
+        let near = (raw(1.0).square() * series.expm1()).get()?;
+        let far = (raw(2.0) - raw(1.0).square()).get()?;
+        let variance = of(&self.scale).square() * &try_where_(is_large, &near, &far)?;
         Ok([mean, variance.get()?])
     }
 

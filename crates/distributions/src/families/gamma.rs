@@ -35,7 +35,11 @@ impl<A: Array> Family for Gamma<A> {
 
     fn density(&self, x: &A) -> Result<A> {
         let (a, rate) = (|| of(&self.concentration), || of(&self.rate));
-        (a() * rate().ln() + (a() - 1.0).xlogy(of(x)) - rate() * x - a().gammaln()).get()
+        // At ∞, the terms are infinite and may have different signs.
+        let infinite = x.try_eq(f64::INFINITY)?;
+        let x = of(x).masked(&infinite, 1.0).get()?;
+        let density = a() * rate().ln() + (a() - 1.0).xlogy(of(&x)) - rate() * &x - a().gammaln();
+        density.masked(infinite, f64::NEG_INFINITY).get()
     }
 
     fn distribution(&self, x: &A) -> Result<A> {

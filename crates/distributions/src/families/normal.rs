@@ -51,6 +51,10 @@ impl<A: Array> Family for Normal<A> {
         (of(p).ndtri() * &self.scale + &self.loc).get()
     }
 
+    fn reflection(&self) -> Option<Result<Self, A::Error>> {
+        Some((-of(&self.loc)).get().map(|loc| Self { loc, ..self.clone() }))
+    }
+
     fn moments(&self) -> Result<[A; 2], A::Error> {
         Ok([self.loc.clone(), of(&self.scale).square().get()?])
     }

@@ -3,11 +3,13 @@
 use std::f64::consts::{FRAC_1_PI, LN_2, PI};
 
 use wengert_special::{Array, Special};
-use wengert_tensor::ops::{Comparison, Functions, Result, Views, try_where_};
+use wengert_tensor::Site;
+use wengert_tensor::ops::{Clamp, Comparison, Functions, Result, Views, try_where_};
 
 use super::{family, members};
 use crate::distribution::{Family, Noise};
 use crate::expression::{Expr, of};
+use crate::quantile::Student;
 use crate::sampling::{Kind, draw};
 use crate::support::{Support, filled};
 
@@ -35,27 +37,30 @@ impl<A: Array> StudentT<A> {
             - (df() * 0.5).betaln(of(&self.df) * 0.0 + 0.5)
     }
 
-    /// Returns the distribution function of the standardised variable z = (x - loc) / scale. The derivative of the result is with respect
-    /// to df only. z may not be 0.
+    /// Returns the distribution function of the standardised variable z = (x - loc) / scale, for its derivative with respect to df. z does
+    /// not depend on variables. The values have few digits in the tails, so callers replace them.
     fn standard_distribution(&self, z: &A) -> Result<A> {
         let square = of(z).square().get()?;
         let half = (of(&self.df) * 0.5).get()?;
+        // For z near 0, the Taylor polynomial of degree 3, with a relative error below 1e-12: the next formula has no derivative at 0.
+        let is_tiny = square.try_lt(&(Expr::from(self.df.try_clamp_max(1.0)) * 1e-6).get()?)?;
+        let zero = try_where_(&is_tiny, z, 0.0)?;
+        let curvature = (of(&self.df) + 1.0) / &self.df * of(&zero).square() / 6.0;
+        let peak = (-(of(&half).betaln(of(&half) * 0.0 + 0.5)) - of(&self.df).ln() * 0.5).exp();
+        let tiny = (peak * &zero * (1.0 - curvature) + 0.5).get()?;
         // One formula computes the distribution function for z² < df, and another formula for z² ≥ df. Each formula gets only arguments
         // of its own range, because its derivative is infinite at an end of the other range.
         let is_near = square.try_lt(&self.df)?;
-        let near = try_where_(&is_near, &square, &self.df)?;
+        let near = try_where_(&is_tiny, &self.df, &try_where_(&is_near, &square, &self.df)?)?;
         let far = try_where_(&is_near, &self.df, &square)?;
-        // The probability outside of ±z, and the probability between -z and z. Each is accurate where it is small.
+        // The probability outside of ±z, and the probability between -z and z.
         let tails = half.try_betainc(0.5, &(of(&self.df) / (of(&far) + &self.df)).get()?)?;
         let centre = half
             .number(wengert_tensor::Scalar::from_f64(0.5))
             .try_betainc(&half, &(of(&near) / (of(&near) + &self.df)).get()?)?;
         let sign = of(z).sign().get()?;
-        let inner = (of(&centre) * &sign * 0.5 + 0.5).get()?;
-        // The distribution function is tails / 2 for z < 0, and 1 - tails / 2 for z > 0.
+        let inner = try_where_(&is_tiny, &tiny, &(of(&centre) * &sign * 0.5 + 0.5).get()?)?;
         let outer = (of(&sign) * (of(&tails) * -0.5 + 0.5) + 0.5).get()?;
-        let lower = (of(&tails) * 0.5).get()?;
-        let outer = try_where_(z.try_lt(0.0)?, &lower, &outer)?;
         try_where_(&is_near, &inner, &outer)
     }
 }
@@ -73,38 +78,31 @@ impl<A: Array> Family for StudentT<A> {
     }
 
     fn distribution(&self, x: &A) -> Result<A> {
-        let at = wengert_tensor::Site::here("cdf");
+        let at = Site::here("cdf");
         let z = ((of(x) - &self.loc) / &self.scale).get()?;
-        // The formula of `standard_distribution` has no derivative at z = 0. So the derivative with respect to z is set separately: it is
-        // the density.
-        let zero = z.try_eq(0.0)?;
-        let fixed = filled(z.try_detach()?, &[zero], 1e-150)?;
-        let values = self.standard_distribution(&fixed)?;
+        // The derivative with respect to z is the density.
+        let values = Student::Cdf.of(&self.df, &z, at)?;
         let slope = || self.standard_density(&z).exp().get();
-        values.with_derivative(|| Ok(vec![(values.clone(), None), (z.clone(), Some(slope()?))]), at)
+        values.with_derivative(
+            || Ok(vec![(self.standard_distribution(&z.try_detach()?)?, None), (z.clone(), Some(slope()?))]),
+            at,
+        )
     }
 
     fn quantile(&self, p: &A) -> Result<A> {
-        let at = wengert_tensor::Site::here("icdf");
-        let (fixed, df) = (p.try_detach()?, self.df.try_detach()?);
-        let distance = (of(&fixed) * 2.0 - 1.0).get()?;
-        let half = (of(&df) * 0.5).get()?;
-        let shape = half.number(wengert_tensor::Scalar::from_f64(0.5));
-        // Inverts both formulas of `standard_distribution`: `centre` is for values near the centre, and `tails` for values in the tails.
-        let centre = shape.try_betaincinv(&half, &of(&distance).abs().get()?)?;
-        let tails = (of(&distance).abs() * -1.0 + 1.0).get()?;
-        let lower = (of(&fixed) * 2.0).get()?;
-        let tails = half.try_betaincinv(0.5, &try_where_(fixed.try_lt(0.5)?, &lower, &tails)?)?;
-        let inner = (of(&centre) / (1.0 - of(&centre))).get()?;
-        let outer = (1.0 / of(&tails) - 1.0).get()?;
-        let near = of(&distance).abs().get()?.try_lt(0.5)?;
-        let square = (Expr::from(try_where_(near, &inner, &outer)) * &df).get()?;
-        let z = (of(&distance).sign() * of(&square).sqrt()).get()?;
+        let at = Site::here("icdf");
+        let z = Student::Icdf.of(&self.df, p, at)?;
         // z is a function of p and df by F(z, df) = p, where F is the distribution function. So dz = (dp - ∂F/∂df ddf) / density.
-        let slope = (self.standard_density(&z).exp() * -1.0).get()?.try_reciprocal()?;
-        let share = self.standard_distribution(&filled(z.clone(), &[z.try_eq(0.0)?], 1e-150)?)?;
-        let terms = || Ok(vec![(p.clone(), Some((-of(&slope)).get()?)), (share.clone(), Some(slope.clone()))]);
+        let terms = || {
+            let slope = (self.standard_density(&z).exp() * -1.0).get()?.try_reciprocal()?;
+            let share = self.standard_distribution(&z)?;
+            Ok(vec![(p.clone(), Some((-of(&slope)).get()?)), (share, Some(slope))])
+        };
         (Expr::from(z.with_derivative(terms, at)) * &self.scale + &self.loc).get()
+    }
+
+    fn reflection(&self) -> Option<Result<Self, A::Error>> {
+        Some((-of(&self.loc)).get().map(|loc| Self { loc, ..self.clone() }))
     }
 
     fn moments(&self) -> Result<[A; 2], A::Error> {
@@ -158,11 +156,26 @@ impl<A: Array> Family for Cauchy<A> {
     }
 
     fn distribution(&self, x: &A) -> Result<A> {
-        (((of(x) - &self.loc) / &self.scale).atan() * FRAC_1_PI + 0.5).get()
+        let z = ((of(x) - &self.loc) / &self.scale).get()?;
+        // In the lower tail, atan z + π/2 = atan(-1/z), which keeps its digits.
+        let is_low = z.try_lt(-1.0)?;
+        let low = -(1.0 / Expr::from(try_where_(&is_low, &z, -1.0))).atan() * FRAC_1_PI;
+        let other = of(&z).masked(&is_low, 0.0).atan() * FRAC_1_PI + 0.5;
+        try_where_(is_low, &low.get()?, &other.get()?)
     }
 
     fn quantile(&self, p: &A) -> Result<A> {
-        (((of(p) - 0.5) * PI).tan() * &self.scale + &self.loc).get()
+        // In the tails, tan(π (p - 1/2)) = -1 / tan(π p) = 1 / tan(π (1 - p)).
+        let (is_low, is_high) = (p.try_lt(0.25)?, p.try_gt(0.75)?);
+        let low = -1.0 / (Expr::from(try_where_(&is_low, p, 0.25)) * PI).tan();
+        let high = 1.0 / ((1.0 - Expr::from(try_where_(&is_high, p, 0.75))) * PI).tan();
+        let centre = ((of(p) - 0.5).masked(&is_low, 0.0).masked(&is_high, 0.0) * PI).tan();
+        let z = try_where_(is_low, &low.get()?, &try_where_(is_high, &high.get()?, &centre.get()?)?)?;
+        (of(&z) * &self.scale + &self.loc).get()
+    }
+
+    fn reflection(&self) -> Option<Result<Self, A::Error>> {
+        Some((-of(&self.loc)).get().map(|loc| Self { loc, ..self.clone() }))
     }
 
     fn moments(&self) -> Result<[A; 2], A::Error> {
@@ -203,7 +216,12 @@ impl<A: Array> Family for HalfCauchy<A> {
     }
 
     fn quantile(&self, p: &A) -> Result<A> {
-        ((of(p) * (0.5 * PI)).tan() * &self.scale).get()
+        // Above the median, tan(π p/2) = 1 / tan(π (1 - p)/2), which is positive and keeps its digits.
+        let is_high = p.try_gt(0.5)?;
+        let high = 1.0 / ((1.0 - Expr::from(try_where_(&is_high, p, 0.5))) * (0.5 * PI)).tan();
+        let low = (of(p).masked(&is_high, 0.5) * (0.5 * PI)).tan();
+        let z = try_where_(is_high, &high.get()?, &low.get()?)?;
+        (of(&z) * &self.scale).get()
     }
 
     fn moments(&self) -> Result<[A; 2], A::Error> {

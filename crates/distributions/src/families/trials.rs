@@ -8,7 +8,7 @@ use wengert_tensor::{Scalar, Site};
 use super::accessor;
 use super::counts::{entropy_of_counts, times};
 use crate::distribution::{Family, Noise, array};
-use crate::expression::{Expr, of};
+use crate::expression::{Expr, logarithms_of_share, of};
 use crate::quantile::{Counts, quantile};
 use crate::sampling::{Kind, draw};
 use crate::support::{Parameter, Range, Support, check_parameter, filled, joint};
@@ -22,7 +22,7 @@ macro_rules! trials {
         pub struct $name<A> {
             $(pub(crate) $rest: A,)?
             pub(crate) probs: A,
-            /// The logarithms of the probabilities of a success and of a failure.
+            /// The logarithms of the probabilities of a success and of a failure. The derivative of ln 0 counts as 0.
             pub(crate) logarithms: [A; 2],
             validated: bool,
         }
@@ -38,7 +38,7 @@ macro_rules! trials {
                 let (at, probs) = (Site::here("new"), probs.array());
                 $(let $rest = array($rest, &probs);)?
                 let _ = joint::<A::Error>(&[probs.shape() $(, $rest.shape())?], at)?;
-                let logarithms = [probs.try_log()?, probs.try_neg()?.try_log1p()?];
+                let logarithms = logarithms_of_share(&probs)?;
                 Ok($name { $($rest,)? probs, logarithms, validated: false })
             }
 
@@ -178,13 +178,15 @@ impl<A: Array> Family for Binomial<A> {
     }
 
     fn distribution(&self, k: &A) -> Result<A> {
-        let failures = (of(&self.total_count) - k).get()?;
-        failures.try_betainc(&k.try_add(1.0)?, &(1.0 - of(&self.probs)).get()?)
+        // All counts are up to n. The incomplete beta function of 0 failures has no derivative, so it gets another argument.
+        let all = k.try_ge(&self.total_count)?;
+        let failures = (of(&self.total_count) - k).masked(&all, 1.0).get()?;
+        let share = k.try_add(1.0)?.try_betaincc(&failures, &self.probs)?;
+        filled(share, &[all], 1.0)
     }
 
     fn quantile(&self, p: &A) -> Result<A> {
-        let failure = (1.0 - of(&self.probs)).get()?;
-        quantile(Counts::Binomial, &[&self.total_count, &failure], p, Site::here("icdf"))
+        quantile(Counts::Binomial, &[&self.total_count, &self.probs], p, Site::here("icdf"))
     }
 
     fn information(&self) -> Result<A> {
@@ -290,12 +292,14 @@ impl<A: Array> Family for NegativeBinomial<A> {
     }
 
     fn distribution(&self, k: &A) -> Result<A> {
-        self.total_count.try_betainc(&k.try_add(1.0)?, &(1.0 - of(&self.probs)).get()?)
+        // For r = 0, the count is always 0.
+        let none = self.total_count.try_eq(0.0)?;
+        let r = filled(self.total_count.clone(), std::slice::from_ref(&none), 1.0)?;
+        filled(k.try_add(1.0)?.try_betaincc(&r, &self.probs)?, &[none], 1.0)
     }
 
     fn quantile(&self, p: &A) -> Result<A> {
-        let failure = (1.0 - of(&self.probs)).get()?;
-        quantile(Counts::NegativeBinomial, &[&self.total_count, &failure], p, Site::here("icdf"))
+        quantile(Counts::NegativeBinomial, &[&self.total_count, &self.probs], p, Site::here("icdf"))
     }
 
     fn moments(&self) -> Result<[A; 2], A::Error> {

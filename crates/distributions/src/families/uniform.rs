@@ -1,11 +1,11 @@
 //! The uniform distribution.
 
 use wengert_special::Array;
-use wengert_tensor::ops::{Clamp, Comparison, Result, Views};
+use wengert_tensor::ops::{Arithmetic, Clamp, Comparison, Result, Views, try_where_};
 use wengert_tensor::{Scalar, Site};
 
 use super::{family, members};
-use crate::distribution::{Distribution, Family};
+use crate::distribution::{Distribution, Family, Noise};
 use crate::expression::of;
 use crate::support::{Support, bound, check_parameter, filled};
 
@@ -56,6 +56,13 @@ impl<A: Array> Family for Uniform<A> {
     fn moments(&self) -> Result<[A; 2], A::Error> {
         let mean = (of(&self.low) + &self.high) * 0.5;
         Ok([mean.get()?, ((of(&self.high) - &self.low).square() / 12.0).get()?])
+    }
+
+    /// Draws numbers below `high`, to which the quantile function may round.
+    fn draw(&self, mut noise: Noise<'_, A>) -> Result<A> {
+        let x = self.quantile(&noise.uniform()?)?;
+        let below = self.high.try_nextafter(&self.low)?;
+        try_where_(x.try_lt(&self.high)?, &x, &below)
     }
 
     fn information(&self) -> Result<A> {

@@ -10,7 +10,7 @@ use super::{applied, transposed};
 use crate::batches::{MOVES, for_each_range};
 use crate::kernel::Kernel;
 use crate::matrices::{batch_of, contiguous, elements, sizes, zeros};
-use crate::numerics::cofactors::cofactors;
+use crate::numerics::cofactors::{cofactors, product};
 use crate::numerics::failure::RangeFailure;
 use crate::numerics::ranges::diagonals_all;
 
@@ -50,7 +50,7 @@ impl Kernel for Determinant {
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let product = |diagonal: &[T], sign: T| [diagonal.iter().fold(sign, |product, &x| product * x)];
+        let product = |diagonal: &[T], sign: T| [sign * product(diagonal.iter().copied())];
         let batch = batch_of(inputs[0].shape(), 2);
         let done = Tensor::from_fill(batch, at, |values| write_from_factors(inputs[0], [values], product));
         let (values, ()) = done.map_err(|failure| failed(failure, at))?;

@@ -30,13 +30,20 @@ impl Kernel for MatrixExp {
     }
 
     /// The gradient is the Fréchet derivative of exp at Aᵀ in the direction g, where g is the gradient with respect to exp(A). It is the
-    /// upper right block of exp([[Aᵀ, g], [0, Aᵀ]]) (Higham, "Functions of Matrices", theorem 3.6).
+    /// upper right block of exp([[Aᵀ, g], [0, Aᵀ]]) (Higham, "Functions of Matrices", theorem 3.6). The largest element of g is scaled to 1,
+    /// because the exponential of a block with a large norm is less accurate.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let (a, g) = (transposed(call.inputs[0]), gradients[0]);
         let shape = a.shape();
         let order = shape[shape.rank() - 1];
+        if order == 0 {
+            return vec![Some(g)];
+        }
+        let size = g.detach().abs().amax_keepdim([-2, -1]);
+        let size = size + size.eq(0.0);
+        let g = g / size;
         let zeros = g.tape().constant(Tensor::zeros(&shape));
         let block = cat(&[cat(&[a, g], -1), cat(&[zeros, a], -1)], -2);
-        vec![Some(applied(*self, &[block]).narrow(-2, 0, order).narrow(-1, order, order))]
+        vec![Some(applied(*self, &[block]).narrow(-2, 0, order).narrow(-1, order, order) * size)]
     }
 }

@@ -67,11 +67,14 @@ impl Kernel for Svd {
         let first = |x: Var<'t, T>, dim: isize| x.narrow(dim, 0, count);
         let (u, gu) = (first(call.outputs[0], -1), first(gradients[0], -1));
         let (v, gv) = (transposed(first(call.outputs[2], -2)), transposed(first(gradients[2], -2)));
-        let across = values.unsqueeze(-2);
-        let quotients = inverse_or_zero(differences(values.square()));
+        let (across, down) = (values.unsqueeze(-2), values.unsqueeze(-1));
+        // σⱼ / (σⱼ² - σᵢ²) is computed as σⱼ / (σⱼ + σᵢ) / (σⱼ - σᵢ), because the squares may overflow or underflow.
+        let quotients = inverse_or_zero(differences(values));
+        let sums = across + down;
+        let sums = sums + sums.eq(0.0);
         let (left, right) = (transposed(u).matmul(gu), transposed(v).matmul(gv));
-        let inner = (left - transposed(left)) * quotients * across
-            + (right - transposed(right)) * quotients * values.unsqueeze(-1)
+        let inner = (left - transposed(left)) * (quotients * (across / sums))
+            + (right - transposed(right)) * (quotients * (down / sums))
             + gradients[1].diag_embed(0, -2, -1);
         let mut left_factor = u.matmul(inner);
         let inverse = inverse_or_zero(across);

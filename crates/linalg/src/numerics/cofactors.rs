@@ -2,7 +2,7 @@
 
 use wengert_tensor::{Error, Float};
 
-use super::arithmetic::abs;
+use super::arithmetic::{abs, tiny};
 use super::lu::{factor, lu_solve};
 
 /// Writes the cofactors of the `n` by `n` matrix `a` to `result`, whose elements must be zero. For a regular matrix, they are |A| A⁻ᵀ. If
@@ -26,11 +26,8 @@ pub(crate) fn cofactors<T: Float>(a: &[T], result: &mut [T], n: usize) -> Result
         singular(a, result, n);
         return Ok(());
     }
-    let mut determinant = T::ONE;
-    for row in 0..n {
-        let exchanged = pivots[row].to_f64() as usize != row + 1;
-        determinant = determinant * if exchanged { -lu[row * n + row] } else { lu[row * n + row] };
-    }
+    let exchanged = |row: usize| pivots[row].to_f64() as usize != row + 1;
+    let determinant = product((0..n).map(|row| if exchanged(row) { -lu[row * n + row] } else { lu[row * n + row] }));
     let mut inverse = vec![T::ZERO; n * n];
     for row in 0..n {
         inverse[row * n + row] = T::ONE;
@@ -42,6 +39,24 @@ pub(crate) fn cofactors<T: Float>(a: &[T], result: &mut [T], n: usize) -> Result
         }
     }
     Ok(())
+}
+
+/// Returns the product of numbers. If only partial products overflow or underflow, the result is still accurate.
+pub(crate) fn product<T: Float>(numbers: impl Iterator<Item = T> + Clone) -> T {
+    let plain = numbers.clone().fold(T::ONE, |product, x| product * x);
+    let is_regular = plain.is_finite() && abs(plain) >= tiny();
+    if is_regular || numbers.clone().any(|x| x == T::ZERO || !x.is_finite()) {
+        return plain;
+    }
+    // Multiplies numbers from 1 to 2 by a power of 2 with its own exponent.
+    let (mut product, mut exponent) = (1.0, 0.0);
+    for x in numbers {
+        product *= x.to_f64();
+        let power = product.abs().log2().floor();
+        (product, exponent) = (product / power.exp2(), exponent + power);
+    }
+    let half = (0.5 * exponent).floor();
+    T::from_f64(product * half.exp2() * (exponent - half).exp2())
 }
 
 /// Writes the cofactors of a matrix with determinant zero. If its rank is n - 1, they are a multiple of the product y xᵀ, with A x = 0 and

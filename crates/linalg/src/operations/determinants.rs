@@ -14,7 +14,8 @@ pub trait Determinants: Array {
     /// Returns the determinants `[…]` of square matrices `[…, n, n]`. A matrix without elements has the determinant 1. PyTorch:
     /// `linalg.det`.
     ///
-    /// The first derivative is the matrix of cofactors, for singular matrices too. Higher derivatives are not finite for singular matrices.
+    /// The first derivative is the matrix of cofactors, for singular matrices too. Higher derivatives are not finite for singular matrices,
+    /// and have few correct digits for nearly singular ones.
     /// The determinant of a large matrix overflows easily; the logarithm from [`slogdet`](Determinants::slogdet) does not.
     ///
     /// ```

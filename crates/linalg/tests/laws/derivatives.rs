@@ -174,3 +174,47 @@ fn the_check_finds_a_wrong_derivative() {
     let wrong = GradCheck::new().order(1).check(|[x]| x.inv() * 2.0 - x.detach().inv(), [&a]);
     assert!(wrong.is_err());
 }
+
+/// Returns the gradient of `f` at `x`.
+fn gradient(x: &Tensor<f32>, f: impl for<'t> Fn(Var<'t, f32>) -> Var<'t, f32>) -> Tensor<f32> {
+    let tape = wengert_autograd::Tape::new();
+    let x = tape.var(x);
+    f(x).grad([x])[0].value()
+}
+
+#[test]
+fn gradients_do_not_depend_on_the_scale() {
+    let a = Tensor::from([[0.3f32, -1.0, 0.5], [0.9, 0.1, -0.4], [-0.2, 0.7, 0.6]]);
+    let weights = Tensor::from([[1.0f32, 2.0, -1.0], [0.5, 0.3, 0.2], [0.0, 1.0, 1.0]]);
+    let near = |got: &Tensor<f32>, want: &Tensor<f32>| (got - want).abs().amax(..).item() < 1e-5;
+    // The gradient of a loss times a factor.
+    let exponential = |factor: f32| gradient(&a, |x| (x.matrix_exp() * &weights).sum(..) * factor) / factor;
+    for factor in [1e-30, 1e-3, 1e8, 1e20, 1e30] {
+        assert!(near(&exponential(factor), &exponential(1.0)), "{factor:e}: {}", exponential(factor));
+    }
+    assert_eq!(gradient(&a, |x| (x.matrix_exp() * 0.0).sum(..)), Tensor::zeros([3, 3]));
+    // The polar factor U Vᵀ of a matrix times a factor. Squares of the singular values overflow or underflow.
+    let polar = |factor: f32| {
+        let slope = gradient(&(&a * factor), |x| {
+            let (u, _, vh) = x.svd(false);
+            (u.matmul(vh) * &weights).sum(..)
+        });
+        slope * factor
+    };
+    for factor in [1e-24, 1e-10, 1e20] {
+        assert!(near(&polar(factor), &polar(1.0)), "{factor:e}: {}", polar(factor));
+    }
+}
+
+#[test]
+fn determinants_whose_partial_products_overflow() {
+    let large = Tensor::from([1e30f32, 1e30, 1e-30, 2e-30]).diag_embed(0, -2, -1);
+    assert!((large.det().item() - 2.0).abs() < 1e-5);
+    let slopes = gradient(&large, |x| x.det());
+    assert!((slopes.get(&[3, 3]).unwrap() / 1e30 - 1.0).abs() < 1e-5);
+    let small = Tensor::from([1e-200f64, -1e-200, 1e200, 1e199]).diag_embed(0, -2, -1);
+    assert!((small.det().item() + 0.1).abs() < 1e-14);
+    assert_eq!((Tensor::<f64>::eye(3) * 1e200).det().item(), f64::INFINITY);
+    assert_eq!((Tensor::<f64>::eye(3) * 1e-200).det().item(), 0.0);
+    assert!(Tensor::from([[f64::NAN, 0.0], [0.0, 1.0]]).det().item().is_nan());
+}

@@ -14,6 +14,7 @@ use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use super::field::Field;
 use super::integrate::{Settings, check_times, integrate};
+use crate::evaluate::normalised;
 
 /// The right-hand side that a recorded problem keeps.
 pub(super) type SharedDynamics<T> = Rc<dyn for<'t> Fn(Var<'t, T>, Var<'t, T>, &[Var<'t, T>]) -> Var<'t, T>>;
@@ -47,7 +48,9 @@ impl<T: Float> Function<T> for Problem<T> {
     }
 
     fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
-        let (states, times, args, g) = (call.outputs[0], call.inputs[1], &call.inputs[2..], gradients[0]);
+        let (states, times, args) = (call.outputs[0], call.inputs[1], &call.inputs[2..]);
+        // The adjoint is linear in the gradient, whose size is arbitrary. Because of the absolute tolerance, small gradients would be wrong.
+        let (g, scale) = normalised(gradients[0]);
         let (count, size) = (times.numel(), call.inputs[0].numel());
         let tape = times.tape();
         let sizes: Vec<usize> = args.iter().map(|arg| arg.numel()).collect();
@@ -80,7 +83,7 @@ impl<T: Float> Function<T> for Problem<T> {
             results.push(Some(by_args.narrow(0, start, size).reshape(arg.shape())));
             start += size;
         }
-        results
+        results.into_iter().map(|result| result.map(|result| result * scale)).collect()
     }
 }
 

@@ -224,8 +224,9 @@ impl Odeint {
 
     /// Records the solution as one operation on the tape of `y0`, and returns the states at all times. The derivatives with respect to the
     /// initial state, the times and the arguments come from the continuous adjoint: a problem that is solved backward in time with the same
-    /// method and tolerances. They are derivatives of the exact solution, up to the tolerances. Both modes and every order work. The memory
-    /// grows with the number of times, but not with the number of steps. JAX: `odeint`; torchdiffeq: `odeint_adjoint`.
+    /// method and tolerances. They are derivatives of the exact solution, up to the tolerances. The absolute tolerance is relative to the
+    /// largest element of the incoming gradient. Both modes and every order work. The memory grows with the number of times, but not with
+    /// the number of steps. JAX: `odeint`; torchdiffeq: `odeint_adjoint`.
     ///
     /// `f` gets the time, the state and `args`. All variables that the slope depends on must be among the arguments; the compiler refuses
     /// functions that capture variables. For a model, pass its parameters as arguments, and bind them in `f` with

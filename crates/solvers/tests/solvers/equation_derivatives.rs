@@ -181,3 +181,28 @@ fn the_derivative_of_the_first_time_does_not_cancel() {
     let [slope] = solver.record_adjoint(|_, y, _| -y, y0, single, &[]).sum(..).grad([single]);
     assert_eq!(slope.value(), Tensor::from([0.0]));
 }
+
+#[test]
+fn gradients_of_small_and_large_losses_are_accurate() {
+    // y'' = -a y from y = 0. The state stays 0, so only the adjoint has an error.
+    let gradients = |factor: f64| {
+        let tape = Tape::<f64>::new();
+        let (a, y0) = (tape.var(&Tensor::scalar(3.0)), tape.var(&Tensor::from([0.0, 0.0])));
+        let times = tape.constant(Tensor::from([0.0, 5.0, 10.0]));
+        let solver = Odeint::new().rtol(1e-6);
+        let y = solver.record_adjoint(
+            |_, y, args| stack(&[y.select(0, 1), -(y.select(0, 0) * args[0])], 0),
+            y0,
+            times,
+            &[a],
+        );
+        let [by_start] = (y.select(0, 2).select(0, 0) * factor).grad([y0]);
+        by_start.value() / factor
+    };
+    let root = 3f64.sqrt();
+    let expected = Tensor::from([(root * 10.0).cos(), (root * 10.0).sin() / root]);
+    for factor in [1e-12, 1e-6, 1.0, 1e6] {
+        let got = gradients(factor);
+        assert!((&got - &expected).abs().amax(..).item() < 1e-3, "{factor:e}: {got}, not {expected}");
+    }
+}

@@ -138,3 +138,16 @@ fn a_singularity_at_the_upper_end_is_an_error_of_the_limit() {
     let value = quad(f, 0.0, 1.0).item() + quad(f, 1.0, f64::INFINITY).item();
     assert!((value - std::f64::consts::PI.sqrt()).abs() < 1e-7, "{value}");
 }
+
+#[test]
+fn gradients_of_small_and_large_losses_are_accurate() {
+    for factor in [1e-12, 1.0, 1e12] {
+        let tape = Tape::<f64>::new();
+        let (a, end) = (tape.var(&Tensor::scalar(50.0)), tape.var(&Tensor::scalar(10.0)));
+        let integral = Quad::new().record(|x, args| (x * args[0]).sin(), 0.0, end, &[a]); // (1 - cos(a end)) / a
+        let [by_a, by_end] = (integral * factor).grad([a, end]);
+        let expected = (500f64.sin() * 500.0 + 500f64.cos() - 1.0) / 2500.0;
+        assert!((by_a.item() / factor - expected).abs() < 1e-8, "{factor:e}: {}", by_a.item() / factor);
+        assert!((by_end.item() / factor - 500f64.sin()).abs() < 1e-12);
+    }
+}

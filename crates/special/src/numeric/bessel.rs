@@ -45,3 +45,26 @@ pub(crate) fn bessel_i(order: usize, x: f64, scaled: bool) -> f64 {
     let half = (size / 2.0).exp();
     if scaled { scaled_value } else { scaled_value * half * half }
 }
+
+/// Computes exp(-|x|) (Iₙ₊₁(|x|) - Iₙ(|x|)), where n is `order`. For large x, the function subtracts the asymptotic series term by term: the
+/// first terms are equal.
+pub(crate) fn bessel_step(order: usize, x: f64) -> f64 {
+    let (size, n) = (x.abs(), order as f64);
+    if size.is_nan() || size <= 30.0 + (n + 1.0) * (n + 1.0) / 2.0 {
+        return bessel_i(order + 1, size, true) - bessel_i(order, size, true);
+    }
+    let (mut terms, mut sum) = ([1.0, 1.0], 0.0);
+    for k in 1..1000 {
+        let k = f64::from(k);
+        let odd = 2.0 * k - 1.0;
+        let next = [n + 1.0, n].map(|n| -(4.0 * n * n - odd * odd) / (8.0 * k * size));
+        let next = [next[0] * terms[0], next[1] * terms[1]];
+        let is_growing = next[0].abs() > f64::abs(terms[0]) || next[1].abs() > f64::abs(terms[1]);
+        let change: f64 = next[0] - next[1];
+        if is_growing || change.abs() <= f64::EPSILON / 8.0 * f64::abs(sum) {
+            break;
+        }
+        (terms, sum) = (next, sum + change);
+    }
+    sum / (2.0 * PI * size).sqrt()
+}

@@ -2,19 +2,28 @@
 
 use std::f64::consts::PI;
 
-use super::gamma::{log1p_minus, polygamma, stirling_error};
+use super::gamma::{betaln, polygamma, stirling_error};
 use super::jet::{Jet, continued_fraction, factorial};
+use super::log1p_minus;
+use super::normal::log_ndtr;
 
-/// Computes xᵃ yᵇ / B(a, b) for x + y = 1, as the exponential of a sum of two parts. The first part comes from the deviations of x and y
-/// from a / (a + b) and b / (a + b). The second part consists of errors of Stirling's formula (C. Loader, "Fast and accurate computation of
-/// binomial probabilities", 2000).
-fn weight(a: f64, b: f64, [x, y]: [f64; 2]) -> f64 {
+/// Computes xᵃ yᵇ / B(a, b) for x + y = 1, as the exponential of a number and a factor. The result has both.
+///
+/// The number is a sum of two parts. The first part comes from the deviations of x and y from a / (a + b) and b / (a + b). The second part
+/// consists of errors of Stirling's formula (C. Loader, "Fast and accurate computation of binomial probabilities", 2000).
+fn weight_parts(a: f64, b: f64, [x, y]: [f64; 2]) -> [f64; 2] {
     let total = a + b;
     let distance = x * b - y * a; // (x - a / total) · total
     let part = |share: f64, part: f64, distance: f64| share * log1p_minus(distance / share, part * total / share);
     let exponent = part(a, x, distance) + part(b, y, -distance);
     let correction = stirling_error(total) - stirling_error(a) - stirling_error(b);
-    (exponent + correction).exp() * (a / total * b / (2.0 * PI)).sqrt()
+    [exponent + correction, (a / total * b / (2.0 * PI)).sqrt()]
+}
+
+/// Computes xᵃ yᵇ / B(a, b) for x + y = 1.
+fn weight(a: f64, b: f64, x: [f64; 2]) -> f64 {
+    let [exponent, factor] = weight_parts(a, b, x);
+    exponent.exp() * factor
 }
 
 /// Computes the density xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b) of the beta distribution. It is 0 outside of [0, 1], and NaN unless a, b > 0.
@@ -38,7 +47,7 @@ pub(crate) fn beta_density(a: f64, b: f64, x: f64) -> f64 {
 /// Computes a derivative of the regularised incomplete beta function I(a, b, x). `orders` has the orders of this derivative with respect to
 /// a and b. The caller passes both x and y = 1 - x, so that neither loses digits near 0.
 ///
-/// The function evaluates the continued fraction of the NIST Digital Library of Mathematical Functions, 8.17.22, on [jets](Jet). If the
+/// The function evaluates a continued fraction (NIST Digital Library of Mathematical Functions, 8.17.22) on [jets](Jet). If the
 /// fraction of I(b, a, y) converges faster, it computes I(a, b, x) = 1 - I(b, a, y).
 pub(crate) fn betainc(a: f64, b: f64, [x, y]: [f64; 2], orders: [usize; 2]) -> f64 {
     let is_value = orders == [0, 0];
@@ -73,17 +82,61 @@ fn lower(a: f64, b: f64, [x, y]: [f64; 2], orders: [usize; 2]) -> f64 {
         slope / (factorial(i) * factorial(j))
     };
     let weight = Jet::new(orders, logarithm).exp().scaled(weight(a, b, [x, y]) / a);
+    (weight / fraction(a, b, [x, y], orders)).derivative()
+}
+
+/// Computes w / I(a, b, x) for the weight w = xᵃ yᵇ / (a B(a, b)), as a continued fraction.
+///
+/// The fraction is the even part of the fraction 8.17.22. Its first term λ = a y - b x is small near the mean, so a large a loses no
+/// digits (A. R. DiDonato and A. H. Morris, "Significant digit computation of the incomplete beta function ratios", 1992, equation 9).
+fn fraction(a: f64, b: f64, [x, y]: [f64; 2], orders: [usize; 2]) -> Jet {
     let linear = |value: f64, slopes: [f64; 2]| Jet::linear(orders, value, slopes);
-    let one = linear(1.0, [0.0; 2]);
-    let fraction = continued_fraction(one, |k| {
-        let m = (k / 2.0).floor();
-        let above = if k % 2.0 == 0.0 {
-            linear(m * (b - m) * x, [0.0, m * x])
-        } else {
-            linear(-(a + m) * x, [-x, 0.0]) * linear(a + b + m, [1.0, 1.0])
-        };
-        let below = linear(a + k - 1.0, [1.0, 0.0]) * linear(a + k, [1.0, 0.0]);
-        (above / below, one)
-    });
-    (weight / fraction).derivative()
+    let number = |value: f64| linear(value, [0.0; 2]);
+    let lambda = linear(y * a - x * b, [y, -x]);
+    let first = (lambda + number(1.0)) / linear(a + 1.0, [1.0, 0.0]);
+    continued_fraction(first, |n| {
+        // The parentheses keep the digits of a small a.
+        let below = linear(a + (2.0 * n - 1.0), [1.0, 0.0]);
+        let share = linear(n * (b - n) * x, [0.0, n * x]) / below;
+        // The first numerator has no factor a, because w is divided by a.
+        let factor = if n == 1.0 { number(1.0) } else { linear(a + (n - 1.0), [1.0, 0.0]) };
+        let numerator = factor * linear(a + b + (n - 1.0), [1.0, 1.0]) * share.scaled(x) / below;
+        let next = linear(a + n, [1.0, 0.0]) * (lambda + number(1.0 + n * (1.0 + y)));
+        (numerator, number(n) + share + next / linear(a + (2.0 * n + 1.0), [1.0, 0.0]))
+    })
+}
+
+/// Computes ln I(a, b, x) for 0 < x < 1 and y = 1 - x, also where I underflows. The second result is its derivative with respect to the
+/// logit ln(x / y).
+pub(crate) fn ln_betainc(a: f64, b: f64, [x, y]: [f64; 2]) -> [f64; 2] {
+    let [exponent, factor] = weight_parts(a, b, [x, y]);
+    if x > (a + 1.0) / (a + b + 2.0) {
+        let value = 1.0 - lower(b, a, [y, x], [0, 0]);
+        return [value.ln(), exponent.exp() * factor / value];
+    }
+    let slope = a * fraction(a, b, [x, y], [0, 0]).value();
+    [exponent + (factor / slope).ln(), slope]
+}
+
+/// Computes the distribution function of Student's t-distribution with `df` degrees of freedom at `z`. Both tails keep their digits. NaN
+/// unless `df` is positive.
+pub fn student_cdf(df: f64, z: f64) -> f64 {
+    if df.is_nan() || df <= 0.0 || z.is_nan() {
+        return f64::NAN;
+    }
+    if df.is_infinite() {
+        return log_ndtr(z).exp();
+    }
+    // The probability of values beyond ±z is the incomplete beta function of df / (df + z²). The quotients do not overflow.
+    let (quotient, inverse) = ((df / z) / z, (z / df) * z);
+    let x = [quotient / (1.0 + quotient), 1.0 / (1.0 + quotient)];
+    let x = if inverse < 1.0 { [1.0 / (1.0 + inverse), inverse / (1.0 + inverse)] } else { x };
+    let half = 0.5 * df;
+    let tails = if x[0] == 0.0 {
+        // The first term of the power series.
+        (half * (df.ln() - 2.0 * z.abs().ln()) - half.ln() - betaln(half, 0.5)).exp()
+    } else {
+        betainc(half, 0.5, x, [0, 0])
+    };
+    if z < 0.0 { 0.5 * tails } else { 1.0 - 0.5 * tails }
 }

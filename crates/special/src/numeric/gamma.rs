@@ -5,28 +5,7 @@ use std::f64::consts::PI;
 use libm::lgamma;
 
 use super::jet::{Jet, continued_fraction, factorial};
-use super::polynomial;
-
-/// Computes ln(1 + d) - d, accurately near 0. `sum` is 1 + d, passed by the caller because 1 + d computed from a d near -1 has few correct
-/// digits.
-pub(crate) fn log1p_minus(d: f64, sum: f64) -> f64 {
-    if !(-0.4..0.6).contains(&d) {
-        return sum.ln() - d;
-    }
-    // With r = d / (2 + d), ln(1 + d) = 2 artanh r = 2 r + 2 r³ / 3 + … The first term minus d is 2 r - d = -r d.
-    let r = d / (2.0 + d);
-    let square = r * r;
-    let (mut power, mut sum) = (2.0 * square, 0.0);
-    for k in 1..40 {
-        let term = power / f64::from(2 * k + 1);
-        sum += term;
-        if term <= f64::EPSILON / 8.0 * sum {
-            break;
-        }
-        power *= square;
-    }
-    r * (sum - d)
-}
+use super::{large, log1p_minus, polynomial};
 
 /// Computes the difference between ln Γ(z) and Stirling's formula (z - 1/2) ln z - z + ln √(2π), for z > 0. The series is in the NIST
 /// Digital Library of Mathematical Functions, 5.11.1.
@@ -118,7 +97,7 @@ pub(crate) fn gamma_density(a: f64, x: f64) -> f64 {
 /// true, else the lower one.
 ///
 /// For x < a + 1 the function sums a series (NIST Digital Library of Mathematical Functions, 8.7.1). Otherwise it evaluates a continued
-/// fraction (8.9.2). Both work on [jets](Jet).
+/// fraction (8.9.2). Both work on [jets](Jet). Near the mean of a large a, it uses [an expansion](large).
 pub(crate) fn gammainc(a: f64, x: f64, upper: bool, order: usize) -> f64 {
     if !(a >= 0.0 && x >= 0.0) || a == 0.0 && x == 0.0 || a.is_infinite() && x.is_infinite() {
         return f64::NAN;
@@ -126,6 +105,9 @@ pub(crate) fn gammainc(a: f64, x: f64, upper: bool, order: usize) -> f64 {
     let is_none = x == 0.0 || a.is_infinite();
     if is_none || x.is_infinite() || a == 0.0 && order == 0 {
         return f64::from(u8::from(order == 0 && is_none == upper));
+    }
+    if large::is_large(a, x) {
+        return large::gammainc(a, x, upper, order);
     }
     let orders = [order, 0];
     // The logarithm of the weight w = xᵃ e⁻ˣ / Γ(a + 1), as Taylor coefficients in a without the constant term. So `exp` gives w divided by

@@ -4,7 +4,7 @@
 //! densities are logarithmically concave, hence the tail probabilities too. For a concave monotonic function, Newton's method converges
 //! from every start: after the first step it approaches the root from one side.
 
-use super::beta::{beta_density, betainc};
+use super::beta::ln_betainc;
 use super::gamma::{betaln, gamma_density, gammainc};
 use super::normal::ndtri;
 use libm::lgamma;
@@ -18,6 +18,10 @@ fn solve(start: f64, target: f64, sign: f64, logarithm: impl Fn(f64) -> (f64, f6
     let mut u = start;
     let mut last = f64::INFINITY;
     for _ in 0..200 {
+        // Beyond these bounds, eᵘ is 0 or infinite.
+        if u.abs() > -LEAST {
+            break;
+        }
         let (value, slope) = logarithm(u);
         // If the tail probability underflows to 0, its logarithm is infinite, and the derivative may be NaN. Then the step is 2 in the
         // direction in which the probability grows.
@@ -73,21 +77,48 @@ pub(crate) fn betaincinv(a: f64, b: f64, p: f64) -> f64 {
     if p == 0.0 || p == 1.0 {
         return p;
     }
-    let upper = p > 0.5;
-    let (sign, tail) = if upper { (-1.0, 1.0 - p) } else { (1.0, p) };
-    // If x is small, the lower tail probability is nearly xᵃ / (a B(a, b)). If 1 - x is small, the same holds for the upper one.
-    let exponent = if upper { b } else { a };
-    if (tail.ln() + exponent.ln() + betaln(a, b)) / exponent < LEAST {
-        return f64::from(u8::from(upper));
+    parts_of_logit(logit_of_betaincinv(a, b, [p, 1.0 - p]))[0]
+}
+
+/// Returns x and y = 1 - x for the logit t = ln(x / y).
+fn parts_of_logit(t: f64) -> [f64; 2] {
+    [1.0 / (1.0 + (-t).exp()), 1.0 / (1.0 + t.exp())]
+}
+
+/// Computes the logit ln(x / (1 - x)) of the x at which the regularised incomplete beta function with parameters a and b equals p. The
+/// caller passes p and q = 1 - p, both above 0, so that neither loses digits near 0.
+pub(crate) fn logit_of_betaincinv(a: f64, b: f64, [p, q]: [f64; 2]) -> f64 {
+    // Solves for the smaller of the two tail probabilities, because its logarithm is accurate.
+    if p > q {
+        return -logit_of_betaincinv(b, a, [q, p]);
     }
-    // The logit of x is nearly normal, which gives the start of Newton's method.
-    let start = (a / b).ln() + ndtri(p) * (1.0 / a + 1.0 / b).sqrt();
-    let parts = |t: f64| [1.0 / (1.0 + (-t).exp()), 1.0 / (1.0 + t.exp())];
-    let t = solve(start, tail.ln(), sign, |t| {
-        let [x, y] = parts(t);
-        let share = if upper { betainc(b, a, [y, x], [0, 0]) } else { betainc(a, b, [x, y], [0, 0]) };
-        let density = if x < 0.5 { beta_density(a, b, x) } else { beta_density(b, a, y) };
-        (share.ln(), sign * density * x * y / share)
-    });
-    parts(t)[0]
+    // For x near 0, the tail probability is nearly xᵃ / (a B(a, b)). The logarithm of the tail probability is a concave function of the
+    // logit, so it is below this asymptote, and Newton's method converges from the root of the asymptote.
+    let root = (p.ln() + a.ln() + betaln(a, b)) / a;
+    // For an x this small, the next term of the series is below the rounding error.
+    if root + b.ln_1p() < -40.0 && root < -40.0 {
+        return root;
+    }
+    // If neither parameter is small, the logit is nearly normal, which gives a nearer start.
+    let is_normal = a >= 1.0 && b >= 1.0;
+    let start = if is_normal { (a / b).ln() + ndtri(p) * (1.0 / a + 1.0 / b).sqrt() } else { root };
+    solve(start.clamp(LEAST, -LEAST), p.ln(), 1.0, |t| {
+        let [value, slope] = ln_betainc(a, b, parts_of_logit(t));
+        (value, slope)
+    })
+}
+
+/// Computes the quantile function of Student's t-distribution with `df` degrees of freedom at `p`. NaN unless `df` is positive, and `p` is
+/// in [0, 1].
+pub fn student_icdf(df: f64, p: f64) -> f64 {
+    if !(df > 0.0 && (0.0..=1.0).contains(&p)) {
+        return f64::NAN;
+    }
+    let (tail, sign) = if p < 0.5 { (p, -1.0) } else { (1.0 - p, 1.0) };
+    if tail == 0.0 || tail == 0.5 || df.is_infinite() {
+        return ndtri(p);
+    }
+    // The probability of values beyond ±z is the incomplete beta function of df / (df + z²), whose logit is ln(df / z²).
+    let logit = logit_of_betaincinv(0.5 * df, 0.5, [2.0 * tail, (2.0 * p - 1.0).abs()]);
+    sign * (0.5 * (df.ln() - logit)).exp()
 }

@@ -58,6 +58,11 @@ impl Jet {
         self.coefficients[0]
     }
 
+    /// Replaces the first coefficient.
+    pub(crate) fn set_value(&mut self, value: f64) {
+        self.coefficients[0] = value;
+    }
+
     /// Returns the derivative of the function with the highest orders that the jet has: `orders`, one for each of its two variables.
     pub(crate) fn derivative(&self) -> f64 {
         let [i, j] = self.orders;
@@ -156,7 +161,7 @@ pub(crate) fn factorial(n: usize) -> f64 {
 }
 
 /// Computes the continued fraction b₀ + a₁ / (b₁ + a₂ / (b₂ + …)) by W. J. Lentz's method, with the changes of I. J. Thompson and A. R.
-/// Barnett (1986). `first` is b₀, and `term`(k) returns aₖ and bₖ.
+/// Barnett (1986). `first` is b₀, and `term`(k) returns aₖ and bₖ. The result is NaN if 1,000,000 terms are not enough.
 pub(crate) fn continued_fraction(first: Jet, term: impl Fn(f64) -> (Jet, Jet)) -> Jet {
     const TINY: f64 = 1e-300;
     let nonzero = |mut jet: Jet| {
@@ -168,7 +173,7 @@ pub(crate) fn continued_fraction(first: Jet, term: impl Fn(f64) -> (Jet, Jet)) -
     let one = Jet::linear(first.orders, 1.0, [0.0; 2]);
     let mut fraction = nonzero(first);
     let (mut c, mut d) = (fraction, Jet::linear(first.orders, 0.0, [0.0; 2]));
-    for k in 1..100_000 {
+    for k in 1..1_000_000 {
         let (a, b) = term(f64::from(k));
         d = one / nonzero(a * d + b);
         c = nonzero(b + a / c);
@@ -177,8 +182,8 @@ pub(crate) fn continued_fraction(first: Jet, term: impl Fn(f64) -> (Jet, Jet)) -
         if (change.value() - 1.0).abs() <= f64::EPSILON
             && change.distance_from_constant(&fraction) <= 4.0 * f64::EPSILON
         {
-            break;
+            return fraction;
         }
     }
-    fraction
+    fraction.scaled(f64::NAN)
 }

@@ -1,0 +1,274 @@
+//! Values and derivatives at the ends of supports and of parameter ranges, and in tails where simple formulas lose all digits.
+
+use wengert_autograd::prelude::*;
+use wengert_distributions::kl_divergence;
+use wengert_distributions::prelude::*;
+
+/// Returns the value of `f` and its gradient at `x`.
+fn with_gradient<T: Float>(x: &[T], f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>) -> (Vec<T>, Vec<T>) {
+    let tape = Tape::new();
+    let x = tape.var(&Tensor::from_vec(x.to_vec(), [x.len()]));
+    let y = f(x);
+    (y.value().to_vec(), y.sum(..).grad_or_zeros([x])[0].value().to_vec())
+}
+
+/// Returns the gradient of `f` at the number `x`.
+fn slope(x: f64, f: impl for<'t> Fn(Var<'t, f64>) -> Var<'t, f64>) -> f64 {
+    with_gradient(&[x], f).1[0]
+}
+
+#[track_caller]
+fn assert_close(got: f64, want: f64, tolerance: f64) {
+    assert!(got == want || (got - want).abs() <= tolerance * want.abs(), "{got:e}, not {want:e}");
+}
+
+#[test]
+fn probabilities_of_zero_do_not_spoil_gradients() {
+    let probs = [0.0, 0.5, 0.5];
+    let (_, categorical) = with_gradient(&probs, |p| Categorical::new(p).log_prob(1.0));
+    assert_eq!(categorical, [-1.0, 1.0, -1.0]);
+    let (value, multinomial) =
+        with_gradient(&probs, |p| Multinomial::new(2, p).log_prob(&Tensor::from([0.0, 1.0, 1.0])));
+    assert_close(value[0], 0.5f64.ln(), 1e-14);
+    assert_eq!(multinomial, [-2.0, 0.0, 0.0]);
+    let (_, mixture) = with_gradient(&probs, |p| {
+        let components = Normal::new(p.tape().constant(Tensor::from([0.0, 1.0, 2.0])), 1.0);
+        MixtureSameFamily::new(Categorical::new(p), components).log_prob(0.3)
+    });
+    let (_, divergence) = with_gradient(&probs, |p| {
+        kl_divergence(&Categorical::new(p), &Categorical::new(p.tape().constant(Tensor::ones([3]))))
+    });
+    let (_, entropy) = with_gradient(&probs, |p| Categorical::new(p).entropy());
+    let (_, counts) = with_gradient(&probs, |p| Multinomial::new(2, p).entropy());
+    assert!([mixture, divergence, entropy, counts].concat().iter().all(|x| x.is_finite()));
+
+    assert_eq!(slope(0.0, |p| Bernoulli::new(p).log_prob(0.0)), -1.0);
+    assert_eq!(slope(1.0, |p| Bernoulli::new(p).log_prob(1.0)), 1.0);
+    assert_eq!(slope(0.0, |p| Binomial::new(5.0, p).log_prob(0.0)), -5.0);
+    assert_eq!(slope(1.0, |p| Geometric::new(p).log_prob(0.0)), 1.0);
+    assert_eq!(slope(0.0, |p| NegativeBinomial::new(3.0, p).log_prob(0.0)), -3.0);
+    assert_eq!(slope(0.0, |rate| Poisson::new(rate).log_prob(0.0)), -1.0);
+    assert!(slope(0.0, |p| Bernoulli::new(p).entropy()).is_finite());
+    assert!(slope(0.0, |p| kl_divergence(&Bernoulli::new(p), &Bernoulli::new(p.tape().constant(0.5)))).is_finite());
+}
+
+#[test]
+fn distribution_functions_of_counts_at_their_ends() {
+    let binomial = |p: f64| Binomial::new(5.0, &Tensor::scalar(p)).cdf(Tensor::from([0.0, 4.0, 5.0])).to_vec();
+    assert_eq!(binomial(1.0), [0.0, 0.0, 1.0]);
+    assert_eq!(binomial(0.0), [1.0, 1.0, 1.0]);
+    assert_eq!(slope(0.3, |p| Binomial::new(5.0, p).cdf(5.0)), 0.0);
+    assert_eq!(slope(0.3, |p| NegativeBinomial::new(0.0, p).cdf(2.0)), 0.0);
+}
+
+#[test]
+fn densities_at_infinity_are_zero() {
+    let two = Tensor::scalar(2.0);
+    let infinity = f64::INFINITY;
+    let logarithms = [
+        Gamma::new(&two, 1.0).log_prob(infinity),
+        Weibull::new(&two, 1.0).log_prob(infinity),
+        Weibull::new(&two, 3.0).log_prob(infinity),
+        InverseGamma::new(&two, 1.0).log_prob(infinity),
+        LogNormal::new(&two, 1.0).log_prob(infinity),
+        Gumbel::new(&two, 1.0).log_prob(infinity),
+        Gumbel::new(&two, 1.0).log_prob(-infinity),
+        Normal::new(&two, 1.0).log_prob(-infinity),
+        StudentT::new(&two, 0.0, 1.0).log_prob(-infinity),
+    ];
+    assert!(logarithms.iter().all(|x| x.item() == f64::NEG_INFINITY), "{logarithms:?}");
+}
+
+#[test]
+fn densities_at_the_ends_of_their_support_have_derivatives() {
+    assert_eq!(slope(0.0, |x| Gamma::new(x.tape().constant(1.0), 3.0).log_prob(x)), -3.0);
+    assert_eq!(slope(0.0, |x| Beta::new(x.tape().constant(1.0), 3.0).log_prob(x)), -2.0);
+    assert_eq!(slope(1.0, |x| Beta::new(x.tape().constant(3.0), 1.0).log_prob(x)), 2.0);
+}
+
+#[test]
+fn lower_tails_keep_their_digits() {
+    let zero = || Tensor::scalar(0.0);
+    assert_close(Laplace::new(&zero(), 1.0).cdf(-40.0).item(), 0.5 * (-40f64).exp(), 1e-15);
+    assert_close(Laplace::new(&zero(), 1.0).icdf(1e-20).item(), 2e-20f64.ln(), 1e-15);
+    assert_close(Cauchy::new(&zero(), 1.0).cdf(-1e17).item(), 1e-17 / std::f64::consts::PI, 1e-15);
+    assert_close(Cauchy::new(&zero(), 1.0).icdf(1e-20).item(), -1e20 / std::f64::consts::PI, 1e-15);
+    // π/2 in f32 is larger than π/2, where the tangent is negative.
+    let cauchy = Cauchy::new(&Tensor::scalar(0f32), 1.0).icdf(1e-10).item();
+    assert_close(f64::from(cauchy), -1e10 / std::f64::consts::PI, 1e-6);
+    assert_eq!(HalfCauchy::new(&Tensor::scalar(1f32)).icdf(1.0).item(), f32::INFINITY);
+    assert_eq!(
+        Cauchy::new(&zero(), 1.0).icdf(Tensor::from([0.0, 0.5, 1.0])).to_vec(),
+        [f64::NEG_INFINITY, 0.0, f64::INFINITY]
+    );
+    // Computed with mpmath.
+    let student = |df: f64, x: f64| StudentT::new(&Tensor::scalar(df), 0.0, 1.0).cdf(x).item();
+    assert_close(student(1e4, -38.0), 1.448_300_534_89e-295, 1e-10);
+    assert_close(student(1e8, -27.0), 7.399_332_118_96e-161, 1e-10);
+    let student = StudentT::new(&Tensor::scalar(1e4f32), 0.0, 1.0).cdf(-10.0).item();
+    assert_close(f64::from(student), 9.816_403_714_33e-24, 1e-5);
+    let quantile = |df: f32, p: f32| f64::from(StudentT::new(&Tensor::scalar(df), 0.0, 1.0).icdf(p).item());
+    assert_close(quantile(1e8, 0.9), 1.281_551_480, 1e-6);
+    assert_close(quantile(1.0, 1e-30), -3.183_099_0e29, 1e-6);
+}
+
+#[test]
+fn derivatives_at_medians() {
+    assert_eq!(slope(0.0, |x| Laplace::new(x.tape().constant(0.0), 2.0).cdf(x)), 0.25);
+    assert_eq!(slope(0.5, |p| Laplace::new(p.tape().constant(0.0), 2.0).icdf(p)), 4.0);
+    assert_eq!(slope(-1e3, |x| Gumbel::new(x.tape().constant(0.0), 1.0).cdf(x)), 0.0);
+    // The derivative with respect to df is 0 at the median, and nearly 0 beside it.
+    for z in [0f32, 1e-25, 1e-3] {
+        let (value, slope) = with_gradient(&[2f32], |df| StudentT::new(df, 0.0, 1.0).cdf(z));
+        assert!((value[0] - 0.5).abs() < 1e-3 && slope[0].abs() < 1e-3, "{z}: {value:?}, {slope:?}");
+    }
+    let (_, slope) = with_gradient(&[2f32], |df| StudentT::new(df, 0.0, 1.0).icdf(0.5));
+    assert_eq!(slope, [0.0]);
+    // Both formulas for the derivative agree where they meet.
+    let df = |z: f64| slope_of_student(2.0, z);
+    assert_close(df(0.999e-3) / 0.999e-3, df(1.001e-3) / 1.001e-3, 1e-5);
+}
+
+fn slope_of_student(df: f64, z: f64) -> f64 {
+    slope(df, |df| StudentT::new(df, 0.0, 1.0).cdf(z))
+}
+
+#[test]
+fn shares_with_small_concentrations() {
+    // All gamma draws of a vector underflow with the probability 1/8 or more. The largest share is nearly always 1.
+    let shares = Dirichlet::new(&Tensor::<f64>::full([3], 1e-3)).sample([2000], &mut Generator::new(0));
+    let largest = shares.amax(-1);
+    assert!(largest.gt(0.99).cast::<f64>().mean(..).item() > 0.97);
+    let means = shares.mean(0).to_vec();
+    assert!(means.iter().all(|mean| (mean - 1.0 / 3.0).abs() < 0.05), "{means:?}");
+    // The derivative of the mean of the first share with respect to the concentrations: aₖ / Σ a has the derivatives 2/9 and -1/9, over a.
+    let tape = Tape::<f64>::new();
+    let a = tape.var(&Tensor::full([3], 0.2));
+    let x = Dirichlet::new(a).rsample([20_000], &mut Generator::new(1));
+    let [slope] = x.select(1, 0).mean(..).grad([a]);
+    for (got, want) in slope.value().to_vec().iter().zip([2.0 / 9.0, -1.0 / 9.0, -1.0 / 9.0]) {
+        assert!((got - want / 0.2).abs() < 0.05, "{got}, not {}", want / 0.2);
+    }
+}
+
+#[test]
+fn copies_of_composed_distributions_are_independent() {
+    let generator = &mut Generator::new(0);
+    let halves = Tensor::from([0.5, 0.5]);
+    let rows = Tensor::from([[-10.0, 10.0], [-20.0, 20.0], [-30.0, 30.0]]);
+    let check = |samples: &Tensor<f64>, sizes: [f64; 3]| {
+        assert_eq!(samples.shape(), &[1000, 3]);
+        for (copy, size) in sizes.iter().enumerate() {
+            let copy = samples.select(1, copy as isize);
+            assert!((copy.abs() - *size).abs().amax(..).item() < 2.0);
+            assert!(copy.sign().mean(..).item().abs() < 0.15);
+        }
+        let (first, second) = (samples.select(1, 0).sign(), samples.select(1, 1).sign());
+        assert!((first * second).mean(..).item().abs() < 0.15);
+    };
+    // One vector of weights for three mixtures, and three vectors of weights for one family of components.
+    let mixture = MixtureSameFamily::new(Categorical::new(&halves), Normal::new(&rows, 0.1));
+    check(&mixture.sample([1000], generator), [10.0, 20.0, 30.0]);
+    let weights = halves.expand([3, 2]);
+    let mixture = MixtureSameFamily::new(Categorical::new(&weights), Normal::new(&Tensor::from([-10.0, 10.0]), 0.1));
+    check(&mixture.sample([1000], generator), [10.0, 10.0, 10.0]);
+    let different = Normal::new(&Tensor::<f64>::zeros([4, 2]), 1.0);
+    assert!(MixtureSameFamily::try_new(Categorical::new(&weights), different).is_err());
+
+    // An affine transform with more copies than the base: of the shape [], and of the shape [1, 2] for [3, 2].
+    let affine = |shape: &[usize]| Transform::Affine { loc: Tensor::zeros(shape), scale: Tensor::full(shape, 2.0) };
+    let base = Normal::new(&Tensor::<f64>::scalar(0.0), 1.0);
+    let transformed = TransformedDistribution::new(base, vec![affine(&[3])]);
+    let x = transformed.sample([2000], generator);
+    assert_eq!((x.shape(), transformed.batch_shape()), (&Shape::from([2000, 3]), Shape::from([3])));
+    assert!((x.select(1, 0) * x.select(1, 1)).mean(..).item().abs() < 0.5);
+    let base = Normal::new(&Tensor::from([[0.0, 100.0]]), 1.0);
+    let transformed = TransformedDistribution::new(base, vec![affine(&[3, 1]), Transform::Tanh]);
+    assert_eq!(transformed.sample([5], generator).shape(), &[5, 3, 2]);
+    let base = Normal::new(&Tensor::from([[0.0, 100.0]]), 1.0);
+    let x = TransformedDistribution::new(base, vec![affine(&[3, 1])]).sample([2000], generator);
+    assert!((x.mean(0) - Tensor::from([0.0, 200.0])).abs().amax(..).item() < 0.2);
+    let (first, second) = (x.select(1, 0).select(1, 0), x.select(1, 1).select(1, 0));
+    assert!((first * second).mean(..).item().abs() < 0.5);
+    let (first, second) = (x.select(1, 0).select(1, 0), x.select(1, 0).select(1, 1));
+    assert!((first * (second - 200.0)).mean(..).item().abs() < 0.5);
+}
+
+#[test]
+fn counts_of_rare_events() {
+    // With n trials of the probability 1/n, the number of successes is nearly a Poisson number with mean 1. 1 - 1e-6 has few digits in f32.
+    let n = Tensor::scalar(1e6f32);
+    let share = Binomial::new(&n, &Tensor::scalar(1e-6)).cdf(Tensor::from([0.0, 1.0]));
+    let expected = (-1f64).exp();
+    assert_close(f64::from(share.get(&[0]).unwrap()), expected, 1e-6);
+    assert_close(f64::from(share.get(&[1]).unwrap()), 2.0 * expected, 1e-6);
+    let share = NegativeBinomial::new(&n, &Tensor::scalar(1e-6)).cdf(0.0);
+    assert_close(f64::from(share.item()), expected, 1e-6);
+    // The probability of 0 successes is 0.3678795, and the quantile jumps there.
+    let quantiles = Binomial::new(&n, &Tensor::scalar(1e-6)).icdf(Tensor::from([0.3675, 0.3682])).to_vec();
+    assert_eq!(quantiles, [0.0, 1.0]);
+}
+
+#[test]
+fn samples_have_a_density() {
+    let generator = &mut Generator::new(0);
+    // One of about 30,000 numbers rounds to the upper end.
+    let uniform = Uniform::new(&Tensor::scalar(1000f32), 1001.0);
+    let x = uniform.sample([1_000_000], generator);
+    assert!(x.lt(1001.0).all(..).item() && uniform.log_prob(&x).isfinite().all(..).item());
+    for transform in [Transform::Sigmoid, Transform::Tanh, Transform::Exp, Transform::Softplus] {
+        let base = Normal::new(&Tensor::from([-200f32, 0.0, 50.0]), 1.0);
+        let transformed = TransformedDistribution::new(base, vec![transform.clone()]);
+        let x = transformed.sample([100], generator);
+        assert!(transformed.log_prob(&x).isfinite().all(..).item(), "{transform:?}");
+    }
+    let base = Normal::new(&Tensor::from([-200f32, 50.0]), 1.0);
+    let shares = TransformedDistribution::new(base, vec![Transform::StickBreaking]);
+    assert!(shares.log_prob(shares.sample([100], generator)).isfinite().all(..).item());
+}
+
+#[test]
+fn the_variance_of_narrow_weibull_distributions() {
+    // Computed with mpmath.
+    let table = [
+        (19.0, 0.004009550091885557),
+        (21.0, 0.003319733860019494),
+        (1e3, 1.640642681484991e-6),
+        (1e8, 1.644934023817455e-16),
+    ];
+    for (k, want) in table {
+        assert_close(Weibull::new(&Tensor::scalar(1.0), k).variance().item(), want, 1e-11);
+        assert_close(Weibull::new(&Tensor::scalar(1f32), k as f32).variance().item().into(), want, 5e-4);
+    }
+    let expected = slope(30.0 - 1e-4, |k| Weibull::new(k * 0.0 + 1.0, k).stddev());
+    assert_close(slope(30.0, |k| Weibull::new(k * 0.0 + 1.0, k).stddev()), expected, 1e-4);
+}
+
+#[test]
+fn truncation_to_tails() {
+    // Computed with SciPy: the logarithm of the density and the distribution function in the middle, and the median.
+    let table = [
+        (5.0, 6.0, -0.975_492_436_675_2, 0.936_978_713_476_6, 5.131_371_763_283_9),
+        (9.0, 10.0, -2.415_721_900_924, 0.990_768_095_837_5, 9.075_779_713_738_5),
+        (-10.0, -9.0, -2.415_721_900_924, 0.009_231_904_162_5, -9.075_779_713_738_5),
+        (-1.0, 0.5, -0.320_592_900_651_8, 0.455_396_280_384_1, -0.188_968_232_205_8),
+    ];
+    for (low, high, logarithm, share, median) in table {
+        let truncated = Truncated::new(Normal::new(&Tensor::scalar(0.0), 1.0), low, high);
+        assert_close(truncated.log_prob(0.5 * (low + high)).item(), logarithm, 1e-6);
+        assert_close(truncated.cdf(0.5 * (low + high)).item(), share, 1e-6);
+        assert_close(truncated.icdf(0.5).item(), median, 1e-6);
+        // The derivative with respect to the lower bound, against a difference.
+        let at = |low: f64| Truncated::new(Normal::new(&Tensor::scalar(0.0), 1.0), low, high).icdf(0.3).item();
+        let by_low = slope(low, |low| Truncated::new(Normal::new(low * 0.0, 1.0), low, high).icdf(0.3));
+        assert_close(by_low, (at(low + 1e-4) - at(low - 1e-4)) / 2e-4, 1e-5);
+    }
+    // Without an upper bound, and in a tail where all probabilities are 0.
+    let tail = Truncated::new(Normal::new(&Tensor::scalar(0.0), 1.0), 30.0, f64::INFINITY);
+    assert_close(tail.log_prob(30.01).item(), 3.102_255_423_138_6, 1e-12);
+    assert_close(tail.icdf(0.5).item(), 30.023_070_467_827_3, 1e-13);
+    let samples = tail.sample([100], &mut Generator::new(0));
+    assert!(samples.ge(30.0).all(..).item() && samples.amax(..).item() < 31.0 && samples.var(.., 1).item() > 1e-4);
+    let none = Truncated::new(Normal::new(&Tensor::scalar(0.0), 1.0), 49.0, 50.0);
+    assert!(none.log_prob(49.5).item().is_nan() && none.icdf(0.5).item().is_nan());
+}
