@@ -90,7 +90,7 @@ check_valgrind() {
     fi
     local program
     program=$(cargo "${tests[@]}" --no-run 2>&1 | sed -n 's/.*Executable.*(\(.*\))/\1/p')
-    for part in ${FILTER:-memory kernel::gather kernel::transpose kernel::scan}; do
+    for part in ${FILTER:-memory ops::index kernel::elementwise kernel::pool kernel::reduce kernel::scan kernel::step kernel::transpose}; do
         WENGERT_SIMD=avx2 PROPTEST_CASES=8 report "valgrind, $part" \
             valgrind --quiet --error-exitcode=1 "$program" --test-threads=1 "$part"
     done
