@@ -260,7 +260,7 @@ fn train<K: Task, O: Optimizer>(
         group.print(format_args!("goes on at step {first}"));
     }
     if arguments.sharded_parameters {
-        parallel.release(&mut model);
+        parallel.release(&mut model)?;
     }
     let Some(loss) = take_steps(group, arguments, task, (&mut parallel, &mut model), first, generator)? else {
         return Ok(());
@@ -341,7 +341,7 @@ fn take_steps<K: Task, O: Optimizer>(
                 parallel.gather(model)?;
                 let checkpoint = parallel.checkpoint("optimizer", model)?;
                 if arguments.sharded_parameters {
-                    parallel.release(model);
+                    parallel.release(model)?;
                 }
                 let more = |checkpoint: Checkpoint| checkpoint.generator(&generator).integer("step", step);
                 group.save(checkpoint.map(more), out)?;

@@ -202,9 +202,6 @@ impl Group {
         how: Reduce,
         part: impl Fn(usize) -> std::ops::Range<usize>,
     ) -> Result<Vec<T>> {
-        if !T::DTYPE.is_float() {
-            return Err(Error::NotReducible { operation: during, dtype: T::DTYPE });
-        }
         let count = part(self.rank()).len();
         let sends = self.others().map(|rank| (rank, Arc::new(Payload::of(own[part(rank)].to_vec())))).collect();
         let receives = self.others().map(|rank| (rank, Payload::room::<T>(count))).collect();

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use wengert_tensor::{DType, Site};
+use wengert_tensor::Site;
 
 /// A result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -81,15 +81,6 @@ pub enum Error {
         size: usize,
     },
 
-    /// The operation cannot reduce elements of this type.
-    #[error("{operation}: elements of type {dtype} cannot be reduced")]
-    NotReducible {
-        /// The name of the operation.
-        operation: &'static str,
-        /// The element type.
-        dtype: DType,
-    },
-
     /// There are more ranks than shards (parts of a batch), so some ranks would have nothing to do in any step.
     #[error("a batch has {shards} shards for {size} ranks; use at least one shard for each rank")]
     TooFewShards {
@@ -124,7 +115,7 @@ pub enum Error {
     ShardedStates(&'static str),
 
     /// A step was called for a batch of 0 rows, or [`Group::sum_rows`](crate::Group::sum_rows) for 0 rows or 0 shards.
-    #[error("a step needs at least one row")]
+    #[error("a step or `sum_rows` needs at least one row and one shard")]
     NoRows,
 
     /// A launcher, such as `mpirun`, started several processes of a program that was built without MPI.

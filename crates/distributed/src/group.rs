@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::env;
+use std::ffi::OsStr;
 use std::fmt::Display;
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
@@ -77,19 +78,16 @@ impl Group {
     /// # Errors
     ///
     /// [`Error::BuiltWithoutMpi`] if a launcher started several processes and the feature `mpi` is off;
-    /// [`Error::Start`] if MPI cannot be started, or was started by an earlier call.
+    /// [`Error::Start`] if MPI cannot be started, was started by an earlier call, or `WENGERT_DEADLINE` is not a number of seconds.
     pub fn world() -> Result<Group> {
         let launched = first_number(&["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "MPI_LOCALNRANKS"]);
         let size = launched.or_else(|| env::var_os("PMIX_RANK").and(first_number(&["SLURM_NTASKS"])));
         let Some(size) = size else {
             return Ok(Group::alone());
         };
+        let deadline = env::var_os("WENGERT_DEADLINE").map_or(Ok(DEADLINE), |text| seconds(&text))?;
         let group = Group::launched(size)?;
-        if let Some(seconds) = env::var("WENGERT_DEADLINE").ok().and_then(|text| text.trim().parse::<f64>().ok())
-            && let Ok(deadline) = Duration::try_from_secs_f64(seconds)
-        {
-            group.set_deadline(deadline);
-        }
+        group.set_deadline(deadline);
         if env::var_os("WENGERT_NUM_THREADS").is_none() {
             set_num_threads(share_of_cores());
         }
@@ -309,6 +307,13 @@ fn first_number(names: &[&str]) -> Option<usize> {
     names.iter().find_map(|name| env::var(name).ok()?.trim().parse().ok())
 }
 
+/// Returns the time that is the value `text` of `WENGERT_DEADLINE`, in seconds.
+fn seconds(text: &OsStr) -> Result<Duration> {
+    let seconds = text.to_str().and_then(|text| text.trim().parse().ok());
+    let reason = "`WENGERT_DEADLINE` must be a number of seconds, at least 0";
+    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or(Error::Start { reason })
+}
+
 /// Returns the number of this machine's cores divided by the number of ranks on this machine, but at least 1. If the
 /// launcher binds this process to fewer cores, returns the number of these cores.
 fn share_of_cores() -> usize {
@@ -355,6 +360,15 @@ mod tests {
             }
         });
         drop(second);
+    }
+
+    #[test]
+    fn a_wrong_deadline_is_an_error() {
+        assert_eq!(seconds(OsStr::new(" 2.5 ")).unwrap(), Duration::from_millis(2500));
+        for text in ["", "abc", "-1", "nan", "inf"] {
+            let error = seconds(OsStr::new(text)).unwrap_err().to_string();
+            assert!(error.contains("`WENGERT_DEADLINE` must be a number of seconds"), "{error}");
+        }
     }
 
     #[test]

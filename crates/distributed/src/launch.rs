@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::io::{self, Write};
+use std::iter::successors;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,8 +23,8 @@ const STOP: [i32; 1] = [consts::SIGINT];
 /// Runs `program` with the group of all ranks and returns the exit code.
 ///
 /// An error of `program` is printed with the rank. If there are other ranks, the process then exits at once, so that
-/// MPI's launcher ends the job. The exit code is [`EXIT_LOST`](crate::EXIT_LOST) if the error is [`Error::Lost`], 1
-/// otherwise.
+/// MPI's launcher ends the job. The exit code is [`EXIT_LOST`](crate::EXIT_LOST) if the error or one of its
+/// [sources](StdError::source) is [`Error::Lost`], 1 otherwise.
 ///
 /// ```no_run
 /// use std::process::ExitCode;
@@ -47,7 +48,7 @@ pub fn run(program: impl FnOnce(&Group) -> Result<(), Box<dyn StdError>>) -> Exi
         return ExitCode::SUCCESS;
     };
     eprintln!("rank {} of {}: error: {error}", group.rank(), group.size());
-    let code = error.downcast_ref().map_or(1, Error::exit_code);
+    let code = code_of(&*error);
     if group.size() > 1 {
         // A regular shutdown of MPI would wait for ranks that have ended or are in another operation.
         let _ = io::stdout().flush();
@@ -55,6 +56,12 @@ pub fn run(program: impl FnOnce(&Group) -> Result<(), Box<dyn StdError>>) -> Exi
         exit(code.into());
     }
     ExitCode::from(code)
+}
+
+/// Returns the largest exit code of the error and its sources.
+fn code_of(error: &(dyn StdError + 'static)) -> u8 {
+    let errors = successors(Some(error), |&error| error.source());
+    errors.filter_map(|error| error.downcast_ref()).map(Error::exit_code).max().unwrap_or(1)
 }
 
 /// A flag that is set when the process is asked to end. The signals are SIGTERM, which schedulers send before they take
@@ -96,5 +103,25 @@ impl StopSignal {
     /// Returns true if a signal came to this process. [`Group::any`] combines the flags of all ranks.
     pub fn came(&self) -> bool {
         self.came.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("outer")]
+    struct Outer(#[source] Box<dyn StdError>);
+
+    #[test]
+    fn a_lost_rank_inside_of_another_error_gives_its_exit_code() {
+        let lost = || Error::Lost { rank: 0, during: "step", waited: Duration::ZERO, silent: vec![1], late: vec![] };
+        assert_eq!(code_of(&lost()), crate::EXIT_LOST);
+        assert_eq!(code_of(&Outer(Outer(lost().into()).into())), crate::EXIT_LOST);
+        assert_eq!(code_of(&Outer(Error::NoRows.into())), 1);
+        assert_eq!(code_of(&io::Error::other("full")), 1);
     }
 }

@@ -120,10 +120,12 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Error::Checkpoint`], on every rank, if rank 0 could not write the file; [`Error::Lost`].
+    /// [`Error::Checkpoint`], on every rank, if rank 0 could not write the file; [`Error::Mismatch`], on every rank, if a rank called
+    /// another operation; [`Error::Lost`].
     pub fn save(&self, checkpoint: Option<Checkpoint>, path: impl AsRef<std::path::Path>) -> Result<()> {
         let outcome = checkpoint.map_or(Ok(()), |checkpoint| checkpoint.save(path));
         let reason = outcome.err().map_or_else(String::new, |error| error.to_string());
+        self.agree("save", "a checkpoint")?;
         let reason = self.text_of(0, &reason)?;
         if reason.is_empty() { Ok(()) } else { Err(Error::Checkpoint { reason }) }
     }
@@ -369,7 +371,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     #[track_caller]
     pub fn try_sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Result<Self> {
         let mut parallel = self.with_shards(model, Site::here("sharded_parameters"))?;
-        parallel.release(model);
+        parallel.release(model)?;
         Ok(parallel)
     }
 
@@ -403,7 +405,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`]; not enough memory.
+    /// [`Error::Mismatch`], on every rank, if a rank called another operation; [`Error::Lost`]; not enough memory.
     pub fn gather(&mut self, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
         // Parameters may have been frozen since they were divided, so the length comes from the shards and not from the
         // model.
@@ -416,12 +418,17 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
 
     /// Divides the parameters among the ranks, for the first time or after [`gather`](Self::gather). Without
     /// [`sharded`](Self::sharded) states, or if the parameters are divided already, it does nothing.
-    pub fn release(&mut self, model: &mut (impl Module<T> + ?Sized)) {
-        if let Some(parameter_shards) =
-            self.parameter_shards.as_mut().filter(|parameter_shards| !parameter_shards.has_values)
-        {
-            parameter_shards.take(model);
+    ///
+    /// # Errors
+    ///
+    /// [`Error::FrozenChanged`]. The model is then not changed.
+    pub fn release(&mut self, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
+        match self.parameter_shards.as_mut().filter(|parameter_shards| !parameter_shards.has_values) {
+            Some(parameter_shards) if !parameter_shards.fits(model) => return Err(Error::FrozenChanged),
+            Some(parameter_shards) => parameter_shards.take(model),
+            None => {}
         }
+        Ok(())
     }
 
     /// Returns the number of bytes of the parameters on this rank.

@@ -126,6 +126,7 @@ impl<T: Float> ParameterShards<T> {
 
     /// Collects the values of all shards from all ranks, and moves them to the parameters of the model.
     pub(crate) fn give(&mut self, model: &mut (impl Module<T> + ?Sized), division: &Division<'_>) -> Result<()> {
+        division.group.agree("gather", "parameters")?;
         let trained = self.parameter_shards.iter().filter(|shard| !shard.parameter.is_frozen());
         let own = trained.flat_map(|shard| shard.parameter.value.iter().collect::<Vec<T>>()).collect();
         self.put(model, &division.all(own)?)?;

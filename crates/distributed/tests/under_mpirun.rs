@@ -235,7 +235,7 @@ fn operations(group: &Group) {
         assert_eq!(*tensor, own(rank));
     }
     let largest = group.all_reduce(&own(rank), Reduce::Max).unwrap();
-    let expected = (1..size).fold(own(0), |largest, rank| largest.maximum(&own(rank)));
+    let expected = (1..size).fold(own(0), |largest, rank| largest.maximum(own(rank)));
     assert_eq!(largest, expected);
     let sum = group.all_reduce(&own(rank).cast::<f32>(), Reduce::Sum).unwrap();
     assert!(group.all_gather(&sum).unwrap().iter().all(|other| *other == sum));
@@ -248,6 +248,8 @@ fn operations(group: &Group) {
     assert_eq!(tensor.to_vec(), [size as i64 - 1, -1]);
     assert_eq!(group.all_gather(&Tensor::from([rank == 1])).unwrap()[1].to_vec(), [true]);
     let error = group.all_reduce(&Tensor::<f32>::zeros([1 + rank / (size - 1)]), Reduce::Sum).unwrap_err();
+    assert!(matches!(error, Error::Mismatch { .. }), "{error}");
+    let error = if rank == 1 { group.barrier() } else { group.save(None, "") }.unwrap_err();
     assert!(matches!(error, Error::Mismatch { .. }), "{error}");
     assert!(group.any(rank == 1).unwrap());
     assert!(matches!(Group::world(), Err(Error::Start { .. })), "a group is made once");

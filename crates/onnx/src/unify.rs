@@ -398,9 +398,9 @@ fn slope(points: impl Iterator<Item = (i64, i64)> + Clone) -> Option<i64> {
 
 /// Returns true if the tensors have the same shape and the same bits. So NaNs with the same bits are equal.
 fn is_equal<E: wengert_tensor::Element>(x: &Tensor<E>, y: &Tensor<E>) -> bool {
-    let bits = |element: E| element.to_f64().to_bits();
-    x.shape() == y.shape()
-        && (x.shares_storage(y) && x.layout() == y.layout() || x.iter().map(bits).eq(y.iter().map(bits)))
+    // Floats have equal bits as f64, and integers are also compared exactly.
+    let is_same = |(x, y): (E, E)| x.to_f64().to_bits() == y.to_f64().to_bits() && (E::DTYPE.is_float() || x == y);
+    x.shape() == y.shape() && (x.shares_storage(y) && x.layout() == y.layout() || x.iter().zip(y.iter()).all(is_same))
 }
 
 /// Returns true if all elements are `number`.
@@ -421,7 +421,18 @@ fn sizes_in<T: Float>(source: &Source<T>) -> Option<Vec<i64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Size, size, slope};
+    use wengert_tensor::Tensor;
+
+    use super::{Size, is_equal, size, slope};
+
+    #[test]
+    fn equal_tensors_have_the_same_bits() {
+        let large = 1i64 << 53;
+        assert!(is_equal(&Tensor::from([large + 1]), &Tensor::from([large + 1])));
+        assert!(!is_equal(&Tensor::from([large]), &Tensor::from([large + 1])));
+        assert!(is_equal(&Tensor::from([f32::NAN]), &Tensor::from([f32::NAN])));
+        assert!(!is_equal(&Tensor::from([0.0]), &Tensor::from([-0.0])));
+    }
 
     #[test]
     fn sizes_are_linear_functions_of_the_dynamic_size() {

@@ -68,8 +68,8 @@ mod tests {
 
     #[test]
     fn a_solution_satisfies_the_equations() {
-        // The first column needs an exchange of rows.
-        let a = [0.0, 2.0, 1.0, 4.0, 4.0, -1.0, 2.0, 2.0, 3.0];
+        // The first and the second column need an exchange of rows.
+        let a = [0.0, 2.0, 1.0, 4.0, 4.0, -1.0, 2.0, 6.0, 3.0];
         let x = [1.0, -2.0, 0.5];
         let mut b: Vec<f64> = a.chunks(3).map(|row| dot(row, &x)).collect();
         Lu::factor(a.to_vec(), 3).unwrap().solve(&mut b);

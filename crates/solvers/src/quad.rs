@@ -269,7 +269,10 @@ impl Quad {
                     count: parts.len(),
                     unit: "intervals",
                     progress: format!("the error estimate is {error:e}, the worst part is from {start} to {end}"),
-                    hint: "set larger tolerances or `limit`, or split the interval at a singularity",
+                    hint: match is_narrow {
+                        true => "the part is too narrow: set larger tolerances, or split the interval at a singularity",
+                        false => "set larger tolerances or `limit`, or split the interval at a singularity",
+                    },
                     at,
                 });
             }

@@ -157,6 +157,17 @@ fn mistakes_are_errors_on_every_rank() {
                 let mut few = DataParallel::new(&group, &mut model, Sgd::new(0.1)).unwrap().shards(2);
                 let error = few.step(&mut model, 8, generator, compute).unwrap_err();
                 assert!(matches!(error, Error::TooFewShards { shards: 2, size: 3 }));
+                let error = group.sum_rows(4, 0, |_| Ok([0.0])).unwrap_err().to_string();
+                assert!(error.contains("one row and one shard"), "{error}");
+                // One rank calls another operation, and the group still works.
+                let mut parallel = parallel.sharded_parameters(&mut model);
+                let odd = group.rank() == 1;
+                let error = if odd { group.barrier() } else { parallel.gather(&mut model) }.unwrap_err().to_string();
+                assert!(error.contains("rank 1 called barrier") && error.contains("called gather"), "{error}");
+                parallel.gather(&mut model).unwrap();
+                let error = if odd { group.barrier() } else { group.save(None, "") }.unwrap_err().to_string();
+                assert!(error.contains("rank 1 called barrier") && error.contains("called save"), "{error}");
+                group.save(None, "").unwrap();
             });
         }
     });

@@ -352,4 +352,6 @@ fn settings_after_sharding_lose_nothing() {
     model.freeze("weight");
     frozen.gather(&mut model).unwrap();
     assert_eq!(model.to_vector(), before);
+    let error = frozen.release(&mut model).unwrap_err();
+    assert!(matches!(error, Error::FrozenChanged) && model.to_vector() == before, "{error}");
 }

@@ -31,8 +31,9 @@ use crate::{Error, Result};
 /// If the images are not `[n, c, h, w]`.
 pub fn random_shift<T: Float>(images: &Tensor<T>, most: usize, generator: &mut Generator) -> Result<Tensor<T>> {
     let [_, _, height, width] = sizes(images)?;
+    let count = (most as u64).saturating_mul(2).saturating_add(1);
     transform(images, [height, width], || {
-        let [down, right] = [(); 2].map(|()| generator.below(2 * most as u64 + 1) as f64 - most as f64);
+        let [down, right] = [(); 2].map(|()| generator.below(count) as f64 - most as f64);
         Affine { linear: [[1.0, 0.0], [0.0, 1.0]], offset: [-down, -right] }
     })
 }
@@ -75,8 +76,8 @@ pub fn random_crop<T: Float>(
     generator: &mut Generator,
 ) -> Result<Tensor<T>> {
     let [_, _, height, width] = sizes(images)?;
-    let [Some(down), Some(right)] =
-        [(height, size[0]), (width, size[1])].map(|(of, to)| (of + 2 * padding).checked_sub(to))
+    let [Some(down), Some(right)] = [(height, size[0]), (width, size[1])]
+        .map(|(of, to)| padding.saturating_mul(2).saturating_add(of).checked_sub(to))
     else {
         let shape = images.shape();
         return Err(Error::Dataset(format!(
@@ -84,7 +85,7 @@ pub fn random_crop<T: Float>(
         )));
     };
     transform(images, size, || {
-        let offset = [down, right].map(|most| generator.below(most as u64 + 1) as f64 - padding as f64);
+        let offset = [down, right].map(|most| generator.below((most as u64).saturating_add(1)) as f64 - padding as f64);
         Affine { offset, ..Affine::IDENTITY }
     })
 }
@@ -575,6 +576,16 @@ mod tests {
         let variance = noisy.iter().map(|x| x * x).sum::<f64>() / 10_000.0;
         // The bound is five standard errors of a variance of 0.25 from n = 10,000 numbers: 5 · 0.25 · √(2 / n).
         assert!((variance - 0.25).abs() < 0.018, "{variance}");
+    }
+
+    #[test]
+    fn huge_shifts_and_paddings_leave_zeros() {
+        let (images, generator) = (&images(), &mut Generator::new(0));
+        let zeros = Tensor::zeros([2, 2, 3, 4]);
+        for huge in [usize::MAX / 2, usize::MAX / 2 + 1, usize::MAX] {
+            assert_eq!(random_shift(images, huge, generator).unwrap(), zeros);
+            assert_eq!(random_crop(images, [3, 4], huge, generator).unwrap(), zeros);
+        }
     }
 
     #[test]
