@@ -56,30 +56,11 @@ fn slope<'t, T: Float>(function: Function, inputs: &[Var<'t, T>], z: Var<'t, T>,
         Function::Ndtri => (z.square() * 0.5).exp() * (2.0 * PI).sqrt(),
         Function::Erfcx => x * z * 2.0 - FRAC_2_SQRT_PI,
         Function::Log1mexp => -(-x).expm1().reciprocal(),
-        Function::Bessel { order, scaled: false } => {
-            let other = |order| record(Function::Bessel { order, scaled: false }, &[x]);
-            if order == 0 { other(1) } else { (other(order - 1) + other(order + 1)) * 0.5 }
-        }
-        // The differences keep their digits for large x. A function of odd order is odd, and its derivative is even.
-        Function::Bessel { order, scaled: true } => {
-            let step = |order| record(Function::BesselStep { order }, &[x]);
-            let slope = if order == 0 { step(0) } else { (step(order) - step(order - 1)) * 0.5 };
-            if order % 2 == 0 { x.sign() * slope } else { slope }
-        }
-        Function::BesselStep { order } => {
-            let step = |order| record(Function::BesselStep { order }, &[x]);
-            let before = if order == 0 { -z } else { step(order - 1) };
-            x.sign() * (step(order + 1) - z * 2.0 + before) * 0.5
-        }
+        Function::Bessel { order, scaled } => slope_of_bessel(order, scaled, x),
+        Function::BesselStep { order } => slope_of_bessel_step(order, x, z),
         Function::Betaln => inputs[input].digamma() - (x + inputs[1]).digamma(),
         Function::GammaDensity if input == 0 => times_logarithm(z, gamma_log_slope(inputs)),
-        Function::GammaDensity => {
-            let (a, x) = (x, inputs[1]);
-            let at_zero = x.eq(0.0);
-            let [x, z] = [filled(x, &at_zero, 1.0), filled(z, &at_zero, 0.0)];
-            let one = filled(a, &a.eq(a), 1.0);
-            where_(&at_zero, slope_at_end(a, -one, one), z * ((a - 1.0) / x - 1.0))
-        }
+        Function::GammaDensity => slope_of_gamma_density(x, inputs[1], z),
         Function::Gammainc { order, upper } if input == 0 => {
             record(Function::Gammainc { order: order + 1, upper }, inputs)
         }
@@ -88,15 +69,7 @@ fn slope<'t, T: Float>(function: Function, inputs: &[Var<'t, T>], z: Var<'t, T>,
             if upper { -density } else { density }
         }
         Function::BetaDensity if input < 2 => times_logarithm(z, beta_log_slope(inputs, input)),
-        Function::BetaDensity => {
-            let (a, b, x) = (x, inputs[1], inputs[2]);
-            let (at_zero, at_one) = (x.eq(0.0), x.eq(1.0));
-            let ends = at_zero.logical_or(at_one);
-            let [x, z] = [filled(x, &ends, 0.5), filled(z, &ends, 0.0)];
-            let slope = |a: Var<'t, T>, b: Var<'t, T>| slope_at_end(a, b * (1.0 - b), b * (b + 1.0));
-            let inside = where_(&at_one, -slope(b, a), z * ((a - 1.0) / x + (b - 1.0) / (x - 1.0)));
-            where_(&at_zero, slope(a, b), inside)
-        }
+        Function::BetaDensity => slope_of_beta_density([x, inputs[1]], inputs[2], z),
         Function::Betainc { orders: [a, b], upper } => match input {
             0 => record(Function::Betainc { orders: [a + 1, b], upper }, inputs),
             1 => record(Function::Betainc { orders: [a, b + 1], upper }, inputs),
@@ -124,6 +97,43 @@ fn slope<'t, T: Float>(function: Function, inputs: &[Var<'t, T>], z: Var<'t, T>,
             }
         }
     }
+}
+
+/// Returns the derivative of a Bessel function at x.
+fn slope_of_bessel<T: Float>(order: usize, scaled: bool, x: Var<'_, T>) -> Var<'_, T> {
+    if scaled {
+        // The differences keep their digits for large x. A function of odd order is odd, and its derivative is even.
+        let step = |order| record(Function::BesselStep { order }, &[x]);
+        let slope = if order == 0 { step(0) } else { (step(order) - step(order - 1)) * 0.5 };
+        return if order.is_multiple_of(2) { x.sign() * slope } else { slope };
+    }
+    let other = |order| record(Function::Bessel { order, scaled: false }, &[x]);
+    if order == 0 { other(1) } else { (other(order - 1) + other(order + 1)) * 0.5 }
+}
+
+/// Returns the derivative of z, the difference of two scaled Bessel functions at x.
+fn slope_of_bessel_step<'t, T: Float>(order: usize, x: Var<'t, T>, z: Var<'t, T>) -> Var<'t, T> {
+    let step = |order| record(Function::BesselStep { order }, &[x]);
+    let before = if order == 0 { -z } else { step(order - 1) };
+    x.sign() * (step(order + 1) - z * 2.0 + before) * 0.5
+}
+
+/// Returns the derivative of the gamma density z = f(a, x) with respect to x.
+fn slope_of_gamma_density<'t, T: Float>(a: Var<'t, T>, x: Var<'t, T>, z: Var<'t, T>) -> Var<'t, T> {
+    let at_zero = x.eq(0.0);
+    let [x, z] = [filled(x, &at_zero, 1.0), filled(z, &at_zero, 0.0)];
+    let one = filled(a, &a.eq(a), 1.0);
+    where_(&at_zero, slope_at_end(a, -one, one), z * ((a - 1.0) / x - 1.0))
+}
+
+/// Returns the derivative of the beta density z = f(a, b, x) with respect to x.
+fn slope_of_beta_density<'t, T: Float>([a, b]: [Var<'t, T>; 2], x: Var<'t, T>, z: Var<'t, T>) -> Var<'t, T> {
+    let (at_zero, at_one) = (x.eq(0.0), x.eq(1.0));
+    let ends = at_zero.logical_or(at_one);
+    let [x, z] = [filled(x, &ends, 0.5), filled(z, &ends, 0.0)];
+    let slope = |a: Var<'t, T>, b: Var<'t, T>| slope_at_end(a, b * (1.0 - b), b * (b + 1.0));
+    let inside = where_(&at_one, -slope(b, a), z * ((a - 1.0) / x + (b - 1.0) / (x - 1.0)));
+    where_(&at_zero, slope(a, b), inside)
 }
 
 /// Records `x`, with `value` in place of the elements where `mask` is true.

@@ -28,7 +28,6 @@ pub(super) fn for_each_record(
         place: Place::Line(line),
         problem: problem.to_owned(),
     };
-    let is_blank = |line: &[u8]| line.iter().all(|&byte| byte.is_ascii_whitespace() && byte != delimiter);
     let mut file = open(path)?;
     let mut parser = ReaderBuilder::new().delimiter(delimiter).build();
     let (mut bytes, mut output, mut ends) = (Vec::new(), vec![0; 1024], vec![0; 64]);
@@ -55,7 +54,7 @@ pub(super) fn for_each_record(
         }
         // Some programs write a byte order mark at the beginning of a file. It is not part of the first field.
         let mut rest = if line == 1 { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes) } else { &bytes };
-        while first_line.is_some() || !is_blank(rest) {
+        while first_line.is_some() || !is_blank(rest, delimiter) {
             let (result, used, more, fields) = parser.read_record(rest, &mut output[written..], &mut ends[ended..]);
             (rest, written, ended) = (&rest[used..], written + more, ended + fields);
             match result {
@@ -78,6 +77,11 @@ pub(super) fn for_each_record(
         }
     }
     Ok(())
+}
+
+/// Returns true if a line consists of ASCII white space other than the delimiter.
+fn is_blank(line: &[u8], delimiter: u8) -> bool {
+    line.iter().all(|&byte| byte.is_ascii_whitespace() && byte != delimiter)
 }
 
 /// Returns the fields of `record`, each without white space at both ends. Returns `None` if a field is not UTF-8. `ends`

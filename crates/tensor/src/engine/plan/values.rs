@@ -134,8 +134,7 @@ impl Values {
             Op::Alias(_) | Op::Expand => id(self, 0),
             Op::Other(_) if expression.sameness(index) == Sameness::Alias => id(self, 0),
             Op::Other(_) if expression.sameness(index) == Sameness::Checked => {
-                let x = id(self, 0);
-                self.push(Definition::Node(index), self.list[x as usize].shape, index)
+                self.push(Definition::Node(index), self.list[id(self, 0) as usize].shape, index)
             }
             Op::Reshape if self.list[id(self, 0) as usize].shape == SCALAR => id(self, 0),
             Op::Reshape => {
@@ -164,8 +163,7 @@ impl Values {
                 self.elementwise(Definition::Select(mask, x, y), index)
             }
             Op::Reduce(op) if op != Reduction::Prod && self.shape(id(self, 0)).len() < AXES => {
-                let x = id(self, 0);
-                self.reduce(op, x, expression.shape(operands[0]), expression.shape(index), index)
+                self.reduce(op, id(self, 0), expression.shape(operands[0]), expression.shape(index), index)
             }
             Op::Matmul => {
                 let [x, y] = [0, 1].map(|position| self.shaped(expression, operands[position]));
@@ -174,8 +172,8 @@ impl Values {
             Op::Embed(number) => {
                 let x = self.shaped(expression, operands[0]);
                 let view = self.views.intern(expression.view(number).clone());
-                let to = self.intern_shape(expression.shape(index));
-                let shape = self.intern_trimmed(expression.shape(index));
+                let to = expression.shape(index);
+                let (to, shape) = (self.intern_shape(to), self.intern_trimmed(to));
                 self.intern(Definition::Embed(view, x, to), shape, index)
             }
             Op::Cat(axis) => {
