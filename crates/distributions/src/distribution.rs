@@ -338,6 +338,7 @@ impl<A: Array, D: Family<Array = A>> Distribution<A> for D {
         filled(self.quantile(&inside)?, &outside, f64::NAN)
     }
 
+    #[doc(hidden)]
     fn reflected(&self) -> Option<Result<Self, A::Error>> {
         self.reflection()
     }
