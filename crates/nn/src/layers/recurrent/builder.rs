@@ -23,7 +23,8 @@ pub struct RecurrentBuilder<K> {
 
 impl<K: RecurrentKind<T> + Default, T: Float> RecurrentLayer<K, T> {
     /// Returns a network of one layer in one direction, from `input_size` to `hidden_size` features, with biases. The input is
-    /// `[t, n, in]`, for t steps of n sequences with `in` features, or `[t, in]` for a single sequence. [`builder`](RecurrentLayer::builder) gives a builder for other settings.
+    /// `[t, n, in]`, for t steps of n sequences with `in` features, or `[t, in]` for a single sequence.
+    /// [`builder`](RecurrentLayer::builder) gives a builder for other settings.
     ///
     /// # Panics
     ///
