@@ -40,7 +40,7 @@ pub(crate) struct Path {
     pub(crate) marks: Vec<bool>,
     traversal: Traversal,
     /// True if an operation on the path may refuse derivatives.
-    may_refuse: bool,
+    pub(crate) may_refuse: bool,
 }
 
 impl Path {

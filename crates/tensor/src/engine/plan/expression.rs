@@ -4,6 +4,9 @@
 //! expression, and each shape is stored once. The expression contains no data. The host (the tape or the eager operation that made the
 //! expression) stores the data, and nodes refer to data by index.
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -90,6 +93,17 @@ impl Node {
     }
 }
 
+/// The lengths of an expression's lists at some time. Later nodes only make the lists longer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// The number of nodes.
+    pub nodes: usize,
+    inputs: usize,
+    shapes: usize,
+    views: usize,
+    numbers: usize,
+}
+
 /// A list of nodes, with the shapes, views and numbers to which the nodes refer.
 #[derive(Clone, Debug, Default)]
 pub struct Expression {
@@ -104,6 +118,9 @@ pub struct Expression {
     numbers: Vec<f64>,
     /// For each node whose data is expanded, the index of its shape before the expansion.
     unexpanded: ByNode<u32>,
+    /// A number that all expressions with the same lists up to an extent share, and this extent. So the comparison of their lists can be
+    /// left out.
+    identity: Option<(u64, Extent)>,
 }
 
 impl Expression {
@@ -116,6 +133,7 @@ impl Expression {
         self.views.clear();
         self.numbers.clear();
         self.unexpanded.clear();
+        self.identity = None;
     }
 
     /// Returns the number of nodes.
@@ -127,6 +145,71 @@ impl Expression {
     /// Returns true if there are no nodes.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
+    }
+
+    /// Returns the present lengths of the lists.
+    #[inline]
+    pub fn extent(&self) -> Extent {
+        Extent {
+            nodes: self.nodes.len(),
+            inputs: self.inputs.len(),
+            shapes: self.shapes.len(),
+            views: self.views.len(),
+            numbers: self.numbers.len(),
+        }
+    }
+
+    /// Returns true if both expressions have the same elements in the parts of all lists from `start` to `end`. Expanded data is not
+    /// compared. The nodes are compared last. Expressions of one program often differ only in a shape, a number or a view, and the lists of
+    /// these are short.
+    pub fn same_part(&self, other: &Self, start: Extent, end: Extent) -> bool {
+        fn same<V>(lists: [&[V]; 2], range: Range<usize>, equal: impl Fn(&V, &V) -> bool) -> bool {
+            let [Some(x), Some(y)] = lists.map(|list| list.get(range.clone())) else { return false };
+            x.iter().zip(y).all(|(x, y)| equal(x, y))
+        }
+        let same_bits = |x: &f64, y: &f64| x.to_bits() == y.to_bits();
+        same([&self.shapes, &other.shapes], start.shapes..end.shapes, Shape::eq)
+            && same([&self.numbers, &other.numbers], start.numbers..end.numbers, same_bits)
+            && same([&self.views, &other.views], start.views..end.views, View::eq)
+            && same([&self.inputs, &other.inputs], start.inputs..end.inputs, Index::eq)
+            && same([&self.nodes, &other.nodes], start.nodes..end.nodes, Node::eq)
+    }
+
+    /// Appends the parts of `other`'s lists from `start` to `end`. The lists of both expressions must be equal up to `start`, which is the
+    /// end of this expression.
+    pub fn extend_from(&mut self, other: &Self, start: Extent, end: Extent) {
+        debug_assert_eq!(self.extent(), start);
+        self.nodes.extend_from_slice(&other.nodes[start.nodes..end.nodes]);
+        self.inputs.extend_from_slice(&other.inputs[start.inputs..end.inputs]);
+        self.views.extend_from_slice(&other.views[start.views..end.views]);
+        self.numbers.extend_from_slice(&other.numbers[start.numbers..end.numbers]);
+        for shape in &other.shapes[start.shapes..end.shapes] {
+            self.intern(shape);
+        }
+    }
+
+    /// Gives the present lists a new identity, which later copies of this expression share.
+    pub fn identify(&mut self) {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        self.identity = Some((NEXT.fetch_add(1, Ordering::Relaxed), self.extent()));
+    }
+
+    /// Shares the identity of `other`. The lists of both expressions must be equal.
+    pub fn share_identity(&mut self, other: &Self) {
+        debug_assert!(self.same_part(other, Extent::default(), other.extent()) && self.extent() == other.extent());
+        self.identity = other.identity;
+    }
+
+    /// Removes everything that was appended after the lists had the lengths `end`.
+    pub fn truncate(&mut self, end: Extent) {
+        self.identity = None;
+        self.nodes.truncate(end.nodes);
+        self.inputs.truncate(end.inputs);
+        self.shapes.truncate(end.shapes);
+        self.shape_numbers.retain(|_, number| (*number as usize) < end.shapes);
+        self.views.truncate(end.views);
+        self.numbers.truncate(end.numbers);
+        self.unexpanded.retain(|node, _| (*node as usize) < end.nodes);
     }
 
     /// Returns the operation of a node.
@@ -316,17 +399,14 @@ impl Expression {
         }
     }
 
-    /// Returns true if both expressions have the same nodes, shapes, views and numbers, and the same nodes with expanded data. The nodes
-    /// are compared last. Expressions of one program often differ only in a shape, a number or a view, and the lists of these are short.
+    /// Returns true if both expressions have the same nodes, shapes, views and numbers, and the same nodes with expanded data.
     pub(super) fn same(&self, other: &Self) -> bool {
-        self.nodes.len() == other.nodes.len()
-            && self.shapes == other.shapes
-            && self.numbers.len() == other.numbers.len()
+        let end = self.extent();
+        let is_known =
+            || self.identity == other.identity && matches!(self.identity, Some((_, extent)) if extent == end);
+        end == other.extent()
             && self.unexpanded == other.unexpanded
-            && self.numbers.iter().map(|x| x.to_bits()).eq(other.numbers.iter().map(|x| x.to_bits()))
-            && self.views == other.views
-            && self.inputs == other.inputs
-            && self.nodes == other.nodes
+            && (is_known() || self.same_part(other, Extent::default(), end))
     }
 }
 
