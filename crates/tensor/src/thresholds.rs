@@ -41,8 +41,8 @@ pub(crate) mod plan {
     pub(crate) const FEW_PRODUCT_ROWS: usize = 64;
 
     /// A cost in additions per element. If computing a value from operands in memory has at most this cost, each kernel that reads the
-    /// value computes it again. This does not apply to values that must be stored anyway. Writing the value and reading it back would take
-    /// longer.
+    /// value computes it again, because writing the value and reading it back would take longer. This does not apply to values that must be
+    /// stored anyway.
     pub(crate) const MAX_RECOMPUTED_COST: usize = 7;
 
     /// The smallest concatenation, in elements, whose operands are written directly into its memory. For a smaller concatenation, planning

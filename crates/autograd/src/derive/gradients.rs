@@ -150,8 +150,8 @@ impl<T: Float> Gradients<T> {
     ///
     /// # Errors
     ///
-    /// If the loss may depend on `key`, but these gradients do not contain it: for a constant, an intermediate result, or a variable of
-    /// another tape. Also if memory cannot hold the zeros.
+    /// If the loss may depend on `key`, but these gradients do not contain it: for a constant, an intermediate result, or a variable that
+    /// is on another tape or whose gradient was removed by an addition. Also if memory cannot hold the zeros.
     pub fn try_of_or_zeros(&self, key: impl Key<T>) -> Result<Tensor<T>, Error> {
         if let Some(gradient) = key.find(self) {
             return Ok(gradient.clone());

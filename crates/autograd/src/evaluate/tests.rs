@@ -671,8 +671,9 @@ fn a_plan_does_not_serve_data_with_another_expansion() {
         assert_eq!(x.value().strides(), data.strides());
     }
 }
-/// Checks a reshape that joins an expanded dimension with another one. It needs a copy of all elements, even if one number in memory stands
-/// for them, and memory cannot hold 2⁴² elements. Without the copy, the sum would read each of these elements.
+/// Checks that an evaluation refuses a reshape that joins an expanded dimension with another one. The reshape needs a copy of all elements,
+/// even if one number in memory stands for them, and memory cannot hold 2⁴² elements. Without the copy, the sum would read each of these
+/// elements.
 #[test]
 fn a_reshape_that_needs_a_copy_of_an_expansion_is_refused() {
     let tape = Tape::<f64>::new();

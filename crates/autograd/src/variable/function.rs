@@ -111,8 +111,8 @@ impl<T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If the function refuses the shapes of the inputs, or an input belongs to another tape. Also if no memory can hold results of the
-    /// shapes that the function returns.
+    /// If the function refuses the shapes of the inputs, an input belongs to another tape, or the tape is full. Also if no memory can hold
+    /// results of the shapes that the function returns.
     pub fn try_apply_function<'t>(
         &'t self,
         function: impl Function<T>,
@@ -127,8 +127,8 @@ impl<T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If the function refuses the shapes of the inputs, or an input belongs to another tape. Also if no memory can hold results of the
-    /// shapes that the function returns.
+    /// If the function refuses the shapes of the inputs, an input belongs to another tape, or the tape is full. Also if no memory can hold
+    /// results of the shapes that the function returns.
     #[doc(hidden)]
     pub fn record_function<'t>(
         &'t self,

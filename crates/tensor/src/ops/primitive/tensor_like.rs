@@ -191,7 +191,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     ///
     /// # Errors
     ///
-    /// If the operands cannot get a common shape.
+    /// If the operands cannot get a common shape, or the expansion returns an error.
     #[doc(hidden)]
     fn joined(&self, other: &Self, rule: BroadcastRule, at: Site) -> Result<(Self, Self), Self::Error> {
         let expand = |x: &Self, joint: &Shape| match x.shape() == *joint {
@@ -299,7 +299,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     note = "a comparison makes a mask: `x.gt(0.0)`, `x.eq(&y)`, `x.isnan()`"
 )]
 pub trait MaskOperand<A: TensorLike> {
-    /// Returns the mask, on the same tape as `beside`.
+    /// Returns the mask. A `Tensor<bool>` beside a variable becomes a constant on the variable's tape.
     ///
     /// # Errors
     ///

@@ -26,8 +26,8 @@ pub trait Covariances: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If there are more than two dimensions. If there is not one weight per observation, a weight is negative or NaN, or the sum of the
-    /// weights is 0.
+    /// If there are more than two dimensions, or memory cannot hold the result. If there is not one weight per observation, a weight is
+    /// negative or NaN, or the sum of the weights is 0.
     fn try_cov(
         &self,
         correction: i64,
@@ -43,7 +43,7 @@ pub trait Covariances: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If there are more than two dimensions.
+    /// If there are more than two dimensions, or memory cannot hold the result.
     fn try_corrcoef(&self) -> Result<Self> {
         let at = Site::here("corrcoef");
         let c = covariances(self, "corrcoef", 1, None, None, at)?;
