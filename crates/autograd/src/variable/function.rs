@@ -231,7 +231,8 @@ impl<T: Float, F: Function<T>> Operation<T> for Packed<F> {
 }
 
 impl<F> Packed<F> {
-    /// Records the gradients with respect to all inputs of `call`, for the upstream gradient `g`. Returns their nodes.
+    /// Records the gradients with respect to all inputs of `call`, for the upstream gradient `g`. Returns their nodes, or `None` for an
+    /// input without gradient.
     fn gradients<'t, T: Float>(&self, call: &Call<'t, T>, g: Var<'t, T>) -> Result<Vec<Option<Index>>, Error>
     where
         F: Function<T>,

@@ -159,7 +159,8 @@ pub(crate) fn wrap(index: &Tensor<i64>, size: usize, axis: usize, at: Site) -> R
     }
 }
 
-/// Adds `size` to the negative positions. Stops at the first position that is out of range, and returns it.
+/// Adds `size` to the negative positions, up to the first position that is out of range. Returns this position, or `None` if all positions
+/// are in range.
 pub(crate) fn wrap_negative(positions: &mut [i64], size: usize) -> Option<i64> {
     let size = size as i64;
     for position in positions {
