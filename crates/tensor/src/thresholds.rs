@@ -189,8 +189,8 @@ pub(crate) mod rows {
     /// gathered (copied into one contiguous block). This applies to two operands of at most one block that need at most two loops.
     pub(crate) const FEW_GATHERED_ROWS: usize = 8;
 
-    /// The shortest row of the result, in elements, that is computed by itself even if there are more than [`FEW_GATHERED_ROWS`] rows. This
-    /// value applies to the same operands.
+    /// The shortest row of the result, in elements, that is computed by itself even if there are more than [`FEW_GATHERED_ROWS`] rows. Both
+    /// thresholds apply to the same operations.
     pub(crate) const MIN_UNGATHERED_ROW: usize = 16;
 
     /// The largest number of elements that a plain loop copies. For a copy this short, a call of `memcpy` takes longer.

@@ -48,7 +48,7 @@ pub struct Gradients<T: Float = f32> {
 }
 
 /// The key that finds a gradient in [`Gradients`]: a parameter, or a variable that was made by [`Tape::var`](crate::Tape::var) or
-/// [`Tape::parameter`](crate::Tape::parameter). Its elements have the type of the gradients:
+/// [`Tape::parameter`](crate::Tape::parameter). The element type must be the gradients' element type:
 ///
 /// ```compile_fail,E0277
 /// # use wengert_autograd as wengert;

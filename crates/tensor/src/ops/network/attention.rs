@@ -21,7 +21,7 @@ pub enum AttentionMask<'m, A> {
     Causal,
     /// The keys where the mask is true. Broadcasts with the scores, `[…, l, s]` for l queries and s keys.
     Keep(&'m Tensor<bool>),
-    /// All keys. This array is added to the scores; -∞ hides a key. Broadcasts with the scores, `[…, l, s]` for l queries and s keys.
+    /// All keys, after this array is added to the scores; -∞ hides a key. Broadcasts with the scores, `[…, l, s]` for l queries and s keys.
     Add(&'m A),
 }
 

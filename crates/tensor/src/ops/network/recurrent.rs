@@ -79,8 +79,8 @@ pub trait Recurrent: TensorLike<Elem: Float> {
         update_lstm(&x.plus(&h, at)?, cell, at)
     }
 
-    /// Returns the next state and the next cell state like [`lstm_cell`](Self::lstm_cell), from the sum of its matrix products. `self` is W
-    /// x + b + U s + c for the four gates. W, b, U, c are the [`CellWeights`], and s is the state. `self` has the shape of `cell`, with 4
+    /// Returns the next state and the next cell state like [`lstm_cell`](Self::lstm_cell), from the sum of its matrix products. `self` is
+    /// W x + b + U s + c for the four gates. W, b, U, c are the [`CellWeights`], and s is the state. `self` has the shape of `cell`, with 4
     /// times the last size. For a sequence, the caller computes W x + b of all steps as one product. PyTorch: `_thnn_fused_lstm_cell`.
     fn try_lstm_gates(&self, cell: impl ArrayOperand<Self>) -> Result<(Self, Self), Self::Error> {
         let (at, cell) = (Site::here("lstm_gates"), &cell.into_array(self));

@@ -110,9 +110,9 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     }
 
     /// Returns an array with the values of `self` and the derivative Σ slope · d input over the pairs (input, slope) that `terms` returns.
-    /// All inputs and slopes have the shape of `self`; the slope `None` stands for 1. A second derivative differentiates the slopes. This
-    /// is for functions whose derivative in PyTorch is a convention that differs from the derivative of the computation. A plain tensor
-    /// returns itself and does not call `terms`.
+    /// All inputs and slopes have the shape of `self`; the slope `None` stands for 1. A second derivative differentiates the slopes.
+    /// Functions whose derivative in PyTorch is a convention, and differs from the derivative of the computation, call this method. A plain
+    /// tensor returns itself and does not call `terms`.
     ///
     /// # Errors
     ///
