@@ -143,7 +143,8 @@ pub trait Search: TensorLike<Elem: Number> {
 
 impl<A: TensorLike<Elem: Number>> Search for A {}
 
-/// Returns the lower and the upper bound of a histogram of `x`.
+/// Returns the lower and the upper bound of a histogram of `x`: `min` and `max`, or the smallest and the largest element if `min` equals
+/// `max` and there are elements. Moves equal bounds apart.
 fn bounds<T: Float>(x: &Tensor<T>, min: f64, max: f64, at: Site) -> Result<(f64, f64), Error> {
     let (mut low, mut high) = (min, max);
     if low == high && x.numel() > 0 {
