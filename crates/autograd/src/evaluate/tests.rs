@@ -373,8 +373,8 @@ fn filter<'t>(x: Var<'t, f64>, factor: f64) -> [Var<'t, f64>; 2] {
     [loss, dx]
 }
 
-/// Checks that a region computes the bits of its steps for inputs of every layout: first with a plan for each layout, and then with one plan
-/// for all.
+/// Checks that a region computes the bits of its steps for inputs of several layouts: first with a plan for each layout, and then with one
+/// plan for all.
 #[test]
 fn a_region_computes_the_bits_of_its_steps() {
     let wide = Tensor::from_fn([6, 5], |i| ((i[0] * 5 + i[1]) as f64).sin());

@@ -31,8 +31,8 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     }
 
     /// Returns the negative log-likelihood of the counts y (`target`) under Poisson distributions, where x is `self`. If `log_input` is
-    /// true, `self` is the logarithm of the rate, and the loss is eˣ - y x. Otherwise `self` is the rate, and the loss is x - y ln(x +
-    /// eps). `full` adds Stirling's approximation of ln y! where y > 1. `self` and `target` broadcast under the rules of
+    /// true, `self` is the logarithm of the rate, and the loss is eˣ - y x. Otherwise `self` is the rate, and the loss is
+    /// x - y ln(x + eps). `full` adds Stirling's approximation of ln y! where y > 1. `self` and `target` broadcast under the rules of
     /// [`compat`](crate::shape::compat). PyTorch: `nn.functional.poisson_nll_loss`.
     fn try_poisson_nll_loss(
         &self,
