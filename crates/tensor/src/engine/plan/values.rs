@@ -38,7 +38,7 @@ pub(super) struct Values {
     pub(super) simplify: bool,
 }
 
-/// The largest number of dimensions in an [`AxisSet`]. The host computes a reduction of an array with this number of dimensions or more.
+/// The number of bits of an [`AxisSet`]. The host computes reductions of arrays with this many dimensions or more.
 const AXES: usize = AxisSet::BITS as usize;
 
 /// The index that stands for "no value".

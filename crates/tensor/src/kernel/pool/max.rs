@@ -252,7 +252,7 @@ dispatched! {
     }
 }
 
-/// Finds the largest element of each window in the row of windows with index `i`.
+/// Stores in `maxima` the largest element of each window in the row of windows with index `i`.
 #[inline(always)]
 fn find_maxima<T: Float>(pool: &MaxPool, x: &[T], i: usize, maxima: &mut RowMaxima<T>) {
     let (rows, columns) = (&pool.rows, &pool.columns);
