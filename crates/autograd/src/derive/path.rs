@@ -129,7 +129,7 @@ impl<'t, T: Float> Tape<T> {
         reaching
     }
 
-    /// Starts the recording of a derivative or a batch.
+    /// Starts the recording of a derivative or a batch, which ends when the returned guard is dropped.
     pub(crate) fn start_derivation(&'t self) -> DerivationGuard<'t, T> {
         DerivationGuard {
             tape: self,

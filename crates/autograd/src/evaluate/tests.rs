@@ -373,8 +373,8 @@ fn filter<'t>(x: Var<'t, f64>, factor: f64) -> [Var<'t, f64>; 2] {
     [loss, dx]
 }
 
-/// Checks that a region computes the bits of its steps for inputs of every layout: first with a plan for each layout, and then with one plan
-/// for all.
+/// Checks that a region computes the bits of its steps for inputs of several layouts: first with a plan for each layout, and then with one
+/// plan for all.
 #[test]
 fn a_region_computes_the_bits_of_its_steps() {
     let wide = Tensor::from_fn([6, 5], |i| ((i[0] * 5 + i[1]) as f64).sin());
@@ -671,8 +671,9 @@ fn a_plan_does_not_serve_data_with_another_expansion() {
         assert_eq!(x.value().strides(), data.strides());
     }
 }
-/// Checks a reshape that joins an expanded dimension with another one. It needs a copy of all elements, even if one number in memory stands
-/// for them, and memory cannot hold 2⁴² elements. Without the copy, the sum would read each of these elements.
+/// Checks that an evaluation refuses a reshape that joins an expanded dimension with another one. The reshape needs a copy of all elements,
+/// even if one number in memory stands for them, and memory cannot hold 2⁴² elements. Without the copy, the sum would read each of these
+/// elements.
 #[test]
 fn a_reshape_that_needs_a_copy_of_an_expansion_is_refused() {
     let tape = Tape::<f64>::new();

@@ -115,8 +115,8 @@ pub struct Derivative {
 }
 
 impl Derivative {
-    /// Returns the difference of the two derivatives divided by the tolerance. They disagree if this quotient exceeds 1. It is infinite if
-    /// one of them is NaN.
+    /// Returns the difference of the two derivatives divided by the tolerance. The derivatives disagree if this quotient exceeds 1. The
+    /// quotient is infinite if one derivative is NaN.
     pub fn excess(&self) -> f64 {
         let difference = (self.expected - self.got).abs();
         if difference == 0.0 {

@@ -391,7 +391,8 @@ impl Expression {
         if self.sameness(index) == Sameness::Alias { &operands[..1] } else { operands }
     }
 
-    /// Appends a node of any operation. `sameness` counts only for an [`Op::Other`].
+    /// Appends a node of any operation, by [`push`](Self::push) or [`push_list`](Self::push_list). `sameness` counts only for an
+    /// [`Op::Other`].
     pub(super) fn push_any(&mut self, op: Op, inputs: &[Index], shape: u32, sameness: Sameness) -> Option<Index> {
         match op {
             Op::Cat(_) | Op::Other(_) => self.push_list(op, inputs, shape, sameness),

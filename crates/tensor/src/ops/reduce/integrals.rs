@@ -25,7 +25,7 @@ pub trait Integrals: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If there is no dimension `dim`.
+    /// If there is no dimension `dim`, or memory cannot hold the result.
     fn try_trapezoid(&self, dx: f64, dim: impl Position) -> Result<Self> {
         let at = Site::here("trapezoid");
         let (areas, axis) = areas(self, Step::Equal(dx), dim.position(), at)?;
@@ -39,8 +39,8 @@ pub trait Integrals: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If there is no dimension `dim`, a vector `x` has another number of points than there are values, or the differences and the sums
-    /// do not broadcast.
+    /// If there is no dimension `dim`, a vector `x` has another number of points than there are values, the differences and the sums do not
+    /// broadcast, or memory cannot hold the result.
     fn try_trapezoid_over(&self, x: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self> {
         let x = &x.into_array(self);
         let at = Site::here("trapezoid_over");
@@ -53,7 +53,7 @@ pub trait Integrals: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If there is no dimension `dim`.
+    /// If there is no dimension `dim`, or memory cannot hold the result.
     fn try_cumulative_trapezoid(&self, dx: f64, dim: impl Position) -> Result<Self> {
         let at = Site::here("cumulative_trapezoid");
         let (areas, axis) = areas(self, Step::Equal(dx), dim.position(), at)?;

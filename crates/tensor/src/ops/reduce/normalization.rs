@@ -145,7 +145,8 @@ pub trait Normalization: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If a channel has only one value, a parameter is not `[c]`, or the input has fewer than two dimensions.
+    /// If a channel has only one value, a parameter is not `[c]`, the input has fewer than two dimensions, or memory cannot hold the
+    /// result.
     fn try_batch_norm_training(
         &self,
         weight: Option<&Self>,
