@@ -28,7 +28,7 @@ use crate::data::source::{open, refused};
 /// # Errors
 ///
 /// - The file is missing, unreadable or not a regular file, or decompresses to more than 16 MiB and more than 100 times
-///   its size: [`Error::Read`](crate::Error::Read).
+///   its size, or there is not enough memory: [`Error::Read`](crate::Error::Read).
 /// - The file is not an IDX file, ends too early, continues after its last number, or has a number that `E` cannot
 ///   represent (a fraction for integers, 300 for `u8`): [`Error::Malformed`](crate::Error::Malformed), with the byte.
 ///   Floating-point types round.
@@ -60,7 +60,8 @@ fn read_header(reader: &mut impl Read) -> std::result::Result<Header, Refusal> {
     Ok(Header { length, shape: Shape::from(&sizes[..]), width, decode })
 }
 
-/// Returns the width in bytes and the decoder of the element type with the code `kind`.
+/// Returns the width in bytes and the decoder of the element type with the code `kind`, or `None` if there is no such
+/// type.
 fn decoder(kind: u8) -> Option<(usize, Decode)> {
     Some(match kind {
         0x08 => (1, |bytes| Number::Integer(bytes[0].into())),

@@ -73,7 +73,8 @@ impl<T: Float> Settings<'_, T> {
         Some((**schedule).lr(if *pace == Pace::Epochs { epoch } else { step }))
     }
 
-    /// Checks the settings before a training.
+    /// Returns an error if the largest norm of the gradients is negative or NaN, or if the training is to resume and
+    /// has no folder.
     pub(super) fn check(&self) -> Result<()> {
         if let Some(value) = self.clip_norm.filter(|norm| norm.is_nan() || *norm < 0.0) {
             return Err(Error::Setting { name: "max_norm", value, expected: "a number, not negative" });

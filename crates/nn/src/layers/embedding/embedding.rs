@@ -148,7 +148,7 @@ impl<T: Float> Embedding<T> {
     ///
     /// # Errors
     ///
-    /// If an index is out of range.
+    /// If an index is out of range, or the bound on the norm of rows is negative or NaN.
     pub fn try_forward<'t>(&self, tape: &'t Tape<T>, indices: &Tensor<i64>) -> Result<Var<'t, T>> {
         let table = tape.try_parameter(&self.weight)?;
         output_of(self, self.rows(table, indices), self.weight.made(), || self.describe(indices))
@@ -177,7 +177,7 @@ impl<T: Float> Embedding<T> {
     ///
     /// # Errors
     ///
-    /// If an index is out of range.
+    /// If an index is out of range, or the bound on the norm of rows is negative or NaN.
     pub fn try_renormalize(&mut self, indices: &Tensor<i64>) -> Result<()> {
         if let Some(limit) = self.limit {
             let table = limit.renormalized(&self.weight.value, indices);

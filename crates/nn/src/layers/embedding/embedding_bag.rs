@@ -156,8 +156,9 @@ impl<T: Float> EmbeddingBag<T> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit or an index is out of range. If offsets descend, do not begin with 0, or are larger than the number of
-    /// indices. Also if `per_sample_weights` are given and the mode is not [`BagMode::Sum`].
+    /// If the shapes do not fit or an index is out of range. If offsets descend, do not begin with 0, or are larger
+    /// than the number of indices. Also if `per_sample_weights` are given and the mode is not [`BagMode::Sum`], or if
+    /// the bound on the norm of rows is negative or NaN.
     pub fn try_forward<'t>(
         &self,
         tape: &'t Tape<T>,
@@ -175,7 +176,7 @@ impl<T: Float> EmbeddingBag<T> {
     ///
     /// # Errors
     ///
-    /// If an index is out of range.
+    /// If an index is out of range, or the bound on the norm of rows is negative or NaN.
     pub fn try_renormalize(&mut self, indices: &Tensor<i64>) -> Result<()> {
         if let Some(limit) = self.settings.limit() {
             let table = limit.renormalized(&self.weight.value, indices);

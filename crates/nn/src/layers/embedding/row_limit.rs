@@ -14,7 +14,7 @@ use crate::layers::forward::refused;
 pub struct RowLimit {
     /// The largest norm that a row may have. Reading rows is an error if it is negative or NaN.
     pub max_norm: f64,
-    /// The order p of the p-norm; 2 is the Euclidean norm.
+    /// The order p of the p-norm; 2 is the Euclidean norm. Reading rows is an error if it is NaN.
     pub norm_type: f64,
 }
 

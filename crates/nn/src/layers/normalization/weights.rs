@@ -59,7 +59,7 @@ impl<T: Float> WeightNorm<T> {
     ///
     /// # Errors
     ///
-    /// If the weight does not have the dimension `dim`.
+    /// If the weight does not have the dimension `dim`, or there is not enough memory.
     pub fn try_with_dim(weight: &Tensor<T>, dim: impl Into<Option<isize>>) -> Result<Self> {
         let at = Site::here("with_dim");
         let axis = dim.into().map(|dim| wengert_tensor::axis(dim, weight.rank(), at)).transpose()?;

@@ -95,7 +95,7 @@ impl<T: Float> TransformerDecoderLayer<T> {
     ///
     /// # Errors
     ///
-    /// If shapes do not fit.
+    /// If shapes do not fit, or variables belong to different tapes.
     pub fn try_forward<'t>(
         &self,
         x: Var<'t, T>,
@@ -183,7 +183,7 @@ impl<T: Float> TransformerDecoder<T> {
     ///
     /// # Errors
     ///
-    /// If shapes do not fit.
+    /// If shapes do not fit, or variables belong to different tapes.
     pub fn try_forward<'t>(
         &self,
         x: Var<'t, T>,

@@ -68,7 +68,7 @@ impl<T: Float> TransformerEncoderLayer<T> {
     ///
     /// # Errors
     ///
-    /// If shapes do not fit.
+    /// If shapes do not fit, or variables belong to different tapes.
     pub fn try_forward_masked<'t>(&self, x: Var<'t, T>, masks: AttentionMasks<'_, 't, T>) -> Result<Var<'t, T>> {
         let y = self.self_attn.try_self_attend(self.options.before(&self.norm1, x)?, masks)?;
         self.finish(x, y)
@@ -160,7 +160,7 @@ impl<T: Float> TransformerEncoder<T> {
     ///
     /// # Errors
     ///
-    /// If shapes do not fit.
+    /// If shapes do not fit, or variables belong to different tapes.
     pub fn try_forward_masked<'t>(&self, x: Var<'t, T>, masks: AttentionMasks<'_, 't, T>) -> Result<Var<'t, T>> {
         let mut x = x;
         for layer in &self.layers {
