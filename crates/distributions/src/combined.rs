@@ -116,8 +116,8 @@ impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
     ///
     /// # Errors
     ///
-    /// If the size of the last batch dimension of `components` is not the number of classes of `mixture`. The message is PyTorch's. If the
-    /// batch shapes do not broadcast.
+    /// If `components` has no batch dimension, or the size of its last batch dimension is not the number of classes of
+    /// `mixture` (the message is PyTorch's). Also if the batch shapes do not broadcast.
     pub fn try_new(mixture: Categorical<A>, components: D) -> Result<Self, A::Error> {
         let (km, kc) = (mixture.probs().shape(), components.batch_shape());
         let at = Site::here("new");

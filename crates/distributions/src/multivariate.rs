@@ -77,7 +77,8 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
     }
 }
 
-/// Returns an error if the matrix is not square, or its size does not fit the mean.
+/// Returns an error if the matrix is not square, its size does not fit the mean, or the batch dimensions do not
+/// broadcast.
 fn check_shapes<A: Array>(loc: &A, matrix: &A, name: &str, at: Site) -> Result<(), A::Error> {
     let (n, shape) = (loc.shape(), matrix.shape());
     if n.rank() == 0 {

@@ -11,7 +11,8 @@ use crate::array::Array;
 use crate::function::Function;
 use crate::numeric::jet::factorial;
 
-/// Special functions, computed for each element x of `self`. The shapes of several operands broadcast; shapes that do not fit are an error.
+/// Special functions, computed for each element x of `self`. The shapes of several operands broadcast. All methods
+/// return an error if the shapes do not broadcast, or memory cannot hold the result.
 ///
 /// ```
 /// # mod wengert { pub use wengert_special as special; pub use wengert_autograd::prelude; }

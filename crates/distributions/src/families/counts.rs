@@ -79,7 +79,7 @@ pub(crate) fn check_terms<E: From<wengert_tensor::Error>>(name: &str, most: f64,
 ///
 /// # Errors
 ///
-/// If `most` is above [`MOST_TERMS`].
+/// If `most` is above [`MOST_TERMS`], or memory cannot hold the terms.
 pub(crate) fn entropy_of_counts<F: Family>(family: &F, most: f64, at: Site) -> Result<F::Array> {
     check_terms(F::NAME, most, at)?;
     let counts = counts_to(most as usize, family.parameters()[0].2, family.batch_shape().rank())?;

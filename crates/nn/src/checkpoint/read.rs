@@ -200,8 +200,6 @@ impl Saved {
     /// # Errors
     ///
     /// - The file has other states or settings, or belongs to another model: [`Error::Keys`].
-    /// - The object cannot be restored now, for example a [`WeightAverage`](crate::WeightAverage) between two swaps:
-    ///   [`Error::Argument`].
     /// - There is not enough memory.
     /// - The file cannot be read: [`Error::Read`].
     ///
