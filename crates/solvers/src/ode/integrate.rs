@@ -64,7 +64,8 @@ pub(super) struct Counts {
     pub(super) rejected: usize,
 }
 
-/// Returns the requested times after checking them.
+/// Returns the requested times, or an error unless they are a vector of finite numbers that increases or decreases
+/// strictly.
 pub(super) fn check_times<T: Float>(times: &Tensor<T>, at: Site) -> Result<Vec<f64>> {
     let list = numbers(times);
     if times.rank() != 1 || list.is_empty() {
