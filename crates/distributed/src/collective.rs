@@ -61,7 +61,8 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Error::NoSuchRank`]; [`Error::Mismatch`], on every rank, if shapes, types or `root` differ; [`Error::Lost`].
+    /// [`Error::NoSuchRank`]; [`Error::Mismatch`], on every rank, if shapes, types or `root` differ; [`Error::Lost`];
+    /// [`Error::Tensor`] if there is not enough memory.
     pub fn broadcast<E: Element>(&self, tensor: &mut Tensor<E>, root: usize) -> Result<()> {
         if root >= self.size() {
             return Err(Error::NoSuchRank { rank: root, size: self.size() });
@@ -117,7 +118,8 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`], on every rank, if shapes, types or `how` differ; [`Error::Lost`].
+    /// [`Error::Mismatch`], on every rank, if shapes, types or `how` differ; [`Error::Lost`]; [`Error::Tensor`] if there
+    /// is not enough memory.
     pub fn all_reduce<T: Float>(&self, tensor: &Tensor<T>, how: Reduce) -> Result<Tensor<T>> {
         self.agree("all_reduce", &format!("{} by {}", described(tensor), how.name()))?;
         let count = tensor.numel();
@@ -133,7 +135,8 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`], on every rank, if shapes or types differ; [`Error::Lost`].
+    /// [`Error::Mismatch`], on every rank, if shapes or types differ; [`Error::Lost`]; [`Error::Tensor`] if there is not
+    /// enough memory.
     pub fn all_reduce_fast<T: Float>(&self, tensor: &Tensor<T>) -> Result<Tensor<T>> {
         if !self.sums() || self.size() == 1 {
             return self.all_reduce(tensor, Reduce::Sum);
@@ -151,7 +154,7 @@ impl Group {
     /// # Errors
     ///
     /// [`Error::Indivisible`] if the first dimension is not a multiple of the number of ranks; [`Error::Mismatch`], on
-    /// every rank, if shapes, types or `how` differ; [`Error::Lost`].
+    /// every rank, if shapes, types or `how` differ; [`Error::Lost`]; [`Error::Tensor`] if there is not enough memory.
     pub fn reduce_scatter<T: Float>(&self, tensor: &Tensor<T>, how: Reduce) -> Result<Tensor<T>> {
         let operation = "reduce_scatter";
         self.agree(operation, &format!("{} by {}", described(tensor), how.name()))?;
@@ -173,7 +176,8 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`], on every rank, if shapes or types differ; [`Error::Lost`].
+    /// [`Error::Mismatch`], on every rank, if shapes or types differ; [`Error::Lost`]; [`Error::Tensor`] if there is not
+    /// enough memory.
     pub fn all_gather<E: Element>(&self, tensor: &Tensor<E>) -> Result<Vec<Tensor<E>>> {
         self.agree("all_gather", &described(tensor))?;
         let parts = self.gather_parts("all_gather", tensor.try_to_vec()?, |_| tensor.numel())?;
