@@ -24,7 +24,7 @@ pub(crate) struct Names<'n> {
     pub(crate) graph: &'n str,
     /// The name of each value.
     pub(crate) values: Vec<String>,
-    /// For each value, whether the name is the path of a tensor of the model.
+    /// For each value, true if its name is the path of a tensor of the model.
     pub(crate) is_path: Vec<bool>,
     /// The name of the dynamic dimension.
     pub(crate) dynamic: Option<&'n str>,

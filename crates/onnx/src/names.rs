@@ -45,7 +45,7 @@ impl<T: Float> ModelNames<T> {
     }
 }
 
-/// Returns the name of each value of the graph, and whether it is a path of `model`.
+/// Returns the name of each value of the graph, and for each value true if its name is a path of `model`.
 ///
 /// # Errors
 ///
