@@ -17,7 +17,8 @@ const LONGEST_HEADER: u64 = 100_000_000;
 const LENGTH: u64 = 8;
 
 /// Reads the header of a checkpoint of `size` bytes, and nothing after it. Returns the position where the tensors
-/// begin, and the header. If the size or the header is not valid, returns a description of the problem.
+/// begin, and the header. If the size or the header is not valid, returns a description of the problem as the inner
+/// error. The outer error is that the file cannot be read.
 ///
 /// The tensors of a valid header cover the rest of the file without overlap.
 pub(super) fn read_header(file: &mut dyn Read, size: u64) -> io::Result<std::result::Result<(u64, Metadata), String>> {

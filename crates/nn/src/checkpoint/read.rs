@@ -317,8 +317,9 @@ impl Saved {
         Err(self.misfit(report))
     }
 
-    /// Reads the bytes of a tensor. For a tensor of a model, the caller has compared its shape in the file with the model's shape. So a
-    /// damaged file cannot make the program request too much memory.
+    /// Reads the bytes of a tensor, or returns an error if the file cannot be read or memory is short. For a tensor of
+    /// a model, the caller has compared its shape in the file with the model's shape. So a damaged file cannot make the
+    /// program request too much memory.
     pub(super) fn bytes_of(&self, info: &TensorInfo) -> Result<Vec<u8>> {
         let read = self.contents.tensor(self.start, info);
         read.map_err(|source| Error::Read { path: self.path.clone(), source })
@@ -421,7 +422,8 @@ fn load_targets(saved: &Saved, targets: Vec<(String, Target<'_>)>) -> Result<Loa
     Ok(report)
 }
 
-/// Returns the tensors of the file that belong to a model, by their names after renaming.
+/// Returns the tensors of the file that belong to a model, by their names after renaming. Two tensors with the same
+/// name are an error.
 fn tensors_of_model(saved: &Saved) -> Result<HashMap<String, TensorInfo>> {
     let mut found: HashMap<String, TensorInfo> = HashMap::new();
     for (name, info) in saved.header.tensors() {

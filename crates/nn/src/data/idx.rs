@@ -39,7 +39,7 @@ pub fn read_idx<E: Element>(path: impl AsRef<Path>) -> Result<Tensor<E>> {
     read.map_err(|refusal| refused(path, refusal))
 }
 
-/// Reads the header of an IDX file.
+/// Reads the header of an IDX file, or returns an error if the file cannot be read or has another format.
 fn read_header(reader: &mut impl Read) -> std::result::Result<Header, Refusal> {
     let start = take(reader, 4)?;
     let [0, 0, kind, rank] = start[..] else {

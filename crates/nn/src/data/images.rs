@@ -299,7 +299,8 @@ fn decode(path: &Path, most: u64) -> Result<DynamicImage> {
     DynamicImage::from_decoder(decoder).map_err(expected)
 }
 
-/// Returns the paths in a folder, in the order of their names, without names that begin with a dot.
+/// Returns the paths in a folder, in the order of their names, without names that begin with a dot. A folder that
+/// cannot be read is an error.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let read = || -> std::io::Result<Vec<PathBuf>> {
         let mut paths: Vec<PathBuf> =

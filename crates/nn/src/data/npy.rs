@@ -75,7 +75,8 @@ pub fn read_npz<E: Element>(path: impl AsRef<Path>, name: &str) -> Result<Tensor
     })
 }
 
-/// Reads the header and the elements of a `.npy` file.
+/// Reads the header and the elements of a `.npy` file, or returns an error if the file cannot be read, or `E` cannot
+/// represent its contents.
 fn read<E: Element>(reader: &mut impl Read) -> std::result::Result<Tensor<E>, Refusal> {
     let (mut header, transposed) = read_header(reader)?;
     if !transposed {
@@ -87,7 +88,8 @@ fn read<E: Element>(reader: &mut impl Read) -> std::result::Result<Tensor<E>, Re
     tensor.try_permute(dims).map_err(|error| Refusal::Malformed(0, error.to_string()))
 }
 
-/// Reads the header of a `.npy` file. Returns it, and true if the elements are in Fortran's order (column by column).
+/// Reads the header of a `.npy` file. Returns the header, and true if the elements are in Fortran's order (column by
+/// column). A header that is not valid or has another type than numbers is an error.
 fn read_header(reader: &mut impl Read) -> std::result::Result<(Header, bool), Refusal> {
     let refuse = |byte, problem: &str| Err(Refusal::Malformed(byte, problem.to_owned()));
     let start = take(reader, 8)?;

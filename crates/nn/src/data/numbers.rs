@@ -71,7 +71,8 @@ impl Number {
     }
 }
 
-/// Reads up to `count` bytes. Allocates memory only for bytes that exist, because `count` comes from the file and may be wrong.
+/// Reads `count` bytes, or fewer if the file ends before. Allocates memory only for bytes that exist, because `count`
+/// comes from the file and may be wrong.
 pub(super) fn take(reader: &mut impl Read, count: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(count).read_to_end(&mut bytes)?;

@@ -242,7 +242,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         Ok(history)
     }
 
-    /// Clips the gradients, and changes the parameters of the model by a step of the optimiser. Updates the average, if it counts steps.
+    /// Clips the gradients if the settings say so, and makes a step of the optimiser. Adds the weights to the average,
+    /// if there is an average over steps.
     fn step<M: Module<T>, O: Optimizer<T>>(
         &mut self,
         mut gradients: Gradients<T>,
@@ -255,7 +256,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
     }
 
     /// Restores the state of an interrupted training, and returns the history of the completed epochs. Without a
-    /// checkpoint, changes nothing and returns an empty history.
+    /// checkpoint to resume from, returns an empty history and leaves the model as it is.
     fn restore<M: Module<T>, O: Optimizer<T>>(
         &mut self,
         model: &mut M,

@@ -72,7 +72,8 @@ pub fn filters<T: Float>(weight: &Tensor<T>, columns: usize) -> Result<String> {
     })
 }
 
-/// Draws images in rows of `columns`. `colour` returns the colour of a pixel from its channels.
+/// Draws images in rows of `columns`. `colour` returns the colour of a pixel from its channels. Images of another shape
+/// than `[n, 1, h, w]` or `[n, 3, h, w]` and 0 columns are errors.
 fn grid<T: Float>(
     images: &Tensor<T>,
     captions: &[&str],
