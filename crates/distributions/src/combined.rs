@@ -270,7 +270,7 @@ impl<A: Array, D: Distribution<A>> Truncated<D, A> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not broadcast, `base` is discrete, or `base` has no `cdf`.
+    /// If the shapes do not broadcast, `base` is discrete, or its `cdf` returns an error.
     pub fn try_new(base: D, low: impl Operand<A>, high: impl Operand<A>) -> Result<Self, A::Error> {
         let at = Site::here("new");
         if base.is_discrete() {

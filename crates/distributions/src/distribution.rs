@@ -68,15 +68,16 @@ pub trait Distribution<A: Array> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not broadcast. If [`validate`](Validate::validate) was called and a value is outside of the support.
+    /// If the shapes do not broadcast, or memory cannot hold the result. If [`validate`](Validate::validate) was called and a
+    /// value is outside of the support.
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A>;
 
     /// Returns the probability of values up to `value`. PyTorch: `cdf`.
     ///
     /// # Errors
     ///
-    /// If the shapes do not broadcast, or `cdf` is not implemented for this distribution. If [`validate`](Validate::validate) was called
-    /// and a value is outside of the support.
+    /// If the shapes do not broadcast, `cdf` is not implemented for this distribution, or memory cannot hold the result.
+    /// If [`validate`](Validate::validate) was called and a value is outside of the support.
     fn try_cdf(&self, value: impl Operand<A>) -> Result<A> {
         let _ = value;
         Err(missing(self.name(), "cdf", Site::here("cdf")))
@@ -88,7 +89,7 @@ pub trait Distribution<A: Array> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not broadcast, or `icdf` is not implemented for this distribution.
+    /// If the shapes do not broadcast, `icdf` is not implemented for this distribution, or memory cannot hold the result.
     fn try_icdf(&self, value: impl Operand<A>) -> Result<A> {
         let _ = value;
         Err(missing(self.name(), "icdf", Site::here("icdf")))
@@ -108,7 +109,8 @@ pub trait Distribution<A: Array> {
     ///
     /// # Errors
     ///
-    /// If no formula for the entropy is known, or it is a sum over too many counts.
+    /// If no formula for the entropy is known, the entropy is a sum over too many counts, or memory cannot hold the
+    /// result.
     fn try_entropy(&self) -> Result<A> {
         Err(missing(self.name(), "entropy", Site::here("entropy")))
     }
@@ -117,7 +119,7 @@ pub trait Distribution<A: Array> {
     ///
     /// # Errors
     ///
-    /// If no formula for the mean is known.
+    /// If no formula for the mean is known, or memory cannot hold the result.
     fn try_mean(&self) -> Result<A> {
         Err(missing(self.name(), "mean", Site::here("mean")))
     }
@@ -126,7 +128,7 @@ pub trait Distribution<A: Array> {
     ///
     /// # Errors
     ///
-    /// If no formula for the variance is known.
+    /// If no formula for the variance is known, or memory cannot hold the result.
     fn try_variance(&self) -> Result<A> {
         Err(missing(self.name(), "variance", Site::here("variance")))
     }
@@ -135,7 +137,7 @@ pub trait Distribution<A: Array> {
     ///
     /// # Errors
     ///
-    /// If no formula for the variance is known.
+    /// If no formula for the variance is known, or memory cannot hold the result.
     fn try_stddev(&self) -> Result<A> {
         self.try_variance()?.try_sqrt()
     }
@@ -419,7 +421,7 @@ pub trait Validate: Sized {
     /// # Errors
     ///
     /// If a parameter is outside of its range, or parameters contradict each other, as the bounds of a uniform
-    /// distribution can.
+    /// distribution can. Also if memory cannot hold the results of the checks.
     fn try_validate(self) -> Result<Self, <Self::Arguments as TensorLike>::Error>;
 }
 

@@ -38,8 +38,8 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, or a covariance matrix is not positive-definite. For a variable, the second error occurs when its value is
-    /// computed.
+    /// If the shapes do not fit, a covariance matrix is not positive-definite, or memory cannot hold the result. For a
+    /// variable, the second error occurs when its value is computed.
     pub fn try_new(loc: impl IntoArray<Array = A>, covariance: impl Operand<A>) -> Result<Self, A::Error> {
         let loc = loc.array();
         let covariance = array(covariance, &loc);
@@ -63,7 +63,8 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, or a matrix is not positive-definite. For a variable, the second error occurs when its value is computed.
+    /// If the shapes do not fit, a matrix is not positive-definite, or memory cannot hold the result. For a variable, the
+    /// second error occurs when its value is computed.
     pub fn try_from_precision(loc: impl IntoArray<Array = A>, precision: impl Operand<A>) -> Result<Self, A::Error> {
         let loc = loc.array();
         let precision = array(precision, &loc);
