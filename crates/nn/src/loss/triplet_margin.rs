@@ -66,7 +66,7 @@ impl TripletMarginLoss {
     ///
     /// # Errors
     ///
-    /// If the shapes differ, or the results of `distance` do not broadcast.
+    /// If the shapes differ, the results of `distance` do not broadcast, or there is not enough memory.
     pub fn try_by_distance<P: IntoArray<Array: TensorLike<Elem: Float>>>(
         &self,
         anchor: P,
@@ -104,7 +104,7 @@ fn check_triple<A: TensorLike>(anchor: &A, positive: &A, negative: &A, at: Site)
 ///
 /// # Errors
 ///
-/// If the shapes differ, or have no dimensions.
+/// If the shapes differ or have no dimensions, or there is not enough memory.
 #[twins]
 pub fn try_triplet_margin_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     anchor: P,

@@ -177,7 +177,8 @@ impl<T: Float> Embedding<T> {
     ///
     /// # Errors
     ///
-    /// If an index is out of range, or the bound on the norm of rows is negative or NaN.
+    /// With a `max_norm`: if an index is out of range, the `max_norm` is negative or NaN, or there is not enough
+    /// memory.
     pub fn try_renormalize(&mut self, indices: &Tensor<i64>) -> Result<()> {
         if let Some(limit) = self.limit {
             let table = limit.renormalized(&self.weight.value, indices);
