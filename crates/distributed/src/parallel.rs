@@ -228,7 +228,8 @@ pub struct DataParallel<'g, O: Optimizer<T>, T: Float = f32> {
 }
 
 impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
-    /// Sends the parameters and buffers of rank 0 to every rank, and checks that they are equal.
+    /// Returns an optimiser that makes the steps of `optimizer`, with 8 shards. Before this, sends the parameters and
+    /// buffers of rank 0 to every rank, and checks that they are equal.
     ///
     /// # Errors
     ///
@@ -559,7 +560,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     }
 
     /// Updates all parameters and buffers by `flat`, the sum of the vectors of all ranks. If a largest norm is set,
-    /// clips the gradients first.
+    /// clips the gradients first. Returns the loss and the norm.
     pub(crate) fn step_whole<M: Module<T>>(
         &mut self,
         model: &mut M,
@@ -605,7 +606,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     }
 
     /// Updates the parameters in this rank's slice of the vector of all parameters. Exchanges the new values with the
-    /// other ranks, and updates the buffers.
+    /// other ranks, and updates the buffers. Returns the loss and the norm.
     pub(crate) fn step_slice<M: Module<T>>(
         &mut self,
         model: &mut M,

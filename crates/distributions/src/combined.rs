@@ -134,7 +134,8 @@ impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
 }
 
 impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
-    /// Inserts a dimension of size 1 into `value`, at the place where `components` has the dimension of its K distributions.
+    /// Inserts a dimension of size 1 into `value`, at the position of the dimension of `components` that numbers its K
+    /// distributions.
     fn spread(&self, value: impl Operand<A>) -> Result<A> {
         let value = array(value, self.mixture.probs());
         let rank = self.components.event_shape().rank() as isize;

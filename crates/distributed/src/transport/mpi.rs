@@ -171,7 +171,8 @@ impl Server {
         self.questions.drain(..).for_each(std::mem::forget);
     }
 
-    /// Runs one exchange, however long it takes.
+    /// Runs one exchange, however long it takes. Returns the exchange with the received elements and the sum over the
+    /// ranks.
     fn make(&mut self, mut exchange: Exchange) -> Exchange {
         let tag = (self.count % TAGS) as Tag;
         self.count += 1;

@@ -256,7 +256,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
     }
 
     /// Restores the state of an interrupted training, and returns the history of the completed epochs. Without a
-    /// checkpoint to resume from, returns an empty history and leaves the model as it is.
+    /// checkpoint to resume from, returns an empty history and leaves the model as it is. Creates the folder of the
+    /// training, if the training has one.
     fn restore<M: Module<T>, O: Optimizer<T>>(
         &mut self,
         model: &mut M,

@@ -74,7 +74,8 @@ impl MultilabelMarginLoss {
     }
 }
 
-/// Returns a tensor `[n, c]` that counts how often each class is a label of each sample. `classes` is not 0.
+/// Returns a tensor `[n, c]` that counts how often each class is a label of each sample, before the sample's first -1.
+/// Other negative labels and labels that are no class are errors. `classes` is not 0.
 fn label_counts<T: Float>(labels: &Tensor<i64>, classes: usize, at: Site) -> Result<Tensor<T>, Error> {
     let mut counts = vec![T::ZERO; labels.numel()];
     let labels = labels.to_vec();

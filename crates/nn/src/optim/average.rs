@@ -122,7 +122,8 @@ impl<T: Float> WeightAverage<T> {
 
 #[precompiled]
 impl<T: Float> WeightAverage<T> {
-    /// Adds the weights of `model` to the average.
+    /// Adds the weights of `model` to the average, and replaces the buffers of the average by the model's buffers. The
+    /// errors are the ones of [`try_update`](WeightAverage::try_update).
     fn add(&mut self, model: &dyn Module<T>) -> Result<()> {
         if let Some(value) = self.decay.filter(|decay| !(0.0..=1.0).contains(decay)) {
             return Err(Error::Setting { name: "decay", value, expected: "a number from 0 to 1" });
@@ -148,7 +149,8 @@ impl<T: Float> WeightAverage<T> {
         Ok(())
     }
 
-    /// Exchanges the parameters and buffers of `model` with the average.
+    /// Exchanges the parameters and buffers of `model` with the average, and notes whether the model has the average
+    /// now. The errors are the ones of [`try_swap`](WeightAverage::try_swap).
     fn exchange(&mut self, model: &mut dyn Module<T>) -> Result<()> {
         if self.updates == 0 {
             let problem = "there is no average yet: call `update` before `swap` or `apply_to`";

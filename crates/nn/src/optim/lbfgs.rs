@@ -282,8 +282,8 @@ impl<T: Float> Lbfgs<T> {
         }
     }
 
-    /// Moves the model along `direction` to the point that the line search finds. Returns the length of the move, and sets `now` to the loss and
-    /// gradient at this point.
+    /// Moves the model along `direction` to the point that the line search finds. Returns the length of the move. Sets
+    /// `now` to the loss and gradient at this point, and adds the evaluations of the search to its count.
     fn search<M: Module<T>>(
         &self,
         model: &mut M,

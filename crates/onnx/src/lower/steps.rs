@@ -123,7 +123,7 @@ impl<T: Float> Lowering<T> {
         })
     }
 
-    /// Translates a view or the adjoint of one.
+    /// Translates a view or the adjoint of one, or returns an error if the view has no form in ONNX.
     fn recorded_view(&mut self, step: &Step<T>) -> Result<ValueId> {
         let (x, Some(view)) = (self.input(step, 0)?, &step.view) else { return Err(self.unsupported()) };
         match step.op {
@@ -132,7 +132,7 @@ impl<T: Float> Lowering<T> {
         }
     }
 
-    /// Translates an operation that has arguments of its own.
+    /// Translates an operation that has arguments of its own, or returns an error if the operation has no form in ONNX.
     fn custom(&mut self, step: &Step<T>) -> Result<ValueId> {
         let Some(custom) = &step.custom else { return Err(self.unsupported()) };
         if let &Custom::Softmax { axis, log } = custom {

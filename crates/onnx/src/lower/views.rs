@@ -101,7 +101,7 @@ impl<T: Float> Lowering<T> {
         self.expand(zero, shape)
     }
 
-    /// Returns a constant with indices.
+    /// Appends a constant with the indices `index`.
     pub(super) fn index(&mut self, index: Tensor<i64>) -> ValueId {
         let shape = index.shape().clone();
         self.graph.add_value(Source::Index(index), Kind::Integer, shape, self.origin)
