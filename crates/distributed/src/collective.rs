@@ -78,8 +78,9 @@ impl Group {
         Ok(())
     }
 
-    /// Returns the `count` elements of rank `root` on every rank. The elements are sent in rounds: in round k, each of the first 2ᵏ ranks,
-    /// counted from the root, sends the elements to one of the next 2ᵏ ranks.
+    /// Returns the `count` elements of rank `root` on every rank. The elements are sent in rounds: in round k, each of
+    /// the first 2ᵏ ranks, counted from the root, sends the elements to one of the next 2ᵏ ranks. Only rank `root`
+    /// reads `own`. Returns an error only if a rank was lost.
     pub(crate) fn spread<E: Element>(
         &self,
         during: &'static str,
@@ -197,8 +198,8 @@ impl Group {
         Ok(std::array::from_fn(|_| sums.next().unwrap_or_default()))
     }
 
-    /// Reduces the vectors `own` of all ranks elementwise, and returns this rank's part of the result. `part(rank)` is the range of
-    /// elements that a rank owns.
+    /// Reduces the vectors `own` of all ranks elementwise, and returns this rank's part of the result. `part(rank)` is
+    /// the range of elements that a rank owns. Returns an error only if a rank was lost.
     fn reduce_parts<T: Float>(
         &self,
         during: &'static str,
@@ -228,8 +229,8 @@ impl Group {
         Ok(total)
     }
 
-    /// Returns the parts of all ranks, in the order of the ranks. `own` is this rank's part, and `count(rank)` is the number of elements of
-    /// a rank's part.
+    /// Returns the parts of all ranks, in the order of the ranks. `own` is this rank's part, and `count(rank)` is the
+    /// number of elements of a rank's part. Returns an error only if a rank was lost.
     pub(crate) fn gather_parts<E: Element>(
         &self,
         during: &'static str,

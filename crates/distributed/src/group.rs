@@ -206,7 +206,8 @@ impl Group {
         Started { pending: self.transport.start(exchange), during }
     }
 
-    /// Waits for a started exchange, but not longer than the deadline, and returns it with the received messages.
+    /// Waits for a started exchange, and returns the exchange with the received messages. Returns [`Error::Lost`] if
+    /// the exchange is not complete at the deadline.
     pub(crate) fn finish(&self, started: Started) -> Result<Exchange> {
         let (during, waited) = (started.during, self.deadline.get());
         let lost = |Stalled { silent, late }| Error::Lost { rank: self.rank, during, waited, silent, late };

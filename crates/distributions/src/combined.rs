@@ -303,7 +303,7 @@ impl<A: Array, D: Distribution<A>> Truncated<D, A> {
         Ok([share(&self.bounds[0], 0.0)?, share(&self.bounds[1], 1.0)?])
     }
 
-    /// Returns the parts of the formulas.
+    /// Returns the probability between the bounds and the other parts of the formulas. A probability of 0 becomes NaN.
     fn parts(&self) -> Result<Parts<D, A>, A::Error> {
         let [low, high] = self.shares()?;
         let mut probability = (of(&high) - &low).get()?;

@@ -170,7 +170,8 @@ pub trait Family: Clone {
     #[doc(hidden)]
     fn validated(self) -> Self;
 
-    /// Returns an error if the parameters fail a condition that their ranges do not express.
+    /// Returns an error if the parameters fail a condition that their ranges do not express. By default, there is no
+    /// such condition.
     #[doc(hidden)]
     fn check_more(&self, at: Site) -> Result<(), <Self::Array as TensorLike>::Error> {
         let _ = at;
@@ -189,7 +190,8 @@ pub trait Family: Clone {
     #[doc(hidden)]
     fn distribution(&self, x: &Self::Array) -> Result<Self::Array>;
 
-    /// Returns the quantile function at `p`, which is the inverse of the distribution function.
+    /// Returns the quantile function at `p`, which is the inverse of the distribution function. By default, returns an
+    /// error.
     #[doc(hidden)]
     fn quantile(&self, p: &Self::Array) -> Result<Self::Array> {
         let _ = p;

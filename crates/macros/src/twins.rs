@@ -11,7 +11,8 @@ use syn::{
 
 use crate::syntax::{Argument, Function, Item, Member};
 
-/// Returns the function, trait or `impl` block with twins added to its functions.
+/// Returns the function, trait or `impl` block with twins added to its functions `try_name`, except where a function
+/// `name` exists.
 pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
     if let Ok(function) = parse2::<Function>(item.clone()) {
         return function.with_twin(None);
