@@ -173,8 +173,8 @@ fn matrix_norm<A: Array>(
     }
 }
 
-/// Returns the largest or the smallest element along the dimension `dim`, which is kept with size 1. The largest element of an empty
-/// dimension is 0.
+/// Returns the largest or the smallest element along the dimension `dim`, which is kept with size 1. For an empty
+/// dimension, the largest element is 0, and the smallest one is an error.
 fn extreme<A: Array>(x: &A, dim: isize, largest: bool) -> Result<A, <A as TensorLike>::Error> {
     if largest && x.shape()[dim as usize] == 0 {
         return x.try_sum_keepdim(dim);

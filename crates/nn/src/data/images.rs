@@ -279,7 +279,8 @@ impl ImageReader {
     }
 }
 
-/// Decodes the image in a file. Returns an error if it has more than `most` pixels.
+/// Decodes the image in a file. Returns an error if the file cannot be read, is not an image, or has more than `most`
+/// pixels.
 fn decode(path: &Path, most: u64) -> Result<DynamicImage> {
     let malformed = |problem| Error::Malformed { path: path.to_owned(), place: Place::Byte(0), problem };
     let expected = |error: ImageError| malformed(format!("expected an image: {error}"));

@@ -19,8 +19,8 @@ pub struct RowLimit {
 }
 
 impl RowLimit {
-    /// Returns `rows`, `[…, width]`, where each row whose norm is larger than `max_norm` is multiplied by max_norm / (norm + 1e-7), as in
-    /// PyTorch.
+    /// Returns `rows`, `[…, width]`, where each row whose norm is larger than `max_norm` is multiplied by max_norm /
+    /// (norm + 1e-7), as in PyTorch. Returns an error if `max_norm` is negative or NaN, or `norm_type` is NaN.
     #[track_caller]
     fn scaled<T: Float>(self, rows: &Tensor<T>) -> Result<Tensor<T>, TapeError> {
         let RowLimit { max_norm, norm_type } = self;

@@ -152,7 +152,8 @@ impl<T: Float> SpectralNorm<T> {
         SpectralNorm { iterations, ..self }
     }
 
-    /// Returns the normalized weight, as a variable on `tape`.
+    /// Returns the normalized weight, as a variable on `tape`. A training tape also records the singular vectors u and v that
+    /// the power iterations improve.
     ///
     /// # Errors
     ///

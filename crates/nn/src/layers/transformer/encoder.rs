@@ -82,7 +82,8 @@ impl<T: Float> TransformerEncoderLayer<T> {
     ///
     /// # Errors
     ///
-    /// If shapes do not fit, or the cache was filled with another number of sequences. The cache is then unchanged.
+    /// If shapes do not fit, the cache was filled with another number of sequences, or there is not enough memory. The
+    /// cache is then unchanged.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, cache: &mut AttentionCache<T>) -> Result<Var<'t, T>> {
         let before = cache.clone();
         self.decode_next(x, cache).inspect_err(|_| *cache = before)
@@ -178,8 +179,8 @@ impl<T: Float> TransformerEncoder<T> {
     ///
     /// # Errors
     ///
-    /// If shapes do not fit, the caches were filled with another number of sequences, or there is not one cache for each layer. The caches are
-    /// then unchanged.
+    /// If shapes do not fit, the caches were filled with another number of sequences, there is not one cache for each
+    /// layer, or there is not enough memory. The caches are then unchanged.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, caches: &mut [AttentionCache<T>]) -> Result<Var<'t, T>> {
         check_caches(self.layers.len(), caches.len())?;
         let before = caches.to_vec();
