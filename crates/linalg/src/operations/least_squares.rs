@@ -97,9 +97,9 @@ pub trait LeastSquaresProblems: Array {
     ///
     /// # Errors
     ///
-    /// If the sizes do not match, an element of A is NaN or infinite, the iteration for the singular values does not
-    /// converge, or there is not enough memory. For a variable, the errors of the elements and of the iteration occur
-    /// when the variable's value is computed.
+    /// If the sizes do not match, or an element of A is NaN or infinite. Also if the iteration for the singular values
+    /// does not converge, or there is not enough memory. For a variable, the errors of the elements and of the
+    /// iteration occur when the variable's value is computed.
     fn try_lstsq(&self, b: impl ArrayOperand<Self>, rcond: Option<f64>) -> Result<LeastSquares<Self>, Self::Error> {
         let at = Site::here("lstsq");
         let b = b.into_array(self);
@@ -136,9 +136,9 @@ pub trait LeastSquaresProblems: Array {
     ///
     /// # Errors
     ///
-    /// If A has fewer than two dimensions, a matrix that is declared symmetric is not square, an element is NaN or infinite, the
-    /// iteration for the singular values does not converge, or there is not enough memory. For a variable, the errors of the elements
-    /// and of the iteration occur when the variable's value is computed.
+    /// If A has fewer than two dimensions, or a matrix that is declared symmetric is not square. Also if an element is
+    /// NaN or infinite, the iteration for the singular values does not converge, or there is not enough memory. For a
+    /// variable, the errors of the elements and of the iteration occur when the variable's value is computed.
     fn try_pinv(&self, tolerance: Tolerance) -> Result<Self> {
         let at = Site::here("pinv");
         let shape = self.shape();
@@ -167,8 +167,8 @@ pub trait LeastSquaresProblems: Array {
     ///
     /// # Errors
     ///
-    /// If A has fewer than two dimensions, a matrix that is declared symmetric is not square, an element is NaN or infinite, the
-    /// iteration for the singular values does not converge, or there is not enough memory.
+    /// If A has fewer than two dimensions, or a matrix that is declared symmetric is not square. Also if an element is
+    /// NaN or infinite, the iteration for the singular values does not converge, or there is not enough memory.
     fn try_matrix_rank(&self, tolerance: Tolerance) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("matrix_rank");
         let shape = self.shape();

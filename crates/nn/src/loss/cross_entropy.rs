@@ -80,8 +80,8 @@ impl<T: Float> CrossEntropyLoss<T> {
     ///
     /// # Errors
     ///
-    /// If the shapes differ or have no dimensions, the number of weights is not the number of classes, the smoothing is
-    /// outside its range, or there is not enough memory.
+    /// If the shapes differ or have no dimensions. Also if the number of weights is not the number of classes, the
+    /// smoothing is outside its range, or there is not enough memory.
     pub fn try_of_probabilities<P: IntoArray<Array: TensorLike<Elem = T>>>(
         &self,
         logits: P,

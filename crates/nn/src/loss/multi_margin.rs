@@ -59,8 +59,8 @@ impl<T: Float> MultiMarginLoss<T> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, there are no classes, a target is not a class, the number of weights is not the number
-    /// of classes, p is below 1, or there is not enough memory.
+    /// If the shapes do not fit, there are no classes, or a target is not a class. Also if the number of weights is not
+    /// the number of classes, p is below 1, or there is not enough memory.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem = T>>>(
         &self,
         scores: P,

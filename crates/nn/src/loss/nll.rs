@@ -46,8 +46,8 @@ impl<T: Float> NllLoss<T> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, a target is neither a class nor ignored, the number of weights is not the number of
-    /// classes, or there is not enough memory.
+    /// If the shapes do not fit, or a target is neither a class nor ignored. Also if the number of weights is not the
+    /// number of classes, or there is not enough memory.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem = T>>>(
         &self,
         log_probs: P,

@@ -220,8 +220,8 @@ impl<T: Float> TransformerDecoder<T> {
     ///
     /// # Errors
     ///
-    /// If shapes do not fit, the caches were filled with another number of sequences, there is not one cache for each
-    /// layer, or there is not enough memory. The caches are then unchanged.
+    /// If shapes do not fit, or the caches were filled with another number of sequences. Also if there is not one cache
+    /// for each layer, or not enough memory. The caches are then unchanged.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, caches: &mut [DecoderCache<T>]) -> Result<Var<'t, T>> {
         check_caches(self.layers.len(), caches.len())?;
         let before = caches.to_vec();
