@@ -57,7 +57,7 @@ pub enum Error {
         count: usize,
         /// The name of the counted parts: `steps`, `iterations` or `intervals`.
         unit: &'static str,
-        /// The place or the error that was reached.
+        /// What the solver has reached: a time, an error, a residual or the interval of a root.
         progress: String,
         /// A remedy.
         hint: &'static str,

@@ -59,7 +59,7 @@ impl<T: Float> WeightNorm<T> {
     ///
     /// # Errors
     ///
-    /// If the weight does not have the dimension `dim`.
+    /// If the weight does not have the dimension `dim`, or there is not enough memory.
     pub fn try_with_dim(weight: &Tensor<T>, dim: impl Into<Option<isize>>) -> Result<Self> {
         let at = Site::here("with_dim");
         let axis = dim.into().map(|dim| wengert_tensor::axis(dim, weight.rank(), at)).transpose()?;
@@ -152,7 +152,8 @@ impl<T: Float> SpectralNorm<T> {
         SpectralNorm { iterations, ..self }
     }
 
-    /// Returns the normalized weight, as a variable on `tape`.
+    /// Returns the normalized weight, as a variable on `tape`. A training tape also records the singular vectors u and v that
+    /// the power iterations improve.
     ///
     /// # Errors
     ///
