@@ -16,10 +16,10 @@ use crate::rules::{self, Primitive};
 use crate::tape::Record;
 use crate::{Error, Tape};
 
-/// The largest number of nodes of a tape, with those of the derivative, whose derivative is kept.
+/// A derivative is kept if the tape and the derivative together have at most this number of nodes.
 const MAX_NODES: usize = 1 << 14;
 
-/// A derivative is kept if at least one of this number of nodes belongs to the derivative. In a loop that takes many small derivatives on
+/// A derivative is kept if at least one of this number of the tape's nodes belongs to it. In a loop that takes many small derivatives on
 /// one tape, copying the tape for each of them would take longer than it saves.
 const MAX_NODES_PER_DERIVED: usize = 8;
 
