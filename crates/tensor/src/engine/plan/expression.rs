@@ -413,3 +413,69 @@ impl Expression {
 
 /// A map from nodes to values.
 pub type ByNode<V> = FxHashMap<Index, V>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns an expression of `count` leaves of different shapes, each with a view and a number.
+    fn leaves(count: usize) -> Expression {
+        let mut expression = Expression::default();
+        append(&mut expression, 0..count);
+        expression
+    }
+
+    fn append(expression: &mut Expression, sizes: Range<usize>) {
+        for size in sizes {
+            let shape = expression.intern(&Shape::from([size, 2]));
+            let leaf = expression.push(Op::Variable(size as u32), [], shape).unwrap();
+            let view = expression.add_view(View::Permute([1, 0].into_iter().collect()));
+            let transposed = expression.intern(&Shape::from([2, size]));
+            let number = expression.add_number(size as f64);
+            expression.push(view, [leaf], transposed).unwrap();
+            expression.push(number, [], transposed).unwrap();
+            expression.push_list(Op::Cat(0), &[leaf, leaf], shape, Sameness::Other).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_copied_part_equals_a_recorded_one() {
+        let whole = leaves(3 * MAX_SCANNED);
+        for count in [0, 1, MAX_SCANNED, 2 * MAX_SCANNED] {
+            let mut copy = leaves(count);
+            let start = copy.extent();
+            assert!(copy.same_part(&whole, Extent::default(), start) && !copy.same(&whole));
+            copy.extend_from(&whole, start, whole.extent());
+            assert!(copy.same(&whole));
+            // The copy finds the shapes of the copied part.
+            let end = copy.extent();
+            assert_eq!(copy.intern(&Shape::from([2, 3 * MAX_SCANNED - 1])), end.shapes as u32 - 1);
+            assert_eq!(copy.extent(), end);
+        }
+    }
+
+    #[test]
+    fn a_shortened_expression_forgets_what_came_later() {
+        for count in [0, 1, MAX_SCANNED] {
+            let (mut shortened, expected) = (leaves(3 * MAX_SCANNED), leaves(count));
+            shortened.set_unexpanded(4 * count as Index, &Shape::from([1, 2]));
+            shortened.truncate(expected.extent());
+            assert!(shortened.same(&expected), "{count}");
+            append(&mut shortened, count..2 * MAX_SCANNED);
+            assert!(shortened.same(&leaves(2 * MAX_SCANNED)), "{count}");
+        }
+    }
+
+    #[test]
+    fn an_identity_ends_with_the_next_node() {
+        let mut first = leaves(2);
+        first.identify();
+        let mut second = leaves(2);
+        assert!(first.same(&second));
+        second.share_identity(&first);
+        assert_eq!(second.identity, first.identity);
+        append(&mut first, 2..3);
+        append(&mut second, 3..4);
+        assert!(!first.same(&second));
+    }
+}
