@@ -4,7 +4,7 @@
 use std::ops::Deref;
 use std::panic::Location;
 
-use wengert_tensor::plan::{ByNode, Expression, Extent, Index, Op, Sameness};
+use wengert_tensor::plan::{ByNode, Expression, Extent, Identity, Index, Op, Sameness};
 use wengert_tensor::{Float, Tensor};
 
 /// The operation that returns its input and stops gradients. Every other [`Op::Alias`] refuses to be differentiated,
@@ -61,6 +61,8 @@ pub(crate) struct Record<T: Float, O> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     pub(crate) extent: Extent,
+    /// The last identity that the expression had at that time.
+    pub(crate) identity: Option<Identity>,
     operations: usize,
     data: usize,
     names: usize,
@@ -135,6 +137,7 @@ impl<T: Float, O> Record<T, O> {
     pub(crate) fn mark(&self) -> Mark {
         Mark {
             extent: self.expression.extent(),
+            identity: self.expression.identity(),
             operations: self.operations.len(),
             data: self.data.len(),
             names: self.names.len(),

@@ -118,9 +118,16 @@ pub struct Expression {
     numbers: Vec<f64>,
     /// For each node whose data is expanded, the index of its shape before the expansion.
     unexpanded: ByNode<u32>,
-    /// A number that all expressions with the same lists up to an extent share, and this extent. So the comparison of their lists can be
-    /// left out.
-    identity: Option<(u64, Extent)>,
+    /// The last identity that the lists got. Later nodes may have followed.
+    identity: Option<Identity>,
+}
+
+/// A number that only expressions with the same lists up to an extent share. So this part of their lists need not be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    number: u64,
+    /// The part of the lists that is known.
+    pub extent: Extent,
 }
 
 impl Expression {
@@ -188,10 +195,15 @@ impl Expression {
         }
     }
 
+    /// Returns the last identity that the lists got.
+    pub fn identity(&self) -> Option<Identity> {
+        self.identity
+    }
+
     /// Gives the present lists a new identity, which later copies of this expression share.
     pub fn identify(&mut self) {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        self.identity = Some((NEXT.fetch_add(1, Ordering::Relaxed), self.extent()));
+        self.identity = Some(Identity { number: NEXT.fetch_add(1, Ordering::Relaxed), extent: self.extent() });
     }
 
     /// Shares the identity of `other`. The lists of both expressions must be equal.
@@ -404,7 +416,7 @@ impl Expression {
     pub(super) fn same(&self, other: &Self) -> bool {
         let end = self.extent();
         let is_known =
-            || self.identity == other.identity && matches!(self.identity, Some((_, extent)) if extent == end);
+            || self.identity == other.identity && self.identity.is_some_and(|identity| identity.extent == end);
         end == other.extent()
             && self.unexpanded == other.unexpanded
             && (is_known() || self.same_part(other, Extent::default(), end))
