@@ -78,8 +78,8 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
     }
 }
 
-/// Returns an error if the matrix is not square, its size does not fit the mean, or the batch dimensions do not
-/// broadcast.
+/// Returns an error if the mean has no dimension, the matrix is not square, the matrix does not fit the mean, or the batch dimensions do
+/// not broadcast.
 fn check_shapes<A: Array>(loc: &A, matrix: &A, name: &str, at: Site) -> Result<(), A::Error> {
     let (n, shape) = (loc.shape(), matrix.shape());
     if n.rank() == 0 {

@@ -127,7 +127,7 @@ fn a_product_may_be_added_to_its_own_factor() {
 }
 
 /// Returns three numbers for the plan of `roots`: concatenations that copy, concatenations in place, and fused programs that write all
-/// parts side by side.
+/// parts side by side. Also runs the plan twice, and checks the values.
 fn concatenations(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> (usize, usize, usize) {
     let record = tape.record.borrow();
     let indices: Vec<Index> = roots.iter().map(|root| root.index).collect();
@@ -457,7 +457,7 @@ fn is_smooth(step: &Move) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Checks programs whose sums have at most two terms, so that every order of summation gives the same bits.
+    /// Checks programs whose reductions and products sum at most two terms, so that every order of these terms gives the same bits.
     #[test]
     fn fused_equals_one_at_a_time(
         shapes in prop_oneof![

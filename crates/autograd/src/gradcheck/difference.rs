@@ -201,8 +201,8 @@ mod tests {
                 let estimate = derivative(f, x);
                 let error = (estimate.value - df(x)).abs();
                 assert!(error <= estimate.tolerance, "case {k} at {x}: off by {error:e}, {estimate:?}");
-                // In case 4, |C(h) - C(rh)| is up to r 30³ h²/6 = 3e-7 for x ≤ 1, and grows with x². In case 5 the value 1e6 leaves only
-                // ten decimals.
+                // Cases count from 0. In case 4, |C(h) - C(rh)| is up to r 30³ h²/6 = 3e-7 for x ≤ 1, and grows with x². In case 5, the
+                // function adds and subtracts 1e6, which leaves only ten decimals of its value.
                 let allowed = [1e-8, 1e-8, 1e-8, 1e-6, 1e-6, 1e-3, 1e-8][k] * df(x).abs().max(f(x).abs()).max(1.0);
                 assert!(estimate.tolerance < allowed, "case {k} at {x}: {estimate:?}");
             }

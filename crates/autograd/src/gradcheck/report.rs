@@ -97,10 +97,10 @@ impl Place {
 pub struct Derivative {
     /// The mode of the derivative.
     pub mode: Mode,
-    /// The differentiated element. At order 1 it is an element of the function's output. At order 2 it is an element of the gradient or of
-    /// the directional derivative.
+    /// The differentiated element, or a weighted sum of elements if there are many. At order 1, the elements belong to the function's
+    /// output. At order 2, the elements belong to the gradient or to the directional derivative.
     pub output: Place,
-    /// The element of the input with respect to which the derivative is taken.
+    /// The element of the input, or the direction in the input if there are many elements, along which the derivative is taken.
     pub input: Place,
     /// The derivative by central differences.
     pub expected: f64,

@@ -70,7 +70,8 @@ impl<T: Float> WeightNorm<T> {
     ///
     /// # Errors
     ///
-    /// If the lengths and the directions do not broadcast, because the caller has changed their shapes.
+    /// If the lengths and the directions do not broadcast, because the caller has changed their shapes. Also returns the errors of
+    /// [`parameter`](Tape::parameter).
     pub fn try_weight<'t>(&self, tape: &'t Tape<T>) -> Result<Var<'t, T>> {
         let (g, v) = (tape.try_parameter(&self.original0)?, tape.try_parameter(&self.original1)?);
         Ok(g.try_mul(v.try_div(norm_except(&v, self.dim)?)?)?)

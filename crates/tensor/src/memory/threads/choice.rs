@@ -21,10 +21,10 @@ const TRIAL: u32 = 4;
 /// The number of last runs before a trial with which the trial is compared.
 const COMPARED: u32 = 8;
 
-/// A trial changes the choice if its shortest run takes less than this fraction of the shortest run before it.
+/// A trial changes the choice if the shortest run of the trial takes less than this fraction of the shortest [compared](COMPARED) run.
 const FASTER: f64 = 0.95;
 
-/// A trial ends early if its first run takes more than this multiple of the shortest run before it.
+/// A trial ends early if the first run of the trial takes more than this multiple of the shortest [compared](COMPARED) run.
 const HOPELESS: f64 = 1.5;
 
 /// Work that takes longer is not measured. It moves little data between cores in proportion to its time, and a trial would take long.

@@ -101,7 +101,8 @@ fn areas<A: TensorLike<Elem: Float>>(y: &A, step: Step<A>, dim: isize, at: Site)
     }
 }
 
-/// Returns the points `x` in a shape that broadcasts with `shape`. If `x` is a vector, its points are along `axis` of the result.
+/// Returns the points `x` with at least as many dimensions as `shape`. Places the points of a vector along `axis`. Gives other arrays of a
+/// lower rank leading dimensions of size 1.
 fn points<A: TensorLike>(x: &A, shape: &Shape, axis: usize, name: &str, at: Site) -> Result<A> {
     let own = x.shape();
     if own.rank() == 1 {
