@@ -4,7 +4,7 @@
 use std::ops::Deref;
 use std::panic::Location;
 
-use wengert_tensor::plan::{ByNode, Expression, Extent, Identity, Index, Op, Sameness};
+use wengert_tensor::plan::{ByNode, Expression, Extent, Identity, Index, Op, Part, Sameness};
 use wengert_tensor::{Float, Tensor};
 
 /// The operation that returns its input and stops gradients. Every other [`Op::Alias`] refuses to be differentiated,
@@ -149,6 +149,7 @@ impl<T: Float, O> Record<T, O> {
         let nodes = end.extent.nodes;
         self.unlocated -= self.locations[nodes..].iter().filter(|location| location.is_none()).count();
         self.expression.truncate(end.extent);
+        self.expression.share_identity(end.identity);
         self.locations.truncate(nodes);
         self.operations.truncate(end.operations);
         self.data.truncate(end.data);
@@ -156,17 +157,16 @@ impl<T: Float, O> Record<T, O> {
         self.unexpanded.retain(|&node, _| (node as usize) < nodes);
     }
 
-    /// Appends nodes of `other`, whose lines of code are in `locations`: the nodes from `start` to `end`. None of them may refer to data or
-    /// to an operation with arguments of its own. The nodes up to `start`, the end of this record, must be equal.
-    pub(crate) fn extend_from(
+    /// Appends the nodes of `part` from `from` to `to`, with their lines of code `locations`. None of them may refer to data or to an
+    /// operation with arguments of its own. The nodes up to `from`, the end of this record, must be the nodes before the part.
+    pub(crate) fn append(
         &mut self,
-        other: &Expression,
+        part: &Part,
         locations: &[Option<&'static Location<'static>>],
-        start: Extent,
-        end: Extent,
+        from: Extent,
+        to: Extent,
     ) {
-        let locations = &locations[start.nodes..end.nodes];
-        self.expression.extend_from(other, start, end);
+        self.expression.append(part, from, to);
         self.unlocated += locations.iter().filter(|location| location.is_none()).count();
         self.locations.extend_from_slice(locations);
     }

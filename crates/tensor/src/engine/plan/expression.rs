@@ -166,31 +166,43 @@ impl Expression {
         }
     }
 
-    /// Returns true if both expressions have the same elements in the parts of all lists from `start` to `end`. Expanded data is not
-    /// compared. The nodes are compared last. Expressions of one program often differ only in a shape, a number or a view, and the lists of
-    /// these are short.
-    pub fn same_part(&self, other: &Self, start: Extent, end: Extent) -> bool {
-        fn same<V>(lists: [&[V]; 2], range: Range<usize>, equal: impl Fn(&V, &V) -> bool) -> bool {
-            let [Some(x), Some(y)] = lists.map(|list| list.get(range.clone())) else { return false };
-            x.iter().zip(y).all(|(x, y)| equal(x, y))
+    /// Returns a copy of the elements of all lists from `start` on.
+    pub fn part(&self, start: Extent) -> Part {
+        Part {
+            start,
+            nodes: self.nodes[start.nodes..].to_vec(),
+            inputs: self.inputs[start.inputs..].to_vec(),
+            shapes: self.shapes[start.shapes..].to_vec(),
+            views: self.views[start.views..].to_vec(),
+            numbers: self.numbers[start.numbers..].to_vec(),
         }
-        let same_bits = |x: &f64, y: &f64| x.to_bits() == y.to_bits();
-        same([&self.shapes, &other.shapes], start.shapes..end.shapes, Shape::eq)
-            && same([&self.numbers, &other.numbers], start.numbers..end.numbers, same_bits)
-            && same([&self.views, &other.views], start.views..end.views, View::eq)
-            && same([&self.inputs, &other.inputs], start.inputs..end.inputs, Index::eq)
-            && same([&self.nodes, &other.nodes], start.nodes..end.nodes, Node::eq)
     }
 
-    /// Appends the parts of `other`'s lists from `start` to `end`. The lists of both expressions must be equal up to `start`, which is the
-    /// end of this expression.
-    pub fn extend_from(&mut self, other: &Self, start: Extent, end: Extent) {
-        debug_assert_eq!(self.extent(), start);
-        self.nodes.extend_from_slice(&other.nodes[start.nodes..end.nodes]);
-        self.inputs.extend_from_slice(&other.inputs[start.inputs..end.inputs]);
-        self.views.extend_from_slice(&other.views[start.views..end.views]);
-        self.numbers.extend_from_slice(&other.numbers[start.numbers..end.numbers]);
-        for shape in &other.shapes[start.shapes..end.shapes] {
+    /// Returns true if the lists have the same elements as `part` from `from` to `to`. Expanded data is not compared.
+    pub fn has(&self, part: &Part, from: Extent, to: Extent) -> bool {
+        fn same<V>(own: &[V], part: &[V], start: usize, range: Range<usize>, equal: impl Fn(&V, &V) -> bool) -> bool {
+            let theirs = part.get(range.start.wrapping_sub(start)..range.end.wrapping_sub(start));
+            let (Some(own), Some(theirs)) = (own.get(range), theirs) else { return false };
+            own.iter().zip(theirs).all(|(x, y)| equal(x, y))
+        }
+        let start = part.start;
+        same(&self.shapes, &part.shapes, start.shapes, from.shapes..to.shapes, Shape::eq)
+            && same(&self.numbers, &part.numbers, start.numbers, from.numbers..to.numbers, same_bits)
+            && same(&self.views, &part.views, start.views, from.views..to.views, View::eq)
+            && same(&self.inputs, &part.inputs, start.inputs, from.inputs..to.inputs, Index::eq)
+            && same(&self.nodes, &part.nodes, start.nodes, from.nodes..to.nodes, Node::eq)
+    }
+
+    /// Appends the elements of `part` from `from` to `to`. The lists of this expression end at `from`, and are equal up to this end to the
+    /// lists of the expression from which the part was copied.
+    pub fn append(&mut self, part: &Part, from: Extent, to: Extent) {
+        debug_assert_eq!(self.extent(), from);
+        let start = part.start;
+        self.nodes.extend_from_slice(&part.nodes[from.nodes - start.nodes..to.nodes - start.nodes]);
+        self.inputs.extend_from_slice(&part.inputs[from.inputs - start.inputs..to.inputs - start.inputs]);
+        self.views.extend_from_slice(&part.views[from.views - start.views..to.views - start.views]);
+        self.numbers.extend_from_slice(&part.numbers[from.numbers - start.numbers..to.numbers - start.numbers]);
+        for shape in &part.shapes[from.shapes - start.shapes..to.shapes - start.shapes] {
             self.intern(shape);
         }
     }
@@ -200,16 +212,17 @@ impl Expression {
         self.identity
     }
 
-    /// Gives the present lists a new identity, which later copies of this expression share.
-    pub fn identify(&mut self) {
+    /// Gives the present lists a new identity, and returns it.
+    pub fn identify(&mut self) -> Identity {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        self.identity = Some(Identity { number: NEXT.fetch_add(1, Ordering::Relaxed), extent: self.extent() });
+        let identity = Identity { number: NEXT.fetch_add(1, Ordering::Relaxed), extent: self.extent() };
+        self.identity = Some(identity);
+        identity
     }
 
-    /// Shares the identity of `other`. The lists of both expressions must be equal.
-    pub fn share_identity(&mut self, other: &Self) {
-        debug_assert!(self.same_part(other, Extent::default(), other.extent()) && self.extent() == other.extent());
-        self.identity = other.identity;
+    /// Gives the lists an identity of another expression, whose lists are equal up to the extent of this identity.
+    pub fn share_identity(&mut self, identity: Option<Identity>) {
+        self.identity = identity;
     }
 
     /// Removes everything that was appended after the lists had the lengths `end`.
@@ -412,14 +425,55 @@ impl Expression {
         }
     }
 
-    /// Returns true if both expressions have the same nodes, shapes, views and numbers, and the same nodes with expanded data.
+    /// Returns true if both expressions have the same nodes, shapes, views and numbers, and the same nodes with expanded data. The nodes
+    /// are compared last. Expressions of one program often differ only in a shape, a number or a view, and the lists of these are short.
     pub(super) fn same(&self, other: &Self) -> bool {
         let end = self.extent();
         let is_known =
             || self.identity == other.identity && self.identity.is_some_and(|identity| identity.extent == end);
-        end == other.extent()
-            && self.unexpanded == other.unexpanded
-            && (is_known() || self.same_part(other, Extent::default(), end))
+        let is_equal = || {
+            self.shapes == other.shapes
+                && self.numbers.iter().zip(&other.numbers).all(|(x, y)| same_bits(x, y))
+                && self.views == other.views
+                && self.inputs == other.inputs
+                && self.nodes == other.nodes
+        };
+        end == other.extent() && self.unexpanded == other.unexpanded && (is_known() || is_equal())
+    }
+}
+
+/// Returns true if two numbers have the same bits.
+fn same_bits(x: &f64, y: &f64) -> bool {
+    x.to_bits() == y.to_bits()
+}
+
+/// A copy of the last elements of an expression's lists.
+#[derive(Debug)]
+pub struct Part {
+    /// The index of the first copied element of each list.
+    start: Extent,
+    nodes: Vec<Node>,
+    inputs: Vec<Index>,
+    shapes: Vec<Shape>,
+    views: Vec<View>,
+    numbers: Vec<f64>,
+}
+
+impl Part {
+    /// Returns the number of nodes.
+    pub fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Returns the lengths of the lists from which this part was copied.
+    pub fn end(&self) -> Extent {
+        Extent {
+            nodes: self.start.nodes + self.nodes.len(),
+            inputs: self.start.inputs + self.inputs.len(),
+            shapes: self.start.shapes + self.shapes.len(),
+            views: self.start.views + self.views.len(),
+            numbers: self.start.numbers + self.numbers.len(),
+        }
     }
 }
 
@@ -455,9 +509,13 @@ mod tests {
         let whole = leaves(3 * MAX_SCANNED);
         for count in [0, 1, MAX_SCANNED, 2 * MAX_SCANNED] {
             let mut copy = leaves(count);
-            let start = copy.extent();
-            assert!(copy.same_part(&whole, Extent::default(), start) && !copy.same(&whole));
-            copy.extend_from(&whole, start, whole.extent());
+            let (start, middle) = (copy.extent(), leaves(count + 1).extent());
+            let part = whole.part(start);
+            assert_eq!(part.end(), whole.extent());
+            assert!(copy.has(&part, start, start) && !copy.has(&part, start, middle));
+            copy.append(&part, start, middle);
+            assert!(copy.has(&part, start, middle) && !copy.same(&whole));
+            copy.append(&part, middle, part.end());
             assert!(copy.same(&whole));
             // The copy finds the shapes of the copied part.
             let end = copy.extent();
@@ -481,11 +539,11 @@ mod tests {
     #[test]
     fn an_identity_ends_with_the_next_node() {
         let mut first = leaves(2);
-        first.identify();
+        let identity = first.identify();
         let mut second = leaves(2);
+        assert!(first.same(&second) && second.identity().is_none());
+        second.share_identity(Some(identity));
         assert!(first.same(&second));
-        second.share_identity(&first);
-        assert_eq!(second.identity, first.identity);
         append(&mut first, 2..3);
         append(&mut second, 3..4);
         assert!(!first.same(&second));
