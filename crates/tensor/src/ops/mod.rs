@@ -14,7 +14,8 @@
 //! | [`Sorting`] | `sort`, `topk`, `median`, … |
 //! | [`Cumulative`] | `cumsum`, `cumprod`, `diff`, … |
 //! | [`Statistics`], [`Quantiles`], [`Covariances`] | `var`, `std`, `nansum`, …; `quantile`; `cov`, `corrcoef` |
-//! | [`Search`], [`bincount`] | `searchsorted`, `bucketize`, `unique`, `histc` |
+//! | [`Search`], [`bincount`] | `searchsorted`, `bucketize`, `histc` |
+//! | [`Uniqueness`] | `unique`, `unique_consecutive`, `isin`, … |
 //! | [`Integrals`] | `trapezoid`, … |
 //! | [`Norms`] | `vector_norm`, `cdist`, `normalize`, … |
 //! | [`Softmax`] | `softmax`, `log_softmax`, `logsumexp` |
@@ -99,6 +100,7 @@ pub use primitive::tensor_like::arrays;
 pub use primitive::tensor_like::{IntoArray, MaskOperand, Result, TensorLike};
 pub use reduce::covariance::Covariances;
 pub use reduce::cumulative::Cumulative;
+pub use reduce::distinct::Uniqueness;
 pub use reduce::extremes::Extremes;
 pub use reduce::integrals::Integrals;
 pub use reduce::normalization::{BatchNormed, Normalization};
@@ -113,7 +115,8 @@ pub use shape::diagonals::Diagonals;
 #[doc(hidden)]
 pub use shape::joining::join;
 pub use shape::joining::{
-    Indexing2d, cat, hstack, meshgrid, stack, try_cat, try_hstack, try_meshgrid, try_stack, try_vstack, vstack,
+    Indexing2d, block_diag, cartesian_prod, cat, column_stack, dstack, hstack, meshgrid, stack, try_block_diag,
+    try_cartesian_prod, try_cat, try_column_stack, try_dstack, try_hstack, try_meshgrid, try_stack, try_vstack, vstack,
 };
 pub use shape::padding::{PadMode, Padding};
 pub use shape::repetition::Repetition;

@@ -166,12 +166,7 @@ pub trait Views: TensorLike {
         let at = Site::here("transpose");
         let rank = self.shape().rank();
         let (first, second) = (dims::axis(first, rank, at)?, dims::axis(second, rank, at)?);
-        if rank == 0 {
-            return Ok(self.clone());
-        }
-        let mut order: Axes = (0..rank).collect();
-        order.swap(first, second);
-        self.apply_view(View::Permute(order), at)
+        if rank == 0 { Ok(self.clone()) } else { swap(self, first, second, at) }
     }
 
     /// Transposes a matrix. A tensor of rank 0 or 1 stays unchanged. PyTorch: `t`.
@@ -230,6 +225,55 @@ pub trait Views: TensorLike {
         let shape = self.shape();
         let axes = dims.into().resolve(shape.rank(), at)?;
         self.apply_view(View::Flip(axes), at)
+    }
+
+    /// Rotates by `k` quarter turns in the plane of `dims`, from the first of these dimensions towards the second. A negative `k` rotates
+    /// the other way. Unlike PyTorch's `rot90`, this is a view.
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let x = Tensor::from([[1i64, 2, 3], [4, 5, 6]]);
+    /// assert_eq!(x.rot90(1, [0, 1]), Tensor::from([[3i64, 6], [2, 5], [1, 4]]));
+    /// assert_eq!(x.rot90(2, [0, 1]), x.flip(..));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If there are fewer than two dimensions, or `dims` are equal or do not exist.
+    fn try_rot90(&self, k: isize, dims: [isize; 2]) -> Result<Self> {
+        let at = Site::here("rot90");
+        let rank = self.shape().rank();
+        ensure!(rank >= 2, at, "expected total dims >= 2, but got total dims = {rank}");
+        let (first, second) = (dims::axis(dims[0], rank, at)?, dims::axis(dims[1], rank, at)?);
+        let [dim0, dim1] = dims;
+        ensure!(first != second, at, "expected rotation dims to be different, but got dim0 = {dim0} and dim1 = {dim1}");
+        let flipped = match k.rem_euclid(4) {
+            0 => Axes::new(),
+            1 => Axes::from_slice(&[second]),
+            2 => Axes::from_slice(&[first, second]),
+            _ => Axes::from_slice(&[first]),
+        };
+        let x = self.apply_view(View::Flip(flipped), at)?;
+        if k % 2 == 0 { Ok(x) } else { swap(&x, first, second, at) }
+    }
+
+    /// Returns a tensor of rank 0 as a vector of one element, and every other tensor unchanged. PyTorch: `atleast_1d`.
+    fn try_atleast_1d(&self) -> Result<Self> {
+        raise_rank(self, 1, Site::here("atleast_1d"))
+    }
+
+    /// Returns a vector of n elements as a matrix `[1, n]`, a tensor of rank 0 as `[1, 1]`, and every other tensor unchanged. PyTorch:
+    /// `atleast_2d`.
+    fn try_atleast_2d(&self) -> Result<Self> {
+        raise_rank(self, 2, Site::here("atleast_2d"))
+    }
+
+    /// Returns a matrix `[m, n]` as `[m, n, 1]`, a vector of n elements as `[1, n, 1]`, a tensor of rank 0 as `[1, 1, 1]`, and every other
+    /// tensor unchanged. PyTorch: `atleast_3d`.
+    fn try_atleast_3d(&self) -> Result<Self> {
+        raise_rank(self, 3, Site::here("atleast_3d"))
     }
 
     /// Returns `len` elements of dimension `dim`, starting at `start` (negative: from the end). Refuses elements beyond the dimension.
@@ -344,6 +388,28 @@ pub(crate) fn slice(axis: usize, size: usize, start: Option<isize>, end: Option<
     View::Slice { axis, start: start as usize, len: ((end - start) as usize).div_ceil(step as usize), step }
 }
 
+/// Swaps dimensions `first` and `second`.
+fn swap<A: TensorLike>(x: &A, first: usize, second: usize, at: Site) -> Result<A> {
+    let mut order: Axes = (0..x.shape().rank()).collect();
+    order.swap(first, second);
+    x.apply_view(View::Permute(order), at)
+}
+
+/// Inserts dimensions of size 1 until there are `rank` dimensions, 1 to 3: before the others up to two dimensions, and then behind them.
+pub(crate) fn raise_rank<A: TensorLike>(x: &A, rank: usize, at: Site) -> Result<A> {
+    let mut shape = x.shape();
+    if shape.rank() >= rank {
+        return Ok(x.clone());
+    }
+    while shape.rank() < rank.min(2) {
+        shape.insert(0, 1);
+    }
+    if rank == 3 {
+        shape.push(1);
+    }
+    x.apply_view(View::Reshape(shape), at)
+}
+
 /// Inserts a dimension of size 1 before `axis`.
 pub(crate) fn unsqueeze<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A> {
     let mut shape = x.shape();
@@ -419,6 +485,44 @@ mod tests {
         assert_eq!(error(-1), "Attempting to broadcast a dimension with negative length!");
         let huge = crate::ops::try_broadcast_shapes([[usize::MAX]]).unwrap_err().sentence();
         assert_eq!(huge, format!("a size must be at most {}", isize::MAX));
+    }
+
+    #[test]
+    fn quarter_turns() {
+        let x = Tensor::from([[1i64, 2, 3], [4, 5, 6]]);
+        let (left, right) = (Tensor::from([[3i64, 6], [2, 5], [1, 4]]), Tensor::from([[4i64, 1], [5, 2], [6, 3]]));
+        let half = Tensor::from([[6i64, 5, 4], [3, 2, 1]]);
+        for (k, dims, expected) in [
+            (-1, [0, 1], &right),
+            (0, [0, 1], &x),
+            (1, [0, 1], &left),
+            (2, [0, 1], &half),
+            (3, [0, 1], &right),
+            (4, [0, 1], &x),
+            (isize::MIN, [0, 1], &x),
+            (1, [1, 0], &right),
+            (1, [-1, -2], &right),
+        ] {
+            assert_eq!(&x.rot90(k, dims), expected, "{k} {dims:?}");
+        }
+        let sentence = |x: Tensor<i64>, dims| x.try_rot90(1, dims).unwrap_err().sentence();
+        assert_eq!(
+            sentence(x.clone(), [1, -1]),
+            "expected rotation dims to be different, but got dim0 = 1 and dim1 = -1"
+        );
+        assert_eq!(sentence(Tensor::from([1i64, 2]), [0, 1]), "expected total dims >= 2, but got total dims = 1");
+        assert_eq!(sentence(x, [0, 2]), "Dimension out of range (expected to be in range of [-2, 1], but got 2)");
+    }
+
+    #[test]
+    fn dimensions_are_added() {
+        let sizes = [&[][..], &[2], &[2, 3], &[2, 3, 4], &[2, 3, 4, 5]];
+        let all = sizes.map(Tensor::<f64>::zeros);
+        let shapes = |raise: fn(&Tensor<f64>) -> Tensor<f64>| all.each_ref().map(|x| raise(x).shape().to_vec());
+        assert_eq!(shapes(Tensor::atleast_1d)[..2], [[1], [2]]);
+        assert_eq!(shapes(Tensor::atleast_2d)[..3], [[1, 1], [1, 2], [2, 3]]);
+        assert_eq!(shapes(Tensor::atleast_3d)[..4], [[1, 1, 1], [1, 2, 1], [2, 3, 1], [2, 3, 4]]);
+        assert_eq!(shapes(Tensor::atleast_3d)[4], [2, 3, 4, 5]);
     }
 
     /// PyTorch gives the same for `torch.tensor(3.).unfold(0, size, 1)`.
