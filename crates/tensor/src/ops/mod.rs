@@ -32,13 +32,14 @@
 //! | [`Indexing`] | `gather`, `index_select`, `masked_select`, … |
 //! | [`ItemIndexing`] | `index`, Python's `x[1, :, index]`: integers, slices, index tensors, masks |
 //! | [`Scatter`], [`ScatterReduce`], [`ScatterInPlace`] | `scatter_add`, `scatter_reduce`, …: writing by index |
+//! | [`ViewScatter`] | `select_scatter`, …: writing into a view |
 //! | [`Nonzero`] | `nonzero`, …: from masks to indices |
-//! | [`Splitting`], [`Repetition`] | `chunk`, `unbind`, …; `repeat`, `roll`, … |
+//! | [`Splitting`], [`Repetition`], [`Shuffling`] | `chunk`, `unbind`, …; `repeat`, `roll`, …; `pixel_shuffle`, … |
 //! | [`cat`], [`stack`], [`meshgrid`], … | functions that join, pair or broadcast several arrays |
 //! | [`Diagonals`], [`Padding`] | `tril`, `diag_embed`, …; `pad` |
-//! | [`Convolution`], [`Columns`] | `conv2d`, `conv_transpose2d`, …; `im2col` |
+//! | [`Convolution`], [`Columns`] | `conv2d`, `conv_transpose2d`, …; `im2col`, `col2im` |
 //! | [`Pooling`], [`AdaptivePooling`] | `max_pool2d`, `adaptive_avg_pool2d`, … |
-//! | [`Interpolation`], [`GridSampling`] | `interpolate`; `grid_sample` |
+//! | [`Interpolation`], [`GridSampling`] | `interpolate`; `grid_sample`, `affine_grid` |
 //! | [`Normalization`], [`Dropout`], [`Embedding`] | `layer_norm`, `batch_norm`, …; `dropout`; `embedding` |
 //! | [`Attention`], [`Recurrent`] | `scaled_dot_product_attention`; `lstm_cell`, … |
 //! | [`RegressionLosses`], [`LikelihoodLosses`], [`ClassLosses`], [`MarginLosses`] | `mse_loss`, `cross_entropy`, … |
@@ -73,9 +74,10 @@ pub use in_place::views_in_place::ViewsInPlace;
 pub use index::embedding::{Embedding, EmbeddingOptions};
 pub use index::indexing::Indexing;
 pub use index::items::{IndexItem, ItemIndexing};
-pub use index::nonzero::{Nonzero, one_hot, try_one_hot};
+pub use index::nonzero::{Nonzero, one_hot, try_one_hot, try_unravel_index, unravel_index};
 pub use index::scatter::Scatter;
 pub use index::scatter_reduce::{ScatterReduce, ScatterReduction};
+pub use index::view_scatter::ViewScatter;
 pub use linalg::blas::Blas;
 pub use linalg::contraction::{Contracted, Contractions, einsum, try_einsum};
 pub use linalg::linear::LinearMaps;
@@ -120,6 +122,7 @@ pub use shape::joining::{
 };
 pub use shape::padding::{PadMode, Padding};
 pub use shape::repetition::Repetition;
+pub use shape::shuffles::Shuffling;
 pub use shape::splitting::Splitting;
 pub use shape::views::{Views, broadcast_shapes, broadcast_tensors, try_broadcast_shapes, try_broadcast_tensors};
 pub use window::columns::Columns;

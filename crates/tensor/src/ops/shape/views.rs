@@ -314,45 +314,23 @@ pub trait Views: TensorLike {
     /// assert_eq!(x.slice(0, ..-1).to_vec(), [1.0, 2.0, 3.0]);
     /// ```
     fn try_slice(&self, dim: impl Position, span: impl Into<Span>) -> Result<Self> {
-        let Span { start, end, step } = span.into();
         let at = Site::here("slice");
-        let shape = self.shape();
-        ensure!(shape.rank() > 0, at, "slice() cannot be applied to a 0-dim tensor.");
-        let axis = dims::axis(dim, shape.rank(), at)?;
-        ensure!(step > 0, at, "slice step must be positive");
-        self.apply_view(slice(axis, shape[axis], start, end, step), at)
+        self.apply_view(slice_view(&self.shape(), dim.position(), span.into(), at)?, at)
     }
 
     /// Returns the elements at position `index` (negative: from the end) of dimension `dim`, without that dimension.
     /// PyTorch: `select`.
     fn try_select(&self, dim: impl Position, index: impl Position) -> Result<Self> {
-        let index = index.position();
         let at = Site::here("select");
-        let mut shape = self.shape();
-        ensure!(shape.rank() > 0, at, "select() cannot be applied to a 0-dim tensor.");
-        let axis = dims::axis(dim, shape.rank(), at)?;
-        let size = shape[axis] as isize;
-        ensure!(
-            (-size..size).contains(&index),
-            at,
-            IndexRange,
-            "select(): index {index} out of range for tensor of size {shape} at dimension {axis}"
-        );
-        let start = if index < 0 { index + size } else { index } as usize;
-        let narrowed = self.apply_view(View::Slice { axis, start, len: 1, step: 1 }, at)?;
-        shape.remove(axis);
-        narrowed.apply_view(View::Reshape(shape), at)
+        let (view, axis) = select_view(&self.shape(), dim.position(), index.position(), at)?;
+        squeeze(&self.apply_view(view, at)?, axis, at)
     }
 
     /// Returns the diagonal of dimensions `first` and `second` as the last dimension. `offset` counts from the main diagonal
     /// upwards (negative: downwards). PyTorch: `diagonal`.
     fn try_diagonal(&self, offset: isize, first: impl Position, second: impl Position) -> Result<Self> {
-        let (first, second) = (first.position(), second.position());
         let at = Site::here("diagonal");
-        let rank = self.shape().rank();
-        let (first_axis, second_axis) = (dims::axis(first, rank, at)?, dims::axis(second, rank, at)?);
-        ensure!(first_axis != second_axis, at, "diagonal dimensions cannot be identical {first}, {second}");
-        self.apply_view(View::Diagonal { offset, first: first_axis, second: second_axis }, at)
+        self.apply_view(diagonal_view(self.shape().rank(), offset, first.position(), second.position(), at)?, at)
     }
 
     /// Returns a window of `size` elements every `step` elements along `dim`. The elements of a window become the last dimension. Elements
@@ -386,6 +364,37 @@ pub(crate) fn slice(axis: usize, size: usize, start: Option<isize>, end: Option<
     let start = clamp(start.unwrap_or(0));
     let end = clamp(end.unwrap_or(size)).max(start);
     View::Slice { axis, start: start as usize, len: ((end - start) as usize).div_ceil(step as usize), step }
+}
+
+/// Returns the view of the positions `span` of dimension `dim`; see [`Views::try_slice`].
+pub(crate) fn slice_view(shape: &Shape, dim: isize, span: Span, at: Site) -> Result<View, Error> {
+    ensure!(shape.rank() > 0, at, "slice() cannot be applied to a 0-dim tensor.");
+    let axis = dims::axis(dim, shape.rank(), at)?;
+    ensure!(span.step > 0, at, "slice step must be positive");
+    Ok(slice(axis, shape[axis], span.start, span.end, span.step))
+}
+
+/// Returns the view of position `index` of dimension `dim`, which stays with size 1, and the position of this dimension; see
+/// [`Views::try_select`].
+pub(crate) fn select_view(shape: &Shape, dim: isize, index: isize, at: Site) -> Result<(View, usize), Error> {
+    ensure!(shape.rank() > 0, at, "select() cannot be applied to a 0-dim tensor.");
+    let axis = dims::axis(dim, shape.rank(), at)?;
+    let size = shape[axis] as isize;
+    ensure!(
+        (-size..size).contains(&index),
+        at,
+        IndexRange,
+        "select(): index {index} out of range for tensor of size {shape} at dimension {axis}"
+    );
+    let start = if index < 0 { index + size } else { index } as usize;
+    Ok((View::Slice { axis, start, len: 1, step: 1 }, axis))
+}
+
+/// Returns the view of a diagonal; see [`Views::try_diagonal`].
+pub(crate) fn diagonal_view(rank: usize, offset: isize, first: isize, second: isize, at: Site) -> Result<View, Error> {
+    let (first_axis, second_axis) = (dims::axis(first, rank, at)?, dims::axis(second, rank, at)?);
+    ensure!(first_axis != second_axis, at, "diagonal dimensions cannot be identical {first}, {second}");
+    Ok(View::Diagonal { offset, first: first_axis, second: second_axis })
 }
 
 /// Swaps dimensions `first` and `second`.
