@@ -714,6 +714,9 @@ fn every_layer_names_its_callers_line() {
         Pad::new(&[1], PadMode::Reflect).forward(x);
         Upsample::by(2, InterpolateMode::Nearest).forward(x);
         PixelShuffle::new(2).forward(x);
+        PixelUnshuffle::new(2).forward(x);
+        ChannelShuffle::new(3).forward(x);
+        LocalResponseNorm::new(2, 1.0, 1.0, 1.0).forward(flat);
         words.forward(&tape, &far);
         words.renormalize(&far);
         Embedding::builder(2, 2).padding_idx(7).build::<f64>(g);
