@@ -4,7 +4,7 @@ use std::f64::consts::PI;
 
 use wengert_macros::twins;
 use wengert_tensor::compat::BroadcastRule;
-use wengert_tensor::ops::{Argument, Arithmetic, Comparison, Functions, Mixed, Operand, Result, Views, try_where_};
+use wengert_tensor::ops::{Argument, Arithmetic, Comparison, Functions, Masking, Mixed, Operand, Result, Views};
 use wengert_tensor::{Scalar, Site, Unary, View};
 
 use crate::array::Array;
@@ -64,7 +64,7 @@ pub trait Special: Array {
     fn try_entr(&self) -> Result<Self> {
         let at = Site::here("entr");
         let x = self.try_detach()?;
-        let value = try_where_(&x.try_lt(0.0)?, f64::NEG_INFINITY, &x.try_xlogy(&x)?.try_neg()?)?;
+        let value = x.try_xlogy(&x)?.try_neg()?.try_masked_fill(x.try_lt(0.0)?, f64::NEG_INFINITY)?;
         value.with_derivative(|| Ok(vec![(self.clone(), Some(self.try_log()?.try_add(1.0)?.try_neg()?))]), at)
     }
 

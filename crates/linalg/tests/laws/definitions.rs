@@ -1,6 +1,6 @@
 //! Values by definition: products of the factors, residuals, and known determinants.
 
-use wengert_autograd::Generator;
+use wengert_autograd::{Generator, Tape};
 use wengert_linalg::prelude::*;
 use wengert_tensor::prelude::*;
 

@@ -95,7 +95,8 @@ pub trait Norms: TensorLike<Elem: Float> {
         ensure!(p >= 0.0, at, "pdist only supports non-negative p values");
         let n = shape[0];
         // One of the two factors is even.
-        let pairs = if n % 2 == 0 { (n / 2).saturating_mul(n.saturating_sub(1)) } else { n.saturating_mul(n / 2) };
+        let pairs =
+            if n.is_multiple_of(2) { (n / 2).saturating_mul(n.saturating_sub(1)) } else { n.saturating_mul(n / 2) };
         // Line 0 has the first row of each pair, and line 1 the second row.
         let rows = Tensor::build(&Shape::from([2, pairs]), at, |out: &mut [i64]| {
             let (first, second) = out.split_at_mut(pairs);
