@@ -206,7 +206,7 @@ fn logarithms_of_determinants() {
     let values = x.logdet().value().to_vec();
     assert!((values[0] - 6f64.ln()).abs() < 1e-15 && values[1].is_nan() && values[2] == f64::NEG_INFINITY);
     let x = tape.var(&a.narrow(0, 0, 2));
-    let slopes = x.logdet().grad([x])[0].value();
+    let slopes = x.logdet().sum(..).grad([x])[0].value();
     assert_eq!(slopes, Tensor::from([[[0.5, 0.0], [0.0, 1.0 / 3.0]], [[0.0, 0.0], [0.0, 0.0]]]));
     assert_eq!(Tensor::<f64>::zeros([3, 0, 0]).logdet().to_vec(), [0.0; 3]);
     let sentence = |shape: &[usize]| Tensor::<f64>::zeros(shape).try_logdet().unwrap_err().sentence();
