@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn only_the_view_is_written() {
         let x = Tensor::from([[1.0, f64::NAN], [f64::INFINITY, 4.0], [5.0, 6.0], [7.0, 8.0]]);
-        let y = x.select_scatter(&Tensor::from([9.0, -0.0, 7.0, 6.0]), 1, 0);
+        let y = x.select_scatter(Tensor::from([9.0, -0.0, 7.0, 6.0]), 1, 0);
         assert_eq!(y.select(1, 0).to_vec(), [9.0, -0.0, 7.0, 6.0]);
         assert!(y.get(&[1, 0]).unwrap().is_sign_negative());
         assert!(y.select(1, 1).to_vec()[0].is_nan() && y.select(1, 1).to_vec()[1..] == [4.0, 6.0, 8.0]);

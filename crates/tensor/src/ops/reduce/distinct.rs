@@ -40,8 +40,8 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
         Ok(distinct(&self.to_tensor(at)?, None, true, at)?)
     }
 
-    /// Returns the distinct slices along `dim` in the order of their elements, the index of each slice of `self` in this list, and the
-    /// count of each distinct slice. Slices with a NaN are distinct. PyTorch: `unique` with `dim`, `return_inverse` and `return_counts`.
+    /// Returns the distinct slices along `dim`, sorted by their first elements, then by the next ones. Also returns the index of each slice
+    /// of `self` among these, and the count of each distinct slice. Slices with a NaN are distinct. PyTorch: `unique` with `dim`, `return_inverse` and `return_counts`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

@@ -79,7 +79,7 @@ pub trait Shuffling: TensorLike {
         rearrange(self, rank - 3..rank, &[c, h, r, w, r], &[0, 2, 4, 1, 3], &merged, at)
     }
 
-    /// Divides the channels of `[n, c, …]` into `groups`, and returns the first channels of all groups, then all second channels, and so on.
+    /// Divides the channels of `[n, c, …]` into `groups`. Returns the first channels of all groups, then all second channels, and so on.
     /// PyTorch: `nn.functional.channel_shuffle`.
     ///
     /// # Errors

@@ -270,8 +270,8 @@ pub trait Views: TensorLike {
         raise_rank(self, 2, Site::here("atleast_2d"))
     }
 
-    /// Returns a matrix `[m, n]` as `[m, n, 1]`, a vector of n elements as `[1, n, 1]`, a tensor of rank 0 as `[1, 1, 1]`, and every other
-    /// tensor unchanged. PyTorch: `atleast_3d`.
+    /// Returns a matrix `[m, n]` as `[m, n, 1]`, a vector of n elements as `[1, n, 1]`, and a tensor of rank 0 as `[1, 1, 1]`. Every other
+    /// tensor stays unchanged. PyTorch: `atleast_3d`.
     fn try_atleast_3d(&self) -> Result<Self> {
         raise_rank(self, 3, Site::here("atleast_3d"))
     }

@@ -65,8 +65,8 @@ pub trait Columns: TensorLike {
         remove_batch(columns, added, at)
     }
 
-    /// Adds the columns `[n, c · kh · kw, windows]` (or `[c · kh · kw, windows]`) as windows to images `[n, c, h, w]` (or `[c, h, w]`) of
-    /// zeros, where `output_size` is h and w: the adjoint of [`im2col`](Self::im2col). Elements in the padding are dropped. PyTorch:
+    /// Adds the columns `[n, c · kh · kw, windows]` as windows to images `[n, c, h, w]` of zeros: the adjoint of [`im2col`](Self::im2col).
+    /// `output_size` is h and w. The batch dimension may be absent. Elements in the padding are dropped. PyTorch:
     /// `nn.functional.fold`.
     ///
     /// ```

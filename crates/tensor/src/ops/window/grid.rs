@@ -84,10 +84,10 @@ pub trait GridSampling: TensorLike<Elem: Float> {
         }
     }
 
-    /// Returns the grid of each affine map of `self`, for [`grid_sample`](Self::grid_sample): `[n, h, w, 2]` for maps `[n, 2, 3]` and images
-    /// of `size` `[n, c, h, w]`, or `[n, d, h, w, 3]` for maps `[n, 3, 4]` and volumes of `size` `[n, c, d, h, w]`. The point of a pixel is
-    /// the map's matrix times (x, y, 1). Here -1 and 1 are the centres of the first and the last pixel with `align_corners`, otherwise their
-    /// outer edges. A single pixel along a dimension has the coordinate 0. PyTorch: `nn.functional.affine_grid`.
+    /// Returns the grid of each affine map of `self`, for [`grid_sample`](Self::grid_sample). Maps `[n, 2, 3]` and images of `size`
+    /// `[n, c, h, w]` give `[n, h, w, 2]`. Maps `[n, 3, 4]` and volumes of `size` `[n, c, d, h, w]` give `[n, d, h, w, 3]`. The point of a
+    /// pixel is the map's matrix times (x, y, 1). Here -1 and 1 are the centres of the first and the last pixel with `align_corners`,
+    /// otherwise their outer edges. A single pixel along a dimension has the coordinate 0. PyTorch: `nn.functional.affine_grid`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -127,25 +127,23 @@ pub trait GridSampling: TensorLike<Elem: Float> {
         let size = size.resolve_plain(at)?;
         ensure!(size[0] == own[0], at, "expected {} affine matrices for size {size}, but got {}", size[0], own[0]);
         let pixels = Shape::from(&size[2..]);
-        let mut base = pixels.clone();
-        base.push(dims + 1);
-        // The coordinate of a pixel along dimension `axis` of an image.
-        let coordinate = |axis: usize, index: usize| {
-            let count = pixels[axis] as f64;
-            let (offset, width) = if align_corners { (0.0, count - 1.0) } else { (1.0, count) };
-            if pixels[axis] == 1 { 0.0 } else { (2.0 * index as f64 + offset) / width - 1.0 }
+        let count = pixels.checked_numel().unwrap_or(usize::MAX);
+        let coordinate = |size: usize, index: usize| {
+            let (offset, width) = if align_corners { (0.0, size as f64 - 1.0) } else { (1.0, size as f64) };
+            if size == 1 { 0.0 } else { (2.0 * index as f64 + offset) / width - 1.0 }
         };
-        let base = Tensor::<Self::Elem>::try_from_fn(base, |index| {
-            Self::Elem::from_f64(if index[dims] == dims {
-                1.0
-            } else {
-                coordinate(dims - 1 - index[dims], index[dims - 1 - index[dims]])
-            })
+        let base = Tensor::build(&Shape::from([1, count, dims + 1]), at, |out| {
+            for (position, point) in out.chunks_exact_mut(dims + 1).enumerate() {
+                let mut rest = position;
+                // x is the coordinate along the last dimension, y along the one before.
+                for (out, &size) in point.iter_mut().zip(pixels.iter().rev()) {
+                    *out = Self::Elem::from_f64(coordinate(size, rest % size));
+                    rest /= size;
+                }
+                point[dims] = Self::Elem::ONE;
+            }
         })?;
-        let count = pixels.numel();
-        let base = self
-            .constant(&base.reshape_to([1, count, dims + 1], at)?)
-            .expand_to(&[own[0], count, dims + 1].into(), at)?;
+        let base = self.constant(&base).expand_to(&Shape::from([own[0], count, dims + 1]), at)?;
         let mut shape = pixels;
         shape.insert(0, own[0]);
         shape.push(dims);
