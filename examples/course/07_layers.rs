@@ -19,7 +19,6 @@ fn main() -> ExitCode {
 struct Network {
     first: Linear,
     second: Linear,
-    #[module(skip)]
     is_bent: bool,
 }
 

@@ -79,19 +79,31 @@ pub struct Epoch {
     pub validation: Option<Scores>,
 }
 
-/// Writes the scores, for example `loss: train 0.1234, validation 0.2345   accuracy: train 0.9876, validation 0.9765`.
+/// Writes each score as a pair of the training value and the validation value: `loss 0.1234 / 0.2345  accuracy 0.9876 / 0.9765`. Without
+/// validation it writes the training values: `loss 0.1234  accuracy 0.9876`. A value has at most four decimals, and fewer from 10 on. From
+/// 100,000 on it has an exponent.
 impl fmt::Display for Epoch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.train.metrics.iter().map(|(name, _)| &name[..]);
         for (position, name) in ["loss"].into_iter().chain(names).enumerate() {
-            let gap = if position == 0 { "" } else { "   " };
-            write!(f, "{gap}{name}: train {:.4}", self.train.get(name).unwrap_or(f64::NAN))?;
+            let gap = if position == 0 { "" } else { "  " };
+            write!(f, "{gap}{name} {}", rounded(self.train.get(name).unwrap_or(f64::NAN)))?;
             if let Some(value) = self.validation.as_ref().and_then(|scores| scores.get(name)) {
-                write!(f, ", validation {value:.4}")?;
+                write!(f, " / {}", rounded(value))?;
             }
         }
         Ok(())
     }
+}
+
+/// Returns a value as text with five significant digits, but at most four decimals: `0.1235`, `12.346`, `1.2346e7`.
+fn rounded(value: f64) -> String {
+    let size = value.abs();
+    if size >= 1e5 {
+        return format!("{value:.4e}");
+    }
+    let decimals = [1e4, 1e3, 1e2, 10.0].iter().filter(|&&limit| size < limit).count();
+    format!("{value:.decimals$}")
 }
 
 /// The results of a training, epoch by epoch.
@@ -223,10 +235,8 @@ mod tests {
     fn a_saved_history_is_read_back_and_wrong_lines_are_errors() {
         let scores = |loss| Scores { loss, metrics: vec![("accuracy".to_owned(), 1.0 / 11.0)] };
         let epoch = Epoch { lr: 0.1, train: scores(1.0 / 3.0), validation: Some(scores(1e-300)) };
-        assert_eq!(
-            epoch.to_string(),
-            "loss: train 0.3333, validation 0.0000   accuracy: train 0.0909, validation 0.0909"
-        );
+        assert_eq!(epoch.to_string(), "loss 0.3333 / 0.0000  accuracy 0.0909 / 0.0909");
+        assert_eq!(Epoch { validation: None, ..epoch.clone() }.to_string(), "loss 0.3333  accuracy 0.0909");
         let mut history = History { epochs: vec![epoch.clone(), epoch] };
         let file = tempfile::NamedTempFile::new().unwrap();
         history.save(&file).unwrap();
@@ -248,6 +258,25 @@ mod tests {
             let text = History::read(&file).unwrap_err().to_string();
             assert!(text.contains(expected), "{text}");
         }
+    }
+
+    #[test]
+    fn a_value_of_any_size_is_short() {
+        for (value, expected) in [
+            (0.0, "0.0000"),
+            (-0.25, "-0.2500"),
+            (9.876_54, "9.8765"),
+            (12.345_67, "12.346"),
+            (123.456_7, "123.46"),
+            (1234.567, "1234.6"),
+            (99_999.4, "99999"),
+            (123_456.7, "1.2346e5"),
+            (-1e300, "-1.0000e300"),
+            (f64::INFINITY, "inf"),
+        ] {
+            assert_eq!(rounded(value), expected);
+        }
+        assert_eq!(rounded(f64::NAN), "NaN");
     }
 
     #[test]

@@ -234,7 +234,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
             };
             self.score(&mut history, model, results, &forward, &loss)?;
             self.finish_epoch(&history, model, optimizer, generator)?;
-            history.last().into_iter().for_each(|last| reporter.epoch(epoch + 1, last));
+            let is_last = epoch + 1 == self.settings.epochs || self.settings.stopping.should_stop();
+            history.last().into_iter().for_each(|last| reporter.epoch(epoch + 1, last, is_last));
             if self.settings.call_back(&history, model.as_module())?.is_break() {
                 break;
             }

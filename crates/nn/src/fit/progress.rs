@@ -8,6 +8,11 @@ use crate::history::Epoch;
 
 /// The display of the progress of [`Fit`](crate::Fit). If the output is closed or its disk is full, the training continues without a
 /// display.
+///
+/// A line has the scores and the remaining time, `epoch 12/30  loss 0.3819 / 0.3581  accuracy 0.9896 / 0.9911  4.3 s left`. The first value of
+/// a pair is the score on the training samples, and the second the score on the validation samples. A line above the first epoch says so.
+/// Without validation, there are no pairs. The line of the last epoch has the time of the whole training, unless
+/// [`on_epoch`](crate::Fit::on_epoch) ends it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Progress {
     /// Prints a line on the standard output for each epoch. With the feature `progress`, and if the standard error is a terminal, it also
@@ -19,6 +24,9 @@ pub enum Progress {
     /// Prints nothing.
     Quiet,
 }
+
+/// The line above the first epoch of a training with validation.
+const HEADER: &str = "values: training data / validation data";
 
 /// The display of one training.
 pub(super) struct Reporter {
@@ -74,26 +82,27 @@ impl Reporter {
     #[cfg(not(feature = "progress"))]
     pub(super) fn batch(&self, _: f64) {}
 
-    /// Removes the bar, and prints the line of the completed epoch, except with [`Progress::Quiet`].
-    pub(super) fn epoch(&mut self, number: u64, epoch: &Epoch) {
+    /// Removes the bar, and prints the line of the completed epoch, except with [`Progress::Quiet`]. Prints the header before the
+    /// first line, if there is validation. `is_last` is true if the training ends after this epoch.
+    pub(super) fn epoch(&mut self, number: u64, epoch: &Epoch, is_last: bool) {
         #[cfg(feature = "progress")]
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
         self.done += 1;
         if self.progress != Progress::Quiet {
-            let line = self.line(number, epoch, self.started.map(|started| started.elapsed().as_secs_f64()));
-            self.show(&line, &mut io::stdout().lock(), &mut io::stderr().lock());
+            let text = self.text(number, epoch, self.started.map(|started| started.elapsed().as_secs_f64()), is_last);
+            self.show(&text, &mut io::stdout().lock(), &mut io::stderr().lock());
         }
     }
 
-    /// Writes a line to `output`. After the first failure it writes nothing more. The failure is reported to `errors`,
+    /// Writes a text and a line break to `output`. After the first failure it writes nothing more. The failure is reported to `errors`,
     /// unless the reader of `output` has closed it, as `head` does.
-    fn show(&mut self, line: &str, output: &mut dyn Write, errors: &mut dyn Write) {
+    fn show(&mut self, text: &str, output: &mut dyn Write, errors: &mut dyn Write) {
         if self.failed {
             return;
         }
-        if let Err(error) = writeln!(output, "{line}").and_then(|()| output.flush()) {
+        if let Err(error) = writeln!(output, "{text}").and_then(|()| output.flush()) {
             self.failed = true;
             if error.kind() != io::ErrorKind::BrokenPipe {
                 let _ = writeln!(errors, "the training continues, but its progress cannot be written: {error}");
@@ -101,16 +110,25 @@ impl Reporter {
         }
     }
 
-    /// Returns the line of an epoch: `epoch  3/20   loss: train …   2.6 s, 15 s left`. Without a clock, the times are missing.
-    fn line(&self, number: u64, epoch: &Epoch, seconds: Option<f64>) -> String {
+    /// Returns the line of an epoch, below the header if the epoch is the first of a training with validation.
+    fn text(&self, number: u64, epoch: &Epoch, seconds: Option<f64>, is_last: bool) -> String {
+        let line = self.line(number, epoch, seconds, is_last);
+        if self.done == 1 && epoch.validation.is_some() { format!("{HEADER}\n{line}") } else { line }
+    }
+
+    /// Returns the line of an epoch: `epoch  3/20  loss 0.5000 / 0.5100  15 s left`. The line of the last epoch has the time of the
+    /// training. Without a clock, the time is missing.
+    fn line(&self, number: u64, epoch: &Epoch, seconds: Option<f64>, is_last: bool) -> String {
         let width = self.epochs.to_string().len();
-        let mut line = format!("epoch {number:width$}/{}   {epoch}", self.epochs);
-        let Some(seconds) = seconds else { return line };
-        let left = seconds / self.done as f64 * (self.epochs - number) as f64;
-        let _ = write!(line, "   {}", duration(seconds));
-        if number < self.epochs {
-            let _ = write!(line, ", {} left", duration(left));
-        }
+        let mut line = format!("epoch {number:width$}/{}  {epoch}", self.epochs);
+        let _ = match seconds {
+            None => Ok(()),
+            Some(seconds) if is_last => write!(line, "  {}", duration(seconds)),
+            Some(seconds) => {
+                let left = seconds / self.done as f64 * (self.epochs - number) as f64;
+                write!(line, "  {} left", duration(left))
+            }
+        };
         line
     }
 }
@@ -172,9 +190,55 @@ mod tests {
         reporter.done = 2;
         let train = Scores { loss: 0.5, metrics: Vec::new() };
         let epoch = Epoch { lr: 0.1, train, validation: None };
-        assert_eq!(reporter.line(2, &epoch, Some(10.0)), "epoch  2/20   loss: train 0.5000   10 s, 1 min 30 s left");
-        assert_eq!(reporter.line(2, &epoch, None), "epoch  2/20   loss: train 0.5000");
-        assert_eq!(reporter.line(20, &epoch, Some(7530.0)), "epoch 20/20   loss: train 0.5000   2 h 5 min");
+        assert_eq!(reporter.line(2, &epoch, Some(10.0), false), "epoch  2/20  loss 0.5000  1 min 30 s left");
+        assert_eq!(reporter.line(2, &epoch, None, false), "epoch  2/20  loss 0.5000");
+        assert_eq!(reporter.line(20, &epoch, Some(7530.0), true), "epoch 20/20  loss 0.5000  2 h 5 min");
+        // The training stops early.
+        assert_eq!(reporter.line(9, &epoch, Some(12.0), true), "epoch  9/20  loss 0.5000  12 s");
         assert_eq!([duration(0.04), duration(9.4), duration(59.7)], ["0.0 s", "9.4 s", "1 min 0 s"]);
+    }
+
+    /// Returns an epoch with validation and with these metrics.
+    fn epoch(metrics: &[&str]) -> Epoch {
+        let scores =
+            |loss, value| Scores { loss, metrics: metrics.iter().map(|&name| (name.to_owned(), value)).collect() };
+        Epoch { lr: 0.1, train: scores(0.381_92, 0.989_61), validation: Some(scores(0.358_14, 0.991_1)) }
+    }
+
+    #[test]
+    fn a_line_with_one_metric_fits_into_80_columns() {
+        let line = |epochs, number, epoch: &Epoch, seconds| {
+            let reporter = Reporter { done: 1, ..Reporter::new(Progress::Lines, epochs) };
+            reporter.line(number, epoch, Some(seconds), false)
+        };
+        let usual = line(30, 12, &epoch(&["accuracy"]), 0.25);
+        assert_eq!(usual, "epoch 12/30  loss 0.3819 / 0.3581  accuracy 0.9896 / 0.9911  4.5 s left");
+        // The longest times, many epochs, a metric with a longer name, and a huge loss.
+        let huge = Scores { loss: 1.25e9, metrics: Vec::new() };
+        let huge = Epoch { lr: 0.1, train: huge.clone(), validation: Some(huge) };
+        for line in [
+            usual,
+            line(300, 12, &epoch(&["accuracy"]), 2.6),
+            line(300, 12, &epoch(&["accuracy"]), 240.0),
+            line(100_000, 99_990, &epoch(&["accuracy"]), 1.0),
+            line(30, 12, &epoch(&["accuracy of 5"]), 1.0),
+            line(1_000_000_000, 1, &huge, 1.0),
+        ] {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        // The scores of two metrics with short names fit too. Only the time does not.
+        let two = line(30, 12, &epoch(&["accuracy", "f1"]), 0.25);
+        let scores = two.strip_suffix("  4.5 s left").unwrap();
+        assert_eq!(scores.chars().count(), 79, "{two}");
+    }
+
+    #[test]
+    fn the_first_line_of_a_training_with_validation_has_a_header() {
+        let text =
+            |done, epoch: &Epoch| Reporter { done, ..Reporter::new(Progress::Lines, 9) }.text(done, epoch, None, false);
+        let (with, without) = (epoch(&[]), Epoch { validation: None, ..epoch(&[]) });
+        assert_eq!(text(1, &with), "values: training data / validation data\nepoch 1/9  loss 0.3819 / 0.3581");
+        assert_eq!(text(2, &with), "epoch 2/9  loss 0.3819 / 0.3581");
+        assert_eq!(text(1, &without), "epoch 1/9  loss 0.3819");
     }
 }
