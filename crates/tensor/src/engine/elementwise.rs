@@ -68,14 +68,19 @@ pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>,
     });
 }
 
-/// Computes `out = f(x)` for a function `f` whose result has another type.
-pub(crate) fn cast<T: Element, U: Element>(x: Source<T>, out: &mut [U], f: impl Fn(T) -> U + Sync) {
+/// Computes `out = f(x)` for any function `f`.
+pub(crate) fn map<T: Element, U: Element>(x: Source<T>, out: &mut [U], f: impl Fn(T) -> U + Sync) {
     one(x, out, true, 1, &|x, out| loops::one(x, out, &f));
+}
+
+/// Converts the elements of `x` to another type, in row-major order.
+pub(crate) fn convert<T: Element, U: Element>(x: Source<T>, out: &mut [U]) {
+    one(x, out, true, 1, &|x, out| loops::convert(x, out));
 }
 
 /// Copies `x` to `out`, in row-major order.
 pub(crate) fn copy<T: Element>(x: Source<T>, out: &mut [T]) {
-    cast(x, out, |x| x);
+    one(x, out, true, 1, &loops::copy);
 }
 
 /// Computes `x = op(x, y)`, where `x` is the part of `data` that `layout` describes. `y` broadcasts to the shape of `x`. No two elements of
@@ -105,7 +110,7 @@ pub(crate) fn assign<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>) 
     if layout.is_contiguous() {
         return copy(y, &mut data[layout.offset()..][..layout.numel()]);
     }
-    update_window(data, layout, y, true, |y, x| loops::one(y, x, |y| y));
+    update_window(data, layout, y, true, loops::copy);
 }
 
 /// Computes `out = f(x)`. `fresh` is true if `f` does not read the old elements of `out`.

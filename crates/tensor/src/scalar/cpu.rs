@@ -13,6 +13,8 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use crate::thresholds::rows::MIN_VECTOR_COPY;
+
 /// A set of vector instructions for which kernels are compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -236,6 +238,35 @@ fn stream_avx2<T: Copy>(from: &[T], to: &mut [T]) {
     }
 }
 
+/// Copies `from` to `to`. From [`MIN_VECTOR_COPY`] bytes on, uses vectors of AVX2 or AVX-512 instead of `memcpy`, if the set has them.
+pub(crate) fn copy<T: Copy>(from: &[T], to: &mut [T]) {
+    #[cfg(target_arch = "x86_64")]
+    if size_of_val(from) >= MIN_VECTOR_COPY && instruction_set() >= InstructionSet::Avx2 {
+        assert_eq!(from.len(), to.len());
+        // SAFETY: the processor has AVX2, checked above.
+        unsafe { copy_avx2(from, to) };
+        return;
+    }
+    to.copy_from_slice(from);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn copy_avx2<T: Copy>(from: &[T], to: &mut [T]) {
+    use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_storeu_si256};
+    let bytes = size_of_val(from).min(size_of_val(to));
+    // Without whole vectors, `copy` calls `memcpy`.
+    let Some(last) = bytes.checked_sub(size_of::<__m256i>()) else { return to.copy_from_slice(from) };
+    let (from, to) = (from.as_ptr().cast::<u8>(), to.as_mut_ptr().cast::<u8>());
+    let copy = |at: usize| {
+        // SAFETY: `at` is at most `last`, so the vector lies within both slices. The slices do not overlap, because one is borrowed mutably.
+        unsafe { _mm256_storeu_si256(to.add(at).cast(), _mm256_loadu_si256(from.add(at).cast())) };
+    };
+    (0..last).step_by(size_of::<__m256i>()).for_each(copy);
+    // The last vector may overlap the one before it.
+    copy(last);
+}
+
 /// Copies 16 elements, on x86-64 with stores that bypass the caches. There, `to` must be aligned to 16 bytes. If `from` was just computed,
 /// this is faster than [`stream`] of a whole block, because the processor reads and writes memory at the same time.
 #[inline(always)]
@@ -277,6 +308,19 @@ mod tests {
                 streamed();
                 assert_eq!(&to[offset..offset + len], &from[3..3 + len]);
                 assert!(to[..offset].iter().chain(&to[offset + len..]).all(|&x| x == -1.0));
+            }
+        }
+    }
+
+    #[test]
+    fn a_copy_by_vectors_is_a_copy() {
+        let from: Vec<u8> = (0..3 * MIN_VECTOR_COPY).map(|i| (i * 7 % 251) as u8).collect();
+        for offset in 0..40 {
+            for len in [0, 1, 31, 32, 33, MIN_VECTOR_COPY - 1, MIN_VECTOR_COPY, MIN_VECTOR_COPY + 37] {
+                let mut to = vec![255u8; 2 * MIN_VECTOR_COPY];
+                copy(&from[3..3 + len], &mut to[offset..offset + len]);
+                assert_eq!(&to[offset..offset + len], &from[3..3 + len]);
+                assert!(to[..offset].iter().chain(&to[offset + len..]).all(|&x| x == 255));
             }
         }
     }

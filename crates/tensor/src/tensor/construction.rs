@@ -2,6 +2,7 @@
 
 use wengert_macros::twins;
 
+use crate::kernel::elementwise::loops;
 use crate::memory::reserve::addressable;
 use crate::memory::storage::Storage;
 use crate::shape::ranges::Series;
@@ -127,14 +128,16 @@ impl<T: Element> Tensor<T> {
     /// If memory cannot hold the tensor.
     #[doc(alias("identity"))]
     pub fn try_eye(n: usize) -> Result<Self, Error> {
-        let element = |index: &[usize]| if index[0] == index[1] { T::ONE } else { T::ZERO };
-        from_fn(&Sizes::from([n, n]), element, Site::here("eye"))
+        let at = Site::here("eye");
+        Tensor::build_on_zeros(&Sizes::from([n, n]).resolve_plain(at)?, at, |out| {
+            out.iter_mut().step_by(n.saturating_add(1)).for_each(|out| *out = T::ONE);
+        })
     }
 }
 
 /// Returns a tensor filled with `value`.
 fn full<T: Element>(shape: Sizes, value: T, at: Site) -> Result<Tensor<T>, Error> {
-    Tensor::build(&shape.resolve_plain(at)?, at, |out| out.fill(value))
+    Tensor::build(&shape.resolve_plain(at)?, at, |out| loops::fill(value, out))
 }
 
 /// Returns a tensor whose element at each index is `f(index)`. Calls `f` in row-major order.
@@ -211,12 +214,13 @@ impl<T: Float> Tensor<T> {
         let parts = n.saturating_sub(1).max(1) as f64;
         // The difference of two finite numbers may be infinite.
         let step = if (end - start).is_finite() { (end - start) / parts } else { end / parts - start / parts };
-        let element = |index: &[usize]| {
+        let at = Site::here("linspace");
+        Tensor::build(&Sizes::from(n).resolve_plain(at)?, at, |out| {
             // Each element is computed from the nearer end, so that both ends are exact.
-            let i = index[0];
-            T::from_f64(if 2 * i < n { start + step * i as f64 } else { end - step * (n - 1 - i) as f64 })
-        };
-        from_fn(&Sizes::from(n), element, Site::here("linspace"))
+            let (first, second) = out.split_at_mut(n.div_ceil(2));
+            first.iter_mut().enumerate().for_each(|(i, out)| *out = T::from_f64(start + step * i as f64));
+            second.iter_mut().rev().enumerate().for_each(|(i, out)| *out = T::from_f64(end - step * i as f64));
+        })
     }
 }
 

@@ -7,12 +7,13 @@ use std::ops::Index;
 use wengert_macros::{precompiled, twins};
 
 use crate::engine::elementwise;
+use crate::kernel::elementwise::loops;
 use crate::kernel::source::Source;
 use crate::kernel::step::{self, UpdatePart};
 use crate::memory::reserve::{self, addressable};
 use crate::memory::storage::{Filled, Storage};
 use crate::thresholds::ops::MANY_TERMS;
-use crate::{DType, Element, Error, Layout, Shape, Site, Sizes, ensure};
+use crate::{Element, Error, Layout, Shape, Site, Sizes, ensure};
 
 /// An n-dimensional array of `f32`, `f64`, `i64`, `u8` or `bool`.
 ///
@@ -64,7 +65,7 @@ impl<T: Element> Tensor<T> {
         fill: impl FnOnce(&mut [T]) -> F,
     ) -> Result<Self, Error> {
         Tensor::build(shape, at, |out| {
-            out.fill(T::ZERO);
+            loops::fill(T::ZERO, out);
             fill(out)
         })
     }
@@ -397,9 +398,7 @@ impl<T: Element> Tensor<T> {
     /// Converts the elements like [`cast`](Self::cast), as a step of the operation `at`.
     #[doc(hidden)]
     pub fn cast_to<U: Element>(&self, at: Site) -> Result<Tensor<U>, Error> {
-        // A conversion through f64 would lose digits of integers beyond 2⁵³.
-        let convert = |x: T| if T::DTYPE == DType::I64 { U::from_i64(x.to_i64()) } else { U::from_f64(x.to_f64()) };
-        Tensor::build(self.shape(), at, |out| elementwise::cast(self.source(), out, convert))
+        Tensor::build(self.shape(), at, |out| elementwise::convert(self.source(), out))
     }
 
     /// Returns a tensor with `f` applied to each element.
@@ -408,7 +407,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// If memory cannot hold the result.
     pub fn try_map<U: Element>(&self, f: impl Fn(T) -> U + Sync) -> Result<Tensor<U>, Error> {
-        Tensor::build(self.shape(), Site::here("map"), |out| elementwise::cast(self.source(), out, f))
+        Tensor::build(self.shape(), Site::here("map"), |out| elementwise::map(self.source(), out, f))
     }
 }
 

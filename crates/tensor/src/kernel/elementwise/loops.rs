@@ -27,6 +27,33 @@ pub(crate) fn one<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], f: impl Fn(T) 
     }
 }
 
+/// Copies the operand to `out`.
+pub(crate) fn copy<T: Copy>(x: Operand<T>, out: &mut [T]) {
+    match x {
+        Operand::Slice(x) => cpu::copy(&x[..out.len()], out),
+        Operand::Splat(x) => fill(x, out),
+    }
+}
+
+cpu::dispatched! {
+    /// Sets all elements of `out` to `value`.
+    pub(crate) fn fill<T: Copy>(value: T, out: &mut [T]) {
+        for i in 0..out.len() {
+            out[i] = value;
+        }
+    }
+
+    /// Converts the elements of `x` as [`Tensor::cast`](crate::Tensor::cast) describes.
+    pub(crate) fn convert<T: Scalar, U: Scalar>(x: Operand<'_, T>, out: &mut [U]) {
+        // Only floating-point numbers are converted through f64. Integers beyond 2⁵³ would lose digits.
+        if T::DTYPE.is_float() {
+            one(x, out, |x| U::from_f64(x.to_f64()));
+        } else {
+            one(x, out, |x| U::from_i64(x.to_i64()));
+        }
+    }
+}
+
 /// Calls `body` with the operand as a slice, and with the output. If the operand is one number for all elements, `body` gets slices of one
 /// element, and its result is repeated. So `body` is compiled only once.
 #[inline(always)]

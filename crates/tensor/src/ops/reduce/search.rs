@@ -181,17 +181,13 @@ fn bounds<T: Float>(x: &Tensor<T>, min: f64, max: f64, at: Site) -> Result<(f64,
 #[twins]
 pub fn try_bincount(input: &Tensor<i64>, minlength: usize) -> Result<Tensor<i64>, Error> {
     let at = Site::here("bincount");
-    let line = input.elements(at)?;
-    ensure!(
-        input.rank() == 1 && line.iter().all(|&number| number >= 0),
-        at,
-        "bincount only supports 1-d non-negative integral inputs."
-    );
-    let largest = line.iter().copied().max().map_or(0, |largest| (largest as usize).saturating_add(1));
+    let line = if input.is_contiguous() { input.clone() } else { input.copied(at)? };
+    let numbers = line.as_slice().unwrap_or_default();
+    let (least, largest) = numbers.iter().fold((0, -1), |(least, largest), &x| (x.min(least), x.max(largest)));
+    ensure!(input.rank() == 1 && least == 0, at, "bincount only supports 1-d non-negative integral inputs.");
+    let largest = (largest as usize).wrapping_add(1);
     Tensor::build_on_zeros(&[largest.max(minlength)].into(), at, |out: &mut [i64]| {
-        for number in line {
-            out[number as usize] += 1;
-        }
+        numbers.iter().for_each(|&number| out[number as usize] += 1);
     })
 }
 
