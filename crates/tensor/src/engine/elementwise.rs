@@ -57,8 +57,8 @@ pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>,
     let read = size_of_val(mask.data) + size_of_val(x.data) + size_of_val(y.data);
     let (mask, x, y) =
         (Input::new(&accesses[0], mask.data), Input::new(&accesses[1], x.data), Input::new(&accesses[2], y.data));
-    let tiling = tiling(out.len(), &accesses, 1);
     let streams = driver::is_streamed(size_of_val(out), read);
+    let tiling = tiling(out.len(), &accesses, 1, streams);
     driver::fill(&tiling, out, streams, &|blocks| {
         let (mut mask, mut x, mut y) = (mask.reader(&tiling), x.reader(&tiling), y.reader(&tiling));
         blocks(&mut |start, out| {
@@ -127,7 +127,8 @@ fn one<T: Element, U: Element>(
     let accesses = [Access::new(x.layout)];
     let streams = fresh && driver::is_streamed(size_of_val(out), size_of_val(x.data));
     let x = Input::new(&accesses[0], x.data);
-    let tiling = tiling(out.len(), &accesses, cost);
+    // An operation in place copies each block.
+    let tiling = tiling(out.len(), &accesses, cost, streams || !fresh);
     driver::fill(&tiling, out, streams, &|blocks| {
         let mut x = x.reader(&tiling);
         blocks(&mut |start, out| f(x.read(start, out.len()), out));
@@ -163,7 +164,7 @@ fn two<T: Element, U: Element>(
         return;
     }
     let (x, y) = (Input::new(&accesses[0], x.data), Input::new(&accesses[1], y.data));
-    let tiling = tiling(out.len(), &accesses, cost);
+    let tiling = tiling(out.len(), &accesses, cost, streams);
     // If the result is cut into tiles (for a transposed operand), its blocks are too short for the loop `stream`.
     let stream = arithmetic.filter(|_| streams && tiling.tiles().is_none()).map(|loops| loops.stream);
     driver::fill(&tiling, out, streams && stream.is_none(), &|blocks| {
@@ -176,8 +177,11 @@ fn two<T: Element, U: Element>(
 }
 
 /// Returns the tiling (blocks and tasks) of `count` elements. `accesses` says how each operand is read. `cost` is the operation's cost in
-/// additions.
-fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
+/// additions. If `by_blocks` is true, no block has more than [`BLOCK`] elements.
+fn tiling(count: usize, accesses: &[Access], cost: usize, by_blocks: bool) -> Tiling {
+    if !by_blocks && accesses.iter().all(|access| matches!(access, Access::Contiguous(_) | Access::Uniform(_))) {
+        return Tiling::of_contiguous(count, cost);
+    }
     match accesses.iter().find_map(Access::tiles) {
         Some(tiles) => Tiling::of_tiles(count, tiles),
         None => Tiling::of_operation(count, accesses.iter().map(Access::run_length).fold(count, usize::min), cost),

@@ -37,6 +37,13 @@ impl Tiling {
         Self::in_rows(count, row, LONG_ROW, 2 * cost)
     }
 
+    /// Does the same as [`of_operation`](Self::of_operation), for operands that are all contiguous or single elements, which are read in
+    /// place. A block is then a whole task.
+    pub(crate) fn of_contiguous(count: usize, cost: usize) -> Self {
+        let unit = count.clamp(1, TASK);
+        Self::cut(count, unit, unit, 2 * cost)
+    }
+
     /// Does the same as [`of_operation`](Self::of_operation), for a program whose instructions together cost as much as `cost` additions
     /// per element.
     pub(crate) fn of_program(count: usize, row: usize, cost: usize) -> Self {

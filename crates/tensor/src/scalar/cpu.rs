@@ -255,16 +255,30 @@ pub(crate) fn copy<T: Copy>(from: &[T], to: &mut [T]) {
 fn copy_avx2<T: Copy>(from: &[T], to: &mut [T]) {
     use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_storeu_si256};
     let bytes = size_of_val(from).min(size_of_val(to));
-    // Without whole vectors, `copy` calls `memcpy`.
-    let Some(last) = bytes.checked_sub(size_of::<__m256i>()) else { return to.copy_from_slice(from) };
+    const VECTOR: usize = size_of::<__m256i>();
+    let Some(last) = bytes.checked_sub(VECTOR) else { return to.copy_from_slice(from) };
     let (from, to) = (from.as_ptr().cast::<u8>(), to.as_mut_ptr().cast::<u8>());
-    let copy = |at: usize| {
-        // SAFETY: `at` is at most `last`, so the vector lies within both slices. The slices do not overlap, because one is borrowed mutably.
-        unsafe { _mm256_storeu_si256(to.add(at).cast(), _mm256_loadu_si256(from.add(at).cast())) };
-    };
-    (0..last).step_by(size_of::<__m256i>()).for_each(copy);
-    // The last vector may overlap the one before it.
-    copy(last);
+    let mut done = 0;
+    // SAFETY: `done + part * VECTOR` is at most `last` below, so each vector lies within both slices. The slices do not overlap, because
+    // one is borrowed mutably.
+    unsafe {
+        while done + 4 * VECTOR <= bytes {
+            let vectors: [__m256i; 4] = std::array::from_fn(
+                #[inline(always)]
+                |part| _mm256_loadu_si256(from.add(done + part * VECTOR).cast()),
+            );
+            for (part, vector) in vectors.into_iter().enumerate() {
+                _mm256_storeu_si256(to.add(done + part * VECTOR).cast(), vector);
+            }
+            done += 4 * VECTOR;
+        }
+        while done < last {
+            _mm256_storeu_si256(to.add(done).cast(), _mm256_loadu_si256(from.add(done).cast()));
+            done += VECTOR;
+        }
+        // The last vector may overlap the one before it.
+        _mm256_storeu_si256(to.add(last).cast(), _mm256_loadu_si256(from.add(last).cast()));
+    }
 }
 
 /// Copies 16 elements, on x86-64 with stores that bypass the caches. There, `to` must be aligned to 16 bytes. If `from` was just computed,

@@ -2,6 +2,7 @@
 //!
 //! Tensors share buffers and copy on write, so changing one tensor never changes another. A view is a clone with another layout.
 
+use std::borrow::Cow;
 use std::ops::Index;
 
 use wengert_macros::{precompiled, twins};
@@ -303,6 +304,14 @@ impl<T: Element> Tensor<T> {
         let mut out = reserve::zeroed(self.numel()).map_err(refused)?;
         elementwise::copy(self.source(), &mut out);
         Ok(out)
+    }
+
+    /// Returns the elements in row-major order. Copies them if the tensor is not contiguous.
+    pub(crate) fn in_order(&self, at: Site) -> Result<Cow<'_, [T]>, Error> {
+        Ok(match self.as_slice() {
+            Some(elements) => Cow::Borrowed(elements),
+            None => Cow::Owned(self.elements(at)?),
+        })
     }
 
     /// Returns an iterator over the elements in row-major order.

@@ -81,7 +81,7 @@ pub trait Search: TensorLike<Elem: Number> {
     fn try_unique(&self) -> Result<(Tensor<Self::Elem>, Tensor<i64>, Tensor<i64>), Self::Error> {
         let at = Site::here("unique");
         let x = self.to_tensor(at)?;
-        let line = x.elements(at)?;
+        let line = x.in_order(at)?;
         let mut order: Vec<usize> = (0..line.len()).collect();
         order.sort_by(|&i, &j| compare(line[i], line[j]));
         let (mut values, mut counts): (Vec<Self::Elem>, Vec<i64>) = (Vec::new(), Vec::new());
@@ -181,8 +181,7 @@ fn bounds<T: Float>(x: &Tensor<T>, min: f64, max: f64, at: Site) -> Result<(f64,
 #[twins]
 pub fn try_bincount(input: &Tensor<i64>, minlength: usize) -> Result<Tensor<i64>, Error> {
     let at = Site::here("bincount");
-    let line = if input.is_contiguous() { input.clone() } else { input.copied(at)? };
-    let numbers = line.as_slice().unwrap_or_default();
+    let numbers = input.in_order(at)?;
     let (least, largest) = numbers.iter().fold((0, -1), |(least, largest), &x| (x.min(least), x.max(largest)));
     ensure!(input.rank() == 1 && least == 0, at, "bincount only supports 1-d non-negative integral inputs.");
     let largest = (largest as usize).wrapping_add(1);
@@ -215,7 +214,7 @@ fn check_lines(sorted: &Shape, values: &Shape, at: Site) -> Result<(), Error> {
 
 /// Returns the position of each value in its line of `sorted`: the line with the leading indices of the value, or the only line.
 fn places<T: Element>(sorted: &Tensor<T>, values: &Tensor<T>, right: bool, at: Site) -> Result<Tensor<i64>, Error> {
-    let lines = sorted.elements(at)?;
+    let lines = sorted.in_order(at)?;
     let length = sorted.shape()[sorted.rank() - 1];
     // The number of values that are searched in the same line of `sorted`.
     let shared = if sorted.rank() == 1 { values.numel() } else { values.shape()[values.rank() - 1] };

@@ -31,20 +31,21 @@ pub trait Softmax: TensorLike<Elem: Float> {
     /// assert_eq!(x.softmax(0).to_vec(), [0.5, 0.5]);
     /// ```
     fn try_softmax(&self, dim: impl Position) -> Result<Self, Self::Error> {
-        self.composed(&Normalized { dim: dim.position(), log: false }, Site::here("softmax"))
+        Self::composed([self], &Normalized { dim: dim.position(), log: false }, Site::here("softmax"))
     }
 
     /// Returns the [`softmax`](Self::softmax) of -x, which gives the smallest element the largest weight. PyTorch:
     /// `nn.functional.softmin`.
     fn try_softmin(&self, dim: impl Position) -> Result<Self, Self::Error> {
         let at = Site::here("softmin");
-        self.apply_unary(Unary::Neg, at)?.composed(&Normalized { dim: dim.position(), log: false }, at)
+        let negative = self.apply_unary(Unary::Neg, at)?;
+        Self::composed([&negative], &Normalized { dim: dim.position(), log: false }, at)
     }
 
     /// Returns x - ln Σ eˣ along `dim`: the logarithm of [`softmax`](Self::softmax), accurate even if the softmax is near 0.
     /// PyTorch: `log_softmax`.
     fn try_log_softmax(&self, dim: impl Position) -> Result<Self, Self::Error> {
-        self.composed(&Normalized { dim: dim.position(), log: true }, Site::here("log_softmax"))
+        Self::composed([self], &Normalized { dim: dim.position(), log: true }, Site::here("log_softmax"))
     }
 
     /// Returns ln Σ eˣ over `dims`; -∞ if empty or if all elements are -∞. PyTorch: `logsumexp`.
@@ -52,7 +53,7 @@ pub trait Softmax: TensorLike<Elem: Float> {
     fn try_logsumexp(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error> {
         let at = Site::here("logsumexp");
         let axes = dims.into().resolve_or_all(self.shape().rank(), at)?;
-        drop_reduced(self.composed(&LogSumExp { axes: &axes }, at)?, &axes, keepdim, at)
+        drop_reduced(Self::composed([self], &LogSumExp { axes: &axes }, at)?, &axes, keepdim, at)
     }
 }
 
@@ -65,7 +66,7 @@ struct Normalized {
 }
 
 impl Composite for Normalized {
-    fn of<A: TensorLike<Elem: Float>>(&self, x: &A, at: Site) -> Result<A, A::Error> {
+    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A, A::Error> {
         let Some((exponentials, total, shifted)) = parts(x, self.dim, at)? else { return Ok(x.clone()) };
         let value = match self.log {
             false => exponentials.apply_binary(Binary::Div, &total, at)?,
@@ -84,7 +85,7 @@ struct LogSumExp<'a> {
 }
 
 impl Composite for LogSumExp<'_> {
-    fn of<A: TensorLike<Elem: Float>>(&self, x: &A, at: Site) -> Result<A, A::Error> {
+    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A, A::Error> {
         let (shape, axes) = (x.shape(), self.axes);
         if axes.iter().any(|&axis| shape[axis] == 0) {
             return x.apply_reduce(Reduction::Sum, axes, at)?.apply_unary(Unary::Log, at);
