@@ -80,7 +80,14 @@ pub(crate) fn convert<T: Element, U: Element>(x: Source<T>, out: &mut [U]) {
 
 /// Copies `x` to `out`, in row-major order.
 pub(crate) fn copy<T: Element>(x: Source<T>, out: &mut [T]) {
-    one(x, out, true, 1, &loops::copy);
+    let access = if out.is_empty() { Access::Number } else { Access::new(x.layout) };
+    let Access::Strided(space) = access else { return one(x, out, true, 1, &loops::copy) };
+    // Blocks are gathered directly into the result.
+    let tiling = Tiling::of_operation(out.len(), space.run_length(), 1);
+    let streams = driver::is_streamed(size_of_val(out), size_of_val(x.data));
+    driver::fill(&tiling, out, streams, &|blocks| {
+        blocks(&mut |start, out| fill::spread(&space, x.data, start, out));
+    });
 }
 
 /// Computes `x = op(x, y)`, where `x` is the part of `data` that `layout` describes. `y` broadcasts to the shape of `x`. No two elements of

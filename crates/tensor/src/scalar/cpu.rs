@@ -258,10 +258,14 @@ fn copy_avx2<T: Copy>(from: &[T], to: &mut [T]) {
     const VECTOR: usize = size_of::<__m256i>();
     let Some(last) = bytes.checked_sub(VECTOR) else { return to.copy_from_slice(from) };
     let (from, to) = (from.as_ptr().cast::<u8>(), to.as_mut_ptr().cast::<u8>());
-    let mut done = 0;
+    // Stores that cross cache lines take longer. So the vectors of long copies, except for the first and the last, are aligned.
+    let mut done = if bytes < 16 * VECTOR { 0 } else { to.align_offset(VECTOR).min(VECTOR) };
     // SAFETY: `done + part * VECTOR` is at most `last` below, so each vector lies within both slices. The slices do not overlap, because
     // one is borrowed mutably.
     unsafe {
+        if done > 0 {
+            _mm256_storeu_si256(to.cast(), _mm256_loadu_si256(from.cast()));
+        }
         while done + 4 * VECTOR <= bytes {
             let vectors: [__m256i; 4] = std::array::from_fn(
                 #[inline(always)]

@@ -5,6 +5,7 @@
 #![allow(clippy::needless_range_loop)]
 
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
+use crate::kernel::fill::copy_strided;
 use crate::scalar::cpu;
 use crate::thresholds::rows::MAX_VECTOR_ROW;
 use crate::{Compare, DType, Scalar};
@@ -30,7 +31,7 @@ pub(crate) fn one<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], f: impl Fn(T) 
 /// Copies the operand to `out`.
 pub(crate) fn copy<T: Copy>(x: Operand<T>, out: &mut [T]) {
     match x {
-        Operand::Slice(x) => cpu::copy(&x[..out.len()], out),
+        Operand::Slice(x) => copy_strided(x, 0, 1, out),
         Operand::Splat(x) => fill(x, out),
     }
 }
@@ -209,6 +210,29 @@ pub(crate) fn two<T: Copy, S: Copy, U: Copy>(x: Operand<T>, y: Operand<S>, out: 
         (Splat(x), Splat(y)) => {
             if len > 0 {
                 out.fill(f(x, y));
+            }
+        }
+    }
+}
+
+/// Does the same as [`two`] with the function `fast`. Then calls `library` for the pairs for which `fast` returns NaN.
+#[inline(always)]
+pub(crate) fn two_corrected<T: Scalar>(
+    x: Operand<T>,
+    y: Operand<T>,
+    out: &mut [T],
+    fast: impl Fn(T, T) -> T,
+    library: fn(T, T) -> T,
+) {
+    two(x, y, out, fast);
+    let mut any = false;
+    for i in 0..out.len() {
+        any |= out[i] != out[i];
+    }
+    if any {
+        for i in 0..out.len() {
+            if out[i] != out[i] {
+                out[i] = library(x.at(i), y.at(i));
             }
         }
     }

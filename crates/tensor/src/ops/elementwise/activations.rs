@@ -207,6 +207,7 @@ impl Composite for Activation {
         let inside = |bound: f64| x.try_ge(-bound)?.try_logical_and(&x.try_le(bound)?);
         match *self {
             Activation::Clamp(low, high) => clamp(x, low, high),
+            Activation::LeakyRelu(slope) if x.is_plain() => x.combine(Binary::Prelu, slope, at),
             Activation::LeakyRelu(slope) => try_where_(&x.try_gt(0.0)?, x, &x.try_mul(slope)?),
             Activation::Exponential { scale, alpha, rate } => exponential_unit(x, scale, alpha, rate),
             Activation::Gelu => x.apply_binary(Binary::Mul, &x.apply_unary(Unary::Ndtr, at)?, at),
