@@ -11,7 +11,7 @@ use crate::kernel::elementwise::loops::{
     two_corrected, two_streamed,
 };
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
-use crate::scalar::cpu::dispatched;
+use crate::scalar::cpu::{dispatched, instruction_set};
 use crate::scalar::instruction::Instruction;
 use crate::scalar::math::{FloatMath, larger, smaller, wide};
 use crate::scalar::special;
@@ -347,10 +347,10 @@ fn by_arrays<T: FloatMath, const N: usize>(instructions: &[Instruction], values:
     instructions.len()
 }
 
-/// Returns true for f32, whose functions can be computed in f64.
+/// Returns true if functions are computed in f64 and rounded: for f32, except in the mode of equal bits, which calls the crate `libm`.
 #[inline(always)]
-const fn is_narrow<T: FloatMath>() -> bool {
-    matches!(T::DTYPE, DType::F32)
+fn is_narrow<T: FloatMath>() -> bool {
+    T::DTYPE == DType::F32 && !instruction_set().is_reproducible()
 }
 
 /// Computes [`wide::short_remainder`] for elements of a narrow type.
