@@ -83,8 +83,11 @@ pub(crate) fn copy<T: Element>(x: Source<T>, out: &mut [T]) {
     let access = if out.is_empty() { Access::Number } else { Access::new(x.layout) };
     let Access::Strided(space) = access else { return one(x, out, true, 1, &loops::copy) };
     // Blocks are gathered directly into the result.
-    let tiling = Tiling::of_operation(out.len(), space.run_length(), 1);
     let streams = driver::is_streamed(size_of_val(out), size_of_val(x.data));
+    let tiling = match streams {
+        true => Tiling::of_operation(out.len(), space.run_length(), 1),
+        false => Tiling::of_copy(out.len(), space.run_length()),
+    };
     driver::fill(&tiling, out, streams, &|blocks| {
         blocks(&mut |start, out| fill::spread(&space, x.data, start, out));
     });

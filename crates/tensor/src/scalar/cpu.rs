@@ -332,10 +332,10 @@ mod tests {
 
     #[test]
     fn a_copy_by_vectors_is_a_copy() {
-        let from: Vec<u8> = (0..3 * MIN_VECTOR_COPY).map(|i| (i * 7 % 251) as u8).collect();
+        let from: Vec<u8> = (0..6000).map(|i| (i * 7 % 251) as u8).collect();
         for offset in 0..40 {
-            for len in [0, 1, 31, 32, 33, MIN_VECTOR_COPY - 1, MIN_VECTOR_COPY, MIN_VECTOR_COPY + 37] {
-                let mut to = vec![255u8; 2 * MIN_VECTOR_COPY];
+            for len in [0, 1, 33, MIN_VECTOR_COPY - 1, MIN_VECTOR_COPY, MIN_VECTOR_COPY + 37, 640, 4096, 5001] {
+                let mut to = vec![255u8; 6000];
                 copy(&from[3..3 + len], &mut to[offset..offset + len]);
                 assert_eq!(&to[offset..offset + len], &from[3..3 + len]);
                 assert!(to[..offset].iter().chain(&to[offset + len..]).all(|&x| x == 255));

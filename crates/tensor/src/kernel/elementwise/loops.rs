@@ -5,9 +5,8 @@
 #![allow(clippy::needless_range_loop)]
 
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
-use crate::kernel::fill::copy_strided;
 use crate::scalar::cpu;
-use crate::thresholds::rows::MAX_VECTOR_ROW;
+use crate::thresholds::rows::{MAX_VECTOR_ROW, MIN_VECTOR_COPY};
 use crate::{Compare, DType, Scalar};
 
 /// Computes `out = f(x)`.
@@ -31,7 +30,9 @@ pub(crate) fn one<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], f: impl Fn(T) 
 /// Copies the operand to `out`.
 pub(crate) fn copy<T: Copy>(x: Operand<T>, out: &mut [T]) {
     match x {
-        Operand::Slice(x) => copy_strided(x, 0, 1, out),
+        Operand::Slice(x) if size_of_val(out) >= MIN_VECTOR_COPY => cpu::copy(&x[..out.len()], out),
+        // For short rows, an inlined loop is faster than a call.
+        Operand::Slice(_) => one(x, out, |x| x),
         Operand::Splat(x) => fill(x, out),
     }
 }

@@ -204,7 +204,6 @@ enum Activation {
 
 impl Composite for Activation {
     fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
-        let inside = |bound: f64| x.try_ge(-bound)?.try_logical_and(&x.try_le(bound)?);
         match *self {
             Activation::Clamp(low, high) => clamp(x, low, high),
             Activation::LeakyRelu(slope) if x.is_plain() => x.combine(Binary::Prelu, slope, at),
@@ -221,10 +220,10 @@ impl Composite for Activation {
             Activation::Softplus { beta, threshold } => softplus(x, beta, threshold),
             Activation::Softsign => x.try_div(&x.try_abs()?.try_add(1.0)?),
             Activation::Tanhshrink => x.try_sub(&x.try_tanh()?),
-            Activation::Hardshrink(lambda) => try_where_(&inside(lambda)?, &zero(x)?, x),
+            Activation::Hardshrink(lambda) => try_where_(&is_within(x, lambda)?, &zero(x)?, x),
             Activation::Softshrink(lambda) => {
                 let above = try_where_(&x.try_gt(lambda)?, &x.try_sub(lambda)?, &x.try_add(lambda)?)?;
-                try_where_(&inside(lambda)?, &zero(x)?, &above)
+                try_where_(&is_within(x, lambda)?, &zero(x)?, &above)
             }
             Activation::Threshold { threshold, value } => {
                 try_where_(&x.try_le(threshold)?, &zero(x)?.try_add(value)?, x)
@@ -252,6 +251,12 @@ pub(crate) fn log_sigmoid<A: TensorLike<Elem: Float>>(x: &A, at: Site) -> Result
     let below = negative.choose(&positive, x, at)?;
     let part = x.fill_shape(0.0, &x.shape(), at)?.choose(&positive, x, at)?;
     part.minus(&below.apply_unary(Unary::Exp, at)?.apply_unary(Unary::Log1p, at)?, at)
+}
+
+/// Returns a mask that is true where |x| is at most `bound`.
+#[track_caller]
+fn is_within<A: TensorLike<Elem: Float>>(x: &A, bound: f64) -> Result<A::Mask> {
+    x.try_ge(-bound)?.try_logical_and(&x.try_le(bound)?)
 }
 
 /// Returns a constant zero in the shape of `x`.
