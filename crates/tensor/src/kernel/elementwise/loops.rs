@@ -6,6 +6,7 @@
 
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::scalar::cpu;
+use crate::scalar::math::is_nan;
 use crate::thresholds::rows::{MAX_VECTOR_ROW, MIN_VECTOR_COPY};
 use crate::{Compare, DType, Scalar};
 
@@ -57,10 +58,16 @@ cpu::dispatched! {
                 |x| U::from_i64(integer(x.to_f64())),
                 |x| U::from_f64(x.to_f64()),
             ),
-            // `max` replaces NaN by 0.
-            (DType::F32 | DType::F64, DType::U8) => {
-                one(x, out, #[inline(always)] |x| U::from_i64(integer(x.to_f64().max(0.0).min(255.0))));
-            }
+            (DType::F32 | DType::F64, DType::U8) => one(
+                x,
+                out,
+                #[inline(always)]
+                |x| {
+                    // NaN becomes 0.
+                    let above = if x.to_f64() > 0.0 { x.to_f64() } else { 0.0 };
+                    U::from_i64(integer(if above < 255.0 { above } else { 255.0 }))
+                },
+            ),
             (DType::F32 | DType::F64, _) => one(x, out, |x| U::from_f64(x.to_f64())),
             // Integers beyond 2⁵³ would lose digits as f64.
             _ => one(x, out, |x| U::from_i64(x.to_i64())),
@@ -228,11 +235,11 @@ pub(crate) fn two_corrected<T: Scalar>(
     two(x, y, out, fast);
     let mut any = false;
     for i in 0..out.len() {
-        any |= out[i] != out[i];
+        any |= is_nan(out[i]);
     }
     if any {
         for i in 0..out.len() {
-            if out[i] != out[i] {
+            if is_nan(out[i]) {
                 out[i] = library(x.at(i), y.at(i));
             }
         }

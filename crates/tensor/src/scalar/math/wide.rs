@@ -124,43 +124,6 @@ pub(crate) fn short_remainder(x: f64, y: f64) -> f64 {
     if short { rest.copysign(x) } else { f64::NAN }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Tests dividends at and next to multiples of the divisor, where a rounded quotient may be a wrong integer.
-    #[test]
-    fn remainders_are_exact_or_nan() {
-        for divisor in [1.0f32, 3.0, -0.1, 7.7e-12, 1.9999999, 5.5e30, 1e-45] {
-            for factor in [0.0f32, 0.7, 1.0, 2.0, 3.0, 1e3, 8_388_609.0, 5e8, 1e12, f32::INFINITY, f32::NAN] {
-                let x = divisor * factor;
-                for x in [x, -x, x.next_up(), x.next_down(), -x.next_up()] {
-                    let got = short_remainder(x.into(), divisor.into()) as f32;
-                    if got.is_nan() {
-                        assert!(!(x / divisor).is_finite() || (x / divisor).abs() > 5e8, "{x} by {divisor}");
-                    } else {
-                        assert_eq!(got.to_bits(), (x % divisor).to_bits(), "{x} by {divisor}");
-                    }
-                }
-            }
-        }
-        assert!(short_remainder(1.0, f64::INFINITY).is_nan() && short_remainder(1.0, 0.0).is_nan());
-    }
-
-    #[test]
-    fn angles_at_the_axes() {
-        let inf = f64::INFINITY;
-        for (y, x) in [(0.0, 0.0), (-0.0, 0.0), (0.0, -0.0), (-0.0, -1.0), (2.0, 0.0), (-2.0, -0.0), (inf, inf)] {
-            for (y, x) in [(y, x), (-y, -x), (y, -x)] {
-                assert!((angle::<false>(y, x) - y.atan2(x)).abs() < 1e-10, "{y} {x}");
-                assert_eq!(angle::<false>(y, x).is_sign_negative(), y.atan2(x).is_sign_negative(), "{y} {x}");
-            }
-        }
-        assert!(angle::<false>(f64::NAN, 1.0).is_nan() && angle::<false>(1.0, f64::NAN).is_nan());
-        assert!(hypotenuse(-inf, f64::NAN) == inf && hypotenuse(1.0, f64::NAN).is_nan());
-    }
-}
-
 /// Returns true if [`pow_ordinary`] computes the power of this base and exponent.
 #[inline(always)]
 pub(crate) fn is_power(x: f32, y: f32) -> bool {
@@ -200,4 +163,41 @@ pub(crate) fn pow_ordinary<const FMA: bool>(x: f32, y: f32) -> f32 {
         0.999_999_999_906_559_1,
     ];
     (polynomial::<FMA, 7, _>(r, p) * f64::from_bits(shifted.to_bits() << 52)) as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tests dividends at and next to multiples of the divisor, where a rounded quotient may be a wrong integer.
+    #[test]
+    fn remainders_are_exact_or_nan() {
+        for divisor in [1.0f32, 3.0, -0.1, 7.7e-12, 1.9999999, 5.5e30, 1e-45] {
+            for factor in [0.0f32, 0.7, 1.0, 2.0, 3.0, 1e3, 8_388_609.0, 5e8, 1e12, f32::INFINITY, f32::NAN] {
+                let x = divisor * factor;
+                for x in [x, -x, x.next_up(), x.next_down(), -x.next_up()] {
+                    let got = short_remainder(x.into(), divisor.into()) as f32;
+                    if got.is_nan() {
+                        assert!(!(x / divisor).is_finite() || (x / divisor).abs() > 5e8, "{x} by {divisor}");
+                    } else {
+                        assert_eq!(got.to_bits(), (x % divisor).to_bits(), "{x} by {divisor}");
+                    }
+                }
+            }
+        }
+        assert!(short_remainder(1.0, f64::INFINITY).is_nan() && short_remainder(1.0, 0.0).is_nan());
+    }
+
+    #[test]
+    fn angles_at_the_axes() {
+        let inf = f64::INFINITY;
+        for (y, x) in [(0.0, 0.0), (-0.0, 0.0), (0.0, -0.0), (-0.0, -1.0), (2.0, 0.0), (-2.0, -0.0), (inf, inf)] {
+            for (y, x) in [(y, x), (-y, -x), (y, -x)] {
+                assert!((angle::<false>(y, x) - y.atan2(x)).abs() < 1e-10, "{y} {x}");
+                assert_eq!(angle::<false>(y, x).is_sign_negative(), y.atan2(x).is_sign_negative(), "{y} {x}");
+            }
+        }
+        assert!(angle::<false>(f64::NAN, 1.0).is_nan() && angle::<false>(1.0, f64::NAN).is_nan());
+        assert!(hypotenuse(-inf, f64::NAN) == inf && hypotenuse(1.0, f64::NAN).is_nan());
+    }
 }
