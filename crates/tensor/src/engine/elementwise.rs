@@ -81,7 +81,12 @@ pub(crate) fn convert<T: Element, U: Element>(x: Source<T>, out: &mut [U]) {
 /// Copies `x` to `out`, in row-major order.
 pub(crate) fn copy<T: Element>(x: Source<T>, out: &mut [T]) {
     let access = if out.is_empty() { Access::Number } else { Access::new(x.layout) };
-    let Access::Strided(space) = access else { return one(x, out, true, 1, &loops::copy) };
+    let space = match access {
+        Access::Strided(space) => space,
+        // The rows of a tile are short. For them, an inlined loop is faster than a call of `memcpy`.
+        Access::Transposed(..) => return map(x, out, |x| x),
+        _ => return one(x, out, true, 1, &loops::copy),
+    };
     // Blocks are gathered directly into the result.
     let streams = driver::is_streamed(size_of_val(out), size_of_val(x.data));
     let tiling = match streams {

@@ -7,7 +7,7 @@
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::scalar::cpu;
 use crate::scalar::math::is_nan;
-use crate::thresholds::rows::{MAX_VECTOR_ROW, MIN_VECTOR_COPY};
+use crate::thresholds::rows::MAX_VECTOR_ROW;
 use crate::{Compare, DType, Scalar};
 
 /// Computes `out = f(x)`.
@@ -31,9 +31,7 @@ pub(crate) fn one<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], f: impl Fn(T) 
 /// Copies the operand to `out`.
 pub(crate) fn copy<T: Copy>(x: Operand<T>, out: &mut [T]) {
     match x {
-        Operand::Slice(x) if size_of_val(out) >= MIN_VECTOR_COPY => cpu::copy(&x[..out.len()], out),
-        // For short rows, an inlined loop is faster than a call.
-        Operand::Slice(_) => one(x, out, |x| x),
+        Operand::Slice(x) => cpu::copy(&x[..out.len()], out),
         Operand::Splat(x) => fill(x, out),
     }
 }

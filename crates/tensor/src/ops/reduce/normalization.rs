@@ -7,7 +7,6 @@ use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::primitive::compose::Compose;
-use crate::ops::primitive::tensor_like::Composite;
 use crate::{Error, Float, Shape, Site, Sizes, Unary, ensure};
 
 /// The result of batch normalization in training, and the statistics of this batch for a running average.
@@ -56,8 +55,7 @@ pub trait Normalization: TensorLike<Elem: Float> {
         let own = self.shape();
         check_parameters(&[(weight, "weight"), (bias, "bias")], &normalized, at)?;
         let axes: Vec<usize> = (own.rank() - normalized.rank()..own.rank()).collect();
-        let operation = Normalized { axes: &axes, eps, centred: true, weight: weight.is_some(), bias: bias.is_some() };
-        Self::composed_elementwise([self, weight.unwrap_or(self), bias.unwrap_or(self)], &operation, at)
+        affine(standardize(self, &axes, eps, at)?, weight, bias, at)
     }
 
     /// Divides each element by the root of m + `eps`. Here m is the mean square over the last dimensions, which have the sizes `shape`.
@@ -74,8 +72,8 @@ pub trait Normalization: TensorLike<Elem: Float> {
         check_parameters(&[(weight, "weight")], &normalized, at)?;
         let axes: Vec<usize> = (own.rank() - normalized.rank()..own.rank()).collect();
         let eps = eps.unwrap_or(crate::Scalar::to_f64(Self::Elem::EPSILON));
-        let operation = Normalized { axes: &axes, eps, centred: false, weight: weight.is_some(), bias: false };
-        Self::composed_elementwise([self, weight.unwrap_or(self), self], &operation, at)
+        let scale = inverse_root(&self.apply_unary(Unary::Square, at)?.mean_over(&axes, at)?, eps, at)?;
+        affine(self.times(&scale, at)?, weight, None, at)
     }
 
     /// Normalizes each of `groups` groups of channels of `[n, c, …]` over the channels of the group and all dimensions after `c`. `weight`
@@ -134,9 +132,9 @@ pub trait Normalization: TensorLike<Elem: Float> {
         let channels = channels(&own, at)?;
         let all = [(Some(mean), "running_mean"), (Some(variance), "running_var"), (weight, "weight"), (bias, "bias")];
         check_channels(&all, channels, at)?;
-        let operation = BatchNormalized { eps, weight: weight.is_some(), bias: bias.is_some() };
-        let operands = [self, mean, variance, weight.unwrap_or(self), bias.unwrap_or(self)];
-        Self::composed_elementwise(operands, &operation, at)
+        let placed = |parameter: &Self| parameter.reshape_to(by_channel(&own), at);
+        let z = self.minus(&placed(mean)?, at)?.times(&inverse_root(&placed(variance)?, eps, at)?, at)?;
+        affine_by_channel(z, weight, bias, at)
     }
 
     /// Normalizes each channel of `[n, c, …]` over the batch and all dimensions after `c`. Also returns the mean and variance of each
@@ -147,7 +145,8 @@ pub trait Normalization: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If a channel has only one value, a parameter is not `[c]`, or the input has fewer than two dimensions.
+    /// If a channel has only one value, a parameter is not `[c]`, the input has fewer than two dimensions, or memory cannot hold the
+    /// result.
     fn try_batch_norm_training(
         &self,
         weight: Option<&Self>,
@@ -179,45 +178,6 @@ pub trait Normalization: TensorLike<Elem: Float> {
 }
 
 impl<A: TensorLike<Elem: Float>> Normalization for A {}
-
-/// A composite operation: layer normalization, or RMS normalization if `centred` is false. The operands are the input, the weight and the
-/// bias. If `weight` or `bias` is false, that operand is not read.
-struct Normalized<'a> {
-    axes: &'a [usize],
-    eps: f64,
-    centred: bool,
-    weight: bool,
-    bias: bool,
-}
-
-impl Composite<3> for Normalized<'_> {
-    fn of<A: TensorLike<Elem: Float>>(&self, [x, weight, bias]: [&A; 3], at: Site) -> Result<A, A::Error> {
-        let z = if self.centred {
-            standardize(x, self.axes, self.eps, at)?
-        } else {
-            let square = x.apply_unary(Unary::Square, at)?.mean_over(self.axes, at)?;
-            x.times(&inverse_root(&square, self.eps, at)?, at)?
-        };
-        affine(z, self.weight.then_some(weight), self.bias.then_some(bias), at)
-    }
-}
-
-/// A composite operation: batch normalization by a given mean and variance. The operands are the input, the mean, the variance, the weight
-/// and the bias. If `weight` or `bias` is false, that operand is not read.
-struct BatchNormalized {
-    eps: f64,
-    weight: bool,
-    bias: bool,
-}
-
-impl Composite<5> for BatchNormalized {
-    fn of<A: TensorLike<Elem: Float>>(&self, operands: [&A; 5], at: Site) -> Result<A, A::Error> {
-        let [x, mean, variance, weight, bias] = operands;
-        let placed = |parameter: &A| parameter.reshape_to(by_channel(&x.shape()), at);
-        let z = x.minus(&placed(mean)?, at)?.times(&inverse_root(&placed(variance)?, self.eps, at)?, at)?;
-        affine_by_channel(z, self.weight.then_some(weight), self.bias.then_some(bias), at)
-    }
-}
 
 /// Returns (x - mean) / √(variance + eps), with the mean and the biased variance of x over `axes`.
 fn standardize<A: TensorLike<Elem: Float>>(x: &A, axes: &[usize], eps: f64, at: Site) -> Result<A, A::Error> {
