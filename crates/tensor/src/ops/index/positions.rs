@@ -41,7 +41,7 @@ pub(crate) fn gathered_positions(
     let index = index.in_order(at)?;
     // A row is a line of `width` elements of `index` along dimension `last`. The dimensions after `last` have size 1.
     let last = (0..shape.rank()).rev().find(|&other| shape[other] > 1).unwrap_or(0);
-    let width = shape.get(last).copied().unwrap_or(1);
+    let width = shape.get(last).map_or(1, |&size| size.max(1));
     let step = |other: usize| if other == axis { 0 } else { strides.get(other).copied().unwrap_or(0) };
     Tensor::build(shape, at, |out| {
         // `own` holds the indices of the current row, one per dimension before `last`. `first` is the sum of index · stride over these
