@@ -49,7 +49,8 @@ fn computing<V>(f: impl Fn() -> V + 'static) -> Step {
     })
 }
 
-/// A block of a transformer: causal attention and two linear layers. Each part is added to its input.
+/// A block of a transformer: causal attention, and then two linear layers with a GELU between them. Both read
+/// normalised values, and both results are added to the values before the normalisation.
 #[derive(Module)]
 struct Block {
     ln1: LayerNorm,

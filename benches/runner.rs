@@ -16,8 +16,9 @@ use serde_json::{Value, json};
 /// One iteration of a workload.
 pub type Step = Box<dyn FnMut()>;
 
-/// Answers all names. `build` makes the step of a workload from its kind and the rest of its row. Samples of a workload are taken for the
-/// time `budget`, and at least five.
+/// Answers all names. `build` makes the step of a workload from its kind and the rest of its row. Samples of a workload
+/// are taken for the time `budget`, and at least five. Returns an error if the table or the standard input cannot be
+/// read, or the output cannot be written.
 pub fn answer(build: impl Fn(&str, &[Value]) -> Result<Step, String>, budget: Duration) -> Result<(), Box<dyn Error>> {
     let path = env::var("WORKLOADS").map_err(|_| "WORKLOADS is to name the JSON file with the table of workloads")?;
     let table: HashMap<String, Vec<Value>> = serde_json::from_str(&fs::read_to_string(path)?)?;
@@ -44,7 +45,7 @@ pub fn answer(build: impl Fn(&str, &[Value]) -> Result<Step, String>, budget: Du
     Ok(())
 }
 
-/// Reads a list of integers. Null is the empty list, and an integer is a list of one.
+/// Reads a list of integers. Null is the empty list, and an integer is a list of one. Any other value is an error.
 pub fn numbers(value: &Value) -> Result<Vec<isize>, String> {
     let list = match value {
         Value::Null => return Ok(Vec::new()),

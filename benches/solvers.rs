@@ -42,7 +42,7 @@ fn main() {
     });
 }
 
-/// Times initial value problems, and gradients of their solutions.
+/// Times one evaluation of a right-hand side, initial value problems, and gradients of their solutions.
 fn equations(print: &dyn Fn(&str, &dyn Fn())) {
     let start = Tensor::from([1.0, 1.0, 1.0]);
     print("one_slope", &|| {

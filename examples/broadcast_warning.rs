@@ -46,7 +46,7 @@ fn fit(inputs: &Tensor<f64>, targets: &Tensor<f64>) -> (f64, Vec<f64>) {
         let tape = Tape::new();
         let (a, b) = (tape.var(&slope), tape.var(&offset));
         let predictions = a * inputs + b; // [8, 1]
-        let errors = predictions - targets; // [8, 1] - [8] is [8, 8]
+        let errors = predictions - targets; // [8, 1] - [8] is [8, 8], and [8, 1] - [8, 1] is [8, 1]
         let loss = (errors * errors).mean(..);
         let gradients = loss.backward();
         losses.push(loss.item());

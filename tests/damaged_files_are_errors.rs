@@ -120,7 +120,7 @@ fn damaged(valid: &[u8], generator: &mut Generator) -> Vec<u8> {
         }
         2 => bytes.extend((0..1 + generator.below(20)).map(|_| generator.below(256) as u8)),
         3 => {
-            // A part is inserted at another place.
+            // A copy of some neighbouring bytes is inserted at a random place.
             let (from, to) = (place(generator), place(generator));
             let part = bytes[from.min(to)..from.max(to)].to_vec();
             let at = place(generator);
@@ -134,7 +134,7 @@ fn damaged(valid: &[u8], generator: &mut Generator) -> Vec<u8> {
             bytes.iter_mut().skip(at).zip(&extreme[..width]).for_each(|(byte, &other)| *byte = other);
         }
         5 => {
-            // An inner part is removed.
+            // Some neighbouring bytes are removed.
             let (from, to) = (place(generator), place(generator));
             bytes.drain(from.min(to)..from.max(to));
         }

@@ -20,7 +20,8 @@ const MEBI: usize = 1 << 20;
 /// A size in bytes that is a little above 16 MiB, the decompressed size that readers allow for any file.
 const TOO_MUCH: usize = 17 * MEBI;
 
-/// Returns the largest memory in bytes that `read` needed at a time, and whether it succeeded.
+/// Returns the largest memory in bytes that `read` needed at a time, and the result of `read`: true if `read` accepted
+/// the file.
 fn measured(contents: &[u8], read: impl Fn(&Path) -> bool) -> (usize, bool) {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&file, contents).unwrap();

@@ -63,7 +63,7 @@ pub fn thinnings() -> impl Strategy<Value = Thinning> {
 /// A layout of a tensor in its buffer: a part of a larger tensor, with any order and direction of dimensions.
 #[derive(Clone, Debug)]
 pub struct Recipe {
-    /// For each dimension: the number of elements before the first one of the tensor, the step, and whether the
+    /// For each dimension: the number of elements before the first one of the tensor, the step, and true if the
     /// dimension is reversed.
     axes: Vec<(usize, usize, bool)>,
     /// The dimensions of the tensor, from the largest stride to the smallest stride.

@@ -75,7 +75,7 @@ struct Blame {
 }
 
 impl Blame {
-    /// Runs `action` and returns its panic. If it does not panic, the file name is empty.
+    /// Runs `action` and returns its panic. If `action` does not panic, the file name is empty.
     fn of(action: impl FnOnce()) -> Self {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {

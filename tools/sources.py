@@ -20,7 +20,7 @@ def rust_files(folder, with_tests=False):
 
 
 def is_test_file(file):
-    """Returns whether a file holds tests only: it is named `tests.rs` or lies under `tests/` or `testing/`."""
+    """Returns True if a file holds tests only: it is named `tests.rs` or lies under `tests/` or `testing/`."""
     relative = file.relative_to(ROOT)
     return relative.name == TEST_FILE or any(part in TEST_FOLDERS for part in relative.parts[:-1])
 
@@ -126,5 +126,5 @@ def _raw_string_end(text, start):
 
 
 def _is_character(text, start):
-    """Returns whether a `'` begins a character and not a lifetime."""
+    """Returns True if a `'` begins a character and not a lifetime."""
     return text[start + 1 : start + 2] == "\\" or text[start + 2 : start + 3] == "'"

@@ -53,7 +53,7 @@ impl<'l> Number<'l> {
         self.list.entries.borrow()[self.index].value
     }
 
-    /// The derivative of tanh(x) is 1 - tanh(x)².
+    /// Returns the hyperbolic tangent. The derivative of tanh(x) is 1 - tanh(x)².
     fn tanh(self) -> Number<'l> {
         let result = self.value().tanh();
         self.list.entry(result, vec![(self.index, 1.0 - result * result)])

@@ -51,7 +51,7 @@ fn line(options: &Options) -> Result {
     for (colour, step) in [0, 2, 8, lines.len() - 1].into_iter().filter(|&step| step < lines.len()).enumerate() {
         let (a, b) = lines[step];
         let ends = [-1.0, 1.0].map(|x| (x, f64::from(a) * x + f64::from(b)));
-        // A line that has left the picture is not drawn.
+        // A line that leaves the picture is not drawn.
         if ends.iter().all(|(_, y)| (-5.0..3.0).contains(y)) {
             chart = chart.line(format!("step {step}"), colour, ends);
         }

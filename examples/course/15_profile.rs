@@ -1,8 +1,8 @@
 //! 15. Reading a profile: where a training step spends its time.
 //!
-//! First measure, then change. A step has parts: make the batch, compute loss and gradients, update the weights. The example
-//! measures each part over many steps and prints the shares. The first step is slower than the others, because it plans the
-//! computation and allocates memory, so it is measured by itself.
+//! First measure, then change. A step has parts: make the batch, shift its images, compute the gradients, update the
+//! weights. The example measures each part over many steps and prints the shares. The first step is slower than the
+//! others, because it plans the computation and allocates memory, so it is measured by itself.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

@@ -60,7 +60,8 @@ impl Block {
         }
     }
 
-    /// Maps `x` `[rows, new, WIDTH]`, the characters after the cached ones, to outputs of the same shape.
+    /// Maps `x` `[rows, new, WIDTH]`, the characters after the cached ones, to outputs of the same shape. Adds their
+    /// keys and values to the cache, if there is one.
     fn forward<'t>(&self, x: Var<'t>, cache: Option<&mut Cache>) -> Var<'t> {
         let [rows, new, _] = *x.shape().sizes() else { panic!("expected [rows, length, width], got {}", x.shape()) };
         let tape = x.tape();
@@ -117,7 +118,7 @@ impl Writer {
         self.head.forward(self.norm.forward(x))
     }
 
-    /// Continues `start` up to LENGTH characters, the largest distance that a head knows.
+    /// Continues `start` up to LENGTH characters in total, because a head has scores for LENGTH distances.
     fn write(&self, start: &[i64], temperature: f64, generator: &mut Generator) -> Vec<i64> {
         let (mut caches, mut written, mut seen) = ([const { None }; BLOCKS], start.to_vec(), 0);
         while written.len() < LENGTH {

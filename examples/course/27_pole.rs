@@ -41,7 +41,8 @@ fn upright(state: &Tensor) -> Tensor {
     x.abs().lt(2.4).logical_and(angle.abs().lt(12f32.to_radians())).cast()
 }
 
-/// A run: states `[steps, CARTS, 4]`, pushes `[steps, CARTS]`, and whether each cart was still upright.
+/// A run: states `[steps, CARTS, 4]`, pushes `[steps, CARTS]`, and ones for the carts that were still upright, else
+/// zeros.
 struct Episodes {
     states: Tensor,
     pushes: Tensor,

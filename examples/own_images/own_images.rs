@@ -163,7 +163,7 @@ fn report(options: &Options, model: &Sequential, history: &History, test: &Image
     Ok(())
 }
 
-/// Returns the first epoch, counted from 1, with the highest accuracy in validation.
+/// Returns the first epoch, counted from 1, with the highest accuracy in validation, or 0 if there is no epoch.
 fn best_epoch(history: &History) -> usize {
     let score = |epoch: &wengert::nn::Epoch| epoch.validation.as_ref().and_then(|scores| scores.get("accuracy"));
     let scores: Vec<f64> = history.epochs().iter().map(|epoch| score(epoch).unwrap_or(0.0)).collect();
@@ -185,7 +185,7 @@ fn predict(options: &Options, image: &Path) -> Result {
     Ok(())
 }
 
-/// Writes the digits of the repository as PNG files, in a folder for each class.
+/// Writes the digits of the repository as PNG files, in a folder for each class, and returns the path of `folder`.
 fn digits_as_images(folder: &Path) -> Result<PathBuf> {
     let digits = Samples::<Tensor>::read_csv(DIGITS, 10)?;
     for (number, class) in digits.targets().iter().enumerate() {

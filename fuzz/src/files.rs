@@ -30,8 +30,8 @@ fn with_file(data: &[u8], read: impl FnOnce(&Path)) {
 pub fn tables(data: &[u8]) {
     with_file(data, |path| {
         if let Ok(table) = read_table::<f64>(path) {
-            // The same rows are a table with names, unless two names are equal.
             assert!(table.iter().all(f64::is_finite));
+            // If no two names are equal, the same rows are also a table with names.
             if let Ok(named) = Table::read_csv(path) {
                 assert_eq!([named.len() + 1, named.names().len()], table.shape().sizes());
             }

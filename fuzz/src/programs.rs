@@ -21,7 +21,8 @@ const BATCH: usize = 3;
 /// An operation: its kind, the numbers of its operands, and a parameter.
 struct Step([usize; 4]);
 
-/// Returns the shapes of the inputs, whether each is expanded data, and the operations.
+/// Returns the inputs and the operations, or `None` for fewer than three bytes. An input is a shape, and true if its
+/// data is expanded.
 fn parsed(data: &[u8]) -> Option<(Vec<(Vec<usize>, bool)>, Vec<Step>)> {
     const SHAPES: [&[usize]; 8] = [&[2, 3], &[3], &[1, 3], &[2, 1], &[], &[3, 2], &[4, 2, 3], &[3, 3]];
     let (first, rest) = data.split_first_chunk::<3>()?;
@@ -66,7 +67,7 @@ fn result<A: TensorLike<Elem = f64>>(step: &Step, values: &[A]) -> Option<A> {
     result.ok().filter(|result| result.shape().numel() <= MOST)
 }
 
-/// Returns the inputs followed by the results of the steps.
+/// Returns the inputs followed by the results of the steps. A step without a result is left out.
 fn run<A: TensorLike<Elem = f64>>(steps: &[Step], inputs: &[A]) -> Vec<A> {
     let mut values = inputs.to_vec();
     for step in steps {

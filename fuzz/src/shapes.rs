@@ -66,7 +66,8 @@ pub fn broadcasting(data: &[u8]) {
     }
 }
 
-/// Compares an equation with nested loops over all labels. The bytes after the first zero are the shapes.
+/// Compares an equation with nested loops over all labels. The bytes after the first zero are the shapes. An equation
+/// with an ellipsis or without `->` is computed but not compared.
 pub fn einsum(data: &[u8]) {
     let mut parts = data.splitn(2, |&byte| byte == 0);
     let Ok(equation) = std::str::from_utf8(parts.next().unwrap_or_default()) else { return };
@@ -203,7 +204,7 @@ pub fn views(data: &[u8]) {
         assert_eq!(tensor.shape().sizes(), plain.shape, "kind {kind}");
         assert_eq!(tensor.to_vec(), plain.elements, "kind {kind}");
     }
-    // A copy in order has the same elements, and so has a function of each.
+    // A contiguous copy has the same elements, and the sum of the tensor and itself has twice the elements.
     assert_eq!(tensor.contiguous().to_vec(), plain.elements);
     assert!(tensor.try_add(&tensor).is_ok_and(|sum| sum.iter().zip(&plain.elements).all(|(sum, x)| sum == 2 * x)));
 }

@@ -28,12 +28,13 @@ pub struct Case {
     pub inputs: Vec<Input>,
     pub steps: Vec<Step>,
     pub outputs: Vec<Output>,
-    /// One window for each output that requires a gradient; `None` if it was not given. Empty if the case has no gradient.
+    /// One window for each output that requires a gradient; `None` stands for a gradient of ones. Empty if the case has
+    /// no gradient.
     pub grad_outputs: Vec<Option<Window>>,
     /// One key for each input, if gradients are expected.
     pub grads: Option<Vec<Option<String>>>,
     pub second: Option<Second>,
-    /// Whether the case compares the written buffer.
+    /// True if the case compares the written buffer.
     pub base_after: bool,
     pub backward_times: usize,
     pub error: Option<Expected>,
@@ -63,7 +64,7 @@ pub struct Window {
 pub struct Input {
     pub name: String,
     pub window: Window,
-    /// Whether the input is a leaf that requires a gradient.
+    /// True if the input is a leaf that requires a gradient.
     pub grad: bool,
 }
 

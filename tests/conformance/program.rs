@@ -13,12 +13,12 @@ use super::value::{Array, Given, Stop, Value};
 /// The named arguments of a call.
 type Keywords<'c, A> = Vec<(&'c str, Given<A>)>;
 
-/// The place where a case's program is computed: eager tensors, or a tape.
+/// A way to compute a case's program: with eager tensors, or on a tape.
 pub trait Machine {
     /// The type of the floating-point values: tensors or variables.
     type Array: Array;
 
-    /// Returns plain data as a floating-point value of this place.
+    /// Returns plain data as a floating-point value of the program.
     fn constant(&self, data: &Tensor<<Self::Array as TensorLike>::Elem>) -> Self::Array;
 
     /// Returns a copy of the values, as PyTorch's `clone` does.

@@ -47,7 +47,7 @@ fn random(count: usize, seed: u64) -> Vec<f64> {
     (0..count).map(|_| next()).collect()
 }
 
-/// Times a call of nalgebra for each matrix of a batch.
+/// Returns the time, in microseconds, in which nalgebra computes the operation `kind` for all matrices of a batch.
 fn nalgebra_call<T: RealField + Copy>(kind: &str, n: usize, batch: usize) -> f64 {
     let numbers = |columns: usize, seed: usize| {
         let numbers = random(n * columns, seed as u64).into_iter().map(nalgebra::convert::<f64, T>);
@@ -72,7 +72,7 @@ fn nalgebra_call<T: RealField + Copy>(kind: &str, n: usize, batch: usize) -> f64
     }
 }
 
-/// Times a call of faer for each matrix of a batch.
+/// Returns the time, in microseconds, in which faer computes the operation `kind` for all matrices of a batch.
 fn faer_call<T: faer::traits::RealField>(kind: &str, n: usize, batch: usize) -> f64 {
     let number = |x: f64| faer::traits::math_utils::from_f64::<T>(x);
     let numbers = |columns: usize, seed: usize| {

@@ -11,11 +11,12 @@ use wengert_tensor::{self as tensor, Float, Site, Tensor};
 use crate::tape::Record;
 use crate::{Error, Tape, Var};
 
-/// The maximum number of values that one evaluation keeps for later evaluations, in addition to the requested values. If it would have to
-/// keep more, it keeps none of them, except after [`REPEATED`] evaluations. Keeping values costs memory; computing them again costs time.
+/// The maximum number of values that one evaluation keeps for later evaluations, in addition to the requested values. An evaluation that
+/// would have to keep more keeps none of them, except after [`REPEATED`] evaluations. Keeping values costs memory; computing them again
+/// costs time.
 const FRONTIER: usize = 16;
 
-/// The number of evaluations of a tape after which any number of values is kept for later evaluations.
+/// The number of evaluations of a tape after which the number of kept values is not limited. [`KEPT`] still limits their size.
 const REPEATED: usize = 3;
 
 /// The maximum size, in bytes, of all values that one evaluation keeps in addition to the requested values.
@@ -60,7 +61,8 @@ impl<T: Float> Tape<T> {
         self.evaluate(&vars.iter().map(|var| var.index).collect::<Vec<_>>(), at)
     }
 
-    /// Returns the values of the nodes `roots`, in order.
+    /// Returns the values of the nodes `roots`, in order. Also computes the other nodes of their groups, and stores all these values on the
+    /// tape.
     pub(crate) fn evaluate(&self, roots: &[Index], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         if self.record.borrow().watchers > 0 {
             self.record.borrow_mut().read.extend_from_slice(roots);

@@ -61,7 +61,8 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Error::NoSuchRank`]; [`Error::Mismatch`], on every rank, if shapes, types or `root` differ; [`Error::Lost`].
+    /// [`Error::NoSuchRank`]; [`Error::Mismatch`], on every rank, if shapes, types or `root` differ; [`Error::Lost`];
+    /// [`Error::Tensor`] if there is not enough memory.
     pub fn broadcast<E: Element>(&self, tensor: &mut Tensor<E>, root: usize) -> Result<()> {
         if root >= self.size() {
             return Err(Error::NoSuchRank { rank: root, size: self.size() });
@@ -77,8 +78,9 @@ impl Group {
         Ok(())
     }
 
-    /// Returns the `count` elements of rank `root` on every rank. The elements are sent in rounds: in round k, each of the first 2ᵏ ranks,
-    /// counted from the root, sends the elements to one of the next 2ᵏ ranks.
+    /// Returns the `count` elements of rank `root` on every rank. The elements are sent in rounds: in round k, each of
+    /// the first 2ᵏ ranks, counted from the root, sends the elements to one of the next 2ᵏ ranks. Only rank `root`
+    /// reads `own`. Returns an error only if a rank was lost.
     pub(crate) fn spread<E: Element>(
         &self,
         during: &'static str,
@@ -117,7 +119,8 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`], on every rank, if shapes, types or `how` differ; [`Error::Lost`].
+    /// [`Error::Mismatch`], on every rank, if shapes, types or `how` differ; [`Error::Lost`]; [`Error::Tensor`] if there
+    /// is not enough memory.
     pub fn all_reduce<T: Float>(&self, tensor: &Tensor<T>, how: Reduce) -> Result<Tensor<T>> {
         self.agree("all_reduce", &format!("{} by {}", described(tensor), how.name()))?;
         let count = tensor.numel();
@@ -133,7 +136,8 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`], on every rank, if shapes or types differ; [`Error::Lost`].
+    /// [`Error::Mismatch`], on every rank, if shapes or types differ; [`Error::Lost`]; [`Error::Tensor`] if there is not
+    /// enough memory.
     pub fn all_reduce_fast<T: Float>(&self, tensor: &Tensor<T>) -> Result<Tensor<T>> {
         if !self.sums() || self.size() == 1 {
             return self.all_reduce(tensor, Reduce::Sum);
@@ -151,7 +155,7 @@ impl Group {
     /// # Errors
     ///
     /// [`Error::Indivisible`] if the first dimension is not a multiple of the number of ranks; [`Error::Mismatch`], on
-    /// every rank, if shapes, types or `how` differ; [`Error::Lost`].
+    /// every rank, if shapes, types or `how` differ; [`Error::Lost`]; [`Error::Tensor`] if there is not enough memory.
     pub fn reduce_scatter<T: Float>(&self, tensor: &Tensor<T>, how: Reduce) -> Result<Tensor<T>> {
         let operation = "reduce_scatter";
         self.agree(operation, &format!("{} by {}", described(tensor), how.name()))?;
@@ -173,7 +177,8 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`], on every rank, if shapes or types differ; [`Error::Lost`].
+    /// [`Error::Mismatch`], on every rank, if shapes or types differ; [`Error::Lost`]; [`Error::Tensor`] if there is not
+    /// enough memory.
     pub fn all_gather<E: Element>(&self, tensor: &Tensor<E>) -> Result<Vec<Tensor<E>>> {
         self.agree("all_gather", &described(tensor))?;
         let parts = self.gather_parts("all_gather", tensor.try_to_vec()?, |_| tensor.numel())?;
@@ -193,8 +198,8 @@ impl Group {
         Ok(std::array::from_fn(|_| sums.next().unwrap_or_default()))
     }
 
-    /// Reduces the vectors `own` of all ranks elementwise, and returns this rank's part of the result. `part(rank)` is the range of
-    /// elements that a rank owns.
+    /// Reduces the vectors `own` of all ranks elementwise, and returns this rank's part of the result. `part(rank)` is
+    /// the range of elements that a rank owns. Returns an error only if a rank was lost.
     fn reduce_parts<T: Float>(
         &self,
         during: &'static str,
@@ -224,8 +229,8 @@ impl Group {
         Ok(total)
     }
 
-    /// Returns the parts of all ranks, in the order of the ranks. `own` is this rank's part, and `count(rank)` is the number of elements of
-    /// a rank's part.
+    /// Returns the parts of all ranks, in the order of the ranks. `own` is this rank's part, and `count(rank)` is the
+    /// number of elements of a rank's part. Returns an error only if a rank was lost.
     pub(crate) fn gather_parts<E: Element>(
         &self,
         during: &'static str,

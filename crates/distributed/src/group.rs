@@ -206,7 +206,8 @@ impl Group {
         Started { pending: self.transport.start(exchange), during }
     }
 
-    /// Waits for a started exchange, but not longer than the deadline, and returns it with the received messages.
+    /// Waits for a started exchange, and returns the exchange with the received messages. Returns [`Error::Lost`] if
+    /// the exchange is not complete at the deadline.
     pub(crate) fn finish(&self, started: Started) -> Result<Exchange> {
         let (during, waited) = (started.during, self.deadline.get());
         let lost = |Stalled { silent, late }| Error::Lost { rank: self.rank, during, waited, silent, late };
@@ -267,7 +268,7 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] if a rank called another operation; [`Error::Lost`].
+    /// [`Error::Mismatch`], on every rank, if a rank called another operation; [`Error::Lost`].
     pub fn barrier(&self) -> Result<()> {
         self.agree("barrier", "nothing")
     }
@@ -277,14 +278,15 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] if a rank called another operation; [`Error::Lost`].
+    /// [`Error::Mismatch`], on every rank, if a rank called another operation; [`Error::Lost`].
     pub fn any(&self, flag: bool) -> Result<bool> {
         self.agree("any", "a flag")?;
         let flags = self.all_bytes("any", vec![flag.into()], &vec![1; self.size])?;
         Ok(flags.iter().any(|flag| flag[..] == [1]))
     }
 
-    /// Sends the text of rank `root` to all ranks, and returns it. The other ranks' `text` is ignored.
+    /// Sends the text of rank `root` to all ranks, and returns this text. The other ranks' `text` is ignored. Returns
+    /// an error only if a rank was lost.
     pub(crate) fn text_of(&self, root: usize, text: &str) -> Result<String> {
         let own = if self.rank == root { text.as_bytes().to_vec() } else { Vec::new() };
         let lengths = self.all_bytes("text", (own.len() as u64).to_le_bytes().to_vec(), &vec![8; self.size])?;
@@ -302,12 +304,13 @@ pub(crate) fn hash<'b>(parts: impl IntoIterator<Item = &'b [u8]>) -> u64 {
     hasher.finish()
 }
 
-/// Returns the value of the first environment variable in `names` that contains a number.
+/// Returns the value of the first environment variable in `names` that contains a number, or `None` if there is none.
 fn first_number(names: &[&str]) -> Option<usize> {
     names.iter().find_map(|name| env::var(name).ok()?.trim().parse().ok())
 }
 
-/// Returns the time that is the value `text` of `WENGERT_DEADLINE`, in seconds.
+/// Returns the time that `text`, the value of `WENGERT_DEADLINE`, gives in seconds. Returns an error if `text` is not a
+/// number of seconds.
 fn seconds(text: &OsStr) -> Result<Duration> {
     let seconds = text.to_str().and_then(|text| text.trim().parse().ok());
     let reason = "`WENGERT_DEADLINE` must be a number of seconds, at least 0";

@@ -58,7 +58,7 @@ pub fn run(program: impl FnOnce(&Group) -> Result<(), Box<dyn StdError>>) -> Exi
     ExitCode::from(code)
 }
 
-/// Returns the largest exit code of the error and its sources.
+/// Returns the largest exit code of the error and its sources, or 1 if none of them is an error of this crate.
 fn code_of(error: &(dyn StdError + 'static)) -> u8 {
     let errors = successors(Some(error), |&error| error.source());
     errors.filter_map(|error| error.downcast_ref()).map(Error::exit_code).max().unwrap_or(1)

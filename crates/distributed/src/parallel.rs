@@ -89,8 +89,8 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// The errors of `compute`; [`Error::NoRows`] if `rows` or `shards` is 0; [`Error::Mismatch`] if the ranks differ in `rows` or
-    /// `shards`; [`Error::Lost`].
+    /// The errors of `compute`; [`Error::NoRows`] if `rows` or `shards` is 0; [`Error::Mismatch`], on every rank, if
+    /// the ranks differ in `N`, `rows` or `shards`; [`Error::Lost`].
     pub fn sum_rows<const N: usize>(
         &self,
         rows: usize,
@@ -228,7 +228,8 @@ pub struct DataParallel<'g, O: Optimizer<T>, T: Float = f32> {
 }
 
 impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
-    /// Sends the parameters and buffers of rank 0 to every rank, and checks that they are equal.
+    /// Returns an optimiser that makes the steps of `optimizer`, with 8 shards. Before this, sends the parameters and
+    /// buffers of rank 0 to every rank, and checks that they are equal.
     ///
     /// # Errors
     ///
@@ -351,8 +352,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Panics
     ///
-    /// If the optimiser is not [elementwise](Optimizer::is_elementwise), or parameters were frozen or unfrozen since they or the states were
-    /// sharded. In both cases the model is not changed.
+    /// If the optimiser is not [elementwise](Optimizer::is_elementwise). If parameters were frozen or unfrozen after an
+    /// earlier call, and its shards have parameters or states. In both cases the model is not changed.
     #[must_use]
     #[track_caller]
     pub fn sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Self {
@@ -367,7 +368,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// # Errors
     ///
     /// [`Error::NotElementwise`]; [`Error::FrozenChanged`] if parameters were frozen or unfrozen after an earlier call,
-    /// and its shards have parameters or states. In both cases the model is not changed.
+    /// and its shards have parameters or states. In both cases the model is not changed, but the shards are dropped, so
+    /// parameters that were sharded stay NaN.
     #[track_caller]
     pub fn try_sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Result<Self> {
         let mut parallel = self.with_shards(model, Site::here("sharded_parameters"))?;
@@ -376,8 +378,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     }
 
     /// Divides the optimiser's states among the ranks. Keeps existing shards if the same parameters are frozen as
-    /// before. Otherwise replaces the shards, or returns an error if they have values or states. Refuses an optimiser
-    /// that cannot update a part of a parameter alone.
+    /// before. Otherwise replaces the shards, or returns an error if they have values or states. Returns an error if
+    /// the optimiser is not elementwise.
     fn with_shards(mut self, model: &(impl Module<T> + ?Sized), at: Site) -> Result<Self> {
         if !self.optimizer.is_elementwise() {
             let path = std::any::type_name::<O>();
@@ -405,7 +407,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`], on every rank, if a rank called another operation; [`Error::Lost`]; not enough memory.
+    /// [`Error::Mismatch`], on every rank, if a rank called another operation; [`Error::Lost`].
     pub fn gather(&mut self, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
         // Parameters may have been frozen since they were divided, so the length comes from the shards and not from the
         // model.
@@ -421,7 +423,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Errors
     ///
-    /// [`Error::FrozenChanged`]. The model is then not changed.
+    /// [`Error::FrozenChanged`] if parameters were frozen or unfrozen since the states were sharded. The model is then
+    /// not changed.
     pub fn release(&mut self, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
         match self.parameter_shards.as_mut().filter(|parameter_shards| !parameter_shards.has_values) {
             Some(parameter_shards) if !parameter_shards.fits(model) => return Err(Error::FrozenChanged),
@@ -536,7 +539,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     }
 
     /// Returns the division of a batch of `rows` rows into shards, and of the shards among the ranks, with a seed from
-    /// `generator`.
+    /// `generator`. Returns an error if there are more ranks than shards or no rows, or if sharded parameters do not
+    /// permit this number of rows.
     pub(crate) fn planned(&self, rows: usize, generator: &mut Generator) -> Result<Planned> {
         let size = self.group.size();
         let shards = if self.fast { size } else { self.shards };
@@ -556,7 +560,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     }
 
     /// Updates all parameters and buffers by `flat`, the sum of the vectors of all ranks. If a largest norm is set,
-    /// clips the gradients first.
+    /// clips the gradients first. Returns the loss and the norm.
     pub(crate) fn step_whole<M: Module<T>>(
         &mut self,
         model: &mut M,
@@ -575,7 +579,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Ok(Step { loss, norm })
     }
 
-    /// Returns the layout of the vector that the ranks sum in this step, and checks that all ranks have the same layout.
+    /// Returns the layout of the vector that the ranks sum in this step. Returns an error if the ranks differ in the
+    /// layout, the rows, or what is sharded.
     pub(crate) fn agreed(&self, own: Option<Layout>, rows: usize, count: usize) -> Result<Layout> {
         let group = self.group;
         if group.size() == 1 {
@@ -601,7 +606,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     }
 
     /// Updates the parameters in this rank's slice of the vector of all parameters. Exchanges the new values with the
-    /// other ranks, and updates the buffers.
+    /// other ranks, and updates the buffers. Returns the loss and the norm.
     pub(crate) fn step_slice<M: Module<T>>(
         &mut self,
         model: &mut M,
@@ -622,7 +627,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
 
     /// Updates the part of the parameters that this rank owns. `sums` begins with the summed gradients of this part. If
     /// only states are sharded, the new parameters replace these gradients. Returns the norm of the gradient of all
-    /// parameters before clipping, or `None` without clipping.
+    /// parameters before clipping, or `None` without clipping. Returns an error if the frozen parameters changed, or a
+    /// trained parameter has no gradient.
     pub(crate) fn step_shard<M: Module<T>>(
         &mut self,
         model: &M,
@@ -675,7 +681,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Unequal`], on every rank, if the models are not equal; [`Error::ShardedParameters`]; [`Error::Lost`].
+    /// [`Error::Unequal`], on every rank, if the models are not equal; [`Error::Mismatch`], on every rank, if they
+    /// differ in paths, shapes or types, or a rank called another operation; [`Error::ShardedParameters`];
+    /// [`Error::Lost`].
     pub fn checkpoint(&self, name: &str, model: &(impl Module<T> + ?Sized)) -> Result<Option<Checkpoint>> {
         self.need_whole("`gather` them before a checkpoint")?;
         self.group.check_equal(model)?;
@@ -697,7 +705,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// # Errors
     ///
     /// The errors of [`Saved::load_model`] and [`Saved::load_optimizer`]; [`Error::ShardedParameters`];
-    /// [`Error::Unequal`] if ranks read different files; [`Error::Lost`].
+    /// [`Error::Unequal`] if ranks read different files; [`Error::Mismatch`], on every rank, if a rank called another
+    /// operation; [`Error::Lost`].
     pub fn load(&mut self, saved: &Saved, name: &str, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
         self.need_whole("`gather` them before others are loaded")?;
         saved.load_model(model)?;

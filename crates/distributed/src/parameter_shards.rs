@@ -154,8 +154,8 @@ impl<T: Float> ParameterShards<T> {
         part.start - place.start..part.end.max(part.start) - place.start
     }
 
-    /// Collects the values of the parameter at `position` from all ranks. All ranks must call this method for the same parameters in the
-    /// same order.
+    /// Returns the whole parameter at `position`, collected from all ranks. All ranks must call this method for the
+    /// same parameters in the same order.
     pub(crate) fn fetch(&self, position: usize, shape: &Shape, division: &Division<'_>) -> Result<Tensor<T>> {
         let own = self.parameter_shards[position].parameter.value.try_to_vec()?;
         let count = |rank| self.part(position, rank, division).len();

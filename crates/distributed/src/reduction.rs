@@ -125,7 +125,8 @@ impl Division<'_> {
         self.group.start("average", exchange)
     }
 
-    /// Waits for the exchanges that [`gather`](Self::gather) started, and writes the received parts to `flat`.
+    /// Waits for the exchanges that [`gather`](Self::gather) started, and writes the received slices to `flat`. Returns
+    /// an error if a rank was lost.
     fn put<T: Float>(&self, gathered: Vec<(usize, Started)>, flat: &mut [T]) -> Result<()> {
         for (bucket, started) in gathered {
             for (rank, payload) in self.group.finish(started)?.receives {

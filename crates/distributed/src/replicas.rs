@@ -48,8 +48,8 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Error::Unequal`], on every rank, with the first path that differs; [`Error::Mismatch`] if paths, shapes or
-    /// types differ; [`Error::Lost`].
+    /// [`Error::Unequal`], on every rank, with the first path that differs; [`Error::Mismatch`], on every rank, if
+    /// paths, shapes or types differ; [`Error::Lost`].
     pub fn check_equal<T: Float>(&self, model: &(impl Module<T> + ?Sized)) -> Result<()> {
         self.agree("check_equal", &described(model))?;
         if self.size() == 1 {

@@ -86,7 +86,7 @@ impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
         Ok(ShardSums { slice, tail: tails.total(&mut add).unwrap_or_default() })
     }
 
-    /// Updates the parameters that this rank owns, and the buffers.
+    /// Updates the parameters that this rank owns, and the buffers. Returns the loss and the norm.
     pub(crate) fn step_sharded<M: Module<T>>(
         &mut self,
         model: &mut M,

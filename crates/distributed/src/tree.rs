@@ -81,7 +81,8 @@ impl<V> Sums<V> {
         Sums { open: Vec::new() }
     }
 
-    /// Appends a node to the right of the earlier ones. `add` adds its second argument to its first.
+    /// Appends a node to the right of the earlier ones. While the last two nodes are the halves of one node, replaces
+    /// them by this node and their sum. `add` adds its second argument to its first.
     pub(crate) fn push(&mut self, mut node: Node, mut value: V, add: &mut impl FnMut(&mut V, V)) {
         while let Some(parent) = self.open.last().and_then(|(left, _)| Node::over(*left, node))
             && let Some((_, mut left)) = self.open.pop()

@@ -116,8 +116,8 @@ impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
     ///
     /// # Errors
     ///
-    /// If the size of the last batch dimension of `components` is not the number of classes of `mixture`. The message is PyTorch's. If the
-    /// batch shapes do not broadcast.
+    /// If `components` has no batch dimension, or the size of its last batch dimension is not the number of classes of
+    /// `mixture` (the message is PyTorch's). Also if the batch shapes do not broadcast.
     pub fn try_new(mixture: Categorical<A>, components: D) -> Result<Self, A::Error> {
         let (km, kc) = (mixture.probs().shape(), components.batch_shape());
         let at = Site::here("new");
@@ -134,7 +134,8 @@ impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
 }
 
 impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
-    /// Inserts a dimension of size 1 into `value`, at the place where `components` has the dimension of its K distributions.
+    /// Inserts a dimension of size 1 into `value`, at the position of the dimension of `components` that numbers its K
+    /// distributions.
     fn spread(&self, value: impl Operand<A>) -> Result<A> {
         let value = array(value, self.mixture.probs());
         let rank = self.components.event_shape().rank() as isize;
@@ -270,7 +271,7 @@ impl<A: Array, D: Distribution<A>> Truncated<D, A> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not broadcast, `base` is discrete, or `base` has no `cdf`.
+    /// If the shapes do not broadcast, `base` is discrete, or its `cdf` returns an error.
     pub fn try_new(base: D, low: impl Operand<A>, high: impl Operand<A>) -> Result<Self, A::Error> {
         let at = Site::here("new");
         if base.is_discrete() {
@@ -302,7 +303,7 @@ impl<A: Array, D: Distribution<A>> Truncated<D, A> {
         Ok([share(&self.bounds[0], 0.0)?, share(&self.bounds[1], 1.0)?])
     }
 
-    /// Returns the parts of the formulas.
+    /// Returns the probability between the bounds and the other parts of the formulas. A probability of 0 becomes NaN.
     fn parts(&self) -> Result<Parts<D, A>, A::Error> {
         let [low, high] = self.shares()?;
         let mut probability = (of(&high) - &low).get()?;

@@ -9,9 +9,10 @@ use crate::support::{Parameter, Support, check_parameters, check_values, filled,
 
 /// A probability distribution over arrays of type `A`: tensors or recorded variables.
 ///
-/// The parameters broadcast to the batch shape. A distribution consists of independent copies, one for each element of the batch shape.
-/// The copies' parameters may differ. A value of one copy has the event shape, which is empty if the value is a single number. PyTorch:
-/// `torch.distributions.Distribution`.
+/// The parameters broadcast to the batch shape. A distribution consists of independent copies, one for each element of
+/// the batch shape. The copies' parameters may differ. A value of one copy has the event shape, which is empty if the
+/// value is a single number. Each method that computes values also returns an error if memory cannot hold them.
+/// PyTorch: `torch.distributions.Distribution`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -48,14 +49,16 @@ pub trait Distribution<A: Array> {
     ///
     /// # Errors
     ///
-    /// If the distribution is discrete, or memory cannot hold the values.
+    /// If no differentiable draw is known, as for discrete distributions and mixtures, or memory cannot hold the
+    /// values.
     fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A>;
 
     /// Draws values like [`rsample`](Self::rsample). No gradient flows through them. PyTorch: `sample`.
     ///
     /// # Errors
     ///
-    /// If memory cannot hold the values.
+    /// If memory cannot hold the values. Also if the distribution is made of one that has no `icdf` and needs it, such as
+    /// [`Truncated`](crate::Truncated).
     fn try_sample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
         self.try_rsample(shape, generator)?.try_detach()
     }
@@ -65,15 +68,16 @@ pub trait Distribution<A: Array> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not broadcast. If [`validate`](Validate::validate) was called and a value is outside of the support.
+    /// If the shapes do not broadcast, or memory cannot hold the result. If [`validate`](Validate::validate) was called and a
+    /// value is outside of the support.
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A>;
 
     /// Returns the probability of values up to `value`. PyTorch: `cdf`.
     ///
     /// # Errors
     ///
-    /// If the shapes do not broadcast, or `cdf` is not implemented for this distribution. If [`validate`](Validate::validate) was called
-    /// and a value is outside of the support.
+    /// If the shapes do not broadcast, `cdf` is not implemented for this distribution, or memory cannot hold the result.
+    /// If [`validate`](Validate::validate) was called and a value is outside of the support.
     fn try_cdf(&self, value: impl Operand<A>) -> Result<A> {
         let _ = value;
         Err(missing(self.name(), "cdf", Site::here("cdf")))
@@ -85,7 +89,7 @@ pub trait Distribution<A: Array> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not broadcast, or `icdf` is not implemented for this distribution.
+    /// If the shapes do not broadcast, `icdf` is not implemented for this distribution, or memory cannot hold the result.
     fn try_icdf(&self, value: impl Operand<A>) -> Result<A> {
         let _ = value;
         Err(missing(self.name(), "icdf", Site::here("icdf")))
@@ -105,7 +109,8 @@ pub trait Distribution<A: Array> {
     ///
     /// # Errors
     ///
-    /// If no formula for the entropy is known, or it is a sum over too many counts.
+    /// If no formula for the entropy is known, the entropy is a sum over too many counts, or memory cannot hold the
+    /// result.
     fn try_entropy(&self) -> Result<A> {
         Err(missing(self.name(), "entropy", Site::here("entropy")))
     }
@@ -114,7 +119,7 @@ pub trait Distribution<A: Array> {
     ///
     /// # Errors
     ///
-    /// If no formula for the mean is known.
+    /// If no formula for the mean is known, or memory cannot hold the result.
     fn try_mean(&self) -> Result<A> {
         Err(missing(self.name(), "mean", Site::here("mean")))
     }
@@ -123,7 +128,7 @@ pub trait Distribution<A: Array> {
     ///
     /// # Errors
     ///
-    /// If no formula for the variance is known.
+    /// If no formula for the variance is known, or memory cannot hold the result.
     fn try_variance(&self) -> Result<A> {
         Err(missing(self.name(), "variance", Site::here("variance")))
     }
@@ -132,7 +137,7 @@ pub trait Distribution<A: Array> {
     ///
     /// # Errors
     ///
-    /// If no formula for the variance is known.
+    /// If no formula for the variance is known, or memory cannot hold the result.
     fn try_stddev(&self) -> Result<A> {
         self.try_variance()?.try_sqrt()
     }
@@ -165,7 +170,8 @@ pub trait Family: Clone {
     #[doc(hidden)]
     fn validated(self) -> Self;
 
-    /// Returns an error if the parameters fail a condition that their ranges do not express.
+    /// Returns an error if the parameters fail a condition that their ranges do not express. By default, there is no
+    /// such condition.
     #[doc(hidden)]
     fn check_more(&self, at: Site) -> Result<(), <Self::Array as TensorLike>::Error> {
         let _ = at;
@@ -184,7 +190,8 @@ pub trait Family: Clone {
     #[doc(hidden)]
     fn distribution(&self, x: &Self::Array) -> Result<Self::Array>;
 
-    /// Returns the quantile function at `p`, which is the inverse of the distribution function.
+    /// Returns the quantile function at `p`, which is the inverse of the distribution function. By default, returns an
+    /// error.
     #[doc(hidden)]
     fn quantile(&self, p: &Self::Array) -> Result<Self::Array> {
         let _ = p;
@@ -260,7 +267,8 @@ pub(crate) fn drawn_over<A: Array>(
 ) -> Result<A> {
     let lead = target.rank() - batch.rank();
     let repeated: Vec<usize> = (0..batch.rank()).filter(|&dim| batch[dim] != target[lead + dim]).collect();
-    // The samples get a dimension for each dimension of the target that the batch lacks. It then replaces the dimension of size 1.
+    // The samples get one more dimension for each dimension of the target that the batch lacks or has with size 1. In the
+    // second case, the loop below puts the new dimension in place of the dimension of size 1.
     let added = target[..lead].iter().copied().chain(repeated.iter().map(|&dim| target[lead + dim]));
     let mut x = draws(shape.iter().copied().chain(added).collect())?;
     let first = shape.rank() + lead;
@@ -271,7 +279,8 @@ pub(crate) fn drawn_over<A: Array>(
     Ok(x)
 }
 
-/// Returns `value`, expanded to the shape to which its shape and `batch` broadcast.
+/// Returns `value`, expanded to the shape to which its shape and `batch` broadcast, or an error if they do not
+/// broadcast.
 pub(crate) fn expanded<A: Array>(value: A, batch: &Shape, at: Site) -> Result<A> {
     let shape = joint::<A::Error>(&[value.shape(), batch.clone()], at)?;
     if value.shape() == shape { Ok(value) } else { value.apply_view(View::Expand(shape), at) }
@@ -374,7 +383,9 @@ fn drawn<A: Array, D: Family<Array = A>>(family: &D, shape: Shape, generator: &m
     family.draw(Noise { shape, generator: &mut generator.fork(), beside, at })
 }
 
-/// Returns `value`, expanded to the shape to which it and the batch shape broadcast, and the masks of its elements outside of the support.
+/// Returns `value`, expanded to the shape to which it and the batch shape broadcast, and the masks of its elements
+/// outside of the support. Returns an error if the shapes do not broadcast, or if the distribution is validated and an
+/// element is outside of the support.
 fn arguments<A: Array, D: Family<Array = A>>(
     family: &D,
     value: impl Operand<A>,
@@ -411,7 +422,8 @@ pub trait Validate: Sized {
     ///
     /// # Errors
     ///
-    /// If a parameter is outside of its range.
+    /// If a parameter is outside of its range, or parameters contradict each other, as the bounds of a uniform
+    /// distribution can. Also if memory cannot hold the results of the checks.
     fn try_validate(self) -> Result<Self, <Self::Arguments as TensorLike>::Error>;
 }
 

@@ -30,7 +30,8 @@ pub trait Divergence<A: Array, Q> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not broadcast, or two [`Independent`] distributions have different numbers of dimensions.
+    /// If the shapes do not broadcast, two [`Independent`] distributions have different numbers of dimensions, or memory
+    /// cannot hold the result.
     #[doc(hidden)]
     fn divergence(&self, q: &Q) -> Result<A, A::Error>;
 }
@@ -52,7 +53,8 @@ pub trait Divergence<A: Array, Q> {
 ///
 /// # Errors
 ///
-/// If the shapes do not broadcast, or two [`Independent`] distributions have different numbers of dimensions.
+/// If the shapes do not broadcast, two [`Independent`] distributions have different numbers of dimensions, or memory
+/// cannot hold the result.
 #[twins]
 pub fn try_kl_divergence<A: Array, P: Divergence<A, Q>, Q>(p: &P, q: &Q) -> Result<A, A::Error> {
     p.divergence(q)

@@ -38,8 +38,8 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, or a covariance matrix is not positive-definite. For a variable, the second error occurs when its value is
-    /// computed.
+    /// If the shapes do not fit, a covariance matrix is not positive-definite, or memory cannot hold the result. For a
+    /// variable, the second error occurs when its value is computed.
     pub fn try_new(loc: impl IntoArray<Array = A>, covariance: impl Operand<A>) -> Result<Self, A::Error> {
         let loc = loc.array();
         let covariance = array(covariance, &loc);
@@ -63,7 +63,8 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, or a matrix is not positive-definite. For a variable, the second error occurs when its value is computed.
+    /// If the shapes do not fit, a matrix is not positive-definite, or memory cannot hold the result. For a variable, the
+    /// second error occurs when its value is computed.
     pub fn try_from_precision(loc: impl IntoArray<Array = A>, precision: impl Operand<A>) -> Result<Self, A::Error> {
         let loc = loc.array();
         let precision = array(precision, &loc);
@@ -77,7 +78,8 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
     }
 }
 
-/// Returns an error if the matrix is not square, or its size does not fit the mean.
+/// Returns an error if the mean has no dimension, the matrix is not square, the matrix does not fit the mean, or the batch dimensions do
+/// not broadcast.
 fn check_shapes<A: Array>(loc: &A, matrix: &A, name: &str, at: Site) -> Result<(), A::Error> {
     let (n, shape) = (loc.shape(), matrix.shape());
     if n.rank() == 0 {

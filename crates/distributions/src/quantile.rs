@@ -132,7 +132,7 @@ pub(crate) enum Student {
 }
 
 impl Student {
-    /// Returns the function of `df` and `x`, whose shapes broadcast.
+    /// Returns the function of `df` and `x`, or an error if their shapes do not broadcast.
     pub(crate) fn of<A: Array>(self, df: &A, x: &A, at: Site) -> Result<A> {
         let shape = joint::<A::Error>(&[df.shape(), x.shape()], at)?;
         let inputs = [expand(&df.try_detach()?, &shape, at)?, expand(&x.try_detach()?, &shape, at)?];

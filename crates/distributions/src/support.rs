@@ -257,7 +257,7 @@ pub(crate) fn refused<E: From<Error>>(at: Site, message: impl Into<String>) -> E
     Error::Argument { message: message.into(), at }.into()
 }
 
-/// Returns the shape to which `shapes` broadcast.
+/// Returns the shape to which `shapes` broadcast, or an error if they do not broadcast.
 pub(crate) fn joint<E: From<Error>>(shapes: &[Shape], at: Site) -> std::result::Result<Shape, E> {
     let shapes: Vec<&Shape> = shapes.iter().collect();
     wengert_tensor::broadcast::join(&shapes).map_err(|mismatch| Error::Broadcast(mismatch, at).into())

@@ -53,7 +53,7 @@ impl<A: Array> Transform<A> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not broadcast.
+    /// If the shapes do not broadcast, or memory cannot hold the result.
     pub fn try_forward(&self, x: impl IntoArray<Array = A>) -> Result<A, A::Error> {
         let x = &x.array();
         match self {
@@ -77,7 +77,7 @@ impl<A: Array> Transform<A> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not broadcast.
+    /// If the shapes do not broadcast, or memory cannot hold the result.
     pub fn try_inverse(&self, y: impl IntoArray<Array = A>) -> Result<A, A::Error> {
         let y = &y.array();
         match self {
@@ -101,7 +101,7 @@ impl<A: Array> Transform<A> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not broadcast.
+    /// If the shapes do not broadcast, or memory cannot hold the result.
     pub fn try_log_abs_det(&self, x: impl IntoArray<Array = A>) -> Result<A, A::Error> {
         let x = &x.array();
         match self {

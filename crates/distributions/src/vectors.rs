@@ -40,7 +40,7 @@ impl<A: Array> Categorical<A> {
     ///
     /// # Errors
     ///
-    /// If `probs` has no dimension.
+    /// If `probs` has no dimension, or memory cannot hold the result.
     pub fn try_new(probs: impl IntoArray<Array = A>) -> Result<Self, A::Error> {
         let probs = probs.array();
         check_rank(&probs, "`probs` parameter must be at least one-dimensional.", Site::here("new"))?;
@@ -53,7 +53,7 @@ impl<A: Array> Categorical<A> {
     ///
     /// # Errors
     ///
-    /// If `logits` has no dimension.
+    /// If `logits` has no dimension, or memory cannot hold the result.
     pub fn try_from_logits(logits: impl IntoArray<Array = A>) -> Result<Self, A::Error> {
         let logits = logits.array();
         check_rank(&logits, "`logits` parameter must be at least one-dimensional.", Site::here("from_logits"))?;
@@ -200,7 +200,7 @@ impl<A: Array> Multinomial<A> {
     ///
     /// # Errors
     ///
-    /// If `probs` has no dimension.
+    /// If `probs` has no dimension, or memory cannot hold the result.
     pub fn try_new(total_count: usize, probs: impl IntoArray<Array = A>) -> Result<Self, A::Error> {
         Ok(Multinomial { total_count, classes: Categorical::try_new(&probs.array())? })
     }
@@ -209,7 +209,7 @@ impl<A: Array> Multinomial<A> {
     ///
     /// # Errors
     ///
-    /// If `logits` has no dimension.
+    /// If `logits` has no dimension, or memory cannot hold the result.
     pub fn try_from_logits(total_count: usize, logits: impl IntoArray<Array = A>) -> Result<Self, A::Error> {
         Ok(Multinomial { total_count, classes: Categorical::try_from_logits(&logits.array())? })
     }

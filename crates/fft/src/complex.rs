@@ -20,7 +20,7 @@ use crate::steps::{Steps, joined, paired, refused};
 ///
 /// # Errors
 ///
-/// If the shapes do not broadcast.
+/// If the shapes do not broadcast, or memory cannot hold the result.
 #[twins]
 pub fn try_complex<A: TensorLike<Elem: Float>>(re: &A, im: &A) -> Result<A> {
     let at = Site::here("complex");
@@ -63,7 +63,7 @@ pub trait ComplexNumbers: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If the last dimension does not have size 2.
+    /// If the last dimension does not have size 2, or memory cannot hold the result.
     fn try_conj(&self) -> Result<Self> {
         conjugated(self, Site::here("conj"))
     }
@@ -81,7 +81,7 @@ pub trait ComplexNumbers: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If a last dimension does not have size 2, or the shapes do not broadcast.
+    /// If a last dimension does not have size 2, the shapes do not broadcast, or memory cannot hold the result.
     fn try_complex_mul(&self, other: &Self) -> Result<Self> {
         product(self, other, Site::here("complex_mul"))
     }
@@ -92,7 +92,7 @@ pub trait ComplexNumbers: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If the last dimension does not have size 2.
+    /// If the last dimension does not have size 2, or memory cannot hold the result.
     fn try_complex_abs(&self) -> Result<Self> {
         let at = Site::here("complex_abs");
         let shape = pairs(self, at)?;

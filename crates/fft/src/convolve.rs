@@ -46,7 +46,8 @@ pub trait Convolves: Array {
     ///
     /// # Errors
     ///
-    /// If an operand has no dimension, the last dimension of an operand has no element, or the other dimensions do not broadcast.
+    /// If an operand has no dimension, the last dimension of an operand has no element, the other dimensions do not
+    /// broadcast, or memory cannot hold the result.
     fn try_fft_convolve(&self, other: &Self, mode: ConvolveMode) -> Result<Self> {
         let at = Site::here("fft_convolve");
         let (left, right) = (self.shape(), other.shape());

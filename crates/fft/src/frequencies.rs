@@ -66,7 +66,7 @@ pub trait Shifts: TensorLike {
     ///
     /// # Errors
     ///
-    /// If a dimension does not exist.
+    /// If a dimension does not exist, or memory cannot hold the result.
     fn try_fftshift(&self, dims: impl Into<Dims>) -> Result<Self> {
         shifted(self, &dims.into(), |n| n / 2, Site::here("fftshift"))
     }
@@ -76,7 +76,7 @@ pub trait Shifts: TensorLike {
     ///
     /// # Errors
     ///
-    /// If a dimension does not exist.
+    /// If a dimension does not exist, or memory cannot hold the result.
     fn try_ifftshift(&self, dims: impl Into<Dims>) -> Result<Self> {
         shifted(self, &dims.into(), |n| n.div_ceil(2), Site::here("ifftshift"))
     }

@@ -104,7 +104,8 @@ enum Plan<T: FftNum> {
     FromHalf(Arc<dyn ComplexToReal<T>>),
 }
 
-/// Applies `map` to each line of `source`. Both buffers have at least one line.
+/// Applies `map` to each line of `source`, and writes the results to `out`. Uses several threads for large arrays. Both
+/// buffers have at least one line.
 fn lines<T: Real>(map: Map, source: &[T], out: &mut [T]) {
     let n = map.n;
     let plan = T::with_plans(|plans| match map.kind {

@@ -37,7 +37,7 @@ impl Norm {
 impl FromStr for Norm {
     type Err = String;
 
-    /// Parses PyTorch's names `backward`, `ortho` and `forward`.
+    /// Parses PyTorch's names `backward`, `ortho` and `forward`. For any other name, returns a message that shows it.
     fn from_str(name: &str) -> Result<Self, String> {
         match name {
             "backward" => Ok(Norm::Backward),

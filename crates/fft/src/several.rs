@@ -118,7 +118,8 @@ impl<A: Array> TransformsOfMany for A {}
 /// dimension, or 2 (m - 1) for half spectra of m elements.
 type Line = (usize, Option<usize>);
 
-/// Checks `dims` and `sizes` for an array with `rank` dimensions. Returns pairs of a dimension and its size, in the caller's order.
+/// Returns pairs of a dimension and its size for an array with `rank` dimensions, in the caller's order. Returns an
+/// error if `dims` or `sizes` do not fit the array or each other.
 fn lines<A: Array>(sizes: Option<&[usize]>, dims: &Dims, rank: usize, at: Site) -> Result<Vec<Line>, A::Error> {
     let size = |k: usize| sizes.map(|sizes| sizes[k]);
     if dims.is_all() {

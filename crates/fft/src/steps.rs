@@ -64,7 +64,7 @@ pub(crate) fn paired<A: TensorLike>(re: &A, im: &A, at: Site) -> Result<A> {
     A::apply_cat(&[part(re)?, part(im)?], rank, at)
 }
 
-/// Returns the shape to which two shapes broadcast.
+/// Returns the shape to which two shapes broadcast, or an error if they do not broadcast.
 pub(crate) fn joined(x: &Shape, y: &Shape, at: Site) -> Result<Shape, Error> {
     broadcast::join(&[x, y]).map_err(|mismatch| Error::Broadcast(mismatch, at))
 }

@@ -29,8 +29,9 @@ use crate::steps::{Steps, check_size, refused};
 ///
 /// # Errors
 ///
-/// All transforms return an error if the dimension `dim` does not exist, or the number of elements to transform is 0. The transforms of
-/// complex numbers also return an error if the last dimension does not have size 2.
+/// All transforms return an error if the dimension `dim` does not exist, the number of elements to transform is 0, or
+/// memory cannot hold the result. The transforms of complex numbers also return an error if the last dimension does not
+/// have size 2.
 #[twins]
 pub trait Transforms: Array {
     /// Returns the transforms X_k = Σ x_j e^(-2πi jk/n), summed over j, of complex numbers `[…, n, 2]` along `dim`. Without `n`, the shape
@@ -120,8 +121,8 @@ pub trait Transforms: Array {
 
 impl<A: Array> Transforms for A {}
 
-/// Returns the index of the dimension `dim`, which may be negative, in a shape of `rank` dimensions. Returns PyTorch's error if `rank` is
-/// 0.
+/// Returns the index of the dimension `dim`, which may be negative, in a shape of `rank` dimensions. Returns an error
+/// if there is no such dimension.
 pub(crate) fn dimension<A: Array>(dim: impl Position, rank: usize, at: Site) -> Result<usize, A::Error> {
     if rank == 0 {
         let dim = dim.position();

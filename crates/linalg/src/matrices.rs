@@ -57,8 +57,9 @@ pub(crate) fn with_core(batch: &[usize], core: &[usize]) -> Shape {
     batch.iter().chain(core).copied().collect()
 }
 
-/// Expands arrays so that all have the same batch dimensions: the ones to which their batch dimensions broadcast. The number beside each
-/// array is how many of its last dimensions do not belong to the batch.
+/// Expands arrays so that all have the same batch dimensions: the ones to which their batch dimensions broadcast. The
+/// number beside each array is the number of its last dimensions that do not belong to the batch. Returns an error if
+/// the batch dimensions do not broadcast.
 pub(crate) fn joined<'a, A: Array, const N: usize>(
     arrays: [(&'a A, usize); N],
     at: Site,
@@ -82,7 +83,7 @@ pub(crate) fn joined<'a, A: Array, const N: usize>(
     Ok(expanded)
 }
 
-/// Returns the batch dimensions to which several batch dimensions broadcast.
+/// Returns the batch dimensions to which several batch dimensions broadcast, or an error if they do not broadcast.
 pub(crate) fn joint_batch<'a>(batches: impl DoubleEndedIterator<Item = &'a [usize]>, at: Site) -> Result<Shape, Error> {
     let batches: Vec<Shape> = batches.rev().map(Shape::from).collect();
     broadcast::join(&batches.iter().collect::<Vec<_>>()).map_err(|mismatch| Error::Broadcast(mismatch, at))

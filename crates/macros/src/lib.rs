@@ -33,11 +33,12 @@ use proc_macro::TokenStream;
 /// `try_name_with`, and is hidden from the documentation. The source omits the argument, because error messages of the compiler quote the
 /// signature from the source. Users call methods without this argument.
 ///
-/// `#[in_place]` on a method of a trait over `TensorLike` writes two more methods, `try_name_` and `name_`, for a `self` that can be
-/// written to (`InPlace`). The result replaces `self`. Both methods refuse a `self` in which several elements share one position in memory.
-/// They refuse operands that do not expand to its shape, and operands that partly overlap it in memory. Operands are the arguments of the
-/// types `impl ArrayOperand<Self>`, `impl Operand<Self>` and `Option<Argument<Self>>`. If the method returns a mask, ones and zeros are
-/// written to `self`. The attribute has two more forms:
+/// `#[in_place]` on a method of a trait over `TensorLike` writes two more methods, `try_name_` and `name_`, for a
+/// `self` that can be written to (`InPlace`). The result replaces `self`. Both methods refuse a `self` in which several
+/// elements share one position in memory. They refuse operands that do not expand to the shape of `self`, and operands
+/// that partly overlap `self` in memory. Operands are the arguments of the types `impl ArrayOperand<Self>`, `impl
+/// Operand<Self>` and `Option<Argument<Self>>`. If the method returns a mask, ones and zeros are written to `self`. The
+/// attribute has two more forms:
 ///
 /// - `#[in_place(Binary::Add)]`: this operation updates `self`, without a new tensor for the result if possible.
 /// - `#[in_place(reads(source))]`: operands may have any shape. The result must have the shape of `self`. The operands

@@ -113,7 +113,7 @@ fn is_plain(of: &Type) -> bool {
     }
 }
 
-/// Returns true if the field has `#[module(skip)]`.
+/// Returns true if the field has `#[module(skip)]`, or an error if its `#[module(…)]` has any other content.
 fn is_skipped(field: &Field) -> Result<bool> {
     let mut skipped = false;
     for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("module")) {

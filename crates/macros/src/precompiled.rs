@@ -176,8 +176,9 @@ struct Parameter {
 }
 
 impl Parameter {
-    /// Finds the only type parameter of a function and its block. Its bound is `Float` or `Element`, and stands in the list of parameters
-    /// or in the function's `where` clause.
+    /// Finds the only type parameter of a function and its block. Its bound is `Float` or `Element`, and stands in the
+    /// list of parameters or in the function's `where` clause. Returns an error if there is no such parameter, or
+    /// another one.
     fn find<'a>(
         parameters: impl Iterator<Item = &'a GenericParam>,
         clause: Option<&WhereClause>,
@@ -210,7 +211,7 @@ impl Parameter {
     }
 }
 
-/// Returns `Float` or `Element` if the bound is one of them.
+/// Returns `Float` or `Element` if the bound is one of them, and `None` otherwise.
 fn bound(bound: &TypeParamBound) -> Option<Ident> {
     let TypeParamBound::Trait(bound) = bound else { return None };
     let name = &bound.path.segments.last()?.ident;

@@ -11,7 +11,8 @@ use syn::{
 
 use crate::syntax::{Argument, Function, Item, Member};
 
-/// Returns the function, trait or `impl` block with twins added to its functions.
+/// Returns the function, trait or `impl` block with twins added to its functions `try_name`, except where a function
+/// `name` exists.
 pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
     if let Ok(function) = parse2::<Function>(item.clone()) {
         return function.with_twin(None);
@@ -31,7 +32,8 @@ pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
 }
 
 impl Function {
-    /// Returns the method `try_name_` if `#[in_place]` requests it. That method replaces `self` by the result of `try_name`.
+    /// Returns the method `try_name_`, which replaces `self` by the result of `try_name`. Returns `None` if the
+    /// function `try_name` does not have the attribute `#[in_place]`, and an error if the attribute has a wrong form.
     fn in_place(&self) -> Option<Result<Function>> {
         let form = match in_place_form(self.attributes.iter().find(|attribute| is_in_place(attribute))?) {
             Ok(form) => form,
@@ -340,7 +342,7 @@ fn types(generics: &Generics) -> Option<TokenStream> {
     (!names.is_empty()).then(|| quote!(::<#(#names),*>))
 }
 
-/// Returns the type `T` of the output `-> Result<T, E>`.
+/// Returns the type `T` of the output `-> Result<T, E>`, or an error for another output.
 fn success(output: &ReturnType) -> Result<&Type> {
     if let ReturnType::Type(_, of) = output
         && let Type::Path(path) = &**of

@@ -43,7 +43,8 @@ impl Scores {
         Value::Object(metrics.chain([("loss".to_owned(), json!(self.loss))]).collect())
     }
 
-    /// Reads scores from a JSON object of a saved history. `of` is the name of the object for the description of a problem.
+    /// Reads scores from a JSON object of a saved history, or returns a description of the problem. `of` is the name of
+    /// the object in this description.
     fn from_json(object: &Map<String, Value>, of: &str) -> std::result::Result<Self, String> {
         let number = |name: &str| number(object, name).ok_or_else(|| expected_number(&format!("{name}' in '{of}")));
         let metrics = object.keys().filter(|name| *name != "loss");

@@ -39,8 +39,9 @@ impl<T: Float> Normalize<T> {
         Normalize { mean: Buffer::new(mean), std: Buffer::new(std) }
     }
 
-    /// Returns a normalization that changes nothing, with statistics of the given shape. A model uses it before it loads a checkpoint with
-    /// statistics of the same shape.
+    /// Returns a normalization that changes nothing, with statistics of the given shape. A model uses it before it
+    /// loads a checkpoint with statistics of the same shape. Panics if a size is negative, or there is not enough
+    /// memory.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -93,7 +94,7 @@ impl<T: Float> Normalize<T> {
     ///
     /// # Errors
     ///
-    /// If `inputs` has no elements or no dimensions.
+    /// If `inputs` has no elements or no dimensions, or there is not enough memory.
     pub fn fit_range(inputs: &Tensor<T>) -> Result<Self> {
         let (low, high) = extremes(inputs)?;
         let mut normalize = Normalize::range(low, high);
@@ -107,7 +108,7 @@ impl<T: Float> Normalize<T> {
     ///
     /// # Errors
     ///
-    /// If `inputs` has no elements or no dimensions.
+    /// If `inputs` has no elements or no dimensions, or there is not enough memory.
     pub fn fit(inputs: &Tensor<T>) -> Result<Self> {
         Normalize::over(inputs, Dims::from(0))
     }
@@ -128,7 +129,7 @@ impl<T: Float> Normalize<T> {
     ///
     /// # Errors
     ///
-    /// If `inputs` has no elements or fewer than two dimensions.
+    /// If `inputs` has no elements or fewer than two dimensions, or there is not enough memory.
     pub fn fit_channels(inputs: &Tensor<T>) -> Result<Self> {
         if inputs.rank() < 2 {
             return Err(Error::Dataset(format!(
@@ -155,7 +156,8 @@ impl<T: Float> Normalize<T> {
     ///
     /// # Errors
     ///
-    /// If `inputs` has no elements or no dimensions, or the difference of a feature's extremes is too large for `T`.
+    /// If `inputs` has no elements or no dimensions, the difference of a feature's extremes is too large for `T`, or
+    /// there is not enough memory.
     pub fn fit_min_max(inputs: &Tensor<T>) -> Result<Self> {
         check_samples(inputs)?;
         let (low, high) = (inputs.try_amin_keepdim(0)?, inputs.try_amax_keepdim(0)?);
@@ -182,7 +184,7 @@ impl<T: Float> Normalize<T> {
     ///
     /// # Errors
     ///
-    /// If `mean` and `std` do not broadcast with `inputs`.
+    /// If `mean` and `std` do not broadcast with `inputs`, or there is not enough memory.
     #[track_caller]
     pub fn apply(&self, inputs: &Tensor<T>) -> Result<Tensor<T>> {
         Ok(inputs.try_sub(&self.mean.value)?.try_div(&self.std.value)?)
@@ -193,7 +195,7 @@ impl<T: Float> Normalize<T> {
     ///
     /// # Errors
     ///
-    /// If `mean` and `std` do not broadcast with `outputs`.
+    /// If `mean` and `std` do not broadcast with `outputs`, or there is not enough memory.
     #[track_caller]
     pub fn invert(&self, outputs: &Tensor<T>) -> Result<Tensor<T>> {
         Ok(outputs.try_mul(&self.std.value)?.try_add(&self.mean.value)?)
@@ -208,7 +210,7 @@ impl<T: Float> Layer<T> for Normalize<T> {
     }
 }
 
-/// Returns the smallest and the largest element of `inputs`.
+/// Returns the smallest and the largest element of `inputs`, or an error if `inputs` has no elements or no dimensions.
 #[precompiled]
 fn extremes<T: Float>(inputs: &Tensor<T>) -> Result<(f64, f64)> {
     check_samples(inputs)?;
@@ -234,7 +236,7 @@ fn one_for_zero<T: Float>(scale: Tensor<T>) -> Result<Tensor<T>> {
     Ok(try_where_(&scale.try_eq(0.0)?, &Tensor::scalar(T::ONE), &scale)?)
 }
 
-/// Checks that `inputs` has at least one element and at least one dimension.
+/// Returns an error unless `inputs` has at least one element and at least one dimension.
 fn check_samples<T: Float>(inputs: &Tensor<T>) -> Result<()> {
     if inputs.numel() == 0 || inputs.shape().is_empty() {
         return Err(Error::Dataset(format!("expected samples [n, …] to normalize, but got shape {}", inputs.shape())));

@@ -24,7 +24,7 @@ pub(crate) struct Names<'n> {
     pub(crate) graph: &'n str,
     /// The name of each value.
     pub(crate) values: Vec<String>,
-    /// For each value, whether the name is the path of a tensor of the model.
+    /// For each value, true if its name is the path of a tensor of the model.
     pub(crate) is_path: Vec<bool>,
     /// The name of the dynamic dimension.
     pub(crate) dynamic: Option<&'n str>,
@@ -85,13 +85,15 @@ fn buffer(count: usize, size: usize) -> Result<Vec<u8>> {
     Ok(buffer)
 }
 
-/// Reserves memory for a message into which others are copied, with `bytes` bytes in total.
+/// Reserves `bytes` bytes of memory for a message into which other messages are copied. Returns an error if there is
+/// not enough memory.
 fn reserve(message: &mut Message, bytes: usize) -> Result<()> {
     if message.try_reserve(bytes) { Ok(()) } else { Err(Error::OutOfMemory { bytes }) }
 }
 
 /// Returns the constants of the graph. A constant that equals an earlier one gets the name of the earlier one and is
-/// not written again, unless it has another path in the model.
+/// not written again, unless it has another path in the model. Returns an error if the constants are too large for a
+/// file, or memory cannot hold them.
 fn constants<T: Float>(graph: &Graph<T>, names: &mut Names<'_>) -> Result<Vec<Message>> {
     let mut known: FxHashMap<(Kind, Shape, Vec<u8>), usize> = FxHashMap::default();
     let (mut list, mut total) = (Vec::new(), 0usize);
@@ -113,7 +115,8 @@ fn constants<T: Float>(graph: &Graph<T>, names: &mut Names<'_>) -> Result<Vec<Me
     Ok(list)
 }
 
-/// Returns the bytes of a constant, in row-major order with the lowest byte of each element first. Returns `None` for other values.
+/// Returns the bytes of a constant, in row-major order with the lowest byte of each element first. Returns `None` for
+/// other values, and an error if the constant is too large for a file or for the memory.
 fn data<T: Float>(value: &Value<T>) -> Result<Option<Vec<u8>>> {
     let mut bytes;
     match &value.source {

@@ -6,7 +6,7 @@ use std::panic::Location;
 /// A result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The error of an export. No file is written, and an old file stays unchanged.
+/// The error of an export. After an error, no new file exists, and an old file is unchanged.
 ///
 /// `Debug` shows the same text as `Display`, so that `main() -> Result` and `unwrap` print a sentence.
 #[derive(thiserror::Error)]

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 /// Returns the input of the recording with index `turn`. Recording 0 gets the example. In other recordings, the
 /// elements are rotated by `turn` positions, and each is multiplied by its own factor between 1/4 and 3/4. A zero
 /// becomes its factor. So the order of the elements by size usually changes too, even if all elements of the example
-/// are equal.
+/// are equal. Returns an error if there is not enough memory.
 pub(crate) fn numbers<T: Float>(example: &Tensor<T>, turn: usize) -> Result<Tensor<T>> {
     if turn == 0 {
         return Ok(example.clone());
@@ -36,7 +36,7 @@ pub(crate) fn numbers<T: Float>(example: &Tensor<T>, turn: usize) -> Result<Tens
 ///
 /// # Errors
 ///
-/// If the example has no elements, or a single integer that is not above 0.
+/// If the example has no elements, or only one distinct integer that is not above 0, or if there is not enough memory.
 pub(crate) fn indices(name: &str, example: &Tensor<i64>, turn: usize) -> Result<Tensor<i64>> {
     let mut values = example.try_to_vec()?;
     let mut distinct = values.clone();
@@ -44,7 +44,7 @@ pub(crate) fn indices(name: &str, example: &Tensor<i64>, turn: usize) -> Result<
     distinct.dedup();
     match distinct[..] {
         [] | [i64::MIN..=0] => return Err(Error::Example { input: name.to_owned() }),
-        // If all indices are equal, the index before them is valid too.
+        // If all indices are equal and above 0, the index that is smaller by 1 is valid too.
         [only] => values.fill(only - (turn % 2) as i64),
         _ => {
             for value in &mut values {
@@ -60,7 +60,7 @@ pub(crate) fn indices(name: &str, example: &Tensor<i64>, turn: usize) -> Result<
 ///
 /// # Errors
 ///
-/// If the example has no such dimension, or no slices.
+/// If the example has no such dimension or no slices, or there is not enough memory.
 pub(crate) fn resized<E: Element>(name: &str, example: &Tensor<E>, axis: usize, size: usize) -> Result<Tensor<E>> {
     let Some(&count) = example.shape().get(axis).filter(|&&count| count > 0) else {
         return Err(Error::NoDimension { input: name.to_owned(), axis });

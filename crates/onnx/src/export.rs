@@ -227,8 +227,8 @@ impl<T: Float> Export<T> {
     ///
     /// If an operation has no form in ONNX ([`Error::Unsupported`]), or the program depends on the values of an input
     /// outside of the recorded operations ([`Error::Varies`], [`Error::Structure`]). If a dynamic dimension does not
-    /// exist, a name is empty or occurs twice, or an output is on another tape. If the file would exceed 2 GiB or the
-    /// memory, or cannot be written.
+    /// exist or has size 0, a name is empty or occurs twice, or an output is on another tape. If the file would exceed
+    /// 2 GiB or cannot be written, or there is not enough memory.
     ///
     /// # Panics
     ///
@@ -247,7 +247,7 @@ impl<T: Float> Export<T> {
     ///
     /// # Errors
     ///
-    /// The same as of [`write`](Self::write), except that no file is written.
+    /// As for [`write`](Self::write), except that no file is written.
     ///
     /// # Panics
     ///
@@ -279,7 +279,8 @@ impl<T: Float> Export<T> {
         encode::model(&graph, &unified.sizes, Names { graph: &self.name, values, is_path, dynamic })
     }
 
-    /// Returns the dynamic dimension of each input.
+    /// Returns the dynamic dimension of each input, or `None` if the export has no dynamic dimension. Returns an error
+    /// if no input has a name that was given to [`dynamic`](Self::dynamic).
     fn dynamic_axes(&self, interface: &Interface<'_, T>) -> Result<Option<Dynamic>> {
         let Some((name, axes)) = &self.dynamic else { return Ok(None) };
         let inputs: Vec<&str> =
@@ -335,8 +336,9 @@ impl<T: Float, const K: usize> IndexExport<'_, T, K> {
     ///
     /// # Errors
     ///
-    /// The same as of [`Export::write`]. Also if the program reads an integer input in another way than
-    /// [`indices`](Export::indices) describes, or no second example can be made from an example of integers.
+    /// As for [`Export::write`]. Also if the program reads an integer input in another way than
+    /// [`indices`](Export::indices) describes, two integer inputs or slices have the same values, or no second example
+    /// can be made from an example of integers.
     ///
     /// # Panics
     ///
@@ -355,7 +357,7 @@ impl<T: Float, const K: usize> IndexExport<'_, T, K> {
     ///
     /// # Errors
     ///
-    /// The same as of [`write`](Self::write), except that no file is written.
+    /// As for [`write`](Self::write), except that no file is written.
     ///
     /// # Panics
     ///
@@ -374,7 +376,9 @@ impl<T: Float, const K: usize> IndexExport<'_, T, K> {
     }
 }
 
-/// Records the model once. The recordings differ by `turn`, and have the size `size` of the dynamic dimension.
+/// Records the model once, with inputs that differ for each `turn` and have `size` as the size of the dynamic
+/// dimension. Returns an error if an example cannot be changed so, an output is on another tape, or an operation has no
+/// form in ONNX.
 fn recording<T: Float>(
     interface: &Interface<'_, T>,
     record: &Record<'_, T>,

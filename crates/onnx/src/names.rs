@@ -35,7 +35,8 @@ impl<T: Float> ModelNames<T> {
         }
     }
 
-    /// Returns the path of the tensor of the model that has the data of a constant.
+    /// Returns the path of the parameter `parameter`, or of the buffer that has the data of a constant. Returns `None`
+    /// if the model has no such tensor.
     fn path(&self, parameter: Option<u64>, data: &Tensor<T>) -> Option<&str> {
         if let Some(id) = parameter {
             return self.parameters.iter().find(|(own, _)| *own == id).map(|(_, path)| path.as_str());
@@ -45,7 +46,7 @@ impl<T: Float> ModelNames<T> {
     }
 }
 
-/// Returns the name of each value of the graph, and whether it is a path of `model`.
+/// Returns the name of each value of the graph, and for each value true if its name is a path of `model`.
 ///
 /// # Errors
 ///

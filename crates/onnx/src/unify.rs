@@ -46,7 +46,9 @@ pub(crate) struct Unified<T: Float> {
     pub(crate) sizes: Vec<Vec<Size>>,
 }
 
-/// Makes one graph from the graphs of `recordings`, at least one. Its inputs are the inputs of a recording, followed by the integer inputs.
+/// Makes one graph from the graphs of `recordings`, at least one. The inputs of this graph are the inputs of a
+/// recording, followed by the integer inputs. Returns an error if the recordings differ in a way that the file cannot
+/// express.
 pub(crate) fn unify<T: Float>(recordings: Vec<Recording<T>>, dynamic: Option<&Dynamic>) -> Result<Unified<T>> {
     let [first, others @ ..] = &recordings[..] else { unreachable!("there is a recording") };
     for other in others {
@@ -167,7 +169,7 @@ struct Merge<'r, T: Float> {
 
 impl<T: Float> Merge<'_, T> {
     /// Decides how the file gets the value, if it is a constant: as a constant, from computed sizes, or from an integer
-    /// input.
+    /// input. Returns an error if the value differs between recordings in another way.
     fn constant(&mut self, value: ValueId) -> Result<()> {
         let recordings = self.recordings;
         let all = || recordings.iter().map(move |recording| &recording.graph.values[value]);
@@ -254,8 +256,8 @@ impl<T: Float> Merge<'_, T> {
     }
 
     /// Returns a vector of integers that has the given values in the recordings. If `is_reshape`, a single integer that
-    /// varies may be -1, which a reshape infers. Returns an error if an integer is no linear function of the size of
-    /// the dynamic dimension.
+    /// varies may be -1, which a reshape infers. Returns an error if the lists differ in length, or an integer is no
+    /// linear function of the size of the dynamic dimension.
     fn sizes(&mut self, lists: &[Vec<i64>], is_reshape: bool, origin: Origin) -> Result<ValueId> {
         let (first, count) = (&lists[0], lists[0].len());
         if lists.iter().any(|list| list.len() != count) {
@@ -289,7 +291,8 @@ impl<T: Float> Merge<'_, T> {
         Ok(computed)
     }
 
-    /// Returns a vector with the size of the dynamic dimension.
+    /// Returns a vector of one element, the size of the dynamic dimension. Returns an error if no input has the dynamic
+    /// dimension.
     fn dynamic_size(&mut self, origin: Origin) -> Result<ValueId> {
         if let Some(size) = self.size {
             return Ok(size);

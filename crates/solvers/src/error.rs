@@ -57,7 +57,7 @@ pub enum Error {
         count: usize,
         /// The name of the counted parts: `steps`, `iterations` or `intervals`.
         unit: &'static str,
-        /// The place or the error that was reached.
+        /// What the solver has reached: a time, an error, a residual or the interval of a root.
         progress: String,
         /// A remedy.
         hint: &'static str,
@@ -65,7 +65,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// The Jacobian is singular at a point, so Newton's method has no direction.
+    /// The Jacobian is singular at a point, or so nearly singular that the step is not finite. So Newton's method has no direction.
     #[error("the Jacobian is singular in iteration {iteration}\n  {at}\n  hint: start from another point")]
     Singular {
         /// The number of iterations before the error.

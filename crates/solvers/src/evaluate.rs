@@ -88,7 +88,7 @@ pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {
     x.iter().zip(y).map(|(x, y)| x * y).sum()
 }
 
-/// Checks that the result of a function has the shape that a solver needs.
+/// Returns an error unless the result of a function has the shape that a solver needs. `what` names the result.
 pub(crate) fn check_shape(what: &str, got: &Shape, expected: &Shape, at: Site) -> Result<()> {
     if got == expected {
         return Ok(());

@@ -337,7 +337,8 @@ impl Domain {
         }
     }
 
-    /// Returns the parts for some intervals, and the shape of the function's result.
+    /// Returns the parts for some intervals, and the shape of the function's result. Returns an error if the function
+    /// cannot be evaluated, or a value is not finite.
     fn evaluate<T: Float>(&self, f: &Map<'_, T>, intervals: &[[f64; 2]], at: Site) -> Result<(Vec<Part>, Shape)> {
         let per_point = if matches!(self.kind, Kind::Whole { .. }) { 2 } else { 1 };
         let mut points = Vec::with_capacity(42 * intervals.len());

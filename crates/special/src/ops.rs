@@ -11,7 +11,8 @@ use crate::array::Array;
 use crate::function::Function;
 use crate::numeric::jet::factorial;
 
-/// Special functions, computed for each element x of `self`. The shapes of several operands broadcast; shapes that do not fit are an error.
+/// Special functions, computed for each element x of `self`. The shapes of several operands broadcast. All methods
+/// return an error if the shapes do not broadcast, or memory cannot hold the result.
 ///
 /// ```
 /// # mod wengert { pub use wengert_special as special; pub use wengert_autograd::prelude; }
@@ -226,7 +227,7 @@ fn apply<A: Array, const N: usize>(function: Function, inputs: [A; N], at: Site)
     A::apply_elementwise(function, &inputs, at)
 }
 
-/// Returns both operands, expanded to the shape to which they broadcast.
+/// Returns both operands, expanded to the shape to which they broadcast, or an error if they do not broadcast.
 fn pair<A: Array>(x: &A, other: impl Operand<A>, at: Site) -> Result<[A; 2], A::Error> {
     let y = match other.into_argument(x) {
         Argument::Array(y) => y,
@@ -236,7 +237,7 @@ fn pair<A: Array>(x: &A, other: impl Operand<A>, at: Site) -> Result<[A; 2], A::
     Ok([x, y])
 }
 
-/// Returns the three operands, expanded to the shape to which they broadcast.
+/// Returns the three operands, expanded to the shape to which they broadcast, or an error if they do not broadcast.
 fn triple<A: Array>(x: &A, y: impl Operand<A>, z: impl Operand<A>, at: Site) -> Result<[A; 3], A::Error> {
     let [x, y] = pair(x, y, at)?;
     let [x, z] = pair(&x, z, at)?;

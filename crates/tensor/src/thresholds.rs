@@ -41,8 +41,8 @@ pub(crate) mod plan {
     pub(crate) const FEW_PRODUCT_ROWS: usize = 64;
 
     /// A cost in additions per element. If computing a value from operands in memory has at most this cost, each kernel that reads the
-    /// value computes it again. This does not apply to values that must be stored anyway. Writing the value and reading it back would take
-    /// longer.
+    /// value computes it again, because writing the value and reading it back would take longer. This does not apply to values that must be
+    /// stored anyway.
     pub(crate) const MAX_RECOMPUTED_COST: usize = 7;
 
     /// The smallest concatenation, in elements, whose operands are written directly into its memory. For a smaller concatenation, planning
@@ -189,8 +189,8 @@ pub(crate) mod rows {
     /// gathered (copied into one contiguous block). This applies to two operands of at most one block that need at most two loops.
     pub(crate) const FEW_GATHERED_ROWS: usize = 8;
 
-    /// The shortest row of the result, in elements, that is computed by itself even if there are more than [`FEW_GATHERED_ROWS`] rows. This
-    /// value applies to the same operands.
+    /// The shortest row of the result, in elements, that is computed by itself even if there are more than [`FEW_GATHERED_ROWS`] rows. Both
+    /// thresholds apply to the same operations.
     pub(crate) const MIN_UNGATHERED_ROW: usize = 16;
 
     /// The largest number of elements that a plain loop copies. For a copy this short, a call of `memcpy` takes longer.

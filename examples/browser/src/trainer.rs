@@ -114,7 +114,7 @@ impl Trainer {
     }
 }
 
-/// Returns the samples of the table.
+/// Returns the samples of the table, or an error that names the first wrong line.
 fn samples(table: &str) -> Result<Samples> {
     let (mut x, mut y) = (Vec::new(), Vec::new());
     for (line, text) in table.lines().enumerate() {

@@ -18,7 +18,7 @@ pub const DIGITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.cs
 ///
 /// # Errors
 ///
-/// If a file cannot be read.
+/// If a file cannot be read or is malformed.
 pub fn digits(path: impl AsRef<Path>, generator: &mut Generator) -> Result<(Samples, Samples)> {
     let path = path.as_ref();
     let (train, test) = match path.is_dir() {

@@ -35,7 +35,7 @@ enum Kind {
     Count([usize; 2]),
     /// A finite number of at least 0.
     Number,
-    /// A finite number above 0, also after rounding to f32.
+    /// A finite number above 0 that f32 does not round to 0.
     Positive,
     /// Any text. The help does not show its default.
     Text,
@@ -159,7 +159,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// If it cannot be written.
+    /// If the folder cannot be made, or the file cannot be written.
     pub fn write(&self, name: &str, contents: impl AsRef<[u8]>) -> Result {
         let path = self.file(name)?;
         fs::write(&path, contents).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -196,7 +196,8 @@ impl Options {
         text
     }
 
-    /// Reads the command line. Returns false if it asks for help.
+    /// Reads the command line. Returns false if the command line asks for help, and an error for an unknown option or a
+    /// wrong value.
     fn read(&mut self, mut parser: lexopt::Parser) -> std::result::Result<bool, lexopt::Error> {
         while let Some(argument) = parser.next()? {
             match argument {
@@ -220,12 +221,12 @@ impl Options {
     }
 }
 
-/// Reads the value of `--seed` as a number.
+/// Reads the value of `--seed` as a number, or returns an error that shows the value.
 fn number(value: &str) -> std::result::Result<u64, lexopt::Error> {
     value.parse().map_err(|_| format!("--seed expects {}, got `{value}`", Kind::Count([0, usize::MAX])).into())
 }
 
-/// Returns a text as lines of at most [`WIDTH`] letters that begin at a column.
+/// Returns a text as lines that begin at a column and end before column [`WIDTH`], except for longer words.
 fn wrapped(column: usize, text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

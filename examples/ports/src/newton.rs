@@ -3,8 +3,9 @@
 use wengert::autograd::transforms::{hvp, infer, value_and_grad};
 use wengert::prelude::*;
 
-/// Makes at most `steps` steps of Newton's method from `start`. Returns the last point, and the value of the function at this point. The
-/// method ends early if the elements of a step are below 1e-5 on average. SciPy: `minimize(method="Newton-CG")`, with another line search.
+/// Makes at most `steps` steps of Newton's method from `start`. Returns the last point, and the value of the function
+/// at this point. The method ends early if the magnitudes of a step's elements are below 1e-5 on average. SciPy:
+/// `minimize(method="Newton-CG")`, with another line search.
 ///
 /// ```
 /// use wengert::prelude::*;

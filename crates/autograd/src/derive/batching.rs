@@ -16,7 +16,7 @@ impl<'t, T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If there is not enough memory, or a batching rule is wrong.
+    /// If no memory can hold a result, a batching rule fails or returns a wrong result, or the tape is full.
     pub(crate) fn batch(
         &'t self,
         outputs: &[Var<'t, T>],

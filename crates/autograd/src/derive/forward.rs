@@ -29,7 +29,7 @@ impl<'t, T: Float> Tape<T> {
     /// # Errors
     ///
     /// If a tangent has another shape than its input, an operation between inputs and outputs has no derivative (even if the tangent of its
-    /// input is zero), or a variable belongs to another tape.
+    /// input is zero), or a variable belongs to another tape. Also if a derivative rule returns an error, or the tape is full.
     pub fn try_jvp(
         &'t self,
         outputs: &[Var<'t, T>],
@@ -119,8 +119,8 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Errors
     ///
-    /// If a tangent has another shape than its input, or an operation between inputs and this variable has no derivative. Also if an input
-    /// or a tangent belongs to another tape.
+    /// If a tangent has another shape than its input, or an operation between inputs and this variable has no derivative (even if the
+    /// tangent of its input is zero). Also if a variable belongs to another tape, a derivative rule returns an error, or the tape is full.
     pub fn try_jvp(self, inputs: &[(Var<'t, T>, Var<'t, T>)]) -> Result<Var<'t, T>, Error> {
         Ok(self.tape.forward(&[self], inputs, Site::here("jvp"))?[0])
     }

@@ -48,7 +48,7 @@ pub struct Gradients<T: Float = f32> {
 }
 
 /// The key that finds a gradient in [`Gradients`]: a parameter, or a variable that was made by [`Tape::var`](crate::Tape::var) or
-/// [`Tape::parameter`](crate::Tape::parameter). Its elements have the type of the gradients:
+/// [`Tape::parameter`](crate::Tape::parameter). The element type must be the gradients' element type:
 ///
 /// ```compile_fail,E0277
 /// # use wengert_autograd as wengert;
@@ -150,8 +150,8 @@ impl<T: Float> Gradients<T> {
     ///
     /// # Errors
     ///
-    /// If the loss may depend on `key`, but these gradients do not contain it: for a constant, an intermediate result, or a variable of
-    /// another tape. Also if memory cannot hold the zeros.
+    /// If the loss may depend on `key`, but these gradients do not contain it: for a constant, an intermediate result, or a variable that
+    /// is on another tape or whose gradient was removed by an addition. Also if memory cannot hold the zeros.
     pub fn try_of_or_zeros(&self, key: impl Key<T>) -> Result<Tensor<T>, Error> {
         if let Some(gradient) = key.find(self) {
             return Ok(gradient.clone());

@@ -8,6 +8,7 @@ mod forward;
 mod gradients;
 mod path;
 mod recorded;
+mod replay;
 #[cfg(test)]
 mod tests;
 

@@ -40,7 +40,7 @@ pub(crate) struct Path {
     pub(crate) marks: Vec<bool>,
     traversal: Traversal,
     /// True if an operation on the path may refuse derivatives.
-    may_refuse: bool,
+    pub(crate) may_refuse: bool,
 }
 
 impl Path {
@@ -129,7 +129,7 @@ impl<'t, T: Float> Tape<T> {
         reaching
     }
 
-    /// Starts the recording of a derivative or a batch.
+    /// Starts the recording of a derivative or a batch, which ends when the returned guard is dropped.
     pub(crate) fn start_derivation(&'t self) -> DerivationGuard<'t, T> {
         DerivationGuard {
             tape: self,

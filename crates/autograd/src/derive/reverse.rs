@@ -10,6 +10,7 @@ use wengert_tensor::{Binary, Float, Site, Tensor};
 
 use super::gradients::Gradients;
 use super::path::{Path, Traversal};
+use super::replay::{self, CallLog, CustomCall, Request};
 use crate::parameter::Change;
 use crate::rules::{self, LinearFactor};
 use crate::{Error, Tape, Var};
@@ -126,30 +127,44 @@ impl<'t, T: Float> Tape<T> {
         let Some(last) = outputs.iter().map(|(output, _)| output.index).max() else {
             return Ok(vec![None; inputs.len()]);
         };
-        let wanted: Vec<Index> = inputs.iter().map(|input| input.index).collect();
-        let path = self.dependents(&wanted, last, Traversal::Differentiable);
-        self.check_differentiable(&path, outputs.iter().map(|&(output, _)| output), at)?;
-        let mut adjoints = Adjoints(vec![NONE; path.marks.len()]);
-        for &(output, seed) in outputs {
-            if let Some(slot) = path.position(output.index) {
-                adjoints.add(self, slot, seed, at)?;
+        let request = Request {
+            outputs: outputs.iter().map(|(output, seed)| [output.index, seed.index]).collect(),
+            inputs: inputs.iter().map(|input| input.index).collect(),
+            at,
+        };
+        let gradients = match replay::replay(self, &request)? {
+            Some(gradients) => gradients,
+            None => self.derive(request, last)?,
+        };
+        Ok(gradients.into_iter().map(|gradient| gradient.map(|index| self.at(index))).collect())
+    }
+
+    /// Records the gradients of `request`, whose outputs are nodes up to `last`. Returns the node of each gradient.
+    fn derive(&self, request: Request, last: Index) -> Result<Vec<Option<Index>>, Error> {
+        let (start, at) = (self.record.borrow().mark(), request.at);
+        let outputs = || request.outputs.iter().map(|&[output, _]| self.at(output));
+        let path = self.dependents(&request.inputs, last, Traversal::Differentiable);
+        self.check_differentiable(&path, outputs(), at)?;
+        let mut adjoints = Adjoints { nodes: vec![NONE; path.marks.len()], log: CallLog::default() };
+        for &[output, seed] in &request.outputs {
+            if let Some(slot) = path.position(output) {
+                adjoints.add(self, slot, self.at(seed), at)?;
             }
         }
         self.propagate(&path, &mut adjoints, at)?;
         // If an output depends on the input only through derivatives that are zero, the gradient is zero, not `None`.
-        let without = |input: &Var<'t, T>| path.position(input.index).is_some_and(|slot| adjoints.0[slot] == NONE);
-        let reaching = if inputs.iter().any(without) {
-            self.needed_for(&path, outputs.iter().map(|&(output, _)| output))
-        } else {
-            Vec::new()
+        let without = |&input: &Index| path.position(input).is_some_and(|slot| adjoints.nodes[slot] == NONE);
+        let reaching = if request.inputs.iter().any(without) { self.needed_for(&path, outputs()) } else { Vec::new() };
+        let gradient = |&input: &Index| {
+            let slot = path.position(input)?;
+            let gradient = adjoints.get(self, slot);
+            gradient.or_else(|| reaching[slot].then(|| self.at(input).zeros_like_at(at))).map(|gradient| gradient.index)
         };
-        Ok(inputs
-            .iter()
-            .map(|input| {
-                let slot = path.position(input.index)?;
-                adjoints.get(self, slot).or_else(|| reaching[slot].then(|| input.zeros_like_at(at)))
-            })
-            .collect())
+        let gradients: Vec<Option<Index>> = request.inputs.iter().map(gradient).collect();
+        if !path.may_refuse {
+            replay::keep(self, start, request, adjoints.log, &gradients);
+        }
+        Ok(gradients)
     }
 
     /// Records the adjoints of all nodes on `path`, from the last node to the first. Multiplies each node's adjoint by the derivative with
@@ -164,7 +179,14 @@ impl<'t, T: Float> Tape<T> {
             let Some(first) = rules::first_differentiable_input(primitive.op) else { continue };
             for position in first..primitive.inputs.len() {
                 let Some(below) = path.position(primitive.inputs[position]) else { continue };
-                if let Some(term) = primitive.vjp(position, g)? {
+                let term = match primitive.op {
+                    Op::Other(_) => {
+                        let call = CustomCall::Vjp { node: primitive.index, input: position, g: g.index };
+                        adjoints.log.record(call, self, at)?.map(|index| self.at(index))
+                    }
+                    _ => primitive.vjp(position, g)?,
+                };
+                if let Some(term) = term {
                     adjoints.add(self, below, term, at)?;
                 }
             }
@@ -186,7 +208,7 @@ impl<'t, T: Float> Tape<T> {
         let mut guard = self.record.borrow_mut();
         let record = &mut *guard;
         for slot in (0..end).rev().filter(|&slot| path.marks[slot]) {
-            let g = adjoints.0[slot];
+            let g = adjoints.nodes[slot];
             if g == NONE {
                 continue;
             }
@@ -199,13 +221,13 @@ impl<'t, T: Float> Tape<T> {
             for (factor, input, other) in [(first, x, y), (second, y, x)] {
                 let Some(below) = path.position(input) else { continue };
                 let term = factor.times(record, [g, other], node.shape, line);
-                let sum = match (adjoints.0[below], term) {
+                let sum = match (adjoints.nodes[below], term) {
                     (NONE, term) => term,
                     (total, Some(term)) => record.push(Op::Binary(Binary::Add), [total, term], node.shape, Some(line)),
                     (_, None) => None,
                 };
                 let Some(sum) = sum else { return Err(Error::TapeFull { at }) };
-                adjoints.0[below] = sum;
+                adjoints.nodes[below] = sum;
             }
         }
         Ok(None)
@@ -230,16 +252,28 @@ pub(super) fn with_values<T: Float>(
 const NONE: Index = Index::MAX;
 
 /// The adjoint of each slot of a path: the node that is the sum of the adjoint's terms so far, or [`NONE`].
-struct Adjoints(Vec<Index>);
+struct Adjoints {
+    nodes: Vec<Index>,
+    /// The calls of custom operations that have recorded parts of the adjoints.
+    log: CallLog,
+}
 
 impl Adjoints {
     fn get<'t, T: Float>(&self, tape: &'t Tape<T>, slot: usize) -> Option<Var<'t, T>> {
-        Some(self.0[slot]).filter(|&index| index != NONE).map(|index| tape.at(index))
+        Some(self.nodes[slot]).filter(|&index| index != NONE).map(|index| tape.at(index))
     }
 
     #[inline]
     fn add<'t, T: Float>(&mut self, tape: &'t Tape<T>, slot: usize, term: Var<'t, T>, at: Site) -> Result<(), Error> {
-        self.0[slot] = rules::accumulate(self.get(tape, slot), term, at)?.index;
+        let total = self.nodes[slot];
+        self.nodes[slot] = match total {
+            NONE => term.index,
+            total if replay::is_custom(&tape.record.borrow(), total) => {
+                let sum = self.log.record(CustomCall::Sum { total, term: term.index }, tape, at)?;
+                sum.unwrap_or_else(|| unreachable!("a sum has a result"))
+            }
+            total => rules::accumulate(Some(tape.at(total)), term, at)?.index,
+        };
         Ok(())
     }
 }

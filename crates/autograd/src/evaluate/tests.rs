@@ -127,7 +127,7 @@ fn a_product_may_be_added_to_its_own_factor() {
 }
 
 /// Returns three numbers for the plan of `roots`: concatenations that copy, concatenations in place, and fused programs that write all
-/// parts side by side.
+/// parts side by side. Also runs the plan twice, and checks the values.
 fn concatenations(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> (usize, usize, usize) {
     let record = tape.record.borrow();
     let indices: Vec<Index> = roots.iter().map(|root| root.index).collect();
@@ -373,8 +373,8 @@ fn filter<'t>(x: Var<'t, f64>, factor: f64) -> [Var<'t, f64>; 2] {
     [loss, dx]
 }
 
-/// Checks that a region computes the bits of its steps for inputs of every layout: first with a plan for each layout, and then with one plan
-/// for all.
+/// Checks that a region computes the bits of its steps for inputs of several layouts: first with a plan for each layout, and then with one
+/// plan for all.
 #[test]
 fn a_region_computes_the_bits_of_its_steps() {
     let wide = Tensor::from_fn([6, 5], |i| ((i[0] * 5 + i[1]) as f64).sin());
@@ -457,7 +457,7 @@ fn is_smooth(step: &Move) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Checks programs whose sums have at most two terms, so that every order of summation gives the same bits.
+    /// Checks programs whose reductions and products sum at most two terms, so that every order of these terms gives the same bits.
     #[test]
     fn fused_equals_one_at_a_time(
         shapes in prop_oneof![
@@ -671,8 +671,9 @@ fn a_plan_does_not_serve_data_with_another_expansion() {
         assert_eq!(x.value().strides(), data.strides());
     }
 }
-/// Checks a reshape that joins an expanded dimension with another one. It needs a copy of all elements, even if one number in memory stands
-/// for them, and memory cannot hold 2⁴² elements. Without the copy, the sum would read each of these elements.
+/// Checks that an evaluation refuses a reshape that joins an expanded dimension with another one. The reshape needs a copy of all elements,
+/// even if one number in memory stands for them, and memory cannot hold 2⁴² elements. Without the copy, the sum would read each of these
+/// elements.
 #[test]
 fn a_reshape_that_needs_a_copy_of_an_expansion_is_refused() {
     let tape = Tape::<f64>::new();

@@ -22,17 +22,17 @@
 //!
 //! Rounding: a combination of values that cancels all terms up to h³ leaves two parts. One is a remainder of a smooth function, of the
 //! order of h⁴φ⁗ ≈ 10⁻²¹. The other is the rounding of the values. The combination, divided by the root of the sum of its squared
-//! coefficients, estimates σ, as in J. J. Moré and S. M. Wild, "Estimating computational noise" (2011). With the second difference E(h) =
-//! φ(x+h) + φ(x-h) - 2φ(x), the combinations are:
+//! coefficients, estimates σ, as in J. J. Moré and S. M. Wild, "Estimating computational noise" (2011). With the second difference
+//! E(h) = φ(x+h) + φ(x-h) - 2φ(x), the combinations are:
 //!
 //! | combination | its standard deviation in σ |
 //! |---|---|
 //! | E(rh) - r² E(h), and E(r²h) - r² E(rh) | √(2 + 2r⁴ + 4r²) = 5.117 |
 //! | R(h) - R(rh), times h | √((r² + 5/r² + 1/r⁶) / 2) = 1.514 |
 //!
-//! σ is the largest of the three estimates, but at least ε|φ|. It is also at least the median over all inputs that φ
-//! depends on, in case all three estimates are small by chance. R itself has a standard deviation of √((r² + 1/r⁴) / 2)
-//! = 1.18 σ/h. The tolerance is:
+//! σ is the largest of the three estimates, but at least ε|φ|. It is also at least the median over all inputs that φ depends on, in case
+//! all three estimates are small by chance. R itself has a standard deviation of 1.18 σ/h, where 1.18 is √((r² + 1/r⁴) / 2). The tolerance
+//! is:
 //!
 //! ```text
 //! |expected - got| ≤ |C(h) - C(rh)| + 8 σ/h + a max(|expected|, s)
@@ -201,8 +201,8 @@ mod tests {
                 let estimate = derivative(f, x);
                 let error = (estimate.value - df(x)).abs();
                 assert!(error <= estimate.tolerance, "case {k} at {x}: off by {error:e}, {estimate:?}");
-                // In case 4, |C(h) - C(rh)| is up to r 30³ h²/6 = 3e-7 for x ≤ 1, and grows with x². In case 5 the value 1e6 leaves only
-                // ten decimals.
+                // Cases count from 0. In case 4, |C(h) - C(rh)| is up to r 30³ h²/6 = 3e-7 for x ≤ 1, and grows with x². In case 5, the
+                // function adds and subtracts 1e6, which leaves only ten decimals of its value.
                 let allowed = [1e-8, 1e-8, 1e-8, 1e-6, 1e-6, 1e-3, 1e-8][k] * df(x).abs().max(f(x).abs()).max(1.0);
                 assert!(estimate.tolerance < allowed, "case {k} at {x}: {estimate:?}");
             }

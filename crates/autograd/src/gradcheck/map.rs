@@ -78,8 +78,8 @@ impl<T: Float> Map<'_, T> {
         Ok((values.iter().flat_map(numbers).collect(), shapes))
     }
 
-    /// Returns the map's values at the point of the check, and the shapes of its results. The values must be finite, and the same in a
-    /// second evaluation.
+    /// Returns the map's values at the point of the check, and the shapes of its results. Returns a failure if a value is not finite, or if
+    /// a second evaluation gives other values or shapes.
     pub(super) fn at_the_point(&self) -> Result<(Vec<f64>, Vec<Shape>), Failure> {
         let (values, shapes) = self.values(self.inputs)?;
         self.require_finite(&values, &shapes, || None)?;

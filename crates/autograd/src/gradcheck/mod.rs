@@ -202,7 +202,7 @@ impl GradCheck {
     ///
     /// # Errors
     ///
-    /// If a derivative disagrees, cannot be computed, or cannot be checked at this point.
+    /// If a derivative disagrees, cannot be computed, or cannot be checked at this point, or if both modes are skipped.
     #[track_caller]
     pub fn check<T: Float, const N: usize>(
         &self,
@@ -216,7 +216,7 @@ impl GradCheck {
     ///
     /// # Errors
     ///
-    /// If a derivative disagrees, cannot be computed, or cannot be checked at this point.
+    /// If a derivative disagrees, cannot be computed, or cannot be checked at this point, or if both modes are skipped.
     #[track_caller]
     pub fn check_slice<T: Float>(
         &self,

@@ -97,10 +97,10 @@ impl Place {
 pub struct Derivative {
     /// The mode of the derivative.
     pub mode: Mode,
-    /// The differentiated element. At order 1 it is an element of the function's output. At order 2 it is an element of the gradient or of
-    /// the directional derivative.
+    /// The differentiated element, or a weighted sum of elements if there are many. At order 1, the elements belong to the function's
+    /// output. At order 2, the elements belong to the gradient or to the directional derivative.
     pub output: Place,
-    /// The element of the input with respect to which the derivative is taken.
+    /// The element of the input, or the direction in the input if there are many elements, along which the derivative is taken.
     pub input: Place,
     /// The derivative by central differences.
     pub expected: f64,
@@ -115,8 +115,8 @@ pub struct Derivative {
 }
 
 impl Derivative {
-    /// Returns the difference of the two derivatives divided by the tolerance. They disagree if this quotient exceeds 1. It is infinite if
-    /// one of them is NaN.
+    /// Returns the difference of the two derivatives divided by the tolerance. The derivatives disagree if this quotient exceeds 1. The
+    /// quotient is infinite if one derivative is NaN.
     pub fn excess(&self) -> f64 {
         let difference = (self.expected - self.got).abs();
         if difference == 0.0 {

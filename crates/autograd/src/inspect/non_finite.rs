@@ -33,7 +33,7 @@ use crate::{Error, Tape};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NonFinite {
-    /// The operation's name. It is `variable` if the data of a leaf is not finite, or `constant` if the data of a constant has a NaN.
+    /// The operation's name, or `variable` if the data of a variable is not finite, or `constant` if the data of a constant has a NaN.
     pub operation: &'static str,
     /// The line of code that recorded the operation.
     pub recorded: &'static Location<'static>,
@@ -87,7 +87,8 @@ impl<T: Float> Tape<T> {
     }
 }
 
-/// Evaluates the tape one operation at a time, up to the first operation that produces a NaN or an infinity.
+/// Evaluates the tape one operation at a time, and describes the first operation that produces a NaN or an infinity. Returns `None` if
+/// there is none.
 #[precompiled]
 fn first_non_finite<T: Float>(tape: &Tape<T>) -> Result<Option<NonFinite>, Error> {
     let record = tape.record.borrow();

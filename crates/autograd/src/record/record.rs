@@ -4,7 +4,7 @@
 use std::ops::Deref;
 use std::panic::Location;
 
-use wengert_tensor::plan::{ByNode, Expression, Index, Op, Sameness};
+use wengert_tensor::plan::{ByNode, Expression, Extent, Identity, Index, Op, Part, Sameness};
 use wengert_tensor::{Float, Tensor};
 
 /// The operation that returns its input and stops gradients. Every other [`Op::Alias`] refuses to be differentiated,
@@ -55,6 +55,24 @@ pub(crate) struct Record<T: Float, O> {
     pub(crate) read: Vec<Index>,
     /// The line of code of the operation that is being differentiated or batched. It is `None` at other times.
     pub(crate) on_behalf_of: Option<&'static Location<'static>>,
+}
+
+/// The end of a record at some time. Later nodes come after it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    pub(crate) extent: Extent,
+    /// The last identity that the expression had at that time.
+    pub(crate) identity: Option<Identity>,
+    operations: usize,
+    data: usize,
+    names: usize,
+}
+
+impl Mark {
+    /// Returns the number of stored operations, data and names.
+    pub(crate) fn stored(&self) -> usize {
+        self.operations + self.data + self.names
+    }
 }
 
 /// Gives read access to the expression of a record.
@@ -113,6 +131,54 @@ impl<T: Float, O> Record<T, O> {
         self.watchers = 0;
         self.read.clear();
         self.on_behalf_of = None;
+    }
+
+    /// Returns the present end of the record.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark {
+            extent: self.expression.extent(),
+            identity: self.expression.identity(),
+            operations: self.operations.len(),
+            data: self.data.len(),
+            names: self.names.len(),
+        }
+    }
+
+    /// Removes all nodes after `end`, with their data and operations. None of them has been evaluated.
+    pub(crate) fn truncate(&mut self, end: Mark) {
+        let nodes = end.extent.nodes;
+        self.unlocated -= self.locations[nodes..].iter().filter(|location| location.is_none()).count();
+        self.expression.truncate(end.extent);
+        self.expression.share_identity(end.identity);
+        self.locations.truncate(nodes);
+        self.operations.truncate(end.operations);
+        self.data.truncate(end.data);
+        self.names.truncate(end.names);
+        self.unexpanded.retain(|&node, _| (node as usize) < nodes);
+    }
+
+    /// Appends the nodes of `part` from `from` to `to`, with their lines of code `locations`. None of them may refer to data or to an
+    /// operation with arguments of its own. The nodes up to `from`, the end of this record, must be the nodes before the part.
+    pub(crate) fn append(
+        &mut self,
+        part: &Part,
+        locations: &[Option<&'static Location<'static>>],
+        from: Extent,
+        to: Extent,
+    ) {
+        self.expression.append(part, from, to);
+        self.unlocated += locations.iter().filter(|location| location.is_none()).count();
+        self.locations.extend_from_slice(locations);
+    }
+
+    /// Returns the line of code of each node, or `None` for a constant whose operation is not recorded yet.
+    pub(crate) fn locations(&self) -> &[Option<&'static Location<'static>>] {
+        &self.locations
+    }
+
+    /// Returns the operations that have arguments of their own, in the order of recording.
+    pub(crate) fn operations(&self) -> impl Iterator<Item = &O> {
+        self.operations.iter().map(|(operation, _)| operation)
     }
 
     /// Registers a group of nodes. When the value of one node is requested, the values of all nodes of the group are computed.

@@ -124,9 +124,9 @@ fn larger<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>) -> Var<'t, 
     where_(&x.lt(y), &v.zeros_like(), shared)
 }
 
-/// Records the derivative of `fmax(x, y)` or `fmin(x, y)`, with respect to `x` if `to_x` is true, and otherwise with respect to `y`. It is
-/// half of `v` where both operands are equal. Elsewhere it is `v` for the selected operand and 0 for the other one. `x` is selected where
-/// `wins` is true or `y` is NaN.
+/// Records the derivative of `fmax(x, y)` or `fmin(x, y)`, with respect to `x` if `to_x` is true, and otherwise with respect to `y`. The
+/// derivative is half of `v` where both operands are equal. Elsewhere it is `v` for the selected operand and 0 for the other one. `x` is
+/// selected where `wins` is true or `y` is NaN.
 fn ignoring_nan<'t, T: Float>(wins: Var<'t, T>, x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>, to_x: bool) -> Var<'t, T> {
     let first = wins.logical_or(y.isnan());
     let zero = v.zeros_like();

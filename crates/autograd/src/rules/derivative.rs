@@ -87,11 +87,12 @@ impl<'t, T: Float> Primitive<'t, T> {
         }
     }
 
-    /// Returns the derivative with respect to the input with index `input`, times the input's tangent `v`.
+    /// Records the derivative with respect to the input with index `input`, times the input's tangent `v`. The [`Formula`] also says if the
+    /// derivative is zero, undefined or only known from the reverse rule.
     ///
     /// # Errors
     ///
-    /// If a rule fails, or returns a wrong shape or a variable of another tape.
+    /// If the rule fails, returns a wrong shape or a variable of another tape, or the tape is full.
     pub(crate) fn jvp(&self, input: usize, v: Var<'t, T>) -> Result<Formula<'t, T>, Error> {
         if let Some(factor) = LinearFactor::of(self.op, input) {
             return self.times(factor, input, v).map(Formula::Is);
@@ -214,7 +215,7 @@ fn sum_to_shape<'t, T: Float>(v: Var<'t, T>, shape: &Shape, at: Site) -> Result<
     if expansion.added().is_empty() { Ok(sum) } else { sum.apply_view(View::Reshape(shape.clone()), at) }
 }
 
-/// Returns the sum of `term` and `total`, or `term` if `total` is `None`.
+/// Records the sum of `term` and `total`. Returns `term` itself if `total` is `None`.
 #[inline]
 pub(crate) fn accumulate<'t, T: Float>(
     total: Option<Var<'t, T>>,

@@ -41,8 +41,8 @@ pub(super) fn site(name: &'static str) -> Site {
     Site::here(name)
 }
 
-/// Records `operation` on the batched inputs. An elementwise operation is the same for a batch. Other operations must already count the
-/// batch dimension.
+/// Records `operation` on the batched inputs. Returns `None` if the recording fails, and stores the error in `call`. An elementwise
+/// operation is the same for a batch. Other operations must already count the batch dimension.
 pub(super) fn elementwise<'t, T: Float>(operation: impl Operation<T>, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
     let inputs = call.value_of(call.try_all_batched())?;
     call.value_of(inputs[0].tape.record_operation(Rc::new(operation), &inputs, call.at))

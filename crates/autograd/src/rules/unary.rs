@@ -63,7 +63,7 @@ pub(super) fn derivative<'t, T: Float>(
             let slope = (angle * angle.cos() - angle.sin()) / square;
             where_(&square.eq(0.0), &v.zeros_like(), v * slope)
         }
-        // The derivative is NaN outside [0, 1], as the value is. It is ∞ at both ends of this interval. This holds at -0 too, because
+        // The derivative is NaN outside [0, 1], as the value is. The derivative is ∞ at both ends of this interval, also at -0, because
         // adding 0 to -0 gives 0.
         Unary::Logit => {
             let inside = x.ge(0.0).logical_and(x.le(1.0));

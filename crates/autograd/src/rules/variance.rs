@@ -1,5 +1,5 @@
-//! The variance of n elements x with the mean m and the correction c is z = Σ (x - m)² / (n - c). Its derivative is ∂z/∂x = 2 (x - m) / (n
-//! - c). The term for the mean is omitted, because the deviations x - m sum to zero.
+//! The variance of n elements x with the mean m and the correction c is z = Σ (x - m)² / (n - c). Its derivative is
+//! ∂z/∂x = 2 (x - m) / (n - c). The term for the mean is omitted, because the deviations x - m sum to zero.
 //!
 //! If n - c is not positive, the results match PyTorch's `var_backward`. If the caller named dimensions, the formula above is used, and its
 //! divisor may be negative. If the caller named none, or x is a single number, the derivative is NaN at elements equal to the mean and ∞ at

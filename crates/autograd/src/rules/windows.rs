@@ -191,7 +191,8 @@ fn images<'t, T: Float>(call: &BatchedCall<'t, T>, position: usize, shape: &Shap
     call.value_of(call.try_batched(position).and_then(images))
 }
 
-/// Splits a result for the images of all examples into one result per example. The examples become a new first dimension.
+/// Splits a result for the images of all examples into one result per example. The examples become a new first dimension. If there is an
+/// error instead of a result, stores it in `call` and returns `None`.
 fn examples<'t, T: Float>(result: Result<Var<'t, T>, Error>, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
     call.value_of(result.and_then(|result| result.apply_view(View::Reshape(call.shape()), call.at)))
 }

@@ -19,7 +19,7 @@ impl<'t, T: Float> Tape<T> {
         self.parameter_at(parameter, Site::here("parameter"))
     }
 
-    /// Returns the variable of a parameter. A new leaf gets the line of code in `at`. An error names the operation and the line in `at`.
+    /// Does the same as [`try_parameter`](Self::try_parameter), for the operation at `at`. A new leaf gets the line of code in `at`.
     pub(crate) fn parameter_at(&'t self, parameter: &Parameter<T>, at: Site) -> Result<Var<'t, T>, Error> {
         let id = parameter.id();
         if let Some(&(_, index)) = self.record.borrow().bound.iter().rev().find(|(bound, _)| *bound == id) {

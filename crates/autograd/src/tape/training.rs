@@ -11,14 +11,14 @@ use crate::{Error, Tape, Var};
 #[twins]
 #[precompiled]
 impl<T: Float> Tape<T> {
-    /// Calls `draw` with the random number generator of a training tape, and returns its result. Returns `None` on other tapes.
+    /// Calls `draw` with the random number generator of a training tape, and returns the result of `draw`. Returns `None` on other tapes.
     pub fn draw<R>(&self, draw: impl FnOnce(&mut Generator) -> R) -> Option<R> {
         self.training.as_ref().map(|training| draw(&mut training.borrow_mut().generator))
     }
 
-    /// Records that the training step moves `buffer` towards `new`. `new` is a statistic of the batch and has the buffer's shape. It is
-    /// computed together with the gradients. `share` is the weight of the batch in the result. If this tape has recorded changes of the buffer
-    /// before, their number is added to the number of batches in [`Share::Nth`]. Records nothing on a tape that does not train.
+    /// Records that the training step moves `buffer` towards `new`. `new` is a statistic of the batch, has the buffer's shape, and is
+    /// computed together with the gradients. `share` is the weight of the batch in the result. If this tape has recorded changes of the
+    /// buffer before, their number is added to the number of batches in [`Share::Nth`]. Records nothing on a tape that does not train.
     ///
     /// # Errors
     ///

@@ -66,7 +66,8 @@ use crate::{Error, Tape, Var};
 ///
 /// # Errors
 ///
-/// If there is not enough memory, a custom operation fails, or the result belongs to another tape.
+/// If the result belongs to another tape, there is not enough memory, a custom operation fails, or an operation refuses its operands'
+/// values.
 #[twins]
 pub fn try_infer<T: Float>(
     f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>,
@@ -156,7 +157,8 @@ pub fn try_infer_in_batches<T: Float>(
 ///
 /// # Errors
 ///
-/// If the function's result is not one number, an operation in it has no derivative, or there is not enough memory.
+/// If the function's result is not one number or belongs to another tape, or an operation in it has no derivative. Also returns the errors
+/// of [`value`](Var::value).
 #[twins]
 pub fn try_grad<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> Result<I::Each<I::Array>, Error> {
     let at = Site::here("grad");
@@ -177,7 +179,8 @@ pub fn try_grad<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> Resu
 ///
 /// # Errors
 ///
-/// If the function's result is not one number, an operation in it has no derivative, or there is not enough memory.
+/// If the function's result is not one number or belongs to another tape, or an operation in it has no derivative. Also returns the errors
+/// of [`value`](Var::value).
 #[twins]
 #[allow(clippy::type_complexity)]
 pub fn try_value_and_grad<I: Inputs, F: for<'s> Objective<'s, I>>(
@@ -220,7 +223,8 @@ pub fn try_value_and_grad<I: Inputs, F: for<'s> Objective<'s, I>>(
 ///
 /// # Errors
 ///
-/// If an operation in the function has no derivative, or there is not enough memory.
+/// If the function's result belongs to another tape, or an operation in the function has no derivative. Also returns the errors of
+/// [`value`](Var::value).
 #[twins]
 pub fn try_jacobian<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> Result<I::Each<I::Array>, Error> {
     let at = Site::here("jacobian");
@@ -252,7 +256,8 @@ pub fn try_jacobian<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> 
 ///
 /// # Errors
 ///
-/// If the function's result is not one number, an operation in it has no first or second derivative, or there is not enough memory.
+/// If the function's result is not one number or belongs to another tape, or an operation in it has no first or second derivative. Also
+/// returns the errors of [`value`](Var::value).
 #[twins]
 #[allow(clippy::type_complexity)]
 pub fn try_hessian<I: Inputs, F: for<'s> Objective<'s, I>>(
@@ -287,8 +292,9 @@ pub fn try_hessian<I: Inputs, F: for<'s> Objective<'s, I>>(
 ///
 /// # Errors
 ///
-/// If the function's result is not one number, the shapes of input and direction differ, the lists of inputs and directions have
-/// different lengths, or an operation in the function has no second derivative.
+/// If the function's result is not one number or belongs to another tape, the shapes of input and direction differ, the lists of inputs and
+/// directions have different lengths, or an operation in the function has no first or second derivative. Also returns the errors of
+/// [`value`](Var::value).
 #[twins]
 pub fn try_hvp<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I, v: I) -> Result<I::Each<I::Array>, Error> {
     let at = Site::here("hvp");

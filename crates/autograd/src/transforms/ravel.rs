@@ -107,7 +107,7 @@ impl<F: TreeForm> TreeLayout<F> {
     ///
     /// # Errors
     ///
-    /// If the vector does not have the shape `[n]` of the raveled vector.
+    /// If the vector does not have the shape `[n]` of the raveled vector, or a view of it cannot be recorded.
     pub fn try_unravel<L: TensorLike>(&self, vector: &L) -> Result<F::Of<L>, L::Error> {
         let (shape, at) = (vector.shape(), Site::here("unravel"));
         if *shape != [self.len] {

@@ -109,7 +109,7 @@ impl Vmap {
     ///
     /// # Errors
     ///
-    /// As for [`record`](Self::record).
+    /// As for [`record`](Self::record), and if `f` returns different numbers of results for two examples.
     pub fn try_record_slice<'t, T: Float>(
         &self,
         f: impl Fn(&[Var<'t, T>]) -> Vec<Var<'t, T>>,

@@ -111,8 +111,8 @@ impl<T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If the function refuses the shapes of the inputs, or an input belongs to another tape. Also if no memory can hold results of the
-    /// shapes that the function returns.
+    /// If the function refuses the shapes of the inputs, an input belongs to another tape, or the tape is full. Also if no memory can hold
+    /// results of the shapes that the function returns.
     pub fn try_apply_function<'t>(
         &'t self,
         function: impl Function<T>,
@@ -127,8 +127,8 @@ impl<T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If the function refuses the shapes of the inputs, or an input belongs to another tape. Also if no memory can hold results of the
-    /// shapes that the function returns.
+    /// If the function refuses the shapes of the inputs, an input belongs to another tape, or the tape is full. Also if no memory can hold
+    /// results of the shapes that the function returns.
     #[doc(hidden)]
     pub fn record_function<'t>(
         &'t self,
@@ -231,7 +231,8 @@ impl<T: Float, F: Function<T>> Operation<T> for Packed<F> {
 }
 
 impl<F> Packed<F> {
-    /// Records the gradients with respect to all inputs of `call`, for the upstream gradient `g`. Returns their nodes.
+    /// Records the gradients with respect to all inputs of `call`, for the upstream gradient `g`. Returns their nodes, or `None` for an
+    /// input without gradient.
     fn gradients<'t, T: Float>(&self, call: &Call<'t, T>, g: Var<'t, T>) -> Result<Vec<Option<Index>>, Error>
     where
         F: Function<T>,

@@ -59,8 +59,8 @@ products! {
 /// # Panics
 ///
 /// If the iterator is empty, because the sum would have no tape. If this can happen, begin with a number:
-/// `terms.fold(tape.constant(0.0), |sum, term| sum + term)`. Also if the shapes do not broadcast, or the variables belong to different
-/// tapes.
+/// `terms.fold(tape.constant(0.0), |sum, term| sum + term)`. Also if an addition panics, for example because the shapes do not broadcast,
+/// or the variables belong to different tapes.
 impl<'t, T: Float> Sum for Var<'t, T> {
     #[track_caller]
     fn sum<I: Iterator<Item = Self>>(terms: I) -> Self {
@@ -74,7 +74,7 @@ impl<'t, T: Float> Sum for Var<'t, T> {
     }
 }
 
-/// The sum of variables of one tape. Panics if the iterator is empty, the shapes do not broadcast, or the tapes differ.
+/// The sum of variables of one tape. Panics if the iterator is empty, or an addition panics.
 impl<'v, 't, T: Float> Sum<&'v Var<'t, T>> for Var<'t, T> {
     #[track_caller]
     fn sum<I: Iterator<Item = &'v Self>>(terms: I) -> Self {

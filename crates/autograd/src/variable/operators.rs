@@ -142,7 +142,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Panics
     ///
-    /// If the shapes do not broadcast, or the operands belong to two tapes.
+    /// If the shapes do not broadcast, the operands belong to two tapes, or the tape is full.
     #[track_caller]
     #[allow(clippy::should_implement_trait)]
     pub fn eq(self, other: impl Operand<Self>) -> Self {
@@ -154,7 +154,7 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Panics
     ///
-    /// If the shapes do not broadcast, or the operands belong to two tapes.
+    /// If the shapes do not broadcast, the operands belong to two tapes, or the tape is full.
     #[track_caller]
     #[allow(clippy::should_implement_trait)]
     pub fn ne(self, other: impl Operand<Self>) -> Self {

@@ -68,7 +68,8 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl Mpi {
-    /// Starts MPI. Returns the connection, this rank, and the number of ranks. `grace` limits the time that the shutdown of MPI may take.
+    /// Starts MPI. Returns the connection, this rank, and the number of ranks. `grace` limits the time that the
+    /// shutdown of MPI may take. Returns an error if MPI was started before, or the system cannot create a thread.
     pub(crate) fn start(grace: Duration) -> Result<(Mpi, usize, usize)> {
         let (orders, to_do) = mpsc::channel();
         let (at_end, ended) = mpsc::channel();
@@ -170,7 +171,8 @@ impl Server {
         self.questions.drain(..).for_each(std::mem::forget);
     }
 
-    /// Runs one exchange, however long it takes.
+    /// Runs one exchange, however long it takes. Returns the exchange with the received elements and the sum over the
+    /// ranks.
     fn make(&mut self, mut exchange: Exchange) -> Exchange {
         let tag = (self.count % TAGS) as Tag;
         self.count += 1;

@@ -79,7 +79,7 @@ pub(crate) fn check_terms<E: From<wengert_tensor::Error>>(name: &str, most: f64,
 ///
 /// # Errors
 ///
-/// If `most` is above [`MOST_TERMS`].
+/// If `most` is above [`MOST_TERMS`], or memory cannot hold the terms.
 pub(crate) fn entropy_of_counts<F: Family>(family: &F, most: f64, at: Site) -> Result<F::Array> {
     check_terms(F::NAME, most, at)?;
     let counts = counts_to(most as usize, family.parameters()[0].2, family.batch_shape().rank())?;
@@ -100,6 +100,6 @@ pub(crate) fn counts_to<A: Array>(most: usize, x: &A, rank: usize) -> Result<A> 
 /// Returns count · logarithm, and 0 where the count is 0.
 pub(crate) fn times<A: Array>(count: &A, logarithm: &A) -> Result<Expr<A>, A::Error> {
     let none = count.try_eq(0.0)?;
-    // For a count of 0, replaces the logarithm by 0: it may be -∞, and 0 · ∞ is NaN.
+    // For a count of 0, replaces the logarithm by 0, because the logarithm may be -∞, and 0 · ∞ is NaN.
     Ok(Expr::from(filled((of(count) * 0.0 + logarithm).get()?, &[none], 0.0)) * count)
 }

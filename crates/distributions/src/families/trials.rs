@@ -33,7 +33,7 @@ macro_rules! trials {
             ///
             /// # Errors
             ///
-            /// If the shapes do not broadcast.
+            /// If the shapes do not broadcast, or memory cannot hold the result.
             pub fn try_new($($rest: impl Operand<A>,)? probs: impl IntoArray<Array = A>) -> Result<Self, A::Error> {
                 let (at, probs) = (Site::here("new"), probs.array());
                 $(let $rest = array($rest, &probs);)?
@@ -47,7 +47,7 @@ macro_rules! trials {
             ///
             /// # Errors
             ///
-            /// If the shapes do not broadcast.
+            /// If the shapes do not broadcast, or memory cannot hold the result.
             pub fn try_from_logits(
                 $($rest: impl Operand<A>,)?
                 logits: impl IntoArray<Array = A>,

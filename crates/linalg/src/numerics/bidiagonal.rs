@@ -19,7 +19,8 @@ pub(crate) struct Bidiagonal<T> {
     pub(crate) right: Reflectors<T>,
 }
 
-/// Makes a matrix `[rows, columns]` bidiagonal. The matrix has at least as many rows as columns, and is overwritten.
+/// Returns the bidiagonal form of a matrix `[rows, columns]`, and the reflections that lead to this form. The matrix
+/// has at least as many rows as columns, and is overwritten.
 pub(crate) fn bidiagonal<T: Float>(a: &mut [T], rows: usize, columns: usize) -> Result<Bidiagonal<T>, Failure> {
     let above = columns.saturating_sub(1);
     let mut out = Bidiagonal {

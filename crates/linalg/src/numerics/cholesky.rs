@@ -33,7 +33,8 @@ pub(crate) fn cholesky<T: Float>(a: &mut [T], n: usize) -> Result<Option<usize>,
     Ok(failed)
 }
 
-/// Factors a square on the diagonal: `count` rows and columns, beginning with row `first`.
+/// Factors a square on the diagonal: `count` rows and columns, beginning with row `first`. Returns the same as
+/// [`cholesky`].
 fn factor<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) -> Result<Option<usize>, Error> {
     if count <= LARGEST_BLOCKED {
         return Ok(vectorized(
@@ -63,8 +64,8 @@ fn factor<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) -> Result
     factor(a, n, next, rows)
 }
 
-/// Factors a square block of columns by block. After a block is factored, its product with its transpose is subtracted from the columns
-/// behind it.
+/// Factors a square block of columns by block. After a block is factored, its product with its transpose is subtracted
+/// from the columns behind it. Returns the same as [`cholesky`].
 #[inline(always)]
 fn factor_blocks<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) -> Option<usize> {
     let mut across = vec![T::ZERO; if count > DEPTH { DEPTH * (count - DEPTH) } else { 0 }];
@@ -93,8 +94,8 @@ fn factor_blocks<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) ->
     None
 }
 
-/// Factors a square of at most `SIZE` rows. The transposed factor is computed row by row, so that each update is a vector operation of
-/// fixed length.
+/// Factors a square of at most `SIZE` rows. The transposed factor is computed row by row, so that each update is a
+/// vector operation of fixed length. Returns the same as [`cholesky`].
 #[inline(always)]
 fn factor_leaf<T: Float, const SIZE: usize>(a: &mut [T], n: usize, first: usize, count: usize) -> Option<usize> {
     let mut u = [[T::ZERO; SIZE]; SIZE];

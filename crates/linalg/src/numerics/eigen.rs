@@ -93,8 +93,9 @@ fn pairs<T: Float>(diagonal: &mut [T], beside: &mut [T]) -> Result<Pairs<T>, Fai
     Ok(Pairs { values: places.iter().map(|place| diagonal[place.0]).collect(), vectors })
 }
 
-/// Replaces the diagonal of a tridiagonal matrix by its eigenvalues, which are not sorted. Records the rotations that give the
-/// eigenvectors.
+/// Replaces the diagonal of a tridiagonal matrix by the matrix's eigenvalues, which are not sorted. Overwrites
+/// `beside`. Records the rotations that give the eigenvectors in `sweeps`, if given. Returns an error if the iteration
+/// does not converge.
 fn diagonalize<T: Float>(
     diagonal: &mut [T],
     beside: &mut [T],
@@ -143,6 +144,7 @@ fn end_of_block<T: Float>(d: &[T], e: &[T], start: usize) -> usize {
 }
 
 /// Makes an implicit QL step on the block `first..=last` of the matrix with diagonal `d` and elements `e` beside it.
+/// Records the rotations in `sweeps`, if given.
 fn step<T: Float>(d: &mut [T], e: &mut [T], first: usize, last: usize, mut sweeps: Option<&mut Sweeps<T>>) {
     let two = T::ONE + T::ONE;
     // Wilkinson's shift: the eigenvalue of the first two rows and columns that is nearer to the first diagonal element.

@@ -20,8 +20,9 @@ pub(crate) struct Sides<T> {
     pub(crate) right: Sweeps<T>,
 }
 
-/// Replaces the diagonal of an upper bidiagonal matrix by the singular values, which may be negative and are not sorted. Records the
-/// rotations that give the singular vectors.
+/// Replaces the diagonal of an upper bidiagonal matrix by the singular values, which may be negative and are not
+/// sorted. Overwrites `above`. Records the rotations that give the singular vectors in `sides`, if given. Returns an
+/// error if the iteration does not converge.
 pub(crate) fn diagonalize<T: Float>(
     diagonal: &mut [T],
     above: &mut [T],
@@ -154,7 +155,8 @@ fn smallest_of_two<T: Float>(f: T, g: T, h: T) -> T {
 
 type Recorded<'a, T> = Option<(&'a mut Sweeps<T>, &'a mut Sweeps<T>)>;
 
-/// Makes an implicit QR step without a shift. The step has no subtractions, so it keeps the relative accuracy of the singular values.
+/// Makes an implicit QR step without a shift. Records the rotations, if `recorded` is given. The step has no
+/// subtractions, so it keeps the relative accuracy of the singular values.
 fn step_without_shift<T: Float>(d: &mut [T], e: &mut [T], mut recorded: Recorded<'_, T>) {
     let count = e.len();
     let (mut c, mut last_c, mut last_s) = (T::ONE, T::ONE, T::ZERO);
@@ -175,7 +177,8 @@ fn step_without_shift<T: Float>(d: &mut [T], e: &mut [T], mut recorded: Recorded
     e[count - 1] = rest * last_s;
 }
 
-/// Makes an implicit QR step with a shift, on the block with diagonal `d` and elements `e` above it.
+/// Makes an implicit QR step with a shift, on the block with diagonal `d` and elements `e` above it. Records the
+/// rotations, if `recorded` is given.
 fn step<T: Float>(d: &mut [T], e: &mut [T], shift: T, mut recorded: Recorded<'_, T>) {
     let count = e.len();
     let mut x = (abs(d[0]) - shift) * (with_sign(T::ONE, d[0]) + shift / d[0]);

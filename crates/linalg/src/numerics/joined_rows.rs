@@ -14,7 +14,8 @@ pub(super) struct JoinedRows<T> {
     /// The number of columns of the first block.
     split: usize,
     rows: Vec<T>,
-    /// For each row, whether it may have nonzero elements in the columns of the first block, and of the second block.
+    /// For each row, two flags for the columns of the first and of the second block: true if the row may have nonzero
+    /// elements in these columns.
     halves: Vec<[bool; 2]>,
 }
 

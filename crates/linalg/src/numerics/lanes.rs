@@ -59,8 +59,8 @@ fn subtract_scaled<T: Float>(y: &mut Lanes<T>, factor: &Lanes<T>, x: &Lanes<T>) 
     }
 }
 
-/// Replaces the matrices of a group by their Cholesky factors. Returns, for each matrix, the order of the first leading minor that is not
-/// positive, or 0 if there is none.
+/// Replaces the lower triangles of the matrices of a group by their Cholesky factors, and the other elements by zeros.
+/// Returns, for each matrix, the order of the first leading minor that is not positive, or 0 if there is none.
 #[inline(always)]
 pub(crate) fn cholesky<T: Float>(a: &mut [Lanes<T>], n: usize) -> [usize; WIDTH] {
     let mut failed = [0; WIDTH];

@@ -34,7 +34,9 @@ pub(crate) fn factor<T: Float>(
     Ok(zero)
 }
 
-/// Factors the columns `first..first + count`. All earlier columns must be factored, and their products subtracted from these columns.
+/// Factors the columns `first..first + count`. All earlier columns must be factored, and their products subtracted from
+/// these columns. Exchanges whole rows of the matrix, and writes the exchanges to `pivots`. Sets `zero` to the number
+/// of the first zero on the diagonal of U, if this was `None`.
 fn factor_columns<T: Float>(
     a: &mut [T],
     (rows, width): (usize, usize),
@@ -79,8 +81,9 @@ fn finish_columns<T: Float>(
     subtract_product(&mut a[part(below, next)..], width, &left, &top)
 }
 
-/// Factors columns by panels of [`DEPTH`] columns. Each panel is factored in a transposed copy, in which its columns are contiguous. Then
-/// its product with the rows of U is subtracted from the columns behind it.
+/// Factors columns by panels of [`DEPTH`] columns. Each panel is factored in a transposed copy, in which its columns
+/// are contiguous. Then its product with the rows of U is subtracted from the columns behind it. `pivots` and `zero`
+/// are as in [`factor_columns`].
 #[inline(always)]
 fn factor_panels<T: Float>(
     a: &mut [T],
@@ -122,8 +125,9 @@ fn factor_panels<T: Float>(
     }
 }
 
-/// Factors the columns of a panel, which are contiguous and have `height` elements. Row 0 of the panel is row `first` of the matrix.
-/// Returns the number of the first zero on the diagonal, counted from 1.
+/// Factors the columns of a panel, which are contiguous and have `height` elements. Row 0 of the panel is row `first`
+/// of the matrix. Writes the row exchanges to `pivots`. Returns the number of the first zero on the diagonal, counted
+/// from 1, or `None`.
 #[inline(always)]
 fn factor_panel<T: Float>(panel: &mut [T], height: usize, first: usize, pivots: &mut [T]) -> Option<usize> {
     let mut zero = None;

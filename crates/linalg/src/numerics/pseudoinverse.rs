@@ -24,7 +24,8 @@ impl Cutoff {
     }
 }
 
-/// Writes the pseudoinverse `[columns, rows]` of a matrix `[rows, columns]`, and returns the rank.
+/// Writes the pseudoinverse `[columns, rows]` of a matrix `[rows, columns]`, and returns the rank: the number of
+/// singular values above the bound of `cutoff`. The errors are the ones of [`singular`].
 pub(crate) fn pseudoinverse<T: Float>(
     a: &[T],
     [rows, columns]: [usize; 2],
@@ -53,7 +54,8 @@ pub(crate) fn pseudoinverse<T: Float>(
     Ok(rank)
 }
 
-/// Writes the pseudoinverse of a symmetric matrix. Only its lower triangle is read.
+/// Writes the pseudoinverse of a symmetric matrix. Only the matrix's lower triangle is read. Eigenvalues with a
+/// magnitude up to the bound of `cutoff` count as zeros. The errors are the ones of [`symmetric`].
 pub(crate) fn symmetric_pseudoinverse<T: Float>(
     a: &[T],
     order: usize,
@@ -77,8 +79,8 @@ pub(crate) fn symmetric_pseudoinverse<T: Float>(
 /// Writes the X with the least |A X - B|, and among several the one of smallest length. Returns the rank of A. The shapes are A `[m, n]`, B
 /// `[m, k]` and X `[n, k]`.
 ///
-/// If m ≥ n > 0, and the rank of A is full by a safe margin, computes X by QR with column pivoting. Otherwise computes X by singular
-/// values.
+/// If m ≥ n > 0, and the rank of A is full by a safe margin, computes X by QR with column pivoting. Otherwise computes
+/// X by singular values. The errors are the ones of [`singular`].
 pub(crate) fn least_squares<T: Float>(
     a: &[T],
     b: &[T],
@@ -95,8 +97,9 @@ pub(crate) fn least_squares<T: Float>(
     Ok(rank)
 }
 
-/// Solves the least-squares problem by QR with column pivoting. Returns false if A may have less than full rank. Then `out` is not the
-/// solution.
+/// Writes the solution of the least-squares problem to `out`, by QR with column pivoting. Returns false if A may have
+/// less than full rank. Then `out` is not the solution. Returns an error if an element of A is NaN or infinite, or
+/// there is not enough memory.
 fn pivoted<T: Float>(a: &[T], b: &[T], [m, n, k]: [usize; 3], cutoff: Cutoff, out: &mut [T]) -> Result<bool, Failure> {
     super::arithmetic::largest(a)?;
     let width = n.checked_add(k).ok_or(Failure::Memory)?;

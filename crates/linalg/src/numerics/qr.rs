@@ -27,7 +27,8 @@ pub(crate) fn factor<T: Float>(a: &mut [T], rows: usize, columns: usize) -> Resu
     Ok(reflectors)
 }
 
-/// Factors panels of columns. Each panel's reflections are applied to the remaining columns by matrix products.
+/// Factors panels of columns, and appends the reflections to `reflectors`. Each panel's reflections are applied to the
+/// remaining columns by matrix products.
 fn factor_blocks<T: Float>(
     a: &mut [T],
     rows: usize,
@@ -63,7 +64,8 @@ fn factor_blocks<T: Float>(
     Ok(())
 }
 
-/// Factors the columns in order. The vector of the reflection for column `j` is zero before element `first + j`.
+/// Factors the columns in order, and appends the reflections to `reflectors`. The vector of the reflection for column
+/// `j` is zero before element `first + j`.
 #[inline(always)]
 fn factor_columns<T: Float>(a: &mut [T], rows: usize, columns: usize, first: usize, reflectors: &mut Reflectors<T>) {
     let mut v = vec![T::ZERO; rows];

@@ -31,7 +31,8 @@ fn first_failure(orders: &[usize], first: usize) -> Result<(), RangeFailure> {
     }
 }
 
-/// Replaces each matrix of a range by its Cholesky factor. `first` is the index of the range's first matrix in the batch.
+/// Replaces each matrix of a range by its Cholesky factor. A matrix that is not positive-definite is a failure. `first`
+/// is the index of the range's first matrix in the batch.
 pub(crate) fn cholesky_all<T: Float>(data: &mut [T], n: usize, first: usize) -> Result<(), RangeFailure> {
     let size = n * n;
     if !in_lanes(n, data.len() / size) {
@@ -57,8 +58,8 @@ pub(crate) fn cholesky_all<T: Float>(data: &mut [T], n: usize, first: usize) -> 
     )
 }
 
-/// Replaces each matrix of a range by its factors L and U. `first` is the index of the range's first matrix in the batch. If `refuse` is
-/// true, a zero on the diagonal of U is a failure.
+/// Replaces each matrix of a range by its factors L and U, and writes the row exchanges to `pivots`. `first` is the
+/// index of the range's first matrix in the batch. If `refuse` is true, a zero on the diagonal of U is a failure.
 pub(crate) fn factor_all<T: Float>(
     data: &mut [T],
     (rows, columns): (usize, usize),
@@ -166,7 +167,8 @@ pub(crate) fn solve_all<T: Float>(
     )
 }
 
-/// Solves A X = B for each matrix of a range, one after the other. If `refuse` is true, a singular matrix is a failure.
+/// Replaces each matrix B of a range by the solution X of A X = B, one after the other. If `refuse` is true, a singular
+/// matrix is a failure.
 fn solve_each<T: Float>(
     a: &[T],
     b: &mut [T],

@@ -45,7 +45,8 @@ pub(super) struct Roots<T> {
     pub(super) z: Vec<T>,
 }
 
-/// Computes all roots of the secular equation of `matrix`, in ascending order.
+/// Computes all roots of the secular equation of `matrix`, in ascending order, with the differences of poles and roots
+/// and the corrected vector z. Returns an error if an iteration does not converge, or there is not enough memory.
 pub(super) fn roots<T: Float, const SQUARES: bool>(matrix: RankOne<'_, T>) -> Result<Roots<T>, Failure> {
     let count = matrix.poles.len();
     let (mut roots, mut differences) = (zeros(count, 1)?, zeros(count, count)?);

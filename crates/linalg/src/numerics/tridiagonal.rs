@@ -17,7 +17,8 @@ pub(crate) struct Tridiagonal<T> {
     pub(crate) reflectors: Reflectors<T>,
 }
 
-/// Makes a symmetric matrix with `order` rows tridiagonal. Reads and overwrites only the lower triangle of `a`.
+/// Returns the tridiagonal form of a symmetric matrix with `order` rows, and the reflections that lead to this form.
+/// Reads and overwrites only the lower triangle of `a`.
 pub(crate) fn tridiagonal<T: Float>(a: &mut [T], order: usize) -> Result<Tridiagonal<T>, Failure> {
     let reflectors = Reflectors::new(order, order.saturating_sub(1))?;
     let mut out =

@@ -58,7 +58,7 @@ pub trait Decompositions: Array {
     ///
     /// # Errors
     ///
-    /// If A has fewer than two dimensions.
+    /// If A has fewer than two dimensions, or there is not enough memory.
     fn try_qr(&self, mode: QrMode) -> Result<(Self, Self), Self::Error> {
         let at = Site::here("qr");
         check_rank("linalg.qr", "A", &self.shape(), at)?;
@@ -92,7 +92,8 @@ pub trait Decompositions: Array {
     ///
     /// # Errors
     ///
-    /// If A is not square, an element of the triangle is NaN or infinite, or the iteration does not converge.
+    /// If A is not square, an element of the triangle is NaN or infinite, the iteration does not converge, or there is not
+    /// enough memory.
     fn try_eigh(&self, triangle: Triangle) -> Result<(Self, Self), Self::Error> {
         let at = Site::here("eigh");
         check_square("linalg.eigh", &self.shape(), at)?;
@@ -105,7 +106,8 @@ pub trait Decompositions: Array {
     ///
     /// # Errors
     ///
-    /// If A is not square, an element of the triangle is NaN or infinite, or the iteration does not converge.
+    /// If A is not square, an element of the triangle is NaN or infinite, the iteration does not converge, or there is not
+    /// enough memory.
     fn try_eigvalsh(&self, triangle: Triangle) -> Result<Self> {
         let at = Site::here("eigvalsh");
         check_square("linalg.eigh", &self.shape(), at)?;
@@ -132,7 +134,8 @@ pub trait Decompositions: Array {
     ///
     /// # Errors
     ///
-    /// If A has fewer than two dimensions, an element is NaN or infinite, or the iteration does not converge.
+    /// If A has fewer than two dimensions, an element is NaN or infinite, the iteration does not converge, or there is not
+    /// enough memory.
     fn try_svd(&self, full_matrices: bool) -> Result<(Self, Self, Self), Self::Error> {
         let at = Site::here("svd");
         check_rank("linalg.svd", "A", &self.shape(), at)?;
@@ -145,7 +148,8 @@ pub trait Decompositions: Array {
     ///
     /// # Errors
     ///
-    /// If A has fewer than two dimensions, an element is NaN or infinite, or the iteration does not converge.
+    /// If A has fewer than two dimensions, an element is NaN or infinite, the iteration does not converge, or there is not
+    /// enough memory.
     fn try_svdvals(&self) -> Result<Self> {
         let at = Site::here("svdvals");
         check_rank("linalg.svd", "A", &self.shape(), at)?;
@@ -169,7 +173,7 @@ pub trait Decompositions: Array {
     ///
     /// # Errors
     ///
-    /// If A is not square.
+    /// If A is not square, or there is not enough memory.
     fn try_matrix_exp(&self) -> Result<Self> {
         let at = Site::here("matrix_exp");
         check_square("linalg.matrix_exp", &self.shape(), at)?;
@@ -190,7 +194,8 @@ pub trait Decompositions: Array {
     ///
     /// # Errors
     ///
-    /// If `count` is below 2, or `self` has no dimension. (PyTorch treats an array without dimensions as a vector with one element.)
+    /// If `count` is below 2, `self` has no dimension, or there is not enough memory. (PyTorch treats an array without
+    /// dimensions as a vector with one element.)
     fn try_vander(&self, count: impl Into<Option<usize>>) -> Result<Self> {
         let at = Site::here("vander");
         let shape = self.shape();

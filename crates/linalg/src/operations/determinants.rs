@@ -32,7 +32,7 @@ pub trait Determinants: Array {
     ///
     /// # Errors
     ///
-    /// If the matrices are not square.
+    /// If the matrices are not square, or there is not enough memory.
     fn try_det(&self) -> Result<Self, Self::Error> {
         let at = Site::here("det");
         check_square("linalg.det", &self.shape(), at)?;
@@ -56,7 +56,7 @@ pub trait Determinants: Array {
     ///
     /// # Errors
     ///
-    /// If the matrices are not square.
+    /// If the matrices are not square, or there is not enough memory.
     fn try_slogdet(&self) -> Result<[Self; 2], Self::Error> {
         let at = Site::here("slogdet");
         check_square("linalg.slogdet", &self.shape(), at)?;

@@ -38,8 +38,9 @@ pub trait Factoring: Array {
     ///
     /// # Errors
     ///
-    /// If the matrices are not square, or a matrix is not positive-definite. A matrix with a NaN in its lower triangle is not
-    /// positive-definite. For a variable, the error of a matrix that is not positive-definite occurs when the variable's value is computed.
+    /// If the matrices are not square, a matrix is not positive-definite, or there is not enough memory. A matrix with
+    /// a NaN in its lower triangle is not positive-definite. For a variable, the error of a matrix that is not
+    /// positive-definite occurs when the variable's value is computed.
     fn try_cholesky(&self) -> Result<Self, Self::Error> {
         let at = Site::here("cholesky");
         check_square("linalg.cholesky", &self.shape(), at)?;
@@ -66,7 +67,7 @@ pub trait Factoring: Array {
     ///
     /// # Errors
     ///
-    /// If the array has less than two dimensions.
+    /// If the array has less than two dimensions, or there is not enough memory.
     fn try_lu(&self) -> Result<[Self; 3], Self::Error> {
         let at = Site::here("lu");
         check_matrix("linalg.lu", &self.shape(), at)?;
@@ -96,8 +97,8 @@ pub trait Factoring: Array {
     ///
     /// # Errors
     ///
-    /// If the array has less than two dimensions, or U has a zero on its diagonal. For a variable, the error of a zero occurs when the
-    /// variable's value is computed.
+    /// If the array has less than two dimensions, U has a zero on its diagonal, or there is not enough memory. For a
+    /// variable, the error of a zero occurs when the variable's value is computed.
     fn try_lu_factor(&self) -> Result<[Self; 2], Self::Error> {
         let at = Site::here("lu_factor");
         check_matrix("torch.lu_factor", &self.shape(), at)?;

@@ -32,8 +32,8 @@ pub trait Inverting: Array {
     ///
     /// # Errors
     ///
-    /// If the matrices are not square, or a matrix is singular. For a variable, the error of a singular matrix occurs when the variable's
-    /// value is computed.
+    /// If the matrices are not square, a matrix is singular, or there is not enough memory. For a variable, the error
+    /// of a singular matrix occurs when the variable's value is computed.
     #[doc(alias("inverse"))]
     fn try_inv(&self) -> Result<Self, Self::Error> {
         let at = Site::here("inv");
@@ -56,7 +56,8 @@ pub trait Inverting: Array {
     ///
     /// # Errors
     ///
-    /// If the matrices are not square, or the exponent is negative and a matrix is singular.
+    /// If the matrices are not square, the exponent is negative and a matrix is singular, or there is not enough
+    /// memory. For a variable, the error of a singular matrix occurs when the variable's value is computed.
     fn try_matrix_power(&self, exponent: i64) -> Result<Self, Self::Error> {
         let at = Site::here("matrix_power");
         check_square("linalg.matrix_power", &self.shape(), at)?;

@@ -97,7 +97,9 @@ pub trait LeastSquaresProblems: Array {
     ///
     /// # Errors
     ///
-    /// If the sizes do not match, or an element of A is NaN or infinite.
+    /// If the sizes do not match, or an element of A is NaN or infinite. Also if the iteration for the singular values
+    /// does not converge, or there is not enough memory. For a variable, the errors of the elements and of the
+    /// iteration occur when the variable's value is computed.
     fn try_lstsq(&self, b: impl ArrayOperand<Self>, rcond: Option<f64>) -> Result<LeastSquares<Self>, Self::Error> {
         let at = Site::here("lstsq");
         let b = b.into_array(self);
@@ -134,7 +136,9 @@ pub trait LeastSquaresProblems: Array {
     ///
     /// # Errors
     ///
-    /// If A has fewer than two dimensions, an element is NaN or infinite, or a matrix that is declared symmetric is not square.
+    /// If A has fewer than two dimensions, or a matrix that is declared symmetric is not square. Also if an element is
+    /// NaN or infinite, the iteration for the singular values does not converge, or there is not enough memory. For a
+    /// variable, the errors of the elements and of the iteration occur when the variable's value is computed.
     fn try_pinv(&self, tolerance: Tolerance) -> Result<Self> {
         let at = Site::here("pinv");
         let shape = self.shape();
@@ -163,7 +167,8 @@ pub trait LeastSquaresProblems: Array {
     ///
     /// # Errors
     ///
-    /// If A has fewer than two dimensions, an element is NaN or infinite, or a matrix that is declared symmetric is not square.
+    /// If A has fewer than two dimensions, or a matrix that is declared symmetric is not square. Also if an element is
+    /// NaN or infinite, the iteration for the singular values does not converge, or there is not enough memory.
     fn try_matrix_rank(&self, tolerance: Tolerance) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("matrix_rank");
         let shape = self.shape();
@@ -198,7 +203,7 @@ fn check_hermitian(tolerance: Tolerance, shape: &Shape, at: Site) -> std::result
     check_square("linalg.eigh", shape, at)
 }
 
-/// Checks the sizes of A (`left`) and B (`right`). Returns true if the right sides are vectors, and false if they are matrices. Returns
+/// Returns true if the right sides of A (`left`) and B (`right`) are vectors, and false if they are matrices. Returns
 /// PyTorch's error message if the sizes do not match.
 fn check_sizes(left: &Shape, right: &Shape) -> std::result::Result<bool, String> {
     let name = "torch.linalg.lstsq";

@@ -68,9 +68,11 @@ pub trait MatrixNorms: Array {
     ///
     /// # Errors
     ///
-    /// If the array has fewer than two dimensions, the two dimensions are equal or do not exist, or `ord` is not a matrix norm. The orders
-    /// -1, -∞ and -2 return an error for matrices without columns, rows or elements, respectively. The orders ±2 and
-    /// [`Nuclear`](MatrixOrder::Nuclear) return an error for elements that are NaN or infinite.
+    /// If the array has fewer than two dimensions, the two dimensions are equal or do not exist, or `ord` is not a
+    /// matrix norm. The orders -1, -∞ and -2 return an error for matrices without columns, rows or elements,
+    /// respectively. The orders ±2 and [`Nuclear`](MatrixOrder::Nuclear) return an error for elements that are NaN or
+    /// infinite, or if the iteration for the singular values does not converge. Every order returns an error if there
+    /// is not enough memory.
     #[keepdim]
     fn try_matrix_norm(&self, ord: impl Into<MatrixOrder>, dims: [isize; 2]) -> Result<Self, Self::Error> {
         matrix_norm(self, ord.into(), dims, keepdim, Site::here("matrix_norm"))
@@ -95,9 +97,10 @@ pub trait MatrixNorms: Array {
     ///
     /// # Errors
     ///
-    /// If A has fewer than two dimensions, an element is NaN or infinite, or `ord` is not a matrix norm. Orders other than ±2 return an
-    /// error for matrices that are not square. Empty matrices are such an error only for [`Frobenius`](MatrixOrder::Frobenius) and
-    /// [`Nuclear`](MatrixOrder::Nuclear).
+    /// If A has fewer than two dimensions, `ord` is not a matrix norm, an element is NaN or infinite, the iteration for
+    /// the singular values does not converge, or there is not enough memory. Orders other than ±2 return an error for
+    /// matrices that are not square. Empty matrices are such an error only for [`Frobenius`](MatrixOrder::Frobenius)
+    /// and [`Nuclear`](MatrixOrder::Nuclear).
     fn try_cond(&self, ord: impl Into<MatrixOrder>) -> Result<Self, Self::Error> {
         condition(self, ord.into(), Site::here("cond"))
     }
@@ -170,8 +173,8 @@ fn matrix_norm<A: Array>(
     }
 }
 
-/// Returns the largest or the smallest element along the dimension `dim`, which is kept with size 1. The largest element of an empty
-/// dimension is 0.
+/// Returns the largest or the smallest element along the dimension `dim`, which is kept with size 1. For an empty
+/// dimension, the largest element is 0, and the smallest one is an error.
 fn extreme<A: Array>(x: &A, dim: isize, largest: bool) -> Result<A, <A as TensorLike>::Error> {
     if largest && x.shape()[dim as usize] == 0 {
         return x.try_sum_keepdim(dim);
@@ -179,7 +182,8 @@ fn extreme<A: Array>(x: &A, dim: isize, largest: bool) -> Result<A, <A as Tensor
     if largest { x.try_amax_keepdim(dim) } else { x.try_amin_keepdim(dim) }
 }
 
-/// Returns the index of a dimension, which may be negative to count from the end.
+/// Returns the index of a dimension, which may be negative to count from the end, or an error if the dimension does not
+/// exist.
 fn resolved(dim: isize, rank: usize, at: Site) -> Result<usize, Error> {
     let resolved = if dim < 0 { dim + rank as isize } else { dim };
     usize::try_from(resolved).ok().filter(|&dim| dim < rank).ok_or(Error::DimRange { dim, rank, at })

@@ -24,7 +24,8 @@ use crate::matrices::refusal;
 ///
 /// # Errors
 ///
-/// If there are fewer than two arrays, an array has the wrong number of dimensions, or the sizes do not match.
+/// If there are fewer than two arrays, an array has the wrong number of dimensions, the sizes do not match, or there is
+/// not enough memory.
 #[twins]
 pub fn try_multi_dot<I: IntoArray<Array = A> + Clone, A: Array>(arrays: &[I]) -> Result<A> {
     let (mut matrices, at) = (ops::arrays(arrays), Site::here("multi_dot"));
@@ -55,7 +56,7 @@ pub fn try_multi_dot<I: IntoArray<Array = A> + Clone, A: Array>(arrays: &[I]) ->
     if first_is_vector { product.try_squeeze(0) } else { Ok(product) }
 }
 
-/// Checks the number of arrays and their dimensions.
+/// Returns an error if the number of arrays, or an array's number of dimensions, is wrong.
 fn check(shapes: &[Shape], at: Site) -> std::result::Result<(), Error> {
     let refused = |message: String| Err(refusal(at, format!("multi_dot(): {message}")));
     if shapes.len() < 2 {

@@ -38,8 +38,8 @@ pub trait Solving: Array {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, or a matrix is singular. For a variable, the error of a singular matrix occurs when the variable's value
-    /// is computed.
+    /// If the shapes do not fit, a matrix is singular, or there is not enough memory. For a variable, the error of a
+    /// singular matrix occurs when the variable's value is computed.
     fn try_solve(&self, b: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
         let (b, at) = (&b.into_array(self), Site::here("solve"));
         check_square("linalg.solve", &self.shape(), at)?;
@@ -87,7 +87,7 @@ pub trait Solving: Array {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit.
+    /// If the shapes do not fit, or there is not enough memory.
     fn try_solve_triangular(
         &self,
         b: impl ArrayOperand<Self>,
@@ -127,7 +127,7 @@ pub trait Solving: Array {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit.
+    /// If the shapes do not fit, or there is not enough memory.
     fn try_cholesky_solve(&self, factor: impl ArrayOperand<Self>, triangle: Triangle) -> Result<Self, Self::Error> {
         let (factor, at) = (&factor.into_array(self), Site::here("cholesky_solve"));
         for (name, rank) in [("b", self.shape().rank()), ("u", factor.shape().rank())] {
@@ -151,7 +151,7 @@ pub trait Solving: Array {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit.
+    /// If the shapes do not fit, or there is not enough memory.
     fn try_lu_solve(&self, pivots: impl ArrayOperand<Self>, b: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
         let (pivots, b) = (&pivots.into_array(self), &b.into_array(self));
         let (at, name) = (Site::here("lu_solve"), "linalg.lu_solve");

@@ -16,8 +16,9 @@ const LONGEST_HEADER: u64 = 100_000_000;
 /// The number of bytes at the beginning of a file that hold the length of the header.
 const LENGTH: u64 = 8;
 
-/// Reads the header of a checkpoint of `size` bytes, and nothing after it. Returns the position where the tensors begin, and the header. If
-/// the file is not valid, returns a description of the problem.
+/// Reads the header of a checkpoint of `size` bytes, and nothing after it. Returns the position where the tensors
+/// begin, and the header. If the size or the header is not valid, returns a description of the problem as the inner
+/// error. The outer error is that the file cannot be read.
 ///
 /// The tensors of a valid header cover the rest of the file without overlap.
 pub(super) fn read_header(file: &mut dyn Read, size: u64) -> io::Result<std::result::Result<(u64, Metadata), String>> {

@@ -87,6 +87,7 @@ pub fn save<T: Float>(model: &(impl Module<T> + ?Sized), path: impl AsRef<Path>)
 ///   [`Error::Checkpoint`](crate::Error::Checkpoint).
 /// - The file does not fit the model: [`Error::Keys`](crate::Error::Keys), with all missing, unexpected and mismatched
 ///   names.
+/// - There is not enough memory.
 /// - Two parameters of the model have the same name: [`Error::DuplicateName`](crate::Error::DuplicateName).
 ///
 /// After an error the model is unchanged.
@@ -125,6 +126,7 @@ pub fn to_bytes<T: Float>(model: &(impl Module<T> + ?Sized)) -> Result<Vec<u8>> 
 ///
 /// - The bytes are not a checkpoint, or are damaged: [`Error::Checkpoint`](crate::Error::Checkpoint).
 /// - The checkpoint does not fit the model: [`Error::Keys`](crate::Error::Keys).
+/// - There is not enough memory.
 /// - Two parameters of the model have the same name: [`Error::DuplicateName`](crate::Error::DuplicateName).
 ///
 /// After an error the model is unchanged. The path in errors is `bytes in memory`.

@@ -133,21 +133,23 @@ impl Saved {
         Saved { path, contents, start, header, convert: false, partial: false, rename: Box::new(str::to_owned) }
     }
 
-    /// Converts tensors of other floating-point types (f16, bf16, f32, f64) to the type of the model, rounded to nearest. These tensors are
-    /// parameters, buffers of the model's type, and states of optimisers.
+    /// Makes the methods that read tensors convert other floating-point types (f16, bf16, f32, f64) to the type that is
+    /// needed, rounded to nearest. This applies to parameters, to buffers of the model's type, to the states of
+    /// optimisers and other objects, and to [`tensor`](Self::tensor).
     #[must_use]
     pub fn convert(self) -> Self {
         Saved { convert: true, ..self }
     }
 
-    /// Loads the tensors that fit the model and reports the others. PyTorch: `strict=False`, which still refuses different shapes.
+    /// Makes [`load_model`](Self::load_model) load the tensors that fit the model and report the others. PyTorch:
+    /// `strict=False`, which still refuses different shapes.
     #[must_use]
     pub fn partial(self) -> Self {
         Saved { partial: true, ..self }
     }
 
-    /// Applies `rename` to the name of each tensor in the file. The result is the name in the model. Names that begin with `@` are not
-    /// changed.
+    /// Makes [`load_model`](Self::load_model) apply `rename` to the name of each tensor in the file. The result is the
+    /// name in the model. Names that begin with `@` are not changed.
     #[must_use]
     pub fn rename(self, rename: impl Fn(&str) -> String + 'static) -> Self {
         Saved { rename: Box::new(rename), ..self }
@@ -177,6 +179,7 @@ impl Saved {
     /// # Errors
     ///
     /// - The file has other states, settings or groups, or belongs to another model: [`Error::Keys`].
+    /// - There is not enough memory.
     /// - The file cannot be read: [`Error::Read`].
     ///
     /// After an error the optimiser is unchanged.
@@ -197,6 +200,7 @@ impl Saved {
     /// # Errors
     ///
     /// - The file has other states or settings, or belongs to another model: [`Error::Keys`].
+    /// - There is not enough memory.
     /// - The file cannot be read: [`Error::Read`].
     ///
     /// After an error `of` is unchanged.
@@ -313,8 +317,9 @@ impl Saved {
         Err(self.misfit(report))
     }
 
-    /// Reads the bytes of a tensor. For a tensor of a model, the caller has compared its shape in the file with the model's shape. So a
-    /// damaged file cannot make the program request too much memory.
+    /// Reads the bytes of a tensor, or returns an error if the file cannot be read or memory is short. For a tensor of
+    /// a model, the caller has compared its shape in the file with the model's shape. So a damaged file cannot make the
+    /// program request too much memory.
     pub(super) fn bytes_of(&self, info: &TensorInfo) -> Result<Vec<u8>> {
         let read = self.contents.tensor(self.start, info);
         read.map_err(|source| Error::Read { path: self.path.clone(), source })
@@ -417,7 +422,8 @@ fn load_targets(saved: &Saved, targets: Vec<(String, Target<'_>)>) -> Result<Loa
     Ok(report)
 }
 
-/// Returns the tensors of the file that belong to a model, by their names after renaming.
+/// Returns the tensors of the file that belong to a model, by their names after renaming. Two tensors with the same
+/// name are an error.
 fn tensors_of_model(saved: &Saved) -> Result<HashMap<String, TensorInfo>> {
     let mut found: HashMap<String, TensorInfo> = HashMap::new();
     for (name, info) in saved.header.tensors() {

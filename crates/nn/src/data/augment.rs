@@ -28,7 +28,7 @@ use crate::{Error, Result};
 ///
 /// # Errors
 ///
-/// If the images are not `[n, c, h, w]`.
+/// If the images are not `[n, c, h, w]`, or there is not enough memory.
 pub fn random_shift<T: Float>(images: &Tensor<T>, most: usize, generator: &mut Generator) -> Result<Tensor<T>> {
     let [_, _, height, width] = sizes(images)?;
     let count = (most as u64).saturating_mul(2).saturating_add(1);
@@ -53,7 +53,7 @@ pub fn random_shift<T: Float>(images: &Tensor<T>, most: usize, generator: &mut G
 ///
 /// # Errors
 ///
-/// If the images are not `[n, c, h, w]`, or `p` is not from 0 to 1.
+/// If the images are not `[n, c, h, w]`, `p` is not from 0 to 1, or there is not enough memory.
 pub fn random_horizontal_flip<T: Float>(images: &Tensor<T>, p: f64, generator: &mut Generator) -> Result<Tensor<T>> {
     let [_, _, height, width] = sizes(images)?;
     check("random_horizontal_flip", "a probability from 0 to 1", p, (0.0..=1.0).contains(&p))?;
@@ -68,7 +68,7 @@ pub fn random_horizontal_flip<T: Float>(images: &Tensor<T>, p: f64, generator: &
 ///
 /// # Errors
 ///
-/// If the images are not `[n, c, h, w]`, or are smaller than the part even with padding.
+/// If the images are not `[n, c, h, w]` or are smaller than the part even with padding, or there is not enough memory.
 pub fn random_crop<T: Float>(
     images: &Tensor<T>,
     size: [usize; 2],
@@ -95,7 +95,7 @@ pub fn random_crop<T: Float>(
 ///
 /// # Errors
 ///
-/// If the images are not `[n, c, h, w]`, or `degrees` is negative or not finite.
+/// If the images are not `[n, c, h, w]`, `degrees` is negative or not finite, or there is not enough memory.
 pub fn random_rotation<T: Float>(images: &Tensor<T>, degrees: f64, generator: &mut Generator) -> Result<Tensor<T>> {
     let [_, _, height, width] = sizes(images)?;
     check("random_rotation", "finite degrees of at least 0", degrees, is_size(degrees))?;
@@ -124,8 +124,8 @@ pub fn random_rotation<T: Float>(images: &Tensor<T>, degrees: f64, generator: &m
 ///
 /// # Errors
 ///
-/// If the images are not `[n, c, h, w]`. Also if `degrees` is negative or not finite, `shift` is not from 0 to 1, or the range `scale` is
-/// empty or has a factor that is not above 0 and finite.
+/// If the images are not `[n, c, h, w]`. Also if `degrees` is negative or not finite, `shift` is not from 0 to 1, the
+/// range `scale` is empty or has a factor that is not above 0 and finite, or there is not enough memory.
 pub fn random_affine<T: Float>(
     images: &Tensor<T>,
     degrees: f64,
@@ -175,7 +175,7 @@ pub fn random_affine<T: Float>(
 ///
 /// # Errors
 ///
-/// If the images are not `[n, c, h, w]`, or `strength` is not from 0 to 1.
+/// If the images are not `[n, c, h, w]`, `strength` is not from 0 to 1, or there is not enough memory.
 pub fn color_jitter<T: Float>(images: &Tensor<T>, strength: f64, generator: &mut Generator) -> Result<Tensor<T>> {
     let [n, channels, height, width] = sizes(images)?;
     check("color_jitter", "a strength from 0 to 1", strength, (0.0..=1.0).contains(&strength))?;
@@ -210,7 +210,7 @@ pub fn color_jitter<T: Float>(images: &Tensor<T>, strength: f64, generator: &mut
 ///
 /// # Errors
 ///
-/// If the images are not `[n, c, h, w]`, or `p` or `most` is not from 0 to 1.
+/// If the images are not `[n, c, h, w]`, `p` or `most` is not from 0 to 1, or there is not enough memory.
 pub fn random_erasing<T: Float>(images: &Tensor<T>, p: f64, most: f64, generator: &mut Generator) -> Result<Tensor<T>> {
     let [n, channels, height, width] = sizes(images)?;
     check("random_erasing", "a probability from 0 to 1", p, (0.0..=1.0).contains(&p))?;
@@ -253,7 +253,8 @@ pub fn gaussian_noise<T: Float>(x: &Tensor<T>, std: f64, generator: &mut Generat
 ///
 /// # Errors
 ///
-/// If inputs or targets have no dimensions, the numbers of samples differ, or `alpha` is not finite and above 0.
+/// If inputs or targets have no dimensions, the numbers of samples differ, `alpha` is not finite and above 0, or there
+/// is not enough memory.
 pub fn mixup<T: Float>(
     inputs: &Tensor<T>,
     targets: &Tensor<T>,
@@ -364,7 +365,8 @@ fn transform<T: Float>(images: &Tensor<T>, to: [usize; 2], mut map: impl FnMut()
     Ok(result)
 }
 
-/// Returns an error of the function `name` unless its argument `value` `is_valid`. The error has a description of the `expected` values.
+/// Returns an error if `is_valid` is false. The error shows the function `name`, its argument `value`, and a
+/// description of the `expected` values.
 fn check(name: &str, expected: &str, value: f64, is_valid: bool) -> Result<()> {
     if is_valid { Ok(()) } else { Err(Error::Dataset(format!("{name}: expected {expected}, but got {value}"))) }
 }
@@ -374,7 +376,7 @@ fn is_size(value: f64) -> bool {
     value.is_finite() && value >= 0.0
 }
 
-/// Returns the sizes `[n, c, h, w]` of images.
+/// Returns the sizes `[n, c, h, w]` of images, or an error if `images` does not have four dimensions.
 fn sizes<T: Float>(images: &Tensor<T>) -> Result<[usize; 4]> {
     let shape = images.shape();
     <[usize; 4]>::try_from(shape.sizes())

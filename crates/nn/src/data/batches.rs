@@ -52,7 +52,8 @@ impl Prefetch {
         Some(Prefetch { ready, thread })
     }
 
-    /// Waits for the next batch. Returns `None` if the thread has ended without sending it.
+    /// Waits for the next batch. Returns the batch, or the error of its computation, or `None` if the thread has ended
+    /// without sending a batch.
     fn receive(&self) -> Option<Result<AnyBatch>> {
         self.ready.recv().ok()
     }

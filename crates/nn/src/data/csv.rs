@@ -17,7 +17,8 @@ pub(super) const LONGEST_LINE: usize = 16 << 20;
 
 /// Calls `take` for each row with the line where it begins, counted from 1, and with its fields. White space at both
 /// ends of a field is removed, also inside quotes. Blank lines are not rows. A line is blank if it consists of ASCII
-/// white space other than the delimiter. A field in quotes may contain delimiters, line ends and doubled quotes.
+/// white space other than the delimiter. A field in quotes may contain delimiters, line ends and doubled quotes. Stops
+/// at the first error of the file or of `take`, and returns this error.
 pub(super) fn for_each_record(
     path: &Path,
     delimiter: u8,

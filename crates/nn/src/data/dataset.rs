@@ -54,7 +54,8 @@ pub trait Dataset: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// If an index is out of range, or a sample cannot be read.
+    /// If an index is out of range, the samples cannot be read or do not fit into one batch, or there is not enough
+    /// memory.
     fn batch(&self, indices: &[usize]) -> Result<Self::Batch>;
 
     /// Returns the samples with the indices `indices` as a data set, in this order. PyTorch: `torch.utils.data.Subset`.
@@ -85,7 +86,8 @@ pub trait Dataset: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// If `held_out` is not from 0 to 1. Also if it is neither 0 nor 1 and one part would be empty.
+    /// If `held_out` is not from 0 to 1, or there is not enough memory. Also if `held_out` is neither 0 nor 1 and one
+    /// part would be empty.
     fn random_split(&self, held_out: f64, generator: &mut Generator) -> Result<(Self, Self)> {
         let (rest, part) = split::random(self.len(), held_out, generator)?;
         Ok((self.subset(&rest)?, self.subset(&part)?))

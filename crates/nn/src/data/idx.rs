@@ -28,7 +28,7 @@ use crate::data::source::{open, refused};
 /// # Errors
 ///
 /// - The file is missing, unreadable or not a regular file, or decompresses to more than 16 MiB and more than 100 times
-///   its size: [`Error::Read`](crate::Error::Read).
+///   its size, or there is not enough memory: [`Error::Read`](crate::Error::Read).
 /// - The file is not an IDX file, ends too early, continues after its last number, or has a number that `E` cannot
 ///   represent (a fraction for integers, 300 for `u8`): [`Error::Malformed`](crate::Error::Malformed), with the byte.
 ///   Floating-point types round.
@@ -39,7 +39,7 @@ pub fn read_idx<E: Element>(path: impl AsRef<Path>) -> Result<Tensor<E>> {
     read.map_err(|refusal| refused(path, refusal))
 }
 
-/// Reads the header of an IDX file.
+/// Reads the header of an IDX file, or returns an error if the file cannot be read or has another format.
 fn read_header(reader: &mut impl Read) -> std::result::Result<Header, Refusal> {
     let start = take(reader, 4)?;
     let [0, 0, kind, rank] = start[..] else {
@@ -60,7 +60,8 @@ fn read_header(reader: &mut impl Read) -> std::result::Result<Header, Refusal> {
     Ok(Header { length, shape: Shape::from(&sizes[..]), width, decode })
 }
 
-/// Returns the width in bytes and the decoder of the element type with the code `kind`.
+/// Returns the width in bytes and the decoder of the element type with the code `kind`, or `None` if there is no such
+/// type.
 fn decoder(kind: u8) -> Option<(usize, Decode)> {
     Some(match kind {
         0x08 => (1, |bytes| Number::Integer(bytes[0].into())),

@@ -85,7 +85,7 @@ impl ImageFolder {
     ///
     /// # Panics
     ///
-    /// If a size is 0.
+    /// If a size is 0 or above 2³² - 1.
     #[must_use]
     #[track_caller]
     pub fn resize(self, size: [usize; 2]) -> Self {
@@ -148,6 +148,7 @@ impl Dataset for ImageFolder {
     /// - A file is unreadable or not a regular file: [`Error::Read`].
     /// - A file is not an image, has more pixels than [`max_pixels`](ImageFolder::max_pixels), or has another size than
     ///   the first image of the batch: [`Error::Malformed`].
+    /// - There is not enough memory.
     fn batch(&self, indices: &[usize]) -> Result<Self::Batch> {
         let chosen = self.subset(indices)?;
         let mut images: Vec<Tensor<f32>> = Vec::with_capacity(indices.len());
@@ -251,6 +252,7 @@ impl ImageReader {
     ///
     /// - The file is unreadable or not a regular file: [`Error::Read`].
     /// - The file is not an image, or has more pixels than [`max_pixels`](Self::max_pixels): [`Error::Malformed`].
+    /// - There is not enough memory.
     pub fn read(&self, path: impl AsRef<Path>) -> Result<Tensor<f32>> {
         self.read_file(path.as_ref())
     }
@@ -277,7 +279,8 @@ impl ImageReader {
     }
 }
 
-/// Decodes an image of at most `most` pixels.
+/// Decodes the image in a file. Returns an error if the file cannot be read, is not an image, or has more than `most`
+/// pixels.
 fn decode(path: &Path, most: u64) -> Result<DynamicImage> {
     let malformed = |problem| Error::Malformed { path: path.to_owned(), place: Place::Byte(0), problem };
     let expected = |error: ImageError| malformed(format!("expected an image: {error}"));
@@ -297,7 +300,8 @@ fn decode(path: &Path, most: u64) -> Result<DynamicImage> {
     DynamicImage::from_decoder(decoder).map_err(expected)
 }
 
-/// Returns the paths in a folder, in the order of their names, without names that begin with a dot.
+/// Returns the paths in a folder, in the order of their names, without names that begin with a dot. A folder that
+/// cannot be read is an error.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let read = || -> std::io::Result<Vec<PathBuf>> {
         let mut paths: Vec<PathBuf> =

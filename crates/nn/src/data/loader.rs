@@ -108,8 +108,10 @@ impl<B: Send + 'static> DataLoader<B> {
         DataLoader { samples: samples.min(most), ..self }
     }
 
-    /// Makes up to `batches` batches in advance on another thread. The default 0 means no thread. If the system cannot start a thread, as in
-    /// WebAssembly, each batch is made when it is requested. The batches do not depend on this setting. PyTorch: `prefetch_factor`.
+    /// Makes up to `batches` batches in advance on another thread, or on several threads with
+    /// [`workers`](Self::workers). The default 0 means no thread. If the system cannot start a thread, as in
+    /// WebAssembly, each batch is made when it is requested. The batches do not depend on this setting. PyTorch:
+    /// `prefetch_factor`.
     #[must_use]
     pub fn prefetch(self, batches: usize) -> Self {
         DataLoader { prefetch: batches, ..self }

@@ -32,7 +32,7 @@ const LONGEST_HEADER: u32 = 1 << 16;
 /// # Errors
 ///
 /// - The file is missing, unreadable or not a regular file, or decompresses to more than 16 MiB and more than 100 times
-///   its size: [`Error::Read`](crate::Error::Read).
+///   its size, or there is not enough memory: [`Error::Read`](crate::Error::Read).
 /// - The file is not a file of NumPy, has complex numbers, texts or objects, ends too early, continues after its last
 ///   number, or has a number that `E` cannot represent (a fraction for integers, 300 for `u8`):
 ///   [`Error::Malformed`](crate::Error::Malformed), with the byte. Floating-point types round.
@@ -46,8 +46,9 @@ pub fn read_npy<E: Element>(path: impl AsRef<Path>) -> Result<Tensor<E>> {
 ///
 /// # Errors
 ///
-/// As for [`read_npy`]. Also [`Error::Malformed`](crate::Error::Malformed) if the file is not a zip archive, or has no
-/// array `name`. In the second case, the error lists the first 20 arrays of the archive.
+/// As for [`read_npy`]. Also [`Error::Malformed`](crate::Error::Malformed) if the file is not a zip archive, the
+/// archive has no array `name`, or the array cannot be unpacked. If there is no such array, the error lists the first
+/// 20 arrays of the archive.
 #[cfg(feature = "npz")]
 pub fn read_npz<E: Element>(path: impl AsRef<Path>, name: &str) -> Result<Tensor<E>> {
     use crate::Error;
@@ -74,7 +75,8 @@ pub fn read_npz<E: Element>(path: impl AsRef<Path>, name: &str) -> Result<Tensor
     })
 }
 
-/// Reads the header and the elements of a `.npy` file.
+/// Reads the header and the elements of a `.npy` file, or returns an error if the file cannot be read, or `E` cannot
+/// represent its contents.
 fn read<E: Element>(reader: &mut impl Read) -> std::result::Result<Tensor<E>, Refusal> {
     let (mut header, transposed) = read_header(reader)?;
     if !transposed {
@@ -86,7 +88,8 @@ fn read<E: Element>(reader: &mut impl Read) -> std::result::Result<Tensor<E>, Re
     tensor.try_permute(dims).map_err(|error| Refusal::Malformed(0, error.to_string()))
 }
 
-/// Reads the header of a `.npy` file. Returns it, and true if the elements are in Fortran's order (column by column).
+/// Reads the header of a `.npy` file. Returns the header, and true if the elements are in Fortran's order (column by
+/// column). A header that is not valid or has another type than numbers is an error.
 fn read_header(reader: &mut impl Read) -> std::result::Result<(Header, bool), Refusal> {
     let refuse = |byte, problem: &str| Err(Refusal::Malformed(byte, problem.to_owned()));
     let start = take(reader, 8)?;
@@ -125,7 +128,8 @@ fn read_header(reader: &mut impl Read) -> std::result::Result<(Header, bool), Re
     Ok((Header { length: at + u64::from(size), shape, width, decode }, transposed))
 }
 
-/// Parses a header, a Python dictionary of one line. Returns the element type, true for Fortran's order, and the sizes.
+/// Parses a header, a Python dictionary of one line. Returns the element type, true for Fortran's order, and the sizes,
+/// or `None` if one of them is missing.
 fn parse_header(text: &str) -> Option<(&str, bool, Vec<&str>)> {
     let after = |key: &str| {
         let (_, rest) = text.split_once(&format!("'{key}'"))?;
@@ -141,7 +145,8 @@ fn parse_header(text: &str) -> Option<(&str, bool, Vec<&str>)> {
     Some((descr, transposed, sizes.split(',').map(str::trim).filter(|size| !size.is_empty()).collect()))
 }
 
-/// Returns the width in bytes and the decoder of an element type such as `<f4`.
+/// Returns the width in bytes and the decoder of an element type such as `<f4`, or `None` for a type that cannot be
+/// read.
 fn decoder(descr: &str) -> Option<(usize, Decode)> {
     /// Converts an unsigned integer to a [`Number`].
     fn unsigned(value: u64) -> Number {

@@ -44,7 +44,8 @@ impl From<io::Error> for Refusal {
 }
 
 impl Number {
-    /// Converts the number to an element. Floating-point types round it, and integer types must represent it exactly.
+    /// Converts the number to an element. Floating-point types round the number. If an integer type cannot represent it
+    /// exactly, returns the text of an error.
     fn as_element<E: Element>(self) -> std::result::Result<E, String> {
         let (value, exact) = match self {
             Number::Integer(integer) => {
@@ -70,14 +71,17 @@ impl Number {
     }
 }
 
-/// Reads up to `count` bytes. Allocates memory only for bytes that exist, because `count` comes from the file and may be wrong.
+/// Reads `count` bytes, or fewer if the file ends before. Allocates memory only for bytes that exist, because `count`
+/// comes from the file and may be wrong.
 pub(super) fn take(reader: &mut impl Read, count: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(count).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Reads the numbers after a header, to the end of the file. Allocates memory only for numbers that the file really has.
+/// Reads the numbers after a header, to the end of the file. Allocates memory only for numbers that the file really
+/// has. Returns an error if the file has more or fewer numbers than the header says, or a number that `E` cannot
+/// represent.
 pub(super) fn read_numbers<E: Element>(
     reader: &mut impl Read,
     header: Header,

@@ -50,8 +50,8 @@ fn read_rows<T: Float>(path: &Path) -> Result<Tensor<T>> {
     Ok(Tensor::try_from_vec(values, [rows, columns])?)
 }
 
-/// Calls `take` for each row with its line, counted from 1, and its values, which are finite in `T`. Returns the numbers of rows and
-/// columns, both at least 1.
+/// Calls `take` for each row with its line, counted from 1, and its values, which are finite in `T`. Returns the
+/// numbers of rows and columns, both at least 1. A table without rows is an error.
 #[wengert_macros::precompiled]
 pub(super) fn for_each_row<T: Float>(
     path: &Path,
@@ -78,7 +78,7 @@ pub(super) fn check_width(path: &Path, line: u64, expected: usize, found: usize)
     if found == expected { Ok(()) } else { Err(Error::RowWidth { path: path.to_owned(), line, expected, found }) }
 }
 
-/// Parses a field as a number that is finite in `T`.
+/// Parses a field as a number that is finite in `T`, or returns an error with the line and the column.
 pub(super) fn number<T: Float>(path: &Path, line: u64, column: usize, field: &str) -> Result<f64> {
     let parsed = field.parse::<f64>();
     if let Ok(value) = parsed

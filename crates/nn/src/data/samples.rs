@@ -96,7 +96,7 @@ impl<T: Float, Y: Dataset> Samples<Tensor<T>, Y> {
     ///
     /// # Errors
     ///
-    /// If the shape of the inputs does not fit `normalize`.
+    /// If the shape of the inputs does not fit `normalize`, or there is not enough memory.
     #[track_caller]
     pub fn normalized(self, normalize: &Normalize<T>) -> Result<Self> {
         Ok(Samples { inputs: normalize.apply(&self.inputs)?, targets: self.targets })

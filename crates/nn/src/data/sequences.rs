@@ -52,7 +52,7 @@ impl<E: Element> Sequences<E> {
         &self.sequences
     }
 
-    /// Returns the sequences with the indices `indices`.
+    /// Returns the sequences with the indices `indices`, or an error if an index is out of range.
     fn select(&self, indices: &[usize]) -> Result<Vec<Tensor<E>>> {
         let n = self.sequences.len();
         let one = |&index: &usize| {
@@ -109,7 +109,8 @@ pub fn pad_sequence<E: Element>(sequences: &[Tensor<E>], padding: E) -> Result<P
     Ok(Padded { values, lengths })
 }
 
-/// Returns the sizes of all dimensions after the length, which must be equal for all sequences.
+/// Returns the sizes of all dimensions after the length, or an error if they are not equal for all sequences. Without
+/// sequences, there are no sizes.
 fn common_sizes<E: Element>(sequences: &[Tensor<E>]) -> Result<Vec<usize>> {
     let Some(first) = sequences.first() else { return Ok(Vec::new()) };
     let rest = |shape: &Shape| shape.get(1..).map(<[usize]>::to_vec);

@@ -10,8 +10,9 @@ use crate::error::Place;
 use crate::file::open_regular;
 use crate::{Error, Result};
 
-/// The largest ratio of decompressed to compressed bytes of a gzipped file. Tables and images have ratios of 3 to 20. A file made to
-/// exhaust memory has a ratio of 1000, the largest that gzip allows. A larger limit would need more memory for such a file.
+/// The largest ratio of decompressed to compressed bytes of a gzipped file. Tables and images have ratios of 3 to 20. A
+/// file made to exhaust memory has a ratio of about 1000, the largest that gzip allows. A larger limit would need more
+/// memory for such a file.
 const EXPANSION: u64 = 100;
 
 /// The number of decompressed bytes that is allowed for any file, whatever its size: 16 MiB. A table needs up to 20 times

@@ -100,7 +100,7 @@ pub fn k_fold(n: usize, k: usize, generator: &mut Generator) -> Result<Vec<Split
 ///
 /// # Errors
 ///
-/// If `k` is less than 2, or a class has fewer than `k` samples.
+/// If `k` is less than 2, there are no samples, or a class has fewer than `k` samples.
 pub fn stratified_k_fold(classes: &Tensor<i64>, k: usize, generator: &mut Generator) -> Result<Vec<Split>> {
     check_folds(classes.numel(), k)?;
     let mut fold = vec![0; classes.numel()];
@@ -134,7 +134,7 @@ fn folds(fold_of: &[usize], k: usize) -> Vec<Split> {
     (0..k).map(|fold| (0..fold_of.len()).partition(|&sample| fold_of[sample] != fold)).collect()
 }
 
-/// Checks that the number of folds is from 2 to `n`.
+/// Returns an error unless the number of folds is from 2 to `n`.
 fn check_folds(n: usize, k: usize) -> Result<()> {
     if (2..=n).contains(&k) {
         return Ok(());

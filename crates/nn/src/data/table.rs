@@ -218,7 +218,8 @@ impl Table {
         Ok(Table { rows, ..self })
     }
 
-    /// Returns columns as numbers. `missing`, if given, replaces missing fields.
+    /// Returns columns as numbers. `missing`, if given, replaces missing fields. Unknown names and fields that are no
+    /// numbers are errors.
     fn read<T: Float>(&self, names: &[&str], missing: Option<f64>) -> Result<Tensor<T>> {
         let columns: Vec<usize> = names.iter().map(|name| self.position(name)).collect::<Result<_>>()?;
         let mut values = Vec::with_capacity(self.len() * columns.len());
@@ -234,7 +235,7 @@ impl Table {
         Ok(Tensor::try_from_vec(values, [self.len(), columns.len()])?)
     }
 
-    /// Returns the index of a column.
+    /// Returns the index of the column `name`, or an error if the table has no such column.
     fn position(&self, name: &str) -> Result<usize> {
         let found = self.names.iter().position(|other| other == name);
         found.ok_or_else(|| Error::NoSuchColumn {

@@ -35,7 +35,7 @@ pub(crate) fn read_plain_text(path: &Path) -> Result<String> {
     to_text(path, &mut open_regular(path)?.0)
 }
 
-/// Reads the text of an open file.
+/// Reads the text of an open file, or returns an error if the file cannot be read or is not UTF-8. Errors show `path`.
 fn to_text(path: &Path, reader: &mut dyn Read) -> Result<String> {
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes).map_err(|source| unreadable(path, source))?;

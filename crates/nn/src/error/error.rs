@@ -188,7 +188,7 @@ pub enum Error {
         path: PathBuf,
         /// The place in the file.
         place: Place,
-        /// The expected and the found contents.
+        /// A description of the problem, for example the expected and the found contents.
         problem: String,
     },
 

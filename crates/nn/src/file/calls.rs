@@ -45,10 +45,11 @@ pub(crate) mod faults {
     pub(crate) enum Plan {
         /// No call fails.
         Healthy,
-        /// The call with this number fails with this error. If it is a write, it writes the first half of its bytes.
+        /// The call with this number fails with this error. If the call is a write, the first half of its bytes is
+        /// written.
         Fail(usize, io::ErrorKind),
-        /// From the call with this number on, no call has an effect, as if the process had been killed. If that call is a write, it writes
-        /// the first half of its bytes.
+        /// From the call with this number on, no call has an effect, as if the process had been killed. If that call is
+        /// a write, the first half of its bytes is written.
         Kill(usize),
     }
 
@@ -62,8 +63,8 @@ pub(crate) mod faults {
         static STATE: RefCell<State> = const { RefCell::new(State { plan: Plan::Healthy, calls: Vec::new() }) };
     }
 
-    /// Runs `work`, while `plan` decides which system calls of this thread fail. Returns the result of `work` and the system calls that it
-    /// made.
+    /// Runs `work`, while `plan` decides which system calls of this thread fail. Returns the result of `work`, and the
+    /// system calls that `work` made.
     pub(crate) fn with<V>(plan: Plan, work: impl FnOnce() -> V) -> (V, Vec<Call>) {
         STATE.set(State { plan, calls: Vec::new() });
         let value = work();

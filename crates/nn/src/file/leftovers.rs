@@ -26,7 +26,8 @@ const ATTEMPTS: usize = 100;
 /// less time than this.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// Creates and locks a temporary file in `folder` for the contents of `target`. Returns its path and the open file.
+/// Creates a temporary file in `folder` for the contents of `target`, and locks the file if the file system has locks.
+/// Returns its path and the open file, or an error if no file can be created.
 pub(super) fn create_temporary(folder: &Path, target: &Path) -> io::Result<(PathBuf, File)> {
     let prefix = prefix(target);
     for _ in 0..ATTEMPTS {

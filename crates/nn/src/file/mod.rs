@@ -35,8 +35,8 @@ use crate::{Error, Result};
 ///
 /// # Errors
 ///
-/// If the folder is missing or not writable, the disk is full, or `path` is not a regular file. After an error the old
-/// file is unchanged.
+/// [`Error::Write`] if the file cannot be written, for example because the folder is missing or not writable, the disk
+/// is full, or `path` is not a regular file. After an error the old file is unchanged.
 pub fn write_atomically(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     replace::replace(path.as_ref(), bytes)
 }

@@ -11,7 +11,7 @@ use crate::{Error, Result};
 /// The largest number of links in a chain of symbolic links, as in Linux.
 const LONGEST_CHAIN: usize = 40;
 
-/// Replaces the file `path` by a new one that contains `bytes`.
+/// Replaces the file `path` by a new one that contains `bytes`. After an error, the old file is unchanged.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     try_replace(path, bytes).map_err(|source| Error::Write { path: path.to_owned(), source })
 }

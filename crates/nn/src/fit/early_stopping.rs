@@ -39,8 +39,8 @@ impl EarlyStopping {
         EarlyStopping { maximize: true, best: f64::NEG_INFINITY, ..self }
     }
 
-    /// Takes a measure. Returns true if it improves the best measure by more than [`min_delta`](Self::min_delta). NaN is not an
-    /// improvement.
+    /// Takes a measure. Returns true if the measure improves the best one by more than [`min_delta`](Self::min_delta).
+    /// Otherwise counts one more measure without an improvement. NaN is not an improvement.
     pub fn update(&mut self, measure: f64) -> bool {
         let gain = if self.maximize { measure - self.best } else { self.best - measure };
         let improved = gain > self.min_delta;

@@ -17,8 +17,8 @@ use crate::{Error, Result};
 
 #[precompiled]
 impl<T: Float> Settings<'_, T> {
-    /// Creates the folder of the training. Returns the checkpoint from which the training resumes, or `None` for a training from the
-    /// beginning.
+    /// Creates the folder of the training, if the training has one. Returns the checkpoint from which the training
+    /// resumes, or `None` for a training from the beginning.
     pub(super) fn last_checkpoint(&self) -> Result<Option<Saved>> {
         let Some(folder) = &self.folder else { return Ok(None) };
         fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.clone(), source })?;

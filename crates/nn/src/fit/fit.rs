@@ -242,7 +242,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         Ok(history)
     }
 
-    /// Clips the gradients, and changes the parameters of the model by a step of the optimiser. Updates the average, if it counts steps.
+    /// Clips the gradients if the settings say so, and makes a step of the optimiser. Adds the weights to the average,
+    /// if there is an average over steps.
     fn step<M: Module<T>, O: Optimizer<T>>(
         &mut self,
         mut gradients: Gradients<T>,
@@ -255,7 +256,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
     }
 
     /// Restores the state of an interrupted training, and returns the history of the completed epochs. Without a
-    /// checkpoint, changes nothing and returns an empty history.
+    /// checkpoint to resume from, returns an empty history and leaves the model as it is. Creates the folder of the
+    /// training, if the training has one.
     fn restore<M: Module<T>, O: Optimizer<T>>(
         &mut self,
         model: &mut M,
@@ -269,7 +271,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         Ok(history)
     }
 
-    /// Updates the plateau schedule after an epoch. If the training has a folder, writes the checkpoint of the epoch.
+    /// Updates the plateau schedule and sets its learning rate after an epoch, if there is this schedule. If the
+    /// training has a folder, writes the checkpoint of the epoch.
     fn finish_epoch<M: Module<T>, O: Optimizer<T>>(
         &mut self,
         history: &History,
@@ -285,8 +288,9 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         checkpoint.optimizer("optimizer", &*optimizer, model).save(folder.join(LAST))
     }
 
-    /// Adds an epoch with its validation scores to the history, and saves the model if this epoch is the best. Both use the average of the
-    /// weights if there is one, because it usually predicts better than the last weights.
+    /// Validates the model, adds the epoch to the history, and calls [`save_best`](Settings::save_best). The validation
+    /// and the saved model use the average of the weights if there is one, because it usually predicts better than the
+    /// last weights.
     fn score<M: Module<T>>(
         &mut self,
         history: &mut History,
@@ -306,7 +310,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         scored
     }
 
-    /// Returns the scores of the validation samples, or `None` if there are none.
+    /// Returns the scores on the samples of [`validation`](Self::validation), or `None` if this option is not set.
     fn validate<M: Module<T>>(
         &mut self,
         model: &M,

@@ -47,7 +47,8 @@ impl Reporter {
         }
     }
 
-    /// Begins the display of an epoch of `batches` batches.
+    /// Shows a bar for the epoch with the number `epoch`, which has `batches` batches, if the display is
+    /// [`Progress::Bar`].
     #[cfg(feature = "progress")]
     pub(super) fn begin(&mut self, epoch: u64, batches: usize) {
         if self.progress == Progress::Bar {
@@ -61,7 +62,7 @@ impl Reporter {
     #[cfg(not(feature = "progress"))]
     pub(super) fn begin(&mut self, _: u64, _: usize) {}
 
-    /// Shows that a batch is complete. `loss` is the mean loss so far.
+    /// Moves the bar, if there is one, because a batch is complete. `loss` is the mean loss so far.
     #[cfg(feature = "progress")]
     pub(super) fn batch(&self, loss: f64) {
         if let Some(bar) = &self.bar {
@@ -73,7 +74,7 @@ impl Reporter {
     #[cfg(not(feature = "progress"))]
     pub(super) fn batch(&self, _: f64) {}
 
-    /// Shows that an epoch is complete.
+    /// Removes the bar, and prints the line of the completed epoch, except with [`Progress::Quiet`].
     pub(super) fn epoch(&mut self, number: u64, epoch: &Epoch) {
         #[cfg(feature = "progress")]
         if let Some(bar) = self.bar.take() {

@@ -73,7 +73,8 @@ impl<T: Float> Settings<'_, T> {
         Some((**schedule).lr(if *pace == Pace::Epochs { epoch } else { step }))
     }
 
-    /// Checks the settings before a training.
+    /// Returns an error if the largest norm of the gradients is negative or NaN, or if the training is to resume and
+    /// has no folder.
     pub(super) fn check(&self) -> Result<()> {
         if let Some(value) = self.clip_norm.filter(|norm| norm.is_nan() || *norm < 0.0) {
             return Err(Error::Setting { name: "max_norm", value, expected: "a number, not negative" });
@@ -101,7 +102,8 @@ impl<T: Float> Settings<'_, T> {
         }
     }
 
-    /// Calls the callbacks until one of them ends the training.
+    /// Calls the callbacks until one of them ends the training or returns an error. Returns `Break` if a callback ends
+    /// the training.
     pub(super) fn call_back(&mut self, history: &History, model: &dyn Module<T>) -> Result<ControlFlow<()>> {
         for callback in &mut self.callbacks {
             if callback(history, model)?.is_break() {
@@ -134,7 +136,8 @@ impl<T: Float> Settings<'_, T> {
         }
     }
 
-    /// Returns the learning rate that the plateau schedule sets for the next epoch, or `None` without a plateau schedule.
+    /// Updates the plateau schedule, and returns its learning rate for the next epoch, or `None` without a plateau
+    /// schedule. If the history does not have the measure of the schedule, returns an error.
     pub(super) fn plateau_rate(&mut self, history: &History) -> Result<Option<f64>> {
         let Some((name, plateau)) = &mut self.plateau else { return Ok(None) };
         Ok(Some(plateau.step(measure(history, "plateau", name)?)))

@@ -22,7 +22,7 @@ use crate::init::random::drawn;
 ///
 /// # Errors
 ///
-/// If `shape` has fewer than two dimensions, or there is not enough memory.
+/// If `shape` has fewer than two dimensions or a negative size, or there is not enough memory.
 #[twins]
 pub fn try_xavier_uniform<T: Float>(
     shape: impl Into<Sizes>,
@@ -40,7 +40,7 @@ pub fn try_xavier_uniform<T: Float>(
 ///
 /// # Errors
 ///
-/// If `shape` has fewer than two dimensions, or there is not enough memory.
+/// If `shape` has fewer than two dimensions or a negative size, or there is not enough memory.
 #[twins]
 pub fn try_xavier_normal<T: Float>(
     shape: impl Into<Sizes>,
@@ -70,7 +70,7 @@ pub fn try_xavier_normal<T: Float>(
 ///
 /// # Errors
 ///
-/// If `shape` has fewer than two dimensions, or there is not enough memory.
+/// If `shape` has fewer than two dimensions or a negative size, or there is not enough memory.
 #[twins]
 pub fn try_kaiming_uniform<T: Float>(
     shape: impl Into<Sizes>,
@@ -89,7 +89,7 @@ pub fn try_kaiming_uniform<T: Float>(
 ///
 /// # Errors
 ///
-/// If `shape` has fewer than two dimensions, or there is not enough memory.
+/// If `shape` has fewer than two dimensions or a negative size, or there is not enough memory.
 #[twins]
 pub fn try_kaiming_normal<T: Float>(
     shape: impl Into<Sizes>,

@@ -44,7 +44,8 @@ pub trait Layer<T: Float = f32>: Module<T> {
     ///
     /// # Errors
     ///
-    /// If the shape of `x` does not fit. The error of a layer of this crate with parameters or settings names the layer.
+    /// If the layer cannot compute the output, for example because the shape of `x` does not fit. The error of a layer
+    /// of this crate with parameters or settings names the layer.
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>>;
 
@@ -154,7 +155,8 @@ impl<T: Float, L: Layer<T>> Layer<T> for Option<L> {
     }
 }
 
-/// Applies `layer`, then its hooks, and records the shape of its output for [`Module::summary_with`].
+/// Applies `layer`. During a call with hooks or of [`Module::summary_with`], also applies the layer's hooks and records
+/// the shape of its output.
 #[track_caller]
 fn forward_and_trace<'t, T: Float>(layer: &(impl Layer<T> + ?Sized), x: Var<'t, T>) -> Result<Var<'t, T>> {
     if !trace::is_active() {

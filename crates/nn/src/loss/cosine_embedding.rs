@@ -67,7 +67,7 @@ impl FormulaOfThree for CosineEmbedding {
 ///
 /// # Errors
 ///
-/// If the shapes of the arguments do not fit.
+/// If the shapes of the arguments do not fit, or there is not enough memory.
 #[twins]
 pub fn try_cosine_embedding_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     first: P,

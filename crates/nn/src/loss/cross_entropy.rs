@@ -63,8 +63,8 @@ impl<T: Float> CrossEntropyLoss<T> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, or a target is neither a class nor ignored. Also if the number of weights is not the number of classes, or the
-    /// smoothing is outside its range.
+    /// If the shapes do not fit, or a target is neither a class nor ignored. Also if the number of weights is not the
+    /// number of classes, the smoothing is outside its range, or there is not enough memory.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem = T>>>(
         &self,
         logits: P,
@@ -80,8 +80,8 @@ impl<T: Float> CrossEntropyLoss<T> {
     ///
     /// # Errors
     ///
-    /// If the shapes differ or have no dimensions, the number of weights is not the number of classes, or the smoothing is outside its
-    /// range.
+    /// If the shapes differ or have no dimensions. Also if the number of weights is not the number of classes, the
+    /// smoothing is outside its range, or there is not enough memory.
     pub fn try_of_probabilities<P: IntoArray<Array: TensorLike<Elem = T>>>(
         &self,
         logits: P,
@@ -117,7 +117,7 @@ impl<T: Float> CrossEntropyLoss<T> {
 ///
 /// # Errors
 ///
-/// If the shapes do not fit, or a target is neither a class nor -100.
+/// If the shapes do not fit, a target is neither a class nor -100, or there is not enough memory.
 #[twins]
 pub fn try_cross_entropy<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     logits: P,

@@ -70,8 +70,8 @@ impl CtcLoss {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, or a length is larger than its dimension. Also if the blank is not a class, or a label of a target is the
-    /// blank or not a class.
+    /// If the shapes do not fit, or a length is larger than its dimension. Also if the blank is not a class, a label of
+    /// a target is the blank or not a class, or there is not enough memory.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem: Float>>>(
         &self,
         log_probs: P,

@@ -76,7 +76,8 @@ impl Paths {
     }
 }
 
-/// Checks that the shapes and the lengths fit each other. Returns the number of classes and the number of columns of `targets`.
+/// Returns the number of classes and the number of columns of `targets`, or an error if the shapes and the lengths do
+/// not fit each other.
 fn check_sizes(
     log_probs: &Shape,
     targets: &Tensor<i64>,

@@ -52,7 +52,7 @@ impl MultilabelMarginLoss {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, there are no classes, or a label is neither a class nor -1.
+    /// If the shapes do not fit, there are no classes, a label is neither a class nor -1, or there is not enough memory.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem: Float>>>(
         &self,
         scores: P,
@@ -74,7 +74,8 @@ impl MultilabelMarginLoss {
     }
 }
 
-/// Returns a tensor `[n, c]` that counts how often each class is a label of each sample. `classes` is not 0.
+/// Returns a tensor `[n, c]` that counts how often each class is a label of each sample, before the sample's first -1.
+/// Other negative labels and labels that are no class are errors. `classes` is not 0.
 fn label_counts<T: Float>(labels: &Tensor<i64>, classes: usize, at: Site) -> Result<Tensor<T>, Error> {
     let mut counts = vec![T::ZERO; labels.numel()];
     let labels = labels.to_vec();
@@ -93,7 +94,7 @@ fn label_counts<T: Float>(labels: &Tensor<i64>, classes: usize, at: Site) -> Res
 ///
 /// # Errors
 ///
-/// If the shapes do not fit, there are no classes, or a label is neither a class nor -1.
+/// If the shapes do not fit, there are no classes, a label is neither a class nor -1, or there is not enough memory.
 #[twins]
 pub fn try_multilabel_margin_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     scores: P,
@@ -127,7 +128,8 @@ impl<T: Float> MultilabelSoftMarginLoss<T> {
     ///
     /// # Errors
     ///
-    /// If the shapes differ or are neither `[n, c]` nor `[c]`, or the weights do not broadcast with the logits.
+    /// If the shapes differ or are neither `[n, c]` nor `[c]`, the weights do not broadcast with the logits, or there is
+    /// not enough memory.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem = T>>>(
         &self,
         logits: P,
@@ -149,7 +151,7 @@ impl<T: Float> MultilabelSoftMarginLoss<T> {
 ///
 /// # Errors
 ///
-/// If the shapes differ, or are neither `[n, c]` nor `[c]`.
+/// If the shapes differ or are neither `[n, c]` nor `[c]`, or there is not enough memory.
 #[twins]
 pub fn try_multilabel_soft_margin_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     logits: P,

@@ -55,7 +55,7 @@ impl FormulaOfThree for MarginRanking {
 ///
 /// # Errors
 ///
-/// If the shapes differ.
+/// If the shapes differ, or there is not enough memory.
 #[twins]
 pub fn try_margin_ranking_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     first: P,

@@ -59,8 +59,8 @@ impl<T: Float> MultiMarginLoss<T> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, there are no classes, a target is not a class, the number of weights is not the number of classes, or p is
-    /// below 1.
+    /// If the shapes do not fit, there are no classes, or a target is not a class. Also if the number of weights is not
+    /// the number of classes, p is below 1, or there is not enough memory.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem = T>>>(
         &self,
         scores: P,
@@ -97,7 +97,7 @@ impl<T: Float> MultiMarginLoss<T> {
 ///
 /// # Errors
 ///
-/// If the shapes do not fit, there are no classes, or a target is not a class.
+/// If the shapes do not fit, there are no classes, a target is not a class, or there is not enough memory.
 #[twins]
 pub fn try_multi_margin_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     scores: P,

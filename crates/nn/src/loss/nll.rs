@@ -46,7 +46,8 @@ impl<T: Float> NllLoss<T> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, a target is neither a class nor ignored, or the number of weights is not the number of classes.
+    /// If the shapes do not fit, or a target is neither a class nor ignored. Also if the number of weights is not the
+    /// number of classes, or there is not enough memory.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem = T>>>(
         &self,
         log_probs: P,
@@ -64,7 +65,7 @@ impl<T: Float> NllLoss<T> {
 ///
 /// # Errors
 ///
-/// If the shapes do not fit, or a target is neither a class nor -100.
+/// If the shapes do not fit, a target is neither a class nor -100, or there is not enough memory.
 #[twins]
 pub fn try_nll_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     log_probs: P,

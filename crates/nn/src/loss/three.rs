@@ -37,7 +37,8 @@ impl<F: FormulaOfThree> LossOfThree<F> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, or a variance of a [`GaussianNllLoss`](crate::GaussianNllLoss) is negative.
+    /// If the shapes do not fit, a variance of a [`GaussianNllLoss`](crate::GaussianNllLoss) is negative, or there is
+    /// not enough memory.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem: Float>>>(
         &self,
         first: P,

@@ -61,11 +61,12 @@ impl TripletMarginLoss {
         Self { formula: TripletOptions { swap, ..self.formula }, ..self }
     }
 
-    /// Returns the loss with distances that the function `distance` computes from two tensors. The options `p` and `eps` are not used.
+    /// Returns the loss with distances that the function `distance` computes from two tensors. The options `p` and
+    /// `eps` are not used.
     ///
     /// # Errors
     ///
-    /// If the shapes differ.
+    /// If the shapes differ, the results of `distance` do not broadcast, or there is not enough memory.
     pub fn try_by_distance<P: IntoArray<Array: TensorLike<Elem: Float>>>(
         &self,
         anchor: P,
@@ -93,7 +94,7 @@ impl FormulaOfThree for TripletOptions {
     }
 }
 
-/// Checks that the positive and the negative example have the shape of the anchor.
+/// Returns an error unless the positive and the negative example have the shape of the anchor.
 fn check_triple<A: TensorLike>(anchor: &A, positive: &A, negative: &A, at: Site) -> Result<(), Error> {
     check_shape("the positive", &positive.shape(), &anchor.shape(), at)?;
     check_shape("the negative", &negative.shape(), &anchor.shape(), at)
@@ -103,7 +104,7 @@ fn check_triple<A: TensorLike>(anchor: &A, positive: &A, negative: &A, at: Site)
 ///
 /// # Errors
 ///
-/// If the shapes differ, or have no dimensions.
+/// If the shapes differ or have no dimensions, or there is not enough memory.
 #[twins]
 pub fn try_triplet_margin_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     anchor: P,

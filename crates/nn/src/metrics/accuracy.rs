@@ -22,7 +22,8 @@ use wengert_tensor::{Error, Shape, Site, Tensor};
 ///
 /// # Errors
 ///
-/// If the shapes of `logits` and `targets` do not fit, or a target is neither a class nor -100.
+/// If the shapes of `logits` and `targets` do not fit, a target is neither a class nor -100, or there is not enough
+/// memory.
 #[twins]
 pub fn try_accuracy<A: TensorLike>(logits: &A, targets: &Tensor<i64>) -> Result<f64, A::Error> {
     let at = Site::here("accuracy");

@@ -34,7 +34,7 @@ impl Accuracy {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, or a target is not a class.
+    /// If the shapes do not fit, a target is not a class, or there is not enough memory.
     pub fn update<T: Float>(&mut self, logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<()> {
         let (classes, rows, targets) = samples(logits, targets)?;
         for (row, &target) in rows.chunks(classes.max(1)).zip(&targets) {
@@ -122,7 +122,8 @@ impl ConfusionMatrix {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, the number of logits is not the number of classes, or a target is not a class.
+    /// If the shapes do not fit, or the number of logits is not the number of classes. Also if a target is not a class,
+    /// or there is not enough memory.
     pub fn update<T: Float>(&mut self, logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<()> {
         let (classes, rows, targets) = samples(logits, targets)?;
         if classes != self.classes {

@@ -35,7 +35,7 @@ pub struct Mistake {
 ///
 /// # Errors
 ///
-/// If the shapes do not fit, or a target is not a class. The target -100 is an error too.
+/// If the shapes do not fit, a target is not a class, or there is not enough memory. The target -100 is an error too.
 pub fn worst_mistakes<T: Float>(logits: &Tensor<T>, targets: &Tensor<i64>, most: usize) -> Result<Vec<Mistake>> {
     let (classes, rows, kept) = samples(logits, targets)?;
     if logits.rank() != 2 || kept.len() != targets.numel() {

@@ -48,7 +48,7 @@ pub trait Metric<T: Float = f32, Y = Tensor<i64>> {
     ///
     /// # Errors
     ///
-    /// If the outputs do not fit the targets. After an error the metric is unchanged.
+    /// If the outputs do not fit the targets, or there is not enough memory. After an error the metric is unchanged.
     fn update(&mut self, outputs: &Tensor<T>, targets: &Y) -> Result<()>;
 
     /// Returns the value over all batches since the beginning or the last [`reset`](Self::reset); NaN without batches.
@@ -128,7 +128,7 @@ metrics! {
 ///
 /// # Errors
 ///
-/// If the shapes do not fit, or a target is not a class.
+/// If the shapes do not fit, a target is not a class, or there is not enough memory.
 fn samples<T: Float>(logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<(usize, Vec<T>, Vec<usize>)> {
     let axis = class_dim(logits.shape(), targets).map_err(Error::Dataset)?;
     let classes = logits.shape()[axis];

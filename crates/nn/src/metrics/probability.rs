@@ -34,7 +34,7 @@ impl Perplexity {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, or a target is not a class.
+    /// If the shapes do not fit, a target is not a class, or there is not enough memory.
     pub fn update<T: Float>(&mut self, logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<()> {
         let (classes, rows, targets) = samples(logits, targets)?;
         for (row, &target) in rows.chunks(classes.max(1)).zip(&targets) {
@@ -102,7 +102,7 @@ impl CalibrationError {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, or a target is not a class.
+    /// If the shapes do not fit, a target is not a class, or there is not enough memory.
     pub fn update<T: Float>(&mut self, logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<()> {
         let (classes, rows, targets) = samples(logits, targets)?;
         let count = self.bins.len();

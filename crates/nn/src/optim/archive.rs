@@ -171,29 +171,32 @@ impl Archive {
         self.stored.as_ref().is_some_and(|stored| stored.kinds.contains_key(key))
     }
 
-    /// Saves `value` when saving, or sets `value` to the number in the file when restoring.
+    /// Saves `value` when saving, or sets `value` to the number in the file when restoring. If the file has no such
+    /// number, keeps `value` and records the misfit.
     pub(crate) fn number(&mut self, key: Key, value: &mut f64) {
         if let Some(bytes) = self.scalar(key, Dtype::F64, &value.to_le_bytes()) {
             *value = f64::from_le_bytes(word(&bytes));
         }
     }
 
-    /// Saves `value` when saving, or sets `value` to the integer in the file when restoring.
+    /// Saves `value` when saving, or sets `value` to the integer in the file when restoring. If the file has no such
+    /// integer, keeps `value` and records the misfit.
     pub(crate) fn integer(&mut self, key: Key, value: &mut u64) {
         if let Some(bytes) = self.scalar(key, Dtype::U64, &value.to_le_bytes()) {
             *value = u64::from_le_bytes(word(&bytes));
         }
     }
 
-    /// Saves `value` when saving, or sets `value` to the flag in the file when restoring.
+    /// Saves `value` when saving, or sets `value` to the flag in the file when restoring. If the file has no such flag,
+    /// keeps `value` and records the misfit.
     pub(crate) fn flag(&mut self, key: Key, value: &mut bool) {
         if let Some(bytes) = self.scalar(key, Dtype::BOOL, &[u8::from(*value)]) {
             *value = bytes == [1];
         }
     }
 
-    /// Saves `value` when saving, or sets `value` to the tensor in the file when restoring. The tensor in the file must have the same shape, or
-    /// rank 0.
+    /// Saves `value` when saving, or sets `value` to the tensor in the file when restoring. The tensor in the file must
+    /// have the same shape, or rank 0. If the file has no such tensor, keeps `value` and records the misfit.
     pub(crate) fn tensor<T: Float>(&mut self, key: Key, value: &mut Tensor<T>) {
         if self.stored.is_none() {
             let entry = Entry { dtype: dtype(T::DTYPE), shape: value.shape().clone(), bytes: to_bytes(value) };
@@ -206,8 +209,8 @@ impl Archive {
         }
     }
 
-    /// When saving, stores the bytes `own` as a single element, and returns `None`. When restoring, returns the bytes of the entry if it is a
-    /// single element of the type `dtype`.
+    /// When saving, stores the bytes `own` as a single element, and returns `None`. When restoring, returns the bytes
+    /// of the entry if it is a single element of the type `dtype`. Otherwise records the misfit and returns `None`.
     fn scalar(&mut self, key: Key, dtype: Dtype, own: &[u8]) -> Option<Vec<u8>> {
         if self.stored.is_none() {
             self.entries.insert(key, Entry { dtype, shape: Shape::scalar(), bytes: own.to_vec() });
@@ -217,8 +220,8 @@ impl Archive {
         self.read(key, (&Shape::scalar(), dtype), fits).map(|(_, _, bytes)| bytes)
     }
 
-    /// Returns the shape of a tensor in the file, and its elements as bytes of the type `dtype`. The tensor must have the shape `own`, or
-    /// rank 0.
+    /// Returns the shape of a tensor in the file, and its elements as bytes of the type `dtype`. The tensor must have
+    /// the shape `own`, or rank 0. Otherwise, or if the tensor cannot be read, records the reason and returns `None`.
     fn read_tensor(&mut self, key: Key, of: DType, own: &Shape) -> Option<(Shape, Vec<u8>)> {
         let fits = |(shape, found): &(Shape, Dtype), converts| {
             (shape.rank() == 0 || shape == own) && (*found == dtype(of) || converts && is_float(*found))
@@ -263,7 +266,8 @@ impl Archive {
     }
 }
 
-/// Saves or restores the settings, groups and states of `optimizer`. The name of a state begins with its parameter's path.
+/// Saves or restores the settings, groups and states of `optimizer`. The name of a state begins with its parameter's
+/// path. When restoring, removes the states of parameters without states in the file.
 #[precompiled]
 pub(crate) fn archive_optimizer<T: Float>(
     optimizer: &mut dyn AnyOptimizer<T>,

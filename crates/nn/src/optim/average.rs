@@ -86,8 +86,9 @@ impl<T: Float> WeightAverage<T> {
     ///
     /// # Errors
     ///
-    /// If the decay is not from 0 to 1, or the shapes of the model differ from the shapes at the first update. Also between two
-    /// [swaps](Self::swap), because the model then has the average. In these cases nothing changes.
+    /// If the decay is not from 0 to 1, or the shapes of the model differ from the shapes at the first update. Also
+    /// between two [swaps](Self::swap), because the model then has the average. In these cases nothing changes. An
+    /// update also fails without enough memory; then some parameters of the average may have changed.
     pub fn try_update(&mut self, model: &(impl Module<T> + ?Sized)) -> Result<()> {
         self.add(model.as_module())
     }
@@ -121,7 +122,8 @@ impl<T: Float> WeightAverage<T> {
 
 #[precompiled]
 impl<T: Float> WeightAverage<T> {
-    /// Adds the weights of `model` to the average.
+    /// Adds the weights of `model` to the average, and replaces the buffers of the average by the model's buffers. The
+    /// errors are the ones of [`try_update`](WeightAverage::try_update).
     fn add(&mut self, model: &dyn Module<T>) -> Result<()> {
         if let Some(value) = self.decay.filter(|decay| !(0.0..=1.0).contains(decay)) {
             return Err(Error::Setting { name: "decay", value, expected: "a number from 0 to 1" });
@@ -147,7 +149,8 @@ impl<T: Float> WeightAverage<T> {
         Ok(())
     }
 
-    /// Exchanges the parameters and buffers of `model` with the average.
+    /// Exchanges the parameters and buffers of `model` with the average, and notes whether the model has the average
+    /// now. The errors are the ones of [`try_swap`](WeightAverage::try_swap).
     fn exchange(&mut self, model: &mut dyn Module<T>) -> Result<()> {
         if self.updates == 0 {
             let problem = "there is no average yet: call `update` before `swap` or `apply_to`";
@@ -175,7 +178,7 @@ impl<T: Float> WeightAverage<T> {
         Ok(())
     }
 
-    /// Checks that the buffers of the model have the sizes of the saved buffers.
+    /// Returns an error unless the buffers of the model have the sizes of the saved buffers.
     fn check_buffers(&self, model: &dyn Module<T>) -> Result<()> {
         let own: Vec<usize> = self.buffers.iter().map(Vec::len).collect();
         let found: Vec<usize> = model.named_buffers().iter().map(|(_, buffer)| buffer.to_bytes().len()).collect();
@@ -187,7 +190,7 @@ impl<T: Float> WeightAverage<T> {
         )))
     }
 
-    /// Checks that the parameters of the model have the shapes of the averages.
+    /// Returns an error unless the parameters of the model have the shapes of the averages.
     fn check_shapes(&self, model: &dyn Module<T>) -> Result<()> {
         let (own, parameters) = (self.parameters.len(), model.parameters());
         let found = parameters.len();

@@ -70,7 +70,8 @@ impl<O, T: Float> Common<O, T> {
         self.states.insert(parameter.id(), states);
     }
 
-    /// Removes and returns the states of `parameter`. The parameter's next step counts as its first step.
+    /// Removes and returns the states of `parameter`, or returns `None` if no step has updated the parameter. The
+    /// parameter's next step counts as its first step.
     pub fn take_states(&mut self, parameter: &Parameter<T>) -> Option<States<T>> {
         self.states.remove(&parameter.id())
     }

@@ -70,7 +70,8 @@ struct Last<T: Float> {
     gradient: Tensor<T>,
 }
 
-/// A move `s` of the parameters, or a direction along which no move was made. `y` is the gradient after it minus the gradient before it.
+/// A move `s` of the parameters, or a direction along which no move was made. `y` is the gradient after the move minus
+/// the gradient before the move.
 #[derive(Clone, Debug)]
 struct Pair<T: Float> {
     y: Tensor<T>,
@@ -189,8 +190,9 @@ impl<T: Float> Lbfgs<T> {
     ///
     /// # Errors
     ///
-    /// If a setting is outside its range, or the function fails: its result is not one number, does not depend on its argument, or an operation
-    /// in the function fails.
+    /// If a setting is outside its range, or the function fails: its result is not one number, does not depend on its
+    /// argument, or an operation in the function fails. Also if `start` has another number of elements than in the last
+    /// step, or there is not enough memory.
     pub fn try_minimize(
         &mut self,
         f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
@@ -258,7 +260,7 @@ impl<T: Float> Lbfgs<T> {
         self.max_eval.unwrap_or(self.max_iter.saturating_mul(5) / 4)
     }
 
-    /// Checks that the numbers among the settings are finite and not negative.
+    /// Returns an error unless the learning rate and the tolerances are finite and not negative.
     fn check(&self) -> Result<()> {
         let [lr, grad, change] = [self.lr, self.tolerance_grad, self.tolerance_change];
         for (name, value) in [("learning rate", lr), ("tolerance_grad", grad), ("tolerance_change", change)] {
@@ -269,7 +271,7 @@ impl<T: Float> Lbfgs<T> {
         Ok(())
     }
 
-    /// Checks that the vectors of earlier moves have `length` elements, as the current gradient.
+    /// Returns an error unless the vectors of earlier moves have `length` elements, as the current gradient.
     fn check_length(&self, length: usize) -> Result<()> {
         match self.last.as_ref().map(|last| last.gradient.numel()).filter(|&last| last != length) {
             Some(last) => Err(Error::Argument(format!(
@@ -280,8 +282,8 @@ impl<T: Float> Lbfgs<T> {
         }
     }
 
-    /// Moves the model along `direction` to the point that the line search finds. Returns the length of the move, and sets `now` to the loss and
-    /// gradient at this point.
+    /// Moves the model along `direction` to the point that the line search finds. Returns the length of the move. Sets
+    /// `now` to the loss and gradient at this point, and adds the evaluations of the search to its count.
     fn search<M: Module<T>>(
         &self,
         model: &mut M,

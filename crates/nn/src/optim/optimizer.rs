@@ -134,7 +134,7 @@ pub trait Optimizer<T: Float = f32>: Clone {
     ///
     /// # Errors
     ///
-    /// If there is not enough memory.
+    /// If there is not enough memory, or the settings need states that earlier steps did not make.
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()>;
 
     /// Sets the learning rate. It must not be negative. [Groups](Self::group) that exist already keep their own rates.
@@ -209,9 +209,9 @@ pub trait Optimizer<T: Float = f32>: Clone {
     ///
     /// If a setting is outside its range or contradicts another setting, or a group has no parameter. Also if a
     /// parameter that is not frozen has no gradient, because the loss does not depend on it, or has a shape that the
-    /// optimiser [cannot update](Self::check_shape). In these cases nothing changes. If the update of a parameter
-    /// fails, the parameters before it have been updated. An update fails without enough memory, or if a setting
-    /// needs states that earlier steps did not make.
+    /// optimiser [cannot update](Self::check_shape). In these cases nothing changes. If the update of a parameter or a
+    /// buffer fails, the parameters and buffers before it have been updated. An update fails without enough memory, or
+    /// if a setting needs states that earlier steps did not make.
     fn try_step(&mut self, model: &mut (impl Module<T> + ?Sized), gradients: &Gradients<T>) -> Result<()> {
         if let Some(layer) = gradients.evaluated_layer() {
             compat::emit(compat::Warning::Evaluating { layer, at: Site::here("step") });
@@ -241,7 +241,8 @@ pub trait Optimizer<T: Float = f32>: Clone {
     ///
     /// If a setting is outside its range or contradicts another setting. Also if the shape of a tensor differs from the
     /// shape of its gradient, does not fit the tensor's states, or is a shape that the optimiser [cannot
-    /// update](Self::check_shape). In these cases nothing changes.
+    /// update](Self::check_shape). In these cases nothing changes. If the update of a tensor fails (see
+    /// [`try_step`](Self::try_step)), the tensors before it have been updated.
     fn try_step_tensors<const N: usize>(
         &mut self,
         values: [&mut Tensor<T>; N],
@@ -286,13 +287,13 @@ pub(crate) trait AnyOptimizer<T: Float> {
     fn group_settings(&mut self, group: Option<usize>, each: &mut dyn FnMut(&'static str, Setting<'_>));
     /// Returns a reference to the ratio of a group's learning rate to the learning rate of parameters that are in no group.
     fn group_ratio(&mut self, group: usize) -> &mut f64;
-    /// Checks that the settings do not contradict each other.
+    /// Checks the settings by [`Optimizer::check`].
     fn check_group(&self, group: Option<usize>) -> Result<()>;
     /// Returns the name and the shape of each state of a parameter of shape `shape`.
     fn states_of(&self, group: Option<usize>, shape: &Shape) -> Vec<(&'static str, Shape)>;
     /// Returns the states of all parameters, with the parameter's id as the key.
     fn all_states(&mut self) -> &mut HashMap<u64, States<T>>;
-    /// Checks that the optimiser can update a parameter of this shape.
+    /// Returns an error if the optimiser cannot update a parameter of this shape; see [`Optimizer::check_shape`].
     fn check_shape_of(&self, group: Option<usize>, shape: &Shape) -> Result<()>;
     /// Makes one step of one parameter: updates its `value` and its `states`.
     fn update_one(
@@ -375,8 +376,8 @@ fn step<T: Float>(
     outcome
 }
 
-/// Makes a step of `optimizer` over `model`. `states` are the optimiser's states, which the caller has moved out of it. If a group has no
-/// parameter or a gradient is missing, returns an error and changes nothing.
+/// Makes a step of `optimizer` over `model`. `states` are the optimiser's states, which the caller has moved out of it.
+/// Returns the errors that [`step`] describes, except for a wrong setting.
 fn advance<T: Float>(
     optimizer: &dyn AnyOptimizer<T>,
     states: &mut HashMap<u64, States<T>>,

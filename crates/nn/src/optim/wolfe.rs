@@ -101,9 +101,9 @@ impl<T: Float> Search<T> {
         }
     }
 
-    /// Narrows `bracket`, two points between which the loss has a minimum. Returns the end of the bracket with the lower loss, and the
-    /// total number of evaluated points of the search. `tried` is the number of points that were evaluated before this call, without the
-    /// first point.
+    /// Narrows `bracket`, two points between which the loss usually has a minimum. Ends at a point that satisfies the Wolfe conditions, with
+    /// a very short bracket, or at the limit of evaluations. Returns the better end of the bracket, and the total number of evaluated points
+    /// of the search. `tried` is the number of points that were evaluated before this call, without the first point.
     fn zoom(
         &self,
         at: &mut impl FnMut(f64) -> Result<Point<T>>,

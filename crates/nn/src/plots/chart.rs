@@ -59,7 +59,7 @@ impl Chart<'_> {
         Chart { markers: false, rates: true, corner: Some(LowerRight), ..Chart::default() }
     }
 
-    /// Draws a loss or a metric of the training and validation samples against the epoch.
+    /// Draws a loss or a metric of the training and validation samples against the epoch, as [`draw`](Self::draw) does.
     pub(super) fn draw_history(mut self, history: &History, name: &str) -> Result<String> {
         for part in ["train", "validation"] {
             if history.epochs.iter().any(|epoch| scores(epoch, part).is_some()) {
@@ -72,7 +72,8 @@ impl Chart<'_> {
         self.draw()
     }
 
-    /// Draws the chart, and chooses the ranges of the axes.
+    /// Removes points that are too large, chooses the ranges of the axes, and returns the chart as an SVG image.
+    /// Returns an error if the drawing library fails.
     pub(super) fn draw(mut self) -> Result<String> {
         self.remove_huge();
         let drawn = || self.lines.iter().flat_map(|(_, points)| points).filter(|point| is_drawn(point));
@@ -214,7 +215,7 @@ impl Chart<'_> {
     }
 }
 
-/// Returns the scores of an epoch on the training or validation samples.
+/// Returns the scores of an epoch on the training samples, or on the validation samples if there are any.
 fn scores<'e>(epoch: &'e Epoch, part: &str) -> Option<&'e Scores> {
     if part == "train" { Some(&epoch.train) } else { epoch.validation.as_ref() }
 }

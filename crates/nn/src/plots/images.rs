@@ -25,7 +25,7 @@ use crate::{Error, Result};
 ///
 /// # Errors
 ///
-/// If the images have another shape, or `columns` is 0: [`Error::Dataset`].
+/// If the images have another shape, or `columns` is 0: [`Error::Dataset`]. Also if there is not enough memory.
 pub fn image_grid<T: Float>(images: &Tensor<T>, captions: &[&str], columns: usize) -> Result<String> {
     let finite = || images.iter().map(T::to_f64).filter(|x| x.is_finite());
     let (low, high) = (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));
@@ -44,7 +44,7 @@ pub fn image_grid<T: Float>(images: &Tensor<T>, captions: &[&str], columns: usiz
 /// # Errors
 ///
 /// If the weights have another shape, `in` of a linear layer is not a square number, or `columns` is 0:
-/// [`Error::Dataset`].
+/// [`Error::Dataset`]. Also if there is not enough memory.
 pub fn filters<T: Float>(weight: &Tensor<T>, columns: usize) -> Result<String> {
     let side = weight.shape().last().map_or(0, |&features| features.isqrt());
     let maps = match weight.shape()[..] {
@@ -72,7 +72,8 @@ pub fn filters<T: Float>(weight: &Tensor<T>, columns: usize) -> Result<String> {
     })
 }
 
-/// Draws images in rows of `columns`. `colour` returns the colour of a pixel from its channels.
+/// Draws images in rows of `columns`. `colour` returns the colour of a pixel from its channels. Images of another shape
+/// than `[n, 1, h, w]` or `[n, 3, h, w]` and 0 columns are errors.
 fn grid<T: Float>(
     images: &Tensor<T>,
     captions: &[&str],

@@ -117,7 +117,7 @@ impl Page {
     ///
     /// # Errors
     ///
-    /// If the images are not `[n, 1, h, w]` or `[n, 3, h, w]`.
+    /// If the images are not `[n, 1, h, w]` or `[n, 3, h, w]`, or there is not enough memory.
     pub fn mistakes<T: Float>(self, images: &Tensor<T>, mistakes: &[Mistake], names: &[&str]) -> Result<Self> {
         if mistakes.is_empty() {
             return Ok(self);
@@ -134,7 +134,7 @@ impl Page {
     ///
     /// # Errors
     ///
-    /// If the images are not `[n, 1, h, w]` or `[n, 3, h, w]`.
+    /// If the images are not `[n, 1, h, w]` or `[n, 3, h, w]`, or there is not enough memory.
     pub fn images<T: Float>(self, heading: &str, images: &Tensor<T>, captions: &[&str]) -> Result<Self> {
         Ok(self.picture(heading, &image_grid(images, captions, 8)?))
     }

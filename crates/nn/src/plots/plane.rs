@@ -54,7 +54,8 @@ pub fn decision_boundary<T: Float>(
     draw(title, points, classes, Some(classify))
 }
 
-/// Draws points. If `classify` is given, also draws the regions of the classes.
+/// Draws points. If `classify` is given, also draws the regions of the classes. Points and classes of other shapes than
+/// `[n, 2]` and `[n]` are an error.
 fn draw<T: Float>(
     title: &str,
     points: &Tensor<T>,

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::graph::{Attribute, ValueId};
 
 impl<T: Float> Lowering<T> {
-    /// Translates a function of two operands.
+    /// Translates a function of two operands, or returns an error if the function has no form in ONNX.
     pub(super) fn binary(&mut self, op: Binary, x: ValueId, y: ValueId) -> Result<ValueId, Error> {
         if let Some(operator) = operator(op) {
             return Ok(self.map(operator, &[x, y]));
@@ -43,7 +43,7 @@ impl<T: Float> Lowering<T> {
         })
     }
 
-    /// Translates a comparison. Returns a mask of zeros and ones.
+    /// Translates a comparison to a mask of zeros and ones, or returns an error if the comparison has no form in ONNX.
     pub(super) fn compare(&mut self, op: Compare, x: ValueId, y: ValueId) -> Result<ValueId, Error> {
         let operator = match op {
             Compare::Eq | Compare::Ne => "Equal",
@@ -100,7 +100,7 @@ impl<T: Float> Lowering<T> {
         self.map("Where", &[is_zero, ratio, floor])
     }
 
-    /// Returns whether one operand is above 0 and the other below 0.
+    /// Returns truth values: true where one operand is above 0 and the other below 0.
     fn signs_differ(&mut self, x: ValueId, y: ValueId) -> ValueId {
         let [sign, other] = [x, y].map(|operand| self.map("Sign", &[operand]));
         let (product, zero) = (self.map("Mul", &[sign, other]), self.number(0.0));

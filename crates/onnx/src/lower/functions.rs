@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::graph::ValueId;
 
 impl<T: Float> Lowering<T> {
-    /// Translates a function of one operand.
+    /// Translates a function of one operand, or returns an error if the function has no form in ONNX.
     pub(super) fn unary(&mut self, op: Unary, x: ValueId) -> Result<ValueId, Error> {
         if let Some(operator) = operator(op) {
             return Ok(self.map(operator, &[x]));

@@ -7,7 +7,8 @@ use crate::error::Error;
 use crate::graph::{Attribute, ValueId};
 
 impl<T: Float> Lowering<T> {
-    /// Translates a reduction to `shape`, over the dimensions in which the shapes differ.
+    /// Translates a reduction to `shape`, over the dimensions in which the shapes differ. Returns an error if the
+    /// reduction has no form in ONNX.
     pub(super) fn reduction(&mut self, op: Reduction, x: ValueId, shape: &Shape) -> Result<ValueId, Error> {
         let operator = match op {
             Reduction::Sum => "ReduceSum",

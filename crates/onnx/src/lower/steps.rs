@@ -11,7 +11,8 @@ use super::views::integer;
 use crate::error::Result;
 use crate::graph::{Graph, Kind, Origin, Source, ValueId};
 
-/// Translates the part of `program` that computes the steps `outputs`. The steps `inputs` are the first inputs of the graph.
+/// Translates the steps of `program` that compute the steps `outputs`. The steps `inputs` are the first inputs of the
+/// graph. Returns an error if an operation has no form in ONNX.
 pub(crate) fn lower<T: Float>(program: &Program<T>, inputs: &[usize], outputs: &[usize]) -> Result<Graph<T>> {
     let Some(first) = program.steps.first() else { return Ok(Graph::new()) };
     let mut lowering = Lowering {
@@ -44,7 +45,7 @@ pub(crate) fn lower<T: Float>(program: &Program<T>, inputs: &[usize], outputs: &
     Ok(lowering.graph.pruned())
 }
 
-/// Returns, for each step, whether the translation of `outputs` reads it.
+/// Returns a flag for each step: true if the outputs depend on the step.
 fn needed<T: Float>(program: &Program<T>, outputs: &[usize]) -> Vec<bool> {
     let mut needed = vec![false; program.steps.len()];
     outputs.iter().for_each(|&output| needed[output] = true);
@@ -63,7 +64,8 @@ fn needed<T: Float>(program: &Program<T>, outputs: &[usize]) -> Vec<bool> {
 }
 
 impl<T: Float> Lowering<T> {
-    /// Translates one step, whose inputs are translated.
+    /// Translates one step, whose inputs are translated. Returns an error if the operation has no form in ONNX. The
+    /// functions below return the same error.
     fn step(&mut self, step: &Step<T>) -> Result<ValueId> {
         let shape = &step.shape;
         Ok(match step.op {
@@ -121,7 +123,7 @@ impl<T: Float> Lowering<T> {
         })
     }
 
-    /// Translates a view or the adjoint of one.
+    /// Translates a view or the adjoint of one, or returns an error if the view has no form in ONNX.
     fn recorded_view(&mut self, step: &Step<T>) -> Result<ValueId> {
         let (x, Some(view)) = (self.input(step, 0)?, &step.view) else { return Err(self.unsupported()) };
         match step.op {
@@ -130,7 +132,7 @@ impl<T: Float> Lowering<T> {
         }
     }
 
-    /// Translates an operation that has arguments of its own.
+    /// Translates an operation that has arguments of its own, or returns an error if the operation has no form in ONNX.
     fn custom(&mut self, step: &Step<T>) -> Result<ValueId> {
         let Some(custom) = &step.custom else { return Err(self.unsupported()) };
         if let &Custom::Softmax { axis, log } = custom {
@@ -174,7 +176,7 @@ impl<T: Float> Lowering<T> {
         (0..step.inputs.len()).map(|position| self.input(step, position)).collect()
     }
 
-    /// Returns a constant. Expanded data is stored once and expanded in the graph.
+    /// Returns a constant. If `data` is expanded, the graph stores its distinct elements and expands them.
     fn leaf(&mut self, data: &Tensor<T>) -> Result<ValueId> {
         let mut distinct = data.clone();
         for (axis, &stride) in data.strides().iter().enumerate() {

@@ -9,7 +9,8 @@ use crate::error::Error;
 use crate::graph::{Attribute, Kind, Source, ValueId};
 
 impl<T: Float> Lowering<T> {
-    /// Translates a view of `x`. The result has the shape `shape`.
+    /// Translates a view of `x`. The result has the shape `shape`. Returns an error if the view has no form in ONNX, or
+    /// memory cannot hold its positions.
     pub(super) fn view(&mut self, view: &View, x: ValueId, shape: &Shape) -> Result<ValueId, Error> {
         let own = self.shape(x);
         Ok(match view {
@@ -68,7 +69,8 @@ impl<T: Float> Lowering<T> {
         self.node("Slice", &[x, starts, ends, axes, steps], shape.clone())
     }
 
-    /// Translates the adjoint of a view: zeros of shape `shape`, to which `x` is added at the positions that the view reads.
+    /// Translates the adjoint of a view: zeros of shape `shape`, to which `x` is added at the positions that the view
+    /// reads. Returns an error if memory cannot hold the positions.
     pub(super) fn embed(&mut self, view: &View, x: ValueId, shape: &Shape) -> Result<ValueId, Error> {
         if let &View::Slice { axis, start, len, step: 1 } = view {
             let mut pads = vec![0; 2 * shape.rank()];
@@ -99,7 +101,7 @@ impl<T: Float> Lowering<T> {
         self.expand(zero, shape)
     }
 
-    /// Returns a constant with indices.
+    /// Appends a constant with the indices `index`.
     pub(super) fn index(&mut self, index: Tensor<i64>) -> ValueId {
         let shape = index.shape().clone();
         self.graph.add_value(Source::Index(index), Kind::Integer, shape, self.origin)

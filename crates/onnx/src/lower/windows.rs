@@ -10,7 +10,8 @@ use crate::graph::{Attribute, Kind, Source, ValueId};
 
 impl<T: Float> Lowering<T> {
     /// Translates a convolution or a transposed convolution. `slot` is the array that the operation computes: the
-    /// output or the input. The operands are the other two arrays, in the order input, weight, output.
+    /// output or the input. For the weight, returns an error. The operands are the other two arrays, in the order
+    /// input, weight, output.
     pub(super) fn convolution(
         &mut self,
         form: &ConvolutionForm,
@@ -71,7 +72,8 @@ impl<T: Float> Lowering<T> {
         self.node_with("MaxPool", &[x], attributes, form.output().clone())
     }
 
-    /// Pads the spatial dimensions with -∞. `pads` has the numbers of elements before all dimensions, and then the numbers after them.
+    /// Pads the spatial dimensions with -∞. `pads` has the numbers of elements before each of these dimensions, and
+    /// then the numbers after them.
     fn padded(&mut self, x: ValueId, pads: &[i64]) -> ValueId {
         let (befores, afters) = pads.split_at(pads.len() / 2);
         let own = self.shape(x);
@@ -125,7 +127,7 @@ impl<T: Float> Lowering<T> {
         Ok(x)
     }
 
-    /// Returns a constant.
+    /// Appends a constant with the elements of `data`.
     pub(super) fn floats(&mut self, data: Tensor<T>) -> ValueId {
         let shape: Shape = data.shape().clone();
         self.graph.add_value(Source::Floats(data), Kind::Float, shape, self.origin)

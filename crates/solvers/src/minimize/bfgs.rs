@@ -30,8 +30,8 @@ impl Bfgs {
         self.inverse = None;
     }
 
-    /// Updates the approximation with the change of the gradient between two points. Does nothing if the curvature between them is not
-    /// positive.
+    /// Updates the approximation with the change of the gradient between two points. Does nothing if the curvature
+    /// between the points is NaN, negative or nearly 0.
     pub(super) fn update(&mut self, old: &Point, new: &Point) {
         let s: Vec<f64> = new.x.iter().zip(&old.x).map(|(new, old)| new - old).collect();
         let y: Vec<f64> = new.gradient.iter().zip(&old.gradient).map(|(new, old)| new - old).collect();

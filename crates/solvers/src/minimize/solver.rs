@@ -85,9 +85,9 @@ pub enum MinimizeEnd {
 pub struct MinimizeResult<T: Float> {
     /// The last point, with the shape of the start. Its value is the lowest, up to rounding errors.
     pub x: Tensor<T>,
-    /// The function there.
+    /// The value of the function at `x`.
     pub value: f64,
-    /// The gradient there, with the shape of the start.
+    /// The gradient at `x`, with the shape of the start.
     pub gradient: Tensor<T>,
     /// The reason of the end.
     pub end: MinimizeEnd,

@@ -34,7 +34,7 @@ impl<T: Float> Explicit<T> {
         &self.slopes[0]
     }
 
-    /// Computes the state after a step of length `h` from the state `y` at time `t`.
+    /// Computes the state after a step of length `h` from the state `y` at time `t`, and stores it as the new state.
     pub(super) fn step(&mut self, field: &mut Field<'_, T>, t: f64, h: f64, y: &[T]) -> Result<()> {
         for (number, (row, node)) in self.tableau.rows.iter().zip(self.tableau.nodes).enumerate() {
             combine(y, h, row.iter().copied().zip(&self.slopes), &mut self.stage);
@@ -77,7 +77,7 @@ impl<T: Float> Explicit<T> {
         combine(y, h, weights.zip(&self.slopes), out);
     }
 
-    /// Makes the new state the start of the next step: writes it to `y`.
+    /// Makes the new state the start of the next step: writes the state to `y`, and makes the last slope the first one.
     pub(super) fn accept(&mut self, y: &mut [T]) {
         y.copy_from_slice(&self.stage);
         let last = self.slopes.len() - 1;

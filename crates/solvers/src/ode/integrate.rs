@@ -64,7 +64,8 @@ pub(super) struct Counts {
     pub(super) rejected: usize,
 }
 
-/// Returns the requested times after checking them.
+/// Returns the requested times, or an error unless they are a vector of finite numbers that increases or decreases
+/// strictly.
 pub(super) fn check_times<T: Float>(times: &Tensor<T>, at: Site) -> Result<Vec<f64>> {
     let list = numbers(times);
     if times.rank() != 1 || list.is_empty() {
@@ -112,7 +113,8 @@ pub(super) fn integrate<T: Float>(
     Ok((rows, counts))
 }
 
-/// Takes equal steps in each interval between the times.
+/// Takes equal steps in each interval between the times, and appends the state at each later time to `rows`. Returns an
+/// error if a state is not finite, or there are more steps than `max_steps`.
 fn fixed<T: Float>(
     settings: &Settings,
     mut stepper: Explicit<T>,
@@ -218,7 +220,9 @@ impl<T: Float> Stepper<T> {
     }
 }
 
-/// Takes steps whose length follows from the error estimate.
+/// Takes steps whose length follows from the error estimate, and appends the state at each later time to `rows`.
+/// Returns an error if the first slope is not finite, the steps become too small, or there are more steps than
+/// `max_steps`.
 fn adaptive<T: Float>(
     settings: &Settings,
     mut stepper: Stepper<T>,
@@ -331,7 +335,8 @@ impl Control {
         Control { exponent: 1.0 / order - 0.75 * integral, integral, last_error: 1e-4, after_rejection: false }
     }
 
-    /// Returns the factor of the step length after an accepted step.
+    /// Returns the factor of the step length after an accepted step, and stores the error of this step for the next
+    /// factor.
     fn accepted(&mut self, error: f64) -> f64 {
         let factor = SAFETY * error.max(1e-30).powf(-self.exponent) * self.last_error.powf(self.integral);
         self.last_error = error.max(1e-4);
@@ -339,7 +344,8 @@ impl Control {
         factor.clamp(FACTORS[0], largest)
     }
 
-    /// Returns the factor of the step length after a rejected step, whose error may be NaN.
+    /// Returns the factor of the step length after a rejected step, whose error may be NaN. Also limits the factor
+    /// after the next accepted step to 1.
     fn rejected(&mut self, error: f64) -> f64 {
         self.after_rejection = true;
         let factor = SAFETY * error.powf(-self.exponent);

@@ -73,7 +73,8 @@ impl<T: Float> Rosenbrock<T> {
         &self.slope
     }
 
-    /// Computes the state after a step of length `h` from the state `y` at time `t`. Returns false if the matrix is singular.
+    /// Computes the state after a step of length `h` from the state `y` at time `t`, and stores it as the new state.
+    /// Returns false if the matrix of the step is singular.
     pub(super) fn step(&mut self, field: &mut Field<'_, T>, t: f64, h: f64, y: &[T]) -> Result<bool> {
         let n = y.len();
         let (jacobian, by_time) = match self.derivatives.take() {

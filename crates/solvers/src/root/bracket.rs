@@ -168,8 +168,9 @@ impl Brentq {
         Ok(BrentqResult { x: T::from_f64(x), iterations, evaluations })
     }
 
-    /// Returns a root and the number of iterations. `previous` and `current` are the last two points, and the root is between `current`
-    /// and `other`.
+    /// Returns a root and the number of iterations. `previous` and `current` are the last two points, and the root is
+    /// between `current` and `other`. Returns an error if the largest number of iterations is reached, or an evaluation
+    /// fails.
     fn iterate(
         &self,
         [mut previous, mut current]: [f64; 2],

@@ -371,7 +371,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     }
 
     /// Reduces each row of a block. If all rows have the same result, returns this result. Otherwise writes the result of each row to
-    /// `out`.
+    /// `out`, and returns `None`.
     fn reduce(&self, op: Reduction, x: usize, block: Block, out: &mut [T]) -> Option<T> {
         let (row, by_rows) = (self.shared.tiling.row_len, self.is_rows(x));
         match self.operand(x, if by_rows { block.rows } else { block.len }) {

@@ -93,7 +93,8 @@ impl Tiling {
         if count <= BLOCK && row >= count {
             return Self::cut(count, count, count, work);
         }
-        // A unit is one long row, or consists of several short rows. The blocks of a unit have nearly equal lengths.
+        // A unit is one long row, or consists of several short rows, or of whole blocks if there are no rows (`usize::MAX`). The blocks of a
+        // long row have nearly equal lengths.
         let unit = match row {
             usize::MAX => count.min(1 << 30).next_multiple_of(BLOCK),
             row if row >= long_row => row,

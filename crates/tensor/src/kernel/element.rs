@@ -1,4 +1,4 @@
-//! The element types: f32 and f64 for arithmetic and gradients; i64, u8 and bool for data, indices and masks.
+//! The element types: f32 and f64 for real numbers and gradients; i64, u8 and bool for data, indices and masks.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 

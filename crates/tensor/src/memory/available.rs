@@ -23,7 +23,7 @@ pub(crate) fn available() -> Option<u64> {
     Some(left_by_groups(read).map_or(machine, |groups| groups.min(machine)))
 }
 
-/// Returns the number that follows `name` in the line of `text` that begins with `name`.
+/// Returns the number that follows `name` in the first line of `text` that begins with `name`, or `None` if there is none.
 fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }

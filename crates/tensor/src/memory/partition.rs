@@ -246,7 +246,7 @@ pub(crate) fn chunks<T: Send>(out: &mut [T], size: usize, schedule: Schedule, ta
     run(out.len().div_ceil(size), schedule, Partition::chunks(out, size), task);
 }
 
-/// Runs tasks that may return errors, as [`run`] does. After a failure, the remaining tasks still run.
+/// Runs tasks that may return errors, as [`run`] does. After a failure, the remaining tasks still run. Then an error is returned.
 pub(crate) fn try_run<S: Split>(
     count: usize,
     schedule: Schedule,

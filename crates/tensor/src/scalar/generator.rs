@@ -213,7 +213,7 @@ mod tests {
         }
     }
 
-    /// The expected values come from the formulas of this file in Python.
+    /// The expected values were computed in Python, by the formulas of this file.
     #[test]
     fn every_draw_is_pinned() {
         let mut generator = Generator::new(1);

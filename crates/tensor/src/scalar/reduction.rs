@@ -63,7 +63,7 @@ pub(crate) trait Fold<T> {
     /// elements by [`combine_numbers`](Self::combine_numbers).
     const SELECTS: bool = false;
 
-    /// Combines two totals. The second total comes later in memory order.
+    /// Combines two totals. The elements of the first total usually come first in memory, or the elements of both alternate there.
     fn combine(x: T, y: T) -> T;
 
     /// Combines two totals that are not NaN.

@@ -52,8 +52,8 @@ impl ExpandMismatch {
         ExpandMismatch::with_sizes(shape, &sizes)
     }
 
-    /// Returns the mismatch like [`between`](Self::between), but accepts negative target sizes. Compares only the dimensions that the
-    /// tensor has, because added dimensions may have any size.
+    /// Returns the mismatch, or `None`, like [`between`](Self::between), but accepts negative target sizes. Compares only the dimensions
+    /// that the tensor has, because added dimensions may have any size.
     pub(crate) fn with_sizes(shape: &Shape, target: &[isize]) -> Option<Self> {
         let refused = |axis, expected, existing| {
             Some(ExpandMismatch { shape: shape.clone(), target: target.to_vec(), axis, expected, existing })

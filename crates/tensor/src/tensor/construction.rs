@@ -22,7 +22,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If `data` does not have as many elements as `shape`, or a size is negative.
+    /// If `data` does not have as many elements as `shape`, or a size is negative or above `isize::MAX`.
     pub fn try_from_vec(data: Vec<T>, shape: impl Into<Sizes>) -> Result<Self, Error> {
         let at = Site::here("from_vec");
         let shape = shape.into().resolve_plain(at)?;
@@ -41,7 +41,8 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// If the position of an element is outside `data`, the number of strides differs from the number of dimensions, or a size is negative.
+    /// If an element would be outside `data`, the offset is above the length of `data`, the number of strides differs from the number of
+    /// dimensions, or a size is negative. Also if the shape has more elements than can be addressed.
     pub fn try_from_strided(
         data: Vec<T>,
         shape: impl Into<Sizes>,

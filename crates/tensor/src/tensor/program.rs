@@ -267,7 +267,7 @@ mod tests {
         let _ = program.run(&[ProgramArgument::from(&Tensor::<f32>::ones([3]))], &Shape::from([4]), at());
     }
 
-    /// Tests programs in which each row is one block, longer than the buffer for a repeated operand.
+    /// Tests a program in which each row is one block, longer than the buffer for a repeated operand.
     #[test]
     fn operands_that_repeat_within_long_rows() {
         let shape = Shape::from([6, 3000, 4]);

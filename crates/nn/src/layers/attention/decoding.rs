@@ -52,7 +52,8 @@ impl<T: Float> MultiheadAttention<T> {
     ///
     /// # Errors
     ///
-    /// As for [`try_self_attend`](Self::try_self_attend). Also if the cache was filled with another number of sequences.
+    /// As for [`try_self_attend`](Self::try_self_attend). Also if the cache was filled with another number of
+    /// sequences, or there is not enough memory.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, cache: &mut AttentionCache<T>) -> Result<Var<'t, T>> {
         output_of(self, self.decode_next(x, cache), self.out_proj.weight.made(), || self.describe(&[x]))
     }
@@ -62,7 +63,7 @@ impl<T: Float> MultiheadAttention<T> {
     ///
     /// # Errors
     ///
-    /// If the shape of `memory` does not fit.
+    /// If the shape of `memory` does not fit, or there is not enough memory for the cache.
     pub fn try_memory(&self, memory: Var<'_, T>) -> Result<AttentionCache<T>> {
         in_layer(self.project_memory(memory), self.out_proj.weight.made(), || self.describe(&[memory]))
     }
@@ -75,7 +76,7 @@ impl<T: Float> MultiheadAttention<T> {
     ///
     /// # Errors
     ///
-    /// If shapes do not fit, or `memory` is empty.
+    /// If shapes do not fit, `memory` is empty, or there is not enough memory.
     pub fn try_attend_cached<'t>(
         &self,
         query: Var<'t, T>,

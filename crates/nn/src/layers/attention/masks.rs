@@ -101,7 +101,8 @@ pub(super) fn causal_mask([queries, keys]: [usize; 2], start: usize) -> Result<T
     Ok(Tensor::try_from_vec(keep, [queries, keys])?)
 }
 
-/// Returns a mask `[n, 1, 1, s]` for n examples and s keys that is true for the keys that are not padding.
+/// Returns a mask `[n, 1, 1, s]` for n examples and s keys that is true for the keys that are not padding. Returns an
+/// error if `is_padding` does not have the shape `[n, s]`, or `[s]` for a single example.
 #[track_caller]
 pub(super) fn not_padding(is_padding: &Tensor<bool>, n: usize, s: usize) -> Result<Tensor<bool>, TapeError> {
     let shape = is_padding.shape();

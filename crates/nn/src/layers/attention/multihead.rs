@@ -90,8 +90,8 @@ impl<T: Float> MultiheadAttention<T> {
         ])
     }
 
-    /// Computes queries, keys and values from three inputs. Each has the shape `[n, heads, l, e / heads]`, for n sequences of length l with
-    /// e features.
+    /// Computes queries, keys and values from three inputs. Each result has the shape `[n, heads, l, e / heads]`, for n
+    /// sequences of length l with e features. Returns an error if the shapes of the inputs do not fit.
     #[track_caller]
     pub(super) fn heads_of<'t>(&self, inputs: [Var<'t, T>; 3]) -> Result<[Var<'t, T>; 3], TapeError> {
         let [query, key, value] = inputs;
@@ -118,7 +118,8 @@ impl<T: Float> MultiheadAttention<T> {
         ])
     }
 
-    /// Applies `count` of the three projections to `x`, beginning with the projection `first`: 0 for queries, 1 for keys, 2 for values.
+    /// Applies `count` of the three projections to `x`, beginning with the projection `first`: 0 for queries, 1 for
+    /// keys, 2 for values. A layer with separate weights can apply only one projection at a time.
     #[track_caller]
     pub(super) fn projected<'t>(&self, x: Var<'t, T>, first: usize, count: usize) -> Result<Var<'t, T>, TapeError> {
         let (tape, width) = (x.tape(), self.width());

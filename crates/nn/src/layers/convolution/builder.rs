@@ -107,9 +107,10 @@ impl<const D: usize, const TRANSPOSED: bool> ConvBuilder<D, TRANSPOSED> {
         ConvBuilder { bias, ..self }
     }
 
-    /// Returns a random weight and a random bias (or none). The weight has the shape `[first, second / groups, …window]`. Both are drawn
-    /// uniformly from -1/√n to 1/√n, where n is the number of weights for each index of the first dimension. Panics if the number of groups
-    /// does not divide the channels.
+    /// Returns a random weight and a random bias (or none). The weight has the shape `[first, second / groups,
+    /// …window]`. Both are drawn uniformly from -1/√n to 1/√n, where n is the number of weights for each index of the
+    /// first dimension. Panics if the number of groups is 0 or does not divide the channels, or if there is not enough
+    /// memory.
     #[track_caller]
     fn parameters<T: Float>(
         &self,

@@ -18,8 +18,10 @@ pub(super) struct Bags {
 }
 
 impl Bags {
-    /// Collects `indices` into bags. Without `offsets`, `indices` is `[bags, n]`, and each row is a bag. With `offsets`, `indices` is `[n]`, and
-    /// the bags are adjacent parts that begin at the offsets. Indices of the table's row `padding` are left out.
+    /// Collects `indices` into bags. Without `offsets`, `indices` is `[bags, n]`, and each row is a bag. With
+    /// `offsets`, `indices` is `[n]`, and the bags are adjacent parts that begin at the offsets. Indices of the table's
+    /// row `padding` are left out. Returns an error if the shapes do not fit, or the offsets do not ascend from 0 to at
+    /// most the number of indices.
     #[track_caller]
     pub(super) fn of(
         indices: &Tensor<i64>,
@@ -65,7 +67,8 @@ impl Bags {
     }
 }
 
-/// Returns the position of the first index of each bag, and at the end the position after the last index of the last bag.
+/// Returns the position of the first index of each bag, and at the end the position after the last index of the last
+/// bag. Returns an error for the reasons that [`Bags::of`] lists.
 #[track_caller]
 fn bounds(
     indices: &Tensor<i64>,

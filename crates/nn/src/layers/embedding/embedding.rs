@@ -148,7 +148,8 @@ impl<T: Float> Embedding<T> {
     ///
     /// # Errors
     ///
-    /// If an index is out of range.
+    /// If an index is out of range, the [`max_norm`](EmbeddingBuilder::max_norm) is negative or NaN, the
+    /// [`norm_type`](EmbeddingBuilder::norm_type) is NaN, or there is not enough memory.
     pub fn try_forward<'t>(&self, tape: &'t Tape<T>, indices: &Tensor<i64>) -> Result<Var<'t, T>> {
         let table = tape.try_parameter(&self.weight)?;
         output_of(self, self.rows(table, indices), self.weight.made(), || self.describe(indices))
@@ -177,7 +178,8 @@ impl<T: Float> Embedding<T> {
     ///
     /// # Errors
     ///
-    /// If an index is out of range.
+    /// With a `max_norm`: if an index is out of range, the `max_norm` is negative or NaN, the `norm_type` is NaN, or
+    /// there is not enough memory.
     pub fn try_renormalize(&mut self, indices: &Tensor<i64>) -> Result<()> {
         if let Some(limit) = self.limit {
             let table = limit.renormalized(&self.weight.value, indices);

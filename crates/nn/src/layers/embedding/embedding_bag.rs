@@ -156,8 +156,10 @@ impl<T: Float> EmbeddingBag<T> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit or an index is out of range. If offsets descend, do not begin with 0, or are larger than the number of
-    /// indices. Also if `per_sample_weights` are given and the mode is not [`BagMode::Sum`].
+    /// If the shapes do not fit or an index is out of range. If offsets descend, do not begin with 0, or are larger
+    /// than the number of indices. Also if `per_sample_weights` are given and the mode is not [`BagMode::Sum`], the
+    /// [`max_norm`](EmbeddingBagBuilder::max_norm) is negative or NaN, the
+    /// [`norm_type`](EmbeddingBagBuilder::norm_type) is NaN, or there is not enough memory.
     pub fn try_forward<'t>(
         &self,
         tape: &'t Tape<T>,
@@ -175,7 +177,8 @@ impl<T: Float> EmbeddingBag<T> {
     ///
     /// # Errors
     ///
-    /// If an index is out of range.
+    /// With a `max_norm`: if an index is out of range, the `max_norm` is negative or NaN, the `norm_type` is NaN, or
+    /// there is not enough memory.
     pub fn try_renormalize(&mut self, indices: &Tensor<i64>) -> Result<()> {
         if let Some(limit) = self.settings.limit() {
             let table = limit.renormalized(&self.weight.value, indices);

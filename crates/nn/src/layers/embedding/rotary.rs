@@ -34,7 +34,7 @@ pub enum RotaryPairs {
 ///
 /// # Errors
 ///
-/// If `x` has fewer than two dimensions, or its last size is odd.
+/// If `x` has fewer than two dimensions, its last size is odd, or there is not enough memory.
 #[twins]
 pub fn try_rotary<A: TensorLike<Elem: Float>>(x: &A, offset: usize, pairs: RotaryPairs) -> Result<A, A::Error> {
     let (shape, at) = (x.shape(), Site::here("rotary"));

@@ -14,13 +14,13 @@ use crate::layers::forward::refused;
 pub struct RowLimit {
     /// The largest norm that a row may have. Reading rows is an error if it is negative or NaN.
     pub max_norm: f64,
-    /// The order p of the p-norm; 2 is the Euclidean norm.
+    /// The order p of the p-norm; 2 is the Euclidean norm. Reading rows is an error if it is NaN.
     pub norm_type: f64,
 }
 
 impl RowLimit {
-    /// Returns `rows`, `[…, width]`, where each row whose norm is larger than `max_norm` is multiplied by max_norm / (norm + 1e-7), as in
-    /// PyTorch.
+    /// Returns `rows`, `[…, width]`, where each row whose norm is larger than `max_norm` is multiplied by max_norm /
+    /// (norm + 1e-7), as in PyTorch. Returns an error if `max_norm` is negative or NaN, or `norm_type` is NaN.
     #[track_caller]
     fn scaled<T: Float>(self, rows: &Tensor<T>) -> Result<Tensor<T>, TapeError> {
         let RowLimit { max_norm, norm_type } = self;

@@ -59,7 +59,7 @@ impl<T: Float> WeightNorm<T> {
     ///
     /// # Errors
     ///
-    /// If the weight does not have the dimension `dim`.
+    /// If the weight does not have the dimension `dim`, or there is not enough memory.
     pub fn try_with_dim(weight: &Tensor<T>, dim: impl Into<Option<isize>>) -> Result<Self> {
         let at = Site::here("with_dim");
         let axis = dim.into().map(|dim| wengert_tensor::axis(dim, weight.rank(), at)).transpose()?;
@@ -70,7 +70,8 @@ impl<T: Float> WeightNorm<T> {
     ///
     /// # Errors
     ///
-    /// If the lengths and the directions do not broadcast, because the caller has changed their shapes.
+    /// If the lengths and the directions do not broadcast, because the caller has changed their shapes. Also returns the errors of
+    /// [`parameter`](Tape::parameter).
     pub fn try_weight<'t>(&self, tape: &'t Tape<T>) -> Result<Var<'t, T>> {
         let (g, v) = (tape.try_parameter(&self.original0)?, tape.try_parameter(&self.original1)?);
         Ok(g.try_mul(v.try_div(norm_except(&v, self.dim)?)?)?)
@@ -152,7 +153,8 @@ impl<T: Float> SpectralNorm<T> {
         SpectralNorm { iterations, ..self }
     }
 
-    /// Returns the normalized weight, as a variable on `tape`.
+    /// Returns the normalized weight, as a variable on `tape`. A training tape also records the singular vectors u and v that
+    /// the power iterations improve.
     ///
     /// # Errors
     ///

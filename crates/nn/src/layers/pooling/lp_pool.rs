@@ -54,7 +54,7 @@ impl<const D: usize> LPPool<D> {
 
     window_settings!();
 
-    /// Returns the norm of each window of `x`.
+    /// Returns the norm of each window of `x`, or an error if `norm_type` is 0 or the shape of `x` does not fit.
     #[track_caller]
     fn norms<'t, T: Float>(&self, x: Var<'t, T>) -> std::result::Result<Var<'t, T>, Error> {
         let p = self.norm_type;

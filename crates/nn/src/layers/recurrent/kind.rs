@@ -72,7 +72,7 @@ pub enum Simple {
 pub struct LongShortTerm;
 
 /// A gated recurrent unit with three gates: reset, update, new (Cho et al. 2014). As in cuDNN, the reset gate multiplies the product of the
-/// state and its weight, and not the state itself.
+/// state and its weight, plus the bias, and not the state itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gated;
 

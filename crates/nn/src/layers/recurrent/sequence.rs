@@ -23,8 +23,8 @@ pub(super) struct Sequences {
 }
 
 impl Sequences {
-    /// Returns the sizes of an input `[t, n, features]` (t steps, n sequences), or `[n, t, features]` with `batch_first`, or `[t, features]`
-    /// without a batch.
+    /// Returns the sizes of an input `[t, n, features]` (t steps, n sequences), or `[n, t, features]` with
+    /// `batch_first`, or `[t, features]` without a batch. An input of another rank or without steps is an error.
     #[track_caller]
     pub(super) fn of(shape: &Shape, batch_first: bool, layer: &'static str) -> Result<Self, TapeError> {
         let (steps, batch, features) = match *shape.sizes() {

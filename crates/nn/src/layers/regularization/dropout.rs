@@ -110,7 +110,7 @@ pub(super) fn describe<T: Float>(name: &str, p: f64, x: Var<'_, T>) -> String {
     format!("{name}(p={p}) on an input of shape {}", x.shape())
 }
 
-/// Checks that the probability `p` of dropout is from 0 to 1.
+/// Returns an error unless the probability `p` of dropout is from 0 to 1.
 pub(super) fn check_probability(p: f64) -> Result<()> {
     if (0.0..=1.0).contains(&p) {
         return Ok(());

@@ -37,7 +37,8 @@ impl PixelShuffle {
         PixelShuffle { upscale_factor, made: Location::caller() }
     }
 
-    /// Returns the elements of `x` in the order and the shape of the layer's output.
+    /// Returns the elements of `x` in the order and the shape of the layer's output, or an error if the shape of `x`
+    /// does not fit.
     #[track_caller]
     fn shuffle<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
         let (shape, r) = (x.shape(), self.upscale_factor);

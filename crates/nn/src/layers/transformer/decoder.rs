@@ -95,7 +95,7 @@ impl<T: Float> TransformerDecoderLayer<T> {
     ///
     /// # Errors
     ///
-    /// If shapes do not fit.
+    /// If shapes do not fit, or variables belong to different tapes.
     pub fn try_forward<'t>(
         &self,
         x: Var<'t, T>,
@@ -115,7 +115,7 @@ impl<T: Float> TransformerDecoderLayer<T> {
     ///
     /// # Errors
     ///
-    /// If shapes do not fit.
+    /// If shapes do not fit, or there is not enough memory for the cache.
     pub fn try_cache(&self, memory: Var<'_, T>, memory_padding: Option<&Tensor<bool>>) -> Result<DecoderCache<T>> {
         let memory = self.multihead_attn.try_memory(memory)?;
         Ok(DecoderCache { own: AttentionCache::new(), memory, memory_padding: memory_padding.cloned() })
@@ -128,7 +128,8 @@ impl<T: Float> TransformerDecoderLayer<T> {
     ///
     /// # Errors
     ///
-    /// If shapes do not fit, or the cache was filled with another number of sequences. The cache is then unchanged.
+    /// If shapes do not fit, the cache was filled with another number of sequences, or there is not enough memory. The
+    /// cache is then unchanged.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, cache: &mut DecoderCache<T>) -> Result<Var<'t, T>> {
         let before = cache.clone();
         self.decode_next(x, cache).inspect_err(|_| *cache = before)
@@ -183,7 +184,7 @@ impl<T: Float> TransformerDecoder<T> {
     ///
     /// # Errors
     ///
-    /// If shapes do not fit.
+    /// If shapes do not fit, or variables belong to different tapes.
     pub fn try_forward<'t>(
         &self,
         x: Var<'t, T>,
@@ -202,7 +203,7 @@ impl<T: Float> TransformerDecoder<T> {
     ///
     /// # Errors
     ///
-    /// If shapes do not fit.
+    /// If shapes do not fit, or there is not enough memory for the caches.
     pub fn try_caches(
         &self,
         memory: Var<'_, T>,
@@ -219,8 +220,8 @@ impl<T: Float> TransformerDecoder<T> {
     ///
     /// # Errors
     ///
-    /// If shapes do not fit, the caches were filled with another number of sequences, or there is not one cache for each layer. The caches are
-    /// then unchanged.
+    /// If shapes do not fit, or the caches were filled with another number of sequences. Also if there is not one cache
+    /// for each layer, or not enough memory. The caches are then unchanged.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, caches: &mut [DecoderCache<T>]) -> Result<Var<'t, T>> {
         check_caches(self.layers.len(), caches.len())?;
         let before = caches.to_vec();

@@ -68,7 +68,7 @@ impl<T: Float> TransformerEncoderLayer<T> {
     ///
     /// # Errors
     ///
-    /// If shapes do not fit.
+    /// If shapes do not fit, or variables belong to different tapes.
     pub fn try_forward_masked<'t>(&self, x: Var<'t, T>, masks: AttentionMasks<'_, 't, T>) -> Result<Var<'t, T>> {
         let y = self.self_attn.try_self_attend(self.options.before(&self.norm1, x)?, masks)?;
         self.finish(x, y)
@@ -82,7 +82,8 @@ impl<T: Float> TransformerEncoderLayer<T> {
     ///
     /// # Errors
     ///
-    /// If shapes do not fit, or the cache was filled with another number of sequences. The cache is then unchanged.
+    /// If shapes do not fit, the cache was filled with another number of sequences, or there is not enough memory. The
+    /// cache is then unchanged.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, cache: &mut AttentionCache<T>) -> Result<Var<'t, T>> {
         let before = cache.clone();
         self.decode_next(x, cache).inspect_err(|_| *cache = before)
@@ -160,7 +161,7 @@ impl<T: Float> TransformerEncoder<T> {
     ///
     /// # Errors
     ///
-    /// If shapes do not fit.
+    /// If shapes do not fit, or variables belong to different tapes.
     pub fn try_forward_masked<'t>(&self, x: Var<'t, T>, masks: AttentionMasks<'_, 't, T>) -> Result<Var<'t, T>> {
         let mut x = x;
         for layer in &self.layers {
@@ -178,8 +179,8 @@ impl<T: Float> TransformerEncoder<T> {
     ///
     /// # Errors
     ///
-    /// If shapes do not fit, the caches were filled with another number of sequences, or there is not one cache for each layer. The caches are
-    /// then unchanged.
+    /// If shapes do not fit, or the caches were filled with another number of sequences. Also if there is not one cache
+    /// for each layer, or not enough memory. The caches are then unchanged.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, caches: &mut [AttentionCache<T>]) -> Result<Var<'t, T>> {
         check_caches(self.layers.len(), caches.len())?;
         let before = caches.to_vec();

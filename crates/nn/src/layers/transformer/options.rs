@@ -147,7 +147,7 @@ impl TransformerOptions {
     }
 }
 
-/// Checks that the number of caches is the number of layers of a stack.
+/// Returns an error unless the number of caches is the number of layers of a stack.
 #[track_caller]
 pub(super) fn check_caches(layers: usize, caches: usize) -> Result<()> {
     if layers == caches {

@@ -13,6 +13,7 @@ use crate::engine::plan::regions::Region;
 use crate::engine::plan::steps::{ConcatBuffers, OperandRef, Step, Work};
 use crate::engine::plan::{concatenation, products, regions};
 use crate::engine::program::{Output, Program};
+use crate::memory::threads::ThreadChoice;
 use crate::scalar::instruction::Instruction;
 use crate::thresholds::ops::MANY_TERMS;
 use crate::thresholds::plan as limits;
@@ -31,6 +32,8 @@ pub struct Plan {
     pub roots: Vec<(OperandRef, Shape)>,
     /// The regions of consecutive steps over small values, in order.
     pub regions: Vec<Region>,
+    /// The choice between helper threads and the calling thread alone for the runs of this plan.
+    pub(crate) threads: ThreadChoice,
 }
 
 impl Placements<'_> {
@@ -61,7 +64,14 @@ impl Placements<'_> {
         let mut is_root = vec![false; buffers.count as usize];
         roots.iter().filter_map(|(source, _)| source.buffer()).for_each(|buffer| is_root[buffer as usize] = true);
         let regions = regions::find(&steps, &concat_buffers, &is_root);
-        Plan { steps, buffers: buffers.count as usize, concat_buffers, roots, regions }
+        Plan {
+            steps,
+            buffers: buffers.count as usize,
+            concat_buffers,
+            roots,
+            regions,
+            threads: ThreadChoice::default(),
+        }
     }
 
     /// Returns the source from which a step reads a value.

@@ -4,6 +4,9 @@
 //! expression, and each shape is stored once. The expression contains no data. The host (the tape or the eager operation that made the
 //! expression) stores the data, and nodes refer to data by index.
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -90,6 +93,17 @@ impl Node {
     }
 }
 
+/// The lengths of an expression's lists at some time. Later nodes only make the lists longer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// The number of nodes.
+    pub nodes: usize,
+    inputs: usize,
+    shapes: usize,
+    views: usize,
+    numbers: usize,
+}
+
 /// A list of nodes, with the shapes, views and numbers to which the nodes refer.
 #[derive(Clone, Debug, Default)]
 pub struct Expression {
@@ -104,6 +118,16 @@ pub struct Expression {
     numbers: Vec<f64>,
     /// For each node whose data is expanded, the index of its shape before the expansion.
     unexpanded: ByNode<u32>,
+    /// The last identity that the lists got. Later nodes may have followed.
+    identity: Option<Identity>,
+}
+
+/// A number that only expressions with the same lists up to an extent share. So this part of their lists need not be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    number: u64,
+    /// The part of the lists that is known.
+    pub extent: Extent,
 }
 
 impl Expression {
@@ -116,6 +140,7 @@ impl Expression {
         self.views.clear();
         self.numbers.clear();
         self.unexpanded.clear();
+        self.identity = None;
     }
 
     /// Returns the number of nodes.
@@ -127,6 +152,89 @@ impl Expression {
     /// Returns true if there are no nodes.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
+    }
+
+    /// Returns the present lengths of the lists.
+    #[inline]
+    pub fn extent(&self) -> Extent {
+        Extent {
+            nodes: self.nodes.len(),
+            inputs: self.inputs.len(),
+            shapes: self.shapes.len(),
+            views: self.views.len(),
+            numbers: self.numbers.len(),
+        }
+    }
+
+    /// Returns a copy of the elements of all lists from `start` on.
+    pub fn part(&self, start: Extent) -> Part {
+        Part {
+            start,
+            nodes: self.nodes[start.nodes..].to_vec(),
+            inputs: self.inputs[start.inputs..].to_vec(),
+            shapes: self.shapes[start.shapes..].to_vec(),
+            views: self.views[start.views..].to_vec(),
+            numbers: self.numbers[start.numbers..].to_vec(),
+        }
+    }
+
+    /// Returns true if the lists have the same elements as `part` from `from` to `to`. Expanded data is not compared.
+    pub fn has(&self, part: &Part, from: Extent, to: Extent) -> bool {
+        fn same<V>(own: &[V], part: &[V], start: usize, range: Range<usize>, equal: impl Fn(&V, &V) -> bool) -> bool {
+            let theirs = part.get(range.start.wrapping_sub(start)..range.end.wrapping_sub(start));
+            let (Some(own), Some(theirs)) = (own.get(range), theirs) else { return false };
+            own.iter().zip(theirs).all(|(x, y)| equal(x, y))
+        }
+        let start = part.start;
+        same(&self.shapes, &part.shapes, start.shapes, from.shapes..to.shapes, Shape::eq)
+            && same(&self.numbers, &part.numbers, start.numbers, from.numbers..to.numbers, same_bits)
+            && same(&self.views, &part.views, start.views, from.views..to.views, View::eq)
+            && same(&self.inputs, &part.inputs, start.inputs, from.inputs..to.inputs, Index::eq)
+            && same(&self.nodes, &part.nodes, start.nodes, from.nodes..to.nodes, Node::eq)
+    }
+
+    /// Appends the elements of `part` from `from` to `to`. The lists of this expression end at `from`, and are equal up to this end to the
+    /// lists of the expression from which the part was copied.
+    pub fn append(&mut self, part: &Part, from: Extent, to: Extent) {
+        debug_assert_eq!(self.extent(), from);
+        let start = part.start;
+        self.nodes.extend_from_slice(&part.nodes[from.nodes - start.nodes..to.nodes - start.nodes]);
+        self.inputs.extend_from_slice(&part.inputs[from.inputs - start.inputs..to.inputs - start.inputs]);
+        self.views.extend_from_slice(&part.views[from.views - start.views..to.views - start.views]);
+        self.numbers.extend_from_slice(&part.numbers[from.numbers - start.numbers..to.numbers - start.numbers]);
+        for shape in &part.shapes[from.shapes - start.shapes..to.shapes - start.shapes] {
+            self.intern(shape);
+        }
+    }
+
+    /// Returns the last identity that the lists got.
+    pub fn identity(&self) -> Option<Identity> {
+        self.identity
+    }
+
+    /// Gives the present lists a new identity, and returns it.
+    pub fn identify(&mut self) -> Identity {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let identity = Identity { number: NEXT.fetch_add(1, Ordering::Relaxed), extent: self.extent() };
+        self.identity = Some(identity);
+        identity
+    }
+
+    /// Gives the lists an identity of another expression, whose lists are equal up to the extent of this identity.
+    pub fn share_identity(&mut self, identity: Option<Identity>) {
+        self.identity = identity;
+    }
+
+    /// Removes everything that was appended after the lists had the lengths `end`.
+    pub fn truncate(&mut self, end: Extent) {
+        self.identity = None;
+        self.nodes.truncate(end.nodes);
+        self.inputs.truncate(end.inputs);
+        self.shapes.truncate(end.shapes);
+        self.shape_numbers.retain(|_, number| (*number as usize) < end.shapes);
+        self.views.truncate(end.views);
+        self.numbers.truncate(end.numbers);
+        self.unexpanded.retain(|node, _| (*node as usize) < end.nodes);
     }
 
     /// Returns the operation of a node.
@@ -308,7 +416,8 @@ impl Expression {
         if self.sameness(index) == Sameness::Alias { &operands[..1] } else { operands }
     }
 
-    /// Appends a node of any operation. `sameness` counts only for an [`Op::Other`].
+    /// Appends a node of any operation, by [`push`](Self::push) or [`push_list`](Self::push_list). `sameness` counts only for an
+    /// [`Op::Other`].
     pub(super) fn push_any(&mut self, op: Op, inputs: &[Index], shape: u32, sameness: Sameness) -> Option<Index> {
         match op {
             Op::Cat(_) | Op::Other(_) => self.push_list(op, inputs, shape, sameness),
@@ -319,16 +428,124 @@ impl Expression {
     /// Returns true if both expressions have the same nodes, shapes, views and numbers, and the same nodes with expanded data. The nodes
     /// are compared last. Expressions of one program often differ only in a shape, a number or a view, and the lists of these are short.
     pub(super) fn same(&self, other: &Self) -> bool {
-        self.nodes.len() == other.nodes.len()
-            && self.shapes == other.shapes
-            && self.numbers.len() == other.numbers.len()
-            && self.unexpanded == other.unexpanded
-            && self.numbers.iter().map(|x| x.to_bits()).eq(other.numbers.iter().map(|x| x.to_bits()))
-            && self.views == other.views
-            && self.inputs == other.inputs
-            && self.nodes == other.nodes
+        let end = self.extent();
+        let is_known =
+            || self.identity == other.identity && self.identity.is_some_and(|identity| identity.extent == end);
+        let is_equal = || {
+            self.shapes == other.shapes
+                && self.numbers.iter().zip(&other.numbers).all(|(x, y)| same_bits(x, y))
+                && self.views == other.views
+                && self.inputs == other.inputs
+                && self.nodes == other.nodes
+        };
+        end == other.extent() && self.unexpanded == other.unexpanded && (is_known() || is_equal())
+    }
+}
+
+/// Returns true if two numbers have the same bits.
+fn same_bits(x: &f64, y: &f64) -> bool {
+    x.to_bits() == y.to_bits()
+}
+
+/// A copy of the last elements of an expression's lists.
+#[derive(Debug)]
+pub struct Part {
+    /// The index of the first copied element of each list.
+    start: Extent,
+    nodes: Vec<Node>,
+    inputs: Vec<Index>,
+    shapes: Vec<Shape>,
+    views: Vec<View>,
+    numbers: Vec<f64>,
+}
+
+impl Part {
+    /// Returns the number of nodes.
+    pub fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Returns the lengths of the lists from which this part was copied.
+    pub fn end(&self) -> Extent {
+        Extent {
+            nodes: self.start.nodes + self.nodes.len(),
+            inputs: self.start.inputs + self.inputs.len(),
+            shapes: self.start.shapes + self.shapes.len(),
+            views: self.start.views + self.views.len(),
+            numbers: self.start.numbers + self.numbers.len(),
+        }
     }
 }
 
 /// A map from nodes to values.
 pub type ByNode<V> = FxHashMap<Index, V>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns an expression of `count` leaves of different shapes, each with a view and a number.
+    fn leaves(count: usize) -> Expression {
+        let mut expression = Expression::default();
+        append(&mut expression, 0..count);
+        expression
+    }
+
+    fn append(expression: &mut Expression, sizes: Range<usize>) {
+        for size in sizes {
+            let shape = expression.intern(&Shape::from([size, 2]));
+            let leaf = expression.push(Op::Variable(size as u32), [], shape).unwrap();
+            let view = expression.add_view(View::Permute([1, 0].into_iter().collect()));
+            let transposed = expression.intern(&Shape::from([2, size]));
+            let number = expression.add_number(size as f64);
+            expression.push(view, [leaf], transposed).unwrap();
+            expression.push(number, [], transposed).unwrap();
+            expression.push_list(Op::Cat(0), &[leaf, leaf], shape, Sameness::Other).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_copied_part_equals_a_recorded_one() {
+        let whole = leaves(3 * MAX_SCANNED);
+        for count in [0, 1, MAX_SCANNED, 2 * MAX_SCANNED] {
+            let mut copy = leaves(count);
+            let (start, middle) = (copy.extent(), leaves(count + 1).extent());
+            let part = whole.part(start);
+            assert_eq!(part.end(), whole.extent());
+            assert!(copy.has(&part, start, start) && !copy.has(&part, start, middle));
+            copy.append(&part, start, middle);
+            assert!(copy.has(&part, start, middle) && !copy.same(&whole));
+            copy.append(&part, middle, part.end());
+            assert!(copy.same(&whole));
+            // The copy finds the shapes of the copied part.
+            let end = copy.extent();
+            assert_eq!(copy.intern(&Shape::from([2, 3 * MAX_SCANNED - 1])), end.shapes as u32 - 1);
+            assert_eq!(copy.extent(), end);
+        }
+    }
+
+    #[test]
+    fn a_shortened_expression_forgets_what_came_later() {
+        for count in [0, 1, MAX_SCANNED] {
+            let (mut shortened, expected) = (leaves(3 * MAX_SCANNED), leaves(count));
+            shortened.set_unexpanded(4 * count as Index, &Shape::from([1, 2]));
+            shortened.truncate(expected.extent());
+            assert!(shortened.same(&expected), "{count}");
+            append(&mut shortened, count..2 * MAX_SCANNED);
+            assert!(shortened.same(&leaves(2 * MAX_SCANNED)), "{count}");
+        }
+    }
+
+    #[test]
+    fn an_identity_ends_with_the_next_node() {
+        let mut first = leaves(2);
+        let identity = first.identify();
+        let mut second = leaves(2);
+        assert!(first.same(&second) && second.identity().is_none());
+        second.share_identity(Some(identity));
+        assert!(first.same(&second));
+        append(&mut first, 2..3);
+        append(&mut second, 3..4);
+        assert!(!first.same(&second));
+    }
+}

@@ -66,7 +66,7 @@ impl Values {
     }
 
     /// Returns the value of `view` of `x`, after `x` is expanded to the shape `from`. The view has the shape `to`. If `from` has at least
-    /// [`MANY_TERMS`] elements, returns the value of a smaller view that expands to this view, if there is one.
+    /// [`MANY_TERMS`] elements, returns `x` or the value of a smaller view instead, if this value expands to the view.
     pub(super) fn view(&mut self, view: View, x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
         if from.numel() < MANY_TERMS {
             return self.whole_view(view, x, from, to, node);

@@ -43,7 +43,7 @@ mod values;
 
 pub use cache::plan_for;
 pub use emission::Plan;
-pub use expression::{ByNode, Expression, Index, Inputs, Node, Op, Sameness};
+pub use expression::{ByNode, Expression, Extent, Identity, Index, Inputs, Node, Op, Part, Sameness};
 pub use planner::plan;
 pub(crate) use regions::Place;
 pub use regions::Region;

@@ -286,7 +286,7 @@ struct Compilation {
 }
 
 impl Compilation {
-    /// Adds the operations of a step.
+    /// Adds the operations of a step, and places its results. Returns `None` if a region cannot contain them.
     fn add(&mut self, step: &Step, number: usize) -> Option<()> {
         match &step.work {
             Work::Fused(program) => self.program(step, &program.borrow(), number)?,
@@ -332,7 +332,7 @@ impl Compilation {
         Some(())
     }
 
-    /// Adds the fused program of a step.
+    /// Adds the fused program of a step. Returns `None` if the program cannot be bound to the operands' layouts.
     fn program(&mut self, step: &Step, program: &BoundProgram, number: usize) -> Option<()> {
         let operands: Vec<Operand> = step.reads.iter().map(|read| self.operand(read)).collect();
         let layouts = operands.iter().map(|operand| operand.layout().cloned()).collect();
@@ -348,7 +348,8 @@ impl Compilation {
         Some(())
     }
 
-    /// Adds the products of two batches of matrices of shapes `left` and `right`, plus `sum`.
+    /// Adds the products of two batches of matrices of shapes `left` and `right`, plus `sum`. Returns `None` if an operand has no view of
+    /// its shape.
     fn products(&mut self, step: &Step, [left, right]: [&Shape; 2], sum: Option<Place>) -> Option<()> {
         let operands = [self.elements(&step.reads[0], left)?, self.elements(&step.reads[1], right)?];
         let (shape, rank) = (Shape::of_product(left, right), left.rank());
@@ -384,7 +385,7 @@ impl Compilation {
         }
     }
 
-    /// Returns the place of an operand as a view of shape `shape`. A number gets a place first.
+    /// Returns the place of an operand as a view of shape `shape`, or `None` if this needs a copy. A number gets a place first.
     fn elements(&mut self, source: &OperandRef, shape: &Shape) -> Option<Place> {
         let Place { input, layout } = match self.operand(source) {
             Operand::Elements(place) => place,

@@ -38,7 +38,7 @@ pub(super) struct Values {
     pub(super) simplify: bool,
 }
 
-/// The largest number of dimensions in an [`AxisSet`]. The host computes a reduction of an array with this number of dimensions or more.
+/// The number of bits of an [`AxisSet`]. The host computes reductions of arrays with this many dimensions or more.
 const AXES: usize = AxisSet::BITS as usize;
 
 /// The index that stands for "no value".
@@ -192,7 +192,7 @@ impl Values {
         (self.of(node), self.intern_shape(expression.shape(node)))
     }
 
-    /// Returns the value of the matrix product of `x` and `y`.
+    /// Returns the value of the matrix product of `x` and `y`, which is added if it is new.
     pub(super) fn product(&mut self, x: Shaped, y: Shaped, node: Index) -> Id {
         let (left, right) = (&self.shapes[x.1], &self.shapes[y.1]);
         let result = Shape::of_product(left, right);
@@ -207,7 +207,7 @@ impl Values {
         shape
     }
 
-    /// Returns the value of a concatenation.
+    /// Returns the value of a concatenation, which is added if it is new.
     pub(super) fn concatenation(&mut self, concatenation: Concatenation, node: Index) -> Id {
         let shape = self.concatenated_shape(&concatenation);
         let shape = self.intern_trimmed(&shape);
@@ -232,13 +232,14 @@ impl Values {
         self.shapes.intern(shape.into())
     }
 
-    /// Returns the value that is the number `value`. Equal numbers are stored once.
+    /// Returns the value that is the number `value`, which is added if it is new.
     pub(super) fn number(&mut self, value: f64, node: Index) -> Id {
         let number = self.numbers.intern(value.to_bits());
         self.intern(Definition::Number(number), SCALAR, node)
     }
 
-    /// Returns the value that is computed by `definition`. If plans are simplified, equal definitions have the same value.
+    /// Adds the value that is computed by `definition`, and returns it. If plans are simplified and an equal definition exists, returns its
+    /// value instead.
     pub(super) fn intern(&mut self, definition: Definition, shape: ShapeId, node: Index) -> Id {
         if !self.simplify {
             return self.push(definition, shape, node);
@@ -259,7 +260,7 @@ impl Values {
         }
     }
 
-    /// Returns the value of an elementwise definition, simplified if simplification is on.
+    /// Returns the value of an elementwise definition, simplified if simplification is on. The value is added if it is new.
     pub(super) fn elementwise(&mut self, definition: Definition, node: Index) -> Id {
         if self.simplify {
             if let Some(id) = self.trivial(definition) {

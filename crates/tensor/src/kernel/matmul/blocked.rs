@@ -136,7 +136,7 @@ mod tests {
         ((i * 7919 + j * 104_729 + seed) % 13) as f64 - 6.0
     }
 
-    /// Checks sizes just below and above the sizes of panels, strips and tiles, for operands in row-major and column-major order.
+    /// Checks sizes that fill some panels, strips and tiles only in part, for operands in row-major and column-major order.
     #[test]
     fn every_element_is_the_sum_of_its_terms() {
         for [m, n, k] in [[1, 1, 1], [5, 17, 9], [33, 300, 40], [70, 9, 515], [4, 257, 256], [35, 31, 257]] {

@@ -252,7 +252,7 @@ dispatched! {
     }
 }
 
-/// Finds the largest element of each window in the row of windows with index `i`.
+/// Stores in `maxima` the largest element of each window in the row of windows with index `i`.
 #[inline(always)]
 fn find_maxima<T: Float>(pool: &MaxPool, x: &[T], i: usize, maxima: &mut RowMaxima<T>) {
     let (rows, columns) = (&pool.rows, &pool.columns);
@@ -299,7 +299,7 @@ mod tests {
     use super::*;
     use crate::kernel::testing::support::cases;
 
-    /// Returns the position of the largest element of each window, found by the definition.
+    /// Returns the position of the largest element of each window, found by the definition, or `None` for a window without elements.
     fn by_definition(pool: &MaxPool, x: &[f64]) -> Vec<Option<usize>> {
         let mut places = Vec::new();
         for window in 0..x.len() / pool.plane() * pool.windows() {

@@ -120,8 +120,8 @@ impl Accumulator {
         in_order.then(|| (row, space.position(0, start)))
     }
 
-    /// Accumulates `value`, which holds the elements `start .. start + len` of the tensor, in row-major order. `spare` is scratch memory
-    /// for `len` elements.
+    /// Accumulates `value` into `totals`. `value` holds the elements `start .. start + len` of the tensor, in row-major order. `spare` is
+    /// scratch memory for `len` elements.
     pub(crate) fn accumulate<T: Float>(
         &self,
         value: Operand<'_, T>,

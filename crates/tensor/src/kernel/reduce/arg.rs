@@ -16,8 +16,8 @@ use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::thresholds::blocks::{MAX_TASKS, TASK};
 use crate::{Element, Layout, Reduction};
 
-/// The length, in elements, of the runs of a lane (a line along the dimension). Each run's extreme value is computed before the position is
-/// searched in the best run. Segments of such lanes have whole runs.
+/// The length, in elements, of the runs of a lane (a line along the dimension) that is searched by itself. The extreme value of each run is
+/// computed before the position is searched in the best run. A segment of such a lane has whole runs.
 const EXTREME_SEGMENT: usize = LONG_RUN;
 
 /// The smallest number of elements of a segment if a lane (a line along the dimension) is divided among several tasks.

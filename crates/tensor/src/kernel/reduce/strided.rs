@@ -32,8 +32,8 @@ const PIECE: usize = 1 << 15;
 /// The approximate maximum size of a strip, in bytes. A strip is a group of adjacent results that are accumulated together.
 const STRIP: usize = 1 << 14;
 
-/// The size of the block of results whose elements are copied into rows together: the number of rows, and the number of results in each
-/// row.
+/// The size of a block of elements that are copied into rows together: the number of rows, and the number of elements in each row. Each
+/// element of a row belongs to another result.
 const GATHERED: (usize, usize) = (16, 256);
 
 /// The size and the stride of each dimension.
@@ -323,8 +323,8 @@ impl<T: Element> Rows<'_, T> {
     }
 }
 
-/// Computes reductions whose elements or results are not adjacent in memory, or whose lines or rows are short. Reduces short contiguous
-/// lines in place. Otherwise accumulates rows for a block of results. Copies the elements of the rows first, unless they are contiguous.
+/// Computes reductions whose elements or results are not adjacent in memory, or whose lines or rows are short. Reads short contiguous lines
+/// without a copy. Otherwise accumulates rows for a block of results, and first copies the elements of the rows unless they are contiguous.
 fn gathered<T: Element>(op: Reduction, data: &[T], kept: &Loops, reduced: &Loops, out: &mut [T]) {
     let count = reduced.numel();
     let each = (TASK / count).max(out.len().div_ceil(MAX_TASKS)).next_multiple_of(GATHERED.1);

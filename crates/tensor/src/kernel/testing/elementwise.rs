@@ -244,7 +244,7 @@ fn moved_elements_keep_their_bits() {
     check!(f32 f64);
 }
 
-/// Measures the largest distance between a function in f32 and the same function in f64, in units in the last place of the f32 result. A
+/// Checks the largest distance between a function in f32 and the same function in f64, in units in the last place of the f32 result. A
 /// correctly rounded result has a distance of at most 1/2. The bound is at least the error that the GNU C library documents for its f32
 /// functions, which the standard library may call, plus 1/2 for rounding.
 #[test]

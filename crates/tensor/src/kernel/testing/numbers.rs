@@ -389,7 +389,7 @@ macro_rules! integers {
 
 integers!(i64, u8);
 
-/// Computes an operation on one integer in 128 bits, where no result overflows.
+/// Computes an operation on one integer in 128 bits, where no result overflows. Returns `None` if integers do not have the operation.
 fn whole_unary(op: Unary, x: i128) -> Option<i128> {
     Some(match op {
         Unary::Neg => -x,
@@ -404,7 +404,7 @@ fn whole_unary(op: Unary, x: i128) -> Option<i128> {
 }
 
 /// Computes an operation on two integers of `bits` bits, in 128 bits. If the result overflows the type of `bits` bits, callers use only the
-/// low `bits` bits.
+/// low `bits` bits. Returns `None` if integers do not have the operation.
 fn whole_binary(op: Binary, x: i128, y: i128, bits: i128) -> Option<i128> {
     // Divides and rounds down.
     let floor = |x: i128, y: i128| if y < 0 { (-x).div_euclid(-y) } else { x.div_euclid(y) };

@@ -98,7 +98,7 @@ fn recipe(rng: &mut Pcg64) -> Recipe {
     recipe
 }
 
-/// Returns a random tensor that expands to `shape`. On average, one of `stretched` dimensions has size 1. If `whole` is true, the elements
+/// Returns a random tensor that expands to `shape`. On average, one dimension in `stretched` has size 1. If `whole` is true, the elements
 /// are small integers.
 fn input<T: Float + Sample>(rng: &mut Pcg64, shape: &Shape, whole: bool, stretched: usize) -> Tensor<T> {
     let skipped = if chance(rng, 4) { below(rng, shape.rank() + 1) } else { 0 };

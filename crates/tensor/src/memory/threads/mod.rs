@@ -17,10 +17,12 @@
 //! | `team` | the protocol: how tasks are published, claimed and finished |
 //! | `helpers` | how helpers start, wait and sleep |
 //! | `account` | how many helpers an operation may use on a busy machine |
+//! | `choice` | whether repeated work runs faster with helpers or without them |
 //! | `count` | the number of threads that the user asked for |
 //! | `sync` | the synchronization primitives of `team`, which a model check replaces |
 
 mod account;
+mod choice;
 mod count;
 mod helpers;
 mod sync;
@@ -29,9 +31,11 @@ mod team;
 use std::cell::Cell;
 use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 
+pub(crate) use choice::ThreadChoice;
 pub(crate) use count::even_starts;
 pub use count::{num_threads, set_num_threads};
 
+use crate::memory::threads::choice::runs_alone;
 use crate::memory::threads::helpers::{ThreadPool, inside_task};
 use crate::memory::threads::team::{MAX_NUMBERED_TASKS, Task, Tasks};
 
@@ -97,7 +101,9 @@ fn distribute(count: usize, schedule: Schedule, task: Task<'_>) {
         _ => false,
     };
     let threads = num_threads().min(count);
-    if threads > 1 && count <= MAX_NUMBERED_TASKS && !matches!(schedule, Schedule::Serial) && !inside_task() {
+    let is_shared =
+        threads > 1 && count <= MAX_NUMBERED_TASKS && !matches!(schedule, Schedule::Serial) && !inside_task();
+    if is_shared && !runs_alone() {
         let pool = match POOL.get_or_init(|| Mutex::new(ThreadPool::new(ThreadPool::spawn_thread))).try_lock() {
             Ok(pool) => Some(pool),
             // A task of an earlier operation panicked. The pool is still in a valid state.

@@ -152,7 +152,7 @@ pub(crate) fn check_index(
     Ok(index)
 }
 
-/// Returns `index` with `size` added to its negative elements. The elements must be from `-size` to `size - 1`.
+/// Returns `index` with `size` added to its negative elements. Returns an error if an element is not from `-size` to `size - 1`.
 pub(crate) fn wrap(index: &Tensor<i64>, size: usize, axis: usize, at: Site) -> Result<Tensor<i64>, Error> {
     let mut line = index.elements(at)?;
     match wrap_negative(&mut line, size) {
@@ -164,7 +164,8 @@ pub(crate) fn wrap(index: &Tensor<i64>, size: usize, axis: usize, at: Site) -> R
     }
 }
 
-/// Adds `size` to the negative positions. Returns the first position that is out of range, if there is one.
+/// Adds `size` to the negative positions, up to the first position that is out of range. Returns this position, or `None` if all positions
+/// are in range.
 pub(crate) fn wrap_negative(positions: &mut [i64], size: usize) -> Option<i64> {
     let size = size as i64;
     for position in positions {

@@ -218,7 +218,8 @@ pub(crate) fn masked_scatter<A: TensorLike>(x: &A, mask: &Tensor<bool>, source: 
     A::apply_select(&x.mask(&mask, at)?, &values, &expanded, at)
 }
 
-/// Converts the positions `index` along dimension `dim` of `x` to row-major positions. Returns `None` if `index` is empty.
+/// Converts the positions `index` along dimension `dim` of `x` to row-major positions. Returns `None` if `index` is empty. Refuses an
+/// `index` that does not fit `x` and `source`, and positions out of range.
 pub(crate) fn target_positions<A: TensorLike>(
     x: &A,
     dim: impl Position,

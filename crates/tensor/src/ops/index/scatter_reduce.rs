@@ -89,9 +89,9 @@ struct Targets {
     counts: Tensor<i64>,
     /// The indices of the sources, sorted by target.
     order: Tensor<i64>,
-    /// For each place in `order`, the number of earlier sources with the same target.
+    /// For each position in `order`, the number of earlier sources with the same target.
     ranks: Tensor<i64>,
-    /// For each element of the result, the place of its last source in `order`; 0 if the element has no source.
+    /// For each element of the result, the position of its last source in `order`; 0 if the element has no source.
     last: Tensor<i64>,
     /// The largest number of sources of one element.
     most: usize,

@@ -22,7 +22,7 @@ pub trait ProductOperand<A: TensorLike> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit.
+    /// If the shapes do not fit, the operands belong to different tapes, or memory cannot hold the result.
     #[doc(hidden)]
     fn product_after(self, left: &A, at: Site) -> Result<Self::Product, <Self::Product as TensorLike>::Error>;
 }
@@ -78,7 +78,7 @@ impl<A: TensorLike> Products for A {}
 ///
 /// # Errors
 ///
-/// If the shapes do not fit.
+/// If the shapes do not fit, or memory cannot hold the result.
 pub fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A> {
     let (left, right) = (x.shape(), y.shape());
     if left.rank() == 2 && right.rank() == 2 && left[1] == right[0] {

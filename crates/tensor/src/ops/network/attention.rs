@@ -21,7 +21,7 @@ pub enum AttentionMask<'m, A> {
     Causal,
     /// The keys where the mask is true. Broadcasts with the scores, `[…, l, s]` for l queries and s keys.
     Keep(&'m Tensor<bool>),
-    /// All keys. This array is added to the scores; -∞ hides a key. Broadcasts with the scores, `[…, l, s]` for l queries and s keys.
+    /// All keys, after this array is added to the scores; -∞ hides a key. Broadcasts with the scores, `[…, l, s]` for l queries and s keys.
     Add(&'m A),
 }
 
@@ -298,7 +298,7 @@ mod tests {
         assert!(q.narrow(0, 0, 3).try_grouped_query_attention(&k, &v, AttentionMask::None, None).is_err());
     }
 
-    /// The product of these sizes overflows before the 0. The function must not panic.
+    /// The product of the first sizes overflows before it is multiplied by the size 0. The function must not panic.
     #[test]
     fn causal_attention_over_nothing_of_huge_sizes() {
         let x = Tensor::<f64>::zeros([0, 4]).expand([1usize << 40, 1 << 40, 0, 4]);

@@ -79,9 +79,9 @@ pub trait Recurrent: TensorLike<Elem: Float> {
         update_lstm(&x.plus(&h, at)?, cell, at)
     }
 
-    /// Computes the part of [`lstm_cell`](Self::lstm_cell) after its matrix products. `self` is W x + b + U s + c for the four gates. W, b,
-    /// U, c are the [`CellWeights`], and s is the state. `self` has the shape of `cell`, with 4 times the last size. For a sequence, the
-    /// caller computes W x + b of all steps as one product. PyTorch: `_thnn_fused_lstm_cell`.
+    /// Returns the next state and the next cell state like [`lstm_cell`](Self::lstm_cell), from the sum of its matrix products. `self` is
+    /// W x + b + U s + c for the four gates. W, b, U, c are the [`CellWeights`], and s is the state. `self` has the shape of `cell`, with 4
+    /// times the last size. For a sequence, the caller computes W x + b of all steps as one product. PyTorch: `_thnn_fused_lstm_cell`.
     fn try_lstm_gates(&self, cell: impl ArrayOperand<Self>) -> Result<(Self, Self), Self::Error> {
         let (at, cell) = (Site::here("lstm_gates"), &cell.into_array(self));
         check_width(self, cell, 4, at)?;
@@ -96,9 +96,10 @@ pub trait Recurrent: TensorLike<Elem: Float> {
         update_gru(&x, &h, state, at)
     }
 
-    /// Computes the part of [`gru_cell`](Self::gru_cell) after its matrix products. `self` is W x + b for the three gates, and `hidden` is
-    /// U s + c. W, b, U, c are the [`CellWeights`], and s is `state`. `self` and `hidden` have the shape of `state`, with 3 times the last
-    /// size. For a sequence, the caller computes W x + b of all steps as one product. PyTorch: `_thnn_fused_gru_cell`.
+    /// Returns the next state like [`gru_cell`](Self::gru_cell), from the results of its matrix products. `self` is W x + b for the three
+    /// gates, and `hidden` is U s + c. W, b, U, c are the [`CellWeights`], and s is `state`. `self` and `hidden` have the shape of `state`,
+    /// with 3 times the last size. For a sequence, the caller computes W x + b of all steps as one product. PyTorch:
+    /// `_thnn_fused_gru_cell`.
     fn try_gru_gates(&self, hidden: impl ArrayOperand<Self>, state: impl ArrayOperand<Self>) -> Result<Self> {
         let (at, hidden, state) = (Site::here("gru_gates"), &hidden.into_array(self), &state.into_array(self));
         check_width(self, state, 3, at)?;
@@ -183,7 +184,7 @@ fn linear_parts<A: TensorLike<Elem: Float>>(
     Ok((linear(x, weights.input, weights.input_bias)?, linear(state, weights.hidden, weights.hidden_bias)?))
 }
 
-/// Returns the part of gate `number` from `count` gates that are stored side by side along the last dimension.
+/// Returns the values of gate `number` from `count` gates that are stored side by side along the last dimension.
 fn gate<A: TensorLike>(gates: &A, number: usize, count: usize, at: Site) -> Result<A> {
     let shape = gates.shape();
     let axis = shape.rank() - 1;

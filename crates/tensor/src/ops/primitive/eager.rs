@@ -141,7 +141,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     fn apply_view(&self, view: View, at: Site) -> Result<Self, Error> {
         match (view.apply(self.layout()), view) {
             (Some(layout), view) => {
-                // Only these two views can have more elements than their operand, so only they can be too large.
+                // Only an expansion and an unfolding can have more elements than their operand, so only they can be too large.
                 if view.may_repeat() {
                     crate::memory::reserve::addressable::<T>(layout.shape(), at)?;
                 }

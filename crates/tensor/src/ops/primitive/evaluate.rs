@@ -56,26 +56,7 @@ pub trait Evaluate<T: Float> {
     ///
     /// If memory cannot hold a value, an operation refuses its operands, or data cannot be loaded.
     fn run(&self, plan: &Plan, at: Site) -> Result<Vec<Tensor<T>>, Self::Error> {
-        let mut buffers = Buffers::new(self, plan);
-        let mut regions = plan.regions.iter().peekable();
-        let mut number = 0;
-        while let Some(step) = plan.steps.get(number) {
-            let mut end = number + 1;
-            match regions.next_if(|region| region.steps.start == number) {
-                Some(region) if buffers.run_region(region, &plan.steps)? => end = region.steps.end,
-                _ => buffers.run_step(step)?,
-            }
-            for &buffer in plan.steps[number..end].iter().flat_map(|step| &step.drops) {
-                buffers.values[buffer as usize] = None;
-            }
-            number = end;
-        }
-        let mut value_of = |(source, shape): &(OperandRef, Shape)| {
-            buffers.fetched.clear();
-            buffers.fetch(source)?;
-            Ok(buffers.value_as(source, shape, at)?.into_owned())
-        };
-        plan.roots.iter().map(&mut value_of).collect()
+        plan.threads.run(|| run_steps(self, plan, at))
     }
 
     /// Does the same as [`run`](Self::run), but passes each root's value to `ready` with the root's position, as soon as the value is
@@ -166,6 +147,30 @@ struct Buffers<'a, T: Float, E: ?Sized> {
     /// reads the view.
     views: Vec<Option<&'a Step>>,
     concatenations: Concatenations<'a, T>,
+}
+
+/// Runs the steps of a plan one after the other, and returns the values of the plan's roots.
+fn run_steps<T: Float, E: Evaluate<T> + ?Sized>(host: &E, plan: &Plan, at: Site) -> Result<Vec<Tensor<T>>, E::Error> {
+    let mut buffers = Buffers::new(host, plan);
+    let mut regions = plan.regions.iter().peekable();
+    let mut number = 0;
+    while let Some(step) = plan.steps.get(number) {
+        let mut end = number + 1;
+        match regions.next_if(|region| region.steps.start == number) {
+            Some(region) if buffers.run_region(region, &plan.steps)? => end = region.steps.end,
+            _ => buffers.run_step(step)?,
+        }
+        for &buffer in plan.steps[number..end].iter().flat_map(|step| &step.drops) {
+            buffers.values[buffer as usize] = None;
+        }
+        number = end;
+    }
+    let mut value_of = |(source, shape): &(OperandRef, Shape)| {
+        buffers.fetched.clear();
+        buffers.fetch(source)?;
+        Ok(buffers.value_as(source, shape, at)?.into_owned())
+    };
+    plan.roots.iter().map(&mut value_of).collect()
 }
 
 /// Returns the indices of the buffers that a step reads and writes.

@@ -25,7 +25,7 @@ pub trait Operand<A: TensorLike> {
     note = "a tensor `x` whose method is called with a variable is put on the tape too: `tape.constant(&x)`"
 )]
 pub trait ArrayOperand<A: TensorLike>: Operand<A> {
-    /// Converts `self` to an array on the same tape as `beside`.
+    /// Converts `self` to an array. A plain tensor beside a variable becomes a constant on the variable's tape.
     fn into_array(self, beside: &A) -> A
     where
         Self: Sized,
@@ -44,7 +44,7 @@ pub trait ArrayOperand<A: TensorLike>: Operand<A> {
     note = "the array is a tensor or a variable of the same element type; beside a variable it may be a tensor, without `Some`"
 )]
 pub trait OptionalOperand<A: TensorLike> {
-    /// Converts `self` to an array on the same tape as `beside`, or to `None`.
+    /// Converts `self` to an array or to `None`. A plain tensor beside a variable becomes a constant on the variable's tape.
     fn into_option(self, beside: &A) -> Option<A>;
 }
 

@@ -110,9 +110,9 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     }
 
     /// Returns an array with the values of `self` and the derivative Σ slope · d input over the pairs (input, slope) that `terms` returns.
-    /// All inputs and slopes have the shape of `self`; the slope `None` stands for 1. A second derivative differentiates the slopes. This
-    /// is for functions whose derivative in PyTorch is a convention that differs from the derivative of the computation. A plain tensor
-    /// returns itself and does not call `terms`.
+    /// All inputs and slopes have the shape of `self`; the slope `None` stands for 1. A second derivative differentiates the slopes.
+    /// Functions whose derivative in PyTorch is a convention, and differs from the derivative of the computation, call this method. A plain
+    /// tensor returns itself and does not call `terms`.
     ///
     /// # Errors
     ///
@@ -215,7 +215,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     ///
     /// # Errors
     ///
-    /// If the operands cannot get a common shape.
+    /// If the operands cannot get a common shape, or the expansion returns an error.
     #[doc(hidden)]
     fn joined(&self, other: &Self, rule: BroadcastRule, at: Site) -> Result<(Self, Self), Self::Error> {
         let expand = |x: &Self, joint: &Shape| match x.shape() == *joint {
@@ -323,7 +323,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     note = "a comparison makes a mask: `x.gt(0.0)`, `x.eq(&y)`, `x.isnan()`"
 )]
 pub trait MaskOperand<A: TensorLike> {
-    /// Returns the mask, on the same tape as `beside`.
+    /// Returns the mask. A `Tensor<bool>` beside a variable becomes a constant on the variable's tape.
     ///
     /// # Errors
     ///

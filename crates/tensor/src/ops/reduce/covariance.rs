@@ -18,16 +18,16 @@ use crate::{Axes, Binary, Float, Scalar, Shape, Site, Tensor, Unary, View, ensur
 /// ```
 #[twins]
 pub trait Covariances: TensorLike<Elem: Float> {
-    /// Returns the covariances `[v, v]` of v variables `[v, n]` with n observations. The sums of products of deviations are divided by n -
-    /// `correction`. The result for a single variable (a vector, a number or one row) is one variance. `fweights` has the number of times
-    /// that each observation counts, and `aweights` has the weight of each observation. Both have the shape `[n]`. With weights, the
+    /// Returns the covariances `[v, v]` of v variables `[v, n]` with n observations. The sums of products of deviations are divided by
+    /// n - `correction`. The result for a single variable (a vector, a number or one row) is one variance. `fweights` has the number of
+    /// times that each observation counts, and `aweights` has the weight of each observation. Both have the shape `[n]`. With weights, the
     /// divisor is Σ w - `correction`, where w is the product of both weights. With `aweights` a, it is Σ w - `correction` · Σ w a / Σ w. If
     /// the divisor is not positive, the result is NaN or infinite. PyTorch: `cov`.
     ///
     /// # Errors
     ///
-    /// If there are more than two dimensions. If there is not one weight per observation, a weight is negative or NaN, or the sum of the
-    /// weights is 0.
+    /// If there are more than two dimensions, or memory cannot hold the result. If there is not one weight per observation, a weight is
+    /// negative or NaN, or the sum of the weights is 0.
     fn try_cov(
         &self,
         correction: i64,
@@ -43,7 +43,7 @@ pub trait Covariances: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If there are more than two dimensions.
+    /// If there are more than two dimensions, or memory cannot hold the result.
     fn try_corrcoef(&self) -> Result<Self> {
         let at = Site::here("corrcoef");
         let c = covariances(self, "corrcoef", 1, None, None, at)?;

@@ -25,7 +25,7 @@ pub trait Integrals: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If there is no dimension `dim`.
+    /// If there is no dimension `dim`, or memory cannot hold the result.
     fn try_trapezoid(&self, dx: f64, dim: impl Position) -> Result<Self> {
         let at = Site::here("trapezoid");
         let (areas, axis) = areas(self, Step::Equal(dx), dim.position(), at)?;
@@ -39,8 +39,8 @@ pub trait Integrals: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If there is no dimension `dim`, a vector `x` has another number of points than there are values, or the differences and the sums
-    /// do not broadcast.
+    /// If there is no dimension `dim`, a vector `x` has another number of points than there are values, the differences and the sums do not
+    /// broadcast, or memory cannot hold the result.
     fn try_trapezoid_over(&self, x: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self> {
         let x = &x.into_array(self);
         let at = Site::here("trapezoid_over");
@@ -53,7 +53,7 @@ pub trait Integrals: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If there is no dimension `dim`.
+    /// If there is no dimension `dim`, or memory cannot hold the result.
     fn try_cumulative_trapezoid(&self, dx: f64, dim: impl Position) -> Result<Self> {
         let at = Site::here("cumulative_trapezoid");
         let (areas, axis) = areas(self, Step::Equal(dx), dim.position(), at)?;
@@ -101,7 +101,8 @@ fn areas<A: TensorLike<Elem: Float>>(y: &A, step: Step<A>, dim: isize, at: Site)
     }
 }
 
-/// Returns the points `x` in a shape that broadcasts with `shape`. If `x` is a vector, its points are along `axis` of the result.
+/// Returns the points `x` with at least as many dimensions as `shape`. Places the points of a vector along `axis`. Gives other arrays of a
+/// lower rank leading dimensions of size 1.
 fn points<A: TensorLike>(x: &A, shape: &Shape, axis: usize, name: &str, at: Site) -> Result<A> {
     let own = x.shape();
     if own.rank() == 1 {

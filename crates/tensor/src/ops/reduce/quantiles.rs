@@ -74,7 +74,7 @@ pub trait Quantiles: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If there are no elements, a fraction is not in [0, 1], or there is no dimension `dim`.
+    /// If there are no elements, a fraction is not in [0, 1], there is no dimension `dim`, or memory cannot hold the result.
     #[keepdim]
     fn try_quantile(
         &self,
@@ -89,7 +89,7 @@ pub trait Quantiles: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If there are no elements, a fraction is not in [0, 1], or there is no dimension `dim`.
+    /// If there are no elements, a fraction is not in [0, 1], there is no dimension `dim`, or memory cannot hold the result.
     #[keepdim]
     fn try_nanquantile(
         &self,

@@ -193,7 +193,7 @@ pub(crate) fn extreme_values<A: TensorLike>(
     reduce_dims(x, op, dims, keepdim, at)
 }
 
-/// Returns an error if `size`, the size of dimension `dim`, is 0. This is for operations that have no result without elements.
+/// Returns an error if `size`, the size of dimension `dim`, is 0. Operations that have no result without elements call this function.
 pub(crate) fn check_lanes(size: usize, dim: isize, at: Site) -> Result<(), Error> {
     let name = at.operation;
     ensure!(size > 0, at, EmptyReduction, "{name}(): Expected reduction dim {dim} to have non-zero size.");

@@ -26,7 +26,7 @@ pub trait Search: TensorLike<Elem: Number> {
     ///
     /// # Errors
     ///
-    /// If `self` has no dimension, or has several and `values` has other leading dimensions.
+    /// If `self` has no dimension, if it has several and `values` has other leading dimensions, or if memory cannot hold the result.
     fn try_searchsorted(&self, values: impl ArrayOperand<Self>, right: bool) -> Result<Tensor<i64>, Self::Error> {
         let values = values.into_array(self);
         let at = Site::here("searchsorted");
@@ -49,7 +49,7 @@ pub trait Search: TensorLike<Elem: Number> {
     ///
     /// # Errors
     ///
-    /// If `boundaries` is not a vector.
+    /// If `boundaries` is not a vector, or memory cannot hold the result.
     fn try_bucketize(&self, boundaries: &Tensor<Self::Elem>, right: bool) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("bucketize");
         ensure!(
@@ -114,7 +114,8 @@ pub trait Search: TensorLike<Elem: Number> {
     ///
     /// # Errors
     ///
-    /// If `bins` is 0, `max` is below `min`, or a bound is not finite. If both bounds are equal, also if an element is NaN or infinite.
+    /// If `bins` is 0, `max` is below `min`, a bound is not finite, or memory cannot hold the counts. If both bounds are equal, also if an
+    /// element is NaN or infinite.
     fn try_histc(&self, bins: usize, min: f64, max: f64) -> Result<Tensor<Self::Elem>, Self::Error>
     where
         Self::Elem: Float,
@@ -142,7 +143,8 @@ pub trait Search: TensorLike<Elem: Number> {
 
 impl<A: TensorLike<Elem: Number>> Search for A {}
 
-/// Returns the lower and the upper bound of a histogram of `x`.
+/// Returns the lower and the upper bound of a histogram of `x`: `min` and `max`, or the smallest and the largest element if `min` equals
+/// `max` and there are elements. Moves equal bounds apart.
 fn bounds<T: Float>(x: &Tensor<T>, min: f64, max: f64, at: Site) -> Result<(f64, f64), Error> {
     let (mut low, mut high) = (min, max);
     if low == high && x.numel() > 0 {

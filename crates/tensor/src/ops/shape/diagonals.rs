@@ -11,8 +11,8 @@ use crate::{Error, Position, Scalar, Shape, Site, Tensor, View, ensure};
 /// Triangles and diagonals.
 #[twins]
 pub trait Diagonals: TensorLike {
-    /// Returns each matrix `[…, m, n]` with 0 above the diagonal that lies `diagonal` places above the main diagonal. NaN and ∞ there
-    /// become 0 too. PyTorch: `tril`.
+    /// Returns each matrix `[…, m, n]` with 0 above the diagonal that lies `diagonal` places above the main diagonal (or below it, if
+    /// `diagonal` is negative). NaN and ∞ there become 0 too. PyTorch: `tril`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -26,15 +26,15 @@ pub trait Diagonals: TensorLike {
         triangle(self, diagonal, true, Site::here("tril"))
     }
 
-    /// Returns each matrix `[…, m, n]` with 0 below the diagonal that lies `diagonal` places above the main diagonal. NaN and ∞ there
-    /// become 0 too. PyTorch: `triu`.
+    /// Returns each matrix `[…, m, n]` with 0 below the diagonal that lies `diagonal` places above the main diagonal (or below it, if
+    /// `diagonal` is negative). NaN and ∞ there become 0 too. PyTorch: `triu`.
     #[in_place]
     fn try_triu(&self, diagonal: isize) -> Result<Self> {
         triangle(self, diagonal, false, Site::here("triu"))
     }
 
     /// Returns a matrix with the vector `self` on a diagonal, or a diagonal of the matrix `self`. This diagonal lies `diagonal` places
-    /// above the main diagonal. PyTorch: `diag`.
+    /// above the main diagonal (or below it, if `diagonal` is negative). PyTorch: `diag`.
     fn try_diag(&self, diagonal: isize) -> Result<Self> {
         let at = Site::here("diag");
         match self.shape().rank() {
@@ -44,9 +44,9 @@ pub trait Diagonals: TensorLike {
         }
     }
 
-    /// Returns matrices with the last dimension of `self` on a diagonal, which is `offset` above the main diagonal. Dimensions `first` and
-    /// `second` of the result are the rows and columns. This is the adjoint of [`diagonal`](crate::ops::Views::diagonal) for square
-    /// matrices. PyTorch: `diag_embed`.
+    /// Returns matrices with the last dimension of `self` on a diagonal, which lies `offset` places above the main diagonal (or below it,
+    /// if `offset` is negative). Dimensions `first` and `second` of the result are the rows and columns. This is the adjoint of
+    /// [`diagonal`](crate::ops::Views::diagonal) for square matrices. PyTorch: `diag_embed`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

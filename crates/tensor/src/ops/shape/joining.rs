@@ -21,7 +21,8 @@ use crate::{Error, Position, Shape, Site, ensure};
 ///
 /// # Errors
 ///
-/// If the list is empty, a tensor has rank 0, or the ranks or other sizes differ.
+/// If the list is empty, a tensor has rank 0, the ranks or other sizes differ, there is no dimension `dim`, or memory cannot hold the
+/// result.
 #[twins]
 #[doc(alias("concat", "concatenate"))]
 pub fn try_cat<I: IntoArray + Clone>(tensors: &[I], dim: impl Position) -> Result<I::Array> {
@@ -32,7 +33,7 @@ pub fn try_cat<I: IntoArray + Clone>(tensors: &[I], dim: impl Position) -> Resul
 ///
 /// # Errors
 ///
-/// If the list is empty, or the shapes do not fit together.
+/// If the list is empty, the shapes do not fit together, there is no dimension `dim`, or memory cannot hold the result.
 pub fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result<A> {
     let shapes: Vec<Shape> = tensors.iter().map(A::shape).collect();
     for (position, shape) in shapes.iter().enumerate() {
@@ -78,7 +79,7 @@ pub fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result<A> {
 ///
 /// # Errors
 ///
-/// If the list is empty, or shapes differ.
+/// If the list is empty, shapes differ, there is no dimension `dim`, or memory cannot hold the result.
 #[twins]
 #[doc(alias("column_stack"))]
 pub fn try_stack<I: IntoArray + Clone>(tensors: &[I], dim: impl Position) -> Result<I::Array> {
@@ -107,7 +108,7 @@ pub fn try_stack<I: IntoArray + Clone>(tensors: &[I], dim: impl Position) -> Res
 ///
 /// # Errors
 ///
-/// If the list is empty, or sizes differ.
+/// If the list is empty, the shapes do not fit together, or memory cannot hold the result.
 #[twins]
 pub fn try_hstack<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
     let at = Site::here("hstack");
@@ -129,7 +130,7 @@ pub fn try_hstack<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
 ///
 /// # Errors
 ///
-/// If the list is empty, or sizes differ.
+/// If the list is empty, the shapes do not fit together, or memory cannot hold the result.
 #[twins]
 #[doc(alias("row_stack"))]
 pub fn try_vstack<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
@@ -176,7 +177,7 @@ pub enum Indexing2d {
 ///
 /// # Errors
 ///
-/// If the list is empty, or a tensor has two dimensions or more.
+/// If the list is empty, a tensor has two dimensions or more, or the grids would be too large.
 #[twins]
 pub fn try_meshgrid<I: IntoArray<Array = A> + Clone, A: TensorLike>(
     tensors: &[I],

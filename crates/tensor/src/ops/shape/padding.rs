@@ -43,8 +43,8 @@ pub trait Padding: TensorLike {
     /// # Errors
     ///
     /// If the number of `sizes` is odd or too large, or a size crops more elements than there are. If `Reflect` adds at least as many
-    /// elements on one side as the dimension has, or `Circular` wraps around more than once. If `Replicate` extends an empty dimension, or
-    /// a mode does not allow this number of dimensions.
+    /// elements on one side as the dimension has, or `Circular` wraps around more than once. If `Replicate` extends an empty dimension, a
+    /// mode does not allow this number of dimensions, or memory cannot hold the result.
     fn try_pad(&self, sizes: &[isize], mode: PadMode) -> Result<Self> {
         pad(self, sizes, mode, Site::here("pad"))
     }

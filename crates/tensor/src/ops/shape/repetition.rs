@@ -97,7 +97,8 @@ pub trait Repetition: TensorLike {
     ///
     /// # Errors
     ///
-    /// If there is not one shift for each dimension, a dimension does not exist, or a shift does not fit into `isize`.
+    /// If there is not one shift for each dimension, a dimension does not exist, a shift does not fit into `isize`, or memory cannot hold
+    /// the result.
     fn try_roll(&self, shifts: impl Into<Sizes>, dims: impl Into<Dims>) -> Result<Self> {
         let at = Site::here("roll");
         let (shifts, dims) = (shifts.into(), dims.into());

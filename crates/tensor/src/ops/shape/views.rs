@@ -398,7 +398,7 @@ pub fn try_broadcast_shapes<S: Into<Sizes>>(shapes: impl IntoIterator<Item = S>)
 ///
 /// # Errors
 ///
-/// If the shapes do not broadcast.
+/// If the shapes do not broadcast, or a tensor of their broadcast shape would be too large.
 #[twins]
 pub fn try_broadcast_tensors<I: IntoArray<Array = A> + Clone, A: TensorLike>(
     tensors: &[I],

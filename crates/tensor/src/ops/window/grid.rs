@@ -55,7 +55,7 @@ pub trait GridSampling: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, or an image has no pixels.
+    /// If the shapes do not fit, an image has no pixels, or memory cannot hold the result.
     fn try_grid_sample(
         &self,
         grid: impl ArrayOperand<Self>,

@@ -67,7 +67,8 @@ impl Table {
                 0 => 0.0,
                 _ => border(segment as f64 - 0.5),
             };
-            // The origin is the end of the segment at which the function is smaller, so that no term is much larger than the sum.
+            // The origin is the end of the segment at which the function is smaller, so that no term is much larger than the sum. The
+            // origin is 0 in the segment around 0.
             let origin = (if odd { left.max(0.0) } else { right }) as f32;
             table.origins[segment] = origin;
             let coefficients = interpolation(function, (left, right), f64::from(origin));

@@ -35,13 +35,13 @@ pub fn accepts_equal(rule: BroadcastRule) -> bool {
     rule == BroadcastRule::Step || zero_dim_allowed()
 }
 
-/// Decides how two operands of shapes `x` and `y` get a common shape. Operations that combine two arrays element by element call this
-/// function, unless the shapes are equal and [`accepts_equal`] is true.
+/// Decides how two operands of shapes `x` and `y` get a common shape, and reports a warning if the compatibility rules ask for one.
+/// Operations that combine two arrays element by element call this function, unless the shapes are equal and [`accepts_equal`] is true.
 ///
 /// # Errors
 ///
-/// If the shapes do not broadcast, if the compatibility rules refuse them, or if an operation in place would need an output of another
-/// shape.
+/// If the compatibility rules refuse the shapes. Also if the shapes do not broadcast, or an operation in place would need an output of
+/// another shape, unless the rules view the operands as one-dimensional.
 pub(crate) fn resolve(x: &Shape, y: &Shape, rule: BroadcastRule, at: Site) -> Result<Resolved, Error> {
     let refused = |mismatch| Error::Broadcast(mismatch, at);
     if rule == BroadcastRule::Step {

@@ -5,8 +5,8 @@ use crate::Shape;
 use crate::shape::broadcast;
 use crate::shape::broadcast::Mismatch;
 
-/// Returns the hint for two operands `a` and `b` that do not broadcast. The hint proposes to change `b`. If `a_may_change` is true, the
-/// hint may propose to change `a` instead.
+/// Returns the hint, if there is one, for two operands `a` and `b` that do not broadcast. The hint proposes to change `b`. If
+/// `a_may_change` is true, the hint may propose to change `a` instead.
 pub(crate) fn broadcast(mismatch: &Mismatch, a_may_change: bool) -> Option<String> {
     let (a, b) = (&mismatch.merged, &mismatch.shape);
     append_ones(a, "a", b, "b")
@@ -42,7 +42,7 @@ pub(crate) fn in_place(output: &Shape, result: &Shape, other: &Shape, operation:
     Some(hint)
 }
 
-/// Returns the hint for a tensor that does not expand to `target`.
+/// Returns the hint, if there is one, for a tensor that does not expand to `target`.
 pub(crate) fn expand(shape: &Shape, target: &Shape) -> Option<String> {
     append_ones(target, "the target", shape, "tensor")
 }
@@ -88,7 +88,7 @@ fn extra_one(large: &Shape, small: &Shape) -> Option<usize> {
 }
 
 /// Proposes to append dimensions of size 1 to `small`, so that its sizes align with equal sizes of `large`. Example: a bias for each
-/// channel of an image.
+/// channel of an image. Returns `None` if `small` does not expand to `large` in this way.
 fn append_ones(large: &Shape, large_name: &str, small: &Shape, name: &str) -> Option<String> {
     for added in 1..=large.rank().saturating_sub(small.rank()) {
         let candidate: Shape = small.iter().copied().chain(std::iter::repeat_n(1, added)).collect();

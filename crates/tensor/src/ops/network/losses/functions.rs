@@ -90,8 +90,7 @@ macro_rules! losses {
             ///
             /// # Errors
             ///
-            /// If the shapes differ and [`broadcast`](Self::broadcast) was not called, or if the method of the same name refuses its
-            /// arguments.
+            /// If the shapes differ and [`broadcast`](Self::broadcast) was not called, or if the method of the same name returns an error.
             pub fn try_of<P>(
                 &self,
                 prediction: P,
@@ -116,7 +115,7 @@ macro_rules! losses {
         ///
         /// # Errors
         ///
-        /// If the shapes differ, or if the method of the same name refuses its arguments.
+        /// If the shapes differ, or if the method of the same name returns an error.
         #[twins]
         pub fn $try_function<P: IntoArray<Array: TensorLike<Elem: Float>>>(
             prediction: P,

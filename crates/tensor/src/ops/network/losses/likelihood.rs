@@ -31,8 +31,8 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     }
 
     /// Returns the negative log-likelihood of the counts y (`target`) under Poisson distributions, where x is `self`. If `log_input` is
-    /// true, `self` is the logarithm of the rate, and the loss is eˣ - y x. Otherwise `self` is the rate, and the loss is x - y ln(x +
-    /// eps). `full` adds Stirling's approximation of ln y! where y > 1. `self` and `target` broadcast under the rules of
+    /// true, `self` is the logarithm of the rate, and the loss is eˣ - y x. Otherwise `self` is the rate, and the loss is
+    /// x - y ln(x + eps). `full` adds Stirling's approximation of ln y! where y > 1. `self` and `target` broadcast under the rules of
     /// [`compat`](crate::shape::compat). PyTorch: `nn.functional.poisson_nll_loss`.
     fn try_poisson_nll_loss(
         &self,
@@ -197,8 +197,9 @@ fn cross_entropy<A: TensorLike<Elem: Float>>(x: &A, y: &A, at: Site) -> Result<A
     value.with_derivative(terms, at)
 }
 
-/// Returns the derivatives of (x - y) / (x (1 - x)), the first derivative of the cross-entropy, with respect to x and y. `other` is 1 - x.
-/// As in PyTorch, 1e-12 is added to each factor of the divisor. In the first derivative, the whole divisor has a lower bound instead.
+/// Returns pairs of an operand, x or y, and the derivative of (x - y) / (x (1 - x)) with respect to it. The formula is the first derivative
+/// of the cross-entropy. `other` is 1 - x. As in PyTorch, 1e-12 is added to each factor of the divisor. In the first derivative, the whole
+/// divisor has a lower bound instead.
 #[allow(clippy::type_complexity)]
 fn cross_entropy_second<A: TensorLike<Elem: Float>>(
     x: &A,

@@ -1,5 +1,5 @@
-//! Adaptive pooling: pooling to a result of the requested size. As in PyTorch, window `i` of `m` over `n` elements starts at element ⌊i n /
-//! m⌋ and ends before element ⌈(i + 1) n / m⌉.
+//! Adaptive pooling: pooling to a result of the requested size. As in PyTorch, window `i` of `m` over `n` elements starts at element
+//! ⌊i n / m⌋ and ends before element ⌈(i + 1) n / m⌉.
 
 use wengert_macros::twins;
 

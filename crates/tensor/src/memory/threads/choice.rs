@@ -1,0 +1,228 @@
+//! Chooses between helper threads and the calling thread alone for work that repeats, such as a plan.
+//!
+//! Helpers do not always make an operation faster. If two cores share no cache, it may take longer to move an operation's data between
+//! them than a helper saves. The system may move threads to other cores at any time, so no threshold fits all runs of a program. This file
+//! therefore measures: repeated work now and then runs for a *trial* in the other way, and then goes on in the faster way. The results
+//! have the same bits in both ways.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+/// The number of runs before the first trial, and after a trial that has changed the choice.
+const FIRST_PERIOD: u32 = 16;
+
+/// The largest number of runs between two trials. A trial takes at most [`TRIAL`] runs, so later trials cost less than 1% of the time.
+const LONGEST_PERIOD: u32 = 1024;
+
+/// The number of runs of a trial. The first one often takes longer, because the data is in the caches of the other core. So it does not
+/// count.
+const TRIAL: u32 = 4;
+
+/// The number of last runs before a trial with which the trial is compared.
+const COMPARED: u32 = 8;
+
+/// A trial changes the choice if the shortest run of the trial takes less than this fraction of the shortest [compared](COMPARED) run.
+const FASTER: f64 = 0.95;
+
+/// A trial ends early if the first run of the trial takes more than this multiple of the shortest [compared](COMPARED) run.
+const HOPELESS: f64 = 1.5;
+
+/// Work that takes longer is not measured. It moves little data between cores in proportion to its time, and a trial would take long.
+const LONGEST_RUN: Duration = Duration::from_millis(20);
+
+thread_local! {
+    /// True while this thread runs all tasks of its operations alone.
+    static ALONE: Cell<bool> = const { Cell::new(false) };
+    /// The number of operations of this thread that had tasks for several threads.
+    static SHARED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Counts an operation that has tasks for several threads. Returns true if the calling thread now runs such operations alone.
+pub(super) fn runs_alone() -> bool {
+    SHARED.set(SHARED.get() + 1);
+    ALONE.get()
+}
+
+/// The choice between helpers and the calling thread alone, for work that repeats.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadChoice(Cell<State>);
+
+impl ThreadChoice {
+    /// Runs `work` in the way that was faster in earlier runs, or in the other way for a trial. Work that shares no operation with helpers
+    /// is not measured.
+    #[inline]
+    pub(crate) fn run<R>(&self, work: impl FnOnce() -> R) -> R {
+        let mut state = self.0.get();
+        let shared = SHARED.get();
+        let start = state.is_shared.then(Instant::now);
+        let result = {
+            let _reset = Alone(ALONE.replace(ALONE.get() || state.is_alone()));
+            work()
+        };
+        let is_shared = SHARED.get() != shared;
+        if is_shared || state.is_shared {
+            match start.map(|start| start.elapsed()) {
+                Some(time) if is_shared && time < LONGEST_RUN => state.enter(time),
+                _ => state = State { is_shared, ..State::default() },
+            }
+            self.0.set(state);
+        }
+        result
+    }
+}
+
+/// Restores the earlier value of [`ALONE`] at the end of a run, also after a panic.
+struct Alone(bool);
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        ALONE.set(self.0);
+    }
+}
+
+/// The choice, and the times on which the next one depends.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    /// True if the last run had operations with tasks for several threads. Only then does the next run read the clock.
+    is_shared: bool,
+    /// True if the work runs on the calling thread alone, except in a trial.
+    prefers_alone: bool,
+    /// True if the next run belongs to a trial.
+    is_trial: bool,
+    /// The number of runs until the trial begins, or until it ends.
+    left: u32,
+    /// The number of runs between the last trial and the next one.
+    period: u32,
+    /// The shortest of the last runs before the trial, and of the runs of the trial.
+    shortest: [Duration; 2],
+}
+
+impl Default for State {
+    fn default() -> Self {
+        State {
+            is_shared: false,
+            prefers_alone: false,
+            is_trial: false,
+            left: FIRST_PERIOD,
+            period: FIRST_PERIOD,
+            shortest: [Duration::MAX; 2],
+        }
+    }
+}
+
+impl State {
+    /// Returns true if the next run uses the calling thread alone.
+    fn is_alone(&self) -> bool {
+        self.prefers_alone != self.is_trial
+    }
+
+    /// Records that a run took the time `time`.
+    fn enter(&mut self, time: Duration) {
+        self.left -= 1;
+        let [settled, trial] = &mut self.shortest;
+        if !self.is_trial {
+            if self.left < COMPARED {
+                *settled = time.min(*settled);
+            }
+            if self.left == 0 {
+                (self.is_trial, self.left) = (true, TRIAL);
+            }
+        } else if self.left == TRIAL - 1 {
+            if time > settled.mul_f64(HOPELESS) {
+                self.end_trial(false);
+            }
+        } else {
+            *trial = time.min(*trial);
+            if self.left == 0 {
+                let is_faster = *trial < settled.mul_f64(FASTER);
+                self.end_trial(is_faster);
+            }
+        }
+    }
+
+    /// Ends a trial. If `is_faster` is true, the work goes on in the way of the trial.
+    fn end_trial(&mut self, is_faster: bool) {
+        let period = if is_faster { FIRST_PERIOD } else { (self.period * 2).min(LONGEST_PERIOD) };
+        let prefers_alone = self.prefers_alone != is_faster;
+        *self = State { is_shared: true, prefers_alone, left: period, period, ..State::default() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    /// Enters the times of `runs` runs. A run takes `helped` or `alone` microseconds, depending on its way. Returns the number of runs alone.
+    fn enter(state: &mut State, runs: u32, helped: u64, alone: u64) -> u32 {
+        let mut runs_alone = 0;
+        for _ in 0..runs {
+            runs_alone += u32::from(state.is_alone());
+            state.enter(Duration::from_micros(if state.is_alone() { alone } else { helped }));
+        }
+        runs_alone
+    }
+
+    #[test]
+    fn work_stays_with_helpers_that_save_time() {
+        let mut state = State::default();
+        // With 95 µs alone and 100 µs with helpers, the difference is too small.
+        for alone in [200, 140, 95] {
+            let runs_alone = enter(&mut state, 10_000, 100, alone);
+            assert!(!state.prefers_alone && (1..=60).contains(&runs_alone), "{alone}: {runs_alone}");
+        }
+    }
+
+    #[test]
+    fn work_leaves_helpers_that_cost_time_and_returns_when_they_save_time() {
+        let mut state = State::default();
+        assert_eq!(enter(&mut state, FIRST_PERIOD + TRIAL, 100, 90), TRIAL);
+        assert!(state.prefers_alone && !state.is_trial);
+        let runs_alone = enter(&mut state, 10_000, 100, 90);
+        assert!(state.prefers_alone && runs_alone > 9900, "{runs_alone}");
+        let runs_alone = enter(&mut state, 10_000, 80, 90);
+        assert!(!state.prefers_alone && runs_alone < 1200, "{runs_alone}");
+    }
+
+    #[test]
+    fn a_trial_that_takes_much_longer_ends_after_one_run() {
+        let mut state = State::default();
+        assert_eq!(enter(&mut state, FIRST_PERIOD + 1, 100, 151), 1);
+        assert!(!state.is_trial);
+    }
+
+    #[test]
+    fn only_shared_work_is_measured() {
+        let choice = ThreadChoice::default();
+        for _ in 0..100 {
+            choice.run(|| ());
+        }
+        assert!(!choice.0.get().is_shared);
+        choice.run(runs_alone);
+        assert!(choice.0.get().is_shared);
+        assert_eq!(choice.0.get().left, FIRST_PERIOD, "the first run is not measured");
+        choice.run(runs_alone);
+        assert_eq!(choice.0.get().left, FIRST_PERIOD - 1);
+        choice.run(|| ());
+        assert!(!choice.0.get().is_shared);
+    }
+
+    #[test]
+    fn a_run_alone_ends_with_the_work_also_after_a_panic() {
+        let state = State { prefers_alone: true, ..State::default() };
+        let choice = ThreadChoice(Cell::new(state));
+        assert!(choice.run(runs_alone));
+        assert!(!runs_alone());
+        let choice = ThreadChoice(Cell::new(state));
+        let panicked = catch_unwind(AssertUnwindSafe(|| choice.run(|| -> () { panic!("in the work") })));
+        assert!(panicked.is_err() && !runs_alone());
+    }
+
+    #[test]
+    fn nested_work_stays_alone() {
+        let outer = ThreadChoice(Cell::new(State { prefers_alone: true, ..State::default() }));
+        let inner = ThreadChoice::default();
+        assert!(outer.run(|| inner.run(runs_alone)));
+    }
+}
