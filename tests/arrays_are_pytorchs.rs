@@ -1,12 +1,13 @@
-//! Quantiles, searches, covariances, reductions by index, samples at grids, integrals, products and distances have PyTorch's values, first
+//! Quantiles, searches, covariances, reductions by index, samples at grids, integrals, products, distances and rearrangements have PyTorch's values, first
 //! and second derivatives, and error sentences. `tools/array_cases.py` wrote the cases.
 
 use serde_json::Value;
 use wengert::prelude::*;
-use wengert::tensor::Error;
 use wengert::tensor::ops::{
     ArrayOperand, Fractions, GridMode, GridPadding, QuantileInterpolation, ScatterReduction, TensorLike, try_bincount,
+    try_block_diag, try_cartesian_prod, try_column_stack, try_dstack,
 };
+use wengert::tensor::{Error, Span};
 
 use crate::sources::text;
 
@@ -116,6 +117,63 @@ where
             };
             x.try_tensordot(&inputs[1], dims)
         }
+        "pdist" => x.try_pdist(arguments["p"].as_str().expect("a word").parse::<f64>().expect("a number")),
+        _ => rearranged(name, arguments, inputs).unwrap_or_else(|| channels(name, arguments, x)),
+    }
+}
+
+/// Returns the result of a case whose operation joins, selects or writes elements. Returns `None` for other operations.
+fn rearranged<A>(name: &str, arguments: &Value, inputs: &[A]) -> Option<Result<A, A::Error>>
+where
+    A: TensorLike<Elem = f64>,
+    for<'a> &'a A: ArrayOperand<A>,
+{
+    use wengert::tensor::ops::{Diagonals, Repetition, Sorting, ViewScatter, Views};
+    let x = &inputs[0];
+    let integer = |key: &str| arguments[key].as_i64().map(|number| number as isize);
+    let given = |key: &str| integer(key).unwrap_or_else(|| panic!("{name} has no {key}"));
+    let inputs: Vec<A> = inputs.to_vec();
+    Some(match name {
+        "rot90" => x.try_rot90(given("k"), [0, 1].map(|k| arguments["dims"][k].as_i64().expect("a number") as isize)),
+        "atleast_1d" => x.try_atleast_1d(),
+        "atleast_2d" => x.try_atleast_2d(),
+        "atleast_3d" => x.try_atleast_3d(),
+        "diagflat" => x.try_diagflat(given("offset")),
+        "dstack" => try_dstack(&inputs.iter().collect::<Vec<_>>()),
+        "column_stack" => try_column_stack(&inputs.iter().collect::<Vec<_>>()),
+        "block_diag" => try_block_diag(&inputs.iter().collect::<Vec<_>>()),
+        "cartesian_prod" => try_cartesian_prod(&inputs.iter().collect::<Vec<_>>()),
+        "combinations" => {
+            x.try_combinations(given("r") as usize, arguments["with_replacement"].as_bool().expect("a truth value"))
+        }
+        "select_scatter" => x.try_select_scatter(&inputs[1], given("dim"), given("position")),
+        "slice_scatter" => {
+            let span = Span::from((given("start")..given("end"), given("step")));
+            x.try_slice_scatter(&inputs[1], given("dim"), span)
+        }
+        "diagonal_scatter" => x.try_diagonal_scatter(&inputs[1], given("offset"), given("first"), given("second")),
+        "nanmedian" => match integer("dim") {
+            Some(dim) => x.try_nanmedian(dim).map(|(values, _)| values),
+            None => x.try_nanmedian_all(),
+        },
+        _ => return None,
+    })
+}
+
+/// Returns the result of a case whose operation concerns channels, pixels or windows of images.
+fn channels<A: TensorLike<Elem = f64>>(name: &str, arguments: &Value, x: &A) -> Result<A, A::Error> {
+    use wengert::tensor::ops::{Columns, GridSampling, Normalization, Shuffling};
+    let given = |key: &str| number(&arguments[key]) as usize;
+    let sizes = || -> Vec<isize> {
+        arguments["size"].as_array().expect("a list").iter().map(|size| number(size) as isize).collect()
+    };
+    match name {
+        "pixel_shuffle" => x.try_pixel_shuffle(given("factor")),
+        "pixel_unshuffle" => x.try_pixel_unshuffle(given("factor")),
+        "channel_shuffle" => x.try_channel_shuffle(given("groups")),
+        "affine_grid" => x.try_affine_grid(sizes(), arguments["align_corners"].as_bool().expect("a truth value")),
+        "fold" => x.try_col2im(sizes(), 2, given("dilation"), given("padding"), given("stride")),
+        "local_response_norm" => x.try_local_response_norm(given("size"), 0.5, 0.7, 1.5),
         _ => panic!("no operation {name}"),
     }
 }
@@ -125,10 +183,17 @@ fn plain(case: &Value, inputs: &[Tensor<f64>]) -> Option<Result<Vec<Tensor<f64>>
     let arguments = &case["arguments"];
     let right = arguments["right"].as_bool().unwrap_or_default();
     let numbers = |positions: Tensor<i64>| vec![positions.cast::<f64>()];
+    let distinct =
+        |(values, inverse, counts): (_, Tensor<i64>, Tensor<i64>)| vec![values, inverse.cast(), counts.cast()];
     Some(match case["name"].as_str()? {
         "searchsorted" => inputs[0].try_searchsorted(&inputs[1], right).map(numbers),
         "bucketize" => inputs[0].try_bucketize(&inputs[1], right).map(numbers),
-        "unique" => inputs[0].try_unique().map(|(values, inverse, counts)| vec![values, inverse.cast(), counts.cast()]),
+        "unique" => inputs[0].try_unique().map(distinct),
+        "unique_dim" => inputs[0].try_unique_dim(arguments["dim"].as_i64()?).map(distinct),
+        "unique_consecutive" => {
+            inputs[0].try_unique_consecutive(arguments["dim"].as_i64().map(|dim| dim as isize)).map(distinct)
+        }
+        "isin" => inputs[0].try_isin(&inputs[1]).map(|mask| vec![mask.cast()]),
         "histc" => {
             let bins = number(&arguments["bins"]) as usize;
             inputs[0].try_histc(bins, number(&arguments["min"]), number(&arguments["max"])).map(|counts| vec![counts])

@@ -187,6 +187,27 @@ fn every_refused_call_names_its_callers_line() {
         stack(&[x(), x().t()], 0);
         ops::hstack(&[x(), x().t()]);
         ops::vstack(&[x(), two.clone()]);
+        ops::dstack(&[x(), two.clone()]);
+        ops::column_stack(&[x(), four.clone()]);
+        ops::block_diag(&[x().unsqueeze(0)]);
+        ops::cartesian_prod(&[x()]);
+        ops::unravel_index(&far, [0]);
+        x().combinations(2, false);
+        x().rot90(1, [0, 0]);
+        x().pixel_shuffle(2);
+        x().pixel_unshuffle(2);
+        x().channel_shuffle(2);
+        x().select_scatter(&four, 0, 0);
+        x().slice_scatter(&four, 0, ..);
+        x().diagonal_scatter(&four, 0, 0, 1);
+        x().col2im(3, 2, 1, 0, 1);
+        x().affine_grid([1, 1, 2, 2], false);
+        x().local_response_norm(2, 1.0, 1.0, 1.0);
+        x().gumbel_softmax(1.0, false, 7, &mut rng);
+        x().nanmedian(7);
+        x().unique_dim(7);
+        x().unique_consecutive(Some(7));
+        two.pdist(2);
         ops::meshgrid(&[x()], ops::Indexing2d::Matrix);
         einsum("ij,jk", &[x(), x()]);
         where_(&mask, &two, 0.0);
@@ -469,6 +490,7 @@ fn every_function_of_two_operands_names_its_callers_line() {
         pair.gcd(&many);
         pair.lcm(&many);
         two.isclose(&four, 1e-5, 1e-8, false);
+        two.allclose(&four, 1e-5, 1e-8, false);
         two.addcmul(&four, &two, 1.0);
         two.addcdiv(&four, &two, 1.0);
         two.clamp_within(Some((&four).into_argument(&two)), None);
@@ -562,6 +584,12 @@ fn every_function_of_one_operand_names_its_callers_line() {
         huge.nan_to_num(0.0, None, None);
         huge.to_vec();
         huge.median_all();
+        huge.nanmedian_all();
+        huge.isin(1.0);
+        huge.diagflat(0);
+        Tensor::tril_indices(1 << 59, 1 << 59, 0);
+        Tensor::triu_indices(1 << 59, 1 << 59, 0);
+        Tensor::<f64>::logspace(0.0, 1.0, 1 << 59, 10.0);
         huge.contiguous();
         huge.cast::<f32>();
         huge.tile(2).contiguous();
@@ -714,6 +742,9 @@ fn every_layer_names_its_callers_line() {
         Pad::new(&[1], PadMode::Reflect).forward(x);
         Upsample::by(2, InterpolateMode::Nearest).forward(x);
         PixelShuffle::new(2).forward(x);
+        PixelUnshuffle::new(2).forward(x);
+        ChannelShuffle::new(3).forward(x);
+        LocalResponseNorm::new(2, 1.0, 1.0, 1.0).forward(flat);
         words.forward(&tape, &far);
         words.renormalize(&far);
         Embedding::builder(2, 2).padding_idx(7).build::<f64>(g);
@@ -823,7 +854,7 @@ fn every_loss_optimizer_and_initializer_names_its_callers_line() {
 }
 
 /// The functions that the lists above cannot contain, with the reasons.
-const ELSEWHERE: [(&str, &str); 24] = [
+const ELSEWHERE: [(&str, &str); 27] = [
     ("norm", "fails only without memory, after reading every element"),
     ("clip_norm", "fails only without memory, after reading every element"),
     ("clip_value", "fails only without memory, after reading every element"),
@@ -848,6 +879,9 @@ const ELSEWHERE: [(&str, &str); 24] = [
     ("each_part", "hands on the panic of a task; tested in memory/threads/mod.rs"),
     ("elementwise_affine", "fails only without memory, and the layer of this size cannot be made"),
     ("map_gradient", "fails only if the tape is full"),
+    ("atleast_1d", "fails only if the tape is full"),
+    ("atleast_2d", "fails only if the tape is full"),
+    ("atleast_3d", "fails only if the tape is full"),
 ];
 
 /// Checks that the lists are complete: they have the name of every function that [`that_panic`] finds in the sources.

@@ -38,6 +38,8 @@ const LOOPS: &[&str] = &[
     "median_all",
     "min",
     "mode",
+    "nanmedian",
+    "nanmedian_all",
     "nanquantile",
     "quantile",
     "sort",

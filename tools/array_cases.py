@@ -42,7 +42,7 @@ def case(name, f, inputs, index=None, differentiable=True, **arguments):
     CASES.append(entry)
     try:
         results = f(*variables)
-    except (RuntimeError, IndexError) as error:
+    except (RuntimeError, IndexError, ValueError) as error:
         entry["error"] = str(error).split("\n")[0]
         return
     results = list(results) if isinstance(results, tuple) else [results]
@@ -174,9 +174,91 @@ def products_and_distances():
         case("kron", torch.kron, [sample(*shape) for shape in shapes])
 
 
+def rearrangements():
+    for k in [-1, 0, 1, 2, 3]:
+        case("rot90", lambda x: torch.rot90(x, k, [2, 0]), [sample(2, 3, 2)], k=k, dims=[2, 0])
+    for dims, shape in [([0, 1], [3]), ([1, -1], [2, 2]), ([0, 2], [2, 2])]:
+        case("rot90", lambda x: torch.rot90(x, 1, dims), [sample(*shape)], k=1, dims=dims)
+    for shape in [[], [3], [2, 3]]:
+        for name in ["atleast_1d", "atleast_2d", "atleast_3d"]:
+            case(name, getattr(torch, name), [sample(*shape)])
+        case("diagflat", lambda x: torch.diagflat(x, -1), [sample(*shape)], offset=-1)
+    for shapes in [([], []), ([3], [3]), ([3], [3, 2]), ([2, 3], [2, 3]), ([2, 1, 2], [2, 3, 2])]:
+        inputs = [sample(*shape) for shape in shapes]
+        for name in ["dstack", "column_stack"]:
+            case(name, lambda *x: getattr(torch, name)(x), inputs)
+        case("block_diag", torch.block_diag, inputs)
+    for shapes in [([2], [3]), ([2], [0], [1]), ([3],), ([2], []), ([2, 2], [2])]:
+        case("cartesian_prod", torch.cartesian_prod, [sample(*shape) for shape in shapes])
+    for r, repeated, shape in [(2, False, [4]), (3, True, [3]), (1, False, [2]), (5, False, [3]), (2, True, [2, 2])]:
+        call = lambda x: torch.combinations(x, r, repeated)
+        case("combinations", call, [sample(*shape)], r=r, with_replacement=repeated)
+    for dim, index, shape in [(0, -1, [3]), (1, 0, [4]), (0, 0, [1]), (0, 4, [3]), (2, 0, [3])]:
+        call = lambda x, y: torch.select_scatter(x, y, dim, index)
+        case("select_scatter", call, [sample(4, 3), sample(*shape)], dim=dim, position=index)
+    for dim, start, end, step, shape in [(0, 0, 4, 2, [2, 3]), (1, -2, 9, 1, [4, 2]), (0, 1, 3, 1, [1, 3]), (0, 0, 1, 0, [1, 3])]:
+        call = lambda x, y: torch.slice_scatter(x, y, dim, start, end, step)
+        case("slice_scatter", call, [sample(4, 3), sample(*shape)], dim=dim, start=start, end=end, step=step)
+    for offset, first, second, shape in [(1, 0, 1, [2]), (-1, 1, 0, [2]), (0, 0, 1, [2]), (0, 0, 0, [3])]:
+        call = lambda x, y: torch.diagonal_scatter(x, y, offset, first, second)
+        case("diagonal_scatter", call, [sample(4, 3), sample(*shape)], offset=offset, first=first, second=second)
+
+
+def channels_and_pixels():
+    functional = torch.nn.functional
+    for factor, shape in [(2, [2, 4, 1, 3]), (3, [9, 2, 1]), (3, [4, 1, 2]), (2, [4, 2]), (0, [4, 1, 2])]:
+        case("pixel_shuffle", lambda x: functional.pixel_shuffle(x, factor), [sample(*shape)], factor=factor)
+    for factor, shape in [(2, [2, 1, 2, 4]), (3, [1, 3, 6]), (2, [1, 3, 2]), (2, [1, 2, 3]), (2, [2, 2]), (0, [1, 2, 2])]:
+        case("pixel_unshuffle", lambda x: functional.pixel_unshuffle(x, factor), [sample(*shape)], factor=factor)
+    for groups, shape in [(3, [2, 6, 2, 1]), (2, [1, 4, 3]), (4, [1, 6, 2]), (0, [1, 6, 2]), (2, [2, 2])]:
+        case("channel_shuffle", lambda x: functional.channel_shuffle(x, groups), [sample(*shape)], groups=groups)
+    for dims, size in [(2, [2, 1, 3, 2]), (2, [1, 1, 1, 2]), (3, [1, 1, 2, 3, 1]), (2, [1, 1, 2]), (2, [1, 1, 2, 0])]:
+        shape = [size[0], dims, dims + 1]
+        for corners in [False, True]:
+            call = lambda x: functional.affine_grid(x, size, align_corners=corners)
+            case("affine_grid", call, [sample(*shape)], size=size, align_corners=corners)
+    for shape, size, options in [
+        ([2, 8, 6], [3, 4], {}),
+        ([4, 9], [4, 4], {"padding": 1, "stride": 2}),
+        ([1, 4, 1], [3, 3], {"dilation": 2}),
+        ([1, 4, 5], [3, 3], {}),
+        ([1, 3, 4], [3, 3], {}),
+        ([4], [3, 3], {}),
+    ]:
+        options = {"dilation": 1, "padding": 0, "stride": 1} | options
+        case("fold", lambda x: functional.fold(x, size, 2, **options), [sample(*shape)], size=size, **options)
+    for size, shape in [(2, [2, 4, 3]), (3, [1, 3, 2, 2]), (7, [1, 3, 1]), (2, [0, 3, 2])]:
+        call = lambda x: functional.local_response_norm(x, size, 0.5, 0.7, 1.5)
+        case("local_response_norm", call, [sample(*shape)], size=size)
+
+
+def pairs_and_sets():
+    nan = float("nan")
+    for p in [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, math.inf]:
+        case("pdist", lambda x: torch.pdist(x, p), [sample(4, 3)], p=str(p))
+    for p, shape in [(2.0, [1, 3]), (2.0, [3]), (-1.0, [3, 2])]:
+        case("pdist", lambda x: torch.pdist(x, p), [sample(*shape)], p=str(p))
+    x = torch.tensor([[nan, 2.0, 1.0, 2.0], [nan, nan, nan, nan], [4.0, 1.0, 1.0, nan]], dtype=torch.float64)
+    case("nanmedian", lambda x: x.nanmedian(), [x])
+    for dim in [0, 1, 2]:
+        case("nanmedian", lambda x: x.nanmedian(dim)[0], [x], dim=dim)
+    repeated = torch.randint(0, 2, (6, 3)).double()
+    for dim in [0, 1, -1, 2]:
+        call = lambda x: torch.unique(x, return_inverse=True, return_counts=True, dim=dim)
+        case("unique_dim", call, [repeated], None, False, dim=dim)
+    for dim in [None, 0, 1]:
+        call = lambda x: torch.unique_consecutive(x, return_inverse=True, return_counts=True, dim=dim)
+        case("unique_consecutive", call, [repeated], None, False, dim=dim)
+        case("unique_consecutive", call, [sample(0, 3)], None, False, dim=dim)
+    values = torch.tensor([nan, 1.0, 3.0], dtype=torch.float64)
+    for x in [torch.tensor([nan, 1.0, 2.0], dtype=torch.float64), repeated, torch.zeros(0).double()]:
+        case("isin", lambda x, v: torch.isin(x, v).double(), [x, values], None, False)
+
+
 def main():
     torch.manual_seed(0)
     makes = [quantiles, searches, covariances, reductions_by_index, grids, integrals, products_and_distances]
+    makes += [rearrangements, channels_and_pixels, pairs_and_sets]
     for make in makes:
         make()
     OUT.write_text("[\n" + ",\n".join(json.dumps(entry) for entry in CASES) + "\n]\n")

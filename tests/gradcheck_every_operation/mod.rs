@@ -49,6 +49,7 @@ pub const TABLES: &[&[Row]] = &[
 /// The operations without a row, each with its reason.
 const WITHOUT: &[(&str, &str)] = &[
     ("all", "gives truth values that are no variable"),
+    ("allclose", "gives a truth value"),
     ("any", "gives truth values that are no variable"),
     ("argmax", "gives positions"),
     ("argmax_all", "gives positions"),
@@ -72,11 +73,15 @@ const WITHOUT: &[(&str, &str)] = &[
     ("heaviside", "refuses derivatives, as PyTorch's; see below"),
     ("heaviside_", "refuses derivatives, as PyTorch's; see below"),
     ("histc", "gives counts"),
+    ("isin", "gives truth values that are no variable"),
     ("lcm_", "for integers"),
     ("nonzero", "gives positions"),
     ("one_hot", "of integers"),
     ("searchsorted", "gives positions"),
     ("unique", "gives plain data, as PyTorch's"),
+    ("unique_consecutive", "gives plain data, as PyTorch's"),
+    ("unique_dim", "gives plain data, as PyTorch's"),
+    ("unravel_index", "of integers"),
     ("where_nonzero", "gives positions"),
 ];
 

@@ -5,7 +5,8 @@ use wengert::tensor::index_items;
 use wengert::tensor::ops::ScatterReduction::{Amax, Amin, Mean, Prod, Sum};
 use wengert::tensor::ops::{
     Diagonals, IndexItem, Indexing, Indexing2d, ItemIndexing, PadMode, Padding, Repetition, Scatter, ScatterInPlace,
-    ScatterReduce, Splitting, broadcast_tensors, hstack, meshgrid, vstack,
+    ScatterReduce, Shuffling, Splitting, ViewScatter, block_diag, broadcast_tensors, cartesian_prod, column_stack,
+    dstack, hstack, meshgrid, vstack,
 };
 
 use super::grid::{REAL, UNEQUAL};
@@ -28,6 +29,11 @@ pub const ANY: &[Row] = one! {
     stack: REAL => |x| stack(&[x, x.exp(), x * x], -1);
     hstack: REAL => |x| hstack(&[x, x.exp()]);
     vstack: REAL => |x| vstack(&[x, x.exp()]);
+    dstack: REAL => |x| dstack(&[x, x.exp()]);
+    column_stack: REAL => |x| column_stack(&[x, x.exp()]);
+    atleast_1d: REAL => |x| x.exp().atleast_1d();
+    atleast_2d: REAL => |x| x.exp().atleast_2d();
+    atleast_3d: REAL => |x| x.exp().atleast_3d();
     t: REAL => |x| if x.shape().rank() > 2 { x } else { x.exp().t() };
     transpose: REAL => |x| x.exp().transpose(0, -1);
     flip: REAL => |x| x * x.flip(..);
@@ -63,6 +69,18 @@ pub const SHAPED: &[Row] = of! {
     diag "of a matrix": REAL [3, 4] => |x| x.exp().diag(1);
     diag "to a matrix": REAL [3] => |x| x.exp().diag(-1);
     diag_embed: REAL [2, 2] => |x| x.exp().diag_embed(1, 0, -1);
+    diagflat: REAL [2, 2] => |x| x.exp().diagflat(-1);
+    rot90: REAL [2, 3, 2] => |x| x.exp().rot90(1, [0, -1]) * x.rot90(-1, [0, 2]);
+    block_diag: REAL [2, 3] [2] [] => |x, y, z| block_diag(&[x.exp(), y, z.exp(), x]);
+    cartesian_prod: REAL [2] [3] => |x, y| cartesian_prod(&[x.exp(), y, x]);
+    combinations: REAL [4] => |x| x.exp().combinations(2, false);
+    combinations "with replacement": REAL [3] => |x| x.exp().combinations(3, true);
+    pixel_shuffle: REAL [4, 1, 2] => |x| x.exp().pixel_shuffle(2);
+    pixel_unshuffle: REAL [1, 2, 4] => |x| x.exp().pixel_unshuffle(2);
+    channel_shuffle: REAL [2, 6, 1] => |x| x.exp().channel_shuffle(3);
+    select_scatter: REAL [3, 2] [3] => |x, y| x.exp().select_scatter(y.exp(), 1, -1);
+    slice_scatter: REAL [4, 2] [2, 2] => |x, y| x.exp().slice_scatter(y.exp(), 0, (.., 2));
+    diagonal_scatter: REAL [3, 4] [3] => |x, y| x.exp().diagonal_scatter(y.exp(), 1, 0, 1);
     cat: REAL [1, 2] [2, 2] [0, 2] => |x, y, z| cat(&[x.exp(), y, x * x, z], 0);
     cat "along the last": REAL [2, 1] [2, 3] => |x, y| cat(&[y.exp(), x, y], -1);
     hstack "matrices": REAL [2, 1] [2, 3] => |x, y| hstack(&[x.exp(), y.square()]);

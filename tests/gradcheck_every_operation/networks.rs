@@ -90,6 +90,10 @@ pub const SHAPED: &[Row] = of! {
     grid_sample "nearest": REAL [1, 1, 3, 4] [1, 2, 2, 2] => |x, y| {
         x.exp().grid_sample(&y, GridMode::Nearest, GridPadding::Reflection, true)
     };
+    affine_grid: REAL [2, 2, 3] => |x| x.exp().affine_grid([2, 1, 2, 3], false);
+    affine_grid "of volumes": REAL [1, 3, 4] => |x| x.exp().affine_grid([1, 1, 2, 1, 2], true);
+    col2im: REAL [2, 4, 4] => |x| x.exp().col2im([3, 3], 2, 1, 0, 1);
+    col2im "padded, dilated, without a batch": REAL [4, 2] => |x| x.exp().col2im([3, 4], 2, 2, [1, 0], [3, 1]);
     interpolate "nearest": REAL [1, 1, 3] => |x| x.exp().interpolate([5], InterpolateMode::Nearest);
     interpolate "nearest centre": REAL [1, 1, 5] => |x| x.exp().interpolate([3], InterpolateMode::NearestExact);
     interpolate "linear": REAL [1, 1, 2, 3] => |x| {
@@ -98,6 +102,7 @@ pub const SHAPED: &[Row] = of! {
     interpolate "cubic": REAL [1, 1, 3, 2] => |x| {
         x.exp().interpolate([4, 3], InterpolateMode::Cubic { align_corners: true })
     };
+    local_response_norm: REAL [1, 4, 2] => |x| x.local_response_norm(3, 0.5, 0.7, 1.5);
     layer_norm: REAL [2, 3] [3] [3] => |x, w, b| x.layer_norm([3], Some(&w), Some(&b), 1e-5);
     rms_norm: REAL [2, 3] [3] => |x, w| x.rms_norm([3], Some(&w), None);
     group_norm: REAL [2, 4, 2] [4] [4] => |x, w, b| x.group_norm(2, Some(&w), Some(&b), 1e-5);

@@ -34,6 +34,7 @@ pub const ANY: &[Row] = one! {
     softmax: REAL => |x| x.softmax(-1);
     softmax "along the first": REAL => |x| x.softmax(0);
     softmin: REAL => |x| x.softmin(-1);
+    gumbel_softmax: REAL => |x| x.gumbel_softmax(0.7, false, -1, &mut Generator::new(7));
     log_softmax: REAL => |x| x.log_softmax(-1);
     logsumexp: REAL => |x| if is_empty(x) { x } else { x.logsumexp(..) };
     logsumexp "kept": REAL => |x| x - x.logsumexp_keepdim(-1);
@@ -109,6 +110,10 @@ pub const SHAPED: &[Row] = of! {
     median: UNEQUAL [4, 2] => |x| x.median_keepdim(0).0.square();
     mode: UNEQUAL [2, 3] => |x| x.mode(-1).0.square();
     median_all: UNEQUAL [2, 3] => |x| x.median_all().square();
+    nanmedian: UNEQUAL [4, 2] => |x| x.nanmedian_keepdim(0).0.square();
+    nanmedian_all: UNEQUAL [2, 3] => |x| x.nanmedian_all().square();
+    pdist: REAL [4, 3] => |x| x.pdist(2);
+    pdist "third order": REAL [3, 2] => |x| x.exp().pdist(3);
 };
 
 /// Operations in place.

@@ -29,7 +29,7 @@
 //! | least squares, the pseudoinverse, the rank | [`LeastSquaresProblems`] |
 //! | norms and condition numbers of matrices | [`MatrixNorms`] |
 //! | products of several matrices | [`multi_dot`] |
-//! | determinants | [`det`](Determinants::det), [`slogdet`](Determinants::slogdet) |
+//! | determinants | [`det`](Determinants::det), [`slogdet`](Determinants::slogdet), [`logdet`](Determinants::logdet) |
 //!
 //! The crate has three folders. `operations` has the public methods and checks their arguments. `kernels` has the primitives, which compute
 //! batches with tensors and have derivative rules. `numerics` computes with matrices in slices.

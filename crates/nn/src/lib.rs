@@ -72,6 +72,7 @@
 //! | [`LayerNorm`] | the same over the last dimensions of each example |
 //! | [`RMSNorm`] | the last dimensions, divided by their root mean square |
 //! | [`GroupNorm`] | mean 0 and variance 1 in each group of channels of each example |
+//! | [`LocalResponseNorm`] | each element, divided by a power of the mean square over neighbouring channels |
 //! | [`InstanceNorm1d`], [`InstanceNorm2d`], [`InstanceNorm3d`] | mean 0 and variance 1 in each channel of each example ([`InstanceNorm`]) |
 //! | [`WeightNorm`], [`SpectralNorm`] | a weight with its lengths as parameters; a weight divided by its largest singular value |
 //! | [`Dropout`] | in training, 0 with probability `p`; the other elements are divided by 1 - `p` |
@@ -102,7 +103,7 @@
 //! |---|---|
 //! | [`Flatten`], [`Unflatten`] | merged dimensions; a divided dimension |
 //! | [`Pad`] | padding around the last dimensions ([`PadMode`]) |
-//! | [`PixelShuffle`] | channels moved into pixels |
+//! | [`PixelShuffle`], [`PixelUnshuffle`], [`ChannelShuffle`] | channels moved into pixels, pixels into channels, and channels between groups |
 //! | [`Upsample`] | resampled sequences, images or volumes ([`InterpolateMode`]) |
 //!
 //! The types of the settings, inputs and states of these layers: [`LayerInput`], [`ConvBuilder`], [`EmbeddingBuilder`], [`EmbeddingBagBuilder`],
@@ -258,14 +259,16 @@ pub use layers::{
     CellVariables, GRU, GRUCell, Gated, LSTM, LSTMCell, LongShortTerm, RNN, RNNCell, RecurrentBuilder, RecurrentCell,
     RecurrentKind, RecurrentLayer, RecurrentState, Simple,
 };
+pub use layers::{ChannelShuffle, Flatten, Identity, Pad, PixelShuffle, PixelUnshuffle, Unflatten, Upsample};
 pub use layers::{Conv, Conv1d, Conv2d, Conv3d, ConvBuilder, Layer, LayerInput, Linear, Sequential};
 pub use layers::{ConvTranspose, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d};
 pub use layers::{
     DecoderCache, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer,
     TransformerOptions,
 };
-pub use layers::{Flatten, Identity, Pad, PixelShuffle, Unflatten, Upsample};
-pub use layers::{GroupNorm, InstanceNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, LayerNorm, RMSNorm};
+pub use layers::{
+    GroupNorm, InstanceNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, LayerNorm, LocalResponseNorm, RMSNorm,
+};
 pub use layers::{Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LogSoftmax, Sigmoid, Softmax, Softmin, Softplus};
 pub use layers::{LPPool, LPPool1d, LPPool2d, LPPool3d};
 pub use layers::{LearnedPositions, RotaryPairs, rotary, sinusoidal_positions, try_rotary, try_sinusoidal_positions};

@@ -17,15 +17,15 @@
 //!
 //! | functions | maximum error in f64 in the tests |
 //! |---|---|
-//! | [`ndtr`](Special::ndtr), [`log_ndtr`](Special::log_ndtr), [`ndtri`](Special::ndtri), [`erfcx`](Special::erfcx), [`log1mexp`](Special::log1mexp) | relative 3e-15 |
+//! | [`ndtr`](Special::ndtr), [`log_ndtr`](Special::log_ndtr), [`ndtri`](Special::ndtri), [`erfcx`](Special::erfcx), [`log1mexp`](Special::log1mexp), [`entr`](Special::entr) | relative 3e-15 |
 //! | [`i0`](Special::i0), [`i0e`](Special::i0e), [`i1`](Special::i1), [`i1e`](Special::i1e) | relative 3e-15 |
 //! | [`gammaln`](Special::gammaln), [`betaln`](Special::betaln), [`polygamma`](Special::polygamma), [`multigammaln`](Special::multigammaln) | 2e-14 times the larger of 1 and the value's magnitude |
 //! | [`gammainc`](Special::gammainc), [`gammaincc`](Special::gammaincc), [`betainc`](Special::betainc), [`betaincc`](Special::betaincc) | relative 3e-13; more for parameters of `betainc` below 1e-3 or above 1e7 |
 //! | derivatives of `gammainc` and `betainc` with respect to the shape parameters | relative 1e-10; for order 2, 1e-15 if this is larger |
 //! | [`gammaincinv`](Special::gammaincinv), [`gammainccinv`](Special::gammainccinv), [`betaincinv`](Special::betaincinv) | relative 1e-11, in the value of the inverted function |
 //!
-//! In f32 the results are the f64 results, rounded to f32. Exceptions are `ndtr`, `gammaln`, `multigammaln` and `polygamma`, which consist
-//! of functions of tensors.
+//! In f32 the results are the f64 results, rounded to f32. Exceptions are `ndtr`, `entr`, `gammaln`, `multigammaln` and `polygamma`, which
+//! consist of functions of tensors.
 
 mod array;
 mod function;

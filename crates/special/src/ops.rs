@@ -4,7 +4,7 @@ use std::f64::consts::PI;
 
 use wengert_macros::twins;
 use wengert_tensor::compat::BroadcastRule;
-use wengert_tensor::ops::{Argument, Arithmetic, Functions, Operand, Result};
+use wengert_tensor::ops::{Argument, Arithmetic, Comparison, Functions, Masking, Mixed, Operand, Result, Views};
 use wengert_tensor::{Scalar, Site, Unary, View};
 
 use crate::array::Array;
@@ -49,6 +49,23 @@ pub trait Special: Array {
     /// result is the logarithm of the complementary probability.
     fn try_log1mexp(&self) -> Result<Self> {
         apply(Function::Log1mexp, [self.clone()], Site::here("log1mexp"))
+    }
+
+    /// Returns -x ln x, the terms of an entropy: 0 at 0, -∞ below. The derivative -1 - ln x is ∞ at 0 and NaN below. PyTorch:
+    /// `special.entr`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_special as special; pub use wengert_autograd::prelude; }
+    /// use wengert::{prelude::*, special::prelude::*};
+    ///
+    /// let entropy = Tensor::<f64>::from([0.5, 0.5, 0.0]).entr().sum(..).item();
+    /// assert!((entropy - 2f64.ln()).abs() < 1e-15);
+    /// ```
+    fn try_entr(&self) -> Result<Self> {
+        let at = Site::here("entr");
+        let x = self.try_detach()?;
+        let value = x.try_xlogy(&x)?.try_neg()?.try_masked_fill(x.try_lt(0.0)?, f64::NEG_INFINITY)?;
+        value.with_derivative(|| Ok(vec![(self.clone(), Some(self.try_log()?.try_add(1.0)?.try_neg()?))]), at)
     }
 
     /// Returns the modified Bessel function of the first kind of order 0; ∞ at ±∞. PyTorch: `special.i0`.

@@ -18,6 +18,7 @@ fn functions_of_one_operand() {
     assert_gradcheck!(|x| x.ndtri(), &Tensor::from([0.01, 0.3, 0.5, 0.9]));
     assert_gradcheck!(|x| x.log1mexp(), &Tensor::from([-3.0, -0.9, -0.2]));
     let positive = Tensor::from([0.6, 1.5, 4.0]);
+    assert_gradcheck!(|x| x.entr(), &positive);
     // The trigamma function of tensors has only nine correct digits.
     assert_gradcheck!(GradCheck::new().accuracy(1e-9), |x| x.gammaln(), &positive);
     assert_gradcheck!(|x| x.polygamma(1), &positive);

@@ -83,8 +83,8 @@ pub mod prelude {
         ItemIndexing as _, LikelihoodLosses as _, LinearMaps as _, MarginLosses as _, Masking as _, Mixed as _,
         Nonzero as _, Normalization as _, Norms as _, Padding as _, Pooling as _, Products as _, Quantiles as _,
         Recurrent as _, Reductions as _, RegressionLosses as _, Repetition as _, Scatter as _, ScatterInPlace as _,
-        ScatterReduce as _, Search as _, Softmax as _, Sorting as _, Splitting as _, Statistics as _, Vectors as _,
-        Views as _, ViewsInPlace as _,
+        ScatterReduce as _, Search as _, Shuffling as _, Softmax as _, Sorting as _, Splitting as _, Statistics as _,
+        Uniqueness as _, Vectors as _, ViewScatter as _, Views as _, ViewsInPlace as _,
     };
     pub use crate::ops::{ConvOptions, InterpolateMode, PadMode, PoolOptions};
     pub use crate::ops::{

@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 use wengert_tensor::Site;
-use wengert_tensor::ops::Views as _;
+use wengert_tensor::ops::{Comparison as _, Masking as _, Views as _};
 
 use crate::array::{Array, apply, apply_several};
 use crate::kernels::determinants::{Determinant, SignAndLogarithm};
@@ -62,6 +62,28 @@ pub trait Determinants: Array {
         check_square("linalg.slogdet", &self.shape(), at)?;
         let [sign, logarithm] = apply_several(SignAndLogarithm, &[self], at)?;
         Ok([sign.try_detach()?, logarithm])
+    }
+
+    /// Returns the logarithms `[…]` of the determinants of square matrices `[…, n, n]`: NaN for a negative determinant, with derivative 0,
+    /// and -∞ for a singular matrix. PyTorch: `logdet`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
+    /// use wengert::prelude::*;
+    ///
+    /// let logarithm = Tensor::from([[2.0, 0.0], [0.0, 3.0f64]]).logdet();
+    /// assert!((logarithm.item() - 6f64.ln()).abs() < 1e-15);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the matrices are not square.
+    fn try_logdet(&self) -> Result<Self, Self::Error> {
+        let at = Site::here("logdet");
+        check_square("logdet", &self.shape(), at)?;
+        let [sign, logarithm] = apply_several(SignAndLogarithm, &[self], at)?;
+        logarithm.try_masked_fill(sign.try_detach()?.try_lt(0.0)?, f64::NAN)
     }
 }
 

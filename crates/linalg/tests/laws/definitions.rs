@@ -1,6 +1,6 @@
 //! Values by definition: products of the factors, residuals, and known determinants.
 
-use wengert_autograd::Generator;
+use wengert_autograd::{Generator, Tape};
 use wengert_linalg::prelude::*;
 use wengert_tensor::prelude::*;
 
@@ -195,6 +195,23 @@ fn determinants_equal_their_expansion() {
     let [sign, logarithm] = Tensor::<f64>::ones([3, 3]).slogdet();
     assert_eq!((sign.item(), logarithm.item()), (0.0, f64::NEG_INFINITY));
     assert!(Tensor::full([2, 2], f64::NAN).det().item().is_nan());
+}
+
+/// The values, derivatives and sentences are PyTorch's.
+#[test]
+fn logarithms_of_determinants() {
+    let a = Tensor::from([[[2.0, 0.0], [0.0, 3.0]], [[0.0, 1.0], [1.0, 0.0]], [[1.0, 1.0], [1.0, 1.0]]]);
+    let tape = Tape::new();
+    let x = tape.var(&a);
+    let values = x.logdet().value().to_vec();
+    assert!((values[0] - 6f64.ln()).abs() < 1e-15 && values[1].is_nan() && values[2] == f64::NEG_INFINITY);
+    let x = tape.var(&a.narrow(0, 0, 2));
+    let slopes = x.logdet().sum(..).grad([x])[0].value();
+    assert_eq!(slopes, Tensor::from([[[0.5, 0.0], [0.0, 1.0 / 3.0]], [[0.0, 0.0], [0.0, 0.0]]]));
+    assert_eq!(Tensor::<f64>::zeros([3, 0, 0]).logdet().to_vec(), [0.0; 3]);
+    let sentence = |shape: &[usize]| Tensor::<f64>::zeros(shape).try_logdet().unwrap_err().sentence();
+    assert_eq!(sentence(&[2, 3]), "logdet: A must be batches of square matrices, but they are 2 by 3 matrices");
+    assert_eq!(sentence(&[2]), "logdet: The input tensor A must have at least 2 dimensions.");
 }
 
 /// Checks the cofactors of matrices of rank n - 1, of matrices of lower rank, of nilpotent matrices, and of matrices with a NaN.

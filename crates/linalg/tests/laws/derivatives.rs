@@ -40,6 +40,7 @@ fn cases() -> Vec<Case> {
         case("det", |x| x[0].det(), vec![random(&[2, 3, 3], 7)]),
         case("det, 1", |x| x[0].det(), vec![random(&[1, 1], 7)]),
         case("slogdet", |x| x[0].slogdet()[1], vec![random(&[2, 3, 3], 8)]),
+        case("logdet", |x| x[0].matmul(x[0].transpose(-2, -1)).logdet(), vec![random(&[2, 3, 3], 8)]),
         case("matrix_power, 3", |x| x[0].matrix_power(3), vec![random(&[2, 3, 3], 9)]),
         case("matrix_power, -2", |x| x[0].matrix_power(-2), vec![batch.clone()]),
         case("lu_factor", |x| x[0].lu_factor()[0], vec![random(&[2, 3, 3], 10)]),

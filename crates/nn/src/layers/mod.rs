@@ -32,7 +32,9 @@ pub use embedding::{
 };
 pub use layer::{Layer, LayerInput};
 pub use linear::{Bilinear, Linear};
-pub use normalization::{BatchNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, LayerNorm, RMSNorm};
+pub use normalization::{
+    BatchNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm,
+};
 pub use normalization::{InstanceNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, SpectralNorm, WeightNorm};
 pub use pooling::{AdaptiveAvgPool, AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d};
 pub use pooling::{AdaptiveMaxPool, AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d};
@@ -46,7 +48,7 @@ pub use regularization::{
     AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, DropoutChannels, FeatureAlphaDropout,
 };
 pub use sequential::Sequential;
-pub use shape::{Flatten, Identity, Pad, PixelShuffle, Unflatten, Upsample};
+pub use shape::{ChannelShuffle, Flatten, Identity, Pad, PixelShuffle, PixelUnshuffle, Unflatten, Upsample};
 pub use transformer::{
     DecoderCache, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer,
     TransformerOptions,

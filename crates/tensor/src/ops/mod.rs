@@ -14,7 +14,8 @@
 //! | [`Sorting`] | `sort`, `topk`, `median`, … |
 //! | [`Cumulative`] | `cumsum`, `cumprod`, `diff`, … |
 //! | [`Statistics`], [`Quantiles`], [`Covariances`] | `var`, `std`, `nansum`, …; `quantile`; `cov`, `corrcoef` |
-//! | [`Search`], [`bincount`] | `searchsorted`, `bucketize`, `unique`, `histc` |
+//! | [`Search`], [`bincount`] | `searchsorted`, `bucketize`, `histc` |
+//! | [`Uniqueness`] | `unique`, `unique_consecutive`, `isin`, … |
 //! | [`Integrals`] | `trapezoid`, … |
 //! | [`Norms`] | `vector_norm`, `cdist`, `normalize`, … |
 //! | [`Softmax`] | `softmax`, `log_softmax`, `logsumexp` |
@@ -31,13 +32,14 @@
 //! | [`Indexing`] | `gather`, `index_select`, `masked_select`, … |
 //! | [`ItemIndexing`] | `index`, Python's `x[1, :, index]`: integers, slices, index tensors, masks |
 //! | [`Scatter`], [`ScatterReduce`], [`ScatterInPlace`] | `scatter_add`, `scatter_reduce`, …: writing by index |
+//! | [`ViewScatter`] | `select_scatter`, …: writing into a view |
 //! | [`Nonzero`] | `nonzero`, …: from masks to indices |
-//! | [`Splitting`], [`Repetition`] | `chunk`, `unbind`, …; `repeat`, `roll`, … |
+//! | [`Splitting`], [`Repetition`], [`Shuffling`] | `chunk`, `unbind`, …; `repeat`, `roll`, …; `pixel_shuffle`, … |
 //! | [`cat`], [`stack`], [`meshgrid`], … | functions that join, pair or broadcast several arrays |
 //! | [`Diagonals`], [`Padding`] | `tril`, `diag_embed`, …; `pad` |
-//! | [`Convolution`], [`Columns`] | `conv2d`, `conv_transpose2d`, …; `im2col` |
+//! | [`Convolution`], [`Columns`] | `conv2d`, `conv_transpose2d`, …; `im2col`, `col2im` |
 //! | [`Pooling`], [`AdaptivePooling`] | `max_pool2d`, `adaptive_avg_pool2d`, … |
-//! | [`Interpolation`], [`GridSampling`] | `interpolate`; `grid_sample` |
+//! | [`Interpolation`], [`GridSampling`] | `interpolate`; `grid_sample`, `affine_grid` |
 //! | [`Normalization`], [`Dropout`], [`Embedding`] | `layer_norm`, `batch_norm`, …; `dropout`; `embedding` |
 //! | [`Attention`], [`Recurrent`] | `scaled_dot_product_attention`; `lstm_cell`, … |
 //! | [`RegressionLosses`], [`LikelihoodLosses`], [`ClassLosses`], [`MarginLosses`] | `mse_loss`, `cross_entropy`, … |
@@ -72,9 +74,10 @@ pub use in_place::views_in_place::ViewsInPlace;
 pub use index::embedding::{Embedding, EmbeddingOptions};
 pub use index::indexing::Indexing;
 pub use index::items::{IndexItem, ItemIndexing};
-pub use index::nonzero::{Nonzero, one_hot, try_one_hot};
+pub use index::nonzero::{Nonzero, one_hot, try_one_hot, try_unravel_index, unravel_index};
 pub use index::scatter::Scatter;
 pub use index::scatter_reduce::{ScatterReduce, ScatterReduction};
+pub use index::view_scatter::ViewScatter;
 pub use linalg::blas::Blas;
 pub use linalg::contraction::{Contracted, Contractions, einsum, try_einsum};
 pub use linalg::linear::LinearMaps;
@@ -99,6 +102,7 @@ pub use primitive::tensor_like::arrays;
 pub use primitive::tensor_like::{IntoArray, MaskOperand, Result, TensorLike};
 pub use reduce::covariance::Covariances;
 pub use reduce::cumulative::Cumulative;
+pub use reduce::distinct::Uniqueness;
 pub use reduce::extremes::Extremes;
 pub use reduce::integrals::Integrals;
 pub use reduce::normalization::{BatchNormed, Normalization};
@@ -113,10 +117,12 @@ pub use shape::diagonals::Diagonals;
 #[doc(hidden)]
 pub use shape::joining::join;
 pub use shape::joining::{
-    Indexing2d, cat, hstack, meshgrid, stack, try_cat, try_hstack, try_meshgrid, try_stack, try_vstack, vstack,
+    Indexing2d, block_diag, cartesian_prod, cat, column_stack, dstack, hstack, meshgrid, stack, try_block_diag,
+    try_cartesian_prod, try_cat, try_column_stack, try_dstack, try_hstack, try_meshgrid, try_stack, try_vstack, vstack,
 };
 pub use shape::padding::{PadMode, Padding};
 pub use shape::repetition::Repetition;
+pub use shape::shuffles::Shuffling;
 pub use shape::splitting::Splitting;
 pub use shape::views::{Views, broadcast_shapes, broadcast_tensors, try_broadcast_shapes, try_broadcast_tensors};
 pub use window::columns::Columns;

@@ -141,6 +141,13 @@ impl Generator {
         if p > 0.0 { normal_quantile(p).clamp(low, high) } else { high }
     }
 
+    /// Draws from the Gumbel distribution with location 0 and scale 1. The result is the quantile at the middle of one of 2⁵² equal parts of
+    /// (0, 1), so it is between -3.61 and 36.74.
+    #[inline]
+    pub(crate) fn gumbel(&mut self) -> f64 {
+        -libm::log(-libm::log(self.between()))
+    }
+
     /// Draws the middle of one of the 2⁵² equal parts of (0, 1).
     #[inline]
     fn between(&mut self) -> f64 {

@@ -77,6 +77,7 @@ impl<T: Element> Tensor<T> {
     /// # Errors
     ///
     /// If a size is negative, or memory cannot hold the tensor.
+    #[doc(alias("full_like"))]
     pub fn try_full(shape: impl Into<Sizes>, value: T) -> Result<Self, Error> {
         full(shape.into(), value, Site::here("full"))
     }
@@ -86,7 +87,7 @@ impl<T: Element> Tensor<T> {
     /// # Errors
     ///
     /// If a size is negative, or memory cannot hold the tensor.
-    #[doc(alias("empty"))]
+    #[doc(alias("empty", "zeros_like"))]
     pub fn try_zeros(shape: impl Into<Sizes>) -> Result<Self, Error> {
         full(shape.into(), T::ZERO, Site::here("zeros"))
     }
@@ -96,6 +97,7 @@ impl<T: Element> Tensor<T> {
     /// # Errors
     ///
     /// If a size is negative, or memory cannot hold the tensor.
+    #[doc(alias("ones_like"))]
     pub fn try_ones(shape: impl Into<Sizes>) -> Result<Self, Error> {
         full(shape.into(), T::ONE, Site::here("ones"))
     }
@@ -212,17 +214,40 @@ impl<T: Float> Tensor<T> {
     ///
     /// If memory cannot hold the tensor.
     pub fn try_linspace(start: f64, end: f64, n: usize) -> Result<Self, Error> {
-        let parts = n.saturating_sub(1).max(1) as f64;
-        // The difference of two finite numbers may be infinite.
-        let step = if (end - start).is_finite() { (end - start) / parts } else { end / parts - start / parts };
-        let at = Site::here("linspace");
+        let (element, at) = (spaced(start, end, n), Site::here("linspace"));
         Tensor::build(&Sizes::from(n).resolve_plain(at)?, at, |out| {
-            // Each element is computed from the nearer end, so that both ends are exact.
-            let (first, second) = out.split_at_mut(n.div_ceil(2));
-            first.iter_mut().enumerate().for_each(|(i, out)| *out = T::from_f64(start + step * i as f64));
-            second.iter_mut().rev().enumerate().for_each(|(i, out)| *out = T::from_f64(end - step * i as f64));
+            out.iter_mut().enumerate().for_each(|(i, out)| *out = T::from_f64(element(i)));
         })
     }
+
+    /// Returns `n` powers of `base`, whose exponents are the evenly spaced numbers of [`linspace`](Self::linspace) from `start` to `end`. A
+    /// power is NaN for a negative base and an exponent that is not a whole number. PyTorch: `logspace`, whose base is 10 by default.
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// assert_eq!(Tensor::<f64>::logspace(0.0, 3.0, 4, 2.0).to_vec(), [1.0, 2.0, 4.0, 8.0]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot hold the tensor.
+    #[doc(alias("geomspace"))]
+    pub fn try_logspace(start: f64, end: f64, n: usize, base: f64) -> Result<Self, Error> {
+        let element = spaced(start, end, n);
+        let power = |index: &[usize]| T::from_f64(libm::pow(base, element(index[0])));
+        from_fn(&Sizes::from(n), power, Site::here("logspace"))
+    }
+}
+
+/// Returns the function of the elements of [`linspace`](Tensor::linspace).
+fn spaced(start: f64, end: f64, n: usize) -> impl Fn(usize) -> f64 {
+    let parts = n.saturating_sub(1).max(1) as f64;
+    // The difference of two finite numbers may be infinite.
+    let step = if (end - start).is_finite() { (end - start) / parts } else { end / parts - start / parts };
+    // Each element is computed from the nearer end, so that both ends are exact.
+    move |i| if 2 * i < n { start + step * i as f64 } else { end - step * (n - 1 - i) as f64 }
 }
 
 impl<T: Element> Default for Tensor<T> {
@@ -304,6 +329,7 @@ mod tests {
             ("eye", Tensor::try_eye(HUGE)),
             ("from_fn", Tensor::try_from_fn(HUGE, |_| 0.0)),
             ("linspace", Tensor::try_linspace(0.0, 1.0, HUGE)),
+            ("logspace", Tensor::try_logspace(0.0, 1.0, HUGE, 10.0)),
             ("tile", Tensor::from([0.0, 1.0]).try_tile(HUGE)),
             ("tile", Tensor::from([0.0]).try_tile(-1)),
             ("round_to", Tensor::from([0.0]).expand(HUGE).try_round_to(1)),
@@ -325,5 +351,17 @@ mod tests {
         assert_eq!(Tensor::<f64>::linspace(-f64::MAX, f64::MAX, 3).to_vec(), [-f64::MAX, 0.0, f64::MAX]);
         assert_eq!(Tensor::<f64>::linspace(2.0, 3.0, 1).to_vec(), [2.0]);
         assert_eq!(Tensor::<f64>::linspace(2.0, 3.0, 0).shape(), &[0]);
+    }
+
+    /// The values are PyTorch's.
+    #[test]
+    fn powers_of_any_base() {
+        let inf = f64::INFINITY;
+        assert_eq!(Tensor::<f64>::logspace(-2.0, 2.0, 5, 10.0).to_vec(), [0.01, 0.1, 1.0, 10.0, 100.0]);
+        assert_eq!(Tensor::<f64>::logspace(1.0, 3.0, 3, -2.0).to_vec(), [-2.0, 4.0, -8.0]);
+        assert!(Tensor::<f64>::logspace(0.0, 1.0, 3, -2.0).get(&[1]).unwrap().is_nan());
+        assert_eq!(Tensor::<f64>::logspace(-1.0, 1.0, 3, 0.0).to_vec(), [inf, 1.0, 0.0]);
+        assert_eq!(Tensor::<f32>::logspace(1.0, 3.0, 1, 10.0).to_vec(), [10.0]);
+        assert_eq!(Tensor::<f64>::logspace(1.0, 3.0, 0, 10.0).shape(), &[0]);
     }
 }

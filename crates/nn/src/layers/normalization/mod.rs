@@ -6,6 +6,7 @@ mod channels;
 mod group_norm;
 mod instance_norm;
 mod layer_norm;
+mod local_response_norm;
 #[cfg(test)]
 mod tests;
 mod weights;
@@ -14,4 +15,5 @@ pub use batch_norm::{BatchNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d};
 pub use group_norm::GroupNorm;
 pub use instance_norm::{InstanceNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d};
 pub use layer_norm::{LayerNorm, RMSNorm};
+pub use local_response_norm::LocalResponseNorm;
 pub use weights::{SpectralNorm, WeightNorm};

@@ -11,6 +11,7 @@ fn gradients_agree_with_central_differences() {
     layer_gradients(LayerNorm::new([3]).without_bias(), &input([2, 3]));
     layer_gradients(RMSNorm::new([3]), &input([2, 3]));
     layer_gradients(GroupNorm::new(2, 4), &input([2, 4, 3]));
+    layer_gradients(LocalResponseNorm::new(3, 0.5, 0.7, 1.5), &input([2, 4, 3]));
 }
 
 #[test]
@@ -38,6 +39,8 @@ fn errors_name_the_layer() {
     let text = LayerNorm::new([3]).try_forward(x).unwrap_err().to_string();
     assert!(text.contains("Given normalized_shape=[3], expected input with shape [*, 3]"), "{text}");
     assert!(text.contains("in the layer LayerNorm([3]) on an input of shape [2, 4], made at"), "{text}");
+    let text = LocalResponseNorm::new(3, 1.0, 1.0, 1.0).try_forward(x).unwrap_err().to_string();
+    assert!(text.contains("in the layer LocalResponseNorm(size=3, alpha=1, beta=1, k=1) on an input of"), "{text}");
     assert!(RMSNorm::new([3]).try_forward(x).unwrap_err().to_string().contains("RMSNorm([3])"));
     let text = GroupNorm::new(3, 4).try_forward(x).unwrap_err().to_string();
     assert!(text.contains("divisible by num_groups") && text.contains("GroupNorm(3, 4)"), "{text}");

@@ -6,6 +6,6 @@ mod resize;
 #[cfg(test)]
 mod tests;
 
-pub use pixel_shuffle::PixelShuffle;
+pub use pixel_shuffle::{ChannelShuffle, PixelShuffle, PixelUnshuffle};
 pub use reshape::{Flatten, Identity, Unflatten};
 pub use resize::{Pad, Upsample};

@@ -1,65 +1,66 @@
-//! Pixel shuffle: channels become pixels.
+//! Layers that move elements between channels and pixels, or between groups of channels.
 
 use std::panic::Location;
 
-use wengert_autograd::{Error as TapeError, Var};
+use wengert_autograd::Var;
 use wengert_tensor::Float;
-use wengert_tensor::ops::Views as _;
+use wengert_tensor::ops::Shuffling as _;
 
 use crate::Result;
-use crate::layers::forward::{output_of, refused};
+use crate::layers::forward::output_of;
 use crate::layers::layer::Layer;
+use crate::layers::operation_layer::functions_with_settings;
 use crate::module::Module;
 
-/// A layer that turns each group of r² channels of an image into r times r pixels of one channel. It maps `[…, c·r², h, w]` to
-/// `[…, c, h·r, w·r]` (Shi et al. 2016). PyTorch: `torch.nn.PixelShuffle`.
-///
-/// ```
-/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
-/// use wengert::prelude::*;
-/// use wengert::nn::{Layer, PixelShuffle};
-///
-/// let x = Tensor::<f64>::arange(8).reshape([4, 1, 2]);
-/// let tape = Tape::new();
-/// let y = PixelShuffle::new(2).forward(tape.constant(&x)).value();
-/// assert_eq!(y, Tensor::from([[[0.0, 2.0, 1.0, 3.0], [4.0, 6.0, 5.0, 7.0]]]));
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct PixelShuffle {
-    upscale_factor: usize,
-    made: &'static Location<'static>,
-}
+functions_with_settings! {
+    /// A layer that turns each group of r² channels of an image into r times r pixels of one channel. It maps `[…, c·r², h, w]` to
+    /// `[…, c, h·r, w·r]` (Shi et al. 2016). PyTorch: `torch.nn.PixelShuffle`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+    /// use wengert::prelude::*;
+    /// use wengert::nn::{Layer, PixelShuffle};
+    ///
+    /// let x = Tensor::<f64>::arange(8).reshape([4, 1, 2]);
+    /// let tape = Tape::new();
+    /// let y = PixelShuffle::new(2).forward(tape.constant(&x)).value();
+    /// assert_eq!(y, Tensor::from([[[0.0, 2.0, 1.0, 3.0], [4.0, 6.0, 5.0, 7.0]]]));
+    /// ```
+    PixelShuffle {
+        /// The factor r by which the output is higher and wider than the input.
+        upscale_factor: usize
+    } = try_pixel_shuffle;
 
-impl PixelShuffle {
-    /// Returns a layer with r = `upscale_factor`: the output is r times as high and as wide as the input.
-    #[track_caller]
-    pub fn new(upscale_factor: usize) -> Self {
-        PixelShuffle { upscale_factor, made: Location::caller() }
-    }
+    /// A layer that turns each block of r times r pixels into r² channels, the inverse of [`PixelShuffle`]. It maps `[…, c, h·r, w·r]` to
+    /// `[…, c·r², h, w]`. PyTorch: `torch.nn.PixelUnshuffle`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+    /// use wengert::prelude::*;
+    /// use wengert::nn::{Layer, PixelUnshuffle};
+    ///
+    /// let images = Tensor::<f32>::zeros([8, 3, 32, 32]);
+    /// assert_eq!(PixelUnshuffle::new(4).forward(Tape::new().constant(&images)).shape(), [8, 48, 8, 8]);
+    /// ```
+    PixelUnshuffle {
+        /// The factor r by which the output is lower and narrower than the input.
+        downscale_factor: usize
+    } = try_pixel_unshuffle;
 
-    /// Returns the elements of `x` in the order and the shape of the layer's output, or an error if the shape of `x`
-    /// does not fit.
-    #[track_caller]
-    fn shuffle<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
-        let (shape, r) = (x.shape(), self.upscale_factor);
-        let channels = shape.rank().checked_sub(3).map(|axis| shape[axis]);
-        let Some(channels) = channels.filter(|channels| r > 0 && channels.is_multiple_of(r * r)) else {
-            let message = format!("expected [..., c, h, w] with c divisible by the square of {r}, but got {shape}");
-            return Err(refused("pixel_shuffle", message));
-        };
-        // The last dimensions [c, r, r, h, w] become [c, h, r, w, r].
-        let split = x.try_unflatten(-3, [channels / (r * r), r, r])?.try_movedim([-4, -3], [-3, -1])?;
-        split.try_flatten(-2, -1)?.try_flatten(-3, -2)
-    }
-}
-
-impl<T: Float> Module<T> for PixelShuffle {}
-
-impl<T: Float> Layer<T> for PixelShuffle {
-    #[track_caller]
-    fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        output_of(self, self.shuffle(x), self.made, || {
-            format!("PixelShuffle({}) on an input of shape {}", self.upscale_factor, x.shape())
-        })
-    }
+    /// A layer that divides the channels of `[n, c, …]` into groups. It takes the first channels of all groups, then all second channels, and
+    /// so on. PyTorch: `torch.nn.ChannelShuffle`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+    /// use wengert::prelude::*;
+    /// use wengert::nn::{ChannelShuffle, Layer};
+    ///
+    /// let x = Tensor::<f64>::arange(4).reshape([1, 4, 1]);
+    /// let y = ChannelShuffle::new(2).forward(Tape::new().constant(&x)).value();
+    /// assert_eq!(y.to_vec(), [0.0, 2.0, 1.0, 3.0]);
+    /// ```
+    ChannelShuffle {
+        /// The number of groups. It divides the number of channels.
+        groups: usize
+    } = try_channel_shuffle;
 }

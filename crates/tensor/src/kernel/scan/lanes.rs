@@ -344,10 +344,20 @@ pub(crate) fn nth<T: Element>(rank: usize, lane: &[T]) -> usize {
 
 /// Returns the position of the first NaN, if there is one. Otherwise returns the position of the median, or of the lower of two medians.
 pub(crate) fn median<T: Element>(lane: &[T]) -> usize {
-    lane.iter().position(|&x| is_nan(x)).unwrap_or_else(|| {
-        let mut items: Vec<(u64, usize)> = lane.iter().map(|&x| key(x, false)).zip(0..).collect();
-        items.select_nth_unstable((lane.len() - 1) / 2).1.1
-    })
+    lane.iter().position(|&x| is_nan(x)).unwrap_or_else(|| nanmedian(lane))
+}
+
+/// Returns the position of the median, or of the lower of two medians, of the elements that are not NaN. If all elements are NaN, the
+/// position is PyTorch's, which is the choice of `nth_element` among items without an order.
+pub(crate) fn nanmedian<T: Element>(lane: &[T]) -> usize {
+    let mut items: Vec<(u64, usize)> = lane.iter().map(|&x| key(x, false)).zip(0..).collect();
+    let count = lane.iter().filter(|&&x| !is_nan(x)).count();
+    if count == 0 {
+        select::nth_element(&mut items, 0, &|_: &_, _: &_| false);
+        return items[0].1;
+    }
+    // NaN has the largest key.
+    items.select_nth_unstable((count - 1) / 2).1.1
 }
 
 /// Returns the last position of the most frequent element. If several elements are equally frequent, chooses the smallest of them.
@@ -442,6 +452,9 @@ mod tests {
         assert_eq!(nth(2, &[5.0, 1.0, 4.0]), 0);
         assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), 3);
         assert_eq!(median(&[4.0, NAN, 3.0]), 1);
+        assert_eq!((nanmedian(&[4.0, NAN, 3.0]), nanmedian(&[NAN, 5.0])), (2, 1));
+        // PyTorch's positions.
+        assert_eq!([1, 2, 3, 4, 5, 6, 7, 8].map(|size| nanmedian(&vec![NAN; size])), [0, 0, 0, 2, 2, 3, 5, 6]);
         let lane: Vec<i64> = (0..1000).map(|i| i * 7919 % 1000).collect();
         for rank in [0, 1, 17, 499, 998, 999] {
             assert_eq!(lane[nth(rank, &lane)], rank as i64);

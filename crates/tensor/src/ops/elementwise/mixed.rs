@@ -5,6 +5,7 @@ use wengert_macros::twins;
 
 use crate::ops::primitive::pair::{binary, broadcast_three, expand, join_all, number, one_value, pair};
 use crate::ops::primitive::tensor_like::Composite;
+use crate::ops::reduce::reductions::not_zero;
 use crate::ops::{
     Argument, Arithmetic, ArrayOperand, Comparison, Functions, MaskOperand, Operand, Result, TensorLike, Views,
     try_where_,
@@ -110,21 +111,33 @@ pub trait Mixed: TensorLike<Elem: Float> {
     /// # Errors
     ///
     /// If the shapes do not broadcast, `rtol` or `atol` is negative or NaN, or memory cannot hold the result.
-    #[doc(alias("allclose"))]
     fn try_isclose(&self, other: impl Operand<Self>, rtol: f64, atol: f64, equal_nan: bool) -> Result<Self::Mask> {
-        let at = Site::here("isclose");
-        for (name, tolerance) in [("rtol", rtol), ("atol", atol)] {
-            ensure!(tolerance >= 0.0, at, "{name} must be greater than or equal to zero, but got {tolerance}");
-        }
-        let (x, y) = pair(self, other, at)?;
-        let allowed = y.try_mul(rtol)?.try_abs()?.try_add(atol)?;
-        let actual = x.try_sub(&y)?.try_abs()?;
-        let near = actual.try_isfinite()?.try_logical_and(&actual.try_le(&allowed)?)?;
-        let close = Comparison::try_eq(&x, &y)?.try_logical_or(&near)?;
-        if !equal_nan {
-            return Ok(close);
-        }
-        close.try_logical_or(&x.try_isnan()?.try_logical_and(&y.try_isnan()?)?)
+        is_close(self, other, [rtol, atol], equal_nan, Site::here("isclose"))
+    }
+
+    /// Returns true if [`isclose`](Self::isclose) is true for all pairs of elements, and for operands without elements. PyTorch: `allclose`.
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let x = Tensor::from([0.1 + 0.2, 1.0]);
+    /// assert!(x.allclose(&Tensor::from([0.3, 1.0]), 1e-5, 1e-8, false));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not broadcast, `rtol` or `atol` is negative or NaN, or memory cannot hold the comparison.
+    fn try_allclose(
+        &self,
+        other: impl Operand<Self>,
+        rtol: f64,
+        atol: f64,
+        equal_nan: bool,
+    ) -> Result<bool, Self::Error> {
+        let at = Site::here("allclose");
+        let close = is_close(self, other, [rtol, atol], equal_nan, at)?;
+        Ok(not_zero(&close, at)?.iter().all(|close| close))
     }
 
     /// Returns a mask that is true where an element is +∞. PyTorch: `isposinf`.
@@ -234,6 +247,29 @@ pub(crate) fn masked_fill<A: TensorLike>(x: &A, mask: &A::Mask, value: impl Oper
     A::apply_select(&mask, &value, &expanded, at)
 }
 
+/// Returns the mask of [`isclose`](Mixed::isclose). The tolerances are `rtol` and `atol`.
+#[track_caller]
+fn is_close<A: TensorLike<Elem: Float>>(
+    x: &A,
+    other: impl Operand<A>,
+    [rtol, atol]: [f64; 2],
+    equal_nan: bool,
+    at: Site,
+) -> Result<A::Mask, A::Error> {
+    for (name, tolerance) in [("rtol", rtol), ("atol", atol)] {
+        ensure!(tolerance >= 0.0, at, "{name} must be greater than or equal to zero, but got {tolerance}");
+    }
+    let (x, y) = pair(x, other, at)?;
+    let allowed = y.try_mul(rtol)?.try_abs()?.try_add(atol)?;
+    let actual = x.try_sub(&y)?.try_abs()?;
+    let near = actual.try_isfinite()?.try_logical_and(&actual.try_le(&allowed)?)?;
+    let close = Comparison::try_eq(&x, &y)?.try_logical_or(&near)?;
+    if !equal_nan {
+        return Ok(close);
+    }
+    close.try_logical_or(&x.try_isnan()?.try_logical_and(&y.try_isnan()?)?)
+}
+
 /// Returns the logarithm of eˣ + eʸ (`Exp`) or of 2ˣ + 2ʸ (`Exp2`), in the same base. Computes max(x, y) + log(1 + base^-|x - y|).
 #[track_caller]
 fn log_sum_of_powers<A: TensorLike<Elem: Float>>(x: &A, y: &A, power: Unary, at: Site) -> Result<A> {
@@ -261,5 +297,20 @@ mod tests {
         assert_eq!(sentence(-1.0, 0.0), "rtol must be greater than or equal to zero, but got -1");
         assert_eq!(sentence(0.0, -0.5), "atol must be greater than or equal to zero, but got -0.5");
         assert_eq!(x.isclose(&x, 0.0, 0.0, false).to_vec(), [true]);
+    }
+
+    #[test]
+    fn all_elements_are_close() {
+        let (x, nan) = (Tensor::from([1.0, f64::INFINITY]), Tensor::from([f64::NAN]));
+        assert!(x.allclose(Tensor::from([[1.0, f64::INFINITY], [1.0 + 1e-6, f64::INFINITY]]), 1e-5, 1e-8, false));
+        assert!(!x.allclose(Tensor::from([1.0 + 1e-4, f64::INFINITY]), 1e-5, 1e-8, false));
+        assert!(nan.allclose(&nan, 0.0, 0.0, true) && !nan.allclose(&nan, 0.0, 0.0, false));
+        assert!(Tensor::<f64>::zeros([0]).allclose(Tensor::zeros([0]), 1e-5, 1e-8, false));
+        let error = x.try_allclose(Tensor::zeros([3]), 1e-5, 1e-8, false).unwrap_err();
+        assert_eq!(
+            error.sentence(),
+            "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0"
+        );
+        assert_eq!(error.site().operation, "allclose");
     }
 }

@@ -10,3 +10,4 @@ pub(crate) mod replace;
 pub(crate) mod resolve;
 pub(crate) mod scatter;
 pub(crate) mod scatter_reduce;
+pub(crate) mod view_scatter;

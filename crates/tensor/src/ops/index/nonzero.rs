@@ -2,11 +2,12 @@
 
 use wengert_macros::twins;
 
+use crate::memory::reserve::addressable;
 use crate::ops::TensorLike;
 use crate::ops::index::indexing::one_dim;
 use crate::ops::index::positions::{positions_in, unravel};
 use crate::ops::reduce::reductions::not_zero;
-use crate::{Error, Site, Tensor, ensure};
+use crate::{Error, Site, Sizes, Tensor, ensure};
 
 /// The indices of the elements that are not zero.
 #[twins]
@@ -86,6 +87,43 @@ pub fn try_one_hot(index: &Tensor<i64>, classes: Option<usize>) -> Result<Tensor
     })
 }
 
+/// Converts row-major positions in a tensor of shape `shape` to indices: one tensor per dimension, in the shape of `positions`. A position
+/// out of range counts modulo the number of elements. [`index`](crate::ops::ItemIndexing::index) accepts these tensors. PyTorch:
+/// `unravel_index`.
+///
+/// ```
+/// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+/// use wengert::tensor::ops::unravel_index;
+/// use wengert::prelude::*;
+///
+/// let x = Tensor::from([[3.0, 1.0, 2.0], [5.0, 9.0, 4.0]]);
+/// let index = unravel_index(&x.argmax_all(), x.shape());
+/// assert_eq!((index[0].item(), index[1].item()), (1, 1));
+/// ```
+///
+/// # Errors
+///
+/// If a size is negative, or `shape` has no elements but `positions` has. If memory cannot hold the result.
+#[twins]
+pub fn try_unravel_index(positions: &Tensor<i64>, shape: impl Into<Sizes>) -> Result<Vec<Tensor<i64>>, Error> {
+    let at = Site::here("unravel_index");
+    let shape = shape.into().resolve_plain(at)?;
+    ensure!(
+        positions.numel() == 0 || !shape.contains(&0),
+        at,
+        "'shape' cannot have zero dimensions when 'indices' is non-empty, but got {shape}"
+    );
+    addressable::<bool>(&shape, at)?;
+    let along = |(&size, &stride): (&usize, &isize)| {
+        Tensor::build(positions.shape(), at, |out| {
+            for (out, position) in out.iter_mut().zip(positions.iter()) {
+                *out = position.div_euclid(stride as i64).rem_euclid(size as i64);
+            }
+        })
+    };
+    shape.iter().zip(shape.row_major_strides().iter()).map(along).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +136,21 @@ mod tests {
         assert_eq!(Tensor::scalar(2.0).where_nonzero()[0].to_vec(), [0]);
         assert_eq!(Tensor::from([f64::NAN, 0.0]).where_nonzero()[0].to_vec(), [0]);
         assert_eq!(Tensor::<f64>::zeros([0, 3]).nonzero().shape(), &[0, 2]);
+    }
+
+    /// The indices and the sentence are PyTorch's.
+    #[test]
+    fn positions_become_indices() {
+        let indices = unravel_index(&Tensor::from([[0i64, 5], [3, -1]]), [2, 3]);
+        assert_eq!(indices, [Tensor::from([[0i64, 1], [1, 1]]), Tensor::from([[0i64, 2], [0, 2]])]);
+        let outside = unravel_index(&Tensor::from([6i64, -7]), [2, 3]);
+        assert_eq!(outside, [Tensor::from([0i64, 1]), Tensor::from([0i64, 2])]);
+        assert!(unravel_index(&Tensor::from([0i64]), ()).is_empty());
+        assert_eq!(unravel_index(&Tensor::zeros([0]), [0, 3])[1].shape(), &[0]);
+        assert_eq!(
+            try_unravel_index(&Tensor::from([1i64]), [0, 3]).unwrap_err().sentence(),
+            "'shape' cannot have zero dimensions when 'indices' is non-empty, but got [0, 3]"
+        );
     }
 
     #[test]

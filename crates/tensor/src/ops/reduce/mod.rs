@@ -2,6 +2,7 @@
 
 pub(crate) mod covariance;
 pub(crate) mod cumulative;
+pub(crate) mod distinct;
 pub(crate) mod extremes;
 pub(crate) mod integrals;
 pub(crate) mod lane_array;

@@ -7,7 +7,9 @@ use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::primitive::compose::Compose;
-use crate::{Error, Float, Shape, Site, Sizes, Unary, ensure};
+use crate::ops::shape::padding::pad_constant;
+use crate::ops::shape::views::squeeze;
+use crate::{Binary, Error, Float, Shape, Site, Sizes, Unary, View, ensure};
 
 /// The result of batch normalization in training, and the statistics of this batch for a running average.
 #[derive(Clone, Debug)]
@@ -115,6 +117,32 @@ pub trait Normalization: TensorLike<Elem: Float> {
         check_channels(&[(weight, "weight"), (bias, "bias")], own[1], at)?;
         let axes: Vec<usize> = (2..own.rank()).collect();
         affine_by_channel(standardize(self, &axes, eps, at)?, weight, bias, at)
+    }
+
+    /// Divides each element of `[n, c, …]` by (k + `alpha` · m)^`beta`. Here m is the mean square of the elements at the same place in `size`
+    /// neighbouring channels: `size / 2` channels before and `(size - 1) / 2` behind. Channels that do not exist count as 0 (Krizhevsky et
+    /// al. 2012). PyTorch: `nn.functional.local_response_norm`.
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let x = Tensor::from([[[1.0], [2.0], [3.0]]]);
+    /// assert_eq!(x.local_response_norm(2, 2.0, 1.0, 1.0).to_vec(), [0.5, 2.0 / 6.0, 3.0 / 14.0]);
+    /// ```
+    fn try_local_response_norm(&self, size: usize, alpha: f64, beta: f64, k: f64) -> Result<Self, Self::Error> {
+        let at = Site::here("local_response_norm");
+        let own = self.shape();
+        ensure!(own.rank() >= 3, at, "Expected 3D or higher dimensionality input (got {} dimensions)", own.rank());
+        ensure!(size > 0, at, "size should be greater than zero, but got 0");
+        if own.numel() == 0 {
+            return Ok(self.clone());
+        }
+        let around = (1, (size / 2) as isize, ((size - 1) / 2) as isize);
+        let squares = pad_constant(&self.apply_unary(Unary::Square, at)?, &[around], 0.0, at)?;
+        let windows = squares.apply_view(View::Unfold { axis: 1, size, step: 1 }, at)?;
+        let mean = squeeze(&windows.mean_over(&[own.rank()], at)?, own.rank(), at)?;
+        self.divide_by(&mean.times(alpha, at)?.plus(k, at)?.combine(Binary::Pow, beta, at)?, at)
     }
 
     /// Normalizes each channel of `[n, c, …]` by a given mean and variance, as outside of training. All parameters are `[c]`.
@@ -297,6 +325,52 @@ mod tests {
             assert!(normed.mean.iter().chain(normed.variance.iter()).all(f64::is_nan));
             assert_eq!((normed.mean.shape(), normed.variance.shape()), (&[2].into(), &[2].into()));
         }
+    }
+
+    /// The values are PyTorch's.
+    #[test]
+    fn neighbouring_channels() {
+        let x = Tensor::<f64>::arange(6).reshape([1, 3, 2]);
+        let table = [
+            (
+                2,
+                0.75,
+                [0.0, 0.8458970107524513, 1.189207115002721, 1.1723849141720404, 1.0433897200488582, 0.924011338306951],
+            ),
+            (
+                3,
+                0.75,
+                [
+                    0.0,
+                    0.47920732818470435,
+                    0.6659067581404804,
+                    0.7098176595685814,
+                    1.3318135162809608,
+                    1.2051426284169777,
+                ],
+            ),
+            (
+                9,
+                0.75,
+                [
+                    0.0,
+                    0.44488470657095586,
+                    1.1419489171453814,
+                    1.3346541197128676,
+                    2.2838978342907628,
+                    2.2244235328547792,
+                ],
+            ),
+        ];
+        for (size, beta, expected) in table {
+            let got = x.local_response_norm(size, 0.5, beta, 1.0).to_vec();
+            assert!(got.iter().zip(expected).all(|(got, expected)| (got - expected).abs() < 1e-14), "{size}: {got:?}");
+        }
+        assert_eq!(Tensor::<f64>::zeros([0, 3, 2]).local_response_norm(2, 1.0, 1.0, 1.0).shape(), &[0, 3, 2]);
+        let sentence =
+            |x: Tensor<f64>, size: usize| x.try_local_response_norm(size, 1.0, 1.0, 1.0).unwrap_err().sentence();
+        assert_eq!(sentence(Tensor::zeros([3, 2]), 2), "Expected 3D or higher dimensionality input (got 2 dimensions)");
+        assert_eq!(sentence(x, 0), "size should be greater than zero, but got 0");
     }
 
     #[test]

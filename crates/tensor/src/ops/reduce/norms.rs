@@ -11,7 +11,7 @@ use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::reduce::reductions::{drop_reduced, reduce_dims};
 use crate::ops::shape::views::{squeeze, unsqueeze};
 use crate::ops::{ArrayOperand, TensorLike};
-use crate::{Axes, Binary, Compare, Dims, Error, Float, Position, Reduction, Shape, Site, Unary, ensure};
+use crate::{Axes, Binary, Compare, Dims, Error, Float, Position, Reduction, Shape, Site, Tensor, Unary, ensure};
 
 /// Norms and distances.
 ///
@@ -75,6 +75,37 @@ pub trait Norms: TensorLike<Elem: Float> {
     fn try_cdist(&self, other: impl ArrayOperand<Self>, p: impl Into<f64>) -> Result<Self, Self::Error> {
         let other = &other.into_array(self);
         distances(self, other, p.into(), Site::here("cdist"))
+    }
+
+    /// Returns the distances by the `p`-norm between all pairs of rows of `self`, `[n, k]`, as a vector of n (n - 1)/2 elements: row 0 with
+    /// rows 1, 2, …, then row 1 with rows 2, 3, …. The derivative is as for [`cdist`](Self::cdist). Refuses a negative `p`. PyTorch:
+    /// `nn.functional.pdist`.
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let x = Tensor::from([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0]]);
+    /// assert_eq!(x.pdist(2).to_vec(), [5.0, 10.0, 5.0]);
+    /// ```
+    fn try_pdist(&self, p: impl Into<f64>) -> Result<Self, Self::Error> {
+        let (p, at) = (p.into(), Site::here("pdist"));
+        let shape = self.shape();
+        ensure!(shape.rank() == 2, at, "pdist only supports 2D tensors, got: {}D", shape.rank());
+        ensure!(p >= 0.0, at, "pdist only supports non-negative p values");
+        let n = shape[0];
+        // One of the two factors is even.
+        let pairs =
+            if n.is_multiple_of(2) { (n / 2).saturating_mul(n.saturating_sub(1)) } else { n.saturating_mul(n / 2) };
+        // Line 0 has the first row of each pair, and line 1 the second row.
+        let rows = Tensor::build(&Shape::from([2, pairs]), at, |out: &mut [i64]| {
+            let (first, second) = out.split_at_mut(pairs);
+            let all = (0..n as i64).flat_map(|i| (i + 1..n as i64).map(move |j| (i, j)));
+            first.iter_mut().zip(second).zip(all).for_each(|((first, second), pair)| (*first, *second) = pair);
+        })?;
+        let rows = |k| self.apply_index_select(0, &squeeze(&rows.slice_axis(0, k, 1, at)?, 0, at)?, at);
+        let difference = rows(0)?.apply_binary(Binary::Sub, &rows(1)?, at)?;
+        squeeze(&distance_norm(&difference, p, 1, at)?, 1, at)
     }
 
     /// Returns the `p`-norm of `self` - `other` + `eps` over the last dimension. The shapes broadcast. PyTorch: `pairwise_distance`.
@@ -303,6 +334,30 @@ mod tests {
             error.sentence(),
             "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0"
         );
+    }
+
+    /// The values are PyTorch's.
+    #[test]
+    fn distances_between_pairs_of_rows() {
+        let x = Tensor::from([[0.0, 0.0], [3.0, 4.0], [6.0, 7.0]]);
+        let table = [
+            (0.0, [2.0, 2.0, 2.0]),
+            (1.0, [7.0, 13.0, 6.0]),
+            (3.0, [4.497941445275415, 8.237661384280925, 3.7797631496846193]),
+            (INF, [4.0, 7.0, 3.0]),
+            (0.5, [13.928203230275509, 25.96148139681572, 11.999999999999998]),
+        ];
+        for (p, expected) in table {
+            let got: Vec<f64> = x.pdist(p).to_vec();
+            assert!(got.iter().zip(expected).all(|(got, expected)| (got - expected).abs() < 1e-14), "{p}: {got:?}");
+        }
+        for (shape, count) in [([0, 3], 0), ([1, 3], 0), ([3, 0], 3), ([4, 1], 6)] {
+            assert_eq!(Tensor::<f64>::zeros(shape).pdist(2), Tensor::zeros([count]), "{shape:?}");
+        }
+        let sentence = |shape: &[usize], p: f64| Tensor::<f64>::zeros(shape).try_pdist(p).unwrap_err().sentence();
+        assert_eq!(sentence(&[3], 2.0), "pdist only supports 2D tensors, got: 1D");
+        assert_eq!(sentence(&[3, 1], -1.0), "pdist only supports non-negative p values");
+        assert_eq!(sentence(&[3, 1], f64::NAN), "pdist only supports non-negative p values");
     }
 
     #[test]

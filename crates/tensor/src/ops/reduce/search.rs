@@ -1,13 +1,12 @@
-//! Searches in sorted sequences, counts of values, and distinct values. The results are plain data, through which no gradient flows.
+//! Searches in sorted sequences, and counts of values. The results are plain data, through which no gradient flows.
 
 use wengert_macros::twins;
 
 use crate::ops::reduce::quantiles::python_text;
 use crate::ops::{ArrayOperand, Result, TensorLike};
-use crate::scalar::math::compare;
 use crate::{Element, Error, Float, Number, Shape, Site, Tensor, ensure};
 
-/// Searches, counts, and distinct values.
+/// Searches and counts.
 #[twins]
 pub trait Search: TensorLike<Elem: Number> {
     /// Returns, for each of `values`, the position in `self` at which an insertion of the value keeps `self` sorted. `self` is a sorted
@@ -59,45 +58,6 @@ pub trait Search: TensorLike<Elem: Number> {
             boundaries.rank()
         );
         Ok(places(boundaries, &self.to_tensor(at)?, right, at)?)
-    }
-
-    /// Returns the distinct elements in ascending order, the index of each element of `self` in this list, and the count of each distinct
-    /// element. -0 equals 0. Each NaN is distinct. PyTorch: `unique` with `sorted`, `return_inverse` and `return_counts`.
-    ///
-    /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
-    /// let (values, inverse, counts) = Tensor::from([[2i64, 1], [1, 3]]).unique();
-    /// assert_eq!(values.to_vec(), [1, 2, 3]);
-    /// assert_eq!(inverse, Tensor::from([[1i64, 0], [0, 2]]));
-    /// assert_eq!(counts.to_vec(), [2, 1, 1]);
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// If memory cannot hold the results.
-    #[allow(clippy::type_complexity)]
-    fn try_unique(&self) -> Result<(Tensor<Self::Elem>, Tensor<i64>, Tensor<i64>), Self::Error> {
-        let at = Site::here("unique");
-        let x = self.to_tensor(at)?;
-        let line = x.in_order(at)?;
-        let mut order: Vec<usize> = (0..line.len()).collect();
-        order.sort_by(|&i, &j| compare(line[i], line[j]));
-        let (mut values, mut counts): (Vec<Self::Elem>, Vec<i64>) = (Vec::new(), Vec::new());
-        let inverse = Tensor::build(&self.shape(), at, |inverse| {
-            for position in order {
-                let value = line[position];
-                // A NaN equals no value, so each NaN begins a new entry.
-                if values.last() != Some(&value) {
-                    values.push(value);
-                    counts.push(0);
-                }
-                counts[values.len() - 1] += 1;
-                inverse[position] = values.len() as i64 - 1;
-            }
-        })?;
-        Ok((Tensor::from(values), inverse, Tensor::from(counts)))
     }
 
     /// Returns the number of elements in each of `bins` equal intervals between `min` and `max`. The last interval includes `max`.
@@ -261,16 +221,6 @@ mod tests {
         );
         let error = values.try_bucketize(&lines, false).unwrap_err();
         assert_eq!(error.sentence(), "boundaries tensor must be 1 dimension, but got dim(2)");
-    }
-
-    #[test]
-    fn distinct_values() {
-        let (values, inverse, counts) = Tensor::from([NAN, 1.0, NAN, 1.0, -0.0, 0.0]).unique();
-        assert!(values.to_vec()[..2] == [0.0, 1.0] && values.to_vec()[2..].iter().all(|x: &f64| x.is_nan()));
-        assert_eq!((inverse.to_vec(), counts.to_vec()), (vec![2, 1, 3, 1, 0, 0], vec![2, 2, 1, 1]));
-        let (values, inverse, counts) = Tensor::<f64>::zeros([0, 3]).unique();
-        assert_eq!((values.numel(), inverse.shape().sizes(), counts.numel()), (0, &[0, 3][..], 0));
-        assert_eq!(Tensor::scalar(3i64).unique().1, Tensor::scalar(0));
     }
 
     #[test]

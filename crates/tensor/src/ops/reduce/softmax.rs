@@ -3,11 +3,14 @@
 use wengert_macros::twins;
 
 use crate::ops::TensorLike;
+use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::number;
 use crate::ops::primitive::tensor_like::Composite;
+use crate::ops::random::draw_each;
+use crate::ops::reduce::lane_array::LaneArray;
 use crate::ops::reduce::reductions::drop_reduced;
 use crate::shape::dims;
-use crate::{Axes, Binary, Dims, Float, Position, Reduction, Site, Unary, View};
+use crate::{Axes, Binary, Compare, Dims, Float, Generator, Position, Reduction, Scalar, Site, Tensor, Unary, View};
 
 /// `softmax` and related operations.
 ///
@@ -48,6 +51,42 @@ pub trait Softmax: TensorLike<Elem: Float> {
         Self::composed([self], &Normalized { dim: dim.position(), log: true }, Site::here("log_softmax"))
     }
 
+    /// Returns the [`softmax`](Self::softmax) of (x + noise) / `tau` along `dim`, a differentiable draw of one class with the unnormalized
+    /// logarithms of probabilities x. The noise has the standard Gumbel distribution; each element takes one 64-bit word of `generator`, in
+    /// row-major order. If `hard` is true, the values are the one-hot vector of the largest element, with the derivative of the softmax
+    /// (Jang et al. 2017, "Categorical reparameterization with Gumbel-softmax"). A line with a NaN gives NaN. PyTorch:
+    /// `nn.functional.gumbel_softmax`.
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let logits = Tensor::from([0.1f64, 0.3, 0.6]).log().expand([1000, 3]);
+    /// let drawn = logits.gumbel_softmax(1.0, true, 1, &mut Generator::new(0));
+    /// let shares = drawn.mean(0);
+    /// assert!((0.55..0.65).contains(&shares.get(&[2]).unwrap()));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If there is no dimension `dim`, or `hard` is true and `dim` has size 0.
+    fn try_gumbel_softmax(
+        &self,
+        tau: f64,
+        hard: bool,
+        dim: impl Position,
+        generator: &mut Generator,
+    ) -> Result<Self, Self::Error> {
+        let (dim, at) = (dim.position(), Site::here("gumbel_softmax"));
+        let axis = dims::axis(dim, self.shape().rank(), at)?;
+        let noise = Tensor::build(&self.shape(), at, |out| {
+            draw_each(out, generator, |generator| Self::Elem::from_f64(generator.gumbel()));
+        })?;
+        let noisy = self.plus(&self.constant(&noise), at)?.divide_by(tau, at)?;
+        let soft = Self::composed([&noisy], &Normalized { dim, log: false }, at)?;
+        if hard { soft.with_value(&one_hot_of_largest(&soft.apply_detach(at)?, axis, at)?, at) } else { Ok(soft) }
+    }
+
     /// Returns ln Σ eˣ over `dims`; -∞ if empty or if all elements are -∞. PyTorch: `logsumexp`.
     #[keepdim]
     fn try_logsumexp(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error> {
@@ -58,6 +97,19 @@ pub trait Softmax: TensorLike<Elem: Float> {
 }
 
 impl<A: TensorLike<Elem: Float>> Softmax for A {}
+
+/// Returns 1 at the first largest element of each line along `axis`, 0 at the other elements, and NaN at NaN.
+fn one_hot_of_largest<A: TensorLike<Elem: Float>>(x: &A, axis: usize, at: Site) -> Result<A, A::Error> {
+    let (line, at_nan) = (LaneArray::nonempty(x, axis as isize, at)?, x.compare(Compare::Ne, x, at)?);
+    let lines = line.values();
+    let largest = lines.apply_reduce(Reduction::Amax, &[axis], at)?.expand_to(&line.shape, at)?;
+    let zero = lines.fill_shape(0.0, &line.shape, at)?;
+    let ties = zero.replace_where(&lines.apply_compare(Compare::Eq, &largest, at)?, 1.0, at)?;
+    // Only at the first tie, the running count of ties is 1 and the element is a tie.
+    let rank = ties.apply_cumsum(axis, at)?.times(&ties, at)?;
+    let first = zero.replace_where(&rank.compare(Compare::Eq, 1.0, at)?, 1.0, at)?;
+    A::apply_select(&at_nan, x, &line.restore_rank(first, at)?, at)
+}
 
 /// A composite operation: eˣ / Σ eˣ along a dimension, or its logarithm.
 struct Normalized {
@@ -153,5 +205,23 @@ mod tests {
         assert_eq!(Tensor::scalar(3.0).softmax(0).item(), 1.0);
         assert_eq!(Tensor::from([0.0, -1e308]).log_softmax(-1).to_vec(), [0.0, -1e308]);
         assert_eq!(Tensor::<f32>::zeros([0, 3]).softmax(1).shape(), &[0, 3]);
+    }
+
+    #[test]
+    fn gumbel_softmax_draws_classes() {
+        let (x, generator) = (Tensor::from([[0.0, 1.0], [2.0, f64::NAN]]), &mut Generator::new(3));
+        let soft = x.gumbel_softmax(0.5, false, -1, &mut generator.clone());
+        let hard = x.gumbel_softmax(0.5, true, -1, generator);
+        assert!((soft.select(0, 0).sum(..).item() - 1.0).abs() < 1e-15);
+        assert_eq!(hard.select(0, 0), soft.select(0, 0).round());
+        assert!(hard.select(0, 1).iter().all(f64::is_nan));
+        assert_eq!(generator.clone(), Generator::from_state(3, 4));
+        // Without noise, equal elements would tie. A temperature of ∞ leaves no differences.
+        let ties = Tensor::<f64>::zeros([3]).gumbel_softmax(f64::INFINITY, true, 0, generator);
+        assert_eq!(ties.to_vec(), [1.0, 0.0, 0.0]);
+        assert_eq!(Tensor::scalar(1.0f32).gumbel_softmax(1.0, true, 0, generator).item(), 1.0);
+        assert_eq!(Tensor::<f64>::zeros([0, 2]).gumbel_softmax(1.0, true, 1, generator).shape(), &[0, 2]);
+        assert!(Tensor::<f64>::zeros([2, 0]).try_gumbel_softmax(1.0, true, 1, generator).is_err());
+        assert_eq!(Tensor::<f64>::zeros([2, 0]).gumbel_softmax(1.0, false, 1, generator).shape(), &[2, 0]);
     }
 }

@@ -96,6 +96,24 @@ pub trait Sorting: TensorLike {
         array.take_reduced(positions, keepdim, at)
     }
 
+    /// Returns the median of the elements along `dim` that are not NaN, and its position: the lower of two medians. The median of NaNs is
+    /// NaN. Refuses an empty dimension. PyTorch: `nanmedian` with a dimension.
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let x = Tensor::from([[3.0, f64::NAN, 1.0], [2.0, 1.0, 2.0]]);
+    /// assert_eq!(x.nanmedian(1).0.to_vec(), [1.0, 2.0]);
+    /// ```
+    #[keepdim]
+    fn try_nanmedian(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
+        let at = Site::here("nanmedian");
+        let array = LaneArray::nonempty(self, dim.position(), at)?;
+        let positions = array.positions(1, at, &|line, out| out[0] = lanes::nanmedian(line) as i64)?;
+        array.take_reduced(positions, keepdim, at)
+    }
+
     /// Returns the most frequent element along `dim` and the position of its last occurrence. If several elements are equally frequent,
     /// chooses the smallest. Refuses an empty dimension. PyTorch: `mode`.
     #[keepdim]
@@ -113,26 +131,44 @@ pub trait Sorting: TensorLike {
     where
         Self::Elem: Float,
     {
-        let at = Site::here("median_all");
-        let values = self.to_tensor(at)?.elements(at)?;
-        let refused = |_| Error::OutOfMemory { shape: self.shape(), dtype: Self::Elem::DTYPE, at };
-        lanes::check_room(values.len(), 1).map_err(refused)?;
-        if values.is_empty() {
-            let nothing = reduce_dims(self, Reduction::Sum, &Dims::from(..), false, at)?;
-            return nothing.with_value(&self.constant(&Tensor::scalar(Self::Elem::NAN)), at);
-        }
-        let median = values[lanes::median(&values)];
-        let ties: Vec<i64> = (0i64..)
-            .zip(&values)
-            .filter(|(_, value)| **value == median || value.is_nan() && median.is_nan())
-            .map(|(position, _)| position)
-            .collect();
-        let largest = self.apply_take(&Tensor::from(ties), at)?.apply_reduce(Reduction::Max, &[0], at)?;
-        largest.apply_view(View::Reshape(Shape::scalar()), at)
+        median_of_all(self, lanes::median, Site::here("median_all"))
+    }
+
+    /// Returns the median of all elements that are not NaN, or the lower of two medians; NaN if there are none. Elements equal to the median
+    /// share the gradient evenly, and NaNs count as equal to each other. PyTorch: `nanmedian` without a dimension.
+    fn try_nanmedian_all(&self) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        median_of_all(self, lanes::nanmedian, Site::here("nanmedian_all"))
     }
 }
 
 impl<A: TensorLike> Sorting for A {}
+
+/// Returns the element whose position among all elements `position` returns, or NaN if there are no elements. Equal elements share the
+/// gradient evenly.
+fn median_of_all<A: TensorLike<Elem: Float>>(
+    x: &A,
+    position: fn(&[A::Elem]) -> usize,
+    at: Site,
+) -> Result<A, A::Error> {
+    let values = x.to_tensor(at)?.elements(at)?;
+    let refused = |_| Error::OutOfMemory { shape: x.shape(), dtype: A::Elem::DTYPE, at };
+    lanes::check_room(values.len(), 1).map_err(refused)?;
+    if values.is_empty() {
+        let nothing = reduce_dims(x, Reduction::Sum, &Dims::from(..), false, at)?;
+        return nothing.with_value(&x.constant(&Tensor::scalar(A::Elem::NAN)), at);
+    }
+    let median = values[position(&values)];
+    let ties: Vec<i64> = (0i64..)
+        .zip(&values)
+        .filter(|(_, value)| **value == median || value.is_nan() && median.is_nan())
+        .map(|(position, _)| position)
+        .collect();
+    let largest = x.apply_take(&Tensor::from(ties), at)?.apply_reduce(Reduction::Max, &[0], at)?;
+    largest.apply_view(View::Reshape(Shape::scalar()), at)
+}
 
 #[cfg(test)]
 mod tests {
@@ -165,5 +201,21 @@ mod tests {
         assert_eq!(Tensor::from([[1.0, 4.0], [3.0, 2.0]]).median_all().item(), 2.0);
         assert!(Tensor::from([1.0, f64::NAN, 3.0]).median_all().item().is_nan());
         assert!(Tensor::<f64>::zeros([0]).median_all().item().is_nan());
+    }
+
+    #[test]
+    fn medians_without_nan() {
+        let nan = f64::NAN;
+        let x = Tensor::from([[nan, 3.0, 1.0], [nan, nan, nan], [2.0, 1.0, 2.0]]);
+        let (values, positions) = x.nanmedian_keepdim(-1);
+        assert_eq!(values.nan_to_num(9.0, None, None), Tensor::from([[1.0], [9.0], [2.0]]));
+        assert_eq!(positions, Tensor::from([[2i64], [0], [0]]));
+        assert_eq!(x.nanmedian_all().item(), 2.0);
+        assert!(Tensor::from([nan, nan]).nanmedian_all().item().is_nan());
+        assert!(Tensor::<f64>::zeros([0]).nanmedian_all().item().is_nan());
+        assert!(Tensor::scalar(nan).nanmedian(0).0.item().is_nan());
+        assert_eq!(Tensor::from([3i64, 1, 2, 5]).nanmedian(0), (Tensor::scalar(2i64), Tensor::scalar(2i64)));
+        assert!(Tensor::<f64>::zeros([2, 0]).try_nanmedian(1).is_err());
+        assert_eq!(Tensor::<f64>::zeros([2, 0]).nanmedian(0).0.shape(), &[0]);
     }
 }

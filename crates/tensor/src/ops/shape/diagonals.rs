@@ -57,9 +57,78 @@ pub trait Diagonals: TensorLike {
     fn try_diag_embed(&self, offset: isize, first: impl Position, second: impl Position) -> Result<Self> {
         embed(self, offset, first.position(), second.position(), Site::here("diag_embed"))
     }
+
+    /// Returns a matrix with the elements of `self`, in row-major order, on the diagonal that lies `offset` places above the main diagonal.
+    /// PyTorch: `diagflat`.
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// assert_eq!(Tensor::from([[1.0], [2.0]]).diagflat(0), Tensor::from([[1.0, 0.0], [0.0, 2.0]]));
+    /// ```
+    fn try_diagflat(&self, offset: isize) -> Result<Self> {
+        let at = Site::here("diagflat");
+        embed(&self.reshape_to([self.shape().numel()], at)?, offset, 0, 1, at)
+    }
 }
 
 impl<A: TensorLike> Diagonals for A {}
+
+#[twins]
+impl Tensor<i64> {
+    /// Returns the indices of the lower triangle of a matrix `[rows, columns]`, in row-major order: the rows, then the columns, `[2, count]`.
+    /// The triangle includes the diagonal that lies `offset` places above the main diagonal. PyTorch: `tril_indices`.
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// assert_eq!(Tensor::tril_indices(2, 3, 0), Tensor::from([[0i64, 1, 1], [0, 0, 1]]));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot hold the indices.
+    pub fn try_tril_indices(rows: usize, columns: usize, offset: isize) -> Result<Self, Error> {
+        triangle_indices(rows, columns, offset, true, Site::here("tril_indices"))
+    }
+
+    /// Returns the indices of the upper triangle of a matrix `[rows, columns]`, in row-major order: the rows, then the columns, `[2, count]`.
+    /// The triangle includes the diagonal that lies `offset` places above the main diagonal. PyTorch: `triu_indices`.
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot hold the indices.
+    pub fn try_triu_indices(rows: usize, columns: usize, offset: isize) -> Result<Self, Error> {
+        triangle_indices(rows, columns, offset, false, Site::here("triu_indices"))
+    }
+}
+
+/// Returns the indices of a lower triangle, or of an upper triangle if `lower` is false.
+fn triangle_indices(rows: usize, columns: usize, offset: isize, lower: bool, at: Site) -> Result<Tensor<i64>, Error> {
+    // In i128, no sum or product below overflows.
+    let [rows, columns] = [rows, columns].map(|size| size.min(isize::MAX as usize) as i128);
+    let offset = offset as i128;
+    let end = |row: i128| (row + offset + i128::from(lower)).clamp(0, columns);
+    // The sum of min(k, columns) for k from 1 to n.
+    let sum = |n: i128| match n.max(0) {
+        n if n <= columns => n * (n + 1) / 2,
+        n => columns * (columns + 1) / 2 + (n - columns) * columns,
+    };
+    // Row r has r + 1 + offset cells of a lower triangle, but at least 0 and at most `columns`.
+    let below = |offset: i128| sum(rows + offset) - sum(offset);
+    let count = if lower { below(offset) } else { rows * columns - below(offset - 1) };
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    // The rows that have a cell, if any row has one.
+    let rows = if lower { (-offset).max(0)..rows } else { 0..(columns - offset).clamp(0, rows) };
+    Tensor::build(&Shape::from([2, count]), at, |out| {
+        let (first, second) = out.split_at_mut(count);
+        let of_row = |row: i128| if lower { 0..end(row) } else { end(row)..columns };
+        let cells = rows.flat_map(|row| of_row(row).map(move |column| (row as i64, column as i64)));
+        first.iter_mut().zip(second).zip(cells).for_each(|((row, column), cell)| (*row, *column) = cell);
+    })
+}
 
 /// Returns matrices with the last dimension of `x` on a diagonal; see [`Diagonals::try_diag_embed`].
 fn embed<A: TensorLike>(x: &A, offset: isize, first: isize, second: isize, at: Site) -> Result<A> {
@@ -115,6 +184,53 @@ mod tests {
         assert!(Tensor::from([1.0]).try_tril(0).is_err());
         // An empty batch of large matrices needs no mask.
         assert_eq!(Tensor::<f64>::zeros([0, 1 << 20, 1 << 20]).tril(0).shape(), &[0, 1 << 20, 1 << 20]);
+    }
+
+    /// The indices are PyTorch's.
+    #[test]
+    fn indices_of_triangles() {
+        let table = [
+            ((3, 3, 0), vec![0, 1, 1, 2, 2, 2, 0, 0, 1, 0, 1, 2], vec![0, 0, 0, 1, 1, 2, 0, 1, 2, 1, 2, 2]),
+            ((2, 3, 1), vec![0, 0, 1, 1, 1, 0, 1, 0, 1, 2], vec![0, 0, 1, 1, 2, 2]),
+            ((3, 2, -1), vec![1, 2, 2, 0, 0, 1], vec![0, 0, 1, 1, 2, 0, 1, 0, 1, 1]),
+            ((2, 2, -5), vec![], vec![0, 0, 1, 1, 0, 1, 0, 1]),
+            ((2, 3, 9), vec![0, 0, 0, 1, 1, 1, 0, 1, 2, 0, 1, 2], vec![]),
+            ((0, 3, 0), vec![], vec![]),
+            ((usize::MAX, 0, 0), vec![], vec![]),
+            ((usize::MAX, 2, isize::MIN), vec![], vec![0; 0]),
+        ];
+        for ((rows, columns, offset), lower, upper) in table {
+            let indices = Tensor::tril_indices(rows, columns, offset);
+            assert_eq!(
+                (indices.shape(), indices.to_vec()),
+                (&[2, lower.len() / 2][..].into(), lower),
+                "{rows} {columns}"
+            );
+            if let Ok(indices) = Tensor::try_triu_indices(rows, columns, offset) {
+                assert_eq!(indices.to_vec(), upper, "{rows} {columns} {offset}");
+            } else {
+                assert_eq!(rows, usize::MAX);
+            }
+        }
+        assert!(Tensor::try_tril_indices(usize::MAX, usize::MAX, isize::MAX).is_err());
+        // The masks of the matrix operations select the same elements.
+        let x = Tensor::<i64>::arange(1..21).reshape([4, 5]);
+        for offset in -5..6 {
+            for (indices, triangle) in [
+                (Tensor::tril_indices(4, 5, offset), x.tril(offset)),
+                (Tensor::triu_indices(4, 5, offset), x.triu(offset)),
+            ] {
+                assert_eq!(indices.t(), triangle.nonzero(), "{offset}");
+            }
+        }
+    }
+
+    #[test]
+    fn flattened_diagonals() {
+        let x = Tensor::from([[1i64, 2], [3, 4]]);
+        assert_eq!(x.diagflat(1), Tensor::from([1i64, 2, 3, 4]).diag(1));
+        assert_eq!(Tensor::scalar(5i64).diagflat(1), Tensor::from([[0i64, 5], [0, 0]]));
+        assert_eq!(Tensor::<f64>::zeros([0]).diagflat(0).shape(), &[0, 0]);
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use wengert_macros::twins;
 
+use crate::memory::reserve::addressable;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::tensor_like::arrays;
-use crate::ops::shape::views::unsqueeze;
+use crate::ops::shape::views::{raise_rank, unsqueeze};
 use crate::ops::{IntoArray, Result, TensorLike};
 use crate::shape::dims;
-use crate::{Error, Position, Shape, Site, ensure};
+use crate::{Error, Position, Shape, Site, View, ensure};
 
 /// Joins tensors along an existing dimension. All other sizes must be equal. Skips tensors of shape `[0]`. PyTorch: `cat`.
 ///
@@ -81,7 +82,6 @@ pub fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result<A> {
 ///
 /// If the list is empty, shapes differ, there is no dimension `dim`, or memory cannot hold the result.
 #[twins]
-#[doc(alias("column_stack"))]
 pub fn try_stack<I: IntoArray + Clone>(tensors: &[I], dim: impl Position) -> Result<I::Array> {
     let (tensors, at) = (arrays(tensors), Site::here("stack"));
     let Some(first) = tensors.first().map(TensorLike::shape) else {
@@ -138,17 +138,96 @@ pub fn try_vstack<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
     join(&raise_ranks(&arrays(tensors), 2, at)?, 0, at)
 }
 
-/// Inserts leading dimensions of size 1 into tensors with fewer than `rank` dimensions.
-fn raise_ranks<A: TensorLike>(tensors: &[A], rank: usize, at: Site) -> Result<Vec<A>, A::Error> {
-    let mut parts = Vec::with_capacity(tensors.len());
-    for tensor in tensors {
-        let mut shape = tensor.shape();
-        while shape.rank() < rank {
-            shape.insert(0, 1);
+/// Joins tensors along dimension 2. A matrix `[m, n]` counts as `[m, n, 1]`, a vector as `[1, n, 1]`, and a tensor of rank 0 as
+/// `[1, 1, 1]`. PyTorch: `dstack`.
+///
+/// ```
+/// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+/// use wengert::tensor::ops::dstack;
+/// use wengert::prelude::*;
+///
+/// let pairs = dstack(&[Tensor::from([1i64, 2]), Tensor::from([3i64, 4])]);
+/// assert_eq!(pairs, Tensor::from([[[1i64, 3], [2, 4]]]));
+/// ```
+///
+/// # Errors
+///
+/// If the list is empty, or sizes differ.
+#[twins]
+pub fn try_dstack<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
+    let at = Site::here("dstack");
+    ensure!(!tensors.is_empty(), at, "dstack expects a non-empty TensorList");
+    join(&raise_ranks(&arrays(tensors), 3, at)?, 2, at)
+}
+
+/// Joins tensors along dimension 1. A vector counts as one column `[n, 1]`, and a tensor of rank 0 as `[1, 1]`. PyTorch: `column_stack`.
+///
+/// ```
+/// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+/// use wengert::tensor::ops::column_stack;
+/// use wengert::prelude::*;
+///
+/// let table = column_stack(&[Tensor::from([1i64, 2]), Tensor::from([[3i64, 4], [5, 6]])]);
+/// assert_eq!(table, Tensor::from([[1i64, 3, 4], [2, 5, 6]]));
+/// ```
+///
+/// # Errors
+///
+/// If the list is empty, or sizes differ.
+#[twins]
+pub fn try_column_stack<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
+    let (mut columns, at) = (arrays(tensors), Site::here("column_stack"));
+    ensure!(!tensors.is_empty(), at, "column_stack expects a non-empty TensorList");
+    for column in &mut columns {
+        if column.shape().rank() < 2 {
+            *column = column.reshape_to([column.shape().numel(), 1], at)?;
         }
-        parts.push(tensor.reshape_to(shape, at)?);
     }
-    Ok(parts)
+    join(&columns, 1, at)
+}
+
+/// Inserts dimensions of size 1 into tensors with fewer than `rank` dimensions, like [`raise_rank`].
+fn raise_ranks<A: TensorLike>(tensors: &[A], rank: usize, at: Site) -> Result<Vec<A>, A::Error> {
+    tensors.iter().map(|tensor| raise_rank(tensor, rank, at)).collect()
+}
+
+/// Returns the block-diagonal matrix of matrices: each begins behind the last row and column of the one before, and the other elements are
+/// 0. A vector counts as a matrix of one row, and a tensor of rank 0 as a matrix of one element. PyTorch: `block_diag`.
+///
+/// ```
+/// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+/// use wengert::tensor::ops::block_diag;
+/// use wengert::prelude::*;
+///
+/// let blocks = block_diag(&[Tensor::from([[1i64, 2], [3, 4]]), Tensor::from([5i64, 6])]);
+/// assert_eq!(blocks, Tensor::from([[1i64, 2, 0, 0], [3, 4, 0, 0], [0, 0, 5, 6]]));
+/// ```
+///
+/// # Errors
+///
+/// If the list is empty, a tensor has more than two dimensions, or memory cannot hold the result.
+#[twins]
+pub fn try_block_diag<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
+    let (tensors, at) = (arrays(tensors), Site::here("block_diag"));
+    ensure!(!tensors.is_empty(), at, "block_diag expects a non-empty TensorList");
+    for (position, rank) in tensors.iter().map(|tensor| tensor.shape().rank()).enumerate() {
+        ensure!(
+            rank <= 2,
+            at,
+            "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {position} has {rank} dimensions"
+        );
+    }
+    let blocks = raise_ranks(&tensors, 2, at)?;
+    let columns = blocks.iter().fold(0usize, |columns, block| columns.saturating_add(block.shape()[1]));
+    let (mut rows, mut start) = (Vec::with_capacity(blocks.len()), 0);
+    for block in &blocks {
+        let shape = block.shape();
+        let target = shape.with_size(1, columns);
+        addressable::<<I::Array as TensorLike>::Elem>(&target, at)?;
+        rows.push(block.apply_embed(View::Slice { axis: 1, start, len: shape[1], step: 1 }, &target, at)?);
+        start += shape[1];
+    }
+    join(&rows, 0, at)
 }
 
 /// The order of the first two dimensions of the grids of [`meshgrid`].
@@ -183,7 +262,11 @@ pub fn try_meshgrid<I: IntoArray<Array = A> + Clone, A: TensorLike>(
     tensors: &[I],
     indexing: Indexing2d,
 ) -> Result<Vec<A>, A::Error> {
-    let (tensors, at) = (arrays(tensors), Site::here("meshgrid"));
+    grids(&arrays(tensors), indexing, Site::here("meshgrid"))
+}
+
+/// Returns the grids of [`meshgrid`].
+fn grids<A: TensorLike>(tensors: &[A], indexing: Indexing2d, at: Site) -> Result<Vec<A>, A::Error> {
     ensure!(!tensors.is_empty(), at, "meshgrid expects a non-empty TensorList");
     for shape in tensors.iter().map(A::shape) {
         ensure!(shape.rank() <= 1, at, "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {shape}");
@@ -202,6 +285,37 @@ pub fn try_meshgrid<I: IntoArray<Array = A> + Clone, A: TensorLike>(
     Ok(grids)
 }
 
+/// Returns all tuples of one element from each vector, as rows `[count, vectors]`. The last vector varies fastest. A single vector is
+/// returned unchanged. PyTorch: `cartesian_prod`.
+///
+/// ```
+/// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+/// use wengert::tensor::ops::cartesian_prod;
+/// use wengert::prelude::*;
+///
+/// let pairs = cartesian_prod(&[Tensor::from([1i64, 2]), Tensor::from([4i64, 5])]);
+/// assert_eq!(pairs, Tensor::from([[1i64, 4], [1, 5], [2, 4], [2, 5]]));
+/// ```
+///
+/// # Errors
+///
+/// If the list is empty, or an operand is not a vector.
+#[twins]
+pub fn try_cartesian_prod<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
+    let (tensors, at) = (arrays(tensors), Site::here("cartesian_prod"));
+    for shape in tensors.iter().map(TensorLike::shape) {
+        ensure!(shape.rank() == 1, at, "Expect a 1D vector, but got shape {shape}");
+    }
+    if let [tensor] = &tensors[..] {
+        return Ok(tensor.clone());
+    }
+    let grids = grids(&tensors, Indexing2d::Matrix, at)?;
+    let count = grids[0].shape();
+    addressable::<<I::Array as TensorLike>::Elem>(&count, at)?;
+    let columns = grids.iter().map(|grid| grid.reshape_to([count.numel(), 1], at));
+    join(&columns.collect::<Result<Vec<_>, _>>()?, 1, at)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,6 +329,57 @@ mod tests {
         assert_eq!(hstack(&[Tensor::from([[1.0]]), Tensor::from([[2.0]])]), Tensor::from([[1.0, 2.0]]));
         assert!(try_hstack::<Tensor<f64>>(&[]).is_err());
         assert!(try_vstack(&[y, Tensor::from([1.0])]).is_err());
+    }
+
+    #[test]
+    fn columns_and_layers_stack() {
+        let (x, y) = (Tensor::from([1i64, 2]), Tensor::from([[3i64, 4], [5, 6]]));
+        assert_eq!(column_stack(&[&x, &y]), Tensor::from([[1i64, 3, 4], [2, 5, 6]]));
+        assert_eq!(column_stack(&[Tensor::scalar(1i64), Tensor::scalar(2i64)]), Tensor::from([[1i64, 2]]));
+        assert_eq!(column_stack(&[Tensor::<f64>::zeros([2, 3, 4]), Tensor::zeros([2, 1, 4])]).shape(), &[2, 4, 4]);
+        assert_eq!(dstack(&[Tensor::scalar(1i64), Tensor::scalar(2i64)]), Tensor::from([[[1i64, 2]]]));
+        assert_eq!(dstack(&[&y, &y]).shape(), &[2, 2, 2]);
+        let sentence = |result: Result<Tensor<i64>, Error>| result.unwrap_err().sentence();
+        assert_eq!(sentence(try_dstack::<Tensor<i64>>(&[])), "dstack expects a non-empty TensorList");
+        assert_eq!(sentence(try_column_stack::<Tensor<i64>>(&[])), "column_stack expects a non-empty TensorList");
+        assert!(try_column_stack(&[x, Tensor::from([1i64])]).is_err());
+    }
+
+    #[test]
+    fn blocks_of_every_rank() {
+        let blocks =
+            [Tensor::from([[1.0, f64::NAN]]), Tensor::scalar(3.0), Tensor::from([4.0, -0.0]), Tensor::zeros([0])];
+        let all = block_diag(&blocks);
+        assert_eq!(all.shape(), &[4, 5]);
+        assert_eq!(
+            all.nan_to_num(9.0, None, None),
+            Tensor::from([
+                [1.0, 9.0, 0.0, 0.0, 0.0],
+                [0.0, 0.0, 3.0, 0.0, 0.0],
+                [0.0, 0.0, 0.0, 4.0, 0.0],
+                [0.0, 0.0, 0.0, 0.0, 0.0]
+            ])
+        );
+        let wide = block_diag(&[Tensor::<i64>::ones([2, 0]), Tensor::ones([1, 2])]);
+        assert_eq!(wide, Tensor::from([[0i64, 0], [0, 0], [1, 1]]));
+        assert_eq!(block_diag(&[Tensor::from([true])]), Tensor::from([[true]]));
+        assert_eq!(
+            try_block_diag(&[Tensor::from([1.0]), Tensor::ones([1, 1, 1])]).unwrap_err().sentence(),
+            "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input 1 has 3 dimensions"
+        );
+        assert!(try_block_diag::<Tensor<f64>>(&[]).is_err());
+    }
+
+    #[test]
+    fn tuples_of_vectors() {
+        let x = Tensor::from([1i64, 2]);
+        assert_eq!(cartesian_prod(&[&x]), x);
+        assert_eq!(cartesian_prod(&[x.clone(), Tensor::zeros([0]), x.clone()]).shape(), &[0, 3]);
+        let three = cartesian_prod(&[x.clone(), Tensor::from([3i64]), x.clone()]);
+        assert_eq!(three, Tensor::from([[1i64, 3, 1], [1, 3, 2], [2, 3, 1], [2, 3, 2]]));
+        let sentence = |tensors: &[Tensor<i64>]| try_cartesian_prod(tensors).unwrap_err().sentence();
+        assert_eq!(sentence(&[Tensor::scalar(1i64), x]), "Expect a 1D vector, but got shape []");
+        assert_eq!(sentence(&[]), "meshgrid expects a non-empty TensorList");
     }
 
     #[test]

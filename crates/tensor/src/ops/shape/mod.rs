@@ -4,5 +4,6 @@ pub(crate) mod diagonals;
 pub(crate) mod joining;
 pub(crate) mod padding;
 pub(crate) mod repetition;
+pub(crate) mod shuffles;
 pub(crate) mod splitting;
 pub(crate) mod views;

@@ -10,7 +10,7 @@ use crate::ops::{Result, TensorLike};
 use crate::shape::dims::{self, Dims, Sizes, UNREPRESENTABLE};
 use crate::{DType, Error, Shape, Site, Tensor, ensure};
 
-/// Repeating and rolling.
+/// Repeating, rolling, and combinations.
 #[twins]
 pub trait Repetition: TensorLike {
     /// Repeats the whole tensor `repeats[k]` times along each dimension `k` of the result. If there are more repeats than dimensions, the
@@ -126,9 +126,69 @@ pub trait Repetition: TensorLike {
         }
         Ok(x)
     }
+
+    /// Returns all combinations of `r` elements of a vector as rows `[count, r]`, in the order of the positions. `with_replacement` allows
+    /// each element several times. Without elements to choose (`r` = 0), the result is an empty vector. PyTorch: `combinations`.
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let x = Tensor::from([1i64, 2, 3]);
+    /// assert_eq!(x.combinations(2, false), Tensor::from([[1i64, 2], [1, 3], [2, 3]]));
+    /// assert_eq!(Tensor::from([1i64, 2]).combinations(2, true), Tensor::from([[1i64, 1], [1, 2], [2, 2]]));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If `self` is not a vector, or memory cannot hold the result.
+    fn try_combinations(&self, r: usize, with_replacement: bool) -> Result<Self> {
+        let at = Site::here("combinations");
+        let shape = self.shape();
+        ensure!(shape.rank() == 1, at, "Expect a 1D vector, but got shape {shape}");
+        if r == 0 {
+            return self.slice_axis(0, 0, 0, at);
+        }
+        let n = shape[0];
+        let count = match with_replacement {
+            false => count_combinations(n, r),
+            true if n == 0 => 0,
+            true => count_combinations(n.saturating_add(r - 1), r),
+        };
+        let positions =
+            Tensor::build(&Shape::from([count, r]), at, |out| write_combinations(n, r, with_replacement, out))?;
+        self.apply_index_select(0, &positions, at)
+    }
 }
 
 impl<A: TensorLike> Repetition for A {}
+
+/// Returns the number of combinations of `r` of `n` elements. Returns `usize::MAX` for numbers that do not fit.
+fn count_combinations(n: usize, r: usize) -> usize {
+    if r > n {
+        return 0;
+    }
+    // After factor k, the product is the number of combinations of k + 1 elements, so every division is exact.
+    (0..r.min(n - r))
+        .try_fold(1u128, |count, k| (count.checked_mul((n - k) as u128)).map(|all| all / (k as u128 + 1)))
+        .and_then(|count| usize::try_from(count).ok())
+        .unwrap_or(usize::MAX)
+}
+
+/// Writes the positions of all combinations of `r` of `n` elements to `out`, one row of `r` positions for each combination.
+fn write_combinations(n: usize, r: usize, with_replacement: bool, out: &mut [i64]) {
+    let step = i64::from(!with_replacement);
+    let mut row: Vec<i64> = (0..r as i64).map(|k| k * step).collect();
+    for out in out.chunks_exact_mut(r) {
+        out.copy_from_slice(&row);
+        // The last position that can still grow does, and the positions behind it become the smallest that follow it.
+        let largest = |k: usize| n as i64 - 1 - (r - 1 - k) as i64 * step;
+        if let Some(k) = (0..r).rev().find(|&k| row[k] < largest(k)) {
+            let first = row[k] + 1;
+            row[k..].iter_mut().zip(0..).for_each(|(position, j)| *position = first + j * step);
+        }
+    }
+}
 
 /// Repeats `x` `repeats[k]` times along each dimension `k` of the result.
 fn repeat<A: TensorLike>(x: &A, repeats: &[usize], at: Site) -> Result<A> {
@@ -179,6 +239,24 @@ fn roll<A: TensorLike>(x: &A, axis: usize, shift: isize, at: Site) -> Result<A> 
 #[cfg(test)]
 mod tests {
     use crate::prelude::*;
+
+    #[test]
+    fn combinations_of_any_number() {
+        let x = Tensor::from([1i64, 2, 3]);
+        assert_eq!(x.combinations(1, false), Tensor::from([[1i64], [2], [3]]));
+        assert_eq!(x.combinations(3, false), Tensor::from([[1i64, 2, 3]]));
+        assert_eq!(x.combinations(4, false).shape(), &[0, 4]);
+        assert_eq!(x.combinations(0, false).shape(), &[0]);
+        assert_eq!(x.combinations(2, true), Tensor::from([[1i64, 1], [1, 2], [1, 3], [2, 2], [2, 3], [3, 3]]));
+        assert_eq!(Tensor::<f64>::zeros([0]).combinations(2, true).shape(), &[0, 2]);
+        let all = Tensor::<i64>::arange(7).combinations(3, true);
+        assert_eq!(all.shape(), &[84, 3]);
+        assert_eq!(all.slice(0, 82..), Tensor::from([[5i64, 6, 6], [6, 6, 6]]));
+        let error = Tensor::from([[1i64, 2]]).try_combinations(2, false).unwrap_err();
+        assert_eq!(error.sentence(), "Expect a 1D vector, but got shape [1, 2]");
+        assert!(Tensor::scalar(1.0).expand([1usize << 40]).try_combinations(1 << 20, false).is_err());
+        assert!(x.try_combinations(usize::MAX, true).is_err());
+    }
 
     #[test]
     fn repeats() {

@@ -166,12 +166,7 @@ pub trait Views: TensorLike {
         let at = Site::here("transpose");
         let rank = self.shape().rank();
         let (first, second) = (dims::axis(first, rank, at)?, dims::axis(second, rank, at)?);
-        if rank == 0 {
-            return Ok(self.clone());
-        }
-        let mut order: Axes = (0..rank).collect();
-        order.swap(first, second);
-        self.apply_view(View::Permute(order), at)
+        if rank == 0 { Ok(self.clone()) } else { swap(self, first, second, at) }
     }
 
     /// Transposes a matrix. A tensor of rank 0 or 1 stays unchanged. PyTorch: `t`.
@@ -232,6 +227,55 @@ pub trait Views: TensorLike {
         self.apply_view(View::Flip(axes), at)
     }
 
+    /// Rotates by `k` quarter turns in the plane of `dims`, from the first of these dimensions towards the second. A negative `k` rotates
+    /// the other way. Unlike PyTorch's `rot90`, this is a view.
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let x = Tensor::from([[1i64, 2, 3], [4, 5, 6]]);
+    /// assert_eq!(x.rot90(1, [0, 1]), Tensor::from([[3i64, 6], [2, 5], [1, 4]]));
+    /// assert_eq!(x.rot90(2, [0, 1]), x.flip(..));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If there are fewer than two dimensions, or `dims` are equal or do not exist.
+    fn try_rot90(&self, k: isize, dims: [isize; 2]) -> Result<Self> {
+        let at = Site::here("rot90");
+        let rank = self.shape().rank();
+        ensure!(rank >= 2, at, "expected total dims >= 2, but got total dims = {rank}");
+        let (first, second) = (dims::axis(dims[0], rank, at)?, dims::axis(dims[1], rank, at)?);
+        let [dim0, dim1] = dims;
+        ensure!(first != second, at, "expected rotation dims to be different, but got dim0 = {dim0} and dim1 = {dim1}");
+        let flipped = match k.rem_euclid(4) {
+            0 => Axes::new(),
+            1 => Axes::from_slice(&[second]),
+            2 => Axes::from_slice(&[first, second]),
+            _ => Axes::from_slice(&[first]),
+        };
+        let x = self.apply_view(View::Flip(flipped), at)?;
+        if k % 2 == 0 { Ok(x) } else { swap(&x, first, second, at) }
+    }
+
+    /// Returns a tensor of rank 0 as a vector of one element, and every other tensor unchanged. PyTorch: `atleast_1d`.
+    fn try_atleast_1d(&self) -> Result<Self> {
+        raise_rank(self, 1, Site::here("atleast_1d"))
+    }
+
+    /// Returns a vector of n elements as a matrix `[1, n]`, a tensor of rank 0 as `[1, 1]`, and every other tensor unchanged. PyTorch:
+    /// `atleast_2d`.
+    fn try_atleast_2d(&self) -> Result<Self> {
+        raise_rank(self, 2, Site::here("atleast_2d"))
+    }
+
+    /// Returns a matrix `[m, n]` as `[m, n, 1]`, a vector of n elements as `[1, n, 1]`, and a tensor of rank 0 as `[1, 1, 1]`. Every other
+    /// tensor stays unchanged. PyTorch: `atleast_3d`.
+    fn try_atleast_3d(&self) -> Result<Self> {
+        raise_rank(self, 3, Site::here("atleast_3d"))
+    }
+
     /// Returns `len` elements of dimension `dim`, starting at `start` (negative: from the end). Refuses elements beyond the dimension.
     /// PyTorch: `narrow`.
     fn try_narrow(&self, dim: impl Position, start: impl Position, len: impl Position) -> Result<Self> {
@@ -270,45 +314,23 @@ pub trait Views: TensorLike {
     /// assert_eq!(x.slice(0, ..-1).to_vec(), [1.0, 2.0, 3.0]);
     /// ```
     fn try_slice(&self, dim: impl Position, span: impl Into<Span>) -> Result<Self> {
-        let Span { start, end, step } = span.into();
         let at = Site::here("slice");
-        let shape = self.shape();
-        ensure!(shape.rank() > 0, at, "slice() cannot be applied to a 0-dim tensor.");
-        let axis = dims::axis(dim, shape.rank(), at)?;
-        ensure!(step > 0, at, "slice step must be positive");
-        self.apply_view(slice(axis, shape[axis], start, end, step), at)
+        self.apply_view(slice_view(&self.shape(), dim.position(), span.into(), at)?, at)
     }
 
     /// Returns the elements at position `index` (negative: from the end) of dimension `dim`, without that dimension.
     /// PyTorch: `select`.
     fn try_select(&self, dim: impl Position, index: impl Position) -> Result<Self> {
-        let index = index.position();
         let at = Site::here("select");
-        let mut shape = self.shape();
-        ensure!(shape.rank() > 0, at, "select() cannot be applied to a 0-dim tensor.");
-        let axis = dims::axis(dim, shape.rank(), at)?;
-        let size = shape[axis] as isize;
-        ensure!(
-            (-size..size).contains(&index),
-            at,
-            IndexRange,
-            "select(): index {index} out of range for tensor of size {shape} at dimension {axis}"
-        );
-        let start = if index < 0 { index + size } else { index } as usize;
-        let narrowed = self.apply_view(View::Slice { axis, start, len: 1, step: 1 }, at)?;
-        shape.remove(axis);
-        narrowed.apply_view(View::Reshape(shape), at)
+        let (view, axis) = select_view(&self.shape(), dim.position(), index.position(), at)?;
+        squeeze(&self.apply_view(view, at)?, axis, at)
     }
 
     /// Returns the diagonal of dimensions `first` and `second` as the last dimension. `offset` counts from the main diagonal
     /// upwards (negative: downwards). PyTorch: `diagonal`.
     fn try_diagonal(&self, offset: isize, first: impl Position, second: impl Position) -> Result<Self> {
-        let (first, second) = (first.position(), second.position());
         let at = Site::here("diagonal");
-        let rank = self.shape().rank();
-        let (first_axis, second_axis) = (dims::axis(first, rank, at)?, dims::axis(second, rank, at)?);
-        ensure!(first_axis != second_axis, at, "diagonal dimensions cannot be identical {first}, {second}");
-        self.apply_view(View::Diagonal { offset, first: first_axis, second: second_axis }, at)
+        self.apply_view(diagonal_view(self.shape().rank(), offset, first.position(), second.position(), at)?, at)
     }
 
     /// Returns a window of `size` elements every `step` elements along `dim`. The elements of a window become the last dimension. Elements
@@ -342,6 +364,59 @@ pub(crate) fn slice(axis: usize, size: usize, start: Option<isize>, end: Option<
     let start = clamp(start.unwrap_or(0));
     let end = clamp(end.unwrap_or(size)).max(start);
     View::Slice { axis, start: start as usize, len: ((end - start) as usize).div_ceil(step as usize), step }
+}
+
+/// Returns the view of the positions `span` of dimension `dim`; see [`Views::try_slice`].
+pub(crate) fn slice_view(shape: &Shape, dim: isize, span: Span, at: Site) -> Result<View, Error> {
+    ensure!(shape.rank() > 0, at, "slice() cannot be applied to a 0-dim tensor.");
+    let axis = dims::axis(dim, shape.rank(), at)?;
+    ensure!(span.step > 0, at, "slice step must be positive");
+    Ok(slice(axis, shape[axis], span.start, span.end, span.step))
+}
+
+/// Returns the view of position `index` of dimension `dim`, which stays with size 1, and the position of this dimension; see
+/// [`Views::try_select`].
+pub(crate) fn select_view(shape: &Shape, dim: isize, index: isize, at: Site) -> Result<(View, usize), Error> {
+    ensure!(shape.rank() > 0, at, "select() cannot be applied to a 0-dim tensor.");
+    let axis = dims::axis(dim, shape.rank(), at)?;
+    let size = shape[axis] as isize;
+    ensure!(
+        (-size..size).contains(&index),
+        at,
+        IndexRange,
+        "select(): index {index} out of range for tensor of size {shape} at dimension {axis}"
+    );
+    let start = if index < 0 { index + size } else { index } as usize;
+    Ok((View::Slice { axis, start, len: 1, step: 1 }, axis))
+}
+
+/// Returns the view of a diagonal; see [`Views::try_diagonal`].
+pub(crate) fn diagonal_view(rank: usize, offset: isize, first: isize, second: isize, at: Site) -> Result<View, Error> {
+    let (first_axis, second_axis) = (dims::axis(first, rank, at)?, dims::axis(second, rank, at)?);
+    ensure!(first_axis != second_axis, at, "diagonal dimensions cannot be identical {first}, {second}");
+    Ok(View::Diagonal { offset, first: first_axis, second: second_axis })
+}
+
+/// Swaps dimensions `first` and `second`.
+fn swap<A: TensorLike>(x: &A, first: usize, second: usize, at: Site) -> Result<A> {
+    let mut order: Axes = (0..x.shape().rank()).collect();
+    order.swap(first, second);
+    x.apply_view(View::Permute(order), at)
+}
+
+/// Inserts dimensions of size 1 until there are `rank` dimensions, 1 to 3: before the others up to two dimensions, and then behind them.
+pub(crate) fn raise_rank<A: TensorLike>(x: &A, rank: usize, at: Site) -> Result<A> {
+    let mut shape = x.shape();
+    if shape.rank() >= rank {
+        return Ok(x.clone());
+    }
+    while shape.rank() < rank.min(2) {
+        shape.insert(0, 1);
+    }
+    if rank == 3 {
+        shape.push(1);
+    }
+    x.apply_view(View::Reshape(shape), at)
 }
 
 /// Inserts a dimension of size 1 before `axis`.
@@ -419,6 +494,44 @@ mod tests {
         assert_eq!(error(-1), "Attempting to broadcast a dimension with negative length!");
         let huge = crate::ops::try_broadcast_shapes([[usize::MAX]]).unwrap_err().sentence();
         assert_eq!(huge, format!("a size must be at most {}", isize::MAX));
+    }
+
+    #[test]
+    fn quarter_turns() {
+        let x = Tensor::from([[1i64, 2, 3], [4, 5, 6]]);
+        let (left, right) = (Tensor::from([[3i64, 6], [2, 5], [1, 4]]), Tensor::from([[4i64, 1], [5, 2], [6, 3]]));
+        let half = Tensor::from([[6i64, 5, 4], [3, 2, 1]]);
+        for (k, dims, expected) in [
+            (-1, [0, 1], &right),
+            (0, [0, 1], &x),
+            (1, [0, 1], &left),
+            (2, [0, 1], &half),
+            (3, [0, 1], &right),
+            (4, [0, 1], &x),
+            (isize::MIN, [0, 1], &x),
+            (1, [1, 0], &right),
+            (1, [-1, -2], &right),
+        ] {
+            assert_eq!(&x.rot90(k, dims), expected, "{k} {dims:?}");
+        }
+        let sentence = |x: Tensor<i64>, dims| x.try_rot90(1, dims).unwrap_err().sentence();
+        assert_eq!(
+            sentence(x.clone(), [1, -1]),
+            "expected rotation dims to be different, but got dim0 = 1 and dim1 = -1"
+        );
+        assert_eq!(sentence(Tensor::from([1i64, 2]), [0, 1]), "expected total dims >= 2, but got total dims = 1");
+        assert_eq!(sentence(x, [0, 2]), "Dimension out of range (expected to be in range of [-2, 1], but got 2)");
+    }
+
+    #[test]
+    fn dimensions_are_added() {
+        let sizes = [&[][..], &[2], &[2, 3], &[2, 3, 4], &[2, 3, 4, 5]];
+        let all = sizes.map(Tensor::<f64>::zeros);
+        let shapes = |raise: fn(&Tensor<f64>) -> Tensor<f64>| all.each_ref().map(|x| raise(x).shape().to_vec());
+        assert_eq!(shapes(Tensor::atleast_1d)[..2], [[1], [2]]);
+        assert_eq!(shapes(Tensor::atleast_2d)[..3], [[1, 1], [1, 2], [2, 3]]);
+        assert_eq!(shapes(Tensor::atleast_3d)[..4], [[1, 1, 1], [1, 2, 1], [2, 3, 1], [2, 3, 4]]);
+        assert_eq!(shapes(Tensor::atleast_3d)[4], [2, 3, 4, 5]);
     }
 
     /// PyTorch gives the same for `torch.tensor(3.).unfold(0, size, 1)`.

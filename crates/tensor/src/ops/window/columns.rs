@@ -1,4 +1,4 @@
-//! Copies the sliding windows of images into the columns of a matrix.
+//! Copies the sliding windows of images into the columns of a matrix, and adds such columns to images.
 
 use wengert_macros::twins;
 
@@ -6,7 +6,7 @@ use crate::ops::primitive::compose::Compose;
 use crate::ops::shape::padding::pad_constant;
 use crate::ops::window::windows::{Window, add_batch, at_least, remove_batch};
 use crate::ops::{Result, TensorLike};
-use crate::{Error, Site, Sizes, ensure};
+use crate::{Error, Number, Site, Sizes, ensure};
 
 /// Sliding windows as columns of a matrix.
 #[twins]
@@ -64,6 +64,82 @@ pub trait Columns: TensorLike {
             view.permute_to(&[0, 1, 4, 5, 2, 3], at)?.reshape_to([shape[0], rows, counts[0] * counts[1]], at)?;
         remove_batch(columns, added, at)
     }
+
+    /// Adds the columns `[n, c · kh · kw, windows]` as windows to images `[n, c, h, w]` of zeros: the adjoint of [`im2col`](Self::im2col).
+    /// `output_size` is h and w. The batch dimension may be absent. Elements in the padding are dropped. PyTorch:
+    /// `nn.functional.fold`.
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let columns = Tensor::<f64>::ones([4, 4]);
+    /// let image = columns.col2im([3, 3], 2, 1, 0, 1);
+    /// assert_eq!(image, Tensor::from([[[1.0, 2.0, 1.0], [2.0, 4.0, 2.0], [1.0, 2.0, 1.0]]]));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the numbers of rows and of windows do not fit the sizes, a size is out of range, or memory cannot hold the images.
+    #[doc(alias("fold"))]
+    fn try_col2im(
+        &self,
+        output_size: impl Into<Sizes>,
+        kernel: impl Into<Sizes>,
+        dilation: impl Into<Sizes>,
+        padding: impl Into<Sizes>,
+        stride: impl Into<Sizes>,
+    ) -> Result<Self>
+    where
+        Self::Elem: Number,
+    {
+        let at = Site::here("col2im");
+        let own = self.shape();
+        ensure!(
+            matches!(own.rank(), 2 | 3) && !own[own.rank() - 2..].contains(&0),
+            at,
+            "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for input, \
+             but got: {own}"
+        );
+        let windows = windows(&kernel.into(), &dilation.into(), &stride.into(), at)?;
+        let size = at_least(&output_size.into(), 2, ("output_size", 0), at)?;
+        let padding = at_least(&padding.into(), 2, ("padding", 0), at)?;
+        let padded = [0, 1].map(|k| size[k].saturating_add(padding[k].saturating_mul(2)));
+        let counts = [0, 1].map(|k| windows[k].count(padded[k]));
+        let (x, added) = add_batch(self, 3, at)?;
+        let (n, rows, columns) = (x.shape()[0], x.shape()[1], x.shape()[2]);
+        let [kh, kw] = windows.map(|window| window.kernel);
+        let cells = kh.saturating_mul(kw);
+        let (first, last) = (own.rank() - 2, own.rank() - 1);
+        ensure!(
+            rows.is_multiple_of(cells),
+            at,
+            "Expected size of input's dimension {first} to be divisible by the product of kernel_size, but got \
+             input.size({first})={rows} and kernel_size=({kh}, {kw})."
+        );
+        let [oh, ow] = counts;
+        let pair = |pair: [usize; 2]| format!("({}, {})", pair[0], pair[1]);
+        ensure!(
+            oh.saturating_mul(ow) == columns,
+            at,
+            "Given output_size={}, kernel_size=({kh}, {kw}), dilation={}, padding={}, stride={}, expected size of input's \
+             dimension {last} to match the calculated number of sliding blocks {oh} * {ow} = {}, but got \
+             input.size({last})={columns}.",
+            pair([size[0], size[1]]),
+            pair(windows.map(|window| window.dilation)),
+            pair([padding[0], padding[1]]),
+            pair(windows.map(|window| window.stride)),
+            oh.saturating_mul(ow)
+        );
+        // Permutes [n, c, kh, kw, oh, ow] to [n, c, oh, ow, kh, kw].
+        let split = x.reshape_to([n, rows / cells, kh, kw, oh, ow], at)?.permute_to(&[0, 1, 4, 5, 2, 3], at)?;
+        let lines = windows[1].embed(&split, 3, padded[1], at)?;
+        let mut image = windows[0].embed(&lines, 2, padded[0], at)?;
+        for k in 0..2 {
+            image = image.slice_axis(2 + k, padding[k], size[k], at)?;
+        }
+        remove_batch(image, added, at)
+    }
 }
 
 impl<A: TensorLike> Columns for A {}
@@ -86,5 +162,43 @@ mod tests {
         let columns = x.im2col([2, 1], 1, [1, 0], 1);
         assert_eq!(columns, Tensor::from([[[0.0, 1.0], [1.0, 0.0], [0.0, 2.0], [2.0, 0.0]]]));
         assert!(x.try_im2col(2, 1, 0, 1).is_err());
+    }
+
+    /// The images are PyTorch's.
+    #[test]
+    fn columns_are_added_to_images() {
+        let columns = Tensor::<f64>::arange(16).reshape([1, 4, 4]);
+        let image = Tensor::from([[[[0.0, 5.0, 5.0], [10.0, 30.0, 20.0], [10.0, 25.0, 15.0]]]]);
+        assert_eq!(columns.col2im([3, 3], 2, 1, 0, 1), image);
+        assert_eq!(columns.col2im(2, 2, 1, 1, 2), Tensor::from([[[[12.0, 9.0], [6.0, 3.0]]]]));
+        let wide = Tensor::<i64>::arange(24).reshape([4, 6]).col2im([3, 4], 2, 1, 0, 1);
+        assert_eq!(wide, Tensor::from([[[0i64, 7, 9, 8], [15, 44, 48, 31], [15, 37, 39, 23]]]));
+        let apart = Tensor::<f64>::arange(4).reshape([1, 4, 1]).col2im(3, 2, 2, 0, 1);
+        assert_eq!(apart, Tensor::from([[[[0.0, 0.0, 1.0], [0.0, 0.0, 0.0], [2.0, 0.0, 3.0]]]]));
+        assert_eq!(Tensor::<f64>::zeros([0, 4, 4]).col2im(3, 2, 1, 0, 1).shape(), &[0, 1, 3, 3]);
+    }
+
+    /// The sentences are PyTorch's.
+    #[test]
+    fn columns_that_do_not_fit_are_refused() {
+        let sentence = |shape: &[usize], stride: isize| {
+            Tensor::<f64>::zeros(shape).try_col2im(3, 2, 1, 0, stride).unwrap_err().sentence()
+        };
+        assert_eq!(
+            sentence(&[4], 1),
+            "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for \
+             input, but got: [4]"
+        );
+        assert_eq!(
+            sentence(&[1, 3, 4], 1),
+            "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)=3 \
+             and kernel_size=(2, 2)."
+        );
+        assert_eq!(
+            sentence(&[1, 4, 5], 1),
+            "Given output_size=(3, 3), kernel_size=(2, 2), dilation=(1, 1), padding=(0, 0), stride=(1, 1), expected size of \
+             input's dimension 2 to match the calculated number of sliding blocks 2 * 2 = 4, but got input.size(2)=5."
+        );
+        assert_eq!(sentence(&[1, 4, 4], 0), "non-positive stride is not supported");
     }
 }

@@ -8,7 +8,7 @@ use wengert_macros::twins;
 
 use crate::ops::primitive::compose::Compose;
 use crate::ops::{ArrayOperand, Result, TensorLike};
-use crate::{Binary, Compare, Error, Float, Scalar, Shape, Site, Tensor, Unary, ensure};
+use crate::{Binary, Compare, Error, Float, Scalar, Shape, Site, Sizes, Tensor, Unary, ensure};
 
 /// The formula by which a sample at a point between pixels is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum GridPadding {
     Reflection,
 }
 
-/// Sampling at the points of a grid.
+/// Sampling at the points of a grid, and grids of affine maps.
 #[twins]
 pub trait GridSampling: TensorLike<Elem: Float> {
     /// Returns samples `[n, c, a, b]` of images `[n, c, h, w]` at the points `grid`, `[n, a, b, 2]`. A point is a pair (x, y): -1 and 1 are
@@ -82,6 +82,72 @@ pub trait GridSampling: TensorLike<Elem: Float> {
             }
             GridMode::Bilinear => bilinear(self, &x, &y, at),
         }
+    }
+
+    /// Returns the grid of each affine map of `self`, for [`grid_sample`](Self::grid_sample). Maps `[n, 2, 3]` and images of `size`
+    /// `[n, c, h, w]` give `[n, h, w, 2]`. Maps `[n, 3, 4]` and volumes of `size` `[n, c, d, h, w]` give `[n, d, h, w, 3]`. The point of a
+    /// pixel is the map's matrix times (x, y, 1). Here -1 and 1 are the centres of the first and the last pixel with `align_corners`,
+    /// otherwise their outer edges. A single pixel along a dimension has the coordinate 0. PyTorch: `nn.functional.affine_grid`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+    /// use wengert::tensor::ops::{GridMode, GridPadding};
+    /// use wengert::prelude::*;
+    ///
+    /// let image = Tensor::from([[[[1.0, 2.0], [3.0, 4.0]]]]);
+    /// let mirror = Tensor::from([[[-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]);
+    /// let grid = mirror.affine_grid(image.shape(), true);
+    /// let mirrored = image.grid_sample(&grid, GridMode::Bilinear, GridPadding::Zeros, true);
+    /// assert_eq!(mirrored, Tensor::from([[[[2.0, 1.0], [4.0, 3.0]]]]));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not fit, a size is not positive, or memory cannot hold the grid.
+    fn try_affine_grid(&self, size: impl Into<Sizes>, align_corners: bool) -> Result<Self> {
+        let (size, own, at) = (size.into(), self.shape(), Site::here("affine_grid"));
+        let sizes = size.as_slice();
+        let dims = match sizes.len() {
+            rank @ (4 | 5) => rank - 2,
+            _ => {
+                let message = format!(
+                    "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size \
+                     {sizes:?}."
+                );
+                return Err(Error::argument(at, message).into());
+            }
+        };
+        ensure!(
+            own.rank() == 3 && own[1..] == [dims, dims + 1],
+            at,
+            "Expected a batch of {dims}D affine matrices of shape Nx{dims}x{} for size {sizes:?}. Got {own}.",
+            dims + 1
+        );
+        ensure!(sizes.iter().all(|&size| size > 0), at, "Expected non-zero, positive output size. Got {sizes:?}");
+        let size = size.resolve_plain(at)?;
+        ensure!(size[0] == own[0], at, "expected {} affine matrices for size {size}, but got {}", size[0], own[0]);
+        let pixels = Shape::from(&size[2..]);
+        let count = pixels.checked_numel().unwrap_or(usize::MAX);
+        let coordinate = |size: usize, index: usize| {
+            let (offset, width) = if align_corners { (0.0, size as f64 - 1.0) } else { (1.0, size as f64) };
+            if size == 1 { 0.0 } else { (2.0 * index as f64 + offset) / width - 1.0 }
+        };
+        let base = Tensor::build(&Shape::from([1, count, dims + 1]), at, |out| {
+            for (position, point) in out.chunks_exact_mut(dims + 1).enumerate() {
+                let mut rest = position;
+                // x is the coordinate along the last dimension, y along the one before.
+                for (out, &size) in point.iter_mut().zip(pixels.iter().rev()) {
+                    *out = Self::Elem::from_f64(coordinate(size, rest % size));
+                    rest /= size;
+                }
+                point[dims] = Self::Elem::ONE;
+            }
+        })?;
+        let base = self.constant(&base).expand_to(&Shape::from([own[0], count, dims + 1]), at)?;
+        let mut shape = pixels;
+        shape.insert(0, own[0]);
+        shape.push(dims);
+        base.apply_matmul(&self.permute_to(&[0, 2, 1], at)?, at)?.reshape_to(shape, at)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Sliding windows along dimensions: the arithmetic that convolution and pooling share.
 
+use crate::memory::reserve::addressable;
 use crate::ops::shape::views::{squeeze, unsqueeze};
 use crate::ops::{Result, TensorLike};
 use crate::{Error, Shape, Site, Sizes, View, ensure};
@@ -35,6 +36,21 @@ impl Window {
     pub(crate) fn view<A: TensorLike>(self, x: &A, axis: usize, at: Site) -> Result<A> {
         let spans = x.apply_view(View::Unfold { axis, size: self.span(), step: self.stride }, at)?;
         if self.dilation == 1 { Ok(spans) } else { spans.apply_view(self.dilation_view(&spans.shape()), at) }
+    }
+
+    /// Applies the adjoint of [`view`](Self::view): adds the windows `x`, whose elements are the last dimension, along `axis` of zeros. That
+    /// dimension has `size` elements in the result.
+    pub(crate) fn embed<A: TensorLike>(self, x: &A, axis: usize, size: usize, at: Site) -> Result<A> {
+        let last = x.shape().rank() - 1;
+        let spans = x.shape().with_size(last, self.span());
+        let target = spans.without(&[last]).with_size(axis, size);
+        addressable::<A::Elem>(&target, at)?;
+        let unfold = View::Unfold { axis, size: self.span(), step: self.stride };
+        if self.dilation == 1 {
+            return x.apply_embed(unfold, &target, at);
+        }
+        addressable::<A::Elem>(&spans, at)?;
+        x.apply_embed(self.dilation_view(&spans), &spans, at)?.apply_embed(unfold, &target, at)
     }
 
     /// Returns the view of every `dilation`-th element of the last dimension.
