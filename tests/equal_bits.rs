@@ -195,13 +195,19 @@ fn emulated_processors_have_the_pinned_bits() {
         return;
     }
     let program = std::env::current_exe().unwrap();
-    for processor in ["Haswell", "Nehalem"] {
-        let output = std::process::Command::new(qemu)
+    // Each emulator runs on a single thread, so both run at the same time.
+    let emulators = ["Haswell", "Nehalem"].map(|processor| {
+        let emulator = std::process::Command::new(qemu)
             .args(["-cpu", processor])
             .arg(&program)
             .args(["--exact", "equal_bits::the_portable_set_has_the_pinned_bits", "--test-threads=1"])
-            .output()
+            .stdout(std::process::Stdio::piped())
+            .spawn()
             .unwrap();
+        (processor, emulator)
+    });
+    for (processor, emulator) in emulators {
+        let output = emulator.wait_with_output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && text.contains("1 passed"), "{processor}: {text}");
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use wengert_autograd::{Gradients, Parameter};
-use wengert_nn::{Checkpoint, Generator, Module, Optimizer, Saved, update_buffers};
+use wengert_nn::{Checkpoint, Generator, Module, Optimizer, Saved, try_update_buffers};
 use wengert_tensor::ops::Views as _;
 use wengert_tensor::{Element, Float, Site, Tensor};
 
@@ -310,8 +310,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     }
 
     /// Divides the optimiser's states among the ranks (ZeRO, stage 1), so that each of N ranks has about 1/N of them.
-    /// The slices consist of whole blocks of 1,024 elements. The result is the same, and the amount of data sent is
-    /// about the same. This method turns [`fast`](Self::fast) off.
+    /// The slices consist of whole blocks of 1,024 elements. States of frozen parameters stay whole on every rank. The
+    /// result is the same, and the amount of data sent is about the same. This method turns [`fast`](Self::fast) off.
     ///
     /// # Panics
     ///
@@ -396,7 +396,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
             }
         }
         let parameter_shards =
-            ParameterShards::new(model, self.division(ParameterShards::length(model), 0).slice(self.group.rank()));
+            ParameterShards::new(model, self.division(ParameterShards::length(model), 0).slice(self.group.rank()))?;
         parameter_shards.divide(model, &mut self.optimizer);
         self.parameter_shards = Some(parameter_shards);
         Ok(self)
@@ -460,11 +460,11 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
 
     /// Returns the number of bytes of the optimiser's states on this rank.
     pub fn state_bytes(&self, model: &(impl Module<T> + ?Sized)) -> usize {
-        if let Some(parameter_shards) = &self.parameter_shards {
-            return parameter_shards.state_bytes(&self.optimizer);
-        }
+        // With shards, only frozen parameters have states of their own.
         let states = model.parameters().into_iter().filter_map(|own| self.optimizer.common().states(own));
-        states.flat_map(|states| &states.tensors).map(|tensor| tensor.numel() * size_of::<T>()).sum()
+        let whole: usize =
+            states.flat_map(|states| &states.tensors).map(|tensor| tensor.numel() * size_of::<T>()).sum();
+        whole + self.parameter_shards.as_ref().map_or(0, |shards| shards.state_bytes(&self.optimizer))
     }
 
     pub(crate) fn division(&self, length: usize, tail: usize) -> Division<'g> {
@@ -621,7 +621,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         if let Some(parameter_shards) = &self.parameter_shards {
             parameter_shards.put(model, &flat)?;
         }
-        update_buffers(model, &layout.gradients(leaves, &flat[length..], true)?);
+        try_update_buffers(model, &layout.gradients(leaves, &flat[length..], true)?)?;
         Ok(Step { loss: flat[flat.len() - 1].to_f64(), norm })
     }
 
@@ -691,11 +691,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         let Some(parameter_shards) = &self.parameter_shards else {
             return Ok(first.then(|| Checkpoint::new().model(model).optimizer(name, &self.optimizer, model)));
         };
-        let united = parameter_shards.united_optimizer(
-            model,
-            &self.optimizer,
-            &self.division(ParameterShards::length(model), 0),
-        )?;
+        // As in `gather`, the length comes from the shards, because parameters may have been frozen since they were divided.
+        let division = self.division(parameter_shards.total(), 0);
+        let united = parameter_shards.united_optimizer(model, &self.optimizer, &division)?;
         Ok(united.map(|optimizer| Checkpoint::new().model(model).optimizer(name, &optimizer, model)))
     }
 

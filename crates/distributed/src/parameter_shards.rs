@@ -47,8 +47,8 @@ impl<T: Float> Module<T> for ParameterShards<T> {
 
 impl<T: Float> ParameterShards<T> {
     /// Returns this rank's shards of all parameters. `slice` is this rank's range in the vector of the parameters that
-    /// are not frozen.
-    pub(crate) fn new(model: &(impl Module<T> + ?Sized), slice: Range<usize>) -> Self {
+    /// are not frozen. Returns an error if memory cannot hold the shards.
+    pub(crate) fn new(model: &(impl Module<T> + ?Sized), slice: Range<usize>) -> Result<Self> {
         let mut at = 0;
         let parameter_shards = model.named_parameters().into_iter().map(|(path, own)| {
             let count = if own.is_frozen() { 0 } else { own.value.numel() };
@@ -56,11 +56,11 @@ impl<T: Float> ParameterShards<T> {
             at += count;
             let part = place.start.max(slice.start).min(place.end)..place.end.min(slice.end).max(place.start);
             let part = part.start..part.end.max(part.start);
-            let mut parameter = Parameter::new(Tensor::zeros([part.len()]));
+            let mut parameter = Parameter::new(Tensor::try_zeros([part.len()])?);
             parameter.set_frozen(own.is_frozen());
-            ParameterShard { path, parameter, place, part }
+            Ok(ParameterShard { path, parameter, place, part })
         });
-        ParameterShards { parameter_shards: parameter_shards.collect(), has_values: false }
+        Ok(ParameterShards { parameter_shards: parameter_shards.collect::<Result<_>>()?, has_values: false })
     }
 
     /// Returns the number of elements of all parameters that are not frozen.
@@ -179,16 +179,21 @@ impl<T: Float> ParameterShards<T> {
         self.parameter_shards.iter().any(|shard| optimizer.common().states(&shard.parameter).is_some())
     }
 
-    /// Returns the size, in bytes, of the optimiser states on this rank.
+    /// Returns the size, in bytes, of the optimiser states for this rank's shards.
     pub(crate) fn state_bytes(&self, optimizer: &impl Optimizer<T>) -> usize {
         let states = self.parameter_shards.iter().filter_map(|shard| optimizer.common().states(&shard.parameter));
         states.flat_map(|states| &states.tensors).map(|tensor| tensor.numel() * size_of::<T>()).sum()
     }
 
-    /// Replaces the states for the whole `model` in `optimizer` by the states for this rank's slice.
+    /// Replaces the states for the whole `model` in `optimizer` by the states for this rank's slice. A shard whose parameter has no states
+    /// loses its own. The states of parameters that were frozen when the shards were made stay whole.
     pub(crate) fn divide(&self, model: &(impl Module<T> + ?Sized), optimizer: &mut impl Optimizer<T>) {
         for (shard, whole) in self.parameter_shards.iter().zip(model.parameters()) {
+            if shard.parameter.is_frozen() {
+                continue;
+            }
             let Some(States { steps, tensors }) = optimizer.common_mut().take_states(whole) else {
+                optimizer.common_mut().take_states(&shard.parameter);
                 continue;
             };
             let own = shard.part.start - shard.place.start..shard.part.end - shard.place.start;

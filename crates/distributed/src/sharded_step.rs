@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use wengert_autograd::{GradientSink, RecordedGradients};
-use wengert_nn::{Module, Optimizer, update_buffers};
+use wengert_nn::{Module, Optimizer, try_update_buffers};
 use wengert_tensor::{Float, Site, Tensor};
 
 use crate::collective::add;
@@ -96,7 +96,7 @@ impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
     ) -> Result<Step> {
         let division = self.division(layout.gradient_length(), 0);
         let norm = self.step_shard(model, layout, &division, &mut slice)?;
-        update_buffers(model, &layout.gradients(leaves, &tail, true)?);
+        try_update_buffers(model, &layout.gradients(leaves, &tail, true)?)?;
         Ok(Step { loss: tail.last().map_or(0.0, |loss| loss.to_f64()), norm })
     }
 }

@@ -86,7 +86,10 @@ pub(crate) fn recording<R, T: Float>(weight: f64, record: impl FnOnce() -> Resul
         Ok(Some(Within::Recording { points, .. })) => points,
         _ => Vec::new(),
     };
-    Ok((recorded, points.into_iter().filter_map(|point| point.downcast().ok()).collect()))
+    // A derivative that begins like an earlier one, but then differs, is recorded a second time. The tape drops the points of the first
+    // attempt, so that nothing else holds them.
+    let kept = points.into_iter().filter(|point| Rc::strong_count(point) > 1);
+    Ok((recorded, kept.filter_map(|point| point.downcast().ok()).collect()))
 }
 
 /// The ways in which a layer can get statistics.

@@ -141,8 +141,10 @@ impl<T: Float> SyncBatchNorm<T> {
                 BatchNormed { output, mean, variance: unbiased }
             }
         };
-        let batches = || self.num_batches_tracked.value.item() as u64 + 1;
-        let share = self.momentum.map_or_else(|| Share::Nth(batches()), Share::Fixed);
+        let share = match self.momentum {
+            Some(momentum) => Share::Fixed(momentum),
+            None => Share::Nth((self.num_batches_tracked.value.try_item()? as u64).saturating_add(1)),
+        };
         // Outside of a step, a batch without values has no mean and no variance.
         if shape.numel() > 0 {
             tape.try_blend(&self.running_mean, mean, share)?;

@@ -73,7 +73,7 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
         // of P⁻¹ is the inverse of Uᵀ.
         let factor = precision.try_flip([-2, -1])?.try_cholesky()?;
         let factor = factor.try_flip([-2, -1])?.try_transpose(-2, -1)?;
-        let identity = loc.constant(&Tensor::eye(loc.shape().last().copied().unwrap_or(0)));
+        let identity = loc.constant(&Tensor::try_eye(loc.shape().last().copied().unwrap_or(0))?);
         Ok(MultivariateNormal { scale_tril: factor.try_solve_triangular(&identity, Triangle::Lower)?, loc })
     }
 }
@@ -254,16 +254,16 @@ impl<A: Array> LkjCholesky<A> {
 impl<A: Array> LkjCholesky<A> {
     /// Returns vectors `[…, dim - 1]` with the elements `value`(0), `value`(1), …. All copies of the distribution get the same vector.
     fn constants(&self, value: impl Fn(f64) -> f64) -> Result<A> {
-        let numbers = (0..self.dim - 1).map(|k| A::Elem::from_f64(value(k as f64))).collect();
-        let vector = self.concentration.constant(&Tensor::try_from_vec(numbers, [self.dim - 1])?);
+        let number = |index: &[usize]| A::Elem::from_f64(value(index[0] as f64));
+        let vector = self.concentration.constant(&Tensor::try_from_fn([self.dim - 1], number)?);
         let shape = self.concentration.shape().iter().copied().chain([self.dim - 1]).collect();
         vector.apply_view(View::Expand(shape), Site::here("constants"))
     }
 
     /// Returns a matrix `[dim - 1, dim]` that is 1 where `is_one` is true for the row and the column, and 0 elsewhere.
-    fn pattern(&self, is_one: impl Fn(usize, usize) -> bool) -> A {
+    fn pattern(&self, is_one: impl Fn(usize, usize) -> bool) -> Result<A> {
         let one = |index: &[usize]| A::Elem::from_f64(f64::from(u8::from(is_one(index[0], index[1]))));
-        self.concentration.constant(&Tensor::from_fn([self.dim - 1, self.dim], one))
+        Ok(self.concentration.constant(&Tensor::try_from_fn([self.dim - 1, self.dim], one)?))
     }
 }
 
@@ -298,11 +298,11 @@ impl<A: Array> Distribution<A> for LkjCholesky<A> {
         let full: Shape =
             shape.iter().chain(self.concentration.shape().iter()).copied().chain([dim - 1, dim]).collect();
         let normal = Noise { shape: full.clone(), generator, beside: spread, at }.normal()?;
-        let left = (of(&normal) * &self.pattern(|row, column| column <= row)).get()?;
+        let left = (of(&normal) * &self.pattern(|row, column| column <= row)?).get()?;
         let length = of(&left).square().sum_last(1).sqrt().get()?.try_unsqueeze(-1)?;
-        let diagonal = (1.0 - of(&squares)).sqrt() * &self.pattern(|row, column| column == row + 1);
+        let diagonal = (1.0 - of(&squares)).sqrt() * &self.pattern(|row, column| column == row + 1)?;
         let rows = (of(&left) / &length * of(&squares).sqrt() + diagonal).get()?;
-        let first = self.pattern(|_, column| column == 0).try_narrow(0, 0, 1)?;
+        let first = self.pattern(|_, column| column == 0)?.try_narrow(0, 0, 1)?;
         let lead: Shape = full[..full.rank() - 2].iter().copied().chain([1, dim]).collect();
         try_cat(&[first.apply_view(View::Expand(lead), at)?, rows], -2)
     }

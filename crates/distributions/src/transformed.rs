@@ -12,7 +12,7 @@ use wengert_tensor::{Float, Generator, Scalar, Shape, Site, Tensor};
 use crate::distribution::{Distribution, array, drawn_over, missing};
 use crate::expression::{Expr, of};
 use crate::sampling::tiny;
-use crate::support::{filled, joint};
+use crate::support::{filled, joint, refused};
 
 /// An invertible function, with the logarithm of the magnitude of its derivative. PyTorch: `torch.distributions.transforms`.
 ///
@@ -53,7 +53,7 @@ impl<A: Array> Transform<A> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not broadcast, or memory cannot hold the result.
+    /// If the shapes do not broadcast, stick-breaking gets a number without dimensions, or memory cannot hold the result.
     pub fn try_forward(&self, x: impl IntoArray<Array = A>) -> Result<A, A::Error> {
         let x = &x.array();
         match self {
@@ -63,11 +63,15 @@ impl<A: Array> Transform<A> {
             Transform::Softplus => (-(-of(x)).logsigmoid()).get(),
             Transform::Tanh => x.try_tanh(),
             Transform::StickBreaking => {
-                let z = (of(x) - &logarithms_of_offsets(x)?).get()?;
+                let z = (of(x) - &logarithms_of_offsets(x, Site::here("forward"))?).get()?;
                 let rest = (-of(&z)).logsigmoid().get()?.try_cumsum(-1)?;
                 let share = (Expr::from(z.try_logsigmoid()) + &rest - (-of(&z)).logsigmoid()).exp().get()?;
-                let last = rest.try_narrow(-1, rest.shape().last().copied().unwrap_or(1) - 1, 1)?.try_exp()?;
-                try_cat(&[share, last], -1)
+                // The logarithm of the sum that remains after all outputs but the last. No numbers give the share 1, whose logarithm is 0.
+                let last = match rest.shape().last() {
+                    Some(0) => wengert_tensor::ops::Reductions::try_sum_keepdim(&rest, -1)?,
+                    last => rest.try_narrow(-1, last.map_or(0, |&count| count - 1), 1)?,
+                };
+                try_cat(&[share, last.try_exp()?], -1)
             }
         }
     }
@@ -77,7 +81,7 @@ impl<A: Array> Transform<A> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not broadcast, or memory cannot hold the result.
+    /// If the shapes do not broadcast, stick-breaking gets a number without dimensions, or memory cannot hold the result.
     pub fn try_inverse(&self, y: impl IntoArray<Array = A>) -> Result<A, A::Error> {
         let y = &y.array();
         match self {
@@ -91,7 +95,7 @@ impl<A: Array> Transform<A> {
                 let first = y.try_narrow(-1, 0, count.saturating_sub(1))?;
                 // The sum that remains after an output is the sum of the later outputs.
                 let rest = y.try_flip(-1)?.try_cumsum(-1)?.try_flip(-1)?.try_narrow(-1, 1, count.saturating_sub(1))?;
-                (of(&first).ln() - of(&rest).ln() + &logarithms_of_offsets(&first)?).get()
+                (of(&first).ln() - of(&rest).ln() + &logarithms_of_offsets(&first, Site::here("inverse"))?).get()
             }
         }
     }
@@ -101,7 +105,7 @@ impl<A: Array> Transform<A> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not broadcast, or memory cannot hold the result.
+    /// If the shapes do not broadcast, stick-breaking gets a number without dimensions, or memory cannot hold the result.
     pub fn try_log_abs_det(&self, x: impl IntoArray<Array = A>) -> Result<A, A::Error> {
         let x = &x.array();
         match self {
@@ -111,7 +115,7 @@ impl<A: Array> Transform<A> {
             Transform::Softplus => x.try_logsigmoid(),
             Transform::Tanh => (((of(x) * 2.0).logsigmoid() - x + LN_2) * 2.0).get(),
             Transform::StickBreaking => {
-                let z = (of(x) - &logarithms_of_offsets(x)?).get()?;
+                let z = (of(x) - &logarithms_of_offsets(x, Site::here("log_abs_det"))?).get()?;
                 let y = self.try_forward(x)?;
                 let first = y.try_narrow(-1, 0, x.shape().last().copied().unwrap_or(0))?;
                 ((-of(&z)).logsigmoid() + of(&first).ln()).sum_last(1).get()
@@ -121,11 +125,13 @@ impl<A: Array> Transform<A> {
 }
 
 /// Returns the logarithms of K - 1, …, 2, 1 for the K - 1 numbers in the last dimension. Stick-breaking subtracts them, so inputs of 0 give
-/// equal outputs.
-fn logarithms_of_offsets<A: Array>(x: &A) -> Result<A> {
-    let count = x.shape().last().copied().unwrap_or(0);
-    let offsets: Vec<A::Elem> = (0..count).map(|k| A::Elem::from_f64(((count - k) as f64).ln())).collect();
-    Ok(x.constant(&Tensor::try_from_vec(offsets, [count])?))
+/// equal outputs. Returns an error if `x` has no dimensions.
+fn logarithms_of_offsets<A: Array>(x: &A, at: Site) -> Result<A> {
+    let shape = x.shape();
+    let Some(&count) = shape.last() else {
+        return Err(refused(at, "StickBreaking transforms vectors, but got a number without dimensions"));
+    };
+    Ok(x.constant(&Tensor::try_from_fn([count], |index| A::Elem::from_f64(((count - index[0]) as f64).ln()))?))
 }
 
 impl<A: Array> Transform<A> {
@@ -224,7 +230,7 @@ impl<A: Array, D: Distribution<A>> TransformedDistribution<D, A> {
                 Transform::Affine { loc, scale } => {
                     for mut other in [loc.shape(), scale.shape()] {
                         if let Some(last) = other.last_mut().filter(|last| **last > 1) {
-                            *last -= grown;
+                            *last = last.saturating_sub(grown);
                         }
                         // Shapes that do not broadcast give an error in `forward`.
                         let joined = joint::<wengert_tensor::Error>(&[shape.clone(), other], Site::here("batch_shape"));

@@ -40,10 +40,10 @@ impl<A: Array> Categorical<A> {
     ///
     /// # Errors
     ///
-    /// If `probs` has no dimension, or memory cannot hold the result.
+    /// If `probs` has no dimension or no classes, or memory cannot hold the result.
     pub fn try_new(probs: impl IntoArray<Array = A>) -> Result<Self, A::Error> {
         let probs = probs.array();
-        check_rank(&probs, "`probs` parameter must be at least one-dimensional.", Site::here("new"))?;
+        check_classes(&probs, "probs", Site::here("new"))?;
         let probs = probs.try_div(&probs.try_sum_keepdim(-1)?)?;
         let [logits, _] = logarithms_of_share(&probs)?;
         Ok(Categorical { logits, probs, validated: false })
@@ -53,16 +53,31 @@ impl<A: Array> Categorical<A> {
     ///
     /// # Errors
     ///
-    /// If `logits` has no dimension, or memory cannot hold the result.
+    /// If `logits` has no dimension or no classes, or memory cannot hold the result.
     pub fn try_from_logits(logits: impl IntoArray<Array = A>) -> Result<Self, A::Error> {
         let logits = logits.array();
-        check_rank(&logits, "`logits` parameter must be at least one-dimensional.", Site::here("from_logits"))?;
+        check_classes(&logits, "logits", Site::here("from_logits"))?;
         Ok(Categorical { probs: logits.try_softmax(-1)?, logits: logits.try_log_softmax(-1)?, validated: false })
     }
 }
 
-fn check_rank<A: Array>(x: &A, message: &str, at: Site) -> Result<(), A::Error> {
-    if x.shape().rank() == 0 { Err(refused(at, message)) } else { Ok(()) }
+/// Returns an error if the parameter `name` has no dimension. The message is PyTorch's.
+fn check_rank<A: Array>(x: &A, name: &str, at: Site) -> Result<(), A::Error> {
+    match x.shape().rank() {
+        0 => Err(refused(at, format!("`{name}` parameter must be at least one-dimensional."))),
+        _ => Ok(()),
+    }
+}
+
+/// Returns an error if the parameter `name` has no dimension, or its last dimension has the size 0.
+fn check_classes<A: Array>(x: &A, name: &str, at: Site) -> Result<(), A::Error> {
+    check_rank(x, name, at)?;
+    match x.shape().last() {
+        Some(0) => {
+            Err(refused(at, format!("`{name}` has the shape {}, but there must be at least one class", x.shape())))
+        }
+        _ => Ok(()),
+    }
 }
 
 impl<A: Array> Categorical<A> {
@@ -78,7 +93,7 @@ impl<A: Array> Categorical<A> {
 
     /// Returns the mask of the shape `[…, K]` that is true at the class that `value` names.
     pub(crate) fn chosen(&self, value: &A) -> Result<A::Mask, A::Error> {
-        let classes = Tensor::<i64>::arange(self.classes()).try_cast::<A::Elem>()?;
+        let classes = Tensor::<i64>::try_arange(self.classes())?.try_cast::<A::Elem>()?;
         let value = value.try_unsqueeze(-1)?;
         // `value` is expanded first, because a comparison of `[n, 1]` with `[n]` may cause a broadcast warning.
         let shape = joint::<A::Error>(&[value.shape(), classes.shape().clone()], Site::here("log_prob"))?;
@@ -200,7 +215,7 @@ impl<A: Array> Multinomial<A> {
     ///
     /// # Errors
     ///
-    /// If `probs` has no dimension, or memory cannot hold the result.
+    /// If `probs` has no dimension or no classes, or memory cannot hold the result.
     pub fn try_new(total_count: usize, probs: impl IntoArray<Array = A>) -> Result<Self, A::Error> {
         Ok(Multinomial { total_count, classes: Categorical::try_new(&probs.array())? })
     }
@@ -209,7 +224,7 @@ impl<A: Array> Multinomial<A> {
     ///
     /// # Errors
     ///
-    /// If `logits` has no dimension, or memory cannot hold the result.
+    /// If `logits` has no dimension or no classes, or memory cannot hold the result.
     pub fn try_from_logits(total_count: usize, logits: impl IntoArray<Array = A>) -> Result<Self, A::Error> {
         Ok(Multinomial { total_count, classes: Categorical::try_from_logits(&logits.array())? })
     }
@@ -360,8 +375,7 @@ impl<A: Array> Dirichlet<A> {
     /// If `concentration` has no dimension.
     pub fn try_new(concentration: impl IntoArray<Array = A>) -> Result<Self, A::Error> {
         let concentration = concentration.array();
-        let message = "`concentration` parameter must be at least one-dimensional.";
-        check_rank(&concentration, message, Site::here("new"))?;
+        check_rank(&concentration, "concentration", Site::here("new"))?;
         Ok(Dirichlet { concentration, validated: false })
     }
 }

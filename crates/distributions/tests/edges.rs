@@ -272,3 +272,70 @@ fn truncation_to_tails() {
     let none = Truncated::new(Normal::new(&Tensor::scalar(0.0), 1.0), 49.0, 50.0);
     assert!(none.log_prob(49.5).item().is_nan() && none.icdf(0.5).item().is_nan());
 }
+
+#[test]
+fn stick_breaking_of_no_numbers_is_one() {
+    let transform = Transform::StickBreaking;
+    let none = Tensor::<f64>::zeros([2, 0]);
+    assert_eq!(transform.forward(&none), Tensor::ones([2, 1]));
+    assert_eq!(transform.inverse(Tensor::ones([2, 1])), none);
+    assert_eq!(transform.log_abs_det(&none), Tensor::zeros([2]));
+    let tape = Tape::new();
+    assert_eq!(Transform::StickBreaking.forward(tape.var(&none)).value(), Tensor::ones([2, 1]));
+    let shares = TransformedDistribution::new(Normal::new(&none, 1.0), vec![Transform::StickBreaking]);
+    assert_eq!((shares.batch_shape(), shares.event_shape()), (Shape::from([2]), Shape::from([1])));
+    assert_eq!(shares.sample([3], &mut Generator::new(0)), Tensor::ones([3, 2, 1]));
+    // A number without dimensions is no vector, and vectors without numbers have no shares.
+    assert!(transform.try_forward(&Tensor::<f64>::scalar(1.0)).is_err());
+    assert!(transform.try_inverse(&none).is_err());
+}
+
+#[test]
+fn parameters_that_lose_more_dimensions_than_they_have_do_not_fit() {
+    let base = Normal::new(&Tensor::<f64>::zeros([5]), 1.0);
+    let affine = Transform::Affine { loc: Tensor::zeros([2]), scale: Tensor::ones([2]) };
+    let mut transforms = vec![Transform::StickBreaking; 3];
+    transforms.push(affine);
+    let transformed = TransformedDistribution::new(base, transforms);
+    assert_eq!(transformed.batch_shape(), Shape::scalar());
+    assert!(transformed.try_sample([], &mut Generator::new(0)).is_err());
+}
+
+#[test]
+fn there_is_at_least_one_class() {
+    for shape in [&[0][..], &[3, 0], &[0, 0]] {
+        let none = &Tensor::<f64>::zeros(shape);
+        let errors = [
+            ("probs", Categorical::try_new(none).map(drop)),
+            ("logits", Categorical::try_from_logits(none).map(drop)),
+            ("probs", Multinomial::try_new(2, none).map(drop)),
+            ("logits", Multinomial::try_from_logits(2, none).map(drop)),
+        ];
+        for (name, error) in errors {
+            let sentence = error.unwrap_err().sentence();
+            let expected = format!("`{name}` has the shape {}, but there must be at least one class", none.shape());
+            assert_eq!(sentence, expected);
+        }
+    }
+    // A batch without distributions has samples without elements.
+    let generator = &mut Generator::new(0);
+    let empty = Tensor::<f64>::ones([0, 3]);
+    assert_eq!(Categorical::new(&empty).sample([2], generator).shape(), &[2, 0]);
+    assert_eq!(Multinomial::new(2, &empty).sample([2], generator).shape(), &[2, 0, 3]);
+    // As in PyTorch, a vector of shares may be empty. Its sum is not 1.
+    let dirichlet = Dirichlet::new(&Tensor::<f64>::ones([2, 0]));
+    assert_eq!(dirichlet.sample([3], generator).shape(), &[3, 2, 0]);
+    assert_eq!(dirichlet.log_prob(Tensor::zeros([2, 0])).to_vec(), [f64::NEG_INFINITY; 2]);
+}
+
+#[test]
+fn sizes_that_memory_cannot_hold_are_errors() {
+    const HUGE: usize = 1 << 50;
+    let generator = &mut Generator::new(0);
+    // The identity matrix with a million rows needs 8 TiB.
+    let (mean, precision) = (Tensor::<f64>::zeros([0, 1 << 20]), Tensor::zeros([0, 1 << 20, 1 << 20]));
+    assert!(MultivariateNormal::try_from_precision(&mean, &precision).is_err());
+    assert!(Transform::StickBreaking.try_forward(&Tensor::scalar(1.0).expand([HUGE])).is_err());
+    assert!(Categorical::new(&Tensor::<f64>::ones([0, HUGE])).try_log_prob(Tensor::zeros([0])).is_err());
+    assert!(LkjCholesky::new(HUGE, &Tensor::<f64>::ones([0])).try_sample([], generator).is_err());
+}

@@ -1,6 +1,6 @@
 //! Evaluates functions of variables at tensors. Each evaluation has a tape of its own, and equal programs share a plan.
 
-use wengert_autograd::transforms::{jacobian, try_infer};
+use wengert_autograd::transforms::{try_infer, try_jacobian};
 use wengert_autograd::{Tape, Var};
 use wengert_tensor::ops::{Arithmetic as _, Reductions as _, Views as _};
 use wengert_tensor::{Float, Shape, Site, Tensor};
@@ -33,7 +33,7 @@ pub(crate) fn value_and_jacobian<T: Float>(f: &Map<'_, T>, x: &Tensor<T>) -> Res
     let mut results = values(x, |x| {
         let y = f(x);
         let (m, n) = (y.numel(), x.numel());
-        let slopes = jacobian(f, x);
+        let slopes = try_jacobian(f, x)?;
         Ok(vec![y.try_reshape([m])?, slopes.try_reshape([m, n])?])
     })?;
     let slopes = results.swap_remove(1);

@@ -125,7 +125,7 @@ impl<T: Float> LeastSquaresResult<T> {
     /// If the singular values cannot be computed, or there is not enough memory.
     pub fn try_covariance(&self) -> Result<Tensor<T>> {
         let n = self.x.numel();
-        let (_, values, right) = self.jacobian.cast::<f64>().try_svd(false)?;
+        let (_, values, right) = self.jacobian.try_cast::<f64>()?.try_svd(false)?;
         let (values, right) = (numbers(&values), numbers(&right));
         let limit =
             T::EPSILON.to_f64() * (self.jacobian.shape()[0].max(n)) as f64 * values.first().copied().unwrap_or(0.0);

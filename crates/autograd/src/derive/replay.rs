@@ -120,7 +120,7 @@ impl CallLog {
 }
 
 /// Records the requested derivative if the tape has the nodes of a kept derivative. Returns the gradients, or `None` if the derivative
-/// must be recorded as usual.
+/// must be recorded as usual. A kept derivative with other nodes of a custom operation is no longer kept.
 ///
 /// # Errors
 ///
@@ -137,10 +137,12 @@ pub(super) fn replay<T: Float>(tape: &Tape<T>, request: &Request) -> Result<Opti
         });
         found.ok().flatten()
     };
-    match found {
-        Some(derivative) => derivative.record(tape, request.at),
-        None => Ok(None),
+    let Some(derivative) = found else { return Ok(None) };
+    let gradients = derivative.record(tape, request.at)?;
+    if gradients.is_none() {
+        let _ = KEPT.try_with(|kept| kept.borrow_mut().retain(|other| !Rc::ptr_eq(other, &derivative)));
     }
+    Ok(gradients)
 }
 
 /// Keeps the derivative that was recorded on `tape` after `start`, if a later tape can copy its nodes.

@@ -448,7 +448,7 @@ impl<'t, T: Float> Var<'t, T> {
         if shape.numel() != 1 {
             return Err(Error::NotScalar { shape, at });
         }
-        Ok(self.filled_at(&shape, T::ONE, at))
+        self.try_filled_at(&shape, T::ONE, at)
     }
 
     fn describe(self) -> String {

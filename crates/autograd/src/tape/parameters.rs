@@ -14,7 +14,8 @@ impl<'t, T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If the parameter's tensor was changed or replaced after this tape recorded it. Each training step needs its own tape.
+    /// If the parameter's tensor was changed or replaced after this tape recorded it. Each training step needs its own tape. Also if the tape
+    /// is full.
     pub fn try_parameter(&self, parameter: &Parameter<T>) -> Result<Var<'_, T>, Error> {
         self.parameter_at(parameter, Site::here("parameter"))
     }
@@ -40,7 +41,7 @@ impl<'t, T: Float> Tape<T> {
         let op = if parameter.is_frozen() { Op::Constant } else { Op::Variable };
         // If the values of a parameter are not in the model's memory (`GradientSink::is_elsewhere`), its tensor is an
         // expanded number. So this leaf must not be read as an expansion.
-        let var = self.unread_leaf(&parameter.value, op, Some(at));
+        let var = self.unread_leaf(&parameter.value, op, Some(at))?;
         self.record.borrow_mut().parameters.push((id, var.index));
         Ok(var)
     }

@@ -8,7 +8,6 @@ use wengert_tensor::plan::{Index, Inputs, Op, Sameness};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use super::constant::Constant;
-use crate::error::raise;
 use crate::tape::{Operation, Record};
 use crate::{Error, Tape, Var};
 
@@ -51,36 +50,55 @@ impl<'t, T: Float> Tape<T> {
 
     /// Records data as a leaf. If `at` is `None`, the leaf is a constant that is written in an operation. It then gets the line of code of
     /// this operation when the operation is recorded.
-    pub(crate) fn leaf(&'t self, data: &Tensor<T>, op: fn(u32) -> Op, at: Option<Site>) -> Var<'t, T> {
-        let leaf = self.unread_leaf(data, op, at);
+    ///
+    /// # Errors
+    ///
+    /// If the tape is full.
+    pub(crate) fn try_leaf(
+        &'t self,
+        data: &Tensor<T>,
+        op: fn(u32) -> Op,
+        at: Option<Site>,
+    ) -> Result<Var<'t, T>, Error> {
+        let leaf = self.unread_leaf(data, op, at)?;
         self.record.borrow_mut().note_expansion(leaf.index, data);
-        leaf
+        Ok(leaf)
     }
 
-    /// Records data as a leaf like [`leaf`](Self::leaf), but never as an expansion of smaller data, because the
+    /// Records data as a leaf like [`try_leaf`](Self::try_leaf), but never as an expansion of smaller data, because the
     /// evaluation may read other data of this shape instead.
-    pub(crate) fn unread_leaf(&'t self, data: &Tensor<T>, op: fn(u32) -> Op, at: Option<Site>) -> Var<'t, T> {
+    pub(crate) fn unread_leaf(
+        &'t self,
+        data: &Tensor<T>,
+        op: fn(u32) -> Op,
+        at: Option<Site>,
+    ) -> Result<Var<'t, T>, Error> {
         self.leaf_of(at, |record| (op(record.add_data(data.clone())), record.expression.intern(data.shape())))
     }
 
     /// Records a number as a leaf that stops gradients. If `at` is `None`, the leaf gets the line of code of the operation that reads it
     /// when the operation is recorded.
-    pub(crate) fn number(&self, value: T, at: Option<Site>) -> Var<'_, T> {
+    ///
+    /// # Errors
+    ///
+    /// If the tape is full.
+    pub(crate) fn try_number(&self, value: T, at: Option<Site>) -> Result<Var<'_, T>, Error> {
         self.leaf_of(at, |record| {
             (record.expression.add_number(value.to_f64()), record.expression.intern(&Shape::scalar()))
         })
     }
 
-    /// Records a leaf. `add` stores its data in the record, and returns the leaf's operation and the index of its shape.
-    fn leaf_of(&self, at: Option<Site>, add: impl FnOnce(&mut Record<T>) -> (Op, u32)) -> Var<'_, T> {
+    /// Records a leaf. `add` stores its data in the record, and returns the leaf's operation and the index of its shape. Returns an error if
+    /// the tape is full.
+    fn leaf_of(&self, at: Option<Site>, add: impl FnOnce(&mut Record<T>) -> (Op, u32)) -> Result<Var<'_, T>, Error> {
         let pushed = {
             let mut record = self.record.borrow_mut();
             let (op, shape) = add(&mut record);
             record.push(op, [], shape, at.map(|at| at.location))
         };
         match pushed {
-            Some(index) => Var::new(self, index),
-            None => raise(Error::TapeFull { at: at.unwrap_or(Site::here("constant")) }),
+            Some(index) => Ok(Var::new(self, index)),
+            None => Err(Error::TapeFull { at: at.unwrap_or(Site::here("constant")) }),
         }
     }
 

@@ -82,11 +82,13 @@ impl<'t, T: Float> Var<'t, T> {
 
     /// Does the same as [`filled`](Self::filled), but records the number at the line of code in `at`.
     pub(crate) fn filled_at(self, shape: &Shape, value: T, at: Site) -> Self {
-        let number = self.tape.number(value, Some(at));
-        if shape.rank() == 0 {
-            return number;
-        }
-        or_raise(number.record_over(Op::Expand, shape, at))
+        or_raise(self.try_filled_at(shape, value, at))
+    }
+
+    /// Does the same as [`filled_at`](Self::filled_at), with the error of a full tape as a value.
+    pub(crate) fn try_filled_at(self, shape: &Shape, value: T, at: Site) -> Result<Self, Error> {
+        let number = self.tape.try_number(value, Some(at))?;
+        if shape.rank() == 0 { Ok(number) } else { number.record_over(Op::Expand, shape, at) }
     }
 }
 

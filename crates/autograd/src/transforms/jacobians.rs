@@ -133,7 +133,7 @@ impl<'t, T: Float> Tape<T> {
     /// tensors are stacked in row-major order along a new first dimension.
     fn identity(&'t self, shape: &Shape, at: Site) -> Result<Var<'t, T>, Error> {
         let count = shape.numel();
-        let ones = self.number(T::ONE, Some(at)).apply_view(View::Expand(count.into()), at)?;
+        let ones = self.try_number(T::ONE, Some(at))?.apply_view(View::Expand(count.into()), at)?;
         let diagonal = View::Diagonal { offset: 0, first: 0, second: 1 };
         let identity = ones.apply_embed(diagonal, &[count, count].into(), at)?;
         self.record.borrow_mut().identities.push(identity.index);

@@ -42,7 +42,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     }
 
     fn mask(&self, mask: &Tensor<bool>, at: Site) -> Result<Self, Error> {
-        Ok(self.tape.leaf(&mask.cast_to(at)?, Op::Constant, None))
+        self.tape.try_leaf(&mask.cast_to(at)?, Op::Constant, None)
     }
 
     fn to_tensor(&self, at: Site) -> Result<Tensor<T>, Error> {

@@ -137,6 +137,55 @@ fn states_are_divided() {
     });
 }
 
+/// Takes a step with a batch of ones.
+fn step_of_ones(parallel: &mut DataParallel<'_, Adam>, model: &mut Linear) {
+    let x = Tensor::ones([8, 100]);
+    let step = parallel.step(model, 8, &mut Generator::new(0), |model, shard| {
+        Ok(Tape::new().value_and_gradients(|tape| model.forward(tape.constant(shard.of(&x))).square().mean(..)))
+    });
+    step.unwrap();
+}
+
+/// Returns the bytes of the checkpoint, which is written to the file `path`.
+fn saved(group: &Group, parallel: &DataParallel<'_, Adam>, model: &Linear, path: &Path) -> Vec<u8> {
+    group.save(parallel.checkpoint("optimizer", model).unwrap(), path).unwrap();
+    fs::read(path).unwrap()
+}
+
+#[test]
+fn checkpoints_keep_the_states_of_frozen_parameters() {
+    let folder = &tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    thread::scope(|scope| {
+        for group in Group::in_process::<3>() {
+            scope.spawn(move || {
+                let group = &group;
+                let start = |model: &mut Linear| DataParallel::new(group, model, Adam::new(0.1)).unwrap();
+                let mut model = Linear::<f32>::new(100, 50, &mut Generator::new(0));
+                let mut parallel = start(&mut model).sharded(&model);
+                let empty = saved(group, &parallel, &model, &path("empty"));
+                step_of_ones(&mut parallel, &mut model);
+                let stepped = saved(group, &parallel, &model, &path("stepped"));
+                // Parameters are frozen after the states are divided.
+                model.freeze("weight");
+                assert_eq!(saved(group, &parallel, &model, &path("frozen")), stepped);
+                // Parameters are frozen before the states are divided, and the states are loaded after or before it.
+                let mut after = start(&mut model).sharded(&model);
+                after.load(&Checkpoint::open(path("stepped")).unwrap(), "optimizer", &mut model).unwrap();
+                assert_eq!(saved(group, &after, &model, &path("after")), stepped);
+                assert!(after.state_bytes(&model) >= 2 * 4 * 100 * 50);
+                let mut before = start(&mut model);
+                before.load(&Checkpoint::open(path("stepped")).unwrap(), "optimizer", &mut model).unwrap();
+                let before = before.sharded(&model);
+                assert_eq!(saved(group, &before, &model, &path("before")), stepped);
+                // A file without states removes the states of the shards.
+                parallel.load(&Checkpoint::open(path("empty")).unwrap(), "optimizer", &mut model).unwrap();
+                assert_eq!(saved(group, &parallel, &model, &path("again")), empty);
+            });
+        }
+    });
+}
+
 #[test]
 fn mistakes_are_errors_on_every_rank() {
     thread::scope(|scope| {

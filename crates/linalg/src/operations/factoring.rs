@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{Arithmetic as _, Diagonals as _, Views as _};
-use wengert_tensor::{Error, Shape, Site, Tensor};
+use wengert_tensor::{Error, Scalar as _, Shape, Site, Tensor};
 
 use crate::array::{Array, apply};
 use crate::kernels::cholesky::Cholesky;
@@ -74,7 +74,8 @@ pub trait Factoring: Array {
         let (rows, columns) = sizes(&self.shape());
         let least = rows.min(columns);
         let [lu, pivots] = factor(self, Singular::Accepted, at)?;
-        let eye = Tensor::eye(rows).try_narrow(1, 0, least)?;
+        let one = |index: &[usize]| if index[0] == index[1] { Self::Elem::ONE } else { Self::Elem::ZERO };
+        let eye = Tensor::try_from_fn([rows, least], one)?;
         let l = lu.try_narrow(-1, 0, least)?.try_tril(-1)?.try_add(&self.constant(&eye))?;
         Ok([permutation(&pivots, rows, at)?, l, lu.try_narrow(-2, 0, least)?.try_triu(0)?])
     }

@@ -152,3 +152,10 @@ fn huge_batches_are_errors() {
 fn a_panic_names_the_callers_line() {
     let _ = Tensor::<f32>::ones([2, 3]).inv();
 }
+
+/// Checks that identity matrices which no memory can hold give an error.
+#[test]
+fn huge_identities_are_errors() {
+    assert!(Tensor::<f64>::zeros([1usize << 50, 0]).try_lu().is_err());
+    assert!(Tensor::scalar(1.0f64).expand([1usize << 25, 1 << 25]).try_matrix_power(0).is_err());
+}

@@ -181,7 +181,7 @@ pub fn color_jitter<T: Float>(images: &Tensor<T>, strength: f64, generator: &mut
     check("color_jitter", "a strength from 0 to 1", strength, (0.0..=1.0).contains(&strength))?;
     let mut result = images.try_contiguous()?;
     let size = channels * height * width;
-    let pixels = result.make_mut();
+    let pixels = result.try_make_mut()?;
     for image in pixels.chunks_exact_mut(size.max(1)).take(n) {
         let mean = image.iter().map(|x| x.to_f64()).sum::<f64>() / size as f64;
         let [brightness, contrast] = [(); 2].map(|()| 1.0 + strength * (2.0 * generator.uniform() - 1.0));
@@ -216,7 +216,7 @@ pub fn random_erasing<T: Float>(images: &Tensor<T>, p: f64, most: f64, generator
     check("random_erasing", "a probability from 0 to 1", p, (0.0..=1.0).contains(&p))?;
     check("random_erasing", "sides from 0 to 1", most, (0.0..=1.0).contains(&most))?;
     let mut result = images.try_contiguous()?;
-    let pixels = result.make_mut();
+    let pixels = result.try_make_mut()?;
     for image in 0..n {
         if !generator.bernoulli(p) {
             continue;

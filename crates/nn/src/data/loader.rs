@@ -198,9 +198,9 @@ impl<B: Send + 'static> DataLoader<B> {
         self.samples
     }
 
-    /// Returns the number of samples in the batch with index `batch`.
+    /// Returns the number of samples in the batch with index `batch`; 0 if an epoch has no batch with this index.
     pub fn batch_len(&self, batch: usize) -> usize {
-        self.batch_size.min(self.samples.saturating_sub(batch * self.batch_size))
+        if batch < self.len() { self.batch_size.min(self.samples - batch * self.batch_size) } else { 0 }
     }
 }
 
@@ -442,5 +442,14 @@ mod tests {
     fn more_batches_in_advance_than_the_epoch_has_need_no_memory() {
         let loader = DataLoader::new(numbered(10), 4).prefetch(1 << 40);
         assert_eq!(classes(loader.epoch(0)).concat(), Vec::from_iter(0..10));
+    }
+
+    #[test]
+    fn a_batch_that_is_not_in_the_epoch_has_no_samples() {
+        let lengths = |loader: &DataLoader<_>| [0, 1, 2, 3, usize::MAX].map(|batch| loader.batch_len(batch));
+        let loader = DataLoader::new(numbered(5), 2);
+        assert_eq!(lengths(&loader), [2, 2, 1, 0, 0]);
+        assert_eq!(lengths(&loader.drop_last()), [2, 2, 0, 0, 0]);
+        assert_eq!(lengths(&DataLoader::new(numbered(5), usize::MAX)), [5, 0, 0, 0, 0]);
     }
 }

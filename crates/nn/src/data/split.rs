@@ -103,10 +103,10 @@ pub fn k_fold(n: usize, k: usize, generator: &mut Generator) -> Result<Vec<Split
 /// If `k` is less than 2, there are no samples, or a class has fewer than `k` samples.
 pub fn stratified_k_fold(classes: &Tensor<i64>, k: usize, generator: &mut Generator) -> Result<Vec<Split>> {
     check_folds(classes.numel(), k)?;
-    let mut fold = vec![0; classes.numel()];
     // Each class starts at the fold after the last fold of the previous class. So the numbers of samples in the folds differ by at most
     // one.
     let order = shuffled_members(classes, k, generator)?.into_iter().flatten();
+    let mut fold = vec![0; classes.numel()];
     order.enumerate().for_each(|(position, sample)| fold[sample] = position % k);
     Ok(folds(&fold, k))
 }
@@ -114,7 +114,7 @@ pub fn stratified_k_fold(classes: &Tensor<i64>, k: usize, generator: &mut Genera
 /// Returns the indices of the samples of each class. The classes are in ascending order, and the samples of a class in random order.
 /// Returns an error if a class has fewer than `least` samples.
 fn shuffled_members(classes: &Tensor<i64>, least: usize, generator: &mut Generator) -> Result<Vec<Vec<usize>>> {
-    let classes = classes.to_vec();
+    let classes = classes.try_to_vec()?;
     let mut order: Vec<usize> = (0..classes.len()).collect();
     order.sort_unstable_by_key(|&sample| (classes[sample], sample));
     let of_one_class = order.chunk_by(|&a, &b| classes[a] == classes[b]);
@@ -219,5 +219,13 @@ mod tests {
         let text = stratified(&single, 0.5, generator).unwrap_err().to_string();
         assert_eq!(text, "class 1 has 1 samples, too few for 2 parts");
         assert!(stratified_k_fold(&Tensor::from([0, 0, 0, 1, 1]), 3, generator).is_err());
+    }
+
+    #[test]
+    fn more_classes_than_memory_holds_are_an_error() {
+        use wengert_tensor::ops::Views as _;
+        let (classes, generator) = (Tensor::scalar(0i64).expand([1usize << 50]), &mut Generator::new(0));
+        assert!(stratified(&classes, 0.5, generator).is_err());
+        assert!(stratified_k_fold(&classes, 2, generator).is_err());
     }
 }

@@ -217,7 +217,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
                     let origin = origin(model.as_module(), &tape, loss(forward(model, &tape, &inputs), &targets))?;
                     return Err(Error::NonFinite { epoch: epoch + 1, batch: batch as u64 + 1, what, origin });
                 }
-                if let Some(sum) = accumulated.add(gradients, train.batch_len(batch), batch + 1 == train.len()) {
+                if let Some(sum) = accumulated.add(gradients, train.batch_len(batch), batch + 1 == train.len())? {
                     self.step(sum, model, optimizer)?;
                 }
                 mean.add(value.to_f64(), train.batch_len(batch));

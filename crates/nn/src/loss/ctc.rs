@@ -196,4 +196,10 @@ mod tests {
             "ctc_loss: expected a target, an input length and a target length for each of 1 samples, but got 2, 1 and 1"
         );
     }
+
+    #[test]
+    fn more_places_than_memory_holds_are_an_error() {
+        let targets = Tensor::scalar(1i64).expand([1, 1usize << 50]);
+        assert!(try_ctc_loss(&Tensor::<f64>::zeros([2, 1, 3]), &targets, &[2], &[1]).is_err());
+    }
 }

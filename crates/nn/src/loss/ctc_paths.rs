@@ -45,7 +45,7 @@ impl Paths {
         let penalty = |allowed: bool| if allowed { 0.0 } else { IMPOSSIBLE };
         let (mut path, mut skip) = (Vec::new(), Vec::new());
         let (mut ends, mut end) = (Vec::new(), Vec::new());
-        let targets = targets.to_vec();
+        let targets = targets.try_to_vec()?;
         for (sample, &length) in target_lengths.iter().enumerate() {
             let labels = &targets[sample * width..][..length];
             let class_is_wrong = |&&label: &&i64| !(0..classes as i64).contains(&label) || label == blank as i64;

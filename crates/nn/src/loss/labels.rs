@@ -77,9 +77,9 @@ impl MultilabelMarginLoss {
 /// Returns a tensor `[n, c]` that counts how often each class is a label of each sample, before the sample's first -1.
 /// Other negative labels and labels that are no class are errors. `classes` is not 0.
 fn label_counts<T: Float>(labels: &Tensor<i64>, classes: usize, at: Site) -> Result<Tensor<T>, Error> {
-    let mut counts = vec![T::ZERO; labels.numel()];
-    let labels = labels.to_vec();
-    for (labels, counts) in labels.chunks(classes).zip(counts.chunks_mut(classes)) {
+    let labels = labels.try_to_vec()?;
+    let mut counts = Tensor::try_full([labels.len() / classes, classes], T::ZERO)?;
+    for (labels, counts) in labels.chunks(classes).zip(counts.try_make_mut()?.chunks_mut(classes)) {
         for &label in labels.iter().take_while(|&&label| label != -1) {
             let Some(count) = usize::try_from(label).ok().and_then(|label| counts.get_mut(label)) else {
                 return refuse(at, format!("label {label} is neither one of the {classes} classes nor -1"));
@@ -87,7 +87,7 @@ fn label_counts<T: Float>(labels: &Tensor<i64>, classes: usize, at: Site) -> Res
             *count = *count + T::ONE;
         }
     }
-    Tensor::try_from_vec(counts, [labels.len() / classes, classes])
+    Ok(counts)
 }
 
 /// Returns [`MultilabelMarginLoss::of`] with the default options. PyTorch: `nn.functional.multilabel_margin_loss`.
@@ -221,5 +221,12 @@ mod tests {
         let each = MultilabelSoftMarginLoss::new().reduction(LossReduction::None);
         let losses = each.of(&Tensor::<f64>::zeros([2, 0]), &Tensor::zeros([2, 0])).to_vec();
         assert!(losses.len() == 2 && losses.iter().all(|loss| loss.is_nan()), "{losses:?}");
+    }
+
+    #[test]
+    fn more_labels_than_memory_holds_are_an_error() {
+        let scores = Tensor::scalar(0.0f64).expand([1usize << 50, 3]);
+        let labels = Tensor::scalar(0i64).expand([1usize << 50, 3]);
+        assert!(try_multilabel_margin_loss(Tape::new().constant(&scores), &labels).is_err());
     }
 }

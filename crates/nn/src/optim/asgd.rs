@@ -108,7 +108,7 @@ impl<T: Float> Optimizer<T> for Asgd<T> {
             states.tensors = vec![ax, Tensor::scalar(number(lr)), Tensor::scalar(T::ONE)];
         }
         let [average, eta, mu] = states.try_tensors_mut::<3>(value)?;
-        let (rate, share, gradient_of) = (eta.item(), mu.item(), self.common.penalized_gradient());
+        let (rate, share, gradient_of) = (eta.try_item()?, mu.try_item()?, self.common.penalized_gradient());
         let decay = T::ONE - number(self.lambd) * rate;
         value.try_update_with(gradient, [average], |p, g, [a]| {
             let p = p * decay - rate * gradient_of.compute(p, g);

@@ -87,8 +87,8 @@ impl<T: Float> WeightAverage<T> {
     /// # Errors
     ///
     /// If the decay is not from 0 to 1, or the shapes of the model differ from the shapes at the first update. Also
-    /// between two [swaps](Self::swap), because the model then has the average. In these cases nothing changes. An
-    /// update also fails without enough memory; then some parameters of the average may have changed.
+    /// between two [swaps](Self::swap), because the model then has the average, and if there is not enough memory. In
+    /// these cases nothing changes.
     pub fn try_update(&mut self, model: &(impl Module<T> + ?Sized)) -> Result<()> {
         self.add(model.as_module())
     }
@@ -138,10 +138,15 @@ impl<T: Float> WeightAverage<T> {
         self.check_shapes(model)?;
         let share = T::from_f64(self.decay.map_or(1.0 / (self.updates + 1) as f64, |decay| 1.0 - decay));
         if self.updates > 0 {
-            for (average, parameter) in self.parameters.iter_mut().zip(model.parameters()) {
-                average.try_update_with(&parameter.value, [], |average, value, []| {
-                    (average + share * (value - average), [])
-                })?;
+            // Everything that needs memory comes before the first change: copies of parameters that are not contiguous, and copies of
+            // averages that share their memory.
+            let parameters = model.parameters().into_iter();
+            let values = parameters.map(|parameter| parameter.value.try_contiguous()).collect::<Result<Vec<_>, _>>()?;
+            for average in &mut self.parameters {
+                average.try_make_mut()?;
+            }
+            for (average, value) in self.parameters.iter_mut().zip(&values) {
+                average.try_update_with(value, [], |average, value, []| (average + share * (value - average), []))?;
             }
         }
         self.buffers = model.named_buffers().into_iter().map(|(_, buffer)| buffer.to_bytes()).collect();
@@ -247,6 +252,8 @@ fn archive_average<T: Float>(average: &mut WeightAverage<T>, model: &dyn Module<
 
 #[cfg(test)]
 mod tests {
+    use wengert_tensor::ops::Views as _;
+
     use super::*;
     use crate::{BatchNorm1d, Buffer, Parameter};
 
@@ -328,5 +335,18 @@ mod tests {
             assert_eq!(average.try_update(&model).unwrap_err().to_string(), problem);
             assert_eq!(average.try_swap(&mut model).unwrap_err().to_string(), problem);
         }
+    }
+
+    #[test]
+    fn an_update_without_enough_memory_changes_nothing() {
+        let huge = Tensor::scalar(0.0).expand([1usize << 50]);
+        let mut model = vec![Parameter::new(Tensor::from([1.0])), Parameter::new(huge)];
+        let mut average = WeightAverage::swa();
+        average.update(&model);
+        model[0].value = Tensor::from([3.0]);
+        assert!(average.try_update(&model).is_err());
+        assert_eq!(average.updates(), 1);
+        average.swap(&mut model);
+        assert_eq!(model[0].value.to_vec(), [1.0]);
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn set_values<T: Float>(model: &mut impl Module<T>, vector: &Tensor<T
     let mut rest = &elements[..];
     for parameter in model.parameters_mut().into_iter().filter(|parameter| !parameter.is_frozen()) {
         let (own, others) = rest.split_at(parameter.value.numel());
-        parameter.value.make_mut().copy_from_slice(own);
+        parameter.value.try_make_mut()?.copy_from_slice(own);
         rest = others;
     }
     Ok(())

@@ -82,8 +82,8 @@ impl<T: Float> Optimizer<T> for NAdam<T> {
             states.tensors = vec![zeros()?, zeros()?, Tensor::scalar(T::ONE)];
         }
         let [first, second, product] = states.try_tensors_mut::<3>(value)?;
-        *product = Tensor::scalar(product.item() * number(mu(steps)));
-        let product = product.item().to_f64();
+        *product = Tensor::scalar(product.try_item()? * number(mu(steps)));
+        let product = product.try_item()?.to_f64();
         let gradient_rate = number(-lr * (1.0 - mu(steps)) / (1.0 - product));
         let moment_rate = number(-lr * mu(steps + 1.0) / (1.0 - product * mu(steps + 1.0)));
         let moments = self.moments.update::<T>();

@@ -62,10 +62,10 @@ pub fn filters<T: Float>(weight: &Tensor<T>, columns: usize) -> Result<String> {
         return grid(&maps, &[], columns, |_| [255; 3]);
     }
     let most = maps.try_abs()?.try_reshape([n, maps.numel() / n])?.try_amax(1)?;
-    let scaled = Tensor::<f64>::from_fn(maps.shape(), |i| {
+    let scaled = Tensor::<f64>::try_from_fn(maps.shape(), |i| {
         let (value, most) = (maps.get(i).map_or(0.0, T::to_f64), most.get(&[i[0]]).map_or(0.0, T::to_f64));
         if most > 0.0 { value / most } else { 0.0 }
-    });
+    })?;
     grid(&scaled, &[], columns, |pixel| {
         let fade = |full: f64| (255.0 + pixel[0].abs() * (full - 255.0)).round() as u8;
         if pixel[0] < 0.0 { [fade(33.0), fade(102.0), fade(172.0)] } else { [fade(178.0), fade(24.0), fade(43.0)] }

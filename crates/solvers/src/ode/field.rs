@@ -1,6 +1,6 @@
 //! The right-hand side of a differential equation, evaluated at numbers.
 
-use wengert_autograd::transforms::{jacobian, try_infer};
+use wengert_autograd::transforms::{try_infer, try_jacobian};
 use wengert_autograd::{Tape, Var};
 use wengert_tensor::ops::Views as _;
 use wengert_tensor::{Float, Shape, Site, Tensor};
@@ -52,7 +52,7 @@ impl<T: Float> Field<'_, T> {
         let n = y.len();
         let tape = Tape::new();
         let args: Vec<Var<'_, T>> = self.args.iter().map(|arg| tape.constant(arg)).collect();
-        let [by_state, by_time] = jacobian(|[y, t]| (self.f)(t, y, &args), [tape.var(&state), tape.var(&time)]);
+        let [by_state, by_time] = try_jacobian(|[y, t]| (self.f)(t, y, &args), [tape.var(&state), tape.var(&time)])?;
         if by_time.numel() != n || by_state.numel() != n * n {
             return Err(refusal("odeint: the slope must have the state's shape", self.at));
         }

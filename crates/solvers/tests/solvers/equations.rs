@@ -170,6 +170,9 @@ fn failures_are_errors() {
     let error =
         Odeint::new().method(Method::Rk4).try_call(|_, y| y.log() * 1e3, &Tensor::scalar(0.5), &times).unwrap_err();
     assert!(matches!(error, Error::NotFinite { .. }), "{error}");
+    // This method needs the derivative of the slope.
+    let error = Odeint::new().method(Method::Rodas4).try_call(|_, y| y.floor_divide(2.0), &one, &times).unwrap_err();
+    assert!(matches!(error, Error::Autograd(_)), "{error}");
 }
 
 #[test]

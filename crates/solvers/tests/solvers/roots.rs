@@ -96,6 +96,8 @@ fn failures_of_roots_are_errors() {
     assert!(error.to_string().starts_with("root: 1 unknowns need 1 equations, got 2"), "{error}");
     let error = Root::new().max_iter(2).try_call(|x| x.exp() - 1e5, &one).unwrap_err();
     assert!(matches!(error, Error::Limit { count: 2, unit: "iterations", .. }), "{error}");
+    let error = Root::new().try_call(|x| x.floor_divide(2.0), &one).unwrap_err();
+    assert!(matches!(error, Error::Autograd(_)), "{error}");
     assert_eq!(root(|x| x, &Tensor::<f64>::zeros([0])).shape(), &[0]);
 }
 

@@ -29,8 +29,9 @@ impl Bags {
         include_last_offset: bool,
         padding: Option<usize>,
     ) -> Result<Self, TapeError> {
+        let values = indices.try_to_vec()?;
         let bounds = bounds(indices, offsets, include_last_offset)?;
-        let (values, bag_count) = (indices.to_vec(), bounds.len() - 1);
+        let bag_count = bounds.len() - 1;
         let mut bags = Bags { indices: Vec::new(), positions: Vec::new(), bag: Vec::new(), counts: vec![0; bag_count] };
         for (number, bounds) in bounds.windows(2).enumerate() {
             for position in bounds[0]..bounds[1] {
@@ -78,7 +79,7 @@ fn bounds(
     let (shape, total) = (indices.shape(), indices.numel() as i64);
     let mut bounds: Vec<i64> = match (shape.rank(), offsets) {
         (2, None) => (0..=shape[0]).map(|bag| (bag * shape[1]) as i64).collect(),
-        (1, Some(offsets)) if offsets.rank() == 1 => offsets.to_vec(),
+        (1, Some(offsets)) if offsets.rank() == 1 => offsets.try_to_vec()?,
         _ => {
             let message = "indices must be [bags, n] without offsets, or [n] with offsets [bags], but got";
             let message = format!("{message} indices {shape} and offsets {:?}", offsets.map(Tensor::shape));

@@ -318,4 +318,14 @@ mod tests {
         assert!(text(flat(), Some(Tensor::from([0])), Some(weights)).contains("per_sample_weights need the mode Sum"));
         assert!(text(Tensor::from([[0, 3]]), None, None).contains("index out of range in self"));
     }
+
+    #[test]
+    fn more_indices_than_memory_holds_are_an_error() {
+        let (mut bag, tape) = (bag(EmbeddingBag::builder(3, 2).max_norm(1.0)), Tape::new());
+        let many = Tensor::scalar(1i64).expand([1usize << 50]);
+        let rows = many.unsqueeze(0);
+        assert!(bag.try_forward(&tape, &rows, None, None).is_err());
+        assert!(bag.try_forward(&tape, &Tensor::from([0, 1]), Some(&many), None).is_err());
+        assert!(bag.try_renormalize(&rows).is_err());
+    }
 }

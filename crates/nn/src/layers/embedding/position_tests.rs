@@ -66,3 +66,20 @@ fn rotary_angles_do_not_depend_on_the_c_library() {
         assert_eq!(*pair, [libm::cos(angle), libm::sin(angle)], "{position}");
     }
 }
+
+#[test]
+fn offsets_near_the_largest_number_do_not_overflow() {
+    let x = Tensor::<f64>::ones([3, 2]);
+    // All three positions round to the same f64.
+    let (sin, cos) = (libm::sin(usize::MAX as f64), libm::cos(usize::MAX as f64));
+    let expected = Tensor::from([[cos - sin, sin + cos]; 3]);
+    for pairs in [RotaryPairs::Interleaved, RotaryPairs::Halves] {
+        assert_eq!(rotary(&x, usize::MAX - 1, pairs), expected);
+    }
+}
+
+#[test]
+fn more_positions_than_memory_holds_are_an_error() {
+    let x = Tensor::scalar(1.0f64).expand([1usize << 50, 2]);
+    assert!(try_rotary(&x, 0, RotaryPairs::Interleaved).is_err());
+}

@@ -46,16 +46,19 @@ pub fn try_rotary<A: TensorLike<Elem: Float>>(x: &A, offset: usize, pairs: Rotar
         }
     };
     let half = width / 2;
-    let angles =
-        (0..length).flat_map(|position| (0..half).map(move |pair| (offset + position) as f64 * rate(pair, width)));
-    let angles: Vec<f64> = angles.collect();
-    let table = |of: fn(f64) -> f64| angles.iter().map(|&angle| A::Elem::from_f64(of(angle))).collect();
+    // An offset near `usize::MAX` does not overflow: the largest positions share an angle, as after rounding to f64.
+    let angle = |index: &[usize]| offset.saturating_add(index[0]) as f64 * rate(index[1], width);
+    let angles = Tensor::<f64>::try_from_fn([length, half], angle)?;
+    let table = |of: fn(f64) -> f64, columns: &[usize]| {
+        let mut angles = angles.iter();
+        Tensor::try_from_fn(columns, |_| A::Elem::from_f64(of(angles.next().unwrap_or_default())))
+    };
     let columns: &[usize] = match pairs {
         RotaryPairs::Interleaved => &[length, half, 1],
         RotaryPairs::Halves => &[length, half],
     };
-    let cos = x.constant(&Tensor::try_from_vec(table(libm::cos), columns)?);
-    let sin = x.constant(&Tensor::try_from_vec(table(libm::sin), columns)?);
+    let cos = x.constant(&table(libm::cos, columns)?);
+    let sin = x.constant(&table(libm::sin, columns)?);
     // The first elements of all pairs are one slice of the last dimension, and the second elements are another slice.
     let last = -1;
     let (pairs, size) = match pairs {

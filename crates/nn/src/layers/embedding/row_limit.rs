@@ -50,7 +50,7 @@ impl RowLimit {
         table: &Tensor<T>,
         indices: &Tensor<i64>,
     ) -> Result<Tensor<T>, TapeError> {
-        let mut rows = indices.to_vec();
+        let mut rows = indices.try_to_vec()?;
         rows.sort_unstable();
         rows.dedup();
         let rows = Tensor::from(&rows[..]);

@@ -120,10 +120,14 @@ impl<const D: usize, T: Float> BatchNorm<D, T> {
     }
 
     /// Returns the weight of the next batch in the running statistics: the momentum, or 1/n for the n-th batch without
-    /// a momentum.
-    fn share(&self) -> Share {
-        let batches = || self.num_batches_tracked.as_ref().map_or(0, |count| count.value.item());
-        self.momentum.map_or_else(|| Share::Nth(batches() as u64 + 1), Share::Fixed)
+    /// a momentum. Returns an error if the count of batches is not a single number.
+    #[track_caller]
+    fn share(&self) -> Result<Share> {
+        if let Some(momentum) = self.momentum {
+            return Ok(Share::Fixed(momentum));
+        }
+        let batches = self.num_batches_tracked.as_ref().map_or(Ok(0), |count| count.value.try_item())?;
+        Ok(Share::Nth((batches as u64).saturating_add(1)))
     }
 }
 
@@ -146,8 +150,9 @@ impl<const D: usize, T: Float> Layer<T> for BatchNorm<D, T> {
         let BatchNormed { output, mean, variance } = normed;
         // A batch without values has no mean and no variance.
         if let Some((running_mean, running_var)) = running.filter(|_| x.shape().numel() > 0) {
-            tape.try_blend(running_mean, mean, self.share())?;
-            tape.try_blend(running_var, variance, self.share())?;
+            let share = self.share()?;
+            tape.try_blend(running_mean, mean, share)?;
+            tape.try_blend(running_var, variance, share)?;
         }
         if let Some(count) = &self.num_batches_tracked {
             tape.count(count);
@@ -318,5 +323,17 @@ mod tests {
             assert_eq!([of(&layer.running_mean), of(&layer.running_var)], [[0.0, 0.0], [1.0, 1.0]]);
             assert_eq!(layer.num_batches_tracked.as_ref().unwrap().value.item(), 1);
         }
+    }
+
+    #[test]
+    fn a_count_of_batches_that_is_not_a_number_is_an_error() {
+        let mut layer = BatchNorm1d::<f64>::new(1).momentum(None);
+        layer.num_batches_tracked.as_mut().unwrap().value = Tensor::from([1, 2]);
+        let tape = Tape::training(&mut Generator::new(0));
+        let x = tape.constant(Tensor::from([[1.0], [2.0]]));
+        assert!(layer.try_forward(x).is_err());
+        // The number of the next batch does not overflow.
+        layer.num_batches_tracked.as_mut().unwrap().value = Tensor::scalar(-1);
+        assert!(layer.try_forward(x).is_ok());
     }
 }

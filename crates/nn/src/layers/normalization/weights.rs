@@ -136,7 +136,7 @@ impl<T: Float> SpectralNorm<T> {
         let matrix = weight.try_flatten(1, -1)?;
         let &[rows, columns] = &matrix.shape()[..] else { unreachable!("dimension 1 exists") };
         let vector = |size: usize, generator: &mut Generator| -> Result<Tensor<T>> {
-            Ok(Tensor::randn([size], generator).try_normalize(2, 0, EPS)?)
+            Ok(Tensor::try_randn([size], generator)?.try_normalize(2, 0, EPS)?)
         };
         let (mut u, mut v) = (vector(rows, generator)?, vector(columns, generator)?);
         for _ in 0..15 {
@@ -271,5 +271,11 @@ mod tests {
         assert_eq!((normed.u.value.shape(), normed.v.value.shape()), (&[4][..].into(), &[12][..].into()));
         assert_eq!(normed.weight(&Tape::training(&mut Generator::new(0))).shape(), [4, 3, 2, 2]);
         assert!(SpectralNorm::try_new(&Tensor::<f64>::ones([3]), &mut Generator::new(0)).is_err());
+    }
+
+    #[test]
+    fn more_rows_than_memory_holds_are_an_error() {
+        let weight = Tensor::<f64>::zeros([1usize << 50, 0]);
+        assert!(SpectralNorm::try_new(&weight, &mut Generator::new(0)).is_err());
     }
 }

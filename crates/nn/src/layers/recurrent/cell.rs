@@ -137,7 +137,7 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
         });
         let state = match state {
             Some(state) => expect_shapes(state, &shapes, "cell")?,
-            None => K::State::zeros(x.tape(), &shapes),
+            None => K::State::try_zeros(x.tape(), &shapes)?,
         };
         let variables = self.variables(x.tape())?;
         let gates = x.try_linear(&variables.input, variables.bias.as_ref())?;

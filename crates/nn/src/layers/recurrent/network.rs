@@ -215,7 +215,7 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
         padding: Option<&Padding<'t, T>>,
     ) -> Result<(Var<'t, T>, Vec<K::State<'t>>), TapeError> {
         let sizes = self.cells[0].state_sizes();
-        let zeros = K::State::zeros(rows.tape(), &sizes.map(|size| Shape::from([input.batch, size])));
+        let zeros = K::State::try_zeros(rows.tape(), &sizes.map(|size| Shape::from([input.batch, size])))?;
         let mut last = Vec::with_capacity(self.cells.len());
         for (layer, cells) in self.cells.chunks(self.directions()).enumerate() {
             if layer > 0 {

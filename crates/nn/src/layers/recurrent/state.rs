@@ -16,8 +16,12 @@ pub trait RecurrentState<'t, T: Float>: Copy {
     fn shapes(self) -> Vec<Shape>;
 
     /// Returns a state of zeros. `shapes` are the shapes of the output and of an LSTM's cell state.
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot hold the zeros.
     #[track_caller]
-    fn zeros(tape: &'t Tape<T>, shapes: &[Shape; 2]) -> Self;
+    fn try_zeros(tape: &'t Tape<T>, shapes: &[Shape; 2]) -> Result<Self, TapeError>;
 
     /// Returns a state with the elements of `self` where `mask` is 1, and the elements of `other` where `mask` is 0.
     ///
@@ -62,8 +66,8 @@ impl<'t, T: Float> RecurrentState<'t, T> for Var<'t, T> {
     }
 
     #[track_caller]
-    fn zeros(tape: &'t Tape<T>, [shape, _]: &[Shape; 2]) -> Self {
-        tape.constant(Tensor::zeros(shape))
+    fn try_zeros(tape: &'t Tape<T>, [shape, _]: &[Shape; 2]) -> Result<Self, TapeError> {
+        Ok(tape.constant(Tensor::try_zeros(shape)?))
     }
 
     #[track_caller]
@@ -97,9 +101,9 @@ impl<'t, T: Float> RecurrentState<'t, T> for (Var<'t, T>, Var<'t, T>) {
     }
 
     #[track_caller]
-    fn zeros(tape: &'t Tape<T>, [output, cell]: &[Shape; 2]) -> Self {
-        let zeros = tape.constant(Tensor::zeros(output));
-        (zeros, if cell == output { zeros } else { tape.constant(Tensor::zeros(cell)) })
+    fn try_zeros(tape: &'t Tape<T>, [output, cell]: &[Shape; 2]) -> Result<Self, TapeError> {
+        let zeros = tape.constant(Tensor::try_zeros(output)?);
+        Ok((zeros, if cell == output { zeros } else { tape.constant(Tensor::try_zeros(cell)?) }))
     }
 
     #[track_caller]

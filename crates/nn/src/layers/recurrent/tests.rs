@@ -289,3 +289,13 @@ fn wrong_shapes_and_lengths_are_errors() {
 fn a_negative_probability_is_refused_when_the_network_is_built() {
     let _: GRU = GRU::builder(2, 8).dropout(-0.5).build(&mut Generator::new(0));
 }
+
+#[test]
+fn more_sequences_than_memory_holds_are_an_error() {
+    let (cell, network) =
+        (LSTMCell::<f64>::new(2, 3, &mut Generator::new(0)), GRU::builder(2, 3).build(&mut Generator::new(0)));
+    let tape = Tape::new();
+    let x = tape.constant(Tensor::scalar(1.0).expand([1, 1usize << 50, 2]));
+    assert!(cell.try_forward(x.select(0, 0), None).is_err());
+    assert!(network.try_forward(x).is_err());
+}

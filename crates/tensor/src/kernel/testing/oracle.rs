@@ -38,11 +38,13 @@ pub(crate) fn columns<T: Copy>(x: Source<T>, axes: &[usize]) -> Vec<Vec<T>> {
     let shape = x.layout.shape();
     let kept: Vec<usize> = (0..shape.rank()).map(|axis| if axes.contains(&axis) { 1 } else { shape[axis] }).collect();
     let line: Vec<usize> = (0..shape.rank()).map(|axis| if axes.contains(&axis) { shape[axis] } else { 1 }).collect();
-    let mut columns = Vec::new();
+    let (mut columns, mut index) = (Vec::new(), vec![0; shape.rank()]);
     for_indices(&kept, |outer| {
         let mut column = Vec::new();
         for_indices(&line, |inner| {
-            let index: Vec<usize> = outer.iter().zip(inner).map(|(outer, inner)| outer + inner).collect();
+            for (axis, place) in index.iter_mut().enumerate() {
+                *place = outer[axis] + inner[axis];
+            }
             column.push(at(x, &index));
         });
         columns.push(column);

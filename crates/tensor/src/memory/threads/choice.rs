@@ -35,6 +35,8 @@ thread_local! {
     static ALONE: Cell<bool> = const { Cell::new(false) };
     /// The number of operations of this thread that had tasks for several threads.
     static SHARED: Cell<u64> = const { Cell::new(0) };
+    /// The number of operations of this thread in which helpers ran tasks.
+    static HELPED: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Counts an operation that has tasks for several threads. Returns true if the calling thread now runs such operations alone.
@@ -43,17 +45,22 @@ pub(super) fn runs_alone() -> bool {
     ALONE.get()
 }
 
+/// Counts an operation of the calling thread in which helpers ran tasks.
+pub(super) fn note_helped() {
+    HELPED.set(HELPED.get() + 1);
+}
+
 /// The choice between helpers and the calling thread alone, for work that repeats.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadChoice(Cell<State>);
 
 impl ThreadChoice {
     /// Runs `work` in the way that was faster in earlier runs, or in the other way for a trial. Work that shares no operation with helpers
-    /// is not measured.
+    /// is not measured. A run with helpers in which no helper ran a task does not count.
     #[inline]
     pub(crate) fn run<R>(&self, work: impl FnOnce() -> R) -> R {
         let mut state = self.0.get();
-        let shared = SHARED.get();
+        let (shared, helped) = (SHARED.get(), HELPED.get());
         let start = state.is_shared.then(Instant::now);
         let result = {
             let _reset = Alone(ALONE.replace(ALONE.get() || state.is_alone()));
@@ -62,6 +69,7 @@ impl ThreadChoice {
         let is_shared = SHARED.get() != shared;
         if is_shared || state.is_shared {
             match start.map(|start| start.elapsed()) {
+                Some(_) if is_shared && !state.is_alone() && HELPED.get() == helped => return result,
                 Some(time) if is_shared && time < LONGEST_RUN => state.enter(time),
                 _ => state = State { is_shared, ..State::default() },
             }
@@ -203,6 +211,8 @@ mod tests {
         assert!(choice.0.get().is_shared);
         assert_eq!(choice.0.get().left, FIRST_PERIOD, "the first run is not measured");
         choice.run(runs_alone);
+        assert_eq!(choice.0.get().left, FIRST_PERIOD, "no helper ran a task");
+        choice.run(|| (runs_alone(), note_helped()));
         assert_eq!(choice.0.get().left, FIRST_PERIOD - 1);
         choice.run(|| ());
         assert!(!choice.0.get().is_shared);

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use std::{cell::Cell, io};
 
 use crate::memory::threads::account::{Account, Spent};
+use crate::memory::threads::choice::note_helped;
 use crate::memory::threads::count::MAX_THREADS;
 use crate::memory::threads::team::{Caller, Idle, Tasks, Wait};
 
@@ -139,7 +140,12 @@ impl ThreadPool {
         }));
         INSIDE.set(false);
         match own_tasks {
-            Ok(own_tasks) if helpers > 0 => self.record_times(helpers, tasks.count, own_tasks, start, waiting.since),
+            Ok(own_tasks) if helpers > 0 => {
+                if own_tasks < tasks.count {
+                    note_helped();
+                }
+                self.record_times(helpers, tasks.count, own_tasks, start, waiting.since);
+            }
             Ok(_) => {}
             Err(payload) => resume_unwind(payload),
         }

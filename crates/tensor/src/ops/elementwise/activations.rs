@@ -279,7 +279,7 @@ fn clamp<A: TensorLike<Elem: Float>>(x: &A, low: f64, high: f64) -> Result<A> {
         return x.try_maximum(low)?.try_minimum(high);
     }
     let inside = x.try_gt(low)?.try_logical_and(&x.try_lt(high)?)?;
-    let bounded = x.detach().try_maximum(low)?.try_minimum(high)?;
+    let bounded = x.try_detach()?.try_maximum(low)?.try_minimum(high)?;
     try_where_(&inside, x, &bounded)
 }
 
@@ -296,7 +296,7 @@ fn softplus<A: TensorLike<Elem: Float>>(x: &A, beta: f64, threshold: f64) -> Res
     }
     // As in PyTorch, the slope at the threshold is the slope of the curve, σ(threshold), and the second derivative is 0.
     let tangent = x.try_mul(1.0 / (1.0 + libm::exp(-threshold)))?;
-    let tangent = tangent.try_add(&curved.try_sub(&tangent)?.detach())?;
+    let tangent = tangent.try_add(&curved.try_sub(&tangent)?.try_detach()?)?;
     try_where_(&Comparison::try_eq(&scaled, threshold)?, &tangent, &curved)
 }
 

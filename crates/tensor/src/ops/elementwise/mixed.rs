@@ -154,7 +154,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
     fn try_signbit(&self) -> Result<Self::Mask> {
         let at = Site::here("signbit");
         let ones = number(self, Self::Elem::ONE, &self.shape(), at)?;
-        ones.apply_binary(Binary::Copysign, &self.detach(), at)?.try_lt(0.0)
+        ones.apply_binary(Binary::Copysign, &self.try_detach()?, at)?.try_lt(0.0)
     }
 }
 

@@ -65,7 +65,7 @@ fn check(what: &str, got: &Var<'_, f64>, expected: Option<&Tensor<f64>>, toleran
 
 #[test]
 fn values_and_derivatives() {
-    let cases: Value = serde_json::from_str(include_str!("pytorch.json")).unwrap();
+    let cases: Value = serde_json::from_str(include_str!("../pytorch.json")).unwrap();
     for case in cases.as_array().unwrap() {
         let name = case["name"].as_str().unwrap();
         let tape = Tape::<f64>::new();
@@ -94,7 +94,7 @@ fn with_gradient<'t>(name: &str, x: &[Var<'t, f64>]) -> [Var<'t, f64>; 2] {
 
 #[test]
 fn a_batch_equals_a_loop() {
-    let cases: Value = serde_json::from_str(include_str!("pytorch.json")).unwrap();
+    let cases: Value = serde_json::from_str(include_str!("../pytorch.json")).unwrap();
     for case in cases.as_array().unwrap() {
         let name = case["name"].as_str().unwrap();
         let inputs: Vec<Tensor<f64>> = tensors(&case["inputs"]).into_iter().flatten().collect();

@@ -36,7 +36,7 @@ fn functions<T: Float>() -> Vec<(&'static str, Columns<T>, f64, f64)> {
 }
 
 fn cases() -> Value {
-    serde_json::from_str(include_str!("cases.json")).unwrap()
+    serde_json::from_str(include_str!("../cases.json")).unwrap()
 }
 
 /// Returns the columns of a table as tensors. The last column has the expected values.
