@@ -57,8 +57,8 @@ pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>,
     let read = size_of_val(mask.data) + size_of_val(x.data) + size_of_val(y.data);
     let (mask, x, y) =
         (Input::new(&accesses[0], mask.data), Input::new(&accesses[1], x.data), Input::new(&accesses[2], y.data));
-    let tiling = tiling(out.len(), &accesses, 1);
     let streams = driver::is_streamed(size_of_val(out), read);
+    let tiling = tiling(out.len(), &accesses, 1, streams);
     driver::fill(&tiling, out, streams, &|blocks| {
         let (mut mask, mut x, mut y) = (mask.reader(&tiling), x.reader(&tiling), y.reader(&tiling));
         blocks(&mut |start, out| {
@@ -68,14 +68,34 @@ pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>,
     });
 }
 
-/// Computes `out = f(x)` for a function `f` whose result has another type.
-pub(crate) fn cast<T: Element, U: Element>(x: Source<T>, out: &mut [U], f: impl Fn(T) -> U + Sync) {
+/// Computes `out = f(x)` for any function `f`.
+pub(crate) fn map<T: Element, U: Element>(x: Source<T>, out: &mut [U], f: impl Fn(T) -> U + Sync) {
     one(x, out, true, 1, &|x, out| loops::one(x, out, &f));
+}
+
+/// Converts the elements of `x` to another type, in row-major order.
+pub(crate) fn convert<T: Element, U: Element>(x: Source<T>, out: &mut [U]) {
+    one(x, out, true, 1, &|x, out| loops::convert(x, out));
 }
 
 /// Copies `x` to `out`, in row-major order.
 pub(crate) fn copy<T: Element>(x: Source<T>, out: &mut [T]) {
-    cast(x, out, |x| x);
+    let access = if out.is_empty() { Access::Number } else { Access::new(x.layout) };
+    let space = match access {
+        Access::Strided(space) => space,
+        // The rows of a tile are short. For them, an inlined loop is faster than a call of `memcpy`.
+        Access::Transposed(..) => return map(x, out, |x| x),
+        _ => return one(x, out, true, 1, &loops::copy),
+    };
+    // Blocks are gathered directly into the result.
+    let streams = driver::is_streamed(size_of_val(out), size_of_val(x.data));
+    let tiling = match streams {
+        true => Tiling::of_operation(out.len(), space.run_length(), 1),
+        false => Tiling::of_copy(out.len(), space.run_length()),
+    };
+    driver::fill(&tiling, out, streams, &|blocks| {
+        blocks(&mut |start, out| fill::spread(&space, x.data, start, out));
+    });
 }
 
 /// Computes `x = op(x, y)`, where `x` is the part of `data` that `layout` describes. `y` broadcasts to the shape of `x`. No two elements of
@@ -105,7 +125,7 @@ pub(crate) fn assign<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>) 
     if layout.is_contiguous() {
         return copy(y, &mut data[layout.offset()..][..layout.numel()]);
     }
-    update_window(data, layout, y, true, |y, x| loops::one(y, x, |y| y));
+    update_window(data, layout, y, true, loops::copy);
 }
 
 /// Computes `out = f(x)`. `fresh` is true if `f` does not read the old elements of `out`.
@@ -122,7 +142,8 @@ fn one<T: Element, U: Element>(
     let accesses = [Access::new(x.layout)];
     let streams = fresh && driver::is_streamed(size_of_val(out), size_of_val(x.data));
     let x = Input::new(&accesses[0], x.data);
-    let tiling = tiling(out.len(), &accesses, cost);
+    // An operation in place copies each block.
+    let tiling = tiling(out.len(), &accesses, cost, streams || !fresh);
     driver::fill(&tiling, out, streams, &|blocks| {
         let mut x = x.reader(&tiling);
         blocks(&mut |start, out| f(x.read(start, out.len()), out));
@@ -158,7 +179,7 @@ fn two<T: Element, U: Element>(
         return;
     }
     let (x, y) = (Input::new(&accesses[0], x.data), Input::new(&accesses[1], y.data));
-    let tiling = tiling(out.len(), &accesses, cost);
+    let tiling = tiling(out.len(), &accesses, cost, streams);
     // If the result is cut into tiles (for a transposed operand), its blocks are too short for the loop `stream`.
     let stream = arithmetic.filter(|_| streams && tiling.tiles().is_none()).map(|loops| loops.stream);
     driver::fill(&tiling, out, streams && stream.is_none(), &|blocks| {
@@ -171,8 +192,11 @@ fn two<T: Element, U: Element>(
 }
 
 /// Returns the tiling (blocks and tasks) of `count` elements. `accesses` says how each operand is read. `cost` is the operation's cost in
-/// additions.
-fn tiling(count: usize, accesses: &[Access], cost: usize) -> Tiling {
+/// additions. If `by_blocks` is true, no block has more than [`BLOCK`] elements.
+fn tiling(count: usize, accesses: &[Access], cost: usize, by_blocks: bool) -> Tiling {
+    if !by_blocks && accesses.iter().all(|access| matches!(access, Access::Contiguous(_) | Access::Uniform(_))) {
+        return Tiling::of_contiguous(count, cost);
+    }
     match accesses.iter().find_map(Access::tiles) {
         Some(tiles) => Tiling::of_tiles(count, tiles),
         None => Tiling::of_operation(count, accesses.iter().map(Access::run_length).fold(count, usize::min), cost),

@@ -37,6 +37,20 @@ impl Tiling {
         Self::in_rows(count, row, LONG_ROW, 2 * cost)
     }
 
+    /// Does the same as [`of_operation`](Self::of_operation), for operands that are all contiguous or single elements, which are read in
+    /// place. A block is then a whole task.
+    pub(crate) fn of_contiguous(count: usize, cost: usize) -> Self {
+        let unit = count.clamp(1, TASK);
+        Self::cut(count, unit, unit, 2 * cost)
+    }
+
+    /// Does the same as [`of_operation`](Self::of_operation), for a copy that is written directly into the result. A block is a task of
+    /// whole rows, or a part of a long row.
+    pub(crate) fn of_copy(count: usize, row: usize) -> Self {
+        let unit = (TASK / row * row).max(row);
+        Self::cut(count, unit, unit.div_ceil(unit.div_ceil(TASK)), 2)
+    }
+
     /// Does the same as [`of_operation`](Self::of_operation), for a program whose instructions together cost as much as `cost` additions
     /// per element.
     pub(crate) fn of_program(count: usize, row: usize, cost: usize) -> Self {
@@ -195,6 +209,8 @@ mod tests {
                 for cost in [1, 4, 40] {
                     check(&Tiling::of_operation(count, row, cost), BLOCK, 1);
                     check(&Tiling::of_program(count, row, cost), BLOCK, 1);
+                    check(&Tiling::of_contiguous(count, cost), TASK, 1);
+                    check(&Tiling::of_copy(count, row), TASK, 1);
                 }
             }
         }

@@ -2,9 +2,22 @@
 //! [`scatter`] writes a block back.
 //!
 //! If rows are short, most of the time goes into starting each row. The loops in this file start rows quickly.
+#![allow(clippy::needless_range_loop)]
 
+use crate::scalar::cpu;
 use crate::shape::iteration_space::IterationSpace;
-use crate::thresholds::rows::MAX_LOOP_COPY;
+use crate::thresholds::rows::{MAX_LOOP_COPY, MAX_SHORT_ROW};
+
+/// Calls a function with the length of a short row as a const parameter. So the compiler writes a row with a few stores. Evaluates `$other`
+/// for other lengths.
+macro_rules! of_constant {
+    ($row:expr, $call:ident $arguments:tt, $($length:literal)*, $other:expr) => {
+        match $row {
+            $($length => $call::<_, $length> $arguments,)*
+            _ => $other,
+        }
+    };
+}
 
 /// Fills `out` with consecutive elements of an expanded operand, in row-major order. `start` is the row-major index of the element that
 /// goes to `out[0]`.
@@ -36,7 +49,60 @@ pub(crate) fn spread<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usiz
         }
         return;
     }
+    if whole && (2..=MAX_SHORT_ROW).contains(&row) && space.depth() > 1 && inner != 0 {
+        return gather_rows(space, data, start, out);
+    }
     fill_by_segments(space, data, start, out);
+}
+
+/// Does the same as [`spread`], for whole rows of 2 to [`MAX_SHORT_ROW`] elements. Runs one loop for all rows of the second innermost loop.
+fn gather_rows<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize, out: &mut [T]) {
+    let outer = space.depth() - 2;
+    let ((height, [down]), (row, [across])) = (space.loop_of(outer), space.loop_of(outer + 1));
+    let (mut number, mut rest) = (start / row, out);
+    while !rest.is_empty() {
+        let rows = (height - number % height).min(rest.len() / row);
+        let (now, later) = rest.split_at_mut(rows * row);
+        rows_of_constant(data, space.position(0, number * row), (down, across), row, now);
+        (number, rest) = (number + rows, later);
+    }
+}
+
+crate::scalar::cpu::dispatched! {
+    /// Fills rows of `row` elements. Rows begin `down` elements apart in `data`, and their elements are `across` apart. The first element
+    /// is at `position`.
+    fn rows_of_constant<T: Copy>(
+        data: &[T],
+        position: usize,
+        steps: (isize, isize),
+        row: usize,
+        out: &mut [T],
+    ) {
+        of_constant!(row, strided_rows(data, position, steps, out), 2 3 4 5 6 7 8, unreachable!("rows of {row}"));
+    }
+}
+
+/// Does the same as [`rows_of_constant`], for rows of `N` elements.
+#[inline(always)]
+fn strided_rows<T: Copy, const N: usize>(data: &[T], position: usize, (down, across): (isize, isize), out: &mut [T]) {
+    let rows = out.as_chunks_mut::<N>().0;
+    let at = |row: usize, i: usize| (position as isize + row as isize * down + i as isize * across) as usize;
+    if down == 1 && across >= 0 {
+        let columns: [&[T]; N] = std::array::from_fn(|i| &data[at(0, i)..][..rows.len()]);
+        for row in 0..rows.len() {
+            rows[row] = std::array::from_fn(
+                #[inline(always)]
+                |i| columns[i][row],
+            );
+        }
+        return;
+    }
+    for row in 0..rows.len() {
+        match data[at(row, 0)..].first_chunk() {
+            Some(elements) if across == 1 => rows[row] = *elements,
+            _ => (0..N).for_each(|i| rows[row][i] = data[at(row, i)]),
+        }
+    }
 }
 
 /// Returns whether [`spread`] writes several rows per loop, if it is called for whole rows.
@@ -54,17 +120,6 @@ pub(crate) fn repeat<T: Copy>(row: &[T], start: usize, out: &mut [T]) {
     let second = before.len().min(out.len() - first);
     copy_strided(before, 0, 1, &mut out[first..first + second]);
     repeat_prefix(out, row.len());
-}
-
-/// Calls a function with the length of a short row as a const parameter. So the compiler writes a row with a few stores. Evaluates `$other`
-/// for other lengths.
-macro_rules! of_constant {
-    ($row:expr, $call:ident $arguments:tt, $($length:literal)*, $other:expr) => {
-        match $row {
-            $($length => $call::<_, $length> $arguments,)*
-            _ => $other,
-        }
-    };
 }
 
 /// Splits `out` into rows of `row` elements, and fills each row with copies of one value: row `i` with value `i` of `values`.
@@ -145,8 +200,9 @@ pub(crate) fn copy_strided<T: Copy>(data: &[T], position: usize, stride: isize, 
     let count = out.len();
     match stride {
         0 => out.fill(data[position]),
-        1 if count > MAX_LOOP_COPY => out.copy_from_slice(&data[position..position + count]),
+        1 if count > MAX_LOOP_COPY => cpu::copy(&data[position..position + count], out),
         1 => out.iter_mut().zip(&data[position..position + count]).for_each(|(out, &value)| *out = value),
+        -1 | 2..=4 if count > MAX_LOOP_COPY => copy_by_vectors(data, position, stride, out),
         2.. => {
             let values = data[position..].iter().step_by(stride as usize);
             out.iter_mut().zip(values).for_each(|(out, &value)| *out = value);
@@ -155,6 +211,34 @@ pub(crate) fn copy_strided<T: Copy>(data: &[T], position: usize, stride: isize, 
             let at = |i: usize| (position as isize + i as isize * stride) as usize;
             out.iter_mut().enumerate().for_each(|(i, out)| *out = data[at(i)]);
         }
+    }
+}
+
+crate::scalar::cpu::dispatched! {
+    /// Does the same as [`copy_strided`] for the strides -1, 2, 3 and 4. The compiler reads these elements by vectors.
+    fn copy_by_vectors<T: Copy>(data: &[T], position: usize, stride: isize, out: &mut [T]) {
+        match stride {
+            2 => copy_every::<T, 2>(&data[position..], out),
+            3 => copy_every::<T, 3>(&data[position..], out),
+            4 => copy_every::<T, 4>(&data[position..], out),
+            _ => {
+                let from = &data[position + 1 - out.len()..=position];
+                for i in 0..out.len() {
+                    out[i] = from[from.len() - 1 - i];
+                }
+            }
+        }
+    }
+}
+
+/// Copies every element of `from` whose index is a multiple of `N` to `out`.
+#[inline(always)]
+fn copy_every<T: Copy, const N: usize>(from: &[T], out: &mut [T]) {
+    let Some((last, out)) = out.split_last_mut() else { return };
+    *last = from[out.len() * N];
+    let groups = &from.as_chunks::<N>().0[..out.len()];
+    for i in 0..out.len() {
+        out[i] = groups[i][0];
     }
 }
 

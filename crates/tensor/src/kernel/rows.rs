@@ -110,6 +110,19 @@ pub(crate) fn add<T: Element>(terms: &[(&[T], &[i64])], size: usize, width: usiz
     if count == 0 {
         return;
     }
+    if width == 1 {
+        // Each element of the result is a slice. The part of each task has all slices of some indices of the outer dimensions.
+        let outer = (TASK / size).max(1);
+        let schedule = Schedule::parallel_from(MIN_PARALLEL, count);
+        return partition::chunks(out, outer * size, schedule, |task, out| {
+            for &(x, index) in terms {
+                for (row, out) in out.chunks_exact_mut(size).enumerate() {
+                    let start = (task * outer + row) * index.len();
+                    T::accumulate_at(Reduction::Sum, out, index, &x[start..start + index.len()]);
+                }
+            }
+        });
+    }
     let height = out.len() / width;
     let threads = if count < MIN_PARALLEL { 1 } else { num_threads() };
     // The columns of a row are divided evenly among the threads, independently of the indices. If a row is too short for this, the rows are

@@ -13,6 +13,8 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use crate::thresholds::rows::MIN_VECTOR_COPY;
+
 /// A set of vector instructions for which kernels are compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -236,6 +238,63 @@ fn stream_avx2<T: Copy>(from: &[T], to: &mut [T]) {
     }
 }
 
+/// Copies `from` to `to`. Uses vectors of AVX2 instead of `memcpy`, if the set has them, for copies that [`is_slow`] describes.
+#[inline]
+pub(crate) fn copy<T: Copy>(from: &[T], to: &mut [T]) {
+    #[cfg(target_arch = "x86_64")]
+    if is_slow(from, to) && instruction_set() >= InstructionSet::Avx2 {
+        assert_eq!(from.len(), to.len());
+        // SAFETY: the processor has AVX2, checked above.
+        unsafe { copy_avx2(from, to) };
+        return;
+    }
+    to.copy_from_slice(from);
+}
+
+/// Returns true for a copy of at least [`MIN_VECTOR_COPY`] bytes whose target begins 1 to 63 bytes further from the start of a page than
+/// its source. For such a long copy, glibc's `memcpy` uses the instruction `rep movsb`, which is then slow on AMD's processors.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn is_slow<T>(from: &[T], to: &[T]) -> bool {
+    let distance = to.as_ptr().addr().wrapping_sub(from.as_ptr().addr()) % 4096;
+    size_of_val(from) >= MIN_VECTOR_COPY && (1..64).contains(&distance)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn copy_avx2<T: Copy>(from: &[T], to: &mut [T]) {
+    use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_storeu_si256};
+    let bytes = size_of_val(from).min(size_of_val(to));
+    const VECTOR: usize = size_of::<__m256i>();
+    let Some(last) = bytes.checked_sub(VECTOR) else { return to.copy_from_slice(from) };
+    let (from, to) = (from.as_ptr().cast::<u8>(), to.as_mut_ptr().cast::<u8>());
+    // Stores that cross cache lines take longer. So the vectors of long copies, except for the first and the last, are aligned.
+    let mut done = if bytes < 16 * VECTOR { 0 } else { to.align_offset(VECTOR).min(VECTOR) };
+    // SAFETY: `done + part * VECTOR` is at most `last` below, so each vector lies within both slices. The slices do not overlap, because
+    // one is borrowed mutably.
+    unsafe {
+        if done > 0 {
+            _mm256_storeu_si256(to.cast(), _mm256_loadu_si256(from.cast()));
+        }
+        while done + 4 * VECTOR <= bytes {
+            let vectors: [__m256i; 4] = std::array::from_fn(
+                #[inline(always)]
+                |part| _mm256_loadu_si256(from.add(done + part * VECTOR).cast()),
+            );
+            for (part, vector) in vectors.into_iter().enumerate() {
+                _mm256_storeu_si256(to.add(done + part * VECTOR).cast(), vector);
+            }
+            done += 4 * VECTOR;
+        }
+        while done < last {
+            _mm256_storeu_si256(to.add(done).cast(), _mm256_loadu_si256(from.add(done).cast()));
+            done += VECTOR;
+        }
+        // The last vector may overlap the one before it.
+        _mm256_storeu_si256(to.add(last).cast(), _mm256_loadu_si256(from.add(last).cast()));
+    }
+}
+
 /// Copies 16 elements, on x86-64 with stores that bypass the caches. There, `to` must be aligned to 16 bytes. If `from` was just computed,
 /// this is faster than [`stream`] of a whole block, because the processor reads and writes memory at the same time.
 #[inline(always)]
@@ -277,6 +336,22 @@ mod tests {
                 streamed();
                 assert_eq!(&to[offset..offset + len], &from[3..3 + len]);
                 assert!(to[..offset].iter().chain(&to[offset + len..]).all(|&x| x == -1.0));
+            }
+        }
+    }
+
+    #[test]
+    fn a_copy_by_vectors_is_a_copy() {
+        let from: Vec<u8> = (0..9000).map(|i| (i * 7 % 251) as u8).collect();
+        let mut to = vec![255u8; 20_000];
+        // The start of `to` that is as far from the start of a page as the start of `from`.
+        let same = from.as_ptr().addr().wrapping_sub(to.as_ptr().addr()) % 4096;
+        for offset in (0..70).map(|offset| same + offset) {
+            for len in [0, 1, 33, MIN_VECTOR_COPY - 1, MIN_VECTOR_COPY, MIN_VECTOR_COPY + 37, 4096, 5001] {
+                to.fill(255);
+                copy(&from[..len], &mut to[offset..offset + len]);
+                assert_eq!(&to[offset..offset + len], &from[..len]);
+                assert!(to[..offset].iter().chain(&to[offset + len..]).all(|&x| x == 255));
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use wengert_macros::twins;
 
+use crate::kernel::elementwise::loops;
 use crate::memory::reserve::addressable;
 use crate::memory::storage::Storage;
 use crate::shape::ranges::Series;
@@ -130,14 +131,16 @@ impl<T: Element> Tensor<T> {
     /// If memory cannot hold the tensor.
     #[doc(alias("identity"))]
     pub fn try_eye(n: usize) -> Result<Self, Error> {
-        let element = |index: &[usize]| if index[0] == index[1] { T::ONE } else { T::ZERO };
-        from_fn(&Sizes::from([n, n]), element, Site::here("eye"))
+        let at = Site::here("eye");
+        Tensor::build_on_zeros(&Sizes::from([n, n]).resolve_plain(at)?, at, |out| {
+            out.iter_mut().step_by(n.saturating_add(1)).for_each(|out| *out = T::ONE);
+        })
     }
 }
 
 /// Returns a tensor filled with `value`.
 fn full<T: Element>(shape: Sizes, value: T, at: Site) -> Result<Tensor<T>, Error> {
-    Tensor::build(&shape.resolve_plain(at)?, at, |out| out.fill(value))
+    Tensor::build(&shape.resolve_plain(at)?, at, |out| loops::fill(value, out))
 }
 
 /// Returns a tensor whose element at each index is `f(index)`. Calls `f` in row-major order.
@@ -211,8 +214,10 @@ impl<T: Float> Tensor<T> {
     ///
     /// If memory cannot hold the tensor.
     pub fn try_linspace(start: f64, end: f64, n: usize) -> Result<Self, Error> {
-        let element = spaced(start, end, n);
-        from_fn(&Sizes::from(n), |index| T::from_f64(element(index[0])), Site::here("linspace"))
+        let (element, at) = (spaced(start, end, n), Site::here("linspace"));
+        Tensor::build(&Sizes::from(n).resolve_plain(at)?, at, |out| {
+            out.iter_mut().enumerate().for_each(|(i, out)| *out = T::from_f64(element(i)));
+        })
     }
 
     /// Returns `n` powers of `base`, whose exponents are the evenly spaced numbers of [`linspace`](Self::linspace) from `start` to `end`. A

@@ -2,17 +2,19 @@
 //!
 //! Tensors share buffers and copy on write, so changing one tensor never changes another. A view is a clone with another layout.
 
+use std::borrow::Cow;
 use std::ops::Index;
 
 use wengert_macros::{precompiled, twins};
 
 use crate::engine::elementwise;
+use crate::kernel::elementwise::loops;
 use crate::kernel::source::Source;
 use crate::kernel::step::{self, UpdatePart};
 use crate::memory::reserve::{self, addressable};
 use crate::memory::storage::{Filled, Storage};
 use crate::thresholds::ops::MANY_TERMS;
-use crate::{DType, Element, Error, Layout, Shape, Site, Sizes, ensure};
+use crate::{Element, Error, Layout, Shape, Site, Sizes, ensure};
 
 /// An n-dimensional array of `f32`, `f64`, `i64`, `u8` or `bool`.
 ///
@@ -64,7 +66,7 @@ impl<T: Element> Tensor<T> {
         fill: impl FnOnce(&mut [T]) -> F,
     ) -> Result<Self, Error> {
         Tensor::build(shape, at, |out| {
-            out.fill(T::ZERO);
+            loops::fill(T::ZERO, out);
             fill(out)
         })
     }
@@ -304,6 +306,14 @@ impl<T: Element> Tensor<T> {
         Ok(out)
     }
 
+    /// Returns the elements in row-major order. Copies them if the tensor is not contiguous.
+    pub(crate) fn in_order(&self, at: Site) -> Result<Cow<'_, [T]>, Error> {
+        Ok(match self.as_slice() {
+            Some(elements) => Cow::Borrowed(elements),
+            None => Cow::Owned(self.elements(at)?),
+        })
+    }
+
     /// Returns an iterator over the elements in row-major order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = T> + '_ {
         let (data, in_order) = (self.storage.as_slice(), self.as_slice());
@@ -397,9 +407,7 @@ impl<T: Element> Tensor<T> {
     /// Converts the elements like [`cast`](Self::cast), as a step of the operation `at`.
     #[doc(hidden)]
     pub fn cast_to<U: Element>(&self, at: Site) -> Result<Tensor<U>, Error> {
-        // A conversion through f64 would lose digits of integers beyond 2⁵³.
-        let convert = |x: T| if T::DTYPE == DType::I64 { U::from_i64(x.to_i64()) } else { U::from_f64(x.to_f64()) };
-        Tensor::build(self.shape(), at, |out| elementwise::cast(self.source(), out, convert))
+        Tensor::build(self.shape(), at, |out| elementwise::convert(self.source(), out))
     }
 
     /// Returns a tensor with `f` applied to each element.
@@ -408,7 +416,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// If memory cannot hold the result.
     pub fn try_map<U: Element>(&self, f: impl Fn(T) -> U + Sync) -> Result<Tensor<U>, Error> {
-        Tensor::build(self.shape(), Site::here("map"), |out| elementwise::cast(self.source(), out, f))
+        Tensor::build(self.shape(), Site::here("map"), |out| elementwise::map(self.source(), out, f))
     }
 }
 

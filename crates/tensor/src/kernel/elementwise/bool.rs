@@ -1,8 +1,9 @@
 //! Block kernels of truth values. Addition is "or", and multiplication is "and".
 
 use crate::kernel::elementwise::block::BlockKernels;
-use crate::kernel::elementwise::loops::{compare, one, two};
+use crate::kernel::elementwise::loops::{one, two};
 use crate::kernel::elementwise::operand::Operand;
+use crate::scalar::cpu::dispatched;
 use crate::{Binary, Compare, Unary};
 
 impl BlockKernels for bool {
@@ -17,12 +18,26 @@ impl BlockKernels for bool {
 
     fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]) {
         match op {
-            Unary::Not => one(x, out, |x| !x),
+            Unary::Not => not(x, out),
             _ => unreachable!("truth values have no {op:?}"),
         }
     }
 
     fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
+        binary(op, x, y, out);
+    }
+
+    fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]) {
+        compare_values(op, x, y, out);
+    }
+}
+
+dispatched! {
+    fn not(x: Operand<'_, bool>, out: &mut [bool]) {
+        one(x, out, |x| !x);
+    }
+
+    fn binary(op: Binary, x: Operand<'_, bool>, y: Operand<'_, bool>, out: &mut [bool]) {
         match op {
             Binary::Add | Binary::Or | Binary::Maximum | Binary::Fmax => two(x, y, out, |x, y| x | y),
             Binary::Mul | Binary::And | Binary::Minimum | Binary::Fmin => two(x, y, out, |x, y| x & y),
@@ -31,7 +46,15 @@ impl BlockKernels for bool {
         }
     }
 
-    fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]) {
-        compare(op, x, y, out, |holds| holds);
+    fn compare_values(op: Compare, x: Operand<'_, bool>, y: Operand<'_, bool>, out: &mut [bool]) {
+        // "False" is less than "true".
+        match op {
+            Compare::Eq => two(x, y, out, |x, y| x == y),
+            Compare::Ne => two(x, y, out, |x, y| x ^ y),
+            Compare::Lt => two(x, y, out, |x, y| !x & y),
+            Compare::Le => two(x, y, out, |x, y| !x | y),
+            Compare::Gt => two(x, y, out, |x, y| x & !y),
+            Compare::Ge => two(x, y, out, |x, y| x | !y),
+        }
     }
 }

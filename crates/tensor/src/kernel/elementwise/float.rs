@@ -8,15 +8,15 @@ use std::thread::LocalKey;
 use crate::kernel::elementwise::block::{BlockKernels, FloatBlockKernels};
 use crate::kernel::elementwise::loops::{
     self, by_slices, compare, one, one_array, one_corrected, one_guarded, one_long, three, two, two_arrays,
-    two_streamed,
+    two_corrected, two_streamed,
 };
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
-use crate::scalar::cpu::dispatched;
+use crate::scalar::cpu::{dispatched, instruction_set};
 use crate::scalar::instruction::Instruction;
-use crate::scalar::math::{FloatMath, larger, smaller};
+use crate::scalar::math::{FloatMath, larger, smaller, wide};
 use crate::scalar::special;
 use crate::thresholds::blocks::BLOCK;
-use crate::{Binary, Compare, Unary};
+use crate::{Binary, Compare, DType, Unary};
 
 /// Implements the traits of block kernels by the functions of this file. Default methods of the traits would be compiled again in every
 /// dependent crate.
@@ -112,18 +112,20 @@ fn library_of_two<T: FloatMath>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: 
     two(x, y, out, f);
 }
 
-fn remainder<T: FloatMath>(x: T, y: T) -> T {
-    let rest = x % y;
+/// Returns the remainder of `x / y` with the sign of `y`. `rest` is the remainder with the sign of `x`.
+#[inline(always)]
+fn remainder<T: FloatMath>(y: T, rest: T) -> T {
     if rest != T::ZERO && (rest < T::ZERO) != (y < T::ZERO) { rest + y } else { rest }
 }
 
 /// Computes PyTorch's floor division: subtracts the remainder from `x` and divides by `y`. Subtracts 1 if the signs of the remainder and
-/// `y` differ, and rounds to a whole number. A quotient of 0 gets the sign of `x / y`. If `y` is 0, returns `x / y`.
-fn floor_divide<T: FloatMath>(x: T, y: T) -> T {
+/// `y` differ, and rounds to a whole number. A quotient of 0 gets the sign of `x / y`. If `y` is 0, returns `x / y`. `rest` is the
+/// remainder with the sign of `x`.
+#[inline(always)]
+fn floor_divide<T: FloatMath>(x: T, y: T, rest: T) -> T {
     if y == T::ZERO {
         return x / y;
     }
-    let rest = x % y;
     let opposite = rest != T::ZERO && (rest < T::ZERO) != (y < T::ZERO);
     let quotient = (x - rest) / y - if opposite { T::ONE } else { T::ZERO };
     if quotient == T::ZERO {
@@ -345,6 +347,29 @@ fn by_arrays<T: FloatMath, const N: usize>(instructions: &[Instruction], values:
     instructions.len()
 }
 
+/// Returns true if functions are computed in f64 and rounded: for f32, except in the mode of equal bits, which calls the crate `libm`.
+#[inline(always)]
+fn is_narrow<T: FloatMath>() -> bool {
+    T::DTYPE == DType::F32 && !instruction_set().is_reproducible()
+}
+
+/// Computes [`wide::short_remainder`] for elements of a narrow type.
+#[inline(always)]
+fn short_remainder<T: FloatMath>(x: T, y: T) -> T {
+    T::from_f64(wide::short_remainder(x.to_f64(), y.to_f64()))
+}
+
+/// Wraps a function of f64 in an inlined closure over elements.
+macro_rules! widened {
+    ($x:ident => $result:expr) => {
+        #[inline(always)]
+        |element| {
+            let $x = element.to_f64();
+            T::from_f64($result)
+        }
+    };
+}
+
 /// Computes `out = op(x, y)` for an operation other than addition, subtraction, multiplication and division.
 #[inline(always)]
 fn other_binary<T: FloatMath, const FMA: bool>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) {
@@ -355,12 +380,49 @@ fn other_binary<T: FloatMath, const FMA: bool>(op: Binary, x: Operand<T>, y: Ope
         // The standard library's `max` and `min` do not define the sign of the result for two zeros.
         Binary::Fmax => two(x, y, out, |x, y| if y > x || x.is_nan() { y } else { x }),
         Binary::Fmin => two(x, y, out, |x, y| if y < x || x.is_nan() { y } else { x }),
+        Binary::Atan2 if is_narrow::<T>() => {
+            two(
+                x,
+                y,
+                out,
+                #[inline(always)]
+                |x, y| T::from_f64(wide::angle::<FMA>(x.to_f64(), y.to_f64())),
+            );
+        }
         Binary::Atan2 => library_of_two(x, y, out, T::atan2),
+        Binary::Hypot if is_narrow::<T>() => {
+            two(
+                x,
+                y,
+                out,
+                #[inline(always)]
+                |x, y| T::from_f64(wide::hypotenuse(x.to_f64(), y.to_f64())),
+            );
+        }
         Binary::Hypot => library_of_two(x, y, out, T::hypot),
         Binary::Copysign => two(x, y, out, |x, y| x.copysign(y)),
+        Binary::Fmod if is_narrow::<T>() => two_corrected(x, y, out, short_remainder, T::rem),
         Binary::Fmod => library_of_two(x, y, out, T::rem),
-        Binary::Remainder => library_of_two(x, y, out, remainder),
-        Binary::FloorDivide => library_of_two(x, y, out, floor_divide),
+        Binary::Remainder if is_narrow::<T>() => {
+            two_corrected(
+                x,
+                y,
+                out,
+                #[inline(always)]
+                |x, y| remainder(y, short_remainder(x, y)),
+                |x, y| remainder(y, x % y),
+            );
+        }
+        Binary::Remainder => library_of_two(x, y, out, |x, y| remainder(y, x % y)),
+        Binary::FloorDivide if is_narrow::<T>() => two_corrected(
+            x,
+            y,
+            out,
+            #[inline(always)]
+            |x, y| floor_divide(x, y, short_remainder(x, y)),
+            |x, y| floor_divide(x, y, x % y),
+        ),
+        Binary::FloorDivide => library_of_two(x, y, out, |x, y| floor_divide(x, y, x % y)),
         Binary::Prelu => two(x, y, out, |x, y| if x > T::ZERO { x } else { x * y }),
         Binary::LogitWithin => library_of_two(x, y, out, logit_within),
         Binary::Xlogy => library_of_two(x, y, out, xlogy),
@@ -410,6 +472,12 @@ dispatched! {
             }
             Unary::Sin => one_corrected(x, out, inlined!(T::is_moderate), #[inline(always)] |x| T::sine::<FMA>(x, 0), T::sin),
             Unary::Cos => one_corrected(x, out, inlined!(T::is_moderate), #[inline(always)] |x| T::sine::<FMA>(x, 1), T::cos),
+            Unary::Tan if is_narrow::<T>() => {
+                one_corrected(x, out, inlined!(T::is_moderate), widened!(x => wide::tangent::<FMA>(x)), T::tan)
+            }
+            Unary::Asin if is_narrow::<T>() => one_long(x, out, widened!(x => wide::angle::<FMA>(x, wide::leg(x)))),
+            Unary::Acos if is_narrow::<T>() => one_long(x, out, widened!(x => wide::angle::<FMA>(wide::leg(x), x))),
+            Unary::Atan if is_narrow::<T>() => one_long(x, out, widened!(x => wide::angle::<FMA>(x, 1.0))),
             Unary::Tan => library(x, out, T::tan),
             Unary::Asin => library(x, out, T::asin),
             Unary::Acos => library(x, out, T::acos),

@@ -5,6 +5,7 @@ use std::ops::{BitAnd, BitOr, BitXor, Not, Shl, Shr};
 use crate::kernel::elementwise::block::BlockKernels;
 use crate::kernel::elementwise::loops::{compare, one, two};
 use crate::kernel::elementwise::operand::Operand;
+use crate::scalar::cpu::dispatched;
 use crate::scalar::special::gcd;
 use crate::{Binary, Compare, Scalar, Unary};
 
@@ -63,7 +64,7 @@ macro_rules! kernels {
             }
 
             fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]) {
-                compare(op, x, y, out, |holds| holds);
+                compare_values(op, x, y, out);
             }
         }
     };
@@ -92,29 +93,52 @@ fn supports_binary(op: Binary) -> bool {
     arithmetic || order || matches!(op, And | Or | Xor | ShiftLeft | ShiftRight | Gcd | Lcm)
 }
 
-fn unary<T: Int>(op: Unary, x: Operand<T>, out: &mut [T]) {
-    match op {
-        Unary::Neg => one(x, out, |x| T::ZERO.wrapping_sub(x)),
-        Unary::Abs => one(x, out, |x| if x < T::ZERO { T::ZERO.wrapping_sub(x) } else { x }),
-        Unary::Sign => one(x, out, |x| T::from_i64(i64::from(x > T::ZERO) - i64::from(x < T::ZERO))),
-        Unary::Square => one(x, out, |x| x.wrapping_mul(x)),
-        Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc => one(x, out, |x| x),
-        Unary::Relu => one(x, out, |x| x.max(T::ZERO)),
-        Unary::Not => one(x, out, |x| !x),
-        _ => unreachable!("integers have no {op:?}"),
+dispatched! {
+    fn unary<T: Int>(op: Unary, x: Operand<'_, T>, out: &mut [T]) {
+        match op {
+            Unary::Neg => one(x, out, |x| T::ZERO.wrapping_sub(x)),
+            Unary::Abs => one(x, out, |x| if x < T::ZERO { T::ZERO.wrapping_sub(x) } else { x }),
+            Unary::Sign => one(x, out, |x| T::from_i64(i64::from(x > T::ZERO) - i64::from(x < T::ZERO))),
+            Unary::Square => one(x, out, |x| x.wrapping_mul(x)),
+            Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc => one(x, out, |x| x),
+            Unary::Relu => one(x, out, |x| x.max(T::ZERO)),
+            Unary::Not => one(x, out, |x| !x),
+            _ => unreachable!("integers have no {op:?}"),
+        }
+    }
+
+    fn binary<T: Int>(op: Binary, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) {
+        match op {
+            Binary::Add => two(x, y, out, |x, y| x.wrapping_add(y)),
+            Binary::Sub => two(x, y, out, |x, y| x.wrapping_sub(y)),
+            Binary::Mul => two(x, y, out, |x, y| x.wrapping_mul(y)),
+            Binary::Maximum | Binary::Fmax => two(x, y, out, |x, y| x.max(y)),
+            Binary::Minimum | Binary::Fmin => two(x, y, out, |x, y| x.min(y)),
+            Binary::And => two(x, y, out, |x, y| x & y),
+            Binary::Or => two(x, y, out, |x, y| x | y),
+            Binary::Xor => two(x, y, out, |x, y| x ^ y),
+            Binary::ShiftLeft => two(x, y, out, |x, y| if shift(y) < T::BITS { x << shift(y) } else { T::ZERO }),
+            Binary::ShiftRight => two(x, y, out, |x, y| {
+                // A shift by at least the width of the type leaves only the sign.
+                let sign = if T::MIN < T::ZERO { x >> (T::BITS - 1) } else { T::ZERO };
+                if shift(y) < T::BITS { x >> shift(y) } else { sign }
+            }),
+            _ => other_binary(op, x, y, out),
+        }
+    }
+
+    fn compare_values<T: Int>(op: Compare, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [bool]) {
+        compare(op, x, y, out, |holds| holds);
     }
 }
 
-fn binary<T: Int>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) {
+/// Computes `out = op(x, y)` for a function without a vector form.
+#[inline(never)]
+fn other_binary<T: Int>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) {
     // Callers refuse a division by 0 before this function runs. So its result does not matter here.
     match op {
-        Binary::Add => two(x, y, out, |x, y| x.wrapping_add(y)),
-        Binary::Sub => two(x, y, out, |x, y| x.wrapping_sub(y)),
-        Binary::Mul => two(x, y, out, |x, y| x.wrapping_mul(y)),
         Binary::Div => two(x, y, out, |x, y| if y == T::ZERO { y } else { x.wrapping_div(y) }),
         Binary::Pow => two(x, y, out, |x, y| T::from_i64(power(x.to_i64(), y.to_i64()))),
-        Binary::Maximum | Binary::Fmax => two(x, y, out, |x, y| x.max(y)),
-        Binary::Minimum | Binary::Fmin => two(x, y, out, |x, y| x.min(y)),
         Binary::Fmod => two(x, y, out, |x, y| if y == T::ZERO { y } else { x.wrapping_rem(y) }),
         Binary::Remainder => two(x, y, out, |x, y| {
             let rest = if y == T::ZERO { y } else { x.wrapping_rem(y) };
@@ -124,17 +148,10 @@ fn binary<T: Int>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) {
             if y == T::ZERO {
                 return y;
             }
-            let below = is_below(x.wrapping_rem(y), y);
-            x.wrapping_div(y).wrapping_sub(if below { T::ONE } else { T::ZERO })
-        }),
-        Binary::And => two(x, y, out, |x, y| x & y),
-        Binary::Or => two(x, y, out, |x, y| x | y),
-        Binary::Xor => two(x, y, out, |x, y| x ^ y),
-        Binary::ShiftLeft => two(x, y, out, |x, y| if shift(y) < T::BITS { x << shift(y) } else { T::ZERO }),
-        Binary::ShiftRight => two(x, y, out, |x, y| {
-            // A shift by at least the width of the type leaves only the sign.
-            let sign = if T::MIN < T::ZERO { x >> (T::BITS - 1) } else { T::ZERO };
-            if shift(y) < T::BITS { x >> shift(y) } else { sign }
+            // The remainder is computed from the quotient, because a division takes much longer than a multiplication.
+            let quotient = x.wrapping_div(y);
+            let below = is_below(x.wrapping_sub(quotient.wrapping_mul(y)), y);
+            quotient.wrapping_sub(if below { T::ONE } else { T::ZERO })
         }),
         Binary::Gcd => two(x, y, out, |x, y| T::from_i64(gcd(x.to_i64(), y.to_i64()))),
         Binary::Lcm => two(x, y, out, |x, y| T::from_i64(lcm(x.to_i64(), y.to_i64()))),

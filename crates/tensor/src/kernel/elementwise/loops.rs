@@ -6,8 +6,9 @@
 
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::scalar::cpu;
+use crate::scalar::math::is_nan;
 use crate::thresholds::rows::MAX_VECTOR_ROW;
-use crate::{Compare, Scalar};
+use crate::{Compare, DType, Scalar};
 
 /// Computes `out = f(x)`.
 #[inline(always)]
@@ -25,6 +26,62 @@ pub(crate) fn one<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], f: impl Fn(T) 
             }
         }
     }
+}
+
+/// Copies the operand to `out`.
+pub(crate) fn copy<T: Copy>(x: Operand<T>, out: &mut [T]) {
+    match x {
+        Operand::Slice(x) => cpu::copy(&x[..out.len()], out),
+        Operand::Splat(x) => fill(x, out),
+    }
+}
+
+cpu::dispatched! {
+    /// Sets all elements of `out` to `value`.
+    pub(crate) fn fill<T: Copy>(value: T, out: &mut [T]) {
+        for i in 0..out.len() {
+            out[i] = value;
+        }
+    }
+
+    /// Converts the elements of `x` as [`Tensor::cast`](crate::Tensor::cast) describes.
+    pub(crate) fn convert<T: Scalar, U: Scalar>(x: Operand<'_, T>, out: &mut [U]) {
+        match (T::DTYPE, U::DTYPE) {
+            (DType::F32 | DType::F64, DType::I64) => one_guarded(
+                x,
+                out,
+                #[inline(always)]
+                |x| x.to_f64().abs() < MAX_SHIFTED,
+                #[inline(always)]
+                |x| U::from_i64(integer(x.to_f64())),
+                |x| U::from_f64(x.to_f64()),
+            ),
+            (DType::F32 | DType::F64, DType::U8) => one(
+                x,
+                out,
+                #[inline(always)]
+                |x| {
+                    // NaN becomes 0.
+                    let above = if x.to_f64() > 0.0 { x.to_f64() } else { 0.0 };
+                    U::from_i64(integer(if above < 255.0 { above } else { 255.0 }))
+                },
+            ),
+            (DType::F32 | DType::F64, _) => one(x, out, |x| U::from_f64(x.to_f64())),
+            // Integers beyond 2⁵³ would lose digits as f64.
+            _ => one(x, out, |x| U::from_i64(x.to_i64())),
+        }
+    }
+}
+
+/// The number 2⁵¹. [`integer`] converts smaller numbers.
+const MAX_SHIFTED: f64 = (1u64 << 51) as f64;
+
+/// Returns `x`, rounded toward 0, as an integer. |x| must be less than [`MAX_SHIFTED`]. Unlike `as`, this has a vector form for every
+/// instruction set: next to 2⁵² + 2⁵¹, the last bits of a number are an integer.
+#[inline(always)]
+fn integer(x: f64) -> i64 {
+    const SHIFT: f64 = 3.0 * MAX_SHIFTED;
+    (x.trunc() + SHIFT).to_bits().wrapping_sub(SHIFT.to_bits()) as i64
 }
 
 /// Calls `body` with the operand as a slice, and with the output. If the operand is one number for all elements, `body` gets slices of one
@@ -65,12 +122,12 @@ pub(crate) fn one_long<T: Copy>(x: Operand<T>, out: &mut [T], f: impl Fn(T) -> T
 /// Does the same as [`one_long`]. Uses `fast` for chunks of 64 elements if `ordinary` returns true for all of them. Uses `f` for all other
 /// elements. Both functions must give the same bits for ordinary elements.
 #[inline(always)]
-pub(crate) fn one_guarded<T: Copy>(
+pub(crate) fn one_guarded<T: Copy, U: Copy>(
     x: Operand<T>,
-    out: &mut [T],
+    out: &mut [U],
     ordinary: impl Fn(T) -> bool,
-    fast: impl Fn(T) -> T,
-    f: impl Fn(T) -> T,
+    fast: impl Fn(T) -> U,
+    f: impl Fn(T) -> U,
 ) {
     by_slices(
         x,
@@ -159,6 +216,29 @@ pub(crate) fn two<T: Copy, S: Copy, U: Copy>(x: Operand<T>, y: Operand<S>, out: 
         (Splat(x), Splat(y)) => {
             if len > 0 {
                 out.fill(f(x, y));
+            }
+        }
+    }
+}
+
+/// Does the same as [`two`] with the function `fast`. Then calls `library` for the pairs for which `fast` returns NaN.
+#[inline(always)]
+pub(crate) fn two_corrected<T: Scalar>(
+    x: Operand<T>,
+    y: Operand<T>,
+    out: &mut [T],
+    fast: impl Fn(T, T) -> T,
+    library: fn(T, T) -> T,
+) {
+    two(x, y, out, fast);
+    let mut any = false;
+    for i in 0..out.len() {
+        any |= is_nan(out[i]);
+    }
+    if any {
+        for i in 0..out.len() {
+            if is_nan(out[i]) {
+                out[i] = library(x.at(i), y.at(i));
             }
         }
     }
@@ -309,6 +389,37 @@ pub(crate) fn two_arrays<T: Copy, const N: usize>(x: &[T; N], y: &[T; N], out: &
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn conversions_are_those_of_as() {
+        let edges = [0.0, -0.0, 0.5, -0.99, 1.0, -1.5, 254.9, 255.0, 256.0, 1e10, -1e10, MAX_SHIFTED, -MAX_SHIFTED];
+        let large = [9.3e18, -9.3e18, 1e300, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, MAX_SHIFTED - 0.5, -3e9];
+        for shift in 0..edges.len() {
+            // The first chunks of 64 elements have only edges, and the others also large numbers.
+            let x: Vec<f64> = (0..200).map(|i| edges[(i + shift) % edges.len()]).collect();
+            let with_large = (0..100).map(|i| if i % 9 == 4 { large[(i + shift) % large.len()] } else { 3.7 });
+            let x: Vec<f64> = x.into_iter().chain(with_large).collect();
+            let singles: Vec<f32> = x.iter().map(|&x| x as f32).collect();
+            let (mut integers, mut bytes, mut truths) = (vec![7i64; 300], vec![7u8; 300], vec![false; 300]);
+            convert(Operand::Slice(&x), &mut integers);
+            convert(Operand::Slice(&x), &mut bytes);
+            convert(Operand::Slice(&x), &mut truths);
+            for (i, &x) in x.iter().enumerate() {
+                assert_eq!((integers[i], bytes[i], truths[i]), (x as i64, x as u8, x != 0.0), "{x}");
+            }
+            convert(Operand::Slice(&singles), &mut integers);
+            convert(Operand::Slice(&singles), &mut bytes);
+            for (i, &x) in singles.iter().enumerate() {
+                assert_eq!((integers[i], bytes[i]), (x as i64, x as u8), "{x}");
+            }
+            let mut doubles = vec![0.0f64; 300];
+            convert(Operand::Slice(&bytes), &mut doubles);
+            convert(Operand::Slice(&truths), &mut integers);
+            assert!((0..300).all(|i| doubles[i] == f64::from(bytes[i]) && integers[i] == i64::from(truths[i])));
+            convert(Operand::Slice(&[i64::MAX, -1, 256]), &mut bytes[..3]);
+            assert_eq!(bytes[..3], [255, 255, 0]);
+        }
+    }
 
     #[test]
     fn streamed_results_are_the_same_at_every_alignment() {

@@ -31,6 +31,15 @@ impl<'a, T: Copy> Operand<'a, T> {
         if moves { Operand::Slice(&data[first..first + columns]) } else { Operand::Splat(data[first]) }
     }
 
+    /// Returns the element with index `i`.
+    #[inline(always)]
+    pub(crate) fn at(self, i: usize) -> T {
+        match self {
+            Operand::Slice(elements) => elements[i],
+            Operand::Splat(value) => value,
+        }
+    }
+
     /// Returns the 16 elements that begin at `start`.
     #[inline(always)]
     pub(crate) fn sixteen(self, start: usize) -> [T; 16] {

@@ -11,6 +11,8 @@ pub trait ReductionKernels: Scalar {
     fn start(op: Reduction) -> Self;
     /// Combines each total with the element of `x` at the same position.
     fn accumulate(op: Reduction, totals: &mut [Self], x: &[Self]);
+    /// Combines `totals[positions[i]]` with `x[i]` for every `i`, one after the other.
+    fn accumulate_at(op: Reduction, totals: &mut [Self], positions: &[i64], x: &[Self]);
     /// Combines each total with the elements in its column of `x`. `x` has `rows` rows, which begin `stride` elements apart. Eight rows are
     /// combined with each other first, so that each total is updated at most `rows` / 8 + 7 times.
     fn accumulate_rows(op: Reduction, totals: &mut [Self], x: &[Self], stride: usize, rows: usize);
@@ -33,6 +35,10 @@ macro_rules! kernels {
 
             fn accumulate(op: Reduction, totals: &mut [Self], x: &[Self]) {
                 with_fold!(op, F => rows::accumulate::<Self, F>(totals, x));
+            }
+
+            fn accumulate_at(op: Reduction, totals: &mut [Self], positions: &[i64], x: &[Self]) {
+                with_fold!(op, F => rows::accumulate_at::<Self, F>(totals, positions, x));
             }
 
             fn accumulate_rows(op: Reduction, totals: &mut [Self], x: &[Self], stride: usize, rows: usize) {

@@ -5,6 +5,14 @@ use crate::scalar::cpu::dispatched;
 use crate::scalar::element::Semiring;
 use crate::scalar::reduction::Fold;
 
+/// Combines `totals[positions[i]]` with `x[i]` for every `i`, one after the other.
+pub(super) fn accumulate_at<T: Semiring, F: Fold<T>>(totals: &mut [T], positions: &[i64], x: &[T]) {
+    for (&position, &x) in positions.iter().zip(x) {
+        let total = &mut totals[position as usize];
+        *total = F::combine(*total, x);
+    }
+}
+
 dispatched! {
     /// Combines each total with the element of `x` at the same position.
     pub(super) fn accumulate<T: Semiring, F: Fold<T>>(totals: &mut [T], x: &[T]) {

@@ -202,14 +202,14 @@ fn scan<T: Element, A: Copy + Sync>(
 /// Writes, for each element, the position of the largest (or smallest) element among all elements up to it. Of several equal elements, the
 /// last one is chosen. A NaN is always chosen, and stays until another NaN replaces it.
 pub(crate) fn running_extreme<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
-    let mut best = 0;
+    let Some(&first) = lane.first() else { return };
+    let (mut best, mut place) = (first, 0);
     for (i, (out, &x)) in out.iter_mut().zip(lane).enumerate() {
-        let old = lane[best];
-        let wins = is_nan(x) || !is_nan(old) && if largest { x >= old } else { x <= old };
+        let wins = is_nan(x) || !is_nan(best) && if largest { x >= best } else { x <= best };
         if wins {
-            best = i;
+            (best, place) = (x, i as i64);
         }
-        *out = best as i64;
+        *out = place;
     }
 }
 

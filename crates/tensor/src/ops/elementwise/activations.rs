@@ -37,7 +37,7 @@ pub trait Activations: TensorLike<Elem: Float> {
     /// ```
     #[in_place]
     fn try_leaky_relu(&self, slope: f64) -> Result<Self> {
-        try_where_(&self.try_gt(0.0)?, self, &self.try_mul(slope)?)
+        activate(self, Activation::LeakyRelu(slope), Site::here("leaky_relu"))
     }
 
     /// Returns [`leaky_relu`](Self::leaky_relu) with the slopes `weight`, which can be trained: one slope for all elements, or one per
@@ -66,7 +66,7 @@ pub trait Activations: TensorLike<Elem: Float> {
     /// Returns x where x > 0, and α(eˣ - 1) elsewhere. Derivative α at 0. PyTorch: `elu`.
     #[in_place]
     fn try_elu(&self, alpha: f64) -> Result<Self> {
-        exponential_unit(self, 1.0, alpha, 1.0)
+        activate(self, Activation::Exponential { scale: 1.0, alpha, rate: 1.0 }, Site::here("elu"))
     }
 
     /// Returns x where x > 0, and α(e^(x/α) - 1) elsewhere. Derivative 1 at 0. Refuses α = 0. PyTorch: `celu`.
@@ -74,7 +74,7 @@ pub trait Activations: TensorLike<Elem: Float> {
     fn try_celu(&self, alpha: f64) -> Result<Self> {
         let at = Site::here("celu");
         ensure!(alpha != 0.0, at, "ZeroDivisionError: alpha cannot be 0 for CELU");
-        exponential_unit(self, 1.0, alpha, 1.0 / alpha)
+        activate(self, Activation::Exponential { scale: 1.0, alpha, rate: 1.0 / alpha }, at)
     }
 
     /// Returns [`elu`](Self::elu) with a fixed α, scaled. Both constants keep activations at mean 0 and variance 1 (Klambauer et al.,
@@ -83,83 +83,66 @@ pub trait Activations: TensorLike<Elem: Float> {
     fn try_selu(&self) -> Result<Self> {
         const SCALE: f64 = 1.050_700_987_355_480_5;
         const ALPHA: f64 = 1.673_263_242_354_377_2;
-        exponential_unit(self, SCALE, SCALE * ALPHA, 1.0)
+        let unit = Activation::Exponential { scale: SCALE, alpha: SCALE * ALPHA, rate: 1.0 };
+        activate(self, unit, Site::here("selu"))
     }
 
     /// Returns x Φ(x), where Φ is the normal distribution function. NaN at -∞. PyTorch: `gelu`.
     fn try_gelu(&self) -> Result<Self> {
-        self.composed(&Gelu, Site::here("gelu"))
+        Self::composed([self], &Activation::Gelu, Site::here("gelu"))
     }
 
     /// Returns the approximation x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³))). NaN at -∞. PyTorch: `gelu` with `approximate='tanh'`.
     fn try_gelu_tanh(&self) -> Result<Self> {
-        let cube = self.try_mul(self)?.try_mul(self)?;
-        let inner = self.try_add(&cube.try_mul(0.044_715)?)?.try_mul(SQRT_2 * FRAC_2_SQRT_PI * 0.5)?;
-        self.try_mul(0.5)?.try_mul(&inner.try_tanh()?.try_add(1.0)?)
+        activate(self, Activation::GeluTanh, Site::here("gelu_tanh"))
     }
 
     /// Returns x σ(x), where σ is the [`sigmoid`](crate::ops::Functions::sigmoid). NaN at -∞. PyTorch: `silu`.
     fn try_silu(&self) -> Result<Self> {
-        self.try_mul(&self.try_sigmoid()?)
+        activate(self, Activation::Silu, Site::here("silu"))
     }
 
     /// Returns x tanh(ln(1 + eˣ)). NaN at -∞. PyTorch: `mish`.
     fn try_mish(&self) -> Result<Self> {
-        self.try_mul(&self.try_softplus(1.0, 20.0)?.try_tanh()?)
+        activate(self, Activation::Mish, Site::here("mish"))
     }
 
     /// Returns ln(1 + e^(βx)) / β, and x where βx is above `threshold`. PyTorch: `softplus`.
     fn try_softplus(&self, beta: f64, threshold: f64) -> Result<Self> {
-        let scaled = self.try_mul(beta)?;
-        let linear = scaled.try_gt(threshold)?;
-        let curved = try_where_(&linear, &zero(self)?, &scaled)?;
-        let curved = curved.try_exp()?.try_log1p()?.try_div(beta)?;
-        let curved = try_where_(&linear, self, &curved)?;
-        // As in PyTorch, the slope at the threshold is the slope of the curve, σ(threshold), and the second derivative is 0.
-        let tangent = self.try_mul(1.0 / (1.0 + libm::exp(-threshold)))?;
-        let tangent = tangent.try_add(&curved.try_sub(&tangent)?.try_detach()?)?;
-        try_where_(&Comparison::try_eq(&scaled, threshold)?, &tangent, &curved)
+        activate(self, Activation::Softplus { beta, threshold }, Site::here("softplus"))
     }
 
     /// Returns x / (1 + |x|). The result is NaN at ±∞. PyTorch: `softsign`.
     fn try_softsign(&self) -> Result<Self> {
-        self.try_div(&self.try_abs()?.try_add(1.0)?)
+        activate(self, Activation::Softsign, Site::here("softsign"))
     }
 
     /// Returns x - tanh x. PyTorch: `tanhshrink`.
     fn try_tanhshrink(&self) -> Result<Self> {
-        self.try_sub(&self.try_tanh()?)
+        activate(self, Activation::Tanhshrink, Site::here("tanhshrink"))
     }
 
     /// Returns x, except that values from -λ to λ (both included) become 0. PyTorch: `hardshrink`.
     fn try_hardshrink(&self, lambda: f64) -> Result<Self> {
-        let inside = self.try_ge(-lambda)?.try_logical_and(&self.try_le(lambda)?)?;
-        try_where_(&inside, &zero(self)?, self)
+        activate(self, Activation::Hardshrink(lambda), Site::here("hardshrink"))
     }
 
     /// Returns x moved by λ toward 0. Values from -λ to λ become 0. Refuses a negative or NaN λ. PyTorch: `softshrink`.
     fn try_softshrink(&self, lambda: f64) -> Result<Self> {
         let at = Site::here("softshrink");
         ensure!(lambda >= 0.0, at, "lambda must be greater or equal to 0, but found to be {lambda}.");
-        let above = try_where_(&self.try_gt(lambda)?, &self.try_sub(lambda)?, &self.try_add(lambda)?)?;
-        let inside = self.try_ge(-lambda)?.try_logical_and(&self.try_le(lambda)?)?;
-        try_where_(&inside, &zero(self)?, &above)
+        activate(self, Activation::Softshrink(lambda), at)
     }
 
     /// Returns x where x > `threshold` or x is NaN, and `value` elsewhere. PyTorch: `threshold`.
     #[in_place]
     fn try_threshold(&self, threshold: f64, value: f64) -> Result<Self> {
-        let filled = zero(self)?.try_add(value)?;
-        try_where_(&self.try_le(threshold)?, &filled, self)
+        activate(self, Activation::Threshold { threshold, value }, Site::here("threshold"))
     }
 
     /// Returns x · min(max(x + 3, 0), 6) / 6, and 0 at -∞. Derivative 0 at -3 and 1 at 3. PyTorch: `hardswish`.
     fn try_hardswish(&self) -> Result<Self> {
-        let (low, high) = (self.try_le(-3.0)?, self.try_ge(3.0)?);
-        let outside = low.try_logical_or(&high)?;
-        let inner = try_where_(&outside, &zero(self)?, self)?;
-        let curved = inner.try_mul(&inner.try_add(3.0)?)?.try_div(6.0)?;
-        try_where_(&low, &zero(self)?, &try_where_(&high, self, &curved)?)
+        activate(self, Activation::Hardswish, Site::here("hardswish"))
     }
 
     /// Returns min(max(x + 3, 0), 6) / 6. Derivative 0 at ±3; no second derivative, as in PyTorch. PyTorch: `hardsigmoid`.
@@ -169,7 +152,7 @@ pub trait Activations: TensorLike<Elem: Float> {
 
     /// Returns ln σ(x), where σ is the sigmoid, without loss of accuracy for large |x|. PyTorch: `logsigmoid`.
     fn try_logsigmoid(&self) -> Result<Self> {
-        log_sigmoid(self, Site::here("logsigmoid"))
+        activate(self, Activation::LogSigmoid, Site::here("logsigmoid"))
     }
 
     /// Returns the first half along `dim` times the sigmoid of the second half. Refuses an odd size, and rank 0. PyTorch: `glu`.
@@ -188,12 +171,77 @@ pub trait Activations: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> Activations for A {}
 
-struct Gelu;
+/// The activations that are composed of several elementwise operations.
+enum Activation {
+    /// min(max(x, low), high). The fields are `low` and `high`.
+    Clamp(f64, f64),
+    LeakyRelu(f64),
+    /// See [`exponential_unit`].
+    Exponential {
+        scale: f64,
+        alpha: f64,
+        rate: f64,
+    },
+    Gelu,
+    GeluTanh,
+    Silu,
+    Mish,
+    Softplus {
+        beta: f64,
+        threshold: f64,
+    },
+    Softsign,
+    Tanhshrink,
+    Hardshrink(f64),
+    Softshrink(f64),
+    Threshold {
+        threshold: f64,
+        value: f64,
+    },
+    Hardswish,
+    LogSigmoid,
+}
 
-impl Composite for Gelu {
-    fn of<A: TensorLike<Elem: Float>>(&self, x: &A, at: Site) -> Result<A> {
-        x.apply_binary(Binary::Mul, &x.apply_unary(Unary::Ndtr, at)?, at)
+impl Composite for Activation {
+    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
+        match *self {
+            Activation::Clamp(low, high) => clamp(x, low, high),
+            Activation::LeakyRelu(slope) if x.is_plain() => x.combine(Binary::Prelu, slope, at),
+            Activation::LeakyRelu(slope) => try_where_(&x.try_gt(0.0)?, x, &x.try_mul(slope)?),
+            Activation::Exponential { scale, alpha, rate } => exponential_unit(x, scale, alpha, rate),
+            Activation::Gelu => x.apply_binary(Binary::Mul, &x.apply_unary(Unary::Ndtr, at)?, at),
+            Activation::GeluTanh => {
+                let cube = x.try_mul(x)?.try_mul(x)?;
+                let inner = x.try_add(&cube.try_mul(0.044_715)?)?.try_mul(SQRT_2 * FRAC_2_SQRT_PI * 0.5)?;
+                x.try_mul(0.5)?.try_mul(&inner.try_tanh()?.try_add(1.0)?)
+            }
+            Activation::Silu => x.try_mul(&x.try_sigmoid()?),
+            Activation::Mish => x.try_mul(&softplus(x, 1.0, 20.0)?.try_tanh()?),
+            Activation::Softplus { beta, threshold } => softplus(x, beta, threshold),
+            Activation::Softsign => x.try_div(&x.try_abs()?.try_add(1.0)?),
+            Activation::Tanhshrink => x.try_sub(&x.try_tanh()?),
+            Activation::Hardshrink(lambda) => try_where_(&is_within(x, lambda)?, &zero(x)?, x),
+            Activation::Softshrink(lambda) => {
+                let above = try_where_(&x.try_gt(lambda)?, &x.try_sub(lambda)?, &x.try_add(lambda)?)?;
+                try_where_(&is_within(x, lambda)?, &zero(x)?, &above)
+            }
+            Activation::Threshold { threshold, value } => {
+                try_where_(&x.try_le(threshold)?, &zero(x)?.try_add(value)?, x)
+            }
+            Activation::Hardswish => {
+                let (low, high) = (x.try_le(-3.0)?, x.try_ge(3.0)?);
+                let inner = try_where_(&low.try_logical_or(&high)?, &zero(x)?, x)?;
+                let curved = inner.try_mul(&inner.try_add(3.0)?)?.try_div(6.0)?;
+                try_where_(&low, &zero(x)?, &try_where_(&high, x, &curved)?)
+            }
+            Activation::LogSigmoid => log_sigmoid(x, at),
+        }
     }
+}
+
+#[track_caller]
+fn activate<A: TensorLike<Elem: Float>>(x: &A, activation: Activation, at: Site) -> Result<A> {
+    A::composed_elementwise([x], &activation, at)
 }
 
 /// Returns ln σ(x) as min(x, 0) - ln(1 + e^-|x|), which does not overflow. The derivative at 0 is 1/2.
@@ -203,6 +251,12 @@ pub(crate) fn log_sigmoid<A: TensorLike<Elem: Float>>(x: &A, at: Site) -> Result
     let below = negative.choose(&positive, x, at)?;
     let part = x.fill_shape(0.0, &x.shape(), at)?.choose(&positive, x, at)?;
     part.minus(&below.apply_unary(Unary::Exp, at)?.apply_unary(Unary::Log1p, at)?, at)
+}
+
+/// Returns a mask that is true where |x| is at most `bound`.
+#[track_caller]
+fn is_within<A: TensorLike<Elem: Float>>(x: &A, bound: f64) -> Result<A::Mask> {
+    x.try_ge(-bound)?.try_logical_and(&x.try_le(bound)?)
 }
 
 /// Returns a constant zero in the shape of `x`.
@@ -215,12 +269,35 @@ fn zero<A: TensorLike<Elem: Float>>(x: &A) -> Result<A> {
 /// Returns min(max(`x`, `low`), `high`), which is NaN where `x` is NaN. The derivative is 1 strictly between the bounds, and 0 elsewhere.
 #[track_caller]
 pub(crate) fn clamp_strictly<A: TensorLike<Elem: Float>>(x: &A, low: f64, high: f64) -> Result<A> {
+    activate(x, Activation::Clamp(low, high), Site::here("clamp"))
+}
+
+/// Does the same as [`clamp_strictly`], primitive by primitive.
+#[track_caller]
+fn clamp<A: TensorLike<Elem: Float>>(x: &A, low: f64, high: f64) -> Result<A> {
     if x.is_plain() {
         return x.try_maximum(low)?.try_minimum(high);
     }
     let inside = x.try_gt(low)?.try_logical_and(&x.try_lt(high)?)?;
     let bounded = x.try_detach()?.try_maximum(low)?.try_minimum(high)?;
     try_where_(&inside, x, &bounded)
+}
+
+/// Returns ln(1 + e^(βx)) / β, and x where βx is above `threshold`.
+#[track_caller]
+fn softplus<A: TensorLike<Elem: Float>>(x: &A, beta: f64, threshold: f64) -> Result<A> {
+    let scaled = x.try_mul(beta)?;
+    let linear = scaled.try_gt(threshold)?;
+    let curved = try_where_(&linear, &zero(x)?, &scaled)?;
+    let curved = curved.try_exp()?.try_log1p()?.try_div(beta)?;
+    let curved = try_where_(&linear, x, &curved)?;
+    if x.is_plain() {
+        return Ok(curved);
+    }
+    // As in PyTorch, the slope at the threshold is the slope of the curve, σ(threshold), and the second derivative is 0.
+    let tangent = x.try_mul(1.0 / (1.0 + libm::exp(-threshold)))?;
+    let tangent = tangent.try_add(&curved.try_sub(&tangent)?.try_detach()?)?;
+    try_where_(&Comparison::try_eq(&scaled, threshold)?, &tangent, &curved)
 }
 
 /// Returns `scale`·x where x > 0, and `alpha`·(e^(`rate`·x) - 1) elsewhere.
@@ -230,6 +307,9 @@ fn exponential_unit<A: TensorLike<Elem: Float>>(x: &A, scale: f64, alpha: f64, r
     let negative = try_where_(&x.try_gt(0.0)?, &zero(x)?, x)?;
     let curved = negative.try_mul(rate)?.try_expm1()?.try_mul(alpha)?;
     let curved = try_where_(&x.try_gt(0.0)?, &x.try_mul(scale)?, &curved)?;
+    if x.is_plain() {
+        return Ok(curved);
+    }
     // As in PyTorch, the slope at 0 is the slope of the curved branch, and the second derivative is 0.
     try_where_(&Comparison::try_eq(x, 0.0)?, &x.try_mul(alpha * rate)?, &curved)
 }

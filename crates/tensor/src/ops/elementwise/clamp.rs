@@ -8,6 +8,7 @@ use wengert_macros::twins;
 use crate::ops::elementwise::activations::clamp_strictly;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::broadcast_three;
+use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::{Argument, Arithmetic, Comparison, Operand, Result, TensorLike, Views, try_where_};
 use crate::{Binary, Compare, Error, Float, Scalar, Site, Unary};
 
@@ -113,6 +114,25 @@ fn clamp_between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) ->
     try_where_(&is_nan, &nan, &chosen)
 }
 
+/// A composite operation: the replacement of NaN, ∞ and -∞.
+struct FiniteNumbers {
+    nan: f64,
+    posinf: Option<f64>,
+    neginf: Option<f64>,
+}
+
+impl Composite for FiniteNumbers {
+    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
+        let largest = A::Elem::MAX.to_f64();
+        let replace_equal = |result: &A, infinity: f64, value: f64| {
+            result.replace_where(&x.compare(Compare::Eq, infinity, at)?, value, at)
+        };
+        let result = x.replace_where(&x.compare(Compare::Ne, x, at)?, self.nan, at)?;
+        let result = replace_equal(&result, f64::INFINITY, self.posinf.unwrap_or(largest))?;
+        replace_equal(&result, f64::NEG_INFINITY, self.neginf.unwrap_or(-largest))
+    }
+}
+
 /// Replacement of NaN and infinities, functions with a bounded domain or range, rounding, and conversions of angles.
 ///
 /// ```
@@ -129,12 +149,7 @@ pub trait Bounded: TensorLike<Elem: Float> {
     #[in_place]
     fn try_nan_to_num(&self, nan: f64, posinf: Option<f64>, neginf: Option<f64>) -> Result<Self> {
         let at = Site::here("nan_to_num");
-        let largest = Self::Elem::MAX.to_f64();
-        let replace_equal =
-            |x: &Self, infinity: f64, value: f64| x.replace_where(&self.compare(Compare::Eq, infinity, at)?, value, at);
-        let x = self.replace_where(&self.compare(Compare::Ne, self, at)?, nan, at)?;
-        let x = replace_equal(&x, f64::INFINITY, posinf.unwrap_or(largest))?;
-        replace_equal(&x, f64::NEG_INFINITY, neginf.unwrap_or(-largest))
+        Self::composed_elementwise([self], &FiniteNumbers { nan, posinf, neginf }, at)
     }
 
     /// Returns ln(x / (1 - x)): -∞ at 0, ∞ at 1, and NaN outside [0, 1]. With `eps`, x is first clamped to [eps, 1 - eps], and the

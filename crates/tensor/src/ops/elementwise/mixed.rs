@@ -4,6 +4,7 @@
 use wengert_macros::twins;
 
 use crate::ops::primitive::pair::{binary, broadcast_three, expand, join_all, number, one_value, pair};
+use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::reduce::reductions::not_zero;
 use crate::ops::{
     Argument, Arithmetic, ArrayOperand, Comparison, Functions, MaskOperand, Operand, Result, TensorLike, Views,
@@ -28,35 +29,35 @@ pub trait Mixed: TensorLike<Elem: Float> {
     fn try_lerp(&self, end: impl ArrayOperand<Self>, weight: impl Operand<Self>) -> Result<Self> {
         let end = &end.into_array(self);
         let at = Site::here("lerp");
-        let (x, y, weight) = match weight.into_argument(self) {
+        match weight.into_argument(self) {
             Argument::Number(weight) => {
                 let (x, y) = pair(self, end, at)?;
-                let weight = number(&x, weight, &x.shape(), at)?;
-                (x, y, weight)
+                Self::composed_elementwise([&x, &y], &Blend { weight: weight.to_f64() }, at)
             }
-            Argument::Array(weight) => broadcast_three(self, end, &weight, at)?,
-        };
-        // The step starts at `self` if |weight| < 1/2, and otherwise at `end`, so that the results for the weights 0 and 1 are exact. The
-        // formulas for both starts have the same derivatives.
-        let near = weight.try_abs()?.try_lt(0.5)?;
-        let step = try_where_(&near, &weight, &weight.try_sub(1.0)?)?;
-        try_where_(&near, &x, &y)?.try_add(&step.try_mul(&y.try_sub(&x)?)?)
+            Argument::Array(weight) => Self::composed_elementwise([self, end, &weight], &Blends, at),
+        }
     }
 
     /// Returns `self + value · x · y`. PyTorch: `addcmul`.
     #[in_place]
     fn try_addcmul(&self, x: impl ArrayOperand<Self>, y: impl ArrayOperand<Self>, value: f64) -> Result<Self> {
         let at = Site::here("addcmul");
-        let (own, x, y) = broadcast_three(self, &x.into_array(self), &y.into_array(self), at)?;
-        own.try_add(&scale(x, value)?.try_mul(&y)?)
+        Self::composed_elementwise(
+            [self, &x.into_array(self), &y.into_array(self)],
+            &AddScaled { op: Binary::Mul, value },
+            at,
+        )
     }
 
     /// Returns `self + value · x / y`. PyTorch: `addcdiv`.
     #[in_place]
     fn try_addcdiv(&self, x: impl ArrayOperand<Self>, y: impl ArrayOperand<Self>, value: f64) -> Result<Self> {
         let at = Site::here("addcdiv");
-        let (own, x, y) = broadcast_three(self, &x.into_array(self), &y.into_array(self), at)?;
-        own.try_add(&scale(x, value)?.try_div(&y)?)
+        Self::composed_elementwise(
+            [self, &x.into_array(self), &y.into_array(self)],
+            &AddScaled { op: Binary::Div, value },
+            at,
+        )
     }
 
     /// Returns `self · 2^other`, which is infinite or NaN if 2^other overflows. PyTorch: `ldexp`.
@@ -72,14 +73,14 @@ pub trait Mixed: TensorLike<Elem: Float> {
     fn try_logaddexp(&self, other: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("logaddexp");
         let (x, y) = pair(self, other, at)?;
-        log_sum_of_powers(&x, &y, Unary::Exp, at)
+        Self::composed_elementwise([&x, &y], &LogSumOfPowers(Unary::Exp), at)
     }
 
     /// Returns log₂(2ˣ + 2ʸ) for x (`self`) and y (`other`), without overflow. PyTorch: `logaddexp2`.
     fn try_logaddexp2(&self, other: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("logaddexp2");
         let (x, y) = pair(self, other, at)?;
-        log_sum_of_powers(&x, &y, Unary::Exp2, at)
+        Self::composed_elementwise([&x, &y], &LogSumOfPowers(Unary::Exp2), at)
     }
 
     /// Returns x ln y for x (`self`) and y (`other`), and 0 at x = 0 unless y is NaN. PyTorch: `xlogy`.
@@ -159,6 +160,60 @@ pub trait Mixed: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> Mixed for A {}
 
+/// A composite operation: [`lerp`](Mixed::try_lerp) with one weight.
+struct Blend {
+    weight: f64,
+}
+
+impl Composite<2> for Blend {
+    fn of<A: TensorLike<Elem: Float>>(&self, [x, y]: [&A; 2], at: Site) -> Result<A> {
+        blend(x, y, &number(x, A::Elem::from_f64(self.weight), &x.shape(), at)?)
+    }
+}
+
+/// A composite operation: [`lerp`](Mixed::try_lerp) with an array of weights.
+struct Blends;
+
+impl Composite<3> for Blends {
+    fn of<A: TensorLike<Elem: Float>>(&self, [x, y, weight]: [&A; 3], at: Site) -> Result<A> {
+        let (x, y, weight) = broadcast_three(x, y, weight, at)?;
+        blend(&x, &y, &weight)
+    }
+}
+
+/// Returns x + weight · (y - x). All operands have the same shape.
+#[track_caller]
+fn blend<A: TensorLike<Elem: Float>>(x: &A, y: &A, weight: &A) -> Result<A> {
+    // The step starts at `x` if |weight| < 1/2, and otherwise at `y`, so that the results for the weights 0 and 1 are exact. The formulas
+    // for both starts have the same derivatives.
+    let near = weight.try_abs()?.try_lt(0.5)?;
+    let step = try_where_(&near, weight, &weight.try_sub(1.0)?)?;
+    try_where_(&near, x, y)?.try_add(&step.try_mul(&y.try_sub(x)?)?)
+}
+
+/// A composite operation: [`addcmul`](Mixed::try_addcmul) or [`addcdiv`](Mixed::try_addcdiv).
+struct AddScaled {
+    op: Binary,
+    value: f64,
+}
+
+impl Composite<3> for AddScaled {
+    fn of<A: TensorLike<Elem: Float>>(&self, [own, x, y]: [&A; 3], at: Site) -> Result<A> {
+        let (own, x, y) = broadcast_three(own, x, y, at)?;
+        let x = if self.value == 1.0 { x } else { x.try_mul(self.value)? };
+        own.try_add(&x.apply_binary(self.op, &y, at)?)
+    }
+}
+
+/// A composite operation: the logarithm of eˣ + eʸ (`Exp`) or of 2ˣ + 2ʸ (`Exp2`), in the same base.
+struct LogSumOfPowers(Unary);
+
+impl Composite<2> for LogSumOfPowers {
+    fn of<A: TensorLike<Elem: Float>>(&self, [x, y]: [&A; 2], at: Site) -> Result<A> {
+        log_sum_of_powers(x, y, self.0, at)
+    }
+}
+
 /// Replacement of the elements that a mask selects, for every element type.
 ///
 /// ```
@@ -213,12 +268,6 @@ fn is_close<A: TensorLike<Elem: Float>>(
         return Ok(close);
     }
     close.try_logical_or(&x.try_isnan()?.try_logical_and(&y.try_isnan()?)?)
-}
-
-/// Returns `x` times `value`, or `x` itself if `value` is 1.
-#[track_caller]
-fn scale<A: TensorLike<Elem: Float>>(x: A, value: f64) -> Result<A> {
-    if value == 1.0 { Ok(x) } else { x.try_mul(value) }
 }
 
 /// Returns the logarithm of eˣ + eʸ (`Exp`) or of 2ˣ + 2ʸ (`Exp2`), in the same base. Computes max(x, y) + log(1 + base^-|x - y|).

@@ -85,7 +85,7 @@ pub trait Indexing: TensorLike {
                 return self.apply_index_select(axis, &Tensor::from(line), at);
             }
         }
-        check_range(&index.elements(at)?, from[axis], axis, at)?;
+        check_range(&index.in_order(at)?, from[axis], axis, at)?;
         let positions = gathered_positions(&from, axis, &index.reshape_to(target, at)?, at)?;
         self.apply_take(&positions.reshape_to(index.shape().clone(), at)?, at)
     }

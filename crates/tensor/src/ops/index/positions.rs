@@ -6,6 +6,7 @@
 
 use smallvec::SmallVec;
 
+use crate::kernel::gather::positions_of_row;
 use crate::ops::primitive::compose::Compose;
 use crate::{Error, Shape, Site, Tensor};
 
@@ -37,21 +38,25 @@ pub(crate) fn gathered_positions(
     let (strides, shape) = (from.row_major_strides(), index.shape());
     // A tensor of rank 0 has only position 0, so the stride does not matter.
     let axis_stride = strides.get(axis).copied().unwrap_or(0);
+    let index = index.in_order(at)?;
+    // A row is a line of `width` elements of `index` along dimension `last`. The dimensions after `last` have size 1.
+    let last = (0..shape.rank()).rev().find(|&other| shape[other] > 1).unwrap_or(0);
+    let width = shape.get(last).map_or(1, |&size| size.max(1));
+    let step = |other: usize| if other == axis { 0 } else { strides.get(other).copied().unwrap_or(0) };
     Tensor::build(shape, at, |out| {
-        // `own` holds the indices of the current element of `index`, one per dimension. `others` is the sum of index · stride over the
-        // dimensions other than `axis`.
-        let mut own: SmallVec<[usize; 4]> = SmallVec::from_elem(0, shape.rank());
-        let mut others = 0;
-        for (out, index) in out.iter_mut().zip(index.iter()) {
-            *out = (others + index as isize * axis_stride) as i64;
+        // `own` holds the indices of the current row, one per dimension before `last`. `first` is the sum of index · stride over these
+        // dimensions, except `axis`.
+        let mut own: SmallVec<[usize; 4]> = SmallVec::from_elem(0, last);
+        let mut first = 0;
+        for (out, index) in out.chunks_exact_mut(width).zip(index.chunks_exact(width)) {
+            positions_of_row(first as i64, step(last) as i64, axis_stride as i64, index, out);
             for (other, own) in own.iter_mut().enumerate().rev() {
-                let step = if other == axis { 0 } else { strides[other] };
                 *own += 1;
-                others += step;
+                first += step(other);
                 if *own < shape[other] {
                     break;
                 }
-                others -= step * *own as isize;
+                first -= step(other) * *own as isize;
                 *own = 0;
             }
         }
@@ -77,7 +82,7 @@ pub(crate) fn all_positions(shape: &Shape, at: Site) -> Result<Tensor<i64>, Erro
 
 /// Returns the row-major positions of the elements of `mask` that are `true`, in order.
 pub(crate) fn positions_in(mask: &Tensor<bool>, at: Site) -> Result<Vec<i64>, Error> {
-    let mask = mask.elements(at)?;
+    let mask = mask.in_order(at)?;
     let count = mask.iter().filter(|&&chosen| chosen).count();
     // Each position is written, and overwritten by the next one unless it is chosen. A branch would often be predicted wrongly.
     let (mut positions, mut found) = (vec![0; count + 1], 0);

@@ -3,7 +3,9 @@
 //! PyTorch does not specify which write wins, but gives every written value the gradient of its element, as if its write had won. This code
 //! does the same: the result has the values of the last writes, and the derivative includes all writes.
 
+use crate::kernel::gather::scatter;
 use crate::ops::primitive::compose::Compose;
+use crate::ops::primitive::pair::number;
 use crate::ops::{Result, TensorLike};
 use crate::{Binary, Compare, Error, Scalar, Shape, Site, Tensor};
 
@@ -12,6 +14,11 @@ pub(crate) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &
     debug_assert_eq!(positions.shape(), &values.shape());
     if positions.numel() == 0 {
         return Ok(x.clone());
+    }
+    if x.is_plain() {
+        let mut result = x.to_tensor(at)?.copied(at)?;
+        scatter(values.to_tensor(at)?.source(), positions.source(), result.elements_mut(at)?);
+        return Ok(x.constant(&result));
     }
     let shape = x.shape();
     let mut repeated = false;
@@ -43,6 +50,9 @@ pub(crate) fn overwrite_with_number<A: TensorLike>(
     value: A::Elem,
     at: Site,
 ) -> Result<A> {
+    if x.is_plain() {
+        return overwrite(x, positions, &number(x, value, positions.shape(), at)?, at);
+    }
     x.choose(&x.mask(&mask_without(&x.shape(), positions, at)?, at)?, crate::ops::Argument::Number(value), at)
 }
 

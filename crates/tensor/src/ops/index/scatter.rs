@@ -124,9 +124,13 @@ pub trait Scatter: TensorLike {
         ensure!(index.rank() <= 1, at, "Index has to be a vector/scalar");
         let line = wrap(index, whole[axis], axis, at)?.elements(at)?;
         let positions = slice_positions(&whole, axis, &line, at)?;
-        let value = one_value(self, value, &self.shape(), at, |rank| {
+        let shape = if self.is_plain() { positions.shape().clone() } else { self.shape() };
+        let value = one_value(self, value, &shape, at, |rank| {
             format!("index_fill_ only supports a 0-dimensional value tensor, but got tensor with {rank} dimension(s).")
         })?;
+        if self.is_plain() {
+            return overwrite(self, &positions, &value, at);
+        }
         self.choose(&self.mask(&mask_without(&self.shape(), &positions, at)?, at)?, &value, at)
     }
 
@@ -246,7 +250,7 @@ pub(crate) fn target_positions<A: TensorLike>(
         at,
         "Expected index {shape} to be no larger than self {own} apart from dimension {axis}{and_source}"
     );
-    check_range(&index.elements(at)?, own[axis], axis, at)?;
+    check_range(&index.in_order(at)?, own[axis], axis, at)?;
     let positions = gathered_positions(&own, axis, &index.reshape_to(shape, at)?, at)?;
     Ok(Some(positions.reshape_to(index.shape().clone(), at)?))
 }

@@ -1,7 +1,5 @@
 //! The primitives on tensors, computed immediately.
 
-use std::borrow::Cow;
-
 use wengert_macros::precompiled;
 
 use crate::engine::elementwise;
@@ -68,12 +66,27 @@ impl<T: Element> TensorLike for Tensor<T> {
         true
     }
 
-    fn composed(&self, composite: &impl Composite, at: Site) -> Result<Self, Error>
+    fn composed<const N: usize>(operands: [&Self; N], composite: &impl Composite<N>, at: Site) -> Result<Self, Error>
     where
         T: Float,
     {
-        // For a small tensor, tracing the expression takes longer than the passes that fusion saves.
-        if self.numel() < MIN_FUSED { composite.of(self, at) } else { traced::compute_composite(composite, self, at) }
+        // For small tensors, tracing the expression takes longer than the passes that fusion saves.
+        if operands.iter().all(|x| x.numel() < MIN_FUSED) {
+            return composite.of(operands, at);
+        }
+        traced::compute_composite(composite, operands, at)
+    }
+
+    fn composed_elementwise<const N: usize>(
+        operands: [&Self; N],
+        composite: &impl Composite<N>,
+        at: Site,
+    ) -> Result<Self, Error>
+    where
+        T: Float,
+    {
+        let ordered = operands.iter().all(|x| x.is_contiguous());
+        if ordered { Self::composed(operands, composite, at) } else { composite.of(operands, at) }
     }
 
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Error> {
@@ -205,7 +218,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn apply_index_select(&self, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self, Error> {
-        let numbers = in_order(index, at)?;
+        let numbers = index.in_order(at)?;
         Tensor::build(&self.shape().replaced(axis..axis + 1, index.shape()), at, |out| {
             rows::select(self.source(), axis, &numbers, out);
         })
@@ -214,7 +227,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     fn apply_index_add(terms: &[(&Self, &Tensor<i64>)], axis: usize, size: usize, at: Site) -> Result<Self, Error> {
         let mut ordered = Vec::with_capacity(terms.len());
         for &(x, index) in terms {
-            ordered.push((in_order(x, at)?, in_order(index, at)?));
+            ordered.push((x.in_order(at)?, index.in_order(at)?));
         }
         let ordered: Vec<(&[T], &[i64])> = ordered.iter().map(|(x, index)| (&**x, &**index)).collect();
         let (shape, end) = (terms[0].0.shape(), axis + terms[0].1.rank());
@@ -273,7 +286,7 @@ impl<T: Float> Tensor<T> {
     /// Computes a reduction that is made of several primitives. For a contiguous tensor of at least [`MIN_FUSED`] elements, all primitives
     /// are planned together, so that they need few passes over memory.
     fn reduced_by(&self, composite: &impl Composite, at: Site) -> Result<Self, Error> {
-        if self.is_contiguous() { self.composed(composite, at) } else { composite.of(self, at) }
+        if self.is_contiguous() { Self::composed([self], composite, at) } else { composite.of([self], at) }
     }
 }
 
@@ -303,14 +316,6 @@ impl<T: Element> Tensor<T> {
             Ok(())
         })
     }
-}
-
-/// Returns the elements of `x` in row-major order. Copies them if `x` is not contiguous.
-fn in_order<T: Element>(x: &Tensor<T>, at: Site) -> Result<Cow<'_, [T]>, Error> {
-    Ok(match x.as_slice() {
-        Some(elements) => Cow::Borrowed(elements),
-        None => Cow::Owned(x.elements(at)?),
-    })
 }
 
 /// Computes `op` of two operands that broadcast to `shape`.

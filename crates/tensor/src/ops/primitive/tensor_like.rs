@@ -154,17 +154,41 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     /// If `holds` is false for a value, or the operation cannot be recorded.
     fn guarded(&self, holds: fn(Self::Elem) -> bool, message: &'static str, at: Site) -> Result<Self, Self::Error>;
 
-    /// Applies `composite` to `self`. A tensor may plan all its primitives together, which takes fewer passes over memory.
+    /// Applies `composite` to `operands`. For tensors, all its primitives may be planned together, which takes fewer passes over memory.
     ///
     /// # Errors
     ///
     /// If one of the primitives returns an error.
     #[doc(hidden)]
-    fn composed(&self, composite: &impl Composite, at: Site) -> Result<Self, Self::Error>
+    #[track_caller]
+    fn composed<const N: usize>(
+        operands: [&Self; N],
+        composite: &impl Composite<N>,
+        at: Site,
+    ) -> Result<Self, Self::Error>
     where
         Self::Elem: Float,
     {
-        composite.of(self, at)
+        composite.of(operands, at)
+    }
+
+    /// Does the same as [`composed`](Self::composed) for a composite of elementwise operations. The result for tensors that are not
+    /// contiguous has the order of dimensions that the primitives choose.
+    ///
+    /// # Errors
+    ///
+    /// If one of the primitives returns an error.
+    #[doc(hidden)]
+    #[track_caller]
+    fn composed_elementwise<const N: usize>(
+        operands: [&Self; N],
+        composite: &impl Composite<N>,
+        at: Site,
+    ) -> Result<Self, Self::Error>
+    where
+        Self::Elem: Float,
+    {
+        composite.of(operands, at)
     }
 
     /// Computes `op` of each element.
@@ -319,13 +343,14 @@ impl<T: Element> MaskOperand<Tensor<T>> for Tensor<bool> {
     }
 }
 
-/// An operation of one operand that is made of several primitives. The operation is written once for tensors and recorded variables.
+/// An operation of `N` operands that is made of several primitives. The operation is written once for tensors and recorded variables.
 #[doc(hidden)]
-pub trait Composite {
-    /// Applies the operation to `x`.
+pub trait Composite<const N: usize = 1> {
+    /// Applies the operation to `operands`.
     ///
     /// # Errors
     ///
     /// If one of its primitives returns an error.
-    fn of<A: TensorLike<Elem: Float>>(&self, x: &A, at: Site) -> Result<A, A::Error>;
+    #[track_caller]
+    fn of<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A, A::Error>;
 }

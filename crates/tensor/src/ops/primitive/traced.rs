@@ -14,16 +14,17 @@ use crate::ops::primitive::evaluate::Evaluate;
 use crate::ops::primitive::tensor_like::{Composite, IntoArray, MaskOperand, TensorLike};
 use crate::{Binary, Compare, Error, Float, Reduction, Shape, Site, Tensor, Unary, View};
 
-/// Applies `composite` to `x`: records its primitives as an expression, plans them together, and runs the plan.
-pub(crate) fn compute_composite<T: Float>(
-    composite: &impl Composite,
-    x: &Tensor<T>,
+/// Applies `composite` to `operands`: records its primitives as an expression, plans them together, and runs the plan.
+pub(crate) fn compute_composite<T: Float, const N: usize>(
+    composite: &impl Composite<N>,
+    operands: [&Tensor<T>; N],
     at: Site,
 ) -> Result<Tensor<T>, Error> {
     let trace = RefCell::new(Trace { expression: Expression::default(), data: Vec::new(), at });
-    let result = composite.of(&Traced::leaf(&trace, x), at)?;
+    let leaves = operands.map(|x| Traced::leaf(&trace, x));
+    let result = composite.of(leaves.each_ref(), at)?;
     check_fits::<T>(&result.shape(), at)?;
-    // If `x` is expanded, the value can be expanded too. It is then copied, because operations in place refuse expanded tensors.
+    // If the operands are expanded, the value can be expanded too. It is then copied, because operations in place refuse expanded tensors.
     let value = result.to_tensor(at)?;
     if value.layout().has_internal_overlap() { value.copied(at) } else { Ok(value) }
 }
@@ -150,6 +151,10 @@ impl<'e, T: Float> TensorLike for Traced<'e, T> {
 
     fn mask(&self, mask: &Tensor<bool>, at: Site) -> Result<Self, Error> {
         Ok(self.constant(&mask.cast_to(at)?))
+    }
+
+    fn is_plain(&self) -> bool {
+        true
     }
 
     fn to_tensor(&self, at: Site) -> Result<Tensor<T>, Error> {

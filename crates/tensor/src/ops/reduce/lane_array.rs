@@ -4,6 +4,7 @@
 
 use crate::kernel::scan::lanes::{self, LaneFn};
 use crate::ops::TensorLike;
+use crate::ops::index::positions::gathered_positions;
 use crate::ops::reduce::reductions::{check_lanes, drop_reduced};
 use crate::shape::dims;
 use crate::{Shape, Site, Tensor, View};
@@ -51,20 +52,7 @@ impl<A: TensorLike> LaneArray<A> {
     /// Returns the elements at `positions`. A position counts along a lane, which is a line of elements along dimension `axis`. The result
     /// has the shape of `positions`.
     pub(crate) fn take(&self, positions: &Tensor<i64>, at: Site) -> Result<A, A::Error> {
-        let size = self.len();
-        let inner = Shape::from(&self.shape[self.axis + 1..]).numel();
-        let len = positions.shape()[self.axis];
-        let block = len.saturating_mul(inner).max(1);
-        let flat = Tensor::build(positions.shape(), at, |out| {
-            out.iter_mut().zip(positions.iter()).for_each(|(out, position)| *out = position);
-            for (outer, block) in out.chunks_mut(block).enumerate() {
-                for row in block.chunks_mut(inner) {
-                    for (k, place) in row.iter_mut().enumerate() {
-                        *place = (outer * size * inner + k) as i64 + *place * inner as i64;
-                    }
-                }
-            }
-        })?;
+        let flat = gathered_positions(&self.shape, self.axis, positions, at)?;
         self.x.apply_take(&flat, at)
     }
 

@@ -197,7 +197,7 @@ pub(crate) struct Norm<'a> {
 }
 
 impl Composite for Norm<'_> {
-    fn of<A: TensorLike<Elem: Float>>(&self, x: &A, at: Site) -> Result<A, A::Error> {
+    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A, A::Error> {
         let Norm { ord, axes } = *self;
         let each = |op: Unary| x.apply_unary(op, at);
         if ord == 0.0 {

@@ -143,17 +143,12 @@ fn bounds<T: Float>(x: &Tensor<T>, min: f64, max: f64, at: Site) -> Result<(f64,
 #[twins]
 pub fn try_bincount(input: &Tensor<i64>, minlength: usize) -> Result<Tensor<i64>, Error> {
     let at = Site::here("bincount");
-    let line = input.elements(at)?;
-    ensure!(
-        input.rank() == 1 && line.iter().all(|&number| number >= 0),
-        at,
-        "bincount only supports 1-d non-negative integral inputs."
-    );
-    let largest = line.iter().copied().max().map_or(0, |largest| (largest as usize).saturating_add(1));
+    let numbers = input.in_order(at)?;
+    let (least, largest) = numbers.iter().fold((0, -1), |(least, largest), &x| (x.min(least), x.max(largest)));
+    ensure!(input.rank() == 1 && least == 0, at, "bincount only supports 1-d non-negative integral inputs.");
+    let largest = (largest as usize).wrapping_add(1);
     Tensor::build_on_zeros(&[largest.max(minlength)].into(), at, |out: &mut [i64]| {
-        for number in line {
-            out[number as usize] += 1;
-        }
+        numbers.iter().for_each(|&number| out[number as usize] += 1);
     })
 }
 
@@ -181,7 +176,7 @@ fn check_lines(sorted: &Shape, values: &Shape, at: Site) -> Result<(), Error> {
 
 /// Returns the position of each value in its line of `sorted`: the line with the leading indices of the value, or the only line.
 fn places<T: Element>(sorted: &Tensor<T>, values: &Tensor<T>, right: bool, at: Site) -> Result<Tensor<i64>, Error> {
-    let lines = sorted.elements(at)?;
+    let lines = sorted.in_order(at)?;
     let length = sorted.shape()[sorted.rank() - 1];
     // The number of values that are searched in the same line of `sorted`.
     let shared = if sorted.rank() == 1 { values.numel() } else { values.shape()[values.rank() - 1] };

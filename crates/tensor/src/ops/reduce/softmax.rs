@@ -34,20 +34,21 @@ pub trait Softmax: TensorLike<Elem: Float> {
     /// assert_eq!(x.softmax(0).to_vec(), [0.5, 0.5]);
     /// ```
     fn try_softmax(&self, dim: impl Position) -> Result<Self, Self::Error> {
-        self.composed(&Normalized { dim: dim.position(), log: false }, Site::here("softmax"))
+        Self::composed([self], &Normalized { dim: dim.position(), log: false }, Site::here("softmax"))
     }
 
     /// Returns the [`softmax`](Self::softmax) of -x, which gives the smallest element the largest weight. PyTorch:
     /// `nn.functional.softmin`.
     fn try_softmin(&self, dim: impl Position) -> Result<Self, Self::Error> {
         let at = Site::here("softmin");
-        self.apply_unary(Unary::Neg, at)?.composed(&Normalized { dim: dim.position(), log: false }, at)
+        let negative = self.apply_unary(Unary::Neg, at)?;
+        Self::composed([&negative], &Normalized { dim: dim.position(), log: false }, at)
     }
 
     /// Returns x - ln Σ eˣ along `dim`: the logarithm of [`softmax`](Self::softmax), accurate even if the softmax is near 0.
     /// PyTorch: `log_softmax`.
     fn try_log_softmax(&self, dim: impl Position) -> Result<Self, Self::Error> {
-        self.composed(&Normalized { dim: dim.position(), log: true }, Site::here("log_softmax"))
+        Self::composed([self], &Normalized { dim: dim.position(), log: true }, Site::here("log_softmax"))
     }
 
     /// Returns the [`softmax`](Self::softmax) of (x + noise) / `tau` along `dim`, a differentiable draw of one class with the unnormalized
@@ -82,7 +83,7 @@ pub trait Softmax: TensorLike<Elem: Float> {
             draw_each(out, generator, |generator| Self::Elem::from_f64(generator.gumbel()));
         })?;
         let noisy = self.plus(&self.constant(&noise), at)?.divide_by(tau, at)?;
-        let soft = noisy.composed(&Normalized { dim, log: false }, at)?;
+        let soft = Self::composed([&noisy], &Normalized { dim, log: false }, at)?;
         if hard { soft.with_value(&one_hot_of_largest(&soft.apply_detach(at)?, axis, at)?, at) } else { Ok(soft) }
     }
 
@@ -91,7 +92,7 @@ pub trait Softmax: TensorLike<Elem: Float> {
     fn try_logsumexp(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error> {
         let at = Site::here("logsumexp");
         let axes = dims.into().resolve_or_all(self.shape().rank(), at)?;
-        drop_reduced(self.composed(&LogSumExp { axes: &axes }, at)?, &axes, keepdim, at)
+        drop_reduced(Self::composed([self], &LogSumExp { axes: &axes }, at)?, &axes, keepdim, at)
     }
 }
 
@@ -117,7 +118,7 @@ struct Normalized {
 }
 
 impl Composite for Normalized {
-    fn of<A: TensorLike<Elem: Float>>(&self, x: &A, at: Site) -> Result<A, A::Error> {
+    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A, A::Error> {
         let Some((exponentials, total, shifted)) = parts(x, self.dim, at)? else { return Ok(x.clone()) };
         let value = match self.log {
             false => exponentials.apply_binary(Binary::Div, &total, at)?,
@@ -136,7 +137,7 @@ struct LogSumExp<'a> {
 }
 
 impl Composite for LogSumExp<'_> {
-    fn of<A: TensorLike<Elem: Float>>(&self, x: &A, at: Site) -> Result<A, A::Error> {
+    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A, A::Error> {
         let (shape, axes) = (x.shape(), self.axes);
         if axes.iter().any(|&axis| shape[axis] == 0) {
             return x.apply_reduce(Reduction::Sum, axes, at)?.apply_unary(Unary::Log, at);

@@ -74,8 +74,8 @@ pub trait Statistics: TensorLike<Elem: Float> {
     #[keepdim]
     fn try_nansum(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error> {
         let at = Site::here("nansum");
-        let known = self.replace_where(&self.apply_compare(Compare::Ne, self, at)?, 0.0, at)?;
-        reduce_dims(&known, Reduction::Sum, &dims.into(), keepdim, at)
+        let axes = dims.into().resolve_or_all(self.shape().rank(), at)?;
+        drop_reduced(Self::composed([self], &KnownSum { axes: &axes }, at)?, &axes, keepdim, at)
     }
 
     /// Returns the mean over `dims` of the elements that are not NaN; NaN if there are none. PyTorch: `nanmean`.
@@ -104,6 +104,17 @@ fn variance<A: TensorLike<Elem: Float>>(
     drop_reduced(x.apply_variance(&axes, correction, dims.is_all(), at)?, &axes, keepdim, at)
 }
 
+/// A composite operation: the sum over `axes`, which stay with size 1, of the elements that are not NaN.
+struct KnownSum<'a> {
+    axes: &'a [usize],
+}
+
+impl Composite for KnownSum<'_> {
+    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A, A::Error> {
+        x.replace_where(&x.apply_compare(Compare::Ne, x, at)?, 0.0, at)?.sum_over(self.axes, at)
+    }
+}
+
 /// A composite operation: the variance over `axes`, which stay with size 1.
 pub(crate) struct Variance<'a> {
     pub(crate) axes: &'a [usize],
@@ -111,7 +122,7 @@ pub(crate) struct Variance<'a> {
 }
 
 impl Composite for Variance<'_> {
-    fn of<A: TensorLike<Elem: Float>>(&self, x: &A, at: Site) -> Result<A, A::Error> {
+    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A, A::Error> {
         let (shape, axes) = (x.shape(), self.axes);
         let count = shape.numel_over(axes) as f64;
         let minus = |x: &A, y: &A| x.apply_binary(Binary::Sub, &expand(y, &shape, at)?, at);

@@ -19,7 +19,7 @@ pub(crate) mod double;
 pub(crate) mod single;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod tables;
-mod wide;
+pub(crate) mod wide;
 
 /// Computes x y + z. If `FMA` is true, the result is rounded only once. `FMA` is true only if the processor has an instruction for this
 /// operation.

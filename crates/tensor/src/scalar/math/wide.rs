@@ -1,7 +1,8 @@
 //! Functions of `f32` that are computed in `f64`, in vectors of half as many elements. The argument is reduced without loss, and short
-//! polynomials suffice. The result is rounded once. The error is at most 0.51 units in the last place for sines, and 0.55 for powers.
+//! polynomials suffice. The result is rounded once. The error is at most 0.51 units in the last place for sines, tangents and angles, and
+//! 0.55 for powers. Functions whose arguments are `f64` expect numbers that `f32` can represent.
 
-use std::f64::consts::FRAC_2_PI;
+use std::f64::consts::{FRAC_2_PI, FRAC_PI_2, FRAC_PI_4, PI};
 
 use crate::scalar::math::{FloatMath, fma, polynomial};
 
@@ -20,7 +21,24 @@ pub(crate) fn is_moderate(x: f32) -> bool {
 /// Computes sin(x + `quarters` π/2) for arguments that satisfy [`is_moderate`].
 #[inline(always)]
 pub(crate) fn sine<const FMA: bool>(x: f32, quarters: u64) -> f32 {
-    let x = f64::from(x);
+    let (sine, cosine, quadrant) = sine_and_cosine::<FMA>(f64::from(x));
+    let quadrant = quadrant.wrapping_add(quarters);
+    let y = if quadrant & 1 == 0 { sine } else { cosine };
+    f64::from_bits(y.to_bits() ^ ((quadrant & 2) << 62)) as f32
+}
+
+/// Computes tan x for arguments that satisfy [`is_moderate`].
+#[inline(always)]
+pub(crate) fn tangent<const FMA: bool>(x: f64) -> f64 {
+    let (sine, cosine, quadrant) = sine_and_cosine::<FMA>(x);
+    let odd = quadrant & 1 == 1;
+    (if odd { -cosine } else { sine }) / (if odd { sine } else { cosine })
+}
+
+/// Returns the sine and the cosine of x - n π/2 for the nearest integer n, and a number whose last two bits are those of n. The argument
+/// must satisfy [`is_moderate`].
+#[inline(always)]
+fn sine_and_cosine<const FMA: bool>(x: f64) -> (f64, f64, u64) {
     let shifted = fma::<FMA, _>(x, FRAC_2_PI, ROUND);
     let n = shifted - ROUND;
     let r = fma::<FMA, _>(-n, HALF_PI_LOW, fma::<FMA, _>(-n, HALF_PI_HIGH, x));
@@ -35,9 +53,75 @@ pub(crate) fn sine<const FMA: bool>(x: f32, quarters: u64) -> f32 {
         -0.499_999_999_996_534_77,
     ];
     let cosine = fma::<FMA, _>(polynomial::<FMA, 5, _>(z, p), z, 1.0);
-    let quadrant = shifted.to_bits().wrapping_add(quarters);
-    let y = if quadrant & 1 == 0 { sine } else { cosine };
-    f64::from_bits(y.to_bits() ^ ((quadrant & 2) << 62)) as f32
+    (sine, cosine, shifted.to_bits())
+}
+
+/// The coefficients of (arctan t)/t - 1 as a power series in t², divided by t². For |t| up to tan π/8, the omitted terms are below 10⁻¹⁰.
+const ARCTANGENT: [f64; 11] = [
+    -1.0 / 23.0,
+    1.0 / 21.0,
+    -1.0 / 19.0,
+    1.0 / 17.0,
+    -1.0 / 15.0,
+    1.0 / 13.0,
+    -1.0 / 11.0,
+    1.0 / 9.0,
+    -1.0 / 7.0,
+    1.0 / 5.0,
+    -1.0 / 3.0,
+];
+
+/// Computes the angle of the point (x, y): the arctangent of y/x, in the quadrant of the point.
+#[inline(always)]
+pub(crate) fn angle<const FMA: bool>(y: f64, x: f64) -> f64 {
+    let (height, width) = (y.abs(), x.abs());
+    // The quotients of two zeros and of two infinities would be NaN.
+    let equal = (height == width) & ((height == 0.0) | (height == f64::INFINITY));
+    let height = if equal && height != 0.0 { 1.0 } else { height };
+    let width = if equal { 1.0 } else { width };
+    // Multiples of π/4 are subtracted from the angle, so that the rest is at most π/8. The constants are tan 3π/8 and tan π/8.
+    let steep = height > 2.414_213_562_373_095 * width;
+    let middle = height > 0.414_213_562_373_095_05 * width;
+    let above = if steep { -width } else { height - if middle { width } else { 0.0 } };
+    let below = if steep { height } else { width + if middle { height } else { 0.0 } };
+    let turn = if steep {
+        FRAC_PI_2
+    } else if middle {
+        FRAC_PI_4
+    } else {
+        0.0
+    };
+    let t = above / below;
+    let square = t * t;
+    let angle = turn + fma::<FMA, _>(polynomial::<FMA, 11, _>(square, ARCTANGENT) * square, t, t);
+    let angle = if x.is_sign_negative() { PI - angle } else { angle };
+    angle.copysign(y)
+}
+
+/// Returns the other leg of a right triangle with the hypotenuse 1 and the leg `x`. The result is NaN for |x| above 1.
+#[inline(always)]
+pub(crate) fn leg(x: f64) -> f64 {
+    ((1.0 - x) * (1.0 + x)).sqrt()
+}
+
+/// Computes √(x² + y²). The result is ∞ if one number is infinite, even if the other one is NaN.
+#[inline(always)]
+pub(crate) fn hypotenuse(x: f64, y: f64) -> f64 {
+    let infinite = (x.abs() == f64::INFINITY) | (y.abs() == f64::INFINITY);
+    if infinite { f64::INFINITY } else { (x * x + y * y).sqrt() }
+}
+
+/// Returns the exact remainder of the division of `x` by `y`, with the sign of `x`. Returns NaN if the quotient has 30 bits or more, or
+/// if `y` is 0, infinite or NaN. All operations are exact, except for the rounding of the quotient.
+#[inline(always)]
+pub(crate) fn short_remainder(x: f64, y: f64) -> f64 {
+    const LIMIT: f64 = (1u64 << 29) as f64;
+    let quotient = x / y;
+    let rest = x - quotient.trunc() * y;
+    // The rounded quotient can be an integer that is larger than the exact quotient.
+    let rest = if rest * x < 0.0 { rest + y.abs().copysign(x) } else { rest };
+    let short = (quotient.abs() < LIMIT) & (y.abs() < f64::INFINITY);
+    if short { rest.copysign(x) } else { f64::NAN }
 }
 
 /// Returns true if [`pow_ordinary`] computes the power of this base and exponent.
@@ -79,4 +163,41 @@ pub(crate) fn pow_ordinary<const FMA: bool>(x: f32, y: f32) -> f32 {
         0.999_999_999_906_559_1,
     ];
     (polynomial::<FMA, 7, _>(r, p) * f64::from_bits(shifted.to_bits() << 52)) as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tests dividends at and next to multiples of the divisor, where a rounded quotient may be a wrong integer.
+    #[test]
+    fn remainders_are_exact_or_nan() {
+        for divisor in [1.0f32, 3.0, -0.1, 7.7e-12, 1.9999999, 5.5e30, 1e-45] {
+            for factor in [0.0f32, 0.7, 1.0, 2.0, 3.0, 1e3, 8_388_609.0, 5e8, 1e12, f32::INFINITY, f32::NAN] {
+                let x = divisor * factor;
+                for x in [x, -x, x.next_up(), x.next_down(), -x.next_up()] {
+                    let got = short_remainder(x.into(), divisor.into()) as f32;
+                    if got.is_nan() {
+                        assert!(!(x / divisor).is_finite() || (x / divisor).abs() > 5e8, "{x} by {divisor}");
+                    } else {
+                        assert_eq!(got.to_bits(), (x % divisor).to_bits(), "{x} by {divisor}");
+                    }
+                }
+            }
+        }
+        assert!(short_remainder(1.0, f64::INFINITY).is_nan() && short_remainder(1.0, 0.0).is_nan());
+    }
+
+    #[test]
+    fn angles_at_the_axes() {
+        let inf = f64::INFINITY;
+        for (y, x) in [(0.0, 0.0), (-0.0, 0.0), (0.0, -0.0), (-0.0, -1.0), (2.0, 0.0), (-2.0, -0.0), (inf, inf)] {
+            for (y, x) in [(y, x), (-y, -x), (y, -x)] {
+                assert!((angle::<false>(y, x) - y.atan2(x)).abs() < 1e-10, "{y} {x}");
+                assert_eq!(angle::<false>(y, x).is_sign_negative(), y.atan2(x).is_sign_negative(), "{y} {x}");
+            }
+        }
+        assert!(angle::<false>(f64::NAN, 1.0).is_nan() && angle::<false>(1.0, f64::NAN).is_nan());
+        assert!(hypotenuse(-inf, f64::NAN) == inf && hypotenuse(1.0, f64::NAN).is_nan());
+    }
 }
