@@ -44,6 +44,8 @@ fn main() -> ExitCode {
     let options = options.text("data", "", "Folder with a folder of images for each class [default: the digits]");
     let epochs = "Largest number of epochs; 0 for 4,000 batches, but at least 40 and at most 400 epochs";
     let options = options.count_in("epochs", 0, [0, 100_000], epochs);
+    let patience = "Epochs without a better validation before the end; 0 for 1,000 batches, but at least 10 epochs";
+    let options = options.count_in("patience", 0, [0, 100_000], patience);
     let options = options.flag("flip", "Mirror half of the images, left to right, in each epoch");
     let options = options.flag("resume", "Continue after the last complete epoch in the folder");
     run(options.text("use", "", "Image to use the trained network on"), |options| {
@@ -101,6 +103,7 @@ fn train(options: &Options) -> Result {
     let [most, patience] = BATCHES.map(|number| number.div_ceil(batches.len() as u64));
     let (epochs, patience) = (most.clamp(40, 400), patience.max(10));
     let epochs = if options.get::<u64>("epochs") == 0 { epochs } else { options.get("epochs") };
+    let patience = if options.get::<u64>("patience") == 0 { patience } else { options.get("patience") };
     let out = options.folder()?;
     let mut model = network(names.len(), generator);
     let fit = Fit::new(epochs)

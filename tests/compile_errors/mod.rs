@@ -186,6 +186,20 @@ const MISTAKES: &[Mistake] = &[
         explained: "cannot multiply `f32` by `Var<'_>`",
     },
     Mistake {
+        name: "an f64 on the left of a tensor of f32",
+        items: "",
+        body: "let scale = 2.0f64; let _ = scale * &Tensor::<f32>::ones([2]);",
+        says: &[],
+        explained: "cannot multiply `f64` by `&wengert::Tensor`",
+    },
+    Mistake {
+        name: "a literal on the left of integers without a type",
+        items: "",
+        body: "let _ = 2 * &Tensor::from([1, 2]);",
+        says: &[],
+        explained: "cannot multiply `i32` by `&wengert::Tensor<i64>`",
+    },
+    Mistake {
         name: "a layer that defines forward",
         items: "#[derive(Module)] struct Net(Linear); \
                 impl Layer for Net { fn forward<'t>(&self, x: Var<'t>) -> Var<'t> { self.0.forward(x) } }",
@@ -428,7 +442,8 @@ fn the_remedies_compile() {
                 let _ = infer(through, &data);
                 let tape = Tape::new();
                 let (scale, y) = (2.0f32, layer.forward(tape.constant(&data)));
-                let _ = (y * scale, 2.0 * y, y.linear(y, &y), y.masked_fill(&prediction.gt(0.0), 0.0));
+                let _ = (&data * 2.0f64, 2 * &data, 2.0 * &x, 2i64 * &Tensor::from([1, 2]), &Tensor::from([1, 2]) * 2);
+                let _ = (y * scale, 2.0 * y, 2 * y, y.linear(y, &y), y.masked_fill(&prediction.gt(0.0), 0.0));
                 println!(\"{} {}\", y.sum(..).item(), y.value());
                 let first: Tensor = Tensor::ones([3, 1]);
                 let _ = (&first * &first, Tensor::<f32>::zeros(()), data.slice(0, 1..3), data.index(&index_items![0, ..]));

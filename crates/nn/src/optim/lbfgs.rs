@@ -151,6 +151,10 @@ impl<T: Float> Lbfgs<T> {
     /// The evaluations of a search count towards [`max_eval`](Self::max_eval), as in PyTorch 2.10. Older versions allow 25 in each search,
     /// so their results differ after a long search. The coefficients of a direction are quotients in f64, of dot products in the element
     /// type. PyTorch: `line_search_fn="strong_wolfe"`.
+    ///
+    /// A rounding error grows from move to move, most of all along directions in which the loss hardly changes. So in f32 the parameters
+    /// may differ from PyTorch's, for example by 0.1 after 100 moves, at about the same loss. Neither result is the right one: if one
+    /// parameter starts at the next number of f32, the result of either library changes as much. Use f64 if the parameters matter.
     #[must_use]
     pub fn strong_wolfe(self) -> Self {
         Lbfgs { strong_wolfe: true, ..self }
@@ -411,7 +415,7 @@ impl<T: Float> Resume<T> for Lbfgs<T> {
 mod tests {
     use super::*;
     use wengert_autograd::formula;
-    use wengert_tensor::ops::Views as _;
+    use wengert_tensor::ops::{Activations as _, Functions as _, Views as _};
 
     #[test]
     fn minimize_is_a_step_of_a_parameter() {
@@ -460,5 +464,85 @@ mod tests {
         model.unfreeze("1");
         let first = lbfgs.step(&mut model, loss);
         assert!(lbfgs.step(&mut model, loss) < first);
+    }
+
+    /// Returns the tensor of `numbers`, each rounded to the element type.
+    fn rounded<T: Float>(numbers: impl IntoIterator<Item = f64>) -> Tensor<T> {
+        Tensor::from(numbers.into_iter().map(T::from_f64).collect::<Vec<T>>())
+    }
+
+    /// The mean squared error of a network with six hidden neurons at 32 points of a sine. Its 19 parameters are strongly correlated.
+    fn sine<T: Float>(p: Var<'_, T>) -> Var<'_, T> {
+        let points = || (0..32).map(|i| f64::from(i) / 16.0 - 1.0);
+        let (x, y) = (rounded::<T>(points()), rounded::<T>(points().map(|x| (3.0 * x).sin())));
+        let hidden = (p.slice(0, 0..6) * x.unsqueeze(1) + p.slice(0, 6..12)).tanh();
+        ((hidden * p.slice(0, 12..18)).sum(1) + p.slice(0, 18..19) - y).square().mean(..)
+    }
+
+    /// The loss of a logistic regression with two inputs that differ by at most 0.01.
+    fn logistic<T: Float>(p: Var<'_, T>) -> Var<'_, T> {
+        let first = |i: i32| (f64::from(i) * 0.7).sin();
+        let x = rounded::<T>((0..40).flat_map(|i| [first(i), first(i) + 0.01 * (f64::from(i) * 1.3).cos(), 1.0]));
+        let signs = rounded::<T>((0..40).map(|i| (first(i) + (f64::from(i * i) * 0.37).sin()).signum()));
+        -((p * x.reshape([40, 3])).sum(1) * signs).logsigmoid().mean(..)
+    }
+
+    fn rosenbrock<T: Float>(p: Var<'_, T>) -> Var<'_, T> {
+        let (x, y) = (p.select(0, 0), p.select(0, 1));
+        (y - x.square()).square() * 100.0 + (1.0 - x).square()
+    }
+
+    /// The squared error of eight equations whose matrix is a part of Hilbert's.
+    fn hilbert<T: Float>(p: Var<'_, T>) -> Var<'_, T> {
+        let row = |i: i32| (0..4).map(move |j| 1.0 / f64::from(i + j + 1));
+        let right = rounded::<T>((0..8).map(|i| row(i).sum::<f64>() + 0.01 * (f64::from(i) * 2.0).cos()));
+        ((p * rounded::<T>((0..8).flat_map(row)).reshape([8, 4])).sum(1) - right).square().sum(..)
+    }
+
+    /// Makes `steps` steps, and returns the parameters in f64.
+    fn fit<T: Float>(f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T> + Copy, start: &[f64], steps: usize) -> Tensor<f64> {
+        let mut lbfgs = Lbfgs::new(1.0).strong_wolfe();
+        let mut point = rounded::<T>(start.iter().copied());
+        for _ in 0..steps {
+            point = lbfgs.minimize(f, &point).0;
+        }
+        rounded(point.iter().map(T::to_f64))
+    }
+
+    /// Checks that the results in f32 and f64 have nearly equal losses, computed in f64, although their parameters differ.
+    #[test]
+    fn f32_reaches_the_loss_of_f64() {
+        fn check(
+            name: &str,
+            [single, double]: [Tensor<f64>; 2],
+            loss: impl for<'t> Fn(Var<'t, f64>) -> Var<'t, f64> + Copy,
+        ) {
+            let [above, least] = [&single, &double].map(|p| try_infer(loss, p).unwrap().item());
+            let distance = (&single - &double).abs().amax(..).item();
+            assert!((above - least).abs() < 1e-8, "{name}: {above} instead of {least}");
+            assert!(distance > 1e-7, "{name}: {single} and {double} are equal");
+        }
+        let (zeros, valley) = ([0.0; 4], [-1.2, 1.0]);
+        check("logistic", [fit::<f32>(logistic, &zeros[1..], 5), fit::<f64>(logistic, &zeros[1..], 5)], logistic);
+        check("least squares", [fit::<f32>(hilbert, &zeros, 5), fit::<f64>(hilbert, &zeros, 5)], hilbert);
+        check("Rosenbrock", [fit::<f32>(rosenbrock, &valley, 5), fit::<f64>(rosenbrock, &valley, 5)], rosenbrock);
+    }
+
+    /// Checks that the smallest change of one parameter at the start changes the result in f32 by more than 0.01, and in f64 by less than a
+    /// hundredth of it. The losses of all results are small.
+    #[test]
+    fn a_rounding_error_grows_from_move_to_move() {
+        let start: Vec<f64> = (0..19).map(|i| (f64::from(i) * 1.7 + 0.3).sin()).collect();
+        let (mut single, mut double) = (start.clone(), start.clone());
+        single[0] = (start[0] as f32).next_up().into();
+        double[0] = start[0].next_up();
+        let in_f32 = [fit::<f32>(sine, &start, 5), fit::<f32>(sine, &single, 5)];
+        let in_f64 = [fit::<f64>(sine, &start, 5), fit::<f64>(sine, &double, 5)];
+        for point in in_f32.iter().chain(&in_f64) {
+            let loss = try_infer(sine, point).unwrap().item();
+            assert!(loss < 5e-5, "{loss}");
+        }
+        let [single, double] = [in_f32, in_f64].map(|[first, second]| (first - second).abs().amax(..).item());
+        assert!(single > 0.01 && double < 0.01 * single, "{single} {double}");
     }
 }

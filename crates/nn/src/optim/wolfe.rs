@@ -65,9 +65,11 @@ pub(super) fn strong_wolfe<T: Float>(
 }
 
 impl<T: Float> Search<T> {
-    /// Returns true if the first Wolfe condition holds: the loss at `point` is low enough.
+    /// Returns true if the first Wolfe condition holds: the loss at `point` is low enough. The bound is rounded to the element type, as in
+    /// PyTorch. Otherwise no move would satisfy the condition if the loss should fall by less than its rounding error.
     fn descends(&self, point: &Point<T>) -> bool {
-        point.loss <= self.start.loss + DESCENT * point.length * self.start.slope
+        let bound = self.start.loss + DESCENT * point.length * self.start.slope;
+        point.loss <= T::from_f64(bound).to_f64()
     }
 
     /// Returns true if the second Wolfe condition holds: the absolute slope at `point` is small enough.

@@ -2,8 +2,8 @@
 //!
 //! An operator panics at the caller's line if the method of the same operation does. Division is for floating-point elements only. After a
 //! tensor of f32 or f64, a number may be f32, f64, i32, i64 or usize. After i64, it may be i64, i32 or usize. After u8, it may be u8 or
-//! i32. A number on the left must have the element type, which must be concrete. A tensor of a generic type takes only numbers of its type,
-//! on the right.
+//! i32. On the left, a number has the element type, or it is an i32 before a tensor of f32 or f64; the element type must be concrete. A tensor
+//! of a generic type takes only numbers of its type, on the right.
 
 use std::borrow::Borrow;
 use std::ops::{Add, AddAssign, BitAnd, BitOr, BitXor, Div, DivAssign};
@@ -133,34 +133,40 @@ operator!(Mul mul MulAssign mul_assign Number = mul mul_ Mul);
 operator!(Div div DivAssign div_assign Float = div div_ Div);
 operator!(Rem rem RemAssign rem_assign Number = remainder remainder_ Remainder);
 
+/// Implements the operators with a number on the left. The number has the element type, or it is an i32 before a tensor of f32 or f64. A second
+/// type of floating-point numbers would make the type of the literal in `(1.0 - &x).sqrt()` ambiguous.
 macro_rules! number_first {
-    ($type:ident: $($trait:ident $method:ident $op:ident),*) => {$(
-        impl $trait<&Tensor<$type>> for $type {
-            type Output = Tensor<$type>;
+    ($($element:ty: $number:ty = $from:ident, $($trait:ident $method:ident $op:ident)*;)*) => {$($(
+        impl $trait<&Tensor<$element>> for $number {
+            type Output = Tensor<$element>;
 
             #[track_caller]
-            fn $method(self, other: &Tensor<$type>) -> Tensor<$type> {
-                let number = Tensor::scalar(self);
+            fn $method(self, other: &Tensor<$element>) -> Tensor<$element> {
+                let number = Tensor::scalar(<$element as Scalar>::$from(self.into()));
                 let number = crate::ops::Views::expand_as(&number, other);
                 Arithmetic::$op(&number, other)
             }
         }
 
-        impl $trait<Tensor<$type>> for $type {
-            type Output = Tensor<$type>;
+        impl $trait<Tensor<$element>> for $number {
+            type Output = Tensor<$element>;
 
             #[track_caller]
-            fn $method(self, other: Tensor<$type>) -> Tensor<$type> {
+            fn $method(self, other: Tensor<$element>) -> Tensor<$element> {
                 self.$method(&other)
             }
         }
-    )*};
+    )*)*};
 }
 
-number_first!(f32: Add add add, Sub sub sub, Mul mul mul, Div div div, Rem rem remainder);
-number_first!(f64: Add add add, Sub sub sub, Mul mul mul, Div div div, Rem rem remainder);
-number_first!(i64: Add add add, Sub sub sub, Mul mul mul, Rem rem remainder);
-number_first!(u8: Add add add, Sub sub sub, Mul mul mul, Rem rem remainder);
+number_first! {
+    f32: f32 = from_f64, Add add add Sub sub sub Mul mul mul Div div div Rem rem remainder;
+    f32: i32 = from_i64, Add add add Sub sub sub Mul mul mul Div div div Rem rem remainder;
+    f64: f64 = from_f64, Add add add Sub sub sub Mul mul mul Div div div Rem rem remainder;
+    f64: i32 = from_i64, Add add add Sub sub sub Mul mul mul Div div div Rem rem remainder;
+    i64: i64 = from_i64, Add add add Sub sub sub Mul mul mul Rem rem remainder;
+    u8: u8 = from_i64, Add add add Sub sub sub Mul mul mul Rem rem remainder;
+}
 
 impl<T: Number> Neg for &Tensor<T> {
     type Output = Tensor<T>;
@@ -239,6 +245,34 @@ mod tests {
         z -= 1.5f64;
         assert_eq!(z.to_vec(), [13.5, 13.5]);
         assert_eq!((&x + 4).sqrt().to_vec(), [3.0, 3.0]);
+    }
+
+    /// Checks numbers on the left, by reference and by value. A literal has a single possible type, so a method may follow.
+    #[test]
+    #[allow(clippy::op_ref)]
+    fn numbers_of_the_element_type_or_i32_on_the_left() {
+        let (x, y) = (Tensor::<f32>::full([2], 4.0), Tensor::<f64>::full([2], 4.0));
+        let (scale, count) = (9.0f32, 9i32);
+        for z in [9 - &x, 9.0 - &x, count - x.clone(), scale - x.clone()] {
+            assert_eq!(z.to_vec(), [5.0, 5.0]);
+        }
+        for z in [9 - &y, 9.0 - &y, count - y.clone(), 9.0f64 - y.clone()] {
+            assert_eq!(z.to_vec(), [5.0, 5.0]);
+        }
+        assert_eq!([2 + &x, 2 * &x, 2 / &x, 6 % &x].map(|z| z.get(&[1])), [6.0, 8.0, 0.5, 2.0].map(Some));
+        assert_eq!([2 + &y, 2 * &y, 2 / &y, 6 % &y].map(|z| z.get(&[1])), [6.0, 8.0, 0.5, 2.0].map(Some));
+        assert_eq!((1 / &x).sqrt().to_vec(), [0.5, 0.5]);
+        assert_eq!((1.0 / &x).sqrt().to_vec(), [0.5, 0.5]);
+        assert_eq!((1 / y.clone()).sqrt().to_vec(), [0.5, 0.5]);
+        assert_eq!((1.0 / &y).sqrt().to_vec(), [0.5, 0.5]);
+        // 2²⁴ + 1 lies between two numbers of f32, and rounds to the even one. In f64, it is exact.
+        assert_eq!((16_777_217 - &x).to_vec(), [16_777_212.0; 2]);
+        assert_eq!((16_777_217 - &y).to_vec(), [16_777_213.0; 2]);
+        assert_eq!((i32::MIN + &y).to_vec(), [-2_147_483_644.0; 2]);
+        let (indices, bytes) = (Tensor::from([3i64, 5]), Tensor::from([3u8, 5]));
+        assert_eq!((2 * &indices).sum(..).item(), 16);
+        assert_eq!((7 % indices).to_vec(), [1, 2]);
+        assert_eq!((9 - &bytes).square().to_vec(), [36, 16]);
     }
 
     #[test]
