@@ -267,3 +267,49 @@ fn the_page_of_the_registry_links_to_no_file() {
     assert!(count > 0 && !page.contains("<img"), "{name} has no link, or a picture");
     assert!(manifest.contains(&format!("\"{name}\"")), "Cargo.toml does not include {name} in the package");
 }
+
+/// Returns the lines of the code blocks in the documentation comments of a Rust source that rustdoc shows.
+fn shown_lines(source: &str) -> Vec<&str> {
+    let (mut shown, mut inside) = (Vec::new(), false);
+    for line in source.lines().map(str::trim) {
+        let Some(line) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")).map(str::trim) else {
+            inside = false;
+            continue;
+        };
+        if line.starts_with("```") {
+            inside = !inside;
+        } else if inside && line != "#" && !line.starts_with("# ") {
+            shown.push(line);
+        }
+    }
+    shown
+}
+
+/// Returns true if a line of code has a path into a crate that users import from the facade `wengert`.
+fn names_an_inner_crate(line: &str) -> bool {
+    line.split("wengert_").skip(1).any(|rest| {
+        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        rest[end..].starts_with("::") && &rest[..end] != "distributed"
+    })
+}
+
+/// A user depends on `wengert`. Only `wengert-distributed` is a separate dependency.
+#[test]
+fn the_examples_of_the_documentation_import_the_facade() {
+    let mut count = 0;
+    for (path, source) in ["src", "crates"].into_iter().flat_map(files).filter(|(path, _)| !path.contains("/tests/")) {
+        for line in shown_lines(&source) {
+            count += 1;
+            assert!(!names_an_inner_crate(line), "{path}: an example names an inner crate: {line}");
+        }
+    }
+    assert!(count > 2000, "only {count} lines were found");
+}
+
+#[test]
+fn an_example_that_names_an_inner_crate_is_found() {
+    let source = "/// ```\n/// # use wengert_nn::Layer;\n/// use wengert_fft::prelude::*;\n/// ```\n/// `wengert_nn::x`\nuse wengert_nn::y;";
+    assert_eq!(shown_lines(source), ["use wengert_fft::prelude::*;"]);
+    assert!(names_an_inner_crate("use wengert_fft::prelude::*;"));
+    assert!(!names_an_inner_crate("use wengert_distributed::Group;") && !names_an_inner_crate("let wengert_x = 1;"));
+}
