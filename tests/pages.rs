@@ -246,7 +246,7 @@ fn no_block_of_code_has_hidden_lines() {
     for (name, page) in pages() {
         for block in page.split("```").skip(1).step_by(2).filter(|block| block.starts_with("rust")) {
             count += 1;
-            let hidden = block.lines().find(|line| *line == "#" || line.starts_with("# "));
+            let hidden = block.lines().map(str::trim).find(|line| *line == "#" || line.starts_with("# "));
             assert_eq!(hidden, None, "{name}: this line is hidden in rustdoc and shown elsewhere");
         }
     }
