@@ -253,6 +253,23 @@ fn no_block_of_code_has_hidden_lines() {
     assert!(count > 20, "only {count} blocks were found");
 }
 
+/// Returns the lines of the code blocks of a page that are wider than the book. `levels` is a list for a test, not a text for readers.
+fn wide_lines(page: &str) -> Vec<&str> {
+    let blocks = page.split("```").skip(1).step_by(2).filter(|block| !block.starts_with("levels"));
+    blocks.flat_map(str::lines).filter(|line| line.chars().count() > 118).collect()
+}
+
+/// The book shows 118 letters of a line of code, and scrolls for more.
+#[test]
+fn no_line_of_code_in_the_docs_is_wider_than_the_book() {
+    for (name, page) in pages().into_iter().filter(|(name, _)| name.starts_with("docs/")) {
+        assert_eq!(wide_lines(&page), [""; 0], "{name}: these lines have more than 118 letters");
+    }
+    let (fits, wide) = ("é".repeat(118), "é".repeat(119));
+    let page = format!("{wide}\n```text\n{fits}\n{wide}\n```\n```levels\n{wide}\n```\n");
+    assert_eq!(wide_lines(&page), [wide.as_str()]);
+}
+
 /// A registry shows one page without the other files of the repository.
 #[test]
 fn the_page_of_the_registry_links_to_no_file() {
