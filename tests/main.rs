@@ -22,6 +22,7 @@ mod levels;
 mod losses_are_pytorchs;
 mod matrices_are_pytorchs;
 mod model_check;
+mod names_of_pytorch_are_found;
 mod optimizers_are_pytorchs;
 mod pages;
 mod plain_english;

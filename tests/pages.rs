@@ -246,11 +246,28 @@ fn no_block_of_code_has_hidden_lines() {
     for (name, page) in pages() {
         for block in page.split("```").skip(1).step_by(2).filter(|block| block.starts_with("rust")) {
             count += 1;
-            let hidden = block.lines().find(|line| *line == "#" || line.starts_with("# "));
+            let hidden = block.lines().map(str::trim).find(|line| *line == "#" || line.starts_with("# "));
             assert_eq!(hidden, None, "{name}: this line is hidden in rustdoc and shown elsewhere");
         }
     }
     assert!(count > 20, "only {count} blocks were found");
+}
+
+/// Returns the lines of the code blocks of a page that are wider than the book. `levels` is a list for a test, not a text for readers.
+fn wide_lines(page: &str) -> Vec<&str> {
+    let blocks = page.split("```").skip(1).step_by(2).filter(|block| !block.starts_with("levels"));
+    blocks.flat_map(str::lines).filter(|line| line.chars().count() > 118).collect()
+}
+
+/// The book shows 118 letters of a line of code, and scrolls for more.
+#[test]
+fn no_line_of_code_in_the_docs_is_wider_than_the_book() {
+    for (name, page) in pages().into_iter().filter(|(name, _)| name.starts_with("docs/")) {
+        assert_eq!(wide_lines(&page), [""; 0], "{name}: these lines have more than 118 letters");
+    }
+    let (fits, wide) = ("é".repeat(118), "é".repeat(119));
+    let page = format!("{wide}\n```text\n{fits}\n{wide}\n```\n```levels\n{wide}\n```\n");
+    assert_eq!(wide_lines(&page), [wide.as_str()]);
 }
 
 /// A registry shows one page without the other files of the repository.
@@ -266,4 +283,50 @@ fn the_page_of_the_registry_links_to_no_file() {
     }
     assert!(count > 0 && !page.contains("<img"), "{name} has no link, or a picture");
     assert!(manifest.contains(&format!("\"{name}\"")), "Cargo.toml does not include {name} in the package");
+}
+
+/// Returns the lines of the code blocks in the documentation comments of a Rust source that rustdoc shows.
+fn shown_lines(source: &str) -> Vec<&str> {
+    let (mut shown, mut inside) = (Vec::new(), false);
+    for line in source.lines().map(str::trim) {
+        let Some(line) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")).map(str::trim) else {
+            inside = false;
+            continue;
+        };
+        if line.starts_with("```") {
+            inside = !inside;
+        } else if inside && line != "#" && !line.starts_with("# ") {
+            shown.push(line);
+        }
+    }
+    shown
+}
+
+/// Returns true if a line of code has a path into a crate that users import from the facade `wengert`.
+fn names_an_inner_crate(line: &str) -> bool {
+    line.split("wengert_").skip(1).any(|rest| {
+        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        rest[end..].starts_with("::") && &rest[..end] != "distributed"
+    })
+}
+
+/// A user depends on `wengert`. Only `wengert-distributed` is a separate dependency.
+#[test]
+fn the_examples_of_the_documentation_import_the_facade() {
+    let mut count = 0;
+    for (path, source) in ["src", "crates"].into_iter().flat_map(files).filter(|(path, _)| !path.contains("/tests/")) {
+        for line in shown_lines(&source) {
+            count += 1;
+            assert!(!names_an_inner_crate(line), "{path}: an example names an inner crate: {line}");
+        }
+    }
+    assert!(count > 2000, "only {count} lines were found");
+}
+
+#[test]
+fn an_example_that_names_an_inner_crate_is_found() {
+    let source = "/// ```\n/// # use wengert_nn::Layer;\n/// use wengert_fft::prelude::*;\n/// ```\n/// `wengert_nn::x`\nuse wengert_nn::y;";
+    assert_eq!(shown_lines(source), ["use wengert_fft::prelude::*;"]);
+    assert!(names_an_inner_crate("use wengert_fft::prelude::*;"));
+    assert!(!names_an_inner_crate("use wengert_distributed::Group;") && !names_an_inner_crate("let wengert_x = 1;"));
 }

@@ -70,7 +70,7 @@ fn write_text(options: &Options) -> Result {
     // The state is the whole memory of the network, so each further character costs the same.
     let mut written = vocabulary.encode("MENENIUS:\n")?.to_vec();
     let (mut next, mut state) = (Tensor::from(&written[..]).unsqueeze(0), None);
-    for _ in 0..400 {
+    for _ in 0..300 {
         let tape = Tape::new();
         let (scores, last) = model.forward(&tape, &next, state.as_ref().map(|state| tape.constant(state)));
         let character = draw(&scores.select(1, -1).squeeze(0).value(), temperature, generator);

@@ -74,6 +74,7 @@ impl<T: Float> Clone for Parameter<T> {
 /// On a training tape, layers record how a step changes the buffer ([`Tape::blend`](crate::Tape::blend),
 /// [`Tape::count`](crate::Tape::count)). The new statistic is computed with the gradients, and the optimiser's step applies the change. A
 /// clone is a separate buffer with the same values.
+#[doc(alias("register_buffer"))]
 #[derive(Debug)]
 pub struct Buffer<E: Element = f32> {
     id: u64,

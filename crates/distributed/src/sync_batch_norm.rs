@@ -166,7 +166,8 @@ impl<T: Float> Layer<T> for SyncBatchNorm<T> {
 #[cfg(test)]
 mod tests {
     use wengert_autograd::Generator;
-    use wengert_nn::update_buffers;
+    use wengert_nn::{Optimizer as _, Sgd, update_buffers};
+    use wengert_tensor::compat;
 
     use super::*;
 
@@ -179,6 +180,27 @@ mod tests {
         assert_eq!(layer.running_mean.value.to_vec(), [0.0, 0.0]);
         assert_eq!(layer.running_var.value.to_vec(), [1.0, 1.0]);
         assert_eq!(layer.num_batches_tracked.value.item(), 1);
+    }
+
+    #[test]
+    fn a_step_with_gradients_of_an_evaluating_tape_is_reported() {
+        let mut layer = SyncBatchNorm::<f64>::new(2);
+        let mut reported = |tape: Tape<f64>| {
+            let warnings = compat::collect();
+            let x = Tensor::from([[1.0, 2.0], [3.0, 5.0]]);
+            let (_, gradients) = tape.value_and_gradients(|tape| {
+                let free = tape.var(&Tensor::scalar(1.0));
+                layer.forward(tape.constant(&x) * free).square().sum(..)
+            });
+            Sgd::new(0.1).step(&mut layer, &gradients);
+            let of = |warning: &compat::Warning| match warning {
+                compat::Warning::Evaluating { layer, .. } => *layer,
+                other => panic!("{other}"),
+            };
+            warnings.warnings().iter().map(of).collect::<Vec<_>>()
+        };
+        assert_eq!(reported(Tape::training(&mut Generator::new(0))), [""; 0]);
+        assert_eq!(reported(Tape::new()), ["SyncBatchNorm"]);
     }
 
     #[test]

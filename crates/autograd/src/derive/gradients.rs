@@ -33,6 +33,7 @@ use crate::{Error, MissingGradient, Parameter, Tape, Var};
 /// assert_eq!(gradients.clip_norm(1.0), 10.0);
 /// assert!((gradients.norm() - 1.0).abs() < 1e-6);
 /// ```
+#[doc(alias("zero_grad"))]
 #[derive(Clone, Debug)]
 pub struct Gradients<T: Float = f32> {
     tape: u64,

@@ -166,7 +166,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let modes: Vec<&str> = self.modes.iter().map(|mode| mode.name()).collect();
         let (noun, verb) = if self.compared == 1 { ("derivative", "agrees") } else { ("derivatives", "agree") };
-        write!(f, "{} {noun} {verb} with central differences ({})", self.compared, modes.join(", "))?;
+        write!(f, "{} {noun} {verb} with central differences:\n  {}", self.compared, modes.join(", "))?;
         if !self.independent.is_empty() {
             let which: Vec<String> = self.independent.iter().map(usize::to_string).collect();
             write!(f, "\n  the output does not depend on input {}", which.join(", "))?;

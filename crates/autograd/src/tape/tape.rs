@@ -56,6 +56,7 @@ pub(super) struct Training {
 #[precompiled]
 impl<T: Float> Tape<T> {
     /// Returns an empty tape.
+    #[doc(alias("eval"))]
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let (record, id) = (RecycledRecord::take(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -74,6 +75,7 @@ impl<T: Float> Tape<T> {
     /// assert!(Tape::<f32>::training(&mut generator).is_training());
     /// assert!(!Tape::<f32>::new().is_training());
     /// ```
+    #[doc(alias("train"))]
     pub fn training(generator: &mut Generator) -> Self {
         let training = Training { generator: generator.fork(), changes: Vec::new() };
         Tape { training: Some(RefCell::new(training)), ..Tape::new() }

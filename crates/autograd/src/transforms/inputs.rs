@@ -21,6 +21,7 @@ use crate::{Error, Parameter, Tape, Var};
 ///
 /// With variables, a transform is part of a larger program, so transforms nest. Each parameter becomes a variable on the function's tape,
 /// and a model that the function calls uses this variable. A frozen parameter that is an input is differentiated like the others.
+/// [`ravel`](super::ravel()) makes one input of a map, a tuple or a nested list of tensors.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no input of a derivative",
     label = "write `&x` for one tensor, `[&x, &y]` for several",

@@ -225,6 +225,7 @@ pub fn try_value_and_grad<I: Inputs, F: for<'s> Objective<'s, I>>(
 ///
 /// If the function's result belongs to another tape, or an operation in the function has no derivative. Also returns the errors of
 /// [`value`](Var::value).
+#[doc(alias("jacfwd", "jacrev"))]
 #[twins]
 pub fn try_jacobian<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> Result<I::Each<I::Array>, Error> {
     let at = Site::here("jacobian");

@@ -3,14 +3,32 @@
 //! Methods of optimisation and of linear algebra work on one vector, but a model has several arrays. The vector contains the elements of
 //! the arrays one after the other, in row-major order, in the order of the fields.
 
+use std::collections::BTreeMap;
+
 use wengert_macros::twins;
 use wengert_tensor::ops::{Result, TensorLike};
 use wengert_tensor::{Element, Error, Float, Shape, Site, Tensor, View};
 
 use crate::Var;
 
-/// A structure of arrays: a tensor, a variable, or a tuple of up to six structures, an array or a `Vec` of structures.
-/// Also a reference to a structure.
+/// A structure of arrays: a tensor, a variable, or a tuple of up to six structures, an array, a `Vec` or a `BTreeMap` of structures.
+/// Also a reference to a structure. The structures of a map have the order of its keys.
+///
+/// ```
+/// # mod wengert { pub use wengert_autograd as autograd; }
+/// use std::collections::BTreeMap;
+/// use wengert::autograd::{prelude::*, transforms::{grad, ravel}};
+///
+/// let parameters = BTreeMap::from([("w", Tensor::from([2.0, -1.0])), ("b", Tensor::scalar(0.5))]);
+/// let (theta, layout) = ravel(&parameters);
+/// assert_eq!(theta.to_vec(), [0.5, 2.0, -1.0]);
+///
+/// let gradient = grad(|theta| {
+///     let p = layout.unravel(&theta);
+///     p["w"].square().sum(..) * p["b"]
+/// }, &theta);
+/// assert_eq!(layout.unravel(&gradient)["w"], Tensor::from([2.0, -1.0]));
+/// ```
 ///
 /// For a struct with `#[derive(Module)]`, see `Module::to_vector` and `bind_vector` of `wengert::nn`.
 pub trait Tree {
@@ -140,6 +158,14 @@ impl<F: TreeForm> TreeForm for Vec<F> {
     }
 }
 
+impl<K: Ord + Clone, F: TreeForm> TreeForm for BTreeMap<K, F> {
+    type Of<L> = BTreeMap<K, F::Of<L>>;
+
+    fn build<L, E>(&self, next: &mut dyn FnMut(&Shape) -> Result<L, E>) -> Result<Self::Of<L>, E> {
+        self.iter().map(|(key, form)| Ok((key.clone(), form.build(next)?))).collect()
+    }
+}
+
 impl<F: TreeForm, const N: usize> TreeForm for [F; N] {
     type Of<L> = [F::Of<L>; N];
 
@@ -201,6 +227,19 @@ impl<S: Tree> Tree for Vec<S> {
     }
 }
 
+impl<K: Ord + Clone, S: Tree> Tree for BTreeMap<K, S> {
+    type Leaf = S::Leaf;
+    type Form = BTreeMap<K, S::Form>;
+
+    fn form(&self) -> Self::Form {
+        self.iter().map(|(key, tree)| (key.clone(), tree.form())).collect()
+    }
+
+    fn leaves(&self, leaves: &mut Vec<S::Leaf>) {
+        self.values().for_each(|tree| tree.leaves(leaves));
+    }
+}
+
 impl<S: Tree, const N: usize> Tree for [S; N] {
     type Leaf = S::Leaf;
     type Form = [S::Form; N];
@@ -253,6 +292,8 @@ tuples!((A)(A B)(A B C)(A B C D)(A B C D E2)(A B C D E2 F));
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use wengert_tensor::prelude::*;
 
     use super::{ravel, try_ravel};
@@ -270,6 +311,25 @@ mod tests {
         assert_eq!((list.len(), list[1][1].item(), empty.shape().sizes()), (2, 10.0, &[0, 3][..]));
         let transposed = a.t();
         assert_eq!(ravel(&transposed).0.to_vec(), [1.0, 3.0, 2.0, 4.0]);
+    }
+
+    #[test]
+    fn maps_return_from_their_vector_in_the_order_of_their_keys() {
+        let [a, b] = [Tensor::from([[1.0, 2.0]]), Tensor::scalar(3.0)];
+        let map = BTreeMap::from([("w".to_owned(), vec![&a, &b]), ("b".to_owned(), vec![&b])]);
+        let (vector, layout) = ravel(&map);
+        assert_eq!(vector.to_vec(), [3.0, 1.0, 2.0, 3.0]);
+        let back = layout.unravel(&(&vector * 2.0));
+        assert_eq!(back.keys().collect::<Vec<_>>(), ["b", "w"]);
+        assert_eq!((&back["b"][..], &back["w"][..]), (&[&b * 2.0][..], &[&a * 2.0, &b * 2.0][..]));
+
+        // A map of variables.
+        let tape = Tape::<f64>::new();
+        let vars = BTreeMap::from([(2, tape.var(&a)), (1, tape.var(&b).unsqueeze(0))]);
+        let (vector, layout) = ravel(&vars);
+        let [gradient] = layout.unravel(&(vector * vector))[&2].sum(..).grad([vars[&2]]);
+        assert_eq!(gradient.value(), &a * 2.0);
+        assert!(try_ravel(&BTreeMap::<String, Tensor<f64>>::new()).is_err());
     }
 
     #[test]

@@ -69,6 +69,7 @@ pub use write::Checkpoint;
 /// - Two parameters have the same name: [`Error::DuplicateName`](crate::Error::DuplicateName).
 /// - A parameter has a reserved name: [`Error::ReservedName`](crate::Error::ReservedName).
 /// - The file cannot be written: [`Error::Write`](crate::Error::Write). An existing file keeps its contents.
+#[doc(alias("state_dict"))]
 pub fn save<T: Float>(model: &(impl Module<T> + ?Sized), path: impl AsRef<Path>) -> Result<()> {
     Checkpoint::new().model(model).save(path)
 }
@@ -91,6 +92,7 @@ pub fn save<T: Float>(model: &(impl Module<T> + ?Sized), path: impl AsRef<Path>)
 /// - Two parameters of the model have the same name: [`Error::DuplicateName`](crate::Error::DuplicateName).
 ///
 /// After an error the model is unchanged.
+#[doc(alias("load_state_dict"))]
 pub fn load<T: Float>(model: &mut (impl Module<T> + ?Sized), path: impl AsRef<Path>) -> Result<()> {
     Checkpoint::open(path)?.load_model(model).map(drop)
 }

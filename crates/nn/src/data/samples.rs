@@ -29,6 +29,7 @@ use crate::{Error, Result};
 /// }
 /// # Ok::<(), wengert_nn::Error>(())
 /// ```
+#[doc(alias("TensorDataset"))]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples<X = Tensor<f32>, Y = Tensor<i64>> {
     inputs: X,

@@ -47,6 +47,7 @@ use crate::{Error, Result};
 /// Layers of this crate can be called by `forward` or `try_forward`. A layer of your own is seen if it is called by `forward`, or by a
 /// [`Sequential`](crate::Sequential), a `Vec`, an `Option` or a `Box` that contains it. The same is true of
 /// [`Normalize`](crate::Normalize). Recurrent cells and the `out_proj` of a [`MultiheadAttention`](crate::MultiheadAttention) are not seen.
+#[doc(alias("register_forward_hook"))]
 #[derive(Clone)]
 pub struct Hooks<T: Float = f32> {
     hooks: Vec<(String, Hook<T>)>,

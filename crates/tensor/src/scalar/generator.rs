@@ -41,6 +41,7 @@ pub struct Generator {
 
 impl Generator {
     /// Returns a generator that starts at the first word of `seed`. PyTorch: `manual_seed`.
+    #[doc(alias("manual_seed"))]
     pub fn new(seed: u64) -> Self {
         Generator { seed, count: 0 }
     }

@@ -23,6 +23,7 @@ impl<T: Element> Tensor<T> {
     /// # Errors
     ///
     /// If `data` does not have as many elements as `shape`, or a size is negative or above `isize::MAX`.
+    #[doc(alias("asarray"))]
     pub fn try_from_vec(data: Vec<T>, shape: impl Into<Sizes>) -> Result<Self, Error> {
         let at = Site::here("from_vec");
         let shape = shape.into().resolve_plain(at)?;
@@ -87,7 +88,7 @@ impl<T: Element> Tensor<T> {
     /// # Errors
     ///
     /// If a size is negative, or memory cannot hold the tensor.
-    #[doc(alias("empty", "zeros_like"))]
+    #[doc(alias("empty", "empty_like", "zeros_like"))]
     pub fn try_zeros(shape: impl Into<Sizes>) -> Result<Self, Error> {
         full(shape.into(), T::ZERO, Site::here("zeros"))
     }

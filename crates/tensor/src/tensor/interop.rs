@@ -113,6 +113,7 @@ impl<T: Element> Tensor<T> {
     /// # Errors
     ///
     /// If memory cannot hold the copy, or the view has more elements than a tensor can have.
+    #[doc(alias("from_numpy"))]
     pub fn try_from_ndarray<D: Dimension>(view: ArrayView<'_, T, D>) -> Result<Self, Error> {
         Tensor::copy_of(view, Site::here("from_ndarray"))
     }
@@ -176,6 +177,7 @@ impl<T: Element> Tensor<T> {
     /// # Errors
     ///
     /// If the shape has a size of 0 and the product of the other sizes overflows, which `ndarray` does not support.
+    #[doc(alias("numpy"))]
     pub fn try_as_ndarray(&self) -> Result<ArrayViewD<'_, T>, Error> {
         let at = Site::here("as_ndarray");
         let (storage, layout) = self.parts();

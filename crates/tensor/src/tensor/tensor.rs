@@ -161,14 +161,14 @@ impl<T: Element> Tensor<T> {
 
     /// Returns the number of dimensions.
     #[inline]
-    #[doc(alias("ndim", "dim"))]
+    #[doc(alias("ndim", "dim", "ndimension"))]
     pub fn rank(&self) -> usize {
         self.shape().rank()
     }
 
     /// Returns the number of elements.
     #[inline]
-    #[doc(alias("len", "size"))]
+    #[doc(alias("len", "size", "nelement"))]
     pub fn numel(&self) -> usize {
         self.layout.numel()
     }
@@ -399,7 +399,7 @@ impl<T: Element> Tensor<T> {
     /// let pixels = Tensor::from([0u8, 128, 255]);
     /// assert_eq!(pixels.cast::<f32>().to_vec(), [0.0, 128.0, 255.0]);
     /// ```
-    #[doc(alias("astype", "to", "type"))]
+    #[doc(alias("astype", "to", "type", "long"))]
     pub fn try_cast<U: Element>(&self) -> Result<Tensor<U>, Error> {
         self.cast_to(Site::here("cast"))
     }

@@ -80,8 +80,8 @@ fn wrong_probabilities_and_shapes_are_errors() {
 #[test]
 fn a_step_with_gradients_of_an_evaluating_tape_is_reported() {
     use crate::{
-        GRU, InstanceNorm1d, Linear, Module, MultiheadAttention, Optimizer as _, RReLU, Sgd, SpectralNorm,
-        TransformerEncoderLayer, TransformerOptions,
+        BatchNorm1d, BatchNorm2d, GRU, InstanceNorm1d, Linear, Module, MultiheadAttention, Optimizer as _, RReLU, Sgd,
+        SpectralNorm, TransformerEncoderLayer, TransformerOptions,
     };
     /// Makes a step of the parameters of `model` and of a scalar that multiplies a random input of shape `x`. Returns
     /// the layers of the warnings.
@@ -127,6 +127,8 @@ fn a_step_with_gradients_of_an_evaluating_tape_is_reported() {
             warned(RReLU::new(0.1, 0.3), &[5], training, |layer, x| layer.forward(x)),
             warned(spectral(), &[2, 4], training, by_spectral),
             warned(InstanceNorm1d::new(3).track_running_stats(true), &[2, 3, 4], training, |layer, x| layer.forward(x)),
+            warned(BatchNorm1d::new(3), &[2, 3], training, |layer, x| layer.forward(x)),
+            warned(BatchNorm2d::new(3).affine(false), &[2, 3, 2, 2], training, |layer, x| layer.forward(x)),
             warned(attention(0.5), &[3, 2, 4], training, |layer, x| layer.forward(x)),
             warned(gru(0.5), &[3, 2, 4], training, |layer, x| layer.forward(x)),
             warned(encoder(0.5), &[3, 2, 4], training, |layer, x| layer.forward(x)),
@@ -135,6 +137,7 @@ fn a_step_with_gradients_of_an_evaluating_tape_is_reported() {
         if !training {
             let names = ["Dropout", "Dropout", "AlphaDropout", "AlphaDropout", "RReLU", "SpectralNorm", "InstanceNorm"];
             assert_eq!(layers[..7].concat(), names);
+            assert_eq!(layers[7..9].concat(), ["BatchNorm", "BatchNorm"]);
         }
     }
     // These layers behave equally in training and evaluation, or are frozen.

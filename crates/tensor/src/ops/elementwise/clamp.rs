@@ -189,12 +189,14 @@ pub trait Bounded: TensorLike<Elem: Float> {
     }
 
     /// Converts degrees to radians. PyTorch: `deg2rad`.
+    #[doc(alias("radians"))]
     #[in_place]
     fn try_deg2rad(&self) -> Result<Self> {
         self.try_mul(std::f64::consts::PI / 180.0)
     }
 
     /// Converts radians to degrees. PyTorch: `rad2deg`.
+    #[doc(alias("degrees"))]
     #[in_place]
     fn try_rad2deg(&self) -> Result<Self> {
         self.try_mul(180.0 / std::f64::consts::PI)

@@ -75,6 +75,7 @@ pub trait Quantiles: TensorLike<Elem: Float> {
     /// # Errors
     ///
     /// If there are no elements, a fraction is not in [0, 1], there is no dimension `dim`, or memory cannot hold the result.
+    #[doc(alias("percentile"))]
     #[keepdim]
     fn try_quantile(
         &self,
