@@ -201,6 +201,7 @@ pub(crate) mod rows {
 
     /// The smallest copy, in bytes, that may use vectors instead of `memcpy`. Shorter copies never use the instruction `rep movsb`, which
     /// takes up to 20 times as long as a loop for some addresses. Measured on an AMD Zen 4 with glibc 2.36.
+    #[cfg(any(target_arch = "x86_64", test))]
     pub(crate) const MIN_VECTOR_COPY: usize = 1 << 11;
 }
 

@@ -13,6 +13,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+#[cfg(any(target_arch = "x86_64", test))]
 use crate::thresholds::rows::MIN_VECTOR_COPY;
 
 /// A set of vector instructions for which kernels are compiled.
