@@ -35,8 +35,8 @@ pub(crate) fn tangent<const FMA: bool>(x: f64) -> f64 {
     (if odd { -cosine } else { sine }) / (if odd { sine } else { cosine })
 }
 
-/// Returns the sine and the cosine of x - n π/2 for the nearest integer n, and a number whose last two bits are those of n. The argument
-/// must satisfy [`is_moderate`].
+/// Returns the sine and the cosine of x - n π/2 for the nearest integer n, and a number that has the last two bits of n. The argument must
+/// satisfy [`is_moderate`].
 #[inline(always)]
 fn sine_and_cosine<const FMA: bool>(x: f64) -> (f64, f64, u64) {
     let shifted = fma::<FMA, _>(x, FRAC_2_PI, ROUND);
