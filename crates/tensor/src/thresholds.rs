@@ -291,6 +291,14 @@ pub(crate) mod matmul {
     /// A single column needs no minimum.
     pub(crate) const MIN_THIN_TERMS: usize = 64;
 
+    /// The largest number of columns, in bytes of a row, for which the kernel for few columns copies the columns of the right matrix:
+    /// 8 columns of f32, 4 of f64. It copies columns that are not contiguous. For more columns, the compact kernel is faster.
+    pub(crate) const MAX_COPIED_COLUMNS: usize = 32;
+
+    /// The smallest number of rows for which [`MAX_COPIED_COLUMNS`] is used. For fewer rows, at most 3 columns are copied. Parts of a
+    /// product that is split by rows have at least this number of rows.
+    pub(crate) const MIN_THIN_ROWS: usize = 16;
+
     /// Up to this number of terms per sum, the kernel for few columns computes products of a single column with any number of rows. The
     /// rows of the left matrix must be contiguous.
     pub(crate) const MAX_SHORT_SUM: usize = 128;

@@ -199,7 +199,7 @@ mod tests {
     use crate::{Site, num_threads, set_num_threads};
 
     /// Sizes around the thresholds between the code paths of `gemm` and of this crate.
-    const SIZES: [[usize; 3]; 36] = [
+    const SIZES: [[usize; 3]; 40] = [
         [128, 128, 64],
         [130, 64, 700],
         [131, 64, 1100],
@@ -236,6 +236,10 @@ mod tests {
         [41, 64, 100],
         [41, 100, 64],
         [256, 300, 70],
+        [2000, 4, 70],
+        [600, 8, 300],
+        [1100, 3, 90],
+        [900, 2, 300],
     ];
 
     #[test]

@@ -499,10 +499,18 @@ fn small_product_of<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, co
     }
 }
 
+/// Returns how many rows and runs the loop [`DotProducts`] computes at once, one of `tiles`. `rows` and `runs` are the numbers that remain.
+/// Chooses the first tile that has no more rows, and that computes at most a third more runs than there are. The last tile has one row.
+#[inline(always)]
+fn dot_tile(tiles: &[(usize, usize)], rows: usize, runs: usize) -> (usize, usize) {
+    let fits = |&&(r, c): &&(usize, usize)| r <= rows && 3 * runs.next_multiple_of(c) <= 4 * runs;
+    *tiles.iter().find(fits).unwrap_or(&tiles[tiles.len() - 1])
+}
+
 macro_rules! kernels {
     ($(
         $token:ty, $type:ident $lanes:literal $($feature:literal)?,
-        tiles $([$rows:literal $columns:literal])*, dots $(of $dots:ident)? $dot_lanes:literal [$dot_rows:literal $dot_columns:literal],
+        tiles $([$rows:literal $columns:literal])*, dots $(of $dots:ident)? $dot_lanes:literal $([$dot_rows:literal $runs:literal])*,
         products $([$small_rows:literal $vectors:literal])*;
     )*) => {$(
         impl MicroKernels<$type> for $token {
@@ -538,11 +546,9 @@ macro_rules! kernels {
                         MicroKernel::DotProducts(mut dots) => {
                             let (cpu, mut row) = (kernels!(@ cpu $($dots)?), 0);
                             while row < dots.rows {
-                                let left = dots.rows - row;
-                                row += match left {
-                                    8.. if dots.runs.len() == 1 => dot_products::<$type, _, $dot_lanes, 8, 1>(cpu, &mut dots, row),
-                                    $dot_rows.. => dot_products::<$type, _, $dot_lanes, $dot_rows, $dot_columns>(cpu, &mut dots, row),
-                                    _ => dot_products::<$type, _, $dot_lanes, 1, 9>(cpu, &mut dots, row),
+                                row += match dot_tile(&[$(($dot_rows, $runs)),*], dots.rows - row, dots.runs.len()) {
+                                    $(($dot_rows, $runs) => dot_products::<$type, _, $dot_lanes, $dot_rows, $runs>(cpu, &mut dots, row),)*
+                                    _ => unreachable!("`dot_tile` returns one of the tiles"),
                                 };
                             }
                         }
@@ -565,23 +571,23 @@ macro_rules! kernels {
 // Each tile size is compiled separately, which takes time. So only the most frequent types and instruction sets have many sizes.
 #[cfg(target_arch = "x86_64")]
 kernels!(
-    Avx512, f32 16 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots 16 [4 6], products [8 2] [8 1] [4 4] [4 2] [4 1] [2 2] [2 1] [1 4] [1 2] [1 1];
-    Avx512, f64 8 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots 8 [4 6], products [4 4] [4 1] [1 4] [1 1];
-    Avx2<true>, f32 8 "avx2,fma", tiles [4 3] [1 8], dots 8 [3 4], products [4 2] [4 1] [2 2] [2 1] [1 4] [1 1];
-    Avx2<true>, f64 4 "avx2,fma", tiles [4 3] [1 8], dots 4 [3 4], products [4 2] [4 1] [1 4] [1 1];
+    Avx512, f32 16 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots 16 [4 6] [4 4] [8 2] [8 1] [1 9] [1 4], products [8 2] [8 1] [4 4] [4 2] [4 1] [2 2] [2 1] [1 4] [1 2] [1 1];
+    Avx512, f64 8 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots 8 [4 6] [4 4] [8 2] [8 1] [1 9] [1 4], products [4 4] [4 1] [1 4] [1 1];
+    Avx2<true>, f32 8 "avx2,fma", tiles [4 3] [1 8], dots 8 [3 4] [6 2] [8 1] [1 9] [1 4], products [4 2] [4 1] [2 2] [2 1] [1 4] [1 1];
+    Avx2<true>, f64 4 "avx2,fma", tiles [4 3] [1 8], dots 4 [3 4] [6 2] [8 1] [1 9] [1 4], products [4 2] [4 1] [1 4] [1 1];
     // The number of elements in a vector determines the order of a dot product's sum. So dot products use vectors of 4 elements, as
     // [`Portable`] does.
-    Avx2<false>, f32 8 "avx2", tiles [4 2] [1 8], dots of Portable 4 [3 3], products [4 2] [4 1] [1 4] [1 1];
-    Avx2<false>, f64 4 "avx2", tiles [4 2] [1 8], dots 4 [3 3], products [4 2] [4 1] [1 4] [1 1];
+    Avx2<false>, f32 8 "avx2", tiles [4 2] [1 8], dots of Portable 4 [3 3] [8 1] [1 9], products [4 2] [4 1] [1 4] [1 1];
+    Avx2<false>, f64 4 "avx2", tiles [4 2] [1 8], dots 4 [3 3] [8 1] [1 9], products [4 2] [4 1] [1 4] [1 1];
 );
 #[cfg(target_arch = "aarch64")]
 kernels!(
-    Neon, f32 4 "neon", tiles [8 3] [4 4] [1 8], dots 4 [4 4], products [8 2] [8 1] [4 4] [4 2] [4 1] [1 4] [1 1];
-    Neon, f64 2 "neon", tiles [8 3] [4 4] [1 8], dots 2 [4 4], products [4 4] [4 1] [1 4] [1 1];
+    Neon, f32 4 "neon", tiles [8 3] [4 4] [1 8], dots 4 [4 4] [8 2] [8 1] [1 9] [1 4], products [8 2] [8 1] [4 4] [4 2] [4 1] [1 4] [1 1];
+    Neon, f64 2 "neon", tiles [8 3] [4 4] [1 8], dots 2 [4 4] [8 2] [8 1] [1 9] [1 4], products [4 4] [4 1] [1 4] [1 1];
 );
 kernels!(
-    Portable, f32 4 , tiles [4 2] [1 8], dots 4 [3 3], products [4 2] [4 1] [1 4] [1 1];
-    Portable, f64 4 , tiles [4 2] [1 8], dots 4 [3 3], products [4 1] [1 1];
+    Portable, f32 4 , tiles [4 2] [1 8], dots 4 [3 3] [8 1] [1 9], products [4 2] [4 1] [1 4] [1 1];
+    Portable, f64 4 , tiles [4 2] [1 8], dots 4 [3 3] [8 1] [1 9], products [4 1] [1 1];
 );
 
 /// The element types that have the inner loops of matrix products.

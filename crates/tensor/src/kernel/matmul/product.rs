@@ -17,7 +17,7 @@ use crate::scalar::cpu;
 use crate::scalar::element::Semiring;
 use crate::thresholds::matmul::{
     MAX_BY_DEFINITION, MAX_COMPACT, MAX_COMPACT_IN_PLACE, MAX_COMPACT_ROW, MAX_COMPACT_ROWS, MAX_COMPACT_WHOLE,
-    MAX_SHORT_SUM, MIN_THIN_TERMS,
+    MAX_COPIED_COLUMNS, MAX_SHORT_SUM, MIN_THIN_ROWS, MIN_THIN_TERMS,
 };
 
 /// Products of two matrices. `out` is row-major, with `m` rows and `n` columns. Sealed like
@@ -78,7 +78,10 @@ macro_rules! floats {
                 // For a single column, `gemm` has a fast kernel if the sums are long and there is enough work. Otherwise `thin` is faster.
                 let narrow = match n {
                     1 => k <= MAX_SHORT_SUM || m * k <= MAX_COMPACT_IN_PLACE,
-                    _ => n <= THIN_COLUMNS && k >= MIN_THIN_TERMS,
+                    _ if k < MIN_THIN_TERMS => false,
+                    _ if y.row_stride == 1 => n <= THIN_COLUMNS,
+                    // `thin` copies the columns first.
+                    _ => n <= if m < MIN_THIN_ROWS { 3 } else { MAX_COPIED_COLUMNS / size_of::<$type>() },
                 };
                 if narrow && x.column_stride == 1 && (x.row_stride >= 0 || m == 1) {
                     return thin(sizes, x, y, out);
@@ -86,7 +89,7 @@ macro_rules! floats {
                 let in_place = y.column_stride == 1 && (x.column_stride == 1 || x.row_stride == 1);
                 let few = m <= MAX_COMPACT_ROWS || n <= THIN_COLUMNS;
                 let small = work <= MAX_COMPACT || in_place && (work <= MAX_COMPACT_IN_PLACE || few);
-                if small && (n >= 8 || k < MIN_THIN_TERMS) {
+                if small && (n >= 8 || k < MIN_THIN_TERMS || x.column_stride == 1) {
                     return compact(sizes, x, y, out);
                 }
                 Self::product_into(sizes, x, y, Tile::whole(out, n))
