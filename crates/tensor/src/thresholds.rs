@@ -131,6 +131,10 @@ pub(crate) mod blocks {
     /// several times.
     pub(crate) const LONG_ROW_OF_PROGRAM: usize = 512;
 
+    /// The blocks of a long row begin at multiples of this number of elements. Vectors of blocks that begin elsewhere cross cache lines, and
+    /// each block ends with a loop over single elements. Measured on an AMD Zen 4: two instructions over 210,000 f32 took twice as long.
+    pub(crate) const PART_UNIT: usize = 64;
+
     /// The size of the longest vectors (AVX-512), in bytes.
     pub(crate) const VECTOR_BYTES: usize = 64;
 
@@ -165,7 +169,8 @@ pub(crate) mod rows {
     pub(crate) const MAX_VECTOR_ROW: usize = 255;
 
     /// The shortest repeated row, in elements, that is read in place once per repetition. Shorter rows are first copied several times into
-    /// one buffer.
+    /// one buffer. A fused program has [`LONG_ROW_OF_PROGRAM`](super::blocks::LONG_ROW_OF_PROGRAM) instead, because its blocks may contain
+    /// several rows of this length.
     pub(crate) const MIN_READ_ROW: usize = 128;
 
     /// The longest period of a repeating operand, in elements, that is copied. The copy must stay in the first-level cache.
@@ -435,6 +440,10 @@ pub(crate) mod ops {
     /// The smallest tensor, in elements, for which an operation of several passes over memory is recorded and fused into one pass. For
     /// smaller tensors, recording takes longer than the passes.
     pub(crate) const MIN_FUSED: usize = 1 << 12;
+
+    /// The value of [`MIN_FUSED`] for normalizations. Smaller tensors stay in the second-level cache between the passes. Measured on an AMD
+    /// Zen 4: for 210,000 f32, the fused layer normalization took 1.4 times as long as separate passes.
+    pub(crate) const MIN_FUSED_NORMALIZATION: usize = 1 << 19;
 
     /// A sum of at least this number of equal terms in a matrix product is computed as one multiplication. A floating-point product of at
     /// least this number of equal factors is computed as one power. From this number of elements on, tapes and fused operations also

@@ -10,7 +10,7 @@ use crate::kernel::transpose::{Tiles, TransposedTile};
 use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
 use crate::shape::iteration_space::{IterationSpace, Segment};
-use crate::thresholds::blocks::BLOCK;
+use crate::thresholds::blocks::{BLOCK, LONG_ROW_OF_PROGRAM};
 use crate::thresholds::rows::{MAX_PERIOD, MIN_READ_ROW};
 use crate::{Element, Layout, Shape};
 
@@ -57,6 +57,11 @@ pub(crate) enum Access {
 impl Access {
     /// Returns the way in which an operand with the layout `layout` is read. The layout must have at least one element.
     pub(crate) fn new(layout: &Layout) -> Self {
+        Self::with_rows(layout, MIN_READ_ROW)
+    }
+
+    /// Does the same as [`new`](Self::new). Repeated rows of at least `shortest` elements are read in place once per repetition.
+    fn with_rows(layout: &Layout, shortest: usize) -> Self {
         if layout.is_contiguous() {
             return Access::Contiguous(layout.offset());
         }
@@ -70,12 +75,12 @@ impl Access {
         }
         // `Periodic` reads from a copy of one period plus one block, in which the elements of every block of at most [`BLOCK`] elements are
         // contiguous. The copy must have at most half as many elements as the shape.
-        let worth = space.run_length() < MIN_READ_ROW && period <= MAX_PERIOD && 2 * (period + BLOCK) <= total;
+        let worth = space.run_length() < shortest && period <= MAX_PERIOD && 2 * (period + BLOCK) <= total;
         if worth { Access::Periodic(space, period) } else { Access::Strided(space) }
     }
 
-    /// Returns the way in which an operand with this layout is read after expansion to `shape`. Extra leading dimensions of size 1 are
-    /// ignored.
+    /// Returns the way in which a program reads an operand with this layout after expansion to `shape`. Extra leading dimensions of size 1
+    /// are ignored.
     ///
     /// # Panics
     ///
@@ -89,7 +94,7 @@ impl Access {
             return Access::Uniform(layout.offset());
         }
         match expand(layout, shape) {
-            Some(layout) => Access::new(&layout),
+            Some(layout) => Access::with_rows(&layout, LONG_ROW_OF_PROGRAM),
             None => panic!("an input of shape {} does not expand to {shape}", layout.shape()),
         }
     }

@@ -16,6 +16,8 @@ pub(crate) enum Register {
 pub(crate) struct Registers {
     /// The register of each instruction's result.
     pub(crate) results: Vec<Register>,
+    /// For each instruction, true if its result is one output, and neither another output nor an instruction reads it.
+    pub(crate) only_written: Vec<bool>,
     /// The number of slots in the memory of a thread.
     pub(crate) slots: usize,
 }
@@ -54,7 +56,9 @@ impl Registers {
                 free.push(slot);
             }
         }
-        Registers { results, slots: slots as usize }
+        let reads = reads(program);
+        let only_written = (inputs..direct.len()).map(|value| direct[value].is_some() && reads[value] == 1).collect();
+        Registers { results, only_written, slots: slots as usize }
     }
 }
 
@@ -69,6 +73,15 @@ fn last_uses(program: &Program) -> Vec<usize> {
         output.values().iter().for_each(|&value| last_use[value as usize] = usize::MAX);
     }
     last_use
+}
+
+/// Returns, for each value, the number of times that instructions and outputs read it.
+fn reads(program: &Program) -> Vec<usize> {
+    let mut reads = vec![0; program.inputs() as usize + program.instructions().len()];
+    let of_outputs = program.outputs().iter().flat_map(|output| output.values().iter().copied());
+    let of_instructions = program.instructions().iter().flat_map(|instruction| instruction.operands());
+    of_outputs.chain(of_instructions).for_each(|value| reads[value as usize] += 1);
+    reads
 }
 
 /// Returns, for each value, the index of its first [`Output::Whole`], if there is one. The result of an instruction is computed directly in

@@ -201,7 +201,14 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
             }
             for (position, (&instruction, &place)) in program.instructions().iter().zip(&registers.results).enumerate()
             {
-                self.values[inputs.len() + position] = self.compute(instruction, place, block);
+                let streamed = match self.shared.streams && registers.only_written[position] {
+                    true => self.stream(instruction, place, block),
+                    false => None,
+                };
+                self.values[inputs.len() + position] = match streamed {
+                    Some(value) => value,
+                    None => self.compute(instruction, place, block),
+                };
             }
             for (k, output) in program.outputs().iter().enumerate() {
                 self.write(k, output, block);
@@ -309,6 +316,23 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
             None if for_each_row => BlockValue::SlotRows(slot),
             None => BlockValue::Slot(slot),
         }
+    }
+
+    /// Computes addition, subtraction, multiplication or division over a block with stores that bypass the caches. The result is an output
+    /// that is not read again. Returns `None` for other instructions, for blocks of rows, and if the result is one number.
+    #[inline(never)]
+    fn stream(&mut self, instruction: Instruction, place: Register, block: Block) -> Option<BlockValue<'r, T>> {
+        let (Instruction::Binary(op, x, y), Register::Output(output)) = (instruction, place) else { return None };
+        let is_number = |value: ValueIndex| matches!(self.values[value as usize], BlockValue::Splat(_));
+        if !T::has_rows(op) || block.rows > 1 || is_number(x) && is_number(y) {
+            return None;
+        }
+        let slot = self.first_output + output as usize;
+        let out = take(&mut self.slots[slot]);
+        let operand = |value: ValueIndex| self.operand(value as usize, block.len);
+        T::stream(op, operand(x), operand(y), &mut out[..block.len]);
+        self.slots[slot] = out;
+        Some(BlockValue::Slot(slot))
     }
 
     /// Returns the slot of a result: a register, the output itself, or scratch memory that is copied to the output later.

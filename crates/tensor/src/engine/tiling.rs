@@ -6,8 +6,7 @@ use std::ops::Range;
 
 use crate::kernel::transpose::Tiles;
 use crate::memory::threads::Schedule;
-use crate::thresholds::blocks::{BLOCK, MAX_TASKS, MIN_PARALLEL, TASK};
-use crate::thresholds::blocks::{LONG_ROW, LONG_ROW_OF_PROGRAM};
+use crate::thresholds::blocks::{BLOCK, LONG_ROW, LONG_ROW_OF_PROGRAM, MAX_TASKS, MIN_PARALLEL, PART_UNIT, TASK};
 
 /// The blocks and the tasks into which `count` elements are cut. A task is a range of blocks that one thread runs.
 #[derive(Debug, Default)]
@@ -48,7 +47,7 @@ impl Tiling {
     /// whole rows, or a part of a long row.
     pub(crate) fn of_copy(count: usize, row: usize) -> Self {
         let unit = (TASK / row * row).max(row);
-        Self::cut(count, unit, unit.div_ceil(unit.div_ceil(TASK)), 2)
+        Self::cut(count, unit, parts_of(unit, TASK), 2)
     }
 
     /// Does the same as [`of_operation`](Self::of_operation), for a program whose instructions together cost as much as `cost` additions
@@ -70,7 +69,7 @@ impl Tiling {
     /// `count` elements of each lane are cut into blocks of at most `longest` elements. Within a row of `row` elements, each operand has a
     /// constant stride. One element of all lanes together costs as much as `cost` additions.
     pub(crate) fn of_lanes(count: usize, row: usize, longest: usize, cost: usize) -> Self {
-        Self::cut(count, row, row.div_ceil(row.div_ceil(longest)), cost)
+        Self::cut(count, row, parts_of(row, longest), cost)
     }
 
     /// Returns the tiling of `count` elements into blocks of whole rows of `row` elements, for an operation that costs one addition. The
@@ -100,7 +99,7 @@ impl Tiling {
             row if row >= long_row => row,
             row => BLOCK / row * row,
         };
-        Self::cut(count, unit, unit.div_ceil(unit.div_ceil(BLOCK)), work)
+        Self::cut(count, unit, parts_of(unit, BLOCK), work)
     }
 
     /// Returns the tiling into units of `unit` elements and blocks of `block` elements. `work` is the estimated cost per element, in
@@ -183,6 +182,12 @@ impl Tiling {
     }
 }
 
+/// Returns the length of the parts into which a range of `len` elements is cut: at most `longest`, and nearly equal. The length is a
+/// multiple of [`PART_UNIT`] where `longest` allows it, so that parts begin at whole vectors. The last part may be shorter.
+fn parts_of(len: usize, longest: usize) -> usize {
+    len.div_ceil(len.div_ceil(longest)).next_multiple_of(PART_UNIT).min(longest).min(len)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,6 +225,16 @@ mod tests {
                 check(&Tiling::of_row_broadcast(rows * row, (rows, row), row % 3 == 0), TASK, row);
             }
         }
+    }
+
+    #[test]
+    fn parts_of_long_rows_begin_at_whole_vectors() {
+        for (len, longest) in [(210_000, BLOCK), (1025, BLOCK), (1500, BLOCK), (8191, 8192), (300, 128)] {
+            let part = parts_of(len, longest);
+            assert!(part.is_multiple_of(PART_UNIT) || part == len, "{len}");
+            assert!(part <= longest && len.div_ceil(part) == len.div_ceil(longest), "{len}");
+        }
+        assert_eq!([parts_of(40, 100), parts_of(300, 100), parts_of(1, 1)], [40, 100, 1]);
     }
 
     #[test]

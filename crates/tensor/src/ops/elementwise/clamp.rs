@@ -127,7 +127,13 @@ impl Composite for FiniteNumbers {
         let replace_equal = |result: &A, infinity: f64, value: f64| {
             result.replace_where(&x.compare(Compare::Eq, infinity, at)?, value, at)
         };
-        let result = x.replace_where(&x.compare(Compare::Ne, x, at)?, self.nan, at)?;
+        let is_nan = x.compare(Compare::Ne, x, at)?;
+        if x.is_plain() && self.posinf.is_none() && self.neginf.is_none() {
+            // The bounds change only infinities. This takes fewer passes than the comparisons, but has other derivatives.
+            let finite = x.combine(Binary::Minimum, largest, at)?.combine(Binary::Maximum, -largest, at)?;
+            return finite.replace_where(&is_nan, self.nan, at);
+        }
+        let result = x.replace_where(&is_nan, self.nan, at)?;
         let result = replace_equal(&result, f64::INFINITY, self.posinf.unwrap_or(largest))?;
         replace_equal(&result, f64::NEG_INFINITY, self.neginf.unwrap_or(-largest))
     }

@@ -154,8 +154,7 @@ impl<T: Element> Tensor<T> {
 /// is "or", and the comparison ≠ is "exclusive or".
 fn nonzero_masks<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A::Mask, A::Mask), A::Error> {
     let (x, y) = pair(x, other, at)?;
-    let zero = number(&x, Scalar::from_i64(0), &x.shape(), at)?;
-    Ok((x.apply_compare(Compare::Ne, &zero, at)?, y.apply_compare(Compare::Ne, &zero, at)?))
+    Ok((x.apply_nonzero(at)?, y.apply_nonzero(at)?))
 }
 
 /// Returns the elements of `x` where `mask` is true, and the elements of `y` elsewhere. All three broadcast. The mask is a `Tensor<bool>`

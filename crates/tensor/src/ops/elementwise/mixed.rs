@@ -3,6 +3,7 @@
 
 use wengert_macros::twins;
 
+use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::{binary, broadcast_three, expand, join_all, number, one_value, pair};
 use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::reduce::reductions::not_zero;
@@ -167,7 +168,10 @@ struct Blend {
 
 impl Composite<2> for Blend {
     fn of<A: TensorLike<Elem: Float>>(&self, [x, y]: [&A; 2], at: Site) -> Result<A> {
-        blend(x, y, &number(x, A::Elem::from_f64(self.weight), &x.shape(), at)?)
+        // The same formulas as in `blend`, chosen once for all elements.
+        let weight = A::Elem::from_f64(self.weight).to_f64();
+        let (start, step) = if weight.abs() < 0.5 { (x, weight) } else { (y, weight - 1.0) };
+        start.plus(&y.minus(x, at)?.times(step, at)?, at)
     }
 }
 
@@ -273,21 +277,42 @@ fn is_close<A: TensorLike<Elem: Float>>(
 /// Returns the logarithm of eˣ + eʸ (`Exp`) or of 2ˣ + 2ʸ (`Exp2`), in the same base. Computes max(x, y) + log(1 + base^-|x - y|).
 #[track_caller]
 fn log_sum_of_powers<A: TensorLike<Elem: Float>>(x: &A, y: &A, power: Unary, at: Site) -> Result<A> {
+    if x.is_plain() {
+        let (larger, smaller) = (x.combine(Binary::Maximum, y, at)?, x.combine(Binary::Minimum, y, at)?);
+        // For equal infinities, the difference is NaN, and `Fmin` returns 0. If an operand is NaN, so is the maximum.
+        let distance = smaller.minus(&larger, at)?.combine(Binary::Fmin, 0.0, at)?;
+        return larger.plus(&log1p_of_power(&distance, power, at)?, at);
+    }
     let first = x.try_ge(y)?;
     let larger = try_where_(&first, x, y)?;
     let distance = try_where_(&first, &y.try_sub(x)?, &x.try_sub(y)?)?;
-    let log1p = distance.apply_unary(power, at)?.apply_unary(Unary::Log1p, at)?;
-    let log1p = if power == Unary::Exp2 { log1p.try_div(std::f64::consts::LN_2)? } else { log1p };
-    let sum = larger.try_add(&log1p)?;
+    let sum = larger.try_add(&log1p_of_power(&distance, power, at)?)?;
     // For equal infinities, |x - y| is NaN. The result is that infinity instead, and its derivative is NaN, as for ln(eˣ + eʸ).
     let same = Comparison::try_eq(x, y)?.try_logical_and(&x.try_isinf()?)?;
     let powers = try_where_(&same, x, 0.0)?.try_exp()?.try_add(&try_where_(&same, y, 0.0)?.try_exp()?)?;
     try_where_(&same, &powers.try_log()?, &sum)
 }
 
+/// Returns the logarithm of 1 + eˣ (`Exp`) or of 1 + 2ˣ (`Exp2`), in the same base.
+fn log1p_of_power<A: TensorLike<Elem: Float>>(x: &A, power: Unary, at: Site) -> Result<A, A::Error> {
+    let log1p = x.apply_unary(power, at)?.apply_unary(Unary::Log1p, at)?;
+    if power == Unary::Exp2 { log1p.divide_by(std::f64::consts::LN_2, at) } else { Ok(log1p) }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::prelude::*;
+
+    #[test]
+    fn logarithms_of_sums_at_edges() {
+        let (inf, nan) = (f64::INFINITY, f64::NAN);
+        let x = Tensor::from([inf, -inf, inf, -inf, 2.0, 1000.0, nan, 1.0, inf]);
+        let y = Tensor::from([inf, -inf, -inf, 3.0, 2.0, -1000.0, 1.0, nan, nan]);
+        let sums = x.logaddexp(&y).to_vec();
+        assert_eq!(sums[..6], [inf, -inf, inf, 3.0, 2.0 + 2f64.ln(), 1000.0]);
+        assert!(sums[6..].iter().all(|sum| sum.is_nan()));
+        assert_eq!(x.logaddexp2(&y).to_vec()[..6], [inf, -inf, inf, 3.0, 3.0, 1000.0]);
+    }
 
     /// The sentences are PyTorch's.
     #[test]

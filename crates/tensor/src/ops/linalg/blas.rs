@@ -59,7 +59,7 @@ pub trait Blas: TensorLike<Elem: Number> {
         if left != right {
             return Err(unequal_vectors(&left, &right, at).into());
         }
-        self.apply_binary(Binary::Mul, other, at)?.sum_over(&[0], at)?.reshape_to(Shape::scalar(), at)
+        self.apply_product_sum(other, &[0], at)?.reshape_to(Shape::scalar(), at)
     }
 
     /// Returns `beta` * `self` + `alpha` * (`first` x `second`) for matrices `[m, k]` and `[k, n]`. `self` expands to `[m, n]`.
@@ -278,6 +278,22 @@ mod tests {
 
     fn sentence<T: std::fmt::Debug>(result: Result<T, crate::Error>) -> String {
         result.unwrap_err().sentence()
+    }
+
+    /// All values are small whole numbers, so every order of summation gives the same result.
+    #[test]
+    fn sums_of_products_of_large_vectors() {
+        let x = Tensor::<i64>::from_fn([90, 70], |i| (i[0] * 31 + i[1] * 17) as i64 % 13 - 6);
+        let y = Tensor::<i64>::from_fn([90, 70], |i| (i[0] * 7 + i[1] * 3) as i64 % 11 - 5);
+        let (product, flat) = (&x * &y, |x: &Tensor<i64>| x.reshape([-1]));
+        let (rows, floats) = (product.sum(1), |x: &Tensor<i64>| x.cast::<f32>());
+        assert_eq!(flat(&x).dot(flat(&y)), product.sum(..));
+        assert_eq!(floats(&flat(&x)).dot(floats(&flat(&y))), floats(&product.sum(..)));
+        assert_eq!(crate::ops::einsum("ij,ij->i", &[&x, &y]), rows);
+        assert_eq!(crate::ops::einsum("ij,ij->i", &[&floats(&x), &floats(&y)]), floats(&rows));
+        let (x, y) = (floats(&x.t()), floats(&y.t()));
+        assert_eq!(crate::ops::einsum("ij,ij->j", &[&x, &y]), floats(&rows));
+        assert_eq!(crate::ops::einsum("ij,ij->", &[&x, &y]), floats(&product.sum(..)));
     }
 
     #[test]

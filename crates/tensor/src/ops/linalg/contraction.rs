@@ -301,8 +301,13 @@ impl<A: TensorLike> Named<A> {
             let all = [&labels[..], &inner].concat();
             let (x, y) = (x.arrange(&all, at)?, y.arrange(&all, at)?);
             let over = sizes(&all);
-            let product = expand(&x, &over, at)?.apply_binary(Binary::Mul, &expand(&y, &over, at)?, at)?;
-            return Named { array: product, labels: all }.sum(is_summed, at);
+            let (x, y) = (expand(&x, &over, at)?, expand(&y, &over, at)?);
+            let axes: Axes = (labels.len()..all.len()).collect();
+            let array = match axes.is_empty() {
+                true => x.apply_binary(Binary::Mul, &y, at)?,
+                false => x.apply_product_sum(&y, &axes, at)?.apply_view(View::Reshape(whole), at)?,
+            };
+            return Ok(Named { array, labels });
         }
         let (b, m, k, n) = (sizes(&batch), sizes(&rows).numel(), sizes(&inner).numel(), sizes(&columns).numel());
         let matrices = |named: &Self, order: [&[Label]; 2], rows: usize, columns: usize| {

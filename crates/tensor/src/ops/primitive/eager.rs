@@ -1,8 +1,11 @@
 //! The primitives on tensors, computed immediately.
 
+use std::any::Any;
+
 use wengert_macros::precompiled;
 
 use crate::engine::elementwise;
+use crate::kernel::element::instances::ElementInstances;
 use crate::kernel::matmul::batched::{self, Addend};
 use crate::kernel::reduce::strided;
 use crate::kernel::rows;
@@ -131,6 +134,13 @@ impl<T: Element> TensorLike for Tensor<T> {
         })
     }
 
+    fn apply_nonzero(&self, at: Site) -> Result<Tensor<bool>, Error> {
+        if let Some(mask) = (self as &dyn Any).downcast_ref::<Tensor<bool>>() {
+            return Ok(mask.clone());
+        }
+        self.apply_compare(Compare::Ne, &Tensor::splat(T::ZERO, self.shape(), at)?, at)
+    }
+
     fn apply_select(mask: &Tensor<bool>, x: &Self, y: &Self, at: Site) -> Result<Self, Error> {
         build_in_operand_order(x.shape(), at, [x.layout(), y.layout(), mask.layout()], |[first, second, third], out| {
             let (x, y) = (x.source().with_layout(first), y.source().with_layout(second));
@@ -171,6 +181,10 @@ impl<T: Element> TensorLike for Tensor<T> {
 
     fn apply_reduce_away(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {
         self.reduced_to(&self.shape().without(axes), op, axes, at)
+    }
+
+    fn apply_product_sum(&self, other: &Self, axes: &[usize], at: Site) -> Result<Self, Error> {
+        T::element_instance::<ProductSums>()(self, other, axes, at)
     }
 
     fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Error> {
@@ -315,6 +329,41 @@ impl<T: Element> Tensor<T> {
             }
             Ok(())
         })
+    }
+}
+
+/// The functions that compute [`apply_product_sum`](TensorLike::apply_product_sum). For floating-point numbers, the products and their sum
+/// are computed in one pass.
+struct ProductSums;
+
+impl ElementInstances for ProductSums {
+    type Of<T: Element> = fn(&Tensor<T>, &Tensor<T>, &[usize], Site) -> Result<Tensor<T>, Error>;
+
+    fn f32() -> Self::Of<f32> {
+        |x, y, axes, at| Tensor::composed([x, y], &ProductSum { axes }, at)
+    }
+
+    fn f64() -> Self::Of<f64> {
+        |x, y, axes, at| Tensor::composed([x, y], &ProductSum { axes }, at)
+    }
+
+    fn i64() -> Self::Of<i64> {
+        Self::generic::<i64>()
+    }
+
+    fn generic<T: Element>() -> Self::Of<T> {
+        |x, y, axes, at| x.apply_binary(Binary::Mul, y, at)?.apply_reduce(Reduction::Sum, axes, at)
+    }
+}
+
+/// A composite operation: the sum of products over `axes`, which stay with size 1.
+struct ProductSum<'a> {
+    axes: &'a [usize],
+}
+
+impl Composite<2> for ProductSum<'_> {
+    fn of<A: TensorLike<Elem: Float>>(&self, [x, y]: [&A; 2], at: Site) -> Result<A, A::Error> {
+        x.apply_binary(Binary::Mul, y, at)?.apply_reduce(Reduction::Sum, self.axes, at)
     }
 }
 

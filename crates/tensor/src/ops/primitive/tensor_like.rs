@@ -1,7 +1,7 @@
 //! The primitives. A tensor computes them immediately; a recorded variable records them.
 
 use crate::shape::compat::{self, BroadcastRule, Resolved};
-use crate::{Binary, Compare, Element, Error, Float, Reduction, Shape, Site, Tensor, Unary, View};
+use crate::{Binary, Compare, Element, Error, Float, Reduction, Scalar, Shape, Site, Tensor, Unary, View};
 
 /// The result of an operation: an array, a mask or another value, or the error of the array type.
 pub type Result<T, E = <T as TensorLike>::Error> = std::result::Result<T, E>;
@@ -248,6 +248,16 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     /// Compares each pair of elements. The shapes are equal.
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Self::Mask, Self::Error>;
 
+    /// Returns a mask that is true where an element is not 0. A mask of truth values returns itself.
+    #[doc(hidden)]
+    fn apply_nonzero(&self, at: Site) -> Result<Self::Mask, Self::Error> {
+        let (mut zero, shape) = (self.number(Self::Elem::ZERO), self.shape());
+        if shape.rank() > 0 {
+            zero = zero.apply_view(View::Expand(shape), at)?;
+        }
+        self.apply_compare(Compare::Ne, &zero, at)
+    }
+
     /// Returns the element of `x` where `mask` is true, and the element of `y` elsewhere. The shapes are equal.
     fn apply_select(mask: &Self::Mask, x: &Self, y: &Self, at: Site) -> Result<Self, Self::Error>;
 
@@ -268,6 +278,12 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     fn apply_reduce_away(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Self::Error> {
         let shape = self.shape().without(axes);
         self.apply_reduce(op, axes, at)?.apply_view(View::Reshape(shape), at)
+    }
+
+    /// Returns the sum of the products of pairs of elements over `axes`, which stay with size 1. The shapes are equal.
+    #[doc(hidden)]
+    fn apply_product_sum(&self, other: &Self, axes: &[usize], at: Site) -> Result<Self, Self::Error> {
+        self.apply_binary(Binary::Mul, other, at)?.apply_reduce(Reduction::Sum, axes, at)
     }
 
     /// Returns the running sum along `axis`.

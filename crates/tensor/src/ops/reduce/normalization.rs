@@ -7,8 +7,10 @@ use wengert_macros::twins;
 
 use crate::ops::TensorLike;
 use crate::ops::primitive::compose::Compose;
+use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::shape::padding::pad_constant;
 use crate::ops::shape::views::squeeze;
+use crate::thresholds::ops::MIN_FUSED_NORMALIZATION;
 use crate::{Binary, Error, Float, Shape, Site, Sizes, Unary, View, ensure};
 
 /// The result of batch normalization in training, and the statistics of this batch for a running average.
@@ -57,7 +59,10 @@ pub trait Normalization: TensorLike<Elem: Float> {
         let own = self.shape();
         check_parameters(&[(weight, "weight"), (bias, "bias")], &normalized, at)?;
         let axes: Vec<usize> = (own.rank() - normalized.rank()..own.rank()).collect();
-        affine(standardize(self, &axes, eps, at)?, weight, bias, at)
+        match (weight, bias) {
+            (Some(weight), Some(bias)) => compose([self, weight, bias], &Standardized { axes: &axes, eps }, at),
+            _ => affine(standardize(self, &axes, eps, at)?, weight, bias, at),
+        }
     }
 
     /// Divides each element by the root of m + `eps`. Here m is the mean square over the last dimensions, which have the sizes `shape`.
@@ -74,8 +79,11 @@ pub trait Normalization: TensorLike<Elem: Float> {
         check_parameters(&[(weight, "weight")], &normalized, at)?;
         let axes: Vec<usize> = (own.rank() - normalized.rank()..own.rank()).collect();
         let eps = eps.unwrap_or(crate::Scalar::to_f64(Self::Elem::EPSILON));
-        let scale = inverse_root(&self.apply_unary(Unary::Square, at)?.mean_over(&axes, at)?, eps, at)?;
-        affine(self.times(&scale, at)?, weight, None, at)
+        let scaled = RootMeanSquared { axes: &axes, eps };
+        match weight {
+            Some(weight) => compose([self, weight], &scaled, at),
+            None => compose([self], &scaled, at),
+        }
     }
 
     /// Normalizes each of `groups` groups of channels of `[n, c, …]` over the channels of the group and all dimensions after `c`. `weight`
@@ -160,9 +168,10 @@ pub trait Normalization: TensorLike<Elem: Float> {
         let channels = channels(&own, at)?;
         let all = [(Some(mean), "running_mean"), (Some(variance), "running_var"), (weight, "weight"), (bias, "bias")];
         check_channels(&all, channels, at)?;
-        let placed = |parameter: &Self| parameter.reshape_to(by_channel(&own), at);
-        let z = self.minus(&placed(mean)?, at)?.times(&inverse_root(&placed(variance)?, eps, at)?, at)?;
-        affine_by_channel(z, weight, bias, at)
+        match (weight, bias) {
+            (Some(weight), Some(bias)) => compose([self, mean, variance, weight, bias], &ByStatistics { eps }, at),
+            _ => affine_by_channel(compose([self, mean, variance], &ByStatistics { eps }, at)?, weight, bias, at),
+        }
     }
 
     /// Normalizes each channel of `[n, c, …]` over the batch and all dimensions after `c`. Also returns the mean and variance of each
@@ -209,9 +218,66 @@ impl<A: TensorLike<Elem: Float>> Normalization for A {}
 
 /// Returns (x - mean) / √(variance + eps), with the mean and the biased variance of x over `axes`.
 fn standardize<A: TensorLike<Elem: Float>>(x: &A, axes: &[usize], eps: f64, at: Site) -> Result<A, A::Error> {
-    let centred = x.minus(&x.mean_over(axes, at)?, at)?;
-    let variance = centred.apply_unary(Unary::Square, at)?.mean_over(axes, at)?;
-    centred.times(&inverse_root(&variance, eps, at)?, at)
+    compose([x], &Standardized { axes, eps }, at)
+}
+
+/// A composite operation: (x - mean) / √(variance + eps), with the mean and the biased variance of x over `axes`. The operands are x and,
+/// if given, the weight and the bias.
+struct Standardized<'a> {
+    axes: &'a [usize],
+    eps: f64,
+}
+
+impl<const N: usize> Composite<N> for Standardized<'_> {
+    fn of<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A, A::Error> {
+        let x = operands[0];
+        let centred = x.minus(&x.mean_over(self.axes, at)?, at)?;
+        let variance = centred.apply_unary(Unary::Square, at)?.mean_over(self.axes, at)?;
+        let z = centred.times(&inverse_root(&variance, self.eps, at)?, at)?;
+        affine(z, operands.get(1).copied(), operands.get(2).copied(), at)
+    }
+}
+
+/// A composite operation: x / √(m + eps), where m is the mean square of x over `axes`. The operands are x and, if given, the weight.
+struct RootMeanSquared<'a> {
+    axes: &'a [usize],
+    eps: f64,
+}
+
+impl<const N: usize> Composite<N> for RootMeanSquared<'_> {
+    fn of<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A, A::Error> {
+        let x = operands[0];
+        let scale = inverse_root(&x.apply_unary(Unary::Square, at)?.mean_over(self.axes, at)?, self.eps, at)?;
+        affine(x.times(&scale, at)?, operands.get(1).copied(), None, at)
+    }
+}
+
+/// A composite operation: (x - mean) / √(variance + eps), with statistics of each channel. The operands are x, the mean, the variance and,
+/// if given, the weight and the bias.
+struct ByStatistics {
+    eps: f64,
+}
+
+impl<const N: usize> Composite<N> for ByStatistics {
+    fn of<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A, A::Error> {
+        let (x, shape) = (operands[0], by_channel(&operands[0].shape()));
+        let placed = |parameter: usize| operands[parameter].reshape_to(shape.clone(), at);
+        let z = x.minus(&placed(1)?, at)?.times(&inverse_root(&placed(2)?, self.eps, at)?, at)?;
+        affine_by_channel(z, operands.get(3).copied(), operands.get(4).copied(), at)
+    }
+}
+
+/// Applies a composite operation to the first operand and its parameters. The passes over a large tensor are fused.
+#[track_caller]
+fn compose<A: TensorLike<Elem: Float>, const N: usize>(
+    operands: [&A; N],
+    composite: &impl Composite<N>,
+    at: Site,
+) -> Result<A, A::Error> {
+    if operands[0].shape().numel() < MIN_FUSED_NORMALIZATION {
+        return composite.of(operands, at);
+    }
+    A::composed(operands, composite, at)
 }
 
 fn inverse_root<A: TensorLike<Elem: Float>>(variance: &A, eps: f64, at: Site) -> Result<A, A::Error> {
@@ -302,6 +368,33 @@ mod tests {
         assert_eq!(Tensor::from([[5.0], [7.0]]).layer_norm([1], None, None, 1e-5).to_vec(), [0.0, 0.0]);
         let bias = Tensor::from([2.0]);
         assert_eq!(Tensor::from([[5.0]]).layer_norm([1], None, Some(&bias), 1e-5).to_vec(), [2.0]);
+    }
+
+    /// Checks that large tensors, whose normalization is one fused pass, give the values of their rows, which are computed step by step.
+    #[test]
+    fn large_tensors_equal_their_rows() {
+        let x = Tensor::<f64>::from_fn([7500, 70], |i| ((i[0] * 31 + i[1] * 17) % 101) as f64 * 0.1 - 5.0);
+        let row = |scale: f64| Tensor::<f64>::from_fn([70], |i| (i[0] % 7) as f64 * scale + 0.5);
+        let (weight, bias, mean, variance) = (row(0.5), row(-0.25), row(0.1), row(1.0));
+        type Normalize<'a> = dyn Fn(&Tensor<f64>) -> Tensor<f64> + 'a;
+        let all: [&Normalize; 7] = [
+            &|x| x.layer_norm([70], Some(&weight), Some(&bias), 1e-5),
+            &|x| x.layer_norm([70], Some(&weight), None, 1e-5),
+            &|x| x.rms_norm([70], Some(&weight), Some(1e-5)),
+            &|x| x.rms_norm([70], None, Some(1e-5)),
+            &|x| x.group_norm(7, Some(&weight), Some(&bias), 1e-5),
+            &|x| x.batch_norm(&mean, &variance, Some(&weight), Some(&bias), 1e-5),
+            &|x| x.batch_norm(&mean, &variance, None, Some(&bias), 1e-5),
+        ];
+        for (number, normalize) in all.iter().enumerate() {
+            let whole = normalize(&x);
+            for first in [0, 41, 7498] {
+                let expected = normalize(&x.narrow(0, first, 2));
+                // The values are below 10. The bound allows for a few roundings of sums of 70 terms.
+                let error = (whole.narrow(0, first, 2) - expected).abs().amax(..).item();
+                assert!(error < 10.0 * 70.0 * f64::EPSILON, "{number}: {error}");
+            }
+        }
     }
 
     #[test]

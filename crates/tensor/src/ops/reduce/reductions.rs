@@ -7,8 +7,7 @@ use crate::ops::TensorLike;
 use crate::ops::primitive::pair::number;
 use crate::shape::dims;
 use crate::{
-    Binary, Compare, DType, Dims, Element, Error, Float, Number, Position, Reduction, Scalar, Site, Tensor, View,
-    ensure,
+    Binary, DType, Dims, Element, Error, Float, Number, Position, Reduction, Scalar, Site, Tensor, View, ensure,
 };
 
 /// Reductions. `dims` is one dimension, several, or all (`..`, or an empty list as in PyTorch). The reduced dimensions are removed,
@@ -211,9 +210,7 @@ pub(crate) fn drop_reduced<A: TensorLike>(z: A, axes: &[usize], keepdim: bool, a
 
 /// Returns a mask that is true at the nonzero (or `true`) elements of `x`. Evaluates a recorded variable.
 pub(crate) fn not_zero<A: TensorLike>(x: &A, at: Site) -> Result<Tensor<bool>, A::Error> {
-    let x = x.to_tensor(at)?;
-    let zero = Tensor::splat(A::Elem::ZERO, x.shape(), at)?;
-    Ok(x.apply_compare(Compare::Ne, &zero, at)?)
+    Ok(x.to_tensor(at)?.apply_nonzero(at)?)
 }
 
 #[wengert_macros::precompiled]
