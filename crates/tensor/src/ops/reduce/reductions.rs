@@ -212,7 +212,7 @@ pub(crate) fn drop_reduced<A: TensorLike>(z: A, axes: &[usize], keepdim: bool, a
 /// Returns a mask that is true at the nonzero (or `true`) elements of `x`. Evaluates a recorded variable.
 pub(crate) fn not_zero<A: TensorLike>(x: &A, at: Site) -> Result<Tensor<bool>, A::Error> {
     let x = x.to_tensor(at)?;
-    let zero = Tensor::splat(A::Elem::ZERO, x.shape(), at)?;
+    let zero = Tensor::scalar(A::Elem::ZERO).apply_view(View::Expand(x.shape().clone()), at)?;
     Ok(x.apply_compare(Compare::Ne, &zero, at)?)
 }
 
