@@ -258,7 +258,7 @@ pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
     let keys = lane.iter().map(|&x| key(x, descending)).zip(0..);
     // Numbers that consist of key and position are all different, so an unstable sort gives the stable order.
     if !matches!(T::DTYPE, DType::F64 | DType::I64) && lane.len() as u64 <= LOW {
-        let mut numbers = keys.map(|(key, position)| key & !LOW | position).collect();
+        let mut numbers: Vec<u64> = keys.map(|(key, position)| key & !LOW | position).collect();
         sort_numbers(&mut numbers);
         return out.iter_mut().zip(numbers).for_each(|(out, number)| *out = (number & LOW) as i64);
     }
@@ -268,7 +268,7 @@ pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
     let bits = u64::BITS - (lane.len() as u64).leading_zeros();
     let (positions, free) = ((1 << bits) - 1, largest.saturating_sub(least).leading_zeros().min(bits));
     let number = |(key, position): (u64, u64)| (key - least) << free & !positions | position;
-    let mut numbers: Numbers = keys.map(number).collect();
+    let mut numbers: Vec<u64> = keys.map(number).collect();
     sort_numbers(&mut numbers);
     let position = |number: u64| (number & positions) as i64;
     if free < bits {
@@ -280,10 +280,8 @@ pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
     out.iter_mut().zip(numbers).for_each(|(out, number)| *out = position(number));
 }
 
-/// The keys of a lane, with the positions of their elements. Short lanes need no allocation.
-type Numbers = SmallVec<[u64; 64]>;
-
-fn sort_numbers(numbers: &mut Numbers) {
+/// Sorts the keys of a lane, which also have the positions of their elements.
+fn sort_numbers(numbers: &mut [u64]) {
     if numbers.len() >= MIN_SHARED_LANE && num_threads() > 1 && has_rayon() {
         // Rayon sorts in parallel by divide and conquer.
         numbers.par_sort_unstable();
@@ -317,7 +315,7 @@ pub(crate) fn top<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
 /// Returns the position of the element with rank `rank`: the number of elements before it in ascending order. The lane is not empty. Among
 /// equal elements, selects the one that PyTorch's quickselect finds.
 pub(crate) fn nth<T: Element>(rank: usize, lane: &[T]) -> usize {
-    let mut items: SmallVec<[(u64, usize); 64]> = lane.iter().map(|&x| key(x, false)).zip(0..).collect();
+    let mut items: Vec<(u64, usize)> = lane.iter().map(|&x| key(x, false)).zip(0..).collect();
     let above = |x: (u64, usize), y: (u64, usize)| x.0 > y.0;
     let (mut low, mut high) = (0, lane.len() - 1);
     loop {
@@ -373,7 +371,7 @@ pub(crate) fn median<T: Element>(lane: &[T]) -> usize {
 /// Returns the position of the median, or of the lower of two medians, of the elements that are not NaN. If all elements are NaN, the
 /// position is PyTorch's, which is the choice of `nth_element` among items without an order.
 pub(crate) fn nanmedian<T: Element>(lane: &[T]) -> usize {
-    let mut items: SmallVec<[(u64, usize); 64]> = lane.iter().map(|&x| key(x, false)).zip(0..).collect();
+    let mut items: Vec<(u64, usize)> = lane.iter().map(|&x| key(x, false)).zip(0..).collect();
     let count = lane.iter().filter(|&&x| !is_nan(x)).count();
     if count == 0 {
         select::nth_element(&mut items, 0, &|_: &_, _: &_| false);
@@ -385,7 +383,7 @@ pub(crate) fn nanmedian<T: Element>(lane: &[T]) -> usize {
 
 /// Returns the last position of the most frequent element. If several elements are equally frequent, chooses the smallest of them.
 pub(crate) fn mode<T: Element>(lane: &[T]) -> usize {
-    let mut positions: SmallVec<[i64; 64]> = SmallVec::from_elem(0, lane.len());
+    let mut positions = vec![0; lane.len()];
     order(false, lane, &mut positions);
     let same = |&i: &i64, &j: &i64| compare(lane[i as usize], lane[j as usize]) == Ordering::Equal;
     // The runs of equal elements are in ascending order, and the smallest element wins. So a later run must be longer.

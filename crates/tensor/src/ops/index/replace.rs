@@ -11,10 +11,7 @@ use crate::ops::index::positions::{for_gathered_positions, gathered_positions, o
 use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::number;
 use crate::ops::{Result, TensorLike};
-use crate::{Binary, Compare, Element, Error, Reduction, Scalar, Shape, Site, Tensor, ensure};
-
-/// The message of the error for a source of a masked scatter with too few elements.
-pub(crate) const FEW_SOURCES: &str = "Number of elements of source < number of ones in mask";
+use crate::{Binary, Compare, Element, Error, Reduction, Scalar, Shape, Site, Tensor};
 
 /// The places in a tensor that values are written to, one value per place.
 #[derive(Clone, Copy)]
@@ -75,21 +72,6 @@ impl<T: Element> Tensor<T> {
             }
         }
         Ok(())
-    }
-
-    /// Returns a copy with elements of `source`, in order, where `mask` is true. `mask` has the shape of `self`.
-    pub(crate) fn masked_scattered(&self, mask: &Tensor<bool>, source: &Self, at: Site) -> Result<Self, Error> {
-        let (mask, source) = (mask.in_order(at)?, source.in_order(at)?);
-        let count = mask.iter().filter(|&&selected| selected).count();
-        ensure!(count <= source.len(), at, "{FEW_SOURCES}");
-        let mut result = self.copied(at)?;
-        let Some(last) = count.checked_sub(1) else { return Ok(result) };
-        let mut next = 0;
-        for (out, &selected) in result.elements_mut(at)?.iter_mut().zip(&*mask) {
-            *out = if selected { source[next.min(last)] } else { *out };
-            next += usize::from(selected);
-        }
-        Ok(result)
     }
 
     /// Returns a copy with the slices `values` written to the slices with the indices `index` along dimension `axis`. If `adds` is true, adds

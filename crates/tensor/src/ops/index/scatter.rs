@@ -9,7 +9,7 @@ use wengert_macros::twins;
 use crate::ops::index::items::{is_view, positions_of};
 use crate::ops::index::positions::{check_index, check_range, one_dim, slice_positions, wrap};
 use crate::ops::index::replace::{
-    FEW_SOURCES, add_at, mask_without, overwrite, overwrite_with_number, scatter_along, target_positions,
+    add_at, mask_without, overwrite, overwrite_with_number, scatter_along, target_positions,
 };
 use crate::ops::index::resolve::whole_mask;
 use crate::ops::primitive::compose::Compose;
@@ -226,10 +226,6 @@ pub(crate) fn index_set<A: TensorLike>(x: &A, items: &[IndexItem], value: Argume
 pub(crate) fn masked_scatter<A: TensorLike>(x: &A, mask: &Tensor<bool>, source: &A, at: Site) -> Result<A> {
     let shape = join(&x.shape(), mask.shape(), at)?;
     let mask = mask.expand_to(&shape, at)?;
-    if x.is_plain() {
-        let (x, source) = (x.expand_to(&shape, at)?, source.to_tensor(at)?);
-        return Ok(x.constant(&x.to_tensor(at)?.masked_scattered(&mask, &source, at)?));
-    }
     let mut last = -1;
     let numbers = Tensor::build(&shape, at, |numbers| {
         for (number, selected) in numbers.iter_mut().zip(mask.iter()) {
@@ -237,7 +233,7 @@ pub(crate) fn masked_scatter<A: TensorLike>(x: &A, mask: &Tensor<bool>, source: 
             *number = last.max(0);
         }
     })?;
-    ensure!(last < source.shape().numel() as i64, at, "{FEW_SOURCES}");
+    ensure!(last < source.shape().numel() as i64, at, "Number of elements of source < number of ones in mask");
     let expanded = x.expand_to(&shape, at)?;
     if last < 0 {
         return Ok(expanded);

@@ -180,38 +180,12 @@ fn places<T: Element>(sorted: &Tensor<T>, values: &Tensor<T>, right: bool, at: S
     let length = sorted.shape()[sorted.rank() - 1];
     // The number of values that are searched in the same line of `sorted`.
     let shared = if sorted.rank() == 1 { values.numel() } else { values.shape()[values.rank() - 1] };
-    let shape = values.shape().clone();
-    let values = values.in_order(at)?;
-    Tensor::build(&shape, at, |out| {
-        let groups = out.chunks_mut(shared.max(1)).zip(values.chunks(shared.max(1)));
-        for (number, (out, values)) in groups.enumerate() {
-            let line = if sorted.rank() == 1 { &lines[..] } else { &lines[number * length..][..length] };
-            match right {
-                true => search(line, values, |own, value| is_before(own, value, true), out),
-                false => search(line, values, |own, value| is_before(own, value, false), out),
-            }
+    Tensor::build(values.shape(), at, |out| {
+        for (number, (out, value)) in out.iter_mut().zip(values.iter()).enumerate() {
+            let line = &lines[number / shared * length..][..length];
+            *out = line.partition_point(|&own| is_before(own, value, right)) as i64;
         }
     })
-}
-
-/// Writes, for each of `values`, the number of elements of `line` that are before the value. All searches in a line take the same number of
-/// steps, so the searches of several values alternate.
-fn search<T: Element>(line: &[T], values: &[T], is_before: impl Fn(T, T) -> bool, out: &mut [i64]) {
-    const TOGETHER: usize = 8;
-    for (out, values) in out.chunks_mut(TOGETHER).zip(values.chunks(TOGETHER)) {
-        let (mut group, mut starts, mut size) = ([values[0]; TOGETHER], [0; TOGETHER], line.len());
-        group[..values.len()].copy_from_slice(values);
-        // The place of each value is from its start to `size` elements behind it.
-        while size > 0 {
-            let half = size.div_ceil(2);
-            for (start, &value) in starts.iter_mut().zip(&group) {
-                // A multiplication instead of a branch, which would often be predicted wrongly.
-                *start += half * usize::from(is_before(line[*start + half - 1], value));
-            }
-            size -= half;
-        }
-        out.iter_mut().zip(starts).for_each(|(out, start)| *out = start as i64);
-    }
 }
 
 /// Returns true if `value` belongs behind `own`, an element of the sorted line. This holds for every `own` if `value` is NaN, as in
@@ -247,29 +221,6 @@ mod tests {
         );
         let error = values.try_bucketize(&lines, false).unwrap_err();
         assert_eq!(error.sentence(), "boundaries tensor must be 1 dimension, but got dim(2)");
-    }
-
-    #[test]
-    fn searches_in_lines_of_every_length() {
-        for length in 0..70usize {
-            let sorted: Vec<f64> = (0..length).map(|i| (i / 3) as f64).collect();
-            for count in [1, 5, 8, 9, 50] {
-                let values: Vec<f64> =
-                    (0..count).map(|i| if i == 6 { NAN } else { (i * 37 % 61) as f64 * 0.5 - 1.0 }).collect();
-                for right in [false, true] {
-                    let before = |own: f64, value: f64| value.is_nan() || own < value || right && own == value;
-                    let expected: Vec<i64> = values
-                        .iter()
-                        .map(|&value| sorted.iter().filter(|&&own| before(own, value)).count() as i64)
-                        .collect();
-                    let (sorted, values) = (Tensor::from(&sorted[..]), Tensor::from(&values[..]));
-                    assert_eq!(sorted.searchsorted(&values, right).to_vec(), expected, "{length} {count} {right}");
-                    let lines = |x: &Tensor<f64>| stack(&[x.clone(), x + 0.25], 0);
-                    let twice = lines(&sorted).searchsorted(lines(&values), right).to_vec();
-                    assert_eq!(twice, [&expected[..], &expected].concat());
-                }
-            }
-        }
     }
 
     #[test]
