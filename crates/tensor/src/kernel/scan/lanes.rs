@@ -423,7 +423,8 @@ mod tests {
         for scale in [1, 1 << 20, i64::MAX / 60] {
             for size in [1, 2, 30, 63, 64, 65, 1000] {
                 let integers: Vec<i64> = (0..size).map(|i| (i * 7919 % 101 - 50) * scale + i % 3).collect();
-                let close: Vec<f64> = integers.iter().map(|&i| f64::from_bits((1 << 62) + (i % 7) as u64)).collect();
+                let close: Vec<f64> =
+                    integers.iter().map(|&i| f64::from_bits((1 << 62) + i.rem_euclid(7) as u64)).collect();
                 let numbers: Vec<f64> = integers.iter().map(|&i| i as f64 * 0.1).collect();
                 fn check<T: Element>(lane: &[T]) {
                     for descending in [false, true] {
