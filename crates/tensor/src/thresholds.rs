@@ -157,6 +157,10 @@ pub(crate) mod blocks {
 
 /// Thresholds for the rows of operands that broadcast. To *gather* rows is to copy several short rows into one contiguous block.
 pub(crate) mod rows {
+    /// The shortest row, in bytes, that a concatenation writes with non-temporal stores, if its result bypasses the caches. Each row may
+    /// begin and end with a part of a cache line, which is written by ordinary stores.
+    pub(crate) const MIN_STREAMED_ROW: usize = 2048;
+
     /// The shortest row, in elements, that an operation with operands that broadcast computes in a loop of its own. Shorter rows are copied
     /// into blocks of several rows, if one loop can copy several of them.
     pub(crate) const MIN_LOOPED_ROW: usize = 8;

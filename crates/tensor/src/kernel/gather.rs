@@ -1,15 +1,17 @@
 //! Reads elements at arbitrary positions (gather), adds or writes elements at arbitrary positions (scatter), and writes elements to a view
 //! ([`embed`]).
 //!
-//! The caller checks that the positions are in bounds. All loops run on the calling thread. Additions happen in the order of the source's
-//! elements.
+//! The caller checks that the positions are in bounds. All loops but [`sample`] run on the calling thread. Additions happen in the order of
+//! the source's elements.
 #![allow(clippy::needless_range_loop)]
 
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::source::Source;
+use crate::memory::partition;
+use crate::memory::threads::Schedule;
 use crate::shape::iteration_space::IterationSpace;
-use crate::thresholds::blocks::BLOCK;
-use crate::{Element, Layout, Reduction};
+use crate::thresholds::blocks::{BLOCK, MIN_PARALLEL, TASK};
+use crate::{Element, Float, Layout, Reduction};
 
 /// Sets `out[i]` to `x[positions[i]]`. A position is an index into the row-major order of `x`.
 pub(crate) fn gather<T: Element>(x: Source<T>, positions: Source<i64>, out: &mut [T]) {
@@ -25,6 +27,37 @@ pub(crate) fn gather<T: Element>(x: Source<T>, positions: Source<i64>, out: &mut
         let position = positions.data[at.position(0, i)] as usize;
         *out = x.data[if contiguous { start + position } else { from.position(0, position) }];
     }
+}
+
+/// Four elements to read for each point, with their weights: the positions in a plane, one for each point of each batch. A position outside
+/// of the plane stands for an element 0.
+pub(crate) type Corners<'a, T> = [(&'a [usize], &'a [T]); 4];
+
+/// Writes, for each plane of `plane` elements of `x` and each of the `points` points, the sum of weight times element over the corners. A
+/// batch has `channels` planes, which share their points.
+pub(crate) fn sample<T: Float>(
+    x: &[T],
+    (plane, channels, points): (usize, usize, usize),
+    corners: Corners<'_, T>,
+    out: &mut [T],
+) {
+    let planes = (TASK / points.max(1)).max(1);
+    let schedule = Schedule::parallel_from(MIN_PARALLEL, out.len());
+    partition::chunks(out, planes * points.max(1), schedule, |task, out| {
+        for (number, out) in (task * planes..).zip(out.chunks_exact_mut(points)) {
+            let plane = &x[number * plane..][..plane];
+            let first = number / channels * points;
+            let corners =
+                corners.map(|(positions, weights)| (&positions[first..][..points], &weights[first..][..points]));
+            for i in 0..points {
+                let term = |(positions, weights): (&[usize], &[T])| {
+                    plane.get(positions[i]).copied().unwrap_or(T::ZERO) * weights[i]
+                };
+                let [a, b, c, d] = corners;
+                out[i] = term(a) + term(b) + term(c) + term(d);
+            }
+        }
+    });
 }
 
 /// Adds `x[i]` to `out[positions[i]]` for every `i`. `out` is row-major.
@@ -43,21 +76,19 @@ pub(crate) fn scatter_add<T: Element>(x: Source<T>, positions: Source<i64>, out:
     }
 }
 
-/// Sets `out[positions[i]]` to `x[i]` for every `i`, in order. `out` is row-major.
-pub(crate) fn scatter<T: Element>(x: Source<T>, positions: Source<i64>, out: &mut [T]) {
-    if positions.layout.numel() == 0 {
-        return;
-    }
-    if let (Some(x), Some(Operand::Slice(positions))) = (x.whole(), positions.whole()) {
-        return match x {
-            Operand::Slice(x) => positions.iter().zip(x).for_each(|(&position, &x)| out[position as usize] = x),
-            Operand::Splat(x) => positions.iter().for_each(|&position| out[position as usize] = x),
-        };
-    }
-    let space = IterationSpace::new(x.layout.shape(), [x.layout]);
-    let at = IterationSpace::new(positions.layout.shape(), [positions.layout]);
-    for i in 0..positions.layout.numel() {
-        out[positions.data[at.position(0, i)] as usize] = x.data[space.position(0, i)];
+/// The values that [`scatter`] reads: a slice, or one number for all places.
+pub(crate) type Values<'a, T> = Operand<'a, T>;
+
+/// Combines `out[positions[i]]` with `x[i]` by `op` for every `i`, in order. If `op` is `None`, sets `out[positions[i]]` to `x[i]`.
+pub(crate) fn scatter<T: Element>(op: Option<Reduction>, x: Operand<T>, positions: &[i64], out: &mut [T]) {
+    match (op, x) {
+        (None, Operand::Slice(x)) => positions.iter().zip(x).for_each(|(&position, &x)| out[position as usize] = x),
+        (None, Operand::Splat(x)) => positions.iter().for_each(|&position| out[position as usize] = x),
+        (Some(op), Operand::Slice(x)) => T::accumulate_at(op, out, positions, x),
+        (Some(op), Operand::Splat(x)) => {
+            let row = [x; 64];
+            positions.chunks(row.len()).for_each(|positions| T::accumulate_at(op, out, positions, &row));
+        }
     }
 }
 

@@ -8,9 +8,11 @@ use crate::kernel::fill::{copy_strided, spread};
 use crate::kernel::source::Source;
 use crate::memory::partition::{self, Grid};
 use crate::memory::threads::{Schedule, num_threads};
+use crate::scalar::cpu;
 use crate::shape::iteration_space::{IterationSpace, Segment};
-use crate::thresholds::blocks::{MIN_PARALLEL, TASK};
+use crate::thresholds::blocks::{MAX_CACHED, MIN_PARALLEL, MIN_STREAMED, TASK};
 use crate::thresholds::parts::COLUMNS;
+use crate::thresholds::rows::MIN_STREAMED_ROW;
 use crate::{Element, Reduction, Shape};
 
 /// Copies slices of `x` along the dimension `axis`: sets slice `k` of `out` to slice `index[k]` of `x`.
@@ -30,14 +32,13 @@ pub(crate) fn select<T: Element>(x: Source<T>, axis: usize, index: &[i64], out: 
             let (outer, from) = (number / index.len(), number % index.len());
             let count = (index.len() - from).min(left.len() / width);
             let (out, later) = left.split_at_mut(count * width);
-            let rows = index[from..from + count].iter().zip(out.chunks_exact_mut(width));
             let shifted = |position: usize, number: i64| (position as isize + number as isize * stride) as usize;
             let (position, step) = match space.segment(0, outer * width, width) {
                 Segment::Slice(position) => (position, 1),
                 Segment::Splat(position) => (position, 0),
                 Segment::Strided(position, step) => (position, step),
                 Segment::Walk => {
-                    for (&number, out) in rows {
+                    for (&number, out) in index[from..from + count].iter().zip(out.chunks_exact_mut(width)) {
                         let mut left = out;
                         space.walk(0, outer * width, width, |position, step, count| {
                             let (now, later) = std::mem::take(&mut left).split_at_mut(count);
@@ -49,9 +50,14 @@ pub(crate) fn select<T: Element>(x: Source<T>, axis: usize, index: &[i64], out: 
                     continue;
                 }
             };
-            if width == 1 {
-                rows.for_each(|(&number, out)| out[0] = x.data[shifted(position, number)]);
+            if width == 1 && stride == 1 {
+                let line = &x.data[position..];
+                out.iter_mut().zip(&index[from..from + count]).for_each(|(out, &number)| *out = line[number as usize]);
+            } else if width == 1 {
+                let rows = index[from..from + count].iter().zip(out);
+                rows.for_each(|(&number, out)| *out = x.data[shifted(position, number)]);
             } else {
+                let rows = index[from..from + count].iter().zip(out.chunks_exact_mut(width));
                 rows.for_each(|(&number, out)| copy_strided(x.data, shifted(position, number), step, out));
             }
             (number, left) = (number + count, later);
@@ -69,6 +75,21 @@ pub(crate) fn put_beside<T: Element>(x: Operand<'_, T>, row: usize, (k, count): 
     }
 }
 
+/// Returns true if `out`, which is copied from operands of the same size, is large enough for stores that bypass the caches.
+pub(crate) fn is_copy_streamed<T>(out: &[T]) -> bool {
+    let bytes = size_of_val(out);
+    bytes >= MIN_STREAMED && 2 * bytes > MAX_CACHED
+}
+
+/// Copies `x` to `out` with stores that bypass the caches.
+pub(crate) fn stream<T: Element>(x: &[T], out: &mut [T]) {
+    let schedule = Schedule::parallel_from(MIN_PARALLEL, out.len());
+    partition::chunks(out, TASK, schedule, |task, out| {
+        cpu::stream(&x[task * TASK..][..out.len()], out);
+        cpu::streamed();
+    });
+}
+
 /// Concatenates the tensors `parts` along the dimension `axis` into `out`. Their other sizes are equal, and no part is empty.
 pub(crate) fn join<T: Element>(parts: &[Source<T>], axis: usize, out: &mut [T]) {
     if out.is_empty() {
@@ -82,6 +103,7 @@ pub(crate) fn join<T: Element>(parts: &[Source<T>], axis: usize, out: &mut [T]) 
     let width: usize = spaces.iter().map(|(_, width)| width).sum();
     let rows = (TASK / width).max(1);
     let schedule = Schedule::parallel_from(MIN_PARALLEL, out.len());
+    let streams = is_copy_streamed(out);
     partition::chunks(out, rows * width, schedule, |task, out| {
         let (first, count, mut left) = (task * rows, out.len() / width, 0);
         for (part, &(ref space, own)) in parts.iter().zip(&spaces) {
@@ -89,6 +111,10 @@ pub(crate) fn join<T: Element>(parts: &[Source<T>], axis: usize, out: &mut [T]) 
             match space.segment(0, first * own, count * own) {
                 // Loops over single elements are faster than copies of slices of length 1.
                 Segment::Slice(at) if own == 1 => to.zip(&part.data[at..]).for_each(|(to, &x)| to[0] = x),
+                Segment::Slice(at) if streams && size_of::<T>() * own >= MIN_STREAMED_ROW => {
+                    to.zip(part.data[at..].chunks_exact(own)).for_each(|(to, x)| cpu::stream(x, to));
+                    cpu::streamed();
+                }
                 Segment::Slice(at) => {
                     to.zip(part.data[at..].chunks_exact(own)).for_each(|(to, x)| copy_strided(x, 0, 1, to));
                 }
@@ -102,10 +128,30 @@ pub(crate) fn join<T: Element>(parts: &[Source<T>], axis: usize, out: &mut [T]) 
     });
 }
 
+/// Sets slice `index[k]` of `out` to slice `k` of `x`, for each `k` in order. The shape of `out` is `[.., size, width]`, and `width` is the
+/// number of elements of a slice after the indexed dimension.
+pub(crate) fn replace<T: Element>(x: Operand<'_, T>, index: &[i64], size: usize, width: usize, out: &mut [T]) {
+    for (outer, out) in out.chunks_exact_mut((size * width).max(1)).enumerate() {
+        for (k, &number) in index.iter().enumerate() {
+            let (from, to) = ((outer * index.len() + k) * width, &mut out[number as usize * width..][..width]);
+            match x.part(from, from + width) {
+                Operand::Slice(x) if width == 1 => to[0] = x[0],
+                Operand::Slice(x) => to.copy_from_slice(x),
+                Operand::Splat(x) => to.fill(x),
+            }
+        }
+    }
+}
+
 /// Sets slice `i` of `out` to the sum of all slices `x[.., k, ..]` with `index[k] == i`. The sum runs over all pairs `(x, index)` in
 /// `terms`. The shape of `out` is `[.., size, width]`, and `width` is the number of elements of a slice after the indexed dimension.
-pub(crate) fn add<T: Element>(terms: &[(&[T], &[i64])], size: usize, width: usize, out: &mut [T]) {
+pub(crate) fn sum<T: Element>(terms: &[(&[T], &[i64])], size: usize, width: usize, out: &mut [T]) {
     partition::chunks(out, TASK, Schedule::parallel_from(MIN_PARALLEL, out.len()), |_, out| out.fill(T::ZERO));
+    add(terms, size, width, out);
+}
+
+/// Adds to slice `i` of `out` what [`sum`] would store there, one slice after the other.
+pub(crate) fn add<T: Element>(terms: &[(&[T], &[i64])], size: usize, width: usize, out: &mut [T]) {
     let count: usize = terms.iter().map(|(x, _)| x.len()).sum();
     if count == 0 {
         return;

@@ -22,7 +22,7 @@ use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::thresholds::scan::{
     ADJACENT, MIN_CHECKED_LANE, MIN_PARALLEL, MIN_SHARED_LANE, SCANNED_COLUMNS as COLUMNS, TASK,
 };
-use crate::{DType, Element, Shape};
+use crate::{DType, Element, Reduction, Shape};
 
 /// A function that reads a lane and writes its results. It is a trait object, so that the loops over lanes are compiled once for all
 /// functions.
@@ -141,17 +141,17 @@ pub(crate) fn running_products<T: Element>(x: Source<T>, axis: usize, out: &mut 
 /// For each lane of `x` along dimension `axis`, replaces a total, which begins as `start`, by `step(total, element)` for one element after
 /// the other. Writes `value(total)` for each element to `out`, which is row-major. The steps of a lane wait for each other, so steps of
 /// several lanes alternate.
-fn scan<T: Element, A: Copy + Sync>(
+fn scan<T: Element, U: Element, A: Copy + Sync>(
     x: Source<T>,
     axis: usize,
-    out: &mut [T],
+    out: &mut [U],
     start: A,
     step: impl Fn(A, T) -> A + Sync,
-    value: impl Fn(A) -> T + Sync,
+    value: impl Fn(A) -> U + Sync,
 ) -> Result<(), AllocationError> {
     let shape = x.layout.shape();
     let (size, inner) = (shape[axis], Shape::from(&shape[axis + 1..]).numel());
-    let one = |lane: &[T], out: &mut [T]| {
+    let one = |lane: &[T], out: &mut [U]| {
         let mut total = start;
         for (out, &x) in out.iter_mut().zip(lane) {
             total = step(total, x);
@@ -185,7 +185,7 @@ fn scan<T: Element, A: Copy + Sync>(
     }
     let columns = inner.div_ceil(COLUMNS);
     let count = out.len() / (size * inner) * columns;
-    partition::run(count, schedule, Grid::equal(out, inner, (size, COLUMNS)), |number, mut out: Tile<T>| {
+    partition::run(count, schedule, Grid::equal(out, inner, (size, COLUMNS)), |number, mut out: Tile<U>| {
         let (outer, first) = (number / columns, number % columns * COLUMNS);
         let (mut totals, width) = ([start; COLUMNS], out.width());
         for row in 0..size {
@@ -199,17 +199,25 @@ fn scan<T: Element, A: Copy + Sync>(
     Ok(())
 }
 
-/// Writes, for each element, the position of the largest (or smallest) element among all elements up to it. Of several equal elements, the
-/// last one is chosen. A NaN is always chosen, and stays until another NaN replaces it.
-pub(crate) fn running_extreme<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
-    let Some(&first) = lane.first() else { return };
-    let (mut best, mut place) = (first, 0);
-    for (i, (out, &x)) in out.iter_mut().zip(lane).enumerate() {
-        let wins = is_nan(x) || !is_nan(best) && if largest { x >= best } else { x <= best };
-        if wins {
-            (best, place) = (x, i as i64);
-        }
-        *out = place;
+/// Writes, for each element, the position in its lane of the largest (or smallest) element among all elements up to it. Of several equal
+/// elements, the last one is chosen. A NaN is always chosen, and stays until another NaN replaces it.
+pub(crate) fn running_extremes<T: Element>(
+    largest: bool,
+    x: Source<T>,
+    axis: usize,
+    out: &mut [i64],
+) -> Result<(), AllocationError> {
+    // A total has the best element so far, its position, and the position of the next element. A comparison with NaN is false, so only
+    // another NaN replaces a NaN.
+    let update = |(best, place, next): (T, i64, i64), x: T, wins: bool| {
+        let wins = wins | is_nan(x);
+        (if wins { x } else { best }, if wins { next } else { place }, next + 1)
+    };
+    let place = |(_, place, _): (T, i64, i64)| place;
+    if largest {
+        scan(x, axis, out, (T::start(Reduction::Amax), 0, 0), |total, x| update(total, x, x >= total.0), place)
+    } else {
+        scan(x, axis, out, (T::start(Reduction::Amin), 0, 0), |total, x| update(total, x, x <= total.0), place)
     }
 }
 
@@ -247,26 +255,39 @@ fn key<T: Element>(x: T, descending: bool) -> u64 {
 
 /// Writes the positions of a lane's elements to `out`, in ascending or descending order of the elements. Equal elements keep their order.
 pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
-    let keys = lane.iter().map(|&x| key(x, descending));
+    let keys = lane.iter().map(|&x| key(x, descending)).zip(0..);
     // Numbers that consist of key and position are all different, so an unstable sort gives the stable order.
     if !matches!(T::DTYPE, DType::F64 | DType::I64) && lane.len() as u64 <= LOW {
-        let numbers = keys.zip(0..).map(|(key, position)| key & !LOW | position).collect();
-        sort_numbers(numbers, out, |number| (number & LOW) as i64);
-    } else {
-        let numbers = keys.zip(0..).map(|(key, position)| u128::from(key) << 64 | position).collect();
-        sort_numbers(numbers, out, |number: u128| number as i64);
+        let mut numbers: Vec<u64> = keys.map(|(key, position)| key & !LOW | position).collect();
+        sort_numbers(&mut numbers);
+        return out.iter_mut().zip(numbers).for_each(|(out, number)| *out = (number & LOW) as i64);
     }
+    let (least, largest) =
+        keys.clone().fold((u64::MAX, 0), |(least, largest), (key, _)| (key.min(least), key.max(largest)));
+    // The difference from the least key moves up until its highest bit is bit 63. The position replaces the lowest bits.
+    let bits = u64::BITS - (lane.len() as u64).leading_zeros();
+    let (positions, free) = ((1 << bits) - 1, largest.saturating_sub(least).leading_zeros().min(bits));
+    let number = |(key, position): (u64, u64)| (key - least) << free & !positions | position;
+    let mut numbers: Vec<u64> = keys.map(number).collect();
+    sort_numbers(&mut numbers);
+    let position = |number: u64| (number & positions) as i64;
+    if free < bits {
+        // Different keys may be equal without their lowest bits. Few neighbours are equal, except for elements that are equal themselves.
+        for run in numbers.chunk_by_mut(|&x, &y| x >> bits == y >> bits).filter(|run| run.len() > 1) {
+            run.sort_unstable_by_key(|&number| (key(lane[position(number) as usize], descending), number));
+        }
+    }
+    out.iter_mut().zip(numbers).for_each(|(out, number)| *out = position(number));
 }
 
-/// Sorts `numbers`, and writes `position` of each of them to `out`.
-fn sort_numbers<N: Copy + Ord + Send>(mut numbers: Vec<N>, out: &mut [i64], position: impl Fn(N) -> i64) {
+/// Sorts the keys of a lane, which also have the positions of their elements.
+fn sort_numbers(numbers: &mut [u64]) {
     if numbers.len() >= MIN_SHARED_LANE && num_threads() > 1 && has_rayon() {
         // Rayon sorts in parallel by divide and conquer.
         numbers.par_sort_unstable();
     } else {
         numbers.sort_unstable();
     }
-    out.iter_mut().zip(numbers).for_each(|(out, number)| *out = position(number));
 }
 
 /// Writes the positions of the largest elements to `out`, in descending order of the elements. If `largest` is false, writes the positions
@@ -378,6 +399,7 @@ pub(crate) fn mode<T: Element>(lane: &[T]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Layout;
 
     const NAN: f64 = f64::NAN;
 
@@ -395,13 +417,41 @@ mod tests {
         assert_eq!(ordered(false, &[]), [0i64; 0]);
     }
 
+    /// Compares the order with a stable sort. The keys of the elements differ in high bits only, in low bits only, or in both.
+    #[test]
+    fn order_is_the_stable_order_of_keys_of_any_spread() {
+        for scale in [1, 1 << 20, i64::MAX / 60] {
+            for size in [1, 2, 30, 63, 64, 65, 1000] {
+                let integers: Vec<i64> = (0..size).map(|i| (i * 7919 % 101 - 50) * scale + i % 3).collect();
+                let close: Vec<f64> =
+                    integers.iter().map(|&i| f64::from_bits((1 << 62) + i.rem_euclid(7) as u64)).collect();
+                let numbers: Vec<f64> = integers.iter().map(|&i| i as f64 * 0.1).collect();
+                fn check<T: Element>(lane: &[T]) {
+                    for descending in [false, true] {
+                        let mut expected: Vec<i64> = (0..lane.len() as i64).collect();
+                        expected.sort_by_key(|&i| key(lane[i as usize], descending));
+                        let mut out = vec![0; lane.len()];
+                        order(descending, lane, &mut out);
+                        assert_eq!(out, expected);
+                    }
+                }
+                check(&integers);
+                check(&close);
+                check(&numbers);
+            }
+        }
+    }
+
     #[test]
     fn extremes_take_the_later_tie_and_keep_a_nan() {
-        let mut out = [0; 5];
-        running_extreme(true, &[1.0, 3.0, 3.0, NAN, 9.0], &mut out);
-        assert_eq!(out, [0, 1, 2, 3, 3]);
-        running_extreme(false, &[1.0, 1.0, 3.0, 0.0, 0.0], &mut out);
-        assert_eq!(out, [0, 1, 1, 3, 4]);
+        let running = |largest: bool, lane: [f64; 5]| {
+            let (mut out, layout) = ([0; 5], Layout::contiguous(Shape::from([5])));
+            running_extremes(largest, Source { data: &lane, layout: &layout }, 0, &mut out).unwrap();
+            out
+        };
+        assert_eq!(running(true, [1.0, 3.0, 3.0, NAN, 9.0]), [0, 1, 2, 3, 3]);
+        assert_eq!(running(false, [1.0, 1.0, 3.0, 0.0, 0.0]), [0, 1, 1, 3, 4]);
+        assert_eq!(running(true, [-f64::INFINITY, NAN, NAN, -1.0, 0.0]), [0, 1, 2, 2, 2]);
     }
 
     /// Compares the selected positions with PyTorch's results.

@@ -6,7 +6,8 @@
 
 use wengert_macros::twins;
 
-use crate::ops::index::positions::{check_index, check_range, gathered_positions, positions_in, wrap_negative};
+use crate::ops::index::positions::{check_index, check_range, one_dim, positions_in, wrap_negative};
+use crate::ops::index::replace::gather_along;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::join;
 use crate::ops::{Result, TensorLike};
@@ -86,8 +87,8 @@ pub trait Indexing: TensorLike {
             }
         }
         check_range(&index.in_order(at)?, from[axis], axis, at)?;
-        let positions = gathered_positions(&from, axis, &index.reshape_to(target, at)?, at)?;
-        self.apply_take(&positions.reshape_to(index.shape().clone(), at)?, at)
+        let taken = gather_along(self, &from, axis, &index.reshape_to(target, at)?, at)?;
+        taken.reshape_to(index.shape().clone(), at)
     }
 
     /// Applies [`gather`](Self::gather) after broadcasting all dimensions but `dim`, for `self` and `index` of the same rank. If `dim` is
@@ -149,16 +150,11 @@ pub trait Indexing: TensorLike {
         let at = Site::here("masked_select");
         let shape = join(mask.shape(), &self.shape(), at)?;
         let positions = positions_in(&mask.expand_to(&shape, at)?, at)?;
-        self.expand_to(&shape, at)?.apply_take(&Tensor::from(positions), at)
+        self.expand_to(&shape, at)?.apply_take(&positions, at)
     }
 }
 
 impl<A: TensorLike> Indexing for A {}
-
-/// Returns `shape`, or `[1]` if its rank is 0. Index operations treat a tensor of rank 0 as a vector of one element.
-pub(crate) fn one_dim(shape: &Shape) -> Shape {
-    if shape.rank() == 0 { Shape::from([1]) } else { shape.clone() }
-}
 
 #[cfg(test)]
 mod tests {

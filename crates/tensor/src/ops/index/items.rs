@@ -10,10 +10,10 @@ pub use crate::ops::index::item::IndexItem;
 
 use wengert_macros::twins;
 
-use crate::ops::index::positions::all_positions;
-use crate::ops::index::resolve::{resolve, take};
+use crate::ops::index::positions::{all_positions, positions_in};
+use crate::ops::index::resolve::{positions, resolve, take, whole_mask};
 use crate::ops::{Result, TensorLike};
-use crate::{Error, Shape, Site, Tensor};
+use crate::{Site, Tensor};
 
 /// Indexing with a list of items.
 #[twins]
@@ -38,6 +38,9 @@ pub trait ItemIndexing: TensorLike {
     #[doc(alias("getitem", "__getitem__"))]
     fn try_index(&self, items: &[IndexItem]) -> Result<Self> {
         let at = Site::here("index");
+        if let Some(mask) = whole_mask(items, &self.shape()) {
+            return self.apply_take(&positions_in(mask, at)?, at);
+        }
         let (view, indices) = resolve(self, items, at)?;
         take(&view, indices, at)
     }
@@ -54,10 +57,23 @@ pub(crate) fn is_view(items: &[IndexItem]) -> bool {
     })
 }
 
-/// Returns the row-major positions, in a tensor of shape `shape`, of the elements that `items` select.
-pub(crate) fn positions_of(shape: &Shape, items: &[IndexItem], at: Site) -> Result<Tensor<i64>, Error> {
-    let (view, indices) = resolve(&all_positions(shape, at)?, items, at)?;
-    take(&view, indices, at)
+/// Returns the row-major positions, in `x`, of the elements that `items` select.
+pub(crate) fn positions_of<A: TensorLike>(x: &A, items: &[IndexItem], at: Site) -> Result<Tensor<i64>, A::Error> {
+    let shape = x.shape();
+    if let Some(mask) = whole_mask(items, &shape) {
+        return Ok(positions_in(mask, at)?);
+    }
+    let keeps_dimensions = |item: &IndexItem| match item {
+        IndexItem::Positions(positions) => positions.rank() > 0,
+        IndexItem::Mask(mask) => mask.rank() > 0,
+        item => matches!(item, IndexItem::Ellipsis),
+    };
+    if items.iter().all(keeps_dimensions) && !is_view(items) {
+        let (_, indices) = resolve(x, items, at)?;
+        return Ok(positions(&shape, indices, at)?);
+    }
+    let (view, indices) = resolve(&all_positions(&shape, at)?, items, at)?;
+    Ok(take(&view, indices, at)?)
 }
 
 #[cfg(test)]
@@ -114,6 +130,32 @@ mod tests {
         assert_eq!(split.to_vec(), [2, 12, 22, 103, 113, 123]);
         // The integer is applied first and removes its dimension. The dimensions of the two index tensors are then adjacent.
         assert_eq!(x.index(&index_items![&outer, 0, &inner]).to_vec(), [2, 103]);
+    }
+
+    #[test]
+    fn values_are_put_where_items_read() {
+        let x = cube().cast::<f64>();
+        let (rows, columns) = (Tensor::from([[0i64], [2]]), Tensor::from([-1i64, 0, 3]));
+        let (mask, part) = (x.gt(101.0), Tensor::from([[true, false, true], [false, false, true]]));
+        let (first, last) = (Tensor::from([1i64, 0, 1]), Tensor::from([2i64, 2, 3]));
+        let lists = [
+            index_items![.., &rows, &columns].to_vec(),
+            index_items![&mask].to_vec(),
+            index_items![&part].to_vec(),
+            index_items![..., &last].to_vec(),
+            index_items![&first, ..., &last].to_vec(),
+            index_items![1, &first].to_vec(),
+            index_items![&part, 1..3].to_vec(),
+        ];
+        for items in &lists {
+            let (picked, set) = (x.index(items), x.index_set(items, -1.0));
+            assert!(set.index(items).eq(-1.0).all(..).item());
+            assert_eq!(set.ne(&x).count_nonzero(..).item(), picked.unique().0.numel() as i64);
+            let values = &picked * 2.0;
+            assert_eq!(x.index_set(items, &values).index(items), values);
+            assert_eq!(x.index_put(items, &values, false), x.index_set(items, &values));
+            assert_eq!(x.index_put(items, &values, true).sum(..).item(), (x.sum(..) + values.sum(..)).item());
+        }
     }
 
     #[test]

@@ -4,8 +4,7 @@ use wengert_macros::twins;
 
 use crate::memory::reserve::addressable;
 use crate::ops::TensorLike;
-use crate::ops::index::indexing::one_dim;
-use crate::ops::index::positions::{positions_in, unravel};
+use crate::ops::index::positions::{indices_in, one_dim, positions_in, unravel};
 use crate::ops::reduce::reductions::not_zero;
 use crate::{Error, Site, Sizes, Tensor, ensure};
 
@@ -25,14 +24,7 @@ pub trait Nonzero: TensorLike {
     #[doc(alias("argwhere", "flatnonzero"))]
     fn try_nonzero(&self) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("nonzero");
-        let positions = nonzero_positions(self, at)?;
-        let columns = unravel(&self.shape(), &positions);
-        let rank = columns.len();
-        Ok(Tensor::build(&[positions.len(), rank].into(), at, |out| {
-            for (axis, column) in columns.iter().enumerate() {
-                out.iter_mut().skip(axis).step_by(rank).zip(column).for_each(|(out, &index)| *out = index);
-            }
-        })?)
+        Ok(indices_in(&not_zero(self, at)?, at)?)
     }
 
     /// Returns the indices of the elements that are not zero (`true` for masks), as one vector per dimension.
@@ -40,17 +32,12 @@ pub trait Nonzero: TensorLike {
     /// `where` with one argument, `nonzero` with `as_tuple=True`.
     fn try_where_nonzero(&self) -> Result<Vec<Tensor<i64>>, Self::Error> {
         let at = Site::here("where_nonzero");
-        let positions = nonzero_positions(self, at)?;
-        Ok(unravel(&one_dim(&self.shape()), &positions).into_iter().map(Tensor::from).collect())
+        let positions = positions_in(&not_zero(self, at)?, at)?;
+        Ok(unravel(&one_dim(&self.shape()), &positions.in_order(at)?).into_iter().map(Tensor::from).collect())
     }
 }
 
 impl<A: TensorLike> Nonzero for A {}
-
-/// Returns the row-major positions of the elements that are not zero.
-fn nonzero_positions<A: TensorLike>(x: &A, at: Site) -> Result<Vec<i64>, A::Error> {
-    Ok(positions_in(&not_zero(x, at)?, at)?)
-}
 
 /// Returns one-hot vectors along a new last dimension: 1 at the class, 0 elsewhere. The new dimension has the size `classes`, or the
 /// largest class plus 1 if `classes` is `None`. PyTorch: `nn.functional.one_hot`.
@@ -136,6 +123,22 @@ mod tests {
         assert_eq!(Tensor::scalar(2.0).where_nonzero()[0].to_vec(), [0]);
         assert_eq!(Tensor::from([f64::NAN, 0.0]).where_nonzero()[0].to_vec(), [0]);
         assert_eq!(Tensor::<f64>::zeros([0, 3]).nonzero().shape(), &[0, 2]);
+    }
+
+    #[test]
+    fn indices_of_every_rank() {
+        for shape in [&[7][..], &[1], &[3, 5], &[2, 3, 4], &[2, 3, 1, 4], &[2, 1, 3, 2, 2], &[0, 4], &[4, 0, 2]] {
+            let mask = Tensor::<bool>::from_fn(shape, |i| i.iter().sum::<usize>() % 3 != 1);
+            let flat: Vec<i64> = (0..).zip(mask.iter()).filter(|&(_, chosen)| chosen).map(|(i, _)| i).collect();
+            let columns = unravel(mask.shape(), &flat);
+            let expected: Vec<i64> =
+                (0..flat.len()).flat_map(|row| columns.iter().map(move |column| column[row])).collect();
+            let indices = mask.nonzero();
+            assert_eq!((indices.shape().to_vec(), indices.to_vec()), (vec![flat.len(), shape.len()], expected));
+            let chosen: Vec<i64> =
+                Tensor::<i64>::arange(mask.numel()).reshape(mask.shape()).masked_select(&mask).to_vec();
+            assert_eq!(chosen, flat);
+        }
     }
 
     /// The indices and the sentence are PyTorch's.

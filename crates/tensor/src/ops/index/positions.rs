@@ -7,8 +7,15 @@
 use smallvec::SmallVec;
 
 use crate::kernel::gather::positions_of_row;
+use crate::ops::TensorLike;
 use crate::ops::primitive::compose::Compose;
-use crate::{Error, Shape, Site, Tensor};
+use crate::thresholds::blocks::BLOCK;
+use crate::{Error, Shape, Site, Tensor, View};
+
+/// Returns `shape`, or `[1]` if its rank is 0. Index operations treat a tensor of rank 0 as a vector of one element.
+pub(crate) fn one_dim(shape: &Shape) -> Shape {
+    if shape.rank() == 0 { Shape::from([1]) } else { shape.clone() }
+}
 
 /// Returns the row-major positions, in a tensor of shape `from`, of the elements whose index along dimension `k` is `indices[k]`.
 pub(crate) fn row_major(from: &Shape, indices: &[Tensor<i64>], at: Site) -> Result<Tensor<i64>, Error> {
@@ -35,32 +42,67 @@ pub(crate) fn gathered_positions(
     index: &Tensor<i64>,
     at: Site,
 ) -> Result<Tensor<i64>, Error> {
-    let (strides, shape) = (from.row_major_strides(), index.shape());
+    let line = index.in_order(at)?;
+    Tensor::build(index.shape(), at, |out| {
+        for_gathered_positions(from, axis, index.shape(), &line, &mut |start, first, positions| {
+            let out = out[start..start + positions.len()].iter_mut();
+            out.zip(positions).for_each(|(out, &position)| *out = first as i64 + position);
+        });
+    })
+}
+
+/// The shortest row of an index, in elements, whose positions are used without a copy. For shorter rows, the calls take longer than the copy.
+const MIN_DIRECT: usize = 16;
+
+/// Computes the positions that [`gathered_positions`] returns, in blocks that stay in the first-level cache. Calls `f` with the number of
+/// positions before each block, a number to add to its positions, and the block. `index` has the elements of the index tensor in row-major
+/// order, and `shape` is its shape.
+pub(crate) fn for_gathered_positions(
+    from: &Shape,
+    axis: usize,
+    shape: &Shape,
+    index: &[i64],
+    f: &mut dyn FnMut(usize, usize, &[i64]),
+) {
+    let strides = from.row_major_strides();
     // A tensor of rank 0 has only position 0, so the stride does not matter.
     let axis_stride = strides.get(axis).copied().unwrap_or(0);
-    let index = index.in_order(at)?;
     // A row is a line of `width` elements of `index` along dimension `last`. The dimensions after `last` have size 1.
     let last = (0..shape.rank()).rev().find(|&other| shape[other] > 1).unwrap_or(0);
     let width = shape.get(last).map_or(1, |&size| size.max(1));
     let step = |other: usize| if other == axis { 0 } else { strides.get(other).copied().unwrap_or(0) };
-    Tensor::build(shape, at, |out| {
-        // `own` holds the indices of the current row, one per dimension before `last`. `first` is the sum of index · stride over these
-        // dimensions, except `axis`.
-        let mut own: SmallVec<[usize; 4]> = SmallVec::from_elem(0, last);
-        let mut first = 0;
-        for (out, index) in out.chunks_exact_mut(width).zip(index.chunks_exact(width)) {
-            positions_of_row(first as i64, step(last) as i64, axis_stride as i64, index, out);
-            for (other, own) in own.iter_mut().enumerate().rev() {
-                *own += 1;
-                first += step(other);
-                if *own < shape[other] {
-                    break;
-                }
-                first -= step(other) * *own as isize;
-                *own = 0;
-            }
+    let along = step(last) as i64;
+    // `own` holds the indices of the current row, one per dimension before `last`. `first` is the sum of index · stride over these
+    // dimensions, except `axis`.
+    let mut own: SmallVec<[usize; 4]> = SmallVec::from_elem(0, last);
+    let (mut block, mut count, mut done, mut first) = ([0; BLOCK], 0, 0, 0);
+    // If a row of `index` selects elements of one contiguous row, its positions are the indices themselves.
+    let direct = along == 0 && axis_stride == 1 && width >= MIN_DIRECT;
+    for row in index.chunks_exact(width) {
+        if direct {
+            f(done, first as usize, row);
+            done += width;
         }
-    })
+        for (part, index) in row.chunks(BLOCK).enumerate().filter(|_| !direct) {
+            if count + index.len() > BLOCK {
+                f(done, 0, &block[..count]);
+                (done, count) = (done + count, 0);
+            }
+            let start = first as i64 + (part * BLOCK) as i64 * along;
+            positions_of_row(start, along, axis_stride as i64, index, &mut block[count..count + index.len()]);
+            count += index.len();
+        }
+        for (other, own) in own.iter_mut().enumerate().rev() {
+            *own += 1;
+            first += step(other);
+            if *own < shape[other] {
+                break;
+            }
+            first -= step(other) * *own as isize;
+            *own = 0;
+        }
+    }
+    f(done, 0, &block[..count]);
 }
 
 /// Returns the row-major positions, in a tensor of shape `from`, of the slices with the indices `index` along `axis`.
@@ -80,18 +122,57 @@ pub(crate) fn all_positions(shape: &Shape, at: Site) -> Result<Tensor<i64>, Erro
     })
 }
 
-/// Returns the row-major positions of the elements of `mask` that are `true`, in order.
-pub(crate) fn positions_in(mask: &Tensor<bool>, at: Site) -> Result<Vec<i64>, Error> {
+/// Returns the row-major positions of the elements of `mask` that are `true`, in order, as a vector.
+pub(crate) fn positions_in(mask: &Tensor<bool>, at: Site) -> Result<Tensor<i64>, Error> {
+    let count = mask.numel();
+    let indices = indices_in(&mask.reshape_to([count], at)?, at)?;
+    indices.reshape_to([indices.numel()], at)
+}
+
+/// Returns the indices `[count, rank]` of the elements of `mask` that are `true`, in row-major order. `rank` is the rank of `mask`.
+pub(crate) fn indices_in(mask: &Tensor<bool>, at: Site) -> Result<Tensor<i64>, Error> {
+    let (shape, rank) = (mask.shape(), mask.rank());
+    if !(1..=4).contains(&rank) {
+        let positions = positions_in(mask, at)?;
+        let columns = unravel(shape, &positions.in_order(at)?);
+        return Tensor::build(&[positions.numel(), rank].into(), at, |out| {
+            for (axis, column) in columns.iter().enumerate() {
+                out.iter_mut().skip(axis).step_by(rank).zip(column).for_each(|(out, &index)| *out = index);
+            }
+        });
+    }
     let mask = mask.in_order(at)?;
     let count = mask.iter().filter(|&&chosen| chosen).count();
-    // Each position is written, and overwritten by the next one unless it is chosen. A branch would often be predicted wrongly.
-    let (mut positions, mut found) = (vec![0; count + 1], 0);
-    for (position, &chosen) in mask.iter().enumerate() {
-        positions[found] = position as i64;
-        found += usize::from(chosen);
+    // The last row is room for indices of elements that are not chosen.
+    let indices = Tensor::build(&[count + 1, rank].into(), at, |out: &mut [i64]| match rank {
+        1 => write_indices::<1>(shape, &mask, out),
+        2 => write_indices::<2>(shape, &mask, out),
+        3 => write_indices::<3>(shape, &mask, out),
+        _ => write_indices::<4>(shape, &mask, out),
+    })?;
+    indices.apply_view(View::Slice { axis: 0, start: 0, len: count, step: 1 }, at)
+}
+
+/// Writes the `R` indices of each element of `mask` that is `true` to consecutive rows of `out`. Fills the rest of `out` with 0.
+fn write_indices<const R: usize>(shape: &Shape, mask: &[bool], out: &mut [i64]) {
+    let (rows, columns) = (out.as_chunks_mut::<R>().0, shape[R - 1].max(1));
+    let (mut index, mut found) = ([0; R], 0);
+    for row in mask.chunks_exact(columns) {
+        // The indices of each element are written, and overwritten unless it is chosen. A branch would often be predicted wrongly.
+        for (column, &chosen) in row.iter().enumerate() {
+            index[R - 1] = column as i64;
+            rows[found] = index;
+            found += usize::from(chosen);
+        }
+        for axis in (0..R - 1).rev() {
+            index[axis] += 1;
+            if index[axis] < shape[axis] as i64 {
+                break;
+            }
+            index[axis] = 0;
+        }
     }
-    positions.truncate(count);
-    Ok(positions)
+    rows[found..].fill([0; R]);
 }
 
 /// Converts row-major positions in a tensor of shape `shape` to indices: one vector per dimension, with an entry for each position.

@@ -3,11 +3,150 @@
 //! PyTorch does not specify which write wins, but gives every written value the gradient of its element, as if its write had won. This code
 //! does the same: the result has the values of the last writes, and the derivative includes all writes.
 
-use crate::kernel::gather::scatter;
+use wengert_macros::precompiled;
+
+use crate::kernel::gather::{Values, scatter};
+use crate::kernel::rows;
+use crate::ops::index::positions::{for_gathered_positions, gathered_positions, one_dim};
 use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::number;
 use crate::ops::{Result, TensorLike};
-use crate::{Binary, Compare, Error, Scalar, Shape, Site, Tensor};
+use crate::{Binary, Compare, Element, Error, Reduction, Scalar, Shape, Site, Tensor};
+
+/// The places in a tensor that values are written to, one value per place.
+#[derive(Clone, Copy)]
+pub(crate) enum Places<'a> {
+    /// The elements at these row-major positions.
+    Listed(&'a Tensor<i64>),
+    /// The elements from which `gather` with this index would read.
+    Along { axis: usize, index: &'a Tensor<i64> },
+}
+
+#[precompiled]
+impl<T: Element> Tensor<T> {
+    /// Returns the elements that `gather` reads, in the shape of `index`. `self` counts as a tensor of shape `from`.
+    fn gathered(&self, from: &Shape, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self, Error> {
+        let Some(x) = self.as_slice() else {
+            return self.apply_take(&gathered_positions(from, axis, index, at)?, at);
+        };
+        let line = index.in_order(at)?;
+        Tensor::build(index.shape(), at, |out| {
+            for_gathered_positions(from, axis, index.shape(), &line, &mut |start, first, positions| {
+                let (out, x) = (out[start..start + positions.len()].iter_mut(), &x[first..]);
+                out.zip(positions).for_each(|(out, &position)| *out = x[position as usize]);
+            });
+        })
+    }
+
+    /// Combines the elements at `places` with `values` by `op`, one after the other. If `op` is `None`, writes the values. There is at least
+    /// one place.
+    pub(crate) fn scatter_to(
+        &mut self,
+        places: Places<'_>,
+        values: &Self,
+        op: Option<Reduction>,
+        at: Site,
+    ) -> Result<(), Error> {
+        let ordered;
+        let values = match values.source().whole() {
+            Some(values) => values,
+            None => {
+                ordered = values.in_order(at)?;
+                Values::Slice(&ordered)
+            }
+        };
+        let shape = one_dim(self.shape());
+        let out = self.elements_mut(at)?;
+        match places {
+            Places::Listed(positions) => scatter(op, values, &positions.in_order(at)?, out),
+            Places::Along { axis, index } => {
+                for_gathered_positions(
+                    &shape,
+                    axis,
+                    &one_dim(index.shape()),
+                    &index.in_order(at)?,
+                    &mut |start, first, positions| {
+                        scatter(op, values.part(start, start + positions.len()), positions, &mut out[first..]);
+                    },
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a copy with the slices `values` written to the slices with the indices `index` along dimension `axis`. If `adds` is true, adds
+    /// the slices instead.
+    pub(crate) fn with_slices(
+        &self,
+        axis: usize,
+        index: &[i64],
+        values: &Self,
+        adds: bool,
+        at: Site,
+    ) -> Result<Self, Error> {
+        let (shape, mut result) = (one_dim(self.shape()), self.copied(at)?);
+        if values.numel() == 0 {
+            return Ok(result);
+        }
+        let (size, width) = (shape[axis], Shape::from(&shape[axis + 1..]).numel());
+        let out = result.elements_mut(at)?;
+        match values.source().whole() {
+            Some(values) if !adds => rows::replace(values, index, size, width, out),
+            _ if !adds => rows::replace(Values::Slice(&values.in_order(at)?), index, size, width, out),
+            _ => rows::add(&[(&values.in_order(at)?, index)], size, width, out),
+        }
+        Ok(result)
+    }
+}
+
+/// Returns the elements of `x` that `gather` reads, in the shape of `index`. `x` counts as an array of shape `from`.
+pub(crate) fn gather_along<A: TensorLike>(
+    x: &A,
+    from: &Shape,
+    axis: usize,
+    index: &Tensor<i64>,
+    at: Site,
+) -> Result<A> {
+    if x.is_plain() {
+        return Ok(x.constant(&x.to_tensor(at)?.gathered(from, axis, index, at)?));
+    }
+    x.apply_take(&gathered_positions(from, axis, index, at)?, at)
+}
+
+/// Returns `x` with `values` combined by `op` at the elements from which `gather` with `index` would read. If `op` is `None`, the values are
+/// written. The only other `op` is the sum.
+pub(crate) fn scatter_along<A: TensorLike>(
+    x: &A,
+    axis: usize,
+    index: &Tensor<i64>,
+    values: &A,
+    op: Option<Reduction>,
+    at: Site,
+) -> Result<A> {
+    if x.is_plain() {
+        return scatter_plain(x, Places::Along { axis, index }, values, op, at);
+    }
+    let positions = target_positions(&x.shape(), axis, index, at)?;
+    if op.is_none() { overwrite(x, &positions, values, at) } else { add_at(x, &positions, values, at) }
+}
+
+/// Returns the row-major positions, in a tensor of shape `shape`, from which `gather` with `index` would read. They have the shape of `index`.
+pub(crate) fn target_positions(
+    shape: &Shape,
+    axis: usize,
+    index: &Tensor<i64>,
+    at: Site,
+) -> Result<Tensor<i64>, Error> {
+    let line = index.reshape_to(one_dim(index.shape()), at)?;
+    gathered_positions(&one_dim(shape), axis, &line, at)?.reshape_to(index.shape().clone(), at)
+}
+
+/// Does the same as [`scatter_along`], for a plain `x` and any places.
+fn scatter_plain<A: TensorLike>(x: &A, places: Places<'_>, values: &A, op: Option<Reduction>, at: Site) -> Result<A> {
+    let mut result = x.to_tensor(at)?.copied(at)?;
+    result.scatter_to(places, &values.to_tensor(at)?, op, at)?;
+    Ok(x.constant(&result))
+}
 
 /// Returns `x` with `values` written to the row-major `positions`, one value per position.
 pub(crate) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &A, at: Site) -> Result<A> {
@@ -16,9 +155,7 @@ pub(crate) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &
         return Ok(x.clone());
     }
     if x.is_plain() {
-        let mut result = x.to_tensor(at)?.copied(at)?;
-        scatter(values.to_tensor(at)?.source(), positions.source(), result.elements_mut(at)?);
-        return Ok(x.constant(&result));
+        return scatter_plain(x, Places::Listed(positions), values, None, at);
     }
     let shape = x.shape();
     let mut repeated = false;
@@ -72,5 +209,8 @@ pub(crate) fn add_at<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &A, 
         return Ok(x.clone());
     }
     debug_assert!(A::Elem::DTYPE != crate::DType::Bool);
+    if x.is_plain() {
+        return scatter_plain(x, Places::Listed(positions), values, Some(Reduction::Sum), at);
+    }
     x.plus(&values.apply_scatter_add(positions, &x.shape(), at)?, at)
 }

@@ -56,7 +56,7 @@ pub(crate) fn resolve<A: TensorLike>(x: &A, items: &[IndexItem], at: Site) -> Re
             }
             IndexItem::Mask(mask) => {
                 check_mask(mask.shape(), &view.shape(), axis, at)?;
-                for index in unravel(mask.shape(), &positions_in(mask, at)?) {
+                for index in unravel(mask.shape(), &positions_in(mask, at)?.in_order(at)?) {
                     indices.push((axis, Tensor::from(index)));
                     axis += 1;
                 }
@@ -110,9 +110,17 @@ pub(crate) fn take<A: TensorLike>(view: &A, indices: IndexTensors, at: Site) -> 
     }
 }
 
+/// Returns the mask if `items` is one mask of the shape `shape`.
+pub(crate) fn whole_mask<'a>(items: &'a [IndexItem], shape: &Shape) -> Option<&'a Tensor<bool>> {
+    match items {
+        [IndexItem::Mask(mask)] if mask.rank() > 0 && mask.shape() == shape => Some(mask),
+        _ => None,
+    }
+}
+
 /// Returns the row-major positions, in a tensor of shape `shape`, of the elements that the index tensors select. Dimensions without an
 /// index tensor are selected completely.
-fn positions(shape: &Shape, indices: IndexTensors, at: Site) -> Result<Tensor<i64>, Error> {
+pub(crate) fn positions(shape: &Shape, indices: IndexTensors, at: Site) -> Result<Tensor<i64>, Error> {
     let shapes: Vec<&Shape> = indices.iter().map(|(_, index)| index.shape()).collect();
     let Ok(common) = broadcast::join(&shapes) else {
         let list: Vec<String> = shapes.iter().map(|shape| shape.to_string()).collect();

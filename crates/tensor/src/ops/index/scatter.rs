@@ -6,16 +6,18 @@
 
 use wengert_macros::twins;
 
-use crate::ops::index::indexing::one_dim;
 use crate::ops::index::items::{is_view, positions_of};
-use crate::ops::index::positions::{check_index, check_range, gathered_positions, slice_positions, wrap};
-use crate::ops::index::replace::{add_at, mask_without, overwrite, overwrite_with_number};
+use crate::ops::index::positions::{check_index, check_range, one_dim, slice_positions, wrap};
+use crate::ops::index::replace::{
+    add_at, mask_without, overwrite, overwrite_with_number, scatter_along, target_positions,
+};
+use crate::ops::index::resolve::whole_mask;
 use crate::ops::primitive::compose::Compose;
-use crate::ops::primitive::pair::{join, one_value};
+use crate::ops::primitive::pair::{join, number, one_value};
 use crate::ops::{Argument, ArrayOperand, IndexItem, Operand, Result, TensorLike};
 use crate::shape::broadcast::expands;
 use crate::shape::dims;
-use crate::{Error, Number, Position, Scalar, Shape, Site, Sizes, Tensor, ensure};
+use crate::{Error, Number, Position, Reduction, Scalar, Shape, Site, Sizes, Tensor, ensure};
 
 /// Writes or adds to elements that index tensors select. Refuses positions out of range. Negative positions count from the end only in
 /// [`index_fill`](Self::index_fill) and in lists of [`IndexItem`]s.
@@ -38,9 +40,9 @@ pub trait Scatter: TensorLike {
     fn try_scatter(&self, dim: impl Position, index: &Tensor<i64>, source: impl ArrayOperand<Self>) -> Result<Self> {
         let source = &source.into_array(self);
         let at = Site::here("scatter");
-        match target_positions(self, dim, index, Some(&source.shape()), at)? {
+        match check_targets(self, dim, index, Some(&source.shape()), at)? {
             None => Ok(self.clone()),
-            Some(positions) => overwrite(self, &positions, &leading_part(source, index.shape(), at)?, at),
+            Some(axis) => scatter_along(self, axis, index, &leading_part(source, index.shape(), at)?, None, at),
         }
     }
 
@@ -48,9 +50,15 @@ pub trait Scatter: TensorLike {
     #[in_place(reads())]
     fn try_scatter_value(&self, dim: impl Position, index: &Tensor<i64>, value: Self::Elem) -> Result<Self> {
         let at = Site::here("scatter_value");
-        match target_positions(self, dim, index, None, at)? {
+        match check_targets(self, dim, index, None, at)? {
             None => Ok(self.clone()),
-            Some(positions) => overwrite_with_number(self, &positions, value, at),
+            Some(axis) if self.is_plain() => {
+                scatter_along(self, axis, index, &number(self, value, index.shape(), at)?, None, at)
+            }
+            Some(axis) => {
+                let positions = target_positions(&self.shape(), axis, index, at)?;
+                overwrite_with_number(self, &positions, value, at)
+            }
         }
     }
 
@@ -71,9 +79,12 @@ pub trait Scatter: TensorLike {
     {
         let source = &source.into_array(self);
         let at = Site::here("scatter_add");
-        match target_positions(self, dim, index, Some(&source.shape()), at)? {
+        match check_targets(self, dim, index, Some(&source.shape()), at)? {
             None => Ok(self.clone()),
-            Some(positions) => add_at(self, &positions, &leading_part(source, index.shape(), at)?, at),
+            Some(axis) => {
+                let source = leading_part(source, index.shape(), at)?;
+                scatter_along(self, axis, index, &source, Some(Reduction::Sum), at)
+            }
         }
     }
 
@@ -98,6 +109,11 @@ pub trait Scatter: TensorLike {
             return Ok(self.clone());
         }
         let values = if alpha == 1.0 { source.clone() } else { source.times(alpha, at)? };
+        if self.is_plain() {
+            let values = values.to_tensor(at)?;
+            let result = self.to_tensor(at)?.with_slices(axis, &line.in_order(at)?, &values, true, at)?;
+            return Ok(self.constant(&result));
+        }
         let terms = [(&values.reshape_to(from, at)?, &line.reshape_to([line.numel()], at)?)];
         let added = Self::apply_index_add(&terms, axis, whole[axis], at)?;
         self.plus(&added.reshape_to(self.shape(), at)?, at)
@@ -112,6 +128,10 @@ pub trait Scatter: TensorLike {
         let (whole, from, axis) = slices("index_copy_()", self, dim, index, source, at)?;
         let line = index.elements(at)?;
         check_range(&line, whole[axis], axis, at)?;
+        if self.is_plain() {
+            let result = self.to_tensor(at)?.with_slices(axis, &line, &source.to_tensor(at)?, false, at)?;
+            return Ok(self.constant(&result));
+        }
         overwrite(self, &slice_positions(&whole, axis, &line, at)?, &source.reshape_to(from, at)?, at)
     }
 
@@ -123,14 +143,15 @@ pub trait Scatter: TensorLike {
         let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim, self.shape().rank(), at)?);
         ensure!(index.rank() <= 1, at, "Index has to be a vector/scalar");
         let line = wrap(index, whole[axis], axis, at)?.elements(at)?;
-        let positions = slice_positions(&whole, axis, &line, at)?;
-        let shape = if self.is_plain() { positions.shape().clone() } else { self.shape() };
+        let shape = if self.is_plain() { whole.with_size(axis, line.len()) } else { self.shape() };
         let value = one_value(self, value, &shape, at, |rank| {
             format!("index_fill_ only supports a 0-dimensional value tensor, but got tensor with {rank} dimension(s).")
         })?;
         if self.is_plain() {
-            return overwrite(self, &positions, &value, at);
+            let result = self.to_tensor(at)?.with_slices(axis, &line, &value.to_tensor(at)?, false, at)?;
+            return Ok(self.constant(&result));
         }
+        let positions = slice_positions(&whole, axis, &line, at)?;
         self.choose(&self.mask(&mask_without(&self.shape(), &positions, at)?, at)?, &value, at)
     }
 
@@ -175,14 +196,17 @@ pub(crate) fn index_put<A: TensorLike<Elem: Number>>(
     accumulate: bool,
     at: Site,
 ) -> Result<A> {
-    let positions = positions_of(&x.shape(), items, at)?;
+    let positions = positions_of(x, items, at)?;
     let values = expand_values(values, positions.shape(), at)?;
     if accumulate { add_at(x, &positions, &values, at) } else { overwrite(x, &positions, &values, at) }
 }
 
 /// Returns `x` with `value` written to the elements that `items` select.
 pub(crate) fn index_set<A: TensorLike>(x: &A, items: &[IndexItem], value: Argument<A>, at: Site) -> Result<A> {
-    let positions = positions_of(&x.shape(), items, at)?;
+    if let (Some(mask), &Argument::Number(value)) = (whole_mask(items, &x.shape()), &value) {
+        return A::apply_select(&x.mask(mask, at)?, &number(x, value, &x.shape(), at)?, x, at);
+    }
+    let positions = positions_of(x, items, at)?;
     match value {
         Argument::Number(value) => overwrite_with_number(x, &positions, value, at),
         Argument::Array(value) => {
@@ -218,15 +242,15 @@ pub(crate) fn masked_scatter<A: TensorLike>(x: &A, mask: &Tensor<bool>, source: 
     A::apply_select(&x.mask(&mask, at)?, &values, &expanded, at)
 }
 
-/// Converts the positions `index` along dimension `dim` of `x` to row-major positions. Returns `None` if `index` is empty. Refuses an
-/// `index` that does not fit `x` and `source`, and positions out of range.
-pub(crate) fn target_positions<A: TensorLike>(
+/// Returns the position of dimension `dim` of `x`, or `None` if `index` is empty. Refuses an `index` that does not fit `x` and `source`, and
+/// positions out of range.
+pub(crate) fn check_targets<A: TensorLike>(
     x: &A,
     dim: impl Position,
     index: &Tensor<i64>,
     source: Option<&Shape>,
     at: Site,
-) -> Result<Option<Tensor<i64>>, A::Error> {
+) -> Result<Option<usize>, A::Error> {
     let axis = dims::axis(dim, x.shape().rank(), at)?;
     if index.numel() == 0 {
         return Ok(None);
@@ -251,8 +275,7 @@ pub(crate) fn target_positions<A: TensorLike>(
         "Expected index {shape} to be no larger than self {own} apart from dimension {axis}{and_source}"
     );
     check_range(&index.in_order(at)?, own[axis], axis, at)?;
-    let positions = gathered_positions(&own, axis, &index.reshape_to(shape, at)?, at)?;
-    Ok(Some(positions.reshape_to(index.shape().clone(), at)?))
+    Ok(Some(axis))
 }
 
 /// Returns the part of `source` that has the shape `shape` and starts at index 0 of every dimension. Rank 0 counts as rank 1.

@@ -1,16 +1,17 @@
 //! Reductions of the elements that index tensors send to one place. These elements are the sources of the reduction.
 //!
-//! Sums and means add each source at its target, the element of the result that it contributes to. Products and extremes read the sources
-//! sorted by target: a scan combines the n sources of each target in log n steps (W. D. Hillis and G. L. Steele, "Data parallel
-//! algorithms", 1986). The order of the sources depends on the index alone, and every step is recorded.
+//! The reduction of tensors combines each source with its target, the element of the result that the source contributes to. The recorded
+//! sums and means add each source at its target. Recorded products and extremes read the sources sorted by target: a scan combines the n
+//! sources of each target in log n steps (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986). The order of the sources
+//! depends on the index alone, and every step is recorded.
 
-use wengert_macros::twins;
+use wengert_macros::{precompiled, twins};
 
-use crate::ops::index::replace::add_at;
-use crate::ops::index::scatter::{leading_part, target_positions};
+use crate::ops::index::replace::{Places, add_at, target_positions};
+use crate::ops::index::scatter::{check_targets, leading_part};
 use crate::ops::primitive::compose::Compose;
 use crate::ops::{ArrayOperand, Result, TensorLike};
-use crate::{Binary, Compare, Error, Float, Position, Shape, Site, Tensor};
+use crate::{Binary, Compare, Error, Float, Position, Reduction, Shape, Site, Tensor};
 
 /// The kind of reduction that [`scatter_reduce`](ScatterReduce::scatter_reduce) applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,10 +62,15 @@ pub trait ScatterReduce: TensorLike<Elem: Float> {
     ) -> Result<Self> {
         let source = &source.into_array(self);
         let at = Site::here("scatter_reduce");
-        let Some(positions) = target_positions(self, dim, index, Some(&source.shape()), at)? else {
+        let Some(axis) = check_targets(self, dim, index, Some(&source.shape()), at)? else {
             return Ok(self.clone());
         };
         let source = leading_part(source, index.shape(), at)?;
+        if self.is_plain() {
+            let (x, source) = (self.to_tensor(at)?, source.to_tensor(at)?);
+            return Ok(self.constant(&x.scatter_reduced(axis, index, &source, reduction, include_self, at)?));
+        }
+        let positions = target_positions(&self.shape(), axis, index, at)?;
         let count = source.shape().numel();
         let source = source.reshape_to([count], at)?;
         let targets = Targets::new(&positions.elements(at)?, self.shape(), at)?;
@@ -79,6 +85,43 @@ pub trait ScatterReduce: TensorLike<Elem: Float> {
 }
 
 impl<A: TensorLike<Elem: Float>> ScatterReduce for A {}
+
+#[precompiled]
+impl<T: Float> Tensor<T> {
+    /// Returns [`scatter_reduce`](ScatterReduce::scatter_reduce) of tensors. `source` has the shape of `index`.
+    fn scatter_reduced(
+        &self,
+        axis: usize,
+        index: &Tensor<i64>,
+        source: &Self,
+        reduction: ScatterReduction,
+        include_self: bool,
+        at: Site,
+    ) -> Result<Self, Error> {
+        let places = Places::Along { axis, index };
+        let op = match reduction {
+            ScatterReduction::Sum | ScatterReduction::Mean => Reduction::Sum,
+            ScatterReduction::Prod => Reduction::Prod,
+            ScatterReduction::Amax => Reduction::Amax,
+            ScatterReduction::Amin => Reduction::Amin,
+        };
+        let mut result = self.copied(at)?;
+        if !include_self {
+            result.scatter_to(places, &Tensor::scalar(T::start(op)).expand_to(index.shape(), at)?, None, at)?;
+        }
+        result.scatter_to(places, source, Some(op), at)?;
+        if reduction != ScatterReduction::Mean {
+            return Ok(result);
+        }
+        let mut counts = Tensor::splat(1i64, self.shape(), at)?;
+        if !include_self {
+            counts.scatter_to(places, &Tensor::scalar(0).expand_to(index.shape(), at)?, None, at)?;
+        }
+        let one = Tensor::scalar(1).expand_to(index.shape(), at)?;
+        counts.scatter_to(places, &one, Some(Reduction::Sum), at)?;
+        result.apply_binary(Binary::Div, &counts.cast_to(at)?, at)
+    }
+}
 
 /// The targets of the sources, and the sources sorted by target. A source is an element that is reduced. Its target is the element of the
 /// result that it contributes to.
@@ -99,18 +142,26 @@ struct Targets {
 
 impl Targets {
     fn new(positions: &[i64], shape: Shape, at: Site) -> Result<Self, Error> {
-        let mut order: Vec<i64> = (0..positions.len() as i64).collect();
-        order.sort_by_key(|&source| positions[source as usize]);
         let mut counts = Tensor::splat(0i64, &shape, at)?;
         let mut last = Tensor::splat(0i64, &shape, at)?;
-        let mut ranks = Vec::with_capacity(order.len());
         let (own, places) = (counts.elements_mut(at)?, last.elements_mut(at)?);
-        for (place, &source) in order.iter().enumerate() {
-            let target = positions[source as usize] as usize;
-            ranks.push(own[target]);
-            own[target] += 1;
-            places[target] = place as i64;
+        positions.iter().for_each(|&target| own[target as usize] += 1);
+        // A counting sort: `places` first has the position of the next source of each target.
+        let mut sum = 0;
+        for (place, count) in places.iter_mut().zip(&*own) {
+            *place = sum;
+            sum += count;
         }
+        let (mut order, mut ranks) = (vec![0; positions.len()], vec![0; positions.len()]);
+        own.fill(0);
+        for (source, &target) in positions.iter().enumerate() {
+            let (count, place) = (&mut own[target as usize], &mut places[target as usize]);
+            order[*place as usize] = source as i64;
+            ranks[*place as usize] = *count;
+            *count += 1;
+            *place += 1;
+        }
+        places.iter_mut().zip(&*own).for_each(|(place, &count)| *place = if count > 0 { *place - 1 } else { 0 });
         let most = ranks.iter().max().map_or(0, |&rank| rank as usize + 1);
         let positions = Tensor::from(positions.to_vec());
         Ok(Targets { positions, counts, order: Tensor::from(order), ranks: Tensor::from(ranks), last, most })
@@ -206,6 +257,62 @@ mod tests {
     use super::ScatterReduction::{Amax, Amin, Mean, Prod, Sum};
     use crate::ops::ScatterReduce;
     use crate::prelude::*;
+
+    /// Compares scatters and their reductions along each dimension with loops over single elements.
+    #[test]
+    fn scatters_equal_loops() {
+        for shape in [[3, 4, 5], [2, 1, 2000], [1500, 2, 1], [30, 20, 40]] {
+            let of = |seed: usize| {
+                Tensor::<f64>::from_fn(shape, |i| ((i[0] * 31 + i[1] * 7 + i[2] * 3 + seed) % 13) as f64 - 6.0)
+            };
+            let (x, source) = (of(0), of(5));
+            for axis in 0..3 {
+                let size = shape[axis] / 2 + 1;
+                let index = Tensor::<i64>::from_fn(shape, |i| ((i[0] * 5 + i[1] * 3 + i[2] * 11) % size) as i64);
+                let part = index.narrow(2, 0, shape[2].div_ceil(2) as isize);
+                for (index, source) in [
+                    (&index, &source),
+                    (&part, &source),
+                    (&index, &Tensor::scalar(2.0).expand(shape.map(|size| size as isize))),
+                ] {
+                    let dim = axis as isize;
+                    let places: Vec<(Vec<usize>, f64)> = (0..index.numel())
+                        .map(|number| {
+                            let columns = index.shape()[2];
+                            let mut place =
+                                vec![number / columns / shape[1], number / columns % shape[1], number % columns];
+                            let value = source.get(&place).unwrap();
+                            place[axis] = index.get(&place).unwrap() as usize;
+                            (place, value)
+                        })
+                        .collect();
+                    let flat = |place: &[usize]| (place[0] * shape[1] + place[1]) * shape[2] + place[2];
+                    let fold = |start: Option<f64>, f: &dyn Fn(f64, f64) -> f64| {
+                        let mut out = x.to_vec();
+                        if let Some(start) = start {
+                            places.iter().for_each(|(place, _)| out[flat(place)] = start);
+                        }
+                        places.iter().for_each(|(place, value)| out[flat(place)] = f(out[flat(place)], *value));
+                        out
+                    };
+                    assert_eq!(x.scatter(dim, index, source).to_vec(), fold(None, &|_, value| value));
+                    assert_eq!(x.scatter_value(dim, index, 9.0).to_vec(), fold(None, &|_, _| 9.0));
+                    assert_eq!(x.scatter_add(dim, index, source).to_vec(), fold(None, &|own, value| own + value));
+                    let reduced = |reduction, own| x.scatter_reduce(dim, index, source, reduction, own).to_vec();
+                    for own in [true, false] {
+                        let of = |start: f64, f: &dyn Fn(f64, f64) -> f64| fold((!own).then_some(start), f);
+                        assert_eq!(reduced(Sum, own), of(0.0, &|own, value| own + value));
+                        assert_eq!(reduced(Prod, own), of(1.0, &|own, value| own * value));
+                        assert_eq!(reduced(Amax, own), of(f64::NEG_INFINITY, &f64::max));
+                        assert_eq!(reduced(Amin, own), of(f64::INFINITY, &f64::min));
+                    }
+                    let picked: Vec<f64> = places.iter().map(|(place, _)| x.get(place).unwrap()).collect();
+                    assert_eq!(x.gather(dim, index).to_vec(), picked);
+                    assert_eq!(x.transpose(0, 2).contiguous().transpose(0, 2).gather(dim, index).to_vec(), picked);
+                }
+            }
+        }
+    }
 
     #[test]
     fn every_reduction() {

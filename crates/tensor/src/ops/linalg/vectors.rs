@@ -122,11 +122,9 @@ fn cross<A: TensorLike>(x: &A, y: &A, dim: isize, at: Site) -> Result<A> {
         "linalg.cross: inputs dimension {dim} must have length 3. Got {size} and {other}"
     );
     let (x, y) = pair(x, y, at)?;
-    let rotate = |x: &A, by: usize| {
-        A::apply_cat(&[x.slice_axis(axis, by, 3 - by, at)?, x.slice_axis(axis, 0, by, at)?], axis, at)
-    };
-    let first = rotate(&x, 1)?.times(&rotate(&y, 2)?, at)?;
-    first.minus(&rotate(&x, 2)?.times(&rotate(&y, 1)?, at)?, at)
+    let product = |i: usize, j: usize| x.slice_axis(axis, i, 1, at)?.times(&y.slice_axis(axis, j, 1, at)?, at);
+    let component = |i: usize| product((i + 1) % 3, (i + 2) % 3)?.minus(&product((i + 2) % 3, (i + 1) % 3)?, at);
+    A::apply_cat(&[component(0)?, component(1)?, component(2)?], axis, at)
 }
 
 #[cfg(test)]

@@ -246,7 +246,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         let ordered: Vec<(&[T], &[i64])> = ordered.iter().map(|(x, index)| (&**x, &**index)).collect();
         let (shape, end) = (terms[0].0.shape(), axis + terms[0].1.rank());
         let width = Shape::from(&shape[end..]).numel();
-        Tensor::build(&shape.replaced(axis..end, &[size]), at, |out| rows::add(&ordered, size, width, out))
+        Tensor::build(&shape.replaced(axis..end, &[size]), at, |out| rows::sum(&ordered, size, width, out))
     }
 
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Error> {
@@ -261,10 +261,14 @@ impl<T: Element> TensorLike for Tensor<T> {
                 return;
             }
             let whole = Layout::contiguous(shape.clone());
-            let mut start = 0;
+            let (mut start, streams) = (0, rows::is_copy_streamed(out));
             for part in parts {
                 let len = part.shape()[axis];
-                elementwise::assign(out, &whole.slice(axis, start, len, 1), part.source());
+                let window = whole.slice(axis, start, len, 1);
+                match part.as_slice() {
+                    Some(x) if streams => rows::stream(x, &mut out[window.offset()..][..x.len()]),
+                    _ => elementwise::assign(out, &window, part.source()),
+                }
                 start += len;
             }
         })

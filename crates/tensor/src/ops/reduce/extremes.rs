@@ -111,7 +111,9 @@ fn extreme<A: TensorLike>(
 
 fn running_extreme<A: TensorLike>(x: &A, largest: bool, dim: isize, at: Site) -> Result<(A, Tensor<i64>), A::Error> {
     let array = LaneArray::new(x, dim, at)?;
-    let positions = array.positions(array.len(), at, &|line, out| lanes::running_extreme(largest, line, out))?;
+    let values = array.values().to_tensor(at)?;
+    let positions =
+        Tensor::build(&array.shape, at, |out| lanes::running_extremes(largest, values.source(), array.axis, out))?;
     array.take_all(positions, at)
 }
 

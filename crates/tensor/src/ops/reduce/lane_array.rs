@@ -4,7 +4,7 @@
 
 use crate::kernel::scan::lanes::{self, LaneFn};
 use crate::ops::TensorLike;
-use crate::ops::index::positions::gathered_positions;
+use crate::ops::index::replace::gather_along;
 use crate::ops::reduce::reductions::{check_lanes, drop_reduced};
 use crate::shape::dims;
 use crate::{Shape, Site, Tensor, View};
@@ -52,8 +52,7 @@ impl<A: TensorLike> LaneArray<A> {
     /// Returns the elements at `positions`. A position counts along a lane, which is a line of elements along dimension `axis`. The result
     /// has the shape of `positions`.
     pub(crate) fn take(&self, positions: &Tensor<i64>, at: Site) -> Result<A, A::Error> {
-        let flat = gathered_positions(&self.shape, self.axis, positions, at)?;
-        self.x.apply_take(&flat, at)
+        gather_along(&self.x, &self.shape, self.axis, positions, at)
     }
 
     /// Returns the elements at `positions`, and the positions. Both have size 1 along dimension `axis`. This dimension is removed if

@@ -3,8 +3,10 @@
 //! The norm is a primitive because of its derivatives. At the zero vector, at zero elements and at ties, PyTorch has conventions for the
 //! first and second derivative. These conventions differ from the derivatives of the formula. The derivative rule states these conventions.
 
-use wengert_macros::twins;
+use wengert_macros::{precompiled, twins};
 
+use crate::kernel::distance::{self, PAIR_ROWS, RowNorm};
+use crate::memory::scratch::Scratch;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::{expand, join_all, pair};
 use crate::ops::primitive::tensor_like::Composite;
@@ -97,6 +99,9 @@ pub trait Norms: TensorLike<Elem: Float> {
         // One of the two factors is even.
         let pairs =
             if n.is_multiple_of(2) { (n / 2).saturating_mul(n.saturating_sub(1)) } else { n.saturating_mul(n / 2) };
+        if let Some(norm) = row_norm(self, p, shape[1]) {
+            return Ok(self.constant(&self.to_tensor(at)?.pair_distances(norm, pairs, at)?));
+        }
         // Line 0 has the first row of each pair, and line 1 the second row.
         let rows = Tensor::build(&Shape::from([2, pairs]), at, |out: &mut [i64]| {
             let (first, second) = out.split_at_mut(pairs);
@@ -230,6 +235,9 @@ fn distances<A: TensorLike<Elem: Float>>(x: &A, y: &A, p: f64, at: Site) -> Resu
     ensure!(p >= 0.0, at, "cdist only supports non-negative p values");
     let batch = |shape: &Shape| Shape::from(&shape[..shape.rank() - 2]);
     let mut whole = join_all(&[&batch(&left), &batch(&right)], at)?;
+    if let Some(norm) = row_norm(x, p, first) {
+        return Ok(x.constant(&x.to_tensor(at)?.row_distances(&y.to_tensor(at)?, norm, whole, at)?));
+    }
     let (rows, columns) = (left.rank() - 1, right.rank() - 2);
     for size in [left[rows - 1], right[columns], first] {
         whole.push(size);
@@ -238,6 +246,52 @@ fn distances<A: TensorLike<Elem: Float>>(x: &A, y: &A, p: f64, at: Site) -> Resu
     let difference = expand(&x, &whole, at)?.apply_binary(Binary::Sub, &expand(&y, &whole, at)?, at)?;
     let axis = whole.rank() - 1;
     squeeze(&distance_norm(&difference, p, axis, at)?, axis, at)
+}
+
+/// Returns the norm that a kernel computes directly from rows of `terms` elements. Returns `None` if `x` is recorded, there are no terms, or
+/// no kernel has this norm.
+fn row_norm<A: TensorLike>(x: &A, p: f64, terms: usize) -> Option<RowNorm> {
+    let norm = match p {
+        1.0 => RowNorm::One,
+        2.0 => RowNorm::Two,
+        f64::INFINITY => RowNorm::Largest,
+        _ => return None,
+    };
+    (x.is_plain() && terms > 0).then_some(norm)
+}
+
+#[precompiled]
+impl<T: Float> Tensor<T> {
+    /// Returns the distances between all rows of `self` and of `other`. The batch dimensions of both broadcast to `batch`.
+    fn row_distances(&self, other: &Self, norm: RowNorm, batch: Shape, at: Site) -> Result<Self, Error> {
+        let (rank, mut shape) = (batch.rank(), batch.clone());
+        let matrices = |x: &Self| {
+            let mut whole = batch.clone();
+            x.shape()[x.rank() - 2..].iter().for_each(|&size| whole.push(size));
+            expand(x, &whole, at)
+        };
+        let (x, y) = (matrices(self)?, matrices(other)?);
+        let (m, n, terms) = (x.shape()[rank], y.shape()[rank], x.shape()[rank + 1]);
+        shape.push(m);
+        shape.push(n);
+        let (x, y) = (x.in_order(at)?, y.in_order(at)?);
+        Tensor::build(&shape, at, |out| {
+            let matrices = x.chunks(m.max(1) * terms).zip(y.chunks(n.max(1) * terms));
+            for (out, (x, y)) in out.chunks_mut((m * n).max(1)).zip(matrices) {
+                distance::distances(norm, x, y, terms, out);
+            }
+        })
+    }
+
+    /// Returns the distances between the `pairs` pairs of different rows of `self`, a matrix.
+    fn pair_distances(&self, norm: RowNorm, pairs: usize, at: Site) -> Result<Self, Error> {
+        let (x, rows, terms) = (self.in_order(at)?, self.shape()[0], self.shape()[1]);
+        Tensor::build(&Shape::from([pairs]), at, |out| {
+            let mut scratch = Scratch::new(rows.saturating_mul(PAIR_ROWS))?;
+            distance::pair_distances(norm, &x, terms, &mut scratch, out);
+            Ok(())
+        })
+    }
 }
 
 /// Returns the p-norm over `axis` of `x`, the difference of two points. Derivatives of all orders are 0 at equal points and, except for the
@@ -358,6 +412,37 @@ mod tests {
         assert_eq!(sentence(&[3], 2.0), "pdist only supports 2D tensors, got: 1D");
         assert_eq!(sentence(&[3, 1], -1.0), "pdist only supports non-negative p values");
         assert_eq!(sentence(&[3, 1], f64::NAN), "pdist only supports non-negative p values");
+    }
+
+    /// Compares distances with the norms of the differences, for numbers of rows and terms around the sizes of the kernel's blocks.
+    #[test]
+    fn distances_are_norms_of_differences() {
+        for [m, n, terms] in [[1, 1, 1], [3, 70, 5], [130, 65, 130], [5, 200, 8], [2, 16, 64], [300, 40, 3]] {
+            let of = |rows: usize, seed: usize| {
+                Tensor::<f32>::from_fn([2, rows, terms], |i| ((i[0] * 7 + i[1] * 31 + i[2] * 17 + seed) % 23) as f32)
+            };
+            let (x, y) = (of(m, 0), of(n, 5).narrow(0, 0, 1));
+            let differences = x.unsqueeze(2) - y.unsqueeze(1);
+            for p in [1.0, 2.0, INF] {
+                // All sums are small whole numbers, so every order of summation gives the same result.
+                let expected = differences.vector_norm(p, 3);
+                assert_eq!(x.cdist(&y, p), expected, "{m} {n} {terms} {p}");
+                let flipped = |x: &Tensor<f32>| x.flip([2]).transpose(1, 2).contiguous().transpose(1, 2);
+                assert_eq!(flipped(&x).cdist(flipped(&y), p), expected);
+                let (rows, table) = (x.select(0, 1), x.cdist(&x, p).select(0, 1));
+                let above: Vec<f32> = (0..m)
+                    .flat_map(|i| (i + 1..m).map(move |j| (i, j)))
+                    .map(|(i, j)| table.get(&[i, j]).unwrap())
+                    .collect();
+                assert_eq!(rows.pdist(p).to_vec(), above);
+            }
+        }
+        let (x, nan) = (Tensor::from([[INF, 0.0], [1.0, 2.0]]), Tensor::from([[f64::NAN, 0.0]]));
+        for p in [1.0, 2.0, INF] {
+            assert!(x.cdist(&nan, p).isnan().all(..).item());
+            assert_eq!(x.cdist(&x, p).to_vec()[1..], [INF, INF, 0.0]);
+            assert_eq!(Tensor::<f64>::zeros([0, 2]).cdist(&x, p).shape(), &[0, 2]);
+        }
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! Padding along dimensions.
 //!
-//! The result is a concatenation of the input with constants or slices of the input, which are flipped (reflection) or expanded
-//! (replication). So the derivative follows from the derivatives of views and concatenation.
+//! The result for tensors is written in one pass. The recorded result is a concatenation of the input with constants or slices of the
+//! input, which are flipped (reflection) or expanded (replication). So the derivative follows from the derivatives of views and
+//! concatenation.
 
-use wengert_macros::twins;
+use wengert_macros::{precompiled, twins};
 
+use crate::kernel::pad::{self, PaddedAxis};
 use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::number;
 use crate::ops::{Result, TensorLike};
-use crate::{Error, Scalar, Shape, Site, View, ensure};
+use crate::{Element, Error, Scalar, Shape, Site, Tensor, View, ensure};
 
 /// The values of the padding.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,6 +75,9 @@ pub(crate) fn pad<A: TensorLike>(x: &A, sizes: &[isize], mode: PadMode, at: Site
     let sides: Vec<Side> = sizes.chunks(2).enumerate().map(|(k, pair)| (rank - 1 - k, pair[0], pair[1])).collect();
     for &side in &sides {
         check_side(&shape, side, mode, at)?;
+    }
+    if let Some(padded) = pad_plain(x, &sides, mode, at)? {
+        return Ok(padded);
     }
     let mut x = x.clone();
     for side in sides {
@@ -147,6 +152,9 @@ fn extend<A: TensorLike>(x: &A, (axis, left, right): Side, mode: PadMode, at: Si
 
 /// Pads or crops `x` at both sides of each dimension in `sides`. The padding has the value `value`.
 pub(crate) fn pad_constant<A: TensorLike>(x: &A, sides: &[Side], value: f64, at: Site) -> Result<A> {
+    if let Some(padded) = pad_plain(x, sides, PadMode::Constant(value), at)? {
+        return Ok(padded);
+    }
     let mut x = x.clone();
     for &side in sides {
         x = crop(&extend(&x, side, PadMode::Constant(value), at)?, side, at)?;
@@ -154,10 +162,96 @@ pub(crate) fn pad_constant<A: TensorLike>(x: &A, sides: &[Side], value: f64, at:
     Ok(x)
 }
 
+/// Returns the padded `x` if `x` is a tensor and elements are added. Returns `None` otherwise.
+fn pad_plain<A: TensorLike>(x: &A, sides: &[Side], mode: PadMode, at: Site) -> Result<Option<A>, A::Error> {
+    if !x.is_plain() || sides.iter().all(|&(_, left, right)| left <= 0 && right <= 0) {
+        return Ok(None);
+    }
+    Ok(Some(x.constant(&x.to_tensor(at)?.padded(sides, mode, at)?)))
+}
+
+#[precompiled]
+impl<T: Element> Tensor<T> {
+    /// Pads and crops like [`pad`]. The numbers in `sides` were checked.
+    fn padded(&self, sides: &[Side], mode: PadMode, at: Site) -> Result<Self, Error> {
+        let mut shape = self.shape().clone();
+        for &(axis, left, right) in sides {
+            let padded = shape[axis].saturating_add_signed(left).saturating_add_signed(right);
+            shape[axis] = padded;
+        }
+        crate::memory::reserve::addressable::<T>(&shape, at)?;
+        let mut axes: Vec<Option<PaddedAxis>> = shape.iter().map(|_| None).collect();
+        for &(axis, left, right) in sides {
+            if (left, right) != (0, 0) && !shape.contains(&0) {
+                axes[axis] = Some(padded_axis(self.shape()[axis], left, right, mode));
+            }
+        }
+        let value = if let PadMode::Constant(value) = mode { T::from_f64(value) } else { T::ZERO };
+        let (storage, layout) = self.parts();
+        Tensor::build(&shape, at, |out| pad::pad(storage.as_slice(), layout, &axes, value, out))
+    }
+}
+
+/// Returns the sources of a dimension of `size` elements with `left` elements added before and `right` elements added after it. Negative
+/// numbers crop.
+fn padded_axis(size: usize, left: isize, right: isize, mode: PadMode) -> PaddedAxis {
+    let (own, first) = (size as isize, left.min(0).unsigned_abs());
+    let kept = size - first - right.min(0).unsigned_abs();
+    let start = left.max(0) as usize;
+    let source = |index: isize| match mode {
+        PadMode::Constant(_) if !(0..own).contains(&index) => None,
+        PadMode::Constant(_) => Some(index as usize),
+        PadMode::Reflect if index < 0 => Some(-index as usize),
+        PadMode::Reflect => Some(index.min(2 * (own - 1) - index) as usize),
+        PadMode::Replicate => Some(index.clamp(0, own - 1) as usize),
+        PadMode::Circular => Some(first + (index - first as isize).rem_euclid(kept.max(1) as isize) as usize),
+    };
+    PaddedAxis { sources: (-left..own + right).map(source).collect(), copied: start..start + kept, first }
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::ops::shape::padding::PadMode;
+    use super::{PadMode, crop, extend};
+    use crate::Site;
     use crate::prelude::*;
+
+    /// Compares the padding of tensors with the concatenation that is recorded for variables.
+    #[test]
+    fn one_pass_equals_the_concatenation() {
+        let at = Site::here("test");
+        let table: [&[isize]; 6] =
+            [&[2, 1], &[0, 0, 1, 3], &[-1, 2, 2, -2], &[3, -1, 0, 2, 1, 0], &[0, -3, 2, 0], &[1, 1, 1, 1]];
+        let mut refused = 0;
+        for shape in [[2, 3, 5, 6], [1, 1, 4, 4], [3, 2, 4, 700], [2, 40, 30, 40]] {
+            let whole = Tensor::<f64>::from_fn(shape, |i| i.iter().fold(1, |h, &i| (h * 31 + i) % 1009) as f64);
+            let layouts =
+                [whole.clone(), whole.permute([2, 3, 1, 0]).contiguous().permute([3, 2, 0, 1]), whole.flip([1, 3])];
+            for x in layouts {
+                for sizes in table {
+                    for mode in [PadMode::Constant(7.0), PadMode::Reflect, PadMode::Replicate, PadMode::Circular] {
+                        let Ok(padded) = x.try_pad(sizes, mode) else {
+                            refused += 1;
+                            continue;
+                        };
+                        let mut expected = x.clone();
+                        for (k, pair) in sizes.chunks(2).enumerate() {
+                            let side = (3 - k, pair[0], pair[1]);
+                            expected = match mode {
+                                PadMode::Circular => extend(&crop(&expected, side, at).unwrap(), side, mode, at),
+                                _ => crop(&extend(&expected, side, mode, at).unwrap(), side, at),
+                            }
+                            .unwrap();
+                        }
+                        assert_eq!(padded, expected, "{shape:?} {sizes:?} {mode:?}");
+                    }
+                }
+            }
+        }
+        // All modes but `Constant` refuse a single dimension of four. `Reflect` refuses to add an element to a dimension of size 1.
+        assert_eq!(refused, 4 * 3 * 3 + 3);
+        assert_eq!(Tensor::<f64>::zeros([0, 3]).pad(&[1, 1], PadMode::Constant(1.0)).shape(), &[0, 5]);
+        assert_eq!(Tensor::<f64>::zeros([2, 0]).pad(&[1, 1], PadMode::Constant(1.0)), Tensor::ones([2, 2]));
+    }
 
     #[test]
     fn every_mode_pads_and_crops() {

@@ -4,8 +4,9 @@
 //! The weight of a pixel is the area of the rectangle between the point and the diagonally opposite pixel (M. Jaderberg and others,
 //! "Spatial transformer networks", 2015).
 
-use wengert_macros::twins;
+use wengert_macros::{precompiled, twins};
 
+use crate::kernel::gather;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::{Binary, Compare, Error, Float, Scalar, Shape, Site, Sizes, Tensor, Unary, ensure};
@@ -243,17 +244,42 @@ impl PixelIndices {
         let shape = places.shape().clone();
         let last = size as f64 - 1.0;
         let moved = |place: A::Elem| place.to_f64() + step as f64;
+        let places = places.in_order(at)?;
         let index = Tensor::build(&shape, at, |out| {
-            for (out, place) in out.iter_mut().zip(places.iter()) {
+            for (out, &place) in out.iter_mut().zip(&*places) {
                 *out = moved(place).clamp(0.0, last) as i64;
             }
         })?;
         let inside = Tensor::build(&shape, at, |out| {
-            for (out, place) in out.iter_mut().zip(places.iter()) {
+            for (out, &place) in out.iter_mut().zip(&*places) {
                 *out = (0.0..=last).contains(&moved(place));
             }
         })?;
         Ok(PixelIndices { index, inside })
+    }
+
+    /// Returns the row-major positions of pixels in their planes, for the rows `self` and the columns `column`. A plane has `width` columns.
+    /// The position outside of the image is `usize::MAX`.
+    fn positions(&self, column: &Self, width: usize, at: Site) -> Result<Vec<usize>, Error> {
+        let (rows, columns) = (self.index.in_order(at)?, column.index.in_order(at)?);
+        let (tops, lefts) = (self.inside.in_order(at)?, column.inside.in_order(at)?);
+        let inside = tops.iter().zip(&*lefts).map(|(&row, &column)| row & column);
+        let position =
+            |((&row, &column), inside)| if inside { row as usize * width + column as usize } else { usize::MAX };
+        Ok(rows.iter().zip(&*columns).zip(inside).map(position).collect())
+    }
+}
+
+#[precompiled]
+impl<T: Float> Tensor<T> {
+    /// Returns the sums of four pixels times their weights. `corners` has the positions of the pixels in their planes, and the weights, for
+    /// points of the shape `points`, `[n, 1, a, b]`. A position outside of the plane stands for a pixel of 0.
+    fn sampled(&self, corners: &[(Vec<usize>, Vec<T>)], points: Shape, at: Site) -> Result<Self, Error> {
+        let (image, shape) = (self.in_order(at)?, self.shape());
+        let [a, b, c, d] = corners else { unreachable!("a point has four neighbours") };
+        let corners = [a, b, c, d].map(|(positions, weights)| (&positions[..], &weights[..]));
+        let sizes = (shape[2] * shape[3], shape[1], points[2] * points[3]);
+        Tensor::build(&points.with_size(1, shape[1]), at, |out| gather::sample(&image, sizes, corners, out))
     }
 }
 
@@ -274,14 +300,23 @@ fn bilinear<A: TensorLike<Elem: Float>>(image: &A, x: &A, y: &A, at: Site) -> Re
     let (left, top) = (x.apply_unary(Unary::Floor, at)?, y.apply_unary(Unary::Floor, at)?);
     let (right, bottom) = (x.minus(&left, at)?, y.minus(&top, at)?);
     let rest = |weight: &A| weight.times(-1.0, at)?.plus(1.0, at);
-    let columns = [(rest(&right)?, 0), (right, 1)];
-    let rows = [(rest(&bottom)?, 0), (bottom, 1)];
+    let beside = |places: &A, axis: usize, step: i64| PixelIndices::new(places, shape[axis], step, at);
+    let columns = [(rest(&right)?, beside(&left, 3, 0)?), (right, beside(&left, 3, 1)?)];
+    let rows = [(rest(&bottom)?, beside(&top, 2, 0)?), (bottom, beside(&top, 2, 1)?)];
+    if image.is_plain() {
+        let mut corners = Vec::with_capacity(4);
+        for (height, row) in &rows {
+            for (width, column) in &columns {
+                let weights = height.times(width, at)?.to_tensor(at)?;
+                corners.push((row.positions(column, shape[3], at)?, weights.elements(at)?));
+            }
+        }
+        return Ok(image.constant(&image.to_tensor(at)?.sampled(&corners, x.shape(), at)?));
+    }
     let mut total: Option<A> = None;
-    for (height, down) in &rows {
-        let row = PixelIndices::new(&top, shape[2], *down, at)?;
-        for (width, along) in &columns {
-            let column = PixelIndices::new(&left, shape[3], *along, at)?;
-            let term = pixels(image, &row, &column, at)?.times(&height.times(width, at)?, at)?;
+    for (height, row) in &rows {
+        for (width, column) in &columns {
+            let term = pixels(image, row, column, at)?.times(&height.times(width, at)?, at)?;
             total = Some(match total {
                 None => term,
                 Some(total) => total.plus(&term, at)?,

@@ -1,6 +1,6 @@
 //! Class indices as the targets of a loss: checks, weights, and ignored targets.
 
-use crate::ops::index::positions::gathered_positions;
+use crate::ops::index::replace::gather_along;
 use crate::ops::network::losses::reduction::{LossReduction, reduce, total};
 use crate::ops::primitive::compose::Compose;
 use crate::ops::shape::views::unsqueeze;
@@ -108,8 +108,8 @@ impl Targets {
         let picked = if self.classes == 0 {
             x.sum_over(&[self.axis], at)?.reshape_to(self.index.shape().clone(), at)?
         } else {
-            let positions = gathered_positions(&x.shape(), self.axis, &unsqueeze(&self.index, self.axis, at)?, at)?;
-            x.apply_take(&positions.reshape_to(self.index.shape().clone(), at)?, at)?
+            let picked = gather_along(x, &x.shape(), self.axis, &unsqueeze(&self.index, self.axis, at)?, at)?;
+            picked.reshape_to(self.index.shape().clone(), at)?
         };
         let mut losses = picked.apply_unary(Unary::Neg, at)?;
         if let Some(weight) = options.weight {
