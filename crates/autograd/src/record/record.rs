@@ -63,16 +63,8 @@ pub(crate) struct Mark {
     pub(crate) extent: Extent,
     /// The last identity that the expression had at that time.
     pub(crate) identity: Option<Identity>,
-    operations: usize,
-    data: usize,
-    names: usize,
-}
-
-impl Mark {
-    /// Returns the number of stored operations, data and names.
-    pub(crate) fn stored(&self) -> usize {
-        self.operations + self.data + self.names
-    }
+    /// The number of stored operations, data and names.
+    pub(crate) stored: usize,
 }
 
 /// Gives read access to the expression of a record.
@@ -138,23 +130,19 @@ impl<T: Float, O> Record<T, O> {
         Mark {
             extent: self.expression.extent(),
             identity: self.expression.identity(),
-            operations: self.operations.len(),
-            data: self.data.len(),
-            names: self.names.len(),
+            stored: self.operations.len() + self.data.len() + self.names.len(),
         }
     }
 
-    /// Removes all nodes after `end`, with their data and operations. None of them has been evaluated.
-    pub(crate) fn truncate(&mut self, end: Mark) {
-        let nodes = end.extent.nodes;
-        self.unlocated -= self.locations[nodes..].iter().filter(|location| location.is_none()).count();
+    /// Removes all nodes after `end`, and returns them with their lines of code. The caller must record these nodes again before all others.
+    /// So the record keeps everything that belongs to them: data, operations, values, groups and parameters.
+    pub(crate) fn remove_nodes(&mut self, end: Mark) -> (Part, Vec<Option<&'static Location<'static>>>) {
+        let part = self.expression.part(end.extent);
+        let locations = self.locations.split_off(end.extent.nodes);
+        self.unlocated -= locations.iter().filter(|location| location.is_none()).count();
         self.expression.truncate(end.extent);
         self.expression.share_identity(end.identity);
-        self.locations.truncate(nodes);
-        self.operations.truncate(end.operations);
-        self.data.truncate(end.data);
-        self.names.truncate(end.names);
-        self.unexpanded.retain(|&node, _| (node as usize) < nodes);
+        (part, locations)
     }
 
     /// Appends the nodes of `part` from `from` to `to`, with their lines of code `locations`. None of them may refer to data or to an
