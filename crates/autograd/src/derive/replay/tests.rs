@@ -214,6 +214,24 @@ fn an_operation_without_a_derivative_beside_the_loss_keeps_no_derivative() {
     assert_eq!(kept(), before);
 }
 
+/// Tests every pair of forms of a rule, one after the other. Some forms read values or record parameters.
+#[test]
+fn a_rule_that_records_other_nodes_leaves_a_valid_tape() {
+    for first in 0..10 {
+        for second in 0..10 {
+            for form in [first, second, first] {
+                let step = |kind, operands, form| Move { kind, operands, number: 1.0, form };
+                let moves = vec![step(10, [0, 1], form), step(8, [2, 2], form), step(10, [3, 0], form + 1)];
+                let [trains, freezes] = [first % 2 == 0, false];
+                let steps =
+                    Steps { moves, sizes: [2, 3], seed: 1, trains, freezes, is_single: false, takes_second: true };
+                let got = outcomes::<f64>(std::slice::from_ref(&steps)).0.remove(0);
+                assert_eq!(got, on_a_new_thread::<f64>(&steps), "{first} {second} {form}");
+            }
+        }
+    }
+}
+
 /// The product of two arrays and their sum. Its derivative with respect to the first array is recorded in a form of its own.
 struct ProductAndSum {
     form: usize,
