@@ -167,14 +167,14 @@ pub(super) enum Replay {
 pub(super) fn replay<T: Float>(tape: &Tape<T>, request: &Request) -> Result<Replay, Error> {
     let found = {
         let record = tape.record.borrow();
-        // `try_with` fails while the thread ends.
-        let found = KEPT.try_with(|kept| {
+        let find = |kept: &RefCell<Vec<Rc<Derivative>>>| {
             let kept = &mut *kept.borrow_mut();
             let position = kept.iter().position(|derivative| derivative.serves(&record, request))?;
             kept[..=position].rotate_right(1);
             Some(Rc::clone(&kept[0]))
-        });
-        found.ok().flatten()
+        };
+        // `try_with` fails while the thread ends.
+        if all_differentiable(&record) { KEPT.try_with(find).ok().flatten() } else { None }
     };
     let Some(derivative) = found else { return Ok(Replay::Unrecorded(CallLog::default())) };
     let replay = derivative.record(tape, request.at)?;
@@ -235,7 +235,6 @@ impl Derivative {
             && (self.base.is_none() || self.base == record.identity())
             && record.has(&self.part, known, end)
             && record.locations()[known.nodes..].iter().zip(&self.locations).all(same_line)
-            && all_differentiable(record)
     }
 
     /// Records this derivative on a tape that it [serves](Self::serves). If a rule records other nodes than before, removes the recorded
