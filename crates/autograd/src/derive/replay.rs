@@ -100,7 +100,7 @@ pub(super) struct CallLog {
     /// The number of operations, data and names that the calls stored in the tape's record.
     stored: usize,
     /// The calls of a replay that could not be finished, or `None` if all of them are in `calls`.
-    unfinished: Option<Unfinished>,
+    unfinished: Option<Box<Unfinished>>,
 }
 
 /// The calls of a replay that could not be finished, with all nodes that the replay recorded. These nodes are no longer on the tape, but
@@ -259,7 +259,7 @@ impl Derivative {
                 calls[number] = LoggedCall { result, end, ..calls[number].clone() };
                 let (part, locations) = record.remove_nodes(before);
                 let first = before.extent.nodes;
-                let unfinished = Unfinished { calls: calls.into_iter(), part, locations, first };
+                let unfinished = Box::new(Unfinished { calls: calls.into_iter(), part, locations, first });
                 return Ok(Replay::Unrecorded(CallLog { unfinished: Some(unfinished), ..CallLog::default() }));
             }
             copied = logged.end;

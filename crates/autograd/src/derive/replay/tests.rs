@@ -403,7 +403,7 @@ fn record<'t, T: Float>(tape: &'t Tape<T>, steps: &Steps) -> (Var<'t, T>, Vec<Va
             4 => x.square().pow(&Tensor::scalar(T::from_f64(number))),
             5 => x.pow(number),
             6 => where_(&x.gt(number), &x, y),
-            7 => x * tape.constant(&Tensor::full(steps.sizes, T::from_f64(number))),
+            7 => x * tape.constant(Tensor::full(steps.sizes, T::from_f64(number))),
             8 => tape.apply(Formed { form, parameter }, &[x]),
             9 => x.map_gradient(move |g| (0..form % 3).fold(g, |sum, _| sum + g)),
             10 => {
