@@ -1,8 +1,9 @@
 //! Records a derivative by copying its nodes, if this thread has recorded the same derivative of the same nodes before.
 //!
 //! A training step records the operations of the step before with other data, so its derivative has the same nodes too. Copying them takes
-//! a tenth of the time of deriving them. A custom operation may record other nodes each time, so its part is recorded anew. If this part
-//! then has other nodes than before, the whole derivative is recorded anew.
+//! a tenth of the time of deriving them. Some rules may record other nodes each time: the rules of custom operations, and rules that read
+//! data. Their parts are recorded anew by [`RuleCall`]s. If such a part then has other nodes than before, the derivative is derived as
+//! usual, with the parts that were already recorded. So each rule runs once.
 //!
 //! A tape may have several derivatives. Each kept derivative has only the nodes after the one before. An [`Identity`] of the nodes up to
 //! there tells whether the tape has the same nodes, without a comparison.
@@ -56,20 +57,20 @@ struct Derivative {
     gradients: Vec<Option<Index>>,
 }
 
-/// A part of a derivative that a custom operation may record differently each time.
-#[derive(Clone, Copy)]
-pub(super) enum CustomCall {
-    /// The gradient `g` at the custom operation `node`, times the derivative with respect to the input with index `input`.
+/// A part of a derivative that may have other nodes each time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum RuleCall {
+    /// The gradient `g` at the operation `node`, times the derivative with respect to the input with index `input`.
     Vjp { node: Index, input: usize, g: Index },
     /// The sum of two terms of a gradient. The first one is the result of a custom operation.
     Sum { total: Index, term: Index },
 }
 
-impl CustomCall {
+impl RuleCall {
     /// Records the nodes of this part. Returns the node of its result, or `None` if the derivative is zero.
     fn record<T: Float>(self, tape: &Tape<T>, at: Site) -> Result<Option<Index>, Error> {
         Ok(match self {
-            CustomCall::Vjp { node, input, g } => {
+            RuleCall::Vjp { node, input, g } => {
                 let (op, inputs) = {
                     let record = tape.record.borrow();
                     (record.op(node), record.inputs(node))
@@ -77,81 +78,119 @@ impl CustomCall {
                 let primitive = Primitive { tape, index: node, op, inputs, at, starts: Default::default() };
                 primitive.vjp(input, tape.at(g))?.map(|term| term.index)
             }
-            CustomCall::Sum { total, term } => Some(rules::accumulate(Some(tape.at(total)), tape.at(term), at)?.index),
+            RuleCall::Sum { total, term } => Some(rules::accumulate(Some(tape.at(total)), tape.at(term), at)?.index),
         })
     }
 }
 
-/// A [`CustomCall`], with the nodes that it recorded.
+/// A [`RuleCall`], with the nodes that it recorded.
+#[derive(Clone)]
 struct LoggedCall {
-    call: CustomCall,
+    call: RuleCall,
     on_behalf_of: Option<&'static Location<'static>>,
     start: Extent,
     end: Extent,
     result: Option<Index>,
 }
 
-/// The [`CustomCall`]s of a derivative, in order.
+/// The [`RuleCall`]s of a derivative, in order.
 #[derive(Default)]
 pub(super) struct CallLog {
     calls: Vec<LoggedCall>,
     /// The number of operations, data and names that the calls stored in the tape's record.
     stored: usize,
+    /// The calls of a replay that could not be finished, or `None` if all of them are in `calls`.
+    unfinished: Option<Box<Unfinished>>,
+}
+
+/// The calls of a replay that could not be finished, with all nodes that the replay recorded. These nodes are no longer on the tape, but
+/// everything to which they refer is in its record.
+struct Unfinished {
+    calls: std::vec::IntoIter<LoggedCall>,
+    part: Part,
+    locations: Vec<Option<&'static Location<'static>>>,
+    /// The number of nodes before `part`.
+    first: usize,
 }
 
 impl CallLog {
-    /// Records the nodes of `call`, and logs them. Returns the node of the result, or `None` if the derivative is zero.
+    /// Records the nodes of `call`, and logs them. If a replay has already recorded this call, appends the same nodes. Returns the node of
+    /// the result, or `None` if the derivative is zero.
     pub(super) fn record<T: Float>(
         &mut self,
-        call: CustomCall,
+        call: RuleCall,
         tape: &Tape<T>,
         at: Site,
     ) -> Result<Option<Index>, Error> {
+        if let Some(logged) = self.unfinished.as_mut().and_then(|unfinished| unfinished.next(call, tape)) {
+            let result = logged.result;
+            self.calls.push(logged);
+            return Ok(result);
+        }
         let (before, on_behalf_of) = {
             let record = tape.record.borrow();
             (record.mark(), record.on_behalf_of)
         };
         let result = call.record(tape, at)?;
         let after = tape.record.borrow().mark();
-        self.stored += after.stored() - before.stored();
+        self.stored += after.stored - before.stored;
         self.calls.push(LoggedCall { call, on_behalf_of, start: before.extent, end: after.extent, result });
         Ok(result)
     }
 }
 
-/// Records the requested derivative if the tape has the nodes of a kept derivative. Returns the gradients, or `None` if the derivative
-/// must be recorded as usual. A kept derivative with other nodes of a custom operation is no longer kept.
+impl Unfinished {
+    /// Appends the nodes of the next call, which must be `call`, and returns this call. Returns `None` after the last call.
+    fn next<T: Float>(&mut self, call: RuleCall, tape: &Tape<T>) -> Option<LoggedCall> {
+        let logged = self.calls.next()?;
+        debug_assert_eq!(logged.call, call);
+        let nodes = logged.start.nodes - self.first..logged.end.nodes - self.first;
+        tape.record.borrow_mut().append(&self.part, &self.locations[nodes], logged.start, logged.end);
+        Some(logged)
+    }
+}
+
+/// The result of [`replay`].
+pub(super) enum Replay {
+    /// The gradients are recorded.
+    Recorded(Vec<Option<Index>>),
+    /// The derivative must be derived as usual, with this log.
+    Unrecorded(CallLog),
+}
+
+/// Records the requested derivative if the tape has the nodes of a kept derivative. A kept derivative is no longer kept if a rule now
+/// records other nodes.
 ///
 /// # Errors
 ///
-/// The errors of the custom operations, and an error if the tape is full.
-pub(super) fn replay<T: Float>(tape: &Tape<T>, request: &Request) -> Result<Option<Vec<Option<Index>>>, Error> {
+/// The errors of the rules, and an error if the tape is full.
+pub(super) fn replay<T: Float>(tape: &Tape<T>, request: &Request) -> Result<Replay, Error> {
     let found = {
         let record = tape.record.borrow();
-        // `try_with` fails while the thread ends.
-        let found = KEPT.try_with(|kept| {
+        let find = |kept: &RefCell<Vec<Rc<Derivative>>>| {
             let kept = &mut *kept.borrow_mut();
             let position = kept.iter().position(|derivative| derivative.serves(&record, request))?;
             kept[..=position].rotate_right(1);
             Some(Rc::clone(&kept[0]))
-        });
-        found.ok().flatten()
+        };
+        // `try_with` fails while the thread ends.
+        if all_differentiable(&record) { KEPT.try_with(find).ok().flatten() } else { None }
     };
-    let Some(derivative) = found else { return Ok(None) };
-    let gradients = derivative.record(tape, request.at)?;
-    if gradients.is_none() {
+    let Some(derivative) = found else { return Ok(Replay::Unrecorded(CallLog::default())) };
+    let replay = derivative.record(tape, request.at)?;
+    if let Replay::Unrecorded(_) = replay {
         let _ = KEPT.try_with(|kept| kept.borrow_mut().retain(|other| !Rc::ptr_eq(other, &derivative)));
     }
-    Ok(gradients)
+    Ok(replay)
 }
 
 /// Keeps the derivative that was recorded on `tape` after `start`, if a later tape can copy its nodes.
 pub(super) fn keep<T: Float>(tape: &Tape<T>, start: Mark, request: Request, log: CallLog, gradients: &[Option<Index>]) {
     let mut record = tape.record.borrow_mut();
     let known = start.identity.map_or_else(Extent::default, |base| base.extent);
-    // Only custom operations may store data or other operations, because the other nodes are copied without them.
-    let is_copyable = record.mark().stored() - start.stored() == log.stored;
-    if !is_copyable || record.len() - known.nodes > MAX_KEPT_NODES {
+    // Only the logged calls may store data or other operations, because the other nodes are copied without them.
+    let is_copyable = record.mark().stored - start.stored == log.stored;
+    if !is_copyable || record.len() - known.nodes > MAX_KEPT_NODES || !all_differentiable(&record) {
         return;
     }
     let derivative = Rc::new(Derivative {
@@ -196,16 +235,15 @@ impl Derivative {
             && (self.base.is_none() || self.base == record.identity())
             && record.has(&self.part, known, end)
             && record.locations()[known.nodes..].iter().zip(&self.locations).all(same_line)
-            && record.operations().all(|operation| operation.is_differentiable())
     }
 
-    /// Records this derivative on a tape that it [serves](Self::serves). Returns the gradients. If a custom operation records other nodes
-    /// than before, removes the recorded nodes and returns `None`.
-    fn record<T: Float>(&self, tape: &Tape<T>, at: Site) -> Result<Option<Vec<Option<Index>>>, Error> {
+    /// Records this derivative on a tape that it [serves](Self::serves). If a rule records other nodes than before, removes the recorded
+    /// nodes, and returns a log with the calls so far.
+    fn record<T: Float>(&self, tape: &Tape<T>, at: Site) -> Result<Replay, Error> {
         let before = tape.record.borrow().mark();
         let _derivation = tape.start_derivation();
         let mut copied = self.start;
-        for logged in &self.calls {
+        for (number, logged) in self.calls.iter().enumerate() {
             {
                 let mut record = tape.record.borrow_mut();
                 self.copy(&mut record, copied, logged.start);
@@ -213,19 +251,23 @@ impl Derivative {
             }
             let result = logged.call.record(tape, at)?;
             let mut record = tape.record.borrow_mut();
-            let is_same = result == logged.result
-                && record.extent() == logged.end
-                && record.has(&self.part, logged.start, logged.end);
+            let end = record.extent();
+            let is_same =
+                result == logged.result && end == logged.end && record.has(&self.part, logged.start, logged.end);
             if !is_same {
-                record.truncate(before);
-                return Ok(None);
+                let mut calls = self.calls[..=number].to_vec();
+                calls[number] = LoggedCall { result, end, ..calls[number].clone() };
+                let (part, locations) = record.remove_nodes(before);
+                let first = before.extent.nodes;
+                let unfinished = Box::new(Unfinished { calls: calls.into_iter(), part, locations, first });
+                return Ok(Replay::Unrecorded(CallLog { unfinished: Some(unfinished), ..CallLog::default() }));
             }
             copied = logged.end;
         }
         let mut record = tape.record.borrow_mut();
         self.copy(&mut record, copied, self.part.end());
         record.expression.share_identity(Some(self.identity));
-        Ok(Some(self.gradients.clone()))
+        Ok(Replay::Recorded(self.gradients.clone()))
     }
 
     /// Appends the nodes from `from` to `to` to a tape that ends at `from`.
@@ -235,180 +277,18 @@ impl Derivative {
     }
 }
 
+/// Returns true if each custom operation of a tape has a derivative. Asks each operation only once.
+fn all_differentiable<T: Float>(record: &Record<T>) -> bool {
+    let known = record.differentiable.get();
+    let more = record.operations().skip(known).take_while(|operation| operation.is_differentiable()).count();
+    record.differentiable.set(known + more);
+    known + more == record.operations().len()
+}
+
 /// Returns true if the result of `node` belongs to a custom operation.
 pub(super) fn is_custom<T: Float>(record: &Record<T>, node: Index) -> bool {
     matches!(record.op(node), Op::Other(_))
 }
 
 #[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-    use std::panic::Location;
-    use std::rc::Rc;
-
-    use wengert_tensor::Site;
-    use wengert_tensor::prelude::*;
-
-    use super::{KEPT, MAX_KEPT, Request, replay};
-    use crate::{Call, Error, Operation, Tape, Var};
-
-    /// Doubles its input. Its derivative is recorded as `g + g` or as `g * 2`.
-    struct Double {
-        adds: bool,
-        is_differentiable: bool,
-    }
-
-    impl Operation<f64> for Double {
-        fn name(&self) -> &'static str {
-            "double"
-        }
-
-        fn run(&self, inputs: &[Tensor<f64>]) -> Result<Tensor<f64>, Error> {
-            Ok(&inputs[0] * 2.0)
-        }
-
-        fn vjp<'t>(&self, _: &Call<'t, f64>, _: usize, g: Var<'t, f64>) -> Option<Var<'t, f64>> {
-            Some(if self.adds { g + g } else { g * 2.0 })
-        }
-
-        fn is_differentiable(&self) -> bool {
-            self.is_differentiable
-        }
-    }
-
-    const ADDS: Double = Double { adds: true, is_differentiable: true };
-
-    /// Records a loss with custom and other operations, and returns it with the variable on which it depends. The lookups read the rows
-    /// `rows`.
-    fn loss<'t>(tape: &'t Tape<f64>, rows: &[i64], double: Double) -> (Var<'t, f64>, Var<'t, f64>) {
-        let x = tape.var(&Tensor::from([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]]));
-        let rows = Tensor::from(rows.to_vec());
-        let looked_up = x.index_select(0, &rows) + x.index_select(0, &rows);
-        let doubled = tape.apply(double, &[looked_up.softmax(-1).matmul(x.t())]);
-        let y = (doubled.exp() + x.cumsum(0).sum(..)).sum(..) + (x * x).amax(..) + x.detach().floor().sum(..);
-        (y, x)
-    }
-
-    /// Returns the nodes of a tape as text, with their lines of code.
-    fn nodes(tape: &Tape<f64>) -> (String, Vec<Option<&'static Location<'static>>>) {
-        let record = tape.record.borrow();
-        let text = format!("{:?}", record.expression);
-        (text.split(", identity").next().unwrap_or_default().to_string(), record.locations().to_vec())
-    }
-
-    /// Returns the nodes and the gradient of [`loss`], and whether the derivative was recorded again.
-    fn derive(rows: &[i64], double: Double) -> (impl Eq + Send + std::fmt::Debug, Vec<f64>, bool) {
-        let tape = Tape::new();
-        let (y, x) = loss(&tape, rows, double);
-        let at = Site::here("test");
-        let seed = y.unit_seed(at).unwrap();
-        let before = KEPT.with_borrow(Vec::clone);
-        let gradient = tape.reverse(&[(y, seed)], &[x], at).unwrap()[0].unwrap();
-        let is_replayed = KEPT.with_borrow(|kept| before.iter().any(|known| Rc::ptr_eq(known, &kept[0])));
-        (nodes(&tape), gradient.value().to_vec(), is_replayed)
-    }
-
-    #[test]
-    fn a_replayed_derivative_has_the_nodes_of_a_recorded_one() {
-        let (nodes, gradient, is_replayed) = derive(&[0, 1, 1], ADDS);
-        assert!(!is_replayed);
-        assert_eq!(derive(&[0, 1, 1], ADDS), (nodes, gradient.clone(), true));
-        // The custom operations of a replayed derivative have the data of their own tape.
-        let (_, other, is_replayed) = derive(&[0, 0, 1], ADDS);
-        assert!(is_replayed && other != gradient);
-        let recorded = std::thread::spawn(|| derive(&[0, 0, 1], ADDS).1).join().unwrap();
-        assert_eq!(other, recorded);
-    }
-
-    #[test]
-    fn a_custom_operation_that_records_other_nodes_is_recorded_anew() {
-        let (nodes, gradient, _) = derive(&[0, 1], ADDS);
-        let (other_nodes, other, is_replayed) = derive(&[0, 1], Double { adds: false, is_differentiable: true });
-        assert!(!is_replayed && nodes != other_nodes);
-        assert_eq!(gradient, other);
-        let recorded = std::thread::spawn(|| {
-            let (nodes, gradient, _) = derive(&[0, 1], Double { adds: false, is_differentiable: true });
-            (format!("{nodes:?}"), gradient)
-        });
-        assert_eq!((format!("{other_nodes:?}"), other), recorded.join().unwrap());
-    }
-
-    #[test]
-    fn an_operation_without_a_derivative_is_refused_after_one_with_a_derivative() {
-        derive(&[1, 0], ADDS);
-        let tape = Tape::new();
-        let (y, x) = loss(&tape, &[1, 0], Double { adds: true, is_differentiable: false });
-        assert!(matches!(y.try_grad([x]), Err(Error::NotDifferentiable { operation: "double", .. })));
-    }
-
-    #[test]
-    fn equal_nodes_of_other_lines_keep_their_lines() {
-        let tape = Tape::new();
-        let x = tape.var(&Tensor::from([1.0, 2.0]));
-        let first = x.exp().sum(..).grad([x])[0];
-        let tape = Tape::new();
-        let x = tape.var(&Tensor::from([1.0, 2.0]));
-        let second = x.exp().sum(..).grad([x])[0];
-        let line = |var: Var<'_, f64>| var.tape().record.borrow().location(var.index).line();
-        assert_eq!(line(second), line(first) + 3);
-    }
-
-    /// Takes derivatives of derivatives, so that each one is compared only with the nodes after the one before.
-    #[test]
-    fn nodes_between_derivatives_are_compared() {
-        let third = |scale: f64| {
-            let tape = Tape::<f64>::new();
-            let x = tape.var(&Tensor::scalar(2.0));
-            let first = (x * x * x * x).grad([x])[0];
-            let second = (first * 3.0).grad([x])[0];
-            (second * scale).grad([x])[0].item()
-        };
-        // The third derivative of 3 x⁴ is 72 x.
-        for scale in [1.0, 1.0, -0.5, 1.0, -0.5] {
-            assert_eq!(third(scale), 144.0 * scale);
-        }
-    }
-
-    #[test]
-    fn a_request_for_other_gradients_is_no_replay() {
-        let tape = Tape::<f64>::new();
-        let [x, y] = [1.0, 2.0].map(|value| tape.var(&Tensor::scalar(value)));
-        let (z, at) = (x * y, Site::here("test"));
-        let seed = z.unit_seed(at).unwrap();
-        let request =
-            |input: Var<'_, f64>| Request { outputs: vec![[z.index, seed.index]], inputs: vec![input.index], at };
-        let end = tape.record.borrow().mark();
-        assert!(replay(&tape, &request(x)).unwrap().is_none());
-        tape.reverse(&[(z, seed)], &[x], at).unwrap();
-        tape.record.borrow_mut().truncate(end);
-        assert!(replay(&tape, &request(y)).unwrap().is_none());
-        assert!(replay(&tape, &request(x)).unwrap().is_some());
-    }
-
-    #[test]
-    fn the_kept_derivatives_are_few() {
-        for count in 1..MAX_KEPT + 8 {
-            let tape = Tape::<f64>::new();
-            let x = tape.var(&Tensor::from([1.0]));
-            assert_eq!((x * count as f64).sum(..).grad([x])[0].item(), count as f64);
-        }
-        assert_eq!(KEPT.with_borrow(Vec::len), MAX_KEPT);
-    }
-
-    #[test]
-    fn a_derivative_within_a_derivative_is_recorded_again() {
-        let calls = Rc::new(Cell::new(0));
-        for _ in 0..3 {
-            let tape = Tape::<f64>::new();
-            let x = tape.var(&Tensor::from([3.0]));
-            let counted = Rc::clone(&calls);
-            let scaled = x.map_gradient(move |g| {
-                counted.set(counted.get() + 1);
-                g * (g * g).sum(..).grad([g])[0]
-            });
-            // The gradient at `scaled` is 6, which the function replaces by 6 · 12.
-            assert_eq!((scaled * scaled).sum(..).grad([x])[0].item(), 72.0);
-        }
-        assert_eq!(calls.get(), 3);
-    }
-}
+mod tests;

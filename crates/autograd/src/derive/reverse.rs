@@ -10,7 +10,7 @@ use wengert_tensor::{Binary, Float, Site, Tensor};
 
 use super::gradients::Gradients;
 use super::path::{Path, Traversal};
-use super::replay::{self, CallLog, CustomCall, Request};
+use super::replay::{self, CallLog, Replay, Request, RuleCall};
 use crate::parameter::Change;
 use crate::rules::{self, LinearFactor};
 use crate::{Error, Tape, Var};
@@ -133,19 +133,20 @@ impl<'t, T: Float> Tape<T> {
             at,
         };
         let gradients = match replay::replay(self, &request)? {
-            Some(gradients) => gradients,
-            None => self.derive(request, last)?,
+            Replay::Recorded(gradients) => gradients,
+            Replay::Unrecorded(log) => self.derive(request, last, log)?,
         };
         Ok(gradients.into_iter().map(|gradient| gradient.map(|index| self.at(index))).collect())
     }
 
-    /// Records the gradients of `request`, whose outputs are nodes up to `last`. Returns the node of each gradient.
-    fn derive(&self, request: Request, last: Index) -> Result<Vec<Option<Index>>, Error> {
+    /// Records the gradients of `request`, whose outputs are nodes up to `last`. `log` may have parts of the derivative that are not recorded
+    /// again. Returns the node of each gradient.
+    fn derive(&self, request: Request, last: Index, log: CallLog) -> Result<Vec<Option<Index>>, Error> {
         let (start, at) = (self.record.borrow().mark(), request.at);
         let outputs = || request.outputs.iter().map(|&[output, _]| self.at(output));
         let path = self.dependents(&request.inputs, last, Traversal::Differentiable);
         self.check_differentiable(&path, outputs(), at)?;
-        let mut adjoints = Adjoints { nodes: vec![NONE; path.marks.len()], log: CallLog::default() };
+        let mut adjoints = Adjoints { nodes: vec![NONE; path.marks.len()], log };
         for &[output, seed] in &request.outputs {
             if let Some(slot) = path.position(output) {
                 adjoints.add(self, slot, self.at(seed), at)?;
@@ -179,12 +180,11 @@ impl<'t, T: Float> Tape<T> {
             let Some(first) = rules::first_differentiable_input(primitive.op) else { continue };
             for position in first..primitive.inputs.len() {
                 let Some(below) = path.position(primitive.inputs[position]) else { continue };
-                let term = match primitive.op {
-                    Op::Other(_) => {
-                        let call = CustomCall::Vjp { node: primitive.index, input: position, g: g.index };
-                        adjoints.log.record(call, self, at)?.map(|index| self.at(index))
-                    }
-                    _ => primitive.vjp(position, g)?,
+                let term = if primitive.varies(position) {
+                    let call = RuleCall::Vjp { node: primitive.index, input: position, g: g.index };
+                    adjoints.log.record(call, self, at)?.map(|index| self.at(index))
+                } else {
+                    primitive.vjp(position, g)?
                 };
                 if let Some(term) = term {
                     adjoints.add(self, below, term, at)?;
@@ -254,7 +254,7 @@ const NONE: Index = Index::MAX;
 /// The adjoint of each slot of a path: the node that is the sum of the adjoint's terms so far, or [`NONE`].
 struct Adjoints {
     nodes: Vec<Index>,
-    /// The calls of custom operations that have recorded parts of the adjoints.
+    /// The calls of rules that may record other nodes each time.
     log: CallLog,
 }
 
@@ -269,7 +269,7 @@ impl Adjoints {
         self.nodes[slot] = match total {
             NONE => term.index,
             total if replay::is_custom(&tape.record.borrow(), total) => {
-                let sum = self.log.record(CustomCall::Sum { total, term: term.index }, tape, at)?;
+                let sum = self.log.record(RuleCall::Sum { total, term: term.index }, tape, at)?;
                 sum.unwrap_or_else(|| unreachable!("a sum has a result"))
             }
             total => rules::accumulate(Some(tape.at(total)), term, at)?.index,

@@ -1,6 +1,7 @@
 //! The contents of a tape: an expression, the data of its leaves, and the line of code of each node. Also the operations that [`Op::Other`]
 //! refers to, which may have arguments of their own.
 
+use std::cell::Cell;
 use std::ops::Deref;
 use std::panic::Location;
 
@@ -23,6 +24,8 @@ pub(crate) struct Record<T: Float, O> {
     unlocated: usize,
     /// The operations that [`Op::Other`] refers to by index, each with its name.
     operations: Vec<(O, &'static str)>,
+    /// The number of first `operations` that are known to have derivatives.
+    pub(crate) differentiable: Cell<usize>,
     /// The data of leaves that are tensors.
     data: Vec<Tensor<T>>,
     /// The names of the [`Op::Alias`] operations that refuse to be differentiated.
@@ -40,7 +43,7 @@ pub(crate) struct Record<T: Float, O> {
     pub(crate) evaluated: Option<(Index, usize)>,
     /// The number of nodes that all evaluations of this tape after the first one have computed.
     #[cfg(test)]
-    pub(crate) work: std::cell::Cell<usize>,
+    pub(crate) work: Cell<usize>,
     /// The id of each parameter on this tape, and its node.
     pub(crate) parameters: Vec<(u64, Index)>,
     /// The id of each parameter that a variable replaces on this tape, and the variable's node. The last entry of a
@@ -63,16 +66,8 @@ pub(crate) struct Mark {
     pub(crate) extent: Extent,
     /// The last identity that the expression had at that time.
     pub(crate) identity: Option<Identity>,
-    operations: usize,
-    data: usize,
-    names: usize,
-}
-
-impl Mark {
-    /// Returns the number of stored operations, data and names.
-    pub(crate) fn stored(&self) -> usize {
-        self.operations + self.data + self.names
-    }
+    /// The number of stored operations, data and names.
+    pub(crate) stored: usize,
 }
 
 /// Gives read access to the expression of a record.
@@ -92,6 +87,7 @@ impl<T: Float, O> Record<T, O> {
             locations: Vec::new(),
             unlocated: 0,
             operations: Vec::new(),
+            differentiable: Cell::default(),
             data: Vec::new(),
             names: Vec::new(),
             values: ByNode::default(),
@@ -100,7 +96,7 @@ impl<T: Float, O> Record<T, O> {
             together: Vec::new(),
             evaluated: None,
             #[cfg(test)]
-            work: std::cell::Cell::default(),
+            work: Cell::default(),
             parameters: Vec::new(),
             bound: Vec::new(),
             identities: Vec::new(),
@@ -116,6 +112,7 @@ impl<T: Float, O> Record<T, O> {
         self.locations.clear();
         self.unlocated = 0;
         self.operations.clear();
+        self.differentiable.set(0);
         self.data.clear();
         self.names.clear();
         self.values.clear();
@@ -138,23 +135,19 @@ impl<T: Float, O> Record<T, O> {
         Mark {
             extent: self.expression.extent(),
             identity: self.expression.identity(),
-            operations: self.operations.len(),
-            data: self.data.len(),
-            names: self.names.len(),
+            stored: self.operations.len() + self.data.len() + self.names.len(),
         }
     }
 
-    /// Removes all nodes after `end`, with their data and operations. None of them has been evaluated.
-    pub(crate) fn truncate(&mut self, end: Mark) {
-        let nodes = end.extent.nodes;
-        self.unlocated -= self.locations[nodes..].iter().filter(|location| location.is_none()).count();
+    /// Removes all nodes after `end`, and returns them with their lines of code. The caller must record these nodes again before all others.
+    /// So the record keeps everything that belongs to them: data, operations, values, groups and parameters.
+    pub(crate) fn remove_nodes(&mut self, end: Mark) -> (Part, Vec<Option<&'static Location<'static>>>) {
+        let part = self.expression.part(end.extent);
+        let locations = self.locations.split_off(end.extent.nodes);
+        self.unlocated -= locations.iter().filter(|location| location.is_none()).count();
         self.expression.truncate(end.extent);
         self.expression.share_identity(end.identity);
-        self.locations.truncate(nodes);
-        self.operations.truncate(end.operations);
-        self.data.truncate(end.data);
-        self.names.truncate(end.names);
-        self.unexpanded.retain(|&node, _| (node as usize) < nodes);
+        (part, locations)
     }
 
     /// Appends the nodes of `part` from `from` to `to`, with their lines of code `locations`. None of them may refer to data or to an
@@ -177,7 +170,7 @@ impl<T: Float, O> Record<T, O> {
     }
 
     /// Returns the operations that have arguments of their own, in the order of recording.
-    pub(crate) fn operations(&self) -> impl Iterator<Item = &O> {
+    pub(crate) fn operations(&self) -> impl ExactSizeIterator<Item = &O> {
         self.operations.iter().map(|(operation, _)| operation)
     }
 

@@ -9,7 +9,7 @@ use wengert_tensor::{Binary, Float, Reduction, Shape, Site, Unary, View};
 
 use super::binary::LinearFactor;
 use super::mode::{Formula, Mode};
-use super::{binary, linear, movement, reduction, unary};
+use super::{binary, linear, movement, power, reduction, unary};
 use crate::record::DETACH;
 use crate::tape::{Record, RuleFailure};
 use crate::{Call, Error, Tape, Var};
@@ -111,6 +111,17 @@ impl<'t, T: Float> Primitive<'t, T> {
         let shape = record.node(self.index).shape;
         let term = factor.times(&mut record, [v.index, self.inputs[1 - input]], shape, self.at.location);
         term.map(|term| self.tape.at(term)).ok_or(Error::TapeFull { at: self.at })
+    }
+
+    /// Returns true if the rule for the input with index `input` may record other nodes on a tape with the same nodes: if the operation is
+    /// a custom operation, or if the rule reads data.
+    #[inline]
+    pub(crate) fn varies(&self, input: usize) -> bool {
+        match self.op {
+            Op::Other(_) => true,
+            Op::Binary(Binary::Pow) => input == 0 && power::reads_data(self.tape.at(self.inputs[1])),
+            _ => false,
+        }
     }
 
     /// Returns the error that says that this operation has no derivative.

@@ -2,10 +2,11 @@
 
 use wengert_tensor::Float;
 use wengert_tensor::ops::{Arithmetic, Comparison, Functions, where_};
-use wengert_tensor::plan::Op;
+use wengert_tensor::plan::{Index, Op};
 
 use super::mode::Formula;
 use crate::Var;
+use crate::tape::Record;
 
 /// Records ∂/∂x xʸ · v = v y xʸ⁻¹, for a tangent or incoming gradient v. The result is 0 where y = 0.
 pub(super) fn to_base<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>) -> Formula<'t, T> {
@@ -30,15 +31,27 @@ pub(super) fn to_exponent<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, z: Var<'t,
 /// Returns the common value of all elements of `y` if `y` was recorded as one number or one constant of rank 0, and `None` otherwise.
 fn plain_number<T: Float>(y: Var<'_, T>) -> Option<f64> {
     let record = y.tape.record.borrow();
-    let mut index = y.index;
-    while record.node(index).op == Op::Expand {
-        index = record.inputs(index)[0];
-    }
-    match record.node(index).op {
+    let index = before_expansion(&record, y.index);
+    match record.op(index) {
         Op::Number(number) => Some(record.number(number)),
         Op::Constant(number) if record.shape(index).rank() == 0 => {
             record.leaf_data(number).try_item().ok().map(T::to_f64)
         }
         _ => None,
     }
+}
+
+/// Returns true if the nodes of the derivative with respect to the base depend on the data of the exponent `y`: on a constant of rank 0.
+pub(super) fn reads_data<T: Float>(y: Var<'_, T>) -> bool {
+    let record = y.tape.record.borrow();
+    let index = before_expansion(&record, y.index);
+    matches!(record.op(index), Op::Constant(_)) && record.shape(index).rank() == 0
+}
+
+/// Returns the node that is expanded to the node `index`, or `index` itself.
+fn before_expansion<T: Float>(record: &Record<T>, mut index: Index) -> Index {
+    while record.op(index) == Op::Expand {
+        index = record.operands(index)[0];
+    }
+    index
 }

@@ -240,8 +240,6 @@ pub trait Operation<T: Float>: Any {
 
     /// Returns, in reverse mode, the upstream gradient `g` times the derivative with respect to the input with index `input`. `g` has the
     /// result's shape, and the returned product has the input's shape. `None` means that the derivative is zero everywhere.
-    ///
-    /// This function may be called twice for one gradient, so it must have no effect other than its result.
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>>;
 
     /// Returns, in forward mode, the derivative with respect to the input with index `input`, times the tangent `v`. `v` has the input's

@@ -225,7 +225,8 @@ impl Expression {
         self.identity = identity;
     }
 
-    /// Removes everything that was appended after the lists had the lengths `end`.
+    /// Removes everything that was appended after the lists had the lengths `end`, except for the marks of nodes with [expanded
+    /// data](Self::set_unexpanded). The caller must append these nodes again, with the same indices and shapes.
     pub fn truncate(&mut self, end: Extent) {
         self.identity = None;
         self.nodes.truncate(end.nodes);
@@ -234,7 +235,6 @@ impl Expression {
         self.shape_numbers.retain(|_, number| (*number as usize) < end.shapes);
         self.views.truncate(end.views);
         self.numbers.truncate(end.numbers);
-        self.unexpanded.retain(|node, _| (*node as usize) < end.nodes);
     }
 
     /// Returns the operation of a node.
@@ -528,7 +528,6 @@ mod tests {
     fn a_shortened_expression_forgets_what_came_later() {
         for count in [0, 1, MAX_SCANNED] {
             let (mut shortened, expected) = (leaves(3 * MAX_SCANNED), leaves(count));
-            shortened.set_unexpanded(4 * count as Index, &Shape::from([1, 2]));
             shortened.truncate(expected.extent());
             assert!(shortened.same(&expected), "{count}");
             append(&mut shortened, count..2 * MAX_SCANNED);
