@@ -1,4 +1,4 @@
-//! Integrals of sampled functions by the trapezoidal rule.
+//! Integrals of sampled functions by the trapezoidal rule, and derivatives by differences.
 
 use wengert_macros::twins;
 
@@ -7,7 +7,7 @@ use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::shape::dims;
 use crate::{Binary, Error, Float, Position, Reduction, Shape, Site, ensure};
 
-/// The trapezoidal rule along a dimension.
+/// The trapezoidal rule and differences along a dimension.
 ///
 /// ```
 /// # use wengert_tensor as wengert;
@@ -17,6 +17,7 @@ use crate::{Binary, Error, Float, Position, Reduction, Shape, Site, ensure};
 /// assert_eq!(y.trapezoid(1.0, 0).item(), 4.5);
 /// assert_eq!(y.cumulative_trapezoid(1.0, 0).to_vec(), [1.5, 4.5]);
 /// assert_eq!(y.trapezoid_over(&Tensor::from([0.0, 1.0, 3.0]), 0).item(), 7.5);
+/// assert_eq!(y.gradient(1.0, 0, 1).to_vec(), [1.0, 1.5, 2.0]);
 /// ```
 #[twins]
 pub trait Integrals: TensorLike<Elem: Float> {
@@ -26,6 +27,7 @@ pub trait Integrals: TensorLike<Elem: Float> {
     /// # Errors
     ///
     /// If there is no dimension `dim`, or memory cannot hold the result.
+    #[doc(alias("trapz"))]
     fn try_trapezoid(&self, dx: f64, dim: impl Position) -> Result<Self> {
         let at = Site::here("trapezoid");
         let (areas, axis) = areas(self, Step::Equal(dx), dim.position(), at)?;
@@ -71,6 +73,69 @@ pub trait Integrals: TensorLike<Elem: Float> {
         let at = Site::here("cumulative_trapezoid_over");
         let (areas, axis) = areas(self, Step::Points(x, "cumulative_trapezoid"), dim.position(), at)?;
         areas.apply_cumsum(axis, at)
+    }
+
+    /// Returns the derivatives along `dim` of functions whose values are `self`, at points whose distance is `spacing`. An inner derivative
+    /// is the difference of the two neighbours over their distance, which is exact for polynomials of degree 2. At the two ends,
+    /// `edge_order` 1 takes the difference to the only neighbour, and `edge_order` 2 the derivative of the parabola through the three outer
+    /// points. The result has the shape of `self`. PyTorch: `gradient` with a number as `spacing`, for one dimension.
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let squares = Tensor::from([0.0, 1.0, 4.0, 9.0]);
+    /// assert_eq!(squares.gradient(1.0, 0, 1).to_vec(), [1.0, 2.0, 4.0, 5.0]);
+    /// assert_eq!(squares.gradient(1.0, 0, 2).to_vec(), [0.0, 2.0, 4.0, 6.0]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If there is no dimension `dim`, its size is not above `edge_order`, `edge_order` is neither 1 nor 2, or memory cannot hold the result.
+    fn try_gradient(&self, spacing: f64, dim: impl Position, edge_order: usize) -> Result<Self> {
+        let at = Site::here("gradient");
+        let axis = sampled(self, dim.position(), edge_order, at)?;
+        let steps = neighbours(self, axis, Binary::Sub, at)?.divide_by(spacing, at)?;
+        let inner = apart(self, axis, at)?.divide_by(2.0 * spacing, at)?;
+        with_ends(&steps, inner, axis, edge_order, at)
+    }
+
+    /// Returns the derivatives along `dim` of functions whose values are `self`, at the points `x`, a vector. An inner derivative is the
+    /// derivative of the parabola through three neighbouring points. The ends are as for [`gradient`](Self::gradient). Equal neighbouring
+    /// points give NaN or ±∞. PyTorch: `gradient` with coordinates as `spacing`, for one dimension.
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let x = Tensor::from([0.0, 1.0, 3.0]);
+    /// assert_eq!(x.square().gradient_over(&x, 0, 2).to_vec(), [0.0, 2.0, 6.0]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`gradient`](Self::gradient), and if `x` is not a vector with one point per value.
+    fn try_gradient_over(&self, x: impl ArrayOperand<Self>, dim: impl Position, edge_order: usize) -> Result<Self> {
+        let (x, at) = (x.into_array(self), Site::here("gradient_over"));
+        let axis = sampled(self, dim.position(), edge_order, at)?;
+        let (shape, own) = (self.shape(), x.shape());
+        ensure!(
+            own.rank() == 1,
+            at,
+            "torch.gradient expected each element of spacing to have one dimension, but got an element with {} dimensions!",
+            own.rank()
+        );
+        ensure!(own[0] == shape[axis], at, "expected {} points for dimension {axis}, but got {}", shape[axis], own[0]);
+        let x = x.reshape_to(Shape::ones(shape.rank()).with_size(axis, own[0]), at)?;
+        let widths = neighbours(&x, axis, Binary::Sub, at)?;
+        let steps = neighbours(self, axis, Binary::Sub, at)?.divide_by(&widths, at)?;
+        let len = widths.shape()[axis] - 1;
+        let part = |x: &Self, start| x.slice_axis(axis, start, len, at);
+        let sum = part(&steps, 0)?
+            .times(&part(&widths, 1)?, at)?
+            .plus(&part(&steps, 1)?.times(&part(&widths, 0)?, at)?, at)?;
+        let inner = sum.divide_by(&apart(&x, axis, at)?, at)?;
+        with_ends(&steps, inner, axis, edge_order, at)
     }
 }
 
@@ -120,12 +185,42 @@ fn neighbours<A: TensorLike>(x: &A, axis: usize, op: Binary, at: Site) -> Result
     x.slice_axis(axis, size - len, len, at)?.combine(op, &x.slice_axis(axis, 0, len, at)?, at)
 }
 
+/// Returns the position of dimension `dim`, whose size must be above `edge_order`.
+fn sampled<A: TensorLike>(y: &A, dim: isize, edge_order: usize, at: Site) -> Result<usize, A::Error> {
+    let shape = y.shape();
+    if shape.rank() == 0 {
+        return Err(Error::DimRange { dim, rank: 0, at }.into());
+    }
+    let axis = dims::axis(dim, shape.rank(), at)?;
+    ensure!(matches!(edge_order, 1 | 2), at, "torch.gradient only supports edge_order=1 and edge_order=2.");
+    ensure!(shape[axis] > edge_order, at, "torch.gradient expected each dimension size to be at least edge_order+1");
+    Ok(axis)
+}
+
+/// Returns xᵢ₊₁ - xᵢ₋₁ for the elements xᵢ along `axis`, except the first and the last one.
+fn apart<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A> {
+    let len = x.shape()[axis] - 2;
+    x.slice_axis(axis, 2, len, at)?.minus(&x.slice_axis(axis, 0, len, at)?, at)
+}
+
+/// Returns the derivatives `inner` with the derivatives at both ends along `axis`. `steps` has the slopes between neighbouring points.
+fn with_ends<A: TensorLike>(steps: &A, inner: A, axis: usize, edge_order: usize, at: Site) -> Result<A> {
+    let end = |x: &A, is_last: bool| x.slice_axis(axis, if is_last { x.shape()[axis] - 1 } else { 0 }, 1, at);
+    let derivative = |is_last| {
+        let step = end(steps, is_last)?;
+        // The derivative of a parabola at the middle of two points is the mean of its derivatives at these points.
+        if edge_order == 1 { Ok(step) } else { step.times(2.0, at)?.minus(&end(&inner, is_last)?, at) }
+    };
+    A::apply_cat(&[derivative(false)?, inner.clone(), derivative(true)?], axis, at)
+}
+
 fn total<A: TensorLike>(areas: &A, axis: usize, at: Site) -> Result<A> {
     areas.apply_reduce_away(Reduction::Sum, &[axis], at)
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::ops::stack;
     use crate::prelude::*;
 
     #[test]
@@ -140,6 +235,32 @@ mod tests {
         assert_eq!(y.trapezoid_over(Tensor::from([[0.0, 2.0]]), 1).to_vec(), [9.0, 2.0]);
         assert_eq!(y.trapezoid_over(Tensor::from([[7.0, 7.0, 7.0]]), 0).to_vec(), [0.0; 3]);
         assert_eq!(y.trapezoid_over(Tensor::<f64>::arange(6).reshape([2, 1, 3]), 0).shape(), &[1, 3]);
+    }
+
+    /// A parabola has exact derivatives, except at the ends with `edge_order` 1. The sentences are PyTorch's.
+    #[test]
+    fn derivatives_along_every_dimension() {
+        let x = Tensor::from([0.0, 1.0, 3.0, 4.0]);
+        let y = stack(&[x.square(), x.clone()], 1);
+        let slopes = Tensor::from([[0.0, 1.0], [2.0, 1.0], [6.0, 1.0], [8.0, 1.0]]);
+        assert_eq!(y.gradient_over(&x, 0, 2), slopes);
+        assert_eq!(y.t().gradient_over(&x, -1, 2), slopes.t());
+        assert_eq!(y.gradient_over(&x, 0, 1).select(1, 0).to_vec(), [1.0, 2.0, 6.0, 7.0]);
+        let even = Tensor::<f64>::arange(5);
+        assert_eq!((even.square() * 0.25).gradient(0.5, 0, 2), even);
+        assert_eq!(even.narrow(0, 0, 2).gradient(0.5, 0, 1).to_vec(), [2.0, 2.0]);
+        assert_eq!(Tensor::from([0.0, f64::INFINITY, 0.0]).gradient(1.0, 0, 1).to_vec()[1], 0.0);
+        assert_eq!(Tensor::<f64>::zeros([0, 3]).gradient(1.0, 1, 2).shape(), &[0, 3]);
+        let sentence = |dim: isize, order| y.try_gradient(1.0, dim, order).unwrap_err().sentence();
+        assert_eq!(sentence(0, 3), "torch.gradient only supports edge_order=1 and edge_order=2.");
+        assert_eq!(sentence(1, 2), "torch.gradient expected each dimension size to be at least edge_order+1");
+        assert!(y.try_gradient(1.0, 2, 1).is_err() && Tensor::scalar(1.0).try_gradient(1.0, 0, 1).is_err());
+        let sentence = |x: &Tensor<f64>, dim: isize| y.try_gradient_over(x, dim, 1).unwrap_err().sentence();
+        assert_eq!(
+            sentence(&y, 0),
+            "torch.gradient expected each element of spacing to have one dimension, but got an element with 2 dimensions!"
+        );
+        assert_eq!(sentence(&x, 1), "expected 2 points for dimension 1, but got 4");
     }
 
     #[test]
