@@ -5,7 +5,7 @@ use wengert_macros::twins;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::shape::dims;
-use crate::{Binary, Error, Float, Position, Reduction, Shape, Site, ensure};
+use crate::{Binary, Error, Float, Position, Reduction, Scalar as _, Shape, Site, ensure};
 
 /// The trapezoidal rule and differences along a dimension.
 ///
@@ -95,9 +95,9 @@ pub trait Integrals: TensorLike<Elem: Float> {
     fn try_gradient(&self, spacing: f64, dim: impl Position, edge_order: usize) -> Result<Self> {
         let at = Site::here("gradient");
         let axis = sampled(self, dim.position(), edge_order, at)?;
-        let steps = neighbours(self, axis, Binary::Sub, at)?.divide_by(spacing, at)?;
+        let slopes = neighbours(self, axis, Binary::Sub, at)?.divide_by(spacing, at)?;
         let inner = apart(self, axis, at)?.divide_by(2.0 * spacing, at)?;
-        with_ends(&steps, inner, axis, edge_order, at)
+        with_ends(&slopes, inner, None, (axis, edge_order), at)
     }
 
     /// Returns the derivatives along `dim` of functions whose values are `self`, at the points `x`, a vector. An inner derivative is the
@@ -128,14 +128,14 @@ pub trait Integrals: TensorLike<Elem: Float> {
         ensure!(own[0] == shape[axis], at, "expected {} points for dimension {axis}, but got {}", shape[axis], own[0]);
         let x = x.reshape_to(Shape::ones(shape.rank()).with_size(axis, own[0]), at)?;
         let widths = neighbours(&x, axis, Binary::Sub, at)?;
-        let steps = neighbours(self, axis, Binary::Sub, at)?.divide_by(&widths, at)?;
+        let slopes = neighbours(self, axis, Binary::Sub, at)?.divide_by(&widths, at)?;
         let len = widths.shape()[axis] - 1;
         let part = |x: &Self, start| x.slice_axis(axis, start, len, at);
-        let sum = part(&steps, 0)?
+        let sum = part(&slopes, 0)?
             .times(&part(&widths, 1)?, at)?
-            .plus(&part(&steps, 1)?.times(&part(&widths, 0)?, at)?, at)?;
+            .plus(&part(&slopes, 1)?.times(&part(&widths, 0)?, at)?, at)?;
         let inner = sum.divide_by(&apart(&x, axis, at)?, at)?;
-        with_ends(&steps, inner, axis, edge_order, at)
+        with_ends(&slopes, inner, Some(&widths), (axis, edge_order), at)
     }
 }
 
@@ -188,12 +188,11 @@ fn neighbours<A: TensorLike>(x: &A, axis: usize, op: Binary, at: Site) -> Result
 /// Returns the position of dimension `dim`, whose size must be above `edge_order`.
 fn sampled<A: TensorLike>(y: &A, dim: isize, edge_order: usize, at: Site) -> Result<usize, A::Error> {
     let shape = y.shape();
-    if shape.rank() == 0 {
-        return Err(Error::DimRange { dim, rank: 0, at }.into());
-    }
-    let axis = dims::axis(dim, shape.rank(), at)?;
     ensure!(matches!(edge_order, 1 | 2), at, "torch.gradient only supports edge_order=1 and edge_order=2.");
-    ensure!(shape[axis] > edge_order, at, "torch.gradient expected each dimension size to be at least edge_order+1");
+    ensure!(shape.rank() > 0, at, IndexRange, "Dimension specified as {dim} but tensor has no dimensions");
+    let axis = dims::axis(dim, shape.rank(), at)?;
+    let is_long = shape[axis] > edge_order;
+    ensure!(is_long, at, "torch.gradient expected each dimension size to be at least edge_order+1");
     Ok(axis)
 }
 
@@ -203,15 +202,32 @@ fn apart<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A> {
     x.slice_axis(axis, 2, len, at)?.minus(&x.slice_axis(axis, 0, len, at)?, at)
 }
 
-/// Returns the derivatives `inner` with the derivatives at both ends along `axis`. `steps` has the slopes between neighbouring points.
-fn with_ends<A: TensorLike>(steps: &A, inner: A, axis: usize, edge_order: usize, at: Site) -> Result<A> {
-    let end = |x: &A, is_last: bool| x.slice_axis(axis, if is_last { x.shape()[axis] - 1 } else { 0 }, 1, at);
-    let derivative = |is_last| {
-        let step = end(steps, is_last)?;
-        // The derivative of a parabola at the middle of two points is the mean of its derivatives at these points.
-        if edge_order == 1 { Ok(step) } else { step.times(2.0, at)?.minus(&end(&inner, is_last)?, at) }
+/// Returns the derivatives `inner` with the derivatives at both ends along `axis`. `slopes` belong to the intervals between neighbouring
+/// points. `widths` are the lengths of these intervals, or `None` if they are equal.
+fn with_ends<A: TensorLike>(
+    slopes: &A,
+    inner: A,
+    widths: Option<&A>,
+    (axis, edge_order): (usize, usize),
+    at: Site,
+) -> Result<A> {
+    let derivative = |is_last: bool| {
+        // Interval 0 touches the end, and interval 1 is its neighbour.
+        let interval = |x: &A, k: usize| x.slice_axis(axis, if is_last { x.shape()[axis] - 1 - k } else { k }, 1, at);
+        let slope = interval(slopes, 0)?;
+        if edge_order == 1 {
+            return Ok(slope);
+        }
+        let share = match widths {
+            None => slope.number(A::Elem::from_f64(0.5)),
+            Some(widths) => {
+                let width = interval(widths, 0)?;
+                width.divide_by(&width.plus(&interval(widths, 1)?, at)?, at)?
+            }
+        };
+        slope.plus(&slope.minus(&interval(slopes, 1)?, at)?.times(&share, at)?, at)
     };
-    A::apply_cat(&[derivative(false)?, inner.clone(), derivative(true)?], axis, at)
+    A::apply_cat(&[derivative(false)?, inner, derivative(true)?], axis, at)
 }
 
 fn total<A: TensorLike>(areas: &A, axis: usize, at: Site) -> Result<A> {
@@ -249,12 +265,17 @@ mod tests {
         let even = Tensor::<f64>::arange(5);
         assert_eq!((even.square() * 0.25).gradient(0.5, 0, 2), even);
         assert_eq!(even.narrow(0, 0, 2).gradient(0.5, 0, 1).to_vec(), [2.0, 2.0]);
-        assert_eq!(Tensor::from([0.0, f64::INFINITY, 0.0]).gradient(1.0, 0, 1).to_vec()[1], 0.0);
+        let (high, low) = (f64::INFINITY, f64::NEG_INFINITY);
+        assert_eq!(Tensor::from([0.0, high, 0.0]).gradient(1.0, 0, 2).to_vec(), [high, 0.0, low]);
+        assert_eq!(Tensor::from([low, 0.0, 0.0]).gradient(1.0, 0, 2).to_vec(), [high, high, low]);
+        assert_eq!(Tensor::from([low, 0.0, 0.0]).gradient_over(&even.narrow(0, 0, 3), 0, 2).to_vec()[0], high);
         assert_eq!(Tensor::<f64>::zeros([0, 3]).gradient(1.0, 1, 2).shape(), &[0, 3]);
         let sentence = |dim: isize, order| y.try_gradient(1.0, dim, order).unwrap_err().sentence();
         assert_eq!(sentence(0, 3), "torch.gradient only supports edge_order=1 and edge_order=2.");
         assert_eq!(sentence(1, 2), "torch.gradient expected each dimension size to be at least edge_order+1");
-        assert!(y.try_gradient(1.0, 2, 1).is_err() && Tensor::scalar(1.0).try_gradient(1.0, 0, 1).is_err());
+        let none = Tensor::scalar(1.0).try_gradient(1.0, -1, 1).unwrap_err();
+        assert_eq!(none.sentence(), "Dimension specified as -1 but tensor has no dimensions");
+        assert!(y.try_gradient(1.0, 2, 1).is_err());
         let sentence = |x: &Tensor<f64>, dim: isize| y.try_gradient_over(x, dim, 1).unwrap_err().sentence();
         assert_eq!(
             sentence(&y, 0),

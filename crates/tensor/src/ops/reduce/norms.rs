@@ -163,9 +163,16 @@ pub trait Norms: TensorLike<Elem: Float> {
         ensure!(rank > 1, at, "renorm: input needs at least 2 dimensions, got {rank} dimensions");
         let axis = dims::axis(dim, rank, at)? as isize;
         let others: Vec<isize> = (0..rank as isize).filter(|&other| other != axis).collect();
-        let length = norm(self, p, &Dims::from(&others[..]), true, at)?;
+        if maxnorm == f64::INFINITY {
+            return Ok(self.clone());
+        }
+        let others = Dims::from(&others[..]);
+        let is_long = norm(&self.apply_detach(at)?, p, &others, true, at)?.compare(Compare::Gt, maxnorm, at)?;
+        // The norms of short slices have no influence. They may be NaN, so 0 replaces these slices.
+        let long = self.choose(&expand(&is_long, &self.shape(), at)?, 0.0, at)?;
+        let length = norm(&long, p, &others, true, at)?;
         let factor = length.fill_shape(maxnorm, &length.shape(), at)?.divide_by(&length.plus(1e-7, at)?, at)?;
-        self.times(&factor.choose(&length.compare(Compare::Gt, maxnorm, at)?, 1.0, at)?, at)
+        self.times(&factor.choose(&is_long, 1.0, at)?, at)
     }
 
     /// Returns the cosine of the angle between `self` and `other` along `dim`: the sum of the products, divided by both 2-norms. Each norm
@@ -328,6 +335,7 @@ mod tests {
         assert_eq!(y.select(1, 2).to_vec()[1], 1.0);
         assert_eq!(x.narrow(1, 0, 2).renorm(1, 0, 0.0), Tensor::zeros([2, 2]));
         assert_eq!(Tensor::from([[INF, 1.0]]).renorm(INF, 1, 2.0).to_vec()[1], 1.0);
+        assert_eq!(x.narrow(1, 0, 2).renorm(0.5, 0, INF), x.narrow(1, 0, 2));
         assert_eq!(Tensor::<f64>::zeros([2, 0]).renorm(2, 0, 1.0).shape(), &[2, 0]);
         let sentence = |x: &Tensor<f64>, p: f64, bound| x.try_renorm(p, 0, bound).unwrap_err().sentence();
         assert_eq!(sentence(&x, 0.0, 1.0), "renorm: non-positive-norm not supported");
