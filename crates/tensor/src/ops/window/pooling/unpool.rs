@@ -36,7 +36,8 @@ pub(crate) fn max_unpool<A: TensorLike<Elem: Float>>(
     ensure!(!own[first - 1..].contains(&0), at, "max_unpool{rank}d(): the channels of {own} must have elements");
     let sizes = plane(&own[first..], kernel, options, output_size, at)?;
     let plane = Shape::from(&sizes[..]).checked_numel().unwrap_or(usize::MAX);
-    if let Some(index) = indices.iter().find(|&index| index < 0 || index as u64 >= plane as u64) {
+    // Like PyTorch, the error names the last of several wrong positions.
+    if let Some(index) = indices.iter().filter(|&index| index < 0 || index as u64 >= plane as u64).last() {
         let (rows, columns) = (sizes[0], sizes.get(1).unwrap_or(&1));
         let message = format!("Found an invalid max index: {index} (output volumes are of size {rows}x{columns})");
         return Err(Error::argument(at, message).into());
