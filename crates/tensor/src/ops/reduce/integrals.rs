@@ -268,7 +268,7 @@ mod tests {
         let (high, low) = (f64::INFINITY, f64::NEG_INFINITY);
         assert_eq!(Tensor::from([0.0, high, 0.0]).gradient(1.0, 0, 2).to_vec(), [high, 0.0, low]);
         assert_eq!(Tensor::from([low, 0.0, 0.0]).gradient(1.0, 0, 2).to_vec(), [high, high, low]);
-        assert_eq!(Tensor::from([low, 0.0, 0.0]).gradient_over(&even.narrow(0, 0, 3), 0, 2).to_vec()[0], high);
+        assert_eq!(Tensor::from([low, 0.0, 0.0]).gradient_over(even.narrow(0, 0, 3), 0, 2).to_vec()[0], high);
         assert_eq!(Tensor::<f64>::zeros([0, 3]).gradient(1.0, 1, 2).shape(), &[0, 3]);
         let sentence = |dim: isize, order| y.try_gradient(1.0, dim, order).unwrap_err().sentence();
         assert_eq!(sentence(0, 3), "torch.gradient only supports edge_order=1 and edge_order=2.");
