@@ -1,11 +1,11 @@
-//! Quantiles, searches, covariances, reductions by index, samples at grids, integrals, products, distances and rearrangements have PyTorch's values, first
+//! Quantiles, searches, covariances, reductions by index, samples at grids, integrals, products, distances, rearrangements and others have PyTorch's values, first
 //! and second derivatives, and error sentences. `tools/array_cases.py` wrote the cases.
 
 use serde_json::Value;
 use wengert::prelude::*;
 use wengert::tensor::ops::{
-    ArrayOperand, Fractions, GridMode, GridPadding, QuantileInterpolation, ScatterReduction, TensorLike, try_bincount,
-    try_block_diag, try_cartesian_prod, try_column_stack, try_dstack,
+    ArrayOperand, Fractions, GridMode, GridPadding, PoolOptions, Pooling, QuantileInterpolation, ScatterReduction,
+    TensorLike, Windowed, try_bincount, try_block_diag, try_cartesian_prod, try_column_stack, try_dstack,
 };
 use wengert::tensor::{Error, Span};
 
@@ -34,7 +34,7 @@ fn fractions(value: &Value) -> Fractions {
 /// Returns the result of a case whose operation has a derivative.
 fn result<A>(case: &Value, inputs: &[A]) -> Result<A, A::Error>
 where
-    A: TensorLike<Elem = f64>,
+    A: Windowed<Elem = f64>,
     for<'a> &'a A: ArrayOperand<A>,
 {
     use wengert::tensor::ops::{Covariances, GridSampling, Integrals, Quantiles, ScatterReduce};
@@ -90,7 +90,21 @@ where
             [y] => y.try_cumulative_trapezoid(number(&arguments["dx"]), dim.expect("a dimension")),
             inputs => inputs[0].try_cumulative_trapezoid_over(&inputs[1], dim.expect("a dimension")),
         },
+        ("max_unpool1d" | "max_unpool2d", _) => unpooled(case, x),
         (name, _) => product(name, arguments, inputs),
+    }
+}
+
+/// Returns the maxima `x` at their positions.
+fn unpooled<A: Windowed<Elem = f64>>(case: &Value, x: &A) -> Result<A, A::Error> {
+    let (arguments, index) = (&case["arguments"], tensor(&case["index"]));
+    let given = |key: &str| number(&arguments[key]) as usize;
+    let options = PoolOptions::default().stride(given("stride")).padding(given("padding"));
+    let size: Option<Vec<usize>> =
+        arguments["size"].as_array().map(|sizes| sizes.iter().map(|size| number(size) as usize).collect());
+    match case["name"].as_str() {
+        Some("max_unpool1d") => x.try_max_unpool1d(&index, 2, &options, size.as_deref()),
+        _ => x.try_max_unpool2d(&index, 2, &options, size.as_deref()),
     }
 }
 
@@ -128,7 +142,9 @@ where
     A: TensorLike<Elem = f64>,
     for<'a> &'a A: ArrayOperand<A>,
 {
-    use wengert::tensor::ops::{Diagonals, Repetition, Sorting, ViewScatter, Views};
+    use wengert::tensor::ops::{
+        Diagonals, Integrals, Mixed, Norms, Repetition, Sorting, Splitting, ViewScatter, Views,
+    };
     let x = &inputs[0];
     let integer = |key: &str| arguments[key].as_i64().map(|number| number as isize);
     let given = |key: &str| integer(key).unwrap_or_else(|| panic!("{name} has no {key}"));
@@ -156,6 +172,16 @@ where
             Some(dim) => x.try_nanmedian(dim).map(|(values, _)| values),
             None => x.try_nanmedian_all(),
         },
+        "gradient" => x.try_gradient(number(&arguments["dx"]), given("dim"), given("order") as usize),
+        "gradient_over" => x.try_gradient_over(&inputs[1], given("dim"), given("order") as usize),
+        "renorm" => {
+            let p = arguments["p"].as_str().expect("a word").parse::<f64>().expect("a number");
+            x.try_renorm(p, given("dim"), number(&arguments["bound"]))
+        }
+        "frexp" => x.try_frexp().map(|(mantissas, _)| mantissas),
+        "hsplit" => x.try_hsplit(given("count") as usize).map(|mut parts| parts.pop().expect("a part")),
+        "vsplit" => x.try_vsplit(given("count") as usize).map(|mut parts| parts.pop().expect("a part")),
+        "dsplit" => x.try_dsplit(given("count") as usize).map(|mut parts| parts.pop().expect("a part")),
         _ => return None,
     })
 }

@@ -223,6 +223,11 @@ fn every_refused_call_names_its_callers_line() {
         x().unsqueeze(0).cov(1, None, None);
         x().unsqueeze(0).corrcoef();
         two.trapezoid(1.0, 1);
+        two.gradient(1.0, 1, 1);
+        two.gradient_over(&four, 0, 1);
+        two.renorm(2, 0, 1.0);
+        two.max_unpool1d(&far, 2, &Default::default(), None);
+        two.max_unpool2d(&far, 2, &Default::default(), None);
         two.trapezoid_over(&four, 0);
         two.cumulative_trapezoid(1.0, 1);
         two.cumulative_trapezoid_over(&four, 0);
@@ -317,6 +322,9 @@ fn every_refused_call_names_its_callers_line() {
         x().chunk(0, 0);
         x().tensor_split(0, 0);
         x().tensor_split_at(&[1], 7);
+        x().hsplit(0);
+        two.vsplit(1);
+        two.dsplit(1);
         x().unbind(7);
         x().broadcast_to([4, 4]);
         x().expand_as(&four);
@@ -586,6 +594,7 @@ fn every_function_of_one_operand_names_its_callers_line() {
         huge.median_all();
         huge.nanmedian_all();
         huge.isin(1.0);
+        huge.frexp();
         huge.diagflat(0);
         Tensor::tril_indices(1 << 59, 1 << 59, 0);
         Tensor::triu_indices(1 << 59, 1 << 59, 0);

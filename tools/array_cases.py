@@ -255,10 +255,54 @@ def pairs_and_sets():
         case("isin", lambda x, v: torch.isin(x, v).double(), [x, values], None, False)
 
 
+def later_operations():
+    """Appends cases, so that the random numbers of the cases above stay the same."""
+    functional = torch.nn.functional
+    for order, dim, shape in [(1, 0, [4, 3]), (2, -1, [2, 5]), (1, 0, [2]), (2, 0, [2]), (3, 0, [4]), (1, 1, [4])]:
+        call = lambda x: torch.gradient(x, spacing=0.5, dim=dim, edge_order=order)[0]
+        case("gradient", call, [sample(*shape)], dx=0.5, dim=dim, order=order)
+        points = torch.rand(shape[min(dim, len(shape) - 1)], dtype=torch.float64).add(0.2).cumsum(0)
+        call = lambda x, p: torch.gradient(x, spacing=(p,), dim=dim, edge_order=order)[0]
+        case("gradient_over", call, [sample(*shape), rounded(points)], dim=dim, order=order)
+    for p, dim, bound, shape in [
+        (2.0, 0, 1.0, [3, 4]),
+        (1.0, -1, 0.5, [2, 3, 2]),
+        (3.0, 1, 0.0, [2, 3]),
+        (math.inf, 0, 0.7, [3, 2]),
+        (0.0, 0, 1.0, [3, 2]),
+        (2.0, 0, -1.0, [3, 2]),
+        (2.0, 0, 1.0, [3]),
+    ]:
+        case("renorm", lambda x: torch.renorm(x, p, dim, bound), [sample(*shape)], p=str(p), dim=dim, bound=bound)
+    for name, count, shape in [("hsplit", 2, [2, 4]), ("vsplit", 3, [3, 2]), ("dsplit", 2, [1, 2, 4])]:
+        for shape in [shape, [1], [], [2, 5, 3]]:
+            case(name, lambda x: getattr(torch, name)(x, count)[-1], [sample(*shape)], count=count)
+    case("frexp", lambda x: torch.frexp(x)[0], [sample(3, 4) * 1000])
+    line, plane = torch.tensor([[0, 3], [2, 1]]), torch.tensor([[[0, 3], [9, 15]]])
+    for index, options, size in [
+        (line, {}, None),
+        (line, {}, [5]),
+        (line, {"stride": 3, "padding": 1}, [5]),
+        (line - 1, {}, None),
+        (line + 1, {}, None),
+        (line, {}, [7]),
+        (plane, {}, None),
+        (plane, {"stride": 3}, [4, 5]),
+        (plane, {"stride": 1, "padding": 0}, None),
+        (plane.expand(2, 1, 2, 2), {}, None),
+        (plane.expand(1, 1, 1, 2, 2), {}, None),
+        (plane, {}, [6, 5]),
+    ]:
+        name = "max_unpool1d" if index.dim() == 2 else "max_unpool2d"
+        options = {"stride": 2, "padding": 0} | options
+        call = lambda x: getattr(functional, name)(x, index, 2, output_size=size, **options)
+        case(name, call, [sample(*index.shape)], index, size=size, **options)
+
+
 def main():
     torch.manual_seed(0)
     makes = [quantiles, searches, covariances, reductions_by_index, grids, integrals, products_and_distances]
-    makes += [rearrangements, channels_and_pixels, pairs_and_sets]
+    makes += [rearrangements, channels_and_pixels, pairs_and_sets, later_operations]
     for make in makes:
         make()
     OUT.write_text("[\n" + ",\n".join(json.dumps(entry) for entry in CASES) + "\n]\n")

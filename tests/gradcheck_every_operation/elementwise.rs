@@ -64,6 +64,7 @@ pub const ONE: &[Row] = one! {
     rsqrt: POSITIVE => |x| x.rsqrt();
     sub "from a number": REAL => |x| (2.0 - x).sub(0.3);
     div "a number by x": REAL => |x| (2.0 / x).div(0.7);
+    frexp: Smooth(&[(0.55, 0.95), (-1.9, -1.1)]) => |x| x.frexp().0 * x;
     remainder "by a number": BETWEEN_INTEGERS => |x| x.remainder(0.7) + x % 0.7;
     fmod "by a number": BETWEEN_INTEGERS => |x| x.fmod(0.7);
     pow "to a number": POSITIVE => |x| x.pow(2.5);

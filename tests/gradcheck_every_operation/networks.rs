@@ -76,6 +76,10 @@ pub const SHAPED: &[Row] = of! {
     avg_pool2d: REAL [1, 1, 4, 3] => |x| x.exp().avg_pool2d(2, &pool().stride(1).count_include_pad(false).padding(1));
     adaptive_avg_pool1d: REAL [2, 5] => |x| x.exp().adaptive_avg_pool1d(3);
     adaptive_avg_pool2d: REAL [1, 3, 4] => |x| x.exp().adaptive_avg_pool2d([2, 3]);
+    max_unpool1d: REAL [2, 2] => |x| x.exp().max_unpool1d(&Tensor::from([[1i64, 2], [0, 3]]), 2, &pool(), None);
+    max_unpool2d: REAL [1, 2, 2] => |x| {
+        x.exp().max_unpool2d(&Tensor::from([[[0i64, 7], [3, 4]]]), 2, &pool().stride(1), Some(&[3, 3]))
+    };
     adaptive_max_pool1d: UNEQUAL [2, 5] => |x| x.adaptive_max_pool1d(3).square();
     adaptive_max_pool2d: UNEQUAL [1, 3, 4] => |x| x.adaptive_max_pool2d([2, 3]).square();
     grid_sample: REAL [1, 2, 3, 4] [1, 2, 2, 2] => |x, y| {

@@ -77,6 +77,11 @@ pub const SHAPED: &[Row] = of! {
     trapezoid_over "of each line": REAL [3, 2] [3, 1] => |y, x| y.trapezoid_over(x.exp(), 0);
     cumulative_trapezoid: REAL [3, 2] => |x| x.square().cumulative_trapezoid(2.0, 0);
     cumulative_trapezoid_over: REAL [2, 3] [3] => |y, x| y.cumulative_trapezoid_over(x.exp(), 1);
+    gradient: REAL [4, 2] => |x| x.exp().gradient(0.5, 0, 2);
+    gradient_over: REAL [2, 4] [4] => |y, x| y.gradient_over(x.exp().cumsum(0), 1, 1);
+    gradient_over "with parabolas at the ends": REAL [4, 2] [4] => |y, x| y.gradient_over(x.exp().cumsum(0), 0, 2);
+    renorm: REAL [3, 2] => |x| (x + 2.0).renorm(2, 0, 1.0);
+    renorm "3, along the last": REAL [2, 3] => |x| (x + 2.0).renorm(3, -1, 0.5);
     var_mean: REAL [2, 3] => |x| {
         let (variance, mean) = x.var_mean(-1, 1);
         variance * mean.exp()

@@ -64,7 +64,8 @@ pub trait Special: Array {
     fn try_entr(&self) -> Result<Self> {
         let at = Site::here("entr");
         let x = self.try_detach()?;
-        let value = x.try_xlogy(&x)?.try_neg()?.try_masked_fill(x.try_lt(0.0)?, f64::NEG_INFINITY)?;
+        // The first operand is -x, because 0 · ln 0 must be 0 and not -0.
+        let value = x.try_neg()?.try_xlogy(&x)?.try_masked_fill(x.try_lt(0.0)?, f64::NEG_INFINITY)?;
         value.with_derivative(|| Ok(vec![(self.clone(), Some(self.try_log()?.try_add(1.0)?.try_neg()?))]), at)
     }
 

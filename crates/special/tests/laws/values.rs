@@ -150,7 +150,7 @@ fn edges() {
     assert_eq!(text(Tensor::from([0.0, 0.5, -inf]).log1mexp()), "[-inf, NaN, -0.0]");
     // The values and slopes of `entr` are PyTorch's.
     let x = Tensor::from([nan, -inf, -1.0, 0.0, 1.0, inf]);
-    assert_eq!(text(x.entr()), "[NaN, -inf, -inf, -0.0, -0.0, -inf]");
+    assert_eq!(text(x.entr()), "[NaN, -inf, -inf, 0.0, -0.0, -inf]");
     let tape = Tape::new();
     let x = tape.var(&x);
     assert_eq!(text(x.entr().sum(..).grad([x])[0].value()), "[NaN, NaN, NaN, inf, -1.0, -inf]");

@@ -11,7 +11,7 @@ use crate::ops::{
     Argument, Arithmetic, ArrayOperand, Comparison, Functions, MaskOperand, Operand, Result, TensorLike, Views,
     try_where_,
 };
-use crate::{Binary, Element, Float, Scalar, Site, Unary, ensure};
+use crate::{Binary, Element, Float, Scalar, Site, Tensor, Unary, ensure};
 
 /// Arithmetic of two and three operands, and tests of single elements.
 #[twins]
@@ -67,6 +67,37 @@ pub trait Mixed: TensorLike<Elem: Float> {
         let at = Site::here("ldexp");
         let (x, y) = pair(self, other, at)?;
         x.try_mul(&y.try_exp2()?)
+    }
+
+    /// Returns the mantissas m and exponents e of `self` = m · 2ᵉ, where ½ ≤ |m| < 1. Zeros, infinities and NaN are their own mantissas, with
+    /// exponent 0. The exponents have no derivative; the derivative of a mantissa is 2⁻ᵉ. Evaluates a recorded variable. PyTorch: `frexp`.
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let (mantissas, exponents) = Tensor::from([6.0, -0.25]).frexp();
+    /// assert_eq!((mantissas.to_vec(), exponents.to_vec()), (vec![0.75, -0.5], vec![3, -1]));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot hold the results.
+    fn try_frexp(&self) -> Result<(Self, Tensor<i64>), Self::Error> {
+        let at = Site::here("frexp");
+        let values = self.to_tensor(at)?;
+        let exponents = Tensor::build(values.shape(), at, |out| {
+            out.iter_mut().zip(values.iter()).for_each(|(e, x)| *e = libm::frexp(x.to_f64()).1.into());
+        })?;
+        // 2⁻ᵉ is infinite for a small number, so it is the product of two powers.
+        let times_power = |x: &Self, part: fn(i64) -> i64| {
+            let power = |out: &mut [Self::Elem]| {
+                let each = out.iter_mut().zip(exponents.iter());
+                each.for_each(|(out, e)| *out = Self::Elem::from_f64(libm::exp2(-part(e) as f64)));
+            };
+            x.times(&self.constant(&Tensor::build(values.shape(), at, power)?), at)
+        };
+        Ok((times_power(&times_power(self, |e| e / 2)?, |e| e - e / 2)?, exponents))
     }
 
     /// Returns ln(eˣ + eʸ) for x (`self`) and y (`other`), without overflow. If x and y are the same infinity, the result is that infinity,

@@ -41,7 +41,8 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
     }
 
     /// Returns the distinct slices along `dim`, sorted by their first elements, then by the next ones. Also returns the index of each slice
-    /// of `self` among these, and the count of each distinct slice. Slices with a NaN are distinct. PyTorch: `unique` with `dim`, `return_inverse` and `return_counts`.
+    /// of `self` among these, and the count of each distinct slice. Slices with a NaN are distinct. NaN counts as larger than all numbers;
+    /// PyTorch leaves its order open. PyTorch: `unique` with `dim`, `return_inverse` and `return_counts`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;

@@ -1,13 +1,13 @@
-//! Integrals of sampled functions by the trapezoidal rule.
+//! Integrals of sampled functions by the trapezoidal rule, and derivatives by differences.
 
 use wengert_macros::twins;
 
 use crate::ops::primitive::compose::Compose;
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::shape::dims;
-use crate::{Binary, Error, Float, Position, Reduction, Shape, Site, ensure};
+use crate::{Binary, Error, Float, Position, Reduction, Scalar as _, Shape, Site, ensure};
 
-/// The trapezoidal rule along a dimension.
+/// The trapezoidal rule and differences along a dimension.
 ///
 /// ```
 /// # use wengert_tensor as wengert;
@@ -17,6 +17,7 @@ use crate::{Binary, Error, Float, Position, Reduction, Shape, Site, ensure};
 /// assert_eq!(y.trapezoid(1.0, 0).item(), 4.5);
 /// assert_eq!(y.cumulative_trapezoid(1.0, 0).to_vec(), [1.5, 4.5]);
 /// assert_eq!(y.trapezoid_over(&Tensor::from([0.0, 1.0, 3.0]), 0).item(), 7.5);
+/// assert_eq!(y.gradient(1.0, 0, 1).to_vec(), [1.0, 1.5, 2.0]);
 /// ```
 #[twins]
 pub trait Integrals: TensorLike<Elem: Float> {
@@ -26,6 +27,7 @@ pub trait Integrals: TensorLike<Elem: Float> {
     /// # Errors
     ///
     /// If there is no dimension `dim`, or memory cannot hold the result.
+    #[doc(alias("trapz"))]
     fn try_trapezoid(&self, dx: f64, dim: impl Position) -> Result<Self> {
         let at = Site::here("trapezoid");
         let shape = self.shape();
@@ -84,6 +86,69 @@ pub trait Integrals: TensorLike<Elem: Float> {
         let (areas, axis) = areas(self, Step::Points(x, "cumulative_trapezoid"), dim.position(), at)?;
         areas.apply_cumsum(axis, at)
     }
+
+    /// Returns the derivatives along `dim` of functions whose values are `self`, at points whose distance is `spacing`. An inner derivative
+    /// is the difference of the two neighbours over their distance, which is exact for polynomials of degree 2. At the two ends,
+    /// `edge_order` 1 takes the difference to the only neighbour, and `edge_order` 2 the derivative of the parabola through the three outer
+    /// points. The result has the shape of `self`. PyTorch: `gradient` with a number as `spacing`, for one dimension.
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let squares = Tensor::from([0.0, 1.0, 4.0, 9.0]);
+    /// assert_eq!(squares.gradient(1.0, 0, 1).to_vec(), [1.0, 2.0, 4.0, 5.0]);
+    /// assert_eq!(squares.gradient(1.0, 0, 2).to_vec(), [0.0, 2.0, 4.0, 6.0]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If there is no dimension `dim`, its size is not above `edge_order`, `edge_order` is neither 1 nor 2, or memory cannot hold the result.
+    fn try_gradient(&self, spacing: f64, dim: impl Position, edge_order: usize) -> Result<Self> {
+        let at = Site::here("gradient");
+        let axis = sampled(self, dim.position(), edge_order, at)?;
+        let slopes = neighbours(self, axis, Binary::Sub, at)?.divide_by(spacing, at)?;
+        let inner = apart(self, axis, at)?.divide_by(2.0 * spacing, at)?;
+        with_ends(&slopes, inner, None, (axis, edge_order), at)
+    }
+
+    /// Returns the derivatives along `dim` of functions whose values are `self`, at the points `x`, a vector. An inner derivative is the
+    /// derivative of the parabola through three neighbouring points. The ends are as for [`gradient`](Self::gradient). Equal neighbouring
+    /// points give NaN or ±∞. PyTorch: `gradient` with coordinates as `spacing`, for one dimension.
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let x = Tensor::from([0.0, 1.0, 3.0]);
+    /// assert_eq!(x.square().gradient_over(&x, 0, 2).to_vec(), [0.0, 2.0, 6.0]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`gradient`](Self::gradient), and if `x` is not a vector with one point per value.
+    fn try_gradient_over(&self, x: impl ArrayOperand<Self>, dim: impl Position, edge_order: usize) -> Result<Self> {
+        let (x, at) = (x.into_array(self), Site::here("gradient_over"));
+        let axis = sampled(self, dim.position(), edge_order, at)?;
+        let (shape, own) = (self.shape(), x.shape());
+        ensure!(
+            own.rank() == 1,
+            at,
+            "torch.gradient expected each element of spacing to have one dimension, but got an element with {} dimensions!",
+            own.rank()
+        );
+        ensure!(own[0] == shape[axis], at, "expected {} points for dimension {axis}, but got {}", shape[axis], own[0]);
+        let x = x.reshape_to(Shape::ones(shape.rank()).with_size(axis, own[0]), at)?;
+        let widths = neighbours(&x, axis, Binary::Sub, at)?;
+        let slopes = neighbours(self, axis, Binary::Sub, at)?.divide_by(&widths, at)?;
+        let len = widths.shape()[axis] - 1;
+        let part = |x: &Self, start| x.slice_axis(axis, start, len, at);
+        let sum = part(&slopes, 0)?
+            .times(&part(&widths, 1)?, at)?
+            .plus(&part(&slopes, 1)?.times(&part(&widths, 0)?, at)?, at)?;
+        let inner = sum.divide_by(&apart(&x, axis, at)?, at)?;
+        with_ends(&slopes, inner, Some(&widths), (axis, edge_order), at)
+    }
 }
 
 impl<A: TensorLike<Elem: Float>> Integrals for A {}
@@ -132,12 +197,58 @@ fn neighbours<A: TensorLike>(x: &A, axis: usize, op: Binary, at: Site) -> Result
     x.slice_axis(axis, size - len, len, at)?.combine(op, &x.slice_axis(axis, 0, len, at)?, at)
 }
 
+/// Returns the position of dimension `dim`, whose size must be above `edge_order`.
+fn sampled<A: TensorLike>(y: &A, dim: isize, edge_order: usize, at: Site) -> Result<usize, A::Error> {
+    let shape = y.shape();
+    ensure!(matches!(edge_order, 1 | 2), at, "torch.gradient only supports edge_order=1 and edge_order=2.");
+    ensure!(shape.rank() > 0, at, IndexRange, "Dimension specified as {dim} but tensor has no dimensions");
+    let axis = dims::axis(dim, shape.rank(), at)?;
+    let is_long = shape[axis] > edge_order;
+    ensure!(is_long, at, "torch.gradient expected each dimension size to be at least edge_order+1");
+    Ok(axis)
+}
+
+/// Returns xᵢ₊₁ - xᵢ₋₁ for the elements xᵢ along `axis`, except the first and the last one.
+fn apart<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A> {
+    let len = x.shape()[axis] - 2;
+    x.slice_axis(axis, 2, len, at)?.minus(&x.slice_axis(axis, 0, len, at)?, at)
+}
+
+/// Returns the derivatives `inner` with the derivatives at both ends along `axis`. `slopes` belong to the intervals between neighbouring
+/// points. `widths` are the lengths of these intervals, or `None` if they are equal.
+fn with_ends<A: TensorLike>(
+    slopes: &A,
+    inner: A,
+    widths: Option<&A>,
+    (axis, edge_order): (usize, usize),
+    at: Site,
+) -> Result<A> {
+    let derivative = |is_last: bool| {
+        // Interval 0 touches the end, and interval 1 is its neighbour.
+        let interval = |x: &A, k: usize| x.slice_axis(axis, if is_last { x.shape()[axis] - 1 - k } else { k }, 1, at);
+        let slope = interval(slopes, 0)?;
+        if edge_order == 1 {
+            return Ok(slope);
+        }
+        let share = match widths {
+            None => slope.number(A::Elem::from_f64(0.5)),
+            Some(widths) => {
+                let width = interval(widths, 0)?;
+                width.divide_by(&width.plus(&interval(widths, 1)?, at)?, at)?
+            }
+        };
+        slope.plus(&slope.minus(&interval(slopes, 1)?, at)?.times(&share, at)?, at)
+    };
+    A::apply_cat(&[derivative(false)?, inner, derivative(true)?], axis, at)
+}
+
 fn total<A: TensorLike>(areas: &A, axis: usize, at: Site) -> Result<A> {
     areas.apply_reduce_away(Reduction::Sum, &[axis], at)
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::ops::stack;
     use crate::prelude::*;
 
     #[test]
@@ -152,6 +263,37 @@ mod tests {
         assert_eq!(y.trapezoid_over(Tensor::from([[0.0, 2.0]]), 1).to_vec(), [9.0, 2.0]);
         assert_eq!(y.trapezoid_over(Tensor::from([[7.0, 7.0, 7.0]]), 0).to_vec(), [0.0; 3]);
         assert_eq!(y.trapezoid_over(Tensor::<f64>::arange(6).reshape([2, 1, 3]), 0).shape(), &[1, 3]);
+    }
+
+    /// A parabola has exact derivatives, except at the ends with `edge_order` 1. The sentences are PyTorch's.
+    #[test]
+    fn derivatives_along_every_dimension() {
+        let x = Tensor::from([0.0, 1.0, 3.0, 4.0]);
+        let y = stack(&[x.square(), x.clone()], 1);
+        let slopes = Tensor::from([[0.0, 1.0], [2.0, 1.0], [6.0, 1.0], [8.0, 1.0]]);
+        assert_eq!(y.gradient_over(&x, 0, 2), slopes);
+        assert_eq!(y.t().gradient_over(&x, -1, 2), slopes.t());
+        assert_eq!(y.gradient_over(&x, 0, 1).select(1, 0).to_vec(), [1.0, 2.0, 6.0, 7.0]);
+        let even = Tensor::<f64>::arange(5);
+        assert_eq!((even.square() * 0.25).gradient(0.5, 0, 2), even);
+        assert_eq!(even.narrow(0, 0, 2).gradient(0.5, 0, 1).to_vec(), [2.0, 2.0]);
+        let (high, low) = (f64::INFINITY, f64::NEG_INFINITY);
+        assert_eq!(Tensor::from([0.0, high, 0.0]).gradient(1.0, 0, 2).to_vec(), [high, 0.0, low]);
+        assert_eq!(Tensor::from([low, 0.0, 0.0]).gradient(1.0, 0, 2).to_vec(), [high, high, low]);
+        assert_eq!(Tensor::from([low, 0.0, 0.0]).gradient_over(even.narrow(0, 0, 3), 0, 2).to_vec()[0], high);
+        assert_eq!(Tensor::<f64>::zeros([0, 3]).gradient(1.0, 1, 2).shape(), &[0, 3]);
+        let sentence = |dim: isize, order| y.try_gradient(1.0, dim, order).unwrap_err().sentence();
+        assert_eq!(sentence(0, 3), "torch.gradient only supports edge_order=1 and edge_order=2.");
+        assert_eq!(sentence(1, 2), "torch.gradient expected each dimension size to be at least edge_order+1");
+        let none = Tensor::scalar(1.0).try_gradient(1.0, -1, 1).unwrap_err();
+        assert_eq!(none.sentence(), "Dimension specified as -1 but tensor has no dimensions");
+        assert!(y.try_gradient(1.0, 2, 1).is_err());
+        let sentence = |x: &Tensor<f64>, dim: isize| y.try_gradient_over(x, dim, 1).unwrap_err().sentence();
+        assert_eq!(
+            sentence(&y, 0),
+            "torch.gradient expected each element of spacing to have one dimension, but got an element with 2 dimensions!"
+        );
+        assert_eq!(sentence(&x, 1), "expected 2 points for dimension 1, but got 4");
     }
 
     #[test]

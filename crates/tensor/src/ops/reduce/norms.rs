@@ -13,6 +13,7 @@ use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::reduce::reductions::{drop_reduced, reduce_dims};
 use crate::ops::shape::views::{squeeze, unsqueeze};
 use crate::ops::{ArrayOperand, TensorLike};
+use crate::shape::dims;
 use crate::{Axes, Binary, Compare, Dims, Error, Float, Position, Reduction, Shape, Site, Tensor, Unary, ensure};
 
 /// Norms and distances.
@@ -142,6 +143,41 @@ pub trait Norms: TensorLike<Elem: Float> {
         let length = norm(self, p.into(), &dims.into(), true, at)?;
         let divisor = length.replace_where(&length.compare(Compare::Le, eps, at)?, eps, at)?;
         self.apply_binary(Binary::Div, &expand(&divisor, &self.shape(), at)?, at)
+    }
+
+    /// Returns `self` with each slice along `dim` whose `p`-norm is larger than `maxnorm` multiplied by `maxnorm` / (norm + 1e-7). Other
+    /// slices stay unchanged, also if their norm is NaN. PyTorch: `renorm`.
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let rows = Tensor::from([[3.0, 4.0], [0.3, 0.4]]).renorm(2, 0, 1.0);
+    /// let expected = Tensor::from([[0.6, 0.8], [0.3, 0.4]]);
+    /// assert!(rows.allclose(&expected, 1e-6, 0.0, false));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If `p` is not positive, `maxnorm` is negative or NaN, there are fewer than two dimensions, or there is no dimension `dim`. If memory
+    /// cannot hold the result.
+    fn try_renorm(&self, p: impl Into<f64>, dim: impl Position, maxnorm: f64) -> Result<Self, Self::Error> {
+        let (p, rank, at) = (p.into(), self.shape().rank(), Site::here("renorm"));
+        ensure!(p > 0.0, at, "renorm: non-positive-norm not supported");
+        ensure!(maxnorm >= 0.0, at, "renorm: expected maxnorm to be >= 0 but got {maxnorm}");
+        ensure!(rank > 1, at, "renorm: input needs at least 2 dimensions, got {rank} dimensions");
+        let axis = dims::axis(dim, rank, at)? as isize;
+        let others: Vec<isize> = (0..rank as isize).filter(|&other| other != axis).collect();
+        if maxnorm == f64::INFINITY {
+            return Ok(self.clone());
+        }
+        let others = Dims::from(&others[..]);
+        let is_long = norm(&self.apply_detach(at)?, p, &others, true, at)?.compare(Compare::Gt, maxnorm, at)?;
+        // The norms of short slices have no influence. They may be NaN, so 0 replaces these slices.
+        let long = self.choose(&expand(&is_long, &self.shape(), at)?, 0.0, at)?;
+        let length = norm(&long, p, &others, true, at)?;
+        let factor = length.fill_shape(maxnorm, &length.shape(), at)?.divide_by(&length.plus(1e-7, at)?, at)?;
+        self.times(&factor.choose(&is_long, 1.0, at)?, at)
     }
 
     /// Returns the cosine of the angle between `self` and `other` along `dim`: the sum of the products, divided by both 2-norms. Each norm
@@ -340,6 +376,27 @@ mod tests {
         assert!((x.norm(0.5).item() - (3f64.sqrt() + 2.0).powi(2)).abs() < 1e-13);
         assert_eq!(Tensor::from([[3.0, 4.0], [0.0, 1.0]]).vector_norm_keepdim(2, 1), Tensor::from([[5.0], [1.0]]));
         assert_eq!(Tensor::scalar(-2.0).norm(2).item(), 2.0);
+    }
+
+    /// The sentences are PyTorch's.
+    #[test]
+    fn only_long_slices_are_shortened() {
+        let x = Tensor::from([[3.0, 0.1, f64::NAN], [-4.0, 0.2, 1.0]]);
+        let y = x.renorm(2, -1, 1.0);
+        let factor = 1.0 / (5.0 + 1e-7);
+        assert_eq!(y.select(1, 0).to_vec(), [3.0 * factor, -4.0 * factor]);
+        assert_eq!(y.select(1, 1).to_vec(), [0.1, 0.2]);
+        assert_eq!(y.select(1, 2).to_vec()[1], 1.0);
+        assert_eq!(x.narrow(1, 0, 2).renorm(1, 0, 0.0), Tensor::zeros([2, 2]));
+        assert_eq!(Tensor::from([[INF, 1.0]]).renorm(INF, 1, 2.0).to_vec()[1], 1.0);
+        assert_eq!(x.narrow(1, 0, 2).renorm(0.5, 0, INF), x.narrow(1, 0, 2));
+        assert_eq!(Tensor::<f64>::zeros([2, 0]).renorm(2, 0, 1.0).shape(), &[2, 0]);
+        let sentence = |x: &Tensor<f64>, p: f64, bound| x.try_renorm(p, 0, bound).unwrap_err().sentence();
+        assert_eq!(sentence(&x, 0.0, 1.0), "renorm: non-positive-norm not supported");
+        assert_eq!(sentence(&x, f64::NAN, 1.0), "renorm: non-positive-norm not supported");
+        assert_eq!(sentence(&x, 2.0, -1.0), "renorm: expected maxnorm to be >= 0 but got -1");
+        assert_eq!(sentence(&x.select(0, 0), 2.0, 1.0), "renorm: input needs at least 2 dimensions, got 1 dimensions");
+        assert!(x.try_renorm(2, 2, 1.0).is_err());
     }
 
     #[test]

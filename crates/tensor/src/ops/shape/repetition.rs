@@ -177,6 +177,10 @@ fn count_combinations(n: usize, r: usize) -> usize {
 
 /// Writes the positions of all combinations of `r` of `n` elements to `out`, one row of `r` positions for each combination.
 fn write_combinations(n: usize, r: usize, with_replacement: bool, out: &mut [i64]) {
+    if out.is_empty() {
+        // A row of `r` positions may not fit into memory.
+        return;
+    }
     let step = i64::from(!with_replacement);
     let mut row: Vec<i64> = (0..r as i64).map(|k| k * step).collect();
     for out in out.chunks_exact_mut(r) {
@@ -256,6 +260,8 @@ mod tests {
         assert_eq!(error.sentence(), "Expect a 1D vector, but got shape [1, 2]");
         assert!(Tensor::scalar(1.0).expand([1usize << 40]).try_combinations(1 << 20, false).is_err());
         assert!(x.try_combinations(usize::MAX, true).is_err());
+        assert_eq!(x.combinations(1 << 60, false).shape(), &[0, 1 << 60]);
+        assert_eq!(Tensor::<f64>::zeros([0]).combinations(1 << 60, true).shape(), &[0, 1 << 60]);
     }
 
     #[test]

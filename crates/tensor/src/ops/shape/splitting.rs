@@ -126,6 +126,48 @@ pub trait Splitting: TensorLike {
         parts(self, axis, bounds.map(|(start, end)| (start, end.max(start))), at)
     }
 
+    /// Splits dimension 1, or dimension 0 of a vector, into `count` parts of the same size. Refuses rank 0, and a size that is no multiple of
+    /// `count`. PyTorch: `hsplit`, whose form with a list is [`tensor_split_at`](Self::tensor_split_at).
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let parts = Tensor::from([[1i64, 2], [3, 4]]).hsplit(2);
+    /// assert_eq!(parts, [Tensor::from([[1i64], [3]]), Tensor::from([[2i64], [4]])]);
+    /// ```
+    fn try_hsplit(&self, count: usize) -> Result<Vec<Self>, Self::Error> {
+        equal_parts(self, count, 1, usize::from(self.shape().rank() > 1), Site::here("hsplit"))
+    }
+
+    /// Splits dimension 0 into `count` parts of the same size. Refuses fewer than two dimensions, and a size that is no multiple of `count`.
+    /// PyTorch: `vsplit`, whose form with a list is [`tensor_split_at`](Self::tensor_split_at).
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let rows = Tensor::from([[1i64, 2], [3, 4]]).vsplit(2);
+    /// assert_eq!(rows, [Tensor::from([[1i64, 2]]), Tensor::from([[3i64, 4]])]);
+    /// ```
+    fn try_vsplit(&self, count: usize) -> Result<Vec<Self>, Self::Error> {
+        equal_parts(self, count, 2, 0, Site::here("vsplit"))
+    }
+
+    /// Splits dimension 2 into `count` parts of the same size. Refuses fewer than three dimensions, and a size that is no multiple of
+    /// `count`. PyTorch: `dsplit`, whose form with a list is [`tensor_split_at`](Self::tensor_split_at).
+    ///
+    /// ```
+    /// # use wengert_tensor as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let layers = Tensor::from([[[1i64, 2], [3, 4]]]).dsplit(2);
+    /// assert_eq!(layers, [Tensor::from([[[1i64], [3]]]), Tensor::from([[[2i64], [4]]])]);
+    /// ```
+    fn try_dsplit(&self, count: usize) -> Result<Vec<Self>, Self::Error> {
+        equal_parts(self, count, 3, 2, Site::here("dsplit"))
+    }
+
     /// Returns the slices along dimension `dim`, without that dimension. PyTorch: `unbind`.
     #[doc(alias("unstack"))]
     fn try_unbind(&self, dim: impl Position) -> Result<Vec<Self>, Self::Error> {
@@ -139,6 +181,26 @@ pub trait Splitting: TensorLike {
 impl<A: TensorLike> Splitting for A {}
 
 const TENSOR_SPLIT: &str = "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims";
+
+/// Splits `x`, which has at least `least` dimensions, along `axis` into `count` parts of the same size.
+fn equal_parts<A: TensorLike>(x: &A, count: usize, least: usize, axis: usize, at: Site) -> Result<Vec<A>, A::Error> {
+    let (shape, name) = (x.shape(), at.operation);
+    let rank = shape.rank();
+    ensure!(
+        rank >= least,
+        at,
+        "torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {rank} dimensions!"
+    );
+    let whole = shape[axis];
+    ensure!(
+        count > 0 && whole.is_multiple_of(count),
+        at,
+        "torch.{name} attempted to split along dimension {axis}, but the size of the dimension {whole} is not divisible by \
+         the split_size {count}!"
+    );
+    let size = whole / count;
+    parts(x, axis, (0..count).map(|part| (part * size, (part + 1) * size)), at)
+}
 
 /// Returns the position of dimension `dim` and its size. For rank 0, returns an error with the message `none`.
 fn dimension<A: TensorLike>(x: &A, none: &str, dim: impl Position, at: Site) -> Result<(usize, usize), A::Error> {
@@ -198,6 +260,38 @@ mod tests {
         assert!(x.try_chunk_into::<2>(0).is_err());
         assert!(x.try_split_into([3, 3], 0).is_err());
         let [] = Tensor::<i64>::zeros([0]).split_into([], 0);
+    }
+
+    /// The sentences are PyTorch's.
+    #[test]
+    fn equal_parts_of_the_first_dimensions() {
+        let x = Tensor::<i64>::arange(24).reshape([2, 3, 4]);
+        let shapes = |parts: Vec<Tensor<i64>>| parts.iter().map(|part| part.shape().to_vec()).collect::<Vec<_>>();
+        assert_eq!(shapes(x.hsplit(3)), vec![vec![2, 1, 4]; 3]);
+        assert_eq!(shapes(x.vsplit(2)), vec![vec![1, 3, 4]; 2]);
+        assert_eq!(shapes(x.dsplit(2)), vec![vec![2, 3, 2]; 2]);
+        assert_eq!(x.dsplit(4)[1], x.narrow(2, 1, 1));
+        assert_eq!(sizes(&Tensor::<i64>::arange(6).hsplit(2)), [3, 3]);
+        assert_eq!(shapes(Tensor::zeros([2, 0]).hsplit(3)), vec![vec![2, 0]; 3]);
+        let sentence = |result: Result<Vec<Tensor<i64>>, crate::Error>| result.unwrap_err().sentence();
+        assert_eq!(
+            sentence(x.try_hsplit(2)),
+            "torch.hsplit attempted to split along dimension 1, but the size of the dimension 3 is not divisible by the \
+             split_size 2!"
+        );
+        assert_eq!(
+            sentence(Tensor::scalar(1i64).try_hsplit(1)),
+            "torch.hsplit requires a tensor with at least 1 dimension, but got a tensor with 0 dimensions!"
+        );
+        assert_eq!(
+            sentence(Tensor::from([1i64]).try_vsplit(1)),
+            "torch.vsplit requires a tensor with at least 2 dimension, but got a tensor with 1 dimensions!"
+        );
+        assert_eq!(
+            sentence(Tensor::from([1i64]).try_dsplit(1)),
+            "torch.dsplit requires a tensor with at least 3 dimension, but got a tensor with 1 dimensions!"
+        );
+        assert!(x.try_vsplit(0).is_err());
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod maximum;
 mod mean;
 mod options;
 mod plan;
+mod unpool;
 
 pub use adaptive::AdaptivePooling;
 pub(super) use adaptive::avg_pool as adaptive_avg_pool;
@@ -18,6 +19,7 @@ use wengert_macros::twins;
 use crate::ops::Result;
 use crate::ops::window::pooling::maximum::{max_pool, max_pool_with_indices};
 use crate::ops::window::pooling::mean::avg_pool;
+use crate::ops::window::pooling::unpool::max_unpool;
 use crate::ops::window::windowed::Windowed;
 use crate::{Float, Site, Sizes, Tensor};
 
@@ -64,6 +66,54 @@ pub trait Pooling: Windowed<Elem: Float> {
         max_pool_with_indices(self, 2, &kernel.into(), options, Site::here("max_pool2d_with_indices"))
     }
 
+    /// Returns zeros with each element of `[n, c, l]` (or `[c, l]`) at its position in `indices`, the inverse of
+    /// [`max_pool1d_with_indices`](Self::max_pool1d_with_indices) except for elements that are no maximum. `output_size` is the length of the
+    /// result. The length of the pooled array has no other record if windows overlap or leave elements out. By default, the windows cover
+    /// the result exactly. If positions are equal, the last element wins. PyTorch: `nn.functional.max_unpool1d`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`max_unpool2d`](Self::max_unpool2d).
+    fn try_max_unpool1d(
+        &self,
+        indices: &Tensor<i64>,
+        kernel: impl Into<Sizes>,
+        options: &PoolOptions,
+        output_size: Option<&[usize]>,
+    ) -> Result<Self> {
+        max_unpool(self, 1, indices, &kernel.into(), options, output_size, Site::here("max_unpool1d"))
+    }
+
+    /// Returns zeros with each element of `[n, c, h, w]` (or `[c, h, w]`) at its row-major position in its plane, which `indices` has. This
+    /// is the inverse of [`max_pool2d_with_indices`](Self::max_pool2d_with_indices), except for elements that are no maximum. `output_size` is
+    /// the height and the width of the result. By default, the windows cover the result exactly. If positions are equal, the last element
+    /// wins. PyTorch: `nn.functional.max_unpool2d`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+    /// use wengert::tensor::ops::PoolOptions;
+    /// use wengert::prelude::*;
+    ///
+    /// let image = Tensor::from([[[1.0, 2.0], [4.0, 3.0]]]);
+    /// let options = PoolOptions::default();
+    /// let (maximum, indices) = image.max_pool2d_with_indices(2, &options);
+    /// assert_eq!(maximum.max_unpool2d(&indices, 2, &options, None), Tensor::from([[[0.0, 0.0], [4.0, 0.0]]]));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If `self` has other dimensions or no elements in a dimension that is not the batch, `indices` has another shape or a position outside
+    /// of the plane, a size of `output_size` differs from the default by the stride or more, or memory cannot hold the result.
+    fn try_max_unpool2d(
+        &self,
+        indices: &Tensor<i64>,
+        kernel: impl Into<Sizes>,
+        options: &PoolOptions,
+        output_size: Option<&[usize]>,
+    ) -> Result<Self> {
+        max_unpool(self, 2, indices, &kernel.into(), options, output_size, Site::here("max_unpool2d"))
+    }
+
     /// Returns the mean of each window of `[n, c, l]` (or `[c, l]`). PyTorch: `nn.functional.avg_pool1d`.
     fn try_avg_pool1d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Result<Self> {
         avg_pool(self, 1, &kernel.into(), options, Site::here("avg_pool1d"))
@@ -107,6 +157,75 @@ mod tests {
         }
         let (_, first) = Tensor::from([[1.0, 1.0, 0.0]]).max_pool1d_with_indices(3, &PoolOptions::default());
         assert_eq!(first.to_vec(), [0]);
+    }
+
+    #[test]
+    fn maxima_return_to_their_positions() {
+        let x = Tensor::from_fn([2, 3, 5, 4], |i| ((i[0] * 7 + i[1] * 11 + i[2] * 3 + i[3] * 2) % 13) as f64 + 1.0);
+        for options in
+            [PoolOptions::default(), PoolOptions::default().stride(1), PoolOptions::default().stride([2, 1]).padding(1)]
+        {
+            for x in [x.clone(), x.select(0, 1)] {
+                let (values, indices) = x.max_pool2d_with_indices(2, &options);
+                let rank = x.shape().rank();
+                let back = values.max_unpool2d(&indices, 2, &options, Some(&x.shape()[rank - 2..]));
+                let planes = |x: &Tensor<f64>| x.flatten(-2, -1);
+                let places = indices.flatten(-2, -1);
+                assert_eq!(planes(&back).gather(-1, &places), values.flatten(-2, -1), "{options:?}");
+                let is_maximum = planes(&(&x * 0.0)).scatter_value(-1, &places, 1.0);
+                assert_eq!(planes(&back), planes(&x) * is_maximum, "{options:?}");
+            }
+        }
+        let (values, indices) = x.select(0, 0).flatten(1, 2).max_pool1d_with_indices(3, &PoolOptions::default());
+        assert_eq!(values.max_unpool1d(&indices, 3, &PoolOptions::default(), None).shape(), &[3, 18]);
+        let twice =
+            Tensor::from([[1.0, 2.0]]).max_unpool1d(&Tensor::from([[1i64, 1]]), 1, &PoolOptions::default(), None);
+        assert_eq!(twice.to_vec(), [0.0, 2.0]);
+    }
+
+    /// The sentences are PyTorch's, except for an empty dimension.
+    #[test]
+    fn positions_that_do_not_fit_are_refused() {
+        let (x, options) = (Tensor::<f64>::ones([1, 2, 2]), PoolOptions::default());
+        let sentence = |x: &Tensor<f64>, indices: &Tensor<i64>, size: Option<&[usize]>| {
+            x.try_max_unpool2d(indices, 2, &options, size).unwrap_err().sentence()
+        };
+        let places = Tensor::from([[[0i64, 3], [9, 16]]]);
+        assert_eq!(sentence(&x, &places, None), "Found an invalid max index: 16 (output volumes are of size 4x4)");
+        assert_eq!(
+            sentence(&x, &(places - 1), None),
+            "Found an invalid max index: -1 (output volumes are of size 4x4)"
+        );
+        assert_eq!(
+            sentence(&x, &Tensor::zeros([1, 2, 3]), None),
+            "Expected shape of indices to be same as that of the input tensor ([1, 2, 2]) but got indices tensor with shape: \
+             [1, 2, 3]"
+        );
+        let places = Tensor::zeros([1, 2, 2]);
+        assert_eq!(
+            sentence(&x, &places, Some(&[6, 5])),
+            "invalid output_size \"[6, 5]\" (dim 0 must be between 2 and 6)"
+        );
+        assert_eq!(
+            sentence(&x, &places, Some(&[5])),
+            "output_size should be a sequence containing 2 elements, but it has a length of '1'"
+        );
+        assert_eq!(
+            sentence(&x.select(0, 0), &places.select(0, 0), None),
+            "Input to max_unpooling2d should be a 3d or 4d Tensor, but got a tensor with 2 dimensions."
+        );
+        assert!(Tensor::<f64>::ones([1, 0, 2]).try_max_unpool2d(&Tensor::zeros([1, 0, 2]), 2, &options, None).is_err());
+        assert_eq!(
+            Tensor::<f64>::ones([0, 1, 2, 2]).max_unpool2d(&Tensor::zeros([0, 1, 2, 2]), 2, &options, None).shape(),
+            &[0, 1, 4, 4]
+        );
+        let far = PoolOptions::default().stride(1).padding(1);
+        let line = Tensor::<f64>::ones([1, 1]);
+        assert_eq!(
+            line.try_max_unpool1d(&Tensor::zeros([1, 1]), 2, &far, None).unwrap_err().sentence(),
+            "Found an invalid max index: 0 (output volumes are of size 0x1)"
+        );
+        assert!(line.try_max_unpool1d(&Tensor::zeros([1, 1]), isize::MAX, &options, None).is_err());
     }
 
     #[test]

@@ -63,7 +63,8 @@ pub(crate) fn window_axes<A: TensorLike>(
     Ok(axes)
 }
 
-fn windows(
+/// Returns the windows along each pooled dimension. Only maximum pooling has dilations.
+pub(super) fn windows(
     rank: usize,
     kernel: &Sizes,
     options: &PoolOptions,
