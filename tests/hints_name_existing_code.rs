@@ -9,8 +9,8 @@ use wengert::tensor::ops::try_mse_loss;
 use crate::compile_errors::{Compiler, OPENING};
 use crate::sources::files;
 
-/// Functions and macros of Rust and of PyTorch that hints name.
-const FOREIGN: [&str; 5] = ["stringify!", "fold", "save_file", "state_dict", "default"];
+/// Functions and macros of Rust, of PyTorch and of the user that hints name, and two in the code around a hint.
+const FOREIGN: [&str; 8] = ["stringify!", "fold", "save_file", "state_dict", "default", "g", "format!", "map_or_else"];
 
 /// Expressions that need features which these tests do not build. Only their names are compared.
 const OTHER_FEATURES: [&str; 2] = ["Method::Rodas4", "p.log_prob(x) - q.log_prob(x)"];
@@ -25,6 +25,9 @@ const REPLACED: [(&str, &str); 7] = [
     ("|[x, y]| ..", "|[x, y]| (x * y).sum(..)"),
     ("|list| ..", "|list| (list[0] * list[1]).sum(..)"),
 ];
+
+/// Methods without an object, and the object.
+const OBJECTS: [(&str, &str); 2] = [("cast::<", "mask"), ("set_frozen(", "parameter.clone()")];
 
 /// Declares the names in expressions. The three programs differ in `x`: a tensor, a variable, a number.
 const NAMES: &str = "let generator = &mut Generator::new(0); let tape = Tape::<f32>::new(); let dim = 0;
@@ -147,8 +150,10 @@ fn statement(span: &str) -> String {
     match text.strip_prefix("let f = ") {
         Some(closure) => format!("let f = {}; let _ = grad(f, &x);", closure.trim_end_matches(';')),
         None if text.starts_with('.') => format!("let _ = x{text};"),
-        None if text.starts_with("cast::") => format!("let _ = mask.{text};"),
-        None => format!("let _ = {text};"),
+        None => {
+            let object = OBJECTS.iter().find(|(method, _)| text.starts_with(method));
+            format!("let _ = {}{text};", object.map_or(String::new(), |(_, object)| format!("{object}.")))
+        }
     }
 }
 
@@ -201,7 +206,7 @@ fn the_code_in_hints_exists() {
         }
     }
     assert!(unknown.is_empty(), "hints name functions that do not exist:\n{}", unknown.join("\n"));
-    assert!(count >= 60, "only {count} names were found");
+    assert!(count >= 50, "only {count} names were found");
 }
 
 /// Hints with the data of an error in them, such as `reshape({shape})`, are compiled below.

@@ -13,7 +13,6 @@
 //! | convolution of long signals | [`Convolves`]: `fft_convolve`; [`ConvolveMode`] |
 //! | arithmetic of complex numbers | [`complex`]; [`ComplexNumbers`]: `real`, `imag`, `conj`, `complex_mul`, `complex_abs` |
 //! | the arrays that have transforms | [`Array`] |
-//! | the imports of most programs | `wengert::fft::prelude`, which has all of these traits |
 //!
 //! ```
 //! # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
@@ -56,8 +55,6 @@ pub use several::TransformsOfMany;
 pub use transforms::Transforms;
 
 /// The traits of the transforms, imported without their names.
-// Hidden: rustdoc would write a page for each trait here, and its title would be `_`. The front page names the module.
-#[doc(hidden)]
 pub mod prelude {
     pub use crate::{ComplexNumbers as _, Convolves as _, Shifts as _, Transforms as _, TransformsOfMany as _};
 }

@@ -30,7 +30,6 @@
 //! | norms and condition numbers of matrices | [`MatrixNorms`] |
 //! | products of several matrices | [`multi_dot`] |
 //! | determinants | [`det`](Determinants::det), [`slogdet`](Determinants::slogdet), [`logdet`](Determinants::logdet) |
-//! | the imports of most programs | `wengert::linalg::prelude`, which has the traits of all operations and the types of their arguments |
 //!
 //! The crate has three folders. `operations` has the public methods and checks their arguments. `kernels` has the primitives, which compute
 //! batches with tensors and have derivative rules. `numerics` computes with matrices in slices.
@@ -57,8 +56,6 @@ pub use operations::solving::Solving;
 pub use triangle::{Triangle, TriangularSystem};
 
 /// The traits of all operations, imported without their names, and the types of their arguments.
-// Hidden: rustdoc would write a page for each trait here, and its title would be `_`. The front page names the module.
-#[doc(hidden)]
 pub mod prelude {
     pub use crate::{Decompositions as _, LeastSquaresProblems as _, MatrixNorms as _};
     pub use crate::{Determinants as _, Factoring as _, Inverting as _, Solving as _};

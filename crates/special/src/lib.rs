@@ -24,8 +24,6 @@
 //! | derivatives of `gammainc` and `betainc` with respect to the shape parameters | relative 1e-10; for order 2, 1e-15 if this is larger |
 //! | [`gammaincinv`](Special::gammaincinv), [`gammainccinv`](Special::gammainccinv), [`betaincinv`](Special::betaincinv) | relative 1e-11, in the value of the inverted function |
 //!
-//! `wengert::special::prelude` imports the trait.
-//!
 //! In f32 the results are the f64 results, rounded to f32. Exceptions are `ndtr`, `entr`, `gammaln`, `multigammaln` and `polygamma`, which
 //! consist of functions of tensors.
 
@@ -56,8 +54,6 @@ pub mod numbers {
 }
 
 /// The trait [`Special`], imported without its name.
-// Hidden: rustdoc would write a page for each trait here, and its title would be `_`. The front page names the module.
-#[doc(hidden)]
 pub mod prelude {
     pub use crate::Special as _;
 }
