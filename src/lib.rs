@@ -133,12 +133,105 @@ pub mod autograd {
     };
 }
 
+#[cfg(feature = "fft")]
+pub mod fft {
+    //! Fourier transforms of tensors and variables: the crate [`wengert-fft`](wengert_fft), whose page has the rules.
+    //!
+    //! | subject | place |
+    //! |---|---|
+    //! | one dimension | [`Transforms`]: `fft`, `ifft`, `rfft`, `irfft`, `hfft`, `ihfft` |
+    //! | several dimensions | [`TransformsOfMany`]: `fft2`, `fftn`, `rfft2`, `irfftn`, … |
+    //! | the scale | [`Norm`] |
+    //! | frequencies, and their order | [`fftfreq`], [`rfftfreq`]; [`Shifts`]: `fftshift`, `ifftshift` |
+    //! | convolution of long signals | [`Convolves`]: `fft_convolve`; [`ConvolveMode`] |
+    //! | arithmetic of complex numbers | [`complex`]; [`ComplexNumbers`]: `real`, `imag`, `conj`, `complex_mul`, `complex_abs` |
+    //! | the arrays that have transforms | [`Array`] |
+    //! | the imports of most programs | `wengert::fft::prelude`: these traits without their names |
+    //!
+    //! ```
+    //! use wengert::fft::{Norm, prelude::*};
+    //! use wengert::prelude::*;
+    //!
+    //! // A wave of frequency 3 among 16 samples: its spectrum has one peak.
+    //! let t = Tensor::<f64>::arange(16) * (std::f64::consts::TAU / 16.0);
+    //! let spectrum = (t * 3.0).cos().rfft(None, -1, Norm::Backward); // [9, 2]
+    //! assert_eq!(spectrum.square().sum(-1).argmax(0), Tensor::scalar(3));
+    //! ```
+
+    // The comment in `tensor` explains the two imports.
+    #[doc(hidden)]
+    pub use wengert_fft::*;
+    #[doc(inline)]
+    pub use wengert_fft::{
+        Array, ComplexNumbers, ConvolveMode, Convolves, Norm, Shifts, Transforms, TransformsOfMany, complex, fftfreq,
+        rfftfreq, try_complex, try_fftfreq, try_rfftfreq,
+    };
+}
+
+#[cfg(feature = "linalg")]
+pub mod linalg {
+    //! Linear algebra: the crate [`wengert-linalg`](wengert_linalg), whose page has the rules. PyTorch: `torch.linalg`.
+    //!
+    //! | subject | place |
+    //! |---|---|
+    //! | systems of equations | [`Solving`]: `solve`, `solve_triangular`, `cholesky_solve`, `lu_solve`; [`Triangle`], [`TriangularSystem`] |
+    //! | factors | [`Factoring`]: `cholesky`, `lu`, `lu_factor` |
+    //! | inverses and powers | [`Inverting`]: `inv`, `matrix_power` |
+    //! | QR, eigenvalues, singular values, the exponential | [`Decompositions`]; [`QrMode`] |
+    //! | least squares, the pseudoinverse, the rank | [`LeastSquaresProblems`]; [`LeastSquares`], [`Tolerance`] |
+    //! | norms and condition numbers of matrices | [`MatrixNorms`]; [`MatrixOrder`] |
+    //! | products of several matrices | [`multi_dot`] |
+    //! | determinants | [`Determinants`]: `det`, `slogdet`, `logdet` |
+    //! | the arrays that have these operations | [`Array`] |
+    //! | the imports of most programs | `wengert::linalg::prelude`: the traits without their names, and the types of their arguments |
+    //!
+    //! ```
+    //! use wengert::linalg::prelude::*;
+    //! use wengert::prelude::*;
+    //!
+    //! let a = Tensor::from([[4.0, 2.0], [2.0, 3.0]]);
+    //! let x = a.solve(&Tensor::from([8.0, 8.0]));
+    //! assert!((x - Tensor::from([1.0, 2.0])).abs().amax(..).item() < 1e-15);
+    //! ```
+
+    // The comment in `tensor` explains the two imports.
+    #[doc(hidden)]
+    pub use wengert_linalg::*;
+    #[doc(inline)]
+    pub use wengert_linalg::{
+        Array, Decompositions, Determinants, Factoring, Inverting, LeastSquares, LeastSquaresProblems, MatrixNorms,
+        MatrixOrder, QrMode, Solving, Tolerance, Triangle, TriangularSystem, multi_dot, try_multi_dot,
+    };
+}
+
+#[cfg(feature = "special")]
+pub mod special {
+    //! Special functions of tensors and variables: the crate [`wengert-special`](wengert_special), whose page has the errors of each function.
+    //!
+    //! | subject | place |
+    //! |---|---|
+    //! | the functions | [`Special`]: `ndtr`, `erfcx`, `i0`, `gammaln`, `gammainc`, `betainc`, … |
+    //! | the arrays that have these functions | [`Array`], [`Elementwise`] |
+    //! | the imports of most programs | `wengert::special::prelude`: the trait without its name |
+    //!
+    //! ```
+    //! use wengert::{prelude::*, special::prelude::*};
+    //!
+    //! assert_eq!(Tensor::from([0.0f64, f64::INFINITY]).ndtr().to_vec(), [0.5, 1.0]); // the normal distribution
+    //! ```
+
+    // The comment in `tensor` explains the two imports.
+    #[doc(hidden)]
+    pub use wengert_special::*;
+    #[doc(inline)]
+    pub use wengert_special::{Array, Elementwise, Special};
+}
+
+#[doc(inline)]
+pub use wengert_autograd::{Gradients, Parameter, Tape, Var};
 #[cfg(feature = "distributions")]
 #[doc(inline)]
 pub use wengert_distributions as distributions;
-#[cfg(feature = "fft")]
-#[doc(inline)]
-pub use wengert_fft as fft;
 #[doc(inline)]
 pub use wengert_nn as nn;
 #[cfg(feature = "onnx")]
@@ -147,16 +240,6 @@ pub use wengert_onnx as onnx;
 #[cfg(feature = "solvers")]
 #[doc(inline)]
 pub use wengert_solvers as solvers;
-#[cfg(feature = "special")]
-#[doc(inline)]
-pub use wengert_special as special;
-
-#[cfg(feature = "linalg")]
-#[doc(inline)]
-pub use wengert_linalg as linalg;
-
-#[doc(inline)]
-pub use wengert_autograd::{Gradients, Parameter, Tape, Var};
 #[doc(inline)]
 pub use wengert_tensor::{Shape, Tensor, compat};
 
@@ -234,6 +317,9 @@ mod guide {
         Course29 "course/29-spectrum.md"
         Course30 "course/30-gaussian-process.md"
         Course31 "course/31-mixture-newton.md"
+        Course32 "course/32-augmentation.md"
+        Course33 "course/33-batch-norm.md"
+        Course34 "course/34-label-smoothing.md"
         CourseProject "course/project.md"
     }
 

@@ -3,15 +3,16 @@
 
     tools/course_output.py [NAME...]           writes the chapters of all examples, or only of some
     tools/course_output.py --check [NAME...]   compares the chapters with the output, and ends with 1 if one differs
-    tools/course_output.py --check --quick     compares all chapters but those of SLOW
-    tools/course_output.py --programs FOLDER   runs the programs of another folder, such as target/debug/examples
+    tools/course_output.py --check --quick     compares all chapters but those of SLOW, whose programs take long in a debug build
+    tools/course_output.py --check --slow      compares the chapters of SLOW
+    tools/course_output.py --programs FOLDER   runs the programs of another folder, such as target/debug/examples, and builds none
 
-Build them first: cargo build --release --examples -p wengert-course -p wengert-science
+Without --programs, the examples are built with --release first.
 
 The output of an example replaces the first block below the heading "The output" of its chapter, and further blocks if RUNS lists
 further runs. A picture that the chapter shows is copied from the folder of the example. The programs run with WENGERT_SIMD=portable, which
-gives the same numbers on every processor. Times are not compared. `--check` without names also requires each message that README.md and the
-guide quote from another example, such as `bias_add`, in the output of this example.
+gives the same numbers on every processor. Times are not compared. `--check` without names and `--slow` also requires each message that
+README.md and the guide quote from another example, such as `bias_add`, in the output of this example.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from pictures import difference
 
 ROOT = Path(__file__).resolve().parent.parent
 COURSE = ROOT / "docs/guide/course"
+RELEASE = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/examples"
 BLOCK = re.compile(r"(?<=```text\n).*?(?=```\n)", re.S)
 PICTURE = re.compile(r"\]\(pictures/([\w.-]+)\)")
 QUOTING = [ROOT / "README.md", *sorted((ROOT / "docs/guide").glob("*.md"))]
@@ -43,6 +45,9 @@ SLOW = [
     "21_gru_text",
     "22_transformer_text",
     "25_fine_tuning",
+    "32_augmentation",
+    "33_batch_norm",
+    "34_label_smoothing",
 ]
 # A number with a unit of time, the share that it has in a profile, and the bar of this share. Also the number of samples in a second.
 TIME = re.compile(r" *\d[\d.]* (?:µs|ms|s|min)\b(?: +\d+%(?: +#+)?)?| \d+(?= samples in a second)")
@@ -59,6 +64,17 @@ def run(program, folder, options, errors=False):
     if done.returncode != 0 and "--kill" not in options:
         sys.exit(f"{program} {' '.join(options)} failed:\n{done.stderr[-2000:]}")
     return "".join(line.rstrip() + "\n" for line in (done.stdout + (done.stderr if errors else "")).rstrip().splitlines())
+
+
+def build(names):
+    """Builds examples of the course with optimisation."""
+    # One command for both packages would build the library with the features of both.
+    science = re.findall(r'name = "([0-9]\w+)"', (ROOT / "examples/science/Cargo.toml").read_text(encoding="utf-8"))
+    for package in ("wengert-course", "wengert-science"):
+        own = [name for name in names if (name in science) == (package == "wengert-science")]
+        command = ["cargo", "build", "--release", "--quiet", "-p", package]
+        if own and subprocess.run([*command, *(word for name in own for word in ("--example", name))], cwd=ROOT).returncode != 0:
+            sys.exit("the examples cannot be built")
 
 
 def outputs(name, programs):
@@ -79,6 +95,16 @@ def replaced(page, blocks):
     return f"{before}## The output\n{BLOCK.sub(lambda _: next(following), after, count=new)}"
 
 
+def examples():
+    """Returns the names of the examples of the course, in order."""
+    return sorted(path.stem for path in (ROOT / "examples/course").glob("[0-9]*.rs"))
+
+
+def chapter_of(name):
+    """Returns the path of the chapter of an example."""
+    return COURSE / f"{name.replace('_', '-')}.md"
+
+
 def without_times(text):
     """Returns a text in which each time is a sign."""
     return TIME.sub(" TIME", text)
@@ -96,7 +122,12 @@ def first_difference(old, new):
 def check(name, page, blocks, pictures):
     """Returns the differences between a chapter and the output of its program."""
     problem = first_difference(page, replaced(page, blocks))
-    problems = [f"{name}: {problem}"] if problem else []
+    return ([f"{name}: {problem}"] if problem else []) + check_pictures(page, pictures)
+
+
+def check_pictures(page, pictures):
+    """Returns the differences between the pictures of a chapter and those of its program."""
+    problems = []
     for picture in PICTURE.findall(page):
         old, new = COURSE / "pictures" / picture, pictures[picture.split("-", 1)[1]]
         problem = difference(old.read_text(encoding="utf-8"), new) if old.is_file() else "it is missing"
@@ -107,6 +138,11 @@ def check(name, page, blocks, pictures):
 def write(chapter, page, blocks, pictures):
     """Writes the chapter and its pictures anew."""
     chapter.write_text(replaced(page, blocks), encoding="utf-8")
+    write_pictures(page, pictures)
+
+
+def write_pictures(page, pictures):
+    """Writes the pictures of a chapter anew."""
     (COURSE / "pictures").mkdir(exist_ok=True)
     for picture in PICTURE.findall(page):
         (COURSE / "pictures" / picture).write_text(pictures[picture.split("-", 1)[1]], encoding="utf-8")
@@ -148,22 +184,27 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="the examples, such as 05_line; all without a name")
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
-    parser.add_argument("--quick", action="store_true", help="leave out the examples that take long")
-    default = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/examples"
-    parser.add_argument("--programs", type=Path, default=default, help="folder of the built examples")
+    parser.add_argument("--quick", action="store_true", help="leave out the examples that take long in a debug build")
+    parser.add_argument("--slow", action="store_true", help="run only the examples that take long in a debug build")
+    parser.add_argument("--programs", type=Path, help="folder of the built examples")
     arguments = parser.parse_args()
     control()
-    names = arguments.names or sorted(path.stem for path in (ROOT / "examples/course").glob("[0-9]*.rs"))
+    names = arguments.names or examples()
     assert set(SLOW) <= {path.stem for path in (ROOT / "examples/course").glob("*.rs")}, "SLOW names a missing example"
-    names = [name for name in names if not (arguments.quick and name in SLOW)]
-    problems, programs = [], arguments.programs.resolve()
-    if arguments.check and not arguments.names:
+    names = [name for name in names if not (arguments.quick and name in SLOW or arguments.slow and name not in SLOW)]
+    problems, programs = [], arguments.programs.resolve() if arguments.programs else RELEASE.resolve()
+    quoted = arguments.check and not arguments.names and not arguments.slow
+    if not arguments.programs:
+        build(names)
+        if quoted:
+            subprocess.run(["cargo", "build", "--release", "--quiet", "--examples"], cwd=ROOT, check=True)
+    if quoted:
         pages = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in QUOTING}
         with tempfile.TemporaryDirectory() as folder:
             problems += check_quotations(pages, lambda example: run(programs / example, folder, [], errors=True))
     for name in names:
         blocks, pictures = outputs(name, programs)
-        chapter = COURSE / f"{name.replace('_', '-')}.md"
+        chapter = chapter_of(name)
         page = chapter.read_text(encoding="utf-8")
         if arguments.check:
             problems += check(name, page, blocks, pictures)

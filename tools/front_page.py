@@ -103,7 +103,7 @@ def front(site, results):
         ("book/index.html", "The guide", "broadcasting, gradients, training, second order, errors; from PyTorch, candle and burn", has_book),
         ("api/wengert/index.html", "The documentation", "every type and function, with examples; press <code>s</code> to search", True),
         ("results/index.html", "Pictures and reports", f"the results of {results} examples", results > 0),
-        (course, "The course", "numbered programs with a chapter each, from a first network to Newton's method", has_book),
+        (course, "The course", "numbered programs with a chapter each; the first one trains a network", has_book),
         ("distributed/wengert_distributed/index.html", "Several machines", "the documentation of training over MPI", (site / "distributed").is_dir()),
         ("book/reference/operations.html", "Operations", "behaviour at ties and edges, derivatives, accuracy", has_book),
         ("book/reference/performance.html", "Speed", "measurements beside other frameworks, losses included", has_book),

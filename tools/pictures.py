@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Draws the committed pictures under docs/ again, with the programs that made them. The pictures of the chapters belong to course_output.py.
+"""Draws the committed pictures under docs/ again, with the programs that made them.
 
-    tools/pictures.py                          writes the pictures under docs/ anew
+    tools/pictures.py                          writes all pictures under docs/ anew
     tools/pictures.py --check                  compares the committed pictures with new ones, and ends with 1 if one differs
+    tools/pictures.py --no-chapters            leaves out the pictures of the course's chapters, which course_output.py compares too
     tools/pictures.py --programs FOLDER        runs programs that are built already, such as those in target/debug/examples
 
 The programs run with WENGERT_SIMD=portable, which gives the same bits on every processor. `--check` compares the texts exactly and the numbers
@@ -67,6 +68,25 @@ def difference(old, new):
     return None
 
 
+def draw_chapters(check, programs):
+    """Draws the pictures of the course's chapters, or compares them. Returns their number and the differences."""
+    import course_output as course
+
+    pages = {name: course.chapter_of(name).read_text(encoding="utf-8") for name in course.examples()}
+    pages = {name: page for name, page in pages.items() if course.PICTURE.search(page)}
+    if not programs:
+        course.build(list(pages))
+    problems = []
+    for name, page in pages.items():
+        _, pictures = course.outputs(name, programs or course.RELEASE.resolve())
+        if check:
+            problems += course.check_pictures(page, pictures)
+        else:
+            course.write_pictures(page, pictures)
+            print(f"wrote the pictures of {name}", flush=True)
+    return sum(len(course.PICTURE.findall(page)) for page in pages.values()), problems
+
+
 def control():
     """Checks the comparison: it must find a moved point, another label and another shape, and accept rounding."""
     picture = '<svg viewBox="0 0 800 500"><path d="M1.5 2 L300 4"/><text x="3">0.5</text></svg>'
@@ -79,16 +99,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
     parser.add_argument("--programs", type=Path, help="folder of the built examples")
+    parser.add_argument("--no-chapters", action="store_true", help="leave out the pictures of the course's chapters")
     arguments = parser.parse_args()
     control()
-    problems = []
+    programs = arguments.programs and arguments.programs.resolve()
+    count, problems = len(PICTURES), []
     for path in sorted((ROOT / "docs").rglob("*.svg")):
         name = str(path.relative_to(ROOT))
-        # tools/course_output.py draws the pictures of the chapters, some of which come from long trainings.
+        # `draw_chapters` finds the pictures of the chapters in their text.
         if name not in PICTURES and not name.startswith("docs/guide/course/pictures/"):
             problems.append(f"{name}: tools/pictures.py does not know the program that draws it")
     with tempfile.TemporaryDirectory() as folder:
-        for name, new in draw(Path(folder), arguments.programs and arguments.programs.resolve()).items():
+        for name, new in draw(Path(folder), programs).items():
             if not arguments.check:
                 (ROOT / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(new, ROOT / name)
@@ -98,7 +120,10 @@ def main():
             else:
                 problem = difference((ROOT / name).read_text(encoding="utf-8"), new.read_text(encoding="utf-8"))
                 problems += [f"{name}: {problem}. `tools/pictures.py` draws it again."] if problem else []
-    print("\n".join(problems) if problems else f"{len(PICTURES)} pictures")
+    if not arguments.no_chapters:
+        drawn, differences = draw_chapters(arguments.check, programs)
+        count, problems = count + drawn, problems + differences
+    print("\n".join(problems) if problems else f"{count} pictures")
     return 1 if problems else 0
 
 

@@ -326,18 +326,18 @@ const UNTYPED: &[(&str, &str, &str)] = &[
 ];
 
 /// The imports of each program, and a function whose argument is a module.
-const OPENING: &str = "#![allow(unused)]\nuse wengert::autograd::transforms::*;\nuse wengert::prelude::*;\n\
+pub const OPENING: &str = "#![allow(unused)]\nuse wengert::autograd::transforms::*;\nuse wengert::prelude::*;\n\
                        fn parameters<M: Module>(model: &M) -> usize { model.num_parameters() }\n";
 
 /// A runner of rustc for programs that use the library.
-struct Compiler {
+pub struct Compiler {
     folder: tempfile::TempDir,
     library: PathBuf,
 }
 
 impl Compiler {
     /// Returns a compiler with the newest built library that a correct program compiles with.
-    fn new() -> Self {
+    pub fn new() -> Self {
         let program = std::env::current_exe().expect("the test has a path");
         let built = program.parent().expect("the test lies in a folder");
         let mut libraries: Vec<(SystemTime, PathBuf)> = std::fs::read_dir(built)
@@ -364,7 +364,7 @@ impl Compiler {
     }
 
     /// Returns the compiler's message for a program, or `None` if it compiles.
-    fn message(&self, items: &str, body: &str) -> Option<String> {
+    pub fn message(&self, items: &str, body: &str) -> Option<String> {
         let path = self.folder.path().join("program.rs");
         std::fs::write(&path, format!("{OPENING}{items}\nfn main() {{ {body} }}\n")).expect("the folder is writable");
         let argument = |name: &str, value: &Path| {

@@ -26,7 +26,7 @@ pub enum Error {
 
     /// A value is NaN or infinite where the solver needs a finite number.
     #[error(
-        "{at_what} is not finite\n  {at}\n  hint: is the function defined there? `Tape::non_finite` finds the operation"
+        "{at_what} is not finite\n  {at}\n  hint: is the function defined there? `Tape::first_non_finite` finds the operation"
     )]
     NotFinite {
         /// The value, and the place where it was computed.

@@ -1,9 +1,10 @@
 //! Every example explains itself, and refuses wrong arguments with a sentence.
 //!
-//! Two packages compile this file: `wengert-course` and `wengert-science`. Each tests its own examples. `cargo test -p wengert-course` builds
-//! the examples first. `--test programs` alone does not.
+//! Each package of examples compiles this file and tests its own programs. `cargo test -p wengert-course` builds the programs first.
+//! `--test programs` alone does not.
 
 use std::fs;
+use std::io::pipe;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -14,53 +15,84 @@ fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns the names of the examples in the manifest of the package in `folder`.
-fn examples(folder: &Path) -> Vec<String> {
+/// Returns the names of the programs of the package in `folder`: those in its manifest, and the files in its folder `examples`. The runners
+/// of benchmarks do not count, because they have other options.
+fn programs(folder: &Path) -> Vec<String> {
     let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("the folder has a manifest");
-    let tables = manifest.split("[[example]]").skip(1);
-    tables.map(|table| table.split('"').nth(1).expect("the first line is the name").to_owned()).collect()
+    let tables =
+        manifest.split("\n[[").skip(1).filter(|table| table.starts_with("example") || table.starts_with("bin"));
+    let own = tables.filter(|table| !table.contains("benches/"));
+    let names = own.map(|table| table.split('"').nth(1).expect("the first line is the name").to_owned());
+    names.chain(rust_files(&folder.join("examples"))).collect()
 }
 
-/// Returns the names of the examples of this package.
+/// Returns the names of the files in `folder` that end with `.rs`, without this end. A missing folder has none.
+fn rust_files(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let files = entries.filter_map(|entry| entry.expect("the folder can be listed").file_name().into_string().ok());
+    files.filter_map(|name| name.strip_suffix(".rs").map(str::to_owned)).collect()
+}
+
+/// Returns the names of the programs of this package.
 fn names() -> Vec<String> {
-    examples(here())
+    programs(here())
 }
 
-/// Runs an example in an empty folder.
-fn run(name: &str, arguments: &[&str]) -> Output {
+/// Returns the path of a built program, an example or a binary.
+fn built(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its program");
-    let built: PathBuf =
-        test.ancestors().nth(2).expect("a test lies in target/PROFILE/deps").join("examples").join(name);
+    let folder = test.ancestors().nth(2).expect("a test lies in target/PROFILE/deps");
+    let [example, binary] = ["examples", ""].map(|kind| folder.join(kind).join(name));
+    let found = [example, binary].into_iter().find(|path| path.is_file());
+    found.unwrap_or_else(|| panic!("{name} is not built; run `cargo test -p {}`", env!("CARGO_PKG_NAME")))
+}
+
+/// Runs a program in an empty folder.
+fn run(name: &str, arguments: &[&str]) -> Output {
+    in_an_empty_folder(name, |command| command.args(arguments).output().expect("the program runs"))
+}
+
+/// Calls `run` with the command of a program, whose working directory is an empty folder.
+fn in_an_empty_folder<T>(name: &str, run: impl FnOnce(&mut Command) -> T) -> T {
     // Tests run at the same time, and each has a folder of its own.
     let folder =
         std::env::temp_dir().join(format!("wengert-{name}-{}-{:?}", std::process::id(), std::thread::current().id()));
     fs::create_dir_all(&folder).expect("a temporary folder can be made");
-    let output = Command::new(&built).args(arguments).current_dir(&folder).output();
+    let result = run(Command::new(built(name)).current_dir(&folder));
     fs::remove_dir_all(&folder).expect("a temporary folder can be removed");
-    output
-        .unwrap_or_else(|error| panic!("{}: {error}; run `cargo test -p {}`", built.display(), env!("CARGO_PKG_NAME")))
+    result
+}
+
+/// Runs a program whose output nobody reads, and returns its exit code and its errors.
+fn run_without_reader(name: &str, arguments: &[&str]) -> (Option<i32>, String) {
+    in_an_empty_folder(name, |command| {
+        let (reader, writer) = pipe().expect("a pipe can be made");
+        drop(reader);
+        let output = command.args(arguments).stdout(writer).output().expect("the program runs");
+        (output.status.code(), text(&output.stderr))
+    })
 }
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// The test of the package `wengert-course` compares the list of the whole course.
 #[test]
 fn every_file_of_the_course_is_an_example_of_one_package() {
-    let entries = fs::read_dir(here().join("../course")).expect("the folder can be listed");
-    let files = entries.map(|entry| entry.expect("the folder can be listed").file_name().into_string());
-    let mut files: Vec<String> =
-        files.flatten().filter_map(|name| name.strip_suffix(".rs").map(str::to_owned)).collect();
-    files.sort();
-    let mut built: Vec<String> =
-        ["../course", "../science"].iter().flat_map(|folder| examples(&here().join(folder))).collect();
-    built.sort();
-    assert_eq!(files, built);
+    if env!("CARGO_PKG_NAME") == "wengert-course" {
+        let mut files = rust_files(here());
+        files.sort();
+        let mut built: Vec<String> =
+            ["../course", "../science"].iter().flat_map(|folder| programs(&here().join(folder))).collect();
+        built.sort();
+        assert_eq!(files, built);
+    }
 }
 
 #[test]
 fn every_example_has_help() {
-    assert!(names().len() > 2, "only {:?} were found", names());
+    assert!(!names().is_empty(), "the package has no program");
     for name in names() {
         let output = run(&name, &["--help"]);
         let help = text(&output.stdout);
@@ -92,5 +124,13 @@ fn wrong_arguments_are_a_sentence() {
                 assert_eq!(output.status.code(), Some(2), "{name} --{option}");
             }
         }
+    }
+}
+
+/// `| head -1` closes the output after a line. The help is the output that every program writes at once.
+#[test]
+fn a_closed_output_ends_an_example_quietly() {
+    for name in names() {
+        assert_eq!(run_without_reader(&name, &["--help"]), (Some(0), String::new()), "{name}");
     }
 }

@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::fs;
-use std::io::Write as _;
+use std::io::{self, ErrorKind, Write as _};
+use std::panic;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
 use std::str::FromStr;
 
 use lexopt::prelude::*;
@@ -164,7 +165,7 @@ impl Options {
         let path = self.file(name)?;
         fs::write(&path, contents).map_err(|error| format!("{}: {error}", path.display()))?;
         // `println` would panic if the output is closed, as by `| head -1`.
-        let _ = writeln!(std::io::stdout(), "wrote {}", path.display());
+        let _ = writeln!(io::stdout(), "wrote {}", path.display());
         Ok(())
     }
 
@@ -241,8 +242,23 @@ fn wrapped(column: usize, text: &str) -> String {
     lines.iter().map(|line| format!("{}{line}\n", " ".repeat(column))).collect()
 }
 
-/// Reads the options and runs the example. The exit code is 1 if the example fails, and 2 if the command line is wrong.
+/// Ends the program without a message when `println` or `print` finds its output closed, as by `| head -1`. Without this, it would panic.
+fn end_with_the_output() {
+    let report = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        let text = info.payload().downcast_ref::<String>();
+        let prints = text.is_some_and(|text| text.starts_with("failed printing to stdout"));
+        if prints && writeln!(io::stdout()).is_err_and(|error| error.kind() == ErrorKind::BrokenPipe) {
+            process::exit(0);
+        }
+        report(info);
+    }));
+}
+
+/// Reads the options and runs the example. The exit code is 1 if the example fails, and 2 if the command line is wrong. The program ends at
+/// its next line if nobody reads its output any more.
 pub fn run(mut options: Options, example: impl FnOnce(&Options) -> Result) -> ExitCode {
+    end_with_the_output();
     match options.read(lexopt::Parser::from_env()) {
         Ok(true) => match example(&options) {
             Ok(()) => ExitCode::SUCCESS,

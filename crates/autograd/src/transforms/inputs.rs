@@ -1,4 +1,6 @@
-//! The inputs of a transform: tensors, parameters or variables, as a single input, an array or a list.
+//! The inputs of a transform: tensors, parameters or variables, as a single input, an array, a list or a map.
+
+use std::collections::BTreeMap;
 
 use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Float, Site, Tensor};
@@ -17,15 +19,16 @@ use crate::{Error, Parameter, Tape, Var};
 /// | `&tensors[..]`, `&vec`, a `Vec<&Tensor>` | `\|list\| …`, a `Vec` of variables | `Vec<Tensor>` |
 /// | `model.parameters()`, a `Vec<&Parameter>` | the same | `Vec<Tensor>` |
 /// | `&p`, `[&p, &q]`, parameters | as for tensors | `Tensor`, `[Tensor; 2]` |
-/// | `x`, `[x, w]` or a `Vec` of variables | the same forms | variables on the same tape |
+/// | `&map`, a `BTreeMap<K, Tensor>`; a `BTreeMap<K, &Tensor>` or `<K, &Parameter>` | `\|map\| …`, a map of variables with the same keys | `BTreeMap<K, Tensor>` |
+/// | `x`, `[x, w]`, a `Vec` or a `BTreeMap` of variables | the same forms | variables on the same tape |
 ///
 /// With variables, a transform is part of a larger program, so transforms nest. Each parameter becomes a variable on the function's tape,
 /// and a model that the function calls uses this variable. A frozen parameter that is an input is differentiated like the others.
-/// [`ravel`](super::ravel()) makes one input of a map, a tuple or a nested list of tensors.
+/// [`ravel`](super::ravel()) makes one input of a tuple, or of nested lists and maps of tensors.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no input of a derivative",
     label = "write `&x` for one tensor, `[&x, &y]` for several",
-    note = "inputs are references to tensors (`&x`, `[&x, &y]`, `&list[..]`), variables (`x`, `[x, y]`), or `model.parameters()`",
+    note = "inputs are references to tensors (`&x`, `[&x, &y]`, `&list[..]`, `&map`), variables (`x`, `[x, y]`), or `model.parameters()`",
     note = "the function gets its variables in the same form: `|x|`, `|[x, y]|`, `|list|`"
 )]
 pub trait Inputs: Sized {
@@ -41,6 +44,9 @@ pub trait Inputs: Sized {
     type Vars<'s>;
     /// The variable that the function returns.
     type Output<'s>;
+    /// The names of the inputs: the keys of a map. Other forms have none.
+    #[doc(hidden)]
+    type Keys: Clone + PartialEq;
 
     /// Records the output of `f` for these inputs, and calls `derive` with the output. Returns the results of `derive`, or their values if
     /// the inputs are not variables. `along` has a direction for each input. Tensors among the directions are recorded as constants.
@@ -57,9 +63,13 @@ pub trait Inputs: Sized {
     #[doc(hidden)]
     fn map<F: for<'s> MappedFunction<'s, Self>>(self, f: F, at: Site) -> Result<Self::Array, Error>;
 
-    /// Converts a list with one element for each input to the form of the inputs.
+    /// Returns the names of the inputs.
     #[doc(hidden)]
-    fn arrange<V>(list: Vec<V>) -> Self::Each<V>;
+    fn keys_of_inputs(&self) -> Self::Keys;
+
+    /// Converts a list with one element for each input to the form of the inputs with these names.
+    #[doc(hidden)]
+    fn arrange<V>(keys: &Self::Keys, list: Vec<V>) -> Self::Each<V>;
 
     /// Returns the only element of an array of one element. Returns a variable unchanged.
     #[doc(hidden)]
@@ -104,11 +114,15 @@ pub struct RecordedOutput<'s, T: Float> {
     pub(super) along: Vec<Var<'s, T>>,
 }
 
-/// Implements the methods of [`Inputs`] that depend only on the form of the inputs: a single input, an array or a list.
+/// Implements the methods of [`Inputs`] that depend only on the form of the inputs: a single input, an array, a list or a map.
 macro_rules! form {
     ($each:ident) => {
-        fn arrange<V>(list: Vec<V>) -> $each!(V) {
-            $each!(@form list)
+        fn keys_of_inputs(&self) -> Self::Keys {
+            $each!(@names self)
+        }
+
+        fn arrange<V>(_keys: &Self::Keys, list: Vec<V>) -> $each!(V) {
+            $each!(@form list, _keys)
         }
 
         fn count(&self) -> usize {
@@ -127,6 +141,7 @@ macro_rules! data {
             type Each<V> = $each!(V);
             type Vars<'s> = $each!(Var<'s, T>);
             type Output<'s> = Var<'s, T>;
+            type Keys = $each!(@keys);
 
             fn derive<F: for<'s> Objective<'s, Self>>(
                 self,
@@ -138,7 +153,7 @@ macro_rules! data {
                 let tape = Tape::new();
                 let results: Vec<Index> = {
                     let inputs: Vec<Var<'_, T>> = $each!(@list &self).map(|input| $leaf(&tape, input, at)).collect();
-                    let output = f(Self::arrange(inputs.clone()));
+                    let output = f(Self::arrange(&self.keys_of_inputs(), inputs.clone()));
                     let along = along.iter().flat_map(|along| $each!(@list along)).map(|of| $along(&tape, of, at)).collect();
                     derive(RecordedOutput { output, inputs, along }, at)?.iter().map(|result| result.index).collect()
                 };
@@ -146,10 +161,10 @@ macro_rules! data {
             }
 
             fn map<F: for<'s> MappedFunction<'s, Self>>(self, f: F, at: Site) -> Result<Tensor<T>, Error> {
-                let tape = Tape::new();
+                let (tape, keys) = (Tape::new(), self.keys_of_inputs());
                 let result = {
                     let inputs: Vec<Var<'_, T>> = $each!(@list &self).map(|input| $leaf(&tape, input, at)).collect();
-                    Vmap::new().variables(&|inputs| vec![f(Self::arrange(inputs.to_vec()))], &inputs, at)?[0].index
+                    Vmap::new().variables(&|inputs| vec![f(Self::arrange(&keys, inputs.to_vec()))], &inputs, at)?[0].index
                 };
                 Ok(tape.last_values(&[result], at)?.swap_remove(0))
             }
@@ -179,6 +194,7 @@ macro_rules! variables {
             type Each<V> = $each!(V);
             type Vars<'s> = $each!(Var<'t, T>);
             type Output<'s> = Var<'t, T>;
+            type Keys = $each!(@keys);
 
             fn derive<F: for<'s> Objective<'s, Self>>(
                 self,
@@ -191,14 +207,15 @@ macro_rules! variables {
                 // the derivative.
                 let own = |input: &Var<'t, T>| input.record_over(Op::Reshape, &input.shape(), at);
                 let inputs = $each!(@list &self).map(own).collect::<Result<Vec<_>, _>>()?;
-                let output = f(Self::arrange(inputs.clone()));
+                let output = f(Self::arrange(&self.keys_of_inputs(), inputs.clone()));
                 let along = along.iter().flat_map(|along| $each!(@list along)).copied().collect();
                 derive(RecordedOutput { output, inputs, along }, at)
             }
 
             fn map<F: for<'s> MappedFunction<'s, Self>>(self, f: F, at: Site) -> Result<Var<'t, T>, Error> {
+                let keys = self.keys_of_inputs();
                 let inputs: Vec<Var<'t, T>> = $each!(@list &self).copied().collect();
-                Ok(Vmap::new().variables(&|inputs| vec![f(Self::arrange(inputs.to_vec()))], &inputs, at)?[0])
+                Ok(Vmap::new().variables(&|inputs| vec![f(Self::arrange(&keys, inputs.to_vec()))], &inputs, at)?[0])
             }
 
             fn number(array: Var<'t, T>) -> Result<Var<'t, T>, Error> {
@@ -223,12 +240,19 @@ macro_rules! functions {
     };
 }
 
-/// The form of a single input. `@list` iterates over the input, `@form` takes the input out of a list, and the last rule gives the type.
+/// The form of a single input. `@list` iterates over the input, `@names` returns the names of the inputs, whose type is `@keys`, `@form`
+/// takes the input out of a list, and the last rule gives the type.
 macro_rules! one {
+    (@keys) => {
+        ()
+    };
+    (@names $inputs:expr) => {
+        ()
+    };
     (@list $inputs:expr) => {
         std::iter::once($inputs)
     };
-    (@form $list:expr) => {{
+    (@form $list:expr, $keys:expr) => {{
         let mut list = $list;
         list.pop().unwrap_or_else(|| unreachable!("one for the input"))
     }};
@@ -237,13 +261,18 @@ macro_rules! one {
     };
 }
 
-/// The form of an array of inputs. `@list` iterates over its elements, `@form` makes an array from a list, and the last rule gives the
-/// type.
+/// The form of an array of inputs, with the rules of [`one`].
 macro_rules! several {
+    (@keys) => {
+        ()
+    };
+    (@names $inputs:expr) => {
+        ()
+    };
     (@list $inputs:expr) => {
         $inputs.iter()
     };
-    (@form $list:expr) => {
+    (@form $list:expr, $keys:expr) => {
         array($list)
     };
     ($value:ty) => {
@@ -251,11 +280,22 @@ macro_rules! several {
     };
 }
 
-/// The form of a list of inputs. `@list` iterates over its elements, `@form` returns a list unchanged, and the last rule gives the type.
+/// The form of a list of inputs, with the rules of [`one`].
 macro_rules! list {
+    (@keys) => { () };
+    (@names $inputs:expr) => { () };
     (@list $inputs:expr) => { $inputs.iter() };
-    (@form $list:expr) => { $list };
+    (@form $list:expr, $keys:expr) => { $list };
     ($value:ty) => { Vec<$value> };
+}
+
+/// The form of a map of inputs, with the rules of [`one`]. The list has the order of the keys.
+macro_rules! map {
+    (@keys) => { Vec<K> };
+    (@names $inputs:expr) => { $inputs.keys().cloned().collect() };
+    (@list $inputs:expr) => { $inputs.values() };
+    (@form $list:expr, $keys:expr) => { $keys.iter().cloned().zip($list).collect() };
+    ($value:ty) => { BTreeMap<K, $value> };
 }
 
 data! {
@@ -267,12 +307,16 @@ data! {
     ['a, T: Float] &'a Parameter<T>, one, parameter, values;
     ['a, T: Float, const N: usize] [&'a Parameter<T>; N], several, parameter, values;
     ['a, T: Float] Vec<&'a Parameter<T>>, list, parameter, values;
+    ['a, T: Float, K: Ord + Clone] &'a BTreeMap<K, Tensor<T>>, map, Tape::leaf_at, Tape::constant_at;
+    ['a, T: Float, K: Ord + Clone] BTreeMap<K, &'a Tensor<T>>, map, Tape::leaf_at, Tape::constant_at;
+    ['a, T: Float, K: Ord + Clone] BTreeMap<K, &'a Parameter<T>>, map, parameter, values;
 }
 
 variables! {
     [T: Float] Var<'t, T>, one;
     [T: Float, const N: usize] [Var<'t, T>; N], several;
     [T: Float] Vec<Var<'t, T>>, list;
+    [T: Float, K: Ord + Clone] BTreeMap<K, Var<'t, T>>, map;
 }
 
 fn parameter<'s, T: Float>(tape: &'s Tape<T>, parameter: &Parameter<T>, at: Site) -> Var<'s, T> {

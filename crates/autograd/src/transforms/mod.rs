@@ -155,6 +155,19 @@ pub fn try_infer_in_batches<T: Float>(
 /// assert_eq!(gradients, [Tensor::from([5.0, 5.0]), Tensor::scalar(2.0)]);
 /// ```
 ///
+/// A map of tensors has a map of gradients:
+///
+/// ```
+/// # mod wengert { pub use wengert_autograd as autograd; }
+/// use std::collections::BTreeMap;
+/// use wengert::autograd::{prelude::*, transforms::grad};
+///
+/// let parameters = BTreeMap::from([("w", Tensor::from([2.0, -1.0])), ("b", Tensor::scalar(0.5))]);
+/// let gradients = grad(|p| p["w"].square().sum(..) * p["b"], &parameters);
+/// assert_eq!(gradients["w"], Tensor::from([2.0, -1.0]));
+/// assert_eq!(gradients["b"], Tensor::scalar(5.0));
+/// ```
+///
 /// # Errors
 ///
 /// If the function's result is not one number or belongs to another tape, or an operation in it has no derivative. Also returns the errors
@@ -163,7 +176,8 @@ pub fn try_infer_in_batches<T: Float>(
 pub fn try_grad<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> Result<I::Each<I::Array>, Error> {
     let at = Site::here("grad");
     let derive: Derive<I::Elem> = |of, at| of.output.tape.gradients_of(of.output, &of.inputs, at);
-    Ok(I::arrange(inputs.derive(None, f, derive, at)?))
+    let keys = inputs.keys_of_inputs();
+    Ok(I::arrange(&keys, inputs.derive(None, f, derive, at)?))
 }
 
 /// Returns the value of a function and its gradients as in [`grad`], from one evaluation. The value must be one number. JAX:
@@ -193,9 +207,10 @@ pub fn try_value_and_grad<I: Inputs, F: for<'s> Objective<'s, I>>(
         results.push(of.output);
         Ok(results)
     };
+    let keys = inputs.keys_of_inputs();
     let mut results = inputs.derive(None, f, derive, at)?;
     let value = results.pop().unwrap_or_else(|| unreachable!("the last result is the value"));
-    Ok((I::number(value)?, I::arrange(results)))
+    Ok((I::number(value)?, I::arrange(&keys, results)))
 }
 
 /// Returns all first derivatives of a function with respect to each of its [`Inputs`]. For an input of shape `[d…]` and a result of shape
@@ -230,8 +245,9 @@ pub fn try_value_and_grad<I: Inputs, F: for<'s> Objective<'s, I>>(
 pub fn try_jacobian<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> Result<I::Each<I::Array>, Error> {
     let at = Site::here("jacobian");
     let derive: Derive<I::Elem> = |of, at| of.output.tape.record_jacobians(of.output, &of.inputs, at);
+    let keys = inputs.keys_of_inputs();
     let jacobians = inputs.derive(None, f, derive, at)?.into_iter().map(I::in_order);
-    Ok(I::arrange(jacobians.collect::<Result<_, _>>()?))
+    Ok(I::arrange(&keys, jacobians.collect::<Result<_, _>>()?))
 }
 
 /// Returns the second derivatives of a function whose result is one number, for all pairs of input elements. They have the shape `[d…, d…]`
@@ -267,10 +283,10 @@ pub fn try_hessian<I: Inputs, F: for<'s> Objective<'s, I>>(
 ) -> Result<I::Each<I::Each<I::Array>>, Error> {
     let at = Site::here("hessian");
     let derive: Derive<I::Elem> = |of, at| of.output.tape.record_hessians(of.output, &of.inputs, at);
-    let count = inputs.count();
+    let (count, keys) = (inputs.count(), inputs.keys_of_inputs());
     let mut blocks = inputs.derive(None, f, derive, at)?.into_iter().map(I::in_order);
-    let rows = (0..count).map(|_| Ok(I::arrange(blocks.by_ref().take(count).collect::<Result<Vec<_>, Error>>()?)));
-    Ok(I::arrange(rows.collect::<Result<Vec<_>, Error>>()?))
+    let rows = (0..count).map(|_| Ok(I::arrange(&keys, blocks.by_ref().take(count).collect::<Result<Vec<_>, Error>>()?)));
+    Ok(I::arrange(&keys, rows.collect::<Result<Vec<_>, Error>>()?))
 }
 
 /// Returns the product of the Hessian and `v`, for a function whose result is one number. The [`Inputs`] and the directions `v` have the
@@ -294,7 +310,7 @@ pub fn try_hessian<I: Inputs, F: for<'s> Objective<'s, I>>(
 /// # Errors
 ///
 /// If the function's result is not one number or belongs to another tape, the shapes of input and direction differ, the lists of inputs and
-/// directions have different lengths, or an operation in the function has no first or second derivative. Also returns the errors of
+/// directions have different lengths, their maps have different keys, or an operation in the function has no first or second derivative. Also returns the errors of
 /// [`value`](Var::value).
 #[twins]
 pub fn try_hvp<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I, v: I) -> Result<I::Each<I::Array>, Error> {
@@ -307,12 +323,17 @@ pub fn try_hvp<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I, v: I) ->
         );
         return Err(Error::Refused { message, at });
     }
+    let keys = inputs.keys_of_inputs();
+    if keys != v.keys_of_inputs() {
+        let message = "the inputs and the directions have different keys\n  hint: give each input a direction with its key";
+        return Err(Error::Refused { message: message.to_owned(), at });
+    }
     let derive: Derive<I::Elem> = |of, at| {
         let gradients = of.output.tape.gradients_of(of.output, &of.inputs, at)?;
         let tangents: Vec<_> = of.inputs.into_iter().zip(of.along).collect();
         of.output.tape.forward(&gradients, &tangents, at)
     };
-    Ok(I::arrange(inputs.derive(Some(v), f, derive, at)?))
+    Ok(I::arrange(&keys, inputs.derive(Some(v), f, derive, at)?))
 }
 
 /// Computes a function of one example for all examples of a batch. The examples lie along the first dimension of the inputs and the
@@ -338,6 +359,8 @@ pub fn try_vmap<I: Inputs, F: for<'s> MappedFunction<'s, I>>(f: F, inputs: I) ->
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use wengert_tensor::Shape;
     use wengert_tensor::prelude::*;
 
@@ -470,6 +493,38 @@ mod tests {
         assert_eq!(vmap(|x| x.square(), &x), x.square());
         let error = try_hvp(|list| list[0].sum(..), vec![&x], vec![&x, &w]).unwrap_err().to_string();
         assert!(error.contains("a direction for each of the 1 inputs, got 2"), "{error}");
+    }
+
+    #[test]
+    fn a_map_gives_a_map() {
+        let (x, w) = (Tensor::from([1.0, 2.0]), Tensor::from([10.0, 100.0]));
+        let owned = BTreeMap::from([("x".to_owned(), x.clone()), ("w".to_owned(), w.clone())]);
+        let gradients = grad(|map| (map["x"] * map["w"]).sum(..), &owned);
+        assert_eq!(gradients, BTreeMap::from([("x".to_owned(), w.clone()), ("w".to_owned(), x.clone())]));
+
+        // With references, parameters and variables. The keys have the other order than the entries.
+        let map = BTreeMap::from([(2, &x), (1, &w)]);
+        fn of<F: for<'t> Fn(BTreeMap<i32, Var<'t, f64>>) -> Var<'t, f64>>(f: F) -> F {
+            f
+        }
+        let product = &of(|map| (map[&2].square() * map[&1]).sum(..));
+        let (value, gradients) = value_and_grad(product, map.clone());
+        assert_eq!((value, &gradients[&1]), (410.0, &x.square()));
+        let blocks = hessian(product, map.clone());
+        assert_eq!(blocks[&2][&1], Tensor::from([[2.0, 0.0], [0.0, 4.0]]));
+        assert_eq!(blocks[&1][&1], Tensor::zeros([2, 2]));
+        let along = hvp(product, map.clone(), BTreeMap::from([(1, &x), (2, &w)]));
+        assert_eq!(along[&1], &x * &w * 2.0);
+        assert_eq!(jacobian(|map| map[&1] * 3.0, map.clone())[&1], Tensor::eye(2) * 3.0);
+        assert_eq!(vmap(|map| map[&1] + map[&2], map.clone()), &x + &w);
+        let [p, q] = [&x, &w].map(|tensor| Parameter::new(tensor.clone()));
+        assert_eq!(grad(product, BTreeMap::from([(2, &p), (1, &q)])), gradients);
+        let tape = Tape::new();
+        let variables = BTreeMap::from([(2, tape.var(&x)), (1, tape.var(&w))]);
+        assert_eq!(grad(product, variables)[&1].value(), gradients[&1]);
+
+        let error = try_hvp(product, map, BTreeMap::from([(2, &x), (3, &w)])).unwrap_err().to_string();
+        assert!(error.contains("the inputs and the directions have different keys"), "{error}");
     }
 
     #[test]
