@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares linear algebra with NumPy, PyTorch, JAX, nalgebra and faer.
 
-    cargo build --release -p wengert-benches --example linalg
+    cargo build --release -p wengert-benches --bin linalg
     cargo build --release --manifest-path benches/peers/Cargo.toml
     python benches/linalg.py [--threads 2] [--only cholesky] [--ours PROGRAM] [--rust PROGRAM] [--peers numpy,torch,jax]
 
@@ -14,7 +14,7 @@ variables of OpenBLAS, OpenMP, MKL, Rayon and Wengert.
 
 prints the lines of one library: kind, type, n, batch, library, microseconds, the best of 0.3 s. With --lines FILE ..., the table is made from
 files with these lines, and nothing runs. `cargo run --release -p wengert-benches
---example linalg` and `benches/peers` print the same lines. The packages must be installed.
+--bin linalg` and `benches/peers` print the same lines. The packages must be installed.
 """
 
 import argparse
@@ -196,7 +196,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only", default="", help="operations whose name contains this text")
-    parser.add_argument("--ours", default="target/release/examples/linalg")
+    parser.add_argument("--ours", default="target/release/linalg")
     parser.add_argument("--rust", default="benches/peers/target/release/wengert-peers")
     parser.add_argument("--peers", default="numpy,torch,jax,nalgebra,faer")
     parser.add_argument("--library", choices=list(PEERS), help="print the lines of this library only")

@@ -2,7 +2,7 @@
 //! time in microseconds. `linalg.py` prints the same lines for other libraries.
 //!
 //! ```text
-//! cargo run --release -p wengert-benches --example linalg -- FILTER
+//! cargo run --release -p wengert-benches --bin linalg -- FILTER
 //! ```
 
 use std::hint::black_box;

@@ -1,7 +1,7 @@
 //! Times the solvers. A printed line has the problem, the library, and the time in microseconds. `solvers.py` prints the same lines for SciPy.
 //!
 //! ```text
-//! cargo run --release -p wengert-benches --example solvers -- FILTER
+//! cargo run --release -p wengert-benches --bin solvers -- FILTER
 //! ```
 
 use std::hint::black_box;

@@ -1,8 +1,9 @@
 //! A test file without a `mod` line would not run, and nobody would notice. This test fails and names the file.
 
 use std::collections::BTreeSet;
+use std::fs;
 
-use crate::sources::files;
+use crate::sources::{files, root, text};
 
 /// The roots of the programs and of the library of this package: the paths in `Cargo.toml`.
 const ROOTS: [&str; 4] = ["tests/lib.rs", "tests/main.rs", "tests/alone.rs", "tests/conformance/main.rs"];
@@ -41,6 +42,39 @@ fn every_file_under_tests_is_compiled() {
         "{left_out:?} would not run: a file directly under tests/ needs a `mod` line in tests/main.rs, or in tests/alone.rs \
          where it changes what the whole process shares; another one needs it in the `mod.rs` beside it"
     );
+}
+
+/// Returns the files that have unit tests.
+fn with_unit_tests(all: &[(String, String)]) -> Vec<&str> {
+    let has_tests = |text: &str| text.contains("#[test]") || text.contains("cfg(test)") || text.contains("proptest!");
+    all.iter().filter(|(_, text)| has_tests(text)).map(|(path, _)| path.as_str()).collect()
+}
+
+#[test]
+fn libraries_without_a_test_program_have_no_unit_tests() {
+    let mut packages = vec![String::new()];
+    for folder in ["crates", "examples"] {
+        for entry in fs::read_dir(root().join(folder)).expect("the folder can be listed") {
+            let path = entry.expect("the folder can be listed").path();
+            if path.join("Cargo.toml").exists() {
+                packages
+                    .push(format!("{folder}/{}/", path.file_name().expect("an entry has a name").to_string_lossy()));
+            }
+        }
+    }
+    packages.retain(|package| text(&format!("{package}Cargo.toml")).contains("[lib]\ntest = false\n"));
+    assert!(packages.len() > 3, "only {packages:?} were found");
+    for package in packages {
+        let all = files(&format!("{package}src/"));
+        let left_out = with_unit_tests(&all);
+        assert!(left_out.is_empty(), "{left_out:?} would not run: remove `test = false` from {package}Cargo.toml");
+    }
+    let named: Vec<(String, String)> = ["#[test] fn one() {}", "fn one() {}", "#[cfg(test)] mod tests;"]
+        .iter()
+        .zip(["a.rs", "b.rs", "c.rs"])
+        .map(|(text, path)| (path.to_owned(), (*text).to_owned()))
+        .collect();
+    assert_eq!(with_unit_tests(&named), ["a.rs", "c.rs"]);
 }
 
 #[test]

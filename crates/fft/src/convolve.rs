@@ -9,6 +9,7 @@ use wengert_tensor::{Shape, Site};
 
 use crate::array::Array;
 use crate::complex::product;
+use crate::length::fast_length;
 use crate::norm::Norm;
 use crate::steps::{Steps, joined, refused};
 use crate::transforms::{half_line, real_line};
@@ -76,34 +77,3 @@ pub trait Convolves: Array {
 }
 
 impl<A: Array> Convolves for A {}
-
-/// Returns the smallest even number that is at least `n` and has only the prime factors 2, 3 and 5. Transforms with
-/// these numbers of elements are fast. If `n` is below 2, returns 1. If `n` is above 2^40, returns `n`.
-fn fast_length(n: usize) -> usize {
-    let smooth = |mut length: usize| {
-        for prime in [2, 3, 5] {
-            while length.is_multiple_of(prime) {
-                length /= prime;
-            }
-        }
-        length == 1
-    };
-    // A signal that is longer than this bound does not fit into memory. So the search for a fast length would be wasted time.
-    if n > 1 << 40 {
-        return n;
-    }
-    (n.max(1)..).find(|&length| (n < 2 || length.is_multiple_of(2)) && smooth(length)).unwrap_or(n)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::fast_length;
-
-    #[test]
-    fn lengths_have_small_factors() {
-        let table = [(0, 1), (1, 1), (2, 2), (7, 8), (11, 12), (17, 18), (31, 32), (131, 144), (1025, 1080)];
-        for (n, expected) in table {
-            assert_eq!(fast_length(n), expected, "{n}");
-        }
-    }
-}

@@ -37,6 +37,7 @@ mod complex;
 mod convolve;
 mod frequencies;
 mod kernel;
+mod length;
 mod map;
 mod norm;
 mod operation;

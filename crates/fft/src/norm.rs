@@ -47,18 +47,3 @@ impl FromStr for Norm {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::Norm;
-
-    #[test]
-    fn names_and_factors() {
-        assert_eq!("ortho".parse(), Ok(Norm::Ortho));
-        assert_eq!("x".parse::<Norm>(), Err("Invalid normalization mode: \"x\"".to_owned()));
-        for norm in [Norm::Backward, Norm::Ortho, Norm::Forward] {
-            assert!((norm.factor(5, false) * norm.factor(5, true) - 0.2).abs() < 1e-16);
-            assert_eq!(norm.factor(5, true), norm.swapped().factor(5, false));
-        }
-    }
-}

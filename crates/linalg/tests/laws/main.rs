@@ -1,10 +1,11 @@
-//! The tests of linear algebra: values by definition and from PyTorch, derivatives, batches, refusals.
+//! The tests of linear algebra: values by definition and from PyTorch, derivatives, batches, refusals, threads.
 
 mod decompositions;
 mod definitions;
 mod derivatives;
 mod pytorch;
 mod refusals;
+mod threads;
 
 use wengert_autograd::Generator;
 use wengert_linalg::{Triangle, TriangularSystem};

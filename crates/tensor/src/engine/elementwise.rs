@@ -331,6 +331,12 @@ mod tests {
         }
     }
 
+    /// Returns the results of `f` for pairs of elements.
+    fn both<T>(x: &[f64], y: &[f64], f: impl Fn(f64, f64) -> T) -> Vec<T> {
+        assert_eq!(x.len(), y.len());
+        (0..x.len()).map(|i| f(x[i], y[i])).collect()
+    }
+
     /// Tests operations on operands of every variant of [`Access`](crate::engine::access::Access) that a tensor can have. The expected
     /// results are computed element by element.
     #[test]
@@ -350,28 +356,28 @@ mod tests {
                 of([1, rows, columns]).expand(shape),
                 Tensor::full([1, 1, 1], 3.0).expand(shape),
             ];
-            let pairs = |x: &Tensor<f64>, y: &Tensor<f64>| x.iter().zip(y.iter()).collect::<Vec<_>>();
-            for x in &operands {
-                assert!(x.square().iter().eq(x.iter().map(|x| x * x)));
-                assert!(x.cast::<i64>().iter().eq(x.iter().map(|x| x as i64)));
-                for y in &operands {
-                    let both = pairs(x, y);
-                    assert!((x - y).iter().eq(both.iter().map(|(x, y)| x - y)));
-                    assert!(x.maximum(y).iter().eq(both.iter().map(|&(x, y)| x.max(y))));
-                    assert!(x.le(y).iter().eq(both.iter().map(|(x, y)| x <= y)));
-                    let (mask, chosen) = (y.gt(5.0), |&(x, y): &(f64, f64)| if y > 5.0 { x } else { y });
-                    assert!(where_(&mask, x, y).iter().eq(both.iter().map(chosen)));
+            let values: Vec<Vec<f64>> = operands.iter().map(Tensor::to_vec).collect();
+            for (x, xs) in operands.iter().zip(&values) {
+                assert_eq!(x.square().to_vec(), xs.iter().map(|x| x * x).collect::<Vec<_>>());
+                assert_eq!(x.cast::<i64>().to_vec(), xs.iter().map(|&x| x as i64).collect::<Vec<_>>());
+                for (y, ys) in operands.iter().zip(&values) {
+                    let differences = both(xs, ys, |x, y| x - y);
+                    assert!((x - y).to_vec() == differences);
+                    assert!(x.maximum(y).to_vec() == both(xs, ys, f64::max));
+                    assert!(x.le(y).to_vec() == both(xs, ys, |x, y| x <= y));
+                    assert!(where_(&y.gt(5.0), x, y).to_vec() == both(xs, ys, |x, y| if y > 5.0 { x } else { y }));
+                    let (next, remainders) = (y + 1.0, both(xs, ys, |x, y| x % (y + 1.0)));
                     // Tests operations in place: on a contiguous tensor, and on a view with gaps.
                     let mut room = Tensor::<f64>::zeros([batch, rows, 2 * columns]);
                     let mut window = room.slice(2, (1.., 2));
                     for out in [&mut of([batch, rows, columns]), &mut window] {
                         out.copy_(x);
-                        assert!(out.iter().eq(x.iter()));
+                        assert!(out.to_vec() == *xs);
                         out.sub_(y);
-                        assert!(out.iter().eq(both.iter().map(|(x, y)| x - y)));
+                        assert!(out.to_vec() == differences);
                         out.copy_(x);
-                        out.fmod_(&(y + 1.0));
-                        assert!(out.iter().eq(both.iter().map(|(x, y)| x % (y + 1.0))));
+                        out.fmod_(&next);
+                        assert!(out.to_vec() == remainders);
                     }
                     room.add_(1.0);
                 }

@@ -263,22 +263,34 @@ mod tests {
         sums
     }
 
+    /// Computes the result, the gradient of x and the gradient of w by the definition, in one pass.
+    fn references<T: Products>(geometry: &Geometry, [x, w, z]: [&[T]; 3]) -> [Vec<T>; 3] {
+        let [mut results, mut input, mut weights] = [z, x, w].map(|like| vec![T::ZERO; like.len()]);
+        by_definition(geometry, |i, j, k| {
+            results[k] = results[k].plus(x[i].times(w[j]));
+            input[i] = input[i].plus(w[j].times(z[k]));
+            weights[j] = weights[j].plus(x[i].times(z[k]));
+        });
+        [results, input, weights]
+    }
+
     /// Checks the results of the direct kernels, even for convolutions for which [`forward`] would not choose them.
     fn check_directly<T: Products + HasMicroKernels>(geometry: &Geometry) {
         let blocks = geometry.batch * geometry.groups;
         let x = integers::<T>(blocks * geometry.channels * geometry.plane(), 1);
         let w = integers::<T>(geometry.groups * geometry.weights(), 5);
         let z = integers::<T>(blocks * geometry.out * geometry.windows(), 11);
+        let [results, input, weights] = references(geometry, [&x, &w, &z]);
         for kernels in InstructionSet::ALL.map(T::kernels_of).into_iter().chain([T::kernels_of_arrays()]) {
             let mut out = integers::<T>(z.len(), 3);
             direct::run(kernels, DirectCall::Forward { geometry, x: &x, w: &w, z: &mut out }).unwrap();
-            assert_eq!(out, reference(geometry, z.len(), |i, j, k| (k, x[i].times(w[j]))), "{geometry:?}");
+            assert_eq!(out, results, "{geometry:?}");
             let mut out = integers::<T>(x.len(), 3);
             direct::run(kernels, DirectCall::Input { geometry, w: &w, z: &z, x: &mut out }).unwrap();
-            assert_eq!(out, reference(geometry, x.len(), |i, j, k| (i, w[j].times(z[k]))), "{geometry:?}");
+            assert_eq!(out, input, "{geometry:?}");
             let mut out = integers::<T>(w.len(), 3);
             direct::run(kernels, DirectCall::Weight { geometry, x: &x, z: &z, w: &mut out }).unwrap();
-            assert_eq!(out, reference(geometry, w.len(), |i, j, k| (j, x[i].times(z[k]))), "{geometry:?}");
+            assert_eq!(out, weights, "{geometry:?}");
         }
     }
 
@@ -287,15 +299,16 @@ mod tests {
         let x = integers::<T>(blocks * geometry.channels * geometry.plane(), 1);
         let w = integers::<T>(geometry.groups * geometry.weights(), 5);
         let z = integers::<T>(blocks * geometry.out * geometry.windows(), 11);
+        let [results, input, weights] = references(geometry, [&x, &w, &z]);
         let mut out = integers::<T>(z.len(), 3);
         forward(geometry, &x, &w, &mut out).unwrap();
-        assert_eq!(out, reference(geometry, z.len(), |i, j, k| (k, x[i].times(w[j]))), "{geometry:?}");
+        assert_eq!(out, results, "{geometry:?}");
         let mut out = integers::<T>(x.len(), 3);
         input_gradient(geometry, &w, &z, &mut out).unwrap();
-        assert_eq!(out, reference(geometry, x.len(), |i, j, k| (i, w[j].times(z[k]))), "{geometry:?}");
+        assert_eq!(out, input, "{geometry:?}");
         let mut out = integers::<T>(w.len(), 3);
         weight_gradient(geometry, &x, &z, &mut out).unwrap();
-        assert_eq!(out, reference(geometry, w.len(), |i, j, k| (j, x[i].times(z[k]))), "{geometry:?}");
+        assert_eq!(out, weights, "{geometry:?}");
     }
 
     #[test]

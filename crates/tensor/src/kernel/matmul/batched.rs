@@ -252,11 +252,12 @@ mod tests {
             let turned = (x.t().contiguous().t(), y.t().contiguous().t());
             for (x, y) in [(&x, &y), (&turned.0, &y), (&x, &turned.1), (&turned.0, &turned.1)] {
                 let added_to = Tensor::from_fn([1, n], element(3)).expand([m as isize, -1]);
+                let (wide_x, wide_y) = (x.cast::<f64>(), y.cast::<f64>());
                 let product = |threads: usize| {
                     set_num_threads(threads);
                     let added = added_to.clone().plus_product(x, y, Site::here("test")).unwrap();
                     let again = added.clone().contiguous().plus_product(x, y, Site::here("test")).unwrap();
-                    (x.matmul(y), x.cast::<f64>().matmul(y.cast::<f64>()), added, again)
+                    (x.matmul(y), wide_x.matmul(&wide_y), added, again)
                 };
                 let expected = product(1);
                 let (plain, _, added, again) = &expected;

@@ -7,7 +7,7 @@ use rand_pcg::Pcg64;
 
 use crate::engine::elementwise;
 use crate::kernel::elementwise::operand::Operand;
-use crate::kernel::testing::layouts::{Recipe, Sample, generator, recipes, shapes};
+use crate::kernel::testing::layouts::{Recipe, Sample, VALUES, generator, recipes, repeated, shapes};
 use crate::kernel::testing::numbers::{self, Expected, Oracle};
 use crate::kernel::testing::oracle::{elements, update};
 use crate::kernel::testing::support::{assert_bits, large_recipes, site, zip};
@@ -27,27 +27,34 @@ fn two_alone<T: Oracle>(op: Binary, x: T, y: T) -> T {
     out[0]
 }
 
+/// The number of elements for which the kernels also run on a block of one element, if the oracle's result is exact. A block of one element
+/// does not know its position, so the others would repeat the same comparison with the oracle.
+const ALONE: usize = 2 * VALUES;
+
 /// Asserts that each result is one that the oracle, the simple code of the tests, allows. Also asserts that a single element gives the same
-/// bits as a block.
+/// bits as a block. `operands` has the operands of each element, and `alone` runs the kernel on one element.
 #[track_caller]
-fn assert_allowed<T: Oracle>(
+fn assert_allowed<T: Oracle, X: Copy>(
     got: &Tensor<T>,
-    expected: impl Iterator<Item = (Option<Expected<T>>, T)>,
+    operands: &[X],
+    expected: impl Fn(X) -> Option<Expected<T>>,
+    alone: impl Fn(X) -> T,
     what: impl Debug,
 ) {
     let got = got.to_vec();
-    let mut count = 0;
-    for (place, (expected, alone)) in expected.enumerate() {
-        let got = got[place];
-        assert_eq!(got.bits(), alone.bits(), "{what:?} of {}: {got:?} at {place}, alone {alone:?}", T::DTYPE);
+    assert_eq!(got.len(), operands.len());
+    for (place, &operand) in operands.iter().enumerate() {
+        let (got, expected) = (got[place], expected(operand));
         assert!(
             expected.is_some_and(|it| it.allows(got)),
             "{what:?} of {} at {place}: {got:?}, not {expected:?}",
             T::DTYPE
         );
-        count += 1;
+        if place < ALONE || !matches!(expected, Some(Expected::Exact(_))) {
+            let alone = alone(operand);
+            assert_eq!(got.bits(), alone.bits(), "{what:?} of {}: {got:?} at {place}, alone {alone:?}", T::DTYPE);
+        }
     }
-    assert_eq!(got.len(), count);
 }
 
 /// Asserts that the oracle, the simple code of the tests, does not have an operation. Tests call this function for operations that the
@@ -72,12 +79,15 @@ struct Operands<T: Element> {
 impl<T: Oracle> Operands<T> {
     fn new(shape: &Shape, recipes: [&Recipe; 3], rng: &mut Pcg64) -> Self {
         let integers = T::DTYPE.is_integer();
-        let x = recipes[0].tensor(shape, || T::any(rng));
-        let y = recipes[1].tensor(shape, || match T::any(rng) {
-            zero if integers && zero == T::ZERO => T::ONE,
-            y => y,
-        });
-        Operands { x, y, mask: recipes[2].tensor(shape, || bool::any(rng)) }
+        let x = recipes[0].tensor(shape, repeated(|| T::any(rng)));
+        let y = recipes[1].tensor(
+            shape,
+            repeated(|| match T::any(rng) {
+                zero if integers && zero == T::ZERO => T::ONE,
+                y => y,
+            }),
+        );
+        Operands { x, y, mask: recipes[2].tensor(shape, repeated(|| bool::any(rng))) }
     }
 
     fn check(&self, unary_ops: &[Unary], binary_ops: &[Binary], compare_ops: &[Compare]) {
@@ -85,18 +95,15 @@ impl<T: Oracle> Operands<T> {
         let (ex, ey, em) = (elements(x.source()), elements(y.source()), elements(mask.source()));
         for &op in unary_ops {
             match x.apply_unary(op, site()) {
-                Ok(got) => assert_allowed(&got, ex.iter().map(|&x| (T::of_one(op, x), alone(op, x))), op),
+                Ok(got) => assert_allowed(&got, &ex, |x| T::of_one(op, x), |x| alone(op, x), op),
                 Err(error) => assert_undefined(&error, T::of_one(op, T::ONE), op),
             }
         }
+        let pairs = zip(&ex, &ey, |x, y| (x, y));
         for &op in binary_ops {
             match x.apply_binary(op, y, site()) {
                 Ok(got) => {
-                    assert_allowed(
-                        &got,
-                        ex.iter().zip(&ey).map(|(&x, &y)| (T::of_two(op, x, y), two_alone(op, x, y))),
-                        op,
-                    );
+                    assert_allowed(&got, &pairs, |(x, y)| T::of_two(op, x, y), |(x, y)| two_alone(op, x, y), op);
                 }
                 Err(error) => assert_undefined(&error, T::of_two(op, T::ONE, T::ONE), op),
             }
@@ -108,7 +115,7 @@ impl<T: Oracle> Operands<T> {
                 op,
             );
         }
-        let chosen = zip(&em, &zip(&ex, &ey, |x, y| (x, y)), |mask, (x, y)| if mask { x } else { y });
+        let chosen = zip(&em, &pairs, |mask, (x, y)| if mask { x } else { y });
         assert_bits(&Tensor::apply_select(mask, x, y, site()).unwrap(), &chosen, "select");
         assert_bits(&x.copied(site()).unwrap(), &ex, "copy");
     }
@@ -141,8 +148,8 @@ fn elementwise<T: Oracle>(shape: &Shape, recipes: [&Recipe; 3], seed: u64) {
 fn in_place<T: Oracle>(shape: &Shape, recipes: [&Recipe; 2], seed: u64) {
     let rng = &mut generator(seed);
     let (window, len) = recipes[0].clone().injective().layout(shape);
-    let before: Vec<T> = std::iter::repeat_with(|| T::any(rng)).take(len).collect();
-    let y = recipes[1].tensor(shape, || T::any(rng));
+    let before: Vec<T> = std::iter::repeat_with(repeated(|| T::any(rng))).take(len).collect();
+    let y = recipes[1].tensor(shape, repeated(|| T::any(rng)));
     for (op, name) in [(Some(Binary::Maximum), "maximum"), (Some(Binary::Mul), "mul"), (None, "assign")] {
         let (mut got, mut expected) = (before.clone(), before.clone());
         match op {
@@ -197,8 +204,15 @@ fn blocks_join_at_every_length() {
             shapes.push(Shape::from([3, 23, n]));
         }
         for shape in shapes {
+            let mut seen = Vec::new();
             for (i, a) in recipes.iter().enumerate() {
                 let (b, c) = (&recipes[(i + 2) % recipes.len()], &recipes[(i + 3) % recipes.len()]);
+                // Several recipes give the same layouts of a long dimension.
+                let layouts = [a, b, c].map(|recipe| recipe.layout(&shape));
+                if seen.contains(&layouts) {
+                    continue;
+                }
+                seen.push(layouts);
                 let floats = Operands::<f32>::new(&shape, [a, b, c], &mut generator(n as u64));
                 floats.check(&[Unary::Neg], &[Binary::Add], &[Compare::Lt]);
                 let bytes = Operands::<u8>::new(&shape, [b, a, c], &mut generator(n as u64));

@@ -141,6 +141,24 @@ pub(crate) fn recipes() -> impl Strategy<Value = Recipe> {
     (vec(axis, RANK), order).prop_map(|(axes, order)| Recipe { axes, order })
 }
 
+/// The number of random values of a large tensor. The number is prime, so elements that are a row or a block apart differ.
+pub(crate) const VALUES: usize = 4099;
+
+/// Returns a source of elements that calls `draw` for the first [`VALUES`] elements and then repeats them.
+pub(crate) fn repeated<T: Copy>(mut draw: impl FnMut() -> T) -> impl FnMut() -> T {
+    let (mut values, mut next) = (Vec::new(), 0);
+    move || {
+        if next == VALUES {
+            next = 0;
+        }
+        if next == values.len() {
+            values.push(draw());
+        }
+        next += 1;
+        values[next - 1]
+    }
+}
+
 /// Returns a generator of random elements of a test case.
 pub(crate) fn generator(seed: u64) -> Pcg64 {
     Pcg64::seed_from_u64(seed)

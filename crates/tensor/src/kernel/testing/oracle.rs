@@ -26,10 +26,31 @@ pub(crate) fn at<T: Copy>(x: Source<T>, index: &[usize]) -> T {
     x.data[x.layout.position(index).expect("an index of the shape")]
 }
 
+/// Calls `visit` with the position of each element in the buffer, in row-major order. Within a row, the positions differ by one stride.
+fn for_positions(layout: &Layout, mut visit: impl FnMut(usize)) {
+    let shape = layout.shape();
+    let (outer, len, stride) = match (&shape[..], layout.strides()) {
+        ([outer @ .., len], [.., stride]) => (outer, *len, *stride),
+        _ => (&[][..], 1, 0),
+    };
+    let mut first = vec![0; shape.rank()];
+    if len == 0 {
+        return;
+    }
+    for_indices(outer, |index| {
+        first[..outer.len()].copy_from_slice(index);
+        let mut position = layout.position(&first).expect("an index of the shape");
+        for _ in 0..len {
+            visit(position);
+            position = position.wrapping_add_signed(stride);
+        }
+    });
+}
+
 /// Returns the elements in row-major order.
 pub(crate) fn elements<T: Copy>(x: Source<T>) -> Vec<T> {
-    let mut elements = Vec::new();
-    for_indices(x.layout.shape(), |index| elements.push(at(x, index)));
+    let mut elements = Vec::with_capacity(x.layout.numel());
+    for_positions(x.layout, |position| elements.push(x.data[position]));
     elements
 }
 
@@ -38,17 +59,26 @@ pub(crate) fn columns<T: Copy>(x: Source<T>, axes: &[usize]) -> Vec<Vec<T>> {
     let shape = x.layout.shape();
     let kept: Vec<usize> = (0..shape.rank()).map(|axis| if axes.contains(&axis) { 1 } else { shape[axis] }).collect();
     let line: Vec<usize> = (0..shape.rank()).map(|axis| if axes.contains(&axis) { shape[axis] } else { 1 }).collect();
-    let (mut columns, mut index) = (Vec::new(), vec![0; shape.rank()]);
-    for_indices(&kept, |outer| {
-        let mut column = Vec::new();
-        for_indices(&line, |inner| {
-            for (axis, place) in index.iter_mut().enumerate() {
-                *place = outer[axis] + inner[axis];
-            }
-            column.push(at(x, &index));
-        });
+    // The index of an element is the sum of an index among the results and an index within the column, so its distance from the first
+    // element of the buffer is the sum of two distances.
+    let distances = |sizes: &[usize]| {
+        let sizes: Vec<isize> = sizes.iter().map(|&size| size as isize).collect();
+        let mut distances = vec![0];
+        for (&size, &stride) in sizes.iter().zip(x.layout.strides()) {
+            distances = distances.iter().flat_map(|&first| (0..size).map(move |i| first + i * stride)).collect();
+        }
+        distances
+    };
+    let (results, within) = (distances(&kept), distances(&line));
+    let start = x.layout.offset() as isize;
+    let mut columns = Vec::with_capacity(results.len());
+    for result in results {
+        let mut column = Vec::with_capacity(within.len());
+        for distance in &within {
+            column.push(x.data[(start + result + distance) as usize]);
+        }
         columns.push(column);
-    });
+    }
     columns
 }
 
@@ -97,8 +127,9 @@ pub(crate) fn nth<T: Copy>(x: Source<T>, position: usize) -> T {
 
 /// Visits the elements of `x` in row-major order. For each element, sets the element of `out` at the same index of `window` to `f(old, x)`.
 pub(crate) fn update<T: Element>(out: &mut [T], window: &Layout, x: Source<T>, f: impl Fn(T, T) -> T) {
-    for_indices(window.shape(), |index| {
-        let place = &mut out[window.position(index).expect("an index of the shape")];
-        *place = f(*place, at(x, index));
+    let mut elements = elements(x).into_iter();
+    for_positions(window, |position| {
+        let element = elements.next().expect("both have the same shape");
+        out[position] = f(out[position], element);
     });
 }

@@ -96,7 +96,14 @@ fn large_reductions_equal_the_oracle() {
         let mut choices = vec![all.clone()];
         choices.extend(all.iter().map(|&axis| vec![axis]));
         choices.push(all.iter().copied().filter(|axis| axis % 2 == 0).collect());
+        let mut seen = Vec::new();
         for recipe in large_recipes() {
+            // Several recipes give the same layout of a long dimension.
+            let layout = recipe.layout(&shape);
+            if seen.contains(&layout) {
+                continue;
+            }
+            seen.push(layout);
             for axes in &choices {
                 let ends = |x: Tensor<i64>| {
                     let columns = columns(x.source(), axes);

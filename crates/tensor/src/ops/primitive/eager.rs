@@ -138,7 +138,8 @@ impl<T: Element> TensorLike for Tensor<T> {
         if let Some(mask) = (self as &dyn Any).downcast_ref::<Tensor<bool>>() {
             return Ok(mask.clone());
         }
-        self.apply_compare(Compare::Ne, &Tensor::splat(T::ZERO, self.shape(), at)?, at)
+        let zero = Tensor::scalar(T::ZERO).apply_view(View::Expand(self.shape().clone()), at)?;
+        self.apply_compare(Compare::Ne, &zero, at)
     }
 
     fn apply_select(mask: &Tensor<bool>, x: &Self, y: &Self, at: Site) -> Result<Self, Error> {

@@ -8,7 +8,7 @@ use wengert_distributions::{kl_divergence, try_kl_divergence};
 type Data = Tensor<f64>;
 
 fn cases() -> Value {
-    serde_json::from_str(include_str!("cases.json")).unwrap()
+    serde_json::from_str(include_str!("../cases.json")).unwrap()
 }
 
 /// Returns the numbers of a JSON list, in which infinities and NaN are strings.

@@ -1,4 +1,5 @@
-//! Any number of threads gives the same bits, and the same error. The number of threads belongs to the process, so this test has its own.
+//! Any number of threads gives the same bits, and the same error. The number of threads belongs to the process. The results of the other tests
+//! do not depend on it.
 
 use wengert_autograd::Generator;
 use wengert_linalg::prelude::*;

@@ -134,7 +134,7 @@ fn counts(name: &str) -> usize {
 
 #[test]
 fn values_and_derivatives() {
-    let cases: Value = serde_json::from_str(include_str!("pytorch.json")).unwrap();
+    let cases: Value = serde_json::from_str(include_str!("../pytorch.json")).unwrap();
     let cases = cases.as_array().unwrap();
     assert!(cases.len() >= 100);
     for case in cases {
@@ -168,7 +168,7 @@ fn with_gradient<'t>(name: &str, x: &[V<'t>]) -> [V<'t>; 2] {
 /// Checks that a batch of three examples equals a loop, for values and gradients.
 #[test]
 fn a_batch_equals_a_loop() {
-    let cases: Value = serde_json::from_str(include_str!("pytorch.json")).unwrap();
+    let cases: Value = serde_json::from_str(include_str!("../pytorch.json")).unwrap();
     for case in cases.as_array().unwrap() {
         let name = case["name"].as_str().unwrap();
         let inputs: Vec<Tensor<f64>> = tensors(&case["inputs"]).into_iter().flatten().collect();

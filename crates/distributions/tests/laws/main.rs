@@ -1,0 +1,7 @@
+//! The tests of the distributions: figures of PyTorch and SciPy, derivatives, edges of supports, samples.
+
+mod edges;
+mod figures;
+mod gradients;
+mod pytorch;
+mod samples;
