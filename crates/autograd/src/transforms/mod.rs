@@ -285,7 +285,8 @@ pub fn try_hessian<I: Inputs, F: for<'s> Objective<'s, I>>(
     let derive: Derive<I::Elem> = |of, at| of.output.tape.record_hessians(of.output, &of.inputs, at);
     let (count, keys) = (inputs.count(), inputs.keys_of_inputs());
     let mut blocks = inputs.derive(None, f, derive, at)?.into_iter().map(I::in_order);
-    let rows = (0..count).map(|_| Ok(I::arrange(&keys, blocks.by_ref().take(count).collect::<Result<Vec<_>, Error>>()?)));
+    let rows =
+        (0..count).map(|_| Ok(I::arrange(&keys, blocks.by_ref().take(count).collect::<Result<Vec<_>, Error>>()?)));
     Ok(I::arrange(&keys, rows.collect::<Result<Vec<_>, Error>>()?))
 }
 
@@ -325,7 +326,8 @@ pub fn try_hvp<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I, v: I) ->
     }
     let keys = inputs.keys_of_inputs();
     if keys != v.keys_of_inputs() {
-        let message = "the inputs and the directions have different keys\n  hint: give each input a direction with its key";
+        let message =
+            "the inputs and the directions have different keys\n  hint: give each input a direction with its key";
         return Err(Error::Refused { message: message.to_owned(), at });
     }
     let derive: Derive<I::Elem> = |of, at| {
