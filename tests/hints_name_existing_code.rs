@@ -31,7 +31,7 @@ const OBJECTS: [(&str, &str); 2] = [("cast::<", "mask"), ("set_frozen(", "parame
 
 /// Declares the names in expressions. The three programs differ in `x`: a tensor, a variable, a number.
 const NAMES: &str = "let generator = &mut Generator::new(0); let tape = Tape::<f32>::new(); let dim = 0;
-    let a = Tensor::<f32>::ones([3, 3]); let (b, y, target, other, tensor, this) = (&a, a.clone(), &a, &a, &a, &a);
+    let a = Tensor::<f32>::ones([3, 3]); let (y, target, other, tensor, this) = (a.clone(), &a, &a, &a, &a);
     let index = Tensor::from([0i64, 1]); let mask = a.gt(0.0); let list = vec![a.clone(), a.clone()];
     let (p, parameter, model) = (Parameter::new(a.clone()), Parameter::new(a.clone()), Linear::<f32>::new(3, 3, generator));
     let gradients = tape.parameter(&parameter).sum(..).backward(); let terms = vec![tape.constant(1.0)].into_iter();";
@@ -164,7 +164,7 @@ fn refused(mut statements: Vec<String>) -> (Vec<String>, String) {
     for x in X {
         let names = format!("\n{NAMES}\n{x}\n");
         let first_line = (OPENING.to_owned() + &names).matches('\n').count() + 2;
-        let blocks: String = statements.iter().map(|statement| format!("{{ {statement} }}\n")).collect();
+        let blocks: String = statements.iter().map(|statement| format!("{{ let mut b = a.clone(); {statement} }}\n")).collect();
         let Some(message) = compiler.message("", &format!("{names}{blocks}")) else {
             return (Vec::new(), String::new());
         };
