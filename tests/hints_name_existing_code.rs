@@ -164,7 +164,8 @@ fn refused(mut statements: Vec<String>) -> (Vec<String>, String) {
     for x in X {
         let names = format!("\n{NAMES}\n{x}\n");
         let first_line = (OPENING.to_owned() + &names).matches('\n').count() + 2;
-        let blocks: String = statements.iter().map(|statement| format!("{{ let mut b = a.clone(); {statement} }}\n")).collect();
+        let blocks: String =
+            statements.iter().map(|statement| format!("{{ let mut b = a.clone(); {statement} }}\n")).collect();
         let Some(message) = compiler.message("", &format!("{names}{blocks}")) else {
             return (Vec::new(), String::new());
         };
