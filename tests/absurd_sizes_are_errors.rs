@@ -205,6 +205,9 @@ fn windows_of_any_size() {
     assert_eq!(x.max_pool1d(2, &PoolOptions::default().stride(isize::MAX)).to_vec(), [1.0]);
     assert!(x.try_pad(&[isize::MAX, isize::MAX], PadMode::Constant(0.0)).is_err());
     assert!(x.try_pad(&[isize::MIN, isize::MIN], PadMode::Constant(0.0)).is_err());
+    for mode in [PadMode::Constant(0.0), PadMode::Replicate] {
+        assert!(is_out_of_memory(x.try_pad(&[0, 1 << 50], mode)));
+    }
     assert!(x.try_adaptive_avg_pool1d(isize::MAX).is_err());
     assert!(x.try_interpolate(isize::MAX, wengert::tensor::ops::InterpolateMode::Nearest).is_err());
     assert!(x.try_repeat([1, 1, usize::MAX]).is_err());

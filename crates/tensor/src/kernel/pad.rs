@@ -8,8 +8,10 @@ use crate::{Element, Layout};
 
 /// A dimension of the padded tensor.
 pub(crate) struct PaddedAxis {
-    /// For each index of the padded dimension, the index from which the tensor is read. `None` means the number of the padding.
-    pub(crate) sources: Vec<Option<usize>>,
+    /// The number of indices of the padded dimension.
+    pub(crate) size: usize,
+    /// Returns the index from which the tensor is read for an index of the padded dimension. `None` means the number of the padding.
+    pub(crate) source: Box<dyn Fn(usize) -> Option<usize> + Sync>,
     /// The range of padded indices whose sources are consecutive, and the first of these sources: the copy of the tensor.
     pub(crate) copied: std::ops::Range<usize>,
     pub(crate) first: usize,
@@ -36,7 +38,7 @@ pub(crate) fn pad<T: Element>(data: &[T], layout: &Layout, axes: &[Option<Padded
             }
             (Some(Loop { size: outer @ 1, stride: across, axis: None }), None) => (*outer, *across) = (size, stride),
             (_, axis) => {
-                let size = axis.as_ref().map_or(size, |axis| axis.sources.len());
+                let size = axis.as_ref().map_or(size, |axis| axis.size);
                 loops.push(Loop { size, stride, axis: axis.as_ref() });
             }
         }
@@ -64,12 +66,12 @@ fn fill<T: Element>(data: &[T], loops: &[Loop], position: isize, value: T, out: 
                 copy_strided(data, at(axis.first, *stride) as usize, *stride, &mut out[axis.copied.clone()]);
             }
             for index in before.chain(after) {
-                out[index] = axis.sources[index].map_or(value, |source| data[at(source, *stride) as usize]);
+                out[index] = (axis.source)(index).map_or(value, |source| data[at(source, *stride) as usize]);
             }
         }
         [Loop { size, stride, axis }, inner @ ..] => {
             for (index, out) in out.chunks_exact_mut(out.len() / size).enumerate() {
-                match axis.map_or(Some(index), |axis| axis.sources[index]) {
+                match axis.map_or(Some(index), |axis| (axis.source)(index)) {
                     Some(source) => fill(data, inner, at(source, *stride), value, out),
                     None => out.fill(value),
                 }

@@ -198,7 +198,7 @@ fn padded_axis(size: usize, left: isize, right: isize, mode: PadMode) -> PaddedA
     let (own, first) = (size as isize, left.min(0).unsigned_abs());
     let kept = size - first - right.min(0).unsigned_abs();
     let start = left.max(0) as usize;
-    let source = |index: isize| match mode {
+    let read = move |index: isize| match mode {
         PadMode::Constant(_) if !(0..own).contains(&index) => None,
         PadMode::Constant(_) => Some(index as usize),
         PadMode::Reflect if index < 0 => Some(-index as usize),
@@ -206,7 +206,12 @@ fn padded_axis(size: usize, left: isize, right: isize, mode: PadMode) -> PaddedA
         PadMode::Replicate => Some(index.clamp(0, own - 1) as usize),
         PadMode::Circular => Some(first + (index - first as isize).rem_euclid(kept.max(1) as isize) as usize),
     };
-    PaddedAxis { sources: (-left..own + right).map(source).collect(), copied: start..start + kept, first }
+    PaddedAxis {
+        size: (left + own + right) as usize,
+        source: Box::new(move |index| read(index as isize - left)),
+        copied: start..start + kept,
+        first,
+    }
 }
 
 #[cfg(test)]
