@@ -439,8 +439,28 @@ pub(crate) mod parts {
     pub(crate) const STEP_BLOCK: usize = 64;
 }
 
+/// Sizes of distances between the rows of two matrices.
+pub(crate) mod distances {
+    /// The number of rows of the second matrix in a block. A block of f64 has 32 KiB.
+    pub(crate) const COLUMNS: usize = 32;
+
+    /// The number of terms in a block. The sums of the blocks are added to each other, which keeps rounding errors small.
+    pub(crate) const TERMS: usize = 128;
+
+    /// The number of rows of the first matrix in a task. A task copies the whole second matrix.
+    pub(crate) const ROWS: usize = 128;
+
+    /// The number of rows whose distances to all later rows are computed at once for the distances between all pairs of rows. The distances
+    /// between these rows are computed twice.
+    pub(crate) const PAIR_ROWS: usize = 64;
+}
+
 /// Thresholds of operations.
 pub(crate) mod ops {
+    /// The shortest row of an index, in elements, whose positions are used without a copy. For shorter rows, the calls take longer than the
+    /// copy.
+    pub(crate) const MIN_DIRECT_INDEX: usize = 16;
+
     /// The smallest tensor, in elements, for which an operation of several passes over memory is recorded and fused into one pass. For
     /// smaller tensors, recording takes longer than the passes.
     pub(crate) const MIN_FUSED: usize = 1 << 12;

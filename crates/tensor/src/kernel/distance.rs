@@ -11,6 +11,8 @@ use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
 use crate::scalar::math::{larger, larger_number};
 use crate::thresholds::blocks::MIN_PARALLEL;
+pub(crate) use crate::thresholds::distances::PAIR_ROWS;
+use crate::thresholds::distances::{COLUMNS, ROWS, TERMS};
 
 /// The norm of a difference of two rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,13 +24,6 @@ pub(crate) enum RowNorm {
     /// The largest magnitude, or NaN if a difference is NaN.
     Largest,
 }
-
-/// The number of rows of the second matrix in a block. A block of f64 has 32 KiB.
-const COLUMNS: usize = 32;
-/// The number of terms in a block. The sums of the blocks are added to each other, which keeps rounding errors small.
-const TERMS: usize = 128;
-/// The number of rows of the first matrix in a task. A task copies the whole second matrix.
-const ROWS: usize = 128;
 
 /// Writes the distance of each row of `x` to each row of `y` to `out`, `[m, n]`. `x` and `y` are row-major, and have at least one term (one
 /// coordinate) in each row of `terms`.
@@ -115,7 +110,3 @@ pub(crate) fn pair_distances<T: Float>(norm: RowNorm, x: &[T], terms: usize, scr
         }
     }
 }
-
-/// The number of rows whose distances to all later rows [`pair_distances`] computes at once. It also computes the distances between
-/// these rows twice.
-pub(crate) const PAIR_ROWS: usize = 64;

@@ -150,7 +150,7 @@ pub(crate) fn sum<T: Element>(terms: &[(&[T], &[i64])], size: usize, width: usiz
     add(terms, size, width, out);
 }
 
-/// Adds to slice `i` of `out` what [`sum`] would store there, one slice after the other.
+/// Adds the sums that [`sum`] stores to the slices of `out`, one slice after the other.
 pub(crate) fn add<T: Element>(terms: &[(&[T], &[i64])], size: usize, width: usize, out: &mut [T]) {
     let count: usize = terms.iter().map(|(x, _)| x.len()).sum();
     if count == 0 {

@@ -10,6 +10,7 @@ use crate::kernel::gather::positions_of_row;
 use crate::ops::TensorLike;
 use crate::ops::primitive::compose::Compose;
 use crate::thresholds::blocks::BLOCK;
+use crate::thresholds::ops::MIN_DIRECT_INDEX;
 use crate::{Error, Shape, Site, Tensor, View};
 
 /// Returns `shape`, or `[1]` if its rank is 0. Index operations treat a tensor of rank 0 as a vector of one element.
@@ -51,9 +52,6 @@ pub(crate) fn gathered_positions(
     })
 }
 
-/// The shortest row of an index, in elements, whose positions are used without a copy. For shorter rows, the calls take longer than the copy.
-const MIN_DIRECT: usize = 16;
-
 /// Computes the positions that [`gathered_positions`] returns, in blocks that stay in the first-level cache. Calls `f` with the number of
 /// positions before each block, a number to add to its positions, and the block. `index` has the elements of the index tensor in row-major
 /// order, and `shape` is its shape.
@@ -77,7 +75,7 @@ pub(crate) fn for_gathered_positions(
     let mut own: SmallVec<[usize; 4]> = SmallVec::from_elem(0, last);
     let (mut block, mut count, mut done, mut first) = ([0; BLOCK], 0, 0, 0);
     // If a row of `index` selects elements of one contiguous row, its positions are the indices themselves.
-    let direct = along == 0 && axis_stride == 1 && width >= MIN_DIRECT;
+    let direct = along == 0 && axis_stride == 1 && width >= MIN_DIRECT_INDEX;
     for row in index.chunks_exact(width) {
         if direct {
             f(done, first as usize, row);
