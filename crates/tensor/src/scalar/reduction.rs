@@ -49,7 +49,23 @@ macro_rules! with_fold {
     };
 }
 
-pub(crate) use with_fold;
+/// Does the same as [`with_fold!`](with_fold), for truth values. Their sum is the largest of them, and their product the smallest.
+macro_rules! with_fold_of_bool {
+    ($op:expr, $fold:ident => $body:expr) => {
+        match $op {
+            $crate::Reduction::Sum | $crate::Reduction::Amax | $crate::Reduction::Max => {
+                type $fold = $crate::scalar::reduction::Largest;
+                $body
+            }
+            $crate::Reduction::Prod | $crate::Reduction::Amin | $crate::Reduction::Min => {
+                type $fold = $crate::scalar::reduction::Smallest;
+                $body
+            }
+        }
+    };
+}
+
+pub(crate) use {with_fold, with_fold_of_bool};
 
 /// The definition of a reduction for elements `T`.
 pub(crate) trait Fold<T> {

@@ -11,6 +11,7 @@ use crate::engine::elementwise;
 use crate::kernel::elementwise::loops;
 use crate::kernel::source::Source;
 use crate::kernel::step::{self, UpdatePart};
+use crate::memory::available::AllocationError;
 use crate::memory::reserve::{self, addressable};
 use crate::memory::storage::{Filled, Storage};
 use crate::thresholds::ops::MANY_TERMS;
@@ -72,7 +73,24 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Returns a new contiguous tensor. `fill` gets the elements in row-major order, with unspecified values, and must write all of them.
+    ///
+    /// `fill` is called through a pointer, so that the allocation is compiled once for an element type and not for each `fill`.
+    #[inline]
     pub(crate) fn build<F: Filled>(shape: &Shape, at: Site, fill: impl FnOnce(&mut [T]) -> F) -> Result<Self, Error> {
+        let mut fill = Some(fill);
+        let fill: &mut dyn FnMut(&mut [T]) -> Result<(), AllocationError> = &mut |elements| match fill.take() {
+            Some(fill) => fill(elements).filled(),
+            None => unreachable!("a tensor is filled once"),
+        };
+        Self::build_short(shape, at, fill)
+    }
+
+    /// Does the same as [`build`](Self::build), but calls `fill` directly. For results of a few elements, this saves a tenth of the time.
+    pub(crate) fn build_short<F: Filled>(
+        shape: &Shape,
+        at: Site,
+        fill: impl FnOnce(&mut [T]) -> F,
+    ) -> Result<Self, Error> {
         let count = addressable::<T>(shape, at)?;
         let storage = Storage::build(count, fill).map_err(|_| Error::out_of_memory(shape, T::DTYPE, at))?;
         Ok(Tensor { storage, layout: Layout::contiguous(shape.clone()) })

@@ -78,6 +78,16 @@ pub(crate) fn accumulate_rows<T: Element>(op: Reduction, total: &mut [T], x: &[T
     T::accumulate(op, total, &totals[..width]);
 }
 
+/// Combines total `i` with line `i` of `x`. A line has `len` adjacent elements, and is reduced in order.
+fn accumulate_lines<T: Element>(op: Reduction, x: &[T], len: usize, totals: &mut [T]) {
+    let mut of_lines = [T::ZERO; NARROW];
+    for (x, totals) in x.chunks(NARROW * len).zip(totals.chunks_mut(NARROW)) {
+        let of_lines = &mut of_lines[..totals.len()];
+        T::reduce_in_order(op, x, len, len, of_lines);
+        T::accumulate(op, totals, of_lines);
+    }
+}
+
 /// Accumulates all parts of `totals` into the first part, in a balanced tree. Each part has `count` elements.
 pub(crate) fn combine<T: Element>(op: Reduction, totals: &mut [T], count: usize) {
     let mut step = count;
@@ -147,7 +157,7 @@ impl Accumulator {
         if let Segment::Slice(position) = segment {
             T::accumulate(op, &mut totals[position..position + len], values);
         } else if let Some((row, position)) = self.short_rows(start, len) {
-            T::accumulate_lines(op, values, row, &mut totals[position..position + len / row]);
+            accumulate_lines(op, values, row, &mut totals[position..position + len / row]);
         } else if let (Some(times), true) = (space.repeats(), start.is_multiple_of(row)) {
             let (mut number, mut rest) = (start / row, values);
             while !rest.is_empty() {

@@ -1,7 +1,7 @@
 //! The kernels of reductions for each element type. Each call selects the code for its reduction once, outside the loops.
 
 use crate::kernel::reduce::{lines, rows};
-use crate::scalar::reduction::{Fold, with_fold};
+use crate::scalar::reduction::{Fold, with_fold, with_fold_of_bool};
 use crate::{Reduction, Scalar};
 
 /// Reductions of blocks of elements. Sealed: implemented for the five element types.
@@ -16,10 +16,10 @@ pub trait ReductionKernels: Scalar {
     /// Combines each total with the elements in its column of `x`. `x` has `rows` rows, which begin `stride` elements apart. Eight rows are
     /// combined with each other first, so that each total is updated at most `rows` / 8 + 7 times.
     fn accumulate_rows(op: Reduction, totals: &mut [Self], x: &[Self], stride: usize, rows: usize);
-    /// Combines total `i` with line `i` of `x`. A line has `len` adjacent elements, and is reduced in order.
-    fn accumulate_lines(op: Reduction, x: &[Self], len: usize, totals: &mut [Self]);
     /// Reduces lines of `len` elements of `x`, which begin `stride` elements apart. There is one line for each element of `out`.
     fn reduce_each(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]);
+    /// Does the same as [`reduce_each`](Self::reduce_each), but combines the elements of a line one after the other.
+    fn reduce_in_order(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]);
     /// Does the same as [`reduce_each`](Self::reduce_each), for lines of 1 to 15 elements. Adds the elements of a line in the same order as
     /// [`accumulate_rows`](Self::accumulate_rows) adds rows.
     fn reduce_short(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]);
@@ -27,40 +27,40 @@ pub trait ReductionKernels: Scalar {
 
 /// Implements the trait by generic functions. Default methods would be compiled again in every dependent crate.
 macro_rules! kernels {
-    ($($type:ident),*) => {$(
+    ($($type:ident by $with_fold:ident),*) => {$(
         impl ReductionKernels for $type {
             fn start(op: Reduction) -> Self {
-                with_fold!(op, F => <F as Fold<Self>>::START)
+                $with_fold!(op, F => <F as Fold<Self>>::START)
             }
 
             fn accumulate(op: Reduction, totals: &mut [Self], x: &[Self]) {
-                with_fold!(op, F => rows::accumulate::<Self, F>(totals, x));
+                $with_fold!(op, F => rows::accumulate::<Self, F>(totals, x));
             }
 
             fn accumulate_at(op: Reduction, totals: &mut [Self], positions: &[i64], x: &[Self]) {
-                with_fold!(op, F => rows::accumulate_at::<Self, F>(totals, positions, x));
+                $with_fold!(op, F => rows::accumulate_at::<Self, F>(totals, positions, x));
             }
 
             fn accumulate_rows(op: Reduction, totals: &mut [Self], x: &[Self], stride: usize, rows: usize) {
-                with_fold!(op, F => rows::accumulate_rows::<Self, F>(totals, x, stride, rows));
-            }
-
-            fn accumulate_lines(op: Reduction, x: &[Self], len: usize, totals: &mut [Self]) {
-                with_fold!(op, F => lines::accumulate_lines::<Self, F>(x, len, totals));
+                $with_fold!(op, F => rows::accumulate_rows::<Self, F>(totals, x, stride, rows));
             }
 
             fn reduce_each(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]) {
-                with_fold!(op, F => lines::reduce::<Self, F>(x, len, stride, out));
+                $with_fold!(op, F => lines::reduce::<Self, F>(x, len, stride, out));
+            }
+
+            fn reduce_in_order(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]) {
+                $with_fold!(op, F => lines::reduce_in_order::<Self, F>(x, len, stride, out));
             }
 
             fn reduce_short(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]) {
-                with_fold!(op, F => lines::reduce_short::<Self, F>(x, len, stride, out));
+                $with_fold!(op, F => lines::reduce_short::<Self, F>(x, len, stride, out));
             }
         }
     )*};
 }
 
-kernels!(f32, f64, i64, u8, bool);
+kernels!(f32 by with_fold, f64 by with_fold, i64 by with_fold, u8 by with_fold, bool by with_fold_of_bool);
 
 #[cfg(test)]
 mod tests {

@@ -41,19 +41,45 @@ fn is_interleaved(len: usize, lines: usize) -> bool {
 pub(super) fn reduce<T: Semiring, F: Fold<T>>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
     // Each way to reduce is a separate function. In a common function, the loop over short lines had too few registers for its counters,
     // and took a quarter longer.
-    if !T::ROUNDS {
-        exact_lines::<T, F>(x, len, stride, out);
-    } else if is_interleaved(len, out.len()) {
-        interleaved_lines::<T, F>(x, len, stride, out);
+    if T::ROUNDS {
+        if is_interleaved(len, out.len()) {
+            interleaved_lines::<T, F>(x, len, stride, out);
+        } else {
+            lines::<T, F>(x, len, stride, out);
+        }
     } else {
-        lines::<T, F>(x, len, stride, out);
+        // All orders give the same bits.
+        reduce_in_order::<T, F>(x, len, stride, out);
+    }
+}
+
+/// Computes [`reduce`] in another order, for lines of 1 to 15 elements. Combines a line's elements in the order in which
+/// [`accumulate_rows`](super::rows::accumulate_rows) combines rows: eight in a tree, and the rest in sequence. So a sum has the same bits
+/// whether its elements are adjacent or a row apart.
+pub(super) fn reduce_short<T: Semiring, F: Fold<T>>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
+    if T::ROUNDS && len >= 8 {
+        reduce_in_tree::<T, F>(x, len, stride, out);
+    } else {
+        reduce_in_order::<T, F>(x, len, stride, out);
     }
 }
 
 dispatched! {
-    /// Computes [`reduce`] for integers and truth values. The compiler chooses the order, because all orders give the same bits.
-    fn exact_lines<T: Semiring, F: Fold<T>>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
-        each_in_order(x, len, stride, out, F::START, F::combine_numbers, |_, total| total);
+    /// Computes [`reduce`] in another order: combines the elements of a line one after the other. The compiler may choose the order for
+    /// integers and truth values.
+    pub(super) fn reduce_in_order<T: Semiring, F: Fold<T>>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
+        match !F::SELECTS || !has_nan(x, len, stride, out.len()) {
+            true => each_in_order(x, len, stride, out, F::START, F::combine_numbers),
+            false => each_in_order(x, len, stride, out, F::START, F::combine),
+        }
+    }
+
+    /// Computes [`reduce_short`] for lines of 8 to 15 elements.
+    fn reduce_in_tree<T: Semiring, F: Fold<T>>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
+        match !F::SELECTS || !has_nan(x, len, stride, out.len()) {
+            true => each_in_tree(x, len, stride, out, F::START, F::combine_numbers),
+            false => each_in_tree(x, len, stride, out, F::START, F::combine),
+        }
     }
 
     fn lines<T: Semiring, F: Fold<T>>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
@@ -96,65 +122,29 @@ dispatched! {
             }
         }
     }
-
-    /// Computes [`reduce`] in another order, for lines of 1 to 15 elements. Combines a line's elements in the order in which
-    /// [`accumulate_rows`](super::rows::accumulate_rows) combines rows: eight in a tree, and the rest in sequence. So a sum has the same
-    /// bits whether its elements are adjacent or a row apart.
-    pub(super) fn reduce_short<T: Semiring, F: Fold<T>>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
-        match !F::SELECTS || !has_nan(x, len, stride, out.len()) {
-            true if len < 8 => each_in_order(x, len, stride, out, F::START, F::combine_numbers, |_, total| total),
-            true => each_in_tree(x, len, stride, out, F::START, F::combine_numbers),
-            false if len < 8 => each_in_order(x, len, stride, out, F::START, F::combine, |_, total| total),
-            false => each_in_tree(x, len, stride, out, F::START, F::combine),
-        }
-    }
-
-    /// Folds each line of `len` adjacent elements in order, and combines the result with the line's total in `totals`.
-    pub(super) fn accumulate_lines<T: Semiring, F: Fold<T>>(x: &[T], len: usize, totals: &mut [T]) {
-        match !F::SELECTS || !has_nan(x, len, len, totals.len()) {
-            true => each_in_order(x, len, len, totals, F::START, F::combine_numbers, F::combine_numbers),
-            false => each_in_order(x, len, len, totals, F::START, F::combine, F::combine),
-        }
-    }
 }
 
-/// Folds each line in order by the function `f`. Sets `out[i]` to `finish(out[i], total of line i)`.
+/// Folds each line in order by the function `f`.
 #[inline(always)]
-fn each_in_order<T: Copy>(
-    x: &[T],
-    len: usize,
-    stride: usize,
-    out: &mut [T],
-    start: T,
-    f: impl Fn(T, T) -> T,
-    finish: impl Fn(T, T) -> T,
-) {
+fn each_in_order<T: Copy>(x: &[T], len: usize, stride: usize, out: &mut [T], start: T, f: impl Fn(T, T) -> T) {
     // Constant lengths let the compiler vectorize over adjacent lines.
     match (len, stride) {
-        (2, 2) => each_of(x, 2, 2, out, start, f, finish),
-        (3, 3) => each_of(x, 3, 3, out, start, f, finish),
-        (4, 4) => each_of(x, 4, 4, out, start, f, finish),
-        _ => each_of(x, len, stride, out, start, f, finish),
+        (2, 2) => each_of(x, 2, 2, out, start, f),
+        (3, 3) => each_of(x, 3, 3, out, start, f),
+        (4, 4) => each_of(x, 4, 4, out, start, f),
+        _ => each_of(x, len, stride, out, start, f),
     }
 }
 
 #[inline(always)]
-fn each_of<T: Copy>(
-    x: &[T],
-    len: usize,
-    stride: usize,
-    out: &mut [T],
-    start: T,
-    f: impl Fn(T, T) -> T,
-    finish: impl Fn(T, T) -> T,
-) {
+fn each_of<T: Copy>(x: &[T], len: usize, stride: usize, out: &mut [T], start: T, f: impl Fn(T, T) -> T) {
     let x = &x[..if out.is_empty() { 0 } else { (out.len() - 1) * stride + len }];
     for i in 0..out.len() {
         let (line, mut total) = (&x[i * stride..][..len], start);
         for j in 0..len {
             total = f(total, line[j]);
         }
-        out[i] = finish(out[i], total);
+        out[i] = total;
     }
 }
 

@@ -376,7 +376,7 @@ impl Composite<2> for ProductSum<'_> {
 fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at: Site) -> Result<Tensor<T>, Error> {
     let may_lead = |layout: &Layout| layout.shape() == shape && !layout.is_contiguous();
     if !may_lead(x.layout) && !may_lead(y.layout) {
-        return Tensor::build(shape, at, |out| elementwise::binary(op, shape, x, y, out));
+        return Tensor::build_short(shape, at, |out| elementwise::binary(op, shape, x, y, out));
     }
     crate::memory::reserve::addressable::<T>(shape, at)?;
     let (mut first, mut second) = (None, None);
