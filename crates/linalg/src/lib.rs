@@ -22,9 +22,9 @@
 //!
 //! | subject | methods |
 //! |---|---|
-//! | systems of equations | [`solve`](Solving::solve), [`solve_triangular`](Solving::solve_triangular), [`cholesky_solve`](Solving::cholesky_solve), [`lu_solve`](Solving::lu_solve) |
+//! | systems of equations | [`solve`](Solving::solve), [`solve_triangular`](Solving::solve_triangular), [`cholesky_solve`](Solving::cholesky_solve), [`lu_solve`](Solving::lu_solve), [`tensorsolve`](TensorEquations::tensorsolve) |
 //! | factors | [`cholesky`](Factoring::cholesky), [`lu`](Factoring::lu), [`lu_factor`](Factoring::lu_factor) |
-//! | inverses and powers | [`inv`](Inverting::inv), [`matrix_power`](Inverting::matrix_power) |
+//! | inverses and powers | [`inv`](Inverting::inv), [`matrix_power`](Inverting::matrix_power), [`tensorinv`](TensorEquations::tensorinv) |
 //! | QR, eigenvalues, singular values, the exponential | [`Decompositions`] |
 //! | least squares, the pseudoinverse, the rank | [`LeastSquaresProblems`] |
 //! | norms and condition numbers of matrices | [`MatrixNorms`] |
@@ -53,12 +53,13 @@ pub use operations::least_squares::{LeastSquares, LeastSquaresProblems, Toleranc
 pub use operations::matrix_norms::{MatrixNorms, MatrixOrder};
 pub use operations::multi_dot::{multi_dot, try_multi_dot};
 pub use operations::solving::Solving;
+pub use operations::tensor_equations::TensorEquations;
 pub use triangle::{Triangle, TriangularSystem};
 
 /// The traits of all operations, imported without their names, and the types of their arguments.
 pub mod prelude {
     pub use crate::{Decompositions as _, LeastSquaresProblems as _, MatrixNorms as _};
-    pub use crate::{Determinants as _, Factoring as _, Inverting as _, Solving as _};
+    pub use crate::{Determinants as _, Factoring as _, Inverting as _, Solving as _, TensorEquations as _};
     pub use crate::{MatrixOrder, QrMode, Tolerance, Triangle};
 }
 

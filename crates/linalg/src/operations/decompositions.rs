@@ -1,16 +1,17 @@
 //! QR, eigenvalues, singular values and the exponential.
 
 use wengert_macros::twins;
-use wengert_tensor::ops::{Result, try_cat};
+use wengert_tensor::ops::{ArrayOperand, Result, try_cat};
 use wengert_tensor::prelude::*;
-use wengert_tensor::{Error, Site};
+use wengert_tensor::{Error, Float, Shape, Site};
 
 use crate::array::{Array, apply, apply_several};
 use crate::kernels::eigh::{Eigh, Eigvalsh};
 use crate::kernels::exponential::MatrixExp;
 use crate::kernels::qr::Qr;
 use crate::kernels::svd::{Svd, Svdvals};
-use crate::matrices::{check_rank, check_square};
+use crate::matrices::{check_rank, check_square, refusal, sizes, transposed};
+use crate::operations::solving::Solving as _;
 use crate::triangle::Triangle;
 
 /// The shapes of Q and R. PyTorch: the argument `mode`.
@@ -67,6 +68,40 @@ pub trait Decompositions: Array {
             return Ok((self.constant(&Tensor::zeros([0])), r));
         }
         Ok((q, r))
+    }
+
+    /// Returns the first n columns `[…, m, n]` of the product H₀ H₁ … of k Householder reflections, where k ≤ n ≤ m. `self` is `[…, m, n]`,
+    /// and `tau` is `[…, k]`. The reflection Hᵢ is I - τᵢ v vᵀ. The vector v has i zeros and a one, followed by the elements of column i of
+    /// `self` below its diagonal. The other elements of `self` are not read. PyTorch: `torch.linalg.householder_product`; LAPACK: `orgqr`.
+    ///
+    /// The product is I - V T Vᵀ with a triangular matrix T (Joffrain et al., "Accumulating Householder transformations, revisited", 2006).
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
+    /// use wengert::prelude::*;
+    ///
+    /// // The reflection that exchanges the axes has the vector (1, -1).
+    /// let vectors = Tensor::from([[0.0, 0.0], [-1.0, 0.0]]);
+    /// let q = vectors.householder_product(Tensor::from([1.0]));
+    /// assert_eq!(q, Tensor::from([[0.0, 1.0], [1.0, 0.0]]));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the sizes do not fit, the batch dimensions of `self` and `tau` differ, or there is not enough memory.
+    fn try_householder_product(&self, tau: impl ArrayOperand<Self>) -> Result<Self> {
+        let (tau, at) = (&tau.into_array(self), Site::here("householder_product"));
+        let (shape, count) = (self.shape(), check_reflections(&self.shape(), &tau.shape(), at)?);
+        let (rows, columns) = sizes(&shape);
+        let unit = self.constant(&identity(rows, count)?);
+        let v = self.try_narrow(-1, 0, count)?.try_tril(-1)?.try_add(&unit)?;
+        let scales = tau.try_unsqueeze(-1)?;
+        let above = transposed(&v)?.try_matmul(&v)?.try_triu(1)?;
+        let diagonal = self.constant(&Tensor::try_eye(count)?).try_mul(&scales)?;
+        let t = scales.try_mul(&above)?.try_solve_triangular(&diagonal, Triangle::Upper.unitriangular())?;
+        let top = transposed(&v.try_narrow(-2, 0, columns)?)?;
+        self.constant(&identity(rows, columns)?).try_sub(&v.try_matmul(&t)?.try_matmul(&top)?)
     }
 
     /// Returns the eigenvalues `[…, n]` of symmetric matrices `[…, n, n]` in ascending order, and orthonormal eigenvectors `[…, n, n]` as
@@ -212,3 +247,104 @@ pub trait Decompositions: Array {
 }
 
 impl<A: Array> Decompositions for A {}
+
+/// Returns the number of reflections, the last size of `tau`. Returns an error unless there are at most as many reflections as columns, at
+/// most as many columns as rows, and equal batch dimensions.
+fn check_reflections(matrices: &Shape, tau: &Shape, at: Site) -> std::result::Result<usize, Error> {
+    let refused = |message: String| Err(refusal(at, format!("torch.linalg.householder_product: {message}")));
+    if matrices.rank() < 2 {
+        return refused("input must have at least 2 dimensions.".into());
+    }
+    let (rows, columns) = sizes(matrices);
+    if rows < columns {
+        return refused("input.shape[-2] must be greater than or equal to input.shape[-1]".into());
+    }
+    let Some(&count) = tau.last() else {
+        return Err(refusal(at, "Dimension specified as -1 but tensor has no dimensions"));
+    };
+    if count > columns {
+        return refused("input.shape[-1] must be greater than or equal to tau.shape[-1]".into());
+    }
+    let (rank, of_tau) = (matrices.rank(), tau.rank());
+    if of_tau + 1 != rank {
+        let message = "Expected tau to have one dimension less than input, but got tau.ndim equal to";
+        return refused(format!("{message} {of_tau} and input.ndim is equal to {rank}"));
+    }
+    let batch = &tau[..of_tau - 1];
+    if *batch != matrices[..rank - 2] {
+        let message = "Expected batch dimensions of tau to be equal to input.shape[:-2], but got";
+        return refused(format!("{message} {batch:?}"));
+    }
+    Ok(count)
+}
+
+/// Returns a matrix `[rows, columns]` with ones on the diagonal and zeros elsewhere. It has at least as many rows as columns.
+fn identity<T: Float>(rows: usize, columns: usize) -> std::result::Result<Tensor<T>, Error> {
+    try_cat(&[Tensor::try_eye(columns)?, Tensor::try_zeros([rows - columns, columns])?], 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_autograd::gradcheck;
+    use wengert_tensor::Generator;
+
+    use super::*;
+
+    #[test]
+    fn the_product_equals_the_reflections_one_by_one() {
+        let generator = &mut Generator::new(3);
+        for (batch, rows, columns, count) in
+            [(&[][..], 5, 3, 3), (&[], 4, 4, 2), (&[2, 3], 6, 2, 2), (&[2], 3, 3, 0), (&[], 0, 0, 0), (&[0], 3, 2, 1)]
+        {
+            let of = |core: &[usize]| batch.iter().chain(core).copied().collect::<Vec<usize>>();
+            let a = Tensor::<f64>::randn(&of(&[rows, columns])[..], generator);
+            let mut tau = Tensor::<f64>::randn(&of(&[count])[..], generator);
+            if tau.numel() > 1 {
+                tau = tau.masked_fill(tau.gt(0.9), 0.0); // a reflection with the factor 0 is the identity
+            }
+            let mut expected = identity::<f64>(rows, columns).unwrap().expand(&of(&[rows, columns])[..]);
+            for i in (0..count).rev() {
+                let head = cat(&[Tensor::zeros([i, 1]), Tensor::ones([1, 1])], 0).expand(&of(&[i + 1, 1])[..]);
+                let v = cat(&[head, a.narrow(-2, i + 1, rows - i - 1).narrow(-1, i, 1)], -2);
+                let change = v.matmul(v.transpose(-2, -1).matmul(&expected)) * tau.narrow(-1, i, 1).unsqueeze(-1);
+                expected -= change;
+            }
+            let q = a.householder_product(&tau);
+            assert_eq!(q.shape(), expected.shape());
+            assert!(
+                q.numel() == 0 || (q - expected).abs().amax(..).item() < 1e-12,
+                "{batch:?} {rows} {columns} {count}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_product_has_derivatives() {
+        let generator = &mut Generator::new(5);
+        let (a, tau) = (Tensor::<f64>::randn([2, 4, 3], generator), Tensor::<f64>::rand([2, 2], generator));
+        gradcheck(|[a, tau]| a.householder_product(tau).sin().sum(..), [&a, &tau]).unwrap();
+    }
+
+    /// PyTorch 2.15 has the same sentences for the same calls.
+    #[test]
+    fn reflections_that_do_not_fit_are_errors() {
+        let sentence = |a: &[usize], tau: &[usize]| {
+            let error = Tensor::<f64>::ones(a).try_householder_product(Tensor::ones(tau)).unwrap_err();
+            error.sentence().replace("torch.linalg.householder_product: ", "")
+        };
+        for (a, tau, expected) in [
+            (&[3][..], &[3][..], "input must have at least 2 dimensions."),
+            (&[2, 3], &[2], "input.shape[-2] must be greater than or equal to input.shape[-1]"),
+            (&[3, 2], &[], "Dimension specified as -1 but tensor has no dimensions"),
+            (&[3, 2], &[3], "input.shape[-1] must be greater than or equal to tau.shape[-1]"),
+            (&[4, 3, 2], &[5, 2], "Expected batch dimensions of tau to be equal to input.shape[:-2], but got [5]"),
+            (
+                &[4, 3, 2],
+                &[2],
+                "Expected tau to have one dimension less than input, but got tau.ndim equal to 1 and input.ndim is equal to 3",
+            ),
+        ] {
+            assert_eq!(sentence(a, tau), expected);
+        }
+    }
+}

@@ -9,3 +9,4 @@ pub(crate) mod least_squares;
 pub(crate) mod matrix_norms;
 pub(crate) mod multi_dot;
 pub(crate) mod solving;
+pub(crate) mod tensor_equations;

@@ -118,15 +118,9 @@ impl<T: Scalar> Storage<T> {
     /// # Errors
     ///
     /// If memory runs out, or `fill` returns an error.
-    #[inline]
     pub(crate) fn build<F: Filled>(len: usize, fill: impl FnOnce(&mut [T]) -> F) -> Result<Self, AllocationError> {
-        filled_once(fill, |fill| Self::build_by(len, fill))
-    }
-
-    /// Does the same as [`build`](Self::build). It is compiled once for an element type, and not for each function that fills a buffer.
-    pub(crate) fn build_by(len: usize, fill: Fill<'_, T>) -> Result<Self, AllocationError> {
         let mut fresh = Fresh::new(len)?;
-        fill(fresh.elements())?;
+        fill(fresh.elements()).filled()?;
         Ok(fresh.shared())
     }
 
@@ -344,22 +338,6 @@ impl Filled for Result<(), AllocationError> {
     fn filled(self) -> Result<(), AllocationError> {
         self
     }
-}
-
-/// A function that fills a buffer and may fail. It is called once.
-pub(crate) type Fill<'a, T> = &'a mut dyn FnMut(&mut [T]) -> Result<(), AllocationError>;
-
-/// Calls `build` with `fill` as a [`Fill`]. `build` must call its argument at most once.
-#[inline]
-pub(crate) fn filled_once<T, F: Filled, R>(
-    fill: impl FnOnce(&mut [T]) -> F,
-    build: impl FnOnce(Fill<'_, T>) -> R,
-) -> R {
-    let mut fill = Some(fill);
-    build(&mut |elements| match fill.take() {
-        Some(fill) => fill(elements).filled(),
-        None => unreachable!("a buffer is filled once"),
-    })
 }
 
 /// Returns two numbers for a non-empty array with these sizes and strides. They are the distance from the lowest element to the first
