@@ -184,14 +184,25 @@ pub(crate) fn scatter<T: Copy>(space: &IterationSpace<1>, values: &[T], start: u
     let mut left = values;
     space.walk(0, start, values.len(), |position, stride, count| {
         let (now, later) = left.split_at(count);
-        if stride == 1 {
-            data[position..position + count].copy_from_slice(now);
-        } else {
-            let at = |i: usize| (position as isize + i as isize * stride) as usize;
-            now.iter().enumerate().for_each(|(i, &value)| data[at(i)] = value);
-        }
+        write_strided(now, position, stride, data);
         left = later;
     });
+}
+
+/// Writes `values` to elements of `data` that are `stride` apart. `position` is the index of the first of them.
+#[inline]
+pub(crate) fn write_strided<T: Copy>(values: &[T], position: usize, stride: isize, data: &mut [T]) {
+    match stride {
+        1 => data[position..position + values.len()].copy_from_slice(values),
+        2.. => {
+            let places = data[position..].iter_mut().step_by(stride as usize);
+            places.zip(values).for_each(|(place, &value)| *place = value);
+        }
+        _ => {
+            let at = |i: usize| (position as isize + i as isize * stride) as usize;
+            values.iter().enumerate().for_each(|(i, &value)| data[at(i)] = value);
+        }
+    }
 }
 
 /// Copies elements of `data` that are `stride` apart to `out`. `position` is the index of the first of them in `data`.

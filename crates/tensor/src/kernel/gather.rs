@@ -6,12 +6,13 @@
 #![allow(clippy::needless_range_loop)]
 
 use crate::kernel::elementwise::operand::Operand;
+use crate::kernel::fill::{copy_strided, write_strided};
 use crate::kernel::source::Source;
 use crate::memory::partition;
 use crate::memory::threads::Schedule;
 use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::blocks::{BLOCK, MIN_PARALLEL, TASK};
-use crate::{Element, Float, Layout, Reduction};
+use crate::{Axes, Element, Float, Layout, Reduction};
 
 /// Sets `out[i]` to `x[positions[i]]`. A position is an index into the row-major order of `x`.
 pub(crate) fn gather<T: Element>(x: Source<T>, positions: Source<i64>, out: &mut [T]) {
@@ -110,30 +111,41 @@ pub(crate) fn embed<T: Element>(x: Source<T>, window: &Layout, shared: bool, out
         return;
     }
     let space = IterationSpace::new(window.shape(), [window, x.layout]);
-    let total = space.numel();
-    let mut block = Vec::with_capacity(BLOCK);
-    for start in (0..total).step_by(BLOCK) {
-        let len = BLOCK.min(total - start);
-        block.clear();
-        space.walk(1, start, len, |position, stride, count| {
-            block.extend((0..count as isize).map(|i| x.data[(position as isize + i * stride) as usize]));
-        });
-        let mut left = &block[..];
-        space.walk(0, start, len, |position, stride, count| {
-            let (now, later) = left.split_at(count);
-            if !shared {
-                for (i, &value) in now.iter().enumerate() {
-                    out[(position as isize + i as isize * stride) as usize] = value;
+    let (run, [to_step, from_step]) = space.loop_of(space.depth() - 1);
+    let (mut terms, mut sums) = ([T::ZERO; BLOCK], [T::ZERO; BLOCK]);
+    let place = |position: usize, i: usize, step: isize| (position as isize + i as isize * step) as usize;
+    space.for_each_row(&mut |[to, from]| {
+        for first in (0..run).step_by(BLOCK) {
+            let (terms, sums) = (&mut terms[..BLOCK.min(run - first)], &mut sums[..BLOCK.min(run - first)]);
+            let (to, from) = (place(to, first, to_step), place(from, first, from_step));
+            copy_strided(x.data, from, from_step, terms);
+            match (shared, to_step) {
+                (true, 1) => T::accumulate(Reduction::Sum, &mut out[to..to + terms.len()], terms),
+                (true, 0) => {
+                    terms.iter().for_each(|term| T::accumulate(Reduction::Sum, &mut out[to..=to], &[*term]));
                 }
-            } else if stride == 1 {
-                T::accumulate(Reduction::Sum, &mut out[position..position + count], now);
-            } else {
-                for (i, value) in now.iter().enumerate() {
-                    let position = (position as isize + i as isize * stride) as usize;
-                    T::accumulate(Reduction::Sum, &mut out[position..=position], std::slice::from_ref(value));
+                (true, _) => {
+                    copy_strided(out, to, to_step, sums);
+                    T::accumulate(Reduction::Sum, sums, terms);
+                    write_strided(sums, to, to_step, out);
                 }
+                (false, _) => write_strided(terms, to, to_step, out),
             }
-            left = later;
-        });
+        }
+    });
+}
+
+/// Writes the windows `x`, whose elements are the last dimension, to their positions in `window`, and adds elements that share a position.
+/// `axis` is the dimension of the windows. Does the same as [`embed`] with the same order of additions. If that makes the inner loop longer,
+/// the loop over the elements of a window, from the last to the first, is outside of the loop over the windows.
+pub(crate) fn embed_windows<T: Element>(x: Source<T>, window: &Layout, axis: usize, out: &mut [T]) {
+    let last = window.shape().rank() - 1;
+    let order: Axes = (0..axis).chain([last]).chain(axis..last).collect();
+    let (turned, own) = (window.flip(&[last]).permute(&order), x.layout.flip(&[last]).permute(&order));
+    let run = |window: &Layout, own: &Layout| IterationSpace::new(window.shape(), [window, own]).run_length();
+    if run(&turned, &own) > run(window, x.layout) {
+        embed(x.with_layout(&own), &turned, true, out);
+    } else {
+        embed(x, window, true, out);
     }
 }

@@ -198,6 +198,20 @@ impl<const N: usize> IterationSpace<N> {
         position + rest as isize * outermost.strides[k]
     }
 
+    /// Calls `visit` with the buffer positions of all operands for the first element of each row (innermost loop), in row-major order.
+    pub(crate) fn for_each_row(&self, visit: &mut dyn FnMut([usize; N])) {
+        fn of_loops<const N: usize>(loops: &[Loop<N>], at: [isize; N], visit: &mut dyn FnMut([usize; N])) {
+            let [own, inner @ ..] = loops else { return };
+            if inner.is_empty() {
+                return visit(at.map(|position| position as usize));
+            }
+            for i in 0..own.size as isize {
+                of_loops(inner, std::array::from_fn(|k| at[k] + i * own.strides[k]), visit);
+            }
+        }
+        of_loops(&self.loops, self.offsets.map(|offset| offset as isize), visit);
+    }
+
     /// Calls `visit` with segments (position, stride, length) that together cover the elements `start .. start + len` of operand `k`.
     pub(crate) fn walk(&self, k: usize, start: usize, len: usize, mut visit: impl FnMut(usize, isize, usize)) {
         let innermost = self.loops.len() - 1;

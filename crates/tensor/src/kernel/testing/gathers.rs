@@ -100,6 +100,7 @@ fn embeds<T: Oracle>(shape: &Shape, recipe: &Recipe, seed: u64) {
         let size = shape[axis];
         views.push(View::Slice { axis, start: size / 3, len: (size - size / 3).div_ceil(2), step: 2 });
         views.push(View::Unfold { axis, size: size.min(3), step: 2 });
+        views.push(View::Unfold { axis, size: size.min(2), step: 1 });
         if axis > 0 {
             views.push(View::Diagonal { offset: 1, first: axis, second: axis - 1 });
         }

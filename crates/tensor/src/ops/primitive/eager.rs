@@ -6,6 +6,7 @@ use wengert_macros::precompiled;
 
 use crate::engine::elementwise;
 use crate::kernel::element::instances::ElementInstances;
+use crate::kernel::gather;
 use crate::kernel::matmul::batched::{self, Addend};
 use crate::kernel::reduce::strided;
 use crate::kernel::rows;
@@ -171,8 +172,10 @@ impl<T: Element> TensorLike for Tensor<T> {
             let Some(window) = view.apply(&Layout::contiguous(shape.clone())) else {
                 unreachable!("a contiguous layout has every view")
             };
-            let shared = view.may_repeat();
-            crate::kernel::gather::embed(self.source(), &window, shared, out);
+            match view {
+                View::Unfold { axis, .. } => gather::embed_windows(self.source(), &window, axis, out),
+                view => gather::embed(self.source(), &window, view.may_repeat(), out),
+            }
         })
     }
 
@@ -221,15 +224,11 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn apply_take(&self, positions: &Tensor<i64>, at: Site) -> Result<Self, Error> {
-        Tensor::build(positions.shape(), at, |out| {
-            crate::kernel::gather::gather(self.source(), positions.source(), out)
-        })
+        Tensor::build(positions.shape(), at, |out| gather::gather(self.source(), positions.source(), out))
     }
 
     fn apply_scatter_add(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self, Error> {
-        Tensor::build_on_zeros(shape, at, |out| {
-            crate::kernel::gather::scatter_add(self.source(), positions.source(), out)
-        })
+        Tensor::build_on_zeros(shape, at, |out| gather::scatter_add(self.source(), positions.source(), out))
     }
 
     fn apply_index_select(&self, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self, Error> {

@@ -131,9 +131,9 @@ pub trait Columns: TensorLike {
             pair(windows.map(|window| window.stride)),
             oh.saturating_mul(ow)
         );
-        // Permutes [n, c, kh, kw, oh, ow] to [n, c, oh, ow, kh, kw].
-        let split = x.reshape_to([n, rows / cells, kh, kw, oh, ow], at)?.permute_to(&[0, 1, 4, 5, 2, 3], at)?;
-        let lines = windows[1].embed(&split, 3, padded[1], at)?;
+        // Permutes [n, c, kh, kw, oh, ow] to [n, c, kh, oh, ow, kw], so that the elements of a row are adjacent in the lines.
+        let split = x.reshape_to([n, rows / cells, kh, kw, oh, ow], at)?.permute_to(&[0, 1, 2, 4, 5, 3], at)?;
+        let lines = windows[1].embed(&split, 4, padded[1], at)?.permute_to(&[0, 1, 3, 4, 2], at)?;
         let mut image = windows[0].embed(&lines, 2, padded[0], at)?;
         for k in 0..2 {
             image = image.slice_axis(2 + k, padding[k], size[k], at)?;
@@ -176,6 +176,24 @@ mod tests {
         let apart = Tensor::<f64>::arange(4).reshape([1, 4, 1]).col2im(3, 2, 2, 0, 1);
         assert_eq!(apart, Tensor::from([[[[0.0, 0.0, 1.0], [0.0, 0.0, 0.0], [2.0, 0.0, 3.0]]]]));
         assert_eq!(Tensor::<f64>::zeros([0, 4, 4]).col2im(3, 2, 1, 0, 1).shape(), &[0, 1, 3, 3]);
+    }
+
+    /// Compares with additions element by element. The long rows are added with another order of loops than the short ones.
+    #[test]
+    fn columns_of_every_width_are_added() {
+        for (width, stride, kernel, dilation) in
+            [(4, 1, 3, 1), (40, 1, 3, 1), (41, 2, 3, 1), (50, 3, 2, 1), (60, 1, 5, 3), (9, 1, 8, 1)]
+        {
+            let x =
+                Tensor::<f64>::from_fn([2, 3, 17, width], |i| ((i[0] * 7 + i[1] * 31 + i[2] * 5 + i[3]) % 13) as f64);
+            let columns = x.im2col([2, kernel], [1, dilation], [0, 1], [1, stride]);
+            let ones = Tensor::<f64>::ones([2, 3, 17, width]).im2col([2, kernel], [1, dilation], [0, 1], [1, stride]);
+            let size = [17, width as isize];
+            let [image, counts] =
+                [columns, ones].map(|it| it.col2im(size, [2, kernel], [1, dilation], [0, 1], [1, stride]));
+            assert_eq!(image, &x * &counts, "{width} {stride} {kernel} {dilation}");
+            assert!(counts.amax(..).item() > 1.0);
+        }
     }
 
     /// The sentences are PyTorch's.
