@@ -37,13 +37,13 @@ pub(crate) struct Tiles {
 
 impl Tiles {
     /// Returns the tiles of a transposed matrix or of a batch of transposed matrices. The second innermost loop of such an operand has
-    /// stride 1, and the innermost loop has a larger stride. Returns `None` for other operands, for matrices with a side shorter than
-    /// [`SIDE`], and for fewer than two blocks of elements.
+    /// stride 1 or -1, and the innermost loop has a longer stride of either sign. Returns `None` for other operands, for matrices with a
+    /// side shorter than [`SIDE`], and for fewer than two blocks of elements.
     pub(crate) fn new(space: &IterationSpace<1>) -> Option<Self> {
         let rows = space.depth().checked_sub(2)?;
         let ((height, [down]), (width, [across])) = (space.loop_of(rows), space.loop_of(rows + 1));
         let large = height >= SIDE && width >= SIDE && space.numel() >= 2 * BLOCK;
-        (large && down == 1 && across > 1).then_some(Tiles { height, width })
+        (large && down.abs() == 1 && across.abs() > 1).then_some(Tiles { height, width })
     }
 
     /// Returns the number of bands (rows of tiles) in `count` elements, and the number of bands in a task of a thread.
@@ -88,6 +88,11 @@ impl<'a, T: Scalar> TransposedTile<'a, T> {
         Some(TransposedTile { data, space, tiles, rows: 0..0, columns: 0..0, elements: Scratch::new(TILE).ok()? })
     }
 
+    /// Returns true if the elements of a column are in descending order in memory. The rows of the buffer are then in descending order too.
+    fn descends(&self) -> bool {
+        self.space.loop_of(self.space.depth() - 2).1 == [-1]
+    }
+
     /// Returns the `len` elements of the operand that begin with the row-major index `start`. They must be the first elements of a row of a
     /// tile. Reads this tile first, unless it was the last one that was read.
     pub(crate) fn row(&mut self, start: usize, len: usize) -> &[T] {
@@ -97,12 +102,14 @@ impl<'a, T: Scalar> TransposedTile<'a, T> {
             let (matrix, own) = (row / height * height, part(height, TALL, row % height / TALL));
             self.rows = matrix + own.start..matrix + own.end;
             self.columns = part(width, WIDE, column / WIDE);
-            let rows = self.space.depth() - 1;
-            let (_, [step]) = self.space.loop_of(rows);
-            let first = self.space.position(0, self.rows.start * width + self.columns.start);
-            transposed(&self.data[first..], step as usize, self.columns.len(), self.rows.len(), &mut self.elements);
+            let (_, [step]) = self.space.loop_of(self.space.depth() - 1);
+            let row = if self.descends() { self.rows.end - 1 } else { self.rows.start };
+            let column = if step < 0 { self.columns.end - 1 } else { self.columns.start };
+            let first = self.space.position(0, row * width + column);
+            transposed(&self.data[first..], step, self.columns.len(), self.rows.len(), &mut self.elements);
         }
-        &self.elements[(row - self.rows.start) * PITCH..][..len]
+        let number = if self.descends() { self.rows.end - 1 - row } else { row - self.rows.start };
+        &self.elements[number * PITCH..][..len]
     }
 }
 
@@ -115,29 +122,37 @@ pub(crate) fn has_squares(segments: usize, len: usize) -> bool {
 /// each, and begin `step` elements apart. The sizes must satisfy [`has_squares`]. Rows of `out` are [`PITCH`] apart.
 pub(crate) fn materialize<T: Scalar>(x: &[T], step: usize, segments: usize, len: usize, out: &mut [T]) {
     for Range { start, end } in (0..parts(len, TALL)).map(|number| part(len, TALL, number)) {
-        transposed(&x[start..], step, segments, end - start, &mut out[start * PITCH..]);
+        transposed(&x[start..], step as isize, segments, end - start, &mut out[start * PITCH..]);
     }
 }
 
 /// Computes `tile[j, i] = x[i, j]`, where `x[i, j]` is element `j` of segment `i`. The `segments` segments have `len` contiguous elements
-/// each, and begin `step` elements apart. Both sizes are at least [`SIDE`]. `segments` is at most [`PITCH`], and `len` at most [`TALL`] +
-/// [`SIDE`]. Rows of the tile are [`PITCH`] apart.
-fn transposed<T: Scalar>(x: &[T], step: usize, segments: usize, len: usize, tile: &mut [T]) {
+/// each, and begin `step` elements apart. If `step` is negative, `x` begins with the last segment. Both sizes are at least [`SIDE`].
+/// `segments` is at most [`PITCH`], and `len` at most [`TALL`] + [`SIDE`]. Rows of the tile are [`PITCH`] apart.
+fn transposed<T: Scalar>(x: &[T], step: isize, segments: usize, len: usize, tile: &mut [T]) {
     assert!(segments >= SIDE && len >= SIDE && segments <= PITCH && len <= TALL + SIDE);
     // If a size is not a multiple of [`SIDE`], the last square is moved back so that it ends with the last element. It then overlaps the
     // square before it.
     let places = |len: usize| (0..len.div_ceil(SIDE)).map(move |number| (number * SIDE).min(len - SIDE));
     for segment in places(segments) {
+        let lowest = if step < 0 { segments - SIDE - segment } else { segment };
         for first in places(len) {
-            square(&x[segment * step + first..], step, &mut tile[first * PITCH + segment..]);
+            square(&x[lowest * step.unsigned_abs() + first..], step, &mut tile[first * PITCH + segment..]);
         }
     }
 }
 
+/// Returns the distance of row `i` of a square from the start of a slice, in elements. Rows are `step` apart. If `step` is negative, the
+/// slice begins with the last row.
+#[inline(always)]
+fn start_of_row(i: usize, step: isize) -> usize {
+    (if step < 0 { SIDE - 1 - i } else { i }) * step.unsigned_abs()
+}
+
 /// Computes `to[j, i] = x[i, j]` for a square of [`SIDE`] rows `i` and columns `j`. Rows of `x` are `step` apart, and rows of `to` are
-/// [`PITCH`] apart.
+/// [`PITCH`] apart. If `step` is negative, `x` begins with the last row.
 #[inline]
-fn square<T: Scalar>(x: &[T], step: usize, to: &mut [T]) {
+fn square<T: Scalar>(x: &[T], step: isize, to: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
     if crate::scalar::cpu::instruction_set() == crate::scalar::cpu::InstructionSet::Avx512 && size_of::<T>() >= 4 {
         // SAFETY: the processor has AVX-512, which was just checked.
@@ -147,8 +162,9 @@ fn square<T: Scalar>(x: &[T], step: usize, to: &mut [T]) {
     if crate::scalar::cpu::instruction_set() == crate::scalar::cpu::InstructionSet::Neon && size_of::<T>() >= 4 {
         return neon::square(x, step, to);
     }
-    let segment =
-        |i: usize| x[i * step..].first_chunk::<SIDE>().expect("a segment of the square lies within the operand");
+    let segment = |i: usize| {
+        x[start_of_row(i, step)..].first_chunk::<SIDE>().expect("a segment of the square lies within the operand")
+    };
     let mut segments: [[T; SIDE]; SIDE] = std::array::from_fn(|i| *segment(i));
     transpose(&mut segments);
     for (segment, to) in segments.iter().zip(to.chunks_mut(PITCH)) {
@@ -190,19 +206,19 @@ mod x86 {
         _mm512_setr_epi64, _mm512_storeu_si512,
     };
 
-    use super::{PITCH, SIDE};
+    use super::{PITCH, SIDE, start_of_row};
     use crate::Scalar;
 
     /// Does the same as [`square`](super::square), for elements of 4 or 8 bytes. One check of bounds covers the segments of all rows. With
     /// a check for each segment, the processor would load fewer segments at the same time.
     #[target_feature(enable = "avx512f")]
-    pub(super) fn square<T: Scalar>(x: &[T], step: usize, to: &mut [T]) {
+    pub(super) fn square<T: Scalar>(x: &[T], step: isize, to: &mut [T]) {
         const LAST: usize = SIDE - 1;
         assert!(size_of::<T>() >= 4 && to.len() >= LAST * PITCH + SIDE);
-        assert!(x.len().checked_sub(SIDE).is_some_and(|rest| step <= rest / LAST));
+        assert!(x.len().checked_sub(SIDE).is_some_and(|rest| step.unsigned_abs() <= rest / LAST));
         let (x, to) = (x.as_ptr(), to.as_mut_ptr());
         // SAFETY: `i` is less than `SIDE`, and the 64 bytes from element `first` on are within the segment, which is within `x`.
-        let load = |i: usize, first: usize| unsafe { _mm512_loadu_si512(x.add(i * step + first).cast()) };
+        let load = |i: usize, first: usize| unsafe { _mm512_loadu_si512(x.add(start_of_row(i, step) + first).cast()) };
         // SAFETY: as for `load`, with row `j` of the square. Every bit pattern is a valid number of the element types that have 4 or 8
         // bytes.
         let store =
@@ -247,15 +263,15 @@ mod neon {
         vtrn2q_u32, vtrn2q_u64,
     };
 
-    use super::{PITCH, SIDE};
+    use super::{PITCH, SIDE, start_of_row};
     use crate::Scalar;
 
     /// Does the same as [`square`](super::square), for elements of 4 or 8 bytes. Transposes small blocks, which have as many rows as a
     /// register has elements.
-    pub(super) fn square<T: Scalar>(x: &[T], step: usize, to: &mut [T]) {
+    pub(super) fn square<T: Scalar>(x: &[T], step: isize, to: &mut [T]) {
         const LAST: usize = SIDE - 1;
         assert!(size_of::<T>() >= 4 && to.len() >= LAST * PITCH + SIDE);
-        assert!(x.len().checked_sub(SIDE).is_some_and(|rest| step <= rest / LAST));
+        assert!(x.len().checked_sub(SIDE).is_some_and(|rest| step.unsigned_abs() <= rest / LAST));
         let (x, to) = (x.as_ptr(), to.as_mut_ptr());
         let side = 16 / size_of::<T>();
         for (i, j) in (0..SIDE * SIDE).step_by(side).map(|at| (at / SIDE, at % SIDE)).filter(|(i, _)| i % side == 0) {
@@ -263,7 +279,7 @@ mod neon {
             // squares are within the slices (asserted above). Every bit pattern is a valid number of the element types that have 4 or 8
             // bytes. Every processor of AArch64 has NEON.
             unsafe {
-                let from = |row: usize| x.add((i + row) * step + j);
+                let from = |row: usize| x.add(start_of_row(i + row, step) + j);
                 let store = |row: usize, v: uint64x2_t| vst1q_u64(to.add((j + row) * PITCH + i).cast(), v);
                 if size_of::<T>() == 4 {
                     let rows: [uint32x4_t; 4] = std::array::from_fn(|row| vld1q_u32(from(row).cast()));
@@ -323,14 +339,16 @@ mod tests {
         fn check<T: Scalar>(of: fn(usize) -> T) {
             for (segments, len, step) in [(16, 16, 16), (17, 31, 40), (WIDE + 15, TALL + 15, 50), (100, 32, 33)] {
                 let x: Vec<T> = (0..segments * step).map(of).collect();
-                let mut tile = vec![of(0); TILE];
-                transposed(&x, step, segments, len, &mut tile);
+                let (mut tile, mut descending) = (vec![of(0); TILE], vec![of(0); TILE]);
+                transposed(&x, step as isize, segments, len, &mut tile);
+                transposed(&x, -(step as isize), segments, len, &mut descending);
                 let mut square = std::array::from_fn(|i| std::array::from_fn(|j| x[i * step + j]));
                 transpose(&mut square);
                 for j in 0..len {
                     for i in 0..segments {
                         let got = tile[j * PITCH + i];
                         assert_eq!(got, x[i * step + j], "{segments}x{len}, {i}, {j}");
+                        assert_eq!(got, descending[j * PITCH + segments - 1 - i], "{segments}x{len}, {i}, {j}");
                         assert!(i >= SIDE || j >= SIDE || square[j][i] == got, "{i}, {j}");
                     }
                 }
@@ -360,12 +378,17 @@ mod tests {
     #[test]
     fn transposed_operands_give_the_results_of_their_copies() {
         let number = |i: usize, j: usize, k: usize| ((i * 131 + j) * 137 + k) as f64 % 1009.0 - 500.0;
-        for [batch, rows, columns] in
+        let rotations: [&[isize]; 4] = [&[], &[1], &[2], &[1, 2]];
+        for (k, [batch, rows, columns]) in
             [[1, 64, 64], [3, 70, 131], [2, 17, 300], [1, 1000, 16], [5, 16, 1001], [2, 47, 271]]
+                .into_iter()
+                .enumerate()
         {
             let shape = [batch, rows, columns];
             let turned = Tensor::<f64>::from_fn([batch, columns, rows], |i| number(i[0], i[1], i[2])).transpose(1, 2);
             let copy = Tensor::from_fn(shape, |i| number(i[0], i[2], i[1]));
+            // Flipped dimensions have negative strides.
+            let (turned, copy) = (turned.flip(rotations[k % 4]), copy.flip(rotations[k % 4]).contiguous());
             assert!(!turned.is_contiguous());
             assert_eq!(turned.contiguous(), copy);
             let plain = Tensor::<f64>::from_fn(shape, |i| number(i[1], i[0], i[2]) * 0.5);
@@ -394,7 +417,7 @@ mod tests {
             expected.sub_(&copy);
             assert_eq!(got, expected);
             // If both operands are column-major, the result is column-major too.
-            assert_eq!((&turned + &turned).strides(), turned.strides());
+            assert_eq!((&turned + &turned).strides(), turned.strides().iter().map(|x| x.abs()).collect::<Vec<_>>());
             // This operand is a batch that repeats one matrix.
             let one = turned.narrow(0, 0, 1).expand([4, rows as isize, columns as isize]);
             assert_eq!(
