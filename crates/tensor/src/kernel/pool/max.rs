@@ -5,11 +5,12 @@
 //! 2 x 2 elements have loops of their own.
 
 use crate::kernel::conv::geometry::WindowAxis;
+use crate::kernel::fill::copy_strided;
 use crate::memory::partition;
 use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
 use crate::thresholds::pool::{PART, WINDOWS_AT_ONCE};
-use crate::{Float, Number};
+use crate::{Float, Number, Reduction};
 
 /// The value that marks a window without elements inside the plane. Other values are offsets of a window's largest element.
 const NO_ELEMENT: u32 = u32::MAX;
@@ -66,6 +67,8 @@ pub(crate) fn choose<T: Float>(pool: &MaxPool, x: &[T], values: &[T], nothing: T
             let (x, values) = (&x[from..from + plane], &values[from..from + plane]);
             if std::ptr::eq(x, values) && pool.is_quartering() {
                 choose_quarters(pool, x, out);
+            } else if std::ptr::eq(x, values) && nothing == T::start(Reduction::Amax) {
+                choose_own(pool, x, out, &mut maxima.row);
             } else {
                 choose_plane(pool, x, values, nothing, out, &mut maxima);
             }
@@ -112,12 +115,14 @@ pub(crate) fn places<T: Float>(pool: &MaxPool, x: &[T], out: &mut [i64]) {
 struct RowMaxima<T> {
     best: Vec<T>,
     offsets: Vec<u32>,
+    /// One element of each window, copied to adjacent places.
+    row: Vec<T>,
 }
 
 impl<T: Number> RowMaxima<T> {
     fn new(pool: &MaxPool) -> Self {
         let count = pool.columns.output;
-        RowMaxima { best: vec![T::ZERO; count], offsets: vec![NO_ELEMENT; count] }
+        RowMaxima { best: vec![T::ZERO; count], offsets: vec![NO_ELEMENT; count], row: vec![T::ZERO; count] }
     }
 }
 
@@ -223,16 +228,25 @@ dispatched! {
 
 dispatched! {
     fn choose_plane<T: Float>(pool: &MaxPool, x: &[T], values: &[T], nothing: T, out: &mut [T], maxima: &mut RowMaxima<T>) {
-        let is_its_own = std::ptr::eq(x, values);
         for (i, out) in out.chunks_exact_mut(pool.columns.output).enumerate() {
             find_maxima(pool, x, i, maxima);
-            if is_its_own && !maxima.offsets.contains(&NO_ELEMENT) {
-                out.copy_from_slice(&maxima.best);
-                continue;
-            }
             for (j, (out, &offset)) in out.iter_mut().zip(&maxima.offsets).enumerate() {
                 *out = if offset == NO_ELEMENT { nothing } else { values[pool.place(i, j, offset)] };
             }
+        }
+    }
+
+    /// Writes the largest element of each window to `out`, and -∞ for a window without elements.
+    fn choose_own<T: Float>(pool: &MaxPool, x: &[T], out: &mut [T], row: &mut [T]) {
+        for (i, out) in out.chunks_exact_mut(pool.columns.output).enumerate() {
+            out.fill(T::start(Reduction::Amax));
+            for_each_tap(pool, i, #[inline(always)] |first, _, (low, high)| {
+                let (best, from) = (&mut out[low..high], adjacent(x, first, pool.columns.stride, &mut row[low..high]));
+                for j in 0..best.len() {
+                    let wins = (from[j] > best[j]) | from[j].is_nan();
+                    best[j] = if wins { from[j] } else { best[j] };
+                }
+            });
         }
     }
 }
@@ -255,41 +269,50 @@ dispatched! {
 /// Stores in `maxima` the largest element of each window in the row of windows with index `i`.
 #[inline(always)]
 fn find_maxima<T: Float>(pool: &MaxPool, x: &[T], i: usize, maxima: &mut RowMaxima<T>) {
-    let (rows, columns) = (&pool.rows, &pool.columns);
     maxima.offsets.fill(NO_ELEMENT);
+    for_each_tap(
+        pool,
+        i,
+        #[inline(always)]
+        |first, offset, (low, high)| {
+            let (best, offsets) = (&mut maxima.best[low..high], &mut maxima.offsets[low..high]);
+            let from = adjacent(x, first, pool.columns.stride, &mut maxima.row[low..high]);
+            for j in 0..best.len() {
+                // The update has no branches, so that the compiler vectorizes the loop over windows.
+                let wins = (from[j] > best[j]) | from[j].is_nan() | (offsets[j] == NO_ELEMENT);
+                best[j] = if wins { from[j] } else { best[j] };
+                offsets[j] = if wins { offset } else { offsets[j] };
+            }
+        },
+    );
+}
+
+/// Calls `visit` for each element of a window, for the row of windows with index `i`. The arguments are the element's position in the plane
+/// for the first window, its offset from the corner of its window, and the range of the windows whose element is inside the plane.
+#[inline(always)]
+fn for_each_tap(pool: &MaxPool, i: usize, mut visit: impl FnMut(usize, u32, (usize, usize))) {
+    let (rows, columns) = (&pool.rows, &pool.columns);
     for kh in 0..rows.kernel {
         let Some(row) = rows.place(i, kh) else { continue };
         for kw in 0..columns.kernel {
             let (low, high) = columns.inside(kw);
-            if low == high {
-                continue;
-            }
-            let first = row * columns.input + low * columns.stride + kw * columns.dilation - columns.before;
-            let offset = (kh * rows.dilation * columns.input + kw * columns.dilation) as u32;
-            let (best, offsets) = (&mut maxima.best[low..high], &mut maxima.offsets[low..high]);
-            let from = &x[first..=first + (high - low - 1) * columns.stride];
-            match columns.stride {
-                1 => update_maxima(from.iter().copied(), offset, best, offsets),
-                2 => {
-                    let (pairs, last) = from.as_chunks::<2>();
-                    let count = pairs.len();
-                    update_maxima(pairs.iter().map(|pair| pair[0]), offset, &mut best[..count], &mut offsets[..count]);
-                    update_maxima(last.iter().copied(), offset, &mut best[count..], &mut offsets[count..]);
-                }
-                stride => update_maxima(from.iter().step_by(stride).copied(), offset, best, offsets),
+            if low < high {
+                let first = row * columns.input + low * columns.stride + kw * columns.dilation - columns.before;
+                visit(first, (kh * rows.dilation * columns.input + kw * columns.dilation) as u32, (low, high));
             }
         }
     }
 }
 
+/// Returns as many elements of `x` as `row` has. They begin at position `first` and are `stride` apart. If they are not adjacent in `x`,
+/// they are copied to `row`.
 #[inline(always)]
-fn update_maxima<T: Float>(values: impl Iterator<Item = T>, offset: u32, best: &mut [T], offsets: &mut [u32]) {
-    for ((value, best), taken) in values.zip(best).zip(offsets) {
-        // The update has no branches, so that the compiler vectorizes the loop over windows.
-        let wins = (value > *best) | value.is_nan() | (*taken == NO_ELEMENT);
-        *best = if wins { value } else { *best };
-        *taken = if wins { offset } else { *taken };
+fn adjacent<'a, T: Float>(x: &'a [T], first: usize, stride: usize, row: &'a mut [T]) -> &'a [T] {
+    if stride == 1 {
+        return &x[first..first + row.len()];
     }
+    copy_strided(x, first, stride as isize, row);
+    row
 }
 
 #[cfg(test)]
@@ -354,6 +377,9 @@ mod tests {
             choose(&pool, &x, &x, -1.5, &mut got);
             let same = |a: f64, b: f64| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
             prop_assert!((0..count).all(|window| same(got[window], place(window).map_or(-1.5, |place| x[place]))));
+            choose(&pool, &x, &x, f64::NEG_INFINITY, &mut got);
+            let element = |window: usize| place(window).map_or(f64::NEG_INFINITY, |place| x[place]);
+            prop_assert!((0..count).all(|window| same(got[window], element(window))));
             choose(&pool, &x, &values, -1.5, &mut got);
             prop_assert!((0..count).all(|window| got[window] == place(window).map_or(-1.5, |place| values[place])));
 
