@@ -4,6 +4,8 @@
 //! rows. All others are cut into blocks ([`Tiling`]), and the way to read each operand is chosen once ([`Access`]). Floating-point
 //! arithmetic on two operands whose short rows broadcast is computed row by row, and everything else block by block.
 
+use smallvec::SmallVec;
+
 use crate::engine::access::{Access, Input};
 use crate::engine::tiling::Tiling;
 use crate::engine::{driver, elementwise_small};
@@ -12,10 +14,11 @@ use crate::kernel::elementwise::{block, loops};
 use crate::kernel::fill;
 use crate::kernel::source::Source;
 use crate::scalar::cpu;
+use crate::scalar::formula::Formula;
 use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::blocks::BLOCK;
 use crate::thresholds::rows::{MIN_LOOPED_REPEATED_ROW, MIN_LOOPED_ROW};
-use crate::{Binary, Compare, Element, Layout, Shape, Unary};
+use crate::{Binary, Compare, Element, Float, Layout, Shape, Unary};
 
 /// Computes `out = op(x)`.
 pub(crate) fn unary<T: Element>(op: Unary, x: Source<T>, out: &mut [T]) {
@@ -35,6 +38,24 @@ pub(crate) fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Sou
     let stream = |x: Operand<T>, y: Operand<T>, out: &mut [T]| T::stream(op, x, y, out);
     let arithmetic = T::has_rows(op).then_some(ArithmeticLoops { rows: &rows, stream: &stream });
     two(operands, out, op.cost(), arithmetic, &|x, y, out| T::binary(op, x, y, out));
+}
+
+/// Computes `out = formula(x, …)` for operands that are as long as `out`.
+pub(crate) fn formula<T: Float>(formula: Formula, operands: &[&[T]], out: &mut [T]) {
+    if out.is_empty() {
+        return;
+    }
+    let streams = driver::is_streamed(size_of_val(out), operands.len() * size_of_val(out));
+    let tiling = match streams {
+        true => Tiling::of_operation(out.len(), out.len(), operands.len()),
+        false => Tiling::of_contiguous(out.len(), operands.len()),
+    };
+    driver::fill(&tiling, out, streams, &|blocks| {
+        blocks(&mut |start, out| {
+            let parts: SmallVec<[&[T]; 3]> = operands.iter().map(|x| &x[start..start + out.len()]).collect();
+            T::formula(formula, &parts, out);
+        });
+    });
 }
 
 /// Computes `out = x op y`. Both operands have the same shape.

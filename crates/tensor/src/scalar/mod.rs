@@ -3,6 +3,7 @@
 
 pub(crate) mod cpu;
 pub(crate) mod element;
+pub(crate) mod formula;
 pub(crate) mod functions;
 pub(crate) mod generator;
 pub(crate) mod instruction;

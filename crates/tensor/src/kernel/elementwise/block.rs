@@ -11,6 +11,7 @@ use crate::kernel::elementwise::loops::three;
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::memory::available::AllocationError;
 use crate::memory::reserve;
+use crate::scalar::formula::Formula;
 use crate::scalar::instruction::Instruction;
 use crate::thresholds::blocks::BLOCK;
 use crate::thresholds::blocks::{KEPT, VECTOR_BYTES as CACHE_LINE};
@@ -56,9 +57,12 @@ pub trait BlockKernels: Scalar {
     fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]);
 }
 
-/// Further kernels for fused programs: masks as floating-point numbers, blocks of plain arithmetic, and memory for intermediate values.
+/// Further kernels: formulas of several operations, and for fused programs masks as floating-point numbers, blocks of plain arithmetic, and
+/// memory for intermediate values.
 #[doc(hidden)]
 pub trait FloatBlockKernels: BlockKernels {
+    /// Computes `out = formula(x, …)` for operands that are as long as `out`.
+    fn formula(formula: Formula, operands: &[&[Self]], out: &mut [Self]);
     /// Computes `out = x op y`, where 1 stands for true and 0 for false.
     fn flags(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
     /// Computes `out = mask != 0 ? x : y`.

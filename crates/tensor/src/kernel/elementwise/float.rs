@@ -12,6 +12,7 @@ use crate::kernel::elementwise::loops::{
 };
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::scalar::cpu::{dispatched, instruction_set};
+use crate::scalar::formula::Formula;
 use crate::scalar::instruction::Instruction;
 use crate::scalar::math::{FloatMath, larger, smaller, wide};
 use crate::scalar::special;
@@ -61,6 +62,10 @@ macro_rules! kernels {
         }
 
         impl FloatBlockKernels for $type {
+            fn formula(formula: Formula, operands: &[&[Self]], out: &mut [Self]) {
+                self::formula(formula, operands, out);
+            }
+
             fn flags(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
                 flags(op, x, y, out);
             }
@@ -135,15 +140,24 @@ fn floor_divide<T: FloatMath>(x: T, y: T, rest: T) -> T {
     if quotient - floor > T::from_f64(0.5) { floor + T::ONE } else { floor }
 }
 
+/// Returns x + weight · (y - x), computed from `y` unless |weight| < 1/2.
+#[inline(always)]
+fn blend<T: FloatMath>(x: T, y: T, weight: T) -> T {
+    let near = weight.abs() < T::from_f64(0.5);
+    let (start, step) = (if near { x } else { y }, if near { weight } else { weight - T::ONE });
+    start + step * (y - x)
+}
+
+/// Returns `x`, raised to at least `eps` and lowered to at most 1 - `eps`.
+#[inline(always)]
+fn within<T: FloatMath>(x: T, eps: T) -> T {
+    let above = T::ONE - eps;
+    let below = if x > above { above } else { x };
+    if x < eps { eps } else { below }
+}
+
 fn logit_within<T: FloatMath>(x: T, y: T) -> T {
-    let above = T::ONE - y;
-    let x = if x < y {
-        y
-    } else if x > above {
-        above
-    } else {
-        x
-    };
+    let x = within(x, y);
     x.ln() - (-x).ln_1p()
 }
 
@@ -527,6 +541,45 @@ dispatched! {
 
     fn choose<T: FloatMath>(mask: Operand<'_, T>, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) {
         three(mask, x, y, out, |mask, x, y| if mask != T::ZERO { x } else { y });
+    }
+
+    fn formula<T: FloatMath>(formula: Formula, operands: &[&[T]], out: &mut [T]) {
+        let operand = |k: usize| Operand::Slice(operands[k]);
+        let number = |x: Option<f64>, other: T| x.map_or(other, T::from_f64);
+        match formula {
+            Formula::Clamp { low, high } => {
+                let (low, high) = (T::from_f64(low), T::from_f64(high));
+                one(operand(0), out, #[inline(always)] |x| smaller(larger(x, low), high));
+            }
+            Formula::AddScaled { op: Binary::Div, value } => {
+                let value = T::from_f64(value);
+                three(operand(0), operand(1), operand(2), out, |own, x, y| own + x * value / y);
+            }
+            Formula::AddScaled { op: _, value } => {
+                let value = T::from_f64(value);
+                three(operand(0), operand(1), operand(2), out, |own, x, y| own + x * value * y);
+            }
+            Formula::Blend { weight } => {
+                let weight = T::from_f64(weight);
+                two(operand(0), operand(1), out, #[inline(always)] |x, y| blend(x, y, weight));
+            }
+            Formula::Blends => three(operand(0), operand(1), operand(2), out, #[inline(always)] |x, y, z| blend(x, y, z)),
+            Formula::Finite { nan, posinf, neginf } => {
+                let (nan, posinf, neginf) = (T::from_f64(nan), number(posinf, T::MAX), number(neginf, -T::MAX));
+                one(operand(0), out, #[inline(always)] |x| {
+                    let finite = if x > T::MAX { posinf } else { x };
+                    let finite = if x < -T::MAX { neginf } else { finite };
+                    if x.is_nan() { nan } else { finite }
+                });
+            }
+            Formula::Hardswish => one(operand(0), out, #[inline(always)] |x| {
+                let (low, high) = (x <= T::from_f64(-3.0), x >= T::from_f64(3.0));
+                let inner = if low | high { T::ZERO } else { x };
+                let curved = inner * (inner + T::from_f64(3.0)) / T::from_f64(6.0);
+                let above = if high { x } else { curved };
+                if low { T::ZERO } else { above }
+            }),
+        }
     }
 
     fn arithmetic<T: FloatMath>(instructions: &[Instruction], values: &mut [T], from: usize, len: usize) -> usize {

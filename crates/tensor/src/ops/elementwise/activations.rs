@@ -11,6 +11,7 @@ use wengert_macros::twins;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::{Arithmetic, ArrayOperand, Comparison, Functions, Result, TensorLike, Views, try_where_};
+use crate::scalar::formula::Formula;
 use crate::{Binary, Compare, Float, Position, Scalar, Shape, Site, Unary, ensure};
 
 /// Activation functions.
@@ -235,6 +236,14 @@ impl Composite for Activation {
                 try_where_(&low, &zero(x)?, &try_where_(&high, x, &curved)?)
             }
             Activation::LogSigmoid => log_sigmoid(x, at),
+        }
+    }
+
+    fn formula(&self) -> Option<Formula> {
+        match *self {
+            Activation::Clamp(low, high) => Some(Formula::Clamp { low, high }),
+            Activation::Hardswish => Some(Formula::Hardswish),
+            _ => None,
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::broadcast_three;
 use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::{Argument, Arithmetic, Comparison, Operand, Result, TensorLike, Views, try_where_};
+use crate::scalar::formula::Formula;
 use crate::{Binary, Compare, Error, Float, Scalar, Site, Unary};
 
 /// `clamp` and related operations.
@@ -136,6 +137,10 @@ impl Composite for FiniteNumbers {
         let result = x.replace_where(&is_nan, self.nan, at)?;
         let result = replace_equal(&result, f64::INFINITY, self.posinf.unwrap_or(largest))?;
         replace_equal(&result, f64::NEG_INFINITY, self.neginf.unwrap_or(-largest))
+    }
+
+    fn formula(&self) -> Option<Formula> {
+        Some(Formula::Finite { nan: self.nan, posinf: self.posinf, neginf: self.neginf })
     }
 }
 

@@ -11,6 +11,7 @@ use crate::ops::{
     Argument, Arithmetic, ArrayOperand, Comparison, Functions, MaskOperand, Operand, Result, TensorLike, Views,
     try_where_,
 };
+use crate::scalar::formula::Formula;
 use crate::{Binary, Element, Float, Scalar, Site, Tensor, Unary, ensure};
 
 /// Arithmetic of two and three operands, and tests of single elements.
@@ -204,6 +205,10 @@ impl Composite<2> for Blend {
         let (start, step) = if weight.abs() < 0.5 { (x, weight) } else { (y, weight - 1.0) };
         start.plus(&y.minus(x, at)?.times(step, at)?, at)
     }
+
+    fn formula(&self) -> Option<Formula> {
+        Some(Formula::Blend { weight: self.weight })
+    }
 }
 
 /// A composite operation: [`lerp`](Mixed::try_lerp) with an array of weights.
@@ -213,6 +218,10 @@ impl Composite<3> for Blends {
     fn of<A: TensorLike<Elem: Float>>(&self, [x, y, weight]: [&A; 3], at: Site) -> Result<A> {
         let (x, y, weight) = broadcast_three(x, y, weight, at)?;
         blend(&x, &y, &weight)
+    }
+
+    fn formula(&self) -> Option<Formula> {
+        Some(Formula::Blends)
     }
 }
 
@@ -237,6 +246,10 @@ impl Composite<3> for AddScaled {
         let (own, x, y) = broadcast_three(own, x, y, at)?;
         let x = if self.value == 1.0 { x } else { x.try_mul(self.value)? };
         own.try_add(&x.apply_binary(self.op, &y, at)?)
+    }
+
+    fn formula(&self) -> Option<Formula> {
+        Some(Formula::AddScaled { op: self.op, value: self.value })
     }
 }
 
@@ -332,7 +345,62 @@ fn log1p_of_power<A: TensorLike<Elem: Float>>(x: &A, power: Unary, at: Site) -> 
 
 #[cfg(test)]
 mod tests {
+    use crate::Float;
     use crate::prelude::*;
+
+    /// Compares the loops over contiguous operands with the separate operations, which operands with gaps take.
+    #[test]
+    fn formulas_have_the_bits_of_separate_operations() {
+        fn check<T: Float>() {
+            let most = T::MAX.to_f64();
+            let values = [
+                0.3,
+                f64::NAN,
+                -0.0,
+                3.0,
+                -3.0,
+                f64::INFINITY,
+                0.5,
+                -2.9,
+                1.7,
+                f64::NEG_INFINITY,
+                most,
+                -0.7,
+                0.0,
+                -most,
+            ];
+            for count in [0, 7, 5000] {
+                let of = |k: usize| Tensor::from_fn([count], |i| T::from_f64(values[(i[0] * k + i[0] / 14 + k) % 14]));
+                let operands = [of(1), of(3), of(5)];
+                // Every second element of a longer tensor.
+                let apart = |x: &Tensor<T>| x.unsqueeze(1).expand([count as isize, 2]).contiguous().select(1, 0);
+                let [x, y, z] = &operands;
+                let [a, b, c] = &operands.each_ref().map(apart);
+                let pairs = [
+                    (x.clamp(-0.7, 1.5), a.clamp(-0.7, 1.5)),
+                    (x.clamp(2.0, -1.0), a.clamp(2.0, -1.0)),
+                    (x.hardtanh(-1.0, 1.0), a.hardtanh(-1.0, 1.0)),
+                    (x.relu6(), a.relu6()),
+                    (x.hardswish(), a.hardswish()),
+                    (x.nan_to_num(0.25, None, None), a.nan_to_num(0.25, None, None)),
+                    (x.nan_to_num(f64::NAN, Some(9.0), Some(7.0)), a.nan_to_num(f64::NAN, Some(9.0), Some(7.0))),
+                    (x.lerp(y, 0.3), a.lerp(b, 0.3)),
+                    (x.lerp(y, -0.9), a.lerp(b, -0.9)),
+                    (x.lerp(y, z), a.lerp(b, c)),
+                    (x.addcmul(y, z, 0.3), a.addcmul(b, c, 0.3)),
+                    (x.addcmul(y, z, 1.0), a.addcmul(b, c, 1.0)),
+                    (x.addcdiv(y, z, 0.3), a.addcdiv(b, c, 0.3)),
+                    (x.addcdiv(y, z, 1.0), a.addcdiv(b, c, 1.0)),
+                ];
+                for (number, (got, expected)) in pairs.iter().enumerate() {
+                    let same = |x: T, y: T| x.to_f64().to_bits() == y.to_f64().to_bits() || x.is_nan() && y.is_nan();
+                    assert!(got.iter().zip(expected.iter()).all(|(x, y)| same(x, y)), "{number} {}", T::DTYPE);
+                }
+            }
+        }
+        check::<f32>();
+        check::<f64>();
+    }
 
     #[test]
     fn logarithms_of_sums_at_edges() {

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 
+use smallvec::SmallVec;
 use wengert_macros::precompiled;
 
 use crate::engine::elementwise;
@@ -89,8 +90,15 @@ impl<T: Element> TensorLike for Tensor<T> {
     where
         T: Float,
     {
-        let ordered = operands.iter().all(|x| x.is_contiguous());
-        if ordered { Self::composed(operands, composite, at) } else { composite.of(operands, at) }
+        let slices: SmallVec<[&[T]; 3]> = operands.iter().map_while(|x| x.as_slice()).collect();
+        let shape = operands[0].shape();
+        match composite.formula() {
+            _ if slices.len() < N => composite.of(operands, at),
+            Some(formula) if operands.iter().all(|x| x.shape() == shape) => {
+                Tensor::build(shape, at, |out| elementwise::formula(formula, &slices, out))
+            }
+            _ => Self::composed(operands, composite, at),
+        }
     }
 
     fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Error> {

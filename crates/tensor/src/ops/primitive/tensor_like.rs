@@ -1,5 +1,6 @@
 //! The primitives. A tensor computes them immediately; a recorded variable records them.
 
+use crate::scalar::formula::Formula;
 use crate::shape::compat::{self, BroadcastRule, Resolved};
 use crate::{Binary, Compare, Element, Error, Float, Reduction, Scalar, Shape, Site, Tensor, Unary, View};
 
@@ -369,4 +370,9 @@ pub trait Composite<const N: usize = 1> {
     /// If one of its primitives returns an error.
     #[track_caller]
     fn of<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A, A::Error>;
+
+    /// Returns the formula of an elementwise operation that one loop computes, with the same bits. Plain tensors of equal shapes use it.
+    fn formula(&self) -> Option<Formula> {
+        None
+    }
 }

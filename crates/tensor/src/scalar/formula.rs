@@ -1,0 +1,21 @@
+//! Elementwise formulas of several operations, which one loop of a kernel computes.
+
+use crate::Binary;
+
+/// An elementwise formula of one to three operands, which one loop computes. The results have the bits of the separate operations.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub enum Formula {
+    /// min(max(x, low), high).
+    Clamp { low: f64, high: f64 },
+    /// x + (value · y) · z if `op` is `Mul`, x + (value · y) / z if it is `Div`.
+    AddScaled { op: Binary, value: f64 },
+    /// x + weight · (y - x) if |weight| < 1/2, otherwise y + (weight - 1) · (y - x).
+    Blend { weight: f64 },
+    /// The same, where the weight is the third operand.
+    Blends,
+    /// x with replacements for NaN, ∞ and -∞. An infinity without a replacement becomes the largest or the lowest finite number.
+    Finite { nan: f64, posinf: Option<f64>, neginf: Option<f64> },
+    /// x (x + 3) / 6 between -3 and 3, 0 below and x above.
+    Hardswish,
+}
