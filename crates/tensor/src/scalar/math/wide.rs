@@ -124,6 +124,36 @@ pub(crate) fn short_remainder(x: f64, y: f64) -> f64 {
     if short { rest.copysign(x) } else { f64::NAN }
 }
 
+/// Computes ln(x / (1 - x)) for a number between 0 and 1. Returns NaN for other numbers.
+#[inline(always)]
+pub(crate) fn logit<const FMA: bool>(x: f64) -> f64 {
+    let logit = f64::log_ordinary::<FMA>(x / (1.0 - x));
+    if (x > 0.0) & (x < 1.0) { logit } else { f64::NAN }
+}
+
+/// Returns true if [`log_gamma`] computes the result for `x` to the precision of `f32`: for positive finite numbers except near the zeros 1
+/// and 2, where digits cancel.
+#[inline(always)]
+pub(crate) fn has_log_gamma(x: f64) -> bool {
+    (x > 0.0) & (x < f64::INFINITY) & ((x - 1.0).abs() > 1e-4) & ((x - 2.0).abs() > 1e-4)
+}
+
+/// Computes ln Γ(x) for arguments that satisfy [`has_log_gamma`], by Stirling's series. For x below 8, the series is for x + 8, and the logarithm of
+/// x (x + 1) … (x + 7) is subtracted.
+#[inline(always)]
+pub(crate) fn log_gamma<const FMA: bool>(x: f64) -> f64 {
+    const HALF_LN_TAU: f64 = 0.918_938_533_204_672_8;
+    let small = x < 8.0;
+    let z = if small { x + 8.0 } else { x };
+    let product = (x * (x + 7.0)) * ((x + 1.0) * (x + 6.0)) * (((x + 2.0) * (x + 5.0)) * ((x + 3.0) * (x + 4.0)));
+    let product = if small { product } else { 1.0 };
+    let p = [1.0 / 156.0, -691.0 / 360_360.0, 1.0 / 1188.0, -1.0 / 1680.0, 1.0 / 1260.0, -1.0 / 360.0, 1.0 / 12.0];
+    let inverse = 1.0 / z;
+    let series = polynomial::<FMA, 7, _>(inverse * inverse, p) * inverse;
+    let logarithm = f64::log_ordinary::<FMA>(z);
+    (z - 0.5) * logarithm - z + HALF_LN_TAU + series - f64::log_ordinary::<FMA>(product)
+}
+
 /// Returns true if [`pow_ordinary`] computes the power of this base and exponent.
 #[inline(always)]
 pub(crate) fn is_power(x: f32, y: f32) -> bool {
@@ -186,6 +216,17 @@ mod tests {
             }
         }
         assert!(short_remainder(1.0, f64::INFINITY).is_nan() && short_remainder(1.0, 0.0).is_nan());
+    }
+
+    #[test]
+    fn logarithms_of_gamma_functions() {
+        let near = (0..40).flat_map(|k| [1.0, 2.0].map(|x| x + (k as f32 - 20.0) * 1e-5));
+        let wide = (0..2000).map(|k| 10f32.powf(k as f32 * 0.04 - 41.5));
+        for x in near.chain(wide).map(f64::from).filter(|&x| has_log_gamma(x)) {
+            let (got, expected) = (log_gamma::<true>(x), libm::lgamma(x));
+            assert!((got - expected).abs() < 2e-3 * f64::from(f32::EPSILON) * expected.abs(), "{x}: {got} {expected}");
+        }
+        assert!([0.0, -1.5, 1.0, 2.0, f64::INFINITY, f64::NAN].iter().all(|&x| !has_log_gamma(x)));
     }
 
     #[test]
