@@ -7,6 +7,7 @@ pub(crate) mod elementwise;
 pub(crate) mod fill;
 pub(crate) mod gather;
 pub(crate) mod matmul;
+pub(crate) mod normalize;
 pub(crate) mod pad;
 pub(crate) mod pool;
 pub(crate) mod reduce;

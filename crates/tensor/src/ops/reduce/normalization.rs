@@ -5,13 +5,14 @@
 
 use wengert_macros::twins;
 
+use crate::kernel::normalize::{self, Affine};
 use crate::ops::TensorLike;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::shape::padding::pad_constant;
 use crate::ops::shape::views::squeeze;
-use crate::thresholds::ops::MIN_FUSED_NORMALIZATION;
-use crate::{Binary, Error, Float, Shape, Site, Sizes, Unary, View, ensure};
+use crate::thresholds::ops::{MIN_FUSED_NORMALIZATION, NORMALIZED_ROWS};
+use crate::{Binary, Error, Float, Shape, Site, Sizes, Tensor, Unary, View, ensure};
 
 /// The result of batch normalization in training, and the statistics of this batch for a running average.
 #[derive(Clone, Debug)]
@@ -58,6 +59,9 @@ pub trait Normalization: TensorLike<Elem: Float> {
         let normalized = normalized_sizes(self, &shape.into(), at)?;
         let own = self.shape();
         check_parameters(&[(weight, "weight"), (bias, "bias")], &normalized, at)?;
+        if let Some(kernel) = RowKernel::new(self, normalized.numel(), true, eps, 1) {
+            return kernel.normalize(self, None, weight, bias, at);
+        }
         let axes: Vec<usize> = (own.rank() - normalized.rank()..own.rank()).collect();
         match (weight, bias) {
             (Some(weight), Some(bias)) => compose([self, weight, bias], &Standardized { axes: &axes, eps }, at),
@@ -79,6 +83,9 @@ pub trait Normalization: TensorLike<Elem: Float> {
         check_parameters(&[(weight, "weight")], &normalized, at)?;
         let axes: Vec<usize> = (own.rank() - normalized.rank()..own.rank()).collect();
         let eps = eps.unwrap_or(crate::Scalar::to_f64(Self::Elem::EPSILON));
+        if let Some(kernel) = RowKernel::new(self, normalized.numel(), false, eps, 1) {
+            return kernel.normalize(self, None, weight, None, at);
+        }
         let scaled = RootMeanSquared { axes: &axes, eps };
         match weight {
             Some(weight) => compose([self, weight], &scaled, at),
@@ -107,6 +114,9 @@ pub trait Normalization: TensorLike<Elem: Float> {
         );
         check_channels(&[(weight, "weight"), (bias, "bias")], own[1], at)?;
         let rest = Shape::from(&own[1..]).numel() / groups;
+        if let Some(kernel) = RowKernel::new(self, rest, true, eps, Shape::from(&own[2..]).numel()) {
+            return kernel.normalize(self, None, weight, bias, at);
+        }
         let grouped = self.reshape_to([own[0], groups, rest], at)?;
         let z = standardize(&grouped, &[2], eps, at)?.reshape_to(own.clone(), at)?;
         affine_by_channel(z, weight, bias, at)
@@ -123,6 +133,10 @@ pub trait Normalization: TensorLike<Elem: Float> {
             "Expected more than 1 spatial element when training, got input size {own}"
         );
         check_channels(&[(weight, "weight"), (bias, "bias")], own[1], at)?;
+        let size = Shape::from(&own[2..]).numel();
+        if let Some(kernel) = RowKernel::new(self, size, true, eps, size) {
+            return kernel.normalize(self, None, weight, bias, at);
+        }
         let axes: Vec<usize> = (2..own.rank()).collect();
         affine_by_channel(standardize(self, &axes, eps, at)?, weight, bias, at)
     }
@@ -168,6 +182,11 @@ pub trait Normalization: TensorLike<Elem: Float> {
         let channels = channels(&own, at)?;
         let all = [(Some(mean), "running_mean"), (Some(variance), "running_var"), (weight, "weight"), (bias, "bias")];
         check_channels(&all, channels, at)?;
+        let size = Shape::from(&own[2..]).numel();
+        if let Some(kernel) = RowKernel::new(self, size, true, eps, size) {
+            let statistics = Some((mean, inverse_root(variance, eps, at)?));
+            return kernel.normalize(self, statistics, weight, bias, at);
+        }
         match (weight, bias) {
             (Some(weight), Some(bias)) => compose([self, mean, variance, weight, bias], &ByStatistics { eps }, at),
             _ => affine_by_channel(compose([self, mean, variance], &ByStatistics { eps }, at)?, weight, bias, at),
@@ -215,6 +234,64 @@ pub trait Normalization: TensorLike<Elem: Float> {
 }
 
 impl<A: TensorLike<Elem: Float>> Normalization for A {}
+
+/// A normalization of the contiguous rows of a plain tensor, which a kernel computes in one pass.
+struct RowKernel {
+    /// The number of elements of a row.
+    len: usize,
+    /// True if the mean of a row is subtracted.
+    centred: bool,
+    eps: f64,
+    /// The number of adjacent elements that share a weight and a bias.
+    shared: usize,
+}
+
+impl RowKernel {
+    /// Returns the kernel for `x`, or `None` if `x` is recorded or the rows have a length that the kernel does not support.
+    fn new<A: TensorLike>(x: &A, len: usize, centred: bool, eps: f64, shared: usize) -> Option<Self> {
+        let own = RowKernel { len, centred, eps, shared };
+        (x.is_plain() && NORMALIZED_ROWS.contains(&len) && x.shape().numel() > 0).then_some(own)
+    }
+
+    /// Normalizes `x` by the mean and the scale of each channel, if these `statistics` are given, or by the statistics of each row.
+    fn normalize<A: TensorLike<Elem: Float>>(
+        &self,
+        x: &A,
+        statistics: Option<(&A, A)>,
+        weight: Option<&A>,
+        bias: Option<&A>,
+        at: Site,
+    ) -> Result<A, A::Error> {
+        let own = |x: &A| x.to_tensor(at);
+        let [weight, bias] = [weight, bias].map(|parameter| parameter.map(own).transpose());
+        let statistics = statistics.map(|(mean, scale)| Ok::<_, A::Error>((own(mean)?, own(&scale)?))).transpose()?;
+        Ok(x.constant(&self.on_tensor(&own(x)?, statistics, (weight?, bias?), at)?))
+    }
+
+    fn on_tensor<T: Float>(
+        &self,
+        x: &Tensor<T>,
+        statistics: Option<(Tensor<T>, Tensor<T>)>,
+        (weight, bias): (Option<Tensor<T>>, Option<Tensor<T>>),
+        at: Site,
+    ) -> Result<Tensor<T>, Error> {
+        let (elements, weight, bias) = (x.in_order(at)?, weight.as_ref(), bias.as_ref());
+        let weight = weight.map(|weight| weight.in_order(at)).transpose()?;
+        let bias = bias.map(|bias| bias.in_order(at)).transpose()?;
+        let parameters = Affine { weight: weight.as_deref(), bias: bias.as_deref(), shared: self.shared };
+        match statistics {
+            None => Tensor::build(x.shape(), at, |out| {
+                normalize::rows(&elements, self.len, self.centred, T::from_f64(self.eps), parameters, out);
+            }),
+            Some((mean, scale)) => {
+                let (mean, scale) = (mean.in_order(at)?, scale.in_order(at)?);
+                Tensor::build(x.shape(), at, |out| {
+                    normalize::rows_by_statistics(&elements, self.len, (&mean, &scale), parameters, out);
+                })
+            }
+        }
+    }
+}
 
 /// Returns (x - mean) / √(variance + eps), with the mean and the biased variance of x over `axes`.
 fn standardize<A: TensorLike<Elem: Float>>(x: &A, axes: &[usize], eps: f64, at: Site) -> Result<A, A::Error> {
