@@ -455,6 +455,22 @@ pub(crate) mod distances {
     pub(crate) const PAIR_ROWS: usize = 64;
 }
 
+/// Sizes of a softmax along a dimension that is not the last one.
+pub(crate) mod softmax {
+    /// The approximate number of elements of a block: adjacent columns with all their rows. A block and its exponentials stay in the
+    /// second-level cache.
+    pub(crate) const BLOCK: usize = 1 << 14;
+
+    /// The largest number of columns of a block. With this value, a row of the block is as long as a block of other operations.
+    pub(crate) const MAX_WIDTH: usize = super::blocks::BLOCK;
+
+    /// The largest number of rows. With more rows, the columns of a block are so few that the calls for each row take too long.
+    pub(crate) const MAX_ROWS: usize = 128;
+
+    /// The smallest number of columns.
+    pub(crate) const MIN_COLUMNS: usize = 64;
+}
+
 /// Thresholds of operations.
 pub(crate) mod ops {
     /// The shortest row of an index, in elements, whose positions are used without a copy. For shorter rows, the calls take longer than the

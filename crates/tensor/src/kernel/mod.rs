@@ -13,6 +13,7 @@ pub(crate) mod pool;
 pub(crate) mod reduce;
 pub(crate) mod rows;
 pub(crate) mod scan;
+pub(crate) mod softmax;
 pub(crate) mod source;
 pub(crate) mod step;
 #[cfg(test)]

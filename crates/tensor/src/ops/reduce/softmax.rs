@@ -2,6 +2,7 @@
 
 use wengert_macros::twins;
 
+use crate::kernel::softmax::of_columns;
 use crate::ops::TensorLike;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::number;
@@ -10,7 +11,10 @@ use crate::ops::random::draw_each;
 use crate::ops::reduce::lane_array::LaneArray;
 use crate::ops::reduce::reductions::drop_reduced;
 use crate::shape::dims;
-use crate::{Axes, Binary, Compare, Dims, Float, Generator, Position, Reduction, Scalar, Site, Tensor, Unary, View};
+use crate::thresholds::softmax::{MAX_ROWS, MIN_COLUMNS};
+use crate::{
+    Axes, Binary, Compare, Dims, Float, Generator, Position, Reduction, Scalar, Shape, Site, Tensor, Unary, View,
+};
 
 /// `softmax` and related operations.
 ///
@@ -34,7 +38,7 @@ pub trait Softmax: TensorLike<Elem: Float> {
     /// assert_eq!(x.softmax(0).to_vec(), [0.5, 0.5]);
     /// ```
     fn try_softmax(&self, dim: impl Position) -> Result<Self, Self::Error> {
-        Self::composed([self], &Normalized { dim: dim.position(), log: false }, Site::here("softmax"))
+        softmax(self, dim.position(), false, Site::here("softmax"))
     }
 
     /// Returns the [`softmax`](Self::softmax) of -x, which gives the smallest element the largest weight. PyTorch:
@@ -48,7 +52,7 @@ pub trait Softmax: TensorLike<Elem: Float> {
     /// Returns x - ln Σ eˣ along `dim`: the logarithm of [`softmax`](Self::softmax), accurate even if the softmax is near 0.
     /// PyTorch: `log_softmax`.
     fn try_log_softmax(&self, dim: impl Position) -> Result<Self, Self::Error> {
-        Self::composed([self], &Normalized { dim: dim.position(), log: true }, Site::here("log_softmax"))
+        softmax(self, dim.position(), true, Site::here("log_softmax"))
     }
 
     /// Returns the [`softmax`](Self::softmax) of (x + noise) / `tau` along `dim`, a differentiable draw of one class with the unnormalized
@@ -97,6 +101,22 @@ pub trait Softmax: TensorLike<Elem: Float> {
 }
 
 impl<A: TensorLike<Elem: Float>> Softmax for A {}
+
+/// Returns eˣ / Σ eˣ along `dim`, or its logarithm if `log` is true.
+fn softmax<A: TensorLike<Elem: Float>>(x: &A, dim: isize, log: bool, at: Site) -> Result<A, A::Error> {
+    let shape = x.shape();
+    let axis = dims::axis(dim, shape.rank(), at)?;
+    let columns = Shape::from(shape.get(axis + 1..).unwrap_or_default()).numel();
+    if x.is_plain() && columns >= MIN_COLUMNS && (1..=MAX_ROWS).contains(&shape[axis]) && shape.numel() > 0 {
+        let plain = x.to_tensor(at)?;
+        if let Some(elements) = plain.as_slice() {
+            let sizes = (shape[axis], columns);
+            let result = Tensor::build(&shape, at, |out| of_columns(elements, sizes, log, out))?;
+            return Ok(x.constant(&result));
+        }
+    }
+    A::composed([x], &Normalized { dim, log }, at)
+}
 
 /// Returns 1 at the first largest element of each line along `axis`, 0 at the other elements, and NaN at NaN.
 fn one_hot_of_largest<A: TensorLike<Elem: Float>>(x: &A, axis: usize, at: Site) -> Result<A, A::Error> {
@@ -192,6 +212,27 @@ mod tests {
             x.fill_(f64::NAN);
             assert!(x.logsumexp(dim).to_vec()[1].is_nan());
         }
+    }
+
+    /// Compares the kernel for dimensions before the last one with the softmax of transposed data, along the last dimension.
+    #[test]
+    fn along_every_dimension() {
+        for shape in [[2, 3, 70], [3, 16, 1500], [1, 128, 64], [2, 1, 65], [5, 129, 64]] {
+            let x = Tensor::<f64>::from_fn(shape, |i| match i[2] {
+                3 => f64::NEG_INFINITY,
+                5 => f64::INFINITY,
+                k => ((i[0] * 31 + i[1] * 17 + k * 7) % 101) as f64 - 50.0,
+            });
+            for dim in [0, 1, -2] {
+                let last = x.transpose(dim, 2).contiguous();
+                let pairs = [(x.softmax(dim), last.softmax(2)), (x.log_softmax(dim), last.log_softmax(2))];
+                for (got, expected) in pairs {
+                    let same = |(x, y): (f64, f64)| x == y || x.is_nan() && y.is_nan() || (x - y).abs() < 1e-12;
+                    assert!(got.iter().zip(expected.transpose(dim, 2).iter()).all(same), "{shape:?} {dim}");
+                }
+            }
+        }
+        assert!(Tensor::<f64>::zeros([2, 3, 70]).try_softmax(3).is_err());
     }
 
     #[test]
