@@ -417,6 +417,9 @@ pub(crate) mod scan {
     /// The number of adjacent lanes whose running sums are computed together. Their totals stay in the first-level cache.
     pub(crate) const SCANNED_COLUMNS: usize = 64;
 
+    /// The number of elements of a lane whose exponentials and logarithms are computed with one call for a running logarithm of sums.
+    pub(crate) const LOG_BLOCK: usize = 256;
+
     /// The shortest lane (a line along the sorted dimension), in elements, that several threads sort together.
     pub(crate) const MIN_SHARED_LANE: usize = 1 << 15;
 

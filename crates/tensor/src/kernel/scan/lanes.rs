@@ -11,18 +11,19 @@ use std::sync::OnceLock;
 use rayon::slice::ParallelSliceMut;
 use smallvec::SmallVec;
 
+use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::scan::select;
 use crate::kernel::source::Source;
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid, Tile};
 use crate::memory::reserve;
 use crate::memory::threads::{Schedule, num_threads};
-use crate::scalar::math::{compare, is_nan};
+use crate::scalar::math::{compare, is_nan, larger, smaller};
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::thresholds::scan::{
-    ADJACENT, MIN_CHECKED_LANE, MIN_PARALLEL, MIN_SHARED_LANE, SCANNED_COLUMNS as COLUMNS, TASK,
+    ADJACENT, LOG_BLOCK, MIN_CHECKED_LANE, MIN_PARALLEL, MIN_SHARED_LANE, SCANNED_COLUMNS as COLUMNS, TASK,
 };
-use crate::{DType, Element, Reduction, Shape};
+use crate::{DType, Element, Float, Reduction, Shape, Unary};
 
 /// A function that reads a lane and writes its results. It is a trait object, so that the loops over lanes are compiled once for all
 /// functions.
@@ -219,6 +220,34 @@ pub(crate) fn running_extremes<T: Element>(
     } else {
         scan(x, axis, out, (T::start(Reduction::Amin), 0, 0), |total, x| update(total, x, x <= total.0), place)
     }
+}
+
+/// Writes, for each element, ln Σ eˣ over this element and all elements before it in its lane along dimension `axis`. The exponentials are
+/// of the differences from the largest element so far. When a larger element comes, the sum so far is scaled.
+pub(crate) fn running_log_sums<T: Float>(x: Source<T>, axis: usize, out: &mut [T]) -> Result<(), AllocationError> {
+    let size = x.layout.shape()[axis];
+    each(x, axis, size, out, &|lane, out| {
+        let [mut shifts, mut terms, mut scales, mut sums] = [[T::ZERO; LOG_BLOCK]; 4];
+        // An infinite shift would give NaN, because ∞ - ∞ is NaN.
+        let finite = |x: T| larger(smaller(x, T::MAX), -T::MAX);
+        let (mut largest, mut shift, mut sum) = (T::start(Reduction::Amax), -T::MAX, 0.0);
+        for (x, out) in lane.chunks(LOG_BLOCK).zip(out.chunks_mut(LOG_BLOCK)) {
+            for (i, &x) in x.iter().enumerate() {
+                largest = larger(largest, x);
+                let before = shift;
+                shift = finite(largest);
+                (shifts[i], sums[i], out[i]) = (shift, before - shift, x - shift);
+            }
+            T::unary(Unary::Exp, Operand::Slice(&sums[..x.len()]), &mut scales[..x.len()]);
+            T::unary(Unary::Exp, Operand::Slice(out), &mut terms[..x.len()]);
+            for (i, total) in sums[..x.len()].iter_mut().enumerate() {
+                sum = sum * scales[i].to_f64() + terms[i].to_f64();
+                *total = T::from_f64(sum);
+            }
+            T::unary(Unary::Log, Operand::Slice(&sums[..x.len()]), out);
+            out.iter_mut().zip(&shifts).for_each(|(out, &shift)| *out = *out + shift);
+        }
+    })
 }
 
 /// Returns true if Rayon's threads could be started. Rayon panics at its first use if the system refuses a thread.

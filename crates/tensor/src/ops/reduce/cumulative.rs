@@ -66,6 +66,11 @@ pub trait Cumulative: TensorLike<Elem: Number> {
         Self::Elem: Float,
     {
         let at = Site::here("logcumsumexp");
+        if self.is_plain() {
+            let array = LaneArray::new(&self.to_tensor(at)?, dim.position(), at)?;
+            let out = |out: &mut [_]| lanes::running_log_sums(array.values().source(), array.axis, out);
+            return Ok(self.constant(&array.restore_rank(Tensor::build(&array.shape, at, out)?, at)?));
+        }
         scan(self, dim.position(), at, |x, y| log_of_sum(x, y, at))
     }
 
@@ -177,6 +182,26 @@ mod tests {
     fn single_precision_sums_do_not_drift() {
         let last = Tensor::<f32>::full([100_000], 0.1).cumsum(0).narrow(0, -1, 1).item();
         assert!((f64::from(last) - 1e4).abs() < 1e-2, "{last}");
+    }
+
+    /// Compares with the sum up to each element. The lanes are longer than one block, and the largest element moves.
+    #[test]
+    fn logarithms_of_sums_of_long_lanes() {
+        let x =
+            Tensor::<f64>::from_fn([2, 700, 3], |i| ((i[1] * 31 + i[2] * 17) % 101) as f64 * 9.0 - 900.0 + i[1] as f64);
+        for axis in 0..3 {
+            let sums = x.logcumsumexp(axis);
+            for last in [0, 1, 255, 256, 699].into_iter().filter(|&last| last < x.shape()[axis as usize] as isize) {
+                let expected = x.narrow(axis, 0, last + 1).logsumexp(axis);
+                let error = (sums.select(axis, last) - expected).abs().amax(..).item();
+                assert!(error < 1e-11, "{axis} {last}: {error}");
+            }
+        }
+        assert_eq!(Tensor::<f64>::zeros([2, 0]).logcumsumexp(1).shape(), &[2, 0]);
+        assert_eq!(Tensor::scalar(3.0).logcumsumexp(0).item(), 3.0);
+        assert!(Tensor::from([1.0, f64::NAN, 2.0]).logcumsumexp(0).iter().skip(1).all(f64::is_nan));
+        assert_eq!(Tensor::from([f64::MIN, -1.0]).logcumsumexp(0).to_vec(), [f64::MIN, -1.0]);
+        assert_eq!(Tensor::from([f64::INFINITY, -1.0]).logcumsumexp(0).to_vec(), [f64::INFINITY; 2]);
     }
 
     #[test]
