@@ -1,5 +1,7 @@
 //! Searches in sorted sequences, and counts of values. The results are plain data, through which no gradient flows.
 
+use std::hint::select_unpredictable;
+
 use wengert_macros::twins;
 
 use crate::ops::reduce::quantiles::python_text;
@@ -176,16 +178,38 @@ fn check_lines(sorted: &Shape, values: &Shape, at: Site) -> Result<(), Error> {
 
 /// Returns the position of each value in its line of `sorted`: the line with the leading indices of the value, or the only line.
 fn places<T: Element>(sorted: &Tensor<T>, values: &Tensor<T>, right: bool, at: Site) -> Result<Tensor<i64>, Error> {
-    let lines = sorted.in_order(at)?;
+    let (lines, searched) = (sorted.in_order(at)?, values.in_order(at)?);
     let length = sorted.shape()[sorted.rank() - 1];
     // The number of values that are searched in the same line of `sorted`.
     let shared = if sorted.rank() == 1 { values.numel() } else { values.shape()[values.rank() - 1] };
     Tensor::build(values.shape(), at, |out| {
-        for (number, (out, value)) in out.iter_mut().zip(values.iter()).enumerate() {
-            let line = &lines[number / shared * length..][..length];
-            *out = line.partition_point(|&own| is_before(own, value, right)) as i64;
+        for (number, out) in out.chunks_mut(shared.max(1)).enumerate() {
+            let line = &lines[number * length * usize::from(sorted.rank() > 1)..][..length];
+            let values = &searched[number * shared..][..out.len()];
+            for (out, values) in out.chunks_mut(SEARCHES).zip(values.chunks(SEARCHES)) {
+                search(line, values, right, out);
+            }
         }
     })
+}
+
+/// The number of searches that advance together. Each step of a search waits for memory, so the processor overlaps several searches.
+const SEARCHES: usize = 8;
+
+/// Writes the position of each of at most [`SEARCHES`] values in the sorted `line`.
+fn search<T: Element>(line: &[T], values: &[T], right: bool, out: &mut [i64]) {
+    let (mut first, mut left) = ([0; SEARCHES], line.len());
+    // The position is in the range that begins with `first` and has `left` elements, or behind it.
+    while left > 0 {
+        let half = left.div_ceil(2);
+        for (first, &value) in first.iter_mut().zip(values) {
+            // The processor would often predict a branch wrongly.
+            let is_before = is_before(line[*first + half - 1], value, right);
+            *first = select_unpredictable(is_before, *first + half, *first);
+        }
+        left -= half;
+    }
+    out.iter_mut().zip(first).for_each(|(out, first)| *out = first as i64);
 }
 
 /// Returns true if `value` belongs behind `own`, an element of the sorted line. This holds for every `own` if `value` is NaN, as in
@@ -221,6 +245,25 @@ mod tests {
         );
         let error = values.try_bucketize(&lines, false).unwrap_err();
         assert_eq!(error.sentence(), "boundaries tensor must be 1 dimension, but got dim(2)");
+    }
+
+    /// Compares with a search from the first element on, for lines of every length and for more values than advance together.
+    #[test]
+    fn every_length_of_sorted_lines() {
+        let values = Tensor::from_fn([3, 19], |i| if i[1] == 7 { NAN } else { (i[0] * 5 + i[1]) as f64 * 0.5 - 1.0 });
+        for length in 0..20 {
+            let sorted = Tensor::from_fn([3, length], |i| ((i[0] + i[1]) / 2) as f64);
+            for right in [false, true] {
+                let expected = Tensor::from_fn([3, 19], |i| {
+                    let (line, value) = (sorted.select(0, i[0] as isize), values.get(i).unwrap());
+                    let before = |own: &f64| value.is_nan() || if right { *own <= value } else { *own < value };
+                    line.iter().take_while(before).count() as i64
+                });
+                assert_eq!(sorted.searchsorted(&values, right), expected, "{length}");
+                let line = sorted.select(0, 0);
+                assert_eq!(line.searchsorted(values.select(0, 0), right), expected.select(0, 0));
+            }
+        }
     }
 
     #[test]
