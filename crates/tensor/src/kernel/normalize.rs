@@ -42,6 +42,7 @@ impl<'a, T: Float> Affine<'a, T> {
 
 /// Normalizes each row of `len` elements of `x` by its mean and by the root of its variance plus `eps`, or without a mean by the root of its
 /// mean square plus `eps`.
+#[wengert_macros::precompiled]
 pub(crate) fn rows<T: Float>(x: &[T], len: usize, centred: bool, eps: T, parameters: Affine<'_, T>, out: &mut [T]) {
     let count = T::from_f64(len as f64);
     each_row(x, len, out, &|start, x, out| {
@@ -54,13 +55,15 @@ pub(crate) fn rows<T: Float>(x: &[T], len: usize, centred: bool, eps: T, paramet
 }
 
 /// Normalizes each row of `len` elements of `x` by given means and scales. The number of means is the number of channels, which repeat.
+#[wengert_macros::precompiled]
 pub(crate) fn rows_by_statistics<T: Float>(
     x: &[T],
     len: usize,
-    (means, scales): (&[T], &[T]),
+    statistics: (&[T], &[T]),
     parameters: Affine<'_, T>,
     out: &mut [T],
 ) {
+    let (means, scales) = statistics;
     each_row(x, len, out, &|start, x, out| {
         let channel = start / len % means.len();
         parameters.apply(x, means[channel], scales[channel], start, out);

@@ -9,18 +9,20 @@ use crate::thresholds::blocks::MIN_PARALLEL;
 use crate::thresholds::softmax::{BLOCK, MAX_WIDTH};
 use crate::{Binary, Float, Reduction, Unary};
 
-/// Writes eˣ / Σ eˣ, or its logarithm if `log` is true, to `out`, where the sum is over a column. `x` consists of matrices of `rows` rows and
-/// `columns` columns.
+/// Writes eˣ / Σ eˣ, or its logarithm if `log` is true, to `out`, where the sum is over a column. `x` consists of matrices. `sizes` has their
+/// number of rows and of columns.
 ///
 /// # Errors
 ///
 /// If there is not enough memory for the exponentials of a block.
+#[wengert_macros::precompiled]
 pub(crate) fn of_columns<T: Float>(
     x: &[T],
-    (rows, columns): (usize, usize),
+    sizes: (usize, usize),
     log: bool,
     out: &mut [T],
 ) -> Result<(), AllocationError> {
+    let (rows, columns) = sizes;
     let width = (BLOCK / rows).clamp(1, MAX_WIDTH.min(columns));
     let across = columns.div_ceil(width);
     let (tasks, schedule) = (out.len() / (rows * columns) * across, Schedule::parallel_from(MIN_PARALLEL, out.len()));

@@ -224,6 +224,7 @@ pub(crate) fn running_extremes<T: Element>(
 
 /// Writes, for each element, ln Σ eˣ over this element and all elements before it in its lane along dimension `axis`. The exponentials are
 /// of the differences from the largest element so far. When a larger element comes, the sum so far is scaled.
+#[wengert_macros::precompiled]
 pub(crate) fn running_log_sums<T: Float>(x: Source<T>, axis: usize, out: &mut [T]) -> Result<(), AllocationError> {
     let size = x.layout.shape()[axis];
     each(x, axis, size, out, &|lane, out| {
