@@ -3,7 +3,7 @@
 use wengert_tensor::ops::{Indexing, Views};
 use wengert_tensor::{Element, Generator, Tensor};
 
-use crate::data::split;
+use crate::data::split::{self, HeldOut};
 use crate::{Error, Result};
 
 /// A data set. Its samples are numbered from 0. PyTorch: `torch.utils.data.Dataset`, which returns one sample at a time.
@@ -70,8 +70,9 @@ pub trait Dataset: Sized + Send + Sync + 'static {
         self.len() == 0
     }
 
-    /// Splits the samples at random. The second part is the share `held_out` of the samples, from 0 to 1, rounded up to whole samples. The
-    /// first part is the rest. PyTorch: `torch.utils.data.random_split`. For other splits see [`split`](mod@crate::split).
+    /// Splits the samples at random. The second part is the share `held_out` of the samples, from 0 to 1, rounded up to whole samples, or
+    /// `held_out` samples if it is an integer. The first part is the rest. PyTorch: `torch.utils.data.random_split`. For other splits see
+    /// [`split`](mod@crate::split).
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -81,14 +82,16 @@ pub trait Dataset: Sized + Send + Sync + 'static {
     /// let data = Samples::new(Tensor::<f32>::zeros([100, 64]), Tensor::<i64>::zeros([100]))?;
     /// let (train, test) = data.random_split(0.25, &mut Generator::new(0))?;
     /// assert_eq!((train.len(), test.len()), (75, 25));
+    /// let (train, validation) = train.random_split(15, &mut Generator::new(0))?;
+    /// assert_eq!((train.len(), validation.len()), (60, 15));
     /// # Ok::<(), wengert_nn::Error>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// If `held_out` is not from 0 to 1, or there is not enough memory. Also if `held_out` is neither 0 nor 1 and one
-    /// part would be empty.
-    fn random_split(&self, held_out: f64, generator: &mut Generator) -> Result<(Self, Self)> {
+    /// If a share is not from 0 to 1, a number of samples is larger than the data set or negative, or there is not enough memory. Also if a
+    /// share is neither 0 nor 1 and one part would be empty.
+    fn random_split(&self, held_out: impl Into<HeldOut>, generator: &mut Generator) -> Result<(Self, Self)> {
         let (rest, part) = split::random(self.len(), held_out, generator)?;
         Ok((self.subset(&rest)?, self.subset(&part)?))
     }

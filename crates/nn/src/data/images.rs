@@ -11,7 +11,7 @@ use wengert_tensor::{Generator, Tensor, ops::try_stack};
 
 use crate::data::dataset::Dataset;
 use crate::data::source::unreadable;
-use crate::data::split;
+use crate::data::split::{self, HeldOut};
 use crate::error::Place;
 use crate::file::open_regular;
 use crate::{Error, Result};
@@ -119,7 +119,7 @@ impl ImageFolder {
     /// # Errors
     ///
     /// As for `random_split`. Also if a class has a single image.
-    pub fn stratified_split(&self, held_out: f64, generator: &mut Generator) -> Result<(Self, Self)> {
+    pub fn stratified_split(&self, held_out: impl Into<HeldOut>, generator: &mut Generator) -> Result<(Self, Self)> {
         let (rest, part) = split::stratified(&self.targets(), held_out, generator)?;
         Ok((self.subset(&rest)?, self.subset(&part)?))
     }

@@ -6,7 +6,7 @@ use wengert_tensor::{Float, Generator, Tensor};
 
 use crate::data::dataset::Dataset;
 use crate::data::rows::for_each_row;
-use crate::data::split;
+use crate::data::split::{self, HeldOut};
 use crate::normalize::Normalize;
 use crate::{Error, Result};
 
@@ -86,7 +86,7 @@ impl<X: Dataset> Samples<X, Tensor<i64>> {
     /// # Errors
     ///
     /// As for `random_split`. Also if a class has a single sample.
-    pub fn stratified_split(&self, held_out: f64, generator: &mut Generator) -> Result<(Self, Self)> {
+    pub fn stratified_split(&self, held_out: impl Into<HeldOut>, generator: &mut Generator) -> Result<(Self, Self)> {
         let (rest, part) = split::stratified(&self.targets, held_out, generator)?;
         Ok((self.subset(&rest)?, self.subset(&part)?))
     }

@@ -21,25 +21,87 @@ use crate::{Error, Result};
 /// The indices of the samples for training, and the indices of the samples that are held out.
 pub type Split = (Vec<usize>, Vec<usize>);
 
-/// Holds out the share `held_out` of `n` samples, rounded up to whole samples, at random. Both parts are in random
-/// order. PyTorch: `random_split`; scikit-learn: `ShuffleSplit`.
-///
-/// The number of held-out samples is ⌈`n` · `held_out`⌉ with the product in f64, as in scikit-learn. A rounding error of the product can add
-/// a sample: 0.07 of 100 samples are 8 samples, because the product is 7.000000000000001.
+/// The size of the held-out part of a split. A share is an f64, and a count is an integer: `0.25` holds out a quarter of the samples, `300`
+/// holds out 300 samples. scikit-learn: `test_size`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum HeldOut {
+    /// A share of the samples, from 0 to 1.
+    ///
+    /// The number of samples is ⌈n · share⌉ for n samples, with the product in f64, as in scikit-learn. A rounding error of the product can
+    /// add a sample: 0.07 of 100 samples are 8 samples, because the product is 7.000000000000001.
+    Share(f64),
+    /// A number of samples.
+    Count(i64),
+}
+
+impl From<f64> for HeldOut {
+    fn from(share: f64) -> Self {
+        HeldOut::Share(share)
+    }
+}
+
+impl From<usize> for HeldOut {
+    fn from(count: usize) -> Self {
+        HeldOut::Count(i64::try_from(count).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<i32> for HeldOut {
+    fn from(count: i32) -> Self {
+        HeldOut::Count(count.into())
+    }
+}
+
+impl HeldOut {
+    /// Returns the number of samples to hold out of `n` samples.
+    ///
+    /// # Errors
+    ///
+    /// If a share is not from 0 to 1, or a count is not from 0 to `n`. Also if a share is neither 0 nor 1 and one part would be empty.
+    fn count(self, n: usize) -> Result<usize> {
+        let error = |problem| Err(Error::Dataset(problem));
+        match self {
+            HeldOut::Count(count) => match usize::try_from(count) {
+                Ok(count) if count <= n => Ok(count),
+                _ => error(format!("expected a number of samples from 0 to {n} to hold out, but got {count}")),
+            },
+            HeldOut::Share(share) if !(0.0..=1.0).contains(&share) => error(format!(
+                "expected a share from 0 to 1 to hold out, or an integer for a number of samples, but got {share}"
+            )),
+            HeldOut::Share(share) => match (n as f64 * share).ceil() as usize {
+                count if share > 0.0 && share < 1.0 && (count == 0 || count == n) => {
+                    error(format!("too few samples: of {n} samples, a share of {share} or the rest would be empty"))
+                }
+                count => Ok(count),
+            },
+        }
+    }
+
+    /// Returns the exact share of `members` of the `n` samples, which is not an integer in general.
+    fn of(self, members: usize, n: usize) -> f64 {
+        match self {
+            HeldOut::Share(share) => members as f64 * share,
+            HeldOut::Count(count) => members as f64 * count as f64 / n as f64,
+        }
+    }
+}
+
+/// Holds out the share or the number `held_out` of `n` samples, at random; see [`HeldOut`]. Both parts are in random order. PyTorch:
+/// `random_split`; scikit-learn: `ShuffleSplit`.
 ///
 /// # Errors
 ///
-/// If `held_out` is not from 0 to 1. Also if it is neither 0 nor 1 and one part would be empty.
-pub fn random(n: usize, held_out: f64, generator: &mut Generator) -> Result<Split> {
-    let count = held_out_count(n, held_out)?;
+/// If a share is not from 0 to 1, or a number of samples is not from 0 to `n`. Also if a share is neither 0 nor 1 and one part would be
+/// empty.
+pub fn random(n: usize, held_out: impl Into<HeldOut>, generator: &mut Generator) -> Result<Split> {
+    let count = held_out.into().count(n)?;
     let mut rest = generator.permutation(n);
     let part = rest.split_off(n - count);
     Ok((rest, part))
 }
 
-/// Holds out the share `held_out` of the samples, rounded up to whole samples as in [`random`], with the classes in
-/// nearly the same proportion in both parts. Each class contributes its share, rounded down. The classes with the
-/// largest remainders contribute one more sample. Both parts are in the order of the samples. scikit-learn:
+/// Holds out the share or the number `held_out` of the samples as [`random`] does, with the classes in nearly the same proportion in both
+/// parts. Each class contributes its share, rounded down. The classes with the largest remainders contribute one more sample. Both parts are in the order of the samples. scikit-learn:
 /// `StratifiedShuffleSplit`.
 ///
 /// ```
@@ -57,10 +119,11 @@ pub fn random(n: usize, held_out: f64, generator: &mut Generator) -> Result<Spli
 /// # Errors
 ///
 /// As for [`random`]. Also if a class has a single sample, because only one part could have it.
-pub fn stratified(classes: &Tensor<i64>, held_out: f64, generator: &mut Generator) -> Result<Split> {
-    let count = held_out_count(classes.numel(), held_out)?;
+pub fn stratified(classes: &Tensor<i64>, held_out: impl Into<HeldOut>, generator: &mut Generator) -> Result<Split> {
+    let (held_out, n) = (held_out.into(), classes.numel());
+    let count = held_out.count(n)?;
     let mut members = shuffled_members(classes, 2, generator)?;
-    let exact = |members: &[usize]| members.len() as f64 * held_out;
+    let exact = |members: &[usize]| held_out.of(members.len(), n);
     let mut given: Vec<usize> = members.iter().map(|members| exact(members) as usize).collect();
     let mut by_remainder: Vec<usize> = (0..members.len()).collect();
     by_remainder.sort_by(|&a, &b| {
@@ -142,20 +205,6 @@ fn check_folds(n: usize, k: usize) -> Result<()> {
     Err(Error::Dataset(format!("k_fold: expected a number of folds from 2 to {n}, the number of samples, but got {k}")))
 }
 
-/// Returns the number of samples to hold out, as [`random`] documents it.
-fn held_out_count(n: usize, held_out: f64) -> Result<usize> {
-    if !(0.0..=1.0).contains(&held_out) {
-        return Err(Error::Dataset(format!("expected a share from 0 to 1 to hold out, but got {held_out}")));
-    }
-    let count = (n as f64 * held_out).ceil() as usize;
-    if held_out > 0.0 && held_out < 1.0 && (count == 0 || count == n) {
-        return Err(Error::Dataset(format!(
-            "too few samples: of {n} samples, a share of {held_out} or the rest would be empty"
-        )));
-    }
-    Ok(count)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,8 +255,30 @@ mod tests {
     }
 
     #[test]
+    fn a_number_of_samples_is_held_out_exactly() {
+        for count in [0, 1, 7, 100] {
+            assert_eq!(random(100, count, &mut Generator::new(0)).unwrap().1.len(), count);
+        }
+        // The shares of 4 of 12 samples are 2.67 of 8 and 1.33 of 4 samples.
+        let classes = Tensor::from([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1]);
+        let (train, test) = stratified(&classes, 4, &mut Generator::new(0)).unwrap();
+        let ones = |part: &[usize]| part.iter().filter(|&&i| i >= 8).count();
+        assert_eq!((train.len(), ones(&train), test.len(), ones(&test)), (8, 3, 4, 1));
+        assert_eq!(stratified(&classes, 12, &mut Generator::new(0)).unwrap().1, Vec::from_iter(0..12));
+        assert_eq!(
+            random(8, 2usize, &mut Generator::new(3)).unwrap(),
+            random(8, 0.25, &mut Generator::new(3)).unwrap()
+        );
+    }
+
+    #[test]
     fn impossible_splits_are_errors() {
         let generator = &mut Generator::new(0);
+        for count in [-1, 11, i32::MAX] {
+            let text = random(10, count, generator).unwrap_err().to_string();
+            assert_eq!(text, format!("expected a number of samples from 0 to 10 to hold out, but got {count}"));
+        }
+        assert!(random(10, usize::MAX, generator).is_err());
         for share in [f64::NAN, -0.1, 1.1] {
             assert!(random(10, share, generator).is_err());
         }
