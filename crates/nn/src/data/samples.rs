@@ -61,6 +61,27 @@ impl<X: Dataset, Y: Dataset> Samples<X, Y> {
     pub fn targets(&self) -> &Y {
         &self.targets
     }
+
+    /// Returns samples with the same targets and the inputs that `change` returns, for example reshaped or scaled. It is called once, with all
+    /// inputs. For a change of each batch see [`DataLoader::map`](crate::DataLoader::map). PyTorch: `transform`, which changes one sample.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+    /// use wengert::nn::Samples;
+    /// use wengert::prelude::*;
+    ///
+    /// let rows = Samples::new(Tensor::<f32>::full([10, 64], 16.0), Tensor::<i64>::zeros([10]))?;
+    /// let images = rows.map_inputs(|x| x.view([-1, 1, 8, 8]) / 16.0)?;
+    /// assert_eq!(images.inputs(), &Tensor::ones([10, 1, 8, 8]));
+    /// # Ok::<(), wengert_nn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If `change` returns another number of inputs.
+    pub fn map_inputs<Z: Dataset>(self, change: impl FnOnce(X) -> Z) -> Result<Samples<Z, Y>> {
+        Samples::new(change(self.inputs), self.targets)
+    }
 }
 
 impl<X: Dataset, Y: Dataset> Dataset for Samples<X, Y> {
@@ -169,6 +190,8 @@ mod tests {
     fn wrong_counts_and_classes_are_errors() {
         let error = Samples::new(Tensor::<f32>::zeros([3, 2]), Tensor::<i64>::zeros([4])).unwrap_err();
         assert_eq!(error.to_string(), "expected one target for each of 3 inputs, but got 4 targets");
+        let error = numbered(4).map_inputs(|x| x.flatten(0, 1)).unwrap_err();
+        assert_eq!(error.to_string(), "expected one target for each of 8 inputs, but got 4 targets");
         assert!(Tensor::scalar(1.0).subset(&[]).is_err());
         assert!(numbered(3).batch(&[3]).is_err());
         assert!(numbered(3).subset(&[2, 3]).is_err());
