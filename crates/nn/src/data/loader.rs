@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use wengert_macros::twins;
-use wengert_tensor::Generator;
+use wengert_tensor::{Generator, Tensor};
 
 use crate::data::batches::Batches;
 use crate::data::dataset::Dataset;
@@ -36,7 +36,7 @@ type Fetch<B> = dyn Fn(&[usize], &mut Generator) -> Result<B> + Send + Sync;
 /// assert_eq!(loader.len(), 3); // of 32, 32 and 11 samples
 /// # Ok::<(), wengert_nn::Error>(())
 /// ```
-pub struct DataLoader<B> {
+pub struct DataLoader<B = (Tensor<f32>, Tensor<i64>)> {
     fetch: Arc<Fetch<B>>,
     /// The number of samples in the data set.
     all: usize,
@@ -288,8 +288,6 @@ impl<B> fmt::Debug for DataLoader<B> {
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
-
-    use wengert_tensor::Tensor;
 
     use super::*;
     use crate::Samples;

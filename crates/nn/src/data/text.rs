@@ -1,6 +1,8 @@
-//! Reads texts, and converts them to tokens: characters or bytes.
+//! Reads texts, and converts them to tokens: characters, bytes or words.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::Debug;
+use std::hash::Hash;
 use std::io::Read;
 use std::path::Path;
 
@@ -45,7 +47,7 @@ fn to_text(path: &Path, reader: &mut dyn Read) -> Result<String> {
     })
 }
 
-/// A vocabulary: a numbering of tokens, which are characters or bytes.
+/// A vocabulary: a numbering of tokens, which are characters, bytes or words.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -66,8 +68,17 @@ fn to_text(path: &Path, reader: &mut dyn Read) -> Result<String> {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vocabulary {
-    /// The characters in ascending order; `None` if tokens are bytes.
-    characters: Option<Vec<char>>,
+    tokens: Tokens,
+}
+
+/// The tokens of a vocabulary, in the order of their numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Tokens {
+    Bytes,
+    /// In ascending order.
+    Characters(Vec<char>),
+    /// In ascending order.
+    Words(Vec<String>),
 }
 
 impl Vocabulary {
@@ -76,17 +87,40 @@ impl Vocabulary {
         // One flag for each possible character takes 1.1 MB, however long the text is.
         let mut occurs = vec![false; char::MAX as usize + 1];
         text.chars().for_each(|c| occurs[c as usize] = true);
-        Vocabulary { characters: Some(('\0'..=char::MAX).filter(|&c| occurs[c as usize]).collect()) }
+        Vocabulary { tokens: Tokens::Characters(('\0'..=char::MAX).filter(|&c| occurs[c as usize]).collect()) }
     }
 
     /// Returns the vocabulary of the 256 bytes. It encodes any text.
     pub fn bytes() -> Self {
-        Vocabulary { characters: None }
+        Vocabulary { tokens: Tokens::Bytes }
+    }
+
+    /// Returns the vocabulary of the words of `text`, in ascending order. A word is a part of the text without white space. The vocabulary does
+    /// not know line breaks; put words in their places if the model should predict them.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+    /// use wengert::nn::Vocabulary;
+    /// use wengert::prelude::*;
+    ///
+    /// let text = "to be , or not\nto be :\n".replace('\n', " <eos> ");
+    /// let vocabulary = Vocabulary::words(&text);
+    /// assert_eq!(vocabulary.encode("to be <eos>")?, Tensor::from([6, 3, 2]));
+    /// assert_eq!(vocabulary.decode(&Tensor::from([4, 6, 3])), "not to be");
+    /// # Ok::<(), wengert_nn::Error>(())
+    /// ```
+    pub fn words(text: &str) -> Self {
+        let words: BTreeSet<&str> = text.split_whitespace().collect();
+        Vocabulary { tokens: Tokens::Words(words.into_iter().map(str::to_owned).collect()) }
     }
 
     /// Returns the number of tokens.
     pub fn len(&self) -> usize {
-        self.characters.as_ref().map_or(256, Vec::len)
+        match &self.tokens {
+            Tokens::Bytes => 256,
+            Tokens::Characters(characters) => characters.len(),
+            Tokens::Words(words) => words.len(),
+        }
     }
 
     /// Returns true if there are no tokens, as for the characters of an empty text.
@@ -98,34 +132,56 @@ impl Vocabulary {
     ///
     /// # Errors
     ///
-    /// If `text` has a character that is not in the vocabulary.
+    /// If `text` has a character or a word that is not in the vocabulary.
     pub fn encode(&self, text: &str) -> Result<Tensor<i64>> {
-        let Some(characters) = &self.characters else {
-            return Ok(Tensor::from(text.bytes().map(i64::from).collect::<Vec<_>>()));
-        };
-        let tokens: HashMap<char, i64> = characters.iter().copied().zip(0..).collect();
-        let token = |(position, c): (usize, char)| {
-            let unknown = || Error::Dataset(format!("character {position}, {c:?}, is not in the vocabulary"));
-            tokens.get(&c).copied().ok_or_else(unknown)
-        };
-        Ok(Tensor::from(text.chars().enumerate().map(token).collect::<Result<Vec<_>>>()?))
+        match &self.tokens {
+            Tokens::Bytes => Ok(Tensor::from(text.bytes().map(i64::from).collect::<Vec<_>>())),
+            Tokens::Characters(characters) => encode_parts("character", characters.iter().copied(), text.chars()),
+            Tokens::Words(words) => encode_parts("word", words.iter().map(String::as_str), text.split_whitespace()),
+        }
     }
 
-    /// Returns the text of `tokens`. An unknown token, or bytes that are not UTF-8, become `\u{fffd}`.
+    /// Returns the text of `tokens`. Words are separated by spaces. An unknown token, or bytes that are not UTF-8, become `\u{fffd}`.
     pub fn decode(&self, tokens: &Tensor<i64>) -> String {
-        match &self.characters {
-            Some(characters) => tokens
-                .iter()
-                .map(|token| usize::try_from(token).ok().and_then(|token| characters.get(token)).copied())
-                .map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER))
-                .collect(),
-            None => {
+        match &self.tokens {
+            Tokens::Bytes => {
                 // An unknown token becomes the byte 0xff, which does not occur in UTF-8. The conversion then replaces it by U+FFFD.
                 let bytes: Vec<u8> = tokens.iter().map(|token| u8::try_from(token).unwrap_or(0xff)).collect();
                 String::from_utf8_lossy(&bytes).into_owned()
             }
+            Tokens::Characters(characters) => tokens
+                .iter()
+                .map(|token| find(characters, token).copied().unwrap_or(char::REPLACEMENT_CHARACTER))
+                .collect(),
+            Tokens::Words(words) => {
+                let words = tokens.iter().map(|token| find(words, token).map_or("\u{fffd}", String::as_str));
+                words.collect::<Vec<_>>().join(" ")
+            }
         }
     }
+}
+
+/// Returns the numbers of the `parts` of a text. The number of a part is its position in `vocabulary`.
+///
+/// # Errors
+///
+/// If a part is not in `vocabulary`. The error calls the part `kind`.
+fn encode_parts<K: Copy + Eq + Hash + Debug>(
+    kind: &str,
+    vocabulary: impl Iterator<Item = K>,
+    parts: impl Iterator<Item = K>,
+) -> Result<Tensor<i64>> {
+    let numbers: HashMap<K, i64> = vocabulary.zip(0..).collect();
+    let number = |(position, part): (usize, K)| {
+        let unknown = || Error::Dataset(format!("{kind} {position}, {part:?}, is not in the vocabulary"));
+        numbers.get(&part).copied().ok_or_else(unknown)
+    };
+    Ok(Tensor::from(parts.enumerate().map(number).collect::<Result<Vec<_>>>()?))
+}
+
+/// Returns the entry of `vocabulary` with the number `token`.
+fn find<K>(vocabulary: &[K], token: i64) -> Option<&K> {
+    vocabulary.get(usize::try_from(token).ok()?)
 }
 
 /// Returns every window of `length` consecutive tokens as an input. Its target is the window that starts one token later. For `n` tokens,
@@ -164,6 +220,17 @@ mod tests {
         let text = characters.encode("abc").unwrap_err().to_string();
         assert_eq!(text, "character 2, 'c', is not in the vocabulary");
         assert!(Vocabulary::characters("").is_empty());
+    }
+
+    #[test]
+    fn words_become_tokens_and_back() {
+        let words = Vocabulary::words("b  c\na b\t");
+        assert_eq!(words.len(), 3);
+        assert_eq!(words.encode("c a\n\nb c").unwrap(), Tensor::from([2, 0, 1, 2]));
+        assert_eq!(words.decode(&Tensor::from([2, 0, 3, -1])), "c a \u{fffd} \u{fffd}");
+        assert_eq!(words.encode("a d").unwrap_err().to_string(), "word 1, \"d\", is not in the vocabulary");
+        assert_eq!(words.encode("").unwrap().shape(), &[0]);
+        assert!(Vocabulary::words(" \n").is_empty());
     }
 
     #[test]
