@@ -227,19 +227,79 @@ pub mod special {
     pub use wengert_special::{Array, Elementwise, Special};
 }
 
+// The crates below are modules and not `pub use wengert_nn as nn`. With the latter, the compiler proposes to import traits from a path that does
+// not exist, `wengert::wengert_nn::Metric`, and shows types with this path.
+pub mod nn {
+    //! Layers, losses, optimisers, data and checkpoints: the crate [`wengert-nn`](wengert_nn), whose page has tables of all items.
+    //!
+    //! | subject | place |
+    //! |---|---|
+    //! | layers and models | [`Layer`], [`Module`] (derived), [`Sequential`], [`Linear`], [`Conv2d`], [`LSTM`], [`TransformerEncoder`], … |
+    //! | initial values | [`init`] |
+    //! | losses | [`CrossEntropyLoss`], [`NllLoss`], [`BceLoss`], [`MseLoss`], …; [`LossReduction`] |
+    //! | optimisers, learning rates | [`Optimizer`], [`Sgd`], [`AdamW`], [`Lbfgs`], …; [`Schedule`], [`schedule`] |
+    //! | data | [`Dataset`], [`Samples`], [`DataLoader`], [`Table`], [`Vocabulary`], [`augment`], [`split`](mod@split) |
+    //! | a training loop, metrics | [`Fit`], [`evaluate`], [`metrics`]; `plots`, with the feature `plots` |
+    //! | files | [`save`], [`load`], [`Checkpoint`] |
+    //! | random numbers | [`Generator`] |
+    //! | errors | [`Error`], [`Result`] |
+    //!
+    //! ```
+    //! use wengert::nn::{LossReduction, NllLoss};
+    //! use wengert::prelude::*;
+    //!
+    //! let scores = Tensor::from([[0.0, 0.0], [0.0, 0.0]]).log_softmax(1);
+    //! let loss = NllLoss::new().reduction(LossReduction::Sum).of(&scores, &Tensor::from([0, 1]));
+    //! assert_eq!(loss.item(), 2.0 * 2f64.ln());
+    //! ```
+
+    #[doc(inline)]
+    pub use wengert_nn::*;
+}
+
+#[cfg(feature = "distributions")]
+pub mod distributions {
+    //! Probability distributions: the crate [`wengert-distributions`](wengert_distributions), whose page has the conventions and a table of all
+    //! items. PyTorch: `torch.distributions`.
+    //!
+    //! ```
+    //! use wengert::distributions::prelude::*;
+    //! use wengert::prelude::*;
+    //!
+    //! assert_eq!(Normal::new(&Tensor::from([0.0, 10.0]), 2.0).mean().to_vec(), [0.0, 10.0]);
+    //! ```
+
+    #[doc(inline)]
+    pub use wengert_distributions::*;
+}
+
+#[cfg(feature = "onnx")]
+pub mod onnx {
+    //! Models as ONNX files: the crate [`wengert-onnx`](wengert_onnx). [`Export`] writes them.
+
+    #[doc(inline)]
+    pub use wengert_onnx::*;
+}
+
+#[cfg(feature = "solvers")]
+pub mod solvers {
+    //! Solvers whose solutions have derivatives: the crate [`wengert-solvers`](wengert_solvers), whose page has a table of all problems. SciPy:
+    //! `scipy.integrate`, `scipy.optimize`.
+    //!
+    //! ```
+    //! use wengert::prelude::*;
+    //! use wengert::solvers::root;
+    //!
+    //! let x = root(|x| x.square() - 2.0, &Tensor::from([1.0]));
+    //! assert!((x.item() - 2f64.sqrt()).abs() < 1e-12);
+    //! ```
+
+    #[doc(inline)]
+    pub use wengert_solvers::*;
+}
+
 #[doc(inline)]
 pub use wengert_autograd::{Gradients, Parameter, Tape, Var};
-#[cfg(feature = "distributions")]
-#[doc(inline)]
-pub use wengert_distributions as distributions;
-#[doc(inline)]
-pub use wengert_nn as nn;
-#[cfg(feature = "onnx")]
-#[doc(inline)]
-pub use wengert_onnx as onnx;
-#[cfg(feature = "solvers")]
-#[doc(inline)]
-pub use wengert_solvers as solvers;
 #[doc(inline)]
 pub use wengert_tensor::{Shape, Tensor, compat};
 
@@ -253,7 +313,7 @@ pub use wengert_tensor::{Shape, Tensor, compat};
 /// | derivatives | [`Tape`], [`Var`], [`Parameter`], [`Gradients`], [`formula`](autograd::formula) |
 /// | predictions | [`infer`](autograd::transforms::infer) |
 /// | layers | [`Linear`](nn::Linear), [`Conv2d`](nn::Conv2d), [`BatchNorm2d`](nn::BatchNorm2d), [`Dropout`](nn::Dropout), [`Embedding`](nn::Embedding), [`LSTM`](nn::LSTM), [`Sequential`](nn::Sequential) and others; the traits [`Module`](nn::Module) and [`Layer`](nn::Layer) |
-/// | training | [`Optimizer`](nn::Optimizer), [`Sgd`](nn::Sgd), [`Adam`](nn::Adam), [`AdamW`](nn::AdamW), [`cross_entropy`](nn::cross_entropy), [`accuracy`](nn::accuracy()) |
+/// | training | [`Optimizer`](nn::Optimizer), [`Sgd`](nn::Sgd), [`Adam`](nn::Adam), [`AdamW`](nn::AdamW), [`Schedule`](nn::Schedule), [`cross_entropy`](nn::cross_entropy), [`nll_loss`](nn::nll_loss), [`accuracy`](nn::accuracy()) |
 /// | data and files | [`Samples`](nn::Samples), [`DataLoader`](nn::DataLoader), [`save`](nn::save), [`load`](nn::load) |
 pub mod prelude {
     #[doc(no_inline)]

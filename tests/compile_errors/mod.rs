@@ -200,6 +200,13 @@ const MISTAKES: &[Mistake] = &[
         explained: "cannot multiply `i32` by `&wengert::Tensor<i64>`",
     },
     Mistake {
+        name: "a trait that is not imported",
+        items: "fn f(d: &wengert::nn::metrics::By<wengert::nn::metrics::Accuracy>) -> f64 { d.value() }",
+        body: "",
+        says: &["use wengert::nn::metrics::Metric;"],
+        explained: "",
+    },
+    Mistake {
         name: "a layer that defines forward",
         items: "#[derive(Module)] struct Net(Linear); \
                 impl Layer for Net { fn forward<'t>(&self, x: Var<'t>) -> Var<'t> { self.0.forward(x) } }",
@@ -240,7 +247,7 @@ const MISTAKES: &[Mistake] = &[
         items: "",
         body: "let _layer = Linear::new(2, 1, &mut Generator::new(0));",
         says: &[],
-        explained: "type annotations needed for `wengert::prelude::Linear<_>`",
+        explained: "type annotations needed for `wengert::nn::Linear<_>`",
     },
 ];
 

@@ -309,10 +309,10 @@ pub use wengert_tensor::ops::{InterpolateMode, PadMode};
 
 /// The items that most models and training loops need.
 pub mod prelude {
-    pub use crate::{Adam, AdamW, Layer, Linear, Module, Optimizer, Sequential, Sgd};
+    pub use crate::{Adam, AdamW, Layer, Linear, Module, Optimizer, Schedule, Sequential, Sgd};
     pub use crate::{
         BatchNorm1d, BatchNorm2d, Conv1d, Conv2d, Dropout, Embedding, Flatten, GRU, LSTM, LayerNorm, MaxPool2d,
     };
-    pub use crate::{CrossEntropyLoss, DataLoader, Dataset, Samples, accuracy, cross_entropy, load, save};
+    pub use crate::{CrossEntropyLoss, DataLoader, Dataset, Samples, accuracy, cross_entropy, load, nll_loss, save};
     pub use crate::{GELU, ReLU, Sigmoid, Tanh};
 }
