@@ -182,22 +182,42 @@ const MISTAKES: &[Mistake] = &[
         name: "an f32 on the left of a variable",
         items: "",
         body: "let tape = Tape::<f32>::new(); let scale = 2.0f32; let _ = scale * tape.constant(1.0);",
-        says: &[],
-        explained: "cannot multiply `f32` by `Var<'_>`",
+        says: &["a number of type `f32` cannot stand on the left of `Var<'_>`", "write the number on the right"],
+        explained: "",
+    },
+    Mistake {
+        name: "a count on the left of a variable",
+        items: "fn f<'t, T: Float>(x: &Var<'t, T>, count: usize) -> Var<'t, T> { count - x }",
+        body: "",
+        says: &[
+            "a number of type `usize` cannot stand on the left of `wengert::Var<'_, T>`",
+            "write the number on the right",
+        ],
+        explained: "",
     },
     Mistake {
         name: "an f64 on the left of a tensor of f32",
         items: "",
         body: "let scale = 2.0f64; let _ = scale * &Tensor::<f32>::ones([2]);",
-        says: &[],
-        explained: "cannot multiply `f64` by `&wengert::Tensor`",
+        says: &[
+            "a number of type `f64` cannot stand on the left of `wengert::Tensor`",
+            "a number has the element type",
+        ],
+        explained: "",
+    },
+    Mistake {
+        name: "a count on the left of a tensor",
+        items: "",
+        body: "let count = 2usize; let _ = count - Tensor::<f64>::ones([2]);",
+        says: &["a number of type `usize` cannot stand on the left of `wengert::Tensor<f64>`", "`-x + a`"],
+        explained: "",
     },
     Mistake {
         name: "a literal on the left of integers without a type",
         items: "",
         body: "let _ = 2 * &Tensor::from([1, 2]);",
-        says: &[],
-        explained: "cannot multiply `i32` by `&wengert::Tensor<i64>`",
+        says: &["a number of type `i32` cannot stand on the left of `wengert::Tensor<i64>`"],
+        explained: "",
     },
     Mistake {
         name: "a trait that is not imported",
@@ -205,6 +225,35 @@ const MISTAKES: &[Mistake] = &[
         body: "",
         says: &["use wengert::nn::metrics::Metric;"],
         explained: "",
+    },
+    Mistake {
+        name: "a loop over a loader",
+        items: "",
+        body: "for batch in &DataLoader::new(Tensor::<f32>::ones([4]), 2) {}",
+        says: &[],
+        explained: "is not an iterator",
+    },
+    Mistake {
+        name: "a batch without its result",
+        items: "fn f(loader: &DataLoader) { for (x, y) in loader.epoch(0) {} }",
+        body: "",
+        says: &["wengert::nn::Error>"],
+        explained: "this is an iterator with items of type `Result<",
+    },
+    Mistake {
+        name: "a loss with another variable",
+        items: "",
+        body: "let layer: Linear = Linear::new(2, 1, &mut Generator::new(0)); let x = Tensor::ones([3, 2]); \
+               let (_, _) = Tape::new().value_and_gradients(|tape| { let y = layer.forward(tape.constant(&x)); (y.sum(..), y) });",
+        says: &[],
+        explained: "expected `Var<'_>`, found `(Var<'_>, Var<'_>)`",
+    },
+    Mistake {
+        name: "a loss as a method without its options",
+        items: "",
+        body: "let x = Tensor::<f32>::ones([2]); let _ = x.smooth_l1_loss(&x);",
+        says: &[],
+        explained: "two arguments of type `f64` and `LossReduction` are missing",
     },
     Mistake {
         name: "a layer that defines forward",
@@ -451,7 +500,16 @@ fn the_remedies_compile() {
                 let (scale, y) = (2.0f32, layer.forward(tape.constant(&data)));
                 let _ = (&data * 2.0f64, 2 * &data, 2.0 * &x, 2i64 * &Tensor::from([1, 2]), &Tensor::from([1, 2]) * 2);
                 let _ = (y * scale, 2.0 * y, 2 * y, y.linear(y, &y), y.masked_fill(&prediction.gt(0.0), 0.0));
+                let _ = (-y + 2usize, (1.0 - y).square(), formula!(|x| (1.0 - x).square())(y));
                 println!(\"{} {}\", y.sum(..).item(), y.value());
+                let (_, _, [_]) = Tape::training(&mut Generator::new(0)).value_and_gradients_with(|tape| {
+                    let y = layer.forward(tape.constant(&data));
+                    (smooth_l1_loss(y, &y), [y])
+                });
+                let _ = wengert::nn::SmoothL1Loss::new().beta(0.5).of(&data, &data);
+                for batch in DataLoader::new(Samples::new(data.clone(), Tensor::from([0, 1, 0])).unwrap(), 2).epoch(0) {
+                    let (_, _): (Tensor, Tensor<i64>) = batch.unwrap();
+                }
                 let first: Tensor = Tensor::ones([3, 1]);
                 let _ = (&first * &first, Tensor::<f32>::zeros(()), data.slice(0, 1..3), data.index(&index_items![0, ..]));
                 let _ = (&data + &x.sum(..).cast::<f32>(), tape.parameter(&layer.weight) * 2);";

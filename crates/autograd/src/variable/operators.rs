@@ -7,7 +7,7 @@
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, RemAssign, Sub, SubAssign};
 
-use wengert_tensor::ops::{Arithmetic, Comparison, IntoArray, Operand, TensorLike, binary};
+use wengert_tensor::ops::{Arithmetic, Comparison, IntoArray, LeftNumber, Operand, TensorLike, binary};
 use wengert_tensor::{Binary, Float, Site, Tensor};
 
 use crate::Var;
@@ -38,13 +38,15 @@ macro_rules! operator {
         }
 
         number_first!($trait $method $primitive, f64 i32);
+        refused_first!($trait $method, f32 i64 usize);
         tensor_first!($trait $method $primitive, f32);
         tensor_first!($trait $method $primitive, f64);
     )*};
 }
 
 // If a number stands on the left, f64 is its only floating-point type. If f32 were allowed too, the type of the literal in
-// `(1.0 - x).sqrt()` would be ambiguous.
+// `(1.0 - x).sqrt()` would be ambiguous. Two implementations, for `f32 - Var<f32>` and `f64 - Var<f64>`, would not be ambiguous. But with
+// them, `1.0 - x` would not compile in a function or a `formula!` with a generic element type.
 macro_rules! number_first {
     ($trait:ident $method:ident $primitive:ident, $($number:ident)*) => {$(
         impl<'t, T: Float> $trait<Var<'t, T>> for $number {
@@ -64,6 +66,35 @@ macro_rules! number_first {
             #[track_caller]
             fn $method(self, other: &Var<'t, T>) -> Var<'t, T> {
                 $trait::$method(self, *other)
+            }
+        }
+    )*};
+}
+
+// A number of another type on the left is an error with a remedy; see `LeftNumber`.
+macro_rules! refused_first {
+    ($trait:ident $method:ident, $($number:ident)*) => {$(
+        impl<'t, T: Float> $trait<Var<'t, T>> for $number
+        where
+            $number: LeftNumber<'t, Var<'t, T>>,
+        {
+            type Output = Var<'t, T>;
+
+            #[track_caller]
+            fn $method(self, other: Var<'t, T>) -> Var<'t, T> {
+                (self as f64).$method(other)
+            }
+        }
+
+        impl<'t, T: Float> $trait<&Var<'t, T>> for $number
+        where
+            $number: LeftNumber<'t, Var<'t, T>>,
+        {
+            type Output = Var<'t, T>;
+
+            #[track_caller]
+            fn $method(self, other: &Var<'t, T>) -> Var<'t, T> {
+                (self as f64).$method(other)
             }
         }
     )*};

@@ -88,6 +88,9 @@ pub use linalg::vectors::Vectors;
 pub use network::attention::{Attention, AttentionMask};
 pub use network::losses::*;
 pub use network::recurrent::{CellWeights, Recurrent};
+// The operators of variables use this trait. It exists for the text of a compiler's error.
+#[doc(hidden)]
+pub use operators::LeftNumber;
 pub use operators::OperatorOperand;
 // The tape uses this trait. The types in its methods belong to the engine, which is not documented.
 #[doc(hidden)]

@@ -98,6 +98,20 @@ other_numbers! {
     u8: i32 = from_i64;
 }
 
+/// The condition of the operators whose left operand is a number of another type than [the module](self) lists. No type implements it.
+///
+/// So these operators are never called, and a literal on the left still has a single possible type. But the compiler's error for such a
+/// number has the text of this trait. `A` is the array on the right.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a number of type `{Self}` cannot stand on the left of `{A}`",
+    label = "write the number on the right: `x * a`, `-x + a`, `x.reciprocal() * a`",
+    note = "a literal may stand on the left: `2.0 * x`",
+    note = "on the left of a tensor, a number has the element type, or it is an i32 before f32 and f64",
+    note = "on the left of a variable, a number is an f64 or an i32"
+)]
+pub trait LeftNumber<'a, A> {}
+
 macro_rules! operator {
     ($trait:ident $method:ident $assign:ident $assign_method:ident $bound:ident = $op:ident $op_in_place:ident $primitive:ident) => {
         impl<T: $bound, O: OperatorOperand<T>> $trait<O> for &Tensor<T> {
@@ -166,6 +180,48 @@ number_first! {
     f64: i32 = from_i64, Add add add Sub sub sub Mul mul mul Div div div Rem rem remainder;
     i64: i64 = from_i64, Add add add Sub sub sub Mul mul mul Rem rem remainder;
     u8: u8 = from_i64, Add add add Sub sub sub Mul mul mul Rem rem remainder;
+}
+
+/// Implements the operators for numbers that cannot stand on the left, with the condition [`LeftNumber`], which never holds. Without a
+/// lifetime in the condition, the compiler would refuse the implementation.
+macro_rules! refused_first {
+    ($($element:ty: $number:ty = $from:ident, $($trait:ident $method:ident)*;)*) => {$($(
+        impl<'a> $trait<&'a Tensor<$element>> for $number
+        where
+            $number: LeftNumber<'a, Tensor<$element>>,
+        {
+            type Output = Tensor<$element>;
+
+            #[track_caller]
+            fn $method(self, other: &'a Tensor<$element>) -> Tensor<$element> {
+                <$element as Scalar>::$from(self as _).$method(other)
+            }
+        }
+
+        impl<'a> $trait<Tensor<$element>> for $number
+        where
+            $number: LeftNumber<'a, Tensor<$element>>,
+        {
+            type Output = Tensor<$element>;
+
+            #[track_caller]
+            fn $method(self, other: Tensor<$element>) -> Tensor<$element> {
+                <$element as Scalar>::$from(self as _).$method(other)
+            }
+        }
+    )*)*};
+}
+
+refused_first! {
+    f32: f64 = from_f64, Add add Sub sub Mul mul Div div Rem rem;
+    f32: i64 = from_i64, Add add Sub sub Mul mul Div div Rem rem;
+    f32: usize = from_i64, Add add Sub sub Mul mul Div div Rem rem;
+    f64: f32 = from_f64, Add add Sub sub Mul mul Div div Rem rem;
+    f64: i64 = from_i64, Add add Sub sub Mul mul Div div Rem rem;
+    f64: usize = from_i64, Add add Sub sub Mul mul Div div Rem rem;
+    i64: i32 = from_i64, Add add Sub sub Mul mul Rem rem;
+    i64: usize = from_i64, Add add Sub sub Mul mul Rem rem;
+    u8: i32 = from_i64, Add add Sub sub Mul mul Rem rem;
 }
 
 impl<T: Number> Neg for &Tensor<T> {
