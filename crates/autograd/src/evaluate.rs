@@ -73,12 +73,7 @@ impl<T: Float> Tape<T> {
             if let Some(known) = roots.iter().map(value).collect() {
                 return Ok(known);
             }
-            let mut wanted = roots.to_vec();
-            for &sibling in roots.iter().flat_map(|&root| record.group_of(root)) {
-                if !record.values.contains_key(&sibling) && !wanted.contains(&sibling) {
-                    wanted.push(sibling);
-                }
-            }
+            let wanted = record.with_groups(roots);
             match record.evaluated {
                 None => {
                     debug_assert!(record.values.is_empty(), "values are kept only after an evaluation");

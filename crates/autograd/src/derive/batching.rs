@@ -5,7 +5,7 @@
 use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Site};
 
-use super::path::Traversal;
+use super::path::{Sources, Traversal};
 use crate::tape::{BatchedCall, RuleFailure};
 use crate::{Error, Tape, Var, rules};
 
@@ -24,24 +24,19 @@ impl<'t, T: Float> Tape<T> {
         size: usize,
         at: Site,
     ) -> Result<Vec<Var<'t, T>>, Error> {
-        let Some(last) = outputs.iter().map(|output| output.index).max() else {
-            return Ok(Vec::new());
-        };
         let sources: Vec<Index> = inputs.iter().map(|(input, _)| input.index).collect();
-        let path = self.dependents(&sources, last, Traversal::All);
-        let needed = self.needed_for(&path, outputs.iter().copied());
-        let mut batched: Vec<Option<Var<'t, T>>> = vec![None; path.marks.len()];
+        let path = self.path(Sources::Nodes(&sources), outputs.iter().map(|output| output.index), Traversal::All);
+        let mut batched: Vec<Option<Var<'t, T>>> = vec![None; path.nodes.len()];
         for &(input, batch) in inputs {
             if let Some(slot) = path.position(input.index) {
                 batched[slot] = Some(batch);
             }
         }
         let derivation = self.start_derivation();
-        for slot in (0..batched.len()).filter(|&slot| path.marks[slot] && needed[slot]) {
+        for (slot, &index) in path.nodes.iter().enumerate() {
             if batched[slot].is_some() {
                 continue;
             }
-            let index = path.first + slot as Index;
             let (op, operands) = derivation.on_behalf_of(index);
             let operand = |&operand: &Index| match path.position(operand).and_then(|slot| batched[slot]) {
                 Some(batch) => (batch, true),
@@ -59,8 +54,6 @@ impl<'t, T: Float> Tape<T> {
 
     /// Returns true if one of `nodes` depends on one of `sources`. This includes dependence through inputs that have no derivative.
     pub(crate) fn depend(&self, nodes: &[Index], sources: &[Index]) -> bool {
-        let Some(&last) = nodes.iter().max() else { return false };
-        let path = self.dependents(sources, last, Traversal::All);
-        nodes.iter().any(|&node| path.position(node).is_some())
+        !self.path(Sources::Nodes(sources), nodes.iter().copied(), Traversal::All).nodes.is_empty()
     }
 }

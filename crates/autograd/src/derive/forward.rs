@@ -5,7 +5,7 @@ use wengert_tensor::ops::{TensorLike as _, Views as _};
 use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Site, Tensor};
 
-use super::path::Traversal;
+use super::path::{Sources, Traversal};
 use crate::rules::{self, Formula, Primitive};
 use crate::{Error, Tape, Var};
 
@@ -54,23 +54,19 @@ impl<'t, T: Float> Tape<T> {
                 return Err(Error::SeedShape { position, expected, got, at });
             }
         }
-        let Some(last) = outputs.iter().map(|output| output.index).max() else {
-            return Ok(Vec::new());
-        };
         let sources: Vec<Index> = inputs.iter().map(|(input, _)| input.index).collect();
-        let path = self.dependents(&sources, last, Traversal::Differentiable);
-        self.check_differentiable(&path, outputs.iter().copied(), at)?;
-        // A node gets a tangent only if an output depends on it.
-        let needed = self.needed_for(&path, outputs.iter().copied());
-        let mut tangents: Vec<Option<Var<'t, T>>> = vec![None; path.marks.len()];
+        let ends = || outputs.iter().map(|output| output.index);
+        let path = self.path(Sources::Nodes(&sources), ends(), Traversal::Differentiable);
+        self.check_differentiable(&path, ends(), at)?;
+        let mut tangents: Vec<Option<Var<'t, T>>> = vec![None; path.nodes.len()];
         for &(input, tangent) in inputs {
             if let Some(slot) = path.position(input.index) {
                 tangents[slot] = Some(rules::accumulate(tangents[slot], tangent, at)?);
             }
         }
         let derivation = self.start_derivation();
-        for slot in (0..tangents.len()).filter(|&slot| path.marks[slot] && needed[slot]) {
-            let primitive = derivation.primitive(path.first + slot as Index, at);
+        for (slot, &index) in path.nodes.iter().enumerate() {
+            let primitive = derivation.primitive(index, at);
             for (position, &operand) in primitive.inputs.iter().enumerate() {
                 let below = path.position(operand).filter(|_| rules::is_differentiable_in(primitive.op, position));
                 let Some(v) = below.and_then(|below| tangents[below]) else {
@@ -88,12 +84,8 @@ impl<'t, T: Float> Tape<T> {
             }
         }
         drop(derivation);
-        Ok(outputs
-            .iter()
-            .map(|output| {
-                path.position(output.index).and_then(|slot| tangents[slot]).unwrap_or_else(|| output.zeros_like_at(at))
-            })
-            .collect())
+        let tangent = |output: &Var<'t, T>| path.position(output.index).and_then(|slot| tangents[slot]);
+        outputs.iter().map(|output| tangent(output).map_or_else(|| output.try_zeros_like_at(at), Ok)).collect()
     }
 }
 

@@ -9,10 +9,11 @@ mod gradients;
 mod path;
 mod recorded;
 mod replay;
+mod slots;
 #[cfg(test)]
 mod tests;
 
 pub use gradients::{Gradients, Key};
-pub(crate) use path::Traversal;
+pub(crate) use path::{Sources, Traversal};
 pub use recorded::{GradientSink, RecordedGradients};
 pub use reverse::LossWith;

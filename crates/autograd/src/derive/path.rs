@@ -6,8 +6,9 @@ use std::panic::Location;
 use wengert_tensor::plan::{Index, Inputs, Op};
 use wengert_tensor::{Float, Site, compat};
 
+use super::slots::Slots;
 use crate::rules::{self, Primitive};
-use crate::{Error, Tape, Var};
+use crate::{Error, Tape};
 
 /// The inputs of an operation through which a path from a source to an output may pass.
 #[derive(Clone, Copy)]
@@ -31,13 +32,21 @@ impl Traversal {
     }
 }
 
-/// The nodes through which derivatives (or batching) must pass. Each node of the tape from `first` to the last output has a slot, whether
-/// it is on the path or not.
+/// The nodes at which paths start.
+#[derive(Clone, Copy)]
+pub(crate) enum Sources<'a> {
+    /// These nodes.
+    Nodes(&'a [Index]),
+    /// All variables: leaves whose gradient `backward` computes.
+    Variables,
+}
+
+/// The nodes through which derivatives (or batching) must pass: each depends on a source, and an output depends on it. Sources and outputs
+/// are included.
 pub(crate) struct Path {
-    /// The node that has the slot 0. The nodes after it have the following slots.
-    pub(crate) first: Index,
-    /// For each slot, true if its node is on the path.
-    pub(crate) marks: Vec<bool>,
+    /// The nodes in the order of the tape. The slot of a node is its position in this list.
+    pub(crate) nodes: Vec<Index>,
+    slots: Slots,
     traversal: Traversal,
     /// True if an operation on the path may refuse derivatives.
     pub(crate) may_refuse: bool,
@@ -47,35 +56,58 @@ impl Path {
     /// Returns the slot of a node, or `None` if the node is not on the path.
     #[inline]
     pub(crate) fn position(&self, index: Index) -> Option<usize> {
-        // For a node before `first`, the difference wraps to a number that is larger than all slots.
-        let slot = index.wrapping_sub(self.first) as usize;
-        (self.marks.get(slot) == Some(&true)).then_some(slot)
+        self.slots.get(index)
     }
 }
 
 #[wengert_macros::precompiled]
 impl<'t, T: Float> Tape<T> {
-    /// Returns the path of the nodes up to `last` that depend on one of `sources` through the inputs that `traversal` allows. The path
-    /// includes the `sources` up to `last`.
-    pub(crate) fn dependents(&self, sources: &[Index], last: Index, traversal: Traversal) -> Path {
-        let first = sources.iter().copied().min().unwrap_or(last).min(last);
-        let mut marks = vec![false; (last - first + 1) as usize];
-        for &source in sources {
-            if source <= last {
-                marks[(source - first) as usize] = true;
+    /// Returns the path from `sources` to `outputs` through the inputs that `traversal` allows. The time for this depends on the number of
+    /// sources and of the nodes on which the outputs depend, and not on the size of the tape. Nodes before the first source do not count.
+    pub(crate) fn path(
+        &self,
+        sources: Sources<'_>,
+        outputs: impl Iterator<Item = Index>,
+        traversal: Traversal,
+    ) -> Path {
+        let record = self.record.borrow();
+        let mut slots = Slots::take(record.len());
+        let first = match sources {
+            Sources::Nodes(list) => {
+                list.iter().for_each(|&source| slots.mark_source(source));
+                list.iter().copied().min().unwrap_or(Index::MAX)
+            }
+            Sources::Variables => 0,
+        };
+        let read = |node: Index| {
+            let from = traversal.first_input(record.op(node));
+            from.map_or(&[][..], |from| &record.operands(node)[from..])
+        };
+        let mut nodes: Vec<Index> = outputs.filter(|&output| output >= first && slots.visit(output)).collect();
+        let mut visited = 0;
+        while let Some(&node) = nodes.get(visited) {
+            visited += 1;
+            for &input in read(node) {
+                if input >= first && slots.visit(input) {
+                    nodes.push(input);
+                }
             }
         }
-        let (record, mut may_refuse) = (self.record.borrow(), false);
-        for slot in 0..marks.len() {
-            let index = first + slot as Index;
-            let op = record.op(index);
-            let Some(from) = traversal.first_input(op) else { continue };
-            // For an input before `first`, the difference wraps to a number that is larger than all slots.
-            let marked = |&input: &Index| marks.get(input.wrapping_sub(first) as usize) == Some(&true);
-            marks[slot] |= record.operands(index)[from..].iter().any(marked);
-            may_refuse |= marks[slot] && rules::refuses_derivative(&record, op, 0);
-        }
-        Path { first, marks, traversal, may_refuse }
+        slots.sort(&mut nodes);
+        let mut may_refuse = false;
+        nodes.retain(|&node| {
+            let is_source = match sources {
+                Sources::Nodes(_) => slots.is_visited_source(node),
+                Sources::Variables => record.is_variable(node),
+            };
+            let is_on_path = is_source || read(node).iter().any(|&input| slots.get(input).is_some());
+            if is_on_path {
+                slots.push(node);
+                may_refuse |= rules::refuses_derivative(&record, record.op(node), 0);
+            }
+            is_on_path
+        });
+        Path { nodes, slots, traversal, may_refuse }
     }
 
     /// Returns an error if a derivative of one of `outputs` along `path` must pass through an operation that has no derivative. As in
@@ -83,19 +115,18 @@ impl<'t, T: Float> Tape<T> {
     pub(crate) fn check_differentiable(
         &self,
         path: &Path,
-        outputs: impl Iterator<Item = Var<'t, T>>,
+        outputs: impl Iterator<Item = Index>,
         at: Site,
     ) -> Result<(), Error> {
         if !path.may_refuse {
             return Ok(());
         }
-        let mut reaching = vec![false; path.marks.len()];
-        for slot in outputs.filter_map(|output| path.position(output.index)) {
+        let mut reaching = vec![false; path.nodes.len()];
+        for slot in outputs.filter_map(|output| path.position(output)) {
             reaching[slot] = true;
         }
         let record = self.record.borrow();
-        for slot in (0..reaching.len()).rev().filter(|&slot| path.marks[slot]) {
-            let index = path.first + slot as Index;
+        for (slot, &index) in path.nodes.iter().enumerate().rev() {
             let op = record.op(index);
             let from = path.traversal.first_input(op).filter(|_| reaching[slot]).unwrap_or(usize::MAX);
             for (position, &input) in record.operands(index).iter().enumerate().skip(from) {
@@ -108,25 +139,6 @@ impl<'t, T: Float> Tape<T> {
             }
         }
         Ok(())
-    }
-
-    /// Returns, for each slot of `path`, true if its node is on the path and one of `outputs` is this node or depends on it.
-    pub(crate) fn needed_for(&self, path: &Path, outputs: impl Iterator<Item = Var<'t, T>>) -> Vec<bool> {
-        let mut reaching = vec![false; path.marks.len()];
-        for slot in outputs.filter_map(|output| path.position(output.index)) {
-            reaching[slot] = true;
-        }
-        let record = self.record.borrow();
-        for slot in (0..reaching.len()).rev() {
-            let index = path.first + slot as Index;
-            let from = path.traversal.first_input(record.op(index)).filter(|_| path.marks[slot] && reaching[slot]);
-            for &input in from.map_or(&[][..], |from| &record.operands(index)[from..]) {
-                if let Some(below) = path.position(input) {
-                    reaching[below] = true;
-                }
-            }
-        }
-        reaching
     }
 
     /// Starts the recording of a derivative or a batch, which ends when the returned guard is dropped.
@@ -181,6 +193,7 @@ mod tests {
     use wengert_tensor::ops::TensorLike;
     use wengert_tensor::prelude::*;
 
+    use super::{Sources, Traversal};
     use crate::{Call, Error, Operation, Tape, Var};
 
     /// An operation that returns its input and has no derivative.
@@ -202,6 +215,35 @@ mod tests {
         fn is_differentiable(&self) -> bool {
             false
         }
+    }
+
+    /// A path has only the nodes between its sources and its outputs, so that the time of a derivative does not grow with the tape.
+    #[test]
+    fn a_path_has_no_nodes_beside_it() {
+        let tape = Tape::<f64>::new();
+        let [x, y] = [1.0, 2.0].map(|value| tape.var(&Tensor::scalar(value)));
+        let others: Vec<Var<'_, f64>> = (0..100).map(|k| (x + f64::from(k)).sin()).collect();
+        let product = x * y;
+        let (first, last) = (product.exp(), (product + others[50].detach()).exp());
+        let path = |sources: Sources<'_>, outputs: &[Var<'_, f64>], traversal| {
+            let path = tape.path(sources, outputs.iter().map(|output| output.index), traversal);
+            assert!(
+                (0..tape.len() as u32).all(|node| path.position(node) == path.nodes.iter().position(|&n| n == node))
+            );
+            path.nodes
+        };
+        let [source, other] = [x, y].map(|x| x.index);
+        let of_x = Sources::Nodes(&[source]);
+        let expected = [source, product.index, first.index];
+        assert_eq!(path(of_x, &[first], Traversal::Differentiable), expected);
+        assert_eq!(path(of_x, &[first, x], Traversal::All), expected);
+        let both = path(Sources::Variables, &[last, first], Traversal::Differentiable);
+        assert_eq!(both, [source, other, product.index, first.index, last.index - 1, last.index]);
+        // Through `detach`, the last output also depends on one of the other nodes.
+        assert_eq!(path(of_x, &[last], Traversal::All).len(), both.len() - 1 + 2);
+        assert_eq!(path(of_x, &[y], Traversal::All), [0; 0]);
+        assert_eq!(path(Sources::Nodes(&[last.index]), &[first], Traversal::All), [0; 0]);
+        assert_eq!(path(Sources::Nodes(&[]), &[first], Traversal::All), [0; 0]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::panic::Location;
 use std::rc::Rc;
 
-use wengert_tensor::plan::{Extent, Identity, Index, Op, Part};
+use wengert_tensor::plan::{ByNode, Extent, Identity, Index, Op, Part};
 use wengert_tensor::{DType, Float, Site};
 
 use crate::record::Mark;
@@ -20,15 +20,72 @@ use crate::rules::{self, Primitive};
 use crate::tape::Record;
 use crate::{Error, Tape};
 
-/// The largest number of derivatives that a thread keeps.
-const MAX_KEPT: usize = 256;
+/// The largest [size](Derivative::size) of all derivatives that a thread keeps. They take about 5 MB.
+const MAX_KEPT: usize = 1 << 17;
 
-/// The largest number of nodes in all derivatives that a thread keeps. They take about 5 MB.
-const MAX_KEPT_NODES: usize = 1 << 17;
+/// The size that a derivative has in addition to its nodes: the number of nodes that take as much memory as its other fields.
+const OWN_SIZE: usize = 16;
 
 thread_local! {
-    /// The kept derivatives. The most recently used one comes first.
-    static KEPT: RefCell<Vec<Rc<Derivative>>> = const { RefCell::new(Vec::new()) };
+    static KEPT: RefCell<Kept> = RefCell::default();
+}
+
+/// The derivatives that a thread keeps.
+#[derive(Default)]
+struct Kept {
+    /// The derivatives by the length of the tape before each was recorded. A request is compared only with the derivatives of one length.
+    by_start: ByNode<Vec<KeptDerivative>>,
+    /// The size of all derivatives.
+    size: usize,
+    /// The number of uses of all derivatives so far.
+    uses: u64,
+}
+
+/// A kept derivative, with the number of its last use.
+struct KeptDerivative {
+    derivative: Rc<Derivative>,
+    used: u64,
+}
+
+impl Kept {
+    /// Returns the derivative that was recorded on a tape of `start` nodes and for which `serves` returns true, if there is one.
+    fn find(&mut self, start: usize, serves: impl Fn(&Derivative) -> bool) -> Option<Rc<Derivative>> {
+        let found = self.by_start.get_mut(&(start as Index))?.iter_mut().find(|kept| serves(&kept.derivative))?;
+        self.uses += 1;
+        found.used = self.uses;
+        Some(Rc::clone(&found.derivative))
+    }
+
+    /// Adds a derivative. If the size is then too large, removes the half of the derivatives whose last use is longest ago.
+    fn insert(&mut self, derivative: Derivative) {
+        self.uses += 1;
+        self.size += derivative.size();
+        let kept = KeptDerivative { derivative: Rc::new(derivative), used: self.uses };
+        self.by_start.entry(kept.derivative.start.nodes as Index).or_default().push(kept);
+        while self.size > MAX_KEPT {
+            let mut used: Vec<u64> = self.by_start.values().flatten().map(|kept| kept.used).collect();
+            let middle = used.len() / 2;
+            let (_, &mut middle, _) = used.select_nth_unstable(middle);
+            self.retain(|kept| kept.used > middle);
+        }
+    }
+
+    fn remove(&mut self, derivative: &Rc<Derivative>) {
+        let Some(kept) = self.by_start.get_mut(&(derivative.start.nodes as Index)) else { return };
+        if let Some(position) = kept.iter().position(|kept| Rc::ptr_eq(&kept.derivative, derivative)) {
+            kept.swap_remove(position);
+            self.size -= derivative.size();
+        }
+    }
+
+    /// Removes the derivatives for which `keeps` returns false.
+    fn retain(&mut self, keeps: impl Fn(&KeptDerivative) -> bool) {
+        self.by_start.retain(|_, kept| {
+            kept.retain(&keeps);
+            !kept.is_empty()
+        });
+        self.size = self.by_start.values().flatten().map(|kept| kept.derivative.size()).sum();
+    }
 }
 
 /// The variables of a request for a derivative.
@@ -36,9 +93,13 @@ thread_local! {
 pub(super) struct Request {
     /// The outputs, each with its seed (incoming gradient).
     pub(super) outputs: Vec<[Index; 2]>,
-    pub(super) inputs: Vec<Index>,
+    /// The inputs, or `None` for all variables on which the outputs depend.
+    pub(super) inputs: Option<Vec<Index>>,
     pub(super) at: Site,
 }
+
+/// Inputs, each with the node of its gradient, or `None` if the outputs do not depend on the input.
+pub(super) type InputGradients = Vec<(Index, Option<Index>)>;
 
 /// A recorded derivative, which can be recorded again on a tape with the same nodes.
 struct Derivative {
@@ -54,7 +115,7 @@ struct Derivative {
     /// The identity of the tape's nodes up to the end of this derivative.
     identity: Identity,
     calls: Vec<LoggedCall>,
-    gradients: Vec<Option<Index>>,
+    gradients: InputGradients,
 }
 
 /// A part of a derivative that may have other nodes each time.
@@ -153,7 +214,7 @@ impl Unfinished {
 /// The result of [`replay`].
 pub(super) enum Replay {
     /// The gradients are recorded.
-    Recorded(Vec<Option<Index>>),
+    Recorded(InputGradients),
     /// The derivative must be derived as usual, with this log.
     Unrecorded(CallLog),
 }
@@ -167,11 +228,8 @@ pub(super) enum Replay {
 pub(super) fn replay<T: Float>(tape: &Tape<T>, request: &Request) -> Result<Replay, Error> {
     let found = {
         let record = tape.record.borrow();
-        let find = |kept: &RefCell<Vec<Rc<Derivative>>>| {
-            let kept = &mut *kept.borrow_mut();
-            let position = kept.iter().position(|derivative| derivative.serves(&record, request))?;
-            kept[..=position].rotate_right(1);
-            Some(Rc::clone(&kept[0]))
+        let find = |kept: &RefCell<Kept>| {
+            kept.borrow_mut().find(record.len(), |derivative| derivative.serves(&record, request))
         };
         // `try_with` fails while the thread ends.
         if all_differentiable(&record) { KEPT.try_with(find).ok().flatten() } else { None }
@@ -179,21 +237,21 @@ pub(super) fn replay<T: Float>(tape: &Tape<T>, request: &Request) -> Result<Repl
     let Some(derivative) = found else { return Ok(Replay::Unrecorded(CallLog::default())) };
     let replay = derivative.record(tape, request.at)?;
     if let Replay::Unrecorded(_) = replay {
-        let _ = KEPT.try_with(|kept| kept.borrow_mut().retain(|other| !Rc::ptr_eq(other, &derivative)));
+        let _ = KEPT.try_with(|kept| kept.borrow_mut().remove(&derivative));
     }
     Ok(replay)
 }
 
 /// Keeps the derivative that was recorded on `tape` after `start`, if a later tape can copy its nodes.
-pub(super) fn keep<T: Float>(tape: &Tape<T>, start: Mark, request: Request, log: CallLog, gradients: &[Option<Index>]) {
+pub(super) fn keep<T: Float>(tape: &Tape<T>, start: Mark, request: Request, log: CallLog, gradients: &InputGradients) {
     let mut record = tape.record.borrow_mut();
     let known = start.identity.map_or_else(Extent::default, |base| base.extent);
     // Only the logged calls may store data or other operations, because the other nodes are copied without them.
     let is_copyable = record.mark().stored - start.stored == log.stored;
-    if !is_copyable || record.len() - known.nodes > MAX_KEPT_NODES || !all_differentiable(&record) {
+    if !is_copyable || record.len() - known.nodes > MAX_KEPT - OWN_SIZE || !all_differentiable(&record) {
         return;
     }
-    let derivative = Rc::new(Derivative {
+    let derivative = Derivative {
         request,
         dtype: T::DTYPE,
         base: start.identity,
@@ -202,21 +260,18 @@ pub(super) fn keep<T: Float>(tape: &Tape<T>, start: Mark, request: Request, log:
         start: start.extent,
         identity: record.expression.identify(),
         calls: log.calls,
-        gradients: gradients.to_vec(),
-    });
-    let _ = KEPT.try_with(|kept| {
-        let kept = &mut *kept.borrow_mut();
-        kept.insert(0, derivative);
-        let mut total = 0;
-        kept.retain(|derivative| {
-            total += derivative.part.nodes();
-            total <= MAX_KEPT_NODES
-        });
-        kept.truncate(MAX_KEPT);
-    });
+        gradients: gradients.clone(),
+    };
+    let _ = KEPT.try_with(|kept| kept.borrow_mut().insert(derivative));
 }
 
 impl Derivative {
+    /// Returns a measure of the memory of this derivative, in nodes.
+    fn size(&self) -> usize {
+        let inputs = self.gradients.len() + self.request.outputs.len();
+        self.part.nodes() + inputs / 2 + 6 * self.calls.len() + OWN_SIZE
+    }
+
     /// Returns the end of the nodes that `base` identifies, where `part` begins.
     fn known(&self) -> Extent {
         self.base.map_or_else(Extent::default, |base| base.extent)
@@ -224,16 +279,16 @@ impl Derivative {
 
     /// Returns true if the tape has the nodes on which this derivative was recorded, and the request is the same.
     fn serves<T: Float>(&self, record: &Record<T>, request: &Request) -> bool {
-        let (known, end) = (self.known(), record.extent());
+        let known = self.known();
         let same_line = |(x, y): (&Option<&Location<'_>>, &Option<&Location<'_>>)| match (x, y) {
             (Some(x), Some(y)) => std::ptr::eq(*x, *y),
             (x, y) => x.is_none() && y.is_none(),
         };
-        self.start == end
+        self.start == record.extent()
             && self.dtype == T::DTYPE
             && self.request == *request
             && (self.base.is_none() || self.base == record.identity())
-            && record.has(&self.part, known, end)
+            && record.has(&self.part, known, self.start)
             && record.locations()[known.nodes..].iter().zip(&self.locations).all(same_line)
     }
 
@@ -280,9 +335,11 @@ impl Derivative {
 /// Returns true if each custom operation of a tape has a derivative. Asks each operation only once.
 fn all_differentiable<T: Float>(record: &Record<T>) -> bool {
     let known = record.differentiable.get();
-    let more = record.operations().skip(known).take_while(|operation| operation.is_differentiable()).count();
+    let unknown = record.operations_from(known);
+    let count = unknown.len();
+    let more = unknown.take_while(|operation| operation.is_differentiable()).count();
     record.differentiable.set(known + more);
-    known + more == record.operations().len()
+    more == count
 }
 
 /// Returns true if the result of `node` belongs to a custom operation.

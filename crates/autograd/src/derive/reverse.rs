@@ -9,8 +9,8 @@ use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Binary, Float, Site, Tensor};
 
 use super::gradients::Gradients;
-use super::path::{Path, Traversal};
-use super::replay::{self, CallLog, Replay, Request, RuleCall};
+use super::path::{Path, Sources, Traversal};
+use super::replay::{self, CallLog, InputGradients, Replay, Request, RuleCall};
 use crate::parameter::Change;
 use crate::rules::{self, LinearFactor};
 use crate::{Error, Tape, Var};
@@ -107,7 +107,7 @@ impl<'t, T: Float> Tape<T> {
         at: Site,
     ) -> Result<Vec<Var<'t, T>>, Error> {
         let gradients = self.reverse(outputs, inputs, at)?;
-        Ok(gradients.into_iter().zip(inputs).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like_at(at))).collect())
+        gradients.into_iter().zip(inputs).map(|(g, x)| g.map_or_else(|| x.try_zeros_like_at(at), Ok)).collect()
     }
 
     pub(crate) fn reverse(
@@ -124,44 +124,51 @@ impl<'t, T: Float> Tape<T> {
             }
         }
         self.check_owns(inputs.iter().copied(), at)?;
-        let Some(last) = outputs.iter().map(|(output, _)| output.index).max() else {
-            return Ok(vec![None; inputs.len()]);
-        };
         let request = Request {
             outputs: outputs.iter().map(|(output, seed)| [output.index, seed.index]).collect(),
-            inputs: inputs.iter().map(|input| input.index).collect(),
+            inputs: Some(inputs.iter().map(|input| input.index).collect()),
             at,
         };
-        let gradients = match replay::replay(self, &request)? {
-            Replay::Recorded(gradients) => gradients,
-            Replay::Unrecorded(log) => self.derive(request, last, log)?,
-        };
-        Ok(gradients.into_iter().map(|gradient| gradient.map(|index| self.at(index))).collect())
+        let gradients = self.record_gradients(request)?;
+        Ok(gradients.into_iter().map(|(_, gradient)| gradient.map(|index| self.at(index))).collect())
     }
 
-    /// Records the gradients of `request`, whose outputs are nodes up to `last`. `log` may have parts of the derivative that are not recorded
-    /// again. Returns the node of each gradient.
-    fn derive(&self, request: Request, last: Index, log: CallLog) -> Result<Vec<Option<Index>>, Error> {
+    /// Records the gradients of `request`. Returns each input with the node of its gradient.
+    fn record_gradients(&self, request: Request) -> Result<InputGradients, Error> {
+        match replay::replay(self, &request)? {
+            Replay::Recorded(gradients) => Ok(gradients),
+            Replay::Unrecorded(log) => self.derive(request, log),
+        }
+    }
+
+    /// Records the gradients of `request`, which was not replayed. `log` may have parts of the derivative that are not recorded again.
+    fn derive(&self, request: Request, log: CallLog) -> Result<InputGradients, Error> {
         let (start, at) = (self.record.borrow().mark(), request.at);
-        let outputs = || request.outputs.iter().map(|&[output, _]| self.at(output));
-        let path = self.dependents(&request.inputs, last, Traversal::Differentiable);
+        let outputs = || request.outputs.iter().map(|&[output, _]| output);
+        let sources = request.inputs.as_deref().map_or(Sources::Variables, Sources::Nodes);
+        let path = self.path(sources, outputs(), Traversal::Differentiable);
         self.check_differentiable(&path, outputs(), at)?;
-        let mut adjoints = Adjoints { nodes: vec![NONE; path.marks.len()], log };
+        let mut adjoints = Adjoints { nodes: vec![NONE; path.nodes.len()], log };
         for &[output, seed] in &request.outputs {
             if let Some(slot) = path.position(output) {
                 adjoints.add(self, slot, self.at(seed), at)?;
             }
         }
         self.propagate(&path, &mut adjoints, at)?;
-        // If an output depends on the input only through derivatives that are zero, the gradient is zero, not `None`.
-        let without = |&input: &Index| path.position(input).is_some_and(|slot| adjoints.nodes[slot] == NONE);
-        let reaching = if request.inputs.iter().any(without) { self.needed_for(&path, outputs()) } else { Vec::new() };
-        let gradient = |&input: &Index| {
-            let slot = path.position(input)?;
-            let gradient = adjoints.get(self, slot);
-            gradient.or_else(|| reaching[slot].then(|| self.at(input).zeros_like_at(at))).map(|gradient| gradient.index)
+        let gradient = |input: Index| {
+            let Some(slot) = path.position(input) else { return Ok((input, None)) };
+            // If an output depends on the input only through derivatives that are zero, the gradient is zero, not `None`.
+            let gradient = adjoints.get(self, slot).map_or_else(|| self.at(input).try_zeros_like_at(at), Ok)?;
+            Ok((input, Some(gradient.index)))
         };
-        let gradients: Vec<Option<Index>> = request.inputs.iter().map(gradient).collect();
+        let inputs = match &request.inputs {
+            Some(inputs) => inputs.clone(),
+            None => {
+                let record = self.record.borrow();
+                path.nodes.iter().copied().filter(|&node| record.is_variable(node)).collect()
+            }
+        };
+        let gradients = inputs.into_iter().map(gradient).collect::<Result<InputGradients, Error>>()?;
         if !path.may_refuse {
             replay::keep(self, start, request, adjoints.log, &gradients);
         }
@@ -172,11 +179,11 @@ impl<'t, T: Float> Tape<T> {
     /// respect to each of its inputs, and adds the product to the input's adjoint. HIPS/autograd: `backward_pass`.
     fn propagate(&'t self, path: &Path, adjoints: &mut Adjoints, at: Site) -> Result<(), Error> {
         let derivation = self.start_derivation();
-        let mut end = path.marks.len();
+        let mut end = path.nodes.len();
         while let Some(slot) = self.propagate_linear(path, adjoints, end, at)? {
             end = slot;
             let Some(g) = adjoints.get(self, slot) else { continue };
-            let primitive = derivation.primitive(path.first + slot as Index, at);
+            let primitive = derivation.primitive(path.nodes[slot], at);
             let Some(first) = rules::first_differentiable_input(primitive.op) else { continue };
             for position in first..primitive.inputs.len() {
                 let Some(below) = path.position(primitive.inputs[position]) else { continue };
@@ -207,12 +214,12 @@ impl<'t, T: Float> Tape<T> {
     ) -> Result<Option<usize>, Error> {
         let mut guard = self.record.borrow_mut();
         let record = &mut *guard;
-        for slot in (0..end).rev().filter(|&slot| path.marks[slot]) {
+        for slot in (0..end).rev() {
             let g = adjoints.nodes[slot];
             if g == NONE {
                 continue;
             }
-            let index = path.first + slot as Index;
+            let index = path.nodes[slot];
             let node = record.node(index);
             let factors = [0, 1].map(|input| LinearFactor::of(node.op, input));
             let (Some([x, y]), [Some(first), Some(second)]) = (node.pair(), factors) else { return Ok(Some(slot)) };
@@ -431,13 +438,10 @@ impl<'t, T: Float> Var<'t, T> {
     /// on. Returns the node of each leaf with the node of its gradient.
     pub(super) fn reverse_to_leaves(self, at: Site) -> Result<Vec<(Index, Index)>, Error> {
         let seed = self.unit_seed(at)?;
-        let leaves: Vec<Var<'t, T>> = {
-            let record = self.tape.record.borrow();
-            (0..=self.index).filter(|&index| record.is_variable(index)).map(|index| self.tape.at(index)).collect()
-        };
-        let gradients = self.tape.reverse(&[(self, seed)], &leaves, at)?;
+        let request = Request { outputs: vec![[self.index, seed.index]], inputs: None, at };
+        let gradients = self.tape.record_gradients(request)?;
         let reached: Vec<(Index, Index)> =
-            leaves.iter().zip(gradients).filter_map(|(leaf, g)| Some((leaf.index, g?.index))).collect();
+            gradients.into_iter().filter_map(|(leaf, gradient)| Some((leaf, gradient?))).collect();
         if reached.is_empty() { Err(Error::NothingReached { at }) } else { Ok(reached) }
     }
 

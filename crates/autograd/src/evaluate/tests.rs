@@ -577,6 +577,17 @@ fn large_frontiers_are_kept_after_repeated_evaluations() {
     assert!(work < 10 * tape.len(), "{work} nodes computed of {}", tape.len());
 }
 
+/// Requesting all members of a large group takes time in proportion to its size. A search for each pair of members would take minutes.
+#[test]
+fn all_members_of_a_large_group_are_requested_at_once() {
+    let tape = Tape::<f64>::new();
+    let inputs: Vec<Var<'_, f64>> = (0..6000).map(|k| tape.var(&Tensor::scalar(f64::from(k)))).collect();
+    let loss = inputs.iter().fold(tape.constant(0.0), |sum, &x| sum + x * x);
+    let gradients = loss.grad_slice(&inputs);
+    let values = tape.values_slice(&gradients);
+    assert!(values.iter().enumerate().all(|(k, value)| value.item() == 2.0 * k as f64));
+}
+
 #[test]
 fn gradients_read_one_by_one_are_computed_together() {
     for or_zeros in [false, true] {

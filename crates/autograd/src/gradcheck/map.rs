@@ -1,7 +1,7 @@
 //! The function whose derivatives are compared with differences. This file computes its values around a point, and its derivatives in
 //! reverse and forward mode.
 
-use wengert_tensor::plan::Index;
+use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::gradcheck::difference::{DISTANCES, Samples};
@@ -155,6 +155,14 @@ impl<T: Float> Map<'_, T> {
             .collect()
     }
 
+    /// Records `value`, or zeros if it is `None`, on the tape of `like` and for this variable.
+    fn constant<'t>(&self, like: Var<'t, T>, value: Option<Tensor<T>>) -> Result<Var<'t, T>, Error> {
+        match value {
+            Some(value) => like.tape().try_leaf(&value, Op::Constant, Some(self.at)),
+            None => like.try_zeros_like_at(self.at),
+        }
+    }
+
     /// Returns the Jacobian, which `vjp` computes row by row: one call for each of `rows`. All rows are evaluated
     /// together. In [`Mode::Reverse`], also writes the list of independent inputs to `report`.
     pub(super) fn reverse(
@@ -177,15 +185,16 @@ impl<T: Float> Map<'_, T> {
             let seeded: Vec<(Var<'_, T>, Var<'_, T>)> = outputs
                 .iter()
                 .zip(weights)
-                .map(|(&output, seed)| {
-                    (output, seed.map_or_else(|| output.zeros_like_at(self.at), |seed| tape.constant(&seed)))
-                })
-                .collect();
+                .map(|(&output, seed)| Ok((output, self.constant(output, seed)?)))
+                .collect::<Result<_, Error>>()
+                .map_err(refused)?;
             let gradients = tape.reverse(&seeded, &vars, self.at).map_err(refused)?;
             if mode == Mode::Reverse {
                 report.independent = (0..vars.len()).filter(|&input| gradients[input].is_none()).collect();
             }
-            roots.extend(gradients.iter().zip(&vars).map(|(g, x)| g.unwrap_or_else(|| x.zeros_like_at(self.at)).index));
+            for (gradient, x) in gradients.into_iter().zip(&vars) {
+                roots.push(gradient.map_or_else(|| x.try_zeros_like_at(self.at), Ok).map_err(refused)?.index);
+            }
         }
         let values = tape.evaluate(&roots, self.at).map_err(refused)?;
         let row = |gradients: &[Tensor<T>]| {
@@ -214,8 +223,9 @@ impl<T: Float> Map<'_, T> {
                 .iter()
                 .zip(column.tensors(shapes))
                 .filter(|(_, tangent)| tangent.is_some() || columns.is_empty())
-                .map(|(&x, tangent)| (x, tangent.map_or_else(|| x.zeros_like_at(self.at), |v| tape.constant(&v))))
-                .collect();
+                .map(|(&x, tangent)| Ok((x, self.constant(x, tangent)?)))
+                .collect::<Result<_, Error>>()
+                .map_err(refused)?;
             let tangents = tape.forward(&outputs, &moving, self.at).map_err(refused)?;
             roots.extend(tangents.iter().map(|tangent| tangent.index));
         }

@@ -35,7 +35,7 @@ use wengert_tensor::{Float, Shape, Site, Tensor};
 
 pub use report::{Culprit, Derivative, Failure, Mismatch, Mode, Place, Report};
 
-use crate::derive::Traversal;
+use crate::derive::{Sources, Traversal};
 use crate::inspect::index_of;
 use crate::{Error, Tape, Var, rules};
 use difference::{Samples, estimates};
@@ -357,10 +357,8 @@ impl GradCheck {
         let output = f(&vars);
         let check = self.clone().order(mode.order());
         let sources: Vec<Index> = vars.iter().map(|var| var.index).collect();
-        let path = tape.dependents(&sources, output.index, Traversal::Differentiable);
-        let needed = tape.needed_for(&path, std::iter::once(output));
-        for slot in (0..needed.len()).filter(|&slot| needed[slot]) {
-            let index = path.first + slot as Index;
+        let path = tape.path(Sources::Nodes(&sources), std::iter::once(output.index), Traversal::Differentiable);
+        for &index in &path.nodes {
             let (op, operands, operation, recorded) = {
                 let record = tape.record.borrow();
                 (record.node(index).op, record.inputs(index), record.name(index), record.location(index))

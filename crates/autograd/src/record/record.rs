@@ -169,9 +169,9 @@ impl<T: Float, O> Record<T, O> {
         &self.locations
     }
 
-    /// Returns the operations that have arguments of their own, in the order of recording.
-    pub(crate) fn operations(&self) -> impl ExactSizeIterator<Item = &O> {
-        self.operations.iter().map(|(operation, _)| operation)
+    /// Returns the operations that have arguments of their own, in the order of recording, from index `start` on.
+    pub(crate) fn operations_from(&self, start: usize) -> impl ExactSizeIterator<Item = &O> {
+        self.operations[start..].iter().map(|(operation, _)| operation)
     }
 
     /// Registers a group of nodes. When the value of one node is requested, the values of all nodes of the group are computed.
@@ -183,9 +183,19 @@ impl<T: Float, O> Record<T, O> {
         }
     }
 
-    /// Returns the nodes that are evaluated together with `node`, including `node`. The slice is empty if `node` is evaluated alone.
-    pub(crate) fn group_of(&self, node: Index) -> &[Index] {
-        self.group_of.get(&node).map_or(&[], |&group| &self.together[group])
+    /// Returns the nodes `roots`, followed by the other nodes of their groups that have no kept values.
+    pub(crate) fn with_groups(&self, roots: &[Index]) -> Vec<Index> {
+        let mut wanted = roots.to_vec();
+        let mut groups: Vec<usize> = roots.iter().filter_map(|root| self.group_of.get(root).copied()).collect();
+        if groups.is_empty() {
+            return wanted;
+        }
+        groups.sort_unstable();
+        groups.dedup();
+        let mut known: ByNode<()> = roots.iter().map(|&root| (root, ())).collect();
+        let others = groups.iter().flat_map(|&group| &self.together[group]).copied();
+        wanted.extend(others.filter(|node| !self.values.contains_key(node) && known.insert(*node, ()).is_none()));
+        wanted
     }
 
     /// Returns the line of code that recorded a node. For a constant that was written in an operation whose recording failed, returns a

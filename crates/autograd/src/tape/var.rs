@@ -68,10 +68,11 @@ impl<'t, T: Float> Var<'t, T> {
         self.filled(&self.shape(), T::ZERO)
     }
 
-    /// Does the same as [`zeros_like`](Self::zeros_like), but records the zeros at the line of code in `at`.
+    /// Does the same as [`zeros_like`](Self::zeros_like), but records the zeros at the line of code in `at`, and returns an error if the
+    /// tape is full.
     #[inline]
-    pub(crate) fn zeros_like_at(self, at: Site) -> Self {
-        self.filled_at(&self.shape(), T::ZERO, at)
+    pub(crate) fn try_zeros_like_at(self, at: Site) -> Result<Self, Error> {
+        self.try_filled_at(&self.shape(), T::ZERO, at)
     }
 
     /// Returns the number `value` expanded to a shape, on the tape of this variable.

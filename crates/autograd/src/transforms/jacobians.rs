@@ -106,7 +106,7 @@ impl<'t, T: Float> Tape<T> {
     /// one incoming gradient is recorded, and batched over the rows of the identity.
     fn jacobian_rows(&'t self, y: Var<'t, T>, inputs: &[Var<'t, T>], at: Site) -> Result<Vec<Var<'t, T>>, Error> {
         let to = y.shape();
-        let seed = y.zeros_like_at(at);
+        let seed = y.try_zeros_like_at(at)?;
         let gradients = self.reverse_or_zeros(&[(y, seed)], inputs, at)?;
         let rows = self.batch(&gradients, &[(seed, self.identity(&to, at)?)], to.numel(), at)?;
         let reshaped =
@@ -118,7 +118,7 @@ impl<'t, T: Float> Tape<T> {
     /// along one tangent is recorded, and batched over the rows of the identity.
     fn jacobian_columns(&'t self, outputs: &[Var<'t, T>], x: Var<'t, T>, at: Site) -> Result<Vec<Var<'t, T>>, Error> {
         let from = x.shape();
-        let tangent = x.zeros_like_at(at);
+        let tangent = x.try_zeros_like_at(at)?;
         let derivatives = self.forward(outputs, &[(x, tangent)], at)?;
         let columns = self.batch(&derivatives, &[(tangent, self.identity(&from, at)?)], from.numel(), at)?;
         let reshaped = columns.iter().zip(outputs).map(|(column, y)| {

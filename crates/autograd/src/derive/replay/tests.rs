@@ -7,7 +7,7 @@ use std::rc::Rc;
 use proptest::prelude::*;
 use wengert_tensor::{Generator, Site};
 
-use super::{Derivative, KEPT, MAX_KEPT, Replay, Request, replay};
+use super::{Derivative, KEPT, KeptDerivative, MAX_KEPT, Replay, Request, replay};
 use crate::prelude::*;
 use crate::transforms::vmap;
 use crate::{Call, Error, Function, FunctionCall, Operation, Parameter, Tape, Var};
@@ -49,6 +49,15 @@ fn loss<'t>(tape: &'t Tape<f64>, rows: &[i64], double: Double) -> (Var<'t, f64>,
     (y, x)
 }
 
+/// Returns the derivatives that this thread keeps. The most recently used one comes first.
+fn kept() -> Vec<Rc<Derivative>> {
+    KEPT.with_borrow(|kept| {
+        let mut all: Vec<&KeptDerivative> = kept.by_start.values().flatten().collect();
+        all.sort_by_key(|kept| std::cmp::Reverse(kept.used));
+        all.into_iter().map(|kept| Rc::clone(&kept.derivative)).collect()
+    })
+}
+
 /// Returns the nodes of a tape as text, with their lines of code.
 fn nodes<T: Float>(tape: &Tape<T>) -> (String, Vec<Option<&'static Location<'static>>>) {
     let record = tape.record.borrow();
@@ -62,9 +71,9 @@ fn derive(rows: &[i64], double: Double) -> (impl Eq + Send + std::fmt::Debug, Ve
     let (y, x) = loss(&tape, rows, double);
     let at = Site::here("test");
     let seed = y.unit_seed(at).unwrap();
-    let before = KEPT.with_borrow(Vec::clone);
+    let before = kept();
     let gradient = tape.reverse(&[(y, seed)], &[x], at).unwrap()[0].unwrap();
-    let is_replayed = KEPT.with_borrow(|kept| before.iter().any(|known| Rc::ptr_eq(known, &kept[0])));
+    let is_replayed = before.iter().any(|known| Rc::ptr_eq(known, &kept()[0]));
     (nodes(&tape), gradient.value().to_vec(), is_replayed)
 }
 
@@ -135,7 +144,8 @@ fn a_request_for_other_gradients_is_no_replay() {
     let [x, y] = [1.0, 2.0].map(|value| tape.var(&Tensor::scalar(value)));
     let (z, at) = (x * y, Site::here("test"));
     let seed = z.unit_seed(at).unwrap();
-    let request = |input: Var<'_, f64>| Request { outputs: vec![[z.index, seed.index]], inputs: vec![input.index], at };
+    let request =
+        |input: Var<'_, f64>| Request { outputs: vec![[z.index, seed.index]], inputs: Some(vec![input.index]), at };
     let end = tape.record.borrow().mark();
     let is_replayed = |input| matches!(replay(&tape, &request(input)).unwrap(), Replay::Recorded(_));
     assert!(!is_replayed(x));
@@ -146,13 +156,42 @@ fn a_request_for_other_gradients_is_no_replay() {
 }
 
 #[test]
-fn the_kept_derivatives_are_few() {
-    for count in 1..MAX_KEPT + 8 {
+fn the_kept_derivatives_are_small_together() {
+    let mut most = 0;
+    for number in 0..2 * MAX_KEPT / 100 {
         let tape = Tape::<f64>::new();
         let x = tape.var(&Tensor::from([1.0]));
-        assert_eq!((x * count as f64).sum(..).grad([x])[0].item(), count as f64);
+        // The number makes each program another one.
+        let y = (0..40).fold(x * number as f64, |y, _| -y);
+        assert_eq!(y.sum(..).grad([x])[0].item(), number as f64);
+        let newest = kept().remove(0);
+        let size = KEPT.with_borrow(|kept| kept.size);
+        assert!(size <= MAX_KEPT && newest.start.nodes + newest.gradients.len() < tape.len());
+        most = most.max(size);
     }
-    assert_eq!(KEPT.with_borrow(Vec::len), MAX_KEPT);
+    assert!(most > MAX_KEPT - 200);
+    let size: usize = kept().iter().map(|derivative| derivative.size()).sum();
+    assert_eq!(size, KEPT.with_borrow(|kept| kept.size));
+}
+
+/// All derivatives of a second step are replayed, also if the step has many.
+#[test]
+fn many_derivatives_of_one_tape_are_replayed() {
+    let step = || {
+        let (tape, mut slopes) = (Tape::<f64>::new(), Vec::new());
+        let x = tape.var(&Tensor::scalar(2.0));
+        for number in 0..1000 {
+            slopes.push((x * x * f64::from(number)).grad([x])[0]);
+        }
+        assert_eq!(tape.values_slice(&slopes)[999].item(), 3996.0);
+    };
+    step();
+    let before = kept();
+    assert_eq!(before.len(), 1000);
+    step();
+    let after = kept();
+    assert_eq!(after.len(), 1000);
+    assert!(before.iter().zip(&after).all(|(before, after)| Rc::ptr_eq(before, after)));
 }
 
 #[test]
@@ -203,15 +242,14 @@ fn a_rule_runs_once_for_each_gradient_also_if_it_records_other_nodes() {
 
 #[test]
 fn an_operation_without_a_derivative_beside_the_loss_keeps_no_derivative() {
-    let kept = || KEPT.with_borrow(Vec::len);
-    let before = kept();
+    let before = kept().len();
     for _ in 0..3 {
         let tape = Tape::<f64>::new();
         let x = tape.var(&Tensor::from([3.0]));
         tape.apply(Double { adds: true, is_differentiable: false }, &[tape.constant(1.0)]);
         assert_eq!(x.square().sum(..).grad([x])[0].item(), 6.0);
     }
-    assert_eq!(kept(), before);
+    assert_eq!(kept().len(), before);
 }
 
 /// Tests every pair of forms of a rule, one after the other. Some forms read values or record parameters.
@@ -464,12 +502,12 @@ fn gradients<'t, T: Float>(
     at: Site,
     replayed: &mut usize,
 ) -> Result<Vec<Var<'t, T>>, Error> {
-    let (seed, before) = (loss.unit_seed(at)?, KEPT.with_borrow(Vec::clone));
+    let (seed, before) = (loss.unit_seed(at)?, kept());
     let start = loss.tape().record.borrow().extent();
     let gradients = loss.tape().reverse_or_zeros(&[(loss, seed)], inputs, at);
     let is_known = |newest: &Rc<Derivative>| before.iter().any(|known| Rc::ptr_eq(known, newest));
     let is_replay = |newest: &Rc<Derivative>| newest.start == start && is_known(newest);
-    *replayed += usize::from(KEPT.with_borrow(|kept| kept.first().is_some_and(is_replay)));
+    *replayed += usize::from(kept().first().is_some_and(is_replay));
     gradients
 }
 

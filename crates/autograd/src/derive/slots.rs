@@ -1,0 +1,160 @@
+//! A map from the nodes of a path to their slots. A node is found without hashing, and making a map does not depend on the size of the tape.
+//!
+//! The map has a number for each node of the tape. The numbers of a map are larger than the numbers of all maps before, so that the memory
+//! of one map serves the next one without being cleared.
+
+use std::cell::RefCell;
+
+use wengert_tensor::plan::Index;
+
+/// The maximum number of maps whose memory a thread keeps. More than one map exists at a time only if a rule takes derivatives.
+const MAX_SPARE: usize = 4;
+
+/// The largest number of nodes of a map whose memory a thread keeps (4 MB). The memory of a larger map comes from the system each time, as
+/// pages of zeros that take no time until they are read.
+const MAX_SPARE_NODES: usize = 1 << 20;
+
+/// The distance between the number of a node with a slot and its slot. The smaller numbers are the marks of nodes without slots.
+const FIRST_SLOT: u32 = 3;
+/// The mark of a source that no output is known to depend on.
+const SOURCE: u32 = 0;
+/// The mark of a node on which an output depends.
+const VISITED: u32 = 1;
+/// The mark of a source on which an output depends.
+const VISITED_SOURCE: u32 = 2;
+
+thread_local! {
+    /// The memory of maps, each with the smallest number that no earlier map has.
+    static SPARE: RefCell<Vec<(Vec<u32>, u32)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The slots of nodes. The first pushed node has the slot 0, the next one the slot 1, and so on.
+pub(super) struct Slots {
+    /// For each node of the tape, `base` and its mark or slot. A smaller number belongs to an earlier map.
+    numbers: Vec<u32>,
+    base: u32,
+    /// The number of nodes that have slots.
+    len: u32,
+}
+
+impl Slots {
+    /// Returns an empty map for a tape of `nodes` nodes.
+    pub(super) fn take(nodes: usize) -> Self {
+        // `try_with` fails while the thread ends.
+        let spare = SPARE.try_with(|spare| spare.borrow_mut().pop()).ok().flatten();
+        // The numbers of this map must be larger than all numbers of the maps before.
+        let fits = |base: u32| base.checked_add(FIRST_SLOT).and_then(|first| first.checked_add(nodes as u32)).is_some();
+        let (numbers, base) = spare
+            .filter(|&(ref numbers, base)| numbers.len() >= nodes && fits(base))
+            .unwrap_or_else(|| (vec![0; nodes.checked_next_power_of_two().unwrap_or(nodes)], 1));
+        Slots { numbers, base, len: 0 }
+    }
+
+    /// Marks a node as a source.
+    pub(super) fn mark_source(&mut self, node: Index) {
+        self.numbers[node as usize] = self.base + SOURCE;
+    }
+
+    /// Marks a node on which an output depends. Returns false if it was marked before.
+    #[inline]
+    pub(super) fn visit(&mut self, node: Index) -> bool {
+        let number = &mut self.numbers[node as usize];
+        if *number > self.base + SOURCE {
+            return false;
+        }
+        *number = self.base + if *number == self.base + SOURCE { VISITED_SOURCE } else { VISITED };
+        true
+    }
+
+    /// Returns true if a node is a source on which an output depends, and has no slot yet.
+    #[inline]
+    pub(super) fn is_visited_source(&self, node: Index) -> bool {
+        self.numbers[node as usize] == self.base + VISITED_SOURCE
+    }
+
+    /// Sorts the list of all visited nodes.
+    pub(super) fn sort(&self, visited: &mut [Index]) {
+        let (Some(&first), Some(&last)) = (visited.iter().min(), visited.iter().max()) else { return };
+        if visited.len() < (last - first) as usize / SPARSE {
+            visited.sort_unstable();
+            return;
+        }
+        let numbers = self.numbers[first as usize..=last as usize].iter();
+        let places = (first..).zip(numbers).filter(|&(_, &number)| number > self.base + SOURCE);
+        visited.iter_mut().zip(places).for_each(|(visited, (node, _))| *visited = node);
+    }
+
+    /// Gives the next slot to a node.
+    #[inline]
+    pub(super) fn push(&mut self, node: Index) {
+        self.numbers[node as usize] = self.base + FIRST_SLOT + self.len;
+        self.len += 1;
+    }
+
+    /// Returns the slot of a node, or `None` if it has none.
+    #[inline]
+    pub(super) fn get(&self, node: Index) -> Option<usize> {
+        // For a number of an earlier map or a mark, the difference wraps to a number that is larger than all slots.
+        let slot = self.numbers.get(node as usize)?.wrapping_sub(self.base + FIRST_SLOT);
+        (slot < self.len).then_some(slot as usize)
+    }
+}
+
+/// Sorting takes as long as reading the numbers of about this many times as many nodes of the tape.
+const SPARSE: usize = 16;
+
+impl Drop for Slots {
+    fn drop(&mut self) {
+        if self.numbers.len() > MAX_SPARE_NODES {
+            return;
+        }
+        let spare = (std::mem::take(&mut self.numbers), self.base + FIRST_SLOT + self.len);
+        // `try_with` fails while the thread ends.
+        let _ = SPARE.try_with(|all| {
+            let mut all = all.borrow_mut();
+            if all.len() < MAX_SPARE {
+                all.push(spare);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_has_no_slots_of_the_map_before() {
+        for nodes in [4, 100, 20, 1000] {
+            let mut slots = Slots::take(nodes as usize);
+            assert!((0..2 * nodes).all(|node| slots.get(node).is_none()));
+            slots.mark_source(1);
+            assert!(!slots.is_visited_source(1));
+            let mut visited: Vec<Index> = [3, 1, 2, nodes - 1].into_iter().filter(|&node| slots.visit(node)).collect();
+            assert!(!slots.visit(3) && !slots.visit(1));
+            assert!(slots.is_visited_source(1) && !slots.is_visited_source(2));
+            slots.sort(&mut visited);
+            assert!(visited.is_sorted() && visited.starts_with(&[1, 2, 3]));
+            for (slot, &node) in visited.iter().enumerate() {
+                assert_eq!(slots.get(node), None);
+                slots.push(node);
+                assert_eq!(slots.get(node), Some(slot));
+            }
+            // A second map beside this one has memory of its own.
+            assert!((0..nodes).all(|node| Slots::take(nodes as usize).get(node).is_none()));
+            assert_eq!(slots.get(0), None);
+        }
+    }
+
+    /// Sorting gives the same list whether the visited nodes are close together or far apart.
+    #[test]
+    fn visited_nodes_are_sorted() {
+        for step in [1, 3, 5 * SPARSE as Index] {
+            let mut slots = Slots::take(10_000);
+            let nodes: Vec<Index> = (7..107).map(|k| k * step).rev().collect();
+            let mut visited: Vec<Index> = nodes.iter().copied().filter(|&node| slots.visit(node)).collect();
+            slots.sort(&mut visited);
+            assert!(visited.is_sorted() && visited.iter().eq(nodes.iter().rev()), "{step}");
+        }
+    }
+}
