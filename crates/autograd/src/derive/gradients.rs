@@ -272,6 +272,42 @@ impl<T: Float> Gradients<T> {
         Ok(())
     }
 
+    /// Adds the gradients of another batch, like `+=`. If only one side has a gradient for a parameter or variable, that gradient is kept.
+    /// The other batch's changes of buffers are appended. In a plain average ([`Share::Nth`](crate::Share::Nth)), their batches come after
+    /// the batches of `self`. Gradients of variables are kept only if both sides belong to the same tape.
+    ///
+    /// ```
+    /// # use wengert_autograd as wengert;
+    /// use wengert::prelude::*;
+    ///
+    /// let w = Parameter::new(Tensor::from([3.0f32, 4.0]));
+    /// let loss = || Tape::new().value_and_gradients(|tape| tape.parameter(&w).square().sum(..)).1;
+    /// let mut gradients = loss();
+    /// gradients.accumulate(loss());
+    /// assert_eq!(gradients.of(&w).to_vec(), [12.0, 16.0]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the two gradients of a parameter have shapes that do not broadcast, or memory cannot hold a sum. Some gradients may then be added
+    /// already.
+    pub fn try_accumulate(&mut self, other: Self) -> Result<(), Error> {
+        add_all(&mut self.parameters, other.parameters)?;
+        if self.tape == other.tape {
+            add_all(&mut self.variables, other.variables)?;
+        } else {
+            self.variables.clear();
+        }
+        self.of_several_tapes |= other.of_several_tapes || self.tape != other.tape;
+        self.evaluated_layer = self.evaluated_layer.or(other.evaluated_layer);
+        let own = self.changes.len();
+        for (id, change) in other.changes {
+            let earlier = self.changes[..own].iter().filter(|(earlier, _)| *earlier == id).count() as u64;
+            self.changes.push((id, change.after(earlier)));
+        }
+        Ok(())
+    }
+
     fn all(&self) -> impl Iterator<Item = &Tensor<T>> {
         let variables = self.variables.iter().map(|(_, gradient)| gradient);
         variables.chain(self.parameters.iter().map(|(_, gradient)| gradient))
@@ -283,37 +319,23 @@ impl<T: Float> Gradients<T> {
     }
 }
 
-/// Adds the gradients of another batch. If only one side has a gradient for a parameter or variable, that gradient is
-/// kept. The other batch's changes of buffers are appended. In a plain average ([`Share::Nth`](crate::Share::Nth)),
-/// their batches come after the batches of `self`. Gradients of variables are kept only if both sides belong to the
-/// same tape.
+/// Adds the gradients of another batch; see [`accumulate`](Gradients::accumulate).
 impl<T: Float> AddAssign for Gradients<T> {
     #[track_caller]
     fn add_assign(&mut self, other: Self) {
-        add_all(&mut self.parameters, other.parameters);
-        if self.tape == other.tape {
-            add_all(&mut self.variables, other.variables);
-        } else {
-            self.variables.clear();
-        }
-        self.of_several_tapes |= other.of_several_tapes || self.tape != other.tape;
-        self.evaluated_layer = self.evaluated_layer.or(other.evaluated_layer);
-        let own = self.changes.len();
-        for (id, change) in other.changes {
-            let earlier = self.changes[..own].iter().filter(|(earlier, _)| *earlier == id).count() as u64;
-            self.changes.push((id, change.after(earlier)));
-        }
+        self.accumulate(other);
     }
 }
 
 #[track_caller]
-fn add_all<K: Ord, T: Float>(gradients: &mut Vec<(K, Tensor<T>)>, others: Vec<(K, Tensor<T>)>) {
+fn add_all<K: Ord, T: Float>(gradients: &mut Vec<(K, Tensor<T>)>, others: Vec<(K, Tensor<T>)>) -> Result<(), Error> {
     for (key, other) in others {
         match gradients.binary_search_by(|(known, _)| known.cmp(&key)) {
-            Ok(position) => gradients[position].1 = gradients[position].1.add(&other),
+            Ok(position) => gradients[position].1 = gradients[position].1.try_add(&other)?,
             Err(position) => gradients.insert(position, (key, other)),
         }
     }
+    Ok(())
 }
 
 impl<T: Float> Key<T> for &Parameter<T> {
@@ -341,8 +363,9 @@ impl<T: Float> Key<T> for Var<'_, T> {
             return None;
         }
         let record = self.tape.record.borrow();
-        if let Some((id, _)) = record.parameters.iter().find(|(_, node)| *node == self.index) {
-            let position = gradients.parameters.binary_search_by_key(id, |&(id, _)| id).ok()?;
+        if let Ok(position) = record.parameters.binary_search_by_key(&self.index, |&(_, node)| node) {
+            let (id, _) = record.parameters[position];
+            let position = gradients.parameters.binary_search_by_key(&id, |&(id, _)| id).ok()?;
             return Some(&gradients.parameters[position].1);
         }
         let position = gradients.variables.binary_search_by_key(&self.index, |&(node, _)| node).ok()?;
@@ -409,6 +432,20 @@ mod tests {
         }
         sum += second.var(&Tensor::from([1.0])).sum(..).backward();
         assert!(text(sum.try_of(x).unwrap_err()).contains("several tapes"));
+    }
+
+    #[test]
+    fn gradients_that_do_not_fit_are_not_added() {
+        let w = Parameter::new(Tensor::from([2.0, 3.0]));
+        let gradients = |values: Tensor<f64>| Gradients::from_parts([(w.id(), values)], []);
+        let mut sum = gradients(Tensor::from([1.0, 2.0]));
+        let line = line!() + 1;
+        let error = sum.try_accumulate(gradients(Tensor::from([1.0, 2.0, 3.0]))).unwrap_err();
+        assert!(error.to_string().contains(&format!("{}:{line}", file!())), "{error}");
+        assert_eq!(sum.of(&w).to_vec(), [1.0, 2.0]);
+        sum.try_accumulate(gradients(Tensor::from([10.0, 20.0]))).unwrap();
+        sum += gradients(Tensor::from([0.5, 0.5]));
+        assert_eq!(sum.of(&w).to_vec(), [11.5, 22.5]);
     }
 
     #[test]
