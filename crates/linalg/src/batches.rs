@@ -23,6 +23,18 @@ struct Range<'a, T, E, const N: usize> {
     result: &'a mut Result<(), E>,
 }
 
+/// Returns the number of matrices of `rows` times `columns` elements in an array of `elements` elements. Returns 0 if the array is empty,
+/// also for matrices whose number of elements would overflow.
+pub(crate) fn count_matrices(elements: usize, rows: usize, columns: usize) -> usize {
+    if elements == 0 { 0 } else { elements / (rows * columns) }
+}
+
+/// Returns the product of the numbers of iterations of nested loops, or the largest number if the product overflows. Only the matrices of
+/// an empty batch can be that large.
+pub(crate) fn cost(loops: &[usize]) -> usize {
+    loops.iter().fold(1, |cost, &count| cost.saturating_mul(count))
+}
+
 /// Splits `count` matrices into ranges and calls `work` for each range. Several threads work if `count` times `cost`, the number of
 /// multiplications per matrix, is large enough.
 ///
@@ -91,10 +103,11 @@ impl Batch<'_> {
         shapes: &[Shape; N],
         each: impl Fn([&[T]; M], [&mut [T]; N]) -> Result<(), Failure> + Sync,
     ) -> Result<Vec<Tensor<T>>, Error> {
-        let count = self.shape.numel();
+        let mut outputs = shapes.iter().map(|shape| Tensor::try_full(shape, T::ZERO)).collect::<Result<Vec<_>, _>>()?;
+        // A batch of any number of matrices without elements needs no computation.
+        let count = if outputs.iter().all(|output| output.numel() == 0) { 0 } else { self.shape.numel() };
         let inputs = inputs.iter().map(|input| input.try_contiguous()).collect::<Result<Vec<_>, _>>()?;
         let sources: [&[T]; M] = std::array::from_fn(|input| inputs[input].as_slice().unwrap_or_default());
-        let mut outputs = shapes.iter().map(|shape| Tensor::try_full(shape, T::ZERO)).collect::<Result<Vec<_>, _>>()?;
         let mut rest = outputs.iter_mut().map(Tensor::make_mut);
         let data: [&mut [T]; N] = std::array::from_fn(|_| rest.next().unwrap_or_default());
         for_each_range(count, self.cost, data, |first, range, mut data| {

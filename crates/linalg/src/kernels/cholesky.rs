@@ -6,7 +6,7 @@ use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use super::substitution::solved;
 use super::transposed;
-use crate::batches::{MOVES, for_each_range};
+use crate::batches::{MOVES, cost, count_matrices, for_each_range};
 use crate::kernel::Kernel;
 use crate::matrices::{batch_of, contiguous, elements, sizes};
 use crate::numerics::failure::RangeFailure;
@@ -29,8 +29,8 @@ impl Kernel for Cholesky {
         let (n, _) = sizes(shape);
         let done = Tensor::from_fill(shape.clone(), at, |l: &mut [T]| {
             l.copy_from_slice(elements(&a));
-            let count = l.len().checked_div(n * n).unwrap_or_default();
-            for_each_range(count, n * n * (n / 4 + MOVES), [l], |first, _, [data]| cholesky_all(data, n, first))
+            let count = count_matrices(l.len(), n, n);
+            for_each_range(count, cost(&[n, n, n / 4 + MOVES]), [l], |first, _, [data]| cholesky_all(data, n, first))
         });
         let (l, ()) = done.map_err(|failure: RangeFailure| {
             failure.error(&batch_of(shape, 2), at, |element, order| {

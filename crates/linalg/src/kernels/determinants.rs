@@ -7,7 +7,7 @@ use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 use super::inverse::Inverse;
 use super::lu::Singular;
 use super::{applied, transposed};
-use crate::batches::{MOVES, for_each_range};
+use crate::batches::{MOVES, cost, for_each_range};
 use crate::kernel::Kernel;
 use crate::matrices::{batch_of, contiguous, elements, sizes, zeros};
 use crate::numerics::cofactors::{cofactors, product};
@@ -23,7 +23,7 @@ fn write_from_factors<T: Float, const N: usize>(
 ) -> Result<(), RangeFailure> {
     let (a, (n, _)) = (contiguous(a)?, sizes(a.shape()));
     let (a, count) = (elements(&a), results.first().map_or(0, |results| results.len()));
-    for_each_range(count, n * n * (n / 3 + MOVES), results, |first, count, mut results| {
+    for_each_range(count, cost(&[n, n, n / 3 + MOVES]), results, |first, count, mut results| {
         diagonals_all(&a[first * n * n..][..count * n * n], count, n, |matrix, diagonal, sign| {
             for (results, value) in results.iter_mut().zip(from_diagonal(diagonal, sign)) {
                 results[matrix] = value;
@@ -89,12 +89,13 @@ impl Kernel for Cofactors {
         let (a, mut result) = (inputs[0].try_contiguous()?, zeros::<T>(inputs[0].shape())?);
         let (n, _) = sizes(a.shape());
         if let Some(a) = a.as_slice().filter(|a| !a.is_empty()) {
-            let done = for_each_range(a.len() / (n * n), n * n * n, [result.make_mut()], |first, _, [result]| {
-                for (matrix, result) in (first..).zip(result.chunks_exact_mut(n * n)) {
-                    cofactors(&a[matrix * n * n..][..n * n], result, n)?;
-                }
-                Ok(())
-            });
+            let done =
+                for_each_range(a.len() / (n * n), cost(&[n, n, n]), [result.make_mut()], |first, _, [result]| {
+                    for (matrix, result) in (first..).zip(result.chunks_exact_mut(n * n)) {
+                        cofactors(&a[matrix * n * n..][..n * n], result, n)?;
+                    }
+                    Ok(())
+                });
             done.map_err(|failure| failed(failure, at))?;
         }
         Ok(vec![result])

@@ -5,7 +5,7 @@ use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use super::{all_applied, differences, inverse_or_zero, transposed};
-use crate::batches::Batch;
+use crate::batches::{Batch, cost};
 use crate::kernel::Kernel;
 use crate::matrices::{batch_of, sizes, with_core};
 use crate::numerics::eigen::symmetric;
@@ -26,7 +26,7 @@ pub(crate) struct Eigvalsh(pub(crate) Eigh);
 /// Describes a batch of symmetric matrices, with the batch dimensions `shape` and matrices of `order` rows.
 fn matrices(shape: &Shape, order: usize, at: Site) -> Batch<'_> {
     let reason = "the input matrix is ill-conditioned or has too many repeated eigenvalues";
-    Batch { shape, cost: 4 * order * order * order, name: NAME, reason, at }
+    Batch { shape, cost: cost(&[4, order, order, order]), name: NAME, reason, at }
 }
 
 impl Kernel for Eigh {

@@ -5,7 +5,7 @@ use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use super::{applied, transposed};
-use crate::batches::Batch;
+use crate::batches::{Batch, cost};
 use crate::kernel::Kernel;
 use crate::matrices::{batch_of, sizes};
 use crate::numerics::exponential::exponential;
@@ -25,7 +25,7 @@ impl Kernel for MatrixExp {
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let (batch, order) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
-        let computed = Batch { shape: &batch, cost: 8 * order * order * order, name: NAME, reason: "", at };
+        let computed = Batch { shape: &batch, cost: cost(&[8, order, order, order]), name: NAME, reason: "", at };
         computed.compute([inputs[0]], &[inputs[0].shape().clone()], |[a], [out]| exponential(a, order, out))
     }
 

@@ -7,7 +7,7 @@ use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 use super::lu::Singular;
 use super::transposed;
 use crate::array::{Array, apply};
-use crate::batches::for_each_range;
+use crate::batches::{cost, count_matrices, for_each_range};
 use crate::kernel::Kernel;
 use crate::matrices::{batch_of, contiguous, elements, sizes};
 use crate::numerics::failure::RangeFailure;
@@ -34,8 +34,8 @@ impl Kernel for Inverse {
         let (n, _) = sizes(shape);
         let refuse = self.0 != Singular::Accepted;
         let done = Tensor::from_fill(shape.clone(), at, |inverses: &mut [T]| {
-            let (a, count) = (elements(&a), inverses.len().checked_div(n * n).unwrap_or_default());
-            for_each_range(count, n * n * n, [inverses], |first, count, [inverses]| {
+            let (a, count) = (elements(&a), count_matrices(inverses.len(), n, n));
+            for_each_range(count, cost(&[n, n, n]), [inverses], |first, count, [inverses]| {
                 invert_all(&a[first * n * n..][..count * n * n], inverses, n, (first, refuse))
             })
         });

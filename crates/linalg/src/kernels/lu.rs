@@ -9,7 +9,7 @@ use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 use super::substitution::solved;
 use super::{applied, transposed};
 use crate::array::{Array, apply, apply_several};
-use crate::batches::for_each_range;
+use crate::batches::{cost, count_matrices, for_each_range};
 use crate::kernel::{Computation, Kernel};
 use crate::matrices::{batch_of, contiguous, elements, sizes, with_core, zeros};
 use crate::numerics::failure::RangeFailure;
@@ -67,8 +67,8 @@ impl Kernel for Factor {
         let done = Tensor::from_fill(shape.clone(), at, |lu: &mut [T]| {
             lu.copy_from_slice(elements(&a));
             let (pivots, ()) = Tensor::from_fill(with_core(&batch, &[least]), at, |pivots: &mut [T]| {
-                let count = lu.len().checked_div(rows * columns).unwrap_or_default();
-                let cost = rows * columns * least / 2;
+                let count = count_matrices(lu.len(), rows, columns);
+                let cost = cost(&[rows, columns, least]) / 2;
                 for_each_range(count, cost, [lu, pivots], |first, _, [lu, pivots]| {
                     factor_all(lu, (rows, columns), pivots, (first, refuse))
                 })
@@ -136,7 +136,7 @@ impl Kernel for Permutation {
         let shape = self.shapes(&[pivots.shape().clone()]).swap_remove(0);
         let mut matrices = zeros::<T>(&shape)?;
         let width = pivots.shape().last().copied().unwrap_or_default();
-        if let Some(pivots) = pivots.as_slice().filter(|_| n > 0) {
+        if let Some(pivots) = pivots.as_slice().filter(|_| matrices.numel() > 0) {
             for (example, matrix) in matrices.make_mut().chunks_exact_mut(n * n).enumerate() {
                 for row in 0..n {
                     matrix[row * n + row] = T::ONE;
@@ -189,8 +189,8 @@ impl Kernel for SolveWith {
         let done = Tensor::from_fill(b.shape().clone(), at, |x: &mut [T]| {
             x.copy_from_slice(elements(&b));
             let (lu, pivots) = (elements(&lu), elements(&pivots));
-            let count = x.len().checked_div(n * width).unwrap_or_default();
-            for_each_range(count, n * n * width, [x], |first, count, [x]| {
+            let count = count_matrices(x.len(), n, width);
+            for_each_range(count, cost(&[n, n, width]), [x], |first, count, [x]| {
                 let (lu, pivots) = (&lu[first * n * n..][..count * n * n], &pivots[first * n..][..count * n]);
                 if !self.adjoint {
                     return Ok(lu_solve_all(lu, pivots, x, (n, width))?);
@@ -228,8 +228,8 @@ impl Computation for SolveNow {
         let width = if b.rank() < a.rank() { 1 } else { sizes(b.shape()).1 };
         let done = Tensor::from_fill(b.shape().clone(), at, |x: &mut [T]| {
             x.copy_from_slice(elements(&b));
-            let (a, count) = (elements(&a), a.numel().checked_div(n * n).unwrap_or_default());
-            for_each_range(count, n * n * (n / 2 + width), [x], |first, count, [x]| {
+            let (a, count) = (elements(&a), count_matrices(a.numel(), n, n));
+            for_each_range(count, cost(&[n, n, n / 2 + width]), [x], |first, count, [x]| {
                 solve_all(&a[first * n * n..][..count * n * n], x, (n, width), first)
             })
         });

@@ -6,7 +6,7 @@ use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use super::substitution::solved;
 use super::transposed;
-use crate::batches::Batch;
+use crate::batches::{Batch, cost};
 use crate::kernel::Kernel;
 use crate::matrices::{batch_of, sizes, with_core};
 use crate::numerics::qr::{factor, write_triangle};
@@ -34,7 +34,7 @@ impl Kernel for Qr {
         let (batch, (rows, columns)) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()));
         let width = if self.complete { rows } else { rows.min(columns) };
         let shapes = [with_core(&batch, &[rows, width]), with_core(&batch, &[width, columns])];
-        let cost = 2 * rows * columns * width;
+        let cost = cost(&[2, rows, columns, width]);
         Batch { shape: &batch, cost, name: NAME, reason: "", at }.compute([inputs[0]], &shapes, |[a], [q, r]| {
             let mut a = a.to_vec();
             q.copy_from_slice(&factor(&mut a, rows, columns)?.product(width)?);

@@ -6,7 +6,7 @@ use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use super::{applied, transposed};
 use crate::array::{Array, apply};
-use crate::batches::{MOVES, for_each_range};
+use crate::batches::{MOVES, cost, count_matrices, for_each_range};
 use crate::kernel::Kernel;
 use crate::matrices::{contiguous, elements, sizes};
 use crate::numerics::failure::RangeFailure;
@@ -29,8 +29,8 @@ impl Kernel for Substitute {
         let (n, width) = sizes(b.shape());
         let done = Tensor::from_fill(b.shape().clone(), at, |x: &mut [T]| {
             x.copy_from_slice(elements(&b));
-            let (matrices, count) = (elements(&a), x.len().checked_div(n * width).unwrap_or_default());
-            for_each_range(count, n * n * (width + MOVES), [x], |first, count, [x]| {
+            let (matrices, count) = (elements(&a), count_matrices(x.len(), n, width));
+            for_each_range(count, cost(&[n, n, width.saturating_add(MOVES)]), [x], |first, count, [x]| {
                 Ok(solve_triangular_all(self.0, &matrices[first * n * n..][..count * n * n], x, (n, width))?)
             })
         });

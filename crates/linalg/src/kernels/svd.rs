@@ -5,7 +5,7 @@ use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use super::{all_applied, differences, inverse_or_zero, transposed};
-use crate::batches::Batch;
+use crate::batches::{self, Batch};
 use crate::kernel::Kernel;
 use crate::matrices::{batch_of, sizes, with_core};
 use crate::numerics::singular::{Vectors, singular};
@@ -37,7 +37,7 @@ pub(crate) struct Svdvals;
 
 /// Returns the approximate number of multiplications for the decomposition of one matrix.
 pub(super) fn cost([rows, columns]: [usize; 2]) -> usize {
-    4 * rows * columns * rows.min(columns)
+    batches::cost(&[4, rows, columns, rows.min(columns)])
 }
 
 impl Kernel for Svd {

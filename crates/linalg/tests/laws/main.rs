@@ -3,6 +3,7 @@
 mod decompositions;
 mod definitions;
 mod derivatives;
+mod empty_batches;
 mod pytorch;
 mod refusals;
 mod threads;
