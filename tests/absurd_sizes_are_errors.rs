@@ -1,7 +1,11 @@
 //! A size that memory cannot hold is an error and never aborts the process. An operation that needs no memory works on any
 //! size.
 
-use wengert::tensor::prelude::*;
+use wengert::autograd::transforms::Vmap;
+use wengert::autograd::{Call, Operation};
+use wengert::nn::metrics::{BinaryScores, RegressionErrors};
+use wengert::nn::{GRU, LSTM, try_ctc_loss};
+use wengert::prelude::*;
 use wengert::tensor::{Error, Layout};
 
 const MEBI: isize = 1 << 20;
@@ -287,4 +291,79 @@ fn many_equal_terms_are_computed_at_once() {
     // An f32 does not represent this odd number of elements.
     let odd = Tensor::<f32>::scalar(-1.0).expand([(1 << 25) + 1]);
     assert_eq!((odd.prod(..).item(), odd.expand([2, (1 << 25) + 1]).prod(..).item()), (-1.0, 1.0));
+}
+
+/// Returns a variable of shape `shape` whose memory has only one element.
+fn expanded<'t, const N: usize>(tape: &'t Tape<f32>, shape: [usize; N]) -> Var<'t, f32> {
+    tape.constant(Tensor::scalar(0.5).expand(shape))
+}
+
+/// Layers that record operations for each step of a sequence refuse more steps than memory can hold, before they record the first one.
+#[test]
+fn sequences() {
+    const STEPS: usize = 1 << 50;
+    let generator = &mut Generator::new(0);
+    let tape = Tape::<f32>::new();
+    let lstm = LSTM::<f32>::new(1, 1, generator);
+    let both: GRU = GRU::builder(1, 1).bidirectional().batch_first().build(generator);
+    let before = tape.len();
+    let results = [
+        lstm.try_forward(expanded(&tape, [STEPS, 1, 1])).map(drop),
+        lstm.try_forward(expanded(&tape, [STEPS, 1])).map(drop),
+        lstm.try_forward(expanded(&tape, [STEPS, 0, 1])).map(drop),
+        lstm.try_forward(expanded(&tape, [1 << 40, 1 << 40, 0])).map(drop),
+        both.try_forward(expanded(&tape, [1, STEPS, 1])).map(drop),
+        lstm.try_forward_padded(expanded(&tape, [STEPS, 1, 1]), &[3], None).map(drop),
+        lstm.try_forward_padded(expanded(&tape, [STEPS, 1, 1]), &[STEPS], None).map(drop),
+    ];
+    for (i, result) in results.into_iter().enumerate() {
+        let text = result.unwrap_err().to_string();
+        assert!(text.contains("memory cannot hold") || text.contains("can be addressed"), "{i}: {text}");
+    }
+    assert_eq!(tape.len(), before + 7);
+    let log_probs = Tensor::scalar(-0.5f32).expand([STEPS, 1, 2]);
+    let recorded = tape.constant(&log_probs);
+    let targets = Tensor::from([[1]]);
+    assert!(is_out_of_memory(try_ctc_loss(&log_probs, &targets, &[3], &[1])));
+    assert!(try_ctc_loss(recorded, &targets, &[3], &[1]).is_err());
+}
+
+/// Metrics refuse samples that memory cannot hold.
+#[test]
+fn metrics() {
+    let (x, labels) = (Tensor::scalar(0.5f32).expand([1usize << 50]), Tensor::scalar(1i64).expand([1usize << 50]));
+    assert!(RegressionErrors::new().update(&x, &x).is_err());
+    assert!(BinaryScores::new().update(&x, &labels).is_err());
+    let none = Tensor::<f32>::zeros([0usize, 1 << 40, 1 << 40]);
+    assert!(RegressionErrors::new().update(&none, &none).is_err());
+}
+
+/// Functions that are called for each example of a batch refuse more examples than memory can hold.
+#[test]
+fn batches() {
+    let tape = Tape::<f32>::new();
+    let x = expanded(&tape, [1 << 50, 1]);
+    let before = tape.len();
+    // The function reads a value, so it is called for each example.
+    assert!(Vmap::new().try_record(|[x]| [if x.value().numel() > 0 { x + 1.0 } else { x }], [x]).is_err());
+    // The operation has no batching rule, so it is recorded for each example.
+    assert!(Vmap::new().try_record(|[x]| [x.tape().apply(Unbatched, &[x])], [x]).is_err());
+    assert!(tape.len() < before + 100);
+}
+
+/// An operation without a batching rule.
+struct Unbatched;
+
+impl Operation<f32> for Unbatched {
+    fn name(&self) -> &'static str {
+        "unbatched"
+    }
+
+    fn run(&self, inputs: &[Tensor<f32>]) -> Result<Tensor<f32>, wengert::autograd::Error> {
+        Ok(inputs[0].clone())
+    }
+
+    fn vjp<'t>(&self, _: &Call<'t, f32>, _: usize, g: Var<'t, f32>) -> Option<Var<'t, f32>> {
+        Some(g)
+    }
 }

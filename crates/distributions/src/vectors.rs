@@ -6,7 +6,7 @@ use wengert_tensor::ops::{
     Arithmetic, Clamp, Comparison, Cumulative, IntoArray, Operand, Reductions, Result, Softmax, Views, try_cat,
     try_where_,
 };
-use wengert_tensor::{Float, Generator, Scalar, Shape, Site, Tensor, View};
+use wengert_tensor::{Float, Generator, Scalar, Shape, Site, Tensor, View, check_list};
 
 use crate::distribution::{Distribution, Noise, Validate, array, expanded};
 use crate::expression::{Expr, logarithms_of_share, of};
@@ -278,6 +278,7 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
         let classes = self.classes.classes();
         let total = probs.number(A::Elem::from_f64(self.total_count as f64));
         let mut left = noise.expand(&total)?;
+        check_list::<[A; 16]>(classes, at)?;
         let mut counts = Vec::with_capacity(classes);
         // For each class, the sum of its probability and the probabilities of all later classes.
         let rests = probs.try_flip(-1)?.try_cumsum(-1)?.try_flip(-1)?;

@@ -49,7 +49,7 @@ pub use kernel::element::instances;
 pub use kernel::element::{Element, Float, Integer, Number};
 pub use memory::pool::{PoolStatistics, clear_pool, pool_statistics, set_pool_capacity};
 #[doc(hidden)]
-pub use memory::reserve::addressable;
+pub use memory::reserve::{addressable, check_list};
 #[doc(hidden)]
 pub use memory::threads::each_part;
 pub use memory::threads::{num_threads, set_num_threads};

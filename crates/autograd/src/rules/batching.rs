@@ -70,6 +70,9 @@ pub(crate) fn batched<'t, T: Float>(
     }
 }
 
+/// The least memory that a tape needs for one example of a batch, in bytes: a node for the example and a node for its result.
+pub(crate) const EXAMPLE_BYTES: usize = 64;
+
 /// Records the operation for each example, and stacks the results.
 fn one_by_one<'t, T: Float>(
     tape: &'t Tape<T>,
@@ -82,6 +85,7 @@ fn one_by_one<'t, T: Float>(
         let position = (0..call.arity()).find(|&position| call.is_batched(position)).unwrap_or_default();
         return call.input(position).apply_view(View::Reshape(call.shape()), at);
     }
+    wengert_tensor::check_list::<[u8; EXAMPLE_BYTES]>(call.size, at)?;
     let row = call.with_batch(&call.shape).replaced(0..1, &[1]);
     let result = |example: usize| {
         let inputs: Vec<Var<'t, T>> = (0..call.arity())

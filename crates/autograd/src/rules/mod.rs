@@ -43,7 +43,7 @@ mod unary;
 mod variance;
 mod windows;
 
-pub(crate) use batching::{batched, example_of};
+pub(crate) use batching::{EXAMPLE_BYTES, batched, example_of};
 pub(crate) use binary::LinearFactor;
 pub(crate) use cumulative::CumSum;
 pub(crate) use derivative::{

@@ -9,6 +9,7 @@ use wengert_tensor::ops::{TensorLike, Views as _};
 use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Shape, Site, Sizes, Tensor, View};
 
+use crate::rules::EXAMPLE_BYTES;
 use crate::{Error, Tape, Var, rules};
 
 /// A [`vmap`](super::vmap()) with options: the dimension of each input and each result along which the examples lie.
@@ -217,6 +218,7 @@ impl<'t, T: Float> Batch<'t, T> {
             return tape.batch(&results, &replaced, self.size, self.at);
         }
         // The operations that `f` records may depend on the values of the example, so `f` is called for each example.
+        wengert_tensor::check_list::<[u8; EXAMPLE_BYTES]>(self.size, self.at)?;
         let mut rows: Vec<Vec<Var<'t, T>>> = results.into_iter().map(|result| vec![result]).collect();
         let changes = tape.changes().len();
         for number in 1..self.size {

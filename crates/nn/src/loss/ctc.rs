@@ -6,13 +6,16 @@ use wengert_tensor::ops::{
     Arithmetic as _, Comparison as _, Indexing as _, IntoArray, LossReduction, Masking as _, PadMode, Padding as _,
     Reductions as _, Softmax as _, TensorLike, Views as _, try_stack, try_where_,
 };
-use wengert_tensor::{Float, Scalar as _, Site, Tensor};
+use wengert_tensor::{Float, Scalar as _, Site, Tensor, check_list};
 
 use crate::loss::checks::reduce;
 use crate::loss::ctc_paths::{IMPOSSIBLE, Paths};
 
 /// The name of this loss in errors.
 const CTC_LOSS: &str = "ctc_loss";
+
+/// About the memory that a tape needs to record one step, in bytes: twenty nodes with their lines of code and their views.
+const STEP_BYTES: usize = 1024;
 
 /// The loss of connectionist temporal classification. It is minus the logarithm of the probability that the classes of the input steps become
 /// the target when first repetitions and then blanks are removed. The formula is equations 6 to 8 of Graves et al. 2006. PyTorch: `nn.CTCLoss`.
@@ -87,6 +90,7 @@ impl CtcLoss {
             let values = values.into_iter().map(<<P::Array as TensorLike>::Elem>::from_f64).collect();
             log_probs.constant(&Tensor::from_vec(values, [samples, width]))
         };
+        check_list::<[u8; STEP_BYTES]>(shape[0], at)?;
         let index = paths.classes.try_unsqueeze(0)?.try_expand([shape[0], samples, states])?;
         let emitted = log_probs.try_gather(2, &index)?;
         let (start, skip) = (penalties(paths.start, states), penalties(paths.skip, states));

@@ -45,7 +45,7 @@ impl BinaryScores {
     ///
     /// # Errors
     ///
-    /// If the shapes differ, a score is NaN, or a label is neither 0 nor 1.
+    /// If the shapes differ, a score is NaN, a label is neither 0 nor 1, or there is not enough memory.
     pub fn update<T: Float>(&mut self, scores: &Tensor<T>, labels: &Tensor<i64>) -> Result<()> {
         if scores.shape() != labels.shape() {
             let (scores, labels) = (scores.shape(), labels.shape());
@@ -53,13 +53,14 @@ impl BinaryScores {
                 "expected labels of the shape of the scores, {scores}, but got {labels}"
             )));
         }
-        if let Some(label) = labels.iter().find(|label| !matches!(label, 0 | 1)) {
+        let (values, labels) = (scores.try_to_vec()?, labels.try_to_vec()?);
+        if let Some(label) = labels.iter().find(|label| !matches!(**label, 0 | 1)) {
             return Err(Error::Dataset(format!("expected labels of 0 or 1, but got {label}")));
         }
-        if scores.iter().any(T::is_nan) {
+        if values.iter().any(|value| value.is_nan()) {
             return Err(Error::Dataset("a score is NaN: scores must be numbers, to sort them".to_owned()));
         }
-        self.scored.extend(scores.iter().map(T::to_f64).zip(labels.iter().map(|label| label == 1)));
+        self.scored.extend(values.into_iter().map(T::to_f64).zip(labels.into_iter().map(|label| label == 1)));
         Ok(())
     }
 

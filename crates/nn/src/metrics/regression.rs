@@ -1,6 +1,6 @@
 //! Metrics of predicted values.
 
-use wengert_tensor::{Float, Tensor};
+use wengert_tensor::{Float, Shape, Site, Tensor, check_list};
 
 use crate::{Error, Result};
 
@@ -47,10 +47,11 @@ impl RegressionErrors {
     ///
     /// # Errors
     ///
-    /// If the shapes differ (also `[n, 1]` and `[n]`) or have no dimensions, or the number of features differs from earlier batches.
+    /// If the shapes differ (also `[n, 1]` and `[n]`) or have no dimensions, or the number of features differs from earlier batches. Also if there
+    /// is not enough memory.
     pub fn update<T: Float>(&mut self, predictions: &Tensor<T>, targets: &Tensor<T>) -> Result<()> {
         let (shape, of) = (predictions.shape(), targets.shape());
-        let features = shape.iter().skip(1).product();
+        let features = shape.iter().skip(1).copied().collect::<Shape>().numel();
         if shape != of || shape.rank() == 0 || !(self.features.is_empty() || self.features.len() == features) {
             let before = self.features.len();
             let problem = format!(
@@ -58,8 +59,11 @@ impl RegressionErrors {
             );
             return Err(Error::Dataset(problem));
         }
+        check_list::<Feature>(features, Site::here("update"))?;
         let mut batch = RegressionErrors { count: shape[0] as f64, features: vec![Feature::default(); features] };
-        let pairs: Vec<(f64, f64)> = predictions.iter().map(T::to_f64).zip(targets.iter().map(T::to_f64)).collect();
+        let (predictions, targets) = (predictions.try_to_vec()?, targets.try_to_vec()?);
+        let pairs: Vec<(f64, f64)> =
+            predictions.into_iter().map(T::to_f64).zip(targets.into_iter().map(T::to_f64)).collect();
         for (position, feature) in batch.features.iter_mut().enumerate() {
             let of_feature = || pairs.iter().skip(position).step_by(features);
             feature.mean = of_feature().map(|(_, target)| target).sum::<f64>() / batch.count;

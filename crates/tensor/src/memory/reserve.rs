@@ -51,9 +51,12 @@ pub(crate) fn with_capacity<T: Scalar>(len: usize) -> Result<Vec<T>, AllocationE
     Ok(data)
 }
 
-/// Returns an error if memory cannot hold a list of `len` elements of type `A`.
-pub(crate) fn check_list<A>(len: usize) -> Result<(), AllocationError> {
-    with_capacity::<u8>(len.saturating_mul(size_of::<A>())).map(drop)
+/// Returns an error if memory cannot hold a list of `len` elements of type `A`. Code that makes an array, or records operations, for each
+/// position along a dimension calls this function first, because an expanded dimension may be longer than any list.
+#[doc(hidden)]
+pub fn check_list<A>(len: usize, at: Site) -> Result<(), Error> {
+    let bytes = len.saturating_mul(size_of::<A>());
+    with_capacity::<u8>(bytes).map(drop).map_err(|_| Error::out_of_memory([bytes], DType::U8, at))
 }
 
 /// Returns the number of elements of `shape`. No tensor may be larger than `isize::MAX` bytes, even if it is expanded from fewer elements.
@@ -100,5 +103,10 @@ mod tests {
         assert_eq!(scratch::<f64>(usize::MAX / 4).err(), Some(AllocationError));
         assert_eq!(scratch::<f64>(usize::MAX).err(), Some(AllocationError));
         assert!(zeroed::<f32>(1000).is_ok());
+        let at = Site::here("test");
+        for len in [1 << 50, usize::MAX] {
+            assert!(matches!(check_list::<[u64; 4]>(len, at), Err(Error::OutOfMemory { .. })), "{len}");
+        }
+        assert!(check_list::<u8>(1000, at).is_ok());
     }
 }

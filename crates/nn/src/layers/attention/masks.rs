@@ -97,8 +97,7 @@ impl<'t, T: Float> CombinedMask<'t, T> {
 /// `start`, and a query attends to the keys up to its own position.
 #[track_caller]
 pub(super) fn causal_mask([queries, keys]: [usize; 2], start: usize) -> Result<Tensor<bool>, TapeError> {
-    let keep = (0..queries).flat_map(|query| (0..keys).map(move |key| key <= start + query)).collect();
-    Ok(Tensor::try_from_vec(keep, [queries, keys])?)
+    Ok(Tensor::try_from_fn([queries, keys], |index| index[1] <= start + index[0])?)
 }
 
 /// Returns a mask `[n, 1, 1, s]` for n examples and s keys that is true for the keys that are not padding. Returns an

@@ -178,7 +178,7 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
         lengths: Option<&[usize]>,
         state: Option<K::State<'t>>,
     ) -> Result<(Var<'t, T>, K::State<'t>), TapeError> {
-        let input = Sequences::of(&x.shape(), self.batch_first, K::NAME)?;
+        let input = Sequences::of::<T>(&x.shape(), self.batch_first, K::NAME)?;
         let padding = match lengths {
             Some(lengths) => input.padding(x, lengths, K::NAME)?,
             None => None,

@@ -5,12 +5,15 @@
 
 use wengert_autograd::{Error as TapeError, Var};
 use wengert_tensor::ops::{LinearMaps as _, TensorLike as _, Views as _, try_cat, try_where_};
-use wengert_tensor::{Float, Shape, Site, Tensor};
+use wengert_tensor::{Error as TensorError, Float, Shape, Site, Tensor, check_list};
 
 use crate::layers::forward::refused;
 use crate::layers::recurrent::cell::RecurrentCell;
 use crate::layers::recurrent::kind::RecurrentKind;
 use crate::layers::recurrent::state::RecurrentState as _;
+
+/// About the memory that a tape needs to record one step, in bytes: four or more nodes with their lines of code and their views.
+const STEP_BYTES: usize = 256;
 
 /// The sizes of a batch of sequences, and the order of their dimensions.
 #[derive(Clone, Copy)]
@@ -24,9 +27,10 @@ pub(super) struct Sequences {
 
 impl Sequences {
     /// Returns the sizes of an input `[t, n, features]` (t steps, n sequences), or `[n, t, features]` with
-    /// `batch_first`, or `[t, features]` without a batch. An input of another rank or without steps is an error.
+    /// `batch_first`, or `[t, features]` without a batch. An input of another rank or without steps is an error, and so are more steps
+    /// than memory can hold.
     #[track_caller]
-    pub(super) fn of(shape: &Shape, batch_first: bool, layer: &'static str) -> Result<Self, TapeError> {
+    pub(super) fn of<T: Float>(shape: &Shape, batch_first: bool, layer: &'static str) -> Result<Self, TapeError> {
         let (steps, batch, features) = match *shape.sizes() {
             [steps, features] => (steps, 1, features),
             [batch, steps, features] if batch_first => (steps, batch, features),
@@ -36,6 +40,11 @@ impl Sequences {
         if steps == 0 {
             return Err(refused(layer, "Expected sequence length to be larger than 0 in RNN".to_owned()));
         }
+        let at = Site::here(layer);
+        if steps.checked_mul(batch).is_none() {
+            return Err(TensorError::TooLarge { shape: shape.clone(), dtype: T::DTYPE, at }.into());
+        }
+        check_list::<[u8; STEP_BYTES]>(steps, at)?;
         Ok(Sequences { steps, batch, features, has_batch: shape.rank() == 3, batch_first })
     }
 
@@ -107,8 +116,8 @@ impl<'t, T: Float> Padding<'t, T> {
             return Ok(None);
         }
         let batch = lengths.len();
-        let belongs = (0..steps).flat_map(|step| lengths.iter().map(move |&length| step < length));
-        let belongs = Tensor::try_from_vec(belongs.collect(), [steps * batch, 1])?;
+        let belongs = Tensor::try_from_fn([steps, batch], |index| index[0] < lengths[index[1]])?
+            .try_reshape([steps * batch, 1])?;
         let rows = x.mask(&belongs, Site::here("sequence"))?;
         let mut by_step = vec![None; shortest];
         for step in shortest..steps {

@@ -7,7 +7,7 @@ use crate::ops::TensorLike;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::shape::views::squeeze;
 use crate::shape::dims;
-use crate::{DType, Error, Position, Site, ensure};
+use crate::{Position, Site, ensure};
 
 /// Splitting along a dimension. All parts are views.
 #[twins]
@@ -227,9 +227,7 @@ fn parts<A: TensorLike>(
 ) -> Result<Vec<A>, A::Error> {
     // Checks that memory can hold the list of parts before the first part is made. For lists of sizes or positions, which are already in
     // memory, this count is 0.
-    let count = bounds.size_hint().0;
-    let refused = |_| Error::out_of_memory([count], DType::U8, at);
-    reserve::check_list::<A>(count).map_err(refused)?;
+    reserve::check_list::<A>(bounds.size_hint().0, at)?;
     bounds.map(|(start, end)| x.slice_axis(axis, start, end - start, at)).collect()
 }
 

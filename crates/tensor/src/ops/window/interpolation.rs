@@ -101,7 +101,7 @@ fn resample<A: TensorLike<Elem: Float>>(x: &A, axis: usize, to: usize, mode: Int
     // A new element is a weighted sum of up to 4 old elements. Each term of the sums has a list of positions and a list of weights, with one
     // entry per new element.
     let refused = |_| Error::out_of_memory([to], DType::F64, at);
-    reserve::check_list::<[f64; 8]>(to).map_err(refused)?;
+    reserve::check_list::<[f64; 8]>(to, at).map_err(refused)?;
     let mut sum: Option<A> = None;
     for (index, weights) in taps(from, to, mode) {
         let read = x.apply_index_select(axis, &Tensor::try_from_vec(index, [to])?, at)?;

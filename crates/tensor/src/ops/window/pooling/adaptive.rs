@@ -109,7 +109,7 @@ fn check<A: TensorLike>(
     // Maximum pooling makes a list with an array for each window. The reservation checks that memory can hold this list.
     let largest = counts.iter().copied().max().unwrap_or_default();
     let refused = |_| Error::out_of_memory(&counts[..], A::Elem::DTYPE, at);
-    reserve::check_list::<A>(largest).map_err(refused)?;
+    reserve::check_list::<A>(largest, at).map_err(refused)?;
     Ok(counts)
 }
 
