@@ -228,6 +228,7 @@ fn every_refused_call_names_its_callers_line() {
         two.renorm(2, 0, 1.0);
         two.max_unpool1d(&far, 2, &Default::default(), None);
         two.max_unpool2d(&far, 2, &Default::default(), None);
+        two.max_unpool3d(&far, 2, &Default::default(), None);
         two.trapezoid_over(&four, 0);
         two.cumulative_trapezoid(1.0, 1);
         two.cumulative_trapezoid_over(&four, 0);
@@ -370,13 +371,18 @@ fn every_refused_call_names_its_callers_line() {
         x().conv_transpose3d(x(), None, &Default::default());
         two.adaptive_avg_pool1d(1);
         two.adaptive_avg_pool2d(1);
+        two.adaptive_avg_pool3d(1);
         two.adaptive_max_pool1d(1);
         two.adaptive_max_pool2d(1);
+        two.adaptive_max_pool3d(1);
         two.max_pool1d(2, &Default::default());
         two.max_pool2d(2, &Default::default());
+        two.max_pool3d(2, &Default::default());
         two.max_pool1d_with_indices(2, &Default::default());
         two.max_pool2d_with_indices(2, &Default::default());
+        two.max_pool3d_with_indices(2, &Default::default());
         two.avg_pool1d(2, &Default::default());
+        two.avg_pool3d(2, &Default::default());
         x().bmm(x());
         x().addmm(x(), x(), 1, 1);
         x().addmv(x(), &two, 1, 1);

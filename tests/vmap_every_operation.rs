@@ -35,6 +35,7 @@ const LOOPS: &[&str] = &[
     "max",
     "max_pool1d_with_indices",
     "max_pool2d_with_indices",
+    "max_pool3d_with_indices",
     "median",
     "median_all",
     "min",

@@ -70,18 +70,26 @@ pub const SHAPED: &[Row] = of! {
     im2col: REAL [1, 2, 3, 3] => |x| x.exp().im2col([2, 2], 1, 1, 2);
     max_pool1d: UNEQUAL [2, 5] => |x| x.max_pool1d(2, &pool().padding(1)).square();
     max_pool2d: UNEQUAL [1, 1, 4, 4] => |x| x.max_pool2d([2, 3], &pool().stride(1)).square();
+    max_pool3d: UNEQUAL [1, 2, 3, 2] => |x| x.max_pool3d([2, 2, 1], &pool().stride(1).padding([1, 0, 0])).square();
     max_pool1d_with_indices: UNEQUAL [2, 5] => |x| x.max_pool1d_with_indices(3, &pool().stride(2)).0.square();
     max_pool2d_with_indices: UNEQUAL [1, 4, 4] => |x| x.max_pool2d_with_indices(2, &pool()).0.square();
+    max_pool3d_with_indices: UNEQUAL [1, 2, 2, 3] => |x| x.max_pool3d_with_indices(2, &pool().stride(1)).0.square();
     avg_pool1d: REAL [2, 5] => |x| x.exp().avg_pool1d(2, &pool().padding(1).ceil_mode(true));
     avg_pool2d: REAL [1, 1, 4, 3] => |x| x.exp().avg_pool2d(2, &pool().stride(1).count_include_pad(false).padding(1));
+    avg_pool3d: REAL [1, 1, 2, 3, 2] => |x| x.exp().avg_pool3d([1, 2, 2], &pool().stride(1).padding([0, 1, 0]));
     adaptive_avg_pool1d: REAL [2, 5] => |x| x.exp().adaptive_avg_pool1d(3);
     adaptive_avg_pool2d: REAL [1, 3, 4] => |x| x.exp().adaptive_avg_pool2d([2, 3]);
+    adaptive_avg_pool3d: REAL [1, 2, 3, 2] => |x| x.exp().adaptive_avg_pool3d([1, 2, 2]);
     max_unpool1d: REAL [2, 2] => |x| x.exp().max_unpool1d(&Tensor::from([[1i64, 2], [0, 3]]), 2, &pool(), None);
     max_unpool2d: REAL [1, 2, 2] => |x| {
         x.exp().max_unpool2d(&Tensor::from([[[0i64, 7], [3, 4]]]), 2, &pool().stride(1), Some(&[3, 3]))
     };
+    max_unpool3d: REAL [1, 1, 2, 2] => |x| {
+        x.exp().max_unpool3d(&Tensor::from([[[[0i64, 7], [3, 4]]]]), 2, &pool().stride(1), None)
+    };
     adaptive_max_pool1d: UNEQUAL [2, 5] => |x| x.adaptive_max_pool1d(3).square();
     adaptive_max_pool2d: UNEQUAL [1, 3, 4] => |x| x.adaptive_max_pool2d([2, 3]).square();
+    adaptive_max_pool3d: UNEQUAL [1, 2, 3, 2] => |x| x.adaptive_max_pool3d([2, 2, 1]).square();
     grid_sample: REAL [1, 2, 3, 4] [1, 2, 2, 2] => |x, y| {
         x.exp().grid_sample(&y, GridMode::Bilinear, GridPadding::Zeros, false)
     };

@@ -2,20 +2,19 @@
 
 use std::panic::Location;
 
-use wengert_autograd::{Error, Var};
+use wengert_autograd::Var;
 use wengert_tensor::ops::AdaptivePooling as _;
 use wengert_tensor::{Float, Sizes};
 
 use crate::Result;
-use crate::layers::forward::{expect_rank, output_of};
+use crate::layers::forward::output_of;
 use crate::layers::layer::Layer;
-use crate::layers::pooling::volume::{three, to_columns, to_planes, to_volumes};
 use crate::module::Module;
 
 /// Defines layers that pool to an output of a given size. Each row of the macro's input has a doc comment, the layer's name, and the operations
-/// over one and two dimensions.
+/// over one, two and three dimensions.
 macro_rules! adaptive_pooling {
-    ($($(#[$doc:meta])* $name:ident = $line:ident, $plane:ident;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident = $line:ident, $plane:ident, $volume:ident;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug)]
         pub struct $name<const D: usize> {
@@ -30,15 +29,6 @@ macro_rules! adaptive_pooling {
             pub fn new(output_size: impl Into<Sizes>) -> Self {
                 $name { output_size: output_size.into(), made: Location::caller() }
             }
-
-            /// Pools volumes in two steps: over height and width, then along the depth.
-            #[track_caller]
-            fn pool_volumes<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
-                expect_rank("adaptive_pool3d", x, [4, 5])?;
-                let [d, h, w] = three(&self.output_size, "output_size")?;
-                let planes = to_planes(x)?.$plane([h, w])?;
-                to_volumes(to_columns(planes, x)?.$plane([d, h * w])?, planes)
-            }
         }
 
         impl<T: Float, const D: usize> Module<T> for $name<D> {}
@@ -49,7 +39,7 @@ macro_rules! adaptive_pooling {
                 let y = match D {
                     1 => x.$line(self.output_size.clone()),
                     2 => x.$plane(self.output_size.clone()),
-                    _ => self.pool_volumes(x),
+                    _ => x.$volume(self.output_size.clone()),
                 };
                 output_of(self, y, self.made, || {
                     let (name, size) = (stringify!($name), self.output_size.as_slice());
@@ -66,13 +56,13 @@ adaptive_pooling! {
     ///
     /// If a dimension has the size s and the output size m, window i contains the elements from ⌊i·s/m⌋ up to, but not including, ⌈(i+1)·s/m⌉.
     /// An input may also lack the batch dimension.
-    AdaptiveAvgPool = try_adaptive_avg_pool1d, try_adaptive_avg_pool2d;
+    AdaptiveAvgPool = try_adaptive_avg_pool1d, try_adaptive_avg_pool2d, try_adaptive_avg_pool3d;
     /// Maxima of windows over `D` dimensions, with windows that give an output of a given size: [`AdaptiveMaxPool1d`], [`AdaptiveMaxPool2d`],
     /// [`AdaptiveMaxPool3d`].
     ///
     /// The windows are the same as in [`AdaptiveAvgPool`]. If several elements of a window are the largest, the gradient goes to the first of
     /// them.
-    AdaptiveMaxPool = try_adaptive_max_pool1d, try_adaptive_max_pool2d;
+    AdaptiveMaxPool = try_adaptive_max_pool1d, try_adaptive_max_pool2d, try_adaptive_max_pool3d;
 }
 
 /// Means of windows of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`. Output sizes have a prime. PyTorch:

@@ -1,13 +1,12 @@
 //! Pooling by the mean of each window.
 
 use wengert_autograd::{Error, Var};
-use wengert_tensor::ops::{PoolOptions, Pooling as _};
+use wengert_tensor::ops::Pooling as _;
 use wengert_tensor::{Float, Sizes};
 
 use crate::Result;
-use crate::layers::forward::{expect_rank, output_of};
+use crate::layers::forward::output_of;
 use crate::layers::layer::Layer;
-use crate::layers::pooling::volume::{to_columns, to_planes, to_volumes};
 use crate::layers::pooling::window::{Window, padding_setting, window_settings};
 use crate::module::Module;
 
@@ -72,37 +71,19 @@ impl<const D: usize> AvgPool<D> {
         AvgPool { divisor_override: Some(divisor), ..self }
     }
 
-    /// Returns `options` with this layer's settings of the divisor, the number by which the sum of a window is divided. `second` is true
-    /// for the second of two pooling steps over a volume. In this step a divisor that the user set becomes 1, because the first step has
-    /// already divided by it.
-    fn with_divisor(&self, options: PoolOptions, second: bool) -> PoolOptions {
-        let options = options.count_include_pad(self.count_include_pad);
-        match self.divisor_override {
-            Some(divisor) => options.divisor_override(if second { 1 } else { divisor }),
-            None => options,
-        }
-    }
-
     /// Returns the mean of each window over the last `D` dimensions of `x`.
     #[track_caller]
     pub(super) fn pool<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
-        let (kernel, options) = self.window.size_and_options();
-        let options = self.with_divisor(options, false);
+        let (kernel, mut options) = self.window.size_and_options();
+        options = options.count_include_pad(self.count_include_pad);
+        if let Some(divisor) = self.divisor_override {
+            options = options.divisor_override(divisor);
+        }
         match D {
             1 => x.try_avg_pool1d(kernel, &options),
             2 => x.try_avg_pool2d(kernel, &options),
-            _ => self.pool_volumes(x),
+            _ => x.try_avg_pool3d(kernel, &options),
         }
-    }
-
-    /// Averages over height and width, then along the depth. The product of the divisors of both steps is the number of elements that
-    /// count, or the divisor that the user set. So the result equals the result of a single step.
-    #[track_caller]
-    fn pool_volumes<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
-        expect_rank("avg_pool3d", x, [4, 5])?;
-        let [(kernel, options), (depth, along_depth)] = self.window.planes_and_depth()?;
-        let planes = to_planes(x)?.try_avg_pool2d(kernel, &self.with_divisor(options, false))?;
-        to_volumes(to_columns(planes, x)?.try_avg_pool2d(depth, &self.with_divisor(along_depth, true))?, planes)
     }
 }
 

@@ -5,9 +5,8 @@ use wengert_tensor::ops::Pooling as _;
 use wengert_tensor::{Float, Sizes};
 
 use crate::Result;
-use crate::layers::forward::{expect_rank, output_of};
+use crate::layers::forward::output_of;
 use crate::layers::layer::Layer;
-use crate::layers::pooling::volume::{to_columns, to_planes, to_volumes};
 use crate::layers::pooling::window::{Window, padding_setting, window_settings};
 use crate::module::Module;
 
@@ -84,17 +83,7 @@ impl<const D: usize> MaxPool<D> {
         match D {
             1 => x.try_max_pool1d(kernel, &options),
             2 => x.try_max_pool2d(kernel, &options),
-            _ => self.pool_volumes(x),
+            _ => x.try_max_pool3d(kernel, &options),
         }
-    }
-
-    /// Pools over height and width, then along the depth. If several elements are the largest, both steps choose the first of them, as a single
-    /// step would.
-    #[track_caller]
-    fn pool_volumes<'t, T: Float>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
-        expect_rank("max_pool3d", x, [4, 5])?;
-        let [(kernel, options), (depth, along_depth)] = self.window.planes_and_depth()?;
-        let planes = to_planes(x)?.try_max_pool2d(kernel, &options)?;
-        to_volumes(to_columns(planes, x)?.try_max_pool2d(depth, &along_depth)?, planes)
     }
 }

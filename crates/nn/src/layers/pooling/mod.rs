@@ -6,7 +6,6 @@ mod lp_pool;
 mod max_pool;
 #[cfg(test)]
 mod tests;
-mod volume;
 mod window;
 
 pub use adaptive::{AdaptiveAvgPool, AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d};

@@ -2,11 +2,9 @@
 
 use std::panic::Location;
 
-use wengert_autograd::{Error, Var};
+use wengert_autograd::Var;
 use wengert_tensor::ops::PoolOptions;
 use wengert_tensor::{Float, Sizes};
-
-use crate::layers::pooling::volume::three;
 
 /// The settings of a pooling window that moves over an input, and the line of code that made the layer.
 #[derive(Clone, Debug)]
@@ -27,25 +25,11 @@ impl Window {
         Window { kernel, stride: None, padding: 0.into(), dilation: 1.into(), ceil_mode: false, made }
     }
 
-    /// Returns the size and the options of a window over one or two dimensions, for the pooling operations.
+    /// Returns the size and the options of a window, for the pooling operations.
     pub(super) fn size_and_options(&self) -> (Sizes, PoolOptions) {
         let options = PoolOptions::default().padding(self.padding.clone()).dilation(self.dilation.clone());
         let stride = self.stride.as_ref().unwrap_or(&self.kernel);
         (self.kernel.clone(), options.stride(stride.clone()).ceil_mode(self.ceil_mode))
-    }
-
-    /// Splits a window of three dimensions into two, each with its size and options. The first is over height and width, the second along the
-    /// depth.
-    #[track_caller]
-    pub(super) fn planes_and_depth(&self) -> Result<[(Sizes, PoolOptions); 2], Error> {
-        let kernel = three(&self.kernel, "kernel_size")?;
-        let stride = three(self.stride.as_ref().unwrap_or(&self.kernel), "stride")?;
-        let (padding, dilation) = (three(&self.padding, "padding")?, three(&self.dilation, "dilation")?);
-        let part = |sizes: fn([isize; 3], isize) -> [isize; 2]| {
-            let options = PoolOptions::default().stride(sizes(stride, 1)).padding(sizes(padding, 0));
-            (sizes(kernel, 1).into(), options.dilation(sizes(dilation, 1)).ceil_mode(self.ceil_mode))
-        };
-        Ok([part(|[_, h, w], _| [h, w]), part(|[d, ..], none| [d, none])])
     }
 
     /// Returns the description of the layer `name` and of its input `x`, for an error.

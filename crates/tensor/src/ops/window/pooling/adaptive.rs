@@ -36,6 +36,11 @@ pub trait AdaptivePooling: Windowed<Elem: Float> {
         avg_pool(self, 2, &size.into(), Site::here("adaptive_avg_pool2d"))
     }
 
+    /// Returns the means of `size` windows of `[n, c, d, h, w]` (or `[c, d, h, w]`). PyTorch: `nn.functional.adaptive_avg_pool3d`.
+    fn try_adaptive_avg_pool3d(&self, size: impl Into<Sizes>) -> Result<Self> {
+        avg_pool(self, 3, &size.into(), Site::here("adaptive_avg_pool3d"))
+    }
+
     /// Returns the largest element of each of `size` windows of `[n, c, l]` (or `[c, l]`). The gradient flows to the first of several equal
     /// elements, or to the last NaN. PyTorch: `nn.functional.adaptive_max_pool1d`.
     fn try_adaptive_max_pool1d(&self, size: impl Into<Sizes>) -> Result<Self> {
@@ -46,6 +51,12 @@ pub trait AdaptivePooling: Windowed<Elem: Float> {
     /// equal elements, or to the last NaN. PyTorch: `nn.functional.adaptive_max_pool2d`.
     fn try_adaptive_max_pool2d(&self, size: impl Into<Sizes>) -> Result<Self> {
         max_pool(self, 2, &size.into(), Site::here("adaptive_max_pool2d"))
+    }
+
+    /// Returns the largest element of each of `size` windows of `[n, c, d, h, w]` (or `[c, d, h, w]`). The gradient flows to the first of
+    /// several equal elements, or to the last NaN. PyTorch: `nn.functional.adaptive_max_pool3d`.
+    fn try_adaptive_max_pool3d(&self, size: impl Into<Sizes>) -> Result<Self> {
+        max_pool(self, 3, &size.into(), Site::here("adaptive_max_pool3d"))
     }
 }
 

@@ -1,12 +1,16 @@
 //! Maximum pooling: the largest element of each window, and its position.
+//!
+//! Volumes are pooled in two steps: first their planes, then along the depth. If several elements of a window are the largest, or are NaN, both
+//! steps choose the same element as a single step would.
 
 use crate::kernel::conv::geometry::WindowAxis;
 use crate::kernel::pool::max;
 use crate::ops::window::pooling::PoolOptions;
 use crate::ops::window::pooling::plan::window_axes;
+use crate::ops::window::pooling::volume::{Volume, area};
 use crate::ops::window::windowed::{PoolingForm, Windowed};
 use crate::ops::window::windows::{add_batch, remove_batch};
-use crate::ops::{Result, TensorLike};
+use crate::ops::{Arithmetic as _, Indexing as _, Result, TensorLike, Views as _};
 use crate::{Binary, Compare, Error, Float, Scalar, Shape, Site, Sizes, Tensor};
 
 /// Returns the largest element of each window.
@@ -19,8 +23,26 @@ pub(crate) fn max_pool<A: Windowed<Elem: Float>>(
 ) -> Result<A> {
     let axes = window_axes(x, rank, kernel, options, true, at)?;
     let (x, added) = add_batch(x, rank + 2, at)?;
-    let form = form::<A>(&x.shape(), &axes, at)?;
-    remove_batch(x.apply_max_pool(&x, &form, f64::NEG_INFINITY, at)?, added, at)
+    remove_batch(largest(&x, &axes, at)?, added, at)
+}
+
+/// Returns the largest element of each window of `[n, c, …]`. `axes` has the windows along each dimension after the first two.
+fn largest<A: Windowed<Elem: Float>>(x: &A, axes: &[WindowAxis], at: Site) -> Result<A> {
+    if let &[depth, rows, columns] = axes {
+        let volume = Volume::of(&x.shape());
+        let planes = largest(&volume.planes(x, at)?, &[rows, columns], at)?;
+        let plane = [rows.output, columns.output];
+        let lines = largest(&volume.lines(&planes, plane, at)?, &[depth, each(plane)], at)?;
+        return volume.volumes(&lines, depth.output, plane, at);
+    }
+    let form = form::<A>(&x.shape(), axes, at)?;
+    x.apply_max_pool(x, &form, f64::NEG_INFINITY, at)
+}
+
+/// Returns windows of one element each, along a dimension with an element for each window of planes of sizes `plane`.
+fn each(plane: [usize; 2]) -> WindowAxis {
+    let count = area(plane);
+    WindowAxis { input: count, kernel: 1, output: count, stride: 1, dilation: 1, before: 0 }
 }
 
 /// Returns the largest element of each window, and its row-major position in its plane. A plane consists of the pooled dimensions of one
@@ -34,12 +56,29 @@ pub(crate) fn max_pool_with_indices<A: Windowed<Elem: Float>>(
 ) -> Result<(A, Tensor<i64>), A::Error> {
     let axes = window_axes(x, rank, kernel, options, true, at)?;
     let (batch, added) = add_batch(x, rank + 2, at)?;
-    let shape = batch.shape();
-    let (values, form) = (batch.to_tensor(at)?.elements(at)?, form::<A>(&shape, &axes, at)?);
-    let indices = Tensor::build(&form.output, at, |out| max::places(&form.windows, &values, out))?;
+    let indices = positions(&batch.to_tensor(at)?, &axes, at)?;
     // The values are not read at the indices, because a window without elements inside the plane has no index.
-    let values = batch.apply_max_pool(&batch, &form, f64::NEG_INFINITY, at)?;
+    let values = largest(&batch, &axes, at)?;
     Ok((remove_batch(values, added, at)?, remove_batch(indices, added, at)?))
+}
+
+/// Returns the row-major position of the largest element of each window of `[n, c, …]` in the dimensions after the first two. `axes` has the
+/// windows along each of these dimensions.
+fn positions<T: Float>(x: &Tensor<T>, axes: &[WindowAxis], at: Site) -> Result<Tensor<i64>, Error> {
+    if let &[depth, rows, columns] = axes {
+        let (volume, plane) = (Volume::of(x.shape()), [rows.output, columns.output]);
+        let planes = volume.planes(x, at)?;
+        let within = volume.lines(&positions(&planes, &[rows, columns], at)?, plane, at)?;
+        let maxima = volume.lines(&largest(&planes, &[rows, columns], at)?, plane, at)?;
+        // The position of each maximum among the maxima of the planes gives its plane, and its position in the plane.
+        let chosen = positions(&maxima, &[depth, each(plane)], at)?.try_flatten(2, 3)?;
+        let within = within.try_flatten(2, 3)?.try_gather(2, &chosen)?;
+        let planes_before = chosen.try_floor_divide(area(plane) as i64)?;
+        let places = planes_before.try_mul(area([rows.input, columns.input]) as i64)?.try_add(&within)?;
+        return volume.volumes(&places, depth.output, plane, at);
+    }
+    let (values, form) = (x.elements(at)?, form::<Tensor<T>>(x.shape(), axes, at)?);
+    Tensor::build(&form.output, at, |out| max::places(&form.windows, &values, out))
 }
 
 /// Returns the shapes and windows of a maximum pooling of an array of shape `input`, `[n, c, …]`. `axes` has the windows along each
@@ -50,7 +89,7 @@ fn form<A: TensorLike>(input: &Shape, axes: &[WindowAxis], at: Site) -> Result<P
     let (rows, columns) = match *axes {
         [columns] => (WindowAxis::NONE, columns),
         [rows, columns] => (rows, columns),
-        _ => unreachable!("pooling has one or two dimensions"),
+        _ => unreachable!("volumes are pooled by planes and along the depth"),
     };
     // The code that runs the pooling stores a position within a window in 32 bits. A larger window, which only planes of billions of
     // elements can have, is refused.

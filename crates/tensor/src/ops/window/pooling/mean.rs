@@ -7,6 +7,7 @@ use crate::ops::Result;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::window::pooling::options::PoolOptions;
 use crate::ops::window::pooling::plan::window_axes;
+use crate::ops::window::pooling::volume::{Volume, area};
 use crate::ops::window::windowed::{MeanForm, Windowed};
 use crate::ops::window::windows::{add_batch, remove_batch};
 use crate::shape::error::ensure;
@@ -24,8 +25,8 @@ pub(crate) fn avg_pool<A: Windowed<Elem: Float>>(
     ensure!(options.divisor_override != Some(0), at, "divisor must be not zero");
     let (x, added) = add_batch(x, rank + 2, at)?;
     let spans = axes.iter().enumerate().map(|(number, axis)| {
-        // The divisor of a window is the product of one divisor per dimension. So the first dimension gets the caller's divisor, and a
-        // second dimension gets 1.
+        // The divisor of a window is the product of one divisor per dimension. So the first dimension gets the caller's divisor, and the
+        // others get 1.
         let divisor = match (options.divisor_override, number) {
             (None, _) if options.count_include_pad => Divisor::Padded,
             (None, _) => Divisor::Inside,
@@ -41,6 +42,16 @@ pub(crate) fn avg_pool<A: Windowed<Elem: Float>>(
 pub(crate) fn average<A: Windowed<Elem: Float>>(x: &A, mut spans: Vec<WindowSpans>, at: Site) -> Result<A> {
     if let Some(divisor) = spans.iter().map(WindowSpans::whole).product::<Option<f64>>() {
         return x.sum_over(&Axes::from_iter(2..2 + spans.len()), at)?.divide_by(divisor, at);
+    }
+    if spans.len() == 3 {
+        // The divisor of a window is the product of the divisors of both steps.
+        let (volume, depth) = (Volume::of(&x.shape()), spans.remove(0));
+        let (depth_count, plane) = (depth.count(), [spans[0].count(), spans[1].count()]);
+        let planes = average(&volume.planes(x, at)?, spans, at)?;
+        let count = area(plane);
+        let each = WindowSpans::moving(count, count, [1, 1, 0], Divisor::Is(1.0));
+        let lines = average(&volume.lines(&planes, plane, at)?, vec![depth, each], at)?;
+        return volume.volumes(&lines, depth_count, plane, at);
     }
     let input = x.shape();
     let mut output: Shape = input[..2].into();

@@ -9,6 +9,7 @@ mod mean;
 mod options;
 mod plan;
 mod unpool;
+mod volume;
 
 pub use adaptive::AdaptivePooling;
 pub(super) use adaptive::avg_pool as adaptive_avg_pool;
@@ -23,7 +24,7 @@ use crate::ops::window::pooling::unpool::max_unpool;
 use crate::ops::window::windowed::Windowed;
 use crate::{Float, Site, Sizes, Tensor};
 
-/// Pooling over one or two dimensions.
+/// Pooling over one, two or three dimensions.
 #[twins]
 pub trait Pooling: Windowed<Elem: Float> {
     /// Returns the largest element of each window of `[n, c, l]` (or `[c, l]`). PyTorch: `nn.functional.max_pool1d`.
@@ -46,6 +47,21 @@ pub trait Pooling: Windowed<Elem: Float> {
         max_pool(self, 2, &kernel.into(), options, Site::here("max_pool2d"))
     }
 
+    /// Returns the largest element of each window of `[n, c, d, h, w]` (or `[c, d, h, w]`): n volumes with c channels, depth d, height h and
+    /// width w. The gradient flows to the first of several equal elements, or to the last NaN. PyTorch: `nn.functional.max_pool3d`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
+    /// use wengert::tensor::ops::PoolOptions;
+    /// use wengert::prelude::*;
+    ///
+    /// let volume = Tensor::<f64>::arange(16).reshape([1, 2, 2, 4]);
+    /// assert_eq!(volume.max_pool3d(2, &PoolOptions::default()), Tensor::from([[[[13.0, 15.0]]]]));
+    /// ```
+    fn try_max_pool3d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Result<Self> {
+        max_pool(self, 3, &kernel.into(), options, Site::here("max_pool3d"))
+    }
+
     /// Returns the result of [`max_pool1d`](Self::max_pool1d), and the position of each maximum along the last dimension of `self`. A
     /// window of padding alone has position 0. Evaluates a recorded variable. PyTorch: `max_pool1d` with `return_indices`.
     fn try_max_pool1d_with_indices(
@@ -64,6 +80,17 @@ pub trait Pooling: Windowed<Elem: Float> {
         options: &PoolOptions,
     ) -> Result<(Self, Tensor<i64>), Self::Error> {
         max_pool_with_indices(self, 2, &kernel.into(), options, Site::here("max_pool2d_with_indices"))
+    }
+
+    /// Returns the result of [`max_pool3d`](Self::max_pool3d), and the row-major position of each maximum in its volume `[d, h, w]` of
+    /// `self`. A window of padding alone has the position of an element outside of it. Evaluates a recorded variable. PyTorch: `max_pool3d`
+    /// with `return_indices`.
+    fn try_max_pool3d_with_indices(
+        &self,
+        kernel: impl Into<Sizes>,
+        options: &PoolOptions,
+    ) -> Result<(Self, Tensor<i64>), Self::Error> {
+        max_pool_with_indices(self, 3, &kernel.into(), options, Site::here("max_pool3d_with_indices"))
     }
 
     /// Returns zeros with each element of `[n, c, l]` (or `[c, l]`) at its position in `indices`, the inverse of
@@ -114,6 +141,24 @@ pub trait Pooling: Windowed<Elem: Float> {
         max_unpool(self, 2, indices, &kernel.into(), options, output_size, Site::here("max_unpool2d"))
     }
 
+    /// Returns zeros with each element of `[n, c, d, h, w]` (or `[c, d, h, w]`) at its row-major position in its volume, which `indices` has.
+    /// This is the inverse of [`max_pool3d_with_indices`](Self::max_pool3d_with_indices), except for elements that are no maximum.
+    /// `output_size` is the depth, the height and the width of the result. By default, the windows cover the result exactly. If positions
+    /// are equal, the last element wins. PyTorch: `nn.functional.max_unpool3d`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`max_unpool2d`](Self::max_unpool2d).
+    fn try_max_unpool3d(
+        &self,
+        indices: &Tensor<i64>,
+        kernel: impl Into<Sizes>,
+        options: &PoolOptions,
+        output_size: Option<&[usize]>,
+    ) -> Result<Self> {
+        max_unpool(self, 3, indices, &kernel.into(), options, output_size, Site::here("max_unpool3d"))
+    }
+
     /// Returns the mean of each window of `[n, c, l]` (or `[c, l]`). PyTorch: `nn.functional.avg_pool1d`.
     fn try_avg_pool1d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Result<Self> {
         avg_pool(self, 1, &kernel.into(), options, Site::here("avg_pool1d"))
@@ -131,6 +176,11 @@ pub trait Pooling: Windowed<Elem: Float> {
     /// ```
     fn try_avg_pool2d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Result<Self> {
         avg_pool(self, 2, &kernel.into(), options, Site::here("avg_pool2d"))
+    }
+
+    /// Returns the mean of each window of `[n, c, d, h, w]` (or `[c, d, h, w]`). PyTorch: `nn.functional.avg_pool3d`.
+    fn try_avg_pool3d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Result<Self> {
+        avg_pool(self, 3, &kernel.into(), options, Site::here("avg_pool3d"))
     }
 }
 
@@ -181,6 +231,134 @@ mod tests {
         let twice =
             Tensor::from([[1.0, 2.0]]).max_unpool1d(&Tensor::from([[1i64, 1]]), 1, &PoolOptions::default(), None);
         assert_eq!(twice.to_vec(), [0.0, 2.0]);
+    }
+
+    /// Returns volumes with many equal elements.
+    fn volumes() -> Tensor<f64> {
+        Tensor::from_fn([2, 2, 3, 4, 5], |i| {
+            let position = (((i[0] * 2 + i[1]) * 3 + i[2]) * 4 + i[3]) * 5 + i[4];
+            ((position * 37 + 3) % 53 % 17) as f64 / 2.0
+        })
+    }
+
+    /// The expected values come from PyTorch 2.15.
+    #[test]
+    fn pooled_volumes_are_pytorchs() {
+        let x = volumes().select(0, 0);
+        let options = PoolOptions::default().stride([2, 1, 2]).dilation([1, 2, 1]).ceil_mode(true);
+        let (values, indices) = x.max_pool3d_with_indices(2, &options);
+        assert_eq!(values.shape(), &[2, 2, 2, 3]);
+        let expected = [
+            3.0, 4.0, 5.5, 6.5, 8.0, 8.0, 1.0, 2.0, 3.5, 4.5, 6.5, 7.0, 8.0, 8.0, 2.5, 3.5, 5.5, 6.0, 6.5, 8.0, 0.5,
+            1.5, 3.5, 4.0,
+        ];
+        assert_eq!(values.to_vec(), expected);
+        let expected = [1, 3, 4, 6, 7, 29, 41, 43, 44, 46, 48, 49, 0, 22, 4, 6, 8, 9, 41, 53, 44, 46, 48, 49];
+        assert_eq!(indices.to_vec(), expected);
+        let options = PoolOptions::default().stride([1, 2, 2]);
+        let means = x.avg_pool3d([2, 3, 2], &options.clone().divisor_override(5));
+        let close = |got: &Tensor<f64>, expected: &[f64]| {
+            assert_eq!(got.numel(), expected.len());
+            assert!(got.iter().zip(expected).all(|(got, expected)| (got - expected).abs() < 1e-14), "{got:?}");
+        };
+        assert_eq!(means.shape(), &[2, 2, 1, 2]);
+        close(&means, &[7.0, 9.3, 5.0, 8.6, 12.5, 7.4, 11.8, 10.5]);
+        let padded = x.avg_pool3d([2, 3, 2], &options.padding([1, 1, 0]).ceil_mode(true).count_include_pad(false));
+        assert_eq!(padded.shape(), &[2, 4, 3, 3]);
+        let first = [
+            4.25,
+            3.875,
+            3.0,
+            4.583333333333333,
+            5.0,
+            1.8333333333333333,
+            5.75,
+            7.75,
+            0.0,
+            3.75,
+            4.4375,
+            4.625,
+            4.083333333333333,
+            5.208333333333333,
+            4.166666666666667,
+            5.25,
+            7.25,
+            3.75,
+        ];
+        close(&padded.flatten(0, -1).narrow(0, 0, 18), &first);
+        let (means, maxima) = (x.adaptive_avg_pool3d([2, 3, 2]), x.adaptive_max_pool3d([2, 3, 2]));
+        assert_eq!((means.shape(), maxima.shape()), (&[2, 2, 3, 2].into(), &[2, 2, 3, 2].into()));
+        let expected = [4.25, 4.5, 4.0, 4.25, 3.75, 4.708333333333333, 3.3333333333333335, 4.916666666666667];
+        close(&means.flatten(0, -1).narrow(0, 0, 8), &expected);
+        assert_eq!(maxima.to_vec()[..12], [8.0, 8.0, 8.0, 8.0, 7.5, 8.0, 7.0, 8.0, 7.0, 8.0, 6.5, 7.5]);
+        assert_eq!(x.adaptive_avg_pool3d([2, 0, 3]).shape(), &[2, 2, 0, 3]);
+    }
+
+    /// Both steps of a pooling over volumes choose the element that a single step chooses: the first of equal ones, or the last NaN.
+    #[test]
+    fn maxima_of_volumes_equal_their_definition() {
+        let nans = [[0, 0, 1, 2, 3], [0, 0, 2, 2, 3], [1, 1, 0, 0, 0]];
+        let numbers = volumes();
+        let x = Tensor::from_fn(numbers.shape(), |i| {
+            if nans.iter().any(|nan| nan == i) { f64::NAN } else { numbers.get(i).unwrap() }
+        });
+        let bits = |x: &Tensor<f64>| x.iter().map(f64::to_bits).collect::<Vec<_>>();
+        for (kernel, stride, padding) in [([2, 2, 3], [1, 2, 2], [1, 0, 1]), ([3, 2, 2], [1, 1, 1], [1, 1, 1])] {
+            let options = PoolOptions::default().stride(stride).padding(padding);
+            let (values, indices) = x.max_pool3d_with_indices(kernel, &options);
+            assert_eq!(bits(&values), bits(&x.max_pool3d(kernel, &options)));
+            let sizes = values.shape().clone();
+            let expected = Tensor::from_fn(&sizes, |i| {
+                let mut best: Option<(f64, i64)> = None;
+                for k in 0..kernel.iter().product() {
+                    let offsets = [k / (kernel[1] * kernel[2]), k / kernel[2] % kernel[1], k % kernel[2]];
+                    let place: [isize; 3] =
+                        std::array::from_fn(|axis| i[axis + 2] as isize * stride[axis] + offsets[axis] - padding[axis]);
+                    let [d, h, w] = place.map(|place| place as usize);
+                    let Some(value) = x.get(&[i[0], i[1], d, h, w]) else { continue };
+                    if best.is_none_or(|(largest, _)| value > largest || value.is_nan()) {
+                        best = Some((value, ((d * 4 + h) * 5 + w) as i64));
+                    }
+                }
+                best.unwrap().1
+            });
+            assert_eq!(indices, expected, "{kernel:?}");
+        }
+    }
+
+    #[test]
+    fn maxima_return_to_their_volumes() {
+        let (x, options) = (volumes().narrow(0, 0, 1), PoolOptions::default());
+        let (values, indices) = x.max_pool3d_with_indices(2, &options);
+        let back = values.max_unpool3d(&indices, 2, &options, Some(&[3, 4, 5]));
+        assert_eq!(back.shape(), x.shape());
+        let mut expected = vec![0.0; 120];
+        for (value, (window, index)) in values.iter().zip(indices.iter().enumerate()) {
+            expected[window / 4 * 60 + index as usize] = value;
+        }
+        assert_eq!(back.to_vec(), expected);
+        assert_eq!(back.get(&[0, 0, 0, 1, 1]), Some(6.5));
+        let error = values.try_max_unpool3d(&(indices + 70), 2, &options, None).unwrap_err();
+        assert!(error.sentence().ends_with("(output volumes are of size 2x4x4)"), "{error}");
+        let error = values.select(0, 0).select(0, 0).try_max_unpool3d(&Tensor::zeros([1, 2, 2]), 2, &options, None);
+        assert_eq!(
+            error.unwrap_err().sentence(),
+            "Input to max_unpooling3d should be a 4d or 5d Tensor, but got a tensor with 3 dimensions."
+        );
+    }
+
+    /// Batches without volumes have no elements, whatever the sizes of their volumes are.
+    #[test]
+    fn no_volumes_have_no_results() {
+        let x = Tensor::<f64>::zeros([0usize, 2, 1 << 40, 4, 4]);
+        let options = PoolOptions::default();
+        let shape = [0, 2, 1 << 39, 2, 2];
+        assert_eq!(x.max_pool3d(2, &options).shape(), &shape);
+        assert_eq!(x.max_pool3d_with_indices(2, &options).1.shape(), &shape);
+        assert_eq!(x.avg_pool3d(2, &options).shape(), &shape);
+        // The channels and the depth are one dimension of the planes, which would be too long.
+        let x = Tensor::<f64>::zeros([0usize, 1 << 40, 1 << 40, 4, 4]);
+        assert!(x.try_max_pool3d(2, &options).is_err() && x.try_avg_pool3d(2, &options).is_err());
     }
 
     /// The sentences are PyTorch's, except for an empty dimension.

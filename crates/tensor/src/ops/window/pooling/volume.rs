@@ -1,0 +1,41 @@
+//! The shapes of pooled volumes, whose planes are pooled first. A second step pools along the depth.
+
+use crate::ops::primitive::compose::Compose;
+use crate::ops::{Result, TensorLike};
+use crate::{Shape, Site};
+
+/// The sizes of volumes `[n, c, d, h, w]`: n examples of c channels, depth d, height h and width w.
+pub(super) struct Volume {
+    sizes: [usize; 5],
+}
+
+impl Volume {
+    /// Returns the sizes of an array of five dimensions.
+    pub(super) fn of(shape: &Shape) -> Self {
+        Volume { sizes: std::array::from_fn(|axis| shape[axis]) }
+    }
+
+    /// Returns the volumes `x` as planes, `[n, c·d, h, w]`.
+    pub(super) fn planes<A: TensorLike>(&self, x: &A, at: Site) -> Result<A> {
+        let [n, c, d, h, w] = self.sizes;
+        x.reshape_to([n, c.saturating_mul(d), h, w], at)
+    }
+
+    /// Returns pooled planes `x` of sizes h' and w' in the shape `[n, c, d, h'·w']`, to pool them along the depth d.
+    pub(super) fn lines<A: TensorLike>(&self, x: &A, [h, w]: [usize; 2], at: Site) -> Result<A> {
+        let [n, c, d, ..] = self.sizes;
+        x.reshape_to([n, c, d, area([h, w])], at)
+    }
+
+    /// Returns the results `x` of the pooling along the depth as volumes of depth d', height h' and width w'.
+    pub(super) fn volumes<A: TensorLike>(&self, x: &A, d: usize, [h, w]: [usize; 2], at: Site) -> Result<A> {
+        let [n, c, ..] = self.sizes;
+        x.reshape_to([n, c, d, h, w], at)
+    }
+}
+
+/// Returns the number of elements of a plane, or the largest number if it overflows. Only planes of an array without elements can be that
+/// large.
+pub(super) fn area([h, w]: [usize; 2]) -> usize {
+    h.saturating_mul(w)
+}
