@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::sources::files;
 
 /// Names that users of PyTorch and NumPy search for.
-const NAMES: [&str; 65] = [
+const NAMES: [&str; 70] = [
     // Tensors.
     "arange",
     "asarray",
@@ -26,6 +26,8 @@ const NAMES: [&str; 65] = [
     "long",
     "matmul",
     "mm",
+    "msort",
+    "mvlgamma",
     "nelement",
     "ndim",
     "ndimension",
@@ -36,11 +38,14 @@ const NAMES: [&str; 65] = [
     "ones",
     "ones_like",
     "percentile",
+    "pinverse",
+    "psi",
     "quantile",
     "radians",
     "rand",
     "randn",
     "reshape",
+    "split_with_sizes",
     "squeeze",
     "stack",
     "transpose",

@@ -101,6 +101,7 @@ pub trait Special: Array {
     /// # Errors
     ///
     /// If memory cannot hold the result.
+    #[doc(alias("mvlgamma"))]
     fn try_multigammaln(&self, p: usize) -> Result<Self> {
         let constant = self.number(Scalar::from_f64((p * p.saturating_sub(1)) as f64 / 4.0 * PI.ln()));
         let mut sum = constant.apply_view(View::Expand(self.shape()), Site::here("multigammaln"))?;

@@ -139,6 +139,7 @@ pub trait LeastSquaresProblems: Array {
     /// If A has fewer than two dimensions, or a matrix that is declared symmetric is not square. Also if an element is
     /// NaN or infinite, the iteration for the singular values does not converge, or there is not enough memory. For a
     /// variable, the errors of the elements and of the iteration occur when the variable's value is computed.
+    #[doc(alias("pinverse"))]
     fn try_pinv(&self, tolerance: Tolerance) -> Result<Self> {
         let at = Site::here("pinv");
         let shape = self.shape();

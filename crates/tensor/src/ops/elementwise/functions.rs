@@ -186,6 +186,7 @@ pub trait Functions: TensorLike<Elem: Float> {
     }
 
     /// Returns the derivative of ln Γ. PyTorch: `digamma`.
+    #[doc(alias("psi"))]
     #[in_place]
     fn try_digamma(&self) -> Result<Self> {
         self.apply_unary(Unary::Digamma, Site::here("digamma"))

@@ -35,6 +35,7 @@ pub trait Sorting: TensorLike {
     /// let (sorted, positions) = Tensor::from([3.0, 1.0, 2.0, 1.0]).sort(0, false);
     /// assert_eq!((sorted.to_vec(), positions.to_vec()), (vec![1.0, 1.0, 2.0, 3.0], vec![1, 3, 2, 0]));
     /// ```
+    #[doc(alias("msort"))]
     fn try_sort(&self, dim: impl Position, descending: bool) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("sort");
         let array = LaneArray::new(self, dim.position(), at)?;

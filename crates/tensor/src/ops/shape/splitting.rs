@@ -36,6 +36,7 @@ pub trait Splitting: TensorLike {
     }
 
     /// Splits dimension `dim` into parts of the given sizes, which add up to its size. PyTorch: `split` with a list.
+    #[doc(alias("split_with_sizes"))]
     fn try_split_sizes(&self, sizes: &[usize], dim: impl Position) -> Result<Vec<Self>, Self::Error> {
         let at = Site::here("split_sizes");
         let (axis, whole) = dimension(self, "split expects at least a 1-dimensional tensor", dim, at)?;
