@@ -209,7 +209,9 @@ fn the_rules_of_elementwise_operations_contain_no_broadcasting() {
 
 #[test]
 fn operations_are_written_once() {
-    let operations = operations();
+    let mut operations = operations();
+    // The operation `var` is the variance, but `Tape::var` records a variable.
+    operations.remove("var");
     for (path, source) in files("crates/autograd/src") {
         for name in source.split("fn try_").skip(1).filter_map(|rest| rest.split(['<', '(']).next()) {
             assert!(

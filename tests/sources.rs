@@ -17,7 +17,8 @@ pub fn operations() -> BTreeSet<String> {
     homes().into_keys().collect()
 }
 
-/// Returns all public operations with their traits; `None` marks a free function.
+/// Returns all public operations with their traits; `None` marks a free function. The methods of `TensorLike` are not operations that users
+/// call.
 ///
 /// # Panics
 ///
@@ -27,6 +28,7 @@ pub fn homes() -> BTreeMap<String, Option<String>> {
     for source in texts("crates/tensor/src/ops") {
         collect(&source, &mut homes);
     }
+    homes.retain(|_, home| home.as_deref() != Some("TensorLike"));
     homes
 }
 

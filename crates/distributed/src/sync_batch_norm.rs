@@ -114,7 +114,8 @@ impl<T: Float> SyncBatchNorm<T> {
         let (weight, bias) = (parameter(&self.weight)?, parameter(&self.bias)?);
         if !tape.is_training() {
             tape.note_evaluation("SyncBatchNorm");
-            let (mean, variance) = (tape.constant(&self.running_mean.value), tape.constant(&self.running_var.value));
+            let (mean, variance) =
+                (tape.try_constant(&self.running_mean.value)?, tape.try_constant(&self.running_var.value)?);
             return x.try_batch_norm(&mean, &variance, weight.as_ref(), bias.as_ref(), self.eps);
         }
         let BatchNormed { output, mean, variance } = match sync_scope() {

@@ -137,7 +137,7 @@ impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
     /// Inserts a dimension of size 1 into `value`, at the position of the dimension of `components` that numbers its K
     /// distributions.
     fn spread(&self, value: impl Operand<A>) -> Result<A> {
-        let value = array(value, self.mixture.probs());
+        let value = array(value, self.mixture.probs())?;
         let rank = self.components.event_shape().rank() as isize;
         value.try_unsqueeze(-1 - rank)
     }
@@ -280,11 +280,11 @@ impl<A: Array, D: Distribution<A>> Truncated<D, A> {
         }
         let beside = base.any_parameter();
         let bound = |argument: Argument<A>| match argument {
-            Argument::Number(number) if number.to_f64().is_infinite() => None,
-            Argument::Number(number) => Some(beside.number(number)),
-            Argument::Array(array) => Some(array),
+            Argument::Number(number) if number.to_f64().is_infinite() => Ok(None),
+            Argument::Number(number) => beside.try_number(number).map(Some),
+            Argument::Array(array) => Ok(Some(array)),
         };
-        let bounds = [bound(low.into_argument(&beside)), bound(high.into_argument(&beside))];
+        let bounds = [bound(low.into_argument(&beside)?)?, bound(high.into_argument(&beside)?)?];
         let shapes: Vec<Shape> = bounds.iter().flatten().map(A::shape).chain([base.batch_shape()]).collect();
         joint::<A::Error>(&shapes, at)?;
         let truncated = Truncated { base, bounds };
@@ -298,7 +298,7 @@ impl<A: Array, D: Distribution<A>> Truncated<D, A> {
     fn shares(&self) -> Result<[A; 2], A::Error> {
         let share = |bound: &Option<A>, infinite: f64| match bound {
             Some(bound) => self.base.try_cdf(bound),
-            None => Ok(self.any_parameter().number(A::Elem::from_f64(infinite))),
+            None => self.any_parameter().try_number(A::Elem::from_f64(infinite)),
         };
         Ok([share(&self.bounds[0], 0.0)?, share(&self.bounds[1], 1.0)?])
     }
@@ -355,7 +355,7 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for Truncated<D, A> {
 
     #[track_caller]
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
-        let x = expanded(array(value, &self.any_parameter()), &self.batch_shape(), Site::here("log_prob"))?;
+        let x = expanded(array(value, &self.any_parameter())?, &self.batch_shape(), Site::here("log_prob"))?;
         let masks: Vec<A::Mask> = self.outside(&x)?.into_iter().flatten().collect();
         let density = Expr::from(self.base.try_log_prob(&x)) - of(&self.parts()?.probability).ln();
         filled(density.get()?, &masks, f64::NEG_INFINITY)
@@ -363,7 +363,7 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for Truncated<D, A> {
 
     #[track_caller]
     fn try_cdf(&self, value: impl Operand<A>) -> Result<A> {
-        let x = expanded(array(value, &self.any_parameter()), &self.batch_shape(), Site::here("cdf"))?;
+        let x = expanded(array(value, &self.any_parameter())?, &self.batch_shape(), Site::here("cdf"))?;
         let Parts { low, probability, upper } = self.parts()?;
         let mut share = (Expr::from(self.base.try_cdf(&x)) - &low).get()?;
         if let Some(Upper { reflected, is_above, share: above }) = upper {
@@ -377,7 +377,7 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for Truncated<D, A> {
 
     #[track_caller]
     fn try_icdf(&self, value: impl Operand<A>) -> Result<A> {
-        let p = expanded(array(value, &self.any_parameter()), &self.batch_shape(), Site::here("icdf"))?;
+        let p = expanded(array(value, &self.any_parameter())?, &self.batch_shape(), Site::here("icdf"))?;
         let Parts { low, probability, upper } = self.parts()?;
         let share = of(&probability) * &p + &low;
         let mut x = match upper {

@@ -234,13 +234,13 @@ pub struct Noise<'g, A> {
 impl<A: Array> Noise<'_, A> {
     /// Returns independent standard normal numbers, in the shape of the random arrays.
     pub(crate) fn normal(&mut self) -> Result<A> {
-        Ok(self.beside.constant(&Tensor::try_randn(&*self.shape, self.generator)?))
+        self.beside.try_constant(&Tensor::try_randn(&*self.shape, self.generator)?)
     }
 
     /// Returns independent uniform numbers in (0, 1), in the shape of the random arrays.
     pub(crate) fn uniform(&mut self) -> Result<A> {
         let least = 1.0 / (1u64 << if A::Elem::EPSILON.to_f64() > 1e-10 { 25 } else { 54 }) as f64;
-        Ok(self.beside.constant(&Tensor::try_rand(&*self.shape, self.generator)?.try_clamp_min(least)?))
+        self.beside.try_constant(&Tensor::try_rand(&*self.shape, self.generator)?.try_clamp_min(least)?)
     }
 
     /// Returns `x`, expanded to the shape of the random arrays.
@@ -250,10 +250,10 @@ impl<A: Array> Noise<'_, A> {
 }
 
 /// Returns `value` as an array. If `value` is a number, the array is on the tape of `x`.
-pub(crate) fn array<A: Array>(value: impl Operand<A>, x: &A) -> A {
-    match value.into_argument(x) {
-        Argument::Array(array) => array,
-        Argument::Number(number) => x.number(number),
+pub(crate) fn array<A: Array>(value: impl Operand<A>, x: &A) -> Result<A> {
+    match value.into_argument(x)? {
+        Argument::Array(array) => Ok(array),
+        Argument::Number(number) => x.try_number(number),
     }
 }
 
@@ -341,7 +341,7 @@ impl<A: Array, D: Family<Array = A>> Distribution<A> for D {
     #[track_caller]
     fn try_icdf(&self, value: impl Operand<A>) -> Result<A> {
         let at = Site::here("icdf");
-        let p = expanded(array(value, &self.any_parameter()), &self.batch_shape(), at)?;
+        let p = expanded(array(value, &self.any_parameter())?, &self.batch_shape(), at)?;
         let outside = [p.try_lt(0.0)?, p.try_gt(1.0)?];
         let inside = filled(p, &outside, 0.5)?;
         filled(self.quantile(&inside)?, &outside, f64::NAN)
@@ -392,7 +392,7 @@ fn arguments<A: Array, D: Family<Array = A>>(
     at: Site,
 ) -> Result<(A, Vec<A::Mask>), A::Error> {
     let parameters = family.parameters();
-    let x = expanded(array(value, parameters[0].2), &family.batch_shape(), at)?;
+    let x = expanded(array(value, parameters[0].2)?, &family.batch_shape(), at)?;
     let support = family.support();
     let outside = support.outside(&x)?;
     if family.is_validated() {

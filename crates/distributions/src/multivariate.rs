@@ -42,7 +42,7 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
     /// variable, the second error occurs when its value is computed.
     pub fn try_new(loc: impl IntoArray<Array = A>, covariance: impl Operand<A>) -> Result<Self, A::Error> {
         let loc = loc.array();
-        let covariance = array(covariance, &loc);
+        let covariance = array(covariance, &loc)?;
         check_shapes(&loc, &covariance, "covariance_matrix", Site::here("new"))?;
         Ok(MultivariateNormal { scale_tril: covariance.try_cholesky()?, loc })
     }
@@ -54,7 +54,7 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
     /// If the shapes do not fit.
     pub fn try_from_scale_tril(loc: impl IntoArray<Array = A>, scale_tril: impl Operand<A>) -> Result<Self, A::Error> {
         let loc = loc.array();
-        let scale_tril = array(scale_tril, &loc);
+        let scale_tril = array(scale_tril, &loc)?;
         check_shapes(&loc, &scale_tril, "scale_tril", Site::here("from_scale_tril"))?;
         Ok(MultivariateNormal { loc, scale_tril })
     }
@@ -67,13 +67,13 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
     /// second error occurs when its value is computed.
     pub fn try_from_precision(loc: impl IntoArray<Array = A>, precision: impl Operand<A>) -> Result<Self, A::Error> {
         let loc = loc.array();
-        let precision = array(precision, &loc);
+        let precision = array(precision, &loc)?;
         check_shapes(&loc, &precision, "precision_matrix", Site::here("from_precision"))?;
         // Reversing the order of rows and columns gives the precision matrix P as U Uᵀ with an upper triangular U. So the Cholesky factor
         // of P⁻¹ is the inverse of Uᵀ.
         let factor = precision.try_flip([-2, -1])?.try_cholesky()?;
         let factor = factor.try_flip([-2, -1])?.try_transpose(-2, -1)?;
-        let identity = loc.constant(&Tensor::try_eye(loc.shape().last().copied().unwrap_or(0))?);
+        let identity = loc.try_constant(&Tensor::try_eye(loc.shape().last().copied().unwrap_or(0))?)?;
         Ok(MultivariateNormal { scale_tril: factor.try_solve_triangular(&identity, Triangle::Lower)?, loc })
     }
 }
@@ -183,7 +183,7 @@ impl<A: Array + Matrices> Distribution<A> for MultivariateNormal<A> {
 
     #[track_caller]
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
-        let x = expanded(array(value, &self.loc), &self.full_shape(), Site::here("log_prob"))?;
+        let x = expanded(array(value, &self.loc)?, &self.full_shape(), Site::here("log_prob"))?;
         let distance = self.squared_distance(&(of(&x) - &self.loc).get()?)?;
         (of(&distance) * -0.5 - self.logarithm() - self.size() as f64 * LN_SQRT_2PI).get()
     }
@@ -255,7 +255,7 @@ impl<A: Array> LkjCholesky<A> {
     /// Returns vectors `[…, dim - 1]` with the elements `value`(0), `value`(1), …. All copies of the distribution get the same vector.
     fn constants(&self, value: impl Fn(f64) -> f64) -> Result<A> {
         let number = |index: &[usize]| A::Elem::from_f64(value(index[0] as f64));
-        let vector = self.concentration.constant(&Tensor::try_from_fn([self.dim - 1], number)?);
+        let vector = self.concentration.try_constant(&Tensor::try_from_fn([self.dim - 1], number)?)?;
         let shape = self.concentration.shape().iter().copied().chain([self.dim - 1]).collect();
         vector.apply_view(View::Expand(shape), Site::here("constants"))
     }
@@ -263,7 +263,7 @@ impl<A: Array> LkjCholesky<A> {
     /// Returns a matrix `[dim - 1, dim]` that is 1 where `is_one` is true for the row and the column, and 0 elsewhere.
     fn pattern(&self, is_one: impl Fn(usize, usize) -> bool) -> Result<A> {
         let one = |index: &[usize]| A::Elem::from_f64(f64::from(u8::from(is_one(index[0], index[1]))));
-        Ok(self.concentration.constant(&Tensor::try_from_fn([self.dim - 1, self.dim], one)?))
+        self.concentration.try_constant(&Tensor::try_from_fn([self.dim - 1, self.dim], one)?)
     }
 }
 
@@ -311,7 +311,7 @@ impl<A: Array> Distribution<A> for LkjCholesky<A> {
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
         let (n, eta) = ((self.dim - 1) as f64, &self.concentration);
         let shape: Shape = eta.shape().iter().copied().chain([self.dim, self.dim]).collect();
-        let l = expanded(array(value, eta), &shape, Site::here("log_prob"))?;
+        let l = expanded(array(value, eta)?, &shape, Site::here("log_prob"))?;
         let diagonal = l.try_diagonal(0, -2, -1)?.try_narrow(-1, 1, self.dim - 1)?;
         // For a matrix with d rows, the exponent of diagonal element k + 2, counted from 1, is 2 (η - 1) + d - (k + 2).
         let powers = (of(&eta.try_unsqueeze(-1)?) * 2.0 + &self.constants(|k| n - 3.0 - k)?).get()?;

@@ -66,8 +66,8 @@ impl<A: Array> Support<A> {
     pub(crate) fn moved_inside(&self, x: &A, outside: &[A::Mask]) -> Result<A, A::Error> {
         let inside = match self {
             Support::Real => return Ok(x.clone()),
-            Support::Positive | Support::Nonnegative => x.number(A::Elem::from_f64(1.0)),
-            Support::Counts | Support::CountsTo(_) | Support::Boolean => x.number(A::Elem::from_f64(0.0)),
+            Support::Positive | Support::Nonnegative => x.try_number(A::Elem::from_f64(1.0))?,
+            Support::Counts | Support::CountsTo(_) | Support::Boolean => x.try_number(A::Elem::from_f64(0.0))?,
             Support::Interval(low, high) => (of(low) + high).get()?.try_mul(0.5)?,
         };
         let mut x = x.clone();
@@ -231,7 +231,7 @@ pub(crate) fn check_values<A: Array>(
     outside: &[A::Mask],
     at: Site,
 ) -> Result<(), A::Error> {
-    let zeros = x.number(A::Elem::from_f64(0.0)).apply_view(View::Expand(x.shape()), at)?;
+    let zeros = x.try_number(A::Elem::from_f64(0.0))?.apply_view(View::Expand(x.shape()), at)?;
     let marked = filled(zeros, outside, 1.0)?.to_tensor(at)?;
     let values = x.to_tensor(at)?;
     let wrong = values.iter().zip(marked.iter()).filter(|(x, mark)| mark.to_f64() != 0.0 || x.is_nan());

@@ -131,7 +131,7 @@ fn logarithms_of_offsets<A: Array>(x: &A, at: Site) -> Result<A> {
     let Some(&count) = shape.last() else {
         return Err(refused(at, "StickBreaking transforms vectors, but got a number without dimensions"));
     };
-    Ok(x.constant(&Tensor::try_from_fn([count], |index| A::Elem::from_f64(((count - index[0]) as f64).ln()))?))
+    x.try_constant(&Tensor::try_from_fn([count], |index| A::Elem::from_f64(((count - index[0]) as f64).ln()))?)
 }
 
 impl<A: Array> Transform<A> {
@@ -331,7 +331,7 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for TransformedDistribution<D
 
     #[track_caller]
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
-        self.density(self.transforms.len(), &array(value, &self.any_parameter()))
+        self.density(self.transforms.len(), &array(value, &self.any_parameter())?)
     }
 
     #[track_caller]
@@ -339,7 +339,7 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for TransformedDistribution<D
         if self.event_rank() > 0 {
             return Err(missing("TransformedDistribution", "cdf", Site::here("cdf")));
         }
-        self.share(self.transforms.len(), &array(value, &self.any_parameter()))
+        self.share(self.transforms.len(), &array(value, &self.any_parameter())?)
     }
 
     #[track_caller]
@@ -347,6 +347,6 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for TransformedDistribution<D
         if self.event_rank() > 0 {
             return Err(missing("TransformedDistribution", "icdf", Site::here("icdf")));
         }
-        self.quantile(self.transforms.len(), &array(value, &self.any_parameter()))
+        self.quantile(self.transforms.len(), &array(value, &self.any_parameter())?)
     }
 }

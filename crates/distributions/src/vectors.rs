@@ -97,7 +97,7 @@ impl<A: Array> Categorical<A> {
         let value = value.try_unsqueeze(-1)?;
         // `value` is expanded first, because a comparison of `[n, 1]` with `[n]` may cause a broadcast warning.
         let shape = joint::<A::Error>(&[value.shape(), classes.shape().clone()], Site::here("log_prob"))?;
-        value.try_expand(&*shape)?.try_eq(&value.constant(&classes))
+        value.try_expand(&*shape)?.try_eq(&value.try_constant(&classes)?)
     }
 
     fn classes(&self) -> usize {
@@ -153,7 +153,7 @@ impl<A: Array> Distribution<A> for Categorical<A> {
     #[track_caller]
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
         let at = Site::here("log_prob");
-        let x = expanded(array(value, &self.probs), &self.batch_shape(), at)?;
+        let x = expanded(array(value, &self.probs)?, &self.batch_shape(), at)?;
         if self.validated {
             let last = self.classes() as f64 - 1.0;
             let outside = [x.try_lt(0.0)?, x.try_gt(last)?, is_fraction(&x)?];
@@ -276,7 +276,7 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
         let probs = self.probs().try_detach()?;
         let noise = self.classes.noise(shape.into(), generator, None, at);
         let classes = self.classes.classes();
-        let total = probs.number(A::Elem::from_f64(self.total_count as f64));
+        let total = probs.try_number(A::Elem::from_f64(self.total_count as f64))?;
         let mut left = noise.expand(&total)?;
         check_list::<[A; 16]>(classes, at)?;
         let mut counts = Vec::with_capacity(classes);
@@ -298,7 +298,7 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
     #[track_caller]
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
         let (probs, at) = (self.probs(), Site::here("log_prob"));
-        let x = expanded(array(value, probs), &probs.shape(), at)?;
+        let x = expanded(array(value, probs)?, &probs.shape(), at)?;
         let negative = [x.try_lt(0.0)?, is_fraction(&x)?];
         if self.classes.validated {
             let other_sum = x.try_sum_keepdim(-1)?.try_ne(self.total_count as f64)?;
@@ -310,7 +310,7 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
         let n = self.total_count as f64;
         let terms = times(&safe, self.classes.logits())? - (of(&safe) + 1.0).gammaln();
         let terms = Expr::from(filled(terms.get()?, &negative, f64::NEG_INFINITY)).sum_last(1);
-        let factorial = of(&probs.number(A::Elem::from_f64(n + 1.0))).gammaln();
+        let factorial = of(&probs.try_number(A::Elem::from_f64(n + 1.0))?).gammaln();
         // A sum that is NaN does not count as another number.
         let other = (of(&x).sum_last(1) - n).abs().get()?.try_gt(0.0)?;
         (terms + factorial).masked(other, f64::NEG_INFINITY).get()
@@ -325,7 +325,7 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
         let counts = counts_to(self.total_count, probs, probs.shape().rank())?;
         let weights = Expr::from(Binomial::try_new(n, probs)?.try_log_prob(&counts)).exp();
         let factorials = (weights * (of(&counts) + 1.0).gammaln()).get()?.try_sum([0, -1])?;
-        let factorial = of(&probs.number(A::Elem::from_f64(n + 1.0))).gammaln();
+        let factorial = of(&probs.try_number(A::Elem::from_f64(n + 1.0))?).gammaln();
         (Expr::from(self.classes.try_entropy()) * n + &factorials - factorial).get()
     }
 
@@ -433,7 +433,7 @@ impl<A: Array> Distribution<A> for Dirichlet<A> {
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
         let a = &self.concentration;
         let at = Site::here("log_prob");
-        let x = expanded(array(value, a), &a.shape(), at)?;
+        let x = expanded(array(value, a)?, &a.shape(), at)?;
         let outside = [x.try_lt(0.0)?];
         let terms = (of(a) - 1.0).xlogy(Expr::from(filled(x.clone(), &outside, 1.0)));
         let terms = Expr::from(filled(terms.get()?, &outside, f64::NEG_INFINITY)).sum_last(1);

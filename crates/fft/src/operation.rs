@@ -67,6 +67,6 @@ fn adjoint<'t, T: Float>(map: Map, g: Var<'t, T>, at: Site) -> Result<Var<'t, T>
 
 /// Multiplies half a spectrum by `inner` at the frequencies that have a mirror image in the other half.
 fn weighted<'t, T: Float>(map: Map, x: Var<'t, T>, inner: f64, at: Site) -> Result<Var<'t, T>, Error> {
-    let weights = x.tape().constant(map.weights(inner)).apply_view(View::Expand(x.shape()), at)?;
+    let weights = x.tape().try_constant(map.weights(inner))?.apply_view(View::Expand(x.shape()), at)?;
     x.apply_binary(Binary::Mul, &weights, at)
 }

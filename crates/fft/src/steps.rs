@@ -27,7 +27,7 @@ pub(crate) trait Steps: TensorLike {
             return self.sliced(axis, 0, n, at);
         }
         check_size::<Self>(&shape.replaced(axis..axis + 1, &[n]), at)?;
-        let zero = self.number(Self::Elem::ZERO);
+        let zero = self.try_number(Self::Elem::ZERO)?;
         let zeros = zero.apply_view(View::Expand(shape.replaced(axis..axis + 1, &[n - size])), at)?;
         if size == 0 { Ok(zeros) } else { Self::apply_cat(&[self.clone(), zeros], axis, at) }
     }
@@ -49,7 +49,7 @@ pub(crate) trait Steps: TensorLike {
 
     /// Returns the array times the number `factor`.
     fn scaled(&self, factor: f64, at: Site) -> Result<Self> {
-        let factor = self.number(Self::Elem::from_f64(factor)).over(&self.shape(), at)?;
+        let factor = self.try_number(Self::Elem::from_f64(factor))?.over(&self.shape(), at)?;
         self.apply_binary(Binary::Mul, &factor, at)
     }
 }

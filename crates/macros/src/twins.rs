@@ -61,7 +61,7 @@ impl Function {
                 #(#bounds),*
             {
                 let at = crate::Site::here(#in_place);
-                #(let #arrays = &#arrays.into_array(self);)*
+                #(let #arrays = &#arrays.into_array(self)?;)*
                 #body
             }
         };
@@ -104,7 +104,7 @@ impl Function {
                     ["implOperand<Self>", "Option<Argument<Self>>", "implArrayOperand<Self>"]
                         .map(|of| self.arguments_of(of));
                 quote! {
-                    #(let #operands = #operands.into_argument(self);)*
+                    #(let #operands = #operands.into_argument(self)?;)*
                     let others = [
                         #(Some(#arrays),)*
                         #(crate::ops::array(&#operands),)*

@@ -206,7 +206,7 @@ impl<T: Float> Layer<T> for Normalize<T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
         let tape = x.tape();
-        Ok(x.try_sub(&tape.constant(&self.mean.value))?.try_div(&tape.constant(&self.std.value))?)
+        Ok(x.try_sub(&tape.try_constant(&self.mean.value)?)?.try_div(&tape.try_constant(&self.std.value)?)?)
     }
 }
 

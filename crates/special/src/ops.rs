@@ -103,7 +103,7 @@ pub trait Special: Array {
     /// If memory cannot hold the result.
     #[doc(alias("mvlgamma"))]
     fn try_multigammaln(&self, p: usize) -> Result<Self> {
-        let constant = self.number(Scalar::from_f64((p * p.saturating_sub(1)) as f64 / 4.0 * PI.ln()));
+        let constant = self.try_number(Scalar::from_f64((p * p.saturating_sub(1)) as f64 / 4.0 * PI.ln()))?;
         let mut sum = constant.apply_view(View::Expand(self.shape()), Site::here("multigammaln"))?;
         for i in 0..p {
             sum = sum.try_add(&self.try_sub(i as f64 / 2.0)?.try_lgamma()?)?;
@@ -118,7 +118,7 @@ pub trait Special: Array {
             return self.try_digamma();
         }
         let at = Site::here("polygamma");
-        let order = self.number(Scalar::from_f64((n + 1) as f64));
+        let order = self.try_number(Scalar::from_f64((n + 1) as f64))?;
         let order = order.apply_view(View::Expand(self.shape()), at)?;
         order.try_zeta(self)?.try_mul(if n % 2 == 1 { factorial(n) } else { -factorial(n) })
     }
@@ -248,9 +248,9 @@ fn apply<A: Array, const N: usize>(function: Function, inputs: [A; N], at: Site)
 
 /// Returns both operands, expanded to the shape to which they broadcast, or an error if they do not broadcast.
 fn pair<A: Array>(x: &A, other: impl Operand<A>, at: Site) -> Result<[A; 2], A::Error> {
-    let y = match other.into_argument(x) {
+    let y = match other.into_argument(x)? {
         Argument::Array(y) => y,
-        Argument::Number(value) => x.number(value).apply_view(View::Expand(x.shape()), at)?,
+        Argument::Number(value) => x.try_number(value)?.apply_view(View::Expand(x.shape()), at)?,
     };
     let (x, y) = x.joined(&y, BroadcastRule::Operation, at)?;
     Ok([x, y])

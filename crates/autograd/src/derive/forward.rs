@@ -2,7 +2,7 @@
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::{TensorLike as _, Views as _};
-use wengert_tensor::plan::Index;
+use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Float, Site, Tensor};
 
 use super::path::{Sources, Traversal};
@@ -99,7 +99,7 @@ fn transposed_twice<'t, T: Float>(
 ) -> Result<Option<Var<'t, T>>, Error> {
     let &Primitive { tape, index, at, .. } = primitive;
     let zeros = Tensor::scalar(T::ZERO).expand(tape.at(index).shape());
-    let g = tape.leaf_at(&zeros, at);
+    let g = tape.try_leaf(&zeros, Op::Variable, Some(at))?;
     let Some(transposed) = primitive.vjp(input, g)? else { return Ok(None) };
     Ok(tape.reverse(&[(transposed, v)], &[g], at)?[0])
 }

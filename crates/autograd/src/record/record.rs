@@ -41,6 +41,9 @@ pub(crate) struct Record<T: Float, O> {
     /// The largest index of a node whose value was requested, directly or with its group, and the number of evaluations
     /// that computed and stored values. It is `None` before the first of these evaluations.
     pub(crate) evaluated: Option<(Index, usize)>,
+    /// The number of nodes after which the tape counts as full, for tests of its errors.
+    #[cfg(test)]
+    pub(crate) limit: Cell<usize>,
     /// The number of nodes that all evaluations of this tape after the first one have computed.
     #[cfg(test)]
     pub(crate) work: Cell<usize>,
@@ -96,6 +99,8 @@ impl<T: Float, O> Record<T, O> {
             together: Vec::new(),
             evaluated: None,
             #[cfg(test)]
+            limit: Cell::new(usize::MAX),
+            #[cfg(test)]
             work: Cell::default(),
             parameters: Vec::new(),
             bound: Vec::new(),
@@ -120,6 +125,8 @@ impl<T: Float, O> Record<T, O> {
         self.group_of.clear();
         self.together.clear();
         self.evaluated = None;
+        #[cfg(test)]
+        self.limit.set(usize::MAX);
         #[cfg(test)]
         self.work.set(0);
         self.parameters.clear();
@@ -263,6 +270,10 @@ impl<T: Float, O> Record<T, O> {
         shape: u32,
         location: Option<&'static Location<'static>>,
     ) -> Option<Index> {
+        #[cfg(test)]
+        if self.len() >= self.limit.get() {
+            return None;
+        }
         let location = self.on_behalf_of.or(location);
         self.locate(&inputs, location);
         let index = self.expression.push(op, inputs, shape)?;
@@ -293,6 +304,10 @@ impl<T: Float, O> Record<T, O> {
         sameness: Sameness,
         location: &'static Location<'static>,
     ) -> Option<Index> {
+        #[cfg(test)]
+        if self.len() >= self.limit.get() {
+            return None;
+        }
         let location = self.on_behalf_of.or(Some(location));
         self.locate(inputs, location);
         let index = self.expression.push_list(op, inputs, shape, sameness)?;

@@ -3,7 +3,7 @@
 use wengert_tensor::plan::Op;
 use wengert_tensor::{Float, Site, Tensor};
 
-use crate::{Tape, Var};
+use crate::{Error, Tape, Var};
 
 /// The data of [`Tape::constant`]: a tensor, by reference or by value, or a number of type f64, f32, i64, i32 or usize.
 #[diagnostic::on_unimplemented(
@@ -12,34 +12,34 @@ use crate::{Tape, Var};
     note = "the element type of a tensor is converted with `x.cast::<{T}>()`; a parameter is put on the tape with `tape.parameter(&p)`"
 )]
 pub trait Constant<T: Float> {
-    /// Records the data on `tape`.
+    /// Records the data on `tape`. Returns an error if the tape is full.
     #[doc(hidden)]
-    fn record(self, tape: &Tape<T>, at: Site) -> Var<'_, T>;
+    fn record(self, tape: &Tape<T>, at: Site) -> Result<Var<'_, T>, Error>;
 }
 
 impl<T: Float> Constant<T> for &Tensor<T> {
-    fn record(self, tape: &Tape<T>, at: Site) -> Var<'_, T> {
-        tape.leaf(self, Op::Constant, Some(at))
+    fn record(self, tape: &Tape<T>, at: Site) -> Result<Var<'_, T>, Error> {
+        tape.try_leaf(self, Op::Constant, Some(at))
     }
 }
 
 impl<T: Float> Constant<T> for &mut Tensor<T> {
-    fn record(self, tape: &Tape<T>, at: Site) -> Var<'_, T> {
-        tape.leaf(self, Op::Constant, Some(at))
+    fn record(self, tape: &Tape<T>, at: Site) -> Result<Var<'_, T>, Error> {
+        tape.try_leaf(self, Op::Constant, Some(at))
     }
 }
 
 impl<T: Float> Constant<T> for Tensor<T> {
-    fn record(self, tape: &Tape<T>, at: Site) -> Var<'_, T> {
-        tape.leaf(&self, Op::Constant, Some(at))
+    fn record(self, tape: &Tape<T>, at: Site) -> Result<Var<'_, T>, Error> {
+        tape.try_leaf(&self, Op::Constant, Some(at))
     }
 }
 
 macro_rules! numbers {
     ($($number:ty: $from:ident;)*) => {$(
         impl<T: Float> Constant<T> for $number {
-            fn record(self, tape: &Tape<T>, at: Site) -> Var<'_, T> {
-                tape.number(T::$from(self as _), Some(at))
+            fn record(self, tape: &Tape<T>, at: Site) -> Result<Var<'_, T>, Error> {
+                tape.try_number(T::$from(self as _), Some(at))
             }
         }
     )*};

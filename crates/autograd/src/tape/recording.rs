@@ -15,9 +15,12 @@ use crate::{Error, Tape, Var};
 #[precompiled]
 impl<'t, T: Float> Tape<T> {
     /// Returns a variable with the values of `data`. Gradients can be taken with respect to it. Nothing is copied.
-    #[track_caller]
-    pub fn var(&self, data: &Tensor<T>) -> Var<'_, T> {
-        self.leaf(data, Op::Variable, Some(Site::here("var")))
+    ///
+    /// # Errors
+    ///
+    /// If the tape is full.
+    pub fn try_var(&self, data: &Tensor<T>) -> Result<Var<'_, T>, Error> {
+        self.try_leaf(data, Op::Variable, Some(Site::here("var")))
     }
 
     /// Returns a variable that stops gradients, for inputs, targets and masks. Its value is a tensor (which is not copied) or a number
@@ -31,8 +34,11 @@ impl<'t, T: Float> Tape<T> {
     /// let terms = [1.0, 2.0].map(|value| tape.constant(&Tensor::scalar(value)));
     /// assert_eq!(terms.iter().fold(tape.constant(0.0), |sum, term| sum + term).item(), 3.0);
     /// ```
-    #[track_caller]
-    pub fn constant(&self, data: impl Constant<T>) -> Var<'_, T> {
+    ///
+    /// # Errors
+    ///
+    /// If the tape is full.
+    pub fn try_constant(&self, data: impl Constant<T>) -> Result<Var<'_, T>, Error> {
         data.record(self, Site::here("constant"))
     }
 

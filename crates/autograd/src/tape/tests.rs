@@ -2,7 +2,7 @@
 
 use wengert_tensor::prelude::*;
 
-use crate::{Buffer, Error, Parameter, Share, Tape};
+use crate::{Buffer, Error, Parameter, Share, Tape, Var};
 
 #[test]
 fn a_broadcast_is_recorded_as_an_expansion() {
@@ -381,4 +381,37 @@ fn gradients_of_parameters_and_variables_are_counted_apart() {
     let gradients = (tape.parameter(&w) * x).sum(..).backward();
     assert_eq!((gradients.len(), gradients.parameters().len()), (2, 1));
     assert_eq!(gradients.parameters().next(), Some((w.id(), &Tensor::from([3.0]))));
+}
+
+/// Operands that are no variables are recorded as constants, which fails on a full tape like every operation.
+#[test]
+fn a_full_tape_is_an_error_of_every_operand() {
+    let (tensor, mask) = (Tensor::from([[1.0, 2.0], [3.0, 4.0]]), Tensor::from([[true, false], [false, true]]));
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&tensor);
+    let loss = x.floor().sum(..);
+    type Attempt<'a, 't> = (&'static str, Box<dyn Fn() -> Result<Var<'t, f64>, Error> + 'a>);
+    let attempts: Vec<Attempt<'_, '_>> = vec![
+        ("var", Box::new(|| tape.try_var(&tensor))),
+        ("constant", Box::new(|| tape.try_constant(&tensor))),
+        ("number", Box::new(|| tape.try_constant(1.0))),
+        ("add a number", Box::new(|| x.try_add(2.0))),
+        ("add a tensor", Box::new(|| x.try_add(&tensor))),
+        ("product", Box::new(|| x.try_matmul(&tensor))),
+        ("product of a tensor", Box::new(|| tensor.try_matmul(x))),
+        ("clamp", Box::new(|| x.try_clamp(0.0, &tensor))),
+        ("linear", Box::new(|| x.try_linear(&tensor, &tensor.select(0, 0)))),
+        ("where", Box::new(|| wengert_tensor::ops::try_where_(&mask, x, 0.0))),
+        ("mse_loss", Box::new(|| x.try_mse_loss(&tensor, None, Default::default()))),
+        ("zeta", Box::new(|| x.try_zeta(&tensor))),
+        ("a gradient of zeros", Box::new(|| Ok(loss.try_grad([x])?[0]))),
+        ("a tangent of zeros", Box::new(|| tape.try_jvp(&[loss], &[]).map(|tangents| tangents[0]))),
+    ];
+    for (name, attempt) in attempts {
+        tape.record.borrow().limit.set(tape.len());
+        let result = attempt();
+        assert!(matches!(result, Err(Error::TapeFull { .. })), "{name}: {result:?}");
+        tape.record.borrow().limit.set(usize::MAX);
+        assert!(attempt().is_ok(), "{name}");
+    }
 }

@@ -6,7 +6,7 @@
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{TensorLike, Views as _};
-use wengert_tensor::plan::Index;
+use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Float, Shape, Site, Sizes, Tensor, View};
 
 use crate::rules::EXAMPLE_BYTES;
@@ -262,7 +262,10 @@ impl<'t, T: Float> Batch<'t, T> {
         let at = self.at;
         let example = |&(input, is_batched): &(Var<'t, T>, bool)| match (is_batched, self.size) {
             (false, _) => Ok(input),
-            (true, 0) => Ok(input.tape.leaf_at(&Tensor::scalar(T::ZERO).try_expand(&input.shape()[1..])?, at)),
+            (true, 0) => {
+                let zeros = Tensor::scalar(T::ZERO).try_expand(&input.shape()[1..])?;
+                input.tape.try_leaf(&zeros, Op::Variable, Some(at))
+            }
             (true, _) => rules::example_of(input, number, at),
         };
         self.inputs.iter().map(example).collect()

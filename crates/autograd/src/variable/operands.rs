@@ -20,14 +20,14 @@ impl<'t, T: Float> MaskOperand<Var<'t, T>> for Tensor<bool> {
 }
 
 impl<'t, T: Float> OptionalOperand<Var<'t, T>> for Var<'t, T> {
-    fn into_option(self, _beside: &Var<'t, T>) -> Option<Var<'t, T>> {
-        Some(self)
+    fn into_option(self, _beside: &Var<'t, T>) -> Result<Option<Var<'t, T>>, Error> {
+        Ok(Some(self))
     }
 }
 
 impl<'t, T: Float> OptionalOperand<Var<'t, T>> for &Tensor<T> {
-    fn into_option(self, beside: &Var<'t, T>) -> Option<Var<'t, T>> {
-        Some(TensorLike::constant(beside, self))
+    fn into_option(self, beside: &Var<'t, T>) -> Result<Option<Var<'t, T>>, Error> {
+        beside.try_constant(self).map(Some)
     }
 }
 
@@ -48,10 +48,10 @@ macro_rules! products {
 
 products! {
     Var<'t, T>, Var<'t, T>: |x, y| (*x, y);
-    Var<'t, T>, &Tensor<T>: |x, y| (*x, TensorLike::constant(x, y));
-    Var<'t, T>, Tensor<T>: |x, y| (*x, TensorLike::constant(x, &y));
-    Tensor<T>, Var<'t, T>: |x, y| (TensorLike::constant(&y, x), y);
-    Tensor<T>, &Var<'t, T>: |x, y| (TensorLike::constant(y, x), *y);
+    Var<'t, T>, &Tensor<T>: |x, y| (*x, x.try_constant(y)?);
+    Var<'t, T>, Tensor<T>: |x, y| (*x, x.try_constant(&y)?);
+    Tensor<T>, Var<'t, T>: |x, y| (y.try_constant(x)?, y);
+    Tensor<T>, &Var<'t, T>: |x, y| (y.try_constant(x)?, *y);
 }
 
 /// The sum of variables of one tape.

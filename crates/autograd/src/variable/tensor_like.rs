@@ -32,13 +32,13 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
     }
 
     #[inline]
-    fn constant(&self, data: &Tensor<T>) -> Self {
-        self.tape.leaf(data, Op::Constant, None)
+    fn try_constant(&self, data: &Tensor<T>) -> Result<Self, Error> {
+        self.tape.try_leaf(data, Op::Constant, None)
     }
 
     #[inline]
-    fn number(&self, value: T) -> Self {
-        self.tape.number(value, None)
+    fn try_number(&self, value: T) -> Result<Self, Error> {
+        self.tape.try_number(value, None)
     }
 
     fn mask(&self, mask: &Tensor<bool>, at: Site) -> Result<Self, Error> {
@@ -231,8 +231,8 @@ impl<T: Float> InPlace for Var<'_, T> {
 }
 
 impl<'t, T: Float> Operand<Var<'t, T>> for Var<'t, T> {
-    fn into_argument(self, _beside: &Var<'t, T>) -> Argument<Var<'t, T>> {
-        Argument::Array(self)
+    fn into_argument(self, _beside: &Var<'t, T>) -> Result<Argument<Var<'t, T>>, Error> {
+        Ok(Argument::Array(self))
     }
 }
 
@@ -247,15 +247,15 @@ impl<T: Float> IntoArray for Var<'_, T> {
 }
 
 impl<'t, T: Float> Operand<Var<'t, T>> for &Tensor<T> {
-    fn into_argument(self, beside: &Var<'t, T>) -> Argument<Var<'t, T>> {
-        Argument::Array(TensorLike::constant(beside, self))
+    fn into_argument(self, beside: &Var<'t, T>) -> Result<Argument<Var<'t, T>>, Error> {
+        Ok(Argument::Array(beside.try_constant(self)?))
     }
 }
 
 impl<'t, T: Float> ArrayOperand<Var<'t, T>> for &Tensor<T> {}
 
 impl<'t, T: Float> Operand<Var<'t, T>> for Tensor<T> {
-    fn into_argument(self, beside: &Var<'t, T>) -> Argument<Var<'t, T>> {
+    fn into_argument(self, beside: &Var<'t, T>) -> Result<Argument<Var<'t, T>>, Error> {
         (&self).into_argument(beside)
     }
 }

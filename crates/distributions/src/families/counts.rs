@@ -94,7 +94,7 @@ pub(crate) fn counts_to<A: Array>(most: usize, x: &A, rank: usize) -> Result<A> 
     let mut sizes = vec![1; rank + 1];
     sizes[0] = most + 1;
     let counts = (0..=most).map(|count| A::Elem::from_f64(count as f64)).collect();
-    Ok(x.constant(&Tensor::try_from_vec(counts, &sizes[..])?))
+    x.try_constant(&Tensor::try_from_vec(counts, &sizes[..])?)
 }
 
 /// Returns count · logarithm, and 0 where the count is 0.

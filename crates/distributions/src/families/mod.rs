@@ -38,7 +38,7 @@ macro_rules! family {
             ) -> wengert_tensor::ops::Result<Self, A::Error> {
                 let at = wengert_tensor::Site::here("new");
                 let $first = $first.array();
-                $(let $rest = crate::distribution::array($rest, &$first);)*
+                $(let $rest = crate::distribution::array($rest, &$first)?;)*
                 let _ = crate::support::joint::<A::Error>(&[$first.shape() $(, $rest.shape())*], at)?;
                 Ok($name { $first $(, $rest)*, validated: false })
             }

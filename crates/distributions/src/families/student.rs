@@ -56,7 +56,7 @@ impl<A: Array> StudentT<A> {
         // The probability outside of ±z, and the probability between -z and z.
         let tails = half.try_betainc(0.5, &(of(&self.df) / (of(&far) + &self.df)).get()?)?;
         let centre = half
-            .number(wengert_tensor::Scalar::from_f64(0.5))
+            .try_number(wengert_tensor::Scalar::from_f64(0.5))?
             .try_betainc(&half, &(of(&near) / (of(&near) + &self.df)).get()?)?;
         let sign = of(z).sign().get()?;
         let inner = try_where_(&is_tiny, &tiny, &(of(&centre) * &sign * 0.5 + 0.5).get()?)?;

@@ -36,7 +36,7 @@ macro_rules! trials {
             /// If the shapes do not broadcast, or memory cannot hold the result.
             pub fn try_new($($rest: impl Operand<A>,)? probs: impl IntoArray<Array = A>) -> Result<Self, A::Error> {
                 let (at, probs) = (Site::here("new"), probs.array());
-                $(let $rest = array($rest, &probs);)?
+                $(let $rest = array($rest, &probs)?;)?
                 let _ = joint::<A::Error>(&[probs.shape() $(, $rest.shape())?], at)?;
                 let logarithms = logarithms_of_share(&probs)?;
                 Ok($name { $($rest,)? probs, logarithms, validated: false })
@@ -53,7 +53,7 @@ macro_rules! trials {
                 logits: impl IntoArray<Array = A>,
             ) -> Result<Self, A::Error> {
                 let (at, logits) = (Site::here("from_logits"), logits.array());
-                $(let $rest = array($rest, &logits);)?
+                $(let $rest = array($rest, &logits)?;)?
                 let _ = joint::<A::Error>(&[logits.shape() $(, $rest.shape())?], at)?;
                 let logarithms = [logits.try_logsigmoid()?, logits.try_neg()?.try_logsigmoid()?];
                 Ok($name { $($rest,)? probs: logits.try_sigmoid()?, logarithms, validated: false })

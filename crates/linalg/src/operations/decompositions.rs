@@ -65,7 +65,7 @@ pub trait Decompositions: Array {
         check_rank("linalg.qr", "A", &self.shape(), at)?;
         let [q, r] = apply_several(Qr { complete: mode == QrMode::Complete }, &[self], at)?;
         if mode == QrMode::R {
-            return Ok((self.constant(&Tensor::zeros([0])), r));
+            return Ok((self.try_constant(&Tensor::zeros([0]))?, r));
         }
         Ok((q, r))
     }
@@ -238,7 +238,7 @@ pub trait Decompositions: Array {
         if count < 2 || shape.rank() == 0 {
             return Err(Error::Argument { message: "N must be greater than 1.".into(), at }.into());
         }
-        let one = self.constant(&Tensor::scalar(Self::Elem::ONE)).try_expand(&shape)?.try_unsqueeze(-1)?;
+        let one = self.try_constant(&Tensor::scalar(Self::Elem::ONE))?.try_expand(&shape)?.try_unsqueeze(-1)?;
         let mut wide = shape.clone();
         wide.push(count - 1);
         let powers = self.try_unsqueeze(-1)?.try_expand(&wide)?.try_cumprod(-1)?;

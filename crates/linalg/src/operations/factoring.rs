@@ -76,7 +76,7 @@ pub trait Factoring: Array {
         let [lu, pivots] = factor(self, Singular::Accepted, at)?;
         let one = |index: &[usize]| if index[0] == index[1] { Self::Elem::ONE } else { Self::Elem::ZERO };
         let eye = Tensor::try_from_fn([rows, least], one)?;
-        let l = lu.try_narrow(-1, 0, least)?.try_tril(-1)?.try_add(&self.constant(&eye))?;
+        let l = lu.try_narrow(-1, 0, least)?.try_tril(-1)?.try_add(&self.try_constant(&eye)?)?;
         Ok([permutation(&pivots, rows, at)?, l, lu.try_narrow(-2, 0, least)?.try_triu(0)?])
     }
 

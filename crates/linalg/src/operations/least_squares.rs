@@ -102,7 +102,7 @@ pub trait LeastSquaresProblems: Array {
     /// iteration occur when the variable's value is computed.
     fn try_lstsq(&self, b: impl ArrayOperand<Self>, rcond: Option<f64>) -> Result<LeastSquares<Self>, Self::Error> {
         let at = Site::here("lstsq");
-        let b = b.into_array(self);
+        let b = b.into_array(self)?;
         let (left, right) = (self.shape(), b.shape());
         let is_vector = check_sizes(&left, &right).map_err(|message| refusal(at, message))?;
         let b = if is_vector { b.try_unsqueeze(-1)? } else { b };
@@ -115,7 +115,7 @@ pub trait LeastSquaresProblems: Array {
         let residuals = if left[rank - 2] > left[rank - 1] {
             a.try_matmul(&solution)?.try_sub(b)?.try_square()?.try_sum(-2)?
         } else {
-            self.constant(&Tensor::zeros([0]))
+            self.try_constant(&Tensor::zeros([0]))?
         };
         let solution = if is_vector { solution.try_squeeze(-1)? } else { solution };
         Ok(LeastSquares { solution, residuals, rank: rank_of.apply_detach(at)? })

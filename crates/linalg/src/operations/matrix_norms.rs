@@ -211,7 +211,7 @@ fn condition<A: Array>(x: &A, ord: MatrixOrder, at: Site) -> Result<A, <A as Ten
         return refused::<A, _>(message, at);
     }
     if rows.min(columns) == 0 {
-        return Ok(x.constant(&Tensor::try_full(&batch, A::Elem::ZERO)?));
+        return x.try_constant(&Tensor::try_full(&batch, A::Elem::ZERO)?);
     }
     if by_values {
         let values = x.try_svdvals()?;

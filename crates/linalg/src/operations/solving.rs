@@ -41,7 +41,7 @@ pub trait Solving: Array {
     /// If the shapes do not fit, a matrix is singular, or there is not enough memory. For a variable, the error of a
     /// singular matrix occurs when the variable's value is computed.
     fn try_solve(&self, b: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
-        let (b, at) = (&b.into_array(self), Site::here("solve"));
+        let (b, at) = (&b.into_array(self)?, Site::here("solve"));
         check_square("linalg.solve", &self.shape(), at)?;
         let (shape, own) = (b.shape(), self.shape());
         let is_vector = shape.rank() == 1 || shape.rank() + 1 == own.rank() && shape[..] == own[..own.rank() - 1];
@@ -94,7 +94,7 @@ pub trait Solving: Array {
         system: impl Into<TriangularSystem>,
     ) -> Result<Self, Self::Error> {
         let TriangularSystem { triangle, left, unitriangular: unit } = system.into();
-        let (b, at, name) = (&b.into_array(self), Site::here("solve_triangular"), "linalg.solve_triangular");
+        let (b, at, name) = (&b.into_array(self)?, Site::here("solve_triangular"), "linalg.solve_triangular");
         let (own, shape) = (self.shape(), b.shape());
         check_square(name, &own, at)?;
         check_rank(name, "B", &shape, at)?;
@@ -129,7 +129,7 @@ pub trait Solving: Array {
     ///
     /// If the shapes do not fit, or there is not enough memory.
     fn try_cholesky_solve(&self, factor: impl ArrayOperand<Self>, triangle: Triangle) -> Result<Self, Self::Error> {
-        let (factor, at) = (&factor.into_array(self), Site::here("cholesky_solve"));
+        let (factor, at) = (&factor.into_array(self)?, Site::here("cholesky_solve"));
         for (name, rank) in [("b", self.shape().rank()), ("u", factor.shape().rank())] {
             if rank < 2 {
                 let message = format!("{name} should have at least 2 dimensions, but has {rank} dimensions instead");
@@ -153,7 +153,7 @@ pub trait Solving: Array {
     ///
     /// If the shapes do not fit, or there is not enough memory.
     fn try_lu_solve(&self, pivots: impl ArrayOperand<Self>, b: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
-        let (pivots, b) = (&pivots.into_array(self), &b.into_array(self));
+        let (pivots, b) = (&pivots.into_array(self)?, &b.into_array(self)?);
         let (at, name) = (Site::here("lu_solve"), "linalg.lu_solve");
         check_square("torch.linalg.lu_solve", &self.shape(), at)?;
         check_rank(name, "B", &b.shape(), at)?;

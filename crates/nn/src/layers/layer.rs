@@ -104,7 +104,7 @@ impl<T: Float> LayerInput<T> for &Tensor<T> {
     #[track_caller]
     fn pass(self, layer: &impl Layer<T>) -> Result<Tensor<T>> {
         let tape = Tape::new();
-        let y = forward_and_trace(layer, tape.constant(self))?;
+        let y = forward_and_trace(layer, tape.try_constant(self)?)?;
         Ok(y.try_value()?)
     }
 }

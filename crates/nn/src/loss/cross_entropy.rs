@@ -71,7 +71,7 @@ impl<T: Float> CrossEntropyLoss<T> {
         targets: &Tensor<i64>,
     ) -> Result<P::Array, <P::Array as TensorLike>::Error> {
         let logits = &logits.array();
-        let weight = self.weight.as_ref().map(|weight| logits.constant(weight));
+        let weight = self.weight.as_ref().map(|weight| logits.try_constant(weight)).transpose()?;
         logits.try_cross_entropy(Classes::Indices(targets), self.options(weight.as_ref()))
     }
 
@@ -88,8 +88,8 @@ impl<T: Float> CrossEntropyLoss<T> {
         targets: impl ArrayOperand<P::Array>,
     ) -> Result<P::Array, <P::Array as TensorLike>::Error> {
         let logits = &logits.array();
-        let targets = targets.into_array(logits);
-        let weight = self.weight.as_ref().map(|weight| logits.constant(weight));
+        let targets = targets.into_array(logits)?;
+        let weight = self.weight.as_ref().map(|weight| logits.try_constant(weight)).transpose()?;
         logits.try_cross_entropy(Classes::Probabilities(&targets), self.options(weight.as_ref()))
     }
 

@@ -88,13 +88,13 @@ impl CtcLoss {
         let (samples, states) = (target_lengths.len(), paths.states);
         let penalties = |values: Vec<f64>, width: usize| {
             let values = values.into_iter().map(<<P::Array as TensorLike>::Elem>::from_f64).collect();
-            log_probs.constant(&Tensor::from_vec(values, [samples, width]))
+            log_probs.try_constant(&Tensor::from_vec(values, [samples, width]))
         };
         check_list::<[u8; STEP_BYTES]>(shape[0], at)?;
         let index = paths.classes.try_unsqueeze(0)?.try_expand([shape[0], samples, states])?;
         let emitted = log_probs.try_gather(2, &index)?;
-        let (start, skip) = (penalties(paths.start, states), penalties(paths.skip, states));
-        let mut alpha = penalties(paths.before, states);
+        let (start, skip) = (penalties(paths.start, states)?, penalties(paths.skip, states)?);
+        let mut alpha = penalties(paths.before, states)?;
         for step in 0..shape[0] {
             let arrivals = match step {
                 0 => start.clone(),
@@ -110,7 +110,7 @@ impl CtcLoss {
             let ended = log_probs.mask(&Tensor::from_vec(ended, [samples, 1]), at)?;
             alpha = try_where_(&ended, &alpha, &next)?;
         }
-        let ends = alpha.try_gather(1, &paths.ends)?.try_add(&penalties(paths.end, 2))?;
+        let ends = alpha.try_gather(1, &paths.ends)?.try_add(&penalties(paths.end, 2)?)?;
         let losses = ends.try_logsumexp(1)?.try_neg()?;
         let infinite = losses.try_gt(-0.5 * IMPOSSIBLE)?;
         let losses = losses.try_masked_fill(&infinite, if self.zero_infinity { 0.0 } else { f64::INFINITY })?;
@@ -118,7 +118,7 @@ impl CtcLoss {
             return reduce(losses, self.reduction);
         }
         let lengths: Vec<f64> = target_lengths.iter().map(|&length| length.max(1) as f64).collect();
-        losses.try_div(&penalties(lengths, 1).try_squeeze(1)?)?.try_mean(..)
+        losses.try_div(&penalties(lengths, 1)?.try_squeeze(1)?)?.try_mean(..)
     }
 }
 

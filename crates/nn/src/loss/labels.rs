@@ -64,7 +64,7 @@ impl MultilabelMarginLoss {
         check_shape("the tensor of labels", labels.shape(), &shape, at)?;
         check_classes(&shape, at)?;
         let classes = scores.shape()[1];
-        let counts = scores.constant(&label_counts(labels, classes, at)?);
+        let counts = scores.try_constant(&label_counts(labels, classes, at)?)?;
         // Entry [n, j, i] of these tensors is for the label j and the other class i of sample n.
         let (label, other) = (counts.try_unsqueeze(2)?, counts.try_unsqueeze(1)?);
         let is_pair = label.try_gt(0.0)?.try_logical_and(&other.try_eq(0.0)?)?;
@@ -136,10 +136,10 @@ impl<T: Float> MultilabelSoftMarginLoss<T> {
         target: impl ArrayOperand<P::Array>,
     ) -> Result<P::Array, <P::Array as TensorLike>::Error> {
         let (logits, at) = (logits.array(), Site::here(MULTILABEL_SOFT_MARGIN_LOSS));
-        let target = target.into_array(&logits);
+        let target = target.into_array(&logits)?;
         check_shape("the target", &target.shape(), &logits.shape(), at)?;
         let (shape, logits, target) = (logits.shape(), as_batch(&logits, at)?, as_batch(&target, at)?);
-        let weight = self.weight.as_ref().map(|weight| logits.constant(weight));
+        let weight = self.weight.as_ref().map(|weight| logits.try_constant(weight)).transpose()?;
         let none = LossReduction::None;
         let losses = logits.try_binary_cross_entropy_with_logits(&target, weight.as_ref(), None, none)?;
         reduce_batch(losses.try_mean(1)?, &shape, self.reduction)

@@ -79,7 +79,7 @@ impl<T: Float> MultiMarginLoss<T> {
         let targets = targets.try_reshape([scores.shape()[0]])?;
         let own = scores.try_gather(1, &targets.try_unsqueeze(1)?)?;
         // The target's score is not compared with itself.
-        let is_other = scores.constant(&try_one_hot(&targets, Some(classes))?.try_cast::<T>()?).try_eq(0.0)?;
+        let is_other = scores.try_constant(&try_one_hot(&targets, Some(classes))?.try_cast::<T>()?)?.try_eq(0.0)?;
         let mut shortfall = shortfall(&own, &scores, margin, &is_other)?;
         if p > 1 {
             shortfall = shortfall.try_pow(p)?;
@@ -87,7 +87,7 @@ impl<T: Float> MultiMarginLoss<T> {
         if let Some(weight) = &self.weight {
             check_shape("the weight", weight.shape(), &Shape::from([classes]), at)?;
             let share = weight.try_index_select(0, &targets)?.try_unsqueeze(1)?;
-            shortfall = shortfall.try_mul(&scores.constant(&share))?;
+            shortfall = shortfall.try_mul(&scores.try_constant(&share)?)?;
         }
         reduce_batch(shortfall.try_mean(1)?, &shape, self.reduction)
     }

@@ -54,7 +54,7 @@ impl<T: Float> NllLoss<T> {
         targets: &Tensor<i64>,
     ) -> Result<P::Array, <P::Array as TensorLike>::Error> {
         let log_probs = log_probs.array();
-        let weight = self.weight.as_ref().map(|weight| log_probs.constant(weight));
+        let weight = self.weight.as_ref().map(|weight| log_probs.try_constant(weight)).transpose()?;
         let (ignore_index, reduction) = (self.formula.ignore_index, self.reduction);
         let options = ClassOptions { weight: weight.as_ref(), ignore_index, label_smoothing: 0.0, reduction };
         log_probs.try_nll_loss(targets, options)

@@ -46,7 +46,7 @@ impl<F: FormulaOfThree> LossOfThree<F> {
         third: impl ArrayOperand<P::Array>,
     ) -> Result<P::Array, <P::Array as TensorLike>::Error> {
         let first = first.array();
-        let (second, third) = (second.into_array(&first), third.into_array(&first));
+        let (second, third) = (second.into_array(&first)?, third.into_array(&first)?);
         self.formula.apply([&first, &second, &third], self.reduction)
     }
 }

@@ -75,7 +75,7 @@ impl TripletMarginLoss {
         distance: impl Fn(&P::Array, &P::Array) -> P::Array,
     ) -> Result<P::Array, <P::Array as TensorLike>::Error> {
         let anchor = anchor.array();
-        let (positive, negative) = (positive.into_array(&anchor), negative.into_array(&anchor));
+        let (positive, negative) = (positive.into_array(&anchor)?, negative.into_array(&anchor)?);
         check_triple(&anchor, &positive, &negative, Site::here(TRIPLET_MARGIN_WITH_DISTANCE_LOSS))?;
         let mut far = distance(&anchor, &negative);
         if self.formula.swap {

@@ -99,7 +99,7 @@ impl<T: Float> MultiheadAttention<T> {
         let keep = causal_mask([new, cached + new], cached)?;
         let mask = if new == 1 { AttentionMask::None } else { AttentionMask::Keep(&keep) };
         let y = q.try_scaled_dot_product_attention(&k, &v, mask, None)?;
-        let output = self.output(x.tape().constant(&self.join(&y, x.shape().rank())?))?;
+        let output = self.output(x.tape().try_constant(&self.join(&y, x.shape().rank())?)?)?;
         cache.keys_values = Some([k, v]);
         Ok(output)
     }
@@ -127,6 +127,6 @@ impl<T: Float> MultiheadAttention<T> {
         let keep = is_padding.map(|is_padding| not_padding(is_padding, q.shape()[0], keys.shape()[2])).transpose()?;
         let mask = keep.as_ref().map_or(AttentionMask::None, AttentionMask::Keep);
         let y = q.try_scaled_dot_product_attention(keys, values, mask, None)?;
-        self.output(query.tape().constant(&self.join(&y, query.shape().rank())?))
+        self.output(query.tape().try_constant(&self.join(&y, query.shape().rank())?)?)
     }
 }

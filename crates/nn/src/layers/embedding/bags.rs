@@ -53,7 +53,7 @@ impl Bags {
     pub(super) fn maxima<'t, T: Float>(&self, rows: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
         let (tape, width) = (rows.tape(), rows.shape()[1]);
         let (bags, longest) = (self.counts.len(), self.counts.iter().copied().max().unwrap_or(0).max(1));
-        let lowest = tape.constant(&Tensor::try_full([1, width], T::from_f64(f64::NEG_INFINITY))?);
+        let lowest = tape.try_constant(&Tensor::try_full([1, width], T::from_f64(f64::NEG_INFINITY))?)?;
         let mut next = 0..;
         let slots = self.counts.iter().flat_map(|&count| {
             let of_bag: Vec<i64> = next.by_ref().take(count).collect();
@@ -63,7 +63,7 @@ impl Bags {
         let padded = try_cat(&[rows, lowest], 0)?.try_index_select(0, &Tensor::from(&slots[..]))?;
         let (largest, _) = padded.try_reshape([bags, longest, width])?.try_max(1)?;
         let filled = self.counts.iter().map(|&count| T::from_f64(if count > 0 { 1.0 } else { 0.0 })).collect();
-        let filled = tape.constant(&Tensor::try_from_vec(filled, [bags, 1])?);
+        let filled = tape.try_constant(&Tensor::try_from_vec(filled, [bags, 1])?)?;
         try_where_(&filled, &largest, 0.0)
     }
 }

@@ -225,7 +225,7 @@ impl<T: Float> EmbeddingBag<T> {
         if settings.mode == BagMode::Max {
             return bags.maxima(rows);
         }
-        let zeros = table.tape().constant(&Tensor::try_full([bags.counts.len(), rows.shape()[1]], T::ZERO)?);
+        let zeros = table.tape().try_constant(&Tensor::try_full([bags.counts.len(), rows.shape()[1]], T::ZERO)?)?;
         let sums = zeros.try_index_add(0, &Tensor::from(&bags.bag[..]), rows, 1.0)?;
         if settings.mode == BagMode::Sum {
             return Ok(sums);

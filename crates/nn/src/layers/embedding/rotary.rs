@@ -57,8 +57,8 @@ pub fn try_rotary<A: TensorLike<Elem: Float>>(x: &A, offset: usize, pairs: Rotar
         RotaryPairs::Interleaved => &[length, half, 1],
         RotaryPairs::Halves => &[length, half],
     };
-    let cos = x.constant(&table(libm::cos, columns)?);
-    let sin = x.constant(&table(libm::sin, columns)?);
+    let cos = x.try_constant(&table(libm::cos, columns)?)?;
+    let sin = x.try_constant(&table(libm::sin, columns)?)?;
     // The first elements of all pairs are one slice of the last dimension, and the second elements are another slice.
     let last = -1;
     let (pairs, size) = match pairs {

@@ -27,7 +27,7 @@ pub(super) fn normalize_by_running<'t, T: Float>(
     bias: Option<&Var<'t, T>>,
     eps: f64,
 ) -> Result<Var<'t, T>, TapeError> {
-    let (mean, variance) = (x.tape().constant(&mean.value), x.tape().constant(&variance.value));
+    let (mean, variance) = (x.tape().try_constant(&mean.value)?, x.tape().try_constant(&variance.value)?);
     x.try_batch_norm(&mean, &variance, weight, bias, eps)
 }
 

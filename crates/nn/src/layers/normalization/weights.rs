@@ -162,7 +162,7 @@ impl<T: Float> SpectralNorm<T> {
     pub fn try_weight<'t>(&self, tape: &'t Tape<T>) -> Result<Var<'t, T>> {
         let weight = tape.try_parameter(&self.original)?;
         let matrix = weight.try_flatten(1, -1)?;
-        let (mut u, mut v) = (tape.constant(&self.u.value), tape.constant(&self.v.value));
+        let (mut u, mut v) = (tape.try_constant(&self.u.value)?, tape.try_constant(&self.v.value)?);
         if tape.is_training() {
             let fixed = matrix.try_detach()?;
             for _ in 0..self.iterations {

@@ -67,7 +67,7 @@ impl<'t, T: Float> RecurrentState<'t, T> for Var<'t, T> {
 
     #[track_caller]
     fn try_zeros(tape: &'t Tape<T>, [shape, _]: &[Shape; 2]) -> Result<Self, TapeError> {
-        Ok(tape.constant(Tensor::try_zeros(shape)?))
+        tape.try_constant(Tensor::try_zeros(shape)?)
     }
 
     #[track_caller]
@@ -102,8 +102,8 @@ impl<'t, T: Float> RecurrentState<'t, T> for (Var<'t, T>, Var<'t, T>) {
 
     #[track_caller]
     fn try_zeros(tape: &'t Tape<T>, [output, cell]: &[Shape; 2]) -> Result<Self, TapeError> {
-        let zeros = tape.constant(Tensor::try_zeros(output)?);
-        Ok((zeros, if cell == output { zeros } else { tape.constant(Tensor::try_zeros(cell)?) }))
+        let zeros = tape.try_constant(Tensor::try_zeros(output)?)?;
+        Ok((zeros, if cell == output { zeros } else { tape.try_constant(Tensor::try_zeros(cell)?)? }))
     }
 
     #[track_caller]

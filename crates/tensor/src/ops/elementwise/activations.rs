@@ -44,7 +44,7 @@ pub trait Activations: TensorLike<Elem: Float> {
     /// Returns [`leaky_relu`](Self::leaky_relu) with the slopes `weight`, which can be trained: one slope for all elements, or one per
     /// channel (dimension 1). PyTorch: `prelu`.
     fn try_prelu(&self, weight: impl ArrayOperand<Self>) -> Result<Self> {
-        let weight = &weight.into_array(self);
+        let weight = &weight.into_array(self)?;
         let at = Site::here("prelu");
         let (shape, slopes) = (self.shape(), weight.shape());
         let (rank, count) = (slopes.rank(), slopes.numel());
@@ -271,7 +271,7 @@ fn is_within<A: TensorLike<Elem: Float>>(x: &A, bound: f64) -> Result<A::Mask> {
 /// Returns a constant zero in the shape of `x`.
 #[track_caller]
 fn zero<A: TensorLike<Elem: Float>>(x: &A) -> Result<A> {
-    let zero = x.constant(&crate::Tensor::scalar(A::Elem::ZERO));
+    let zero = x.try_constant(&crate::Tensor::scalar(A::Elem::ZERO))?;
     zero.try_expand(x.shape())
 }
 

@@ -133,7 +133,7 @@ pub trait Arithmetic: TensorLike {
         Self::Elem: Number,
     {
         let at = Site::here("pow");
-        let exponent = exponent.into_argument(self);
+        let exponent = exponent.into_argument(self)?;
         if let Some(root) = root(&exponent) {
             return self.apply_unary(root, at);
         }

@@ -20,7 +20,7 @@ pub trait Clamp: TensorLike<Elem: Float> {
     /// `min` is an array, the derivative is as for [`maximum`](crate::ops::Arithmetic::maximum). PyTorch: `clamp_min`.
     #[in_place]
     fn try_clamp_min(&self, min: impl Operand<Self>) -> Result<Self> {
-        match min.into_argument(self) {
+        match min.into_argument(self)? {
             Argument::Number(min) => {
                 let min = min.to_f64();
                 if self.is_plain() {
@@ -36,7 +36,7 @@ pub trait Clamp: TensorLike<Elem: Float> {
     /// `max` is an array, the derivative is as for [`minimum`](crate::ops::Arithmetic::minimum). PyTorch: `clamp_max`.
     #[in_place]
     fn try_clamp_max(&self, max: impl Operand<Self>) -> Result<Self> {
-        match max.into_argument(self) {
+        match max.into_argument(self)? {
             Argument::Number(max) => {
                 let max = max.to_f64();
                 if self.is_plain() {
@@ -60,7 +60,7 @@ pub trait Clamp: TensorLike<Elem: Float> {
     #[in_place]
     #[doc(alias("clip"))]
     fn try_clamp(&self, min: impl Operand<Self>, max: impl Operand<Self>) -> Result<Self> {
-        let (min, max) = (min.into_argument(self), max.into_argument(self));
+        let (min, max) = (min.into_argument(self)?, max.into_argument(self)?);
         self.try_clamp_within(Some(min), Some(max))
     }
 
@@ -72,7 +72,7 @@ pub trait Clamp: TensorLike<Elem: Float> {
             (Some(Argument::Number(min)), Some(Argument::Number(max))) => {
                 clamp_strictly(self, min.to_f64(), max.to_f64())
             }
-            (Some(min), Some(max)) => clamp_between(self, array(self, min), array(self, max), at),
+            (Some(min), Some(max)) => clamp_between(self, array(self, min)?, array(self, max)?, at),
             (Some(min), None) => self.try_clamp_min(min),
             (None, Some(max)) => self.try_clamp_max(max),
             (None, None) => Err(Error::argument(at, NO_BOUND).into()),
@@ -84,10 +84,10 @@ impl<A: TensorLike<Elem: Float>> Clamp for A {}
 
 const NO_BOUND: &str = "torch.clamp: At least one of 'min' or 'max' must not be None";
 
-fn array<A: TensorLike<Elem: Float>>(x: &A, argument: Argument<A>) -> A {
+fn array<A: TensorLike<Elem: Float>>(x: &A, argument: Argument<A>) -> Result<A> {
     match argument {
-        Argument::Array(y) => y,
-        Argument::Number(value) => x.number(value),
+        Argument::Array(y) => Ok(y),
+        Argument::Number(value) => x.try_number(value),
     }
 }
 

@@ -182,7 +182,7 @@ pub fn try_where_<X: IntoArray>(mask: impl MaskOperand<X::Array>, x: X, y: impl 
     let x = &x.array();
     let mask = &mask.to_mask(x, at)?;
     let mask_shape = mask.shape();
-    let (x, y, shape) = match y.into_argument(x) {
+    let (x, y, shape) = match y.into_argument(x)? {
         Argument::Number(value) => {
             let shape = join_all(&[&mask_shape, &x.shape()], at)?;
             (expand(x, &shape, at)?, number(x, value, &shape, at)?, shape)

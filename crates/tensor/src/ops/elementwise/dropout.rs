@@ -34,7 +34,7 @@ pub trait Dropout: TensorLike<Elem: Float> {
         let noise = Tensor::build(&self.shape(), at, |out| {
             draw_each(out, generator, |generator| if generator.bernoulli(p) { Self::Elem::ZERO } else { scale });
         })?;
-        self.times(&self.constant(&noise), at)
+        self.times(&self.try_constant(&noise)?, at)
     }
 }
 

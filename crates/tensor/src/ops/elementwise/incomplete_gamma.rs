@@ -46,7 +46,7 @@ fn share<A: TensorLike<Elem: Float>>(a: &A, other: impl Operand<A>, is_upper: bo
             *out = A::Elem::from_f64(special::incomplete_gamma(a.to_f64(), x.to_f64(), is_upper));
         }
     })?;
-    a.constant(&values).with_derivative(
+    a.try_constant(&values)?.with_derivative(
         || {
             // The derivative with respect to x (`other`) is xᵃ⁻¹ e⁻ˣ / Γ(a), with a minus sign for the integral from x to ∞. The derivative
             // is computed from its logarithm.

@@ -29,9 +29,9 @@ pub trait Mixed: TensorLike<Elem: Float> {
     /// ```
     #[in_place]
     fn try_lerp(&self, end: impl ArrayOperand<Self>, weight: impl Operand<Self>) -> Result<Self> {
-        let end = &end.into_array(self);
+        let end = &end.into_array(self)?;
         let at = Site::here("lerp");
-        match weight.into_argument(self) {
+        match weight.into_argument(self)? {
             Argument::Number(weight) => {
                 let (x, y) = pair(self, end, at)?;
                 Self::composed_elementwise([&x, &y], &Blend { weight: weight.to_f64() }, at)
@@ -45,7 +45,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
     fn try_addcmul(&self, x: impl ArrayOperand<Self>, y: impl ArrayOperand<Self>, value: f64) -> Result<Self> {
         let at = Site::here("addcmul");
         Self::composed_elementwise(
-            [self, &x.into_array(self), &y.into_array(self)],
+            [self, &x.into_array(self)?, &y.into_array(self)?],
             &AddScaled { op: Binary::Mul, value },
             at,
         )
@@ -56,7 +56,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
     fn try_addcdiv(&self, x: impl ArrayOperand<Self>, y: impl ArrayOperand<Self>, value: f64) -> Result<Self> {
         let at = Site::here("addcdiv");
         Self::composed_elementwise(
-            [self, &x.into_array(self), &y.into_array(self)],
+            [self, &x.into_array(self)?, &y.into_array(self)?],
             &AddScaled { op: Binary::Div, value },
             at,
         )
@@ -96,7 +96,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
                 let each = out.iter_mut().zip(exponents.iter());
                 each.for_each(|(out, e)| *out = Self::Elem::from_f64(libm::exp2(-part(e) as f64)));
             };
-            x.times(&self.constant(&Tensor::build(values.shape(), at, power)?), at)
+            x.times(&self.try_constant(&Tensor::build(values.shape(), at, power)?)?, at)
         };
         Ok((times_power(&times_power(self, |e| e / 2)?, |e| e - e / 2)?, exponents))
     }

@@ -53,7 +53,7 @@ pub trait InPlace: TensorLike {
     /// Computes `self = op(self, other)`. First calls `check_write`, then checks the shapes, as PyTorch does.
     #[doc(hidden)]
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Self::Error> {
-        let other = other.into_argument(self);
+        let other = other.into_argument(self)?;
         self.check_write(array(&other), at)?;
         if let (Binary::Pow, Some(root)) = (op, root(&other)) {
             let value = self.apply_unary(root, at)?;
@@ -88,7 +88,7 @@ pub trait InPlace: TensorLike {
     /// position in memory, or memory cannot hold the result.
     fn try_copy_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
         let at = Site::here("copy_");
-        let other = other.into_argument(self);
+        let other = other.into_argument(self)?;
         self.check_write(array(&other), at)?;
         let shape = self.shape();
         let value = match other {
@@ -153,7 +153,7 @@ pub trait InPlace: TensorLike {
 impl<T: Element> InPlace for Tensor<T> {
     // Does the same as the default method of `InPlace`, but does not expand the other operand if it is an array.
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Error> {
-        let other = other.into_argument(self);
+        let other = other.into_argument(self)?;
         self.check_write(array(&other), at)?;
         if let (Binary::Pow, Some(root)) = (op, root(&other)) {
             let value = self.apply_unary(root, at)?;

@@ -36,7 +36,7 @@ pub trait ScatterInPlace: InPlace {
     where
         Self::Elem: Number,
     {
-        let values = &values.into_array(self);
+        let values = &values.into_array(self)?;
         let at = Site::here("index_put_");
         let value = index_put(self, items, values, accumulate, at)?;
         self.put(value, at)
@@ -59,7 +59,7 @@ pub trait ScatterInPlace: InPlace {
     /// `items` select a view, also if several elements of `self` share one position in memory, or `value` partly overlaps `self`.
     fn try_index_set_(&mut self, items: &[IndexItem], value: impl Operand<Self>) -> Result<(), Self::Error> {
         let at = Site::here("index_set_");
-        let value = value.into_argument(self);
+        let value = value.into_argument(self)?;
         if crate::ops::index::items::is_view(items) {
             let source = if let Argument::Array(value) = &value { Some(value) } else { None };
             self.check_write(source, at)?;
@@ -75,7 +75,7 @@ pub trait ScatterInPlace: InPlace {
     /// If `mask` does not expand to the shape of `self`, or `source` has too few elements or partly overlaps `self`. If several elements of
     /// `self` share one position in memory, or memory cannot hold the result.
     fn try_masked_scatter_(&mut self, mask: &Tensor<bool>, source: impl ArrayOperand<Self>) -> Result<(), Self::Error> {
-        let source = &source.into_array(self);
+        let source = &source.into_array(self)?;
         let at = Site::here("masked_scatter_");
         self.check_write(Some(source), at)?;
         let own = self.shape();

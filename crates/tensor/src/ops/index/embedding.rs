@@ -52,7 +52,7 @@ pub trait Embedding: TensorLike<Elem: Float> {
             index.iter().for_each(|row| *counts.entry(row).or_default() += 1);
             let share = index.iter().map(|row| Self::Elem::from_f64(1.0 / f64::from(counts[&row])));
             let share = Tensor::try_from_vec(share.collect(), column())?;
-            let terms = || Ok(vec![(read.clone(), Some(self.constant(&share).expand_to(&read.shape(), at)?))]);
+            let terms = || Ok(vec![(read.clone(), Some(self.try_constant(&share)?.expand_to(&read.shape(), at)?))]);
             read = read.with_derivative(terms, at)?;
         }
         if let Some(padding) = padding.filter(|&padding| index.iter().any(|row| row == padding)) {

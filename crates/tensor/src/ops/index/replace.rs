@@ -108,7 +108,7 @@ pub(crate) fn gather_along<A: TensorLike>(
     at: Site,
 ) -> Result<A> {
     if x.is_plain() {
-        return Ok(x.constant(&x.to_tensor(at)?.gathered(from, axis, index, at)?));
+        return x.try_constant(&x.to_tensor(at)?.gathered(from, axis, index, at)?);
     }
     x.apply_take(&gathered_positions(from, axis, index, at)?, at)
 }
@@ -145,7 +145,7 @@ pub(crate) fn target_positions(
 fn scatter_plain<A: TensorLike>(x: &A, places: Places<'_>, values: &A, op: Option<Reduction>, at: Site) -> Result<A> {
     let mut result = x.to_tensor(at)?.copied(at)?;
     result.scatter_to(places, &values.to_tensor(at)?, op, at)?;
-    Ok(x.constant(&result))
+    x.try_constant(&result)
 }
 
 /// Returns `x` with `values` written to the row-major `positions`, one value per position.

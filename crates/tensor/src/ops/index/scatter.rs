@@ -38,7 +38,7 @@ pub trait Scatter: TensorLike {
     /// ```
     #[in_place(reads(source))]
     fn try_scatter(&self, dim: impl Position, index: &Tensor<i64>, source: impl ArrayOperand<Self>) -> Result<Self> {
-        let source = &source.into_array(self);
+        let source = &source.into_array(self)?;
         let at = Site::here("scatter");
         match check_targets(self, dim, index, Some(&source.shape()), at)? {
             None => Ok(self.clone()),
@@ -77,7 +77,7 @@ pub trait Scatter: TensorLike {
     where
         Self::Elem: Number,
     {
-        let source = &source.into_array(self);
+        let source = &source.into_array(self)?;
         let at = Site::here("scatter_add");
         match check_targets(self, dim, index, Some(&source.shape()), at)? {
             None => Ok(self.clone()),
@@ -101,7 +101,7 @@ pub trait Scatter: TensorLike {
     where
         Self::Elem: Number,
     {
-        let source = &source.into_array(self);
+        let source = &source.into_array(self)?;
         let at = Site::here("index_add");
         let (whole, from, axis) = slices("index_add_()", self, dim, index, source, at)?;
         let line = check_index(index, whole[axis], axis, |_| "index out of range in self".into(), at)?;
@@ -112,7 +112,7 @@ pub trait Scatter: TensorLike {
         if self.is_plain() {
             let values = values.to_tensor(at)?;
             let result = self.to_tensor(at)?.with_slices(axis, &line.in_order(at)?, &values, true, at)?;
-            return Ok(self.constant(&result));
+            return self.try_constant(&result);
         }
         let terms = [(&values.reshape_to(from, at)?, &line.reshape_to([line.numel()], at)?)];
         let added = Self::apply_index_add(&terms, axis, whole[axis], at)?;
@@ -123,14 +123,14 @@ pub trait Scatter: TensorLike {
     /// `index_copy`.
     #[in_place(reads(source))]
     fn try_index_copy(&self, dim: impl Position, index: &Tensor<i64>, source: impl ArrayOperand<Self>) -> Result<Self> {
-        let source = &source.into_array(self);
+        let source = &source.into_array(self)?;
         let at = Site::here("index_copy");
         let (whole, from, axis) = slices("index_copy_()", self, dim, index, source, at)?;
         let line = index.elements(at)?;
         check_range(&line, whole[axis], axis, at)?;
         if self.is_plain() {
             let result = self.to_tensor(at)?.with_slices(axis, &line, &source.to_tensor(at)?, false, at)?;
-            return Ok(self.constant(&result));
+            return self.try_constant(&result);
         }
         overwrite(self, &slice_positions(&whole, axis, &line, at)?, &source.reshape_to(from, at)?, at)
     }
@@ -149,7 +149,7 @@ pub trait Scatter: TensorLike {
         })?;
         if self.is_plain() {
             let result = self.to_tensor(at)?.with_slices(axis, &line, &value.to_tensor(at)?, false, at)?;
-            return Ok(self.constant(&result));
+            return self.try_constant(&result);
         }
         let positions = slice_positions(&whole, axis, &line, at)?;
         self.choose(&self.mask(&mask_without(&self.shape(), &positions, at)?, at)?, &value, at)
@@ -161,7 +161,7 @@ pub trait Scatter: TensorLike {
     where
         Self::Elem: Number,
     {
-        index_put(self, items, &values.into_array(self), accumulate, Site::here("index_put"))
+        index_put(self, items, &values.into_array(self)?, accumulate, Site::here("index_put"))
     }
 
     /// Returns `self` with `value` written to the elements that `items` select. If `value` is an array, its leading dimensions of size 1
@@ -175,14 +175,14 @@ pub trait Scatter: TensorLike {
     /// assert_eq!(x.index_set(&index_items![.., 1..], 5.0), Tensor::from([[0.0, 5.0, 5.0], [0.0, 5.0, 5.0]]));
     /// ```
     fn try_index_set(&self, items: &[IndexItem], value: impl Operand<Self>) -> Result<Self> {
-        index_set(self, items, value.into_argument(self), Site::here("index_set"))
+        index_set(self, items, value.into_argument(self)?, Site::here("index_set"))
     }
 
     /// Returns `self` with elements of `source`, in row-major order, written where `mask` is true. `self` and `mask` broadcast.
     /// Elements of `source` beyond the number of true elements are not read. Refuses a `source` with fewer elements. PyTorch:
     /// `masked_scatter`.
     fn try_masked_scatter(&self, mask: &Tensor<bool>, source: impl ArrayOperand<Self>) -> Result<Self> {
-        masked_scatter(self, mask, &source.into_array(self), Site::here("masked_scatter"))
+        masked_scatter(self, mask, &source.into_array(self)?, Site::here("masked_scatter"))
     }
 }
 

@@ -60,7 +60,7 @@ pub trait ScatterReduce: TensorLike<Elem: Float> {
         reduction: ScatterReduction,
         include_self: bool,
     ) -> Result<Self> {
-        let source = &source.into_array(self);
+        let source = &source.into_array(self)?;
         let at = Site::here("scatter_reduce");
         let Some(axis) = check_targets(self, dim, index, Some(&source.shape()), at)? else {
             return Ok(self.clone());
@@ -68,7 +68,7 @@ pub trait ScatterReduce: TensorLike<Elem: Float> {
         let source = leading_part(source, index.shape(), at)?;
         if self.is_plain() {
             let (x, source) = (self.to_tensor(at)?, source.to_tensor(at)?);
-            return Ok(self.constant(&x.scatter_reduced(axis, index, &source, reduction, include_self, at)?));
+            return self.try_constant(&x.scatter_reduced(axis, index, &source, reduction, include_self, at)?);
         }
         let positions = target_positions(&self.shape(), axis, index, at)?;
         let count = source.shape().numel();
@@ -203,7 +203,7 @@ fn sums<A: TensorLike<Elem: Float>>(x: &A, source: &A, targets: &Targets, includ
 fn means<A: TensorLike<Elem: Float>>(x: &A, source: &A, targets: &Targets, include_self: bool, at: Site) -> Result<A> {
     let own = i64::from(include_self);
     let counts = targets.counts.plus(own, at)?.combine(Binary::Maximum, 1, at)?.try_cast::<A::Elem>()?;
-    sums(x, source, targets, include_self, at)?.divide_by(&x.constant(&counts), at)
+    sums(x, source, targets, include_self, at)?.divide_by(&x.try_constant(&counts)?, at)
 }
 
 fn products<A: TensorLike<Elem: Float>>(

@@ -35,7 +35,7 @@ pub trait ViewScatter: TensorLike {
     ) -> Result<Self> {
         let at = Site::here("select_scatter");
         let (view, axis) = select_view(&self.shape(), dim.position(), index.position(), at)?;
-        write(self, view, Some(axis), &source.into_array(self), at)
+        write(self, view, Some(axis), &source.into_array(self)?, at)
     }
 
     /// Returns `self` with `source` in place of `self.slice(dim, span)`. PyTorch: `slice_scatter`.
@@ -51,7 +51,7 @@ pub trait ViewScatter: TensorLike {
     ) -> Result<Self> {
         let at = Site::here("slice_scatter");
         let view = slice_view(&self.shape(), dim.position(), span.into(), at)?;
-        write(self, view, None, &source.into_array(self), at)
+        write(self, view, None, &source.into_array(self)?, at)
     }
 
     /// Returns `self` with `source` in place of `self.diagonal(offset, first, second)`. PyTorch: `diagonal_scatter`.
@@ -68,7 +68,7 @@ pub trait ViewScatter: TensorLike {
     ) -> Result<Self> {
         let at = Site::here("diagonal_scatter");
         let view = diagonal_view(self.shape().rank(), offset, first.position(), second.position(), at)?;
-        write(self, view, None, &source.into_array(self), at)
+        write(self, view, None, &source.into_array(self)?, at)
     }
 }
 

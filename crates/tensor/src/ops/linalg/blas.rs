@@ -21,20 +21,20 @@ use crate::{Binary, Error, Number, Scalar, Shape, Site, Sizes, ensure};
 pub trait Blas: TensorLike<Elem: Number> {
     /// Returns the product of two matrices, `[m, k]` and `[k, n]`. PyTorch: `mm`.
     fn try_mm(&self, other: impl ArrayOperand<Self>) -> Result<Self> {
-        multiply_matrices("mm", "self", self, &other.into_array(self), Site::here("mm"))
+        multiply_matrices("mm", "self", self, &other.into_array(self)?, Site::here("mm"))
     }
 
     /// Returns the products of two batches of matrices, `[b, m, k]` and `[b, k, n]`. PyTorch: `bmm`.
     #[doc(alias("batch_matmul"))]
     fn try_bmm(&self, other: impl ArrayOperand<Self>) -> Result<Self> {
-        multiply_batches(self, &other.into_array(self), Site::here("bmm"))
+        multiply_batches(self, &other.into_array(self)?, Site::here("bmm"))
     }
 
     /// Returns the product of a matrix, `[m, k]`, and a vector, `[k]`. PyTorch: `mv`.
     fn try_mv(&self, vector: impl ArrayOperand<Self>) -> Result<Self> {
         let at = Site::here("mv");
         let rows = self.shape().first().copied().unwrap_or(1);
-        multiply_by_vector(self, &vector.into_array(self), &Shape::from([rows]), at)
+        multiply_by_vector(self, &vector.into_array(self)?, &Shape::from([rows]), at)
     }
 
     /// Returns the dot product: the sum of `self[i] * other[i]` for two vectors of the same length. PyTorch: `dot`.
@@ -47,7 +47,7 @@ pub trait Blas: TensorLike<Elem: Number> {
     /// ```
     #[doc(alias("vdot"))]
     fn try_dot(&self, other: impl ArrayOperand<Self>) -> Result<Self> {
-        let other = &other.into_array(self);
+        let other = &other.into_array(self)?;
         let at = Site::here("dot");
         let (left, right) = (self.shape(), other.shape());
         let (rank, other_rank) = (left.rank(), right.rank());
@@ -81,7 +81,7 @@ pub trait Blas: TensorLike<Elem: Number> {
         alpha: impl Into<f64>,
     ) -> Result<Self> {
         let at = Site::here("addmm");
-        let product = multiply_matrices("addmm", "mat1", &first.into_array(self), &second.into_array(self), at)?;
+        let product = multiply_matrices("addmm", "mat1", &first.into_array(self)?, &second.into_array(self)?, at)?;
         add_product(self, beta.into(), product, alpha.into(), at)
     }
 
@@ -104,7 +104,7 @@ pub trait Blas: TensorLike<Elem: Number> {
     {
         let at = Site::here("addmm_");
         self.check_write(None, at)?;
-        let (first, second) = (&first.into_array(self), &second.into_array(self));
+        let (first, second) = (&first.into_array(self)?, &second.into_array(self)?);
         let (own, shape) = (self.shape(), check_matrices("addmm_", "mat1", first, second, at)?);
         ensure!(
             shape == own,
@@ -126,7 +126,7 @@ pub trait Blas: TensorLike<Elem: Number> {
         alpha: impl Into<f64>,
     ) -> Result<Self> {
         let at = Site::here("addmv");
-        let product = multiply_by_vector(&matrix.into_array(self), &vector.into_array(self), &self.shape(), at)?;
+        let product = multiply_by_vector(&matrix.into_array(self)?, &vector.into_array(self)?, &self.shape(), at)?;
         add_product(self, beta.into(), product, alpha.into(), at)
     }
 
@@ -141,7 +141,7 @@ pub trait Blas: TensorLike<Elem: Number> {
         alpha: impl Into<f64>,
     ) -> Result<Self> {
         let at = Site::here("baddbmm");
-        let product = multiply_batches(&first.into_array(self), &second.into_array(self), at)?;
+        let product = multiply_batches(&first.into_array(self)?, &second.into_array(self)?, at)?;
         add_product(self, beta.into(), product, alpha.into(), at)
     }
 
@@ -156,7 +156,7 @@ pub trait Blas: TensorLike<Elem: Number> {
         alpha: impl Into<f64>,
     ) -> Result<Self> {
         let at = Site::here("addbmm");
-        let products = multiply_batches(&first.into_array(self), &second.into_array(self), at)?;
+        let products = multiply_batches(&first.into_array(self)?, &second.into_array(self)?, at)?;
         let product = squeeze(&products.sum_over(&[0], at)?, 0, at)?;
         add_product(self, beta.into(), product, alpha.into(), at)
     }
@@ -172,7 +172,7 @@ pub trait Blas: TensorLike<Elem: Number> {
         alpha: impl Into<f64>,
     ) -> Result<Self> {
         let at = Site::here("addr");
-        let product = outer(&column.into_array(self), &row.into_array(self), ["vec1", "vec2"], at)?;
+        let product = outer(&column.into_array(self)?, &row.into_array(self)?, ["vec1", "vec2"], at)?;
         add_product(self, beta.into(), product, alpha.into(), at)
     }
 }

@@ -94,7 +94,7 @@ pub trait Contractions: TensorLike<Elem: Number> {
     /// If an operand does not have one of the dimensions, or a list names a dimension twice. If the lists have different lengths, the sizes
     /// of paired dimensions differ and neither is 1, or memory cannot hold the result.
     fn try_tensordot(&self, other: impl ArrayOperand<Self>, dims: impl Into<Contracted>) -> Result<Self> {
-        tensordot(self, &other.into_array(self), &dims.into(), Site::here("tensordot"))
+        tensordot(self, &other.into_array(self)?, &dims.into(), Site::here("tensordot"))
     }
 }
 

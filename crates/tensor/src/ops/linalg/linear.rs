@@ -24,7 +24,7 @@ pub trait LinearMaps: TensorLike<Elem: Number> {
     /// assert_eq!(x.linear(&weight, Some(&bias)), Tensor::from([[3.5], [7.5]]));
     /// ```
     fn try_linear(&self, weight: impl ArrayOperand<Self>, bias: impl OptionalOperand<Self>) -> Result<Self> {
-        linear(self, &weight.into_array(self), bias.into_option(self).as_ref(), Site::here("linear"))
+        linear(self, &weight.into_array(self)?, bias.into_option(self)?.as_ref(), Site::here("linear"))
     }
 
     /// Returns x₁ᵀ Wₒ x₂ + bₒ for each output o. x₁ is a vector of `self`, `[…, j]`, and x₂ is a vector of `other`, `[…, k]`, with the same
@@ -36,8 +36,8 @@ pub trait LinearMaps: TensorLike<Elem: Number> {
         weight: impl ArrayOperand<Self>,
         bias: impl OptionalOperand<Self>,
     ) -> Result<Self> {
-        let bias = bias.into_option(self);
-        bilinear(self, &other.into_array(self), &weight.into_array(self), bias.as_ref(), Site::here("bilinear"))
+        let bias = bias.into_option(self)?;
+        bilinear(self, &other.into_array(self)?, &weight.into_array(self)?, bias.as_ref(), Site::here("bilinear"))
     }
 }
 

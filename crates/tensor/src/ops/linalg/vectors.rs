@@ -25,13 +25,13 @@ pub trait Vectors: TensorLike<Elem: Number> {
     /// ```
     #[doc(alias("ger"))]
     fn try_outer(&self, other: impl ArrayOperand<Self>) -> Result<Self> {
-        outer(self, &other.into_array(self), ["self", "vec2"], Site::here("outer"))
+        outer(self, &other.into_array(self)?, ["self", "vec2"], Site::here("outer"))
     }
 
     /// Returns the sums of products along the last dimension, for every pair of the other indices: `[…, k]` and `[…', k]` give `[…, …']`.
     /// If an operand has rank 0, multiplies by it. PyTorch: `inner`.
     fn try_inner(&self, other: impl ArrayOperand<Self>) -> Result<Self> {
-        let other = &other.into_array(self);
+        let other = &other.into_array(self)?;
         let at = Site::here("inner");
         let (left, right) = (self.shape(), other.shape());
         let (Some(&first), Some(&second)) = (left.last(), right.last()) else {
@@ -53,7 +53,7 @@ pub trait Vectors: TensorLike<Elem: Number> {
     /// Returns the sum of products along `dim`. The shapes broadcast. PyTorch: `linalg.vecdot`.
     fn try_vecdot(&self, other: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self> {
         let at = Site::here("vecdot");
-        let (x, y) = pair(self, &other.into_array(self), at)?;
+        let (x, y) = pair(self, &other.into_array(self)?, at)?;
         reduce_dims(&x.apply_binary(Binary::Mul, &y, at)?, Reduction::Sum, &Dims::from(dim.position()), false, at)
     }
 
@@ -68,7 +68,7 @@ pub trait Vectors: TensorLike<Elem: Number> {
     /// assert_eq!(x.cross(&y, -1).to_vec(), [0.0, 0.0, 1.0]);
     /// ```
     fn try_cross(&self, other: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self> {
-        cross(self, &other.into_array(self), dim.position(), Site::here("cross"))
+        cross(self, &other.into_array(self)?, dim.position(), Site::here("cross"))
     }
 
     /// Returns the Kronecker product: each element of `self` times the whole `other`. Each size of the result is the product of the
@@ -82,7 +82,7 @@ pub trait Vectors: TensorLike<Elem: Number> {
     /// assert_eq!(x.kron(&Tensor::from([1.0, 2.0])).to_vec(), [1.0, 2.0, 10.0, 20.0]);
     /// ```
     fn try_kron(&self, other: impl ArrayOperand<Self>) -> Result<Self> {
-        let other = &other.into_array(self);
+        let other = &other.into_array(self)?;
         let at = Site::here("kron");
         let (left, right) = (self.shape(), other.shape());
         let rank = left.rank().max(right.rank());

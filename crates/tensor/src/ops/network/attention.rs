@@ -51,7 +51,7 @@ pub trait Attention: TensorLike<Elem: Float> {
         scale: Option<f64>,
     ) -> Result<Self> {
         let at = Site::here("scaled_dot_product_attention");
-        attend(self, &key.into_array(self), &value.into_array(self), mask, scale, at)
+        attend(self, &key.into_array(self)?, &value.into_array(self)?, mask, scale, at)
     }
 
     /// Returns the weights softmax(q kᵀ · scale) of [`scaled_dot_product_attention`](Self::scaled_dot_product_attention),
@@ -72,7 +72,7 @@ pub trait Attention: TensorLike<Elem: Float> {
         mask: AttentionMask<'_, Self>,
         scale: Option<f64>,
     ) -> Result<Self> {
-        let (at, key) = (Site::here("attention_weights"), &key.into_array(self));
+        let (at, key) = (Site::here("attention_weights"), &key.into_array(self)?);
         refuse_vectors(&[(self, "query"), (key, "key")], at)?;
         attention_weights(self, key, mask, scale, 0, at)
     }
@@ -91,7 +91,7 @@ pub trait Attention: TensorLike<Elem: Float> {
         let shape = self.shape();
         ensure!(shape.rank() >= 3, at, "queries of shape {shape} have no heads");
         let heads = shape[shape.rank() - 3];
-        let [key, value] = [key.into_array(self), value.into_array(self)].map(|x| repeat_heads(&x, heads, at));
+        let [key, value] = [key.into_array(self)?, value.into_array(self)?].map(|x| repeat_heads(&x, heads, at));
         attend(self, &key?, &value?, mask, scale, at)
     }
 }

@@ -83,7 +83,7 @@ pub trait Recurrent: TensorLike<Elem: Float> {
     /// W x + b + U s + c for the four gates. W, b, U, c are the [`CellWeights`], and s is the state. `self` has the shape of `cell`, with 4
     /// times the last size. For a sequence, the caller computes W x + b of all steps as one product. PyTorch: `_thnn_fused_lstm_cell`.
     fn try_lstm_gates(&self, cell: impl ArrayOperand<Self>) -> Result<(Self, Self), Self::Error> {
-        let (at, cell) = (Site::here("lstm_gates"), &cell.into_array(self));
+        let (at, cell) = (Site::here("lstm_gates"), &cell.into_array(self)?);
         check_width(self, cell, 4, at)?;
         update_lstm(self, cell, at)
     }
@@ -101,7 +101,7 @@ pub trait Recurrent: TensorLike<Elem: Float> {
     /// with 3 times the last size. For a sequence, the caller computes W x + b of all steps as one product. PyTorch:
     /// `_thnn_fused_gru_cell`.
     fn try_gru_gates(&self, hidden: impl ArrayOperand<Self>, state: impl ArrayOperand<Self>) -> Result<Self> {
-        let (at, hidden, state) = (Site::here("gru_gates"), &hidden.into_array(self), &state.into_array(self));
+        let (at, hidden, state) = (Site::here("gru_gates"), &hidden.into_array(self)?, &state.into_array(self)?);
         check_width(self, state, 3, at)?;
         check_width(hidden, state, 3, at)?;
         update_gru(self, hidden, state, at)

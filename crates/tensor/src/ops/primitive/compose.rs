@@ -38,7 +38,7 @@ pub(crate) trait Compose: TensorLike {
     /// Returns `self` where `mask` is true and `y` elsewhere. `self` and `y` are expanded to the shape of `mask`.
     fn choose(&self, mask: &Self::Mask, y: impl Operand<Self>, at: Site) -> Result<Self, Self::Error> {
         let shape = mask.shape();
-        let y = match y.into_argument(self) {
+        let y = match y.into_argument(self)? {
             Argument::Array(y) => expand(&y, &shape, at)?,
             Argument::Number(value) => number(self, value, &shape, at)?,
         };

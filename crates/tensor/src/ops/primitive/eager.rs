@@ -47,12 +47,8 @@ impl<T: Element> TensorLike for Tensor<T> {
         compat::resolve(self.shape(), other.shape(), rule, at)
     }
 
-    fn constant(&self, data: &Tensor<T>) -> Self {
-        data.clone()
-    }
-
-    fn number(&self, value: T) -> Self {
-        Tensor::scalar(value)
+    fn try_constant(&self, data: &Tensor<T>) -> Result<Self, Error> {
+        Ok(data.clone())
     }
 
     fn mask(&self, mask: &Tensor<bool>, _at: Site) -> Result<Tensor<bool>, Error> {

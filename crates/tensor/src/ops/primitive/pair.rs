@@ -13,7 +13,7 @@ use crate::{Binary, Compare, Element, Error, Scalar, Shape, Site, Tensor, View};
 )]
 pub trait Operand<A: TensorLike> {
     /// Converts `self` to an argument of an operation on `beside`.
-    fn into_argument(self, beside: &A) -> Argument<A>;
+    fn into_argument(self, beside: &A) -> Result<Argument<A>, A::Error>;
 }
 
 /// The second operand of an operation that takes no numbers, such as a matrix product. It is another `A`, by reference or by value, or, if
@@ -26,13 +26,17 @@ pub trait Operand<A: TensorLike> {
 )]
 pub trait ArrayOperand<A: TensorLike>: Operand<A> {
     /// Converts `self` to an array. A plain tensor beside a variable becomes a constant on the variable's tape.
-    fn into_array(self, beside: &A) -> A
+    ///
+    /// # Errors
+    ///
+    /// If the tape is full.
+    fn into_array(self, beside: &A) -> Result<A, A::Error>
     where
         Self: Sized,
     {
-        match self.into_argument(beside) {
-            Argument::Array(array) => array,
-            Argument::Number(value) => beside.number(value),
+        match self.into_argument(beside)? {
+            Argument::Array(array) => Ok(array),
+            Argument::Number(value) => beside.try_number(value),
         }
     }
 }
@@ -45,24 +49,28 @@ pub trait ArrayOperand<A: TensorLike>: Operand<A> {
 )]
 pub trait OptionalOperand<A: TensorLike> {
     /// Converts `self` to an array or to `None`. A plain tensor beside a variable becomes a constant on the variable's tape.
-    fn into_option(self, beside: &A) -> Option<A>;
+    ///
+    /// # Errors
+    ///
+    /// If the tape is full.
+    fn into_option(self, beside: &A) -> Result<Option<A>, A::Error>;
 }
 
 impl<A: TensorLike> OptionalOperand<A> for Option<&A> {
-    fn into_option(self, _beside: &A) -> Option<A> {
-        self.cloned()
+    fn into_option(self, _beside: &A) -> Result<Option<A>, A::Error> {
+        Ok(self.cloned())
     }
 }
 
 impl<A: TensorLike> OptionalOperand<A> for &A {
-    fn into_option(self, _beside: &A) -> Option<A> {
-        Some(self.clone())
+    fn into_option(self, _beside: &A) -> Result<Option<A>, A::Error> {
+        Ok(Some(self.clone()))
     }
 }
 
 impl<T: Element> OptionalOperand<Tensor<T>> for Tensor<T> {
-    fn into_option(self, _beside: &Tensor<T>) -> Option<Tensor<T>> {
-        Some(self)
+    fn into_option(self, _beside: &Tensor<T>) -> Result<Option<Tensor<T>>, Error> {
+        Ok(Some(self))
     }
 }
 
@@ -76,22 +84,22 @@ pub enum Argument<A: TensorLike> {
 }
 
 impl<A: TensorLike> Operand<A> for &A {
-    fn into_argument(self, _beside: &A) -> Argument<A> {
-        Argument::Array(self.clone())
+    fn into_argument(self, _beside: &A) -> Result<Argument<A>, A::Error> {
+        Ok(Argument::Array(self.clone()))
     }
 }
 
 impl<A: TensorLike> ArrayOperand<A> for &A {}
 
 impl<A: TensorLike> Operand<A> for Argument<A> {
-    fn into_argument(self, _beside: &A) -> Argument<A> {
-        self
+    fn into_argument(self, _beside: &A) -> Result<Argument<A>, A::Error> {
+        Ok(self)
     }
 }
 
 impl<T: Element> Operand<Tensor<T>> for Tensor<T> {
-    fn into_argument(self, _beside: &Tensor<T>) -> Argument<Tensor<T>> {
-        Argument::Array(self)
+    fn into_argument(self, _beside: &Tensor<T>) -> Result<Argument<Tensor<T>>, Error> {
+        Ok(Argument::Array(self))
     }
 }
 
@@ -100,8 +108,8 @@ impl<T: Element> ArrayOperand<Tensor<T>> for Tensor<T> {}
 macro_rules! numbers {
     ($($number:ty: $from:ident;)*) => {$(
         impl<A: TensorLike> Operand<A> for $number {
-            fn into_argument(self, _beside: &A) -> Argument<A> {
-                Argument::Number(A::Elem::$from(self as _))
+            fn into_argument(self, _beside: &A) -> Result<Argument<A>, A::Error> {
+                Ok(Argument::Number(A::Elem::$from(self as _)))
             }
         }
     )*};
@@ -125,14 +133,14 @@ macro_rules! with_number_types {
 with_number_types!(numbers);
 
 impl<A: TensorLike> Operand<A> for bool {
-    fn into_argument(self, _beside: &A) -> Argument<A> {
-        Argument::Number(A::Elem::from_i64(self.into()))
+    fn into_argument(self, _beside: &A) -> Result<Argument<A>, A::Error> {
+        Ok(Argument::Number(A::Elem::from_i64(self.into())))
     }
 }
 
 /// Returns the constant `value`, expanded to `shape`. The constant is on the tape of `x`, if `x` has a tape.
 pub(crate) fn number<A: TensorLike>(x: &A, value: A::Elem, shape: &Shape, at: Site) -> Result<A, A::Error> {
-    expand(&x.number(value), shape, at)
+    expand(&x.try_number(value)?, shape, at)
 }
 
 /// Returns `value`, a number or an array of rank 0, expanded to `shape`. For an array of another rank, returns an error with the message
@@ -144,7 +152,7 @@ pub(crate) fn one_value<A: TensorLike>(
     at: Site,
     refusal: impl FnOnce(usize) -> String,
 ) -> Result<A, A::Error> {
-    match value.into_argument(x) {
+    match value.into_argument(x)? {
         Argument::Number(value) => number(x, value, shape, at),
         Argument::Array(value) if value.shape().rank() == 0 => expand(&value, shape, at),
         Argument::Array(value) => Err(Error::argument(at, refusal(value.shape().rank())).into()),
@@ -163,7 +171,7 @@ pub(crate) fn align<A: TensorLike>(
     rule: BroadcastRule,
     at: Site,
 ) -> Result<(A, A), A::Error> {
-    let y = match other.into_argument(x) {
+    let y = match other.into_argument(x)? {
         Argument::Array(y) => y,
         Argument::Number(value) => return Ok((x.clone(), number(x, value, &x.shape(), at)?)),
     };
@@ -197,7 +205,7 @@ pub(crate) fn combine<A: TensorLike>(
     rule: BroadcastRule,
     at: Site,
 ) -> Result<A, A::Error> {
-    match other.into_argument(x) {
+    match other.into_argument(x)? {
         Argument::Array(y) => x.apply_broadcast(op, &y, rule, at),
         Argument::Number(value) => x.apply_number(op, value, at),
     }

@@ -2,7 +2,7 @@
 
 use crate::scalar::formula::Formula;
 use crate::shape::compat::{self, BroadcastRule, Resolved};
-use crate::{Binary, Compare, Element, Error, Float, Reduction, Scalar, Shape, Site, Tensor, Unary, View};
+use crate::{Binary, Compare, Element, Error, Float, Reduction, Scalar, Shape, Site, Tensor, Unary, View, raise};
 
 /// The result of an operation: an array, a mask or another value, or the error of the array type.
 pub type Result<T, E = <T as TensorLike>::Error> = std::result::Result<T, E>;
@@ -62,11 +62,42 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     }
 
     /// Returns `data` as an operand for `self`. If `self` is a recorded variable, the operand is a constant on its tape. Copies no element.
-    fn constant(&self, data: &Tensor<Self::Elem>) -> Self;
+    ///
+    /// # Errors
+    ///
+    /// If the tape is full.
+    fn try_constant(&self, data: &Tensor<Self::Elem>) -> Result<Self, Self::Error>;
 
     /// Returns `value` as an operand of rank 0 for `self`. If `self` is a recorded variable, the operand is a constant on its tape.
+    ///
+    /// # Errors
+    ///
+    /// If the tape is full.
+    #[inline]
+    fn try_number(&self, value: Self::Elem) -> Result<Self, Self::Error> {
+        self.try_constant(&Tensor::scalar(value))
+    }
+
+    /// Does the same as [`try_constant`](Self::try_constant).
+    ///
+    /// # Panics
+    ///
+    /// If the tape is full.
+    #[inline]
+    #[track_caller]
+    fn constant(&self, data: &Tensor<Self::Elem>) -> Self {
+        self.try_constant(data).unwrap_or_else(|error| raise(error))
+    }
+
+    /// Does the same as [`try_number`](Self::try_number).
+    ///
+    /// # Panics
+    ///
+    /// If the tape is full.
+    #[inline]
+    #[track_caller]
     fn number(&self, value: Self::Elem) -> Self {
-        self.constant(&Tensor::scalar(value))
+        self.try_number(value).unwrap_or_else(|error| raise(error))
     }
 
     /// Returns `mask` as a mask for `self`. If `self` is a recorded variable, the mask is a constant on its tape.
@@ -242,7 +273,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     #[doc(hidden)]
     #[inline]
     fn apply_number(&self, op: Binary, number: Self::Elem, at: Site) -> Result<Self, Self::Error> {
-        let number = self.number(number).apply_view(View::Expand(self.shape()), at)?;
+        let number = self.try_number(number)?.apply_view(View::Expand(self.shape()), at)?;
         self.apply_binary(op, &number, at)
     }
 
@@ -252,7 +283,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     /// Returns a mask that is true where an element is not 0. A mask of truth values returns itself.
     #[doc(hidden)]
     fn apply_nonzero(&self, at: Site) -> Result<Self::Mask, Self::Error> {
-        let (mut zero, shape) = (self.number(Self::Elem::ZERO), self.shape());
+        let (mut zero, shape) = (self.try_number(Self::Elem::ZERO)?, self.shape());
         if shape.rank() > 0 {
             zero = zero.apply_view(View::Expand(shape), at)?;
         }

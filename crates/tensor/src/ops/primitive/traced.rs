@@ -104,7 +104,7 @@ impl<'e, T: Float> Traced<'e, T> {
     /// Computes `operation` of the value of `self` immediately, because the planner does not fuse this operation. Adds the result to the
     /// trace as data.
     fn compute_now(&self, at: Site, operation: &Eager<'_, T>) -> Result<Self, Error> {
-        Ok(self.constant(&operation(&self.to_tensor(at)?)?))
+        self.try_constant(&operation(&self.to_tensor(at)?)?)
     }
 }
 
@@ -140,17 +140,17 @@ impl<'e, T: Float> TensorLike for Traced<'e, T> {
         expression.node(self.index).shape == expression.node(other.index).shape
     }
 
-    fn constant(&self, data: &Tensor<T>) -> Self {
-        Self::leaf(self.trace, data)
+    fn try_constant(&self, data: &Tensor<T>) -> Result<Self, Error> {
+        Ok(Self::leaf(self.trace, data))
     }
 
-    fn number(&self, value: T) -> Self {
+    fn try_number(&self, value: T) -> Result<Self, Error> {
         let op = self.trace.borrow_mut().expression.add_number(value.to_f64());
-        Self::push(self.trace, op, [], &Shape::scalar())
+        Ok(Self::push(self.trace, op, [], &Shape::scalar()))
     }
 
     fn mask(&self, mask: &Tensor<bool>, at: Site) -> Result<Self, Error> {
-        Ok(self.constant(&mask.cast_to(at)?))
+        self.try_constant(&mask.cast_to(at)?)
     }
 
     fn is_plain(&self) -> bool {
@@ -238,12 +238,12 @@ impl<'e, T: Float> TensorLike for Traced<'e, T> {
     fn apply_index_add(terms: &[(&Self, &Tensor<i64>)], axis: usize, size: usize, at: Site) -> Result<Self, Error> {
         let values: Vec<Tensor<T>> = terms.iter().map(|(x, _)| x.to_tensor(at)).collect::<Result<_, _>>()?;
         let added: Vec<_> = values.iter().zip(terms.iter().map(|&(_, index)| index)).collect();
-        Ok(terms[0].0.constant(&Tensor::apply_index_add(&added, axis, size, at)?))
+        terms[0].0.try_constant(&Tensor::apply_index_add(&added, axis, size, at)?)
     }
 
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Error> {
         let values: Vec<Tensor<T>> = parts.iter().map(|part| part.to_tensor(at)).collect::<Result<_, _>>()?;
-        Ok(parts[0].constant(&Tensor::apply_cat(&values, axis, at)?))
+        parts[0].try_constant(&Tensor::apply_cat(&values, axis, at)?)
     }
 }
 

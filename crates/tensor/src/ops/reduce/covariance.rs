@@ -102,7 +102,7 @@ fn covariances<A: TensorLike<Elem: Float>>(
         _ => total - correction as f64,
     };
     let weigh = |x: &A| match &weights {
-        Some(weights) => x.times(&x.constant(weights), at),
+        Some(weights) => x.times(&x.try_constant(weights)?, at),
         None => Ok(x.clone()),
     };
     let mean = weigh(&rows)?.sum_over(&[1], at)?.divide_by(total, at)?;

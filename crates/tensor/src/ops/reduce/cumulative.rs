@@ -54,7 +54,7 @@ pub trait Cumulative: TensorLike<Elem: Number> {
             let array = LaneArray::new(&self.to_tensor(at)?, dim.position(), at)?;
             let out = |out: &mut [_]| lanes::running_products(array.values().source(), array.axis, out);
             let products = array.restore_rank(Tensor::build(&array.shape, at, out)?, at)?;
-            return Ok(self.constant(&products));
+            return self.try_constant(&products);
         }
         scan(self, dim.position(), at, |x, y| x.apply_binary(Binary::Mul, y, at))
     }

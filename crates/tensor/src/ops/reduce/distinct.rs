@@ -107,7 +107,7 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
     #[doc(alias("in1d"))]
     fn try_isin(&self, values: impl Operand<Self>) -> Result<Tensor<bool>, Self::Error> {
         let at = Site::here("isin");
-        let mut values = match values.into_argument(self) {
+        let mut values = match values.into_argument(self)? {
             Argument::Array(values) => values.to_tensor(at)?.elements(at)?,
             Argument::Number(value) => vec![value],
         };

@@ -56,7 +56,7 @@ pub trait Integrals: TensorLike<Elem: Float> {
     /// If there is no dimension `dim`, a vector `x` has another number of points than there are values, the differences and the sums do not
     /// broadcast, or memory cannot hold the result.
     fn try_trapezoid_over(&self, x: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self> {
-        let x = &x.into_array(self);
+        let x = &x.into_array(self)?;
         let at = Site::here("trapezoid_over");
         let (areas, axis) = areas(self, Step::Points(x, "trapezoid"), dim.position(), at)?;
         total(&areas, axis, at)
@@ -81,7 +81,7 @@ pub trait Integrals: TensorLike<Elem: Float> {
     ///
     /// As for [`trapezoid_over`](Self::trapezoid_over).
     fn try_cumulative_trapezoid_over(&self, x: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self> {
-        let x = &x.into_array(self);
+        let x = &x.into_array(self)?;
         let at = Site::here("cumulative_trapezoid_over");
         let (areas, axis) = areas(self, Step::Points(x, "cumulative_trapezoid"), dim.position(), at)?;
         areas.apply_cumsum(axis, at)
@@ -128,7 +128,7 @@ pub trait Integrals: TensorLike<Elem: Float> {
     ///
     /// As for [`gradient`](Self::gradient), and if `x` is not a vector with one point per value.
     fn try_gradient_over(&self, x: impl ArrayOperand<Self>, dim: impl Position, edge_order: usize) -> Result<Self> {
-        let (x, at) = (x.into_array(self), Site::here("gradient_over"));
+        let (x, at) = (x.into_array(self)?, Site::here("gradient_over"));
         let axis = sampled(self, dim.position(), edge_order, at)?;
         let (shape, own) = (self.shape(), x.shape());
         ensure!(
@@ -231,7 +231,7 @@ fn with_ends<A: TensorLike>(
             return Ok(slope);
         }
         let share = match widths {
-            None => slope.number(A::Elem::from_f64(0.5)),
+            None => slope.try_number(A::Elem::from_f64(0.5))?,
             Some(widths) => {
                 let width = interval(widths, 0)?;
                 width.divide_by(&width.plus(&interval(widths, 1)?, at)?, at)?

@@ -58,7 +58,7 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// Returns the `p`-norm of `self - other` over all elements. The shapes broadcast. The derivative is 0 if both operands are equal.
     /// PyTorch: `dist`.
     fn try_dist(&self, other: impl ArrayOperand<Self>, p: impl Into<f64>) -> Result<Self, Self::Error> {
-        let other = &other.into_array(self);
+        let other = &other.into_array(self)?;
         let at = Site::here("dist");
         let (x, y) = pair(self, other, at)?;
         norm(&x.apply_binary(Binary::Sub, &y, at)?, p.into(), &Dims::from(..), false, at)
@@ -76,7 +76,7 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// assert_eq!(x.cdist(&x, 2), Tensor::from([[0.0, 5.0], [5.0, 0.0]]));
     /// ```
     fn try_cdist(&self, other: impl ArrayOperand<Self>, p: impl Into<f64>) -> Result<Self, Self::Error> {
-        let other = &other.into_array(self);
+        let other = &other.into_array(self)?;
         distances(self, other, p.into(), Site::here("cdist"))
     }
 
@@ -101,7 +101,7 @@ pub trait Norms: TensorLike<Elem: Float> {
         let pairs =
             if n.is_multiple_of(2) { (n / 2).saturating_mul(n.saturating_sub(1)) } else { n.saturating_mul(n / 2) };
         if let Some(norm) = row_norm(self, p, shape[1]) {
-            return Ok(self.constant(&self.to_tensor(at)?.pair_distances(norm, pairs, at)?));
+            return self.try_constant(&self.to_tensor(at)?.pair_distances(norm, pairs, at)?);
         }
         // Line 0 has the first row of each pair, and line 1 the second row.
         let rows = Tensor::build(&Shape::from([2, pairs]), at, |out: &mut [i64]| {
@@ -122,7 +122,7 @@ pub trait Norms: TensorLike<Elem: Float> {
         p: impl Into<f64>,
         eps: f64,
     ) -> Result<Self, Self::Error> {
-        let other = &other.into_array(self);
+        let other = &other.into_array(self)?;
         let at = Site::here("pairwise_distance");
         let (x, y) = pair(self, other, at)?;
         let difference = x.apply_binary(Binary::Sub, &y, at)?.plus(eps, at)?;
@@ -189,7 +189,7 @@ pub trait Norms: TensorLike<Elem: Float> {
         dim: impl Position,
         eps: f64,
     ) -> Result<Self, Self::Error> {
-        let other = &other.into_array(self);
+        let other = &other.into_array(self)?;
         let at = Site::here("cosine_similarity");
         let (x, y) = pair(self, other, at)?;
         let shape = x.shape();
@@ -272,7 +272,7 @@ fn distances<A: TensorLike<Elem: Float>>(x: &A, y: &A, p: f64, at: Site) -> Resu
     let batch = |shape: &Shape| Shape::from(&shape[..shape.rank() - 2]);
     let mut whole = join_all(&[&batch(&left), &batch(&right)], at)?;
     if let Some(norm) = row_norm(x, p, first) {
-        return Ok(x.constant(&x.to_tensor(at)?.row_distances(&y.to_tensor(at)?, norm, whole, at)?));
+        return x.try_constant(&x.to_tensor(at)?.row_distances(&y.to_tensor(at)?, norm, whole, at)?);
     }
     let (rows, columns) = (left.rank() - 1, right.rank() - 2);
     for size in [left[rows - 1], right[columns], first] {

@@ -197,7 +197,7 @@ fn interpolate_lanes<A: TensorLike<Elem: Float>>(
     // If a quantile is at an element, `below` and `above` are this element, and the step is 0. The difference of two infinities would be
     // NaN.
     let step = above.apply_binary(Binary::Sub, &below, at)?.choose(&below.mask(&between, at)?, 0.0, at)?;
-    below.plus(&step.times(&below.constant(&weights), at)?, at)
+    below.plus(&step.times(&below.try_constant(&weights)?, at)?, at)
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub trait Search: TensorLike<Elem: Number> {
     ///
     /// If `self` has no dimension, if it has several and `values` has other leading dimensions, or if memory cannot hold the result.
     fn try_searchsorted(&self, values: impl ArrayOperand<Self>, right: bool) -> Result<Tensor<i64>, Self::Error> {
-        let values = values.into_array(self);
+        let values = values.into_array(self)?;
         let at = Site::here("searchsorted");
         check_lines(&self.shape(), &values.shape(), at)?;
         Ok(places(&self.to_tensor(at)?, &values.to_tensor(at)?, right, at)?)

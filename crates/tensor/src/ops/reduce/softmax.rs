@@ -86,7 +86,7 @@ pub trait Softmax: TensorLike<Elem: Float> {
         let noise = Tensor::build(&self.shape(), at, |out| {
             draw_each(out, generator, |generator| Self::Elem::from_f64(generator.gumbel()));
         })?;
-        let noisy = self.plus(&self.constant(&noise), at)?.divide_by(tau, at)?;
+        let noisy = self.plus(&self.try_constant(&noise)?, at)?.divide_by(tau, at)?;
         let soft = Self::composed([&noisy], &Normalized { dim, log: false }, at)?;
         if hard { soft.with_value(&one_hot_of_largest(&soft.apply_detach(at)?, axis, at)?, at) } else { Ok(soft) }
     }

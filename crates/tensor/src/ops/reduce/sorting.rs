@@ -159,7 +159,7 @@ fn median_of_all<A: TensorLike<Elem: Float>>(
     lanes::check_room(values.len(), 1).map_err(refused)?;
     if values.is_empty() {
         let nothing = reduce_dims(x, Reduction::Sum, &Dims::from(..), false, at)?;
-        return nothing.with_value(&x.constant(&Tensor::scalar(A::Elem::NAN)), at);
+        return nothing.with_value(&x.try_constant(&Tensor::scalar(A::Elem::NAN))?, at);
     }
     let median = values[position(&values)];
     let ties: Vec<i64> = (0i64..)

@@ -167,7 +167,7 @@ fn pad_plain<A: TensorLike>(x: &A, sides: &[Side], mode: PadMode, at: Site) -> R
     if !x.is_plain() || sides.iter().all(|&(_, left, right)| left <= 0 && right <= 0) {
         return Ok(None);
     }
-    Ok(Some(x.constant(&x.to_tensor(at)?.padded(sides, mode, at)?)))
+    Ok(Some(x.try_constant(&x.to_tensor(at)?.padded(sides, mode, at)?)?))
 }
 
 #[precompiled]

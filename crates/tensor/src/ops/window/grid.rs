@@ -64,7 +64,7 @@ pub trait GridSampling: TensorLike<Elem: Float> {
         padding: GridPadding,
         align_corners: bool,
     ) -> Result<Self> {
-        let grid = &grid.into_array(self);
+        let grid = &grid.into_array(self)?;
         let at = Site::here("grid_sample");
         check(&self.shape(), &grid.shape(), at)?;
         let shape = self.shape();
@@ -144,7 +144,7 @@ pub trait GridSampling: TensorLike<Elem: Float> {
                 point[dims] = Self::Elem::ONE;
             }
         })?;
-        let base = self.constant(&base).expand_to(&Shape::from([own[0], count, dims + 1]), at)?;
+        let base = self.try_constant(&base)?.expand_to(&Shape::from([own[0], count, dims + 1]), at)?;
         let mut shape = pixels;
         shape.insert(0, own[0]);
         shape.push(dims);
@@ -311,7 +311,7 @@ fn bilinear<A: TensorLike<Elem: Float>>(image: &A, x: &A, y: &A, at: Site) -> Re
                 corners.push((row.positions(column, shape[3], at)?, weights.elements(at)?));
             }
         }
-        return Ok(image.constant(&image.to_tensor(at)?.sampled(&corners, x.shape(), at)?));
+        return image.try_constant(&image.to_tensor(at)?.sampled(&corners, x.shape(), at)?);
     }
     let mut total: Option<A> = None;
     for (height, row) in &rows {

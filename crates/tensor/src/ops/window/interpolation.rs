@@ -110,7 +110,7 @@ fn resample<A: TensorLike<Elem: Float>>(x: &A, axis: usize, to: usize, mode: Int
             Some(weights) => {
                 let shape = Shape::ones(x.shape().rank()).with_size(axis, to);
                 let weights = weights.into_iter().map(A::Elem::from_f64).collect();
-                read.times(&x.constant(&Tensor::try_from_vec(weights, shape)?), at)?
+                read.times(&x.try_constant(&Tensor::try_from_vec(weights, shape)?)?, at)?
             }
         };
         sum = Some(match sum {

@@ -102,11 +102,11 @@ macro_rules! losses {
                 $(P::Array: TensorLike<Elem = $t>,)?
             {
                 let ($x, $options) = (&prediction.array(), self);
-                let $y = &target.into_array($x);
+                let $y = &target.into_array($x)?;
                 if !self.broadcast {
                     check_shapes(&$x.shape(), &$y.shape(), Site::here(stringify!($function)))?;
                 }
-                $(let $tensor = &self.$tensor.as_ref().map(|tensor| $x.constant(tensor));)*
+                $(let $tensor = &self.$tensor.as_ref().map(|tensor| $x.try_constant(tensor)).transpose()?;)*
                 $call
             }
         }

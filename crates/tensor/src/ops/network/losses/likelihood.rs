@@ -21,7 +21,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     /// [`KlDivLoss::batch_mean`](crate::ops::KlDivLoss::batch_mean). PyTorch: `nn.functional.kl_div`.
     fn try_kl_div(&self, target: impl ArrayOperand<Self>, log_target: bool, reduction: LossReduction) -> Result<Self> {
         let at = Site::here("kl_div");
-        let (y, x) = pair(&target.into_array(self), self, at)?;
+        let (y, x) = pair(&target.into_array(self)?, self, at)?;
         let losses = if log_target {
             y.apply_unary(Unary::Exp, at)?.times(&y.minus(&x, at)?, at)?
         } else {
@@ -43,7 +43,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         reduction: LossReduction,
     ) -> Result<Self> {
         let at = Site::here("poisson_nll_loss");
-        let (y, x) = pair(&target.into_array(self), self, at)?;
+        let (y, x) = pair(&target.into_array(self)?, self, at)?;
         let mut losses = if log_input {
             x.apply_unary(Unary::Exp, at)?.minus(&y.times(&x, at)?, at)?
         } else {
@@ -75,7 +75,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         eps: f64,
         reduction: LossReduction,
     ) -> Result<Self> {
-        let (target, variance) = (&target.into_array(self), &variance.into_array(self));
+        let (target, variance) = (&target.into_array(self)?, &variance.into_array(self)?);
         let at = Site::here("gaussian_nll_loss");
         let (own, given) = (self.shape(), variance.shape());
         let lead = own.split_last().map_or(&[][..], |(_, lead)| lead);
@@ -118,7 +118,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         weight: Option<&Self>,
         reduction: LossReduction,
     ) -> Result<Self> {
-        let target = &target.into_array(self);
+        let target = &target.into_array(self)?;
         let at = Site::here("binary_cross_entropy");
         let (own, theirs) = (self.shape(), target.shape());
         ensure!(
@@ -159,7 +159,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         pos_weight: Option<&Self>,
         reduction: LossReduction,
     ) -> Result<Self> {
-        let target = &target.into_array(self);
+        let target = &target.into_array(self)?;
         let at = Site::here("binary_cross_entropy_with_logits");
         let (own, theirs) = (self.shape(), target.shape());
         ensure!(

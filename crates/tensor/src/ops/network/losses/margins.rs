@@ -32,7 +32,7 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
         margin: f64,
         reduction: LossReduction,
     ) -> Result<Self> {
-        let (other, target) = (&other.into_array(self), &target.into_array(self));
+        let (other, target) = (&other.into_array(self)?, &target.into_array(self)?);
         let at = Site::here("margin_ranking_loss");
         let ranks = [self.shape().rank(), other.shape().rank(), target.shape().rank()];
         ensure!(
@@ -56,7 +56,7 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
         margin: f64,
         reduction: LossReduction,
     ) -> Result<Self> {
-        let target = &target.into_array(self);
+        let target = &target.into_array(self)?;
         let at = Site::here("hinge_embedding_loss");
         let far = self.apply_unary(Unary::Neg, at)?.plus(margin, at)?.apply_unary(Unary::Relu, at)?;
         let shape = join(&self.shape(), &target.shape(), at)?;
@@ -73,7 +73,7 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
     /// Returns ln(1 + e^(-y x)) for x (`self`) and targets y of 1 or -1. The loss is ∞ where the exponential overflows. PyTorch:
     /// `nn.functional.soft_margin_loss`.
     fn try_soft_margin_loss(&self, target: impl ArrayOperand<Self>, reduction: LossReduction) -> Result<Self> {
-        let target = &target.into_array(self);
+        let target = &target.into_array(self)?;
         let at = Site::here("soft_margin_loss");
         let wrong = target.apply_unary(Unary::Neg, at)?.times(self, at)?;
         reduce(&wrong.apply_unary(Unary::Exp, at)?.apply_unary(Unary::Log1p, at)?, reduction, at)
@@ -90,7 +90,7 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
         options: TripletOptions,
         reduction: LossReduction,
     ) -> Result<Self> {
-        let (positive, negative) = (&positive.into_array(self), &negative.into_array(self));
+        let (positive, negative) = (&positive.into_array(self)?, &negative.into_array(self)?);
         let at = Site::here("triplet_margin_loss");
         let ranks = [self.shape().rank(), positive.shape().rank(), negative.shape().rank()];
         ensure!(

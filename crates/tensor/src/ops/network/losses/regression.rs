@@ -30,7 +30,7 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
         reduction: LossReduction,
     ) -> Result<Self> {
         let at = Site::here("mse_loss");
-        let losses = subtract(self, &target.into_array(self), at)?.apply_unary(Unary::Square, at)?;
+        let losses = subtract(self, &target.into_array(self)?, at)?.apply_unary(Unary::Square, at)?;
         reduce_weighted(losses, &self.shape(), weight, reduction, at)
     }
 
@@ -43,7 +43,7 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
         reduction: LossReduction,
     ) -> Result<Self> {
         let at = Site::here("l1_loss");
-        let losses = subtract(self, &target.into_array(self), at)?.apply_unary(Unary::Abs, at)?;
+        let losses = subtract(self, &target.into_array(self)?, at)?.apply_unary(Unary::Abs, at)?;
         reduce_weighted(losses, &self.shape(), weight, reduction, at)
     }
 
@@ -52,7 +52,7 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
     fn try_smooth_l1_loss(&self, target: impl ArrayOperand<Self>, beta: f64, reduction: LossReduction) -> Result<Self> {
         let at = Site::here("smooth_l1_loss");
         ensure!(beta >= 0.0, at, "smooth_l1_loss does not support negative values for beta.");
-        let d = subtract(self, &target.into_array(self), at)?;
+        let d = subtract(self, &target.into_array(self)?, at)?;
         let losses =
             if beta == 0.0 { d.apply_unary(Unary::Abs, at)? } else { huber(&d, beta, at)?.divide_by(beta, at)? };
         reduce(&losses, reduction, at)
@@ -70,7 +70,7 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
     ) -> Result<Self> {
         let at = Site::here("huber_loss");
         ensure!(delta > 0.0, at, "huber_loss does not support non-positive values for delta.");
-        let mut losses = huber(&subtract(self, &target.into_array(self), at)?, delta, at)?;
+        let mut losses = huber(&subtract(self, &target.into_array(self)?, at)?, delta, at)?;
         if let Some(weight) = weight {
             check_weight(weight, &self.shape(), at)?;
             losses = losses.times(weight, at)?;

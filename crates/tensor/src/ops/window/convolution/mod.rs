@@ -41,7 +41,7 @@ pub trait Convolution: Windowed<Elem: Number> {
         bias: impl OptionalOperand<Self>,
         options: &ConvOptions,
     ) -> Result<Self> {
-        convolve(self, &weight.into_array(self), bias.into_option(self).as_ref(), options, 1, Site::here("conv1d"))
+        convolve(self, &weight.into_array(self)?, bias.into_option(self)?.as_ref(), options, 1, Site::here("conv1d"))
     }
 
     /// Returns the convolution of `[n, c, h, w]` (or `[c, h, w]`) by `weight` `[out, c / groups, kh, kw]`, plus `bias`
@@ -64,7 +64,7 @@ pub trait Convolution: Windowed<Elem: Number> {
         bias: impl OptionalOperand<Self>,
         options: &ConvOptions,
     ) -> Result<Self> {
-        convolve(self, &weight.into_array(self), bias.into_option(self).as_ref(), options, 2, Site::here("conv2d"))
+        convolve(self, &weight.into_array(self)?, bias.into_option(self)?.as_ref(), options, 2, Site::here("conv2d"))
     }
 
     /// Returns the convolution of `[n, c, d, h, w]` (or `[c, d, h, w]`) by `weight` `[out, c / groups, kd, kh, kw]`, plus
@@ -75,7 +75,7 @@ pub trait Convolution: Windowed<Elem: Number> {
         bias: impl OptionalOperand<Self>,
         options: &ConvOptions,
     ) -> Result<Self> {
-        convolve(self, &weight.into_array(self), bias.into_option(self).as_ref(), options, 3, Site::here("conv3d"))
+        convolve(self, &weight.into_array(self)?, bias.into_option(self)?.as_ref(), options, 3, Site::here("conv3d"))
     }
 
     /// Returns the adjoint of [`conv1d`](Self::conv1d) applied to `[n, c, l]` with `weight` `[c, out / groups, k]`, plus
@@ -86,7 +86,7 @@ pub trait Convolution: Windowed<Elem: Number> {
         bias: impl OptionalOperand<Self>,
         options: &ConvOptions,
     ) -> Result<Self> {
-        let (weight, bias) = (&weight.into_array(self), bias.into_option(self));
+        let (weight, bias) = (&weight.into_array(self)?, bias.into_option(self)?);
         convolve_transposed(self, weight, bias.as_ref(), options, 1, Site::here("conv_transpose1d"))
     }
 
@@ -98,7 +98,7 @@ pub trait Convolution: Windowed<Elem: Number> {
         bias: impl OptionalOperand<Self>,
         options: &ConvOptions,
     ) -> Result<Self> {
-        let (weight, bias) = (&weight.into_array(self), bias.into_option(self));
+        let (weight, bias) = (&weight.into_array(self)?, bias.into_option(self)?);
         convolve_transposed(self, weight, bias.as_ref(), options, 2, Site::here("conv_transpose2d"))
     }
 
@@ -110,7 +110,7 @@ pub trait Convolution: Windowed<Elem: Number> {
         bias: impl OptionalOperand<Self>,
         options: &ConvOptions,
     ) -> Result<Self> {
-        let (weight, bias) = (&weight.into_array(self), bias.into_option(self));
+        let (weight, bias) = (&weight.into_array(self)?, bias.into_option(self)?);
         convolve_transposed(self, weight, bias.as_ref(), options, 3, Site::here("conv_transpose3d"))
     }
 }
