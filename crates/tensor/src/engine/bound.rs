@@ -254,8 +254,88 @@ mod tests {
     use smallvec::smallvec;
 
     use super::*;
-    use crate::Reduction;
     use crate::kernel::source::Source;
+    use crate::{Binary, Reduction, Unary};
+
+    /// Returns the binding of `program` to inputs of the type f64, each with the contiguous layout of `shape`.
+    fn bound(program: &Program, shape: &Shape) -> Binding {
+        let layouts = smallvec![Some(Layout::contiguous(shape.clone())); program.inputs() as usize];
+        Binding::new(program, layouts, shape, DType::F64, Site::here("test")).unwrap()
+    }
+
+    /// Returns a program that computes `steps` absolute values, one of the other, from the first of `inputs` inputs.
+    fn chain(inputs: u32, steps: u32) -> Program {
+        let first = Instruction::Unary(Unary::Abs, 0);
+        let others = (1..steps).map(|step| Instruction::Unary(Unary::Abs, inputs + step - 1));
+        let output = Output::Whole(inputs + steps - 1);
+        Program::new(inputs, std::iter::once(first).chain(others).collect(), vec![output], None)
+    }
+
+    #[test]
+    fn a_binding_serves_the_same_layouts_and_the_same_type() {
+        let (program, shape) = (chain(1, 1), Shape::from([4, 3]));
+        let (own, other) =
+            (Layout::contiguous(shape.clone()), Layout::contiguous(Shape::from([3, 4])).permute(&[1, 0]));
+        let binding = bound(&program, &shape);
+        let serves =
+            |layout: &Layout| binding.serves::<f64>(&[ProgramArgument::Elements(Source { data: &[0.5; 12], layout })]);
+        assert!(serves(&own) && !serves(&other));
+        assert!(!binding.serves::<f64>(&[ProgramArgument::Number(0.5)]));
+        assert!(!binding.serves::<f32>(&[ProgramArgument::Elements(Source { data: &[0.5; 12], layout: &own })]));
+        // A program gives the results of its inputs, also after a run with other layouts.
+        let data: Vec<f64> = (0..12).map(f64::from).collect();
+        let mut program = BoundProgram::new(program, shape);
+        for layout in [&own, &own, &other, &own] {
+            let argument = [ProgramArgument::Elements(Source { data: &data, layout })];
+            let results =
+                program.run(&argument, Site::here("test"), &mut [], |storage, _| storage.as_slice().to_vec()).unwrap();
+            let expected = (0..12).map(|i| if std::ptr::eq(layout, &other) { i % 3 * 4 + i / 3 } else { i });
+            assert_eq!(results[0], expected.map(f64::from).collect::<Vec<f64>>());
+        }
+    }
+
+    #[test]
+    fn a_program_with_few_small_values_runs_in_small_blocks() {
+        let block = |inputs, steps, count: usize| bound(&chain(inputs, steps), &Shape::from([count])).small_block;
+        assert_eq!([block(1, 1, 5), block(40, 40, 32)], [Some(8), Some(32)]);
+        assert_eq!([block(1, 1, 33), block(2, 1100, 32)], [None, None]);
+    }
+
+    #[test]
+    fn blocks_do_not_cut_the_rows_of_joined_values() {
+        let program = Program::new(2, vec![], vec![Output::Joined(Box::new([0, 1]), 1)], None);
+        assert_eq!(bound(&program, &Shape::from([4096, 3])).tiling.block, 1023);
+        assert_eq!(bound(&program, &Shape::from([40, 3000])).tiling.block, 3000);
+    }
+
+    #[test]
+    fn a_program_with_a_short_last_dimension_runs_along_the_other_dimensions() {
+        let product = vec![Instruction::Binary(Binary::Mul, 0, 1)];
+        let program = Program::new(2, product, vec![Output::Reduced(Reduction::Sum, 2, 1)], None);
+        let layouts = [Shape::from([70, 1, 5]), Shape::from([90, 5])].map(|shape| Some(Layout::contiguous(shape)));
+        let shape = Shape::from([70, 90, 5]);
+        let binding =
+            Binding::new(&program, layouts.into_iter().collect(), &shape, DType::F64, Site::here("test")).unwrap();
+        assert!(binding.short_axis.is_some() && binding.small_block.is_none());
+        assert!(bound(&program, &shape).short_axis.is_none());
+    }
+
+    /// Tests the length of tasks, and the number of blocks whose results are accumulated in one set of totals.
+    #[test]
+    fn tasks_with_many_totals_are_longer() {
+        for (rows, columns, expected) in [(4096, 300, (900, 36, 16)), (100, 200_000, (1024, 782, 16 * 195))] {
+            let program = Program::new(1, vec![], vec![Output::Reduced(Reduction::Sum, 0, 1)], None);
+            let Binding { tiling, reduced, .. } = bound(&program, &Shape::from([rows, columns]));
+            assert_eq!((tiling.block, tiling.longest_task(), reduced[0].stage), expected);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "rows of no elements are not reduced")]
+    fn rows_of_no_elements_are_refused() {
+        let program = Program::new(1, vec![Instruction::Reduce(Reduction::Sum, 0)], vec![Output::PerRow(1)], Some(1));
+        bound(&program, &Shape::from([0, 3]));
+    }
 
     /// Tests that a lack of memory gives an error. First the totals of the tasks are too large for any memory, and then the copy of an
     /// input.

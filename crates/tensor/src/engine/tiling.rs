@@ -92,13 +92,8 @@ impl Tiling {
         if count <= BLOCK && row >= count {
             return Self::cut(count, count, count, work);
         }
-        // A unit is one long row, or consists of several short rows, or of whole blocks if there are no rows (`usize::MAX`). The blocks of a
-        // long row have nearly equal lengths.
-        let unit = match row {
-            usize::MAX => count.min(1 << 30).next_multiple_of(BLOCK),
-            row if row >= long_row => row,
-            row => BLOCK / row * row,
-        };
+        // A unit is one long row, or consists of several short rows. The blocks of a long row have nearly equal lengths.
+        let unit = if row >= long_row { row } else { BLOCK / row * row };
         Self::cut(count, unit, parts_of(unit, BLOCK), work)
     }
 
@@ -225,6 +220,82 @@ mod tests {
                 check(&Tiling::of_row_broadcast(rows * row, (rows, row), row % 3 == 0), TASK, row);
             }
         }
+    }
+
+    /// Compares the blocks and tasks of some shapes with lengths computed by hand. They determine the order of sums, so other lengths give
+    /// other bits.
+    #[test]
+    fn lengths_of_blocks_and_tasks() {
+        let lengthened = |least: usize| {
+            let mut tiling = Tiling::of_operation(1 << 20, 1 << 20, 1);
+            tiling.lengthen_tasks(least);
+            tiling
+        };
+        // For each tiling: the numbers of tasks, of blocks in a whole task and of all blocks. Then the lengths of the first block, of the
+        // first task and of the row.
+        let table = [
+            (Tiling::of_operation(1000, 1000, 1), [1, 1, 1, 1000, 1000, 0]),
+            (Tiling::of_operation(1000, 10, 1), [1, 1, 1, 1000, 1000, 0]),
+            (Tiling::of_operation(1000, 200, 1), [1, 5, 5, 200, 1000, 0]),
+            (Tiling::of_operation(1025, 1025, 1), [1, 2, 2, 576, 1025, 0]),
+            // One element less than an operation for several threads has, and this many.
+            (Tiling::of_operation(65_535, 65_535, 1), [1, 64, 64, 1024, 65_535, 0]),
+            (Tiling::of_operation(65_536, 65_536, 1), [4, 16, 64, 1024, 16_384, 0]),
+            // An operation with the most tasks, and with more blocks than these tasks have at the usual length.
+            (Tiling::of_operation(1 << 24, 1 << 24, 1), [64, 256, 16_384, 1024, 1 << 18, 0]),
+            // Short rows share blocks, and longer rows do not.
+            (Tiling::of_operation(65_536, 100, 1), [5, 16, 66, 1000, 16_000, 0]),
+            (Tiling::of_operation(65_536, 127, 1), [5, 16, 65, 1016, 16_256, 0]),
+            (Tiling::of_operation(65_536, 128, 1), [4, 128, 512, 128, 16_384, 0]),
+            (Tiling::of_program(65_536, 511, 1), [5, 16, 65, 1022, 16_352, 0]),
+            (Tiling::of_program(65_536, 512, 1), [4, 32, 128, 512, 16_384, 0]),
+            // Costly operations have shorter tasks.
+            (Tiling::of_operation(32_768, 32_768, 3), [7, 5, 32, 1024, 5120, 0]),
+            (Tiling::of_program(16_383, 16_383, 7), [1, 16, 16, 1024, 16_383, 0]),
+            (Tiling::of_program(16_384, 16_384, 7), [4, 4, 16, 1024, 4096, 0]),
+            (Tiling::of_program(16_384, 16_384, 99_999), [16, 1, 16, 1024, 1024, 0]),
+            (Tiling::of_contiguous(100, 1), [1, 1, 1, 100, 100, 0]),
+            (Tiling::of_contiguous(24_000, 3), [2, 1, 2, 16_384, 16_384, 0]),
+            (Tiling::of_contiguous(1 << 20, 1), [64, 1, 64, 16_384, 16_384, 0]),
+            (Tiling::of_contiguous(1 << 22, 1), [64, 4, 256, 16_384, 65_536, 0]),
+            (Tiling::of_copy(1 << 20, 100), [33, 2, 65, 16_300, 32_600, 0]),
+            (Tiling::of_copy(1 << 20, 1000), [33, 2, 66, 16_000, 32_000, 0]),
+            (Tiling::of_copy(1 << 20, 1 << 20), [64, 1, 64, 16_384, 16_384, 0]),
+            (Tiling::of_rows(300_000, 300, 0, 3), [38, 9, 334, 900, 8100, 300]),
+            (Tiling::of_rows(700_000, 700, 0, 3), [63, 16, 1000, 700, 11_200, 700]),
+            (Tiling::of_rows(512_000, 512, 0, 3), [63, 16, 1000, 512, 8192, 512]),
+            (Tiling::of_rows(600_000, 0, 600, 3), [63, 16, 1000, 600, 9600, 0]),
+            (Tiling::of_rows(600_000, 300, 200, 3), [61, 11, 667, 900, 9900, 300]),
+            (Tiling::of_lanes(10_000, 2000, 300, 20), [7, 5, 35, 300, 1500, 0]),
+            (Tiling::of_row_broadcast(1 << 20, (3, 100), true), [62, 19, 1166, 900, 17_100, 0]),
+            (Tiling::of_row_broadcast(1 << 20, (10, 100), true), [62, 17, 1049, 1000, 17_000, 0]),
+            (Tiling::of_row_broadcast(1 << 20, (12, 100), true), [62, 17, 1049, 1000, 17_000, 0]),
+            (Tiling::of_row_broadcast(1 << 20, (3, 100), false), [33, 2, 65, 16_300, 32_600, 0]),
+            (lengthened(10), [64, 16, 1024, 1024, 16_384, 0]),
+            (lengthened(100_000), [11, 98, 1024, 1024, 98 * 1024, 0]),
+            (lengthened(1 << 21), [1, 1024, 1024, 1024, 1 << 20, 0]),
+        ];
+        for (number, (tiling, expected)) in table.into_iter().enumerate() {
+            let (mut blocks, mut first) = (0, None);
+            for task in 0..tiling.tasks() {
+                tiling.for_each_block(task, |_, len| (blocks, first) = (blocks + 1, first.or(Some(len))));
+            }
+            let [tasks, each] = [tiling.tasks(), tiling.longest_task()];
+            let got = [tasks, each, blocks, first.unwrap(), tiling.start(1), tiling.row_len];
+            assert_eq!(got, expected, "{number}");
+        }
+    }
+
+    #[test]
+    fn only_tasks_without_tiles_alternate() {
+        let plain = Tiling::of_operation(1000, 1000, 1);
+        assert!(matches!(plain.schedule::<f32>(), Schedule::Sweep { bytes: 4000 }));
+        let layout = Layout::contiguous(Shape::from([64, 64])).permute(&[1, 0]);
+        let space = IterationSpace::new(layout.shape(), [&layout]);
+        let tiles = Tiles::new(&space).unwrap();
+        let tiling = Tiling::of_tiles(space.numel(), tiles);
+        assert!(matches!(tiling.schedule::<f32>(), Schedule::Parallel));
+        assert!(tiling.tiles() == Some(tiles) && plain.tiles().is_none());
     }
 
     #[test]
