@@ -91,7 +91,7 @@ pub trait Decompositions: Array {
     ///
     /// If the sizes do not fit, the batch dimensions of `self` and `tau` differ, or there is not enough memory.
     fn try_householder_product(&self, tau: impl ArrayOperand<Self>) -> Result<Self> {
-        let (tau, at) = (&tau.into_array(self), Site::here("householder_product"));
+        let (tau, at) = (&tau.into_array(self)?, Site::here("householder_product"));
         let (shape, count) = (self.shape(), check_reflections(&self.shape(), &tau.shape(), at)?);
         let (rows, columns) = sizes(&shape);
         let unit = self.constant(&identity(rows, count)?);

@@ -70,7 +70,7 @@ pub trait TensorEquations: Array {
     /// If the sizes do not fit, the matrix is singular, or there is not enough memory. For a variable, the error of a singular matrix
     /// occurs when the variable's value is computed.
     fn try_tensorsolve(&self, b: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
-        let (b, at, shape) = (&b.into_array(self), Site::here("tensorsolve"), self.shape());
+        let (b, at, shape) = (&b.into_array(self)?, Site::here("tensorsolve"), self.shape());
         let of_b = b.shape();
         let (first, last) = shape.split_at(of_b.rank().min(shape.rank()));
         let (rows, columns) = (product(first), product(last));
