@@ -195,6 +195,47 @@ fn many_derivatives_of_one_tape_are_replayed() {
 }
 
 #[test]
+fn only_the_derivative_that_no_longer_fits_is_dropped() {
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::scalar(2.0));
+    let _ = x.square().sum(..).grad([x]);
+    let before = kept();
+    derive(&[0, 1], ADDS);
+    let is_kept = |derivative| kept().iter().any(|kept| Rc::ptr_eq(kept, derivative));
+    let custom: Vec<_> =
+        kept().into_iter().filter(|newer| !before.iter().any(|known| Rc::ptr_eq(newer, known))).collect();
+    derive(&[0, 1], Double { adds: false, is_differentiable: true });
+    assert!(before.len() == 1 && is_kept(&before[0]));
+    assert!(custom.len() == 1 && !is_kept(&custom[0]));
+}
+
+/// Changes the function of a node, but not the number of nodes.
+#[test]
+fn a_rule_may_record_another_function() {
+    for step in [0, 0, 1, 0, 1, 1] {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::from([3.0]));
+        let scaled = x.map_gradient(move |g| if step == 0 { g.sin() } else { g.exp() });
+        let [dx] = (scaled * scaled).sum(..).grad([x]);
+        assert_eq!(dx.item(), if step == 0 { 6f64.sin() } else { 6f64.exp() });
+    }
+}
+
+#[test]
+fn second_derivatives_are_replayed() {
+    let mut replayed = 0;
+    for step in 0..3 {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::scalar(2.0));
+        let mut replay = |y, at| gradients(y, &[x], at, &mut replayed).unwrap()[0];
+        let first = replay(x * x * x, Site::here("first"));
+        let second = replay(first * 3.0, Site::here("second"));
+        assert_eq!(second.item(), 36.0);
+        assert_eq!(replayed, 2 * step);
+    }
+}
+
+#[test]
 fn a_derivative_within_a_derivative_is_recorded_again() {
     let calls = Rc::new(Cell::new(0));
     for _ in 0..3 {
