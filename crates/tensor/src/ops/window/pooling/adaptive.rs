@@ -79,6 +79,8 @@ pub(in crate::ops::window) fn avg_pool<A: Windowed<Elem: Float>>(
 fn max_pool<A: TensorLike>(x: &A, rank: usize, size: &Sizes, at: Site) -> Result<A> {
     let counts = check(x, rank, size, Some(1), at)?;
     let (mut x, added) = add_batch(x, rank + 2, at)?;
+    // An array that is expanded may be larger than memory. Its maxima would take memory for half of the elements.
+    reserve::check_fits::<A::Elem>(&x.shape(), at)?;
     for (k, &count) in counts.iter().enumerate().rev() {
         let (axis, shape) = (2 + k, x.shape());
         let size = shape[axis];
