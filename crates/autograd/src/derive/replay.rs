@@ -23,8 +23,9 @@ use crate::{Error, Tape};
 /// The largest [size](Derivative::size) of all derivatives that a thread keeps. They take about 5 MB.
 const MAX_KEPT: usize = 1 << 17;
 
-/// The size that a derivative has in addition to its nodes: the number of nodes that take as much memory as its other fields.
-const OWN_SIZE: usize = 16;
+/// The size that a derivative has in addition to its nodes, so that a thread keeps at most 2,048 derivatives. Programs whose derivatives
+/// never repeat would keep more of them to no purpose.
+const OWN_SIZE: usize = 64;
 
 thread_local! {
     static KEPT: RefCell<Kept> = RefCell::default();
