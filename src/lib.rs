@@ -175,6 +175,7 @@ pub mod linalg {
     //! | subject | place |
     //! |---|---|
     //! | systems of equations | [`Solving`]: `solve`, `solve_triangular`, `cholesky_solve`, `lu_solve`; [`Triangle`], [`TriangularSystem`] |
+    //! | equations of arrays of any number of dimensions | [`TensorEquations`]: `tensorsolve`, `tensorinv` |
     //! | factors | [`Factoring`]: `cholesky`, `lu`, `lu_factor` |
     //! | inverses and powers | [`Inverting`]: `inv`, `matrix_power` |
     //! | QR, eigenvalues, singular values, the exponential | [`Decompositions`]; [`QrMode`] |
@@ -200,7 +201,7 @@ pub mod linalg {
     #[doc(inline)]
     pub use wengert_linalg::{
         Array, Decompositions, Determinants, Factoring, Inverting, LeastSquares, LeastSquaresProblems, MatrixNorms,
-        MatrixOrder, QrMode, Solving, Tolerance, Triangle, TriangularSystem, multi_dot, try_multi_dot,
+        MatrixOrder, QrMode, Solving, TensorEquations, Tolerance, Triangle, TriangularSystem, multi_dot, try_multi_dot,
     };
 }
 

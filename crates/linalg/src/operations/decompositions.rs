@@ -302,7 +302,7 @@ mod tests {
             if tau.numel() > 1 {
                 tau = tau.masked_fill(tau.gt(0.9), 0.0); // a reflection with the factor 0 is the identity
             }
-            let mut expected = identity::<f64>(rows, columns).unwrap().expand(&of(&[rows, columns])[..]);
+            let mut expected = identity::<f64>(rows, columns).unwrap().expand(&of(&[rows, columns])[..]).contiguous();
             for i in (0..count).rev() {
                 let head = cat(&[Tensor::zeros([i, 1]), Tensor::ones([1, 1])], 0).expand(&of(&[i + 1, 1])[..]);
                 let v = cat(&[head, a.narrow(-2, i + 1, rows - i - 1).narrow(-1, i, 1)], -2);
