@@ -1,6 +1,6 @@
 //! Convolutions and poolings.
 
-use wengert_tensor::ops::{ConvolutionForm, MeanForm, MeanWindow, MovingWindow, PoolingForm, Slot};
+use wengert_tensor::ops::{ConvolutionForm, MeanForm, MeanWindow, PoolingForm, Slot, WindowAxis};
 use wengert_tensor::{Float, Shape, Tensor};
 
 use super::lowering::{Lowering, integers};
@@ -18,7 +18,7 @@ impl<T: Float> Lowering<T> {
         slot: Slot,
         [mut first, second]: [ValueId; 2],
     ) -> Result<ValueId, Error> {
-        let windows = form.windows();
+        let windows: Vec<WindowAxis> = form.windows().collect();
         let mut attributes = vec![
             ("group", integer(form.groups())),
             ("kernel_shape", integers(windows.iter().map(|window| window.kernel))),
@@ -136,8 +136,8 @@ impl<T: Float> Lowering<T> {
 
 /// Returns the number of padding elements after the input that the last window reads. It is negative if elements remain
 /// after the last window.
-fn end_padding(window: &MovingWindow) -> i64 {
-    let &MovingWindow { input, kernel, output, stride, dilation, before } = window;
+fn end_padding(window: &WindowAxis) -> i64 {
+    let &WindowAxis { input, kernel, output, stride, dilation, before } = window;
     let [input, kernel, output, stride, dilation, before] =
         [input, kernel, output, stride, dilation, before].map(|size| i64::try_from(size).unwrap_or(i64::MAX));
     let span = dilation.saturating_mul(kernel.saturating_sub(1)).saturating_add(1);

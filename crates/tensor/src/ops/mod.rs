@@ -131,7 +131,7 @@ pub use shape::views::{Views, broadcast_shapes, broadcast_tensors, try_broadcast
 pub use window::columns::Columns;
 pub use window::convolution::{ConvOptions, Convolution};
 #[doc(hidden)]
-pub use window::description::{MeanWindow, MovingWindow};
+pub use window::description::{MeanWindow, WindowAxis};
 pub use window::grid::{GridMode, GridPadding, GridSampling};
 pub use window::interpolation::{InterpolateMode, Interpolation};
 pub use window::pooling::{AdaptivePooling, PoolOptions, Pooling};

@@ -3,21 +3,22 @@
 use crate::memory::threads::Schedule;
 use crate::thresholds::conv::MIN_PARALLEL;
 
-/// One spatial dimension of a convolution or pooling.
+/// The windows along one spatial dimension of a convolution or pooling.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowAxis {
     /// The size of the input `x` along the dimension.
-    pub(crate) input: usize,
+    pub input: usize,
     /// The size of the weights `w`, or of a pooling's window, along the dimension.
-    pub(crate) kernel: usize,
+    pub kernel: usize,
     /// The size of the result `z` along the dimension.
-    pub(crate) output: usize,
+    pub output: usize,
     /// The distance between adjacent windows, in elements of the input.
-    pub(crate) stride: usize,
+    pub stride: usize,
     /// The distance between adjacent elements of a window, in elements of the input.
-    pub(crate) dilation: usize,
+    pub dilation: usize,
     /// The number of padding elements before the input.
-    pub(crate) before: usize,
+    pub before: usize,
 }
 
 impl WindowAxis {

@@ -1,25 +1,7 @@
-//! Describes the windows of recorded convolutions and poolings, for code that writes a recorded program in another form.
+//! Describes the windows of recorded poolings, for code that writes a recorded program in another form.
 
-use crate::kernel::conv::geometry::WindowAxis;
-use crate::ops::window::windowed::{ConvolutionForm, MeanForm, PoolingForm, Slot};
-
-/// The windows along one dimension of a convolution or a maximum pooling.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[doc(hidden)]
-pub struct MovingWindow {
-    /// The size of the input.
-    pub input: usize,
-    /// The number of elements of a window.
-    pub kernel: usize,
-    /// The number of windows.
-    pub output: usize,
-    /// The distance between the first elements of neighbouring windows.
-    pub stride: usize,
-    /// The distance between neighbouring elements of a window.
-    pub dilation: usize,
-    /// The number of padding elements before the input.
-    pub before: usize,
-}
+pub use crate::kernel::conv::geometry::WindowAxis;
+use crate::ops::window::windowed::{MeanForm, PoolForm, PoolingForm};
 
 /// One window along a dimension of a mean pooling.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,52 +15,24 @@ pub struct MeanWindow {
     pub divisor: f64,
 }
 
-impl ConvolutionForm {
-    /// Returns the windows along each dimension after the first two.
-    pub fn windows(&self) -> Vec<MovingWindow> {
-        let [input, kernel, output] = [Slot::Input, Slot::Weight, Slot::Output].map(|slot| self.shape(slot));
-        let window = |k: usize| MovingWindow {
-            input: input[2 + k],
-            kernel: kernel[2 + k],
-            output: output[2 + k],
-            stride: self.stride[k],
-            dilation: self.dilation[k],
-            before: self.before[k],
-        };
-        (0..self.stride.len()).map(window).collect()
-    }
-
-    /// Returns the number of groups of channels.
-    pub fn groups(&self) -> usize {
-        self.groups
+impl<P> PoolForm<P> {
+    /// Returns the pooled dimensions of a plane with the dimensions `rows` and `columns`. A pooling over one dimension has no rows.
+    fn pooled<W>(&self, [rows, columns]: [W; 2]) -> Vec<W> {
+        if self.input.rank() == 3 { vec![columns] } else { vec![rows, columns] }
     }
 }
 
 impl PoolingForm {
     /// Returns the windows along each dimension after the first two.
-    pub fn moving_windows(&self) -> Vec<MovingWindow> {
-        let planes = [self.windows.rows, self.windows.columns];
-        // A pooling over one dimension has no rows.
-        let pooled = &planes[4usize.saturating_sub(self.input.rank()).min(1)..];
-        let window = |&WindowAxis { input, kernel, output, stride, dilation, before }: &WindowAxis| MovingWindow {
-            input,
-            kernel,
-            output,
-            stride,
-            dilation,
-            before,
-        };
-        pooled.iter().map(window).collect()
+    pub fn moving_windows(&self) -> Vec<WindowAxis> {
+        self.pooled([self.windows.rows, self.windows.columns])
     }
 }
 
 impl MeanForm {
     /// Returns a list of windows for each dimension after the first two.
     pub fn mean_windows(&self) -> Vec<Vec<MeanWindow>> {
-        let planes = [self.windows.rows, self.windows.columns];
-        // A pooling over one dimension has no rows.
-        let pooled = &planes[4usize.saturating_sub(self.input.rank()).min(1)..];
-        let list = pooled.iter().map(|spans| {
+        let list = self.pooled([&self.windows.rows, &self.windows.columns]).into_iter().map(|spans| {
             let window = |number: usize| {
                 let (start, end) = spans.span(number);
                 MeanWindow { start, end, divisor: spans.divisor(number) }

@@ -56,6 +56,24 @@ impl ConvolutionForm {
         &self.shapes[slot as usize]
     }
 
+    /// Returns the number of groups of channels.
+    pub fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// Returns the windows along each dimension after the first two.
+    pub fn windows(&self) -> impl Iterator<Item = WindowAxis> {
+        let [x, w, z] = &self.shapes;
+        (0..self.stride.len()).map(move |k| WindowAxis {
+            input: x[2 + k],
+            kernel: w[2 + k],
+            output: z[2 + k],
+            stride: self.stride[k],
+            dilation: self.dilation[k],
+            before: self.before[k],
+        })
+    }
+
     /// Returns the form for a batch that is `size` times as large, with the same weight.
     pub fn over_images(&self, size: usize) -> Self {
         let mut form = self.clone();
@@ -77,26 +95,19 @@ impl ConvolutionForm {
 
     /// Returns the sizes of the convolution in the form that `kernel::conv` takes, or `None` if one of the arrays is empty.
     fn geometry(&self) -> Option<Geometry> {
-        let [x, w, z] = &self.shapes;
+        let [x, w, _] = &self.shapes;
         if self.shapes.iter().any(|shape| shape.contains(&0)) {
             return None;
         }
-        let rank = self.stride.len();
-        let axis = |k: usize| match (k + rank).checked_sub(3) {
-            None => WindowAxis::NONE,
-            Some(k) => WindowAxis {
-                input: x[2 + k],
-                kernel: w[2 + k],
-                output: z[2 + k],
-                // If there is a single window or a single weight along a dimension, the distance to the next window or weight has no
-                // effect. The distance is made small, because products with it could overflow.
-                stride: if z[2 + k] == 1 { self.stride[k].min(x[2 + k]) } else { self.stride[k] },
-                dilation: if w[2 + k] == 1 { 1 } else { self.dilation[k] },
-                before: self.before[k],
-            },
-        };
-        let (groups, out) = (self.groups, w[0] / self.groups);
-        Some(Geometry { batch: x[0], groups, channels: w[1], out, axes: [axis(0), axis(1), axis(2)] })
+        let mut axes = [WindowAxis::NONE; 3];
+        for (axis, window) in axes[3 - self.stride.len()..].iter_mut().zip(self.windows()) {
+            // If there is a single window or a single weight along a dimension, the distance to the next window or weight has no effect.
+            // The distance is made small, because products with it could overflow.
+            let stride = if window.output == 1 { window.stride.min(window.input) } else { window.stride };
+            let dilation = if window.kernel == 1 { 1 } else { window.dilation };
+            *axis = WindowAxis { stride, dilation, ..window };
+        }
+        Some(Geometry { batch: x[0], groups: self.groups, channels: w[1], out: w[0] / self.groups, axes })
     }
 }
 
