@@ -281,21 +281,5 @@ impl<T: Float> Evaluate<T> for Record<T> {
     }
 }
 
-/// Evaluates the tape one node at a time, without a plan, and returns the values of `roots`. Tests compare evaluations with this simple
-/// code.
-#[cfg(test)]
-pub(crate) fn one_at_a_time<T: Float>(tape: &Tape<T>, roots: &[Index]) -> Result<Vec<Tensor<T>>, Error> {
-    let record = tape.record.borrow();
-    let mut values: Vec<Tensor<T>> = Vec::new();
-    for index in 0..=roots.iter().copied().max().unwrap_or_default() {
-        let operands: Vec<_> = record.operands(index).iter().map(|&input| values[input as usize].clone()).collect();
-        values.push(match record.leaf(index) {
-            Some(data) => data,
-            None => record.compute(index, &operands)?,
-        });
-    }
-    Ok(roots.iter().map(|&root| values[root as usize].clone()).collect())
-}
-
 #[cfg(test)]
 mod tests;

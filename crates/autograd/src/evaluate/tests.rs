@@ -8,8 +8,21 @@ use wengert_tensor::prelude::*;
 use wengert_tensor::plan::{Index, Step, Work, plan};
 use wengert_tensor::program::Output;
 
-use crate::evaluate::one_at_a_time;
-use crate::{Tape, Var};
+use crate::{Error, Tape, Var};
+
+/// Evaluates the tape one node at a time, without a plan, and returns the values of `roots`.
+fn one_at_a_time<T: Float>(tape: &Tape<T>, roots: &[Index]) -> Result<Vec<Tensor<T>>, Error> {
+    let record = tape.record.borrow();
+    let mut values: Vec<Tensor<T>> = Vec::new();
+    for index in 0..=roots.iter().copied().max().unwrap_or_default() {
+        let operands: Vec<_> = record.operands(index).iter().map(|&input| values[input as usize].clone()).collect();
+        values.push(match record.leaf(index) {
+            Some(data) => data,
+            None => record.compute(index, &operands)?,
+        });
+    }
+    Ok(roots.iter().map(|&root| values[root as usize].clone()).collect())
+}
 
 /// Returns the number of instructions in each step of the plan for `roots`, or 0 for a step that is not a fused program.
 fn steps(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> Vec<usize> {
