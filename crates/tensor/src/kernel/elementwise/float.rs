@@ -140,6 +140,16 @@ fn floor_divide<T: FloatMath>(x: T, y: T, rest: T) -> T {
     if quotient - floor > T::from_f64(0.5) { floor + T::ONE } else { floor }
 }
 
+/// Returns the remainder with the sign of `y`.
+fn exact_remainder<T: FloatMath>(x: T, y: T) -> T {
+    remainder(y, x % y)
+}
+
+/// Returns PyTorch's floor division.
+fn exact_floor_divide<T: FloatMath>(x: T, y: T) -> T {
+    floor_divide(x, y, x % y)
+}
+
 /// Returns x + weight · (y - x), computed from `y` unless |weight| < 1/2.
 #[inline(always)]
 fn blend<T: FloatMath>(x: T, y: T, weight: T) -> T {
@@ -373,12 +383,24 @@ fn short_remainder<T: FloatMath>(x: T, y: T) -> T {
     T::from_f64(wide::short_remainder(x.to_f64(), y.to_f64()))
 }
 
-/// Wraps a function of f64 in an inlined closure over elements.
-macro_rules! widened {
-    ($x:ident => $result:expr) => {
+/// Makes a closure that is always inlined: from its arguments and its body, or from a function of one argument. A function passed by name
+/// might be compiled without the target features of its caller.
+macro_rules! inlined {
+    ($($x:ident),+ => $result:expr) => {
         #[inline(always)]
-        |element| {
-            let $x = element.to_f64();
+        |$($x),+| $result
+    };
+    ($f:expr) => {
+        inlined!(x => $f(x))
+    };
+}
+
+/// Wraps a function of one or two numbers of f64 in an inlined closure over elements.
+macro_rules! widened {
+    ($($x:ident),+ => $result:expr) => {
+        #[inline(always)]
+        |$($x),+| {
+            $(let $x = $x.to_f64();)+
             T::from_f64($result)
         }
     };
@@ -394,58 +416,31 @@ fn other_binary<T: FloatMath, const FMA: bool>(op: Binary, x: Operand<T>, y: Ope
         // The standard library's `max` and `min` do not define the sign of the result for two zeros.
         Binary::Fmax => two(x, y, out, |x, y| if y > x || x.is_nan() { y } else { x }),
         Binary::Fmin => two(x, y, out, |x, y| if y < x || x.is_nan() { y } else { x }),
-        Binary::Atan2 if is_narrow::<T>() => {
-            two(
-                x,
-                y,
-                out,
-                #[inline(always)]
-                |x, y| T::from_f64(wide::angle::<FMA>(x.to_f64(), y.to_f64())),
-            );
-        }
+        Binary::Atan2 if is_narrow::<T>() => two(x, y, out, widened!(x, y => wide::angle::<FMA>(x, y))),
         Binary::Atan2 => library_of_two(x, y, out, T::atan2),
-        Binary::Hypot if is_narrow::<T>() => {
-            two(
-                x,
-                y,
-                out,
-                #[inline(always)]
-                |x, y| T::from_f64(wide::hypotenuse(x.to_f64(), y.to_f64())),
-            );
-        }
+        Binary::Hypot if is_narrow::<T>() => two(x, y, out, widened!(x, y => wide::hypotenuse(x, y))),
         Binary::Hypot => library_of_two(x, y, out, T::hypot),
         Binary::Copysign => two(x, y, out, |x, y| x.copysign(y)),
         Binary::Fmod if is_narrow::<T>() => two_corrected(x, y, out, short_remainder, T::rem),
         Binary::Fmod => library_of_two(x, y, out, T::rem),
         Binary::Remainder if is_narrow::<T>() => {
+            two_corrected(x, y, out, inlined!(x, y => remainder(y, short_remainder(x, y))), exact_remainder);
+        }
+        Binary::Remainder => library_of_two(x, y, out, exact_remainder),
+        Binary::FloorDivide if is_narrow::<T>() => {
+            two_corrected(x, y, out, inlined!(x, y => floor_divide(x, y, short_remainder(x, y))), exact_floor_divide);
+        }
+        Binary::FloorDivide => library_of_two(x, y, out, exact_floor_divide),
+        Binary::Prelu => two(x, y, out, |x, y| if x > T::ZERO { x } else { x * y }),
+        Binary::LogitWithin if is_narrow::<T>() => {
             two_corrected(
                 x,
                 y,
                 out,
-                #[inline(always)]
-                |x, y| remainder(y, short_remainder(x, y)),
-                |x, y| remainder(y, x % y),
+                inlined!(x, y => T::from_f64(wide::logit::<FMA>(within(x, y).to_f64()))),
+                logit_within,
             );
         }
-        Binary::Remainder => library_of_two(x, y, out, |x, y| remainder(y, x % y)),
-        Binary::FloorDivide if is_narrow::<T>() => two_corrected(
-            x,
-            y,
-            out,
-            #[inline(always)]
-            |x, y| floor_divide(x, y, short_remainder(x, y)),
-            |x, y| floor_divide(x, y, x % y),
-        ),
-        Binary::FloorDivide => library_of_two(x, y, out, |x, y| floor_divide(x, y, x % y)),
-        Binary::Prelu => two(x, y, out, |x, y| if x > T::ZERO { x } else { x * y }),
-        Binary::LogitWithin if is_narrow::<T>() => two_corrected(
-            x,
-            y,
-            out,
-            #[inline(always)]
-            |x, y| T::from_f64(wide::logit::<FMA>(within(x, y).to_f64())),
-            logit_within,
-        ),
         Binary::LogitWithin => library_of_two(x, y, out, logit_within),
         Binary::Xlogy => library_of_two(x, y, out, xlogy),
         Binary::Xlog1py => library_of_two(x, y, out, xlog1py),
@@ -453,15 +448,6 @@ fn other_binary<T: FloatMath, const FMA: bool>(op: Binary, x: Operand<T>, y: Ope
         Binary::Zeta => library_of_two(x, y, out, zeta),
         _ => unreachable!("floating-point numbers have no {op:?}"),
     }
-}
-
-/// Wraps a function of [`FloatMath`] in an inlined closure. A function passed by name might be compiled without the target
-/// features of its caller.
-macro_rules! inlined {
-    ($f:expr) => {
-        #[inline(always)]
-        |x| $f(x)
-    };
 }
 
 dispatched! {
