@@ -172,31 +172,22 @@ impl<T: Float> Map<'_, T> {
         columns: &[Probe],
         results: &[Shape],
         report: &mut Report,
-    ) -> Result<Vec<Vec<f64>>, Failure> {
-        let refused = |error| Failure::Refused { mode, error };
+    ) -> Result<Vec<Vec<f64>>, Error> {
         let tape = Tape::new();
-        let (vars, outputs) = self.recorded(&tape, self.inputs).map_err(refused)?;
+        let (vars, outputs) = self.recorded(&tape, self.inputs)?;
         let mut roots: Vec<Index> = Vec::new();
-        // If there are no rows, one derivative is still recorded, so that errors of the derivative rules are found.
-        let none = Probe { place: Place::Projection(0), weights: Vec::new() };
-        let seeds = if rows.is_empty() { std::slice::from_ref(&none) } else { rows };
-        for row in seeds {
-            let weights = row.tensors(results);
-            let seeded: Vec<(Var<'_, T>, Var<'_, T>)> = outputs
-                .iter()
-                .zip(weights)
-                .map(|(&output, seed)| Ok((output, self.constant(output, seed)?)))
-                .collect::<Result<_, Error>>()
-                .map_err(refused)?;
-            let gradients = tape.reverse(&seeded, &vars, self.at).map_err(refused)?;
+        for row in at_least_one(rows) {
+            let seed = |(&output, seed)| Ok((output, self.constant(output, seed)?));
+            let seeded = outputs.iter().zip(row.tensors(results)).map(seed).collect::<Result<Vec<_>, Error>>()?;
+            let gradients = tape.reverse(&seeded, &vars, self.at)?;
             if mode == Mode::Reverse {
                 report.independent = (0..vars.len()).filter(|&input| gradients[input].is_none()).collect();
             }
             for (gradient, x) in gradients.into_iter().zip(&vars) {
-                roots.push(gradient.map_or_else(|| x.try_zeros_like_at(self.at), Ok).map_err(refused)?.index);
+                roots.push(gradient.map_or_else(|| x.try_zeros_like_at(self.at), Ok)?.index);
             }
         }
-        let values = tape.evaluate(&roots, self.at).map_err(refused)?;
+        let values = tape.evaluate(&roots, self.at)?;
         let row = |gradients: &[Tensor<T>]| {
             let flat: Vec<f64> = gradients.iter().flat_map(numbers).collect();
             columns.iter().map(|column| column.along(&flat)).collect()
@@ -205,31 +196,18 @@ impl<T: Float> Map<'_, T> {
     }
 
     /// Returns the Jacobian, which `jvp` computes column by column: one call for each of `columns`. All columns are evaluated together.
-    pub(super) fn forward(
-        &self,
-        mode: Mode,
-        rows: &[Probe],
-        columns: &[Probe],
-        shapes: &[Shape],
-    ) -> Result<Vec<Vec<f64>>, Failure> {
-        let refused = |error| Failure::Refused { mode, error };
+    pub(super) fn forward(&self, rows: &[Probe], columns: &[Probe], shapes: &[Shape]) -> Result<Vec<Vec<f64>>, Error> {
         let tape = Tape::new();
-        let (vars, outputs) = self.recorded(&tape, self.inputs).map_err(refused)?;
+        let (vars, outputs) = self.recorded(&tape, self.inputs)?;
         let mut roots: Vec<Index> = Vec::new();
-        let none = Probe { place: Place::Projection(0), weights: Vec::new() };
-        let directions = if columns.is_empty() { std::slice::from_ref(&none) } else { columns };
-        for column in directions {
-            let moving: Vec<(Var<'_, T>, Var<'_, T>)> = vars
-                .iter()
-                .zip(column.tensors(shapes))
-                .filter(|(_, tangent)| tangent.is_some() || columns.is_empty())
-                .map(|(&x, tangent)| Ok((x, self.constant(x, tangent)?)))
-                .collect::<Result<_, Error>>()
-                .map_err(refused)?;
-            let tangents = tape.forward(&outputs, &moving, self.at).map_err(refused)?;
+        for column in at_least_one(columns) {
+            let tangents = vars.iter().zip(column.tensors(shapes));
+            let moving = tangents.filter(|(_, tangent)| tangent.is_some() || columns.is_empty());
+            let moving = moving.map(|(&x, tangent)| Ok((x, self.constant(x, tangent)?)));
+            let tangents = tape.forward(&outputs, &moving.collect::<Result<Vec<_>, Error>>()?, self.at)?;
             roots.extend(tangents.iter().map(|tangent| tangent.index));
         }
-        let values = tape.evaluate(&roots, self.at).map_err(refused)?;
+        let values = tape.evaluate(&roots, self.at)?;
         let flat: Vec<Vec<f64>> = values
             .chunks(outputs.len().max(1))
             .take(columns.len())
@@ -237,6 +215,13 @@ impl<T: Float> Map<'_, T> {
             .collect();
         Ok(rows.iter().map(|row| flat.iter().map(|column| row.along(column)).collect()).collect())
     }
+}
+
+/// Returns `probes`, or a direction of zeros if there are none. Then one derivative is still recorded, so that errors of the derivative
+/// rules are found.
+fn at_least_one(probes: &[Probe]) -> &[Probe] {
+    const ZEROS: &[Probe] = &[Probe { place: Place::Projection(0), weights: Vec::new() }];
+    if probes.is_empty() { ZEROS } else { probes }
 }
 
 /// Returns a failure if the function has returned results of other shapes than before.
