@@ -236,12 +236,9 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
                 if !self.concatenations.memory.is_empty() {
                     outputs.extend(step.writes.iter().map(|&buffer| self.concatenations.output(buffer)));
                 }
-                let argument = |source: &OperandRef| match (source, self.tensor(source)) {
-                    (OperandRef::Number(value), _) => ProgramArgument::Number(T::from_f64(*value)),
-                    (_, Some(tensor)) => ProgramArgument::from(tensor),
-                    (source, None) => {
-                        unreachable!("{source:?} is read before it is computed or after it was dropped")
-                    }
+                let argument = |source: &OperandRef| match source {
+                    OperandRef::Number(value) => ProgramArgument::Number(T::from_f64(*value)),
+                    source => ProgramArgument::from(self.tensor(source)),
                 };
                 let arguments: SmallVec<[ProgramArgument<'_, T>; 8]> = step.reads.iter().map(argument).collect();
                 let site = self.host.site(step.node);
@@ -274,13 +271,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         if region.inputs.iter().any(is_elsewhere) {
             return Ok(false);
         }
-        let mut inputs: SmallVec<[&Tensor<T>; 16]> = SmallVec::new();
-        for source in &region.inputs {
-            match self.tensor(source) {
-                Some(tensor) => inputs.push(tensor),
-                None => unreachable!("{source:?} is read before it is computed or after it was dropped"),
-            }
-        }
+        let inputs: SmallVec<[&Tensor<T>; 16]> = region.inputs.iter().map(|source| self.tensor(source)).collect();
         let sources: SmallVec<[Source<'_, T>; 16]> = inputs.iter().map(|input| input.source()).collect();
         let mut results: SmallVec<[(u32, Tensor<T>); 4]> = SmallVec::new();
         let done = region.run(steps, &sources, |buffer, Place { input, layout }, memory| {
@@ -308,22 +299,22 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Ok(done)
     }
 
-    /// Returns the tensor that an operand refers to, or `None` if the operand is a number, was not computed, or was dropped.
-    fn tensor(&self, source: &OperandRef) -> Option<&Tensor<T>> {
+    /// Returns the tensor that an operand other than a number refers to.
+    fn tensor(&self, source: &OperandRef) -> &Tensor<T> {
         let fetched = || self.fetched.iter().find(|(known, _)| known == source).map(|(_, value)| value);
-        match *source {
+        let tensor = match *source {
             OperandRef::Buffer(buffer) => self.values[buffer as usize].as_ref().or_else(fetched),
             OperandRef::Known(node) => fetched().or_else(|| self.host.known(node)),
             OperandRef::Number(_) => None,
-        }
+        };
+        tensor.unwrap_or_else(|| unreachable!("{source:?} is read before it is computed or after it was dropped"))
     }
 
     /// Returns the value of an operand as a view of shape `shape`.
     fn value_as(&self, source: &OperandRef, shape: &Shape, at: Site) -> Result<Cow<'_, Tensor<T>>, E::Error> {
-        let value = match (source, self.tensor(source)) {
-            (OperandRef::Number(value), _) => Cow::Owned(Tensor::scalar(T::from_f64(*value))),
-            (_, Some(value)) => Cow::Borrowed(value),
-            (source, None) => unreachable!("{source:?} is read before it is computed or after it was dropped"),
+        let value = match source {
+            OperandRef::Number(value) => Cow::Owned(Tensor::scalar(T::from_f64(*value))),
+            source => Cow::Borrowed(self.tensor(source)),
         };
         if value.shape() == shape {
             return Ok(value);
