@@ -118,26 +118,16 @@ impl<'a, T: Send> Grid<'a, T> {
     /// at the bottom may be smaller.
     pub(crate) fn equal(buffer: &'a mut [T], width: usize, (rows, columns): (usize, usize)) -> Self {
         let across = width.div_ceil(columns.max(1));
-        Grid {
-            buffer: SharedSlice::new(buffer),
-            width,
-            rows: Boundaries::Equal(rows),
-            columns: Boundaries::Equal(columns),
-            across,
-        }
+        let (rows, columns) = (Boundaries::Equal(rows), Boundaries::Equal(columns));
+        Grid { buffer: SharedSlice::new(buffer), width, rows, columns, across }
     }
 
     /// Splits a matrix with rows of `width` elements into rectangles. `rows` has the end of each range of rows, and `columns` the end of
     /// each range of columns, both in ascending order.
     pub(crate) fn ends(buffer: &'a mut [T], width: usize, rows: &'a [usize], columns: &'a [usize]) -> Self {
         let across = columns.len();
-        Grid {
-            buffer: SharedSlice::new(buffer),
-            width,
-            rows: Boundaries::ends(rows),
-            columns: Boundaries::ends(columns),
-            across,
-        }
+        let (rows, columns) = (Boundaries::ends(rows), Boundaries::ends(columns));
+        Grid { buffer: SharedSlice::new(buffer), width, rows, columns, across }
     }
 }
 

@@ -13,7 +13,7 @@
 //! whether a direct convolution may be faster than a matrix product. [`convolution`](crate::kernel::conv::convolution) decides.
 
 use crate::kernel::conv::geometry::{Geometry, WindowAxis};
-use crate::kernel::conv::planes::{Packed, Planes, WindowRun, copy, reach};
+use crate::kernel::conv::planes::{Packed, Planes, WindowRun, copy, reach, row_major_strides};
 use crate::kernel::matmul::micro::{DotProducts, HasMicroKernels, MicroKernel, MicroKernels, TileSums};
 use crate::kernel::matmul::product::Products;
 use crate::memory::available::AllocationError;
@@ -277,32 +277,19 @@ fn forward<T: Products>(
     w: &[T],
     z: &mut [T],
 ) -> Result<(), AllocationError> {
-    let planes = Planes(std::array::from_fn(|k| Packed::input(&geometry.axes[k])));
-    let counts = geometry.axes.map(|axis| axis.output);
-    let all: Vec<usize> = (0..geometry.taps()).collect();
+    let planes = Planes(geometry.axes.each_ref().map(Packed::input));
+    let &Geometry { batch, groups, channels, out, .. } = geometry;
+    let (all, strides): (Vec<usize>, _) = ((0..geometry.taps()).collect(), [geometry.rows(), geometry.taps()]);
     let sum = Sum {
         kernels,
         plane: planes.len(),
-        inputs: geometry.channels,
+        inputs: channels,
         taps: input_taps(geometry, &planes, planes.part()),
-        weights: Weights::new(
-            kernels,
-            w,
-            geometry.groups,
-            geometry.out,
-            geometry.channels,
-            [geometry.rows(), geometry.taps()],
-            &all,
-        )?,
-        windows: WindowRun {
-            counts,
-            strides: planes.strides(),
-            start: 0,
-            steps: [counts[1] * counts[2], counts[2], 1],
-        },
+        weights: Weights::new(kernels, w, groups, out, channels, strides, &all)?,
+        windows: WindowRun::whole(geometry, &planes),
         result: geometry.windows(),
     };
-    compute_sums(geometry.batch * geometry.groups, geometry.groups, &planes, x, &[sum], z)
+    compute_sums(batch * groups, groups, &planes, x, &[sum], z)
 }
 
 /// Returns, for each tap (a position in the window), the position in the input's copied planes of the first element that the tap reads. A
@@ -386,7 +373,7 @@ fn input_gradient<T: Products>(
     z: &[T],
     x: &mut [T],
 ) -> Result<(), AllocationError> {
-    let planes = Planes(std::array::from_fn(|k| Packed::output(&geometry.axes[k])));
+    let planes = Planes(geometry.axes.each_ref().map(Packed::output));
     let [depth, height, width] = geometry.axes.map(|axis| residues(&axis));
     let read = |residues: &[Residue]| residues.iter().map(|residue| residue.count).sum::<usize>();
     if read(&depth) * read(&height) * read(&width) < geometry.plane() {
@@ -414,8 +401,7 @@ fn residue_sum<'k, T: Products>(
     residues: [&Residue; 3],
 ) -> Result<Sum<'k, T>, AllocationError> {
     let strides = planes.strides();
-    let size = geometry.axes.map(|axis| axis.input);
-    let step = [size[1] * size[2], size[2], 1];
+    let step = row_major_strides(geometry.axes.map(|axis| axis.input));
     let seen = |k: usize| {
         let (axis, residue) = (geometry.axes[k], residues[k]);
         let taps = (0..axis.kernel).filter(move |tap| tap * axis.dilation % axis.stride == residue.remainder);
@@ -473,10 +459,8 @@ struct WeightSums<'a, T: Products> {
 
 impl<'a, T: Products> WeightSums<'a, T> {
     fn new(kernels: &'a dyn MicroKernels<T>, geometry: &'a Geometry) -> Self {
-        let planes = Planes(std::array::from_fn(|k| Packed::input(&geometry.axes[k])));
-        let counts = geometry.axes.map(|axis| axis.output);
-        let windows =
-            WindowRun { counts, strides: planes.strides(), start: 0, steps: [counts[1] * counts[2], counts[2], 1] };
+        let planes = Planes(geometry.axes.each_ref().map(Packed::input));
+        let windows = WindowRun::whole(geometry, &planes);
         let most = match geometry.groups * geometry.weights() {
             _ if geometry.groups >= 8 => 1,
             ..=0x1_0000 => MAX_SUMS,

@@ -5,7 +5,7 @@
 //! belongs to part `i mod s`. Then the elements that a tap (a position in the window) multiplies over all windows form one contiguous
 //! *run*. The run continues past the ends of rows.
 
-use crate::kernel::conv::geometry::WindowAxis;
+use crate::kernel::conv::geometry::{Geometry, WindowAxis};
 
 /// One axis of a plane (a channel of an image) that is copied with its padding, and split into parts by the stride.
 #[derive(Clone, Debug)]
@@ -54,6 +54,11 @@ pub(crate) fn reach(axis: &WindowAxis) -> usize {
     (axis.kernel - 1) * axis.dilation / axis.stride
 }
 
+/// Returns the row-major strides of an array with these sizes.
+pub(crate) fn row_major_strides([_, height, width]: [usize; 3]) -> [usize; 3] {
+    [height * width, width, 1]
+}
+
 /// The three axes of planes that are copied with their padding: depth, height and width.
 pub(crate) struct Planes(pub(crate) [Packed; 3]);
 
@@ -71,7 +76,7 @@ impl Planes {
 
     /// Returns the stride of each axis within a part of a copied plane.
     pub(crate) fn strides(&self) -> [usize; 3] {
-        [self.0[1].len * self.0[2].len, self.0[2].len, 1]
+        row_major_strides([0, 1, 2].map(|k| self.0[k].len))
     }
 
     /// Copies a plane `x` to `to`. The parts of the copy begin `pitch` elements apart. The padding in `to` must already be zero.
@@ -118,6 +123,12 @@ pub(crate) struct WindowRun {
 }
 
 impl WindowRun {
+    /// Returns the run over all windows of a convolution, whose values are stored in row-major order.
+    pub(crate) fn whole(geometry: &Geometry, planes: &Planes) -> Self {
+        let counts = geometry.axes.map(|axis| axis.output);
+        WindowRun { counts, strides: planes.strides(), start: 0, steps: row_major_strides(counts) }
+    }
+
     /// Returns the length of a run: the number of elements from the first window to the last.
     pub(crate) fn run(&self) -> usize {
         (0..3).map(|k| (self.counts[k] - 1) * self.strides[k]).sum::<usize>() + 1
