@@ -5,10 +5,10 @@ use wengert_macros::twins;
 use crate::ops::linalg::products::product;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::join;
-use crate::ops::shape::views::{squeeze, unsqueeze};
+use crate::ops::shape::views::{squeeze, swap, unsqueeze};
 use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::thresholds::ops::{MAX_QUERY_BLOCKS, QUERY_UNIT, SCORES_PER_BLOCK};
-use crate::{Axes, Compare, Float, Reduction, Scalar, Shape, Site, Tensor, Unary, View, ensure};
+use crate::{Compare, Float, Reduction, Scalar, Shape, Site, Tensor, Unary, ensure};
 
 /// The keys that each query sees.
 #[derive(Clone, Debug, Default)]
@@ -170,7 +170,8 @@ fn attention_weights<A: TensorLike<Elem: Float>>(
     let width = query.shape()[query.shape().rank() - 1];
     let scale = scale.unwrap_or(1.0 / (width as f64).sqrt());
     let query = query.times(scale, at)?;
-    let scores = product(&query, &transpose(key, at)?, at)?;
+    let rank = key.shape().rank();
+    let scores = product(&query, &swap(key, rank - 2, rank - 1, at)?, at)?;
     let scores = match mask {
         AttentionMask::None => scores,
         AttentionMask::Causal => {
@@ -209,14 +210,6 @@ fn softmax<A: TensorLike<Elem: Float>>(scores: &A, at: Site) -> Result<A> {
     let total = exponentials.sum_over(&axes, at)?;
     let total = total.choose(&total.compare(Compare::Ne, 0.0, at)?, crate::ops::Argument::Number(A::Elem::ONE), at)?;
     exponentials.divide_by(&total, at)?.as_softmax(scores, axes[0], false, at)
-}
-
-/// Swaps the last two dimensions.
-fn transpose<A: TensorLike>(x: &A, at: Site) -> Result<A> {
-    let rank = x.shape().rank();
-    let mut order: Axes = (0..rank).collect();
-    order.swap(rank - 2, rank - 1);
-    x.apply_view(View::Permute(order), at)
 }
 
 /// Repeats each head of `[…, hk, s, e]`, which has hk heads, so that the result has `heads` heads.

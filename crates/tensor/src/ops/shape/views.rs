@@ -398,7 +398,7 @@ pub(crate) fn diagonal_view(rank: usize, offset: isize, first: isize, second: is
 }
 
 /// Swaps dimensions `first` and `second`.
-fn swap<A: TensorLike>(x: &A, first: usize, second: usize, at: Site) -> Result<A> {
+pub(crate) fn swap<A: TensorLike>(x: &A, first: usize, second: usize, at: Site) -> Result<A> {
     let mut order: Axes = (0..x.shape().rank()).collect();
     order.swap(first, second);
     x.apply_view(View::Permute(order), at)
