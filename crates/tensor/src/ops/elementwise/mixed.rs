@@ -303,7 +303,7 @@ fn is_close<A: TensorLike<Elem: Float>>(
     [rtol, atol]: [f64; 2],
     equal_nan: bool,
     at: Site,
-) -> Result<A::Mask, A::Error> {
+) -> Result<A::Mask> {
     for (name, tolerance) in [("rtol", rtol), ("atol", atol)] {
         ensure!(tolerance >= 0.0, at, "{name} must be greater than or equal to zero, but got {tolerance}");
     }
@@ -338,7 +338,7 @@ fn log_sum_of_powers<A: TensorLike<Elem: Float>>(x: &A, y: &A, power: Unary, at:
 }
 
 /// Returns the logarithm of 1 + eˣ (`Exp`) or of 1 + 2ˣ (`Exp2`), in the same base.
-fn log1p_of_power<A: TensorLike<Elem: Float>>(x: &A, power: Unary, at: Site) -> Result<A, A::Error> {
+fn log1p_of_power<A: TensorLike<Elem: Float>>(x: &A, power: Unary, at: Site) -> Result<A> {
     let log1p = x.apply_unary(power, at)?.apply_unary(Unary::Log1p, at)?;
     if power == Unary::Exp2 { log1p.divide_by(std::f64::consts::LN_2, at) } else { Ok(log1p) }
 }

@@ -30,7 +30,7 @@ pub trait ProductOperand<A: TensorLike> {
 impl<A: TensorLike> ProductOperand<A> for &A {
     type Product = A;
 
-    fn product_after(self, left: &A, at: Site) -> Result<A, A::Error> {
+    fn product_after(self, left: &A, at: Site) -> Result<A> {
         product(left, self, at)
     }
 }

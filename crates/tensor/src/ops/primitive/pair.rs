@@ -1,6 +1,6 @@
 //! The operands of operations, and their broadcasting. [`compat`] decides how two operands get a common shape.
 
-use crate::ops::TensorLike;
+use crate::ops::{Result, TensorLike};
 use crate::shape::broadcast;
 use crate::shape::compat::{self, BroadcastRule};
 use crate::{Binary, Compare, Element, Error, Scalar, Shape, Site, Tensor, View};
@@ -30,7 +30,7 @@ pub trait ArrayOperand<A: TensorLike>: Operand<A> {
     /// # Errors
     ///
     /// If the tape is full.
-    fn into_array(self, beside: &A) -> Result<A, A::Error>
+    fn into_array(self, beside: &A) -> Result<A>
     where
         Self: Sized,
     {
@@ -139,7 +139,7 @@ impl<A: TensorLike> Operand<A> for bool {
 }
 
 /// Returns the constant `value`, expanded to `shape`. The constant is on the tape of `x`, if `x` has a tape.
-pub(crate) fn number<A: TensorLike>(x: &A, value: A::Elem, shape: &Shape, at: Site) -> Result<A, A::Error> {
+pub(crate) fn number<A: TensorLike>(x: &A, value: A::Elem, shape: &Shape, at: Site) -> Result<A> {
     expand(&x.try_number(value)?, shape, at)
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn one_value<A: TensorLike>(
     shape: &Shape,
     at: Site,
     refusal: impl FnOnce(usize) -> String,
-) -> Result<A, A::Error> {
+) -> Result<A> {
     match value.into_argument(x)? {
         Argument::Number(value) => number(x, value, shape, at),
         Argument::Array(value) if value.shape().rank() == 0 => expand(&value, shape, at),
@@ -160,7 +160,7 @@ pub(crate) fn one_value<A: TensorLike>(
 }
 
 /// Returns `x` expanded to `shape`, or `x` itself if it has that shape. The caller must have checked that `x` expands.
-pub(crate) fn expand<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A, A::Error> {
+pub(crate) fn expand<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A> {
     if x.shape() == *shape { Ok(x.clone()) } else { x.apply_view(View::Expand(shape.clone()), at) }
 }
 
@@ -192,7 +192,7 @@ pub(crate) fn broadcast_three<A: TensorLike>(x: &A, y: &A, z: &A, at: Site) -> R
 
 /// Computes `op` of both operands, which broadcast.
 #[inline]
-pub fn binary<A: TensorLike>(x: &A, op: Binary, other: impl Operand<A>, at: Site) -> Result<A, A::Error> {
+pub fn binary<A: TensorLike>(x: &A, op: Binary, other: impl Operand<A>, at: Site) -> Result<A> {
     combine(x, op, other, BroadcastRule::Operation, at)
 }
 
@@ -204,7 +204,7 @@ pub(crate) fn combine<A: TensorLike>(
     other: impl Operand<A>,
     rule: BroadcastRule,
     at: Site,
-) -> Result<A, A::Error> {
+) -> Result<A> {
     match other.into_argument(x)? {
         Argument::Array(y) => x.apply_broadcast(op, &y, rule, at),
         Argument::Number(value) => x.apply_number(op, value, at),
@@ -212,12 +212,7 @@ pub(crate) fn combine<A: TensorLike>(
 }
 
 /// Compares both operands, which broadcast.
-pub(crate) fn compare<A: TensorLike>(
-    x: &A,
-    op: Compare,
-    other: impl Operand<A>,
-    at: Site,
-) -> Result<A::Mask, A::Error> {
+pub(crate) fn compare<A: TensorLike>(x: &A, op: Compare, other: impl Operand<A>, at: Site) -> Result<A::Mask> {
     let (x, y) = pair(x, other, at)?;
     x.apply_compare(op, &y, at)
 }

@@ -66,7 +66,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     /// # Errors
     ///
     /// If the tape is full.
-    fn try_constant(&self, data: &Tensor<Self::Elem>) -> Result<Self, Self::Error>;
+    fn try_constant(&self, data: &Tensor<Self::Elem>) -> Result<Self>;
 
     /// Returns `value` as an operand of rank 0 for `self`. If `self` is a recorded variable, the operand is a constant on its tape.
     ///
@@ -74,7 +74,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     ///
     /// If the tape is full.
     #[inline]
-    fn try_number(&self, value: Self::Elem) -> Result<Self, Self::Error> {
+    fn try_number(&self, value: Self::Elem) -> Result<Self> {
         self.try_constant(&Tensor::scalar(value))
     }
 
@@ -105,7 +105,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     /// # Errors
     ///
     /// If memory cannot hold the mask. A tape has masks of numbers, which are larger than truth values.
-    fn mask(&self, mask: &Tensor<bool>, at: Site) -> Result<Self::Mask, Self::Error>;
+    fn mask(&self, mask: &Tensor<bool>, at: Site) -> Result<Self::Mask>;
 
     /// Returns the current values. Evaluates a recorded variable.
     fn to_tensor(&self, at: Site) -> Result<Tensor<Self::Elem>, Self::Error>;
@@ -116,7 +116,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     /// # Errors
     ///
     /// If the operation cannot be recorded.
-    fn apply_detach(&self, at: Site) -> Result<Self, Self::Error> {
+    fn apply_detach(&self, at: Site) -> Result<Self> {
         let _ = at;
         Ok(self.clone())
     }
@@ -126,7 +126,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     /// # Errors
     ///
     /// If the operation cannot be recorded.
-    fn opaque(&self, at: Site) -> Result<Self, Self::Error> {
+    fn opaque(&self, at: Site) -> Result<Self> {
         let _ = at;
         Ok(self.clone())
     }
@@ -137,7 +137,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     /// # Errors
     ///
     /// If the operation cannot be recorded.
-    fn with_value(&self, value: &Self, at: Site) -> Result<Self, Self::Error> {
+    fn with_value(&self, value: &Self, at: Site) -> Result<Self> {
         value.with_derivative(|| Ok(vec![(self.clone(), None)]), at)
     }
 
@@ -154,7 +154,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
         &self,
         terms: impl FnOnce() -> Result<Vec<(Self, Option<Self>)>, Self::Error>,
         at: Site,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         let _ = (terms, at);
         Ok(self.clone())
     }
@@ -166,7 +166,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     /// # Errors
     ///
     /// If the operation cannot be recorded.
-    fn as_softmax(&self, x: &Self, axis: usize, log: bool, at: Site) -> Result<Self, Self::Error> {
+    fn as_softmax(&self, x: &Self, axis: usize, log: bool, at: Site) -> Result<Self> {
         let _ = (x, axis, log, at);
         Ok(self.clone())
     }
@@ -184,7 +184,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     /// # Errors
     ///
     /// If `holds` is false for a value, or the operation cannot be recorded.
-    fn guarded(&self, holds: fn(Self::Elem) -> bool, message: &'static str, at: Site) -> Result<Self, Self::Error>;
+    fn guarded(&self, holds: fn(Self::Elem) -> bool, message: &'static str, at: Site) -> Result<Self>;
 
     /// Applies `composite` to `operands`. For tensors, all its primitives may be planned together, which takes fewer passes over memory.
     ///
@@ -193,11 +193,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     /// If one of the primitives returns an error.
     #[doc(hidden)]
     #[track_caller]
-    fn composed<const N: usize>(
-        operands: [&Self; N],
-        composite: &impl Composite<N>,
-        at: Site,
-    ) -> Result<Self, Self::Error>
+    fn composed<const N: usize>(operands: [&Self; N], composite: &impl Composite<N>, at: Site) -> Result<Self>
     where
         Self::Elem: Float,
     {
@@ -216,7 +212,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
         operands: [&Self; N],
         composite: &impl Composite<N>,
         at: Site,
-    ) -> Result<Self, Self::Error>
+    ) -> Result<Self>
     where
         Self::Elem: Float,
     {
@@ -224,10 +220,10 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     }
 
     /// Computes `op` of each element.
-    fn apply_unary(&self, op: Unary, at: Site) -> Result<Self, Self::Error>;
+    fn apply_unary(&self, op: Unary, at: Site) -> Result<Self>;
 
     /// Computes `op` of each pair of elements. The shapes are equal.
-    fn apply_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self, Self::Error>;
+    fn apply_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self>;
 
     /// Decides how `self` and `other` get a common shape under `rule`.
     ///
@@ -264,7 +260,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     /// Computes `op` of `self` and `other`, which broadcast under `rule`.
     #[doc(hidden)]
     #[inline]
-    fn apply_broadcast(&self, op: Binary, other: &Self, rule: BroadcastRule, at: Site) -> Result<Self, Self::Error> {
+    fn apply_broadcast(&self, op: Binary, other: &Self, rule: BroadcastRule, at: Site) -> Result<Self> {
         let (x, y) = self.joined(other, rule, at)?;
         x.apply_binary(op, &y, at)
     }
@@ -272,17 +268,17 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     /// Computes `op` of each element and `number`, in this order.
     #[doc(hidden)]
     #[inline]
-    fn apply_number(&self, op: Binary, number: Self::Elem, at: Site) -> Result<Self, Self::Error> {
+    fn apply_number(&self, op: Binary, number: Self::Elem, at: Site) -> Result<Self> {
         let number = self.try_number(number)?.apply_view(View::Expand(self.shape()), at)?;
         self.apply_binary(op, &number, at)
     }
 
     /// Compares each pair of elements. The shapes are equal.
-    fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Self::Mask, Self::Error>;
+    fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Self::Mask>;
 
     /// Returns a mask that is true where an element is not 0. A mask of truth values returns itself.
     #[doc(hidden)]
-    fn apply_nonzero(&self, at: Site) -> Result<Self::Mask, Self::Error> {
+    fn apply_nonzero(&self, at: Site) -> Result<Self::Mask> {
         let (mut zero, shape) = (self.try_number(Self::Elem::ZERO)?, self.shape());
         if shape.rank() > 0 {
             zero = zero.apply_view(View::Expand(shape), at)?;
@@ -291,76 +287,71 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     }
 
     /// Returns the element of `x` where `mask` is true, and the element of `y` elsewhere. The shapes are equal.
-    fn apply_select(mask: &Self::Mask, x: &Self, y: &Self, at: Site) -> Result<Self, Self::Error>;
+    fn apply_select(mask: &Self::Mask, x: &Self, y: &Self, at: Site) -> Result<Self>;
 
     /// Returns a view of the same elements. A reshape copies the elements if their strides do not allow a view. The caller has checked that
     /// `view` fits the shape of `self`.
-    fn apply_view(&self, view: View, at: Site) -> Result<Self, Self::Error>;
+    fn apply_view(&self, view: View, at: Site) -> Result<Self>;
 
     /// Applies the adjoint of `view`: returns zeros of shape `shape` with each element of `self` added at the position from which
     /// `view` would read it.
-    fn apply_embed(&self, view: View, shape: &Shape, at: Site) -> Result<Self, Self::Error>;
+    fn apply_embed(&self, view: View, shape: &Shape, at: Site) -> Result<Self>;
 
     /// Reduces over `axes`, which stay with size 1. A reduction of no elements gives the identity of `op`: 0 for a sum, 1 for a product,
     /// the lowest value for a maximum.
-    fn apply_reduce(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Self::Error>;
+    fn apply_reduce(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self>;
 
     /// Reduces like [`apply_reduce`](Self::apply_reduce), and removes the dimensions `axes`.
     #[doc(hidden)]
-    fn apply_reduce_away(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Self::Error> {
+    fn apply_reduce_away(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self> {
         let shape = self.shape().without(axes);
         self.apply_reduce(op, axes, at)?.apply_view(View::Reshape(shape), at)
     }
 
     /// Returns the sum of the products of pairs of elements over `axes`, which stay with size 1. The shapes are equal.
     #[doc(hidden)]
-    fn apply_product_sum(&self, other: &Self, axes: &[usize], at: Site) -> Result<Self, Self::Error> {
+    fn apply_product_sum(&self, other: &Self, axes: &[usize], at: Site) -> Result<Self> {
         self.apply_binary(Binary::Mul, other, at)?.apply_reduce(Reduction::Sum, axes, at)
     }
 
     /// Returns the running sum along `axis`.
-    fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self, Self::Error>;
+    fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self>;
 
     /// Returns the variance over `axes`, which stay with size 1: see [`Statistics::var`](crate::ops::Statistics::var). `is_total` is true
     /// if the caller named no dimensions. The variance is a primitive because its derivative, 2 (x - mean) / (n - `correction`) for n
     /// elements, needs no term for the mean. If n - `correction` is not positive, the derivative depends on `is_total`.
-    fn apply_variance(&self, axes: &[usize], correction: f64, is_total: bool, at: Site) -> Result<Self, Self::Error>
+    fn apply_variance(&self, axes: &[usize], correction: f64, is_total: bool, at: Site) -> Result<Self>
     where
         Self::Elem: Float;
 
     /// Returns the `ord`-norm over `axes`, which stay with size 1: see [`Norms::vector_norm`](crate::ops::Norms::vector_norm). The
     /// norm is a primitive because its derivatives at the zero vector and at zero elements are conventions.
-    fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self, Self::Error>
+    fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self>
     where
         Self::Elem: Float;
 
     /// Returns the matrix products of `self`, `[…, m, k]`, and `other`, `[…, k, n]`. The batch dimensions are equal.
-    fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self, Self::Error>;
+    fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self>;
 
     /// Returns the elements at the row-major `positions`, in the shape of `positions`. The positions are not negative and below the
     /// number of elements.
-    fn apply_take(&self, positions: &Tensor<i64>, at: Site) -> Result<Self, Self::Error>;
+    fn apply_take(&self, positions: &Tensor<i64>, at: Site) -> Result<Self>;
 
     /// Applies the adjoint of [`apply_take`](Self::apply_take): returns zeros of shape `shape` with each element of `self` added at
     /// its row-major position.
-    fn apply_scatter_add(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self, Self::Error>;
+    fn apply_scatter_add(&self, positions: &Tensor<i64>, shape: &Shape, at: Site) -> Result<Self>;
 
     /// Returns a copy of the slices with the indices `index` along `axis`. The dimensions of `index` replace the dimension `axis`. The
     /// indices are not negative, and below the size of `axis`.
-    fn apply_index_select(&self, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self, Self::Error>;
+    fn apply_index_select(&self, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self>;
 
     /// Applies the adjoint of [`apply_index_select`](Self::apply_index_select) to each pair of `terms`, an array and its `index`, and
     /// returns the sum. The result is zeros in which a dimension of size `size` replaces the dimensions of `index` from `axis` on. Each
     /// slice is added at its index, in the order of `index`. There is at least one pair, and all pairs give the same shape.
-    fn apply_index_add(
-        terms: &[(&Self, &Tensor<i64>)],
-        axis: usize,
-        size: usize,
-        at: Site,
-    ) -> Result<Self, Self::Error>;
+    fn apply_index_add(terms: &[(&Self, &Tensor<i64>)], axis: usize, size: usize, at: Site) -> Result<Self>;
 
     /// Joins the arrays `parts`, at least one, along `axis`. All other sizes are equal.
-    fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Self::Error>;
+    fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self>;
 }
 
 /// A mask for an operation on an `A`, by reference or by value: a `Tensor<bool>`, or the variable that a comparison of variables
@@ -376,11 +367,11 @@ pub trait MaskOperand<A: TensorLike> {
     /// # Errors
     ///
     /// If memory cannot hold the mask.
-    fn to_mask(&self, beside: &A, at: Site) -> Result<A::Mask, A::Error>;
+    fn to_mask(&self, beside: &A, at: Site) -> Result<A::Mask>;
 }
 
 impl<A: TensorLike, M: MaskOperand<A>> MaskOperand<A> for &M {
-    fn to_mask(&self, beside: &A, at: Site) -> Result<A::Mask, A::Error> {
+    fn to_mask(&self, beside: &A, at: Site) -> Result<A::Mask> {
         (**self).to_mask(beside, at)
     }
 }
@@ -400,7 +391,7 @@ pub trait Composite<const N: usize = 1> {
     ///
     /// If one of its primitives returns an error.
     #[track_caller]
-    fn of<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A, A::Error>;
+    fn of<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A>;
 
     /// Returns the formula of an elementwise operation that one loop computes, with the same bits. Plain tensors of equal shapes use it.
     fn formula(&self) -> Option<Formula> {

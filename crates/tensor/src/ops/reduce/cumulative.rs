@@ -8,9 +8,9 @@
 use wengert_macros::twins;
 
 use crate::kernel::scan::lanes;
-use crate::ops::TensorLike;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::reduce::lane_array::LaneArray;
+use crate::ops::{Result, TensorLike};
 use crate::shape::dims;
 use crate::{Binary, Compare, DType, Error, Float, Number, Position, Scalar, Site, Tensor, Unary, View, ensure};
 
@@ -36,7 +36,7 @@ pub trait Cumulative: TensorLike<Elem: Number> {
     /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).cumsum(0).to_vec(), [1.0, 3.0, 6.0]);
     /// ```
     #[in_place]
-    fn try_cumsum(&self, dim: impl Position) -> Result<Self, Self::Error> {
+    fn try_cumsum(&self, dim: impl Position) -> Result<Self> {
         let at = Site::here("cumsum");
         if Self::Elem::DTYPE == DType::U8 {
             return Err(Error::ElementType { dtype: DType::U8, at }.into());
@@ -48,7 +48,7 @@ pub trait Cumulative: TensorLike<Elem: Number> {
     /// Returns the running products along `dim`: each element times all elements before it. Products of `f32` tensors are computed in `f64`,
     /// products of variables in `f32`. `i64` and `u8` wrap. The derivatives are exact even if factors are zero. PyTorch: `cumprod`.
     #[in_place]
-    fn try_cumprod(&self, dim: impl Position) -> Result<Self, Self::Error> {
+    fn try_cumprod(&self, dim: impl Position) -> Result<Self> {
         let at = Site::here("cumprod");
         if self.is_plain() {
             let array = LaneArray::new(&self.to_tensor(at)?, dim.position(), at)?;
@@ -61,7 +61,7 @@ pub trait Cumulative: TensorLike<Elem: Number> {
 
     /// Returns, for each element, ln Σ eˣ over this element and all elements x before it along `dim`, without overflow. PyTorch:
     /// `logcumsumexp`.
-    fn try_logcumsumexp(&self, dim: impl Position) -> Result<Self, Self::Error>
+    fn try_logcumsumexp(&self, dim: impl Position) -> Result<Self>
     where
         Self::Elem: Float,
     {
@@ -84,7 +84,7 @@ pub trait Cumulative: TensorLike<Elem: Number> {
     /// assert_eq!(Tensor::from([1.0, 4.0, 9.0, 16.0]).diff(2, 0).to_vec(), [2.0, 2.0]);
     /// ```
     #[doc(alias("ediff1d"))]
-    fn try_diff(&self, n: usize, dim: impl Position) -> Result<Self, Self::Error> {
+    fn try_diff(&self, n: usize, dim: impl Position) -> Result<Self> {
         let at = Site::here("diff");
         let shape = self.shape();
         ensure!(shape.rank() > 0, at, "diff expects input to be at least one-dimensional");
@@ -104,12 +104,7 @@ pub trait Cumulative: TensorLike<Elem: Number> {
 impl<A: TensorLike<Elem: Number>> Cumulative for A {}
 
 /// Returns, for each element along `dim`, the combination of this element and all elements before it. `combine` must be associative.
-fn scan<A: TensorLike>(
-    x: &A,
-    dim: isize,
-    at: Site,
-    combine: impl Fn(&A, &A) -> Result<A, A::Error>,
-) -> Result<A, A::Error> {
+fn scan<A: TensorLike>(x: &A, dim: isize, at: Site, combine: impl Fn(&A, &A) -> Result<A>) -> Result<A> {
     let array = LaneArray::new(x, dim, at)?;
     let (axis, size) = (array.axis, array.len());
     let mut z = array.values().clone();
@@ -126,7 +121,7 @@ fn scan<A: TensorLike>(
 }
 
 /// Returns ln(eˣ + eʸ). Subtracts max(x, y) before the exponentials, unless the maximum is infinite, because ∞ - ∞ is NaN.
-fn log_of_sum<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error>
+fn log_of_sum<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A>
 where
     A::Elem: Float,
 {

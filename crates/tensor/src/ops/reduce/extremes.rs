@@ -6,9 +6,9 @@
 use wengert_macros::twins;
 
 use crate::kernel::scan::lanes;
-use crate::ops::TensorLike;
 use crate::ops::reduce::lane_array::LaneArray;
 use crate::ops::reduce::reductions::{drop_reduced, extreme_values, extremes};
+use crate::ops::{Result, TensorLike};
 use crate::{Dims, Position, Reduction, Shape, Site, Tensor, View, ensure};
 
 /// The largest and smallest elements, with their positions. [`Reductions::amax`](crate::ops::Reductions::amax) returns only the
@@ -49,14 +49,14 @@ pub trait Extremes: TensorLike {
 
     /// Returns the largest of all elements, or NaN if any is NaN. Equal elements share the gradient evenly, and NaNs count as equal to each
     /// other. Refuses an empty tensor. PyTorch: `max` without a dimension.
-    fn try_max_all(&self) -> Result<Self, Self::Error> {
+    fn try_max_all(&self) -> Result<Self> {
         let at = Site { operation: "max", ..Site::here("max_all") };
         extreme_values(self, Reduction::Max, &Dims::from(..), false, at)
     }
 
     /// Returns the smallest of all elements, or NaN if any is NaN. Equal elements share the gradient evenly, and NaNs count as equal to
     /// each other. Refuses an empty tensor. PyTorch: `min` without a dimension.
-    fn try_min_all(&self) -> Result<Self, Self::Error> {
+    fn try_min_all(&self) -> Result<Self> {
         let at = Site { operation: "min", ..Site::here("min_all") };
         extreme_values(self, Reduction::Min, &Dims::from(..), false, at)
     }

@@ -3,9 +3,9 @@
 //! chosen elements. Running sums and products use only the conversion of rank 0 to rank 1.
 
 use crate::kernel::scan::lanes::{self, LaneFn};
-use crate::ops::TensorLike;
 use crate::ops::index::replace::gather_along;
 use crate::ops::reduce::reductions::{check_lanes, drop_reduced};
+use crate::ops::{Result, TensorLike};
 use crate::shape::dims;
 use crate::{Shape, Site, Tensor, View};
 
@@ -51,7 +51,7 @@ impl<A: TensorLike> LaneArray<A> {
 
     /// Returns the elements at `positions`. A position counts along a lane, which is a line of elements along dimension `axis`. The result
     /// has the shape of `positions`.
-    pub(crate) fn take(&self, positions: &Tensor<i64>, at: Site) -> Result<A, A::Error> {
+    pub(crate) fn take(&self, positions: &Tensor<i64>, at: Site) -> Result<A> {
         gather_along(&self.x, &self.shape, self.axis, positions, at)
     }
 
@@ -74,7 +74,7 @@ impl<A: TensorLike> LaneArray<A> {
     }
 
     /// Returns `z` with rank 0 if the array had rank 0, otherwise unchanged.
-    pub(crate) fn restore_rank<B: TensorLike>(&self, z: B, at: Site) -> Result<B, B::Error> {
+    pub(crate) fn restore_rank<B: TensorLike>(&self, z: B, at: Site) -> Result<B> {
         drop_reduced(z, &[self.axis], !self.is_scalar, at)
     }
 

@@ -6,11 +6,11 @@
 use wengert_macros::twins;
 
 use crate::kernel::normalize::{self, Affine};
-use crate::ops::TensorLike;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::shape::padding::pad_constant;
 use crate::ops::shape::views::squeeze;
+use crate::ops::{Result, TensorLike};
 use crate::thresholds::ops::{MIN_FUSED_NORMALIZATION, NORMALIZED_ROWS};
 use crate::{Binary, Error, Float, Shape, Site, Sizes, Tensor, Unary, View, ensure};
 
@@ -54,7 +54,7 @@ pub trait Normalization: TensorLike<Elem: Float> {
         weight: Option<&Self>,
         bias: Option<&Self>,
         eps: f64,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         let at = Site::here("layer_norm");
         let normalized = normalized_sizes(self, &shape.into(), at)?;
         let own = self.shape();
@@ -71,12 +71,7 @@ pub trait Normalization: TensorLike<Elem: Float> {
 
     /// Divides each element by the root of m + `eps`. Here m is the mean square over the last dimensions, which have the sizes `shape`.
     /// `weight` has the shape `shape`. `eps` is the machine epsilon of the element type if not given. PyTorch: `nn.functional.rms_norm`.
-    fn try_rms_norm(
-        &self,
-        shape: impl Into<Sizes>,
-        weight: Option<&Self>,
-        eps: Option<f64>,
-    ) -> Result<Self, Self::Error> {
+    fn try_rms_norm(&self, shape: impl Into<Sizes>, weight: Option<&Self>, eps: Option<f64>) -> Result<Self> {
         let at = Site::here("rms_norm");
         let normalized = normalized_sizes(self, &shape.into(), at)?;
         let own = self.shape();
@@ -95,13 +90,7 @@ pub trait Normalization: TensorLike<Elem: Float> {
 
     /// Normalizes each of `groups` groups of channels of `[n, c, …]` over the channels of the group and all dimensions after `c`. `weight`
     /// and `bias` are `[c]`. PyTorch: `nn.functional.group_norm`.
-    fn try_group_norm(
-        &self,
-        groups: usize,
-        weight: Option<&Self>,
-        bias: Option<&Self>,
-        eps: f64,
-    ) -> Result<Self, Self::Error> {
+    fn try_group_norm(&self, groups: usize, weight: Option<&Self>, bias: Option<&Self>, eps: f64) -> Result<Self> {
         let at = Site::here("group_norm");
         let own = self.shape();
         let rank = own.rank();
@@ -124,7 +113,7 @@ pub trait Normalization: TensorLike<Elem: Float> {
 
     /// Normalizes each channel of each example of `[n, c, …]` over the dimensions after `c`. `weight` and `bias` are `[c]`. Refuses
     /// channels of one element, and inputs without dimensions after `c`. PyTorch: `nn.functional.instance_norm` with `use_input_stats`.
-    fn try_instance_norm(&self, weight: Option<&Self>, bias: Option<&Self>, eps: f64) -> Result<Self, Self::Error> {
+    fn try_instance_norm(&self, weight: Option<&Self>, bias: Option<&Self>, eps: f64) -> Result<Self> {
         let at = Site::here("instance_norm");
         let own = self.shape();
         ensure!(
@@ -152,7 +141,7 @@ pub trait Normalization: TensorLike<Elem: Float> {
     /// let x = Tensor::from([[[1.0], [2.0], [3.0]]]);
     /// assert_eq!(x.local_response_norm(2, 2.0, 1.0, 1.0).to_vec(), [0.5, 2.0 / 6.0, 3.0 / 14.0]);
     /// ```
-    fn try_local_response_norm(&self, size: usize, alpha: f64, beta: f64, k: f64) -> Result<Self, Self::Error> {
+    fn try_local_response_norm(&self, size: usize, alpha: f64, beta: f64, k: f64) -> Result<Self> {
         let at = Site::here("local_response_norm");
         let own = self.shape();
         ensure!(own.rank() >= 3, at, "Expected 3D or higher dimensionality input (got {} dimensions)", own.rank());
@@ -176,7 +165,7 @@ pub trait Normalization: TensorLike<Elem: Float> {
         weight: Option<&Self>,
         bias: Option<&Self>,
         eps: f64,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         let at = Site::here("batch_norm");
         let own = self.shape();
         let channels = channels(&own, at)?;
@@ -261,7 +250,7 @@ impl RowKernel {
         weight: Option<&A>,
         bias: Option<&A>,
         at: Site,
-    ) -> Result<A, A::Error> {
+    ) -> Result<A> {
         let own = |x: &A| x.to_tensor(at);
         let [weight, bias] = [weight, bias].map(|parameter| parameter.map(own).transpose());
         let statistics = statistics.map(|(mean, scale)| Ok::<_, A::Error>((own(mean)?, own(&scale)?))).transpose()?;
@@ -294,7 +283,7 @@ impl RowKernel {
 }
 
 /// Returns (x - mean) / √(variance + eps), with the mean and the biased variance of x over `axes`.
-fn standardize<A: TensorLike<Elem: Float>>(x: &A, axes: &[usize], eps: f64, at: Site) -> Result<A, A::Error> {
+fn standardize<A: TensorLike<Elem: Float>>(x: &A, axes: &[usize], eps: f64, at: Site) -> Result<A> {
     compose([x], &Standardized { axes, eps }, at)
 }
 
@@ -306,7 +295,7 @@ struct Standardized<'a> {
 }
 
 impl<const N: usize> Composite<N> for Standardized<'_> {
-    fn of<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A, A::Error> {
+    fn of<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A> {
         let x = operands[0];
         let centred = x.minus(&x.mean_over(self.axes, at)?, at)?;
         let variance = centred.apply_unary(Unary::Square, at)?.mean_over(self.axes, at)?;
@@ -322,7 +311,7 @@ struct RootMeanSquared<'a> {
 }
 
 impl<const N: usize> Composite<N> for RootMeanSquared<'_> {
-    fn of<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A, A::Error> {
+    fn of<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A> {
         let x = operands[0];
         let scale = inverse_root(&x.apply_unary(Unary::Square, at)?.mean_over(self.axes, at)?, self.eps, at)?;
         affine(x.times(&scale, at)?, operands.get(1).copied(), None, at)
@@ -336,7 +325,7 @@ struct ByStatistics {
 }
 
 impl<const N: usize> Composite<N> for ByStatistics {
-    fn of<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A, A::Error> {
+    fn of<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A> {
         let (x, shape) = (operands[0], by_channel(&operands[0].shape()));
         let placed = |parameter: usize| operands[parameter].reshape_to(shape.clone(), at);
         let z = x.minus(&placed(1)?, at)?.times(&inverse_root(&placed(2)?, self.eps, at)?, at)?;
@@ -350,18 +339,18 @@ fn compose<A: TensorLike<Elem: Float>, const N: usize>(
     operands: [&A; N],
     composite: &impl Composite<N>,
     at: Site,
-) -> Result<A, A::Error> {
+) -> Result<A> {
     if operands[0].shape().numel() < MIN_FUSED_NORMALIZATION {
         return composite.of(operands, at);
     }
     A::composed(operands, composite, at)
 }
 
-fn inverse_root<A: TensorLike<Elem: Float>>(variance: &A, eps: f64, at: Site) -> Result<A, A::Error> {
+fn inverse_root<A: TensorLike<Elem: Float>>(variance: &A, eps: f64, at: Site) -> Result<A> {
     variance.plus(eps, at)?.apply_unary(Unary::Sqrt, at)?.apply_unary(Unary::Reciprocal, at)
 }
 
-fn affine<A: TensorLike>(mut z: A, weight: Option<&A>, bias: Option<&A>, at: Site) -> Result<A, A::Error> {
+fn affine<A: TensorLike>(mut z: A, weight: Option<&A>, bias: Option<&A>, at: Site) -> Result<A> {
     if let Some(weight) = weight {
         z = z.times(weight, at)?;
     }
@@ -371,7 +360,7 @@ fn affine<A: TensorLike>(mut z: A, weight: Option<&A>, bias: Option<&A>, at: Sit
     Ok(z)
 }
 
-fn affine_by_channel<A: TensorLike>(z: A, weight: Option<&A>, bias: Option<&A>, at: Site) -> Result<A, A::Error> {
+fn affine_by_channel<A: TensorLike>(z: A, weight: Option<&A>, bias: Option<&A>, at: Site) -> Result<A> {
     let shape = by_channel(&z.shape());
     let weight = weight.map(|weight| weight.reshape_to(shape.clone(), at)).transpose()?;
     let bias = bias.map(|bias| bias.reshape_to(shape.clone(), at)).transpose()?;

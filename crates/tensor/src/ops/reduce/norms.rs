@@ -12,7 +12,7 @@ use crate::ops::primitive::pair::{expand, join_all, pair};
 use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::reduce::reductions::{drop_reduced, reduce_dims};
 use crate::ops::shape::views::{squeeze, unsqueeze};
-use crate::ops::{ArrayOperand, TensorLike};
+use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::shape::dims;
 use crate::{Axes, Binary, Compare, Dims, Error, Float, Position, Reduction, Shape, Site, Tensor, Unary, ensure};
 
@@ -46,18 +46,18 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// ```
     #[doc(alias("norm", "linalg_norm"))]
     #[keepdim]
-    fn try_vector_norm(&self, ord: impl Into<f64>, dims: impl Into<Dims>) -> Result<Self, Self::Error> {
+    fn try_vector_norm(&self, ord: impl Into<f64>, dims: impl Into<Dims>) -> Result<Self> {
         norm(self, ord.into(), &dims.into(), keepdim, Site::here("vector_norm"))
     }
 
     /// Returns the `p`-norm of all elements. [`vector_norm`](Self::vector_norm) reduces over some dimensions. PyTorch: `norm`.
-    fn try_norm(&self, p: impl Into<f64>) -> Result<Self, Self::Error> {
+    fn try_norm(&self, p: impl Into<f64>) -> Result<Self> {
         norm(self, p.into(), &Dims::from(..), false, Site::here("norm"))
     }
 
     /// Returns the `p`-norm of `self - other` over all elements. The shapes broadcast. The derivative is 0 if both operands are equal.
     /// PyTorch: `dist`.
-    fn try_dist(&self, other: impl ArrayOperand<Self>, p: impl Into<f64>) -> Result<Self, Self::Error> {
+    fn try_dist(&self, other: impl ArrayOperand<Self>, p: impl Into<f64>) -> Result<Self> {
         let other = &other.into_array(self)?;
         let at = Site::here("dist");
         let (x, y) = pair(self, other, at)?;
@@ -75,7 +75,7 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// let x = Tensor::from([[0.0, 0.0], [3.0, 4.0]]);
     /// assert_eq!(x.cdist(&x, 2), Tensor::from([[0.0, 5.0], [5.0, 0.0]]));
     /// ```
-    fn try_cdist(&self, other: impl ArrayOperand<Self>, p: impl Into<f64>) -> Result<Self, Self::Error> {
+    fn try_cdist(&self, other: impl ArrayOperand<Self>, p: impl Into<f64>) -> Result<Self> {
         let other = &other.into_array(self)?;
         distances(self, other, p.into(), Site::here("cdist"))
     }
@@ -91,7 +91,7 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// let x = Tensor::from([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0]]);
     /// assert_eq!(x.pdist(2).to_vec(), [5.0, 10.0, 5.0]);
     /// ```
-    fn try_pdist(&self, p: impl Into<f64>) -> Result<Self, Self::Error> {
+    fn try_pdist(&self, p: impl Into<f64>) -> Result<Self> {
         let (p, at) = (p.into(), Site::here("pdist"));
         let shape = self.shape();
         ensure!(shape.rank() == 2, at, "pdist only supports 2D tensors, got: {}D", shape.rank());
@@ -116,12 +116,7 @@ pub trait Norms: TensorLike<Elem: Float> {
 
     /// Returns the `p`-norm of `self` - `other` + `eps` over the last dimension. The shapes broadcast. PyTorch: `pairwise_distance`.
     #[keepdim]
-    fn try_pairwise_distance(
-        &self,
-        other: impl ArrayOperand<Self>,
-        p: impl Into<f64>,
-        eps: f64,
-    ) -> Result<Self, Self::Error> {
+    fn try_pairwise_distance(&self, other: impl ArrayOperand<Self>, p: impl Into<f64>, eps: f64) -> Result<Self> {
         let other = &other.into_array(self)?;
         let at = Site::here("pairwise_distance");
         let (x, y) = pair(self, other, at)?;
@@ -138,7 +133,7 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// assert_eq!(Tensor::from([3.0, 4.0]).normalize(2, 0, 1e-12).to_vec(), [0.6, 0.8]);
     /// assert_eq!(Tensor::from([0.0, 0.0]).normalize(2, 0, 1e-12).to_vec(), [0.0, 0.0]);
     /// ```
-    fn try_normalize(&self, p: impl Into<f64>, dims: impl Into<Dims>, eps: f64) -> Result<Self, Self::Error> {
+    fn try_normalize(&self, p: impl Into<f64>, dims: impl Into<Dims>, eps: f64) -> Result<Self> {
         let at = Site::here("normalize");
         let length = norm(self, p.into(), &dims.into(), true, at)?;
         let divisor = length.replace_where(&length.compare(Compare::Le, eps, at)?, eps, at)?;
@@ -161,7 +156,7 @@ pub trait Norms: TensorLike<Elem: Float> {
     ///
     /// If `p` is not positive, `maxnorm` is negative or NaN, there are fewer than two dimensions, or there is no dimension `dim`. If memory
     /// cannot hold the result.
-    fn try_renorm(&self, p: impl Into<f64>, dim: impl Position, maxnorm: f64) -> Result<Self, Self::Error> {
+    fn try_renorm(&self, p: impl Into<f64>, dim: impl Position, maxnorm: f64) -> Result<Self> {
         let (p, rank, at) = (p.into(), self.shape().rank(), Site::here("renorm"));
         ensure!(p > 0.0, at, "renorm: non-positive-norm not supported");
         ensure!(maxnorm >= 0.0, at, "renorm: expected maxnorm to be >= 0 but got {maxnorm}");
@@ -183,12 +178,7 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// Returns the cosine of the angle between `self` and `other` along `dim`: the sum of the products, divided by both 2-norms. Each norm
     /// is raised to at least `eps`. The shapes broadcast. The result is 0 if one operand is zero and `eps` is positive. PyTorch:
     /// `nn.functional.cosine_similarity`.
-    fn try_cosine_similarity(
-        &self,
-        other: impl ArrayOperand<Self>,
-        dim: impl Position,
-        eps: f64,
-    ) -> Result<Self, Self::Error> {
+    fn try_cosine_similarity(&self, other: impl ArrayOperand<Self>, dim: impl Position, eps: f64) -> Result<Self> {
         let other = &other.into_array(self)?;
         let at = Site::here("cosine_similarity");
         let (x, y) = pair(self, other, at)?;
@@ -209,13 +199,7 @@ pub trait Norms: TensorLike<Elem: Float> {
 impl<A: TensorLike<Elem: Float>> Norms for A {}
 
 /// Returns the `ord`-norm of `x` over `dims`, with the conventions of [`vector_norm`](Norms::vector_norm).
-pub(crate) fn norm<A: TensorLike<Elem: Float>>(
-    x: &A,
-    ord: f64,
-    dims: &Dims,
-    keepdim: bool,
-    at: Site,
-) -> Result<A, A::Error> {
+pub(crate) fn norm<A: TensorLike<Elem: Float>>(x: &A, ord: f64, dims: &Dims, keepdim: bool, at: Site) -> Result<A> {
     let shape = x.shape();
     let axes = dims.resolve_or_all(shape.rank(), at)?;
     let has_identity = ord >= 0.0 && ord != f64::INFINITY;
@@ -238,7 +222,7 @@ pub(crate) struct Norm<'a> {
 }
 
 impl Composite for Norm<'_> {
-    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A, A::Error> {
+    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
         let Norm { ord, axes } = *self;
         let each = |op: Unary| x.apply_unary(op, at);
         if ord == 0.0 {
@@ -261,7 +245,7 @@ impl Composite for Norm<'_> {
     }
 }
 
-fn distances<A: TensorLike<Elem: Float>>(x: &A, y: &A, p: f64, at: Site) -> Result<A, A::Error> {
+fn distances<A: TensorLike<Elem: Float>>(x: &A, y: &A, p: f64, at: Site) -> Result<A> {
     let (left, right) = (x.shape(), y.shape());
     for (name, rank) in [("X1", left.rank()), ("X2", right.rank())] {
         ensure!(rank >= 2, at, "cdist only supports at least 2D tensors, {name} got: {rank}D");
@@ -333,7 +317,7 @@ impl<T: Float> Tensor<T> {
 /// Returns the p-norm over `axis` of `x`, the difference of two points. Derivatives of all orders are 0 at equal points and, except for the
 /// 2-norm, at equal coordinates. For p = ∞, each coordinate with the largest magnitude gets the whole gradient. (`vector_norm` has other
 /// conventions.)
-fn distance_norm<A: TensorLike<Elem: Float>>(x: &A, p: f64, axis: usize, at: Site) -> Result<A, A::Error> {
+fn distance_norm<A: TensorLike<Elem: Float>>(x: &A, p: f64, axis: usize, at: Site) -> Result<A> {
     let shape = x.shape();
     let size = x.apply_unary(Unary::Abs, at)?;
     let sum = |x: &A| x.apply_reduce(Reduction::Sum, &[axis], at);

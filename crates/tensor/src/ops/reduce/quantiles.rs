@@ -82,7 +82,7 @@ pub trait Quantiles: TensorLike<Elem: Float> {
         q: impl Into<Fractions>,
         dim: Option<isize>,
         interpolation: QuantileInterpolation,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         quantiles(self, &q.into(), dim, interpolation, false, keepdim, Site::here("quantile"))
     }
 
@@ -97,7 +97,7 @@ pub trait Quantiles: TensorLike<Elem: Float> {
         q: impl Into<Fractions>,
         dim: Option<isize>,
         interpolation: QuantileInterpolation,
-    ) -> Result<Self, Self::Error> {
+    ) -> Result<Self> {
         quantiles(self, &q.into(), dim, interpolation, true, keepdim, Site::here("nanquantile"))
     }
 }

@@ -3,8 +3,8 @@
 use wengert_macros::twins;
 
 use crate::kernel::reduce::arg;
-use crate::ops::TensorLike;
 use crate::ops::primitive::pair::number;
+use crate::ops::{Result, TensorLike};
 use crate::shape::dims;
 use crate::{
     Binary, DType, Dims, Element, Error, Float, Number, Position, Reduction, Scalar, Site, Tensor, View, ensure,
@@ -37,7 +37,7 @@ pub trait Reductions: TensorLike {
     /// assert_eq!(x.sum_keepdim(-1).shape(), &[2, 1]);
     /// ```
     #[keepdim]
-    fn try_sum(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error>
+    fn try_sum(&self, dims: impl Into<Dims>) -> Result<Self>
     where
         Self::Elem: Number,
     {
@@ -51,7 +51,7 @@ pub trait Reductions: TensorLike {
     /// Returns the mean over `dims`; NaN if empty. PyTorch: `mean`.
     #[doc(alias("average"))]
     #[keepdim]
-    fn try_mean(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error>
+    fn try_mean(&self, dims: impl Into<Dims>) -> Result<Self>
     where
         Self::Elem: Float,
     {
@@ -61,7 +61,7 @@ pub trait Reductions: TensorLike {
     /// Returns the product over `dims`; 1 if empty. Products of integers wrap, in the element type. PyTorch: `prod`.
     #[doc(alias("product"))]
     #[keepdim]
-    fn try_prod(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error>
+    fn try_prod(&self, dims: impl Into<Dims>) -> Result<Self>
     where
         Self::Elem: Number,
     {
@@ -72,7 +72,7 @@ pub trait Reductions: TensorLike {
     /// dimensions. PyTorch: `amax`.
     #[doc(alias("max"))]
     #[keepdim]
-    fn try_amax(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error> {
+    fn try_amax(&self, dims: impl Into<Dims>) -> Result<Self> {
         extreme_values(self, Reduction::Amax, &dims.into(), keepdim, Site::here("amax"))
     }
 
@@ -80,7 +80,7 @@ pub trait Reductions: TensorLike {
     /// dimensions. PyTorch: `amin`.
     #[doc(alias("min"))]
     #[keepdim]
-    fn try_amin(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error> {
+    fn try_amin(&self, dims: impl Into<Dims>) -> Result<Self> {
         extreme_values(self, Reduction::Amin, &dims.into(), keepdim, Site::here("amin"))
     }
 
@@ -141,13 +141,7 @@ pub trait Reductions: TensorLike {
 impl<A: TensorLike> Reductions for A {}
 
 /// Returns the reduction over `dims`, which stay with size 1 or are removed.
-pub(crate) fn reduce_dims<A: TensorLike>(
-    x: &A,
-    op: Reduction,
-    dims: &Dims,
-    keepdim: bool,
-    at: Site,
-) -> Result<A, A::Error> {
+pub(crate) fn reduce_dims<A: TensorLike>(x: &A, op: Reduction, dims: &Dims, keepdim: bool, at: Site) -> Result<A> {
     let shape = x.shape();
     let axes = dims.resolve_or_all(shape.rank(), at)?;
     match (axes.is_empty(), keepdim) {
@@ -158,7 +152,7 @@ pub(crate) fn reduce_dims<A: TensorLike>(
 }
 
 /// Returns the mean over `dims`, which stay with size 1 or are removed.
-pub(crate) fn mean<A: TensorLike>(x: &A, dims: &Dims, keepdim: bool, at: Site) -> Result<A, A::Error> {
+pub(crate) fn mean<A: TensorLike>(x: &A, dims: &Dims, keepdim: bool, at: Site) -> Result<A> {
     let shape = x.shape();
     let count = shape.numel_over(&dims.resolve_or_all(shape.rank(), at)?);
     let sum = reduce_dims(x, Reduction::Sum, dims, keepdim, at)?;
@@ -167,13 +161,7 @@ pub(crate) fn mean<A: TensorLike>(x: &A, dims: &Dims, keepdim: bool, at: Site) -
 }
 
 /// Returns the largest or smallest elements over `dims`, which stay with size 1 or are removed. Refuses empty dimensions.
-pub(crate) fn extreme_values<A: TensorLike>(
-    x: &A,
-    op: Reduction,
-    dims: &Dims,
-    keepdim: bool,
-    at: Site,
-) -> Result<A, A::Error> {
+pub(crate) fn extreme_values<A: TensorLike>(x: &A, op: Reduction, dims: &Dims, keepdim: bool, at: Site) -> Result<A> {
     let shape = x.shape();
     if shape.contains(&0) {
         let axes = dims.resolve_or_all(shape.rank(), at)?;
@@ -200,7 +188,7 @@ pub(crate) fn check_lanes(size: usize, dim: isize, at: Site) -> Result<(), Error
 }
 
 /// Returns `z`, which has size 1 along `axes`. These dimensions are removed if `keepdim` is false.
-pub(crate) fn drop_reduced<A: TensorLike>(z: A, axes: &[usize], keepdim: bool, at: Site) -> Result<A, A::Error> {
+pub(crate) fn drop_reduced<A: TensorLike>(z: A, axes: &[usize], keepdim: bool, at: Site) -> Result<A> {
     if keepdim || axes.is_empty() {
         return Ok(z);
     }

@@ -3,13 +3,13 @@
 use wengert_macros::twins;
 
 use crate::kernel::softmax::of_columns;
-use crate::ops::TensorLike;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::number;
 use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::random::draw_each;
 use crate::ops::reduce::lane_array::LaneArray;
 use crate::ops::reduce::reductions::drop_reduced;
+use crate::ops::{Result, TensorLike};
 use crate::shape::dims;
 use crate::thresholds::softmax::{MAX_ROWS, MIN_COLUMNS};
 use crate::{
@@ -37,13 +37,13 @@ pub trait Softmax: TensorLike<Elem: Float> {
     /// let x = Tensor::from([1000.0f64, 1000.0]);
     /// assert_eq!(x.softmax(0).to_vec(), [0.5, 0.5]);
     /// ```
-    fn try_softmax(&self, dim: impl Position) -> Result<Self, Self::Error> {
+    fn try_softmax(&self, dim: impl Position) -> Result<Self> {
         softmax(self, dim.position(), false, Site::here("softmax"))
     }
 
     /// Returns the [`softmax`](Self::softmax) of -x, which gives the smallest element the largest weight. PyTorch:
     /// `nn.functional.softmin`.
-    fn try_softmin(&self, dim: impl Position) -> Result<Self, Self::Error> {
+    fn try_softmin(&self, dim: impl Position) -> Result<Self> {
         let at = Site::here("softmin");
         let negative = self.apply_unary(Unary::Neg, at)?;
         Self::composed([&negative], &Normalized { dim: dim.position(), log: false }, at)
@@ -51,7 +51,7 @@ pub trait Softmax: TensorLike<Elem: Float> {
 
     /// Returns x - ln Σ eˣ along `dim`: the logarithm of [`softmax`](Self::softmax), accurate even if the softmax is near 0.
     /// PyTorch: `log_softmax`.
-    fn try_log_softmax(&self, dim: impl Position) -> Result<Self, Self::Error> {
+    fn try_log_softmax(&self, dim: impl Position) -> Result<Self> {
         softmax(self, dim.position(), true, Site::here("log_softmax"))
     }
 
@@ -74,13 +74,7 @@ pub trait Softmax: TensorLike<Elem: Float> {
     /// # Errors
     ///
     /// If there is no dimension `dim`, or `hard` is true and `dim` has size 0.
-    fn try_gumbel_softmax(
-        &self,
-        tau: f64,
-        hard: bool,
-        dim: impl Position,
-        generator: &mut Generator,
-    ) -> Result<Self, Self::Error> {
+    fn try_gumbel_softmax(&self, tau: f64, hard: bool, dim: impl Position, generator: &mut Generator) -> Result<Self> {
         let (dim, at) = (dim.position(), Site::here("gumbel_softmax"));
         let axis = dims::axis(dim, self.shape().rank(), at)?;
         let noise = Tensor::build(&self.shape(), at, |out| {
@@ -93,7 +87,7 @@ pub trait Softmax: TensorLike<Elem: Float> {
 
     /// Returns ln Σ eˣ over `dims`; -∞ if empty or if all elements are -∞. PyTorch: `logsumexp`.
     #[keepdim]
-    fn try_logsumexp(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error> {
+    fn try_logsumexp(&self, dims: impl Into<Dims>) -> Result<Self> {
         let at = Site::here("logsumexp");
         let axes = dims.into().resolve_or_all(self.shape().rank(), at)?;
         drop_reduced(Self::composed([self], &LogSumExp { axes: &axes }, at)?, &axes, keepdim, at)
@@ -103,7 +97,7 @@ pub trait Softmax: TensorLike<Elem: Float> {
 impl<A: TensorLike<Elem: Float>> Softmax for A {}
 
 /// Returns eˣ / Σ eˣ along `dim`, or its logarithm if `log` is true.
-fn softmax<A: TensorLike<Elem: Float>>(x: &A, dim: isize, log: bool, at: Site) -> Result<A, A::Error> {
+fn softmax<A: TensorLike<Elem: Float>>(x: &A, dim: isize, log: bool, at: Site) -> Result<A> {
     let shape = x.shape();
     let axis = dims::axis(dim, shape.rank(), at)?;
     let columns = Shape::from(shape.get(axis + 1..).unwrap_or_default()).numel();
@@ -119,7 +113,7 @@ fn softmax<A: TensorLike<Elem: Float>>(x: &A, dim: isize, log: bool, at: Site) -
 }
 
 /// Returns 1 at the first largest element of each line along `axis`, 0 at the other elements, and NaN at NaN.
-fn one_hot_of_largest<A: TensorLike<Elem: Float>>(x: &A, axis: usize, at: Site) -> Result<A, A::Error> {
+fn one_hot_of_largest<A: TensorLike<Elem: Float>>(x: &A, axis: usize, at: Site) -> Result<A> {
     let (line, at_nan) = (LaneArray::nonempty(x, axis as isize, at)?, x.compare(Compare::Ne, x, at)?);
     let lines = line.values();
     let largest = lines.apply_reduce(Reduction::Amax, &[axis], at)?.expand_to(&line.shape, at)?;
@@ -138,7 +132,7 @@ struct Normalized {
 }
 
 impl Composite for Normalized {
-    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A, A::Error> {
+    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
         let Some((exponentials, total, shifted)) = parts(x, self.dim, at)? else { return Ok(x.clone()) };
         let value = match self.log {
             false => exponentials.apply_binary(Binary::Div, &total, at)?,
@@ -157,7 +151,7 @@ struct LogSumExp<'a> {
 }
 
 impl Composite for LogSumExp<'_> {
-    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A, A::Error> {
+    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
         let (shape, axes) = (x.shape(), self.axes);
         if axes.iter().any(|&axis| shape[axis] == 0) {
             return x.apply_reduce(Reduction::Sum, axes, at)?.apply_unary(Unary::Log, at);

@@ -7,9 +7,9 @@
 use wengert_macros::twins;
 
 use crate::kernel::scan::lanes;
-use crate::ops::TensorLike;
 use crate::ops::reduce::lane_array::LaneArray;
 use crate::ops::reduce::reductions::reduce_dims;
+use crate::ops::{Result, TensorLike};
 use crate::{Dims, Error, Float, Position, Reduction, Scalar, Shape, Site, Tensor, View, ensure};
 
 /// `sort`, `topk`, `median` and related operations.
@@ -128,7 +128,7 @@ pub trait Sorting: TensorLike {
     /// Returns the median of all elements, or the lower of two medians. The median is NaN if any element is NaN or there are no elements.
     /// Elements equal to the median share the gradient evenly, and NaNs count as equal to each other. PyTorch: `median` without a
     /// dimension.
-    fn try_median_all(&self) -> Result<Self, Self::Error>
+    fn try_median_all(&self) -> Result<Self>
     where
         Self::Elem: Float,
     {
@@ -137,7 +137,7 @@ pub trait Sorting: TensorLike {
 
     /// Returns the median of all elements that are not NaN, or the lower of two medians; NaN if there are none. Elements equal to the median
     /// share the gradient evenly, and NaNs count as equal to each other. PyTorch: `nanmedian` without a dimension.
-    fn try_nanmedian_all(&self) -> Result<Self, Self::Error>
+    fn try_nanmedian_all(&self) -> Result<Self>
     where
         Self::Elem: Float,
     {
@@ -149,11 +149,7 @@ impl<A: TensorLike> Sorting for A {}
 
 /// Returns the element whose position among all elements `position` returns, or NaN if there are no elements. Equal elements share the
 /// gradient evenly.
-fn median_of_all<A: TensorLike<Elem: Float>>(
-    x: &A,
-    position: fn(&[A::Elem]) -> usize,
-    at: Site,
-) -> Result<A, A::Error> {
+fn median_of_all<A: TensorLike<Elem: Float>>(x: &A, position: fn(&[A::Elem]) -> usize, at: Site) -> Result<A> {
     let values = x.to_tensor(at)?.elements(at)?;
     let refused = |_| Error::OutOfMemory { shape: x.shape(), dtype: A::Elem::DTYPE, at };
     lanes::check_room(values.len(), 1).map_err(refused)?;

@@ -5,11 +5,11 @@
 
 use wengert_macros::twins;
 
-use crate::ops::TensorLike;
 use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::expand;
 use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::reduce::reductions::{drop_reduced, mean, reduce_dims};
+use crate::ops::{Result, TensorLike};
 use crate::{Binary, Compare, Dims, Float, Reduction, Site, Unary, View};
 
 /// `var`, `std` and related operations. `dims` is one dimension, several, or all (`..`, or an empty list). The reduced dimensions
@@ -39,7 +39,7 @@ pub trait Statistics: TensorLike<Elem: Float> {
     /// assert_eq!(x.var(0, 1).item(), 5.0 / 3.0);
     /// ```
     #[keepdim]
-    fn try_var(&self, dims: impl Into<Dims>, correction: impl Into<f64>) -> Result<Self, Self::Error> {
+    fn try_var(&self, dims: impl Into<Dims>, correction: impl Into<f64>) -> Result<Self> {
         variance(self, &dims.into(), correction.into(), keepdim, Site::here("var"))
     }
 
@@ -47,7 +47,7 @@ pub trait Statistics: TensorLike<Elem: Float> {
     /// PyTorch: `std`.
     #[doc(alias("stddev"))]
     #[keepdim]
-    fn try_std(&self, dims: impl Into<Dims>, correction: impl Into<f64>) -> Result<Self, Self::Error> {
+    fn try_std(&self, dims: impl Into<Dims>, correction: impl Into<f64>) -> Result<Self> {
         let at = Site::here("std");
         variance(self, &dims.into(), correction.into(), keepdim, at)?.apply_unary(Unary::SqrtFlat, at)
     }
@@ -72,7 +72,7 @@ pub trait Statistics: TensorLike<Elem: Float> {
 
     /// Returns the sum over `dims` of the elements that are not NaN; 0 if empty. PyTorch: `nansum`.
     #[keepdim]
-    fn try_nansum(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error> {
+    fn try_nansum(&self, dims: impl Into<Dims>) -> Result<Self> {
         let at = Site::here("nansum");
         let axes = dims.into().resolve_or_all(self.shape().rank(), at)?;
         drop_reduced(Self::composed([self], &KnownSum { axes: &axes }, at)?, &axes, keepdim, at)
@@ -80,7 +80,7 @@ pub trait Statistics: TensorLike<Elem: Float> {
 
     /// Returns the mean over `dims` of the elements that are not NaN; NaN if there are none. PyTorch: `nanmean`.
     #[keepdim]
-    fn try_nanmean(&self, dims: impl Into<Dims>) -> Result<Self, Self::Error> {
+    fn try_nanmean(&self, dims: impl Into<Dims>) -> Result<Self> {
         let at = Site::here("nanmean");
         let dims = dims.into();
         let unknown = self.apply_compare(Compare::Ne, self, at)?;
@@ -93,13 +93,7 @@ pub trait Statistics: TensorLike<Elem: Float> {
 
 impl<A: TensorLike<Elem: Float>> Statistics for A {}
 
-fn variance<A: TensorLike<Elem: Float>>(
-    x: &A,
-    dims: &Dims,
-    correction: f64,
-    keepdim: bool,
-    at: Site,
-) -> Result<A, A::Error> {
+fn variance<A: TensorLike<Elem: Float>>(x: &A, dims: &Dims, correction: f64, keepdim: bool, at: Site) -> Result<A> {
     let axes = dims.resolve_or_all(x.shape().rank(), at)?;
     drop_reduced(x.apply_variance(&axes, correction, dims.is_all(), at)?, &axes, keepdim, at)
 }
@@ -110,7 +104,7 @@ struct KnownSum<'a> {
 }
 
 impl Composite for KnownSum<'_> {
-    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A, A::Error> {
+    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
         x.replace_where(&x.apply_compare(Compare::Ne, x, at)?, 0.0, at)?.sum_over(self.axes, at)
     }
 }
@@ -122,7 +116,7 @@ pub(crate) struct Variance<'a> {
 }
 
 impl Composite for Variance<'_> {
-    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A, A::Error> {
+    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
         let (shape, axes) = (x.shape(), self.axes);
         let count = shape.numel_over(axes) as f64;
         let minus = |x: &A, y: &A| x.apply_binary(Binary::Sub, &expand(y, &shape, at)?, at);
@@ -135,7 +129,7 @@ impl Composite for Variance<'_> {
 }
 
 /// Returns the first element along `axes`, which stay with size 1.
-fn first<A: TensorLike>(x: &A, axes: &[usize], at: Site) -> Result<A, A::Error> {
+fn first<A: TensorLike>(x: &A, axes: &[usize], at: Site) -> Result<A> {
     axes.iter().try_fold(x.clone(), |x, &axis| x.apply_view(View::Slice { axis, start: 0, len: 1, step: 1 }, at))
 }
 
