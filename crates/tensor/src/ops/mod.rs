@@ -92,6 +92,7 @@ pub use network::recurrent::{CellWeights, Recurrent};
 #[doc(hidden)]
 pub use operators::LeftNumber;
 pub use operators::OperatorOperand;
+pub(crate) use primitive::compose::Compose;
 // The tape uses this trait. The types in its methods belong to the engine, which is not documented.
 #[doc(hidden)]
 pub use primitive::evaluate::Evaluate;

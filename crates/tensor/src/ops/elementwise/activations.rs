@@ -8,9 +8,9 @@ use std::f64::consts::{FRAC_2_SQRT_PI, SQRT_2};
 
 use wengert_macros::twins;
 
-use crate::ops::primitive::compose::Compose;
-use crate::ops::primitive::tensor_like::Composite;
-use crate::ops::{Arithmetic, ArrayOperand, Comparison, Functions, Result, TensorLike, Views, try_where_};
+use crate::ops::{
+    Arithmetic, ArrayOperand, Comparison, Compose, Composite, Functions, Result, TensorLike, Views, try_where_,
+};
 use crate::scalar::formula::Formula;
 use crate::{Binary, Compare, Float, Position, Scalar, Shape, Site, Unary, ensure};
 

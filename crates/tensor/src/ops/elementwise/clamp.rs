@@ -6,10 +6,10 @@
 use wengert_macros::twins;
 
 use crate::ops::elementwise::activations::clamp_strictly;
-use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::broadcast_three;
-use crate::ops::primitive::tensor_like::Composite;
-use crate::ops::{Argument, Arithmetic, Comparison, Operand, Result, TensorLike, Views, try_where_};
+use crate::ops::{
+    Argument, Arithmetic, Comparison, Compose, Composite, Operand, Result, TensorLike, Views, try_where_,
+};
 use crate::scalar::formula::Formula;
 use crate::{Binary, Compare, Error, Float, Scalar, Site, Unary};
 

@@ -2,9 +2,8 @@
 
 use wengert_macros::twins;
 
-use crate::ops::primitive::compose::Compose;
 use crate::ops::random::draw_each;
-use crate::ops::{Result, TensorLike};
+use crate::ops::{Compose, Result, TensorLike};
 use crate::{Float, Generator, Scalar, Site, Tensor, ensure};
 
 /// Dropout.

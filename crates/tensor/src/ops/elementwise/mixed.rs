@@ -3,13 +3,11 @@
 
 use wengert_macros::twins;
 
-use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::{binary, broadcast_three, expand, join_all, number, one_value, pair};
-use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::reduce::reductions::not_zero;
 use crate::ops::{
-    Argument, Arithmetic, ArrayOperand, Comparison, Functions, MaskOperand, Operand, Result, TensorLike, Views,
-    try_where_,
+    Argument, Arithmetic, ArrayOperand, Comparison, Compose, Composite, Functions, MaskOperand, Operand, Result,
+    TensorLike, Views, try_where_,
 };
 use crate::scalar::formula::Formula;
 use crate::{Binary, Element, Float, Scalar, Site, Tensor, Unary, ensure};

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use wengert_macros::twins;
 
 use crate::ops::index::positions::check_index;
-use crate::ops::primitive::compose::Compose;
-use crate::ops::{Result, TensorLike};
+use crate::ops::{Compose, Result, TensorLike};
 use crate::{Error, Float, Scalar, Site, Tensor, ensure};
 
 /// Options for the gradient of [`embedding`](Embedding::embedding).

@@ -8,9 +8,8 @@ use wengert_macros::twins;
 
 use crate::ops::index::positions::{check_index, check_range, one_dim, positions_in, wrap_negative};
 use crate::ops::index::replace::gather_along;
-use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::join;
-use crate::ops::{Result, TensorLike};
+use crate::ops::{Compose, Result, TensorLike};
 use crate::shape::dims;
 use crate::{Error, Position, Shape, Site, Tensor, ensure};
 

@@ -7,8 +7,7 @@
 use smallvec::SmallVec;
 
 use crate::kernel::gather::positions_of_row;
-use crate::ops::TensorLike;
-use crate::ops::primitive::compose::Compose;
+use crate::ops::{Compose, TensorLike};
 use crate::thresholds::blocks::BLOCK;
 use crate::thresholds::ops::MIN_DIRECT_INDEX;
 use crate::{Error, Shape, Site, Tensor, View};

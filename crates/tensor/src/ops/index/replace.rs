@@ -8,9 +8,8 @@ use wengert_macros::precompiled;
 use crate::kernel::gather::{Values, scatter};
 use crate::kernel::rows;
 use crate::ops::index::positions::{for_gathered_positions, gathered_positions, one_dim};
-use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::number;
-use crate::ops::{Result, TensorLike};
+use crate::ops::{Compose, Result, TensorLike};
 use crate::{Binary, Compare, Element, Error, Reduction, Scalar, Shape, Site, Tensor};
 
 /// The places in a tensor that values are written to, one value per place.

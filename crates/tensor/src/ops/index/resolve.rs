@@ -1,11 +1,9 @@
 //! Resolves a list of index items in two steps. Integers, index tensors of rank 0, slices and new dimensions become a view. Other index
 //! tensors and masks become positions.
 
-use crate::ops::index::item::IndexItem;
 use crate::ops::index::positions::{arange_along, positions_in, row_major, unravel, wrap};
-use crate::ops::primitive::compose::Compose;
 use crate::ops::shape::views::{slice, squeeze, unsqueeze};
-use crate::ops::{Result, TensorLike};
+use crate::ops::{Compose, IndexItem, Result, TensorLike};
 use crate::shape::broadcast;
 use crate::{Error, Shape, Site, Span, Tensor, View, ensure};
 

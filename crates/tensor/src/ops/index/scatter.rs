@@ -12,9 +12,8 @@ use crate::ops::index::replace::{
     add_at, mask_without, overwrite, overwrite_with_number, scatter_along, target_positions,
 };
 use crate::ops::index::resolve::whole_mask;
-use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::{join, number, one_value};
-use crate::ops::{Argument, ArrayOperand, IndexItem, Operand, Result, TensorLike};
+use crate::ops::{Argument, ArrayOperand, Compose, IndexItem, Operand, Result, TensorLike};
 use crate::shape::broadcast::expands;
 use crate::shape::dims;
 use crate::{Error, Number, Position, Reduction, Scalar, Shape, Site, Sizes, Tensor, ensure};

@@ -9,8 +9,7 @@ use wengert_macros::{precompiled, twins};
 
 use crate::ops::index::replace::{Places, add_at, target_positions};
 use crate::ops::index::scatter::{check_targets, leading_part};
-use crate::ops::primitive::compose::Compose;
-use crate::ops::{ArrayOperand, Result, TensorLike};
+use crate::ops::{ArrayOperand, Compose, Result, TensorLike};
 use crate::{Binary, Compare, Error, Float, Position, Reduction, Shape, Site, Tensor};
 
 /// The kind of reduction that [`scatter_reduce`](ScatterReduce::scatter_reduce) applies.

@@ -3,9 +3,8 @@
 
 use wengert_macros::twins;
 
-use crate::ops::primitive::compose::Compose;
 use crate::ops::shape::views::{diagonal_view, select_view, slice_view};
-use crate::ops::{ArrayOperand, Result, TensorLike};
+use crate::ops::{ArrayOperand, Compose, Result, TensorLike};
 use crate::{Position, Site, Span, Tensor, View, ensure};
 
 /// Writing into a view. The written array has exactly the shape of the view. The gradient of a replaced element is 0.

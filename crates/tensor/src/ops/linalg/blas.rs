@@ -6,10 +6,9 @@
 use wengert_macros::twins;
 
 use crate::ops::linalg::products::unequal_vectors;
-use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::{expand, number};
 use crate::ops::shape::views::squeeze;
-use crate::ops::{ArrayOperand, InPlace, Result, TensorLike};
+use crate::ops::{ArrayOperand, Compose, InPlace, Result, TensorLike};
 use crate::{Binary, Error, Number, Scalar, Shape, Site, Sizes, ensure};
 
 /// `mm`, `bmm`, `mv`, `dot`, `addmm` and related operations.

@@ -8,8 +8,7 @@ use wengert_macros::twins;
 
 use crate::ops::linalg::equation::{Equation, Label};
 use crate::ops::primitive::pair::expand;
-use crate::ops::primitive::tensor_like::arrays;
-use crate::ops::{ArrayOperand, IntoArray, Result, TensorLike};
+use crate::ops::{ArrayOperand, IntoArray, Result, TensorLike, arrays};
 use crate::shape::broadcast;
 use crate::{Axes, Binary, Dims, Error, Number, Reduction, Shape, Site, View, ensure};
 

@@ -3,10 +3,8 @@
 use wengert_macros::twins;
 
 use crate::ops::linalg::blas::{check_matrices, expand_term};
-use crate::ops::linalg::products::product;
-use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::{expand, join_all, same_shape};
-use crate::ops::{ArrayOperand, OptionalOperand, Result, TensorLike};
+use crate::ops::{ArrayOperand, Compose, OptionalOperand, Result, TensorLike, product};
 use crate::{Binary, Number, Shape, Site, ensure};
 
 /// `linear` and `bilinear`.

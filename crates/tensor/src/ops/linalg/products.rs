@@ -2,9 +2,8 @@
 
 use wengert_macros::twins;
 
-use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::{expand, join};
-use crate::ops::{Result, TensorLike};
+use crate::ops::{Compose, Result, TensorLike};
 use crate::{Element, Error, Number, Shape, Site, Tensor, ensure};
 
 /// The right operand of [`matmul`](Products::matmul) after an `A`: another `A`, by reference or by value, a tensor after a

@@ -3,10 +3,9 @@
 use wengert_macros::twins;
 
 use crate::ops::linalg::blas::outer;
-use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::pair;
 use crate::ops::reduce::reductions::reduce_dims;
-use crate::ops::{ArrayOperand, Result, TensorLike};
+use crate::ops::{ArrayOperand, Compose, Result, TensorLike};
 use crate::shape::broadcast::size_at;
 use crate::shape::dims;
 use crate::{Binary, Dims, Error, Number, Position, Reduction, Scalar, Shape, Site, View, ensure};

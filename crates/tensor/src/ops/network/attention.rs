@@ -2,11 +2,9 @@
 
 use wengert_macros::twins;
 
-use crate::ops::linalg::products::product;
-use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::join;
 use crate::ops::shape::views::{squeeze, swap, unsqueeze};
-use crate::ops::{ArrayOperand, Result, TensorLike};
+use crate::ops::{ArrayOperand, Compose, Result, TensorLike, product};
 use crate::thresholds::ops::{MAX_QUERY_BLOCKS, QUERY_UNIT, SCORES_PER_BLOCK};
 use crate::{Compare, Float, Reduction, Scalar, Shape, Site, Tensor, Unary, ensure};
 

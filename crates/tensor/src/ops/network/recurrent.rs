@@ -4,9 +4,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::linalg::products::product;
-use crate::ops::primitive::compose::Compose;
-use crate::ops::{ArrayOperand, Result, TensorLike};
+use crate::ops::{ArrayOperand, Compose, Result, TensorLike, product};
 use crate::{Float, Site, Unary, ensure};
 
 /// The weights of a cell with `g` gates, for an input of width i and a state of width h. A plain cell has 1 gate, an LSTM has 4 (input,

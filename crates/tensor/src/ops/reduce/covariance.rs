@@ -2,8 +2,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::primitive::compose::Compose;
-use crate::ops::{Result, TensorLike};
+use crate::ops::{Compose, Result, TensorLike};
 use crate::{Axes, Binary, Float, Scalar, Shape, Site, Tensor, Unary, View, ensure};
 
 /// Covariances and correlations.

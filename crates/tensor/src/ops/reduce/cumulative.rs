@@ -8,9 +8,8 @@
 use wengert_macros::twins;
 
 use crate::kernel::scan::lanes;
-use crate::ops::primitive::compose::Compose;
 use crate::ops::reduce::lane_array::LaneArray;
-use crate::ops::{Result, TensorLike};
+use crate::ops::{Compose, Result, TensorLike};
 use crate::shape::dims;
 use crate::{Binary, Compare, DType, Error, Float, Number, Position, Scalar, Site, Tensor, Unary, View, ensure};
 

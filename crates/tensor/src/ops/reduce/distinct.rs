@@ -6,8 +6,7 @@ use std::cmp::Ordering;
 use wengert_macros::twins;
 
 use crate::kernel::scan::lanes;
-use crate::ops::primitive::compose::Compose;
-use crate::ops::{Argument, Operand, Result, TensorLike};
+use crate::ops::{Argument, Compose, Operand, Result, TensorLike};
 use crate::scalar::math::{compare, is_nan};
 use crate::shape::dims;
 use crate::{Error, Number, Position, Shape, Site, Tensor, ensure};

@@ -2,8 +2,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::primitive::compose::Compose;
-use crate::ops::{ArrayOperand, Result, TensorLike};
+use crate::ops::{ArrayOperand, Compose, Result, TensorLike};
 use crate::shape::dims;
 use crate::{Binary, Error, Float, Position, Reduction, Scalar as _, Shape, Site, ensure};
 

@@ -6,11 +6,9 @@
 use wengert_macros::twins;
 
 use crate::kernel::normalize::{self, Affine};
-use crate::ops::primitive::compose::Compose;
-use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::shape::padding::pad_constant;
 use crate::ops::shape::views::squeeze;
-use crate::ops::{Result, TensorLike};
+use crate::ops::{Compose, Composite, Result, TensorLike};
 use crate::thresholds::ops::{MIN_FUSED_NORMALIZATION, NORMALIZED_ROWS};
 use crate::{Binary, Error, Float, Shape, Site, Sizes, Tensor, Unary, View, ensure};
 

@@ -7,12 +7,10 @@ use wengert_macros::{precompiled, twins};
 
 use crate::kernel::distance::{self, PAIR_ROWS, RowNorm};
 use crate::memory::scratch::Scratch;
-use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::{expand, join_all, pair};
-use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::reduce::reductions::{drop_reduced, reduce_dims};
 use crate::ops::shape::views::{squeeze, unsqueeze};
-use crate::ops::{ArrayOperand, Result, TensorLike};
+use crate::ops::{ArrayOperand, Compose, Composite, Result, TensorLike};
 use crate::shape::dims;
 use crate::{Axes, Binary, Compare, Dims, Error, Float, Position, Reduction, Shape, Site, Tensor, Unary, ensure};
 

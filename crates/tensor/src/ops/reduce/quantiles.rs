@@ -7,9 +7,8 @@
 use wengert_macros::twins;
 
 use crate::kernel::scan::lanes;
-use crate::ops::primitive::compose::Compose;
 use crate::ops::reduce::lane_array::LaneArray;
-use crate::ops::{Result, TensorLike};
+use crate::ops::{Compose, Result, TensorLike};
 use crate::scalar::math::is_nan;
 use crate::{Axes, Binary, Compare, Error, Float, Position, Scalar, Shape, Site, Tensor, Unary, ensure};
 

@@ -3,13 +3,11 @@
 use wengert_macros::twins;
 
 use crate::kernel::softmax::of_columns;
-use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::number;
-use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::random::draw_each;
 use crate::ops::reduce::lane_array::LaneArray;
 use crate::ops::reduce::reductions::drop_reduced;
-use crate::ops::{Result, TensorLike};
+use crate::ops::{Compose, Composite, Result, TensorLike};
 use crate::shape::dims;
 use crate::thresholds::softmax::{MAX_ROWS, MIN_COLUMNS};
 use crate::{

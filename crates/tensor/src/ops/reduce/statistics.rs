@@ -5,11 +5,9 @@
 
 use wengert_macros::twins;
 
-use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::expand;
-use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::reduce::reductions::{drop_reduced, mean, reduce_dims};
-use crate::ops::{Result, TensorLike};
+use crate::ops::{Compose, Composite, Result, TensorLike};
 use crate::{Binary, Compare, Dims, Float, Reduction, Site, Unary, View};
 
 /// `var`, `std` and related operations. `dims` is one dimension, several, or all (`..`, or an empty list). The reduced dimensions

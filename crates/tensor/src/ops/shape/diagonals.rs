@@ -3,8 +3,7 @@
 use wengert_macros::twins;
 
 use crate::memory::reserve::{addressable, check_fits};
-use crate::ops::primitive::compose::Compose;
-use crate::ops::{Result, TensorLike};
+use crate::ops::{Compose, Result, TensorLike};
 use crate::shape::dims;
 use crate::{Error, Position, Scalar, Shape, Site, Tensor, View, ensure};
 

@@ -3,10 +3,8 @@
 use wengert_macros::twins;
 
 use crate::memory::reserve::addressable;
-use crate::ops::primitive::compose::Compose;
-use crate::ops::primitive::tensor_like::arrays;
 use crate::ops::shape::views::{raise_rank, unsqueeze};
-use crate::ops::{IntoArray, Result, TensorLike};
+use crate::ops::{Compose, IntoArray, Result, TensorLike, arrays};
 use crate::shape::dims;
 use crate::{Error, Position, Shape, Site, View, ensure};
 

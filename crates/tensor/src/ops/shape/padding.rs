@@ -7,9 +7,8 @@
 use wengert_macros::{precompiled, twins};
 
 use crate::kernel::pad::{self, PaddedAxis};
-use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::number;
-use crate::ops::{Result, TensorLike};
+use crate::ops::{Compose, Result, TensorLike};
 use crate::{Element, Error, Scalar, Shape, Site, Tensor, View, ensure};
 
 /// The values of the padding.

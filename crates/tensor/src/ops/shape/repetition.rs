@@ -4,9 +4,8 @@
 use wengert_macros::twins;
 
 use crate::memory::reserve;
-use crate::ops::primitive::compose::Compose;
 use crate::ops::shape::views::unsqueeze;
-use crate::ops::{Result, TensorLike};
+use crate::ops::{Compose, Result, TensorLike};
 use crate::shape::dims::{self, Dims, Sizes, UNREPRESENTABLE};
 use crate::{DType, Error, Shape, Site, Tensor, ensure};
 

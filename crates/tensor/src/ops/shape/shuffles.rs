@@ -5,8 +5,7 @@ use std::ops::Range;
 use wengert_macros::twins;
 
 use crate::memory::reserve::addressable;
-use crate::ops::primitive::compose::Compose;
-use crate::ops::{Result, TensorLike};
+use crate::ops::{Compose, Result, TensorLike};
 use crate::{Site, ensure};
 
 /// Shuffles of channels and pixels.

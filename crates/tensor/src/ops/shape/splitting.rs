@@ -3,9 +3,8 @@
 use wengert_macros::twins;
 
 use crate::memory::reserve;
-use crate::ops::TensorLike;
-use crate::ops::primitive::compose::Compose;
 use crate::ops::shape::views::squeeze;
+use crate::ops::{Compose, TensorLike};
 use crate::shape::dims;
 use crate::{Position, Site, ensure};
 

@@ -4,8 +4,7 @@
 use wengert_macros::twins;
 
 use crate::ops::primitive::pair::{expand, join_all};
-use crate::ops::primitive::tensor_like::arrays;
-use crate::ops::{IntoArray, Result, TensorLike};
+use crate::ops::{IntoArray, Result, TensorLike, arrays};
 use crate::shape::broadcast;
 use crate::shape::broadcast::Expansion;
 use crate::shape::diagnostic::sizes_text;

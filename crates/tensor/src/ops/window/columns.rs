@@ -2,10 +2,9 @@
 
 use wengert_macros::twins;
 
-use crate::ops::primitive::compose::Compose;
 use crate::ops::shape::padding::pad_constant;
 use crate::ops::window::windows::{Window, add_batch, at_least, remove_batch};
-use crate::ops::{Result, TensorLike};
+use crate::ops::{Compose, Result, TensorLike};
 use crate::{Error, Number, Site, Sizes, ensure};
 
 /// Sliding windows as columns of a matrix.

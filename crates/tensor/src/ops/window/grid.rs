@@ -7,8 +7,7 @@
 use wengert_macros::{precompiled, twins};
 
 use crate::kernel::gather;
-use crate::ops::primitive::compose::Compose;
-use crate::ops::{ArrayOperand, Result, TensorLike};
+use crate::ops::{ArrayOperand, Compose, Result, TensorLike};
 use crate::{Binary, Compare, Error, Float, Scalar, Shape, Site, Sizes, Tensor, Unary, ensure};
 
 /// The formula by which a sample at a point between pixels is computed.

@@ -7,10 +7,9 @@
 use wengert_macros::twins;
 
 use crate::memory::reserve;
-use crate::ops::primitive::compose::Compose;
 use crate::ops::window::pooling::adaptive_avg_pool;
 use crate::ops::window::windows::at_least;
-use crate::ops::{Result, TensorLike, Windowed};
+use crate::ops::{Compose, Result, TensorLike, Windowed};
 use crate::{DType, Error, Float, Scalar, Shape, Site, Sizes, Tensor, ensure};
 
 /// The formula by which new elements are computed from old ones.

@@ -4,9 +4,8 @@ use wengert_macros::twins;
 
 use crate::ops::network::losses::reduction::reduce;
 use crate::ops::network::losses::targets::{ClassOptions, Targets, check_weight};
-use crate::ops::primitive::compose::Compose;
 use crate::ops::shape::views::squeeze;
-use crate::ops::{Result, Softmax, TensorLike};
+use crate::ops::{Compose, Result, Softmax, TensorLike};
 use crate::{Float, Shape, Site, Tensor, Unary, ensure};
 
 /// The true classes of the examples.

@@ -6,9 +6,8 @@ use wengert_macros::twins;
 
 use crate::ops::elementwise::activations::log_sigmoid;
 use crate::ops::network::losses::reduction::{LossReduction, reduce};
-use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::{join, pair};
-use crate::ops::{ArrayOperand, Result, TensorLike};
+use crate::ops::{ArrayOperand, Compose, Result, TensorLike};
 use crate::{Binary, Compare, Error, Float, Scalar, Shape, Site, Unary, ensure};
 
 /// Losses that are negative log-likelihoods or divergences.

@@ -3,10 +3,9 @@
 use wengert_macros::twins;
 
 use crate::ops::network::losses::reduction::{LossReduction, reduce};
-use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::join;
 use crate::ops::reduce::norms::norm;
-use crate::ops::{ArrayOperand, Result, TensorLike};
+use crate::ops::{ArrayOperand, Compose, Result, TensorLike};
 use crate::{Binary, Compare, Dims, Float, Site, Unary, ensure};
 
 /// Losses with a margin.

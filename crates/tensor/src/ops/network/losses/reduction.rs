@@ -1,7 +1,6 @@
 //! The reduction of elementwise losses to their sum or mean.
 
-use crate::ops::primitive::compose::Compose;
-use crate::ops::{Result, TensorLike};
+use crate::ops::{Compose, Result, TensorLike};
 use crate::{Shape, Site};
 
 /// How a loss reduces its elementwise losses.

@@ -3,9 +3,8 @@
 use wengert_macros::twins;
 
 use crate::ops::network::losses::reduction::{LossReduction, reduce, total};
-use crate::ops::primitive::compose::Compose;
 use crate::ops::primitive::pair::pair;
-use crate::ops::{ArrayOperand, Result, TensorLike};
+use crate::ops::{ArrayOperand, Compose, Result, TensorLike};
 use crate::{Compare, Error, Float, Shape, Site, Unary, ensure};
 
 /// Losses of regression. In the formulas, x is the prediction (`self`) and y is the target. A `weight` has the shape of the prediction. The

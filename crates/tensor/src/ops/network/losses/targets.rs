@@ -2,9 +2,8 @@
 
 use crate::ops::index::replace::gather_along;
 use crate::ops::network::losses::reduction::{LossReduction, reduce, total};
-use crate::ops::primitive::compose::Compose;
 use crate::ops::shape::views::unsqueeze;
-use crate::ops::{Argument, Result, TensorLike};
+use crate::ops::{Argument, Compose, Result, TensorLike};
 use crate::{Compare, Error, Float, Scalar, Shape, Site, Tensor, Unary, ensure};
 
 /// Options of a loss over classes.

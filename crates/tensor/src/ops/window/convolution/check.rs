@@ -1,9 +1,7 @@
 //! Checks the arguments that a convolution and its transpose share, and adds the bias.
 
-use crate::ops::primitive::compose::Compose;
-use crate::ops::window::convolution::options::ConvOptions;
 use crate::ops::window::windows::{Window, add_batch, at_least};
-use crate::ops::{Result, TensorLike};
+use crate::ops::{Compose, ConvOptions, Result, TensorLike};
 use crate::{Error, Shape, Site, ensure};
 
 /// Checks the ranks, the kernel, the stride, the dilation and the groups of a convolution. Returns the input with a batch dimension, true

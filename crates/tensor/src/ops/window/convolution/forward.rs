@@ -1,11 +1,9 @@
 //! The convolution of an input by a weight.
 
-use crate::ops::Result;
 use crate::ops::shape::padding::{PadMode, pad};
 use crate::ops::window::convolution::check::{add_bias, check_bias, check_channels, prepare};
-use crate::ops::window::convolution::options::ConvOptions;
-use crate::ops::window::windowed::{ConvolutionForm, Slot, Windowed};
 use crate::ops::window::windows::{Window, at_least, per_dimension, remove_batch};
+use crate::ops::{ConvOptions, ConvolutionForm, Result, Slot, Windowed};
 use crate::{Error, Number, Scalar as _, Shape, Site, ensure};
 
 /// Computes a convolution over the last `rank` dimensions of `x`.

@@ -15,8 +15,7 @@ use wengert_macros::twins;
 
 use crate::ops::window::convolution::forward::convolve;
 use crate::ops::window::convolution::transposed::convolve_transposed;
-use crate::ops::window::windowed::Windowed;
-use crate::ops::{ArrayOperand, OptionalOperand, Result};
+use crate::ops::{ArrayOperand, OptionalOperand, Result, Windowed};
 use crate::{Number, Site};
 
 /// Convolutions.

@@ -1,7 +1,7 @@
 //! The options of a convolution.
 
 use crate::Sizes;
-use crate::ops::shape::padding::PadMode;
+use crate::ops::PadMode;
 
 /// The options of a convolution. A size is one value for all dimensions, or one per dimension.
 ///

@@ -1,11 +1,8 @@
 //! A transposed convolution: the derivative of a convolution with respect to its input, as an operation.
 
-use crate::ops::Result;
-use crate::ops::shape::padding::PadMode;
 use crate::ops::window::convolution::check::{add_bias, check_bias, check_channels, prepare};
-use crate::ops::window::convolution::options::ConvOptions;
-use crate::ops::window::windowed::{ConvolutionForm, Slot, Windowed};
 use crate::ops::window::windows::{Window, at_least, remove_batch};
+use crate::ops::{ConvOptions, ConvolutionForm, PadMode, Result, Slot, Windowed};
 use crate::{Error, Number, Scalar as _, Shape, Site, ensure};
 
 /// Computes a transposed convolution over the last `rank` dimensions of `x`.

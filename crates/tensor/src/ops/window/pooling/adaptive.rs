@@ -5,12 +5,11 @@ use wengert_macros::twins;
 
 use crate::kernel::pool::mean::WindowSpans;
 use crate::memory::reserve;
-use crate::ops::primitive::compose::Compose;
 use crate::ops::window::pooling::maximum::prefers_second;
 use crate::ops::window::pooling::mean::average;
 use crate::ops::window::windowed::Windowed;
 use crate::ops::window::windows::{add_batch, at_least, remove_batch};
-use crate::ops::{Result, TensorLike};
+use crate::ops::{Compose, Result, TensorLike};
 use crate::{Error, Float, Scalar, Site, Sizes, View, ensure};
 
 /// Pooling to a requested size.

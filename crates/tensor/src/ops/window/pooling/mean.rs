@@ -3,13 +3,12 @@
 
 use crate::kernel::pool::mean as kernel;
 use crate::kernel::pool::mean::{Divisor, WindowSpans};
-use crate::ops::Result;
-use crate::ops::primitive::compose::Compose;
 use crate::ops::window::pooling::options::PoolOptions;
 use crate::ops::window::pooling::plan::window_axes;
 use crate::ops::window::pooling::volume::{Volume, area};
 use crate::ops::window::windowed::{MeanForm, Windowed};
 use crate::ops::window::windows::{add_batch, remove_batch};
+use crate::ops::{Compose, Result};
 use crate::shape::error::ensure;
 use crate::{Axes, Float, Shape, Site, Sizes};
 

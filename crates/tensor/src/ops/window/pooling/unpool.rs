@@ -1,10 +1,9 @@
 //! The inverse of maximum pooling: writes the maxima to their positions, between zeros.
 
-use crate::ops::primitive::compose::Compose;
 use crate::ops::window::pooling::PoolOptions;
 use crate::ops::window::pooling::plan::windows;
 use crate::ops::window::windows::at_least;
-use crate::ops::{Result, Scatter as _, TensorLike};
+use crate::ops::{Compose, Result, Scatter as _, TensorLike};
 use crate::{Error, Float, Shape, Site, Sizes, Tensor, ensure};
 
 /// Returns planes of zeros with the elements of `x` at the row-major positions `indices`. A plane consists of the last `rank` dimensions.

@@ -1,7 +1,6 @@
 //! The shapes of pooled volumes, whose planes are pooled first. A second step pools along the depth.
 
-use crate::ops::primitive::compose::Compose;
-use crate::ops::{Result, TensorLike};
+use crate::ops::{Compose, Result, TensorLike};
 use crate::{Shape, Site};
 
 /// The sizes of volumes `[n, c, d, h, w]`: n examples of c channels, depth d, height h and width w.
