@@ -141,11 +141,13 @@ fn floor_divide<T: FloatMath>(x: T, y: T, rest: T) -> T {
 }
 
 /// Returns the remainder with the sign of `y`.
+#[inline]
 fn exact_remainder<T: FloatMath>(x: T, y: T) -> T {
     remainder(y, x % y)
 }
 
 /// Returns PyTorch's floor division.
+#[inline]
 fn exact_floor_divide<T: FloatMath>(x: T, y: T) -> T {
     floor_divide(x, y, x % y)
 }
