@@ -32,6 +32,7 @@ const OBJECTS: [(&str, &str); 2] = [("cast::<", "mask"), ("set_frozen(", "parame
 /// Declares the names in expressions. The three programs differ in `x`: a tensor, a variable, a number.
 const NAMES: &str = "let generator = &mut Generator::new(0); let tape = Tape::<f32>::new(); let dim = 0;
     let a = Tensor::<f32>::ones([3, 3]); let (y, target, other, tensor, this) = (a.clone(), &a, &a, &a, &a);
+    let (mat1, mat2) = (&a, &a);
     let index = Tensor::from([0i64, 1]); let mask = a.gt(0.0); let list = vec![a.clone(), a.clone()];
     let (p, parameter, model) = (Parameter::new(a.clone()), Parameter::new(a.clone()), Linear::<f32>::new(3, 3, generator));
     let gradients = tape.parameter(&parameter).sum(..).backward(); let terms = vec![tape.constant(1.0)].into_iter();";
@@ -241,6 +242,11 @@ fn the_expressions_in_hints_about_shapes_compile() {
         under(Rules::default().deny(), &[4, 1], &[4]),
         under(Rules::strict(), &[], &[4]),
         try_mse_loss(&ones(&[3, 1]), &ones(&[3])).unwrap_err(),
+        ones(&[2, 3]).try_matmul(&ones(&[5, 3])).unwrap_err(),
+        ones(&[2, 3]).try_matmul(&ones(&[2, 5])).unwrap_err(),
+        ones(&[4, 3, 2, 2]).try_linear(&ones(&[5, 12]), None).unwrap_err(),
+        ones(&[2, 6, 5, 3]).try_conv2d(&ones(&[4, 3, 2, 2]), None, &ConvOptions::default()).unwrap_err(),
+        ones(&[2, 3]).try_item().unwrap_err(),
     ];
     let texts = errors.map(|error| error.to_string());
     let calls = |text: &String| -> Vec<String> {

@@ -66,7 +66,8 @@ pub(crate) fn expect_rank<T: Float>(
         return Ok(rank);
     }
     let expected = if low == high { format!("{low}D") } else { format!("{low}D or {high}D") };
-    Err(refused(layer, format!("expected {expected} input (got {rank}D input)")))
+    let hint = if rank + 1 == low { "\na batch of one sample is `x.unsqueeze(0)`" } else { "" };
+    Err(refused(layer, format!("expected {expected} input (got {rank}D input){hint}")))
 }
 
 /// Returns the variable of `parameter` on `tape`, or `None` if the layer does not have this parameter.

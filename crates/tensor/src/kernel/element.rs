@@ -46,6 +46,11 @@ pub mod instances {
 use instances::{ElementInstances, FloatInstances};
 
 /// A type that tensors can hold: `f32`, `f64`, `i64`, `u8`, `bool`. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "a tensor cannot have elements of type `{Self}`",
+    label = "the elements of a tensor are of type `f32`, `f64`, `i64`, `u8` or `bool`",
+    note = "other integers, such as class numbers, become `i64`: write `0i64` for a literal, `n as i64` for a number"
+)]
 pub trait Element: Scalar + BlockKernels + ReductionKernels + DirectConvolutions {
     /// Returns the generic function that `F` stands for, instantiated for this element type.
     #[doc(hidden)]
@@ -60,6 +65,11 @@ pub trait Element: Scalar + BlockKernels + ReductionKernels + DirectConvolutions
 pub trait Number: Element {}
 
 /// The floating-point types, which have arithmetic functions and gradients: `f32`, `f64`. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "elements of type `{Self}` are not floating-point numbers",
+    label = "this needs elements of type `f32` or `f64`",
+    note = "convert a tensor with `x.cast::<f32>()`"
+)]
 pub trait Float:
     Number
     + FloatBlockKernels

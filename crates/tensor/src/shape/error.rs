@@ -273,6 +273,11 @@ impl Error {
         }
         self
     }
+
+    /// Adds a hint as [`with_hint`](Self::with_hint) does, if there is one.
+    pub(crate) fn with_hint_if_any(self, text: Option<impl fmt::Display>) -> Self {
+        text.into_iter().fold(self, Self::with_hint)
+    }
 }
 
 /// Makes the surrounding function return an error with the formatted message if the condition is false. The error is an

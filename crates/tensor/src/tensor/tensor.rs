@@ -357,7 +357,11 @@ impl<T: Element> Tensor<T> {
     #[doc(alias("to_scalar"))]
     pub fn try_item(&self) -> Result<T, Error> {
         let at = Site::here("item");
-        ensure!(self.numel() == 1, at, "a Tensor with {} elements cannot be converted to Scalar", self.numel());
+        if self.numel() != 1 {
+            let message = format!("a Tensor with {} elements cannot be converted to Scalar", self.numel());
+            let hint = "`x.to_vec()` returns all elements; `x.sum(..)` and `x.mean(..)` reduce them to one";
+            return Err(Error::argument(at, message).with_hint(hint));
+        }
         Ok(self.storage.as_slice()[self.layout.offset()])
     }
 

@@ -258,6 +258,9 @@ mod tests {
         let text = sentence(Tensor::ones([5, 3]));
         assert!(text.contains("expected 4D input (got 2D input)"), "{text}");
         assert!(text.contains("in the layer BatchNorm2d(3) on an input of shape [5, 3], made at"), "{text}");
+        assert!(!text.contains("unsqueeze"), "{text}");
+        let unbatched = sentence(Tensor::ones([3, 2, 2]));
+        assert!(unbatched.contains("hint: a batch of one sample is `x.unsqueeze(0)`"), "{unbatched}");
         assert!(sentence(Tensor::ones([1, 4, 2, 2])).contains("expected 3 channels in dimension 1, but got 4"));
         assert!(sentence(Tensor::ones([1, 3, 1, 1])).contains("Expected more than 1 value per channel when training"));
     }

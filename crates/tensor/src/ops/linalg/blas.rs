@@ -5,7 +5,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::linalg::products::unequal_vectors;
+use crate::ops::linalg::products::{transposed_hint, unequal_vectors};
 use crate::ops::primitive::pair::{expand, number};
 use crate::ops::shape::views::squeeze;
 use crate::ops::{ArrayOperand, Compose, InPlace, Result, TensorLike};
@@ -201,12 +201,10 @@ pub(crate) fn check_matrices<A: TensorLike>(
         ensure!(rank == 2, at, "{operation}: {name} must be a matrix, got {rank}-D tensor");
     }
     let (m, k, other, n) = (left[0], left[1], right[0], right[1]);
-    ensure!(
-        k == other,
-        at,
-        MatmulShape,
-        "{operation}: mat1 and mat2 shapes cannot be multiplied ({m}x{k} and {other}x{n})"
-    );
+    if k != other {
+        let message = format!("{operation}: mat1 and mat2 shapes cannot be multiplied ({m}x{k} and {other}x{n})");
+        return Err(Error::MatmulShape { message, at }.with_hint_if_any(transposed_hint(&left, &right)));
+    }
     Ok(Shape::from([m, n]))
 }
 
@@ -338,6 +336,14 @@ mod tests {
     fn refusals() {
         let (x, y) = (Tensor::<f64>::ones([2, 3]), Tensor::<f64>::ones([4, 2]));
         assert_eq!(sentence(x.try_mm(&y)), "mm: mat1 and mat2 shapes cannot be multiplied (2x3 and 4x2)");
+        // The hint proposes a transposed matrix if it fits.
+        for (y, hint) in [([5, 3], Some("`mat2.t()`")), ([2, 5], Some("`mat1.t()`")), ([4, 5], None)] {
+            let y = Tensor::ones(y);
+            for error in [x.try_mm(&y).unwrap_err(), x.try_matmul(&y).unwrap_err()] {
+                let text = error.to_string();
+                assert_eq!(text.split_once("fits if it is transposed: ").map(|(_, code)| code), hint, "{text}");
+            }
+        }
         assert_eq!(sentence(Tensor::ones([2, 2, 3]).try_mm(&y)), "mm: self must be a matrix, got 3-D tensor");
         assert_eq!(sentence(x.try_bmm(&y)), "batch1 must be a 3D tensor");
         assert_eq!(sentence(x.try_mv(Tensor::ones([4]))), "size mismatch, got input (2), mat (2x3), vec (4)");

@@ -5,7 +5,7 @@ use wengert_macros::twins;
 use crate::ops::linalg::blas::{check_matrices, expand_term};
 use crate::ops::primitive::pair::{expand, join_all, same_shape};
 use crate::ops::{ArrayOperand, Compose, OptionalOperand, Result, TensorLike, product};
-use crate::{Binary, Number, Shape, Site, ensure};
+use crate::{Binary, Error, Number, Shape, Site, ensure};
 
 /// `linear` and `bilinear`.
 #[twins]
@@ -51,6 +51,10 @@ fn linear<A: TensorLike>(x: &A, weight: &A, bias: Option<&A>, at: Site) -> Resul
     );
     ensure!(weight_rank <= 2, at, "t() expects a tensor with <= 2 dimensions, but self is {weight_rank}D");
     let weight = if weight_rank == 1 { weight.clone() } else { weight.permute_to(&[1, 0], at)? };
+    if weight_rank == 2 && x.shape()[rank - 1] != weight.shape()[0] {
+        let operation = if rank == 2 && bias.is_some() { "addmm" } else { "mm" };
+        return Err(width_mismatch(operation, &x.shape(), &weight.shape(), at).into());
+    }
     let Some(bias) = bias else { return product(x, &weight, at) };
     if rank == 2 {
         check_matrices("addmm", "mat1", x, &weight, at)?;
@@ -70,6 +74,22 @@ fn linear<A: TensorLike>(x: &A, weight: &A, bias: Option<&A>, at: Site) -> Resul
         }
     }
     z.apply_binary(Binary::Add, &expand(bias, &shape, at)?, at)
+}
+
+/// Returns PyTorch's error for an input `[…, k]` and a transposed weight `[features, n]` with another number of features. `operation` is
+/// the name in the error message.
+fn width_mismatch(operation: &str, x: &Shape, weight: &Shape, at: Site) -> Error {
+    let (last, features, n) = (x.rank() - 1, weight[0], weight[1]);
+    let (rows, k) = (Shape::from(&x[..last]).numel(), x[last]);
+    let message = format!("{operation}: mat1 and mat2 shapes cannot be multiplied ({rows}x{k} and {features}x{n})");
+    let hint = if x.rank() > 2 && Shape::from(&x[1..]).numel() == features {
+        format!("`x.flatten(1, -1)` makes a row of {features} features from each sample")
+    } else if x.rank() == 2 && x[0] == features {
+        format!("the samples are dimension 0: `x.t()` has {features} features")
+    } else {
+        format!("the weight is made for {features} features, but the last dimension of the input has {k}")
+    };
+    Error::MatmulShape { message, at }.with_hint(hint)
 }
 
 fn bilinear<A: TensorLike>(x: &A, y: &A, weight: &A, bias: Option<&A>, at: Site) -> Result<A> {
@@ -143,6 +163,17 @@ mod tests {
             "addmm: mat1 and mat2 shapes cannot be multiplied (2x5 and 3x4)"
         );
         assert!(Tensor::scalar(1.0).try_linear(&weight, None).is_err());
+    }
+
+    #[test]
+    fn an_input_of_a_wrong_width_gets_a_hint() {
+        let weight = Tensor::<f64>::ones([2, 12]);
+        let text = |x: &[usize]| Tensor::ones(x).try_linear(&weight, None).unwrap_err().to_string();
+        assert!(text(&[5, 3, 2, 2]).ends_with("hint: `x.flatten(1, -1)` makes a row of 12 features from each sample"));
+        assert!(text(&[12, 5]).ends_with("hint: the samples are dimension 0: `x.t()` has 12 features"));
+        let other = "hint: the weight is made for 12 features, but the last dimension of the input has 5";
+        assert!(text(&[7, 5]).ends_with(other) && text(&[5]).ends_with(other));
+        assert!(text(&[7, 3, 5]).starts_with("mm: mat1 and mat2 shapes cannot be multiplied (21x5 and 12x2)\n"));
     }
 
     #[test]

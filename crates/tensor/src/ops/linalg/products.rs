@@ -146,7 +146,16 @@ fn inner_mismatch(
             )
         }
     };
-    Error::MatmulShape { message, at }
+    Error::MatmulShape { message, at }.with_hint_if_any(transposed_hint(left, right))
+}
+
+/// Returns a hint for two matrices that can be multiplied if one of them is transposed.
+pub(crate) fn transposed_hint(left: &Shape, right: &Shape) -> Option<&'static str> {
+    match (&left[..], &right[..]) {
+        ([_, k], [_, n]) if k == n => Some("the second matrix fits if it is transposed: `mat2.t()`"),
+        ([m, _], [other, _]) if m == other => Some("the first matrix fits if it is transposed: `mat1.t()`"),
+        _ => None,
+    }
 }
 
 /// Returns PyTorch's error for vectors of different lengths.

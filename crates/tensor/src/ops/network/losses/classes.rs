@@ -214,4 +214,17 @@ mod tests {
         );
         assert!(hint(&[2, 3], &[4]).ends_with("targets of shape [2] fit it"));
     }
+
+    #[test]
+    fn classes_that_are_counted_from_1_get_a_hint() {
+        let x = Tensor::<f64>::zeros([2, 3]);
+        let text = |target: Tensor<i64>| {
+            x.try_cross_entropy(Classes::Indices(&target), Default::default()).unwrap_err().to_string()
+        };
+        let hint = "hint: classes are counted from 0; if the targets count from 1, subtract 1";
+        assert!(text(Tensor::from([1i64, 3])).ends_with(hint));
+        for other in [[0i64, 3], [1, 4], [-1, 3]] {
+            assert!(!text(Tensor::from(other)).contains("hint"), "{other:?}");
+        }
+    }
 }

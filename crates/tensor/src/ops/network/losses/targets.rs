@@ -73,13 +73,15 @@ impl Targets {
             (target.choose(&kept, 0, at)?, Some(kept))
         };
         for (position, class) in target.iter().enumerate() {
-            ensure!(
-                class == ignore_index || (0..classes as i64).contains(&class),
-                at,
-                IndexRange,
-                "Target {class} is out of bounds. (It is number {position} of the targets, from 0; there are {classes} \
-                 classes.)"
-            );
+            if class != ignore_index && !(0..classes as i64).contains(&class) {
+                let message = format!(
+                    "Target {class} is out of bounds. (It is number {position} of the targets, from 0; there are {classes} \
+                     classes.)"
+                );
+                let from_one = "classes are counted from 0; if the targets count from 1, subtract 1";
+                let hint = (class == classes as i64 && target.iter().all(|class| class != 0)).then_some(from_one);
+                return Err(Error::IndexRange { message, at }.with_hint_if_any(hint));
+            }
         }
         Ok(Targets { axis, classes, index, kept, count })
     }

@@ -43,13 +43,16 @@ pub(crate) fn prepare<A: TensorLike>(
 /// Refuses an input whose number of channels is not `expected`.
 pub(crate) fn check_channels(x: &Shape, weight: &Shape, expected: usize, prefix: &str, at: Site) -> Result<(), Error> {
     let channels = x[1];
-    ensure!(
-        channels == expected,
-        at,
+    if channels == expected {
+        return Ok(());
+    }
+    let message = format!(
         "Given {prefix}, weight of size {weight}, expected input{x} to have {expected} channels, but got {channels} \
          channels instead"
     );
-    Ok(())
+    let last = x.rank() - 1;
+    let moved = || format!("if the channels are the last dimension, `x.movedim(-1, -{last})` moves them");
+    Err(Error::argument(at, message).with_hint_if_any((x[last] == expected).then(moved)))
 }
 
 /// Refuses a bias that is not a vector of `out` elements.

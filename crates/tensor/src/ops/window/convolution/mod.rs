@@ -153,6 +153,18 @@ mod tests {
     }
 
     #[test]
+    fn channels_in_the_last_dimension_get_a_hint() {
+        let w = integers([4, 3, 2, 3]);
+        let text = |x: &[usize]| Tensor::ones(x).try_conv2d(&w, None, &ConvOptions::default()).unwrap_err().to_string();
+        let hint = "hint: if the channels are the last dimension, `x.movedim(-1, -3)` moves them";
+        for x in [&[2, 6, 5, 3][..], &[6, 5, 3]] {
+            assert!(text(x).ends_with(hint), "{x:?}");
+            assert!(Tensor::<f64>::ones(x).movedim(-1, -3).try_conv2d(&w, None, &ConvOptions::default()).is_ok());
+        }
+        assert!(!text(&[2, 6, 5, 5]).contains("hint"));
+    }
+
+    #[test]
     fn convolutions_equal_the_definition_and_transposed_ones_are_the_adjoint() {
         let (x, w) = (integers([2, 3, 6, 5]), integers([4, 3, 2, 3]));
         for (stride, padding, dilation) in [(1, 0, 1), (2, 1, 1), (1, 2, 2), (3, 1, 2)] {
