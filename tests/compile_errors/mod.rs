@@ -25,6 +25,81 @@ struct Mistake {
 
 const MISTAKES: &[Mistake] = &[
     Mistake {
+        name: "a forgotten reference",
+        items: "",
+        body: "let a = Tensor::<f32>::ones([2]); let b = a + 1.0; println!(\"{a} {b}\");",
+        says: &["a.clone() + 1.0"],
+        explained: "borrow of moved value",
+    },
+    Mistake {
+        name: "a loss of tensors",
+        items: "",
+        body: "let layer: Linear = Linear::new(2, 1, &mut Generator::new(0)); let x = Tensor::ones([3, 2]); \
+               let _ = Tape::new().value_and_gradients(|tape| layer.forward(&x).square().mean(..));",
+        says: &[],
+        explained: "expected `Var<'_, _>`, found `Tensor`",
+    },
+    Mistake {
+        name: "a list of a variable and a tensor",
+        items: "",
+        body: "let tape = Tape::<f32>::new(); let a = Tensor::<f32>::ones([2]); let _ = cat(&[tape.var(&a), a], 0);",
+        says: &[],
+        explained: "expected `Var<'_>`, found `Tensor`",
+    },
+    Mistake {
+        name: "class numbers with a fraction",
+        items: "",
+        body: "let _ = cross_entropy(&Tensor::<f32>::ones([3, 4]), &Tensor::<f32>::zeros([3]));",
+        says: &[],
+        explained: "expected `&Tensor<i64>`, found `&Tensor`",
+    },
+    Mistake {
+        name: "integers of 32 bits",
+        items: "",
+        body: "let _ = Tensor::from_vec(vec![0i32, 1, 2], [3]);",
+        says: &["a tensor cannot have elements of type `i32`", "`0i64` for a literal, `n as i64` for a number"],
+        explained: "",
+    },
+    Mistake {
+        name: "a mean of integers",
+        items: "",
+        body: "let _ = Tensor::from([1, 2, 3]).mean(..);",
+        says: &["elements of type `i64` are not floating-point numbers", "convert a tensor with `x.cast::<f32>()`"],
+        explained: "",
+    },
+    Mistake {
+        name: "a comparison of a variable by an operator",
+        items: "",
+        body: "let tape = Tape::<f32>::new(); let loss = tape.constant(1.0); let _ = loss < 0.1;",
+        says: &[],
+        explained: "binary operation `<` cannot be applied to type `Var<'_>`",
+    },
+    Mistake {
+        name: "a count beside -1 in an array",
+        items: "",
+        body: "let n = 2usize; let _ = Tensor::<f32>::ones([2, 3]).reshape([n, -1]);",
+        says: &[],
+        explained: "cannot apply unary operator `-` to type `usize`",
+    },
+    Mistake {
+        name: "a shape in several arguments",
+        items: "",
+        body: "let _ = Tensor::<f32>::zeros(2, 3);",
+        says: &[],
+        explained: "unexpected argument #2 of type `{integer}`",
+    },
+    Mistake {
+        name: "a model with two outputs in Fit",
+        items: "#[derive(Module)] struct Two(Linear, Linear); \
+                impl Two { fn forward<'t>(&self, x: Var<'t>) -> [Var<'t>; 2] { [self.0.forward(x), self.1.forward(x)] } } \
+                fn f(model: &mut Two, train: &DataLoader<(Tensor, Tensor)>, generator: &mut Generator) { \
+                let _ = wengert::nn::Fit::new(1).run(model, &mut Adam::new(0.1), train, generator, \
+                |model, tape, x| model.forward(tape.constant(x)), |[mean, _], y| mse_loss(mean, y)); }",
+        body: "",
+        says: &[],
+        explained: "expected `Var<'_>`, found `[Var<'_>; 2]`",
+    },
+    Mistake {
         name: "a closure kept in a variable",
         items: "",
         body: "let f = |x: Var<'_, f64>| x.sin().sum(..);",
@@ -136,6 +211,30 @@ const MISTAKES: &[Mistake] = &[
         body: "let _ = Tensor::<f32>::ones([2]).powf(2.0);",
         says: &["`pow`"],
         explained: "",
+    },
+    Mistake {
+        name: "a check of derivatives with one input",
+        items: "",
+        body: "let _ = wengert::autograd::gradcheck(|x| x.tanh(), &Tensor::<f64>::ones([2]));",
+        says: &[],
+        explained: "expected `[&Tensor<_>; _]`, found `&Tensor<f64>`",
+    },
+    Mistake {
+        name: "one lifetime for a variable and for a tensor",
+        items: "fn loss<'a>(x: Var<'a>, y: &'a Tensor<i64>) -> Var<'a> { cross_entropy(&x, y) } \
+                fn f(model: &mut Linear, train: &DataLoader, generator: &mut Generator) { \
+                let _ = wengert::nn::Fit::new(1).run(model, &mut Adam::new(0.1), train, generator, \
+                |model: &Linear, tape, x| model.forward(tape.constant(x)), loss); }",
+        body: "",
+        says: &[],
+        explained: "implementation of `Fn` is not general enough",
+    },
+    Mistake {
+        name: "a parameter as a number",
+        items: "",
+        body: "let p = Parameter::new(Tensor::<f32>::ones([2])); let _ = 1.0 / &p;",
+        says: &[],
+        explained: "cannot divide `{float}` by `",
     },
     Mistake {
         name: "a model with its own forward called with a tensor",
@@ -465,6 +564,12 @@ fn frequent_mistakes_are_explained() {
             failures.push(format!("{name}: nothing is expected"));
         }
     }
+    // Each row of the page quotes a message that a program above gets.
+    let table = page.split("## Errors of the compiler").nth(1).unwrap_or_default();
+    let rows = table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| message |"));
+    let quotes =
+        |row: &str| MISTAKES.iter().any(|mistake| !mistake.explained.is_empty() && row.contains(mistake.explained));
+    failures.extend(rows.filter(|row| !quotes(row)).map(|row| format!("no program gets the message of the row {row}")));
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
@@ -510,6 +615,11 @@ fn the_remedies_compile() {
                 for batch in DataLoader::new(Samples::new(data.clone(), Tensor::from([0, 1, 0])).unwrap(), 2).epoch(0) {
                     let (_, _): (Tensor, Tensor<i64>) = batch.unwrap();
                 }
+                let _ = (&data + 1.0, data.clone() + 1.0, cat(&[y, tape.constant(&prediction)], 0), data.lt(0.1), data.cast::<i64>());
+                let _ = (data.reshape((3usize, -1)), Tensor::<f32>::zeros([2, 3]), Tensor::from(vec![0i64, 2, 1]));
+                let _ = (wengert::autograd::gradcheck(|[x]| x.tanh(), [&x]), x.softplus(1.0, 20.0), x.leaky_relu(0.01), x.std(0, 1));
+                let [_, _] = cat(&[y, y], 1).chunk_into(1);
+                let _ = y.sum(..).item() < 0.1;
                 let first: Tensor = Tensor::ones([3, 1]);
                 let _ = (&first * &first, Tensor::<f32>::zeros(()), data.slice(0, 1..3), data.index(&index_items![0, ..]));
                 let _ = (&data + &x.sum(..).cast::<f32>(), tape.parameter(&layer.weight) * 2);";
