@@ -10,6 +10,7 @@ use image::{DynamicImage, ImageDecoder as _, ImageError, Limits};
 use wengert_tensor::{Generator, Tensor, ops::try_stack};
 
 use crate::data::dataset::Dataset;
+use crate::data::samples::Samples;
 use crate::data::source::unreadable;
 use crate::data::split::{self, HeldOut};
 use crate::error::Place;
@@ -27,7 +28,7 @@ const WIDEST_PIXEL: u64 = 16;
 /// `dogs/rex.jpg`. torchvision: `ImageFolder`.
 ///
 /// Images are read when their batch is made; [`DataLoader::prefetch`](crate::DataLoader::prefetch) does this on another
-/// thread.
+/// thread. [`to_samples`](Self::to_samples) reads all images once.
 ///
 /// ```no_run
 /// # mod wengert { pub use wengert_nn as nn; }
@@ -122,6 +123,26 @@ impl ImageFolder {
     pub fn stratified_split(&self, held_out: impl Into<HeldOut>, generator: &mut Generator) -> Result<(Self, Self)> {
         let (rest, part) = split::stratified(&self.targets(), held_out, generator)?;
         Ok((self.subset(&rest)?, self.subset(&part)?))
+    }
+
+    /// Reads all images, and returns them with their classes as a data set in memory. A training over several epochs then decodes each file
+    /// once instead of once in each epoch. Reading needs twice the memory of the pixels, which have four bytes for each channel.
+    ///
+    /// ```no_run
+    /// # mod wengert { pub use wengert_nn as nn; }
+    /// use wengert::nn::{DataLoader, ImageFolder};
+    ///
+    /// let images = ImageFolder::open("pets")?.resize([64, 64]);
+    /// let batches = DataLoader::new(images.to_samples()?, 32).shuffle();
+    /// # Ok::<(), wengert_nn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`batch`](Dataset::batch). All images must have the same size.
+    pub fn to_samples(&self) -> Result<Samples> {
+        let (images, classes) = self.batch(&(0..self.len()).collect::<Vec<_>>())?;
+        Samples::new(images, classes)
     }
 }
 
@@ -245,8 +266,8 @@ impl ImageReader {
     }
 
     /// Reads an image, `[3, height, width]`, or `[1, height, width]` in gray, with values from 0 to 1. A gray image gives three equal
-    /// channels if the reader is set to colour. Transparency is ignored, and channels of 16 bits are reduced to 8. torchvision:
-    /// `decode_image`.
+    /// channels if the reader is set to colour. Transparency is ignored, and channels of 16 bits are reduced to 8. The rotation that a camera
+    /// stores in a JPEG file (EXIF) is ignored, as in torchvision. torchvision: `decode_image`.
     ///
     /// # Errors
     ///
@@ -322,7 +343,7 @@ fn is_image(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use image::{Rgb, RgbImage};
-    use wengert_tensor::ops::Views as _;
+    use wengert_tensor::ops::{Indexing as _, Views as _};
 
     use super::*;
 
@@ -365,6 +386,19 @@ mod tests {
     }
 
     #[test]
+    fn samples_in_memory_equal_the_files() {
+        let folder = folder();
+        let images = ImageFolder::open(&folder).unwrap().resize([4, 5]);
+        let samples = images.to_samples().unwrap();
+        let (pixels, classes) = images.batch(&[0, 1, 2]).unwrap();
+        assert_eq!((samples.inputs(), samples.targets()), (&pixels, &classes));
+        fs::remove_file(folder.path().join("cats/a.png")).unwrap();
+        assert_eq!(samples.batch(&[2, 0]).unwrap().0, pixels.index_select(0, &Tensor::from([2, 0])));
+        assert!(images.to_samples().unwrap_err().to_string().contains("a.png"));
+        assert_eq!(images.subset(&[]).unwrap().to_samples().unwrap().len(), 0);
+    }
+
+    #[test]
     fn a_batch_without_images_is_empty() {
         let folder = folder();
         let images = ImageFolder::open(&folder).unwrap();
@@ -385,6 +419,22 @@ mod tests {
         let path = folder.path().join("wide.png");
         image::GrayImage::new(1 << 15, 3).save(&path).unwrap();
         assert_eq!(ImageReader::new().grayscale().read(&path).unwrap().shape().sizes(), [1, 3, 1 << 15]);
+    }
+
+    #[test]
+    fn the_rotation_that_a_camera_stores_is_ignored() {
+        let folder = folder();
+        let path = folder.path().join("photo.jpg");
+        RgbImage::new(3, 2).save(&path).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        // A segment after the first marker, with the field 0x112, the orientation: 6, a quarter turn.
+        let fields = b"Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0";
+        let segment = [&[0xFF, 0xE1, 0, fields.len() as u8 + 2], &fields[..]].concat();
+        bytes.splice(2..2, segment);
+        fs::write(&path, bytes).unwrap();
+        let mut decoder = image::ImageReader::open(&path).unwrap().into_decoder().unwrap();
+        assert_eq!(decoder.orientation().unwrap(), image::metadata::Orientation::Rotate90);
+        assert_eq!(ImageReader::new().read(&path).unwrap().shape().sizes(), [3, 2, 3]);
     }
 
     #[test]
