@@ -89,7 +89,9 @@ fn train(options: &Options) -> Result {
     println!("classes: {}", names.join(", "));
     println!("images: {} to learn from, {} for validation, {} for the test", train.len(), validation.len(), test.len());
 
-    // Another thread reads files while the network learns from earlier ones.
+    // Each file is read once. For a folder whose resized images do not fit into memory, give `train` itself to the loader.
+    let (train, validation) = (train.to_samples()?, validation.to_samples()?);
+    // Another thread shifts the images of the next batches while the network learns.
     let flip = if options.get("flip") { 0.5 } else { 0.0 };
     let batches = DataLoader::new(train, 32)
         .shuffle()
@@ -99,12 +101,13 @@ fn train(options: &Options) -> Result {
             Ok((augment::random_horizontal_flip(&x, flip, generator)?, y))
         })
         .prefetch(2);
-    let validation = DataLoader::new(validation, 128).prefetch(2);
+    let validation = DataLoader::new(validation, 128);
     let [most, patience] = BATCHES.map(|number| number.div_ceil(batches.len() as u64));
     let (epochs, patience) = (most.clamp(40, 400), patience.max(10));
     let epochs = if options.get::<u64>("epochs") == 0 { epochs } else { options.get("epochs") };
     let patience = if options.get::<u64>("patience") == 0 { patience } else { options.get("patience") };
     let out = options.folder()?;
+    write_names(options, &names)?;
     let mut model = network(names.len(), generator);
     let fit = Fit::new(epochs)
         .validation(&validation)
@@ -127,9 +130,23 @@ fn train(options: &Options) -> Result {
     }
     println!("the network of epoch {best} is the best one, and counts");
     load(&mut model, out.join("best.safetensors"))?;
-    options.write("classes.txt", names.join("\n"))?;
 
     report(options, &model, &history, &test)
+}
+
+/// Writes the names of the classes beside the network, before the training, so that a network whose training was interrupted can be used. A
+/// training that resumes must have the same classes as before.
+fn write_names(options: &Options, names: &[&str]) -> Result {
+    let path = options.file("classes.txt")?;
+    match fs::read_to_string(&path) {
+        Ok(before) if options.get("resume") && before != names.join("\n") => Err(format!(
+            "{} has the classes {}: give `--out` another folder, or train anew without `--resume`",
+            path.display(),
+            before.replace('\n', ", ")
+        )
+        .into()),
+        _ => options.write("classes.txt", names.join("\n")),
+    }
 }
 
 /// Tests the model, and writes a page with the curves, the confusion matrix and the worst mistakes.

@@ -2,7 +2,9 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 /// Height and width of the images, in pixels.
 const SIZE: usize = 32;
@@ -53,15 +55,24 @@ fn write_shapes(shapes: &Path) {
     }
 }
 
+/// Returns the command that runs the program in `folder`.
+fn program(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_own_images"));
+    command.args(arguments).current_dir(folder);
+    command
+}
+
+/// Runs the program in `folder` and returns true if it succeeds, its output, and its errors.
+fn outcome(folder: &Path, arguments: &[&str]) -> (bool, String, String) {
+    let output = program(folder, arguments).output().expect("the program runs");
+    let [text, error] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    (output.status.success(), text, error)
+}
+
 /// Runs the program in `folder` and returns its output.
 fn run(folder: &Path, arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_own_images"))
-        .args(arguments)
-        .current_dir(folder)
-        .output()
-        .expect("the program runs");
-    let [text, error] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    assert!(output.status.success(), "{}: {text}\n{error}", output.status);
+    let (success, text, error) = outcome(folder, arguments);
+    assert!(success, "{text}\n{error}");
     text
 }
 
@@ -97,4 +108,30 @@ fn ends_early_without_a_better_validation() {
     let best = number("the network of epoch ", " is the best one");
     assert_eq!(last, best + 2, "{text}");
     assert!(folder.0.join("out/own_images/report.html").exists());
+}
+
+#[test]
+fn a_network_of_an_interrupted_training_can_be_used() {
+    let folder = Folder::new("interrupted");
+    write_shapes(&folder.0.join("shapes"));
+    let mut training = program(&folder.0, &["--data", "shapes", "--epochs", "100000", "--patience", "100000"])
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let best = folder.0.join("out/own_images/best.safetensors");
+    while !best.exists() {
+        assert!(training.try_wait().expect("the program can be observed").is_none(), "the training ended");
+        thread::sleep(Duration::from_millis(20));
+    }
+    training.kill().and_then(|()| training.wait()).expect("the program can be killed");
+    assert_eq!(run(&folder.0, &["--use", "shapes/rows/2.png"]).lines().count(), 3);
+    assert!(run(&folder.0, &["--data", "shapes", "--epochs", "1", "--resume"]).contains("test images"));
+
+    // Other classes need another network.
+    fs::rename(folder.0.join("shapes/rows"), folder.0.join("shapes/lines")).expect("the folder can be renamed");
+    let (success, _, error) = outcome(&folder.0, &["--data", "shapes", "--resume"]);
+    assert!(
+        !success && error.contains("has the classes columns, rows, squares: give `--out` another folder"),
+        "{error}"
+    );
 }
