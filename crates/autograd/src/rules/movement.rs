@@ -274,4 +274,45 @@ mod tests {
             assert!(((above - below) / 2e-5 - second).abs() < 1e-6, "{k}");
         }
     }
+
+    /// As in PyTorch, an array of which an operation writes nothing has a gradient of zeros. So a step with an empty index updates the same
+    /// parameters as every other step.
+    #[test]
+    fn values_that_an_empty_index_does_not_write_have_zeros_as_gradient() {
+        use wengert_tensor::index_items;
+        use wengert_tensor::ops::ScatterReduction;
+
+        let (line, matrix) = (Tensor::from(Vec::<i64>::new()), Tensor::<i64>::zeros([0, 2]));
+        let nothing = Tensor::full([3, 2], false);
+        let x = Tensor::from([[0.0, -0.0], [1.0, 2.0], [3.0, f64::INFINITY]]);
+        type Write<'t> = Box<dyn Fn(Var<'t, f64>, Var<'t, f64>) -> Var<'t, f64> + 't>;
+        let tape = Tape::<f64>::new();
+        let writes: [(&str, Write<'_>); 9] = [
+            ("index_add", Box::new(|x, v| x.index_add(0, &line, v.narrow(0, 0, 0), 2.0))),
+            ("index_copy", Box::new(|x, v| x.index_copy(0, &line, v.narrow(0, 0, 0)))),
+            ("scatter", Box::new(|x, v| x.scatter(0, &matrix, v))),
+            ("scatter_add", Box::new(|x, v| x.scatter_add(0, &matrix, v))),
+            ("scatter_reduce", Box::new(|x, v| x.scatter_reduce(0, &matrix, v, ScatterReduction::Mean, true))),
+            ("index_put", Box::new(|x, v| x.index_put(&index_items![&line], v.narrow(0, 0, 0), true))),
+            ("index_put", Box::new(|x, v| x.index_put(&index_items![&line], v.narrow(0, 0, 1), false))),
+            ("index_set", Box::new(|x, v| x.index_set(&index_items![&line], v.narrow(0, 0, 1)))),
+            ("masked_scatter", Box::new(|x, v| x.masked_scatter(&nothing, v))),
+        ];
+        for (name, write) in &writes {
+            let values = Tensor::from([[f64::NAN, 1.0], [f64::INFINITY, 2.0]]);
+            let (own, values) = (tape.var(&x), tape.var(&values));
+            let y = write(own, values);
+            let bits = |x: &Tensor<f64>| x.iter().map(f64::to_bits).collect::<Vec<_>>();
+            assert_eq!(bits(&y.value()), bits(&x), "{name}");
+            let seed = tape.constant(Tensor::full([3, 2], 5.0));
+            let gradients = tape.vjp(&[(y, seed)], &[own, values]);
+            assert_eq!(gradients[0].unwrap().value(), Tensor::full([3, 2], 5.0), "{name}");
+            assert_eq!(gradients[1].map(Var::value), Some(Tensor::zeros([2, 2])), "{name}");
+            let ones = tape.constant(Tensor::ones([2, 2]));
+            assert_eq!(y.jvp(&[(values, ones)]).value(), Tensor::zeros([3, 2]), "{name}");
+            // Without another input that is a variable, the sum still depends on the values.
+            let step = write(tape.constant(&x), values).sum(..).backward();
+            assert_eq!(*step.of(values), Tensor::zeros([2, 2]), "{name}");
+        }
+    }
 }

@@ -280,6 +280,24 @@ mod tests {
         assert_eq!(y.sum(..).backward().of(weights).to_vec(), [-1.0, 0.0, -1.0]);
     }
 
+    /// As in PyTorch, a batch without indices has a gradient of zeros, so that an optimiser can make its step.
+    #[test]
+    fn a_batch_of_empty_bags_has_zeros_as_gradient() {
+        for mode in [BagMode::Sum, BagMode::Mean, BagMode::Max] {
+            let bag = bag(EmbeddingBag::builder(3, 2).mode(mode).padding_idx(1));
+            for (indices, offsets) in [
+                (Tensor::from([[1, 1]]), None),
+                (Tensor::from(Vec::<i64>::new()), Some(Tensor::from([0]))),
+                (Tensor::zeros([0, 2]), None),
+            ] {
+                let tape = Tape::new();
+                let y = bag.forward(&tape, &indices, offsets.as_ref(), None);
+                assert_eq!(y.value(), Tensor::zeros([usize::from(indices.shape()[0] > 0 || offsets.is_some()), 2]));
+                assert_eq!(*y.sum(..).backward().of(&bag.weight), Tensor::zeros([3, 2]), "{mode:?}");
+            }
+        }
+    }
+
     /// The expected values come from PyTorch 2.15.
     #[test]
     fn rows_with_a_larger_norm_are_scaled() {

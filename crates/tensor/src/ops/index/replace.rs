@@ -151,7 +151,7 @@ fn scatter_plain<A: TensorLike>(x: &A, places: Places<'_>, values: &A, op: Optio
 pub(crate) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &A, at: Site) -> Result<A> {
     debug_assert_eq!(positions.shape(), &values.shape());
     if positions.numel() == 0 {
-        return Ok(x.clone());
+        return without_writes(x, values, at);
     }
     if x.is_plain() {
         return scatter_plain(x, Places::Listed(positions), values, None, at);
@@ -177,6 +177,16 @@ pub(crate) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &
         Ok(vec![(A::apply_select(&written, &every, x, at)?, None)])
     };
     result.with_derivative(terms, at)
+}
+
+/// Returns `x` for an index without elements, which writes none of `values`. The result depends on `values`, so that the gradient of
+/// `values` is zeros, as in PyTorch, and is not missing.
+pub(crate) fn without_writes<A: TensorLike>(x: &A, values: &A, at: Site) -> Result<A> {
+    let terms = || {
+        let written = values.reshape_to([values.shape().numel()], at)?.slice_axis(0, 0, 0, at)?;
+        Ok(vec![(x.clone(), None), (written.apply_scatter_add(&Tensor::zeros([0]), &x.shape(), at)?, None)])
+    };
+    x.with_derivative(terms, at)
 }
 
 /// Returns `x` with the number `value` written to all `positions`.
@@ -205,7 +215,7 @@ pub(crate) fn mask_without(shape: &Shape, positions: &Tensor<i64>, at: Site) -> 
 /// Returns `x` with `values` added at `positions`. Values for the same position add up.
 pub(crate) fn add_at<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &A, at: Site) -> Result<A> {
     if positions.numel() == 0 {
-        return Ok(x.clone());
+        return without_writes(x, values, at);
     }
     debug_assert!(A::Elem::DTYPE != crate::DType::Bool);
     if x.is_plain() {

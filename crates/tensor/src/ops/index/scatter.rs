@@ -9,7 +9,7 @@ use wengert_macros::twins;
 use crate::ops::index::items::{is_view, positions_of};
 use crate::ops::index::positions::{check_index, check_range, one_dim, slice_positions, wrap};
 use crate::ops::index::replace::{
-    add_at, mask_without, overwrite, overwrite_with_number, scatter_along, target_positions,
+    add_at, mask_without, overwrite, overwrite_with_number, scatter_along, target_positions, without_writes,
 };
 use crate::ops::index::resolve::whole_mask;
 use crate::ops::primitive::pair::{join, number, one_value};
@@ -40,7 +40,7 @@ pub trait Scatter: TensorLike {
         let source = &source.into_array(self)?;
         let at = Site::here("scatter");
         match check_targets(self, dim, index, Some(&source.shape()), at)? {
-            None => Ok(self.clone()),
+            None => without_writes(self, source, at),
             Some(axis) => scatter_along(self, axis, index, &leading_part(source, index.shape(), at)?, None, at),
         }
     }
@@ -79,7 +79,7 @@ pub trait Scatter: TensorLike {
         let source = &source.into_array(self)?;
         let at = Site::here("scatter_add");
         match check_targets(self, dim, index, Some(&source.shape()), at)? {
-            None => Ok(self.clone()),
+            None => without_writes(self, source, at),
             Some(axis) => {
                 let source = leading_part(source, index.shape(), at)?;
                 scatter_along(self, axis, index, &source, Some(Reduction::Sum), at)
@@ -105,7 +105,7 @@ pub trait Scatter: TensorLike {
         let (whole, from, axis) = slices("index_add_()", self, dim, index, source, at)?;
         let line = check_index(index, whole[axis], axis, |_| "index out of range in self".into(), at)?;
         if from.numel() == 0 {
-            return Ok(self.clone());
+            return without_writes(self, source, at);
         }
         let values = if alpha == 1.0 { source.clone() } else { source.times(alpha, at)? };
         if self.is_plain() {
@@ -235,7 +235,7 @@ pub(crate) fn masked_scatter<A: TensorLike>(x: &A, mask: &Tensor<bool>, source: 
     ensure!(last < source.shape().numel() as i64, at, "Number of elements of source < number of ones in mask");
     let expanded = x.expand_to(&shape, at)?;
     if last < 0 {
-        return Ok(expanded);
+        return without_writes(&expanded, source, at);
     }
     let values = source.apply_take(&numbers, at)?;
     A::apply_select(&x.mask(&mask, at)?, &values, &expanded, at)

@@ -7,7 +7,7 @@
 
 use wengert_macros::{precompiled, twins};
 
-use crate::ops::index::replace::{Places, add_at, target_positions};
+use crate::ops::index::replace::{Places, add_at, target_positions, without_writes};
 use crate::ops::index::scatter::{check_targets, leading_part};
 use crate::ops::{ArrayOperand, Compose, Result, TensorLike};
 use crate::{Binary, Compare, Error, Float, Position, Reduction, Shape, Site, Tensor};
@@ -62,7 +62,7 @@ pub trait ScatterReduce: TensorLike<Elem: Float> {
         let source = &source.into_array(self)?;
         let at = Site::here("scatter_reduce");
         let Some(axis) = check_targets(self, dim, index, Some(&source.shape()), at)? else {
-            return Ok(self.clone());
+            return without_writes(self, source, at);
         };
         let source = leading_part(source, index.shape(), at)?;
         if self.is_plain() {
