@@ -30,7 +30,7 @@ pub enum InterpolateMode {
         /// True if the centres of the first and last elements stay aligned; false if their outer edges stay aligned.
         align_corners: bool,
     },
-    /// The means of the windows of an adaptive pooling, over one or two dimensions. PyTorch: `area`.
+    /// The means of the windows of an adaptive pooling. PyTorch: `area`.
     Area,
 }
 
@@ -70,12 +70,7 @@ pub trait Interpolation: Windowed<Elem: Float> {
         );
         let size = at_least(&size, rank, ("size", 1), at)?;
         let cubic = matches!(mode, InterpolateMode::Cubic { .. });
-        ensure!(
-            rank == 2 || !cubic && (rank == 1 || mode != InterpolateMode::Area),
-            at,
-            "{mode:?} is not defined for {}D input",
-            own.rank()
-        );
+        ensure!(rank == 2 || !cubic, at, "{mode:?} is not defined for {}D input", own.rank());
         match (mode, rank) {
             (InterpolateMode::Area, _) => adaptive_avg_pool(self, rank, &Sizes::from(&size[..]), at),
             _ => {
@@ -195,6 +190,21 @@ mod tests {
         assert_eq!(x.interpolate(1, InterpolateMode::Area).item(), 6.0);
         let error = x.try_interpolate(1usize << 60, InterpolateMode::Area).unwrap_err();
         assert_eq!(error.site().operation, "interpolate");
+    }
+
+    #[test]
+    fn areas_are_averaged_over_up_to_three_dimensions() {
+        for size in [&[5][..], &[5, 4], &[5, 4, 3]] {
+            let x = Tensor::<f64>::rand([&[2, 3], size].concat(), &mut Generator::new(1));
+            let target: Vec<usize> = size.iter().map(|size| size - 2).collect();
+            let areas = x.interpolate(&target[..], InterpolateMode::Area);
+            let pooled = match size.len() {
+                1 => x.adaptive_avg_pool1d(&target[..]),
+                2 => x.adaptive_avg_pool2d(&target[..]),
+                _ => x.adaptive_avg_pool3d(&target[..]),
+            };
+            assert_eq!(areas, pooled);
+        }
     }
 
     #[test]
