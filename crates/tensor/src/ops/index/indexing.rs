@@ -6,7 +6,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::index::positions::{check_index, check_range, one_dim, positions_in, wrap_negative};
+use crate::ops::index::positions::{check_index, check_range, one_dim, positions_in, wrap, wrap_negative};
 use crate::ops::index::replace::gather_along;
 use crate::ops::primitive::pair::join;
 use crate::ops::{Compose, Result, TensorLike};
@@ -92,11 +92,13 @@ pub trait Indexing: TensorLike {
 
     /// Applies [`gather`](Self::gather) after broadcasting all dimensions but `dim`, for `self` and `index` of the same rank. If `dim` is
     /// `None`, both arrays are flattened instead, and may have different ranks. Accepts the results of `argsort` and of `argmax_keepdim`.
-    /// PyTorch: `take_along_dim`.
+    /// Negative indices count from the end, as in NumPy. Refuses indices out of range, which PyTorch takes modulo the size of `dim`. NumPy:
+    /// `take_along_axis`. PyTorch: `take_along_dim`.
     fn try_take_along_dim(&self, index: &Tensor<i64>, dim: Option<isize>) -> Result<Self> {
         let at = Site::here("take_along_dim");
         let Some(dim) = dim else {
             let line = self.reshape_to([self.shape().numel()], at)?;
+            let index = from_the_start(index, line.shape()[0], 0, at)?;
             return line.try_gather(0, &index.reshape_to([index.numel()], at)?);
         };
         let shape = self.shape();
@@ -117,6 +119,7 @@ pub trait Indexing: TensorLike {
             shape
         };
         let (own, count) = (shape.get(axis).copied().unwrap_or(1), index.shape().get(axis).copied().unwrap_or(1));
+        let index = from_the_start(index, own, axis, at)?;
         let wide = join(&with(&shape, count), index.shape(), at)?;
         self.expand_to(&with(&wide, own), at)?.try_gather(dim, &index.expand_to(&wide, at)?)
     }
@@ -155,6 +158,15 @@ pub trait Indexing: TensorLike {
 
 impl<A: TensorLike> Indexing for A {}
 
+/// Returns `index` with negative indices replaced by indices that count from the start of a dimension of size `size`.
+fn from_the_start(index: &Tensor<i64>, size: usize, axis: usize, at: Site) -> Result<Tensor<i64>, Error> {
+    if index.in_order(at)?.iter().all(|&position| position >= 0) {
+        Ok(index.clone())
+    } else {
+        wrap(index, size, axis, at)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::prelude::*;
@@ -167,6 +179,18 @@ mod tests {
         assert_eq!(x.take(&Tensor::from([[-1i64]])), Tensor::from([[5.0]]));
         assert_eq!(x.take_along_dim(&Tensor::from([0i64, 0]), None).to_vec(), [5.0, 5.0]);
         assert_eq!(x.masked_select(&Tensor::from([true, false])).to_vec(), [5.0]);
+    }
+
+    #[test]
+    fn take_along_dim_counts_negative_indices_from_the_end() {
+        let x = Tensor::from([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]);
+        let y = x.take_along_dim(&Tensor::from([[-1i64, -3], [0, 1]]), Some(0));
+        assert_eq!(y, Tensor::from([[4.0, 1.0], [0.0, 3.0]]));
+        assert_eq!(x.take_along_dim(&Tensor::from([-1i64, -6]), None).to_vec(), [5.0, 0.0]);
+        for index in [-4, 3] {
+            let error = x.try_take_along_dim(&Tensor::from([[index, 0]]), Some(0)).unwrap_err();
+            assert_eq!(error.sentence(), format!("index {index} is out of bounds for dimension 0 with size 3"));
+        }
     }
 
     #[test]
