@@ -3,8 +3,8 @@
 use wengert_macros::twins;
 
 use crate::memory::reserve::{addressable, check_fits};
+use crate::ops::shape::views::diagonal_axes;
 use crate::ops::{Compose, Result, TensorLike};
-use crate::shape::dims;
 use crate::{Error, Position, Scalar, Shape, Site, Tensor, View, ensure};
 
 /// Triangles and diagonals.
@@ -132,12 +132,9 @@ fn triangle_indices(rows: usize, columns: usize, offset: isize, lower: bool, at:
 /// Returns matrices with the last dimension of `x` on a diagonal; see [`Diagonals::try_diag_embed`].
 fn embed<A: TensorLike>(x: &A, offset: isize, first: isize, second: isize, at: Site) -> Result<A> {
     let own = x.shape();
-    let Some(&len) = own.last() else {
-        return Err(Error::DimRange { dim: -1, rank: 0, at }.into());
-    };
-    let rank = own.rank() + 1;
-    let (first, second) = (dims::axis(first, rank, at)?, dims::axis(second, rank, at)?);
-    ensure!(first != second, at, "diagonal dimensions cannot be identical {first}, {second}");
+    let [first, second] = diagonal_axes(own.rank() + 1, first, second, at)?;
+    // The result of a number would have one dimension, so `diagonal_axes` refuses it.
+    let len = own.last().copied().unwrap_or(1);
     let size = len.saturating_add(offset.unsigned_abs());
     let mut shape = Shape::from(&own[..own.rank() - 1]);
     for axis in [first.min(second), first.max(second)] {
@@ -183,6 +180,18 @@ mod tests {
         assert!(Tensor::from([1.0]).try_tril(0).is_err());
         // An empty batch of large matrices needs no mask.
         assert_eq!(Tensor::<f64>::zeros([0, 1 << 20, 1 << 20]).tril(0).shape(), &[0, 1 << 20, 1 << 20]);
+    }
+
+    /// The sentences are PyTorch's.
+    #[test]
+    fn diagonals_need_two_dimensions() {
+        let number = Tensor::scalar(1.0);
+        let range = "Dimension out of range (expected to be in range of [-1, 0], but got -2)";
+        assert_eq!(number.try_diag_embed(0, -2, -1).unwrap_err().sentence(), range);
+        let identical = "diagonal dimensions cannot be identical -1, 0";
+        assert_eq!(number.try_diag_embed(0, -1, 0).unwrap_err().sentence(), identical);
+        let identical = "diagonal dimensions cannot be identical 0, -2";
+        assert_eq!(Tensor::from([1.0, 2.0]).try_diag_embed(0, 0, -2).unwrap_err().sentence(), identical);
     }
 
     /// The indices are PyTorch's.

@@ -391,9 +391,15 @@ pub(crate) fn select_view(shape: &Shape, dim: isize, index: isize, at: Site) -> 
 
 /// Returns the view of a diagonal; see [`Views::try_diagonal`].
 pub(crate) fn diagonal_view(rank: usize, offset: isize, first: isize, second: isize, at: Site) -> Result<View, Error> {
-    let (first_axis, second_axis) = (dims::axis(first, rank, at)?, dims::axis(second, rank, at)?);
-    ensure!(first_axis != second_axis, at, "diagonal dimensions cannot be identical {first}, {second}");
-    Ok(View::Diagonal { offset, first: first_axis, second: second_axis })
+    let [first, second] = diagonal_axes(rank, first, second, at)?;
+    Ok(View::Diagonal { offset, first, second })
+}
+
+/// Returns the positions of the two dimensions of a diagonal, in an array of rank `rank`. Refuses equal dimensions.
+pub(crate) fn diagonal_axes(rank: usize, first: isize, second: isize, at: Site) -> Result<[usize; 2], Error> {
+    let axes = [dims::axis(first, rank, at)?, dims::axis(second, rank, at)?];
+    ensure!(axes[0] != axes[1], at, "diagonal dimensions cannot be identical {first}, {second}");
+    Ok(axes)
 }
 
 /// Swaps dimensions `first` and `second`.
