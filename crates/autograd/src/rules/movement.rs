@@ -275,8 +275,8 @@ mod tests {
         }
     }
 
-    /// As in PyTorch, an array of which an operation writes nothing has a gradient of zeros. So a step with an empty index updates the same
-    /// parameters as every other step.
+    /// As in PyTorch, values that are not written have a gradient of zeros. So a step with an empty index updates the same parameters as
+    /// every other step.
     #[test]
     fn values_that_an_empty_index_does_not_write_have_zeros_as_gradient() {
         use wengert_tensor::index_items;

@@ -179,8 +179,8 @@ pub(crate) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &
     result.with_derivative(terms, at)
 }
 
-/// Returns `x` for an index without elements, which writes none of `values`. The result depends on `values`, so that the gradient of
-/// `values` is zeros, as in PyTorch, and is not missing.
+/// Returns `x`, the result for an index without elements, which writes no element of `values`. The result depends on `values`, so that the
+/// gradient of `values` is zeros, as in PyTorch, and is not missing.
 pub(crate) fn without_writes<A: TensorLike>(x: &A, values: &A, at: Site) -> Result<A> {
     let terms = || {
         let written = values.reshape_to([values.shape().numel()], at)?.slice_axis(0, 0, 0, at)?;
