@@ -1,6 +1,6 @@
 //! Builds a checkpoint: collects tensors by name and writes them to one file.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -236,8 +236,8 @@ impl Checkpoint {
         };
         let views = self.tensors.iter().map(view).collect::<std::result::Result<Vec<_>, _>>().map_err(refused)?;
         // The library `transformers` writes this entry `format` to files for PyTorch, and reads it to recognize the framework of a file.
-        let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
-        serialize(views, Some(metadata)).map_err(refused)
+        let metadata = [("format".to_owned(), "pt".to_owned())];
+        serialize(views, Some(metadata.into_iter().collect())).map_err(refused)
     }
 }
 
