@@ -99,12 +99,14 @@ def front(site, results):
     has_book = (site / "book/index.html").is_file()
     chapters = "book/course/introduction.html"
     course = chapters if (site / chapters).is_file() else "book/repository/examples/index.html"
+    folder = "crates" if (site / "crates").is_dir() else "api"
+    machines = f"{folder}/wengert_distributed/index.html"
     doors = [
         ("book/index.html", "The guide", "broadcasting, gradients, training, second order, errors; from PyTorch, candle and burn", has_book),
         ("api/wengert/index.html", "The documentation", "every type and function, with examples; press <code>s</code> to search", True),
         ("results/index.html", "Pictures and reports", f"the results of {results} examples", results > 0),
         (course, "The course", "numbered programs with a chapter each; the first one trains a network", has_book),
-        ("distributed/wengert_distributed/index.html", "Several machines", "the documentation of training over MPI", (site / "distributed").is_dir()),
+        (machines, "Several machines", "the documentation of training over MPI", (site / machines).is_file()),
         ("book/reference/operations.html", "Operations", "behaviour at ties and edges, derivatives, accuracy", has_book),
         ("book/reference/performance.html", "Speed", "measurements beside other frameworks, losses included", has_book),
     ]
@@ -124,10 +126,8 @@ def main():
     site = Path(sys.argv[1])
     front(site, gallery(site))
     (site / "api/index.html").write_text(REDIRECT.format("wengert/index.html", "wengert"), encoding="utf-8")
-    # rustdoc links to a list of all items of `nn`, and makes none for a crate that is re-exported as a module.
-    (site / "api/wengert/nn/all.html").write_text(REDIRECT.format("../all.html", "All items"), encoding="utf-8")
-    if (site / "distributed").is_dir():
-        (site / "distributed/index.html").write_text(REDIRECT.format("wengert_distributed/index.html", "wengert_distributed"), encoding="utf-8")
+    if (site / "crates").is_dir():
+        (site / "crates/index.html").write_text(REDIRECT.format("wengert_tensor/index.html", "wengert_tensor"), encoding="utf-8")
     return 0
 
 

@@ -19,24 +19,28 @@ given=${3:+$(realpath "$3")}
 cd "$(dirname "$0")/.."
 missing=()
 
-# The documentation. Pages of an earlier state would stay, so its folder is made anew. The facade shows the items of the other crates under
-# its own paths, and alone it gives each of them once in the search. `wengert-distributed` links to the pages of these crates themselves.
-rm -rf "$site/api" "$site/distributed"
-built=${given:-${CARGO_TARGET_DIR:-target}/doc}
-if [ -z "$given" ]; then
+# The documentation. Pages of an earlier state would stay, so its folders are made anew. The facade shows the items of the other crates under
+# its own paths, and alone it gives each of them once in the search. So the pages of the crates themselves are in a second folder.
+rm -rf "$site/api" "$site/crates"
+if [ -n "$given" ]; then
+    cp -r "$given" "$site/api"
+else
+    built=$(realpath -m "${CARGO_TARGET_DIR:-target}/doc")
     # rustdoc links to another crate only if it finds its pages. So the crates are documented one after the other, in the order of their imports.
     rm -rf "$built"
-    for package in wengert-{macros,tensor,autograd,nn,distributed}; do
-        cargo doc --quiet --no-deps -p "$package"
+    for package in wengert-{macros,tensor,autograd,nn,linalg,fft,special,distributions,solvers,onnx}; do
+        cargo doc --quiet --no-deps -p "$package" --all-features
     done
+    cargo doc --quiet --no-deps -p wengert-distributed # its only feature needs MPI
     rm -f "$built/.lock"
-    cp -r "$built" "$site/distributed"
-    rm -rf "$built"
+    mv "$built" "$site/crates"
+    # rustdoc writes links to a crate if a folder has its name. The links then lead to the second folder.
+    (cd "$site/crates" && mkdir -p "$built" && find wengert_* -maxdepth 0 -type d -exec mkdir "$built/{}" \;)
     cargo doc --quiet --no-deps -p wengert --features images,npz,plots,progress,linalg,fft,special,distributions,solvers,onnx
+    find "$built" -maxdepth 1 -type d -empty -delete
     rm -f "$built/.lock"
     cp -r "$built" "$site/api"
-else
-    cp -r "$built" "$site/api"
+    find "$site/api" -name '*.html' -exec sed -i 's#href="\(\(\.\./\)*\)\(\(src/\)\{0,1\}wengert_[a-z]*/\)#href="../\1crates/\3#g' {} +
 fi
 
 # The book.
