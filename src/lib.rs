@@ -143,6 +143,7 @@ pub mod fft {
     //! | several dimensions | [`TransformsOfMany`]: `fft2`, `fftn`, `rfft2`, `irfftn`, … |
     //! | the scale | [`Norm`] |
     //! | frequencies, and their order | [`fftfreq`], [`rfftfreq`]; [`Shifts`]: `fftshift`, `ifftshift` |
+    //! | spectra of frames of a signal | [`ShortTime`]: `stft`, `istft`; [`Stft`]; [`hann_window`], [`hamming_window`], [`blackman_window`], [`bartlett_window`], [`kaiser_window`] |
     //! | convolution of long signals | [`Convolves`]: `fft_convolve`; [`ConvolveMode`] |
     //! | arithmetic of complex numbers | [`complex`]; [`ComplexNumbers`]: `real`, `imag`, `conj`, `complex_mul`, `complex_abs` |
     //! | the arrays that have transforms | [`Array`] |
@@ -163,8 +164,10 @@ pub mod fft {
     pub use wengert_fft::*;
     #[doc(inline)]
     pub use wengert_fft::{
-        Array, ComplexNumbers, ConvolveMode, Convolves, Norm, Shifts, Transforms, TransformsOfMany, complex, fftfreq,
-        rfftfreq, try_complex, try_fftfreq, try_rfftfreq,
+        Array, ComplexNumbers, ConvolveMode, Convolves, Norm, Shifts, ShortTime, Stft, Transforms, TransformsOfMany,
+        bartlett_window, blackman_window, complex, fftfreq, hamming_window, hann_window, kaiser_window, rfftfreq,
+        try_bartlett_window, try_blackman_window, try_complex, try_fftfreq, try_hamming_window, try_hann_window,
+        try_kaiser_window, try_rfftfreq,
     };
 }
 

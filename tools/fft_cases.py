@@ -42,6 +42,26 @@ def case(name, shape, is_complex, arguments):
         return entry
     if y.is_complex():
         y = torch.view_as_real(y.resolve_conj())
+    return with_derivatives(entry, x, y)
+
+
+def short_time(name, shape, arguments):
+    """Returns a case of `torch.stft` or `torch.istft`. `window` is the name of a window, and `win_length` its size."""
+    x = torch.tensor([float(f"{value:.12g}") for value in (torch.rand(shape, dtype=torch.float64) * 2 - 1).flatten().tolist()], dtype=torch.float64)
+    x = x.reshape(shape).requires_grad_()
+    entry = {"name": name, "arguments": arguments, "input": array(x.detach())}
+    given = dict(arguments)
+    if "window" in given:
+        size = given.get("win_length", given["n_fft"])
+        given["window"] = getattr(torch, given["window"])(size, dtype=torch.float64)
+    if name == "stft":
+        y = torch.view_as_real(torch.stft(x, **given, return_complex=True))
+    else:
+        y = torch.istft(torch.view_as_complex(x), **given)
+    return with_derivatives(entry, x, y)
+
+
+def with_derivatives(entry, x, y):
     weights, direction = waves(y.shape, 0.7, 0.1), waves(x.shape, 1.3, 0.2)
     (gradient,) = torch.autograd.grad((y * weights).sum(), x, retain_graph=True)
     (slope,) = torch.autograd.grad((y.square() * weights).sum(), x, create_graph=True)
@@ -82,6 +102,27 @@ def main():
     for name in ["fft2", "ifft2", "rfft2", "irfft2"]:
         for shape in [[2, 3, 4], [3]]:
             cases.append(case(name, shape, name != "rfft2", {"norm": "ortho"}))
+    for window in ["hann_window", "hamming_window", "blackman_window", "bartlett_window", "kaiser_window"]:
+        cases.append(short_time("stft", [12], {"n_fft": 8, "window": window}))
+    for shape, arguments in [
+        ([11], {"n_fft": 4}),
+        ([2, 10], {"n_fft": 5, "hop_length": 2, "window": "hann_window", "normalized": True}),
+        ([2, 9], {"n_fft": 6, "hop_length": 3, "window": "hamming_window", "win_length": 3, "onesided": False}),
+        ([10], {"n_fft": 4, "hop_length": 3, "center": False}),
+        ([7], {"n_fft": 6, "hop_length": 2, "pad_mode": "constant"}),
+        ([2, 7], {"n_fft": 6, "hop_length": 5, "pad_mode": "replicate", "window": "hann_window"}),
+        ([7], {"n_fft": 7, "hop_length": 1, "pad_mode": "circular"}),
+    ]:
+        cases.append(short_time("stft", shape, arguments))
+    for shape, arguments in [
+        ([3, 6, 2], {"n_fft": 4}),
+        ([2, 3, 4, 2], {"n_fft": 5, "hop_length": 2, "window": "hann_window", "normalized": True}),
+        ([5, 3, 2], {"n_fft": 8, "hop_length": 2, "window": "hamming_window", "win_length": 6, "length": 5}),
+        ([5, 3, 2], {"n_fft": 8, "hop_length": 4, "window": "hamming_window", "length": 15}),
+        ([3, 4, 2], {"n_fft": 4, "hop_length": 2, "center": False}),
+        ([6, 3, 2], {"n_fft": 6, "hop_length": 3, "window": "hamming_window", "onesided": False, "length": 6}),
+    ]:
+        cases.append(short_time("istft", shape, arguments))
     OUT.write_text("[\n" + ",\n".join(json.dumps(entry) for entry in cases) + "\n]\n")
     print(f"{len(cases)} cases in {OUT.relative_to(ROOT)}")
 

@@ -10,6 +10,7 @@
 //! | several dimensions | [`TransformsOfMany`]: `fft2`, `fftn`, `rfft2`, `irfftn`, … |
 //! | the scale | [`Norm`] |
 //! | frequencies, and their order | [`fftfreq`], [`rfftfreq`]; [`Shifts`]: `fftshift`, `ifftshift` |
+//! | spectra of frames of a signal | [`ShortTime`]: `stft`, `istft`; [`Stft`]; [`hann_window`], [`hamming_window`], [`blackman_window`], [`bartlett_window`], [`kaiser_window`] |
 //! | convolution of long signals | [`Convolves`]: `fft_convolve`; [`ConvolveMode`] |
 //! | arithmetic of complex numbers | [`complex`]; [`ComplexNumbers`]: `real`, `imag`, `conj`, `complex_mul`, `complex_abs` |
 //! | the arrays that have transforms | [`Array`] |
@@ -42,8 +43,10 @@ mod map;
 mod norm;
 mod operation;
 mod several;
+mod short_time;
 mod steps;
 mod transforms;
+mod windows;
 
 use std::fmt;
 
@@ -53,11 +56,18 @@ pub use convolve::{ConvolveMode, Convolves};
 pub use frequencies::{Shifts, fftfreq, rfftfreq, try_fftfreq, try_rfftfreq};
 pub use norm::Norm;
 pub use several::TransformsOfMany;
+pub use short_time::{ShortTime, Stft};
 pub use transforms::Transforms;
+pub use windows::{
+    bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window, try_bartlett_window,
+    try_blackman_window, try_hamming_window, try_hann_window, try_kaiser_window,
+};
 
 /// The traits of the transforms, imported without their names.
 pub mod prelude {
-    pub use crate::{ComplexNumbers as _, Convolves as _, Shifts as _, Transforms as _, TransformsOfMany as _};
+    pub use crate::{
+        ComplexNumbers as _, Convolves as _, Shifts as _, ShortTime as _, Transforms as _, TransformsOfMany as _,
+    };
 }
 
 /// Panics with the full text of `error`. Functions that return no `Result` call this function. The panic names the line that calls `raise`,

@@ -3,8 +3,10 @@
 use serde_json::Value;
 use wengert_autograd::prelude::*;
 use wengert_autograd::{Error, Tape, Var};
-use wengert_fft::{Norm, prelude::*};
-use wengert_tensor::Dims;
+use wengert_fft::{Norm, Stft, prelude::*};
+use wengert_fft::{bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window};
+use wengert_tensor::ops::PadMode;
+use wengert_tensor::{Dims, Float};
 
 /// The bound of the difference from PyTorch's values. The digits of the file have an error of 5e-13 of a value. The sums have at most 48
 /// terms of at most 2, and a second derivative is a sum of these sums.
@@ -22,7 +24,7 @@ macro_rules! call {
         let (x, arguments) = ($x, &$case["arguments"]);
         let n = arguments["n"].as_u64().map(|n| n as usize);
         let dim = arguments["dim"].as_i64().unwrap_or(-1) as isize;
-        let norm: Norm = arguments["norm"].as_str().unwrap().parse().unwrap();
+        let norm: Norm = arguments["norm"].as_str().unwrap_or("backward").parse().unwrap();
         let sizes: Option<Vec<usize>> =
             arguments["s"].as_array().map(|list| list.iter().map(|n| n.as_u64().unwrap() as usize).collect());
         let sizes = sizes.as_deref();
@@ -45,9 +47,46 @@ macro_rules! call {
             "ifft2" => x.try_ifft2(norm),
             "rfft2" => x.try_rfft2(norm),
             "irfft2" => x.try_irfft2(norm),
+            "stft" => x.try_stft(&short_time(arguments)),
+            "istft" => x.try_istft(&short_time(arguments), arguments["length"].as_u64().map(|n| n as usize)),
             other => panic!("no transform {other}"),
         }
     }};
+}
+
+/// Returns the settings of a short-time transform.
+fn short_time<T: Float>(arguments: &Value) -> Stft<T> {
+    let size = |key: &str| arguments[key].as_u64().map(|n| n as usize);
+    let n_fft = size("n_fft").unwrap();
+    let mut options = Stft::new(n_fft);
+    let len = size("win_length").unwrap_or(n_fft);
+    let window = arguments["window"].as_str().map(|name| match name {
+        "hann_window" => hann_window(len, true),
+        "hamming_window" => hamming_window(len, true),
+        "blackman_window" => blackman_window(len, true),
+        "bartlett_window" => bartlett_window(len, true),
+        "kaiser_window" => kaiser_window(len, true, 12.0),
+        other => panic!("no window {other}"),
+    });
+    if let Some(window) = window {
+        options = options.window(&window);
+    }
+    if let Some(hop_length) = size("hop_length") {
+        options = options.hop_length(hop_length);
+    }
+    let pad_mode = match arguments["pad_mode"].as_str().unwrap_or("reflect") {
+        "constant" => PadMode::Constant(0.0),
+        "reflect" => PadMode::Reflect,
+        "replicate" => PadMode::Replicate,
+        "circular" => PadMode::Circular,
+        other => panic!("no padding {other}"),
+    };
+    let flag = |key: &str, default: bool| arguments[key].as_bool().unwrap_or(default);
+    options
+        .pad_mode(pad_mode)
+        .center(flag("center", true))
+        .normalized(flag("normalized", false))
+        .onesided(flag("onesided", true))
 }
 
 fn assert_close(what: &str, got: &Tensor<f64>, expected: &Tensor<f64>) {
