@@ -32,6 +32,17 @@ def eigh_function(x):
     return (vectors * values.sin()[..., None, :]) @ vectors.mT
 
 
+def eig_vectors(x):
+    values, vectors = LA.eig(x)
+    return ((vectors * (1 + values.real**2 + values.imag.cos())[..., None, :]) @ vectors.mH).real
+
+
+def eigvals_sums(x):
+    values = LA.eigvals(x)
+    parts = [values.real**3, values.real.exp() * values.imag.cos(), (1 + values.real**2 + values.imag**2).sqrt()]
+    return torch.stack([part.sum(-1) for part in parts], -1)
+
+
 FUNCTIONS = {
     "qr_q": lambda x: LA.qr(x)[0],
     "qr_r": lambda x: LA.qr(x)[1],
@@ -68,6 +79,8 @@ FUNCTIONS = {
     "vander": lambda x: LA.vander(x, N=4),
     "rank": lambda x: LA.matrix_rank(x).double(),
     "rank_low": lambda x: LA.matrix_rank(low(x)).double(),
+    "eig_vectors": eig_vectors,
+    "eigvals_sums": eigvals_sums,
 }
 SQUARE = [[3, 3], [2, 3, 3], [1, 1], [2, 2], [0, 0], [0, 3, 3]]
 ANY = SQUARE + [[4, 3], [3, 4], [2, 5, 2], [2, 0, 3], [3, 0]]
@@ -127,6 +140,8 @@ ERRORS = {
     "cond_1": [[3], [3, 2]],
     "cond_fro": [[0, 3], [2, 4, 3]],
     "rank": [[3], []],
+    "eig": [[3], [3, 2]],
+    "eigvals": [[3], [], [3, 2], [0, 3]],
 }
 LSTSQ_ERRORS = [([3, 2], [4, 2]), ([3, 2], [4]), ([3], [3]), ([3, 2], []), ([2, 3, 2], [3])]
 
@@ -148,9 +163,9 @@ def main():
             cases.append(case(name, "random", (torch.randn(shape) * 64).round() / 64))
         if [3, 3] in shapes(name) and not name.endswith("_low"):
             cases += [case(name, kind, x) for kind, x in SPECIAL.items()]
-    eigh = {"eigh": LA.eigh}
+    others = {"eigh": LA.eigh, "eig": LA.eig, "eigvals": LA.eigvals}
     errors = [
-        {"f": name, "shape": shape, "sentence": sentence(lambda: {**FUNCTIONS, **eigh}[name](torch.ones(shape)))}
+        {"f": name, "shape": shape, "sentence": sentence(lambda: {**FUNCTIONS, **others}[name](torch.ones(shape)))}
         for name, of in ERRORS.items()
         for shape in of
     ]
@@ -163,6 +178,7 @@ def main():
     errors += [
         {"f": "svdvals", "shape": [3, 2, 2], "nan": 4, "sentence": sentence(lambda: LA.svdvals(strange))},
         {"f": "svdvals", "shape": [2, 2], "nan": 0, "sentence": sentence(lambda: LA.svdvals(strange[1]))},
+        {"f": "eig", "shape": [3, 2, 2], "nan": 4, "sentence": sentence(lambda: LA.eig(strange))},
     ]
     with open(sys.argv[1], "w", encoding="utf-8") as file:
         file.write('{"torch": "%s", "cases": [\n' % torch.__version__)

@@ -95,11 +95,6 @@ macro_rules! members {
     };
 }
 
-/// Returns the number `value` as an array on the tape of `x`.
-fn number<A: Array>(x: &A, value: f64) -> A {
-    x.number(A::Elem::from_f64(value))
-}
-
 trials! {
     /// The Bernoulli distribution: 1 has the probability p and 0 has the probability 1 - p, with p = `probs` in [0, 1]. PyTorch:
     /// `Bernoulli`, which clamps `probs` to [ε, 1 - ε].
@@ -144,7 +139,7 @@ impl<A: Array> Family for Bernoulli<A> {
 
     fn draw(&self, mut noise: Noise<'_, A>) -> Result<A> {
         let success = noise.uniform()?.try_lt(&self.probs)?;
-        Expr::from(noise.expand(&number(&self.probs, 0.0))).masked(success, 1.0).get()
+        Expr::from(noise.expand(&self.probs.try_number(A::Elem::ZERO)?)).masked(success, 1.0).get()
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub(crate) mod cholesky;
 pub(crate) mod determinants;
+pub(crate) mod eig;
 pub(crate) mod eigh;
 pub(crate) mod exponential;
 pub(crate) mod inverse;

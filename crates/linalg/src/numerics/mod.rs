@@ -7,6 +7,7 @@
 //! Eigenvalues and singular values begin with reflections (`reflectors`, `tridiagonal`, `bidiagonal`), which pass over the matrix in
 //! `parts`. Small matrices, and large ones without vectors, then use rotations (`eigen`, `implicit_qr`, `rotations`). Large matrices with
 //! vectors are divided by `halves`: `symmetric_halves` and `bidiagonal_halves` join two solutions with `secular` and `joined_rows`.
+//! Eigenvalues of other matrices (`general`) follow from the Schur form (`schur`).
 
 pub(crate) mod arithmetic;
 mod bidiagonal;
@@ -17,6 +18,7 @@ mod differences;
 pub(crate) mod eigen;
 pub(crate) mod exponential;
 pub(crate) mod failure;
+pub(crate) mod general;
 mod halves;
 mod implicit_qr;
 mod joined_rows;
@@ -29,6 +31,7 @@ pub(crate) mod qr;
 pub(crate) mod ranges;
 mod reflectors;
 mod rotations;
+mod schur;
 mod secular;
 pub(crate) mod singular;
 mod symmetric_halves;

@@ -6,6 +6,7 @@ use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site};
 
 use crate::array::{Array, apply, apply_several};
+use crate::kernels::eig::{Eig, Eigvals};
 use crate::kernels::eigh::{Eigh, Eigvalsh};
 use crate::kernels::exponential::MatrixExp;
 use crate::kernels::qr::Qr;
@@ -94,14 +95,14 @@ pub trait Decompositions: Array {
         let (tau, at) = (&tau.into_array(self)?, Site::here("householder_product"));
         let (shape, count) = (self.shape(), check_reflections(&self.shape(), &tau.shape(), at)?);
         let (rows, columns) = sizes(&shape);
-        let unit = self.constant(&identity(rows, count)?);
+        let unit = self.try_constant(&identity(rows, count)?)?;
         let v = self.try_narrow(-1, 0, count)?.try_tril(-1)?.try_add(&unit)?;
         let scales = tau.try_unsqueeze(-1)?;
         let above = transposed(&v)?.try_matmul(&v)?.try_triu(1)?;
-        let diagonal = self.constant(&Tensor::try_eye(count)?).try_mul(&scales)?;
+        let diagonal = self.try_constant(&Tensor::try_eye(count)?)?.try_mul(&scales)?;
         let t = scales.try_mul(&above)?.try_solve_triangular(&diagonal, Triangle::Upper.unitriangular())?;
         let top = transposed(&v.try_narrow(-2, 0, columns)?)?;
-        self.constant(&identity(rows, columns)?).try_sub(&v.try_matmul(&t)?.try_matmul(&top)?)
+        self.try_constant(&identity(rows, columns)?)?.try_sub(&v.try_matmul(&t)?.try_matmul(&top)?)
     }
 
     /// Returns the eigenvalues `[…, n]` of symmetric matrices `[…, n, n]` in ascending order, and orthonormal eigenvectors `[…, n, n]` as
@@ -147,6 +148,49 @@ pub trait Decompositions: Array {
         let at = Site::here("eigvalsh");
         check_square("linalg.eigh", &self.shape(), at)?;
         apply(Eigvalsh(Eigh { upper: triangle == Triangle::Upper }), &[self], at)
+    }
+
+    /// Returns the eigenvalues `[…, n, 2]` of square matrices `[…, n, n]`, and the eigenvectors `[…, n, n, 2]` as columns: A V = V diag(λ).
+    /// Both are complex numbers: pairs of a real and an imaginary part, as in `torch.view_as_real`. The methods of the crate `wengert-fft` for
+    /// complex numbers compute with them.
+    ///
+    /// The eigenvalues have no particular order, except that the two values of a conjugate pair are adjacent, with the positive imaginary
+    /// part first. An eigenvector has the length 1, and its sign is arbitrary; the largest element of a complex one is real. Functions of
+    /// the vectors have a derivative only if they do not depend on these choices. If eigenvalues are exactly equal, the rule leaves out the
+    /// infinite terms, so gradients through the vectors lack terms. The gradient needs the inverse of V, so it is an error if V is singular
+    /// (a matrix without a basis of eigenvectors). PyTorch: `torch.linalg.eig`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
+    /// use wengert::linalg::prelude::*;
+    /// use wengert::prelude::*;
+    ///
+    /// let rotation = Tensor::from([[0.0, -1.0], [1.0, 0.0]]); // its eigenvalues are i and -i
+    /// let (values, vectors) = rotation.eig();
+    /// assert!((values - Tensor::from([[0.0, 1.0], [0.0, -1.0]])).abs().amax(..).item() < 1e-15);
+    /// assert_eq!(vectors.shape(), &[2, 2, 2]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If A is not square, an element is NaN or infinite, the iteration does not converge, or there is not enough memory.
+    fn try_eig(&self) -> Result<(Self, Self), Self::Error> {
+        let at = Site::here("eig");
+        check_square("linalg.eig", &self.shape(), at)?;
+        let [values, vectors] = apply_several(Eig, &[self], at)?;
+        Ok((values, vectors))
+    }
+
+    /// Returns the eigenvalues `[…, n, 2]` of square matrices `[…, n, n]` as complex numbers, without eigenvectors; see [`eig`](Self::eig).
+    /// The largest magnitude is the spectral radius. PyTorch: `torch.linalg.eigvals`.
+    ///
+    /// # Errors
+    ///
+    /// If A is not square, an element is NaN or infinite, the iteration does not converge, or there is not enough memory.
+    fn try_eigvals(&self) -> Result<Self> {
+        let at = Site::here("eigvals");
+        check_square("linalg.eigvals", &self.shape(), at)?;
+        apply(Eigvals, &[self], at)
     }
 
     /// Returns U, the singular values σ in descending order, and Vᵀ, with A = U diag(σ) Vᵀ. For matrices `[…, m, n]` and k = min(m, n),

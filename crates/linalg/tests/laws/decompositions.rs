@@ -81,6 +81,19 @@ const FUNCTIONS: &[(&str, Function)] = &[
     ("vander", |x| x.vander(4)),
     ("rank", |x| ranks(x, x)),
     ("rank_low", |x| ranks(x, low(x))),
+    ("eig_vectors", |x| {
+        let (values, vectors) = x.eig();
+        let weights = values.select(-1, 0).square() + values.select(-1, 1).cos() + 1.0;
+        let parts = [0, 1].map(|part| vectors.select(-1, part));
+        let [re, im] = parts.map(|part| (part * weights.unsqueeze(-2)).matmul(part.transpose(-2, -1)));
+        re + im
+    }),
+    ("eigvals_sums", |x| {
+        let values = x.eigvals();
+        let (re, im) = (values.select(-1, 0), values.select(-1, 1));
+        let parts = [re * re * re, re.exp() * im.cos(), (re.square() + im.square() + 1.0).sqrt()];
+        stack(&parts.map(|part| part.sum(-1)), -1)
+    }),
 ];
 
 fn ranks<'t>(x: V<'t>, of: V<'t>) -> V<'t> {
@@ -156,9 +169,9 @@ fn values_and_derivatives_are_pytorchs() {
     for case in file["cases"].as_array().unwrap() {
         let (name, kind, x) = (case["f"].as_str().unwrap(), case["kind"].as_str().unwrap(), matrix(case));
         let name_of = |what: &str| format!("{what} of {name}, {kind} {}", x.shape());
-        // Matrices that are not random have equal values or dependent columns, so their vectors are arbitrary. The functions of QR, `eigh`
+        // Matrices that are not random have equal values or dependent columns, so their vectors are arbitrary. The functions of QR, `eigh`, `eig`
         // and `svd` are left out for these matrices.
-        if kind != "random" && ["qr", "eigh_", "svd_"].iter().any(|prefix| name.starts_with(prefix)) {
+        if kind != "random" && ["qr", "eigh_", "eig_", "svd_"].iter().any(|prefix| name.starts_with(prefix)) {
             continue;
         }
         let tape = Tape::<f64>::new();
@@ -212,6 +225,8 @@ fn errors_are_pytorchs() {
             "cond_1" => x.try_cond(1).err(),
             "cond_fro" => x.try_cond(MatrixOrder::Frobenius).err(),
             "rank" => x.try_matrix_rank(Tolerance::new()).err(),
+            "eig" => x.try_eig().err(),
+            "eigvals" => x.try_eigvals().err(),
             "lstsq" => x.try_lstsq(Tensor::ones(&sizes(&case["other"])[..]), None).err(),
             other => panic!("{other} is not in the table"),
         };

@@ -340,3 +340,66 @@ fn the_first_failure_of_a_batch_is_reported() {
         }
     }
 }
+
+/// Returns the largest magnitude of A V - V diag(λ), for complex pairs λ and V.
+fn error_of_pairs(a: &Tensor<f64>, values: &Tensor<f64>, vectors: &Tensor<f64>) -> f64 {
+    let [re, im] = [0, 1].map(|part| vectors.select(-1, part));
+    let [x, y] = [0, 1].map(|part| values.select(-1, part).unsqueeze(-2));
+    let (real, imaginary) = (a.matmul(&re) - (&re * &x - &im * &y), a.matmul(&im) - (&re * &y + &im * &x));
+    real.abs().amax(..).item().max(imaginary.abs().amax(..).item())
+}
+
+#[test]
+fn eigenpairs_of_general_matrices() {
+    let generator = &mut Generator::new(7);
+    for n in [1, 2, 3, 4, 5, 8, 17, 40, 100] {
+        let random = Tensor::<f64>::randn([n, n], generator);
+        // The last of these matrices has no basis of eigenvectors, and the one before it needs other shifts than the usual ones.
+        let matrices = [
+            ("random", random.clone()),
+            ("symmetric", &random + random.t()),
+            ("skew", &random - random.t()),
+            ("upper", random.triu(0)),
+            ("lower", random.tril(0)),
+            ("zero", Tensor::zeros([n, n])),
+            ("ones", Tensor::ones([n, n])),
+            ("large", &random * 1e250),
+            ("small", &random * 1e-250),
+            ("uneven", &random * Tensor::linspace(-20.0, 20.0, n).exp()),
+            ("cyclic", Tensor::eye(n).roll(1, 0)),
+            ("shift", Tensor::eye(n).roll(1, 0).triu(1) + Tensor::eye(n)),
+        ];
+        for (name, a) in matrices {
+            let (values, vectors) = a.eig();
+            let size = a.abs().amax(..).item() * n as f64;
+            let error = error_of_pairs(&a, &values, &vectors);
+            assert!(error <= 1e-14 * size, "{name} {n}: {error} of {size}");
+            let lengths = vectors.square().sum([0, 2]);
+            assert!((lengths - 1.0).abs().amax(..).item() < 1e-13, "{name} {n}");
+            let [re, im] = [0, 1].map(|part| values.select(-1, part));
+            assert!(
+                (re.sum(..).item() - a.trace().item()).abs() <= 1e-13 * size,
+                "{name} {n}: the sum is not the trace"
+            );
+            let mut imaginary = im.to_vec().into_iter();
+            while let Some(x) = imaginary.next() {
+                assert!(x == 0.0 || (x > 0.0 && imaginary.next() == Some(-x)), "{name} {n}: {im}");
+            }
+            assert!(name != "symmetric" || im.abs().amax(..).item() < 1e-6 * size, "{n}: {im}");
+            if !["shift", "zero", "ones", "uneven"].contains(&name) {
+                // The eigenvalues alone are found by the same steps.
+                assert_eq!(a.eigvals(), values, "{name} {n}");
+            }
+        }
+    }
+    // The companion matrix of (x - 1)(x - 2)(x² + 1).
+    let companion =
+        Tensor::from([[3.0, -3.0, 3.0, -2.0], [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]);
+    let mut roots: Vec<[f64; 2]> = companion.eigvals().to_vec().chunks(2).map(|z| [z[0], z[1]]).collect();
+    roots.sort_by(|x, y| x.partial_cmp(y).unwrap());
+    for (root, expected) in roots.iter().zip([[0.0, -1.0], [0.0, 1.0], [1.0, 0.0], [2.0, 0.0]]) {
+        assert!((0..2).all(|part| (root[part] - expected[part]).abs() < 1e-13), "{roots:?}");
+    }
+    let single = Tensor::<f32>::from([[0.0, -4.0], [1.0, 0.0]]);
+    assert_eq!(single.eigvals(), Tensor::from([[0.0, 2.0], [0.0, -2.0]]));
+}

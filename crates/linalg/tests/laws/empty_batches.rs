@@ -14,7 +14,7 @@ type Operation = (&'static str, fn(&Tensor<f64>) -> Result<(), Error>);
 const HUGE: usize = 1 << 40;
 
 /// The operations, each on a batch of matrices and, if it has a second operand, on the same batch again.
-const OPERATIONS: [Operation; 21] = [
+const OPERATIONS: [Operation; 23] = [
     ("cholesky", |a| a.try_cholesky().map(drop)),
     ("lu", |a| a.try_lu().map(drop)),
     ("lu_factor", |a| a.try_lu_factor().map(drop)),
@@ -23,6 +23,8 @@ const OPERATIONS: [Operation; 21] = [
     ("complete qr", |a| a.try_qr(QrMode::Complete).map(drop)),
     ("eigh", |a| a.try_eigh(wengert_linalg::Triangle::Lower).map(drop)),
     ("eigvalsh", |a| a.try_eigvalsh(wengert_linalg::Triangle::Lower).map(drop)),
+    ("eig", |a| a.try_eig().map(drop)),
+    ("eigvals", |a| a.try_eigvals().map(drop)),
     ("svd", |a| a.try_svd(false).map(drop)),
     ("full svd", |a| a.try_svd(true).map(drop)),
     ("svdvals", |a| a.try_svdvals().map(drop)),
