@@ -27,6 +27,8 @@ mod count;
 mod helpers;
 mod sync;
 mod team;
+#[cfg(test)]
+mod team_tests;
 
 use std::cell::Cell;
 use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
