@@ -146,12 +146,47 @@ mod tests {
         }
     }
 
+    /// After about 2³² slots, a map cannot have larger numbers than the maps before. It then gets memory of its own.
+    #[test]
+    fn numbers_do_not_overflow() {
+        const NODES: u32 = 4;
+        for room in 0..3 * (FIRST_SLOT + NODES) {
+            let base = u32::MAX - room;
+            SPARE.set(vec![(vec![base - 1; NODES as usize], base)]);
+            let mut slots = Slots::take(NODES as usize);
+            assert_eq!(slots.base == base, room >= FIRST_SLOT + NODES);
+            assert!((0..NODES).all(|node| slots.get(node).is_none()));
+            slots.mark_source(0);
+            assert!((0..NODES).all(|node| slots.visit(node)));
+            assert!(slots.is_visited_source(0) && !slots.is_visited_source(1));
+            (0..NODES).for_each(|node| slots.push(node));
+            assert!((0..NODES).all(|node| slots.get(node) == Some(node as usize)));
+        }
+    }
+
+    /// A thread keeps the memory of a few maps that are not too large. A map of the same size or a smaller one uses it.
+    #[test]
+    fn a_thread_keeps_the_memory_of_a_few_maps() {
+        let lengths = || SPARE.with_borrow(|all| all.iter().map(|(numbers, _)| numbers.len()).collect::<Vec<_>>());
+        drop(Slots::take(MAX_SPARE_NODES + 1));
+        assert_eq!(lengths(), [0; 0]);
+        drop(Slots::take(MAX_SPARE_NODES));
+        assert_eq!(lengths(), [MAX_SPARE_NODES]);
+        let maps: Vec<Slots> = (0..MAX_SPARE + 1).map(|_| Slots::take(5)).collect();
+        assert_eq!(lengths(), [0; 0]);
+        assert_eq!(maps.iter().filter(|map| map.numbers.len() == 8).count(), MAX_SPARE);
+        drop(maps);
+        assert_eq!(lengths().len(), MAX_SPARE);
+    }
+
     /// Sorting gives the same list whether the visited nodes are close together or far apart.
     #[test]
     fn visited_nodes_are_sorted() {
         for step in [1, 3, 5 * SPARSE as Index] {
             let mut slots = Slots::take(10_000);
             let nodes: Vec<Index> = (7..107).map(|k| k * step).rev().collect();
+            // Sources that are not visited stay out of the list.
+            nodes.iter().for_each(|&node| slots.mark_source(node + 1));
             let mut visited: Vec<Index> = nodes.iter().copied().filter(|&node| slots.visit(node)).collect();
             slots.sort(&mut visited);
             assert!(visited.is_sorted() && visited.iter().eq(nodes.iter().rev()), "{step}");

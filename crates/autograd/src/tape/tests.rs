@@ -329,6 +329,11 @@ fn results_of_another_tape_are_refused() {
     let x = Tensor::from([1.0, 2.0]);
     assert!(matches!(try_infer(|_| other, &x), Err(Error::OtherTape { .. })));
     assert!(matches!(try_infer_in_batches(|_| other, &x, 1), Err(Error::OtherTape { .. })));
+    let own = Tape::new();
+    let loss = own.var(&x).sum(..);
+    assert!(matches!(loss.try_backward_with([loss, other]), Err(Error::OtherTape { .. })));
+    let (gradients, [value]) = loss.try_backward_with([loss]).unwrap();
+    assert_eq!((value.item(), gradients.len()), (3.0, 1));
     let failure = crate::gradcheck(|[_]| other, [&x]).unwrap_err();
     assert!(matches!(failure, Failure::Refused { error: Error::OtherTape { .. }, .. }), "{failure}");
 }

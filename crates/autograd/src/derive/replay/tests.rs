@@ -7,7 +7,7 @@ use std::rc::Rc;
 use proptest::prelude::*;
 use wengert_tensor::{Generator, Site};
 
-use super::{Derivative, KEPT, KeptDerivative, MAX_KEPT, Replay, Request, replay};
+use super::{Derivative, KEPT, KeptDerivative, MAX_KEPT, OWN_SIZE, Replay, Request, replay};
 use crate::prelude::*;
 use crate::transforms::vmap;
 use crate::{Call, Error, Function, FunctionCall, Operation, Parameter, Tape, Var};
@@ -157,7 +157,7 @@ fn a_request_for_other_gradients_is_no_replay() {
 
 #[test]
 fn the_kept_derivatives_are_small_together() {
-    let mut most = 0;
+    let (mut most, mut before) = (0, 0);
     for number in 0..2 * MAX_KEPT / 100 {
         let tape = Tape::<f64>::new();
         let x = tape.var(&Tensor::from([1.0]));
@@ -165,13 +165,65 @@ fn the_kept_derivatives_are_small_together() {
         let y = (0..40).fold(x * number as f64, |y, _| -y);
         assert_eq!(y.sum(..).grad([x])[0].item(), number as f64);
         let newest = kept().remove(0);
-        let size = KEPT.with_borrow(|kept| kept.size);
+        let (size, count) = (size_of_kept(), kept().len());
         assert!(size <= MAX_KEPT && newest.start.nodes + newest.gradients.len() < tape.len());
         most = most.max(size);
+        // The derivatives with the last uses are kept: all of them, or the newer half.
+        let (mut used, uses) = KEPT.with_borrow(|kept| {
+            (kept.by_start.values().flatten().map(|kept| kept.used).collect::<Vec<u64>>(), kept.uses)
+        });
+        used.sort_unstable();
+        assert!(used.iter().rev().copied().eq((0..count as u64).map(|age| uses - age)));
+        assert!(count == before + 1 || count == before / 2, "{before} {count}");
+        before = count;
     }
     assert!(most > MAX_KEPT - 200);
-    let size: usize = kept().iter().map(|derivative| derivative.size()).sum();
-    assert_eq!(size, KEPT.with_borrow(|kept| kept.size));
+}
+
+/// Returns the size of all kept derivatives, which must be the sum of their sizes.
+fn size_of_kept() -> usize {
+    let size = KEPT.with_borrow(|kept| kept.size);
+    assert_eq!(kept().iter().map(|derivative| derivative.size()).sum::<usize>(), size);
+    size
+}
+
+/// The size of a derivative has a part for its gradients and its calls.
+#[test]
+fn the_size_of_a_derivative_counts_its_parts() {
+    let tape = Tape::<f64>::new();
+    let inputs: [Var<'_, f64>; 41] = std::array::from_fn(|k| tape.var(&Tensor::scalar(k as f64)));
+    let _ = inputs.iter().fold(inputs[0], |sum, &x| sum.sin() * x + x.sin()).grad(inputs);
+    let plain = kept().remove(0);
+    // A derivative without custom operations has no calls.
+    assert_eq!((plain.gradients.len(), plain.request.outputs.len(), plain.calls.len()), (41, 1, 0));
+    assert_eq!(plain.size(), plain.part.nodes() + 42 / 2 + OWN_SIZE);
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::scalar(2.0));
+    let _ = (0..10).fold(x, |y, _| tape.apply(ADDS, &[y])).grad([x]);
+    let custom = kept().remove(0);
+    assert_eq!(custom.calls.len(), 10);
+    assert_eq!(custom.size(), custom.part.nodes() + 1 + 60 + OWN_SIZE);
+}
+
+/// A derivative with its nodes must not take the memory of all others.
+#[test]
+fn a_long_derivative_is_not_kept() {
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::scalar(2.0));
+    let long = |y: Var<'_, f64>, count: usize| (0..count).fold(y, |y, _| -y).index;
+    let derivative = |y: u32| tape.at(y).grad([x])[0];
+    // Each negation has a node in the derivative.
+    let first = derivative(long(x, 60_000));
+    assert!(tape.len() > 120_000);
+    assert_eq!(kept().len(), 1);
+    // Only the nodes after the derivative before count.
+    let y = first * x;
+    let second = y.grad([x])[0];
+    assert_eq!(kept().len(), 2);
+    let before = kept();
+    derivative(long(second * x, 70_000));
+    let after = kept();
+    assert!(before.len() == after.len() && before.iter().zip(&after).all(|(x, y)| Rc::ptr_eq(x, y)));
 }
 
 /// All derivatives of a second step are replayed, also if the step has many.
@@ -205,6 +257,7 @@ fn only_the_derivative_that_no_longer_fits_is_dropped() {
     let custom: Vec<_> =
         kept().into_iter().filter(|newer| !before.iter().any(|known| Rc::ptr_eq(newer, known))).collect();
     derive(&[0, 1], Double { adds: false, is_differentiable: true });
+    size_of_kept();
     assert!(before.len() == 1 && is_kept(&before[0]));
     assert!(custom.len() == 1 && !is_kept(&custom[0]));
 }
@@ -232,6 +285,21 @@ fn second_derivatives_are_replayed() {
         let second = replay(first * 3.0, Site::here("second"));
         assert_eq!(second.item(), 36.0);
         assert_eq!(replayed, 2 * step);
+    }
+}
+
+/// The gradients of two lookups are added to zeros at once, so their sum has data of its own.
+#[test]
+fn sums_of_lookups_are_replayed_with_other_rows() {
+    let mut replayed = 0;
+    for (step, rows) in [[0, 1], [0, 1], [1, 1], [0, 0]].into_iter().enumerate() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::from([1.0, 2.0]));
+        let lookup = |rows: [i64; 2]| x.index_select(0, &Tensor::from(rows)).sum(..);
+        let dx = gradients(lookup(rows) + lookup([1, 1]), &[x], Site::here("lookups"), &mut replayed).unwrap()[0];
+        let count = |row| rows.iter().filter(|&&other| other == row).count() as f64;
+        assert_eq!(dx.value().to_vec(), [count(0), count(1) + 2.0]);
+        assert_eq!(replayed, step);
     }
 }
 
