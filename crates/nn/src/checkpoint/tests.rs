@@ -244,6 +244,7 @@ fn headers_are_checked_before_anything_is_read() {
         (vec![0; 7], "its 7 bytes are too few for the length of a header"),
         (vec![0xff; 9], "a header of 18446744073709551615 bytes, but the format allows 100000000"),
         (vec![9, 0, 0, 0, 0, 0, 0, 0, b'{', b'}'], "a header of 9 bytes in a file of 10"),
+        ([&100_000_000u64.to_le_bytes()[..], b"{}"].concat(), "a header of 100000000 bytes in a file of 10"),
         (with_header(&format!("{{{w}}}"), 3), "the tensors of its header have 4 bytes, but 3 bytes follow it"),
         (with_header(&format!("{{{w}}}"), 5), "the tensors of its header have 4 bytes, but 5 bytes follow it"),
         (with_header(&format!("{{{w}}} {{}}"), 4), "trailing characters at line 1 column 56"),

@@ -101,6 +101,21 @@ fn the_texts_of_errors_are_pytorchs() {
 }
 
 #[test]
+fn probabilities_that_do_not_fit_are_errors() {
+    let logits = Tensor::<f64>::zeros([3, 4]);
+    let probabilities = Tensor::full([3, 4], 0.25);
+    let loss = CrossEntropyLoss::new();
+    let value = loss.try_of_probabilities(&logits, &probabilities).unwrap().item();
+    assert!((value - 4.0f64.ln()).abs() < 1e-12, "{value}");
+    assert!(loss.try_of_probabilities(&logits, &Tensor::zeros([3, 5])).is_err());
+    assert!(loss.try_of_probabilities(&Tensor::scalar(0.0), &Tensor::scalar(1.0)).is_err());
+    assert!(loss.clone().weight(&Tensor::ones([3])).try_of_probabilities(&logits, &probabilities).is_err());
+    for smoothing in [-0.1, 1.1, f64::NAN] {
+        assert!(loss.clone().label_smoothing(smoothing).try_of_probabilities(&logits, &probabilities).is_err());
+    }
+}
+
+#[test]
 fn ignored_targets_without_classes_have_empty_gradients() {
     let tape = Tape::<f64>::new();
     let logits = tape.var(&Tensor::zeros([2, 0]));

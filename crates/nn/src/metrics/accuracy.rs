@@ -107,7 +107,16 @@ mod tests {
             );
             assert!(Accuracy::new().update(&logits, &targets).unwrap_err().to_string().contains("is out of bounds."));
         }
-        assert!(try_accuracy(&logits, &Tensor::zeros([2])).is_err());
+        for (logits, targets, sentence) in [
+            (vec![], vec![], "Expected 1 or more dimensions (got 0)"),
+            (vec![5, 3], vec![2], "Expected input batch_size (5) to match target batch_size (2)."),
+            (vec![5, 3], vec![5, 1], "0D or 1D target tensor expected, multi-target not supported"),
+            (vec![3], vec![3], "0D or 1D target tensor expected, multi-target not supported"),
+            (vec![5, 3, 2], vec![5, 3], "Expected target size [5, 2], got [5, 3]"),
+        ] {
+            let error = try_accuracy(&Tensor::<f64>::zeros(logits), &Tensor::zeros(targets)).unwrap_err();
+            assert!(error.to_string().contains(sentence), "{error}");
+        }
         assert!(accuracy(&Tensor::<f64>::zeros([0, 4]), &Tensor::zeros([0])).is_nan());
     }
 }

@@ -55,3 +55,28 @@ pub fn worst_mistakes<T: Float>(logits: &Tensor<T>, targets: &Tensor<i64>, most:
     mistakes.truncate(most);
     Ok(mistakes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_are_sorted_and_other_targets_are_errors() {
+        let logits = Tensor::from([[2.0, 0.0], [0.0, 1.0], [3.0, 0.0], [2.0, 0.0]]);
+        let samples = |targets: [i64; 4], most| -> Vec<usize> {
+            let mistakes = worst_mistakes(&logits, &Tensor::from(targets), most).unwrap();
+            assert!(mistakes.iter().all(|mistake| mistake.target != mistake.prediction));
+            mistakes.iter().map(|mistake| mistake.sample).collect()
+        };
+        // Samples 0 and 3 have equal losses.
+        assert_eq!(samples([1, 0, 1, 1], 10), [2, 0, 3, 1]);
+        assert_eq!(samples([1, 0, 1, 1], 2), [2, 0]);
+        assert_eq!(samples([0, 1, 0, 0], 2), [0; 0]);
+        for targets in [[1, 0, 2, 1], [1, 0, -1, 1], [1, 0, -100, 1]] {
+            assert!(worst_mistakes(&logits, &Tensor::from(targets), 10).is_err());
+        }
+        assert!(worst_mistakes(&logits, &Tensor::from([0, 1]), 10).is_err());
+        assert!(worst_mistakes(&Tensor::<f64>::zeros([2, 2, 3]), &Tensor::zeros([2, 3]), 10).is_err());
+        assert!(worst_mistakes(&Tensor::<f64>::zeros([2]), &Tensor::scalar(1), 10).is_err());
+    }
+}

@@ -299,6 +299,16 @@ mod tests {
     }
 
     #[test]
+    fn a_decay_outside_of_its_range_is_refused() {
+        for decay in [-0.1, 1.1, f64::NAN] {
+            let mut average = WeightAverage::ema(decay);
+            let error = average.try_update(&model(1.0)).unwrap_err();
+            assert!(matches!(error, Error::Setting { name: "decay", .. }), "{error}");
+            assert_eq!(average.updates(), 0);
+        }
+    }
+
+    #[test]
     fn an_update_between_two_swaps_is_refused() {
         let (mut average, mut weight) = (WeightAverage::swa(), model(1.0));
         average.update(&weight);

@@ -185,6 +185,15 @@ mod tests {
     }
 
     #[test]
+    fn a_cell_without_bias_maps_zeros_to_zeros() {
+        let cell = RecurrentCell::<Gated, f64>::without_bias(2, 3, &mut Generator::new(0));
+        assert_eq!(cell.parameters().len(), 2);
+        let tape = Tape::new();
+        let y = cell.forward(tape.constant(Tensor::zeros([1, 2])), None);
+        assert_eq!(y.value(), Tensor::zeros([1, 3]));
+    }
+
+    #[test]
     fn one_step_is_pytorchs() {
         let tape = Tape::new();
         let (cell, x, h) = example::<LongShortTerm>();

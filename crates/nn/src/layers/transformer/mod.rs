@@ -123,6 +123,13 @@ mod tests {
         let tape = Tape::new();
         let error = three.try_decode(tape.constant(Tensor::ones([1, 1, 4])), &mut two.caches()).unwrap_err();
         assert!(error.to_string().contains("2 caches for a stack of 3 layers"), "{error}");
+        let decoder = TransformerDecoder::<f64>::new(&options(), 2, generator);
+        let memory = |size| tape.constant(Tensor::ones([1, 3, size]));
+        assert_eq!(decoder.try_caches(memory(4), None).unwrap().len(), 2);
+        assert!(decoder.try_caches(memory(5), None).is_err());
+        // The shape of the padding is checked by the first step.
+        let mut caches = decoder.try_caches(memory(4), Some(&Tensor::zeros([1, 2]))).unwrap();
+        assert!(decoder.try_decode(tape.constant(Tensor::ones([1, 1, 4])), &mut caches).is_err());
     }
 
     #[test]
@@ -136,8 +143,10 @@ mod tests {
         let mut cache = crate::AttentionCache::new();
         let whole = std::mem::replace(&mut attention.out_proj.weight.value, wrong());
         assert!(attention.try_decode(x, &mut cache).is_err());
-        assert_eq!(cache.len(), 0);
+        assert!(cache.is_empty());
         attention.out_proj.weight.value = whole;
+        let error = attention.try_attend_cached(x, &cache, None).unwrap_err();
+        assert!(error.to_string().contains("the memory is empty: fill it by `memory`"), "{error}");
         attention.decode(x, &mut cache);
         assert_eq!(cache.len(), 1);
 
