@@ -205,6 +205,15 @@ mod tests {
     }
 
     #[test]
+    fn a_layer_without_weight_and_bias_only_normalizes() {
+        let layer = SyncBatchNorm::<f64>::new(1).without_affine().eps(0.0);
+        assert_eq!(layer.parameters().len(), 0);
+        let tape = Tape::training(&mut Generator::new(0));
+        let y = layer.forward(tape.constant(Tensor::from([[1.0], [3.0]])));
+        assert_eq!(y.value().to_vec(), [-1.0, 1.0]);
+    }
+
+    #[test]
     fn several_batches_of_one_tape_are_averaged() {
         let mut layer = SyncBatchNorm::<f64>::new(1).momentum(None);
         let tape = Tape::training(&mut Generator::new(0));

@@ -328,6 +328,24 @@ fn there_is_at_least_one_class() {
     assert_eq!(dirichlet.log_prob(Tensor::zeros([2, 0])).to_vec(), [f64::NEG_INFINITY; 2]);
 }
 
+/// Each constructor of a normal distribution of vectors refuses the same shapes.
+#[test]
+fn a_matrix_that_does_not_fit_the_mean_is_an_error() {
+    let refused: [(&[usize], &[usize]); 5] =
+        [(&[], &[2, 2]), (&[2], &[2]), (&[2], &[3, 3]), (&[2], &[2, 3]), (&[3, 2], &[4, 2, 2])];
+    for (mean, matrix) in refused {
+        let (mean, matrix) = (Tensor::<f64>::ones(mean), Tensor::ones(matrix));
+        assert!(MultivariateNormal::try_new(&mean, &matrix).is_err());
+        assert!(MultivariateNormal::try_from_scale_tril(&mean, &matrix).is_err());
+        assert!(MultivariateNormal::try_from_precision(&mean, &matrix).is_err());
+    }
+    let factor = Tensor::from([[2.0, 0.0], [1.0, 3.0]]);
+    let own = MultivariateNormal::try_from_scale_tril(&Tensor::from([0.0, 0.0]), &factor).unwrap();
+    let x = Tensor::from([2.0, 4.0]);
+    let expected = -1.0 - (std::f64::consts::TAU * 6.0).ln(); // L⁻¹ x is (1, 1), and the determinant of L is 6
+    assert!((own.log_prob(&x).item() - expected).abs() < 1e-12);
+}
+
 #[test]
 fn sizes_that_memory_cannot_hold_are_errors() {
     const HUGE: usize = 1 << 50;

@@ -59,6 +59,27 @@ fn the_adjoint_has_second_derivatives_of_both_modes() {
         .unwrap();
 }
 
+#[test]
+fn wrong_arguments_of_the_adjoint_are_errors() {
+    let (tape, other) = (Tape::<f64>::new(), Tape::new());
+    let number = Tensor::scalar(0.5);
+    let (y0, rate, times) = (tape.var(&number), tape.var(&number), tape.constant(Tensor::from([0.0, 1.0])));
+    let record =
+        |solver: Odeint, times, rate| solver.try_record_adjoint(|_, y, args| -(y * args[0]), y0, times, &[rate]);
+    assert!(record(Odeint::new(), times, rate).is_ok());
+    for solver in [Odeint::new().rtol(-1e-6), Odeint::new().atol(f64::NAN), Odeint::new().rtol(0.0).atol(0.0)] {
+        assert!(record(solver, times, rate).is_err());
+    }
+    for wrong in [tape.constant(1.0), tape.constant(Tensor::zeros([0])), tape.constant(Tensor::zeros([1, 2]))] {
+        let text = record(Odeint::new(), wrong, rate).unwrap_err().to_string();
+        assert!(text.contains("the times must be a vector with at least one time"), "{text}");
+    }
+    assert!(record(Odeint::new(), times, other.var(&number)).is_err());
+    assert!(record(Odeint::new(), other.constant(Tensor::from([0.0, 1.0])), rate).is_err());
+    // Times that do not increase are refused when the value is requested.
+    assert!(record(Odeint::new(), tape.constant(Tensor::from([1.0, 1.0])), rate).unwrap().try_value().is_err());
+}
+
 /// Checks that the check refuses gradients with a relative error of 1e-3.
 #[test]
 fn the_check_of_the_adjoint_finds_wrong_derivatives() {
