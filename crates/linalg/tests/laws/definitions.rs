@@ -2,6 +2,7 @@
 
 use wengert_autograd::{Generator, Tape};
 use wengert_linalg::prelude::*;
+use wengert_linalg::{QrMode, Tolerance};
 use wengert_tensor::prelude::*;
 
 use crate::{difference, positive_definite, random, regular, system};
@@ -402,4 +403,35 @@ fn eigenpairs_of_general_matrices() {
     }
     let single = Tensor::<f32>::from([[0.0, -4.0], [1.0, 0.0]]);
     assert_eq!(single.eigvals(), Tensor::from([[0.0, 2.0], [0.0, -2.0]]));
+
+#[test]
+fn a_tolerance_counts_small_singular_values_as_zeros() {
+    let matrix = Tensor::from([3.0, 0.1, 1e-20]).diag(0);
+    let new = Tolerance::new;
+    // An absolute bound above 0 replaces the default, and the larger of two bounds counts.
+    for (tolerance, rank) in [
+        (new(), 2),
+        (new().atol(0.0), 2),
+        (new().atol(1e-25), 3),
+        (new().atol(0.05), 2),
+        (new().atol(0.5), 1),
+        (new().atol(1e-25).rtol(0.1), 1),
+        (new().atol(5.0).rtol(0.0), 0),
+    ] {
+        for tolerance in [tolerance, tolerance.hermitian()] {
+            assert_eq!(matrix.matrix_rank(tolerance).item(), rank, "{tolerance:?}");
+        }
+        let inverse = matrix.pinv(tolerance).diagonal(0, 0, 1);
+        let expected =
+            [3.0f64, 0.1, 1e-20].iter().enumerate().map(|(k, x)| if k < rank as usize { 1.0 / x } else { 0.0 });
+        assert!(inverse.iter().zip(expected).all(|(x, y)| (x - y).abs() <= 1e-14 * y), "{tolerance:?} {inverse}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "not differentiable when mode='complete' and nrows > ncols")]
+fn a_complete_decomposition_of_a_tall_matrix_has_no_derivative() {
+    let tape = Tape::new();
+    let a = tape.var(&random(&[3, 2], 1));
+    a.qr(QrMode::Complete).0.sum(..).grad([a]);
 }
