@@ -84,18 +84,18 @@ pub trait Reductions: TensorLike {
         extreme_values(self, Reduction::Amin, &dims.into(), keepdim, Site::here("amin"))
     }
 
-    /// Returns a mask that is true where any element over `dims` is nonzero (or `true`); `false` if empty. PyTorch: `any`.
+    /// Returns a mask that is true where any element over `dims` is nonzero (or `true`); `false` if empty. An empty list of dimensions reduces
+    /// none, as in PyTorch. PyTorch: `any`.
     #[keepdim]
     fn try_any(&self, dims: impl Into<Dims>) -> Result<Tensor<bool>, Self::Error> {
-        let at = Site::here("any");
-        Ok(reduce_dims(&not_zero(self, at)?, Reduction::Sum, &dims.into(), keepdim, at)?)
+        reduced_mask(self, Reduction::Sum, &dims.into(), keepdim, Site::here("any"))
     }
 
-    /// Returns a mask that is true where all elements over `dims` are nonzero (or `true`); `true` if empty. PyTorch: `all`.
+    /// Returns a mask that is true where all elements over `dims` are nonzero (or `true`); `true` if empty. An empty list of dimensions reduces
+    /// none, as in PyTorch. PyTorch: `all`.
     #[keepdim]
     fn try_all(&self, dims: impl Into<Dims>) -> Result<Tensor<bool>, Self::Error> {
-        let at = Site::here("all");
-        Ok(reduce_dims(&not_zero(self, at)?, Reduction::Prod, &dims.into(), keepdim, at)?)
+        reduced_mask(self, Reduction::Prod, &dims.into(), keepdim, Site::here("all"))
     }
 
     /// Returns the number of nonzero (or `true`) elements over `dims`. PyTorch: `count_nonzero`. This method also replaces PyTorch's `sum`
@@ -149,6 +149,19 @@ pub(crate) fn reduce_dims<A: TensorLike>(x: &A, op: Reduction, dims: &Dims, keep
         (_, true) => x.apply_reduce(op, &axes, at),
         (_, false) => x.apply_reduce_away(op, &axes, at),
     }
+}
+
+/// Returns the reduction of the mask of nonzero elements over `dims`. An empty list reduces no dimension.
+fn reduced_mask<A: TensorLike>(
+    x: &A,
+    op: Reduction,
+    dims: &Dims,
+    keepdim: bool,
+    at: Site,
+) -> Result<Tensor<bool>, A::Error> {
+    let mask = not_zero(x, at)?;
+    let none = !dims.is_all() && dims.as_slice().is_empty();
+    if none { Ok(mask) } else { Ok(reduce_dims(&mask, op, dims, keepdim, at)?) }
 }
 
 /// Returns the mean over `dims`, which stay with size 1 or are removed.
@@ -228,7 +241,17 @@ pub(crate) fn extremes<T: Element>(x: &Tensor<T>, largest: bool, axis: usize, at
 
 #[cfg(test)]
 mod tests {
+    use crate::Dims;
     use crate::prelude::*;
+
+    /// PyTorch's `any` and `all` reduce no dimension for an empty list, and all dimensions without a list. Other reductions reduce all.
+    #[test]
+    fn an_empty_list_of_dimensions_reduces_no_mask() {
+        let (x, none) = (Tensor::from([[1.0, 0.0], [0.0, 0.0]]), || Dims::from(&[] as &[isize]));
+        let mask = Tensor::from([[true, false], [false, false]]);
+        assert_eq!([x.any(none()), x.all(none()), x.any_keepdim(none())], [mask.clone(), mask.clone(), mask]);
+        assert_eq!((x.any(..).item(), x.all(..).item(), x.sum(none()).item()), (true, false, 1.0));
+    }
 
     /// Tests the error of a sum against an error bound. Let u be the unit roundoff. If no element takes part in more than m additions, the
     /// error is at most m u Σ|x|, up to terms in u² (N. J. Higham, "The Accuracy of Floating Point Summation", 1993). For a pairwise sum of
