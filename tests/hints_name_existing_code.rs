@@ -244,8 +244,8 @@ fn the_expressions_in_hints_about_shapes_compile() {
         try_mse_loss(&ones(&[3, 1]), &ones(&[3])).unwrap_err(),
         ones(&[2, 3]).try_matmul(&ones(&[5, 3])).unwrap_err(),
         ones(&[2, 3]).try_matmul(&ones(&[2, 5])).unwrap_err(),
-        ones(&[4, 3, 2, 2]).try_linear(&ones(&[5, 12]), None).unwrap_err(),
-        ones(&[2, 6, 5, 3]).try_conv2d(&ones(&[4, 3, 2, 2]), None, &ConvOptions::default()).unwrap_err(),
+        ones(&[4, 3, 2, 2]).try_linear(ones(&[5, 12]), None).unwrap_err(),
+        ones(&[2, 6, 5, 3]).try_conv2d(ones(&[4, 3, 2, 2]), None, &ConvOptions::default()).unwrap_err(),
         ones(&[2, 3]).try_item().unwrap_err(),
     ];
     let texts = errors.map(|error| error.to_string());
