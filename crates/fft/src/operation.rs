@@ -35,17 +35,17 @@ impl<T: Float> Operation<T> for Transform {
         Ok(kernel::transformed(self.map, &inputs[0], self.at)?)
     }
 
-    fn vjp<'t>(&self, _call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        Some(adjoint(self.map, g, self.at).unwrap_or_else(|error| crate::raise(error)))
+    fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
+        call.value_of(adjoint(self.map, g, self.at))
     }
 
-    fn jvp<'t>(&self, _call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        Some(recorded(self.map, v, self.at).unwrap_or_else(|error| crate::raise(error)))
+    fn jvp<'t>(&self, call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
+        call.value_of(recorded(self.map, v, self.at))
     }
 
     // A batch dimension only adds lines (signals or spectra), so the same map serves the batch.
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        Some(recorded(self.map, call.batched(0), self.at).unwrap_or_else(|error| crate::raise(error)))
+        call.value_of(recorded(self.map, call.batched(0), self.at))
     }
 }
 

@@ -29,9 +29,35 @@ impl<'t, T: Float> Call<'t, T> {
         self.output
     }
 
-    /// Returns the value of `result`, for the result of a rule. If `result` is an error, returns `None`, and recording the derivative
-    /// returns the error.
-    pub(crate) fn value_of<V>(&self, result: Result<V, Error>) -> Option<V> {
+    /// Returns the value of `result`. If `result` is an error, returns `None`, and recording the derivative returns the error. A rule returns
+    /// errors in this way, because its own result is an `Option`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_autograd as autograd; }
+    /// use wengert::autograd::{Call, Error, Operation};
+    /// use wengert::prelude::*;
+    ///
+    /// struct Double;
+    ///
+    /// impl Operation<f64> for Double {
+    ///     fn name(&self) -> &'static str {
+    ///         "double"
+    ///     }
+    ///
+    ///     fn run(&self, inputs: &[Tensor<f64>]) -> Result<Tensor<f64>, Error> {
+    ///         Ok(inputs[0].try_mul(2.0)?)
+    ///     }
+    ///
+    ///     fn vjp<'t>(&self, call: &Call<'t, f64>, _: usize, g: Var<'t, f64>) -> Option<Var<'t, f64>> {
+    ///         call.value_of(g.try_mul(2.0))
+    ///     }
+    /// }
+    ///
+    /// let tape = Tape::<f64>::new();
+    /// let x = tape.var(&Tensor::scalar(3.0));
+    /// assert_eq!(tape.apply(Double, &[x]).grad([x])[0].item(), 2.0);
+    /// ```
+    pub fn value_of<V>(&self, result: Result<V, Error>) -> Option<V> {
         self.failure.value_of(result)
     }
 
@@ -97,9 +123,9 @@ impl<'t, T: Float> BatchedCall<'t, T> {
         (0..self.arity()).map(|position| self.try_batched(position)).collect()
     }
 
-    /// Returns the value of `result`, for the result of a rule. If `result` is an error, returns `None`, and recording the batch returns the
-    /// error.
-    pub(crate) fn value_of<V>(&self, result: Result<V, Error>) -> Option<V> {
+    /// Returns the value of `result`. If `result` is an error, returns `None`, and recording the batch returns the error. A batching rule
+    /// returns errors in this way, because its own result is an `Option`.
+    pub fn value_of<V>(&self, result: Result<V, Error>) -> Option<V> {
         self.failure.value_of(result)
     }
 

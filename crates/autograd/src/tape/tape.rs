@@ -309,7 +309,7 @@ pub(crate) struct RuleFailure(RefCell<Option<Box<Error>>>);
 
 impl RuleFailure {
     /// Returns the value of `result`. If `result` is an error, stores the error and returns `None`.
-    pub(super) fn value_of<V>(&self, result: Result<V, Error>) -> Option<V> {
+    pub(crate) fn value_of<V>(&self, result: Result<V, Error>) -> Option<V> {
         match result {
             Ok(value) => Some(value),
             Err(error) => {

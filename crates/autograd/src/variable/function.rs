@@ -8,6 +8,7 @@ use wengert_tensor::ops::{TensorLike as _, Views as _, join, try_cat};
 use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Shape, Site, Tensor, View};
 
+use crate::tape::RuleFailure;
 use crate::{BatchedCall, Call, Error, Operation, Tape, Var};
 
 /// A custom operation with any number of results, and one rule that gives the gradients of all inputs. PyTorch:
@@ -103,6 +104,15 @@ pub struct FunctionCall<'t, T: Float = f32> {
     pub inputs: Vec<Var<'t, T>>,
     /// The results of the call.
     pub outputs: Vec<Var<'t, T>>,
+    failure: RuleFailure,
+}
+
+impl<T: Float> FunctionCall<'_, T> {
+    /// Returns the value of `result`. If `result` is an error, returns `None`, and recording the derivative returns the error. A rule returns
+    /// errors in this way, because its own result is a list of `Option`s. [`Call::value_of`] has an example.
+    pub fn value_of<V>(&self, result: Result<V, Error>) -> Option<V> {
+        self.failure.value_of(result)
+    }
 }
 
 #[twins]
@@ -238,8 +248,9 @@ impl<F> Packed<F> {
         F: Function<T>,
     {
         let (inputs, outputs) = (call.inputs().to_vec(), unpack(call.output(), &self.shapes)?);
-        let call = FunctionCall { inputs, outputs };
+        let call = FunctionCall { inputs, outputs, failure: RuleFailure::default() };
         let gradients = self.function.vjp(&call, &unpack(g, &self.shapes)?);
+        call.failure.take()?;
         if gradients.len() != call.inputs.len() {
             let (name, expected, got) = (self.function.name(), call.inputs.len(), gradients.len());
             let message = format!("the vjp rule of '{name}' gave {got} gradients for {expected} inputs");
@@ -310,6 +321,48 @@ mod tests {
             self.0.set(self.0.get() + 1);
             let [x, y] = call.inputs[..] else { unreachable!() };
             vec![Some(gradients[0] * y + gradients[1]), Some(gradients[0] * x + gradients[1])]
+        }
+    }
+
+    /// A function whose rule has no derivative for negative numbers.
+    struct Refusing;
+
+    impl Function<f64> for Refusing {
+        fn name(&self) -> &'static str {
+            "refusing"
+        }
+
+        fn shapes(&self, inputs: &[Shape]) -> Result<Vec<Shape>, String> {
+            Ok(vec![inputs[0].clone()])
+        }
+
+        fn run(&self, inputs: &[Tensor<f64>]) -> Result<Vec<Tensor<f64>>, Error> {
+            Ok(vec![inputs[0].clone()])
+        }
+
+        fn vjp<'t>(&self, call: &FunctionCall<'t, f64>, gradients: &[Var<'t, f64>]) -> Vec<Option<Var<'t, f64>>> {
+            let refusal = Error::Refused { message: "no derivative below 0".into(), at: Site::here("refusing") };
+            let is_negative = call.inputs[0].value().iter().any(|x| x < 0.0);
+            vec![call.value_of(if is_negative { Err(refusal) } else { Ok(gradients[0]) })]
+        }
+    }
+
+    #[test]
+    fn a_rule_can_return_an_error() {
+        for (number, expected) in [(2.0, Ok(1.0)), (-2.0, Err("no derivative below 0"))] {
+            let tape = Tape::new();
+            let x = tape.var(&Tensor::scalar(number));
+            let y = tape.apply_function(Refusing, &[x])[0];
+            for result in [
+                y.try_grad([x]).map(|[slope]| slope.item()),
+                y.try_jvp(&[(x, tape.constant(1.0))]).map(|slope| slope.item()),
+                y.try_backward().map(|gradients| gradients.of(x).item()),
+            ] {
+                match expected {
+                    Ok(slope) => assert_eq!(result.unwrap(), slope),
+                    Err(sentence) => assert!(result.unwrap_err().to_string().contains(sentence)),
+                }
+            }
         }
     }
 

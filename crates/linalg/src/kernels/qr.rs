@@ -43,7 +43,7 @@ impl Kernel for Qr {
         })
     }
 
-    /// Panics if Q is complete and A has more rows than columns, because then there is no derivative.
+    /// The derivative is an error if Q is complete and A has more rows than columns.
     ///
     /// For A with at least as many rows as columns, the gradient is (g_Q + Q copyltu(M)) R⁻ᵀ with M = R g_Rᵀ - g_Qᵀ Q. Here g_Q and g_R are
     /// the gradients with respect to Q and R. The function copyltu copies the lower triangle to the upper one (Seeger et al.,
@@ -55,7 +55,8 @@ impl Kernel for Qr {
         let (rows, columns) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
         if self.complete && rows > columns {
             let message = "The QR decomposition is not differentiable when mode='complete' and nrows > ncols.";
-            crate::raise(Error::Argument { message: message.into(), at: Site::here("qr") });
+            let error = Error::Argument { message: message.into(), at: Site::here("qr") };
+            return vec![call.value_of(Err(error.into()))];
         }
         if rows >= columns {
             return vec![Some(tall(q, r, gradients[0], gradients[1]))];

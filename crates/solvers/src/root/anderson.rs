@@ -274,10 +274,10 @@ impl<T: Float> Function<T> for RecordedFixedPoint<T> {
         // The equation is linear in the gradient, whose size is arbitrary, so an absolute tolerance would give wrong small gradients.
         let solver = FixedPoint { atol: 0.0, ..self.solver.clone() };
         let function = RecordedFixedPoint { solver, g: adjoint, at: self.at };
-        let w = match x.tape().record_function(function, &inputs, self.at) {
-            Ok(results) => results[0],
-            Err(error) => crate::raise(error),
+        let Some(recorded) = call.value_of(x.tape().record_function(function, &inputs, self.at)) else {
+            return vec![None; call.inputs.len()];
         };
+        let w = recorded[0];
         let mut results = vec![None];
         results.extend(by_arguments(&*self.g, x, args, w).into_iter().map(Some));
         results
