@@ -177,6 +177,13 @@ impl<'a, T> Tile<'a, T> {
         self.columns.len()
     }
 
+    /// Returns the part of this tile with the columns in `columns`, which are counted from the tile's first column.
+    pub(crate) fn columns(&mut self, columns: Range<usize>) -> Tile<'_, T> {
+        assert!(columns.start <= columns.end && columns.end <= self.columns.len(), "columns {columns:?} of a tile");
+        let columns = self.columns.start + columns.start..self.columns.start + columns.end;
+        Tile { start: self.start, width: self.width, rows: self.rows.clone(), columns, borrowed: PhantomData }
+    }
+
     /// Returns a pointer to the tile's first element, and the distance between its rows in elements. The pointer may access only the tile's
     /// elements, and only while the tile is borrowed.
     pub(crate) fn start(&mut self) -> (*mut T, usize) {
@@ -279,6 +286,8 @@ pub(crate) fn try_ranges<T: Send>(
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use super::*;
 
     #[test]
@@ -308,6 +317,16 @@ mod tests {
             [Partition::chunks(&mut x, 5), Partition::chunks(&mut y, 2)].into_iter().collect();
         run(2, Schedule::Parallel, split, |number, parts| parts.into_iter().for_each(|part| part.fill(number)));
         assert_eq!((x[4], x[5], y[1], y[2]), (0, 1, 0, 1));
+    }
+
+    #[test]
+    fn a_tile_has_parts_of_columns() {
+        let mut out = vec![0; 55];
+        let mut tile = Tile::whole(&mut out, 11);
+        tile.columns(2..9).columns(1..4).row(3).fill(1);
+        assert!(tile.columns(11..11).row(0).is_empty());
+        assert!(catch_unwind(AssertUnwindSafe(|| tile.columns(9..12).width())).is_err());
+        assert!(out.iter().enumerate().all(|(i, &x)| x == i32::from((36..39).contains(&i))));
     }
 
     #[test]

@@ -1,21 +1,27 @@
 //! Products of batches of matrices, `[m, k] x [k, n]`, each operand with any strides.
 //!
-//! A batch is divided among threads by matrices, and a single product by rows of the result. A product with few rows, or with many columns
-//! and at least as many as rows, may be divided by columns. A product with a single row, or with few results and long sums, is divided by
-//! the terms of the sums.
+//! A batch is divided among threads by matrices, and a single product by tiles of the result. A product with few rows, or with many columns
+//! and at least as many as rows, may be divided by columns. A product with few columns is divided by rows. A product with a single row, or
+//! with few results and long sums, is divided by the terms of the sums.
 
-use crate::kernel::fill;
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
+use crate::kernel::matmul::small::{is_written_by_squares, strips};
 use crate::kernel::source::Source;
+use crate::kernel::{fill, transpose};
 use crate::memory::available::AllocationError;
-use crate::memory::partition::{self, Grid};
+use crate::memory::partition::{self, Grid, Partition};
 use crate::memory::scratch::Scratch;
-use crate::memory::threads::Schedule;
+use crate::memory::threads::{Schedule, most_parts, starts};
 use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::matmul::{
-    COLUMN_UNIT, MANY_ROWS, MAX_COLUMN_PARTS, MAX_SHORT_SUM, MIN_PARALLEL, MIN_PARALLEL_COLUMN, MIN_SPLIT_SUM,
-    MIN_WIDE, NARROW_COLUMN_UNIT, ROW_UNIT,
+    COLUMN_UNIT, MANY_PARTS, MANY_ROWS, MAX_COLUMN_PARTS, MAX_SHORT_SUM, MIN_PARALLEL, MIN_PARALLEL_COLUMN,
+    MIN_SPLIT_SUM, MIN_TILE_COLUMNS, MIN_TRANSPOSED_ROWS, MIN_WIDE, NARROW_COLUMN_UNIT, ROW_UNIT, THIN_COLUMNS,
 };
+use crate::thresholds::transpose::PITCH;
 use crate::{Element, Layout, Reduction};
 
 /// The values to which a product is added.
@@ -100,6 +106,37 @@ impl<'a, T: Element> Batch<'a, T> {
         })
     }
 
+    /// Computes a single product in several tasks, each for a tile of the result, which is a range of rows and of columns. The rows of a
+    /// tile are at least `least` units of [`ROW_UNIT`] rows.
+    ///
+    /// If the columns of the right matrix are contiguous, all threads together transpose it first. Otherwise `gemm` would rearrange the
+    /// same columns in several tasks.
+    fn by_tiles(&self, least: usize, out: &mut [T]) -> Result<(), AllocationError> {
+        let (Sizes { m, n, k, .. }, (left, right)) = (self.sizes, self.operands(0));
+        let (units, parts) = (m.div_ceil(ROW_UNIT), most_parts(m.div_ceil(ROW_UNIT), least));
+        // The columns of a view of windows overlap. A copy could need much more memory than the view.
+        let is_copied = parts > 1 && is_written_by_squares(right, k, n) && right.column_stride.unsigned_abs() >= k;
+        let transposed = if is_copied { Some(TransposedStrips::new(right, k, n)?) } else { None };
+        let across = tiles_across(self.sizes, parts);
+        let columns: SmallVec<[usize; 16]> = match transposed {
+            Some(_) => strips(n).map(|strip| strip.end).collect(),
+            None => {
+                let starts = starts(n / COLUMN_UNIT, across);
+                starts.iter().skip(1).map(|&unit| unit * COLUMN_UNIT).chain([n]).collect()
+            }
+        };
+        let starts = starts(units, parts / across);
+        let rows: SmallVec<[usize; 16]> = starts.iter().skip(1).map(|&unit| unit * ROW_UNIT).chain([m]).collect();
+        let grid = Grid::ends(out, n, &rows, &columns);
+        partition::try_run(rows.len() * columns.len(), Schedule::Parallel, grid, |number, mut out| {
+            let (top, first) = out.first();
+            (0..out.height()).for_each(|row| self.begin((top + row) * n + first, out.row(row)));
+            let right = transposed.as_ref().map_or(right.from(0, first), |all| all.strip(number % columns.len()));
+            let sizes = Sizes { m: out.height(), n: out.width(), ..self.sizes };
+            T::product_into(sizes, left.from(top, 0), right, out)
+        })
+    }
+
     /// Computes a single product in several tasks, each for a range of the terms of every sum. Then adds the partial sums.
     fn by_terms(&self, out: &mut [T]) -> Result<(), AllocationError> {
         let (Sizes { m, n, k, add }, (left, right)) = (self.sizes, self.operands(0));
@@ -173,10 +210,56 @@ pub(crate) fn matmul<T: Element>(
     if m == 1 || whole && k >= MIN_SPLIT_SUM && m * n <= k * (m + n) / 8 {
         return batch.by_terms(out);
     }
+    if !whole && n > THIN_COLUMNS {
+        return batch.by_tiles(least, out);
+    }
     partition::try_ranges(out, ROW_UNIT * n, least, |first, out| {
         batch.begin(first * ROW_UNIT * n, out);
         T::product(Sizes { m: out.len() / n, ..batch.sizes }, left.from(first * ROW_UNIT, 0), right, out)
     })
+}
+
+/// A row-major copy of a right matrix with contiguous columns, in strips (ranges of columns).
+struct TransposedStrips<T> {
+    elements: Scratch<T>,
+    /// The number of rows of the matrix.
+    rows: usize,
+}
+
+impl<T: Element> TransposedStrips<T> {
+    /// Copies a matrix of `rows` rows on several threads. The matrix must satisfy [`is_written_by_squares`].
+    fn new(matrix: Matrix<T>, rows: usize, columns: usize) -> Result<Self, AllocationError> {
+        let strips: SmallVec<[Range<usize>; 16]> = strips(columns).collect();
+        let parts = (rows / MIN_TRANSPOSED_ROWS).max(1);
+        let start = |task: usize| task / parts * rows + task % parts * rows / parts;
+        let ends: Vec<usize> = (1..=strips.len() * parts).map(|task| start(task) * PITCH).collect();
+        let mut elements = Scratch::new(strips.len() * rows * PITCH)?;
+        partition::run(ends.len(), Schedule::Parallel, Partition::ends(&mut elements, &ends), |task, out| {
+            let (strip, row) = (&strips[task / parts], start(task) % rows);
+            let from = matrix.from(row, strip.start);
+            let step = matrix.column_stride.unsigned_abs();
+            transpose::materialize(&matrix.data[from.offset..], step, strip.len(), out.len() / PITCH, out);
+        });
+        Ok(TransposedStrips { elements, rows })
+    }
+
+    /// Returns the columns of the strip with index `number`.
+    fn strip(&self, number: usize) -> Matrix<'_, T> {
+        Matrix::rows(&self.elements, number * self.rows * PITCH, PITCH)
+    }
+}
+
+/// Returns how many of `parts` threads share the same rows of a product. The number divides `parts`.
+///
+/// A thread with whole rows writes contiguous elements, which it usually reads in the next operation too. But it also reads the whole right
+/// matrix. So several threads share rows only if there are many threads and the sums are long. Then their tiles are nearly square, which
+/// makes the rows and columns that a thread reads few. A tile has at least [`MIN_TILE_COLUMNS`] columns.
+fn tiles_across(Sizes { m, n, k, .. }: Sizes, parts: usize) -> usize {
+    if parts < MANY_PARTS || k < m.min(n) {
+        return 1;
+    }
+    let across = (1..=n / MIN_TILE_COLUMNS).filter(|&across| parts.is_multiple_of(across));
+    across.min_by_key(|&across| m * across / parts + n / across).unwrap_or(1)
 }
 
 /// Returns the minimum number of units of [`ROW_UNIT`] rows in a part of a product. The product has enough work for `parts` threads. Parts
@@ -195,11 +278,13 @@ fn least_units(m: usize, n: usize, parts: usize) -> usize {
 mod tests {
     use approx::assert_relative_eq;
 
+    use super::tiles_across;
+    use crate::kernel::matmul::matrix::Sizes;
     use crate::prelude::*;
     use crate::{Site, num_threads, set_num_threads};
 
     /// Sizes around the thresholds between the code paths of `gemm` and of this crate.
-    const SIZES: [[usize; 3]; 40] = [
+    const SIZES: [[usize; 3]; 44] = [
         [128, 128, 64],
         [130, 64, 700],
         [131, 64, 1100],
@@ -240,6 +325,10 @@ mod tests {
         [600, 8, 300],
         [1100, 3, 90],
         [900, 2, 300],
+        [200, 512, 130],
+        [300, 257, 256],
+        [500, 790, 17],
+        [64, 128, 1024],
     ];
 
     #[test]
@@ -269,6 +358,34 @@ mod tests {
             }
         }
         set_num_threads(before);
+    }
+
+    /// Checks that the columns of a right matrix may be contiguous, at every distance, without a change of the bits.
+    #[test]
+    fn a_right_matrix_with_contiguous_columns_gives_the_bits_of_its_copy() {
+        for [m, n, k] in SIZES.into_iter().filter(|&[m, n, _]| m > 16 && n > 16) {
+            for distance in [k, k.next_multiple_of(128), k + 3] {
+                let element =
+                    |seed: usize| move |i: &[usize]| ((i[0] * 7919 + i[1] * 104_729 + seed) % 1009) as f32 / 1009.0;
+                let (x, wide) = (Tensor::from_fn([m, k], element(1)), Tensor::from_fn([n, distance], element(2)));
+                let y = wide.narrow(1, 0, k).t();
+                assert_eq!(x.matmul(&y), x.matmul(y.contiguous()), "[{m}, {k}] x [{k}, {n}] at distance {distance}");
+            }
+        }
+    }
+
+    #[test]
+    fn many_threads_share_rows_if_the_sums_are_long() {
+        for ([m, n, k, parts], expected) in [
+            ([1024, 1024, 1024, 16], 4),
+            ([1024, 1024, 1000, 16], 1),
+            ([1024, 1024, 1024, 7], 1),
+            ([1024, 500, 1024, 16], 1),
+            ([512, 2048, 600, 8], 4),
+            ([600, 600, 2000, 9], 1),
+        ] {
+            assert_eq!(tiles_across(Sizes { m, n, k, add: false }, parts), expected, "{m} {n} {k} {parts}");
+        }
     }
 
     /// Checks that operands with negative strides give the products of contiguous copies, for matrices of several sizes.

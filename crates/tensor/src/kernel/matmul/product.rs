@@ -8,7 +8,7 @@ use gemm_common::Parallelism;
 use crate::kernel::matmul::blocked::blocked;
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
 use crate::kernel::matmul::small::{
-    THIN_COLUMNS, by_definition, compact, is_written_by_squares, row_times_matrix, thin,
+    THIN_COLUMNS, by_definition, compact, is_written_by_squares, row_times_matrix, rows_of, strips, thin,
 };
 use crate::memory::available::AllocationError;
 use crate::memory::partition::Tile;
@@ -17,7 +17,7 @@ use crate::scalar::cpu;
 use crate::scalar::element::Semiring;
 use crate::thresholds::matmul::{
     MAX_BY_DEFINITION, MAX_COMPACT, MAX_COMPACT_IN_PLACE, MAX_COMPACT_ROW, MAX_COMPACT_ROWS, MAX_COMPACT_WHOLE,
-    MAX_COPIED_COLUMNS, MAX_SHORT_SUM, MIN_THIN_ROWS, MIN_THIN_TERMS,
+    MAX_COPIED_COLUMNS, MAX_SHORT_SUM, MAX_TRANSPOSED_ROWS, MIN_THIN_ROWS, MIN_THIN_TERMS, SLOW_DISTANCE,
 };
 
 /// Products of two matrices. `out` is row-major, with `m` rows and `n` columns. Sealed like
@@ -41,6 +41,13 @@ pub trait Products: Semiring {
     ) -> Result<(), AllocationError> {
         (0..sizes.m).try_for_each(|row| Self::product(Sizes { m: 1, ..sizes }, x.from(row, 0), y, out.row(row)))
     }
+}
+
+/// Returns whether a right matrix with contiguous columns must be transposed before `gemm` reads it. The bits of the product are the same.
+fn transposes_first<T>(Sizes { m, n, k, .. }: Sizes, y: Matrix<T>) -> bool {
+    let distance = y.column_stride.unsigned_abs().saturating_mul(size_of::<T>());
+    let is_slow = distance.is_multiple_of(SLOW_DISTANCE) || m <= MAX_TRANSPOSED_ROWS && size_of::<T>() == 4;
+    is_slow && is_written_by_squares(y, k, n)
 }
 
 macro_rules! floats {
@@ -120,6 +127,14 @@ macro_rules! floats {
                 );
                 if cpu::instruction_set().is_reproducible() {
                     return blocked(sizes, x, y, out);
+                }
+                if transposes_first(sizes, y) {
+                    for strip in strips(n) {
+                        let (rows, step) = rows_of(y.from(0, strip.start), k, strip.len())?;
+                        let (sizes, rows) = (Sizes { n: strip.len(), ..sizes }, Matrix::rows(&rows, 0, step));
+                        Self::product_into(sizes, x, rows, out.columns(strip))?;
+                    }
+                    return Ok(());
                 }
                 let (start, pitch) = out.start();
                 // SAFETY: `x` and `y` are read within their slices: this is asserted above, m, n and k are positive, and the

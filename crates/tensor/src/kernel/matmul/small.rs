@@ -1,5 +1,7 @@
 //! Computes products for which `gemm` is slow: little work, few rows, or few columns.
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use crate::Scalar;
@@ -12,6 +14,7 @@ use crate::scalar::cpu::dispatched;
 use crate::scalar::element::Semiring;
 pub(crate) use crate::thresholds::matmul::{FEW_COLUMNS, THIN_COLUMNS};
 use crate::thresholds::matmul::{SEGMENT, STRIP};
+use crate::thresholds::transpose::SIDE;
 
 /// Computes a matrix product by its definition, row by row. If the product is added to `out` and has at most [`FEW_COLUMNS`] columns, each
 /// row is computed completely and then added. With more columns, each term is added to `out` directly. Callers pass more columns only for
@@ -46,16 +49,21 @@ pub(crate) fn by_definition<T: Semiring>(sizes: Sizes, x: Matrix<T>, y: Matrix<T
 /// Returns whether [`transpose::materialize`] can copy a matrix in strips of columns. The matrix must be the transpose of a row-major
 /// matrix, and its strips must not be too small.
 pub(crate) fn is_written_by_squares<T>(matrix: Matrix<T>, rows: usize, columns: usize) -> bool {
-    matrix.row_stride == 1 && matrix.column_stride > 0 && transpose::has_squares(strip(columns), rows)
+    matrix.row_stride == 1
+        && matrix.column_stride > 0
+        && strips(columns).all(|it| transpose::has_squares(it.len(), rows))
 }
 
-/// Returns the number of columns in a strip: the columns of a matrix that are copied at once.
-fn strip(columns: usize) -> usize {
-    if columns <= transpose::PITCH { columns } else { transpose::WIDE }
+/// Splits the columns of a matrix into strips, the ranges that are copied at once. If there are several, each has more than 100 columns.
+/// No strip has more than [`transpose::PITCH`] columns.
+pub(crate) fn strips(columns: usize) -> impl Iterator<Item = Range<usize>> {
+    let number = if columns <= transpose::PITCH { 1 } else { columns.div_ceil(transpose::WIDE) };
+    let start = move |strip: usize| if strip < number { strip * (columns / SIDE) / number * SIDE } else { columns };
+    (0..number).map(move |strip| start(strip)..start(strip + 1))
 }
 
 /// Copies the elements of a strip (a range of columns) of a matrix in row-major order. Returns the copy and the distance between its rows.
-fn rows_of<T: Semiring>(
+pub(crate) fn rows_of<T: Semiring>(
     matrix: Matrix<T>,
     rows: usize,
     columns: usize,
@@ -94,11 +102,10 @@ pub(crate) fn compact<T: Semiring + HasMicroKernels>(
         compact_in_place(kernels, Sizes { m, n, k, add }, left, y, out, n);
         return Ok(());
     }
-    for first in (0..n).step_by(strip(n)) {
-        let n_strip = strip(n).min(n - first);
-        let (rows, step) = rows_of(y.from(0, first), k, n_strip)?;
+    for strip in strips(n) {
+        let (rows, step) = rows_of(y.from(0, strip.start), k, strip.len())?;
         let rows = Matrix::rows(&rows, 0, step);
-        compact_in_place(kernels, Sizes { m, n: n_strip, k, add }, left, rows, &mut out[first..], n);
+        compact_in_place(kernels, Sizes { m, n: strip.len(), k, add }, left, rows, &mut out[strip.start..], n);
     }
     Ok(())
 }
@@ -186,6 +193,24 @@ dispatched! {
                 out.iter_mut().zip(values).for_each(|(sum, &value)| *sum = sum.plus(factor.times(value)));
                 l += 1;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strips_cover_all_columns_and_none_is_short() {
+        for columns in 1..3000 {
+            let mut next = 0;
+            for strip in strips(columns) {
+                assert_eq!(strip.start, next);
+                assert!(strip.len() <= transpose::PITCH && (strip.len() == columns || strip.len() > 100), "{strip:?}");
+                next = strip.end;
+            }
+            assert_eq!(next, columns);
         }
     }
 }

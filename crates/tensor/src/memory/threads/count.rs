@@ -36,8 +36,18 @@ pub fn set_num_threads(threads: usize) {
 /// Splits `0 .. count` into nearly equal ranges: at most one for each thread. A range is shorter than `least` only if it is the only one.
 /// Returns the starts of the ranges.
 pub(crate) fn even_starts(count: usize, least: usize) -> SmallVec<[usize; 16]> {
-    let threads = num_threads().min(count / least.max(1)).max(1);
-    (0..threads).map(|thread| range(thread, threads, count).start).collect()
+    starts(count, most_parts(count, least))
+}
+
+/// Returns the largest number of parts of `count` units, at most one for each thread, in which each part has at least `least` units. Returns
+/// 1 if there are fewer units.
+pub(crate) fn most_parts(count: usize, least: usize) -> usize {
+    num_threads().min(count / least.max(1)).max(1)
+}
+
+/// Splits `0 .. count` into `parts` nearly equal ranges. Returns the starts of the ranges.
+pub(crate) fn starts(count: usize, parts: usize) -> SmallVec<[usize; 16]> {
+    (0..parts).map(|part| range(part, parts, count).start).collect()
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ use std::cell::Cell;
 use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 
 pub(crate) use choice::ThreadChoice;
-pub(crate) use count::even_starts;
+pub(crate) use count::{even_starts, most_parts, starts};
 pub use count::{num_threads, set_num_threads};
 
 use crate::memory::threads::choice::runs_alone;
