@@ -264,6 +264,20 @@ pub(crate) mod matmul {
     /// The largest number of columns of a product for the kernel for few columns, which computes each sum along a row of the left matrix.
     pub(crate) const THIN_COLUMNS: usize = 16;
 
+    /// The largest number of rows of a product for the kernel for few rows, which computes each sum along a row of the left matrix and a
+    /// column of the right one. For more rows, it is faster to copy the columns and to compute several columns at once.
+    pub(crate) const MAX_DOT_ROWS: usize = 16;
+
+    /// The number of columns for which the kernel for few rows computes the sums before it writes them to the result.
+    pub(crate) const DOT_COLUMNS: usize = 64;
+
+    /// The smallest number of elements of the right matrix in a task, if threads divide the columns of a product for the kernel for few rows.
+    pub(crate) const MIN_READ: usize = 1 << 16;
+
+    /// The largest right matrix, in bytes, that is copied for a product of more than a quarter of [`MAX_DOT_ROWS`] rows. The copy fits in
+    /// the first-level cache.
+    pub(crate) const MAX_COPIED_BYTES: usize = 1 << 15;
+
     /// The number of terms that the kernel for few columns adds to every sum before it continues with the next terms. The elements of these
     /// terms stay in the first-level cache.
     pub(crate) const SEGMENT: usize = 1024;

@@ -1,7 +1,7 @@
 //! Products of batches of matrices, `[m, k] x [k, n]`, each operand with any strides.
 //!
 //! A batch is divided among threads by matrices, and a single product by tiles of the result. A product with few rows, or with many columns
-//! and at least as many as rows, may be divided by columns. A product with few columns is divided by rows. A product with a single row, or
+//! and at least as many as rows, may be divided by columns. Products with few columns are divided by rows. A product with a single row, or
 //! with few results and long sums, is divided by the terms of the sums.
 
 use std::ops::Range;
@@ -9,7 +9,7 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
-use crate::kernel::matmul::small::{is_written_by_squares, strips};
+use crate::kernel::matmul::small::{has_few_rows, is_written_by_squares, strips};
 use crate::kernel::source::Source;
 use crate::kernel::{fill, transpose};
 use crate::memory::available::AllocationError;
@@ -18,7 +18,7 @@ use crate::memory::scratch::Scratch;
 use crate::memory::threads::{Schedule, most_parts, starts};
 use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::matmul::{
-    COLUMN_UNIT, MANY_PARTS, MANY_ROWS, MAX_COLUMN_PARTS, MAX_SHORT_SUM, MIN_PARALLEL, MIN_PARALLEL_COLUMN,
+    COLUMN_UNIT, MANY_PARTS, MANY_ROWS, MAX_COLUMN_PARTS, MAX_SHORT_SUM, MIN_PARALLEL, MIN_PARALLEL_COLUMN, MIN_READ,
     MIN_SPLIT_SUM, MIN_TILE_COLUMNS, MIN_TRANSPOSED_ROWS, MIN_WIDE, NARROW_COLUMN_UNIT, ROW_UNIT, THIN_COLUMNS,
 };
 use crate::thresholds::transpose::PITCH;
@@ -192,6 +192,10 @@ pub(crate) fn matmul<T: Element>(
         });
     }
     let (left, right) = batch.operands(0);
+    if n > THIN_COLUMNS && has_few_rows(batch.sizes, left, right) {
+        let parts = (n / COLUMN_UNIT).min(n.saturating_mul(k) / MIN_READ).clamp(1, MAX_COLUMN_PARTS);
+        return batch.by_columns(n.div_ceil(parts).next_multiple_of(COLUMN_UNIT), out);
+    }
     let least = least_units(m, n, work / parallel);
     let whole = m.div_ceil(ROW_UNIT) < 2 * least;
     let parts = (n / COLUMN_UNIT).min(work / (2 * MIN_PARALLEL)).min(MAX_COLUMN_PARTS);
@@ -284,7 +288,7 @@ mod tests {
     use crate::{Site, num_threads, set_num_threads};
 
     /// Sizes around the thresholds between the code paths of `gemm` and of this crate.
-    const SIZES: [[usize; 3]; 44] = [
+    const SIZES: [[usize; 3]; 50] = [
         [128, 128, 64],
         [130, 64, 700],
         [131, 64, 1100],
@@ -329,6 +333,12 @@ mod tests {
         [300, 257, 256],
         [500, 790, 17],
         [64, 128, 1024],
+        [1, 700, 1100],
+        [2, 300, 500],
+        [5, 130, 64],
+        [7, 2000, 129],
+        [16, 257, 1025],
+        [4, 17, 100],
     ];
 
     #[test]
@@ -363,6 +373,7 @@ mod tests {
     /// Checks that the columns of a right matrix may be contiguous, at every distance, without a change of the bits.
     #[test]
     fn a_right_matrix_with_contiguous_columns_gives_the_bits_of_its_copy() {
+        // Other kernels, with another order of additions, read contiguous columns of products with few rows or columns.
         for [m, n, k] in SIZES.into_iter().filter(|&[m, n, _]| m > 16 && n > 16) {
             for distance in [k, k.next_multiple_of(128), k + 3] {
                 let element =

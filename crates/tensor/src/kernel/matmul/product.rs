@@ -8,7 +8,8 @@ use gemm_common::Parallelism;
 use crate::kernel::matmul::blocked::blocked;
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
 use crate::kernel::matmul::small::{
-    THIN_COLUMNS, by_definition, compact, is_written_by_squares, row_times_matrix, rows_of, strips, thin,
+    THIN_COLUMNS, by_definition, compact, few_rows, has_few_rows, is_written_by_squares, row_times_matrix, rows_of,
+    strips, thin,
 };
 use crate::memory::available::AllocationError;
 use crate::memory::partition::Tile;
@@ -82,6 +83,10 @@ macro_rules! floats {
                     // This product is the transpose of a product with a single column.
                     return Self::product(Sizes { m: n, n: 1, k, add }, y.transposed(), x.transposed(), out);
                 }
+                if n > THIN_COLUMNS && has_few_rows(sizes, x, y) {
+                    few_rows(sizes, x, y, Tile::whole(out, n));
+                    return Ok(());
+                }
                 // For a single column, `gemm` has a fast kernel if the sums are long and there is enough work. Otherwise `thin` is faster.
                 let narrow = match n {
                     1 => k <= MAX_SHORT_SUM || m * k <= MAX_COMPACT_IN_PLACE,
@@ -113,7 +118,8 @@ macro_rules! floats {
                 let left = x.column_stride == 1 || x.row_stride == 1;
                 let right = y.column_stride == 1 || is_written_by_squares(y, k, n);
                 let free = !cpu::instruction_set().is_reproducible();
-                if small && m > 1 && n > THIN_COLUMNS && left && right && free && cpu::is_amd() {
+                let compacts = small && m > 1 && n > THIN_COLUMNS && left && right && free && cpu::is_amd();
+                if compacts && !has_few_rows(sizes, x, y) {
                     return compact(sizes, x, y, out);
                 }
                 Self::product(sizes, x, y, out)
@@ -125,6 +131,10 @@ macro_rules! floats {
                     (out.height(), out.width()) == (m, n) && x.within(m, k) && y.within(k, n),
                     "a product's operands are checked before"
                 );
+                if has_few_rows(sizes, x, y) {
+                    few_rows(sizes, x, y, out);
+                    return Ok(());
+                }
                 if cpu::instruction_set().is_reproducible() {
                     return blocked(sizes, x, y, out);
                 }

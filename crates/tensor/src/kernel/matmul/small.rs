@@ -9,11 +9,12 @@ use crate::kernel::matmul::matrix::{Matrix, Sizes};
 use crate::kernel::matmul::micro::{DotProducts, HasMicroKernels, MicroKernel, MicroKernels, SmallProduct};
 use crate::kernel::transpose;
 use crate::memory::available::AllocationError;
+use crate::memory::partition::Tile;
 use crate::memory::scratch::Scratch;
 use crate::scalar::cpu::dispatched;
 use crate::scalar::element::Semiring;
+use crate::thresholds::matmul::{DOT_COLUMNS, MAX_COPIED_BYTES, MAX_DOT_ROWS, MIN_THIN_TERMS, SEGMENT, STRIP};
 pub(crate) use crate::thresholds::matmul::{FEW_COLUMNS, THIN_COLUMNS};
-use crate::thresholds::matmul::{SEGMENT, STRIP};
 use crate::thresholds::transpose::SIDE;
 
 /// Computes a matrix product by its definition, row by row. If the product is added to `out` and has at most [`FEW_COLUMNS`] columns, each
@@ -170,6 +171,49 @@ pub(crate) fn thin<T: Semiring + HasMicroKernels>(
     Ok(())
 }
 
+/// Returns whether [`few_rows`] computes a product. The product has few rows, the rows of the left matrix and the columns of the right one
+/// are contiguous, and the sums are not short. If the right matrix is small and there are more than a few rows, it is faster to copy the
+/// columns.
+pub(crate) fn has_few_rows<T>(Sizes { m, n, k, .. }: Sizes, x: Matrix<T>, y: Matrix<T>) -> bool {
+    let contiguous = x.column_stride == 1 && x.row_stride >= 0 && y.row_stride == 1 && y.column_stride >= 0;
+    let is_large = n.saturating_mul(k).saturating_mul(size_of::<T>()) > MAX_COPIED_BYTES;
+    contiguous && k >= MIN_THIN_TERMS && m <= if is_large { MAX_DOT_ROWS } else { MAX_DOT_ROWS / 4 }
+}
+
+/// Computes a product that satisfies [`has_few_rows`]. Each sum runs along a column of `y` and a row of `x`. The columns of `y` are read in
+/// place, which takes less time than copying them.
+pub(crate) fn few_rows<T: Semiring + HasMicroKernels>(
+    Sizes { m, n, k, add }: Sizes,
+    x: Matrix<T>,
+    y: Matrix<T>,
+    mut out: Tile<T>,
+) {
+    let mut runs = [0; MAX_DOT_ROWS];
+    runs.iter_mut().enumerate().take(m).for_each(|(i, run)| *run = i * x.row_stride.unsigned_abs());
+    let kernels = T::kernels();
+    for first in (0..n).step_by(DOT_COLUMNS) {
+        let width = DOT_COLUMNS.min(n - first);
+        // The sums of a column of the result are contiguous.
+        let mut sums = [T::ZERO; MAX_DOT_ROWS * DOT_COLUMNS];
+        for from in (0..k).step_by(SEGMENT) {
+            kernels.run(MicroKernel::DotProducts(DotProducts {
+                rows: width,
+                left: &y.column(first)[from..],
+                pitch: y.column_stride.unsigned_abs(),
+                right: &x.row(0)[from..],
+                runs: &runs[..m],
+                count: SEGMENT.min(k - from),
+                sums: &mut sums[..width * m],
+            }));
+        }
+        for i in 0..m {
+            let out = &mut out.row(i)[first..][..width];
+            let sums = sums[i..].iter().step_by(m);
+            out.iter_mut().zip(sums).for_each(|(out, &sum)| *out = if add { out.plus(sum) } else { sum });
+        }
+    }
+}
+
 dispatched! {
     /// Sets `out` to the sum of `x[l]` times row l of `y`, over all `l < k`. The rows of `y` are contiguous. `y` is read once, in strips of
     /// [`STRIP`] columns, four rows at a time.
@@ -200,6 +244,43 @@ dispatched! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Checks products of small integers, whose sums are exact, against the definition. Columns of the right matrix are further apart than
+    /// they are long.
+    #[test]
+    fn products_of_few_rows_are_exact() {
+        for (m, n, k) in [(1, 17, 64), (2, 64, 100), (3, 65, 1024), (4, 130, 1025), (7, 20, 2100), (16, 70, 129)] {
+            let numbers = |len: usize, seed: usize| -> Vec<f64> {
+                (0..len).map(|i| ((i * 7919 + seed) % 13) as f64 - 6.0).collect()
+            };
+            let (left, right) = (numbers(m * (k + 3), 1), numbers(n * (k + 5), 2));
+            let (x, y) = (Matrix::rows(&left, 0, k + 3), Matrix::rows(&right, 0, k + 5).transposed());
+            for add in [false, true] {
+                let sizes = Sizes { m, n, k, add };
+                let mut expected = numbers(m * n, 3);
+                let mut out = expected.clone();
+                by_definition(Sizes { add: false, ..sizes }, x, y, &mut out);
+                if add {
+                    expected.iter_mut().zip(&out).for_each(|(sum, product)| *sum += product);
+                } else {
+                    expected.clone_from(&out);
+                }
+                let mut out = numbers(m * n, 3);
+                few_rows(sizes, x, y, Tile::whole(&mut out, n));
+                assert_eq!(out, expected, "{sizes:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn few_rows_need_contiguous_operands_and_long_sums() {
+        let data = vec![0.0f64; 100 * 100];
+        let (x, y) = (Matrix::rows(&data, 0, 100), Matrix::rows(&data, 0, 100).transposed());
+        let few = |m, n, k, x, y| has_few_rows(Sizes { m, n, k, add: false }, x, y);
+        assert!(few(4, 20, 64, x, y) && few(16, 100, 100, x, y));
+        assert!(!few(5, 20, 64, x, y) && !few(17, 100, 100, x, y) && !few(4, 20, 63, x, y));
+        assert!(!few(4, 20, 64, x.transposed(), y) && !few(4, 20, 64, x, y.transposed()));
+    }
 
     #[test]
     fn strips_cover_all_columns_and_none_is_short() {
