@@ -244,7 +244,7 @@ pub use data::{augment, next_tokens, pad_sequence, read_idx, read_npy, read_tabl
 pub use data::{read_npz, write_npz};
 pub use error::{Error, KeyMismatch, Place, Result};
 pub use file::write_atomically;
-pub use fit::{EarlyStopping, Fit, Progress, evaluate};
+pub use fit::{EarlyStopping, Fit, Progress, evaluate, evaluate_heads, predict, predict_heads};
 pub use gradcheck::{ModelFailure, check_model};
 pub use history::{Epoch, History, Scores};
 pub use layers::{AdaptiveAvgPool, AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d};
