@@ -47,7 +47,7 @@ use crate::{Error, Result};
     message = "`{Self}` is no data set",
     label = "neither a tensor, nor a tuple of data sets, nor another data set",
     note = "a data set owns its tensors: write `x.clone()` instead of `&x`, which copies no elements",
-    note = "a tuple has two to four data sets; more of them are nested: `((a, b, c), (d, e))`"
+    note = "a tuple has two to four data sets; for more of them, make a tuple of tuples"
 )]
 pub trait Dataset: Sized + Send + Sync + 'static {
     /// The type of a batch, for example a tensor, or inputs and targets.

@@ -44,7 +44,7 @@ use crate::{Error, Result};
 /// assert_eq!((users, films, stars), (Tensor::from([7, 7]), Tensor::from([30, 12]), Tensor::from([4.0, 1.0])));
 /// # Ok::<(), wengert_nn::Error>(())
 /// ```
-#[doc(alias("TensorDataset"))]
+#[doc(alias("TensorDataset", "StackDataset"))]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples<X = Tensor<f32>, Y = Tensor<i64>> {
     inputs: X,

@@ -44,6 +44,12 @@ use crate::{Error, Result};
 /// The interface of metrics for a training loop, with outputs `O` and targets `Y`. The outputs are a tensor, or an array of tensors for a
 /// model with several outputs ([`Fit::run_heads`](crate::Fit::run_heads)). The metrics of this module have inherent methods with the same
 /// names too.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no metric of these outputs and targets",
+    label = "the outputs are `{O}` and the targets `{Y}`",
+    note = "`Accuracy::new().head::<0>()` is a metric of the first of several outputs and of the first part of the targets",
+    note = "classes are a `Tensor<i64>`, and numbers are a `Tensor` of the element type of the outputs"
+)]
 pub trait Metric<T: Float = f32, Y = Tensor<i64>, O = Tensor<T>> {
     /// Adds a batch.
     ///
@@ -138,7 +144,7 @@ impl<T: Float, Y: Part<HEAD>, M: Metric<T, Y::Part>, const HEAD: usize, const N:
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no part with the index {INDEX}",
     label = "the metric of a head needs targets that are a tuple with a part for this head",
-    note = "a tuple of targets comes from `Samples::new(inputs, (classes, ages))`"
+    note = "the samples have a tuple of targets if their targets are a tuple of tensors"
 )]
 pub trait Part<const INDEX: usize> {
     /// The type of the part.
