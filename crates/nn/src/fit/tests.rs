@@ -527,3 +527,29 @@ fn a_head_that_the_model_lacks_is_an_error() {
     );
     assert_eq!(error.unwrap_err().to_string(), "there is no head 1: the model has 1 outputs");
 }
+
+#[test]
+fn a_model_with_one_output_may_have_weights_beside_its_targets() {
+    let generator = &mut Generator::new(2);
+    let x = Tensor::<f64>::randn([40, 2], generator);
+    let labels = x.sum(1).gt(0.0).cast::<f64>();
+    let weights = Tensor::<f64>::rand([40], generator);
+    let loader = DataLoader::new(Samples::new(x, (labels, weights)).unwrap(), 8).shuffle();
+    let fit = Fit::new(30).progress(Progress::Quiet);
+    let fit = fit.metric("accuracy", crate::metrics::BinaryScores::new().by(|scores| scores.accuracy(0.0)).head::<0>());
+    let mut model = Linear::new(2, 1, generator);
+    let history = fit.run(
+        &mut model,
+        &mut Sgd::new(2.0),
+        &loader,
+        generator,
+        |model, tape, x| model.forward(tape.constant(x)).squeeze(1),
+        |y, (labels, weights)| crate::BceWithLogitsLoss::new().weight(weights).of(y, labels),
+    );
+    let history = history.unwrap();
+    assert!(history.last().unwrap().train.get("accuracy").unwrap() > 0.9, "{history:?}");
+    let mut scores = crate::metrics::BinaryScores::new();
+    let error = Metric::update(&mut scores, &Tensor::from([0.5]), &Tensor::from([0.25])).unwrap_err();
+    assert_eq!(error.to_string(), "expected labels of 0 or 1, but got 0.25");
+    assert!(scores.accuracy(0.0).is_nan());
+}

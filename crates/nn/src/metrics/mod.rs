@@ -29,7 +29,7 @@ mod ranking;
 mod regression;
 
 use wengert_tensor::ops::Views as _;
-use wengert_tensor::{Float, Tensor};
+use wengert_tensor::{Float, Number, Tensor};
 
 pub use accuracy::{accuracy, try_accuracy};
 pub use classes::{Accuracy, Average, ClassScores, ConfusionMatrix};
@@ -102,7 +102,8 @@ impl<M> By<M> {
 }
 
 /// A metric of one head: it compares the output with index `HEAD` with the part of the targets with the same index. The targets are a tuple of
-/// two to four values. The method `head` of a metric creates it.
+/// two to four values. The method `head` of a metric creates it. The only output of a model is compared with the part of the targets, for
+/// example if the other part has the weights of the samples.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -128,6 +129,21 @@ impl<T: Float, Y: Part<HEAD>, M: Metric<T, Y::Part>, const HEAD: usize, const N:
         let Some(output) = outputs.get(HEAD) else {
             return Err(Error::Argument(format!("there is no head {HEAD}: the model has {N} outputs")));
         };
+        self.0.update(output, targets.part())
+    }
+
+    fn value(&self) -> f64 {
+        self.0.value()
+    }
+
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+}
+
+/// A model with one output: it is compared with the part of the targets with the index `HEAD`.
+impl<T: Float, Y: Part<HEAD>, M: Metric<T, Y::Part>, const HEAD: usize> Metric<T, Y> for Head<M, HEAD> {
+    fn update(&mut self, output: &Tensor<T>, targets: &Y) -> Result<()> {
         self.0.update(output, targets.part())
     }
 
@@ -181,10 +197,10 @@ part! {
 }
 
 /// Implements [`Metric`] for metrics by their own methods of the same names. Adds the method `by`, which returns the metric with another score as
-/// its value, and the method `head`, for a model with several outputs.
+/// its value, and the method `head`, for a model with several outputs. The targets may have any number type, which a row names after them.
 macro_rules! metrics {
-    ($($metric:ty, $targets:ty);* $(;)?) => {$(
-        impl<T: Float> Metric<T, $targets> for $metric {
+    ($($metric:ty, $targets:ty $(, $label:ident)?);* $(;)?) => {$(
+        impl<T: Float $(, $label: Number)?> Metric<T, $targets> for $metric {
             fn update(&mut self, outputs: &Tensor<T>, targets: &$targets) -> Result<()> {
                 <$metric>::update(self, outputs, targets)
             }
@@ -215,7 +231,7 @@ macro_rules! metrics {
 metrics! {
     Accuracy, Tensor<i64>;
     ConfusionMatrix, Tensor<i64>;
-    BinaryScores, Tensor<i64>;
+    BinaryScores, Tensor<L>, L;
     Perplexity, Tensor<i64>;
     CalibrationError, Tensor<i64>;
     RegressionErrors, Tensor<T>;
