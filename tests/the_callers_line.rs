@@ -855,6 +855,8 @@ fn every_loss_optimizer_and_initializer_names_its_callers_line() {
         init::kaiming_uniform::<f64>([2], Fan::In, Nonlinearity::Relu, g);
         init::kaiming_normal::<f64>([2], Fan::In, Nonlinearity::Relu, g);
         init::orthogonal::<f64>([2], 1.0, g);
+        init::dirac::<f64>([2], 1);
+        init::sparse::<f64>([2], 0.5, 1.0, g);
         g.truncated_normal(1.0, 0.0);
         g.below(0);
         Sgd::new(0.1).step(&mut model, &nothing);
