@@ -553,3 +553,24 @@ fn a_model_with_one_output_may_have_weights_beside_its_targets() {
     assert_eq!(error.to_string(), "expected labels of 0 or 1, but got 0.25");
     assert!(scores.accuracy(0.0).is_nan());
 }
+
+#[test]
+fn three_inputs_without_targets_train() {
+    let generator = &mut Generator::new(2);
+    let [anchor, other, negative] = [(); 3].map(|()| Tensor::<f64>::randn([200, 4], generator));
+    // The first two numbers of a positive example are the anchor's numbers.
+    let positive = wengert_tensor::ops::cat(&[anchor.narrow(1, 0, 2), other.narrow(1, 0, 2)], 1);
+    let loader = DataLoader::new((anchor, positive, negative), 10).shuffle().map(|inputs, _| Ok((inputs, ())));
+    let history = Fit::new(20).progress(Progress::Quiet).run_heads(
+        &mut Linear::new(4, 3, generator),
+        &mut Sgd::new(0.1),
+        &loader,
+        generator,
+        |model, tape, (anchor, positive, negative)| {
+            [anchor, positive, negative].map(|x| model.forward(tape.constant(x)))
+        },
+        |[anchor, positive, negative], ()| crate::triplet_margin_loss(&anchor, positive, negative),
+    );
+    let losses: Vec<f64> = history.unwrap().epochs().iter().map(|epoch| epoch.train.loss).collect();
+    assert!(losses[19] < 0.5 * losses[0], "{losses:?}");
+}
