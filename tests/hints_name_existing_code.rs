@@ -16,7 +16,9 @@ const FOREIGN: [&str; 8] = ["stringify!", "fold", "save_file", "state_dict", "de
 const OTHER_FEATURES: [&str; 2] = ["Method::Rodas4", "p.log_prob(x) - q.log_prob(x)"];
 
 /// Parts of expressions that stand for other code, such as an ellipsis, and this code.
-const REPLACED: [(&str, &str); 7] = [
+const REPLACED: [(&str, &str); 9] = [
+    ("gradcheck(", "wengert::autograd::gradcheck("),
+    ("Accuracy::", "wengert::nn::metrics::Accuracy::"),
     ("{T}", "f32"),
     ("T::", "f32::"),
     ("Tape::", "Tape::<f32>::"),

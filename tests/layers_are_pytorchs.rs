@@ -4,27 +4,27 @@
 use serde_json::Value;
 use wengert::nn::{
     AdaptiveAvgPool, AdaptiveMaxPool, AvgPool, BagMode, BatchNorm, Bilinear, CELU, Conv, ConvBuilder, ConvTranspose,
-    ELU, Embedding, EmbeddingBag, Flatten, GELU, GELUTanh, GLU, GroupNorm, Hardshrink, Hardsigmoid, Hardswish,
-    Hardtanh, InstanceNorm, InterpolateMode, LPPool, Layer, LayerNorm, LeafMut, LeakyReLU, Linear, LogSigmoid,
-    LogSoftmax, MaxPool, Mish, Module, PReLU, PadMode, PixelShuffle, RMSNorm, ReLU, ReLU6, SELU, SiLU, Sigmoid,
-    Softmax, Softmin, Softplus, Softshrink, Softsign, Tanh, Tanhshrink, Threshold, Unflatten, Upsample, update_buffers,
+    CosineSimilarity, ELU, Embedding, EmbeddingBag, Flatten, Fold, GELU, GELUTanh, GLU, GroupNorm, Hardshrink,
+    Hardsigmoid, Hardswish, Hardtanh, Identity, InstanceNorm, InterpolateMode, LPPool, Layer, LayerNorm, LeafMut,
+    LeakyReLU, Linear, LogSigmoid, LogSoftmax, MaxPool, MaxUnpool, Mish, Module, PReLU, PadMode, PairwiseDistance,
+    PixelShuffle, RMSNorm, ReLU, ReLU6, SELU, SiLU, Sigmoid, Softmax, Softmin, Softplus, Softshrink, Softsign, Tanh,
+    Tanhshrink, Threshold, Unflatten, Unfold, Upsample, update_buffers,
 };
 use wengert::prelude::*;
 
 use crate::fixtures::{Fixture, cases, fixture, initial};
 
 /// The entries of `nn.json` that are not layers here, or that other tests compare.
-const LEFT_OUT: [&str; 13] = [
-    "CosineSimilarity",
+const LEFT_OUT: [&str; 12] = [
     "GRU",
     "GRUCell",
     "LSTM",
     "LSTMCell",
     "LocalResponseNorm",
     "MultiheadAttention",
-    "PairwiseDistance",
     "RNN",
     "RNNCell",
+    "Transformer",
     "TransformerDecoderLayer",
     "TransformerEncoder",
     "TransformerEncoderLayer",
@@ -56,6 +56,12 @@ fn size(case: &Fixture, name: &str) -> isize {
 fn normalized_shape(case: &Fixture) -> Vec<isize> {
     let input = case.get("input").shape().to_vec();
     sizes(case, "normalized_shape", input[input.len() - 1] as isize)
+}
+
+/// Returns the size, the dilation, the padding and the stride of sliding windows.
+fn windows(case: &Fixture) -> [Vec<isize>; 4] {
+    [("kernel_size", 0), ("dilation", 1), ("padding", 0), ("stride", 1)]
+        .map(|(name, default)| sizes(case, name, default))
 }
 
 fn generator() -> Generator {
@@ -196,6 +202,16 @@ fn layer(case: &Fixture) -> Option<Box<dyn Layer<f64>>> {
         "GLU" => Box::new(GLU::new(size(case, "dim"))),
         "Flatten" => Box::new(Flatten::new(size(case, "start_dim"), size(case, "end_dim"))),
         "Unflatten" => Box::new(Unflatten::new(size(case, "dim"), sizes(case, "unflattened_size", 0))),
+        "Unfold" => {
+            let [kernel, dilation, padding, stride] = windows(case);
+            Box::new(Unfold::new(kernel).dilation(dilation).padding(padding).stride(stride))
+        }
+        "Fold" => {
+            let [kernel, dilation, padding, stride] = windows(case);
+            Box::new(
+                Fold::new(sizes(case, "output_size", 0), kernel).dilation(dilation).padding(padding).stride(stride),
+            )
+        }
         "PixelShuffle" => Box::new(PixelShuffle::new(number("upscale_factor") as usize)),
         "Upsample" if case.name.ends_with("/nearest") => {
             Box::new(Upsample::by(number("scale_factor") as usize, InterpolateMode::Nearest))
@@ -243,7 +259,15 @@ fn check(case: &Fixture, model: &(impl Module<f64> + ?Sized), output: Var<'_, f6
 
 /// Returns true if one of the functions below compares the case.
 fn has_its_own_test(case: &Fixture) -> bool {
-    let apart = ["batch_norm", "bilinear/", "embedding", "instance_norm2d/statistics"];
+    let apart = [
+        "batch_norm",
+        "bilinear/",
+        "cosine_similarity/",
+        "embedding",
+        "instance_norm2d/statistics",
+        "max_unpool",
+        "pairwise_distance/",
+    ];
     apart.iter().any(|prefix| case.name.starts_with(prefix))
 }
 
@@ -278,6 +302,43 @@ fn bilinear() {
         let [x1, x2] = ["input1", "input2"].map(|name| tape.var(&case.get(name)));
         check(&case, &layer, layer.forward(x1, x2), &[("input1", x1), ("input2", x2)]);
     }
+}
+
+#[test]
+fn distances() {
+    for case in cases("cosine_similarity/").iter().chain(&cases("pairwise_distance/")) {
+        let tape = Tape::new();
+        let inputs @ [x1, x2] = ["x1", "x2"].map(|name| tape.var(&case.get(name)));
+        let eps = |default| try_option(case, "eps").map_or(default, |eps| eps.as_f64().unwrap());
+        let y = if case.about["layer"] == "CosineSimilarity" {
+            CosineSimilarity::new(size(case, "dim")).eps(eps(1e-8)).forward(x1, x2)
+        } else {
+            let distance = PairwiseDistance::new(case.number("p")).eps(eps(1e-6));
+            if flag(case, "keepdim", false) { distance.keepdim() } else { distance }.forward(x1, x2)
+        };
+        check(case, &Identity, y, &[("x1", inputs[0]), ("x2", inputs[1])]);
+    }
+}
+
+fn max_unpool<const D: usize>() {
+    for case in cases(&format!("max_unpool{D}d/")) {
+        let layer = MaxUnpool::<D>::new(sizes(&case, "kernel_size", 0));
+        let layer = match case.option("stride").is_null() {
+            true => layer,
+            false => layer.stride(sizes(&case, "stride", 0)),
+        };
+        let tape = Tape::new();
+        let x = tape.var(&case.get("input"));
+        let size: Vec<usize> = sizes(&case, "output_size", 0).iter().map(|&size| size as usize).collect();
+        check(&case, &layer, layer.forward(x, &case.integers("indices"), Some(&size)), &[("input", x)]);
+    }
+}
+
+#[test]
+fn max_unpools() {
+    max_unpool::<1>();
+    max_unpool::<2>();
+    max_unpool::<3>();
 }
 
 #[test]

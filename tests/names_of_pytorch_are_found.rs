@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::sources::files;
 
 /// Names that users of PyTorch and NumPy search for.
-const NAMES: [&str; 70] = [
+const NAMES: [&str; 83] = [
     // Tensors.
     "arange",
     "asarray",
@@ -61,23 +61,36 @@ const NAMES: [&str; 70] = [
     "jacrev",
     "vmap",
     // Training and modules.
+    "CircularPad1d",
     "clip_grad_norm_",
+    "ConstantPad3d",
+    "CosineSimilarity",
     "DataLoader",
     "eval",
+    "Fold",
     "load_state_dict",
     "manual_seed",
+    "MaxUnpool2d",
     "ModuleDict",
     "ModuleList",
     "named_parameters",
+    "PairwiseDistance",
+    "ParameterList",
+    "ReflectionPad2d",
     "register_buffer",
     "register_forward_hook",
     "register_hook",
     "requires_grad",
+    "ReplicationPad3d",
     "Sequential",
     "SGD",
     "state_dict",
+    "StackDataset",
     "TensorDataset",
     "train",
+    "Transformer",
+    "Unfold",
+    "UpsamplingBilinear2d",
     "zero_grad",
 ];
 

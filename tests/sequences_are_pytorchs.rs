@@ -3,8 +3,8 @@
 
 use wengert::nn::{
     AttentionMasks, GRU, GRUCell, LSTM, LSTMCell, MultiheadAttention, RNN, RNNCell, RecurrentBuilder, RecurrentCell,
-    RecurrentKind, RecurrentLayer, RotaryPairs, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer,
-    TransformerOptions, rotary, sinusoidal_positions,
+    RecurrentKind, RecurrentLayer, RotaryPairs, Transformer, TransformerDecoderLayer, TransformerEncoder,
+    TransformerEncoderLayer, TransformerOptions, rotary, sinusoidal_positions,
 };
 use wengert::nn::{LeafMut, Module};
 use wengert::prelude::*;
@@ -268,6 +268,15 @@ fn transformer_layers() {
         let (x, memory) = (tape.var(&case.get("tgt")), tape.var(&case.get("memory")));
         let y = layer.forward(x, memory, masks.masks(), memory_masks.masks());
         compare(case, &layer, &[("tgt", x), ("memory", memory)], &[("output", y)]);
+    }
+    for case in &cases("transformer/") {
+        let model = loaded(Transformer::new(&options(case), 1, 2, generator), case);
+        let tape = Tape::new();
+        let masks = Masks::of(case, &tape, "tgt_mask", "tgt_key_padding_mask");
+        let memory_masks = Masks::of(case, &tape, "memory_mask", "memory_key_padding_mask");
+        let (src, tgt) = (tape.var(&case.get("src")), tape.var(&case.get("tgt")));
+        let y = model.forward(src, tgt, AttentionMasks::new(), masks.masks(), memory_masks.masks());
+        compare(case, &model, &[("src", src), ("tgt", tgt)], &[("output", y)]);
     }
     let case = fixture("transformer_encoder/2_layers");
     let stack = loaded(TransformerEncoder::new(&options(&case).final_norm(), 2, generator), &case);

@@ -723,6 +723,7 @@ fn every_layer_names_its_callers_line() {
     let (positions, options) = (LearnedPositions::<f64>::new(2, 3, g), TransformerOptions::new(4, 2));
     let encoder = TransformerEncoder::<f64>::new(&options, 1, g);
     let decoder = TransformerDecoder::<f64>::new(&options, 1, g);
+    let transformer = Transformer::<f64>::new(&options, 1, 1, g);
     let (masks, two) = (AttentionMasks::new, Tensor::<f64>::ones([2]));
     let sequential = || Sequential::<f64>::new().add(Linear::new(4, 1, &mut Generator::new(1)));
     each_panics_here! {
@@ -732,9 +733,13 @@ fn every_layer_names_its_callers_line() {
         Sequential::<f64>::mlp(&[1], ReLU, g);
         Hooks::<f64>::new().output("9", |y| y).run(&sequential(), || ());
         Bilinear::<f64>::new(4, 4, 1, g).forward(x, x);
+        CosineSimilarity::new(4).forward(x, x);
+        PairwiseDistance::new(2).forward(x, tall);
         Conv1d::<f64>::new(4, 1, 2, g).forward(x);
         ConvTranspose1d::<f64>::new(4, 1, 2, g).forward(x);
         MaxPool2d::new(4).forward(x);
+        MaxPool2d::new(4).forward_with_indices(x);
+        MaxUnpool2d::new(4).forward(x, &far, None);
         AvgPool2d::new(4).forward(x);
         LPPool2d::new(2.0, 4).forward(x);
         AdaptiveAvgPool2d::new(4).forward(flat);
@@ -755,6 +760,8 @@ fn every_layer_names_its_callers_line() {
         Flatten::new(0, 7).forward(x);
         Unflatten::new(0, [7]).forward(x);
         Pad::new(&[1], PadMode::Reflect).forward(x);
+        Unfold::new(4).forward(x);
+        Fold::new(4, 4).forward(flat);
         Upsample::by(2, InterpolateMode::Nearest).forward(x);
         PixelShuffle::new(2).forward(x);
         PixelUnshuffle::new(2).forward(x);
@@ -788,6 +795,7 @@ fn every_layer_names_its_callers_line() {
         encoder.forward_masked(x, masks());
         encoder.decode(x, &mut encoder.caches());
         decoder.forward(x, x, masks(), masks());
+        transformer.forward(x, x, masks(), masks(), masks());
         decoder.caches(x, None);
         decoder.layers[0].cache(x, None);
         decoder.decode(x, &mut []);
@@ -847,6 +855,8 @@ fn every_loss_optimizer_and_initializer_names_its_callers_line() {
         init::kaiming_uniform::<f64>([2], Fan::In, Nonlinearity::Relu, g);
         init::kaiming_normal::<f64>([2], Fan::In, Nonlinearity::Relu, g);
         init::orthogonal::<f64>([2], 1.0, g);
+        init::dirac::<f64>([2], 1);
+        init::sparse::<f64>([2], 0.5, 1.0, g);
         g.truncated_normal(1.0, 0.0);
         g.below(0);
         Sgd::new(0.1).step(&mut model, &nothing);

@@ -100,6 +100,59 @@ const MISTAKES: &[Mistake] = &[
         explained: "expected `Var<'_>`, found `[Var<'_>; 2]`",
     },
     Mistake {
+        name: "a tuple of two outputs in Fit",
+        items: "fn f(model: &mut Linear, train: &DataLoader<(Tensor, Tensor)>, generator: &mut Generator) { \
+                let _ = wengert::nn::Fit::new(1).run_heads(model, &mut Adam::new(0.1), train, generator, \
+                |model, tape, x| { let x = tape.constant(x); (model.forward(x), x) }, |[mean, _], y| mse_loss(mean, y)); }",
+        body: "",
+        says: &[],
+        explained: "expected `[Var<'_>; _]`, found `(Var<'_>, Var<'_>)`",
+    },
+    Mistake {
+        name: "a tuple of references as inputs",
+        items: "",
+        body: "let (a, b) = (Tensor::<f32>::ones([2]), Tensor::<f32>::ones([2])); \
+               let _ = Samples::new((&a, &b), a.clone());",
+        says: &["`&wengert::Tensor` is no data set", "write `x.clone()` instead of `&x`, which copies no elements"],
+        explained: "",
+    },
+    Mistake {
+        name: "five inputs",
+        items: "",
+        body: "let a = || Tensor::<f32>::ones([2]); let _ = Samples::new((a(), a(), a(), a(), a()), a());",
+        says: &["is no data set", "for more of them, make a tuple of tuples"],
+        explained: "",
+    },
+    Mistake {
+        name: "two inputs of a model with one",
+        items: "fn f(model: &mut Linear, train: &DataLoader<((Tensor, Tensor), Tensor)>, generator: &mut Generator) { \
+                let _ = wengert::nn::Fit::new(1).run(model, &mut Adam::new(0.1), train, generator, \
+                |model, tape, x| model.forward(tape.constant(x)), |y, t| mse_loss(y, t)); }",
+        body: "",
+        says: &["is no constant of a tape of", "of a tuple, each tensor is a constant of its own"],
+        explained: "",
+    },
+    Mistake {
+        name: "a metric of one output for a model with several",
+        items: "fn f(model: &mut Linear, train: &DataLoader<(Tensor, (Tensor<i64>, Tensor))>, generator: &mut Generator) { \
+                let _ = wengert::nn::Fit::new(1).metric(\"accuracy\", wengert::nn::metrics::Accuracy::new()) \
+                .run_heads(model, &mut Adam::new(0.1), train, generator, \
+                |model, tape, x| [model.forward(tape.constant(x)); 2], |[a, b], (c, d)| cross_entropy(&a, c) + mse_loss(b, d)); }",
+        body: "",
+        says: &[],
+        explained: "no method named `run_heads` found for struct `Fit<",
+    },
+    Mistake {
+        name: "a metric of a head that the targets lack",
+        items: "fn f(model: &mut Linear, train: &DataLoader<(Tensor, Tensor<i64>)>, generator: &mut Generator) { \
+                let _ = wengert::nn::Fit::new(1).metric(\"accuracy\", wengert::nn::metrics::Accuracy::new().head::<0>()) \
+                .run_heads(model, &mut Adam::new(0.1), train, generator, \
+                |model, tape, x| [model.forward(tape.constant(x)); 2], |[a, _], c| cross_entropy(&a, c)); }",
+        body: "",
+        says: &["the metric of a head needs targets that are a tuple with a part for this head"],
+        explained: "",
+    },
+    Mistake {
         name: "a closure kept in a variable",
         items: "",
         body: "let f = |x: Var<'_, f64>| x.sin().sum(..);",
@@ -119,7 +172,7 @@ const MISTAKES: &[Mistake] = &[
         body: "let tape = Tape::<f64>::new(); let own = tape.constant(1.0); \
                let f = |x| { let _ = (x, own); own }; let _ = infer(f, &Tensor::<f64>::ones([2]));",
         says: &[],
-        explained: "implementation of `FnOnce` is not general enough",
+        explained: "implementation of `Objective` is not general enough",
     },
     Mistake {
         name: "an input without a reference",
@@ -213,11 +266,14 @@ const MISTAKES: &[Mistake] = &[
         explained: "",
     },
     Mistake {
-        name: "a check of derivatives with one input",
+        name: "a check of derivatives with an input by value",
         items: "",
-        body: "let _ = wengert::autograd::gradcheck(|x| x.tanh(), &Tensor::<f64>::ones([2]));",
-        says: &[],
-        explained: "expected `[&Tensor<_>; _]`, found `&Tensor<f64>`",
+        body: "let _ = wengert::autograd::gradcheck(|x| x.tanh(), Tensor::<f64>::ones([2]));",
+        says: &[
+            "`wengert::Tensor<f64>` is no input of a gradient check",
+            "write `&x` for one tensor, `[&x, &y]` for several",
+        ],
+        explained: "",
     },
     Mistake {
         name: "one lifetime for a variable and for a tensor",
@@ -617,8 +673,13 @@ fn the_remedies_compile() {
                 }
                 let _ = (&data + 1.0, data.clone() + 1.0, cat(&[y, tape.constant(&prediction)], 0), data.lt(0.1), data.cast::<i64>());
                 let _ = (data.reshape((3usize, -1)), Tensor::<f32>::zeros([2, 3]), Tensor::from(vec![0i64, 2, 1]));
-                let _ = (wengert::autograd::gradcheck(|[x]| x.tanh(), [&x]), x.softplus(1.0, 20.0), x.leaky_relu(0.01), x.std(0, 1));
-                let [_, _] = cat(&[y, y], 1).chunk_into(1);
+                let _ = (wengert::autograd::gradcheck(|x| x.tanh(), &x), x.softplus(1.0, 20.0), x.leaky_relu(0.01), x.std(0, 1));
+                let metric = wengert::nn::metrics::Accuracy::new().head::<0>();
+                let _ = |model: &mut Linear, train: &DataLoader<(Tensor, (Tensor<i64>, Tensor))>, generator: &mut Generator| {
+                    wengert::nn::Fit::new(1).metric(stringify!(accuracy), metric).run_heads(model, &mut Adam::new(0.1), train, generator,
+                        |model, tape, x| { let (a, b) = (model.forward(tape.constant(x)), tape.constant(x)); [a, b] },
+                        |[a, b], (c, d)| cross_entropy(&a, c) + mse_loss(b, d))
+                };
                 let _ = y.sum(..).item() < 0.1;
                 let first: Tensor = Tensor::ones([3, 1]);
                 let _ = (&first * &first, Tensor::<f32>::zeros(()), data.slice(0, 1..3), data.index(&index_items![0, ..]));

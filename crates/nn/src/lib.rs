@@ -51,6 +51,7 @@
 //! |---|---|
 //! | [`Linear`] | `x Wᵀ + b`, from `[…, in]` to `[…, out]` |
 //! | [`Bilinear`] | `x₁ᵀ W x₂ + b`, from two inputs to `[…, out]` |
+//! | [`CosineSimilarity`], [`PairwiseDistance`] | the cosine of the angle of two inputs; their distance |
 //! | [`Embedding`] | the row of a trained table for each index |
 //! | [`EmbeddingBag`] | the sum, mean or maximum of rows for each bag of indices ([`BagMode`]) |
 //! | [`Sequential`] | layers that are applied one after the other |
@@ -61,6 +62,7 @@
 //! | [`Conv1d`], [`Conv2d`], [`Conv3d`] | a convolution of sequences, images, volumes; all three are a [`Conv`] |
 //! | [`ConvTranspose1d`], [`ConvTranspose2d`], [`ConvTranspose3d`] | the adjoint of a convolution, which enlarges ([`ConvTranspose`]) |
 //! | [`MaxPool1d`], [`MaxPool2d`], [`MaxPool3d`] | the maximum of each window ([`MaxPool`]) |
+//! | [`MaxUnpool1d`], [`MaxUnpool2d`], [`MaxUnpool3d`] | zeros with the maxima at their positions ([`MaxUnpool`]) |
 //! | [`AvgPool1d`], [`AvgPool2d`], [`AvgPool3d`] | the mean of each window ([`AvgPool`]) |
 //! | [`LPPool1d`], [`LPPool2d`], [`LPPool3d`] | the p-norm of each window ([`LPPool`]) |
 //! | [`AdaptiveAvgPool1d`], [`AdaptiveAvgPool2d`], [`AdaptiveAvgPool3d`] | means, for an output of a given size ([`AdaptiveAvgPool`]) |
@@ -97,11 +99,13 @@
 //! | [`MultiheadAttention`] | attention with several heads |
 //! | [`TransformerEncoder`], [`TransformerEncoderLayer`] | self-attention and linear layers, stacked |
 //! | [`TransformerDecoder`], [`TransformerDecoderLayer`] | the same, with attention to a second sequence |
+//! | [`Transformer`] | an encoder and a decoder, from one sequence to another |
 //! | [`LearnedPositions`], [`sinusoidal_positions`], [`rotary`] | encodings of positions ([`RotaryPairs`]) |
 //!
 //! | shape | value |
 //! |---|---|
 //! | [`Flatten`], [`Unflatten`] | merged dimensions; a divided dimension |
+//! | [`Unfold`], [`Fold`] | the sliding windows of images as columns; columns added to images |
 //! | [`Pad`] | padding around the last dimensions ([`PadMode`]) |
 //! | [`PixelShuffle`], [`PixelUnshuffle`], [`ChannelShuffle`] | channels moved into pixels, pixels into channels, and channels between groups |
 //! | [`Upsample`] | resampled sequences, images or volumes ([`InterpolateMode`]) |
@@ -189,7 +193,8 @@
 //!
 //! | item | contents |
 //! |---|---|
-//! | [`Fit`], [`evaluate`], [`EarlyStopping`], [`Progress`] | a training loop |
+//! | [`Fit`], [`evaluate`], [`evaluate_heads`], [`EarlyStopping`], [`Progress`] | a training loop |
+//! | [`predict`], [`predict_heads`] | the outputs of a model for all batches of a loader |
 //! | [`History`], [`Epoch`], [`Scores`] | the results of a training, epoch by epoch |
 //! | [`accuracy`] | the share of correct predictions in one batch |
 //! | [`metrics`] | accuracy, confusion matrix, curves and errors over all batches of an epoch |
@@ -244,7 +249,7 @@ pub use data::{augment, next_tokens, pad_sequence, read_idx, read_npy, read_tabl
 pub use data::{read_npz, write_npz};
 pub use error::{Error, KeyMismatch, Place, Result};
 pub use file::write_atomically;
-pub use fit::{EarlyStopping, Fit, Progress, evaluate};
+pub use fit::{EarlyStopping, Fit, Progress, evaluate, evaluate_heads, predict, predict_heads};
 pub use gradcheck::{ModelFailure, check_model};
 pub use history::{Epoch, History, Scores};
 pub use layers::{AdaptiveAvgPool, AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d};
@@ -259,12 +264,13 @@ pub use layers::{
     CellVariables, GRU, GRUCell, Gated, LSTM, LSTMCell, LongShortTerm, RNN, RNNCell, RecurrentBuilder, RecurrentCell,
     RecurrentKind, RecurrentLayer, RecurrentState, Simple,
 };
-pub use layers::{ChannelShuffle, Flatten, Identity, Pad, PixelShuffle, PixelUnshuffle, Unflatten, Upsample};
+pub use layers::{ChannelShuffle, Flatten, Fold, Identity, Pad, PixelShuffle, PixelUnshuffle};
 pub use layers::{Conv, Conv1d, Conv2d, Conv3d, ConvBuilder, Layer, LayerInput, Linear, Sequential};
 pub use layers::{ConvTranspose, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d};
+pub use layers::{CosineSimilarity, PairwiseDistance};
 pub use layers::{
-    DecoderCache, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer,
-    TransformerOptions,
+    DecoderCache, Transformer, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder,
+    TransformerEncoderLayer, TransformerOptions,
 };
 pub use layers::{
     GroupNorm, InstanceNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, LayerNorm, LocalResponseNorm, RMSNorm,
@@ -272,6 +278,7 @@ pub use layers::{
 pub use layers::{Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LogSoftmax, Sigmoid, Softmax, Softmin, Softplus};
 pub use layers::{LPPool, LPPool1d, LPPool2d, LPPool3d};
 pub use layers::{LearnedPositions, RotaryPairs, rotary, sinusoidal_positions, try_rotary, try_sinusoidal_positions};
+pub use layers::{MaxUnpool, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d, Unflatten, Unfold, Upsample};
 pub use layers::{Softshrink, Softsign, Tanh, Tanhshrink, Threshold};
 pub use layers::{SpectralNorm, WeightNorm};
 pub use loss::{

@@ -24,6 +24,7 @@
 //! sides are nearly equal.
 
 mod difference;
+mod inputs;
 mod map;
 mod report;
 #[cfg(test)]
@@ -33,6 +34,7 @@ use wengert_tensor::ops::TensorLike;
 use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
+pub use inputs::{CheckInputs, CheckedFunction};
 pub use report::{Culprit, Derivative, Failure, Mismatch, Mode, Place, Report};
 
 use crate::derive::{Sources, Traversal};
@@ -47,7 +49,8 @@ const WIDEST: f64 = 1e-2;
 /// Checks the derivatives of `f` at `inputs`, of orders 1 and 2, in reverse and forward mode. PyTorch:
 /// `torch.autograd.gradcheck` and `gradgradcheck`; JAX: `jax.test_util.check_grads`.
 ///
-/// `f` may map any shapes to any shape. Inputs may be views. Use `f64`: in `f32` central differences have 4 digits at
+/// The inputs are one tensor, an array of tensors or a list ([`CheckInputs`]). `f` gets its variables in the same form: `|x|` for `&x`, and
+/// `|[x, y]|` for `[&x, &y]`. It may map any shapes to any shape. Inputs may be views. Use `f64`: in `f32` central differences have 4 digits at
 /// best.
 ///
 /// ```
@@ -55,6 +58,8 @@ const WIDEST: f64 = 1e-2;
 /// use wengert::autograd::{gradcheck, prelude::*};
 ///
 /// let x = Tensor::from([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]]);
+/// gradcheck(|x| x.sin().sum(1), &x).unwrap();
+///
 /// let bias = Tensor::from([0.1, 0.2, 0.3]);
 /// let report = gradcheck(|[x, b]| (x + b).tanh() * x, [&x, &bias]).unwrap();
 /// // 6 outputs by 9 inputs at order 1; 9 gradients and 6 directional derivatives by 9 inputs at order 2; two modes each.
@@ -66,10 +71,7 @@ const WIDEST: f64 = 1e-2;
 /// If a derivative disagrees, cannot be computed, or cannot be checked at this point (a kink, an infinity, a function
 /// that is not repeatable). The [`Failure`] has the reason.
 #[track_caller]
-pub fn gradcheck<T: Float, const N: usize>(
-    f: impl for<'t> Fn([Var<'t, T>; N]) -> Var<'t, T>,
-    inputs: [&Tensor<T>; N],
-) -> Result<Report, Failure> {
+pub fn gradcheck<I: CheckInputs, F: for<'t> CheckedFunction<'t, I>>(f: F, inputs: I) -> Result<Report, Failure> {
     GradCheck::new().check(f, inputs)
 }
 
@@ -204,12 +206,8 @@ impl GradCheck {
     ///
     /// If a derivative disagrees, cannot be computed, or cannot be checked at this point, or if both modes are skipped.
     #[track_caller]
-    pub fn check<T: Float, const N: usize>(
-        &self,
-        f: impl for<'t> Fn([Var<'t, T>; N]) -> Var<'t, T>,
-        inputs: [&Tensor<T>; N],
-    ) -> Result<Report, Failure> {
-        self.check_slice(|vars| f(std::array::from_fn(|position| vars[position])), &inputs)
+    pub fn check<I: CheckInputs, F: for<'t> CheckedFunction<'t, I>>(&self, f: F, inputs: I) -> Result<Report, Failure> {
+        self.check_slice(|vars| I::call(&f, vars), &inputs.tensors())
     }
 
     /// Runs [`check`](Self::check) for a function of any number of variables.

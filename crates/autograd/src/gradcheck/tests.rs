@@ -382,3 +382,18 @@ fn a_kink_with_equal_derivatives_is_undecided() {
     // The derivative of a smooth function may be 0 too.
     assert!(gradcheck(|[x]| x.square(), [&Tensor::from([0.0])]).is_ok());
 }
+
+#[test]
+fn one_tensor_an_array_and_a_list_are_checked_alike() {
+    let (x, y) = (Tensor::from([0.5, -1.0]), Tensor::from([[1.5], [0.25], [2.0]]));
+    let check = GradCheck::new().order(1);
+    assert_eq!(check.check(|x| x.exp(), &x), check.check(|[x]| x.exp(), [&x]));
+    let expected = check.check(|[x, y]| x * y, [&x, &y]);
+    assert_eq!(expected.as_ref().unwrap().compared, 2 * 6 * 5);
+    let list = vec![x.clone(), y.clone()];
+    assert_eq!(check.check(|list| list[0] * list[1], &list), expected);
+    assert_eq!(check.check(|list| list[0] * list[1], &list[..]), expected);
+    assert_eq!(check.check(|list| list[0] * list[1], vec![&x, &y]), expected);
+    let wrong = check.check(|x| x.tape().apply(Cube::Vjp, &[x]), &x);
+    assert!(matches!(wrong, Err(Failure::Mismatch(_))), "{wrong:?}");
+}

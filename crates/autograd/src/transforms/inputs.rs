@@ -154,6 +154,7 @@ macro_rules! data {
                 let results: Vec<Index> = {
                     let inputs: Vec<Var<'_, T>> = $each!(@list &self).map(|input| $leaf(&tape, input, at)).collect();
                     let output = f(Self::arrange(&self.keys_of_inputs(), inputs.clone()));
+                    tape.check_owns([output], at)?;
                     let along = along.iter().flat_map(|along| $each!(@list along)).map(|of| $along(&tape, of, at)).collect();
                     derive(RecordedOutput { output, inputs, along }, at)?.iter().map(|result| result.index).collect()
                 };

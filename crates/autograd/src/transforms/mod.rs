@@ -11,7 +11,7 @@
 //! | [`hvp`] | `jvp` of `grad` | `jvp` of `grad` | one `vjp`, one `jvp` of it |
 //! | [`hessian`] | `jax.hessian` | `hessian` | one `vjp`, `vmap` of one `jvp` of it |
 //!
-//! All transforms except inference take a function and its [`Inputs`]. The function's variables and the derivatives have the form of the
+//! All transforms except `infer_in_batches` take a function and its [`Inputs`]. The function's variables and the derivatives have the form of the
 //! inputs:
 //! `grad(|x| …, &x)` returns one gradient, `grad(|[x, w]| …, [&x, &w])` returns two, and lists and the parameters of a model give a `Vec`.
 //! Tensors that the function captures are constants. To keep a closure in a variable, make it with [`formula!`](crate::formula).
@@ -52,7 +52,7 @@ use wengert_tensor::{Float, Site, Tensor, View};
 
 use crate::{Error, Tape, Var};
 
-/// Returns the value of a function of variables at `input`, such as a model's prediction. Layers are in evaluation mode: dropout drops
+/// Returns the value of a function of variables at its [`Inputs`], such as a model's prediction. Layers are in evaluation mode: dropout drops
 /// nothing. PyTorch: a call under `torch.inference_mode()` after `model.eval()`.
 ///
 /// ```
@@ -62,6 +62,9 @@ use crate::{Error, Tape, Var};
 /// let w = Parameter::new(Tensor::from([[1.0f32], [10.0]]));
 /// let y = infer(|x| x.matmul(&x.tape().parameter(&w)), &Tensor::from([[1.0, 2.0]]));
 /// assert_eq!(y.to_vec(), [21.0]);
+///
+/// let (a, b) = (Tensor::from([3.0, 4.0]), Tensor::scalar(10.0));
+/// assert_eq!(infer(|[a, b]| a * b, [&a, &b]).to_vec(), [30.0, 40.0]);
 /// ```
 ///
 /// # Errors
@@ -69,11 +72,10 @@ use crate::{Error, Tape, Var};
 /// If the result belongs to another tape, there is not enough memory, a custom operation fails, or an operation refuses its operands'
 /// values.
 #[twins]
-pub fn try_infer<T: Float>(
-    f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>,
-    input: &Tensor<T>,
-) -> Result<Tensor<T>, Error> {
-    evaluate_at(f, input, Site::here("infer"))
+pub fn try_infer<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> Result<I::Array, Error> {
+    let derive: Derive<I::Elem> = |of, _| Ok(vec![of.output]);
+    let mut results = inputs.derive(None, f, derive, Site::here("infer"))?;
+    Ok(results.pop().unwrap_or_else(|| unreachable!("one result")))
 }
 
 /// Returns the value of `f` at `input`, from a tape of its own.
@@ -567,6 +569,24 @@ mod tests {
         assert_eq!(grad(|x| x * grad(|y| x + y, x), &x).item(), 1.0);
         // d/dy (x y) = x at y = x.
         assert_eq!(grad(|x| grad(|y| x * y, x), &x).item(), 1.0);
+    }
+
+    #[test]
+    fn inference_takes_every_form_of_inputs() {
+        let (x, y) = (Tensor::from([1.0, 2.0]), Tensor::scalar(10.0));
+        let expected = Tensor::from([10.0, 20.0]);
+        assert_eq!(infer(|x| x * 10.0, &x), expected);
+        assert_eq!(infer(|[x, y]| x * y, [&x, &y]), expected);
+        let list = [x.clone(), y.clone()];
+        assert_eq!(infer(|list| list[0] * list[1], &list[..]), expected);
+        let (a, b) = (Parameter::new(x.clone()), Parameter::new(y.clone()));
+        assert_eq!(infer(|list| list[0] * list[1].tape().parameter(&b), vec![&a, &b]), expected);
+        let tape = Tape::new();
+        let recorded = infer(|[x, y]| x * y, [tape.var(&x), tape.var(&y)]);
+        assert_eq!(recorded.value(), expected);
+        let other: &'static Tape<f64> = Box::leak(Box::new(Tape::new()));
+        let list: [Tensor<f64>; 0] = [];
+        assert!(matches!(try_infer(|_| other.var(&x), &list[..]), Err(Error::OtherTape { .. })));
     }
 
     #[test]

@@ -8,9 +8,9 @@ use crate::{Error, Result};
 
 /// A data set. Its samples are numbered from 0. PyTorch: `torch.utils.data.Dataset`, which returns one sample at a time.
 ///
-/// A [`Tensor`] is a data set; dimension 0 counts the samples. [`Samples`](crate::Samples) pairs two data sets, inputs
-/// and targets. [`Sequences`](crate::Sequences) have different lengths. A [`DataLoader`](crate::DataLoader) makes
-/// batches.
+/// A [`Tensor`] is a data set; dimension 0 counts the samples. A tuple of two to four data sets of the same length is a data set, whose
+/// batches are tuples. [`Samples`](crate::Samples) pairs two data sets, inputs and targets. [`Sequences`](crate::Sequences) have different
+/// lengths. A [`DataLoader`](crate::DataLoader) makes batches.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -43,6 +43,12 @@ use crate::{Error, Result};
 /// assert_eq!((x.to_vec(), y.to_vec()), (vec![4.0], vec![16.0]));
 /// # Ok::<(), wengert_nn::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no data set",
+    label = "neither a tensor, nor a tuple of data sets, nor another data set",
+    note = "a data set owns its tensors: write `x.clone()` instead of `&x`, which copies no elements",
+    note = "a tuple has two to four data sets; for more of them, make a tuple of tuples"
+)]
 pub trait Dataset: Sized + Send + Sync + 'static {
     /// The type of a batch, for example a tensor, or inputs and targets.
     type Batch: Send + 'static;
@@ -64,6 +70,16 @@ pub trait Dataset: Sized + Send + Sync + 'static {
     ///
     /// If an index is out of range, or there is not enough memory.
     fn subset(&self, indices: &[usize]) -> Result<Self>;
+
+    /// Returns the number of samples, or an error if the parts of the data set have different lengths. The default is [`len`](Self::len), for
+    /// data sets whose parts always have the same length.
+    ///
+    /// # Errors
+    ///
+    /// If the parts of a tuple have different lengths.
+    fn try_len(&self) -> Result<usize> {
+        Ok(self.len())
+    }
 
     /// Returns true if there are no samples.
     fn is_empty(&self) -> bool {
@@ -92,7 +108,7 @@ pub trait Dataset: Sized + Send + Sync + 'static {
     /// If a share is not from 0 to 1, a number of samples is larger than the data set or negative, or there is not enough memory. Also if a
     /// share is neither 0 nor 1 and one part would be empty.
     fn random_split(&self, held_out: impl Into<HeldOut>, generator: &mut Generator) -> Result<(Self, Self)> {
-        let (rest, part) = split::random(self.len(), held_out, generator)?;
+        let (rest, part) = split::random(self.try_len()?, held_out, generator)?;
         Ok((self.subset(&rest)?, self.subset(&part)?))
     }
 }
@@ -125,5 +141,106 @@ impl<E: Element> Dataset for Tensor<E> {
         }
         let positions: Vec<i64> = indices.iter().map(|&index| index as i64).collect();
         Ok(self.try_index_select(0, &Tensor::from(positions))?)
+    }
+}
+
+/// Implements [`Dataset`] for a tuple of data sets.
+macro_rules! tuple {
+    ($($part:ident: $position:tt),*) => {
+        /// A tuple is a data set whose samples have one sample of each part. A batch is a tuple of the batches of the parts. PyTorch:
+        /// `StackDataset`, `TensorDataset`.
+        ///
+        /// [`batch`](Dataset::batch), [`subset`](Dataset::subset) and [`try_len`](Dataset::try_len) return an error if the parts have
+        /// different lengths. `len` is then the smallest length.
+        impl<$($part: Dataset),*> Dataset for ($($part,)*) {
+            type Batch = ($($part::Batch,)*);
+
+            fn len(&self) -> usize {
+                [$(self.$position.len()),*].into_iter().fold(usize::MAX, usize::min)
+            }
+
+            fn try_len(&self) -> Result<usize> {
+                common_length(&[$(self.$position.try_len()?),*])
+            }
+
+            fn batch(&self, indices: &[usize]) -> Result<Self::Batch> {
+                self.try_len()?;
+                Ok(($(self.$position.batch(indices)?,)*))
+            }
+
+            fn subset(&self, indices: &[usize]) -> Result<Self> {
+                self.try_len()?;
+                Ok(($(self.$position.subset(indices)?,)*))
+            }
+        }
+    };
+}
+
+tuple!(A: 0, B: 1);
+tuple!(A: 0, B: 1, C: 2);
+tuple!(A: 0, B: 1, C: 2, D: 3);
+
+/// Returns the length of all parts of a tuple, or an error if the lengths are not equal.
+fn common_length(lengths: &[usize]) -> Result<usize> {
+    let first = lengths.first().copied().unwrap_or(0);
+    match lengths.iter().position(|&length| length != first) {
+        None => Ok(first),
+        Some(position) => Err(Error::Dataset(format!(
+            "expected a tuple of data sets of the same length, but part 0 has {first} samples and part {position} has {}",
+            lengths[position]
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wengert_tensor::ops::{Comparison as _, Views as _};
+
+    use super::*;
+    use crate::{DataLoader, Samples, Sequences};
+
+    #[test]
+    fn a_tuple_keeps_its_parts_together() {
+        let numbers = Tensor::<i64>::arange(10);
+        let rows = Tensor::<f64>::arange(20).reshape([10, 2]);
+        let data = (numbers.clone(), rows.clone(), (numbers.gt(4), numbers.clone()));
+        let (rest, part) = data.random_split(3, &mut Generator::new(0)).unwrap();
+        assert_eq!((rest.len(), part.len()), (7, 3));
+        let loader = DataLoader::new(rest, 2).shuffle().prefetch(2).workers(2);
+        let mut seen = part.0.to_vec();
+        for batch in loader.epoch(1) {
+            let (number, row, (large, same)) = batch.unwrap();
+            assert_eq!(row.select(1, 0), number.cast::<f64>() * 2.0);
+            assert_eq!((large, &same), (number.gt(4), &number));
+            seen.extend(number.iter());
+        }
+        seen.sort_unstable();
+        assert!(seen.into_iter().eq(0..10));
+    }
+
+    #[test]
+    fn a_tuple_may_have_sequences_and_samples() {
+        let words = Sequences::new(vec![Tensor::from([5i64, 3]), Tensor::from([4])], 0).unwrap();
+        let scores = Samples::new(Tensor::from([0.5f32, 1.0]), Tensor::from([1, 0])).unwrap();
+        let (words, (scores, classes), weights, flags) =
+            (words, scores, Tensor::from([1u8, 2]), Tensor::from([true, false])).batch(&[1, 0]).unwrap();
+        assert_eq!((words.values, words.lengths), (Tensor::from([[4i64, 0], [5, 3]]), vec![1, 2]));
+        assert_eq!((scores, classes), (Tensor::from([1.0, 0.5]), Tensor::from([0, 1])));
+        assert_eq!((weights, flags), (Tensor::from([2u8, 1]), Tensor::from([false, true])));
+    }
+
+    #[test]
+    fn parts_of_different_lengths_are_errors() {
+        let data = (Tensor::<i64>::arange(3), Tensor::<f32>::zeros([3, 2]), Tensor::<i64>::arange(4));
+        let expected = "expected a tuple of data sets of the same length, but part 0 has 3 samples and part 2 has 4";
+        assert_eq!(data.len(), 3);
+        assert_eq!(data.try_len().unwrap_err().to_string(), expected);
+        assert_eq!(data.batch(&[0]).unwrap_err().to_string(), expected);
+        assert_eq!(data.subset(&[0]).unwrap_err().to_string(), expected);
+        assert_eq!(data.random_split(1, &mut Generator::new(0)).unwrap_err().to_string(), expected);
+        let loader = DataLoader::new(data.clone(), 2);
+        assert_eq!(loader.epoch(0).next().unwrap().unwrap_err().to_string(), expected);
+        assert_eq!(Samples::new(data.clone(), Tensor::<i64>::arange(3)).unwrap_err().to_string(), expected);
+        assert_eq!(Samples::new(Tensor::<i64>::arange(3), data).unwrap_err().to_string(), expected);
     }
 }

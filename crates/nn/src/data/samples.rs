@@ -10,8 +10,8 @@ use crate::data::split::{self, HeldOut};
 use crate::normalize::Normalize;
 use crate::{Error, Result};
 
-/// Inputs and targets: two data sets of the same length, such as tensors of any element type, sequences, or pairs
-/// themselves. PyTorch: `TensorDataset`, `StackDataset`.
+/// Inputs and targets: two data sets of the same length, such as tensors of any element type, sequences, or tuples of data sets. PyTorch:
+/// `TensorDataset`, `StackDataset`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -29,7 +29,22 @@ use crate::{Error, Result};
 /// }
 /// # Ok::<(), wengert_nn::Error>(())
 /// ```
-#[doc(alias("TensorDataset"))]
+///
+/// A model with several inputs or several targets gets them as tuples:
+///
+/// ```
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::{DataLoader, Samples};
+/// use wengert::prelude::*;
+///
+/// let (users, films) = (Tensor::from([7, 7, 2]), Tensor::from([30, 12, 30]));
+/// let stars = Tensor::from([4.0f32, 1.0, 5.0]);
+/// let data = Samples::new((users, films), stars)?;
+/// let ((users, films), stars) = DataLoader::new(data, 2).epoch(0).next().unwrap()?;
+/// assert_eq!((users, films, stars), (Tensor::from([7, 7]), Tensor::from([30, 12]), Tensor::from([4.0, 1.0])));
+/// # Ok::<(), wengert_nn::Error>(())
+/// ```
+#[doc(alias("TensorDataset", "StackDataset"))]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples<X = Tensor<f32>, Y = Tensor<i64>> {
     inputs: X,
@@ -41,9 +56,9 @@ impl<X: Dataset, Y: Dataset> Samples<X, Y> {
     ///
     /// # Errors
     ///
-    /// If there are not as many targets as inputs.
+    /// If there are not as many targets as inputs, or the parts of a tuple have different lengths.
     pub fn new(inputs: X, targets: Y) -> Result<Self> {
-        let (found, expected) = (targets.len(), inputs.len());
+        let (found, expected) = (targets.try_len()?, inputs.try_len()?);
         if found != expected {
             return Err(Error::Dataset(format!(
                 "expected one target for each of {expected} inputs, but got {found} targets"

@@ -1,7 +1,8 @@
 //! Computes the loss and the metrics of a model on a data set.
 
 use wengert_autograd::{Tape, Var};
-use wengert_tensor::Float;
+use wengert_macros::precompiled;
+use wengert_tensor::{Float, Tensor};
 
 use crate::data::DataLoader;
 use crate::history::Scores;
@@ -43,21 +44,88 @@ pub fn evaluate<T: Float, X: Send + 'static, Y: Send + 'static, M>(
     forward: impl for<'t> Fn(&M, &'t Tape<T>, &X) -> Var<'t, T>,
     loss: impl for<'t> Fn(Var<'t, T>, &Y) -> Var<'t, T>,
 ) -> Result<Scores> {
+    score(loader, metrics, |tape, x| [forward(model, tape, x)], |[output], y| loss(output, y), |[output]| output)
+}
+
+/// Does the same as [`evaluate`] for a model with several outputs: `forward` returns an array of variables, and `loss` gets this array. Metrics
+/// are made for an output by their method `head`, as for [`Fit::run_heads`](crate::Fit::run_heads).
+///
+/// ```
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::metrics::Accuracy;
+/// use wengert::nn::{DataLoader, Generator, Layer, Linear, Samples, cross_entropy, evaluate_heads};
+///
+/// let generator = &mut Generator::new(0);
+/// let model = [Linear::<f32>::new(4, 2, generator), Linear::new(4, 3, generator)];
+/// let data = Samples::new(Tensor::zeros([6, 4]), (Tensor::<i64>::zeros([6]), Tensor::<i64>::zeros([6])))?;
+/// let scores = evaluate_heads(
+///     &model,
+///     &DataLoader::new(data, 4),
+///     &mut [("accuracy", &mut Accuracy::new().head::<0>())],
+///     |[first, second], tape, x| [first.forward(tape.constant(x)), second.forward(tape.constant(x))],
+///     |[first, second], (a, b)| cross_entropy(&first, a) + cross_entropy(&second, b),
+/// )?;
+/// println!("{} {:?}", scores.loss, scores.get("accuracy"));
+/// # Ok::<(), wengert_nn::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// The errors of [`evaluate`].
+#[allow(clippy::type_complexity)]
+pub fn evaluate_heads<T: Float, X: Send + 'static, Y: Send + 'static, M, const N: usize>(
+    model: &M,
+    loader: &DataLoader<(X, Y)>,
+    metrics: &mut [(&str, &mut (dyn Metric<T, Y, [Tensor<T>; N]> + '_))],
+    forward: impl for<'t> Fn(&M, &'t Tape<T>, &X) -> [Var<'t, T>; N],
+    loss: impl for<'t> Fn([Var<'t, T>; N], &Y) -> Var<'t, T>,
+) -> Result<Scores> {
+    score(loader, metrics, |tape, x| forward(model, tape, x), loss, |outputs| outputs)
+}
+
+/// Returns the loss and the metrics of a model with `N` outputs. `collect` converts their values to the outputs that the metrics expect.
+pub(super) fn score<T: Float, X: Send + 'static, Y: Send + 'static, O, const N: usize>(
+    loader: &DataLoader<(X, Y)>,
+    metrics: &mut [(&str, &mut (dyn Metric<T, Y, O> + '_))],
+    forward: impl for<'t> Fn(&'t Tape<T>, &X) -> [Var<'t, T>; N],
+    loss: impl for<'t> Fn([Var<'t, T>; N], &Y) -> Var<'t, T>,
+    collect: fn([Tensor<T>; N]) -> O,
+) -> Result<Scores> {
     check_names(metrics.iter().map(|(name, _)| *name))?;
     metrics.iter_mut().for_each(|(_, metric)| metric.reset());
     let mut mean = Mean::default();
     for (batch, samples) in loader.epoch(0).enumerate() {
         let (inputs, targets) = samples?;
         let tape = Tape::new();
-        let outputs = forward(model, &tape, &inputs);
-        let [value, outputs] = tape.try_values([loss(outputs, &targets), outputs])?;
-        mean.add(value.try_item()?.to_f64(), loader.batch_len(batch));
+        let outputs = forward(&tape, &inputs);
+        let (value, outputs) = loss_and_outputs(&tape, loss(outputs, &targets), &outputs)?;
+        mean.add(value, loader.batch_len(batch));
+        let outputs = collect(array(outputs)?);
         for (_, metric) in metrics.iter_mut() {
             metric.update(&outputs, &targets)?;
         }
     }
     let metrics = metrics.iter().map(|(name, metric)| ((*name).to_owned(), metric.value())).collect();
     Ok(Scores { loss: mean.value(), metrics })
+}
+
+/// Returns the value of the loss and the values of the outputs.
+#[precompiled]
+fn loss_and_outputs<'t, T: Float>(
+    tape: &'t Tape<T>,
+    loss: Var<'t, T>,
+    outputs: &[Var<'t, T>],
+) -> Result<(f64, Vec<Tensor<T>>)> {
+    let mut values = tape.try_values_slice(&[&[loss], outputs].concat())?;
+    let outputs = values.split_off(1);
+    Ok((values[0].try_item()?.to_f64(), outputs))
+}
+
+/// Converts the values of `N` outputs to an array.
+pub(super) fn array<T: Float, const N: usize>(values: Vec<Tensor<T>>) -> Result<[Tensor<T>; N]> {
+    let count = values.len();
+    values.try_into().map_err(|_| Error::Argument(format!("expected the values of {N} outputs, but got {count}")))
 }
 
 /// Checks that no metric has the name of the loss or of another metric, because the scores are distinguished by their names.

@@ -10,7 +10,7 @@ use wengert_tensor::{Float, Generator, Tensor};
 use crate::data::DataLoader;
 use crate::fit::accumulated::Accumulated;
 use crate::fit::early_stopping::EarlyStopping;
-use crate::fit::evaluate::{Mean, check_names, evaluate};
+use crate::fit::evaluate::{Mean, check_names, score};
 use crate::fit::files::LAST;
 use crate::fit::progress::{Progress, Reporter};
 use crate::fit::settings::{Pace, Settings};
@@ -22,7 +22,10 @@ use crate::schedule::Schedule;
 use crate::{Error, Result};
 
 /// The metrics, each with its name.
-type Metrics<'a, T, Y> = Vec<(String, Box<dyn Metric<T, Y> + 'a>)>;
+type Metrics<'a, T, Y, O> = Vec<(String, Box<dyn Metric<T, Y, O> + 'a>)>;
+
+/// The metrics of a validation, each with its name.
+type NamedMetrics<'n, 'a, T, Y, O> = [(&'n str, &'n mut (dyn Metric<T, Y, O> + 'a))];
 
 /// The settings of a training loop. Everything except the number of epochs is optional.
 ///
@@ -57,6 +60,47 @@ type Metrics<'a, T, Y> = Vec<(String, Box<dyn Metric<T, Y> + 'a>)>;
 /// # Ok::<(), wengert_nn::Error>(())
 /// ```
 ///
+/// A model with several inputs gets the tuple that a batch of the loader has:
+///
+/// ```
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+/// use wengert::prelude::*;
+/// use wengert::nn::{Adam, DataLoader, Embedding, Fit, Generator, Module, Progress, Samples};
+/// # use wengert_tensor::ops::mse_loss;
+///
+/// /// A recommender: the rating of a film by a user.
+/// #[derive(Module)]
+/// struct Ratings {
+///     users: Embedding,
+///     films: Embedding,
+/// }
+///
+/// impl Ratings {
+///     fn forward<'t>(&self, tape: &'t Tape, users: &Tensor<i64>, films: &Tensor<i64>) -> Var<'t> {
+///         (self.users.forward(tape, users) * self.films.forward(tape, films)).sum(1)
+///     }
+/// }
+///
+/// let generator = &mut Generator::new(0);
+/// let (users, films) = (Tensor::from([0, 0, 1, 1]), Tensor::from([0, 1, 0, 1]));
+/// let data = Samples::new((users, films), Tensor::from([1.0, -1.0, -1.0, 1.0]))?;
+/// let loader = DataLoader::new(data, 2).shuffle();
+/// let mut model = Ratings { users: Embedding::new(2, 4, generator), films: Embedding::new(2, 4, generator) };
+/// let history = Fit::new(100).progress(Progress::Quiet).run(
+///     &mut model,
+///     &mut Adam::new(0.05),
+///     &loader,
+///     generator,
+///     |model, tape, (users, films)| model.forward(tape, users, films),
+///     |stars, expected| mse_loss(stars, expected),
+/// )?;
+/// assert!(history.last().unwrap().train.loss < 0.01);
+/// # Ok::<(), wengert_nn::Error>(())
+/// ```
+///
+/// Several targets are a tuple too: the loss gets them as `|y, (first, second)|`. For a model with several outputs see
+/// [`run_heads`](Fit::run_heads).
+///
 /// Without this type, an epoch is the following loop:
 ///
 /// ```
@@ -73,14 +117,14 @@ type Metrics<'a, T, Y> = Vec<(String, Box<dyn Metric<T, Y> + 'a>)>;
 /// }
 /// # Ok::<(), wengert_nn::Error>(())
 /// ```
-pub struct Fit<'a, T: Float = f32, X = Tensor<T>, Y = Tensor<i64>> {
+pub struct Fit<'a, T: Float = f32, X = Tensor<T>, Y = Tensor<i64>, O = Tensor<T>> {
     validation: Option<&'a DataLoader<(X, Y)>>,
-    metrics: Metrics<'a, T, Y>,
+    metrics: Metrics<'a, T, Y, O>,
     progress: Progress,
     pub(super) settings: Settings<'a, T>,
 }
 
-impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
+impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> {
     /// Returns the settings of a training of `epochs` epochs.
     pub fn new(epochs: u64) -> Self {
         Fit { validation: None, metrics: Vec::new(), progress: Progress::default(), settings: Settings::new(epochs) }
@@ -95,7 +139,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
     /// Adds a metric. It is computed on the training samples during the epoch, and on the validation samples after it. Each metric has its
     /// own name, which is not `loss`.
     #[must_use]
-    pub fn metric(mut self, name: &str, metric: impl Metric<T, Y> + 'a) -> Self {
+    pub fn metric(mut self, name: &str, metric: impl Metric<T, Y, O> + 'a) -> Self {
         self.metrics.push((name.to_owned(), Box::new(metric)));
         self
     }
@@ -164,31 +208,18 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         Fit { progress, ..self }
     }
 
-    /// Trains `model`, and returns the history of all epochs. `forward` computes the outputs from the inputs, on a
-    /// tape. `loss` computes the loss from outputs and targets; it must be a mean over the samples. Random numbers on
-    /// the tape come from `generator`.
-    ///
-    /// The loss of an epoch is the mean of the losses of its batches, each weighted by its number of samples. If `loss` is a mean with class
-    /// weights, or over the targets that are not ignored, this differs from the loss of one large batch.
-    ///
-    /// # Errors
-    ///
-    /// - The loss or a gradient is not finite: [`Error::NonFinite`], with the first operation that returned a number that is not finite,
-    ///   and its line, if there is such an operation.
-    /// - The measure of [`early_stopping`](Self::early_stopping) or [`plateau`](Self::plateau) does not exist:
-    ///   [`Error::Argument`].
-    /// - A [`metric`](Self::metric) has the name `loss` or the name of another metric: [`Error::Argument`].
-    /// - The norm of [`clip_norm`](Self::clip_norm) is negative or NaN: [`Error::Setting`].
-    /// - The training is to [`resume`](Self::resume), but has no [`folder`](Self::folder): [`Error::Argument`].
-    /// - Errors of the data, the metrics, the operations, the optimiser, the callbacks and the files.
-    pub fn run<M: Module<T>, O: Optimizer<T>>(
+    /// Trains a model with `N` outputs: `forward` computes the outputs, and `loss` computes the loss from the outputs and the targets.
+    /// `collect` converts the values of the outputs to the outputs that the metrics expect.
+    #[allow(clippy::too_many_arguments)]
+    fn train<M: Module<T>, P: Optimizer<T>, const N: usize>(
         mut self,
         model: &mut M,
-        optimizer: &mut O,
+        optimizer: &mut P,
         train: &DataLoader<(X, Y)>,
         generator: &mut Generator,
-        forward: impl for<'t> Fn(&M, &'t Tape<T>, &X) -> Var<'t, T>,
-        loss: impl for<'t> Fn(Var<'t, T>, &Y) -> Var<'t, T>,
+        forward: impl for<'t> Fn(&M, &'t Tape<T>, &X) -> [Var<'t, T>; N],
+        loss: impl for<'t> Fn([Var<'t, T>; N], &Y) -> Var<'t, T>,
+        collect: fn([Tensor<T>; N]) -> O,
     ) -> Result<History> {
         check_names(self.metrics.iter().map(|(name, _)| &name[..]))?;
         self.settings.check()?;
@@ -207,20 +238,16 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
             for (batch, samples) in train.epoch(epoch).enumerate() {
                 let (inputs, targets) = samples?;
                 self.settings.rate(epoch, batch, train.len()).into_iter().for_each(|lr| optimizer.set_lr(lr));
-                let before = generator.clone();
-                let (value, gradients, [outputs]) = Tape::training(generator).try_value_and_gradients_with(|tape| {
+                let at = [epoch + 1, batch as u64 + 1];
+                let (value, gradients, outputs) = finite_gradients(model.as_module(), generator, at, |tape| {
                     let outputs = forward(model, tape, &inputs);
-                    (loss(outputs, &targets), [outputs])
+                    (loss(outputs, &targets), outputs)
                 })?;
-                if let Some(what) = non_finite(model.as_module(), value, &gradients) {
-                    let tape = Tape::training(&mut before.clone());
-                    let origin = origin(model.as_module(), &tape, loss(forward(model, &tape, &inputs), &targets))?;
-                    return Err(Error::NonFinite { epoch: epoch + 1, batch: batch as u64 + 1, what, origin });
-                }
                 if let Some(sum) = accumulated.add(gradients, train.batch_len(batch), batch + 1 == train.len())? {
                     self.step(sum, model, optimizer)?;
                 }
-                mean.add(value.to_f64(), train.batch_len(batch));
+                mean.add(value, train.batch_len(batch));
+                let outputs = collect(outputs);
                 for (_, metric) in &mut self.metrics {
                     metric.update(&outputs, &targets)?;
                 }
@@ -232,7 +259,9 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
                 train: Scores { loss: mean.value(), metrics },
                 validation: None,
             };
-            self.score(&mut history, model, results, &forward, &loss)?;
+            self.score(&mut history, model, results, |model, loader, metrics| {
+                score(loader, metrics, |tape, x| forward(model, tape, x), &loss, collect)
+            })?;
             self.finish_epoch(&history, model, optimizer, generator)?;
             let is_last = epoch + 1 == self.settings.epochs || self.settings.stopping.should_stop();
             history.last().into_iter().for_each(|last| reporter.epoch(epoch + 1, last, is_last));
@@ -245,11 +274,11 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
 
     /// Clips the gradients if the settings say so, and makes a step of the optimiser. Adds the weights to the average,
     /// if there is an average over steps.
-    fn step<M: Module<T>, O: Optimizer<T>>(
+    fn step<M: Module<T>, P: Optimizer<T>>(
         &mut self,
         mut gradients: Gradients<T>,
         model: &mut M,
-        optimizer: &mut O,
+        optimizer: &mut P,
     ) -> Result<()> {
         self.settings.clip(&mut gradients)?;
         optimizer.try_step(model, &gradients)?;
@@ -259,10 +288,10 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
     /// Restores the state of an interrupted training, and returns the history of the completed epochs. Without a
     /// checkpoint to resume from, returns an empty history and leaves the model as it is. Creates the folder of the
     /// training, if the training has one.
-    fn restore<M: Module<T>, O: Optimizer<T>>(
+    fn restore<M: Module<T>, P: Optimizer<T>>(
         &mut self,
         model: &mut M,
-        optimizer: &mut O,
+        optimizer: &mut P,
         generator: &mut Generator,
     ) -> Result<History> {
         let Some(saved) = self.settings.last_checkpoint()? else { return Ok(History::default()) };
@@ -274,11 +303,11 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
 
     /// Updates the plateau schedule and sets its learning rate after an epoch, if there is this schedule. If the
     /// training has a folder, writes the checkpoint of the epoch.
-    fn finish_epoch<M: Module<T>, O: Optimizer<T>>(
+    fn finish_epoch<M: Module<T>, P: Optimizer<T>>(
         &mut self,
         history: &History,
         model: &M,
-        optimizer: &mut O,
+        optimizer: &mut P,
         generator: &Generator,
     ) -> Result<()> {
         if let Some(lr) = self.settings.plateau_rate(history)? {
@@ -297,11 +326,12 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         history: &mut History,
         model: &mut M,
         results: Epoch,
-        forward: &impl for<'t> Fn(&M, &'t Tape<T>, &X) -> Var<'t, T>,
-        loss: &impl for<'t> Fn(Var<'t, T>, &Y) -> Var<'t, T>,
+        evaluate: impl Fn(&M, &DataLoader<(X, Y)>, &mut NamedMetrics<'_, 'a, T, Y, O>) -> Result<Scores>,
     ) -> Result<()> {
         let swapped = self.settings.swap_in_average(model.as_module_mut())?;
-        let scored = self.validate(model, forward, loss).and_then(|validation| {
+        let mut metrics: Vec<_> = self.metrics.iter_mut().map(|(name, metric)| (&name[..], &mut **metric)).collect();
+        let validation = self.validation.map(|loader| evaluate(model, loader, &mut metrics)).transpose();
+        let scored = validation.and_then(|validation| {
             history.push(Epoch { validation, ..results });
             self.settings.save_best(history, model.as_module())
         });
@@ -310,27 +340,140 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
         }
         scored
     }
+}
 
-    /// Returns the scores on the samples of [`validation`](Self::validation), or `None` if this option is not set.
-    fn validate<M: Module<T>>(
-        &mut self,
-        model: &M,
-        forward: &impl for<'t> Fn(&M, &'t Tape<T>, &X) -> Var<'t, T>,
-        loss: &impl for<'t> Fn(Var<'t, T>, &Y) -> Var<'t, T>,
-    ) -> Result<Option<Scores>> {
-        let Some(loader) = self.validation else { return Ok(None) };
-        let mut metrics: Vec<_> = self.metrics.iter_mut().map(|(name, metric)| (&name[..], &mut **metric)).collect();
-        evaluate(model, loader, &mut metrics, forward, loss).map(Some)
+impl<T: Float, X: Send + 'static, Y: Send + 'static> Fit<'_, T, X, Y> {
+    /// Trains `model`, and returns the history of all epochs. `forward` computes the outputs from the inputs, on a
+    /// tape. `loss` computes the loss from outputs and targets; it must be a mean over the samples. Random numbers on
+    /// the tape come from `generator`.
+    ///
+    /// The loss of an epoch is the mean of the losses of its batches, each weighted by its number of samples. If `loss` is a mean with class
+    /// weights, or over the targets that are not ignored, this differs from the loss of one large batch.
+    ///
+    /// # Errors
+    ///
+    /// - The loss or a gradient is not finite: [`Error::NonFinite`], with the first operation that returned a number that is not finite,
+    ///   and its line, if there is such an operation.
+    /// - The measure of [`early_stopping`](Self::early_stopping) or [`plateau`](Self::plateau) does not exist:
+    ///   [`Error::Argument`].
+    /// - A [`metric`](Self::metric) has the name `loss` or the name of another metric: [`Error::Argument`].
+    /// - The norm of [`clip_norm`](Self::clip_norm) is negative or NaN: [`Error::Setting`].
+    /// - The training is to [`resume`](Self::resume), but has no [`folder`](Self::folder): [`Error::Argument`].
+    /// - Errors of the data, the metrics, the operations, the optimiser, the callbacks and the files.
+    pub fn run<M: Module<T>, P: Optimizer<T>>(
+        self,
+        model: &mut M,
+        optimizer: &mut P,
+        train: &DataLoader<(X, Y)>,
+        generator: &mut Generator,
+        forward: impl for<'t> Fn(&M, &'t Tape<T>, &X) -> Var<'t, T>,
+        loss: impl for<'t> Fn(Var<'t, T>, &Y) -> Var<'t, T>,
+    ) -> Result<History> {
+        self.train(
+            model,
+            optimizer,
+            train,
+            generator,
+            |model, tape, x| [forward(model, tape, x)],
+            |[output], y| loss(output, y),
+            |[output]| output,
+        )
     }
 }
 
-impl<T: Float, X, Y> fmt::Debug for Fit<'_, T, X, Y> {
+impl<T: Float, X: Send + 'static, Y: Send + 'static, const N: usize> Fit<'_, T, X, Y, [Tensor<T>; N]> {
+    /// Trains a model with several outputs, and returns the history of all epochs. `forward` returns an array of variables, and `loss` gets
+    /// this array. The rest is as for [`run`](Self::run). A metric of the output with index 0 is made by `.head::<0>()`: it compares this
+    /// output with the part of the targets that has the same index.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+    /// use wengert::prelude::*;
+    /// use wengert::nn::metrics::Accuracy;
+    /// use wengert::nn::{Adam, DataLoader, Fit, Generator, Layer, Linear, Module, Progress, Samples, cross_entropy};
+    /// # use wengert_tensor::ops::mse_loss;
+    ///
+    /// /// The sign of the sum of three numbers, and the sum.
+    /// #[derive(Module)]
+    /// struct SignAndSum {
+    ///     body: Linear,
+    ///     sign: Linear,
+    ///     sum: Linear,
+    /// }
+    ///
+    /// impl SignAndSum {
+    ///     fn forward<'t>(&self, x: Var<'t>) -> [Var<'t>; 2] {
+    ///         let features = self.body.forward(x).relu();
+    ///         [self.sign.forward(features), self.sum.forward(features).squeeze(1)]
+    ///     }
+    /// }
+    ///
+    /// let generator = &mut Generator::new(0);
+    /// let x = Tensor::<f32>::randn([200, 3], generator);
+    /// let sums = x.sum(1);
+    /// let data = Samples::new(x, (sums.gt(0.0).cast::<i64>(), sums))?;
+    /// let loader = DataLoader::new(data, 20).shuffle();
+    /// let mut model = SignAndSum {
+    ///     body: Linear::new(3, 16, generator),
+    ///     sign: Linear::new(16, 2, generator),
+    ///     sum: Linear::new(16, 1, generator),
+    /// };
+    /// let history = Fit::new(20)
+    ///     .metric("accuracy", Accuracy::new().head::<0>())
+    ///     .progress(Progress::Quiet)
+    ///     .run_heads(
+    ///         &mut model,
+    ///         &mut Adam::new(0.01),
+    ///         &loader,
+    ///         generator,
+    ///         |model, tape, x| model.forward(tape.constant(x)),
+    ///         |[sign, sum], (classes, sums)| cross_entropy(&sign, classes) + mse_loss(sum, sums),
+    ///     )?;
+    /// assert!(history.last().unwrap().train.get("accuracy").unwrap() > 0.9);
+    /// # Ok::<(), wengert_nn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`run`](Self::run).
+    pub fn run_heads<M: Module<T>, P: Optimizer<T>>(
+        self,
+        model: &mut M,
+        optimizer: &mut P,
+        train: &DataLoader<(X, Y)>,
+        generator: &mut Generator,
+        forward: impl for<'t> Fn(&M, &'t Tape<T>, &X) -> [Var<'t, T>; N],
+        loss: impl for<'t> Fn([Var<'t, T>; N], &Y) -> Var<'t, T>,
+    ) -> Result<History> {
+        self.train(model, optimizer, train, generator, forward, loss, |outputs| outputs)
+    }
+}
+
+impl<T: Float, X, Y, O> fmt::Debug for Fit<'_, T, X, Y, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Settings { epochs, monitor, stopping, folder, .. } = &self.settings;
         let mut text = f.debug_struct("Fit");
         text.field("epochs", epochs).field("monitor", monitor).field("stopping", stopping).field("folder", folder);
         text.finish_non_exhaustive()
     }
+}
+
+/// Returns the loss that `compute` records on a training tape, its gradients, and the values of the outputs. Returns an error if the loss or
+/// a gradient is not finite. `epoch` and `batch` count from 1 in the error.
+fn finite_gradients<T: Float, const N: usize>(
+    model: &dyn Module<T>,
+    generator: &mut Generator,
+    [epoch, batch]: [u64; 2],
+    compute: impl for<'t> Fn(&'t Tape<T>) -> (Var<'t, T>, [Var<'t, T>; N]),
+) -> Result<(f64, Gradients<T>, [Tensor<T>; N])> {
+    let before = generator.clone();
+    let (value, gradients, outputs) = Tape::training(generator).try_value_and_gradients_with(&compute)?;
+    if let Some(what) = non_finite(model, value, &gradients) {
+        let tape = Tape::training(&mut before.clone());
+        let origin = origin(model, &tape, compute(&tape).0)?;
+        return Err(Error::NonFinite { epoch, batch, what, origin });
+    }
+    Ok((value.to_f64(), gradients, outputs))
 }
 
 /// Returns the text of an error if the loss or a gradient is NaN or infinite, otherwise `None`.

@@ -9,12 +9,14 @@ mod files;
 #[allow(clippy::module_inception)]
 mod fit;
 mod options;
+mod predict;
 mod progress;
 mod settings;
 #[cfg(test)]
 mod tests;
 
 pub use early_stopping::EarlyStopping;
-pub use evaluate::evaluate;
+pub use evaluate::{evaluate, evaluate_heads};
 pub use fit::Fit;
+pub use predict::{predict, predict_heads};
 pub use progress::Progress;

@@ -12,7 +12,7 @@ use crate::module::Module;
 use crate::optim::WeightAverage;
 use crate::schedule::ReduceLROnPlateau;
 
-impl<'a, T: Float, X: Send + 'static, Y: Send + 'static> Fit<'a, T, X, Y> {
+impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> {
     /// Makes a step after each `batches` batches, with the mean of the gradients over all their samples. If the loss is a plain mean over
     /// the samples, one batch of all these samples makes the same step, up to rounding. Several batches need less memory. The last step of
     /// an epoch may have fewer batches. Lightning: `accumulate_grad_batches`.

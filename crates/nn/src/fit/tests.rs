@@ -5,16 +5,16 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wengert_autograd::{Tape, Var};
-use wengert_tensor::ops::{Arithmetic as _, Comparison as _, Functions as _, Reductions as _};
+use wengert_tensor::ops::{Arithmetic as _, Comparison as _, Functions as _, Reductions as _, Views as _};
 use wengert_tensor::{Generator, Tensor};
 
 use super::files::{BEST, LAST, LOG};
 use super::*;
 use crate::file::Call;
 use crate::file::faults::{Plan, with};
-use crate::metrics::{Accuracy, Metric};
+use crate::metrics::{Accuracy, Metric, RegressionErrors};
 use crate::{
-    DataLoader, Dataset, Dropout, History, Layer as _, Linear, Module as _, Result, Samples, Schedule, Sequential, Sgd,
+    DataLoader, Dataset, Dropout, History, Layer as _, Linear, Module, Result, Samples, Schedule, Sequential, Sgd,
     cross_entropy,
 };
 
@@ -419,4 +419,158 @@ fn a_norm_that_is_no_norm_and_a_resumed_training_without_a_folder_are_errors() {
     assert!(run(Fit::new(1).clip_norm(f64::INFINITY), &mut model()).is_ok());
     let text = run(Fit::new(1).resume(), &mut model()).unwrap_err().to_string();
     assert_eq!(text, "resume: there is no folder to resume from; set it by `folder`");
+}
+
+/// Two numbers as separate inputs, with the class and the sum as two targets.
+type Pairs = ((Tensor<f64>, Tensor<i64>), (Tensor<i64>, Tensor<f64>));
+
+/// Returns a loader of 40 samples: a number and an index from 0 to 2, with the sign of their sum and the sum.
+fn pairs(generator: &mut Generator) -> DataLoader<Pairs> {
+    let (numbers, indices) = (Tensor::<f64>::randn([40], generator), Tensor::randint(0, 3, [40], generator));
+    let sums = &numbers + indices.cast::<f64>() - 1.0;
+    let data = Samples::new((numbers, indices), (sums.gt(0.0).cast::<i64>(), sums)).unwrap();
+    DataLoader::new(data, 16)
+}
+
+/// A model with two inputs, a number and an index, and two outputs.
+#[derive(Module)]
+struct TwoByTwo {
+    table: crate::Embedding<f64>,
+    class: Linear<f64>,
+    sum: Linear<f64>,
+}
+
+impl TwoByTwo {
+    fn new(generator: &mut Generator) -> Self {
+        let table = crate::Embedding::new(3, 4, generator);
+        TwoByTwo { table, class: Linear::new(5, 2, generator), sum: Linear::new(5, 1, generator) }
+    }
+
+    fn forward<'t>(&self, tape: &'t Tape<f64>, numbers: &Tensor<f64>, indices: &Tensor<i64>) -> [Var<'t, f64>; 2] {
+        let number = tape.constant(numbers).unsqueeze(1);
+        let features = wengert_tensor::ops::cat(&[number, self.table.forward(tape, indices)], 1);
+        [self.class.forward(features), self.sum.forward(features).squeeze(1)]
+    }
+}
+
+fn two_losses<'t>([class, sum]: [Var<'t, f64>; 2], (classes, sums): &(Tensor<i64>, Tensor<f64>)) -> Var<'t, f64> {
+    cross_entropy(&class, classes) + sum.sub(sums).square().mean(..)
+}
+
+#[test]
+fn a_model_with_two_inputs_and_two_outputs_learns_and_resumes() {
+    let generator = &mut Generator::new(2);
+    let (train, folder) = (pairs(generator).shuffle(), tempfile::tempdir().unwrap());
+    let (train, test) = (&train, &pairs(generator));
+    let start = TwoByTwo::new(generator);
+    let run = |epochs, model: &mut TwoByTwo| {
+        let fit = Fit::new(epochs).validation(test).progress(Progress::Quiet).folder(folder.path()).resume();
+        let fit = fit.metric("accuracy", Accuracy::new().head::<0>());
+        let fit = fit.metric("error", RegressionErrors::new().by(RegressionErrors::rmse).head::<1>());
+        let (mut sgd, generator) = (Sgd::new(0.2), &mut Generator::new(7));
+        fit.run_heads(model, &mut sgd, train, generator, |model, tape, (x, i)| model.forward(tape, x, i), two_losses)
+    };
+    let copy =
+        |model: &TwoByTwo| TwoByTwo { table: model.table.clone(), class: model.class.clone(), sum: model.sum.clone() };
+    run(10, &mut copy(&start)).unwrap();
+    let (mut model, mut whole) = (copy(&start), copy(&start));
+    let history = run(40, &mut model).unwrap();
+    let scores = history.last().unwrap().validation.as_ref().unwrap();
+    assert!(scores.get("accuracy").unwrap() > 0.9 && scores.get("error").unwrap() < 0.1, "{scores:?}");
+    std::fs::remove_dir_all(folder.path()).unwrap();
+    assert_eq!(run(40, &mut whole).unwrap(), history);
+
+    let evaluated = evaluate_heads(
+        &model,
+        test,
+        &mut [("accuracy", &mut Accuracy::new().head::<0>())],
+        |model, tape, (x, i)| model.forward(tape, x, i),
+        two_losses,
+    );
+    let evaluated = evaluated.unwrap();
+    assert_eq!((evaluated.loss, evaluated.get("accuracy")), (scores.loss, scores.get("accuracy")));
+}
+
+#[test]
+fn predictions_of_batches_are_the_predictions_of_all_inputs() {
+    let generator = &mut Generator::new(2);
+    let (model, test) = (TwoByTwo::new(generator), pairs(generator));
+    let (inputs, _) = test.epoch(0).next().unwrap().unwrap();
+    let tape = Tape::new();
+    let expected = model.forward(&tape, &inputs.0, &inputs.1).map(|output| output.value());
+    for size in [1, 5, 16, 100] {
+        let loader = DataLoader::new(inputs.clone(), size);
+        let outputs = predict_heads(&model, &loader, |model, tape, (x, i)| model.forward(tape, x, i)).unwrap();
+        for (output, expected) in outputs.iter().zip(&expected) {
+            assert!((output - expected).abs().amax(..).item() < 1e-14, "{size}");
+        }
+        let sums = predict(&model, &loader, |model, tape, (x, i)| model.forward(tape, x, i)[1]).unwrap();
+        assert_eq!(sums, outputs[1]);
+    }
+    let none = DataLoader::new(inputs, 100).drop_last();
+    let error = predict(&model, &none, |model, tape, (x, i)| model.forward(tape, x, i)[1]).unwrap_err();
+    assert_eq!(error.to_string(), "predict: the loader has no batches, so the outputs have no shape");
+    let scalar = predict(&model, &test, |model, tape, ((x, i), _)| model.forward(tape, x, i)[1].sum(..));
+    assert!(scalar.unwrap_err().to_string().contains("zero-dimensional"));
+}
+
+#[test]
+fn a_head_that_the_model_lacks_is_an_error() {
+    let generator = &mut Generator::new(2);
+    let (model, test) = (TwoByTwo::new(generator), pairs(generator));
+    let error = evaluate_heads(
+        &model,
+        &test,
+        &mut [("error", &mut RegressionErrors::new().by(RegressionErrors::rmse).head::<1>())],
+        |model, tape, (x, i)| [model.forward(tape, x, i)[0]],
+        |[class], (classes, _)| cross_entropy(&class, classes),
+    );
+    assert_eq!(error.unwrap_err().to_string(), "there is no head 1: the model has 1 outputs");
+}
+
+#[test]
+fn a_model_with_one_output_may_have_weights_beside_its_targets() {
+    let generator = &mut Generator::new(2);
+    let x = Tensor::<f64>::randn([40, 2], generator);
+    let labels = x.sum(1).gt(0.0).cast::<f64>();
+    let weights = Tensor::<f64>::rand([40], generator);
+    let loader = DataLoader::new(Samples::new(x, (labels, weights)).unwrap(), 8).shuffle();
+    let fit = Fit::new(30).progress(Progress::Quiet);
+    let fit = fit.metric("accuracy", crate::metrics::BinaryScores::new().by(|scores| scores.accuracy(0.0)).head::<0>());
+    let mut model = Linear::new(2, 1, generator);
+    let history = fit.run(
+        &mut model,
+        &mut Sgd::new(2.0),
+        &loader,
+        generator,
+        |model, tape, x| model.forward(tape.constant(x)).squeeze(1),
+        |y, (labels, weights)| crate::BceWithLogitsLoss::new().weight(weights).of(y, labels),
+    );
+    let history = history.unwrap();
+    assert!(history.last().unwrap().train.get("accuracy").unwrap() > 0.9, "{history:?}");
+    let mut scores = crate::metrics::BinaryScores::new();
+    let error = Metric::update(&mut scores, &Tensor::from([0.5]), &Tensor::from([0.25])).unwrap_err();
+    assert_eq!(error.to_string(), "expected labels of 0 or 1, but got 0.25");
+    assert!(scores.accuracy(0.0).is_nan());
+}
+
+#[test]
+fn three_inputs_without_targets_train() {
+    let generator = &mut Generator::new(2);
+    let [anchor, other, negative] = [(); 3].map(|()| Tensor::<f64>::randn([200, 4], generator));
+    // The first two numbers of a positive example are the anchor's numbers.
+    let positive = wengert_tensor::ops::cat(&[anchor.narrow(1, 0, 2), other.narrow(1, 0, 2)], 1);
+    let loader = DataLoader::new((anchor, positive, negative), 10).shuffle().map(|inputs, _| Ok((inputs, ())));
+    let history = Fit::new(20).progress(Progress::Quiet).run_heads(
+        &mut Linear::new(4, 3, generator),
+        &mut Sgd::new(0.1),
+        &loader,
+        generator,
+        |model, tape, (anchor, positive, negative)| {
+            [anchor, positive, negative].map(|x| model.forward(tape.constant(x)))
+        },
+        |[anchor, positive, negative], ()| crate::triplet_margin_loss(&anchor, positive, negative),
+    );
+    let losses: Vec<f64> = history.unwrap().epochs().iter().map(|epoch| epoch.train.loss).collect();
+    assert!(losses[19] < 0.5 * losses[0], "{losses:?}");
 }

@@ -1,13 +1,14 @@
-//! Initial values of parameters. Each function except `fans` returns a tensor of a given shape with random elements from a generator.
+//! Initial values of parameters. Each function except `fans` returns a tensor of a given shape. Except for `dirac`,
+//! its elements are random numbers from a generator.
 //!
 //! | here | PyTorch, `torch.nn.init` |
 //! |---|---|
 //! | [`uniform`], [`normal`], [`truncated_normal`] | `uniform_`, `normal_`, `trunc_normal_` |
 //! | [`xavier_uniform`], [`xavier_normal`] | `xavier_uniform_`, `xavier_normal_` |
 //! | [`kaiming_uniform`], [`kaiming_normal`] | `kaiming_uniform_`, `kaiming_normal_` |
-//! | [`orthogonal`] | `orthogonal_` |
+//! | [`orthogonal`], [`dirac`], [`sparse`] | `orthogonal_`, `dirac_`, `sparse_` |
 //! | [`Nonlinearity::gain`], [`fans`] | `calculate_gain`, `_calculate_fan_in_and_fan_out` |
-//! | `Tensor::zeros`, `Tensor::ones`, `Tensor::full` | `zeros_`, `ones_`, `constant_` |
+//! | `Tensor::zeros`, `Tensor::ones`, `Tensor::full`, `Tensor::eye` | `zeros_`, `ones_`, `constant_`, `eye_` |
 //!
 //! A weight has the shape `[out, in, …]`: `[out, in]` for a linear layer, `[out, in / groups, …kernel]` for a convolution. Its *fan in* is
 //! the number of inputs on which an output depends. Its *fan out* is the number of outputs that depend on an input. For a convolution with
@@ -20,6 +21,7 @@ mod fan;
 mod orthogonal;
 mod random;
 mod scaled;
+mod structured;
 #[cfg(test)]
 mod tests;
 
@@ -30,3 +32,4 @@ pub use scaled::{
     kaiming_normal, kaiming_uniform, try_kaiming_normal, try_kaiming_uniform, try_xavier_normal, try_xavier_uniform,
     xavier_normal, xavier_uniform,
 };
+pub use structured::{dirac, sparse, try_dirac, try_sparse};

@@ -3,6 +3,7 @@
 mod activation;
 mod attention;
 mod convolution;
+mod distance;
 mod embedding;
 mod forward;
 mod layer;
@@ -26,6 +27,7 @@ pub use activation::{Softshrink, Softsign, Tanh, Tanhshrink, Threshold};
 pub use attention::{AttentionBuilder, AttentionCache, AttentionMasks, MultiheadAttention};
 pub use convolution::{Conv, Conv1d, Conv2d, Conv3d, ConvBuilder};
 pub use convolution::{ConvTranspose, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d};
+pub use distance::{CosineSimilarity, PairwiseDistance};
 pub use embedding::{BagMode, Embedding, EmbeddingBag, EmbeddingBagBuilder, EmbeddingBuilder, RowLimit};
 pub use embedding::{
     LearnedPositions, RotaryPairs, rotary, sinusoidal_positions, try_rotary, try_sinusoidal_positions,
@@ -40,6 +42,7 @@ pub use pooling::{AdaptiveAvgPool, AdaptiveAvgPool1d, AdaptiveAvgPool2d, Adaptiv
 pub use pooling::{AdaptiveMaxPool, AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d};
 pub use pooling::{AvgPool, AvgPool1d, AvgPool2d, AvgPool3d, MaxPool, MaxPool1d, MaxPool2d, MaxPool3d};
 pub use pooling::{LPPool, LPPool1d, LPPool2d, LPPool3d};
+pub use pooling::{MaxUnpool, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d};
 pub use recurrent::{
     CellVariables, GRU, GRUCell, Gated, LSTM, LSTMCell, LongShortTerm, RNN, RNNCell, RecurrentBuilder, RecurrentCell,
     RecurrentKind, RecurrentLayer, RecurrentState, Simple,
@@ -48,8 +51,10 @@ pub use regularization::{
     AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, DropoutChannels, FeatureAlphaDropout,
 };
 pub use sequential::Sequential;
-pub use shape::{ChannelShuffle, Flatten, Identity, Pad, PixelShuffle, PixelUnshuffle, Unflatten, Upsample};
+pub use shape::{
+    ChannelShuffle, Flatten, Fold, Identity, Pad, PixelShuffle, PixelUnshuffle, Unflatten, Unfold, Upsample,
+};
 pub use transformer::{
-    DecoderCache, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer,
-    TransformerOptions,
+    DecoderCache, Transformer, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder,
+    TransformerEncoderLayer, TransformerOptions,
 };

@@ -17,7 +17,7 @@ use crate::loss::weighted::WeightedLoss;
 /// let log_probs = Tensor::from([[0.5f64, 0.5], [0.2, 0.8]]).log();
 /// assert_eq!(nll_loss(&log_probs, &Tensor::from([0, -100])).item(), 2.0f64.ln());
 /// ```
-#[doc(alias = "NLLLoss")]
+#[doc(alias("NLLLoss", "NLLLoss2d"))]
 pub type NllLoss<T = f32> = WeightedLoss<NegativeLogLikelihood, T>;
 
 /// The options of an [`NllLoss`].

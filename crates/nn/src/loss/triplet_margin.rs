@@ -32,6 +32,7 @@ const TRIPLET_MARGIN_WITH_DISTANCE_LOSS: &str = "triplet_margin_with_distance_lo
 /// let loss = TripletMarginLoss::new().margin(3.0).by_distance(&anchor, &positive, &negative, |x, y| (x - y).abs().sum(1));
 /// assert_eq!(loss.item(), 1.0);
 /// ```
+#[doc(alias("TripletMarginWithDistanceLoss"))]
 pub type TripletMarginLoss = LossOfThree<TripletOptions>;
 
 #[twins]

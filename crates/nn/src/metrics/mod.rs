@@ -29,7 +29,7 @@ mod ranking;
 mod regression;
 
 use wengert_tensor::ops::Views as _;
-use wengert_tensor::{Float, Tensor};
+use wengert_tensor::{Float, Number, Tensor};
 
 pub use accuracy::{accuracy, try_accuracy};
 pub use classes::{Accuracy, Average, ClassScores, ConfusionMatrix};
@@ -41,15 +41,22 @@ pub use regression::RegressionErrors;
 use crate::metrics::accuracy::{IGNORED, class_dim};
 use crate::{Error, Result};
 
-/// The interface of metrics for a training loop, with outputs `Tensor<T>` and targets `Y`. The metrics of this module have inherent methods
-/// with the same names too.
-pub trait Metric<T: Float = f32, Y = Tensor<i64>> {
+/// The interface of metrics for a training loop, with outputs `O` and targets `Y`. The outputs are a tensor, or an array of tensors for a
+/// model with several outputs ([`Fit::run_heads`](crate::Fit::run_heads)). The metrics of this module have inherent methods with the same
+/// names too.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no metric of these outputs and targets",
+    label = "the outputs are `{O}` and the targets `{Y}`",
+    note = "`Accuracy::new().head::<0>()` is a metric of the first of several outputs and of the first part of the targets",
+    note = "classes are a `Tensor<i64>`, and numbers are a `Tensor` of the element type of the outputs"
+)]
+pub trait Metric<T: Float = f32, Y = Tensor<i64>, O = Tensor<T>> {
     /// Adds a batch.
     ///
     /// # Errors
     ///
     /// If the outputs do not fit the targets, or there is not enough memory. After an error the metric is unchanged.
-    fn update(&mut self, outputs: &Tensor<T>, targets: &Y) -> Result<()>;
+    fn update(&mut self, outputs: &O, targets: &Y) -> Result<()>;
 
     /// Returns the value over all batches since the beginning or the last [`reset`](Self::reset); NaN without batches.
     fn value(&self) -> f64;
@@ -73,8 +80,8 @@ pub struct By<M> {
     number: Box<dyn Fn(&M) -> f64>,
 }
 
-impl<T: Float, Y, M: Metric<T, Y>> Metric<T, Y> for By<M> {
-    fn update(&mut self, outputs: &Tensor<T>, targets: &Y) -> Result<()> {
+impl<T: Float, Y, O, M: Metric<T, Y, O>> Metric<T, Y, O> for By<M> {
+    fn update(&mut self, outputs: &O, targets: &Y) -> Result<()> {
         self.metric.update(outputs, targets)
     }
 
@@ -87,11 +94,113 @@ impl<T: Float, Y, M: Metric<T, Y>> Metric<T, Y> for By<M> {
     }
 }
 
+impl<M> By<M> {
+    /// Returns this metric for the output with index `HEAD` of a model with several outputs; see [`Head`].
+    pub fn head<const HEAD: usize>(self) -> Head<Self, HEAD> {
+        Head(self)
+    }
+}
+
+/// A metric of one head: it compares the output with index `HEAD` with the part of the targets with the same index. The targets are a tuple of
+/// two to four values. The method `head` of a metric creates it. The only output of a model is compared with the part of the targets, for
+/// example if the other part has the weights of the samples.
+///
+/// ```
+/// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+/// use wengert::nn::metrics::{Accuracy, Metric};
+/// use wengert::prelude::*;
+///
+/// let outputs = [Tensor::from([[0.1, 0.9]]), Tensor::from([[0.7, 0.2, 0.1]])];
+/// let targets = (Tensor::from([1]), Tensor::from([2]));
+/// let (mut first, mut second) = (Accuracy::new().head::<0>(), Accuracy::new().head::<1>());
+/// first.update(&outputs, &targets)?;
+/// second.update(&outputs, &targets)?;
+/// let value = |metric: &dyn Metric<f64, (Tensor<i64>, Tensor<i64>), [Tensor<f64>; 2]>| metric.value();
+/// assert_eq!([value(&first), value(&second)], [1.0, 0.0]);
+/// # Ok::<(), wengert_nn::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Head<M, const HEAD: usize>(M);
+
+impl<T: Float, Y: Part<HEAD>, M: Metric<T, Y::Part>, const HEAD: usize, const N: usize> Metric<T, Y, [Tensor<T>; N]>
+    for Head<M, HEAD>
+{
+    fn update(&mut self, outputs: &[Tensor<T>; N], targets: &Y) -> Result<()> {
+        let Some(output) = outputs.get(HEAD) else {
+            return Err(Error::Argument(format!("there is no head {HEAD}: the model has {N} outputs")));
+        };
+        self.0.update(output, targets.part())
+    }
+
+    fn value(&self) -> f64 {
+        self.0.value()
+    }
+
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+}
+
+/// A model with one output: it is compared with the part of the targets with the index `HEAD`.
+impl<T: Float, Y: Part<HEAD>, M: Metric<T, Y::Part>, const HEAD: usize> Metric<T, Y> for Head<M, HEAD> {
+    fn update(&mut self, output: &Tensor<T>, targets: &Y) -> Result<()> {
+        self.0.update(output, targets.part())
+    }
+
+    fn value(&self) -> f64 {
+        self.0.value()
+    }
+
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+}
+
+/// A tuple of targets with a part of the index `INDEX`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no part with the index {INDEX}",
+    label = "the metric of a head needs targets that are a tuple with a part for this head",
+    note = "the samples have a tuple of targets if their targets are a tuple of tensors"
+)]
+pub trait Part<const INDEX: usize> {
+    /// The type of the part.
+    type Part;
+
+    /// Returns the part.
+    #[doc(hidden)]
+    fn part(&self) -> &Self::Part;
+}
+
+/// Implements [`Part`] for a part of tuples.
+macro_rules! part {
+    ($($index:tt: $part:ident of ($($all:ident),*);)*) => {$(
+        impl<$($all),*> Part<$index> for ($($all),*) {
+            type Part = $part;
+
+            fn part(&self) -> &$part {
+                &self.$index
+            }
+        }
+    )*};
+}
+
+part! {
+    0: A of (A, B);
+    1: B of (A, B);
+    0: A of (A, B, C);
+    1: B of (A, B, C);
+    2: C of (A, B, C);
+    0: A of (A, B, C, D);
+    1: B of (A, B, C, D);
+    2: C of (A, B, C, D);
+    3: D of (A, B, C, D);
+}
+
 /// Implements [`Metric`] for metrics by their own methods of the same names. Adds the method `by`, which returns the metric with another score as
-/// its value.
+/// its value, and the method `head`, for a model with several outputs. The targets may have any number type, which a row names after them.
 macro_rules! metrics {
-    ($($metric:ty, $targets:ty);* $(;)?) => {$(
-        impl<T: Float> Metric<T, $targets> for $metric {
+    ($($metric:ty, $targets:ty $(, $label:ident)?);* $(;)?) => {$(
+        impl<T: Float $(, $label: Number)?> Metric<T, $targets> for $metric {
             fn update(&mut self, outputs: &Tensor<T>, targets: &$targets) -> Result<()> {
                 <$metric>::update(self, outputs, targets)
             }
@@ -110,6 +219,11 @@ macro_rules! metrics {
             pub fn by(self, number: impl Fn(&Self) -> f64 + 'static) -> By<Self> {
                 By { metric: self, number: Box::new(number) }
             }
+
+            /// Returns this metric for the output with index `HEAD` of a model with several outputs; see [`Head`].
+            pub fn head<const HEAD: usize>(self) -> Head<Self, HEAD> {
+                Head(self)
+            }
         }
     )*};
 }
@@ -117,7 +231,7 @@ macro_rules! metrics {
 metrics! {
     Accuracy, Tensor<i64>;
     ConfusionMatrix, Tensor<i64>;
-    BinaryScores, Tensor<i64>;
+    BinaryScores, Tensor<L>, L;
     Perplexity, Tensor<i64>;
     CalibrationError, Tensor<i64>;
     RegressionErrors, Tensor<T>;

@@ -1,6 +1,6 @@
 //! Metrics of scores for one of two classes. The curves have a point for each threshold of the score.
 
-use wengert_tensor::{Float, Tensor};
+use wengert_tensor::{Float, Number, Tensor};
 
 use crate::{Error, Result};
 
@@ -41,12 +41,12 @@ impl BinaryScores {
     }
 
     /// Adds scores, such as probabilities or logits, and labels of the same shape: 1 for samples of the class, 0 for
-    /// others.
+    /// others. The labels are integers or, as [`BceLoss`](crate::BceLoss) takes them, floating-point numbers.
     ///
     /// # Errors
     ///
     /// If the shapes differ, a score is NaN, a label is neither 0 nor 1, or there is not enough memory.
-    pub fn update<T: Float>(&mut self, scores: &Tensor<T>, labels: &Tensor<i64>) -> Result<()> {
+    pub fn update<T: Float, L: Number>(&mut self, scores: &Tensor<T>, labels: &Tensor<L>) -> Result<()> {
         if scores.shape() != labels.shape() {
             let (scores, labels) = (scores.shape(), labels.shape());
             return Err(Error::Dataset(format!(
@@ -54,13 +54,13 @@ impl BinaryScores {
             )));
         }
         let (values, labels) = (scores.try_to_vec()?, labels.try_to_vec()?);
-        if let Some(label) = labels.iter().find(|label| !matches!(**label, 0 | 1)) {
+        if let Some(label) = labels.iter().find(|label| **label != L::ZERO && **label != L::ONE) {
             return Err(Error::Dataset(format!("expected labels of 0 or 1, but got {label}")));
         }
         if values.iter().any(|value| value.is_nan()) {
             return Err(Error::Dataset("a score is NaN: scores must be numbers, to sort them".to_owned()));
         }
-        self.scored.extend(values.into_iter().map(T::to_f64).zip(labels.into_iter().map(|label| label == 1)));
+        self.scored.extend(values.into_iter().map(T::to_f64).zip(labels.into_iter().map(|label| label == L::ONE)));
         Ok(())
     }
 
@@ -104,6 +104,27 @@ impl BinaryScores {
     pub fn average_precision(&self) -> f64 {
         let points = self.precision_recall().points;
         points[0].0 + points.windows(2).map(|pair| (pair[1].0 - pair[0].0) * pair[1].1).sum::<f64>()
+    }
+
+    /// Returns the accuracy: the share of samples whose label is 1 if their score is above `threshold`, and 0 otherwise. The threshold is 0 for
+    /// logits and 0.5 for probabilities. NaN without samples. torchmetrics: `BinaryAccuracy`; scikit-learn: `accuracy_score`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+    /// use wengert::nn::Fit;
+    /// use wengert::nn::metrics::BinaryScores;
+    /// use wengert::prelude::*;
+    ///
+    /// let mut scores = BinaryScores::new();
+    /// scores.update(&Tensor::from([-1.5, 0.5, 2.0, 3.0]), &Tensor::from([0, 0, 1, 1]))?;
+    /// assert_eq!(scores.accuracy(0.0), 0.75);
+    /// // The metric of a training whose targets are numbers.
+    /// let fit: Fit<f32, Tensor, Tensor> = Fit::new(5).metric("accuracy", BinaryScores::new().by(|scores| scores.accuracy(0.0)));
+    /// # Ok::<(), wengert_nn::Error>(())
+    /// ```
+    pub fn accuracy(&self, threshold: f64) -> f64 {
+        let right = self.scored.iter().filter(|(score, label)| (*score > threshold) == *label).count();
+        right as f64 / self.scored.len() as f64
     }
 
     /// Returns the [`roc_auc`](Self::roc_auc). [`by`](Self::by) makes a metric with another score as its value.

@@ -74,7 +74,7 @@ impl<T: Float, M: Module<T>> AsModule<T> for M {
     note = "write `#[module(skip)]` above a field that is not part of the model; put a tensor into a `Parameter` or a `Buffer`",
     note = "write `#[module(f64)]` above a struct whose fields are structs of f64"
 )]
-#[doc(alias("ModuleList", "ModuleDict"))]
+#[doc(alias("ModuleList", "ModuleDict", "ParameterList", "ParameterDict"))]
 #[twins]
 pub trait Module<T: Float = f32>: AsModule<T> {
     /// Returns the name of the module's type without its path and parameters, for tables and errors.

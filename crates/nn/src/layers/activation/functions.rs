@@ -115,6 +115,7 @@ functions_with_settings! {
     /// let y = Softmax::new(-1).forward(tape.constant(&Tensor::from([[5.0, 5.0]])));
     /// assert_eq!(y.value().to_vec(), [0.5, 0.5]);
     /// ```
+    #[doc(alias("Softmax2d"))]
     Softmax {
         /// The dimension of the sum; negative values count from the end.
         dim: isize

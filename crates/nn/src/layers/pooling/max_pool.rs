@@ -1,11 +1,12 @@
 //! Pooling by the largest element of each window.
 
 use wengert_autograd::{Error, Var};
+use wengert_macros::twins;
 use wengert_tensor::ops::Pooling as _;
-use wengert_tensor::{Float, Sizes};
+use wengert_tensor::{Float, Sizes, Tensor};
 
 use crate::Result;
-use crate::layers::forward::output_of;
+use crate::layers::forward::{in_layer, output_of, pass_output};
 use crate::layers::layer::Layer;
 use crate::layers::pooling::window::{Window, padding_setting, window_settings};
 use crate::module::Module;
@@ -72,6 +73,28 @@ impl<T: Float, const D: usize> Layer<T> for MaxPool<D> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
         output_of(self, self.pool(x), self.window.made, || self.window.describe(&format!("MaxPool{D}d"), x))
+    }
+}
+
+#[twins]
+impl<const D: usize> MaxPool<D> {
+    /// Returns the maximum of each window, and the row-major position of each maximum in the last `D` dimensions of `x`, for
+    /// [`MaxUnpool`](crate::MaxUnpool). A window of padding alone has the position of an element outside of it. Evaluates `x`. PyTorch:
+    /// `return_indices=True`.
+    ///
+    /// # Errors
+    ///
+    /// If the shape of `x` does not fit. The error names the layer.
+    pub fn try_forward_with_indices<'t, T: Float>(&self, x: Var<'t, T>) -> Result<(Var<'t, T>, Tensor<i64>)> {
+        let (kernel, options) = self.window.size_and_options();
+        let pooled = match D {
+            1 => x.try_max_pool1d_with_indices(kernel, &options),
+            2 => x.try_max_pool2d_with_indices(kernel, &options),
+            _ => x.try_max_pool3d_with_indices(kernel, &options),
+        };
+        let about = || self.window.describe(&format!("MaxPool{D}d"), x);
+        let (maximum, indices) = in_layer(pooled, self.window.made, about)?;
+        Ok((pass_output::<T, _>(self, maximum), indices))
     }
 }
 

@@ -24,6 +24,10 @@ use crate::module::Module;
 /// let y = pad.forward(tape.constant(&Tensor::from([[1.0, 2.0, 3.0]])));
 /// assert_eq!(y.value().to_vec(), [3.0, 2.0, 1.0, 2.0, 3.0, 2.0]);
 /// ```
+#[doc(alias("ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d"))]
+#[doc(alias("ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d"))]
+#[doc(alias("ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d"))]
+#[doc(alias("CircularPad1d", "CircularPad2d", "CircularPad3d"))]
 #[derive(Clone, Debug)]
 pub struct Pad {
     sizes: Vec<isize>,
@@ -64,6 +68,7 @@ impl<T: Float> Layer<T> for Pad {
 /// let y = Upsample::by(2, InterpolateMode::Nearest).forward(tape.constant(&x));
 /// assert_eq!(y.value().to_vec(), [0.0, 0.0, 10.0, 10.0]);
 /// ```
+#[doc(alias("UpsamplingBilinear2d", "UpsamplingNearest2d"))]
 #[derive(Clone, Debug)]
 pub struct Upsample {
     to: Target,

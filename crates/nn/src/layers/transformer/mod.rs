@@ -1,12 +1,14 @@
-//! Transformers: encoder and decoder layers, and stacks of them (Vaswani et al. 2017, "Attention Is All You Need"). The option to normalize
+//! Transformers: encoder and decoder layers, stacks of them, and both stacks together (Vaswani et al. 2017, "Attention Is All You Need"). The option to normalize
 //! before attention and not after it follows Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture".
 
 mod decoder;
 mod encoder;
+mod encoder_decoder;
 mod options;
 
 pub use decoder::{DecoderCache, TransformerDecoder, TransformerDecoderLayer};
 pub use encoder::{TransformerEncoder, TransformerEncoderLayer};
+pub use encoder_decoder::Transformer;
 pub use options::TransformerOptions;
 
 #[cfg(test)]
