@@ -73,11 +73,7 @@ fn inputs_without_effect_have_a_gradient_of_zeros() {
     let image = || batch().unsqueeze(0);
     let grid = Tensor::from([[[[0.1, 0.2], [INF, NAN]]]]);
     let rows: &[(&str, Recorded, &[Tensor<f64>])] = &[
-        (
-            "grid_sample",
-            |x| x[1].grid_sample(x[0], GridMode::Nearest, GridPadding::Zeros, false),
-            &[grid, image()],
-        ),
+        ("grid_sample", |x| x[1].grid_sample(x[0], GridMode::Nearest, GridPadding::Zeros, false), &[grid, image()]),
         ("addmm", |x| x[0].addmm(x[1], x[1], 0, 1), &[vector(), matrix()]),
         ("addmv", |x| x[0].addmv(x[1], x[2], 0, 1), &[vector(), matrix(), vector()]),
         ("addr", |x| x[0].addr(x[1], x[1], 0, 1), &[matrix(), vector()]),
@@ -104,6 +100,23 @@ fn inputs_without_effect_have_a_gradient_of_zeros() {
         let tangent = tape.constant(&Tensor::ones(inputs[0].shape()));
         let moved = f(&inputs).jvp(&[(inputs[0], tangent)]);
         assert!(moved.value().iter().all(|slope| slope == 0.0), "{name}");
+    }
+}
+
+/// The slope keeps its digits where the function is almost flat. PyTorch's slopes are equal to 14 digits.
+#[test]
+fn slopes_of_exponential_units_far_below_zero() {
+    let functions: &[(&str, Recorded, [f64; 3])] = &[
+        ("elu", |x| x[0].elu(2.0), [9.079_985_952_496_97e-5, 7.440_151_952_041_672e-44, 0.0]),
+        ("celu", |x| x[0].celu(2.0), [0.006_737_946_999_085_467, 1.928_749_847_963_917_8e-22, 0.0]),
+        ("selu", |x| x[0].selu(), [7.981_724_832_250_94e-5, 6.540_263_121_344_393e-44, 0.0]),
+    ];
+    for (name, f, expected) in functions {
+        let gradients = gradients(*f, &[Tensor::from([-10.0, -100.0, -INF])]);
+        let slopes = gradients[0].as_ref().expect("the result depends on x");
+        for (got, want) in slopes.iter().zip(expected) {
+            assert!((got - want).abs() <= 1e-13 * want, "{name}: {got:e}, not {want:e}");
+        }
     }
 }
 

@@ -64,7 +64,7 @@ pub trait Norms: TensorLike<Elem: Float> {
 
     /// Returns the distances `[…, m, n]` by the `p`-norm between all rows of `self`, `[…, m, k]`, and all rows of `other`, `[…, n, k]`. The
     /// batch dimensions broadcast. The derivative is 0 at equal points. For p = ∞, each coordinate with the largest difference gets the
-    /// whole gradient. Refuses a negative `p`. PyTorch: `cdist`.
+    /// whole gradient. A difference NaN gives NaN. Refuses a negative `p`. PyTorch: `cdist`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -320,7 +320,10 @@ fn distance_norm<A: TensorLike<Elem: Float>>(x: &A, p: f64, axis: usize, at: Sit
     let size = x.apply_unary(Unary::Abs, at)?;
     let sum = |x: &A| x.apply_reduce(Reduction::Sum, &[axis], at);
     if p == 0.0 || shape[axis] == 0 {
-        return x.apply_norm(0.0, &Axes::from_slice(&[axis]), at);
+        // A count of 1 for each difference. A difference NaN gives NaN, and the derivative is 0.
+        let differences = x.apply_unary(Unary::Sign, at)?.apply_unary(Unary::Abs, at)?;
+        let unknown = x.compare(Compare::Ne, x, at)?;
+        return sum(&differences.replace_where(&unknown, f64::NAN, at)?);
     }
     if p == 1.0 {
         return sum(&size);
@@ -477,6 +480,10 @@ mod tests {
             }
         }
         let (x, nan) = (Tensor::from([[INF, 0.0], [1.0, 2.0]]), Tensor::from([[f64::NAN, 0.0]]));
+        // As in PyTorch, a difference NaN gives NaN, also for p = 0. (`dist` counts it as 1 for p = 0.)
+        assert!(x.cdist(&nan, 0).isnan().all(..).item() && x.pdist(0).to_vec() == [2.0]);
+        assert!(Tensor::from([[INF, 0.0], [INF, 1.0]]).pdist(0).item().is_nan());
+        assert_eq!(x.narrow(0, 0, 1).dist(&nan, 0).item(), 1.0);
         for p in [1.0, 2.0, INF] {
             assert!(x.cdist(&nan, p).isnan().all(..).item());
             assert_eq!(x.cdist(&x, p).to_vec()[1..], [INF, INF, 0.0]);

@@ -5,9 +5,7 @@ use wengert_macros::twins;
 use crate::kernel::reduce::arg;
 use crate::ops::{Compose, Result, TensorLike};
 use crate::shape::dims;
-use crate::{
-    DType, Dims, Element, Error, Float, Number, Position, Reduction, Scalar, Site, Tensor, View, ensure,
-};
+use crate::{DType, Dims, Element, Error, Float, Number, Position, Reduction, Scalar, Site, Tensor, View, ensure};
 
 /// Reductions. `dims` is one dimension, several, or all (`..`, or an empty list as in PyTorch). The reduced dimensions are removed,
 /// unless the method's name ends in `_keepdim`: then they stay with size 1.
