@@ -22,9 +22,11 @@ pub trait Activations: TensorLike<Elem: Float> {
         clamp_strictly(self, 0.0, 6.0)
     }
 
-    /// Returns min(max(x, `low`), `high`). Derivative 0 at both bounds. PyTorch: `hardtanh`.
+    /// Returns min(max(x, `low`), `high`). Derivative 0 at both bounds. Refuses a `low` above `high`. PyTorch: `hardtanh`.
     #[in_place]
     fn try_hardtanh(&self, low: f64, high: f64) -> Result<Self> {
+        let is_reversed = low > high;
+        ensure!(!is_reversed, Site::here("hardtanh"), "min_val cannot be greater than max_val");
         clamp_strictly(self, low, high)
     }
 
@@ -319,14 +321,15 @@ fn exponential_unit<A: TensorLike<Elem: Float>>(x: &A, scale: f64, alpha: f64, r
     let negative = try_where_(&positive, &zero(x)?, &values)?;
     let curved = negative.try_mul(rate)?.try_expm1()?.try_mul(alpha)?;
     let result = try_where_(&positive, &values.try_mul(scale)?, &curved)?;
+    if x.is_plain() {
+        return Ok(result);
+    }
     // The slope `alpha` · `rate` · e^(`rate`·x) keeps its digits where the curve is flat. The slope 1 + (eˣ - 1) would be 0 there. As in
     // PyTorch, the slope at 0 is the slope of the curve, and the second derivative is 0.
-    let slopes = || {
-        let below = try_where_(&x.try_ge(0.0)?, &zero(x)?, x)?;
-        let slope = below.try_mul(rate)?.try_exp()?.try_mul(alpha * rate)?;
-        Ok(vec![(x.clone(), Some(try_where_(&positive, &zero(x)?.try_add(scale)?, &slope)?))])
-    };
-    result.with_derivative(slopes, Site::here("elu"))
+    let below = try_where_(&x.try_ge(0.0)?, &zero(x)?, x)?;
+    let slope = below.try_mul(rate)?.try_exp()?.try_mul(alpha * rate)?;
+    let slope = try_where_(&positive, &zero(x)?.try_add(scale)?, &slope)?;
+    result.with_derivative(|| Ok(vec![(x.clone(), Some(slope))]), Site::here("elu"))
 }
 
 #[cfg(test)]
@@ -348,6 +351,13 @@ mod tests {
         assert_eq!(x.logsigmoid().to_vec()[0], -inf);
         assert!(x.gelu().to_vec()[0].is_nan() && x.silu().to_vec()[0].is_nan() && x.mish().to_vec()[0].is_nan());
         assert_eq!(Tensor::from([-40.0f64]).gelu().to_vec()[0], -20.0 * libm::erfc(40.0 / 2f64.sqrt()));
+    }
+
+    #[test]
+    fn the_bounds_of_hardtanh_are_ordered() {
+        let x = Tensor::from([0.5, 2.0]);
+        assert_eq!(x.try_hardtanh(1.0, -1.0).unwrap_err().sentence(), "min_val cannot be greater than max_val");
+        assert_eq!(x.hardtanh(1.0, 1.0).to_vec(), [1.0, 1.0]);
     }
 
     #[test]

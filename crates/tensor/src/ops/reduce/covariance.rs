@@ -52,7 +52,7 @@ pub trait Covariances: TensorLike<Elem: Float> {
         let shape = c.shape();
         let transpose = |x: &Self| x.apply_view(View::Permute(Axes::from_slice(&[1, 0])), at);
         if self.shape()[1] == 0 {
-            // All correlations without observations are NaN. Their second derivative is 0, as in PyTorch, and not that of 0/0.
+            // All correlations without observations are NaN. Their second derivative is 0, as in PyTorch.
             return self.apply_matmul(&transpose(self)?, at)?.plus(f64::NAN, at);
         }
         let deviation =

@@ -12,7 +12,7 @@ use crate::ops::reduce::reductions::{drop_reduced, reduce_dims};
 use crate::ops::shape::views::{squeeze, unsqueeze};
 use crate::ops::{ArrayOperand, Compose, Composite, Result, TensorLike};
 use crate::shape::dims;
-use crate::{Axes, Binary, Compare, Dims, Error, Float, Position, Reduction, Shape, Site, Tensor, Unary, ensure};
+use crate::{Binary, Compare, Dims, Error, Float, Position, Reduction, Shape, Site, Tensor, Unary, ensure};
 
 /// Norms and distances.
 ///
@@ -174,11 +174,12 @@ pub trait Norms: TensorLike<Elem: Float> {
     }
 
     /// Returns the cosine of the angle between `self` and `other` along `dim`: the sum of the products, divided by both 2-norms. Each norm
-    /// is raised to at least `eps`. The shapes broadcast. The result is 0 if one operand is zero and `eps` is positive. PyTorch:
-    /// `nn.functional.cosine_similarity`.
+    /// is raised to at least `eps`. The shapes broadcast. The result is 0 if one operand is zero and `eps` is positive. Refuses a negative
+    /// `eps`. PyTorch: `nn.functional.cosine_similarity`.
     fn try_cosine_similarity(&self, other: impl ArrayOperand<Self>, dim: impl Position, eps: f64) -> Result<Self> {
         let other = &other.into_array(self)?;
         let at = Site::here("cosine_similarity");
+        ensure!(eps >= 0.0, at, "eps must be non-negative, got: {eps}");
         let (x, y) = pair(self, other, at)?;
         let shape = x.shape();
         let dims = Dims::from(dim.position());
@@ -497,6 +498,8 @@ mod tests {
         let y = Tensor::from([4.0, 3.0]);
         let cosines: Vec<f64> = x.cosine_similarity(&y, 1, 1e-8).to_vec();
         assert!((cosines[0] - 0.96).abs() < 1e-15 && cosines[1] == 0.0);
+        let error = x.try_cosine_similarity(&y, 1, -1.0).unwrap_err();
+        assert_eq!(error.sentence(), "eps must be non-negative, got: -1");
         assert_eq!(x.pairwise_distance(&x, 2, 1.0).to_vec(), [2f64.sqrt(), 2f64.sqrt()]);
         assert_eq!(x.dist(&y, 1).item(), 9.0);
     }
