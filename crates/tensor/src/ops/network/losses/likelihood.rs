@@ -109,8 +109,8 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If the shapes differ, the weight does not expand to them, an element of `self` is below 0 or above 1, or memory cannot hold the
-    /// result.
+    /// If the shapes differ, the weight does not expand to them, an element of `self` or of `target` is below 0 or above 1, or memory cannot
+    /// hold the result.
     fn try_binary_cross_entropy(
         &self,
         target: impl ArrayOperand<Self>,
