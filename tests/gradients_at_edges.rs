@@ -21,7 +21,7 @@ fn gradients(f: Recorded, inputs: &[Tensor<f64>]) -> Vec<Option<Vec<f64>>> {
     let tape = Tape::new();
     let inputs: Vec<Var<f64>> = inputs.iter().map(|x| tape.var(x)).collect();
     let result = f(&inputs);
-    let seed = tape.constant(&Tensor::ones(result.shape()));
+    let seed = tape.constant(Tensor::ones(result.shape()));
     tape.vjp(&[(result, seed)], &inputs).into_iter().map(|g| g.map(|g| g.value().to_vec())).collect()
 }
 
@@ -97,7 +97,7 @@ fn inputs_without_effect_have_a_gradient_of_zeros() {
         // In forward mode, a tangent of the first input has no effect.
         let tape = Tape::new();
         let inputs: Vec<Var<f64>> = inputs.iter().map(|x| tape.var(x)).collect();
-        let tangent = tape.constant(&Tensor::ones(inputs[0].shape()));
+        let tangent = tape.constant(Tensor::ones(inputs[0].shape()));
         let moved = f(&inputs).jvp(&[(inputs[0], tangent)]);
         assert!(moved.value().iter().all(|slope| slope == 0.0), "{name}");
     }
