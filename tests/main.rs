@@ -16,6 +16,7 @@ mod expand_and_sum_to_are_adjoint;
 mod fixtures;
 mod front_pages;
 mod gradcheck_every_operation;
+mod gradients_at_edges;
 mod hints_name_existing_code;
 mod layers_are_pytorchs;
 mod levels;

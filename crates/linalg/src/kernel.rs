@@ -3,6 +3,10 @@
 use wengert_autograd::{BatchedCall, Error, Function, FunctionCall, Var};
 use wengert_tensor::{self as tensor, Float, Shape, Site, Tensor};
 
+/// The gradients that a derivative rule returns, one for each input. `None` means that no gradient passes to the input. The rule may fail
+/// because no memory can hold a matrix that it needs.
+pub type Gradients<'t, T> = Result<Vec<Option<Var<'t, T>>>, Error>;
+
 /// An operation on batches of matrices. The batch dimensions of the inputs are equal, because the caller expands them first.
 ///
 /// `vmap` adds a batch dimension at the front. So the same kernel computes a batch of calls.
@@ -20,9 +24,12 @@ pub trait Kernel: Clone + 'static {
     /// If the kernel has no result for a matrix (for example, the inverse of a singular matrix), or there is not enough memory.
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, tensor::Error>;
 
-    /// Returns the gradient with respect to each input. `gradients` has the gradients with respect to the results. `None` means that no
-    /// gradient passes to the input.
-    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>>;
+    /// Returns the gradient with respect to each input. `gradients` has the gradients with respect to the results.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel has no derivative, no memory can hold a matrix that the rule needs, or the tape is full.
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T>;
 }
 
 /// A computation with tensors that is never recorded, because it is made of several kernels.
@@ -56,12 +63,12 @@ impl<T: Float, K: Kernel> Function<T> for Recorded<K> {
     }
 
     fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
-        self.kernel.vjp(call, gradients)
+        call.value_of(self.kernel.vjp(call, gradients)).unwrap_or_else(|| vec![None; call.inputs.len()])
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Vec<Var<'t, T>>> {
-        let inputs: Vec<Var<'t, T>> = (0..call.arity()).map(|position| call.batched(position)).collect();
+        let inputs = call.value_of(call.try_all_batched())?;
         let again = Recorded { kernel: self.kernel.clone(), at: self.at };
-        Some(inputs.first()?.tape().apply_function(again, &inputs))
+        call.value_of(inputs.first()?.tape().record_function(again, &inputs, self.at))
     }
 }

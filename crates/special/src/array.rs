@@ -1,7 +1,7 @@
 //! The two types of arrays. A tensor computes an elementwise function immediately; a variable records the function on its tape.
 
 use wengert_autograd::{BatchedCall, Call, Error, Operation, Var};
-use wengert_tensor::ops::TensorLike;
+use wengert_tensor::ops::{Arithmetic, TensorLike};
 use wengert_tensor::{Error as TensorError, Float, Shape, Site, Tensor};
 
 /// A [`Tensor`] or a [`Var`] of floating-point numbers. Operations over this trait are written once for both types.
@@ -71,17 +71,17 @@ impl<T: Float, F: Elementwise> Operation<T> for Recorded<F> {
     }
 
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        self.function.slope(call, input).map(|slope| g * slope)
+        self.function.slope(call, input).and_then(|slope| call.value_of(g.try_mul(slope)))
     }
 
     fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        self.function.slope(call, input).map(|slope| v * slope)
+        self.function.slope(call, input).and_then(|slope| call.value_of(v.try_mul(slope)))
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        let inputs: Vec<Var<'t, T>> = (0..call.arity()).map(|input| call.batched(input)).collect();
+        let inputs = call.value_of(call.try_all_batched())?;
         let operation = Recorded { function: self.function.clone(), at: self.at };
-        Some(inputs[0].tape().apply(operation, &inputs))
+        call.value_of(inputs[0].tape().try_apply(operation, &inputs))
     }
 
     fn is_differentiable(&self) -> bool {

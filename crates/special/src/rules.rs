@@ -2,8 +2,8 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI, FRAC_2_SQRT_PI, PI};
 
-use wengert_autograd::Call;
 use wengert_autograd::prelude::*;
+use wengert_autograd::{Call, Error as RuleError};
 use wengert_tensor::{Error, Site};
 
 use crate::array::Elementwise;
@@ -21,7 +21,7 @@ impl Elementwise for Function {
     }
 
     fn slope<'t, T: Float>(&self, call: &Call<'t, T>, input: usize) -> Option<Var<'t, T>> {
-        Some(slope(*self, call.inputs(), call.output(), input))
+        call.value_of(slope(*self, call.inputs(), call.output(), input))
     }
 
     /// Returns false if the derivative with respect to a shape parameter needs a [`Jet`] with too many coefficients.
@@ -34,18 +34,18 @@ impl Elementwise for Function {
     }
 }
 
+/// A recorded function, or the error of the recording.
+type Recorded<'t, T> = Result<Var<'t, T>, RuleError>;
+
 /// Records the application of `function` to `inputs`.
-fn record<'t, T: Float>(function: Function, inputs: &[Var<'t, T>]) -> Var<'t, T> {
-    match <Var<'t, T> as crate::Array>::apply_elementwise(function, inputs, Site::here(function.name())) {
-        Ok(var) => var,
-        Err(error) => crate::raise(error),
-    }
+fn record<'t, T: Float>(function: Function, inputs: &[Var<'t, T>]) -> Recorded<'t, T> {
+    <Var<'t, T> as crate::Array>::apply_elementwise(function, inputs, Site::here(function.name()))
 }
 
 /// Returns the derivative of z = `function`(`inputs`) with respect to the input with index `input`.
-fn slope<'t, T: Float>(function: Function, inputs: &[Var<'t, T>], z: Var<'t, T>, input: usize) -> Var<'t, T> {
+fn slope<'t, T: Float>(function: Function, inputs: &[Var<'t, T>], z: Var<'t, T>, input: usize) -> Recorded<'t, T> {
     let x = inputs[0];
-    match function {
+    Ok(match function {
         Function::LogNdtr => {
             // The derivative is φ(x) / Φ(x), with the density φ and the distribution function Φ of the normal distribution. Below 0, where
             // both underflow, Φ(x) is computed as exp(-x²/2) erfcx(-x / √2) / 2.
@@ -56,66 +56,66 @@ fn slope<'t, T: Float>(function: Function, inputs: &[Var<'t, T>], z: Var<'t, T>,
         Function::Ndtri => (z.square() * 0.5).exp() * (2.0 * PI).sqrt(),
         Function::Erfcx => x * z * 2.0 - FRAC_2_SQRT_PI,
         Function::Log1mexp => -(-x).expm1().reciprocal(),
-        Function::Bessel { order, scaled } => slope_of_bessel(order, scaled, x),
-        Function::BesselStep { order } => slope_of_bessel_step(order, x, z),
+        Function::Bessel { order, scaled } => slope_of_bessel(order, scaled, x)?,
+        Function::BesselStep { order } => slope_of_bessel_step(order, x, z)?,
         Function::Betaln => inputs[input].digamma() - (x + inputs[1]).digamma(),
         Function::GammaDensity if input == 0 => times_logarithm(z, gamma_log_slope(inputs)),
         Function::GammaDensity => slope_of_gamma_density(x, inputs[1], z),
         Function::Gammainc { order, upper } if input == 0 => {
-            record(Function::Gammainc { order: order + 1, upper }, inputs)
+            record(Function::Gammainc { order: order + 1, upper }, inputs)?
         }
         Function::Gammainc { order, upper } => {
-            let density = Densities { inputs, of: Function::GammaDensity }.derivative([order, 0]);
+            let density = Densities { inputs, of: Function::GammaDensity }.derivative([order, 0])?;
             if upper { -density } else { density }
         }
         Function::BetaDensity if input < 2 => times_logarithm(z, beta_log_slope(inputs, input)),
         Function::BetaDensity => slope_of_beta_density([x, inputs[1]], inputs[2], z),
         Function::Betainc { orders: [a, b], upper } => match input {
-            0 => record(Function::Betainc { orders: [a + 1, b], upper }, inputs),
-            1 => record(Function::Betainc { orders: [a, b + 1], upper }, inputs),
+            0 => record(Function::Betainc { orders: [a + 1, b], upper }, inputs)?,
+            1 => record(Function::Betainc { orders: [a, b + 1], upper }, inputs)?,
             _ => {
-                let density = Densities { inputs, of: Function::BetaDensity }.derivative([a, b]);
+                let density = Densities { inputs, of: Function::BetaDensity }.derivative([a, b])?;
                 if upper { -density } else { density }
             }
         },
         Function::GammaincInv { upper } => {
             let at = [x, z];
-            let density = record(Function::GammaDensity, &at);
+            let density = record(Function::GammaDensity, &at)?;
             let density = if upper { -density } else { density };
             match input {
-                0 => -record(Function::Gammainc { order: 1, upper }, &at) / density,
+                0 => -record(Function::Gammainc { order: 1, upper }, &at)? / density,
                 _ => density.reciprocal(),
             }
         }
         Function::BetaincInv => {
             let at = [x, inputs[1], z];
-            let density = record(Function::BetaDensity, &at);
+            let density = record(Function::BetaDensity, &at)?;
             match input {
-                0 => -record(Function::Betainc { orders: [1, 0], upper: false }, &at) / density,
-                1 => -record(Function::Betainc { orders: [0, 1], upper: false }, &at) / density,
+                0 => -record(Function::Betainc { orders: [1, 0], upper: false }, &at)? / density,
+                1 => -record(Function::Betainc { orders: [0, 1], upper: false }, &at)? / density,
                 _ => density.reciprocal(),
             }
         }
-    }
+    })
 }
 
 /// Returns the derivative of a Bessel function at x.
-fn slope_of_bessel<T: Float>(order: usize, scaled: bool, x: Var<'_, T>) -> Var<'_, T> {
+fn slope_of_bessel<T: Float>(order: usize, scaled: bool, x: Var<'_, T>) -> Recorded<'_, T> {
     if scaled {
         // The differences keep their digits for large x. A function of odd order is odd, and its derivative is even.
         let step = |order| record(Function::BesselStep { order }, &[x]);
-        let slope = if order == 0 { step(0) } else { (step(order) - step(order - 1)) * 0.5 };
-        return if order.is_multiple_of(2) { x.sign() * slope } else { slope };
+        let slope = if order == 0 { step(0)? } else { (step(order)? - step(order - 1)?) * 0.5 };
+        return Ok(if order.is_multiple_of(2) { x.sign() * slope } else { slope });
     }
     let other = |order| record(Function::Bessel { order, scaled: false }, &[x]);
-    if order == 0 { other(1) } else { (other(order - 1) + other(order + 1)) * 0.5 }
+    if order == 0 { other(1) } else { Ok((other(order - 1)? + other(order + 1)?) * 0.5) }
 }
 
 /// Returns the derivative of z, the difference of two scaled Bessel functions at x.
-fn slope_of_bessel_step<'t, T: Float>(order: usize, x: Var<'t, T>, z: Var<'t, T>) -> Var<'t, T> {
+fn slope_of_bessel_step<'t, T: Float>(order: usize, x: Var<'t, T>, z: Var<'t, T>) -> Recorded<'t, T> {
     let step = |order| record(Function::BesselStep { order }, &[x]);
-    let before = if order == 0 { -z } else { step(order - 1) };
-    x.sign() * (step(order + 1) - z * 2.0 + before) * 0.5
+    let before = if order == 0 { -z } else { step(order - 1)? };
+    Ok(x.sign() * (step(order + 1)? - z * 2.0 + before) * 0.5)
 }
 
 /// Returns the derivative of the gamma density z = f(a, x) with respect to x.
@@ -178,7 +178,7 @@ struct Densities<'v, 't, T: Float> {
 impl<'t, T: Float> Densities<'_, 't, T> {
     /// Records the derivative of the density whose orders with respect to the two shape parameters are `orders`. The first derivative of a
     /// density p is p times the derivative l of its logarithm. Leibniz's rule gives the higher derivatives of this product.
-    fn derivative(&self, orders: [usize; 2]) -> Var<'t, T> {
+    fn derivative(&self, orders: [usize; 2]) -> Recorded<'t, T> {
         let [i, j] = orders;
         if orders == [0, 0] {
             return record(self.of, self.inputs);
@@ -191,11 +191,11 @@ impl<'t, T: Float> Densities<'_, 't, T> {
             for q in 0..=columns {
                 let weight = binomial(rows, p) * binomial(columns, q);
                 let logarithm = self.logarithm(input, [rows - p, columns - q]);
-                let term = times_logarithm(self.derivative([p, q]), logarithm) * weight;
+                let term = times_logarithm(self.derivative([p, q])?, logarithm) * weight;
                 sum = Some(sum.map_or(term, |sum| sum + term));
             }
         }
-        sum.expect("the sum has a term")
+        sum.map_or_else(|| unreachable!("the sum has a term"), Ok)
     }
 
     /// Records a derivative of the logarithm of the density. It is taken once with respect to the shape parameter `input`, then with

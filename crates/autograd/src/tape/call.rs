@@ -110,16 +110,26 @@ impl<'t, T: Float> BatchedCall<'t, T> {
         or_raise(self.try_batched(position))
     }
 
-    /// Does the same as [`batched`](Self::batched), but returns an error if the expanded input has more elements than
-    /// can be addressed.
-    pub(crate) fn try_batched(&self, position: usize) -> Result<Var<'t, T>, Error> {
+    /// Does the same as [`batched`](Self::batched), but returns an error.
+    ///
+    /// # Errors
+    ///
+    /// If the expanded input has more elements than can be addressed.
+    ///
+    /// # Panics
+    ///
+    /// If the operation has fewer inputs.
+    pub fn try_batched(&self, position: usize) -> Result<Var<'t, T>, Error> {
         let (var, is_batched) = self.inputs[position];
         if is_batched { Ok(var) } else { var.repeat_for_batch(self.size, self.at) }
     }
 
-    /// Returns all inputs as [`batched`](Self::batched) does, or an error if an expanded input has more elements than
-    /// can be addressed.
-    pub(crate) fn try_all_batched(&self) -> Result<Vec<Var<'t, T>>, Error> {
+    /// Returns all inputs as [`batched`](Self::batched) does.
+    ///
+    /// # Errors
+    ///
+    /// If an expanded input has more elements than can be addressed.
+    pub fn try_all_batched(&self) -> Result<Vec<Var<'t, T>>, Error> {
         (0..self.arity()).map(|position| self.try_batched(position)).collect()
     }
 

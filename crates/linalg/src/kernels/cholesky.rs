@@ -7,7 +7,7 @@ use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 use super::substitution::solved;
 use super::transposed;
 use crate::batches::{MOVES, cost, count_matrices, for_each_range};
-use crate::kernel::Kernel;
+use crate::kernel::{Gradients, Kernel};
 use crate::matrices::{batch_of, contiguous, elements, sizes};
 use crate::numerics::failure::RangeFailure;
 use crate::numerics::ranges::cholesky_all;
@@ -45,13 +45,13 @@ impl Kernel for Cholesky {
 
     /// The gradient is the symmetric part of L⁻ᵀ Φ(Lᵀ G) L⁻¹, where L is the factor, and G is the gradient with respect to L. Φ(X) is the
     /// lower triangle of X, with half of the diagonal.
-    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
         let u = transposed(call.outputs[0]);
-        let product = u.matmul(gradients[0].tril(0));
+        let product = u.matmul(gradients[0].try_tril(0)?);
         // `twice` is 2 Φ(Lᵀ G). So the symmetric part of Φ(Lᵀ G) is a quarter of the sum of `twice` and its transpose.
-        let twice = product.tril(0) + product.tril(-1);
+        let twice = product.try_tril(0)? + product.try_tril(-1)?;
         let symmetric = (twice + transposed(twice)) * 0.25;
-        let half = solved(Coefficients::UPPER, u, symmetric);
-        vec![Some(solved(Coefficients::UPPER, u, transposed(half)))]
+        let half = solved(Coefficients::UPPER, u, symmetric)?;
+        Ok(vec![Some(solved(Coefficients::UPPER, u, transposed(half))?)])
     }
 }

@@ -1,6 +1,6 @@
 //! Determinants, their logarithms, and cofactors.
 
-use wengert_autograd::{FunctionCall, Var};
+use wengert_autograd::{Error as RuleError, FunctionCall, Var};
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
@@ -8,7 +8,7 @@ use super::inverse::Inverse;
 use super::lu::Singular;
 use super::{applied, transposed};
 use crate::batches::{MOVES, cost, for_each_range};
-use crate::kernel::Kernel;
+use crate::kernel::{Gradients, Kernel};
 use crate::matrices::{batch_of, contiguous, elements, sizes, zeros};
 use crate::numerics::cofactors::{cofactors, product};
 use crate::numerics::failure::RangeFailure;
@@ -58,9 +58,9 @@ impl Kernel for Determinant {
     }
 
     /// The gradient is the matrix of cofactors times G, the gradient with respect to the determinant.
-    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
-        let cofactors = applied(Cofactors, &[call.inputs[0]]);
-        vec![Some(cofactors * as_matrices(gradients[0]))]
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
+        let cofactors = applied(Cofactors, &[call.inputs[0]])?;
+        Ok(vec![Some(cofactors * as_matrices(gradients[0]))])
     }
 }
 
@@ -70,8 +70,8 @@ fn as_matrices<'t, T: Float>(x: Var<'t, T>) -> Var<'t, T> {
 }
 
 /// Returns the transposed inverses A⁻ᵀ. The results for singular matrices have infinite elements or NaN.
-fn transposed_inverse<'t, T: Float>(a: Var<'t, T>) -> Var<'t, T> {
-    transposed(applied(Inverse(Singular::Accepted), &[a]))
+fn transposed_inverse<'t, T: Float>(a: Var<'t, T>) -> Result<Var<'t, T>, RuleError> {
+    Ok(transposed(applied(Inverse(Singular::Accepted), &[a])?))
 }
 
 /// The kernel that computes the matrix of cofactors, also of singular matrices. For a regular A, this is C = |A| A⁻ᵀ.
@@ -103,10 +103,10 @@ impl Kernel for Cofactors {
 
     /// The differential of C = |A| A⁻ᵀ is dC = tr(A⁻¹ dA) C - A⁻ᵀ dAᵀ C. So the gradient is ⟨G, C⟩ A⁻ᵀ - C Gᵀ A⁻ᵀ, where G is the gradient
     /// with respect to C. It is not finite for a singular A.
-    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
-        let (c, g, inverse) = (call.outputs[0], gradients[0], transposed_inverse(call.inputs[0]));
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
+        let (c, g, inverse) = (call.outputs[0], gradients[0], transposed_inverse(call.inputs[0])?);
         let product = as_matrices((g * c).sum([-2, -1]));
-        vec![Some(inverse * product - c.matmul(transposed(g)).matmul(inverse))]
+        Ok(vec![Some(inverse * product - c.matmul(transposed(g)).matmul(inverse))])
     }
 }
 
@@ -147,7 +147,7 @@ impl Kernel for SignAndLogarithm {
     }
 
     /// The gradient is A⁻ᵀ times the gradient with respect to the logarithm. The sign has no derivative.
-    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
-        vec![Some(transposed_inverse(call.inputs[0]) * as_matrices(gradients[1]))]
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
+        Ok(vec![Some(transposed_inverse(call.inputs[0])? * as_matrices(gradients[1]))])
     }
 }

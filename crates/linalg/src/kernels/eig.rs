@@ -1,13 +1,14 @@
 //! The eigenvalues and eigenvectors of square matrices, as complex numbers: pairs of real numbers in a last dimension of size 2.
 
-use wengert_autograd::{FunctionCall, Var};
+use wengert_autograd::{Error as RuleError, FunctionCall, Var};
+use wengert_tensor::ops::try_cat;
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use super::lu::{Factor, Singular, SolveWith};
 use super::{all_applied, applied, differences, inverse_or_zero, transposed};
 use crate::batches::{Batch, cost};
-use crate::kernel::Kernel;
+use crate::kernel::{Gradients, Kernel};
 use crate::matrices::{batch_of, elements, refusal, sizes, with_core};
 use crate::numerics::general::eigenpairs;
 
@@ -50,8 +51,8 @@ impl Kernel for Eig {
             .compute([inputs[0]], &shapes, |[a], [values, vectors]| eigenpairs(a, values, Some(vectors)))
     }
 
-    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
-        vec![Some(gradient([call.outputs[0], call.outputs[1]], gradients[0], Some(gradients[1])))]
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
+        Ok(vec![Some(gradient([call.outputs[0], call.outputs[1]], gradients[0], Some(gradients[1]))?)])
     }
 }
 
@@ -70,23 +71,28 @@ impl Kernel for Eigvals {
         matrices(&batch, order, at).compute([inputs[0]], &shapes, |[a], [values]| eigenpairs(a, values, None))
     }
 
-    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
-        vec![Some(gradient(all_applied(Eig, &[call.inputs[0]]), gradients[0], None))]
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
+        Ok(vec![Some(gradient(all_applied(Eig, &[call.inputs[0]])?, gradients[0], None)?)])
     }
 }
 
 /// Returns the gradient with respect to A = V diag(λ) V⁻¹: the real part of V⁻ᴴ (diag g_λ + (Vᴴ g_V - Vᴴ V diag(Re Vᴴ g_V)) / Ē) Vᴴ with
 /// Eᵢⱼ = λⱼ - λᵢ. Here g_λ is the gradient of the eigenvalues λ, and g_V the gradient of the eigenvectors of length 1, the columns of V.
 /// Quotients with λⱼ = λᵢ are set to 0. Source: Boeddeker and others, "On the computation of complex-valued gradients", 2017, section 4.18.
-fn gradient<'t, T: Float>(pairs: [Var<'t, T>; 2], values: Var<'t, T>, vectors: Option<Var<'t, T>>) -> Var<'t, T> {
+fn gradient<'t, T: Float>(
+    pairs: [Var<'t, T>; 2],
+    values: Var<'t, T>,
+    vectors: Option<Var<'t, T>>,
+) -> Result<Var<'t, T>, RuleError> {
     let [found, v] = pairs;
     let n = sizes(&values.shape()).0;
-    let adjoint = transposed(real_form(parts(v)));
-    let [mut re, mut im] = parts(values).map(|part| part.diag_embed(0, -2, -1));
+    let adjoint = transposed(real_form(parts(v))?);
+    let [re, im] = parts(values);
+    let (mut re, mut im) = (re.try_diag_embed(0, -2, -1)?, im.try_diag_embed(0, -2, -1)?);
     if let Some(vectors) = vectors {
-        let product = adjoint.matmul(stacked(parts(vectors)));
+        let product = adjoint.matmul(stacked(parts(vectors))?);
         let lengths = product.narrow(-2, 0, n).diagonal(0, -2, -1).unsqueeze(-2);
-        let rest = product - adjoint.matmul(stacked(parts(v))) * lengths;
+        let rest = product - adjoint.matmul(stacked(parts(v))?) * lengths;
         let [x, y] = [0, n].map(|first| rest.narrow(-2, first, n));
         let [along, across] = parts(found).map(differences);
         let factor = inverse_or_zero(along * along + across * across);
@@ -94,9 +100,9 @@ fn gradient<'t, T: Float>(pairs: [Var<'t, T>; 2], values: Var<'t, T>, vectors: O
         re += x * along - y * across;
         im += x * across + y * along;
     }
-    let inner = real_form([re, im]).matmul(adjoint.narrow(-1, 0, n));
-    let [lu, pivots] = all_applied(Factor(Singular::Solve), &[adjoint]);
-    applied(SolveWith { adjoint: false }, &[adjoint, lu, pivots, inner]).narrow(-2, 0, n)
+    let inner = real_form([re, im])?.matmul(adjoint.narrow(-1, 0, n));
+    let [lu, pivots] = all_applied(Factor(Singular::Solve), &[adjoint])?;
+    Ok(applied(SolveWith { adjoint: false }, &[adjoint, lu, pivots, inner])?.narrow(-2, 0, n))
 }
 
 /// Returns the real parts and the imaginary parts of complex numbers.
@@ -105,12 +111,12 @@ fn parts<'t, T: Float>(z: Var<'t, T>) -> [Var<'t, T>; 2] {
 }
 
 /// Returns the real matrices `[…, 2n, n]` with the real parts above the imaginary parts.
-fn stacked<'t, T: Float>(z: [Var<'t, T>; 2]) -> Var<'t, T> {
-    cat(&z, -2)
+fn stacked<'t, T: Float>(z: [Var<'t, T>; 2]) -> Result<Var<'t, T>, RuleError> {
+    try_cat(&z, -2)
 }
 
 /// Returns the real matrices `[…, 2n, 2n]` that multiply [`stacked`] matrices like the complex matrices `z`. The transpose of the real matrix
 /// belongs to the conjugate transpose of the complex one.
-fn real_form<'t, T: Float>([re, im]: [Var<'t, T>; 2]) -> Var<'t, T> {
-    cat(&[stacked([re, im]), stacked([-im, re])], -1)
+fn real_form<'t, T: Float>([re, im]: [Var<'t, T>; 2]) -> Result<Var<'t, T>, RuleError> {
+    try_cat(&[stacked([re, im])?, stacked([-im, re])?], -1)
 }

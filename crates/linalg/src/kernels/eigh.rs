@@ -6,7 +6,7 @@ use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use super::{all_applied, differences, inverse_or_zero, transposed};
 use crate::batches::{Batch, cost};
-use crate::kernel::Kernel;
+use crate::kernel::{Gradients, Kernel};
 use crate::matrices::{batch_of, sizes, with_core};
 use crate::numerics::eigen::symmetric;
 
@@ -47,11 +47,11 @@ impl Kernel for Eigh {
     /// The gradient is V (diag g_λ + (Vᵀ g_V) / E) Vᵀ with Eᵢⱼ = λⱼ - λᵢ. Here λ are the eigenvalues, the columns of V are the
     /// eigenvectors, and g_λ and g_V are their gradients. The source is Giles, "An extended collection of matrix derivative results", 2008,
     /// section 3.1. Quotients with λⱼ = λᵢ are set to 0.
-    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
         let (values, vectors) = (call.outputs[0], call.outputs[1]);
         let quotients = transposed(vectors).matmul(gradients[1]) * inverse_or_zero(differences(values));
-        let inner = gradients[0].diag_embed(0, -2, -1) + quotients;
-        vec![Some(vectors.matmul(inner).matmul(transposed(vectors)))]
+        let inner = gradients[0].try_diag_embed(0, -2, -1)? + quotients;
+        Ok(vec![Some(vectors.matmul(inner).matmul(transposed(vectors)))])
     }
 }
 
@@ -72,8 +72,8 @@ impl Kernel for Eigvalsh {
 
     /// The gradient is V diag(g_λ) Vᵀ, where the columns of V are the eigenvectors, and g_λ is the gradient with respect to the
     /// eigenvalues.
-    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
-        let [_, vectors] = all_applied(self.0, &[call.inputs[0]]);
-        vec![Some((vectors * gradients[0].unsqueeze(-2)).matmul(transposed(vectors)))]
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
+        let [_, vectors] = all_applied(self.0, &[call.inputs[0]])?;
+        Ok(vec![Some((vectors * gradients[0].unsqueeze(-2)).matmul(transposed(vectors)))])
     }
 }

@@ -1,12 +1,13 @@
 //! The matrix exponential.
 
 use wengert_autograd::{FunctionCall, Var};
+use wengert_tensor::ops::try_cat;
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use super::{applied, transposed};
 use crate::batches::{Batch, cost};
-use crate::kernel::Kernel;
+use crate::kernel::{Gradients, Kernel};
 use crate::matrices::{batch_of, sizes};
 use crate::numerics::exponential::exponential;
 
@@ -32,18 +33,18 @@ impl Kernel for MatrixExp {
     /// The gradient is the Fréchet derivative of exp at Aᵀ in the direction g, where g is the gradient with respect to exp(A). It is the
     /// upper right block of exp([[Aᵀ, g], [0, Aᵀ]]) (Higham, "Functions of Matrices", theorem 3.6). The largest element of g is scaled to 1,
     /// because the exponential of a block with a large norm is less accurate.
-    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
         let (a, g) = (transposed(call.inputs[0]), gradients[0]);
         let shape = a.shape();
         let order = shape[shape.rank() - 1];
         if order == 0 {
-            return vec![Some(g)];
+            return Ok(vec![Some(g)]);
         }
         let size = g.detach().abs().amax_keepdim([-2, -1]);
         let size = size + size.eq(0.0);
         let g = g / size;
-        let zeros = g.tape().constant(Tensor::zeros(&shape));
-        let block = cat(&[cat(&[a, g], -1), cat(&[zeros, a], -1)], -2);
-        vec![Some(applied(*self, &[block]).narrow(-2, 0, order).narrow(-1, order, order) * size)]
+        let zeros = g.tape().try_constant(0.0)?.try_expand(&shape)?;
+        let block = try_cat(&[try_cat(&[a, g], -1)?, try_cat(&[zeros, a], -1)?], -2)?;
+        Ok(vec![Some(applied(*self, &[block])?.narrow(-2, 0, order).narrow(-1, order, order) * size)])
     }
 }

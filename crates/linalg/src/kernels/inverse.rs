@@ -8,7 +8,7 @@ use super::lu::Singular;
 use super::transposed;
 use crate::array::{Array, apply};
 use crate::batches::{cost, count_matrices, for_each_range};
-use crate::kernel::Kernel;
+use crate::kernel::{Gradients, Kernel};
 use crate::matrices::{batch_of, contiguous, elements, sizes};
 use crate::numerics::failure::RangeFailure;
 use crate::numerics::ranges::invert_all;
@@ -46,8 +46,8 @@ impl Kernel for Inverse {
     }
 
     /// The gradient is -Yᵀ G Yᵀ, where Y is the inverse, and G is the gradient with respect to Y.
-    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
         let y = transposed(call.outputs[0]);
-        vec![Some(-y.matmul(gradients[0]).matmul(y))]
+        Ok(vec![Some(-y.matmul(gradients[0]).matmul(y))])
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use wengert_autograd::{FunctionCall, Var};
+use wengert_autograd::{Error as RuleError, FunctionCall, Var};
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
@@ -10,7 +10,7 @@ use super::substitution::solved;
 use super::{applied, transposed};
 use crate::array::{Array, apply, apply_several};
 use crate::batches::{cost, count_matrices, for_each_range};
-use crate::kernel::{Computation, Kernel};
+use crate::kernel::{Computation, Gradients, Kernel};
 use crate::matrices::{batch_of, contiguous, elements, sizes, with_core, zeros};
 use crate::numerics::failure::RangeFailure;
 use crate::numerics::lu::exchange_rows;
@@ -83,22 +83,22 @@ impl Kernel for Factor {
 
     /// For A = P L U, let X = L⁻¹ Pᵀ dA U⁻¹. Then dL = L tril(X, -1) and dU = triu(X) U. If A is not square, this rule applies to its
     /// square part. The other rows or columns of Pᵀ A are the product of the other rows of L with U, or of L with the other columns of U.
-    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
-        vec![Some(factor_rule(call.outputs[0], call.outputs[1], gradients[0]))]
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
+        Ok(vec![Some(factor_rule(call.outputs[0], call.outputs[1], gradients[0])?)])
     }
 }
 
 /// Returns the gradient with respect to A = P L U. `lu` has L and U in one matrix, and `g` is the gradient with respect to this matrix.
-fn factor_rule<'t, T: Float>(lu: Var<'t, T>, pivots: Var<'t, T>, g: Var<'t, T>) -> Var<'t, T> {
+fn factor_rule<'t, T: Float>(lu: Var<'t, T>, pivots: Var<'t, T>, g: Var<'t, T>) -> Result<Var<'t, T>, RuleError> {
     let (rows, columns) = sizes(&lu.shape());
     let least = rows.min(columns);
     let square = |x: Var<'t, T>| x.narrow(-2, 0, least).narrow(-1, 0, least);
     let beside = |x: Var<'t, T>| x.narrow(-1, least, columns - least);
     let below = |x: Var<'t, T>| x.narrow(-2, least, rows - least);
     let (factors, own) = (square(lu), square(g));
-    let (unit, upper) = (factors.tril(-1) + Tensor::eye(least), factors.triu(0));
-    let mut lower = transposed(unit).matmul(own.tril(-1));
-    let mut diagonal = own.triu(0).matmul(transposed(upper));
+    let (unit, upper) = (factors.try_tril(-1)?.try_add(Tensor::try_eye(least)?)?, factors.try_triu(0)?);
+    let mut lower = transposed(unit).matmul(own.try_tril(-1)?);
+    let mut diagonal = own.try_triu(0)?.matmul(transposed(upper));
     if columns > least {
         lower -= beside(g).matmul(transposed(beside(lu)));
     }
@@ -106,16 +106,16 @@ fn factor_rule<'t, T: Float>(lu: Var<'t, T>, pivots: Var<'t, T>, g: Var<'t, T>) 
         diagonal -= transposed(below(lu)).matmul(below(g));
     }
     // Multiplies by U⁻ᵀ on the right, with a solver for systems on the left: Y U⁻ᵀ = (U⁻¹ Yᵀ)ᵀ.
-    let divided = |y: Var<'t, T>| transposed(solved(Coefficients::UPPER, factors, transposed(y)));
+    let divided = |y: Var<'t, T>| Ok::<_, RuleError>(transposed(solved(Coefficients::UPPER, factors, transposed(y))?));
     let by_unit = |y: Var<'t, T>| solved(Coefficients::UNIT_UPPER, transposed(factors), y);
-    let mut whole = by_unit(divided(lower.tril(-1) + diagonal.triu(0)));
+    let mut whole = by_unit(divided(lower.try_tril(-1)? + diagonal.try_triu(0)?)?)?;
     if columns > least {
-        whole = cat(&[whole, by_unit(beside(g))], -1);
+        whole = cat(&[whole, by_unit(beside(g))?], -1);
     }
     if rows > least {
-        whole = cat(&[whole, divided(below(g))], -2);
+        whole = cat(&[whole, divided(below(g))?], -2);
     }
-    applied(Permutation { rows }, &[pivots]).matmul(whole)
+    applied(Permutation { rows }, &[pivots])?.try_matmul(whole)
 }
 
 /// The kernel that computes the permutation matrix P from the row exchanges.
@@ -147,8 +147,8 @@ impl Kernel for Permutation {
         Ok(vec![matrices])
     }
 
-    fn vjp<'t, T: Float>(&self, _call: &FunctionCall<'t, T>, _gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
-        vec![None]
+    fn vjp<'t, T: Float>(&self, _call: &FunctionCall<'t, T>, _gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
+        Ok(vec![None])
     }
 }
 
@@ -209,11 +209,11 @@ impl Kernel for SolveWith {
 
     /// For X = A⁻¹ B, the gradient with respect to B is Y = A⁻ᵀ G, where G is the gradient with respect to X. The gradient with respect to
     /// A is -Y Xᵀ. For X = A⁻ᵀ B, Y is A⁻¹ G, and the gradient with respect to A is -X Yᵀ.
-    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
         let [a, lu, pivots] = [call.inputs[0], call.inputs[1], call.inputs[2]];
-        let y = applied(SolveWith { adjoint: !self.adjoint }, &[a, lu, pivots, gradients[0]]);
+        let y = applied(SolveWith { adjoint: !self.adjoint }, &[a, lu, pivots, gradients[0]])?;
         let (left, right) = if self.adjoint { (call.outputs[0], y) } else { (y, call.outputs[0]) };
-        vec![Some(-left.matmul(transposed(right))), None, None, Some(y)]
+        Ok(vec![Some(-left.matmul(transposed(right))), None, None, Some(y)])
     }
 }
 

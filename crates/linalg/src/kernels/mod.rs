@@ -16,7 +16,7 @@ pub(crate) mod qr;
 pub(crate) mod substitution;
 pub(crate) mod svd;
 
-use wengert_autograd::Var;
+use wengert_autograd::{Error, Var};
 use wengert_tensor::Site;
 use wengert_tensor::prelude::*;
 
@@ -24,15 +24,18 @@ use crate::array::apply_several;
 use crate::kernel::Kernel;
 
 /// Records a kernel with a single result. Derivative rules call this function.
-fn applied<'t, T: Float>(kernel: impl Kernel, inputs: &[Var<'t, T>]) -> Var<'t, T> {
-    let [result] = all_applied(kernel, inputs);
-    result
+fn applied<'t, T: Float>(kernel: impl Kernel, inputs: &[Var<'t, T>]) -> Result<Var<'t, T>, Error> {
+    let [result] = all_applied(kernel, inputs)?;
+    Ok(result)
 }
 
 /// Records a kernel with `N` results. Derivative rules call this function.
-fn all_applied<'t, T: Float, K: Kernel, const N: usize>(kernel: K, inputs: &[Var<'t, T>]) -> [Var<'t, T>; N] {
+fn all_applied<'t, T: Float, K: Kernel, const N: usize>(
+    kernel: K,
+    inputs: &[Var<'t, T>],
+) -> Result<[Var<'t, T>; N], Error> {
     let inputs: Vec<&Var<'t, T>> = inputs.iter().collect();
-    apply_several(kernel, &inputs, Site::here(K::NAME)).unwrap_or_else(|error| crate::raise(error))
+    apply_several(kernel, &inputs, Site::here(K::NAME))
 }
 
 /// Returns the transposes of the matrices in `x`.

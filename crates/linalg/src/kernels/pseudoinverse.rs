@@ -7,7 +7,7 @@ use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use super::{applied, svd, transposed};
 use crate::batches::Batch;
-use crate::kernel::Kernel;
+use crate::kernel::{Gradients, Kernel};
 use crate::matrices::{batch_of, with_core};
 use crate::numerics::pseudoinverse::{Cutoff, least_squares, pseudoinverse, symmetric_pseudoinverse};
 
@@ -47,13 +47,14 @@ impl Kernel for Pinv {
     /// The gradient is -Pᵀ g Pᵀ + (I - A P) gᵀ P Pᵀ + Pᵀ P gᵀ (I - P A). Here P is the pseudoinverse of A, and g is the gradient with
     /// respect to P (Golub and Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems whose variables
     /// separate", 1973).
-    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
         let (a, p, g) = (call.inputs[0], call.outputs[0], gradients[0]);
         let (pt, gt) = (transposed(p), transposed(g));
-        let second = gt.matmul(p).matmul(pt);
-        let third = pt.matmul(p).matmul(gt);
-        let sum = second - a.matmul(p.matmul(second)) + third - third.matmul(p).matmul(a);
-        vec![Some(sum - pt.matmul(g).matmul(pt))]
+        // These products may be larger than A.
+        let second = gt.try_matmul(p)?.try_matmul(pt)?;
+        let third = pt.try_matmul(p)?.try_matmul(gt)?;
+        let sum = second - a.try_matmul(p.try_matmul(second)?)? + third - third.try_matmul(p)?.try_matmul(a)?;
+        Ok(vec![Some(sum - pt.try_matmul(g)?.try_matmul(pt)?)])
     }
 }
 
@@ -88,14 +89,14 @@ impl Kernel for Lstsq {
 
     /// With the pseudoinverse P of A, X is P B. With the gradient g with respect to X, the gradients are g_B = Pᵀ g for B, and g_A = -Pᵀ g
     /// Xᵀ + (B - A X) gᵀ P Pᵀ + Pᵀ X gᵀ (I - P A) for A. This follows from the derivative rule of P. The rank has no derivative.
-    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
         let ([a, b], x, g) = ([call.inputs[0], call.inputs[1]], call.outputs[0], gradients[0]);
-        let p = applied(Pinv { cutoff: self.cutoff, hermitian: false }, &[a]);
+        let p = applied(Pinv { cutoff: self.cutoff, hermitian: false }, &[a])?;
         let (pt, gt) = (transposed(p), transposed(g));
         let gb = pt.matmul(g);
-        let residual = (b - a.matmul(x)).matmul(gt.matmul(p).matmul(pt));
-        let outside = pt.matmul(x.matmul(gt));
-        let ga = residual + outside - outside.matmul(p).matmul(a) - gb.matmul(transposed(x));
-        vec![Some(ga), Some(gb)]
+        let residual = (b - a.try_matmul(x)?).try_matmul(gt.try_matmul(p)?.try_matmul(pt)?)?;
+        let outside = pt.try_matmul(x.try_matmul(gt)?)?;
+        let ga = residual + outside - outside.try_matmul(p)?.try_matmul(a)? - gb.try_matmul(transposed(x))?;
+        Ok(vec![Some(ga), Some(gb)])
     }
 }

@@ -1,13 +1,14 @@
 //! The QR decomposition.
 
-use wengert_autograd::{FunctionCall, Var};
+use wengert_autograd::{Error as RuleError, FunctionCall, Var};
+use wengert_tensor::ops::try_cat;
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use super::substitution::solved;
 use super::transposed;
 use crate::batches::{Batch, cost};
-use crate::kernel::Kernel;
+use crate::kernel::{Gradients, Kernel};
 use crate::matrices::{batch_of, sizes, with_core};
 use crate::numerics::qr::{factor, write_triangle};
 use crate::numerics::triangular::Coefficients;
@@ -49,30 +50,30 @@ impl Kernel for Qr {
     /// the gradients with respect to Q and R. The function copyltu copies the lower triangle to the upper one (Seeger et al.,
     /// "Auto-differentiating linear algebra", 2017). A wide matrix is [X, Y] = Q [U, W] with a triangular U. The rule applies to X = Q U.
     /// The other part is W = Qᵀ Y.
-    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
         let (a, q, r) = (call.inputs[0], call.outputs[0], call.outputs[1]);
         let shape = a.shape();
         let (rows, columns) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
         if self.complete && rows > columns {
             let message = "The QR decomposition is not differentiable when mode='complete' and nrows > ncols.";
             let error = Error::Argument { message: message.into(), at: Site::here("qr") };
-            return vec![call.value_of(Err(error.into()))];
+            return Err(error.into());
         }
         if rows >= columns {
-            return vec![Some(tall(q, r, gradients[0], gradients[1]))];
+            return Ok(vec![Some(tall(q, r, gradients[0], gradients[1])?)]);
         }
         let parts = |x: Var<'t, T>| (x.narrow(-1, 0, rows), x.narrow(-1, rows, columns - rows));
         let ((_, y), (u, _), (gu, gw)) = (parts(a), parts(r), parts(gradients[1]));
-        let gx = tall(q, u, gradients[0] + y.matmul(transposed(gw)), gu);
-        vec![Some(cat(&[gx, q.matmul(gw)], -1))]
+        let gx = tall(q, u, gradients[0] + y.matmul(transposed(gw)), gu)?;
+        Ok(vec![Some(try_cat(&[gx, q.matmul(gw)], -1)?)])
     }
 }
 
 /// Returns the gradient with respect to A = Q R, if A has at least as many rows as columns. `gq` and `gr` are the gradients with respect to
 /// Q and R.
-fn tall<'t, T: Float>(q: Var<'t, T>, r: Var<'t, T>, gq: Var<'t, T>, gr: Var<'t, T>) -> Var<'t, T> {
+fn tall<'t, T: Float>(q: Var<'t, T>, r: Var<'t, T>, gq: Var<'t, T>, gr: Var<'t, T>) -> Result<Var<'t, T>, RuleError> {
     let m = r.matmul(transposed(gr)) - transposed(gq).matmul(q);
-    let mirrored = m.tril(0) + transposed(m.tril(-1));
+    let mirrored = m.try_tril(0)? + transposed(m.try_tril(-1)?);
     let sum = gq + q.matmul(mirrored);
-    transposed(solved(Coefficients::UPPER, r, transposed(sum)))
+    Ok(transposed(solved(Coefficients::UPPER, r, transposed(sum))?))
 }

@@ -1,13 +1,13 @@
 //! The solution of triangular systems.
 
-use wengert_autograd::{FunctionCall, Var};
+use wengert_autograd::{Error as RuleError, FunctionCall, Var};
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use super::{applied, transposed};
 use crate::array::{Array, apply};
 use crate::batches::{MOVES, cost, count_matrices, for_each_range};
-use crate::kernel::Kernel;
+use crate::kernel::{Gradients, Kernel};
 use crate::matrices::{contiguous, elements, sizes};
 use crate::numerics::failure::RangeFailure;
 use crate::numerics::ranges::solve_triangular_all;
@@ -40,12 +40,12 @@ impl Kernel for Substitute {
 
     /// For X = A⁻¹ B, the gradient with respect to B is A⁻ᵀ G, where G is the gradient with respect to X. The gradient with respect to A is
     /// -(A⁻ᵀ G) Xᵀ, restricted to A's triangle (without the diagonal if its elements count as ones).
-    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
-        let right = solved(self.0.transposed(), transposed(call.inputs[0]), gradients[0]);
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
+        let right = solved(self.0.transposed(), transposed(call.inputs[0]), gradients[0])?;
         let whole = -right.matmul(transposed(call.outputs[0]));
         let offset = isize::from(self.0.unit);
-        let left = if self.0.upper { whole.triu(offset) } else { whole.tril(-offset) };
-        vec![Some(left), Some(right)]
+        let left = if self.0.upper { whole.try_triu(offset)? } else { whole.try_tril(-offset)? };
+        Ok(vec![Some(left), Some(right)])
     }
 }
 
@@ -55,6 +55,10 @@ pub(crate) fn solve<A: Array>(coefficients: Coefficients, a: &A, b: &A, at: Site
 }
 
 /// Records the solution X of A X = B with a triangular A. Derivative rules call this function.
-pub(super) fn solved<'t, T: Float>(coefficients: Coefficients, a: Var<'t, T>, b: Var<'t, T>) -> Var<'t, T> {
+pub(super) fn solved<'t, T: Float>(
+    coefficients: Coefficients,
+    a: Var<'t, T>,
+    b: Var<'t, T>,
+) -> Result<Var<'t, T>, RuleError> {
     applied(Substitute(coefficients), &[a, b])
 }

@@ -6,7 +6,7 @@ use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use super::{all_applied, differences, inverse_or_zero, transposed};
 use crate::batches::{self, Batch};
-use crate::kernel::Kernel;
+use crate::kernel::{Gradients, Kernel};
 use crate::matrices::{batch_of, sizes, with_core};
 use crate::numerics::singular::{Vectors, singular};
 
@@ -58,7 +58,7 @@ impl Kernel for Svd {
     /// The gradient is U (skew(Uᵀ g_U) / E S + S skew(Vᵀ g_V) / E + diag g_S) Vᵀ + (I - U Uᵀ) g_U S⁻¹ Vᵀ + U S⁻¹ g_Vᵀ (I - V Vᵀ). Here g_U,
     /// g_S and g_V are the gradients with respect to U, S and V. Further, skew(X) = X - Xᵀ, and Eᵢⱼ = σⱼ² - σᵢ² for the singular values σ.
     /// The source is Townsend, "Differentiating the singular value decomposition", 2016. Quotients by 0 are set to 0.
-    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
         let (values, shape) = (call.outputs[1], call.inputs[0].shape());
         let (rows, columns) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
         let count = rows.min(columns);
@@ -75,7 +75,7 @@ impl Kernel for Svd {
         let (left, right) = (transposed(u).matmul(gu), transposed(v).matmul(gv));
         let inner = (left - transposed(left)) * (quotients * (across / sums))
             + (right - transposed(right)) * (quotients * (down / sums))
-            + gradients[1].diag_embed(0, -2, -1);
+            + gradients[1].try_diag_embed(0, -2, -1)?;
         let mut left_factor = u.matmul(inner);
         let inverse = inverse_or_zero(across);
         if rows > count {
@@ -85,7 +85,7 @@ impl Kernel for Svd {
         if columns > count {
             gradient += u.matmul(transposed((gv - v.matmul(right)) * inverse));
         }
-        vec![Some(gradient)]
+        Ok(vec![Some(gradient)])
     }
 }
 
@@ -108,8 +108,8 @@ impl Kernel for Svdvals {
     }
 
     /// The gradient is U diag(g_S) Vᵀ, where g_S is the gradient with respect to the singular values.
-    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
-        let [u, _, vh] = all_applied(Svd { full: false }, &[call.inputs[0]]);
-        vec![Some((u * gradients[0].unsqueeze(-2)).matmul(vh))]
+    fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
+        let [u, _, vh] = all_applied(Svd { full: false }, &[call.inputs[0]])?;
+        Ok(vec![Some((u * gradients[0].unsqueeze(-2)).matmul(vh))])
     }
 }

@@ -436,3 +436,11 @@ fn a_complete_decomposition_of_a_tall_matrix_has_no_derivative() {
     let sentence = "The QR decomposition is not differentiable when mode='complete' and nrows > ncols.";
     assert!(error.starts_with(sentence), "{error}");
 }
+
+/// As in PyTorch, the power 0 has a gradient of zeros, and not none.
+#[test]
+fn the_power_zero_has_a_gradient_of_zeros() {
+    let tape = Tape::new();
+    let a = tape.var(&random(&[2, 3, 3], 1));
+    assert_eq!(a.matrix_power(0).sum(..).grad([a])[0].value(), Tensor::zeros([2, 3, 3]));
+}

@@ -1,6 +1,6 @@
 //! Refused shapes and matrices, with PyTorch's sentences and the caller's line.
 
-use wengert_autograd::Tape;
+use wengert_autograd::{Tape, Var};
 use wengert_linalg::prelude::*;
 use wengert_tensor::prelude::*;
 
@@ -158,4 +158,27 @@ fn a_panic_names_the_callers_line() {
 fn huge_identities_are_errors() {
     assert!(Tensor::<f64>::zeros([1usize << 50, 0]).try_lu().is_err());
     assert!(Tensor::scalar(1.0f64).expand([1usize << 25, 1 << 25]).try_matrix_power(0).is_err());
+}
+
+/// Checks that a derivative rule returns an error if it needs a matrix that no memory can hold. The rules panicked, also in `try_grad`.
+#[test]
+fn rules_with_huge_matrices_return_errors() {
+    type Rule = for<'t> fn(Var<'t, f64>) -> Var<'t, f64>;
+    let rules: &[(&str, Rule, [usize; 2])] = &[
+        ("the identity of lu_factor", |a| a.lu_factor()[0], [1 << 25, 1 << 25]),
+        ("the permutation of lu_factor", |a| a.lu_factor()[0], [1 << 32, 1]),
+        ("the blocks of matrix_exp", |a| a.matrix_exp(), [1 << 29, 1 << 29]),
+        ("the products of pinv", |a| a.pinv(Tolerance::default()), [1 << 32, 1]),
+        ("the real form of eig", |a| a.eig().1, [1 << 29, 1 << 29]),
+    ];
+    for (name, f, shape) in rules {
+        let tape = Tape::new();
+        let a = tape.var(&Tensor::scalar(1.0).expand(&shape[..]));
+        let result = f(a);
+        let seed = tape.constant(1.0).expand(result.shape());
+        let error = tape.try_vjp(&[(result, seed)], &[a]).map(drop).unwrap_err().to_string();
+        let is_about_size =
+            ["memory cannot hold", "no memory can hold", "can be addressed"].iter().any(|part| error.contains(part));
+        assert!(is_about_size, "{name}: {error}");
+    }
 }

@@ -10,7 +10,8 @@ use std::thread::{self, JoinHandle};
 
 use crate::Result;
 
-/// An iterator over the batches of one epoch; see [`DataLoader::epoch`](crate::DataLoader::epoch).
+/// An iterator over the batches of one epoch; see [`DataLoader::epoch`](crate::DataLoader::epoch). If a batch cannot be made, its place in
+/// the epoch has an error, or a panic if the data set panics. The iterator then goes on with the batch after it, with or without threads.
 pub struct Batches<B> {
     pub(super) make: Arc<dyn Fn(usize) -> Result<B> + Send + Sync>,
     pub(super) next: usize,
@@ -113,17 +114,21 @@ impl<B: Send + 'static> Iterator for Batches<B> {
             self.next += 1;
             return Some((self.make)(self.next - 1));
         };
+        self.next += 1;
         match ahead.receive() {
             Some(batch) => {
-                self.next += 1;
                 self.ahead.push_back(ahead);
                 Some(batch.map(own::<B>))
             }
-            // The thread ended before its last batch, so it panicked. The caller's thread panics with the same message.
-            None => match ahead.thread.join() {
-                Err(panic) => resume_unwind(panic),
-                Ok(()) => None,
-            },
+            // The thread ended before its last batch, so it panicked. The caller's thread panics with the same message. If the caller
+            // catches the panic, new threads make the batches after this one, so the other threads are not needed any more.
+            None => {
+                self.ahead.clear();
+                match ahead.thread.join() {
+                    Err(panic) => resume_unwind(panic),
+                    Ok(()) => None,
+                }
+            }
         }
     }
 

@@ -430,6 +430,27 @@ mod tests {
         }
     }
 
+    /// The batches after a panic do not depend on the number of threads. With two threads, the batches came in another order and some were
+    /// missing. With one thread, every call panicked.
+    #[test]
+    fn an_epoch_goes_on_after_a_panic() {
+        let loader = DataLoader::new(numbered(14), 2).map(|(_, class), _| match class.get(&[0]) {
+            Some(4 | 6) => panic!("of the thread"),
+            _ => Ok(class.to_vec()[0]),
+        });
+        for (prefetch, workers) in [(0, 0), (1, 1), (4, 1), (2, 2), (6, 3), (7, 7)] {
+            let mut epoch = loader.clone().workers(workers).prefetch(prefetch).epoch(0);
+            let mut next = || {
+                let batch = catch_unwind(AssertUnwindSafe(|| epoch.next()));
+                (batch.map(|batch| batch.map(Result::unwrap)).ok(), epoch.number(), epoch.len())
+            };
+            let got: Vec<_> = (0..8).map(|_| next()).collect();
+            let first = [Some(0), Some(2), None, None, Some(8), Some(10), Some(12)];
+            let expected = first.into_iter().enumerate().map(|(i, class)| (class.map(Some), i + 1, 6 - i));
+            assert_eq!(got, expected.chain([(Some(None), 7, 0)]).collect::<Vec<_>>(), "{prefetch} {workers}");
+        }
+    }
+
     #[test]
     #[should_panic(expected = "batch_size should be a positive integer value, but got batch_size=0")]
     fn batches_of_nothing_are_refused() {

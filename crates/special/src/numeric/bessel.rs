@@ -13,7 +13,7 @@ pub(crate) fn bessel_i(order: usize, x: f64, scaled: bool) -> f64 {
         return x;
     }
     if size.is_infinite() {
-        return if scaled { 0.0 } else { sign * f64::INFINITY };
+        return sign * if scaled { 0.0 } else { f64::INFINITY };
     }
     if size <= 30.0 + n * n / 2.0 {
         let (quarter, mut term) = (size * size / 4.0, 1.0);
@@ -40,7 +40,7 @@ pub(crate) fn bessel_i(order: usize, x: f64, scaled: bool) -> f64 {
         term = next;
         sum += term;
     }
-    let scaled_value = sign * sum / (2.0 * PI * size).sqrt();
+    let scaled_value = sign * sum / root(size);
     // Multiplies by the root of eˣ twice, because eˣ overflows at smaller x than the result does.
     let half = (size / 2.0).exp();
     if scaled { scaled_value } else { scaled_value * half * half }
@@ -66,5 +66,10 @@ pub(crate) fn bessel_step(order: usize, x: f64) -> f64 {
         }
         (terms, sum) = (next, sum + change);
     }
-    sum / (2.0 * PI * size).sqrt()
+    sum / root(size)
+}
+
+/// Computes √(2π · size), also where the product overflows.
+fn root(size: f64) -> f64 {
+    if size < 1e300 { (2.0 * PI * size).sqrt() } else { (2.0 * PI).sqrt() * size.sqrt() }
 }

@@ -75,8 +75,16 @@ pub(crate) fn polygamma(n: usize, x: f64) -> f64 {
     sign * (size + series.sum::<f64>())
 }
 
-/// Computes xᵃ e⁻ˣ / Γ(a + 1) from Stirling's formula and the error of this formula.
+/// Computes xᵃ e⁻ˣ / Γ(a + 1) from Stirling's formula and the error of this formula. For a small a, x/a may overflow, so the logarithm is
+/// computed directly.
 fn weight(a: f64, x: f64) -> f64 {
+    if a < 1e-3 {
+        return (a * x.ln() - x - lgamma_after_one(a)).exp();
+    }
+    // The weight is 0 long before this quotient overflows.
+    if x / a == f64::INFINITY {
+        return 0.0;
+    }
     (a * log1p_minus((x - a) / a, x / a) - stirling_error(a)).exp() / (2.0 * PI * a).sqrt()
 }
 
@@ -117,7 +125,13 @@ pub(crate) fn gammainc(a: f64, x: f64, upper: bool, order: usize) -> f64 {
         1 => x.ln() - polygamma(0, a + 1.0),
         _ => -polygamma(i - 1, a + 1.0) / factorial(i),
     };
+    if order == 0 && upper && a < 1e-3 && x < 1.0 {
+        return upper_near_zero(a, x);
+    }
     let scale = if a == 0.0 { (-x).exp() } else { weight(a, x) };
+    if scale == 0.0 && x > a {
+        return f64::from(u8::from(order == 0 && !upper));
+    }
     let weight = Jet::new(orders, logarithm).exp().scaled(scale);
     let is_series = x < a + 1.0;
     let share = match is_series {
@@ -130,6 +144,28 @@ pub(crate) fn gammainc(a: f64, x: f64, upper: bool, order: usize) -> f64 {
         (true, 0) => 1.0 - derivative,
         (true, _) => -derivative,
     }
+}
+
+/// Computes ln Γ(1 + a) for 0 ≤ a < 1e-3 by its Taylor series, whose coefficients are Euler's constant and ζ(n)/n (NIST Digital Library of
+/// Mathematical Functions, 5.7.3).
+fn lgamma_after_one(a: f64) -> f64 {
+    let series =
+        [0.207_385_551_028_673_98, -0.270_580_808_427_784_54, 0.400_685_634_386_531_43, -0.822_467_033_424_113_2];
+    -a * (0.577_215_664_901_532_9 + a * polynomial(a, &series))
+}
+
+/// Computes the upper regularised incomplete gamma function for a small a and x < 1, where it is about a, so that 1 minus the lower one has
+/// no correct digits. With w = xᵃ / Γ(a + 1), it is 1 - w - w Σ (-x)ᵏ a / (k! (a + k)) over k ≥ 1 (NIST Digital Library of Mathematical
+/// Functions, 8.7.3).
+fn upper_near_zero(a: f64, x: f64) -> f64 {
+    let (mut power, mut sum) = (1.0, 0.0);
+    for k in 1..40 {
+        let k = f64::from(k);
+        power *= -x / k;
+        sum += power * a / (a + k);
+    }
+    let logarithm = a * x.ln() - lgamma_after_one(a);
+    -logarithm.exp_m1() - logarithm.exp() * sum
 }
 
 /// Sums the series 1 + x / (a + 1) + x² / ((a + 1) (a + 2)) + …

@@ -145,7 +145,14 @@ fn edges() {
     assert_eq!(text(ends.erfcx()), "[inf, 0.0, NaN]");
     assert_eq!(text(ends.i0()), "[inf, inf, NaN]");
     assert_eq!(text(ends.i1()), "[-inf, inf, NaN]");
-    assert_eq!(text(ends.i1e()), "[0.0, 0.0, NaN]");
+    assert_eq!(text(ends.i1e()), "[-0.0, 0.0, NaN]");
+    let huge = Tensor::from([-f64::MAX, f64::MAX]);
+    assert_eq!(text(huge.i0()), "[inf, inf]");
+    assert_eq!(text(huge.i1()), "[-inf, inf]");
+    // PyTorch's values: 1 / √(2πx).
+    for (got, want) in huge.i0e().iter().chain(huge.i1e().abs().iter()).zip([2.975_447_459_315_900_2e-155; 4]) {
+        assert_close(got, want, 1e-14);
+    }
     assert_eq!(text(Tensor::from([0.0, 1.0, -0.1, 1.1, nan]).ndtri()), "[-inf, inf, NaN, NaN, NaN]");
     assert_eq!(text(Tensor::from([0.0, 0.5, -inf]).log1mexp()), "[-inf, NaN, -0.0]");
     // The values and slopes of `entr` are PyTorch's.
@@ -222,6 +229,25 @@ fn incomplete_functions_of_large_and_small_parameters() {
         let (lower, upper) = (a.gammainc(&x).item(), a.gammaincc(&x).item());
         assert_close(lower.min(upper), want, 1e-11);
         assert_close(lower + upper, 1.0, 1e-15);
+    }
+    // Here a or x/a is so small or large that their quotient overflows, or the upper function is about as small as a.
+    let tiny = f64::from_bits(1);
+    for (a, x, want) in [
+        (1e-20, 0.5, 5.597_735_947_761_607_8e-21),
+        (1e-20, 1e-20, 4.547_448_619_497_938e-19),
+        (1e-20, 1.0, 2.193_839_343_955_202_6e-21),
+        (1e-8, 0.25, 1.044_282_635_067_712e-8),
+        (5e-4, 1e-3, 0.003_160_968_584_978_896_4),
+        (5e-4, 0.9, 0.000_130_153_419_763_918_97),
+        (1e-300, 1e10, 0.0),
+        (0.5, f64::MAX, 0.0),
+        (1e3, f64::MAX, 0.0),
+        (tiny, 2.0, 0.0),
+        (tiny, f64::MAX, 0.0),
+    ] {
+        let (a, x) = (Tensor::scalar(a), Tensor::scalar(x));
+        assert_close(a.gammaincc(&x).item(), want, 3e-13);
+        assert_close(a.gammainc(&x).item(), 1.0 - want, 1e-15);
     }
     // a, b, x and the function.
     let beta = [

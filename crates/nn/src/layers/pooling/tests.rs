@@ -57,7 +57,10 @@ fn errors_name_the_layer() {
     let small = text(&MaxPool2d::new(4), Tensor::ones([1, 2, 2]));
     assert!(small.contains("Output size is too small"), "{small}");
     assert!(small.contains("in the layer MaxPool2d([4]) on an input of shape [1, 2, 2], made at"), "{small}");
-    assert!(text(&AvgPool3d::new(2), Tensor::ones([2, 2])).contains("avg_pool3d: Expected 4D or 5D"));
+    assert!(
+        text(&AvgPool3d::new(2), Tensor::ones([2, 2]))
+            .contains("non-empty 4D or 5D (batch mode) tensor expected for input")
+    );
     let sizes = text(&AvgPool3d::new([2, 2]), Tensor::ones([1, 2, 2, 2]));
     assert!(sizes.contains("expected kernel_size to be a single integer value or a list of 3 values"), "{sizes}");
 }

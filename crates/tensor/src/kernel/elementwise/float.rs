@@ -587,7 +587,7 @@ dispatched! {
                 let inner = if low | high { T::ZERO } else { x };
                 let curved = inner * (inner + T::from_f64(3.0)) / T::from_f64(6.0);
                 let above = if high { x } else { curved };
-                if low { T::ZERO } else { above }
+                if low { x * T::ZERO } else { above }
             }),
         }
     }

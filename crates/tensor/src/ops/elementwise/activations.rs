@@ -22,9 +22,11 @@ pub trait Activations: TensorLike<Elem: Float> {
         clamp_strictly(self, 0.0, 6.0)
     }
 
-    /// Returns min(max(x, `low`), `high`). Derivative 0 at both bounds. PyTorch: `hardtanh`.
+    /// Returns min(max(x, `low`), `high`). Derivative 0 at both bounds. Refuses a `low` above `high`. PyTorch: `hardtanh`.
     #[in_place]
     fn try_hardtanh(&self, low: f64, high: f64) -> Result<Self> {
+        let is_reversed = low > high;
+        ensure!(!is_reversed, Site::here("hardtanh"), "min_val cannot be greater than max_val");
         clamp_strictly(self, low, high)
     }
 
@@ -141,7 +143,8 @@ pub trait Activations: TensorLike<Elem: Float> {
         activate(self, Activation::Threshold { threshold, value }, Site::here("threshold"))
     }
 
-    /// Returns x · min(max(x + 3, 0), 6) / 6, and 0 at -∞. Derivative 0 at -3 and 1 at 3. PyTorch: `hardswish`.
+    /// Returns x · min(max(x + 3, 0), 6) / 6. NaN at -∞, with derivative 0. Derivative 0 at -3 and 1 at 3. x itself is the result for x ≥ 3,
+    /// so that nothing overflows. PyTorch: `hardswish`.
     fn try_hardswish(&self) -> Result<Self> {
         activate(self, Activation::Hardswish, Site::here("hardswish"))
     }
@@ -233,7 +236,8 @@ impl Composite for Activation {
                 let (low, high) = (x.try_le(-3.0)?, x.try_ge(3.0)?);
                 let inner = try_where_(&low.try_logical_or(&high)?, &zero(x)?, x)?;
                 let curved = inner.try_mul(&inner.try_add(3.0)?)?.try_div(6.0)?;
-                try_where_(&low, &zero(x)?, &try_where_(&high, x, &curved)?)
+                // The product with 0 is NaN at -∞.
+                try_where_(&low, &x.try_detach()?.try_mul(0.0)?, &try_where_(&high, x, &curved)?)
             }
             Activation::LogSigmoid => log_sigmoid(x, at),
         }
@@ -313,14 +317,19 @@ fn softplus<A: TensorLike<Elem: Float>>(x: &A, beta: f64, threshold: f64) -> Res
 #[track_caller]
 fn exponential_unit<A: TensorLike<Elem: Float>>(x: &A, scale: f64, alpha: f64, rate: f64) -> Result<A> {
     // The comparison is false for NaN, so that NaN takes the curved branch and stays NaN.
-    let negative = try_where_(&x.try_gt(0.0)?, &zero(x)?, x)?;
+    let (values, positive) = (x.try_detach()?, x.try_gt(0.0)?);
+    let negative = try_where_(&positive, &zero(x)?, &values)?;
     let curved = negative.try_mul(rate)?.try_expm1()?.try_mul(alpha)?;
-    let curved = try_where_(&x.try_gt(0.0)?, &x.try_mul(scale)?, &curved)?;
+    let result = try_where_(&positive, &values.try_mul(scale)?, &curved)?;
     if x.is_plain() {
-        return Ok(curved);
+        return Ok(result);
     }
-    // As in PyTorch, the slope at 0 is the slope of the curved branch, and the second derivative is 0.
-    try_where_(&Comparison::try_eq(x, 0.0)?, &x.try_mul(alpha * rate)?, &curved)
+    // The slope `alpha` · `rate` · e^(`rate`·x) keeps its digits where the curve is flat. The slope 1 + (eˣ - 1) would be 0 there. As in
+    // PyTorch, the slope at 0 is the slope of the curve, and the second derivative is 0.
+    let below = try_where_(&x.try_ge(0.0)?, &zero(x)?, x)?;
+    let slope = below.try_mul(rate)?.try_exp()?.try_mul(alpha * rate)?;
+    let slope = try_where_(&positive, &zero(x)?.try_add(scale)?, &slope)?;
+    result.with_derivative(|| Ok(vec![(x.clone(), Some(slope))]), Site::here("elu"))
 }
 
 #[cfg(test)]
@@ -332,7 +341,9 @@ mod tests {
         let inf = f64::INFINITY;
         let x = Tensor::from([-inf, -3.0, 0.0, 3.0, inf]);
         assert_eq!(x.relu6().to_vec(), [0.0, 0.0, 0.0, 3.0, 6.0]);
-        assert_eq!(x.hardswish().to_vec(), [0.0, 0.0, 0.0, 3.0, inf]);
+        assert_eq!(x.hardswish().to_vec()[1..], [0.0, 0.0, 3.0, inf]);
+        assert!(x.hardswish().to_vec()[0].is_nan());
+        assert_eq!(Tensor::scalar(f64::MAX).hardswish().item(), f64::MAX);
         assert_eq!(x.softplus(1.0, 20.0).to_vec()[4], inf);
         assert_eq!(x.elu(2.0).to_vec()[0], -2.0);
         let nan = Tensor::scalar(f64::NAN);
@@ -340,6 +351,13 @@ mod tests {
         assert_eq!(x.logsigmoid().to_vec()[0], -inf);
         assert!(x.gelu().to_vec()[0].is_nan() && x.silu().to_vec()[0].is_nan() && x.mish().to_vec()[0].is_nan());
         assert_eq!(Tensor::from([-40.0f64]).gelu().to_vec()[0], -20.0 * libm::erfc(40.0 / 2f64.sqrt()));
+    }
+
+    #[test]
+    fn the_bounds_of_hardtanh_are_ordered() {
+        let x = Tensor::from([0.5, 2.0]);
+        assert_eq!(x.try_hardtanh(1.0, -1.0).unwrap_err().sentence(), "min_val cannot be greater than max_val");
+        assert_eq!(x.hardtanh(1.0, 1.0).to_vec(), [1.0, 1.0]);
     }
 
     #[test]

@@ -46,6 +46,13 @@ pub trait InPlace: TensorLike {
     #[doc(hidden)]
     fn put(&mut self, value: Self, at: Site) -> Result<(), Self::Error>;
 
+    /// Sets `self` to `value`, as `put` does. The gradient of the old elements is zeros.
+    #[doc(hidden)]
+    fn replace(&mut self, value: Self, at: Site) -> Result<(), Self::Error> {
+        let value = value.with_flat(&[self], at)?;
+        self.put(value, at)
+    }
+
     /// Sets `self` to `op(self, y)`. The shapes are equal. Writes to the buffer of `self` if possible.
     #[doc(hidden)]
     fn put_binary(&mut self, op: Binary, y: &Self, at: Site) -> Result<(), Self::Error>;
@@ -101,7 +108,7 @@ pub trait InPlace: TensorLike {
                 expand(&y, &shape, at)?
             }
         };
-        self.put(value, at)
+        self.replace(value, at)
     }
 
     /// Sets `self` to `self.floor_divide(other)`. Taking a gradient through the result is an error. PyTorch: `floor_divide_`.
@@ -132,14 +139,14 @@ pub trait InPlace: TensorLike {
         let filled = one_value(self, value, &shape, at, |rank| {
             format!("fill_ only supports 0-dimension value tensor but got tensor with {rank} dimensions.")
         })?;
-        self.put(filled, at)
+        self.replace(filled, at)
     }
 
     /// Sets every element to 0. PyTorch: `zero_`.
     fn try_zero_(&mut self) -> Result<(), Self::Error> {
         let at = Site::here("zero_");
         let zeros = number(self, Self::Elem::ZERO, &self.shape(), at)?;
-        self.put(zeros, at)
+        self.replace(zeros, at)
     }
 
     /// Sets `self` to `op(self)`, where `op` is any function of one operand. This method is for programs that choose the function at run

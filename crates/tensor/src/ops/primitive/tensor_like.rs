@@ -159,6 +159,17 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
         Ok(self.clone())
     }
 
+    /// Returns the values of `self` with the derivative of `self`, and with the derivative 0 to each array of `flat`. So the gradient of these
+    /// arrays is zeros, and not missing. Their shapes are arbitrary. A plain tensor returns itself.
+    ///
+    /// # Errors
+    ///
+    /// If the operation cannot be recorded.
+    fn with_flat(&self, flat: &[&Self], at: Site) -> Result<Self> {
+        let _ = (flat, at);
+        Ok(self.clone())
+    }
+
     /// Returns the values of `self`, marked as the softmax of `x` along `axis` (as the logarithm of this softmax, if `log` is true). The
     /// derivative is then computed from the values of `self` alone, so that the values from which `self` was computed can be released. A
     /// plain tensor returns itself.

@@ -50,6 +50,11 @@ pub trait Covariances: TensorLike<Elem: Float> {
             return c.apply_binary(Binary::Div, &c, at);
         }
         let shape = c.shape();
+        let transpose = |x: &Self| x.apply_view(View::Permute(Axes::from_slice(&[1, 0])), at);
+        if self.shape()[1] == 0 {
+            // All correlations without observations are NaN. Their second derivative is 0, as in PyTorch.
+            return self.apply_matmul(&transpose(self)?, at)?.plus(f64::NAN, at);
+        }
         let deviation =
             c.apply_view(View::Diagonal { offset: 0, first: 0, second: 1 }, at)?.apply_unary(Unary::Sqrt, at)?;
         let column = deviation.reshape_to([shape[0], 1], at)?;

@@ -58,8 +58,8 @@ pub trait Cumulative: TensorLike<Elem: Number> {
         scan(self, dim.position(), at, |x, y| x.apply_binary(Binary::Mul, y, at))
     }
 
-    /// Returns, for each element, ln Σ eˣ over this element and all elements x before it along `dim`, without overflow. PyTorch:
-    /// `logcumsumexp`.
+    /// Returns, for each element, ln Σ eˣ over this element and all elements x before it along `dim`, without overflow. The gradient of an
+    /// element ∞ is NaN. Results of ∞ add nothing to the gradients of other elements. PyTorch: `logcumsumexp`.
     fn try_logcumsumexp(&self, dim: impl Position) -> Result<Self>
     where
         Self::Elem: Float,
@@ -70,7 +70,7 @@ pub trait Cumulative: TensorLike<Elem: Number> {
             let out = |out: &mut [_]| lanes::running_log_sums(array.values().source(), array.axis, out);
             return Ok(self.constant(&array.restore_rank(Tensor::build(&array.shape, at, out)?, at)?));
         }
-        scan(self, dim.position(), at, |x, y| log_of_sum(x, y, at))
+        log_sums(self, dim.position(), at)
     }
 
     /// Returns the differences between each element and the element before it along `dim`, and repeats this `n` times. Each repetition
@@ -117,6 +117,21 @@ fn scan<A: TensorLike>(x: &A, dim: isize, at: Site, combine: impl Fn(&A, &A) -> 
         reach *= 2;
     }
     array.restore_rank(z, at)
+}
+
+/// Returns the logarithms of the running sums of eˣ along `dim`. The scan reads 0 instead of ∞, because the slope of ln(eˣ + eʸ) at ∞ is
+/// NaN and would pass to the other elements.
+fn log_sums<A: TensorLike<Elem: Float>>(x: &A, dim: isize, at: Site) -> Result<A> {
+    let values = x.apply_detach(at)?;
+    let is_infinite = values.compare(Compare::Eq, f64::INFINITY, at)?;
+    let slope = x.fill_shape(1.0, &x.shape(), at)?.replace_where(&is_infinite, f64::NAN, at)?;
+    let finite = x.times(&slope, at)?.with_value(&values.replace_where(&is_infinite, 0.0, at)?, at)?;
+    let sums = scan(&finite, dim, at, |x, y| log_of_sum(x, y, at))?;
+    // The running sums of ∞ and of NaN as they are, and of 0 instead of all other elements.
+    let below = values.compare(Compare::Lt, f64::INFINITY, at)?;
+    let array = LaneArray::new(&values.replace_where(&below, 0.0, at)?, dim, at)?;
+    let reached = array.restore_rank(array.values().apply_cumsum(array.axis, at)?, at)?;
+    sums.replace_where(&reached.compare(Compare::Eq, f64::INFINITY, at)?, f64::INFINITY, at)
 }
 
 /// Returns ln(eˣ + eʸ). Subtracts max(x, y) before the exponentials, unless the maximum is infinite, because ∞ - ∞ is NaN.

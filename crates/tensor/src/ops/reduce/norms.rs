@@ -12,7 +12,7 @@ use crate::ops::reduce::reductions::{drop_reduced, reduce_dims};
 use crate::ops::shape::views::{squeeze, unsqueeze};
 use crate::ops::{ArrayOperand, Compose, Composite, Result, TensorLike};
 use crate::shape::dims;
-use crate::{Axes, Binary, Compare, Dims, Error, Float, Position, Reduction, Shape, Site, Tensor, Unary, ensure};
+use crate::{Binary, Compare, Dims, Error, Float, Position, Reduction, Shape, Site, Tensor, Unary, ensure};
 
 /// Norms and distances.
 ///
@@ -64,7 +64,7 @@ pub trait Norms: TensorLike<Elem: Float> {
 
     /// Returns the distances `[…, m, n]` by the `p`-norm between all rows of `self`, `[…, m, k]`, and all rows of `other`, `[…, n, k]`. The
     /// batch dimensions broadcast. The derivative is 0 at equal points. For p = ∞, each coordinate with the largest difference gets the
-    /// whole gradient. Refuses a negative `p`. PyTorch: `cdist`.
+    /// whole gradient. A difference NaN gives NaN. Refuses a negative `p`. PyTorch: `cdist`.
     ///
     /// ```
     /// # use wengert_tensor as wengert;
@@ -174,11 +174,12 @@ pub trait Norms: TensorLike<Elem: Float> {
     }
 
     /// Returns the cosine of the angle between `self` and `other` along `dim`: the sum of the products, divided by both 2-norms. Each norm
-    /// is raised to at least `eps`. The shapes broadcast. The result is 0 if one operand is zero and `eps` is positive. PyTorch:
-    /// `nn.functional.cosine_similarity`.
+    /// is raised to at least `eps`. The shapes broadcast. The result is 0 if one operand is zero and `eps` is positive. Refuses a negative
+    /// `eps`. PyTorch: `nn.functional.cosine_similarity`.
     fn try_cosine_similarity(&self, other: impl ArrayOperand<Self>, dim: impl Position, eps: f64) -> Result<Self> {
         let other = &other.into_array(self)?;
         let at = Site::here("cosine_similarity");
+        ensure!(eps >= 0.0, at, "eps must be non-negative, got: {eps}");
         let (x, y) = pair(self, other, at)?;
         let shape = x.shape();
         let dims = Dims::from(dim.position());
@@ -320,7 +321,10 @@ fn distance_norm<A: TensorLike<Elem: Float>>(x: &A, p: f64, axis: usize, at: Sit
     let size = x.apply_unary(Unary::Abs, at)?;
     let sum = |x: &A| x.apply_reduce(Reduction::Sum, &[axis], at);
     if p == 0.0 || shape[axis] == 0 {
-        return x.apply_norm(0.0, &Axes::from_slice(&[axis]), at);
+        // A count of 1 for each difference. A difference NaN gives NaN, and the derivative is 0.
+        let differences = x.apply_unary(Unary::Sign, at)?.apply_unary(Unary::Abs, at)?;
+        let unknown = x.compare(Compare::Ne, x, at)?;
+        return sum(&differences.replace_where(&unknown, f64::NAN, at)?);
     }
     if p == 1.0 {
         return sum(&size);
@@ -477,6 +481,10 @@ mod tests {
             }
         }
         let (x, nan) = (Tensor::from([[INF, 0.0], [1.0, 2.0]]), Tensor::from([[f64::NAN, 0.0]]));
+        // As in PyTorch, a difference NaN gives NaN, also for p = 0. (`dist` counts it as 1 for p = 0.)
+        assert!(x.cdist(&nan, 0).isnan().all(..).item() && x.pdist(0).to_vec() == [2.0]);
+        assert!(Tensor::from([[INF, 0.0], [INF, 1.0]]).pdist(0).item().is_nan());
+        assert_eq!(x.narrow(0, 0, 1).dist(&nan, 0).item(), 1.0);
         for p in [1.0, 2.0, INF] {
             assert!(x.cdist(&nan, p).isnan().all(..).item());
             assert_eq!(x.cdist(&x, p).to_vec()[1..], [INF, INF, 0.0]);
@@ -490,6 +498,8 @@ mod tests {
         let y = Tensor::from([4.0, 3.0]);
         let cosines: Vec<f64> = x.cosine_similarity(&y, 1, 1e-8).to_vec();
         assert!((cosines[0] - 0.96).abs() < 1e-15 && cosines[1] == 0.0);
+        let error = x.try_cosine_similarity(&y, 1, -1.0).unwrap_err();
+        assert_eq!(error.sentence(), "eps must be non-negative, got: -1");
         assert_eq!(x.pairwise_distance(&x, 2, 1.0).to_vec(), [2f64.sqrt(), 2f64.sqrt()]);
         assert_eq!(x.dist(&y, 1).item(), 9.0);
     }

@@ -3,12 +3,9 @@
 use wengert_macros::twins;
 
 use crate::kernel::reduce::arg;
-use crate::ops::primitive::pair::number;
-use crate::ops::{Result, TensorLike};
+use crate::ops::{Compose, Result, TensorLike};
 use crate::shape::dims;
-use crate::{
-    Binary, DType, Dims, Element, Error, Float, Number, Position, Reduction, Scalar, Site, Tensor, View, ensure,
-};
+use crate::{DType, Dims, Element, Error, Float, Number, Position, Reduction, Scalar, Site, Tensor, View, ensure};
 
 /// Reductions. `dims` is one dimension, several, or all (`..`, or an empty list as in PyTorch). The reduced dimensions are removed,
 /// unless the method's name ends in `_keepdim`: then they stay with size 1.
@@ -169,8 +166,7 @@ pub(crate) fn mean<A: TensorLike>(x: &A, dims: &Dims, keepdim: bool, at: Site) -
     let shape = x.shape();
     let count = shape.numel_over(&dims.resolve_or_all(shape.rank(), at)?);
     let sum = reduce_dims(x, Reduction::Sum, dims, keepdim, at)?;
-    let count = number(&sum, A::Elem::from_f64(count as f64), &sum.shape(), at)?;
-    sum.apply_binary(Binary::Div, &count, at)
+    sum.divide_by_count(count, at)
 }
 
 /// Returns the largest or smallest elements over `dims`, which stay with size 1 or are removed. Refuses empty dimensions.

@@ -152,7 +152,9 @@ impl Composite for LogSumExp<'_> {
     fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
         let (shape, axes) = (x.shape(), self.axes);
         if axes.iter().any(|&axis| shape[axis] == 0) {
-            return x.apply_reduce(Reduction::Sum, axes, at)?.apply_unary(Unary::Log, at);
+            // The sum of no elements is 0. Its logarithm would have an infinite slope, so the second derivative would be NaN.
+            let sum = x.apply_reduce(Reduction::Sum, axes, at)?;
+            return sum.apply_binary(Binary::Sub, &number(&sum, A::Elem::INFINITY, &sum.shape(), at)?, at);
         }
         let largest = x.apply_detach(at)?.apply_reduce(Reduction::Amax, axes, at)?;
         // Subtracting an infinite maximum would give NaN, because ∞ - ∞ is NaN. So the shift is finite. An ∞ among the elements stays ∞,

@@ -45,8 +45,10 @@ pub fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result<A> {
     };
     let axis = dims::axis(dim, first.rank(), at)?;
     let mut parts = Vec::with_capacity(tensors.len());
+    let mut skipped = Vec::new();
     for (position, (tensor, shape)) in tensors.iter().zip(&shapes).enumerate() {
         if is_legacy_empty(shape) && first.rank() != 1 {
+            skipped.push(tensor);
             continue;
         }
         ensure!(
@@ -68,10 +70,9 @@ pub fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result<A> {
         }
         parts.push(tensor.clone());
     }
-    if parts.len() == 1 {
-        return Ok(parts.swap_remove(0));
-    }
-    A::apply_cat(&parts, axis, at)
+    let joined = if parts.len() == 1 { parts.swap_remove(0) } else { A::apply_cat(&parts, axis, at)? };
+    // The gradients of skipped tensors are empty.
+    if skipped.is_empty() { Ok(joined) } else { joined.with_flat(&skipped, at) }
 }
 
 /// Joins tensors of the same shape along a new dimension. PyTorch: `stack`.

@@ -44,8 +44,9 @@ pub trait Padding: TensorLike {
     /// # Errors
     ///
     /// If the number of `sizes` is odd or too large, or a size crops more elements than there are. If `Reflect` adds at least as many
-    /// elements on one side as the dimension has, or `Circular` wraps around more than once. If `Replicate` extends an empty dimension, a
-    /// mode does not allow this number of dimensions, or memory cannot hold the result.
+    /// elements on one side as the dimension has, or `Circular` wraps around more than once. If `Replicate` extends an empty dimension,
+    /// `Reflect` or `Replicate` leaves no elements of a dimension, or a mode does not allow this number of dimensions. If memory cannot hold
+    /// the result.
     fn try_pad(&self, sizes: &[isize], mode: PadMode) -> Result<Self> {
         pad(self, sizes, mode, Site::here("pad"))
     }
@@ -66,14 +67,18 @@ pub(crate) fn pad<A: TensorLike>(x: &A, sizes: &[isize], mode: PadMode, at: Site
     );
     let dimensions = length / 2;
     let fits = (1..=3).contains(&dimensions) && (dimensions + 1..=dimensions + 2).contains(&rank);
-    ensure!(
-        matches!(mode, PadMode::Constant(_)) || fits,
-        at,
-        "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now"
-    );
+    if !matches!(mode, PadMode::Constant(_)) && !fits {
+        let message = format!("Padding size {length} is not supported for {rank}D input tensor.");
+        let hint =
+            "a list of 2 numbers pads a 2D or 3D input, 4 numbers a 3D or 4D input, and 6 numbers a 4D or 5D input";
+        return Err(Error::argument(at, message).with_hint(hint).into());
+    }
     let sides: Vec<Side> = sizes.chunks(2).enumerate().map(|(k, pair)| (rank - 1 - k, pair[0], pair[1])).collect();
     for &side in &sides {
         check_side(&shape, side, mode, at)?;
+    }
+    if matches!(mode, PadMode::Reflect | PadMode::Replicate) {
+        check_output(&shape, &sides, at)?;
     }
     if let Some(padded) = pad_plain(x, &sides, mode, at)? {
         return Ok(padded);
@@ -94,6 +99,7 @@ type Side = (usize, isize, isize);
 
 fn check_side(shape: &Shape, (axis, left, right): Side, mode: PadMode, at: Site) -> Result<(), Error> {
     let size = shape[axis] as isize;
+    let is_cut_off = i128::from(size as i64) + i128::from(left as i64) + i128::from(right as i64) < 0;
     match mode {
         PadMode::Reflect => ensure!(
             left < size && right < size,
@@ -103,7 +109,7 @@ fn check_side(shape: &Shape, (axis, left, right): Side, mode: PadMode, at: Site)
             2 * (shape.rank() - axis) + 2
         ),
         PadMode::Circular => ensure!(
-            left.max(right) <= size.saturating_add(left.min(0)).saturating_add(right.min(0)),
+            is_cut_off || left.max(right) <= size.saturating_add(left.min(0)).saturating_add(right.min(0)),
             at,
             "Padding value causes wrapping around more than once."
         ),
@@ -114,9 +120,31 @@ fn check_side(shape: &Shape, (axis, left, right): Side, mode: PadMode, at: Site)
         ),
         PadMode::Constant(_) => {}
     }
+    ensure!(mode != PadMode::Circular || !is_cut_off, at, "Negative padding value is resulting in an empty dimension");
     let kept = i128::from(left.min(0) as i64) + i128::from(right.min(0) as i64) + i128::from(size as i64);
-    ensure!(kept >= 0, at, "narrow(): length must be non-negative.");
+    // `check_output` has another sentence for these modes.
+    let has_sentence = is_cut_off && matches!(mode, PadMode::Reflect | PadMode::Replicate);
+    ensure!(kept >= 0 || has_sentence, at, "narrow(): length must be non-negative.");
     Ok(())
+}
+
+/// Returns an error if the modes `Reflect` and `Replicate` leave no element of a dimension. The sentences are PyTorch's.
+fn check_output(shape: &Shape, sides: &[Side], at: Site) -> Result<(), Error> {
+    let output = |&(axis, left, right): &Side| shape[axis] as i128 + left as i128 + right as i128;
+    if sides.iter().all(|side| output(side) >= 1) {
+        return Ok(());
+    }
+    // The last dimension is the first in the list.
+    let named = |separator: &str, size: &dyn Fn(&Side) -> i128| {
+        let sizes = sides.iter().zip(["W", "H", "D"]).rev();
+        sizes.map(|(side, name)| format!("{name}: {}", size(side))).collect::<Vec<_>>().join(separator)
+    };
+    let (input, results) = (named(", ", &|side| shape[side.0] as i128), named(" ", &output));
+    let message = match sides.len() {
+        1 => format!("input ({input}) is too small. Calculated output {results}"),
+        _ => format!("Calculated output {results} must be >= 1 in every dimension (input {input})"),
+    };
+    Err(Error::argument(at, message))
 }
 
 /// Removes the elements that the negative numbers in `side` crop.
@@ -292,6 +320,36 @@ mod tests {
             (&[0; 6], PadMode::Replicate),
         ] {
             assert!(x.try_pad(sizes, mode).is_err(), "{sizes:?}");
+        }
+    }
+
+    /// The sentences are PyTorch's.
+    #[test]
+    fn refused_dimensions_and_crops() {
+        let sentence = |rank: usize, sizes: &[isize], mode| {
+            let shape = [1, 2, 4, 4, 4, 4];
+            Tensor::<f64>::ones(&shape[..rank])
+                .try_pad(sizes, mode)
+                .map(|x| x.shape().clone())
+                .map_err(|e| e.sentence())
+        };
+        let small = |sizes: &str, input: &str| {
+            Err(format!("Calculated output {sizes} must be >= 1 in every dimension (input {input})"))
+        };
+        let circular = "Negative padding value is resulting in an empty dimension";
+        for mode in [PadMode::Reflect, PadMode::Replicate] {
+            let line = Err("input (W: 4) is too small. Calculated output W: 0".to_owned());
+            assert_eq!(sentence(3, &[-2, -2], mode), line);
+            assert_eq!(sentence(4, &[0, 0, -3, -2], mode), small("H: -1 W: 4", "H: 4, W: 4"));
+            assert_eq!(sentence(5, &[-5, 0, 1, 1, 0, 0], mode), small("D: 4 H: 6 W: -1", "D: 4, H: 4, W: 4"));
+        }
+        assert_eq!(sentence(3, &[-3, -2], PadMode::Circular), Err(circular.to_owned()));
+        assert_eq!(sentence(3, &[-2, -2], PadMode::Circular), Ok([1, 2, 0].into()));
+        for (rank, sizes) in [(5, 2), (6, 6), (3, 0)] {
+            let expected = format!("Padding size {sizes} is not supported for {rank}D input tensor.");
+            for mode in [PadMode::Reflect, PadMode::Replicate, PadMode::Circular] {
+                assert_eq!(sentence(rank, &[1; 6][..sizes], mode), Err(expected.clone()));
+            }
         }
     }
 }

@@ -78,7 +78,8 @@ pub trait GridSampling: TensorLike<Elem: Float> {
             GridMode::Nearest => {
                 let column = PixelIndices::new(&x.apply_unary(Unary::Round, at)?, shape[3], 0, at)?;
                 let row = PixelIndices::new(&y.apply_unary(Unary::Round, at)?, shape[2], 0, at)?;
-                pixels(self, &row, &column, at)
+                // The gradient of the grid is zeros.
+                pixels(self, &row, &column, at)?.with_flat(&[grid], at)
             }
             GridMode::Bilinear => bilinear(self, &x, &y, at),
         }

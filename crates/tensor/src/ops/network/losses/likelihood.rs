@@ -109,8 +109,8 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     ///
     /// # Errors
     ///
-    /// If the shapes differ, the weight does not expand to them, an element of `self` is below 0 or above 1, or memory cannot hold the
-    /// result.
+    /// If the shapes differ, the weight does not expand to them, an element of `self` or of `target` is below 0 or above 1, or memory cannot
+    /// hold the result.
     fn try_binary_cross_entropy(
         &self,
         target: impl ArrayOperand<Self>,
@@ -126,12 +126,10 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
             "Using a target size (torch.Size({theirs})) that is different to the input size (torch.Size({own})) is \
                  deprecated. Please ensure they have the same size."
         );
-        let x = self.guarded(
-            |value| value >= Self::Elem::ZERO && value <= Self::Elem::ONE || value.is_nan(),
-            "all elements of input should be between 0 and 1",
-            at,
-        )?;
-        reduce_weighted(cross_entropy(&x, target, at)?, weight, reduction, at)
+        let is_valid = |value: Self::Elem| value >= Self::Elem::ZERO && value <= Self::Elem::ONE || value.is_nan();
+        let x = self.guarded(is_valid, "all elements of input should be between 0 and 1", at)?;
+        let y = target.guarded(is_valid, "all elements of target should be between 0 and 1", at)?;
+        reduce_weighted(cross_entropy(&x, &y, at)?, weight, reduction, at)
     }
 
     /// Returns the [`binary_cross_entropy`](Self::binary_cross_entropy) of the logistic function of `self`, without overflow for any finite
@@ -292,6 +290,8 @@ mod tests {
         assert!(close(losses[3], 4f64.ln()));
         let error = Tensor::from([1.5]).try_binary_cross_entropy(Tensor::from([1.0]), None, Each).unwrap_err();
         assert_eq!(error.sentence(), "all elements of input should be between 0 and 1");
+        let error = Tensor::from([0.5]).try_binary_cross_entropy(Tensor::from([-0.5]), None, Each).unwrap_err();
+        assert_eq!(error.sentence(), "all elements of target should be between 0 and 1");
         assert!(x.try_binary_cross_entropy(Tensor::scalar(1.0), None, Each).is_err());
     }
 

@@ -81,7 +81,7 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
     /// Returns max(0, |a - p| - |a - n| + margin) for the anchors a (`self`), the positives p and the negatives n, all `[…, width]`. The
     /// distances are norms along the last dimension, after `eps` is added to the difference. With `swap`, |a - n| is replaced by |p - n| if
     /// that is smaller (Balntas et al. 2016). A distance has the derivatives of [`vector_norm`](crate::ops::Norms::vector_norm): 0 between
-    /// equal points if `eps` is 0. PyTorch: `nn.functional.triplet_margin_loss`.
+    /// equal points if `eps` is 0. Refuses a margin that is not positive. PyTorch: `nn.functional.triplet_margin_loss`.
     fn try_triplet_margin_loss(
         &self,
         positive: impl ArrayOperand<Self>,
@@ -101,6 +101,8 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
             ranks[1],
             ranks[2]
         );
+        let margin = options.margin;
+        ensure!(margin > 0.0 || margin.is_nan(), at, "margin must be greater than 0, got {margin}");
         ensure!(ranks[0] > 0, at, "triplet_margin_loss: vectors are expected, but got numbers");
         let near = distance(self, positive, options, at)?;
         let mut far = distance(self, negative, options, at)?;
@@ -165,6 +167,10 @@ mod tests {
         assert_eq!(a.triplet_margin_loss(&n, &p, options, Each).to_vec(), [0.0]);
         let options = TripletOptions { p: f64::INFINITY, ..options };
         assert_eq!(a.triplet_margin_loss(&p, &n, options, Mean).item(), 2.0);
+        for (margin, number) in [(0.0, "0"), (-1.5, "-1.5")] {
+            let error = a.try_triplet_margin_loss(&p, &n, TripletOptions { margin, ..options }, Mean).unwrap_err();
+            assert_eq!(error.sentence(), format!("margin must be greater than 0, got {number}"));
+        }
     }
 
     /// PyTorch gives the same numbers, except for p = 0, which it cannot differentiate.

@@ -20,7 +20,7 @@ pub(super) fn reduce<A: TensorLike>(losses: &A, reduction: LossReduction, at: Si
     match reduction {
         LossReduction::None => Ok(losses.clone()),
         LossReduction::Sum => total(losses, at),
-        LossReduction::Mean => total(losses, at)?.divide_by(losses.shape().numel() as f64, at),
+        LossReduction::Mean => total(losses, at)?.divide_by_count(losses.shape().numel(), at),
     }
 }
 

@@ -28,12 +28,14 @@ pub(crate) fn prepare<A: TensorLike>(
         "Expected {batched}-dimensional weight with a kernel that is not empty for {name}, but got weight of size {kernel}"
     );
     ensure!(groups > 0, at, "non-positive groups is not supported");
-    let requirement = if kernel[0] < groups { "at least" } else { "divisible by" };
+    // In PyTorch, only the sentence about divisibility has two pairs of brackets.
+    let (requirement, size) =
+        if kernel[0] < groups { ("at least", kernel.to_string()) } else { ("divisible by", format!("[{kernel}]")) };
     ensure!(
         kernel[0] >= groups && kernel[0].is_multiple_of(groups),
         at,
-        "Given groups={groups}, expected weight to be {requirement} {groups} at dimension 0, but got weight of size \
-         [{kernel}] instead"
+        "Given groups={groups}, expected weight to be {requirement} {groups} at dimension 0, but got weight of size {size} \
+         instead"
     );
     let (x, added) = add_batch(x, batched, at)?;
     let window = |k: usize| Window { kernel: kernel[2 + k], stride: stride[k], dilation: dilation[k] };

@@ -246,5 +246,9 @@ mod tests {
             sentence(&[1, 2, 5], &[3, 1, 2], ConvOptions::default().groups(2)),
             "Given groups=2, expected weight to be divisible by 2 at dimension 0, but got weight of size [[3, 1, 2]] instead"
         );
+        assert_eq!(
+            sentence(&[1, 1, 5], &[0, 1, 2], ConvOptions::default()),
+            "Given groups=1, expected weight to be at least 1 at dimension 0, but got weight of size [0, 1, 2] instead"
+        );
     }
 }

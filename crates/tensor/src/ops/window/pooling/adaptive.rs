@@ -7,6 +7,7 @@ use crate::kernel::pool::mean::WindowSpans;
 use crate::memory::reserve;
 use crate::ops::window::pooling::maximum::prefers_second;
 use crate::ops::window::pooling::mean::average;
+use crate::ops::window::pooling::plan::check_nonempty;
 use crate::ops::window::windowed::Windowed;
 use crate::ops::window::windows::{add_batch, at_least, remove_batch};
 use crate::ops::{Compose, Result, TensorLike};
@@ -112,11 +113,14 @@ fn check<A: TensorLike>(
 ) -> Result<Vec<usize>, A::Error> {
     let (shape, name, unbatched, batched) = (x.shape(), at.operation, rank + 1, rank + 2);
     let lead = shape.rank().saturating_sub(rank);
+    // The colon is only in PyTorch's sentence of maximum pooling.
+    let colon = if name.contains("max") { ":" } else { "" };
     ensure!(
-        (1..=2).contains(&lead) && !shape[nonempty_from.unwrap_or(lead)..].contains(&0),
+        (1..=2).contains(&lead),
         at,
-        "{name}: Expected {unbatched}D or {batched}D tensor that is not empty but for the batch, but got {shape}"
+        "{name}(): Expected {unbatched}D or {batched}D tensor, but got{colon} {shape}"
     );
+    check_nonempty(&shape, nonempty_from.unwrap_or(lead), at)?;
     let counts = at_least(size, rank, ("output_size", 0), at)?;
     // Maximum pooling makes a list with an array for each window. The reservation checks that memory can hold this list.
     let largest = counts.iter().copied().max().unwrap_or_default();

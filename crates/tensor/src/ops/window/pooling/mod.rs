@@ -178,7 +178,8 @@ pub trait Pooling: Windowed<Elem: Float> {
         avg_pool(self, 2, &kernel.into(), options, Site::here("avg_pool2d"))
     }
 
-    /// Returns the mean of each window of `[n, c, d, h, w]` (or `[c, d, h, w]`). PyTorch: `nn.functional.avg_pool3d`.
+    /// Returns the mean of each window of `[n, c, d, h, w]` (or `[c, d, h, w]`). Refuses a kernel that is larger than the input without its
+    /// padding, unlike [`avg_pool2d`](Self::avg_pool2d). PyTorch: `nn.functional.avg_pool3d`.
     fn try_avg_pool3d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Result<Self> {
         avg_pool(self, 3, &kernel.into(), options, Site::here("avg_pool3d"))
     }
@@ -489,5 +490,46 @@ mod tests {
             error.sentence(),
             "max_pool1d() padding should be at most half of kernel size, but got padding=2 and kernel_size=3"
         );
+    }
+
+    /// The sentences are PyTorch's, but name the public operation where PyTorch names an internal function.
+    #[test]
+    fn refused_volumes() {
+        let ones = |shape: &[usize]| Tensor::<f64>::ones(shape);
+        let options = PoolOptions::default;
+        let empty = |operation, shape, axis| {
+            format!(
+                "{operation}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {shape} with \
+                 dimension {axis} being empty"
+            )
+        };
+        let rank = "non-empty 4D or 5D (batch mode) tensor expected for input";
+        let small = |sizes, kernel| format!("input image ({sizes}) smaller than kernel size ({kernel})");
+        for (result, sentence) in [
+            (ones(&[2, 2]).try_max_pool3d(2, &options()), rank.to_owned()),
+            (ones(&[2, 2, 2]).try_avg_pool3d(2, &options()), rank.to_owned()),
+            (ones(&[1, 0, 4, 4, 4]).try_max_pool3d(2, &options()), empty("max_pool3d", "[1, 0, 4, 4, 4]", 1)),
+            (ones(&[1, 4, 4, 0]).try_avg_pool3d(2, &options()), empty("avg_pool3d", "[1, 4, 4, 0]", 3)),
+            (ones(&[1, 4, 2, 3]).try_avg_pool3d([4, 2, 4], &options()), small("T: 4 H: 2 W: 3", "kT: 4 kH: 2 kW: 4")),
+            // Each window would have elements of the input, as in the planes below.
+            (
+                ones(&[1, 2, 4, 4]).try_avg_pool3d(3, &options().padding(1)),
+                small("T: 2 H: 4 W: 4", "kT: 3 kH: 3 kW: 3"),
+            ),
+            (
+                ones(&[2, 2]).try_adaptive_avg_pool3d(2),
+                "adaptive_avg_pool3d(): Expected 4D or 5D tensor, but got [2, 2]".to_owned(),
+            ),
+            (
+                ones(&[2]).try_adaptive_max_pool2d(2),
+                "adaptive_max_pool2d(): Expected 3D or 4D tensor, but got: [2]".to_owned(),
+            ),
+            (ones(&[1, 1, 0, 2, 2]).try_adaptive_avg_pool3d(2), empty("adaptive_avg_pool3d", "[1, 1, 0, 2, 2]", 2)),
+            (ones(&[1, 0, 2, 2, 2]).try_adaptive_max_pool3d(2), empty("adaptive_max_pool3d", "[1, 0, 2, 2, 2]", 1)),
+        ] {
+            assert_eq!(result.unwrap_err().sentence(), sentence);
+        }
+        assert_eq!(ones(&[1, 2, 2]).avg_pool2d(3, &options().padding(1)).shape(), &[1, 1, 1]);
+        assert_eq!(ones(&[1, 2, 2, 2]).max_pool3d(3, &options().padding(1)).shape(), &[1, 1, 1, 1]);
     }
 }

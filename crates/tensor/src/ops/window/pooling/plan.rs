@@ -4,7 +4,7 @@ use crate::kernel::conv::geometry::WindowAxis;
 use crate::ops::TensorLike;
 use crate::ops::window::pooling::options::PoolOptions;
 use crate::ops::window::windows::{Window, at_least};
-use crate::{Error, Scalar as _, Site, Sizes, ensure};
+use crate::{Error, Scalar as _, Shape, Site, Sizes, ensure};
 
 /// Checks the arguments of a pooling. Returns the windows along each of the `rank` pooled dimensions, which are the last dimensions of `x`.
 pub(crate) fn window_axes<A: TensorLike>(
@@ -18,6 +18,9 @@ pub(crate) fn window_axes<A: TensorLike>(
     let (shape, name, is_max_pool1d) = (x.shape(), at.operation, at.operation.starts_with("max_pool1d"));
     let (unbatched, batched) = (rank + 1, rank + 2);
     let planes = usize::from(shape.rank() == batched);
+    if rank == 3 {
+        check_volumes(&shape, at)?;
+    }
     ensure!(
         (shape.rank() == batched || shape.rank() == unbatched) && !shape[planes..].contains(&0),
         at,
@@ -25,6 +28,9 @@ pub(crate) fn window_axes<A: TensorLike>(
          got:{shape}"
     );
     let windows = windows(rank, kernel, options, is_maximum, at)?;
+    if rank == 3 && !is_maximum {
+        check_kernel(&shape[planes + 1..], &windows, at)?;
+    }
     let padding = at_least(&options.padding, rank, ("padding", 0), at)?;
     let (mut axes, mut counts) = (Vec::with_capacity(rank), Vec::with_capacity(rank));
     for (k, (&window, &padding)) in windows.iter().zip(&padding).enumerate() {
@@ -61,6 +67,46 @@ pub(crate) fn window_axes<A: TensorLike>(
     }
     ensure!(all_fit, at, "{}", too_small(shape[planes], &axes, &counts));
     Ok(axes)
+}
+
+/// Returns an error if `shape` is not the shape of volumes with at least one element. The sentences are PyTorch's.
+fn check_volumes(shape: &Shape, at: Site) -> Result<(), Error> {
+    if !matches!(shape.rank(), 4 | 5) {
+        let message = "non-empty 4D or 5D (batch mode) tensor expected for input";
+        return Err(Error::argument(at, message).with_hint(format!("the shape of the input is {shape}")));
+    }
+    check_nonempty(shape, shape.rank() - 4, at)
+}
+
+/// Returns an error if a dimension from `first` on has the size 0.
+pub(super) fn check_nonempty(shape: &Shape, first: usize, at: Site) -> Result<(), Error> {
+    let empty = (first..shape.rank()).find(|&axis| shape[axis] == 0);
+    ensure!(
+        empty.is_none(),
+        at,
+        "{}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {shape} with dimension {} \
+         being empty",
+        at.operation,
+        empty.unwrap_or_default()
+    );
+    Ok(())
+}
+
+/// Returns an error if a mean over volumes of `sizes` has a kernel above a size. Then every window would reach into the padding. As in
+/// PyTorch, means over planes and lines have no such limit.
+fn check_kernel(sizes: &[usize], windows: &[Window], at: Site) -> Result<(), Error> {
+    let named = |names: [&str; 3], sizes: &[usize]| {
+        names.iter().zip(sizes).map(|(name, size)| format!("{name}: {size}")).collect::<Vec<_>>().join(" ")
+    };
+    let kernel: Vec<usize> = windows.iter().map(|window| window.kernel).collect();
+    ensure!(
+        sizes.iter().zip(&kernel).all(|(size, kernel)| size >= kernel),
+        at,
+        "input image ({}) smaller than kernel size ({})",
+        named(["T", "H", "W"], sizes),
+        named(["kT", "kH", "kW"], &kernel)
+    );
+    Ok(())
 }
 
 /// Returns the windows along each pooled dimension. Only maximum pooling has dilations.

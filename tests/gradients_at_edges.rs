@@ -1,0 +1,127 @@
+//! Gradients where the usual formulas fail: at infinities, without elements, and to arrays whose values the result does not read. The
+//! expected values are PyTorch's (version 2.15).
+
+use wengert::nn::LossReduction;
+use wengert::prelude::*;
+use wengert::tensor::ops::{GridMode, GridPadding};
+
+const INF: f64 = f64::INFINITY;
+const NAN: f64 = f64::NAN;
+
+/// A function of recorded variables.
+type Recorded = for<'t> fn(&[Var<'t, f64>]) -> Var<'t, f64>;
+
+/// Returns true if the lists have equal elements, where NaN equals NaN.
+fn same(x: &[f64], y: &[f64]) -> bool {
+    x.len() == y.len() && x.iter().zip(y).all(|(x, y)| x == y || x.is_nan() && y.is_nan())
+}
+
+/// Returns the gradients of the sum of `f` with respect to all inputs, or `None` for an input on which `f` does not depend.
+fn gradients(f: Recorded, inputs: &[Tensor<f64>]) -> Vec<Option<Vec<f64>>> {
+    let tape = Tape::new();
+    let inputs: Vec<Var<f64>> = inputs.iter().map(|x| tape.var(x)).collect();
+    let result = f(&inputs);
+    let seed = tape.constant(Tensor::ones(result.shape()));
+    tape.vjp(&[(result, seed)], &inputs).into_iter().map(|g| g.map(|g| g.value().to_vec())).collect()
+}
+
+#[test]
+fn a_running_sum_of_exponentials_at_infinity() {
+    for (x, expected, slopes) in [
+        ([1.0, INF, 2.0], [1.0, INF, INF], [1.0, NAN, 0.0]),
+        ([INF, 1.0, 2.0], [INF, INF, INF], [NAN, 0.0, 0.0]),
+        ([1.0, 1.0, INF], [1.0, 1.0 + 2f64.ln(), INF], [1.5, 0.5, NAN]),
+        ([INF, NAN, 1.0], [INF, NAN, NAN], [NAN; 3]),
+    ] {
+        let tape = Tape::new();
+        let x = tape.var(&Tensor::from(x));
+        let sums = x.logcumsumexp(0);
+        assert!(same(&sums.value().to_vec(), &expected), "{sums:?}");
+        let [slope] = sums.sum(..).grad([x]);
+        assert!(same(&slope.value().to_vec(), &slopes), "{:?}", slope.value());
+    }
+}
+
+/// The gradient of `x`, which has no elements, is linear in the gradient w of the result. Its derivative with respect to w is an empty sum.
+#[test]
+fn second_derivatives_without_elements_are_zero() {
+    let functions: &[(&str, Recorded)] = &[
+        ("mean", |x| x[0].mean(1)),
+        ("mean of all", |x| x[0].mean(..)),
+        ("logsumexp", |x| x[0].logsumexp(1)),
+        ("var_mean", |x| x[0].var_mean(1, 1).0 + x[0].var_mean(1, 1).1),
+        ("corrcoef", |x| x[0].corrcoef()),
+        ("mse_loss", |x| x[0].mse_loss(x[0] * 2.0, None, LossReduction::Mean)),
+    ];
+    for (name, f) in functions {
+        let tape = Tape::new();
+        let x = tape.var(&Tensor::zeros([3, 0]));
+        let result = f(&[x]);
+        let w = tape.var(&Tensor::ones(result.shape()));
+        let gradient = tape.vjp(&[(result, w)], &[x])[0].expect("the result depends on x");
+        let [second] = gradient.sum(..).grad([w]);
+        assert_eq!(second.value(), Tensor::zeros(result.shape()), "{name}");
+        assert!(result.value().iter().all(|value| value.is_nan() || value == -INF), "{name}");
+    }
+}
+
+/// The first input of each function has no effect on its values. Its gradient is zeros.
+#[test]
+fn inputs_without_effect_have_a_gradient_of_zeros() {
+    let matrix = || Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+    let (vector, batch) = (|| Tensor::from([1.0, 2.0]), || matrix().unsqueeze(0));
+    let image = || batch().unsqueeze(0);
+    let grid = Tensor::from([[[[0.1, 0.2], [INF, NAN]]]]);
+    let rows: &[(&str, Recorded, &[Tensor<f64>])] = &[
+        ("grid_sample", |x| x[1].grid_sample(x[0], GridMode::Nearest, GridPadding::Zeros, false), &[grid, image()]),
+        ("addmm", |x| x[0].addmm(x[1], x[1], 0, 1), &[vector(), matrix()]),
+        ("addmv", |x| x[0].addmv(x[1], x[2], 0, 1), &[vector(), matrix(), vector()]),
+        ("addr", |x| x[0].addr(x[1], x[1], 0, 1), &[matrix(), vector()]),
+        ("addbmm", |x| x[0].addbmm(x[1], x[1], 0, 1), &[matrix(), batch()]),
+        ("baddbmm", |x| x[0].baddbmm(x[1], x[1], 0, 1), &[batch(), batch()]),
+        ("addmm_", |x| in_place(x[0], |y| y.addmm_(x[1], x[1], 0, 1)), &[matrix(), matrix()]),
+        ("copy_", |x| in_place(x[0], |y| y.copy_(x[1])), &[vector(), vector()]),
+        ("copy_ of a number", |x| in_place(x[0], |y| y.copy_(2.0)), &[vector()]),
+        ("fill_", |x| in_place(x[0], |y| y.fill_(x[1])), &[vector(), Tensor::scalar(3.0)]),
+        ("zero_", |x| in_place(x[0], |y| y.zero_()), &[vector()]),
+        ("cat", |x| cat(&[x[1], x[0]], 0), &[Tensor::zeros([0]), matrix()]),
+    ];
+    for (name, f, inputs) in rows {
+        let gradients = gradients(*f, inputs);
+        let zeros = vec![0.0; inputs[0].numel()];
+        assert_eq!(gradients[0].as_deref(), Some(&zeros[..]), "{name}");
+        for gradient in &gradients[1..] {
+            let gradient = gradient.as_ref().expect("the result depends on the other inputs");
+            assert!(gradient.iter().any(|&slope| slope != 0.0), "{name}: {gradient:?}");
+        }
+        // In forward mode, a tangent of the first input has no effect.
+        let tape = Tape::new();
+        let inputs: Vec<Var<f64>> = inputs.iter().map(|x| tape.var(x)).collect();
+        let tangent = tape.constant(Tensor::ones(inputs[0].shape()));
+        let moved = f(&inputs).jvp(&[(inputs[0], tangent)]);
+        assert!(moved.value().iter().all(|slope| slope == 0.0), "{name}");
+    }
+}
+
+/// The slope keeps its digits where the function is almost flat. PyTorch's slopes are equal to 14 digits.
+#[test]
+fn slopes_of_exponential_units_far_below_zero() {
+    let functions: &[(&str, Recorded, [f64; 3])] = &[
+        ("elu", |x| x[0].elu(2.0), [9.079_985_952_496_971e-5, 7.440_151_952_041_672e-44, 0.0]),
+        ("celu", |x| x[0].celu(2.0), [0.006_737_946_999_085_467, 1.928_749_847_963_917_8e-22, 0.0]),
+        ("selu", |x| x[0].selu(), [7.981_758_658_994_182e-5, 6.540_263_121_344_393e-44, 0.0]),
+    ];
+    for (name, f, expected) in functions {
+        let gradients = gradients(*f, &[Tensor::from([-10.0, -100.0, -INF])]);
+        let slopes = gradients[0].as_ref().expect("the result depends on x");
+        for (got, want) in slopes.iter().zip(expected) {
+            assert!((got - want).abs() <= 1e-13 * want, "{name}: {got:e}, not {want:e}");
+        }
+    }
+}
+
+/// Returns the variable that `change` makes of `x`.
+fn in_place<'t>(mut x: Var<'t, f64>, change: impl FnOnce(&mut Var<'t, f64>)) -> Var<'t, f64> {
+    change(&mut x);
+    x
+}
