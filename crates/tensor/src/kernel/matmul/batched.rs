@@ -192,7 +192,7 @@ pub(crate) fn matmul<T: Element>(
         });
     }
     let (left, right) = batch.operands(0);
-    if n > THIN_COLUMNS && has_few_rows(batch.sizes, left, right) {
+    if n > THIN_COLUMNS && has_few_rows(batch.sizes, right) {
         let parts = (n / COLUMN_UNIT).min(n.saturating_mul(k) / MIN_READ).clamp(1, MAX_COLUMN_PARTS);
         return batch.by_columns(n.div_ceil(parts).next_multiple_of(COLUMN_UNIT), out);
     }
@@ -288,7 +288,7 @@ mod tests {
     use crate::{Site, num_threads, set_num_threads};
 
     /// Sizes around the thresholds between the code paths of `gemm` and of this crate.
-    const SIZES: [[usize; 3]; 50] = [
+    const SIZES: [[usize; 3]; 53] = [
         [128, 128, 64],
         [130, 64, 700],
         [131, 64, 1100],
@@ -339,6 +339,9 @@ mod tests {
         [7, 2000, 129],
         [16, 257, 1025],
         [4, 17, 100],
+        [1500, 3, 600],
+        [700, 1, 512],
+        [300, 8, 1000],
     ];
 
     #[test]

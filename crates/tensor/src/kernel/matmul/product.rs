@@ -8,8 +8,8 @@ use gemm_common::Parallelism;
 use crate::kernel::matmul::blocked::blocked;
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
 use crate::kernel::matmul::small::{
-    THIN_COLUMNS, by_definition, compact, few_rows, has_few_rows, is_written_by_squares, row_times_matrix, rows_of,
-    strips, thin,
+    THIN_COLUMNS, by_definition, compact, few_columns, few_rows, has_few_columns, has_few_rows, is_written_by_squares,
+    row_times_matrix, rows_of, strips, thin,
 };
 use crate::memory::available::AllocationError;
 use crate::memory::partition::Tile;
@@ -83,9 +83,11 @@ macro_rules! floats {
                     // This product is the transpose of a product with a single column.
                     return Self::product(Sizes { m: n, n: 1, k, add }, y.transposed(), x.transposed(), out);
                 }
-                if n > THIN_COLUMNS && has_few_rows(sizes, x, y) {
-                    few_rows(sizes, x, y, Tile::whole(out, n));
-                    return Ok(());
+                if n > THIN_COLUMNS && has_few_rows(sizes, y) {
+                    return few_rows(sizes, x, y, Tile::whole(out, n));
+                }
+                if has_few_columns(sizes, x, y) {
+                    return few_columns(sizes, x, y, out);
                 }
                 // For a single column, `gemm` has a fast kernel if the sums are long and there is enough work. Otherwise `thin` is faster.
                 let narrow = match n {
@@ -99,7 +101,7 @@ macro_rules! floats {
                     return thin(sizes, x, y, out);
                 }
                 let in_place = y.column_stride == 1 && (x.column_stride == 1 || x.row_stride == 1);
-                let few = m <= MAX_COMPACT_ROWS || n <= THIN_COLUMNS;
+                let few = m <= MAX_COMPACT_ROWS || (2..=THIN_COLUMNS).contains(&n);
                 let small = work <= MAX_COMPACT || in_place && (work <= MAX_COMPACT_IN_PLACE || few);
                 if small && (n >= 8 || k < MIN_THIN_TERMS || x.column_stride == 1) {
                     return compact(sizes, x, y, out);
@@ -119,7 +121,7 @@ macro_rules! floats {
                 let right = y.column_stride == 1 || is_written_by_squares(y, k, n);
                 let free = !cpu::instruction_set().is_reproducible();
                 let compacts = small && m > 1 && n > THIN_COLUMNS && left && right && free && cpu::is_amd();
-                if compacts && !has_few_rows(sizes, x, y) {
+                if compacts && !has_few_rows(sizes, y) {
                     return compact(sizes, x, y, out);
                 }
                 Self::product(sizes, x, y, out)
@@ -131,9 +133,8 @@ macro_rules! floats {
                     (out.height(), out.width()) == (m, n) && x.within(m, k) && y.within(k, n),
                     "a product's operands are checked before"
                 );
-                if has_few_rows(sizes, x, y) {
-                    few_rows(sizes, x, y, out);
-                    return Ok(());
+                if has_few_rows(sizes, y) {
+                    return few_rows(sizes, x, y, out);
                 }
                 if cpu::instruction_set().is_reproducible() {
                     return blocked(sizes, x, y, out);

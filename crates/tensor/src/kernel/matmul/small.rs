@@ -13,7 +13,9 @@ use crate::memory::partition::Tile;
 use crate::memory::scratch::Scratch;
 use crate::scalar::cpu::dispatched;
 use crate::scalar::element::Semiring;
-use crate::thresholds::matmul::{DOT_COLUMNS, MAX_COPIED_BYTES, MAX_DOT_ROWS, MIN_THIN_TERMS, SEGMENT, STRIP};
+use crate::thresholds::matmul::{
+    DOT_COLUMNS, MAX_COPIED_BYTES, MAX_COPIED_COLUMNS, MAX_DOT_ROWS, MIN_THIN_TERMS, SEGMENT, STRIP,
+};
 pub(crate) use crate::thresholds::matmul::{FEW_COLUMNS, THIN_COLUMNS};
 use crate::thresholds::transpose::SIDE;
 
@@ -63,13 +65,13 @@ pub(crate) fn strips(columns: usize) -> impl Iterator<Item = Range<usize>> {
     (0..number).map(move |strip| start(strip)..start(strip + 1))
 }
 
-/// Copies the elements of a strip (a range of columns) of a matrix in row-major order. Returns the copy and the distance between its rows.
+/// Copies the elements of a matrix, or of a strip (a range of columns) of it, in row-major order. Returns the copy and the distance between its rows.
 pub(crate) fn rows_of<T: Semiring>(
     matrix: Matrix<T>,
     rows: usize,
     columns: usize,
 ) -> Result<(Scratch<T>, usize), AllocationError> {
-    if is_written_by_squares(matrix, rows, columns) {
+    if columns <= transpose::PITCH && is_written_by_squares(matrix, rows, columns) {
         let mut written = Scratch::new(rows * transpose::PITCH)?;
         let from = &matrix.data[matrix.offset..];
         transpose::materialize(from, matrix.column_stride as usize, columns, rows, &mut written);
@@ -171,23 +173,29 @@ pub(crate) fn thin<T: Semiring + HasMicroKernels>(
     Ok(())
 }
 
-/// Returns whether [`few_rows`] computes a product. The product has few rows, the rows of the left matrix and the columns of the right one
-/// are contiguous, and the sums are not short. If the right matrix is small and there are more than a few rows, it is faster to copy the
-/// columns.
-pub(crate) fn has_few_rows<T>(Sizes { m, n, k, .. }: Sizes, x: Matrix<T>, y: Matrix<T>) -> bool {
-    let contiguous = x.column_stride == 1 && x.row_stride >= 0 && y.row_stride == 1 && y.column_stride >= 0;
+/// Returns whether [`few_rows`] computes a product. The product has few rows, the columns of the right matrix are contiguous, and the sums
+/// are not short. If the right matrix is small and there are more than a few rows, it is faster to copy the columns.
+pub(crate) fn has_few_rows<T>(Sizes { m, n, k, .. }: Sizes, y: Matrix<T>) -> bool {
+    let contiguous = y.row_stride == 1 && y.column_stride >= 0;
     let is_large = n.saturating_mul(k).saturating_mul(size_of::<T>()) > MAX_COPIED_BYTES;
     contiguous && k >= MIN_THIN_TERMS && m <= if is_large { MAX_DOT_ROWS } else { MAX_DOT_ROWS / 4 }
 }
 
 /// Computes a product that satisfies [`has_few_rows`]. Each sum runs along a column of `y` and a row of `x`. The columns of `y` are read in
-/// place, which takes less time than copying them.
+/// place, which takes less time than copying them. If the rows of `x` are not contiguous, they are copied.
 pub(crate) fn few_rows<T: Semiring + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
     y: Matrix<T>,
     mut out: Tile<T>,
-) {
+) -> Result<(), AllocationError> {
+    let (copied, step);
+    let x = if x.column_stride == 1 && x.row_stride >= 0 {
+        x
+    } else {
+        (copied, step) = rows_of(x, m, k)?;
+        Matrix::rows(&copied, 0, step)
+    };
     let mut runs = [0; MAX_DOT_ROWS];
     runs.iter_mut().enumerate().take(m).for_each(|(i, run)| *run = i * x.row_stride.unsigned_abs());
     let kernels = T::kernels();
@@ -212,6 +220,31 @@ pub(crate) fn few_rows<T: Semiring + HasMicroKernels>(
             out.iter_mut().zip(sums).for_each(|(out, &sum)| *out = if add { out.plus(sum) } else { sum });
         }
     }
+    Ok(())
+}
+
+/// Returns whether [`few_columns`] computes a product. The product has few columns, the columns of the left matrix are contiguous, and the
+/// sums are not short.
+pub(crate) fn has_few_columns<T>(Sizes { m, n, k, .. }: Sizes, x: Matrix<T>, y: Matrix<T>) -> bool {
+    let contiguous = x.row_stride == 1 && x.column_stride != 1 && (y.row_stride == 1 || y.column_stride == 1);
+    (2..=MAX_COPIED_COLUMNS / size_of::<T>()).contains(&n) && m > n && k >= MIN_THIN_TERMS && contiguous
+}
+
+/// Computes a product that satisfies [`has_few_columns`], as the transpose of a product with few rows. That product reads the columns of
+/// `x` as rows, several elements at once.
+pub(crate) fn few_columns<T: Semiring + HasMicroKernels>(
+    Sizes { m, n, k, add }: Sizes,
+    x: Matrix<T>,
+    y: Matrix<T>,
+    out: &mut [T],
+) -> Result<(), AllocationError> {
+    let mut rows = Scratch::new(n * m)?;
+    compact(Sizes { m: n, n: m, k, add: false }, y.transposed(), x.transposed(), &mut rows)?;
+    for (i, out) in out.chunks_exact_mut(n).enumerate() {
+        let sums = rows[i..].iter().step_by(m);
+        out.iter_mut().zip(sums).for_each(|(out, &sum)| *out = if add { out.plus(sum) } else { sum });
+    }
+    Ok(())
 }
 
 dispatched! {
@@ -253,33 +286,60 @@ mod tests {
             let numbers = |len: usize, seed: usize| -> Vec<f64> {
                 (0..len).map(|i| ((i * 7919 + seed) % 13) as f64 - 6.0).collect()
             };
-            let (left, right) = (numbers(m * (k + 3), 1), numbers(n * (k + 5), 2));
+            let (left, right) = (numbers((m + 1) * (k + 3), 1), numbers(n * (k + 5), 2));
             let (x, y) = (Matrix::rows(&left, 0, k + 3), Matrix::rows(&right, 0, k + 5).transposed());
-            for add in [false, true] {
+            let turned = Matrix::rows(&left, 0, m + 1).transposed();
+            for (x, add) in [(x, false), (x, true), (turned, true)] {
                 let sizes = Sizes { m, n, k, add };
-                let mut expected = numbers(m * n, 3);
-                let mut out = expected.clone();
-                by_definition(Sizes { add: false, ..sizes }, x, y, &mut out);
-                if add {
-                    expected.iter_mut().zip(&out).for_each(|(sum, product)| *sum += product);
-                } else {
-                    expected.clone_from(&out);
-                }
                 let mut out = numbers(m * n, 3);
-                few_rows(sizes, x, y, Tile::whole(&mut out, n));
-                assert_eq!(out, expected, "{sizes:?}");
+                few_rows(sizes, x, y, Tile::whole(&mut out, n)).unwrap();
+                assert_eq!(out, expected(sizes, x, y, numbers(m * n, 3)), "{sizes:?}");
+            }
+        }
+    }
+
+    /// Returns the product of two matrices by its definition, or its sum with `out`.
+    fn expected(sizes: Sizes, x: Matrix<f64>, y: Matrix<f64>, mut out: Vec<f64>) -> Vec<f64> {
+        let mut product = vec![0.0; out.len()];
+        by_definition(Sizes { add: false, ..sizes }, x, y, &mut product);
+        out.iter_mut()
+            .zip(&product)
+            .for_each(|(out, product)| *out = if sizes.add { *out + product } else { *product });
+        out
+    }
+
+    #[test]
+    fn products_of_few_columns_are_exact() {
+        let numbers: Vec<f64> = (0..300 * 300).map(|i| ((i * 7919 + 1) % 13) as f64 - 6.0).collect();
+        for (m, n, k) in [(3, 2, 65), (40, 4, 64), (100, 3, 250), (17, 3, 71)] {
+            let (x, y) = (Matrix::rows(&numbers, 2, 101).transposed(), Matrix::rows(&numbers, 1, 251));
+            for (y, add) in [(y, false), (y, true), (y.transposed(), true)] {
+                let sizes = Sizes { m, n, k, add };
+                assert!(has_few_columns(sizes, x, y));
+                let mut out = numbers[..m * n].to_vec();
+                few_columns(sizes, x, y, &mut out).unwrap();
+                assert_eq!(out, expected(sizes, x, y, numbers[..m * n].to_vec()), "{sizes:?}");
             }
         }
     }
 
     #[test]
-    fn few_rows_need_contiguous_operands_and_long_sums() {
+    fn few_rows_need_contiguous_columns_and_long_sums() {
         let data = vec![0.0f64; 100 * 100];
-        let (x, y) = (Matrix::rows(&data, 0, 100), Matrix::rows(&data, 0, 100).transposed());
-        let few = |m, n, k, x, y| has_few_rows(Sizes { m, n, k, add: false }, x, y);
-        assert!(few(4, 20, 64, x, y) && few(16, 100, 100, x, y));
-        assert!(!few(5, 20, 64, x, y) && !few(17, 100, 100, x, y) && !few(4, 20, 63, x, y));
-        assert!(!few(4, 20, 64, x.transposed(), y) && !few(4, 20, 64, x, y.transposed()));
+        let y = Matrix::rows(&data, 0, 100).transposed();
+        let few = |m, n, k, y| has_few_rows(Sizes { m, n, k, add: false }, y);
+        assert!(few(4, 20, 64, y) && few(16, 100, 100, y));
+        assert!(!few(5, 20, 64, y) && !few(17, 100, 100, y) && !few(4, 20, 63, y) && !few(4, 20, 64, y.transposed()));
+    }
+
+    #[test]
+    fn few_columns_need_a_transposed_left_matrix_and_long_sums() {
+        let data = vec![0.0f64; 100 * 100];
+        let (y, x) = (Matrix::rows(&data, 0, 100), Matrix::rows(&data, 0, 100).transposed());
+        let few = |m, n, k, x| has_few_columns(Sizes { m, n, k, add: false }, x, y);
+        assert!(few(5, 4, 64, x) && few(3, 2, 100, x));
+        assert!(!few(50, 5, 64, x) && !few(4, 4, 64, x) && !few(5, 4, 63, x) && !few(5, 1, 64, x));
+        assert!(!few(5, 4, 64, x.transposed()));
     }
 
     #[test]
