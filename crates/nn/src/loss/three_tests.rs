@@ -14,3 +14,15 @@ fn different_shapes_are_errors() {
     assert!(try_cosine_embedding_loss(&column, &column, &row).is_ok());
     assert!(TripletMarginLoss::new().try_by_distance(&column, &row, &column, |x, _| x.clone()).is_err());
 }
+
+/// The sentence is PyTorch's, from both losses.
+#[test]
+fn a_margin_that_is_not_positive_is_an_error() {
+    let x = Tensor::from([[1.0], [2.0]]);
+    for (margin, number) in [(0.0, "0"), (-1.5, "-1.5")] {
+        let loss = TripletMarginLoss::new().margin(margin);
+        let expected = format!("margin must be greater than 0, got {number}");
+        assert_eq!(loss.try_of(&x, &x, &x).unwrap_err().sentence(), expected);
+        assert_eq!(loss.try_by_distance(&x, &x, &x, |x, _| x.clone()).unwrap_err().sentence(), expected);
+    }
+}

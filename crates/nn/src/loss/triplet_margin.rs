@@ -37,7 +37,7 @@ pub type TripletMarginLoss = LossOfThree<TripletOptions>;
 
 #[twins]
 impl TripletMarginLoss {
-    /// Sets the margin between the two distances; 1 by default.
+    /// Sets the margin between the two distances; 1 by default. It must be above 0.
     #[must_use]
     pub fn margin(self, margin: f64) -> Self {
         Self { formula: TripletOptions { margin, ..self.formula }, ..self }
@@ -67,7 +67,7 @@ impl TripletMarginLoss {
     ///
     /// # Errors
     ///
-    /// If the shapes differ, the results of `distance` do not broadcast, or there is not enough memory.
+    /// If the margin is not above 0, the shapes differ, the results of `distance` do not broadcast, or there is not enough memory.
     pub fn try_by_distance<P: IntoArray<Array: TensorLike<Elem: Float>>>(
         &self,
         anchor: P,
@@ -77,12 +77,17 @@ impl TripletMarginLoss {
     ) -> Result<P::Array, <P::Array as TensorLike>::Error> {
         let anchor = anchor.array();
         let (positive, negative) = (positive.into_array(&anchor)?, negative.into_array(&anchor)?);
-        check_triple(&anchor, &positive, &negative, Site::here(TRIPLET_MARGIN_WITH_DISTANCE_LOSS))?;
+        let at = Site::here(TRIPLET_MARGIN_WITH_DISTANCE_LOSS);
+        check_triple(&anchor, &positive, &negative, at)?;
+        let margin = self.formula.margin;
+        if margin <= 0.0 {
+            return Err(Error::Argument { message: format!("margin must be greater than 0, got {margin}"), at }.into());
+        }
         let mut far = distance(&anchor, &negative);
         if self.formula.swap {
             far = far.try_minimum(&distance(&positive, &negative))?;
         }
-        let shortfall = distance(&anchor, &positive).try_sub(&far)?.try_add(self.formula.margin)?;
+        let shortfall = distance(&anchor, &positive).try_sub(&far)?.try_add(margin)?;
         reduce(shortfall.try_relu()?, self.reduction)
     }
 }

@@ -119,7 +119,7 @@ impl<A: TensorLike<Elem: Float>> MarginLosses for A {}
 /// Options of the triplet loss.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TripletOptions {
-    /// The margin by which the anchor must be nearer to the positive than to the negative.
+    /// The margin by which the anchor must be nearer to the positive than to the negative. It must be above 0.
     pub margin: f64,
     /// The order p of the norm that measures distances.
     pub p: f64,
