@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use wengert_autograd::{Error as RuleError, FunctionCall, Var};
+use wengert_tensor::ops::try_cat;
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
@@ -110,10 +111,10 @@ fn factor_rule<'t, T: Float>(lu: Var<'t, T>, pivots: Var<'t, T>, g: Var<'t, T>) 
     let by_unit = |y: Var<'t, T>| solved(Coefficients::UNIT_UPPER, transposed(factors), y);
     let mut whole = by_unit(divided(lower.try_tril(-1)? + diagonal.try_triu(0)?)?)?;
     if columns > least {
-        whole = cat(&[whole, by_unit(beside(g))?], -1);
+        whole = try_cat(&[whole, by_unit(beside(g))?], -1)?;
     }
     if rows > least {
-        whole = cat(&[whole, divided(below(g))?], -2);
+        whole = try_cat(&[whole, divided(below(g))?], -2)?;
     }
     applied(Permutation { rows }, &[pivots])?.try_matmul(whole)
 }
