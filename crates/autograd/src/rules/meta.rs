@@ -7,16 +7,16 @@ use wengert_tensor::{Float, Site, Tensor};
 use super::mode::{Mode, elementwise};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// An operation that returns its first input unchanged. Except for `Flat`, its derivative with respect to this input is 0, and with respect to
-/// the others it is a formula over the inputs and the result.
+/// An operation that returns its first input unchanged. Except for `ZeroGradients`, its derivative with respect to this input is 0. Its derivative
+/// with respect to another input is a formula over the inputs and the result.
 #[derive(Clone)]
 pub(crate) enum WithDerivative {
     /// The derivative Σ slope · d input. Each input after the first is an input of the sum or a slope.
     Slopes(Vec<Role>),
     /// The derivative of softmax along a dimension, or of its logarithm if `log` is true, computed from the output.
     Softmax { axis: usize, log: bool },
-    /// The derivative 1 to the first input, and 0 to the others, which have any shape.
-    Flat,
+    /// The derivative 1 with respect to the first input, and 0 with respect to the others. The others may have any shape.
+    ZeroGradients,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -51,12 +51,12 @@ impl WithDerivative {
         input: usize,
         v: Var<'t, T>,
     ) -> Option<Var<'t, T>> {
-        if matches!(self, WithDerivative::Flat) {
+        if matches!(self, WithDerivative::ZeroGradients) {
             return (input == 0).then_some(v);
         }
         let (z, role) = (call.output(), input.checked_sub(1)?);
         match *self {
-            WithDerivative::Flat => None,
+            WithDerivative::ZeroGradients => None,
             // This derivative is elementwise, so the formula is the same in reverse and forward mode.
             WithDerivative::Slopes(ref roles) => match roles[role] {
                 Role::Input(Some(slope)) => Some(v * call.input(slope)),
@@ -79,7 +79,7 @@ impl<T: Float> Operation<T> for WithDerivative {
     fn name(&self) -> &'static str {
         match self {
             WithDerivative::Slopes(_) => "with_derivative",
-            WithDerivative::Flat => "with_flat",
+            WithDerivative::ZeroGradients => "with_zero_gradients",
             WithDerivative::Softmax { log: false, .. } => "softmax",
             WithDerivative::Softmax { log: true, .. } => "log_softmax",
         }
@@ -112,7 +112,7 @@ impl<T: Float> Operation<T> for WithDerivative {
     fn is_constant_in(&self, input: usize) -> bool {
         match self {
             WithDerivative::Slopes(roles) if input > 0 => matches!(roles[input - 1], Role::Slope),
-            WithDerivative::Flat => false,
+            WithDerivative::ZeroGradients => false,
             _ => input == 0,
         }
     }

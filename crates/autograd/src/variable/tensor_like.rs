@@ -68,9 +68,9 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         with_slopes(*self, terms()?, at)
     }
 
-    fn with_flat(&self, flat: &[&Self], at: Site) -> Result<Self, Error> {
-        let inputs: Vec<Self> = std::iter::once(*self).chain(flat.iter().map(|&&x| x)).collect();
-        self.tape.record_operation(Rc::new(WithDerivative::Flat), &inputs, at)
+    fn with_zero_gradients(&self, others: &[&Self], at: Site) -> Result<Self, Error> {
+        let inputs: Vec<Self> = std::iter::once(*self).chain(others.iter().map(|&&x| x)).collect();
+        self.tape.record_operation(Rc::new(WithDerivative::ZeroGradients), &inputs, at)
     }
 
     fn as_softmax(&self, x: &Self, axis: usize, log: bool, at: Site) -> Result<Self, Error> {

@@ -64,7 +64,10 @@ pub trait Inverting: Array {
         if exponent == 0 {
             let (n, _) = sizes(&self.shape());
             // The gradient of the matrices is zeros.
-            return self.try_constant(&Tensor::try_eye(n)?)?.try_broadcast_to(self.shape())?.with_flat(&[self], at);
+            return self
+                .try_constant(&Tensor::try_eye(n)?)?
+                .try_broadcast_to(self.shape())?
+                .with_zero_gradients(&[self], at);
         }
         let mut square = if exponent < 0 { inverse(self, Singular::Inv, at)? } else { self.clone() };
         let mut rest = exponent.unsigned_abs();

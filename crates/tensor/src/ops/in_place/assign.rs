@@ -49,7 +49,7 @@ pub trait InPlace: TensorLike {
     /// Sets `self` to `value`, as `put` does. The gradient of the old elements is zeros.
     #[doc(hidden)]
     fn replace(&mut self, value: Self, at: Site) -> Result<(), Self::Error> {
-        let value = value.with_flat(&[self], at)?;
+        let value = value.with_zero_gradients(&[self], at)?;
         self.put(value, at)
     }
 

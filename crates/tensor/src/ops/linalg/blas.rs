@@ -264,8 +264,12 @@ fn add_product<A: TensorLike>(own: &A, beta: f64, product: A, alpha: f64, at: Si
         // factor gives a NaN gradient. So only the value is replaced by 0, and the derivative stays.
         product = product.with_value(&number(&product, A::Elem::ZERO, &product.shape(), at)?, at)?;
     }
-    // With `beta` 0 the gradient of `own` is zeros.
-    if beta == 0.0 { product.with_flat(&[&own], at) } else { scale(own, beta)?.apply_binary(Binary::Add, &product, at) }
+    // With `beta` 0, the values of `own` are not read, and its gradient is zeros.
+    if beta == 0.0 {
+        product.with_zero_gradients(&[&own], at)
+    } else {
+        scale(own, beta)?.apply_binary(Binary::Add, &product, at)
+    }
 }
 
 #[cfg(test)]

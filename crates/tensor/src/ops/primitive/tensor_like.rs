@@ -159,14 +159,14 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
         Ok(self.clone())
     }
 
-    /// Returns the values of `self` with the derivative of `self`, and with the derivative 0 to each array of `flat`. So the gradient of these
-    /// arrays is zeros, and not missing. Their shapes are arbitrary. A plain tensor returns itself.
+    /// Returns `self`, recorded as a function of `others` too. The derivative with respect to each of `others` is 0, so their gradients are zeros
+    /// and not missing. `others` may have any shapes. A plain tensor returns itself.
     ///
     /// # Errors
     ///
     /// If the operation cannot be recorded.
-    fn with_flat(&self, flat: &[&Self], at: Site) -> Result<Self> {
-        let _ = (flat, at);
+    fn with_zero_gradients(&self, others: &[&Self], at: Site) -> Result<Self> {
+        let _ = (others, at);
         Ok(self.clone())
     }
 

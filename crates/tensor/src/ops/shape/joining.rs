@@ -72,7 +72,7 @@ pub fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result<A> {
     }
     let joined = if parts.len() == 1 { parts.swap_remove(0) } else { A::apply_cat(&parts, axis, at)? };
     // The gradients of skipped tensors are empty.
-    if skipped.is_empty() { Ok(joined) } else { joined.with_flat(&skipped, at) }
+    if skipped.is_empty() { Ok(joined) } else { joined.with_zero_gradients(&skipped, at) }
 }
 
 /// Joins tensors of the same shape along a new dimension. PyTorch: `stack`.
