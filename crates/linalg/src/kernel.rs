@@ -3,8 +3,8 @@
 use wengert_autograd::{BatchedCall, Error, Function, FunctionCall, Var};
 use wengert_tensor::{self as tensor, Float, Shape, Site, Tensor};
 
-/// The gradients that a derivative rule returns, one for each input. `None` means that no gradient passes to the input. The rule may fail
-/// because no memory can hold a matrix that it needs.
+/// The result of a derivative rule: the gradient of each input, or an error. `None` means that no gradient passes to the input. A rule fails,
+/// for example, if no memory can hold a matrix that it needs.
 pub type Gradients<'t, T> = Result<Vec<Option<Var<'t, T>>>, Error>;
 
 /// An operation on batches of matrices. The batch dimensions of the inputs are equal, because the caller expands them first.

@@ -34,16 +34,16 @@ impl Elementwise for Function {
     }
 }
 
-/// A recorded function, or the error of the recording.
-type Recorded<'t, T> = Result<Var<'t, T>, RuleError>;
+/// A variable that a rule records, or the error of the recording.
+type RuleResult<'t, T> = Result<Var<'t, T>, RuleError>;
 
 /// Records the application of `function` to `inputs`.
-fn record<'t, T: Float>(function: Function, inputs: &[Var<'t, T>]) -> Recorded<'t, T> {
+fn record<'t, T: Float>(function: Function, inputs: &[Var<'t, T>]) -> RuleResult<'t, T> {
     <Var<'t, T> as crate::Array>::apply_elementwise(function, inputs, Site::here(function.name()))
 }
 
 /// Returns the derivative of z = `function`(`inputs`) with respect to the input with index `input`.
-fn slope<'t, T: Float>(function: Function, inputs: &[Var<'t, T>], z: Var<'t, T>, input: usize) -> Recorded<'t, T> {
+fn slope<'t, T: Float>(function: Function, inputs: &[Var<'t, T>], z: Var<'t, T>, input: usize) -> RuleResult<'t, T> {
     let x = inputs[0];
     Ok(match function {
         Function::LogNdtr => {
@@ -100,7 +100,7 @@ fn slope<'t, T: Float>(function: Function, inputs: &[Var<'t, T>], z: Var<'t, T>,
 }
 
 /// Returns the derivative of a Bessel function at x.
-fn slope_of_bessel<T: Float>(order: usize, scaled: bool, x: Var<'_, T>) -> Recorded<'_, T> {
+fn slope_of_bessel<T: Float>(order: usize, scaled: bool, x: Var<'_, T>) -> RuleResult<'_, T> {
     if scaled {
         // The differences keep their digits for large x. A function of odd order is odd, and its derivative is even.
         let step = |order| record(Function::BesselStep { order }, &[x]);
@@ -112,7 +112,7 @@ fn slope_of_bessel<T: Float>(order: usize, scaled: bool, x: Var<'_, T>) -> Recor
 }
 
 /// Returns the derivative of z, the difference of two scaled Bessel functions at x.
-fn slope_of_bessel_step<'t, T: Float>(order: usize, x: Var<'t, T>, z: Var<'t, T>) -> Recorded<'t, T> {
+fn slope_of_bessel_step<'t, T: Float>(order: usize, x: Var<'t, T>, z: Var<'t, T>) -> RuleResult<'t, T> {
     let step = |order| record(Function::BesselStep { order }, &[x]);
     let before = if order == 0 { -z } else { step(order - 1)? };
     Ok(x.sign() * (step(order + 1)? - z * 2.0 + before) * 0.5)
@@ -178,7 +178,7 @@ struct Densities<'v, 't, T: Float> {
 impl<'t, T: Float> Densities<'_, 't, T> {
     /// Records the derivative of the density whose orders with respect to the two shape parameters are `orders`. The first derivative of a
     /// density p is p times the derivative l of its logarithm. Leibniz's rule gives the higher derivatives of this product.
-    fn derivative(&self, orders: [usize; 2]) -> Recorded<'t, T> {
+    fn derivative(&self, orders: [usize; 2]) -> RuleResult<'t, T> {
         let [i, j] = orders;
         if orders == [0, 0] {
             return record(self.of, self.inputs);

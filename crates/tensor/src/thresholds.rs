@@ -271,11 +271,11 @@ pub(crate) mod matmul {
     /// The number of columns for which the kernel for few rows computes the sums before it writes them to the result.
     pub(crate) const DOT_COLUMNS: usize = 64;
 
-    /// The smallest number of elements of the right matrix in a task, if threads divide the columns of a product for the kernel for few rows.
+    /// The smallest number of elements of the right matrix that a task reads, if the kernel for few rows divides the columns among threads.
     pub(crate) const MIN_READ: usize = 1 << 16;
 
-    /// The largest right matrix, in bytes, that is copied for a product of more than a quarter of [`MAX_DOT_ROWS`] rows. The copy fits in
-    /// the first-level cache.
+    /// The size in bytes up to which a right matrix is copied for a product of more than a quarter of [`MAX_DOT_ROWS`] rows. A copy of this
+    /// size fits in the first-level cache. The kernel for few rows reads larger matrices in place.
     pub(crate) const MAX_COPIED_BYTES: usize = 1 << 15;
 
     /// The number of terms that the kernel for few columns adds to every sum before it continues with the next terms. The elements of these
@@ -373,15 +373,16 @@ pub(crate) mod matmul {
     /// sizes are.
     pub(crate) const MIN_WIDE: usize = 512;
 
-    /// The smallest number of rows of a right matrix that a task transposes, if threads share this work. Smaller matrices are one task.
+    /// The smallest number of rows that a task transposes, if threads share the transposition of a right matrix. A strip of a matrix with
+    /// fewer rows is one task.
     pub(crate) const MIN_TRANSPOSED_ROWS: usize = 64;
 
-    /// The number of threads from which on several of them may share the rows of a product. With 16 threads, the product of two matrices of
-    /// 1024 rows and columns is then 1.4 times as fast (Intel Emerald Rapids). With 8 threads, there was little difference.
+    /// The number of threads from which on a product may be divided by rows and columns. On 16 threads of an Intel Emerald Rapids, this made
+    /// the product of two matrices of 1024 rows and columns 1.4 times as fast. On 8 threads, it made little difference.
     pub(crate) const MANY_PARTS: usize = 8;
 
-    /// The smallest number of columns of a tile, if threads divide both the rows and the columns of a product. With fewer columns, reading
-    /// the left matrix takes too long.
+    /// The smallest number of columns of a tile, if threads divide both the rows and the columns of a product. With fewer columns, several
+    /// threads would read and rearrange the same rows of the left matrix for little work.
     pub(crate) const MIN_TILE_COLUMNS: usize = 256;
 
     /// The number of rows from which on a product is split by columns only if it has at least twice as many columns as rows.

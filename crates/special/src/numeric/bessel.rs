@@ -40,7 +40,7 @@ pub(crate) fn bessel_i(order: usize, x: f64, scaled: bool) -> f64 {
         term = next;
         sum += term;
     }
-    let scaled_value = sign * sum / root(size);
+    let scaled_value = sign * sum / sqrt_two_pi_times(size);
     // Multiplies by the root of eˣ twice, because eˣ overflows at smaller x than the result does.
     let half = (size / 2.0).exp();
     if scaled { scaled_value } else { scaled_value * half * half }
@@ -66,10 +66,10 @@ pub(crate) fn bessel_step(order: usize, x: f64) -> f64 {
         }
         (terms, sum) = (next, sum + change);
     }
-    sum / root(size)
+    sum / sqrt_two_pi_times(size)
 }
 
 /// Computes √(2π · size), also where the product overflows.
-fn root(size: f64) -> f64 {
+fn sqrt_two_pi_times(size: f64) -> f64 {
     if size < 1e300 { (2.0 * PI * size).sqrt() } else { (2.0 * PI).sqrt() * size.sqrt() }
 }

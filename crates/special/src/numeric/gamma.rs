@@ -79,7 +79,7 @@ pub(crate) fn polygamma(n: usize, x: f64) -> f64 {
 /// computed directly.
 fn weight(a: f64, x: f64) -> f64 {
     if a < 1e-3 {
-        return (a * x.ln() - x - lgamma_after_one(a)).exp();
+        return (a * x.ln() - x - lgamma1p(a)).exp();
     }
     // The weight is 0 long before this quotient overflows.
     if x / a == f64::INFINITY {
@@ -148,7 +148,7 @@ pub(crate) fn gammainc(a: f64, x: f64, upper: bool, order: usize) -> f64 {
 
 /// Computes ln Γ(1 + a) for 0 ≤ a < 1e-3 by its Taylor series, whose coefficients are Euler's constant and ζ(n)/n (NIST Digital Library of
 /// Mathematical Functions, 5.7.3).
-fn lgamma_after_one(a: f64) -> f64 {
+fn lgamma1p(a: f64) -> f64 {
     let series =
         [0.207_385_551_028_673_98, -0.270_580_808_427_784_54, 0.400_685_634_386_531_43, -0.822_467_033_424_113_2];
     -a * (0.577_215_664_901_532_9 + a * polynomial(a, &series))
@@ -164,7 +164,7 @@ fn upper_near_zero(a: f64, x: f64) -> f64 {
         power *= -x / k;
         sum += power * a / (a + k);
     }
-    let logarithm = a * x.ln() - lgamma_after_one(a);
+    let logarithm = a * x.ln() - lgamma1p(a);
     -logarithm.exp_m1() - logarithm.exp() * sum
 }
 

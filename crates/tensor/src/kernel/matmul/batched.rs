@@ -106,14 +106,23 @@ impl<'a, T: Element> Batch<'a, T> {
         })
     }
 
-    /// Computes a single product in several tasks, each for a tile of the result, which is a range of rows and of columns. The rows of a
-    /// tile are at least `least` units of [`ROW_UNIT`] rows.
+    /// Writes the products of matrices without elements, whose sums have no terms.
+    fn write_empty_sums(&self, out: &mut [T]) {
+        if !self.sizes.add {
+            out.fill(T::ZERO);
+        }
+        self.begin(0, out);
+    }
+
+    /// Computes a single product in several tasks. Each task computes a tile of the result, a range of rows and a range of columns. A tile has
+    /// at least `least` units of [`ROW_UNIT`] rows.
     ///
-    /// If the columns of the right matrix are contiguous, all threads together transpose it first. Otherwise `gemm` would rearrange the
-    /// same columns in several tasks.
+    /// If the columns of the right matrix are contiguous, all threads together transpose it first. Without this copy, `gemm` would rearrange
+    /// the same columns in several tasks.
     fn by_tiles(&self, least: usize, out: &mut [T]) -> Result<(), AllocationError> {
         let (Sizes { m, n, k, .. }, (left, right)) = (self.sizes, self.operands(0));
-        let (units, parts) = (m.div_ceil(ROW_UNIT), most_parts(m.div_ceil(ROW_UNIT), least));
+        let units = m.div_ceil(ROW_UNIT);
+        let parts = most_parts(units, least);
         // The columns of a view of windows overlap. A copy could need much more memory than the view.
         let is_copied = parts > 1 && is_written_by_squares(right, k, n) && right.column_stride.unsigned_abs() >= k;
         let transposed = if is_copied { Some(TransposedStrips::new(right, k, n)?) } else { None };
@@ -171,12 +180,9 @@ pub(crate) fn matmul<T: Element>(
         return Ok(());
     }
     let batch = Batch::new(x, y, addend);
-    let Sizes { m, n, k, add } = batch.sizes;
+    let Sizes { m, n, k, .. } = batch.sizes;
     if k == 0 {
-        if !add {
-            out.fill(T::ZERO);
-        }
-        batch.begin(0, out);
+        batch.write_empty_sums(out);
         return Ok(());
     }
     let count = out.len() / (m * n);
@@ -253,11 +259,11 @@ impl<T: Element> TransposedStrips<T> {
     }
 }
 
-/// Returns how many of `parts` threads share the same rows of a product. The number divides `parts`.
+/// Returns the number of tiles beside each other, if a product is divided among `parts` threads. The number divides `parts`.
 ///
 /// A thread with whole rows writes contiguous elements, which it usually reads in the next operation too. But it also reads the whole right
-/// matrix. So several threads share rows only if there are many threads and the sums are long. Then their tiles are nearly square, which
-/// makes the rows and columns that a thread reads few. A tile has at least [`MIN_TILE_COLUMNS`] columns.
+/// matrix. So the columns are divided only if there are many threads and the sums are long. The tiles are then nearly square, so that a thread
+/// reads few rows and columns. A tile has at least [`MIN_TILE_COLUMNS`] columns.
 fn tiles_across(Sizes { m, n, k, .. }: Sizes, parts: usize) -> usize {
     if parts < MANY_PARTS || k < m.min(n) {
         return 1;
@@ -373,7 +379,7 @@ mod tests {
         set_num_threads(before);
     }
 
-    /// Checks that the columns of a right matrix may be contiguous, at every distance, without a change of the bits.
+    /// Checks that a right matrix with contiguous columns gives the same bits as its row-major copy, at several distances of the columns.
     #[test]
     fn a_right_matrix_with_contiguous_columns_gives_the_bits_of_its_copy() {
         // Other kernels, with another order of additions, read contiguous columns of products with few rows or columns.

@@ -44,7 +44,8 @@ pub trait Products: Semiring {
     }
 }
 
-/// Returns whether a right matrix with contiguous columns must be transposed before `gemm` reads it. The bits of the product are the same.
+/// Returns true if it saves time to transpose a right matrix with contiguous columns before `gemm` reads it. The bits of the product are the
+/// same.
 fn transposes_first<T>(Sizes { m, n, k, .. }: Sizes, y: Matrix<T>) -> bool {
     let distance = y.column_stride.unsigned_abs().saturating_mul(size_of::<T>());
     let is_slow = distance.is_multiple_of(SLOW_DISTANCE) || m <= MAX_TRANSPOSED_ROWS && size_of::<T>() == 4;

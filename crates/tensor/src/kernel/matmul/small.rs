@@ -65,7 +65,8 @@ pub(crate) fn strips(columns: usize) -> impl Iterator<Item = Range<usize>> {
     (0..number).map(move |strip| start(strip)..start(strip + 1))
 }
 
-/// Copies the elements of a matrix, or of a strip (a range of columns) of it, in row-major order. Returns the copy and the distance between its rows.
+/// Copies the elements of a matrix, or of a strip of it (a range of columns), in row-major order. Returns the copy and the distance between its
+/// rows.
 pub(crate) fn rows_of<T: Semiring>(
     matrix: Matrix<T>,
     rows: usize,
@@ -173,8 +174,9 @@ pub(crate) fn thin<T: Semiring + HasMicroKernels>(
     Ok(())
 }
 
-/// Returns whether [`few_rows`] computes a product. The product has few rows, the columns of the right matrix are contiguous, and the sums
-/// are not short. If the right matrix is small and there are more than a few rows, it is faster to copy the columns.
+/// Returns whether [`few_rows`] computes a product. The columns of the right matrix must be contiguous, and the sums must not be short. The
+/// product has at most [`MAX_DOT_ROWS`] rows, or a quarter of them if the right matrix is small. For a small right matrix and more rows, it is
+/// faster to copy the columns.
 pub(crate) fn has_few_rows<T>(Sizes { m, n, k, .. }: Sizes, y: Matrix<T>) -> bool {
     let contiguous = y.row_stride == 1 && y.column_stride >= 0;
     let is_large = n.saturating_mul(k).saturating_mul(size_of::<T>()) > MAX_COPIED_BYTES;
@@ -278,8 +280,8 @@ dispatched! {
 mod tests {
     use super::*;
 
-    /// Checks products of small integers, whose sums are exact, against the definition. Columns of the right matrix are further apart than
-    /// they are long.
+    /// Checks products of small integers, whose sums are exact, against the definition. There are unused elements between the columns of the
+    /// right matrix.
     #[test]
     fn products_of_few_rows_are_exact() {
         for (m, n, k) in [(1, 17, 64), (2, 64, 100), (3, 65, 1024), (4, 130, 1025), (7, 20, 2100), (16, 70, 129)] {
@@ -288,8 +290,8 @@ mod tests {
             };
             let (left, right) = (numbers((m + 1) * (k + 3), 1), numbers(n * (k + 5), 2));
             let (x, y) = (Matrix::rows(&left, 0, k + 3), Matrix::rows(&right, 0, k + 5).transposed());
-            let turned = Matrix::rows(&left, 0, m + 1).transposed();
-            for (x, add) in [(x, false), (x, true), (turned, true)] {
+            let transposed = Matrix::rows(&left, 0, m + 1).transposed();
+            for (x, add) in [(x, false), (x, true), (transposed, true)] {
                 let sizes = Sizes { m, n, k, add };
                 let mut out = numbers(m * n, 3);
                 few_rows(sizes, x, y, Tile::whole(&mut out, n)).unwrap();

@@ -39,8 +39,8 @@ pub(crate) fn even_starts(count: usize, least: usize) -> SmallVec<[usize; 16]> {
     starts(count, most_parts(count, least))
 }
 
-/// Returns the largest number of parts of `count` units, at most one for each thread, in which each part has at least `least` units. Returns
-/// 1 if there are fewer units.
+/// Returns the number of parts of `count` units: at most one for each thread, and each with at least `least` units. Returns 1 if there are
+/// fewer than `least` units.
 pub(crate) fn most_parts(count: usize, least: usize) -> usize {
     num_threads().min(count / least.max(1)).max(1)
 }

@@ -127,7 +127,7 @@ fn log_sums<A: TensorLike<Elem: Float>>(x: &A, dim: isize, at: Site) -> Result<A
     let slope = x.fill_shape(1.0, &x.shape(), at)?.replace_where(&is_infinite, f64::NAN, at)?;
     let finite = x.times(&slope, at)?.with_value(&values.replace_where(&is_infinite, 0.0, at)?, at)?;
     let sums = scan(&finite, dim, at, |x, y| log_of_sum(x, y, at))?;
-    // The running sums of ∞ and of NaN as they are, and of 0 instead of all other elements.
+    // The running sums of the elements ∞ and NaN alone, with 0 in the place of all other elements.
     let below = values.compare(Compare::Lt, f64::INFINITY, at)?;
     let array = LaneArray::new(&values.replace_where(&below, 0.0, at)?, dim, at)?;
     let reached = array.restore_rank(array.values().apply_cumsum(array.axis, at)?, at)?;

@@ -174,8 +174,8 @@ pub trait Norms: TensorLike<Elem: Float> {
     }
 
     /// Returns the cosine of the angle between `self` and `other` along `dim`: the sum of the products, divided by both 2-norms. Each norm
-    /// is raised to at least `eps`. The shapes broadcast. The result is 0 if one operand is zero and `eps` is positive. Refuses a negative
-    /// `eps`. PyTorch: `nn.functional.cosine_similarity`.
+    /// is raised to at least `eps`. The shapes broadcast. The result is 0 if one operand is zero and `eps` is positive. Refuses an `eps` that is negative
+    /// or NaN. PyTorch: `nn.functional.cosine_similarity`.
     fn try_cosine_similarity(&self, other: impl ArrayOperand<Self>, dim: impl Position, eps: f64) -> Result<Self> {
         let other = &other.into_array(self)?;
         let at = Site::here("cosine_similarity");
@@ -321,7 +321,7 @@ fn distance_norm<A: TensorLike<Elem: Float>>(x: &A, p: f64, axis: usize, at: Sit
     let size = x.apply_unary(Unary::Abs, at)?;
     let sum = |x: &A| x.apply_reduce(Reduction::Sum, &[axis], at);
     if p == 0.0 || shape[axis] == 0 {
-        // A count of 1 for each difference. A difference NaN gives NaN, and the derivative is 0.
+        // Counts the differences that are not 0. A difference NaN gives NaN. The derivative is 0.
         let differences = x.apply_unary(Unary::Sign, at)?.apply_unary(Unary::Abs, at)?;
         let unknown = x.compare(Compare::Ne, x, at)?;
         return sum(&differences.replace_where(&unknown, f64::NAN, at)?);

@@ -97,9 +97,10 @@ pub(crate) fn pad<A: TensorLike>(x: &A, sizes: &[isize], mode: PadMode, at: Site
 /// A dimension, and the number of elements added before and after it. A negative number crops elements.
 type Side = (usize, isize, isize);
 
+/// Returns an error if `mode` cannot add or crop as many elements as `side` says.
 fn check_side(shape: &Shape, (axis, left, right): Side, mode: PadMode, at: Site) -> Result<(), Error> {
     let size = shape[axis] as isize;
-    let is_cut_off = i128::from(size as i64) + i128::from(left as i64) + i128::from(right as i64) < 0;
+    let is_negative = (size as i128 + left as i128 + right as i128).is_negative();
     match mode {
         PadMode::Reflect => ensure!(
             left < size && right < size,
@@ -109,7 +110,7 @@ fn check_side(shape: &Shape, (axis, left, right): Side, mode: PadMode, at: Site)
             2 * (shape.rank() - axis) + 2
         ),
         PadMode::Circular => ensure!(
-            is_cut_off || left.max(right) <= size.saturating_add(left.min(0)).saturating_add(right.min(0)),
+            is_negative || left.max(right) <= size.saturating_add(left.min(0)).saturating_add(right.min(0)),
             at,
             "Padding value causes wrapping around more than once."
         ),
@@ -120,21 +121,22 @@ fn check_side(shape: &Shape, (axis, left, right): Side, mode: PadMode, at: Site)
         ),
         PadMode::Constant(_) => {}
     }
-    ensure!(mode != PadMode::Circular || !is_cut_off, at, "Negative padding value is resulting in an empty dimension");
-    let kept = i128::from(left.min(0) as i64) + i128::from(right.min(0) as i64) + i128::from(size as i64);
-    // `check_output` has another sentence for these modes.
-    let has_sentence = is_cut_off && matches!(mode, PadMode::Reflect | PadMode::Replicate);
-    ensure!(kept >= 0 || has_sentence, at, "narrow(): length must be non-negative.");
+    ensure!(mode != PadMode::Circular || !is_negative, at, "Negative padding value is resulting in an empty dimension");
+    let kept = size as i128 + left.min(0) as i128 + right.min(0) as i128;
+    // For these modes, `check_output` refuses a negative size with another sentence.
+    let is_refused_later = is_negative && matches!(mode, PadMode::Reflect | PadMode::Replicate);
+    ensure!(kept >= 0 || is_refused_later, at, "narrow(): length must be non-negative.");
     Ok(())
 }
 
-/// Returns an error if the modes `Reflect` and `Replicate` leave no element of a dimension. The sentences are PyTorch's.
+/// Returns an error if a padded dimension of the result would have no elements, which the modes `Reflect` and `Replicate` refuse. The sentences
+/// are PyTorch's.
 fn check_output(shape: &Shape, sides: &[Side], at: Site) -> Result<(), Error> {
     let output = |&(axis, left, right): &Side| shape[axis] as i128 + left as i128 + right as i128;
     if sides.iter().all(|side| output(side) >= 1) {
         return Ok(());
     }
-    // The last dimension is the first in the list.
+    // `sides` begins with the last dimension.
     let named = |separator: &str, size: &dyn Fn(&Side) -> i128| {
         let sizes = sides.iter().zip(["W", "H", "D"]).rev();
         sizes.map(|(side, name)| format!("{name}: {}", size(side))).collect::<Vec<_>>().join(separator)

@@ -35,8 +35,7 @@ pub(crate) fn window_axes<A: TensorLike>(
     let (mut axes, mut counts) = (Vec::with_capacity(rank), Vec::with_capacity(rank));
     for (k, (&window, &padding)) in windows.iter().zip(&padding).enumerate() {
         let Window { kernel, stride, dilation } = window;
-        let span = if rank == 1 { kernel } else { window.span() };
-        let limit = span / 2;
+        let limit = if rank == 1 { kernel } else { window.span() } / 2;
         if is_max_pool1d {
             ensure!(
                 padding <= limit,
@@ -69,7 +68,7 @@ pub(crate) fn window_axes<A: TensorLike>(
     Ok(axes)
 }
 
-/// Returns an error if `shape` is not the shape of volumes with at least one element. The sentences are PyTorch's.
+/// Returns an error unless `shape` is `[n, c, d, h, w]` or `[c, d, h, w]`, where only n may be 0. The sentences are PyTorch's.
 fn check_volumes(shape: &Shape, at: Site) -> Result<(), Error> {
     if !matches!(shape.rank(), 4 | 5) {
         let message = "non-empty 4D or 5D (batch mode) tensor expected for input";
@@ -78,7 +77,7 @@ fn check_volumes(shape: &Shape, at: Site) -> Result<(), Error> {
     check_nonempty(shape, shape.rank() - 4, at)
 }
 
-/// Returns an error if a dimension from `first` on has the size 0.
+/// Returns an error if one of the dimensions from `first` to the last has size 0.
 pub(super) fn check_nonempty(shape: &Shape, first: usize, at: Site) -> Result<(), Error> {
     let empty = (first..shape.rank()).find(|&axis| shape[axis] == 0);
     ensure!(
@@ -92,8 +91,8 @@ pub(super) fn check_nonempty(shape: &Shape, first: usize, at: Site) -> Result<()
     Ok(())
 }
 
-/// Returns an error if a mean over volumes of `sizes` has a kernel above a size. Then every window would reach into the padding. As in
-/// PyTorch, means over planes and lines have no such limit.
+/// Returns an error if the kernel of a mean over volumes is larger than the volume in one of the three dimensions. `sizes` has the sizes of the
+/// volume without padding. As in PyTorch, means over planes and lines have no such limit.
 fn check_kernel(sizes: &[usize], windows: &[Window], at: Site) -> Result<(), Error> {
     let named = |names: [&str; 3], sizes: &[usize]| {
         names.iter().zip(sizes).map(|(name, size)| format!("{name}: {size}")).collect::<Vec<_>>().join(" ")
