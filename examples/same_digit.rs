@@ -4,9 +4,9 @@
 //! cargo run --release --example same_digit
 //! ```
 //!
-//! A model with two inputs gets the tuple that the samples have. Both pictures go through the same layers, and the
-//! differences of the results decide. The held-out pictures are in no pair of the training. (Bromley et al. 1993, "Signature Verification
-//! using a 'Siamese' Time Delay Neural Network".)
+//! The inputs of each sample are a tuple of two pictures, which the model gets. Both pictures go through the same
+//! layers. A linear layer decides from the differences of the results. The held-out pictures are in no pair of the
+//! training. (Bromley et al. 1993, "Signature Verification using a 'Siamese' Time Delay Neural Network".)
 
 use std::process::ExitCode;
 
@@ -41,14 +41,14 @@ impl Siamese {
         Siamese { branch, head: Linear::new(32, 1, generator) }
     }
 
-    /// Returns a logit for each pair of images `[n, 1, 8, 8]`, which is positive if the digits seem to be the same.
+    /// Returns a logit for each pair of images `[n, 1, 8, 8]`. It is positive if the model predicts the same digit.
     fn forward<'t>(&self, left: Var<'t>, right: Var<'t>) -> Var<'t> {
         let [left, right] = [left, right].map(|image| self.branch.forward(image));
         self.head.forward((left - right).abs()).squeeze(1)
     }
 }
 
-/// Two images of each sample, and 1 for the same digit or 0.
+/// Pairs of images, with the target 1 for the same digit and 0 for different digits.
 type Pairs = Samples<(Tensor, Tensor), Tensor>;
 
 /// Draws `n` pairs of images. Every second pair has the same digit.

@@ -129,7 +129,7 @@ const MISTAKES: &[Mistake] = &[
                 let _ = wengert::nn::Fit::new(1).run(model, &mut Adam::new(0.1), train, generator, \
                 |model, tape, x| model.forward(tape.constant(x)), |y, t| mse_loss(y, t)); }",
         body: "",
-        says: &["is no constant of a tape of", "of a tuple, each tensor is a constant of its own"],
+        says: &["is no constant of a tape of", "put each tensor of a tuple on the tape"],
         explained: "",
     },
     Mistake {

@@ -9,7 +9,7 @@ use crate::{Error, Tape, Var};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no constant of a tape of `{T}`",
     label = "write a tensor of `{T}`, as in `tape.constant(&x)`, or a number",
-    note = "of a tuple, each tensor is a constant of its own: `|model, tape, (a, b)| model.forward(tape.constant(a), tape.constant(b))`",
+    note = "put each tensor of a tuple on the tape: `|model, tape, (a, b)| model.forward(tape.constant(a), tape.constant(b))`",
     note = "the element type of a tensor is converted with `x.cast::<{T}>()`; a parameter is put on the tape with `tape.parameter(&p)`"
 )]
 pub trait Constant<T: Float> {

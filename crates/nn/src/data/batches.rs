@@ -10,8 +10,8 @@ use std::thread::{self, JoinHandle};
 
 use crate::Result;
 
-/// An iterator over the batches of one epoch; see [`DataLoader::epoch`](crate::DataLoader::epoch). If a batch cannot be made, its place in
-/// the epoch has an error, or a panic if the data set panics. The iterator then goes on with the batch after it, with or without threads.
+/// An iterator over the batches of one epoch; see [`DataLoader::epoch`](crate::DataLoader::epoch). For a batch that cannot be made, `next` returns
+/// an error, or panics if the data set panics. The next call continues with the following batch. This holds for any number of threads.
 pub struct Batches<B> {
     pub(super) make: Arc<dyn Fn(usize) -> Result<B> + Send + Sync>,
     pub(super) next: usize,

@@ -71,8 +71,19 @@ pub trait Dataset: Sized + Send + Sync + 'static {
     /// If an index is out of range, or there is not enough memory.
     fn subset(&self, indices: &[usize]) -> Result<Self>;
 
-    /// Returns the number of samples, or an error if the parts of the data set have different lengths. The default is [`len`](Self::len), for
-    /// data sets whose parts always have the same length.
+    /// Returns the number of samples, or an error if the parts of the data set have different lengths. By default, returns [`len`](Self::len),
+    /// which is right for a data set that has no parts or checks them earlier.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+    /// use wengert::nn::Dataset;
+    /// use wengert::prelude::*;
+    ///
+    /// let x = Tensor::<f32>::zeros([3, 2]);
+    /// assert_eq!((x.clone(), Tensor::from([1, 0, 1])).try_len()?, 3);
+    /// assert!((x, Tensor::from([1, 0])).try_len().is_err());
+    /// # Ok::<(), wengert_nn::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -147,7 +158,7 @@ impl<E: Element> Dataset for Tensor<E> {
 /// Implements [`Dataset`] for a tuple of data sets.
 macro_rules! tuple {
     ($($part:ident: $position:tt),*) => {
-        /// A tuple is a data set whose samples have one sample of each part. A batch is a tuple of the batches of the parts. PyTorch:
+        /// A tuple is a data set. Each of its samples is a tuple of one sample of each part. A batch is a tuple of the batches of the parts. PyTorch:
         /// `StackDataset`, `TensorDataset`.
         ///
         /// [`batch`](Dataset::batch), [`subset`](Dataset::subset) and [`try_len`](Dataset::try_len) return an error if the parts have

@@ -47,8 +47,8 @@ pub fn evaluate<T: Float, X: Send + 'static, Y: Send + 'static, M>(
     score(loader, metrics, |tape, x| [forward(model, tape, x)], |[output], y| loss(output, y), |[output]| output)
 }
 
-/// Does the same as [`evaluate`] for a model with several outputs: `forward` returns an array of variables, and `loss` gets this array. Metrics
-/// are made for an output by their method `head`, as for [`Fit::run_heads`](crate::Fit::run_heads).
+/// Does the same as [`evaluate`] for a model with several outputs: `forward` returns an array of variables, and `loss` gets this array. The method
+/// `head` of a metric makes it a metric of one output, as for [`Fit::run_heads`](crate::Fit::run_heads).
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -84,7 +84,8 @@ pub fn evaluate_heads<T: Float, X: Send + 'static, Y: Send + 'static, M, const N
     score(loader, metrics, |tape, x| forward(model, tape, x), loss, |outputs| outputs)
 }
 
-/// Returns the loss and the metrics of a model with `N` outputs. `collect` converts their values to the outputs that the metrics expect.
+/// Returns the loss and the metrics of a model with `N` outputs. `collect` converts the values of the outputs to the form that the metrics
+/// expect.
 pub(super) fn score<T: Float, X: Send + 'static, Y: Send + 'static, O, const N: usize>(
     loader: &DataLoader<(X, Y)>,
     metrics: &mut [(&str, &mut (dyn Metric<T, Y, O> + '_))],
@@ -101,7 +102,7 @@ pub(super) fn score<T: Float, X: Send + 'static, Y: Send + 'static, O, const N: 
         let outputs = forward(&tape, &inputs);
         let (value, outputs) = loss_and_outputs(&tape, loss(outputs, &targets), &outputs)?;
         mean.add(value, loader.batch_len(batch));
-        let outputs = collect(array(outputs)?);
+        let outputs = collect(to_array(outputs)?);
         for (_, metric) in metrics.iter_mut() {
             metric.update(&outputs, &targets)?;
         }
@@ -123,7 +124,7 @@ fn loss_and_outputs<'t, T: Float>(
 }
 
 /// Converts the values of `N` outputs to an array.
-pub(super) fn array<T: Float, const N: usize>(values: Vec<Tensor<T>>) -> Result<[Tensor<T>; N]> {
+pub(super) fn to_array<T: Float, const N: usize>(values: Vec<Tensor<T>>) -> Result<[Tensor<T>; N]> {
     let count = values.len();
     values.try_into().map_err(|_| Error::Argument(format!("expected the values of {N} outputs, but got {count}")))
 }

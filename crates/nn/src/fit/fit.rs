@@ -24,10 +24,13 @@ use crate::{Error, Result};
 /// The metrics, each with its name.
 type Metrics<'a, T, Y, O> = Vec<(String, Box<dyn Metric<T, Y, O> + 'a>)>;
 
-/// The metrics of a validation, each with its name.
-type NamedMetrics<'n, 'a, T, Y, O> = [(&'n str, &'n mut (dyn Metric<T, Y, O> + 'a))];
+/// References to the metrics, each with its name.
+type BorrowedMetrics<'n, 'a, T, Y, O> = [(&'n str, &'n mut (dyn Metric<T, Y, O> + 'a))];
 
 /// The settings of a training loop. Everything except the number of epochs is optional.
+///
+/// A batch has inputs `X` and targets `Y`. The metrics get the outputs `O` of the model: a tensor for [`run`](Fit::run), or an array of tensors
+/// for [`run_heads`](Fit::run_heads).
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -209,7 +212,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
     }
 
     /// Trains a model with `N` outputs: `forward` computes the outputs, and `loss` computes the loss from the outputs and the targets.
-    /// `collect` converts the values of the outputs to the outputs that the metrics expect.
+    /// `collect` converts the values of the outputs to the form that the metrics expect.
     #[allow(clippy::too_many_arguments)]
     fn train<M: Module<T>, P: Optimizer<T>, const N: usize>(
         mut self,
@@ -238,8 +241,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
             for (batch, samples) in train.epoch(epoch).enumerate() {
                 let (inputs, targets) = samples?;
                 self.settings.rate(epoch, batch, train.len()).into_iter().for_each(|lr| optimizer.set_lr(lr));
-                let at = [epoch + 1, batch as u64 + 1];
-                let (value, gradients, outputs) = finite_gradients(model.as_module(), generator, at, |tape| {
+                let place = [epoch + 1, batch as u64 + 1];
+                let (value, gradients, outputs) = finite_gradients(model.as_module(), generator, place, |tape| {
                     let outputs = forward(model, tape, &inputs);
                     (loss(outputs, &targets), outputs)
                 })?;
@@ -259,7 +262,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
                 train: Scores { loss: mean.value(), metrics },
                 validation: None,
             };
-            self.score(&mut history, model, results, |model, loader, metrics| {
+            self.validate(&mut history, model, results, |model, loader, metrics| {
                 score(loader, metrics, |tape, x| forward(model, tape, x), &loss, collect)
             })?;
             self.finish_epoch(&history, model, optimizer, generator)?;
@@ -318,15 +321,15 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
         checkpoint.optimizer("optimizer", &*optimizer, model).save(folder.join(LAST))
     }
 
-    /// Validates the model, adds the epoch to the history, and calls [`save_best`](Settings::save_best). The validation
-    /// and the saved model use the average of the weights if there is one, because it usually predicts better than the
-    /// last weights.
-    fn score<M: Module<T>>(
+    /// Validates the model by `evaluate` if there are validation samples. Adds the epoch to the history, and calls
+    /// [`save_best`](Settings::save_best). The validation and the saved model use the average of the weights if there is
+    /// one, because it usually predicts better than the last weights.
+    fn validate<M: Module<T>>(
         &mut self,
         history: &mut History,
         model: &mut M,
         results: Epoch,
-        evaluate: impl Fn(&M, &DataLoader<(X, Y)>, &mut NamedMetrics<'_, 'a, T, Y, O>) -> Result<Scores>,
+        evaluate: impl Fn(&M, &DataLoader<(X, Y)>, &mut BorrowedMetrics<'_, 'a, T, Y, O>) -> Result<Scores>,
     ) -> Result<()> {
         let swapped = self.settings.swap_in_average(model.as_module_mut())?;
         let mut metrics: Vec<_> = self.metrics.iter_mut().map(|(name, metric)| (&name[..], &mut **metric)).collect();
@@ -383,8 +386,8 @@ impl<T: Float, X: Send + 'static, Y: Send + 'static> Fit<'_, T, X, Y> {
 
 impl<T: Float, X: Send + 'static, Y: Send + 'static, const N: usize> Fit<'_, T, X, Y, [Tensor<T>; N]> {
     /// Trains a model with several outputs, and returns the history of all epochs. `forward` returns an array of variables, and `loss` gets
-    /// this array. The rest is as for [`run`](Self::run). A metric of the output with index 0 is made by `.head::<0>()`: it compares this
-    /// output with the part of the targets that has the same index.
+    /// this array. The rest is as for [`run`](Self::run). The method `head::<0>()` of a metric makes it a metric of the first output: it compares
+    /// this output with the first part of the targets.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }

@@ -6,14 +6,15 @@ use wengert_tensor::ops::try_cat;
 use wengert_tensor::{Float, Tensor};
 
 use crate::data::DataLoader;
-use crate::fit::evaluate::array;
+use crate::fit::evaluate::to_array;
 use crate::{Error, Result};
 
-/// Returns the outputs of a model for all inputs of a loader, without training. The outputs of the batches are joined along dimension 0. For
-/// one input tensor, [`infer_in_batches`](wengert_autograd::transforms::infer_in_batches) does the same without a loader. Keras: `predict`.
+/// Returns the outputs of a model for all inputs of a loader. Layers are in evaluation mode: dropout drops nothing. The outputs of the batches are
+/// joined along dimension 0. For one input tensor, [`infer_in_batches`](wengert_autograd::transforms::infer_in_batches) does the same without a
+/// loader. Keras: `predict`.
 ///
-/// The outputs are in the order of the loader, so the loader should not shuffle. `forward` is as for [`Fit::run`](crate::Fit::run). The batches
-/// of the loader are inputs without targets, for example tensors or tuples of tensors.
+/// The outputs are in the order of the loader, so the loader should not shuffle. `forward` computes the output from the inputs on a tape, as for
+/// [`Fit::run`](crate::Fit::run). It gets the whole batch, so the batches are inputs without targets: tensors or tuples of tensors.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -33,8 +34,8 @@ use crate::{Error, Result};
 ///
 /// # Errors
 ///
-/// - The loader has no batches, because the shape of the outputs follows from a batch: [`Error::Dataset`].
-/// - The outputs of two batches differ in another dimension than dimension 0, or have no dimensions.
+/// - The loader has no batches, so that the shape of the outputs is unknown: [`Error::Dataset`].
+/// - The outputs have no dimensions, or the outputs of two batches differ in another dimension than dimension 0.
 /// - Errors of the data and the operations.
 pub fn predict<T: Float, X: Send + 'static, M>(
     model: &M,
@@ -45,8 +46,8 @@ pub fn predict<T: Float, X: Send + 'static, M>(
     Ok(output)
 }
 
-/// Does the same as [`predict`] for a model with several outputs: `forward` returns an array of variables. Returns an array of tensors, each with
-/// one output for all inputs.
+/// Does the same as [`predict`] for a model with several outputs. `forward` returns an array of variables. The result is an array of tensors, one
+/// for each output.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -77,7 +78,7 @@ pub fn predict_heads<T: Float, X: Send + 'static, M, const N: usize>(
         let tape = Tape::new();
         batches.push(tape.try_values_slice(&forward(model, &tape, &inputs?))?);
     }
-    array(join_batches(&batches)?)
+    to_array(join_batches(&batches)?)
 }
 
 /// Joins the outputs of all batches along dimension 0, for each output of the model.

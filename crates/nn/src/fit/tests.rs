@@ -525,7 +525,7 @@ fn a_head_that_the_model_lacks_is_an_error() {
         |model, tape, (x, i)| [model.forward(tape, x, i)[0]],
         |[class], (classes, _)| cross_entropy(&class, classes),
     );
-    assert_eq!(error.unwrap_err().to_string(), "there is no head 1: the model has 1 outputs");
+    assert_eq!(error.unwrap_err().to_string(), "there is no head 1: the number of outputs is 1");
 }
 
 #[test]

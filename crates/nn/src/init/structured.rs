@@ -5,9 +5,10 @@ use wengert_tensor::{Error, Float, Generator, Site, Sizes, Tensor};
 
 use crate::init::random::drawn;
 
-/// Returns the weight `[out, in / groups, …kernel]` of a convolution that copies its input channels: in each group, output channel d has the
-/// number 1 at the centre of the kernel for input channel d. Channels without a counterpart are 0. A convolution with this weight, an odd
-/// kernel and `same` padding returns its input if it has as many outputs as inputs. PyTorch: `dirac_`.
+/// Returns the weight `[out, in / groups, …kernel]` of a convolution that copies its input channels. In each group, output channel d has the
+/// number 1 at the centre of the kernel for input channel d, and 0 elsewhere. The centre of a kernel has the index size / 2, rounded down, in
+/// each dimension. Output channels without an input channel are 0. A convolution with this weight, an odd kernel and `same` padding returns its
+/// input if it has as many outputs as inputs. PyTorch: `dirac_`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -22,7 +23,7 @@ use crate::init::random::drawn;
 ///
 /// # Errors
 ///
-/// If `shape` has other than three to five dimensions or a negative size, `groups` is 0 or does not divide the number of outputs, or there is
+/// If `shape` does not have three to five dimensions, or has a negative size, `groups` is 0 or does not divide the number of outputs, or there is
 /// not enough memory.
 #[twins]
 pub fn try_dirac<T: Float>(shape: impl Into<Sizes>, groups: usize) -> Result<Tensor<T>, Error> {
@@ -44,10 +45,13 @@ pub fn try_dirac<T: Float>(shape: impl Into<Sizes>, groups: usize) -> Result<Ten
     }
     let elements: usize = kernel.iter().product();
     let centre = kernel.iter().fold(0, |position, &size| position * size + size / 2);
-    let own = outputs / groups;
+    let outputs_per_group = outputs / groups;
     let data = weight.make_mut();
-    for output in (0..outputs).filter(|output| output % own < inputs) {
-        data[(output * inputs + output % own) * elements + centre] = T::ONE;
+    for output in 0..outputs {
+        let input = output % outputs_per_group;
+        if input < inputs {
+            data[(output * inputs + input) * elements + centre] = T::ONE;
+        }
     }
     Ok(weight)
 }
@@ -66,7 +70,7 @@ pub fn try_dirac<T: Float>(shape: impl Into<Sizes>, groups: usize) -> Result<Ten
 ///
 /// # Errors
 ///
-/// If `shape` has other than two dimensions or a negative size, `sparsity` is not from 0 to 1, `std` is negative or NaN, or there is not enough
+/// If `shape` does not have two dimensions, or has a negative size, `sparsity` is not from 0 to 1, `std` is negative or NaN, or there is not enough
 /// memory.
 #[twins]
 pub fn try_sparse<T: Float>(

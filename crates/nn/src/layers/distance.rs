@@ -48,7 +48,7 @@ impl CosineSimilarity {
         CosineSimilarity { dim, eps: 1e-8, made: Location::caller() }
     }
 
-    /// Sets the smallest length by which the layer divides; 1e-8 by default.
+    /// Sets the smallest length by which the layer divides; 1e-8 by default. It must not be negative.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         CosineSimilarity { eps, ..self }
@@ -61,7 +61,8 @@ impl CosineSimilarity {
     ///
     /// # Errors
     ///
-    /// If the shapes do not broadcast or lack the dimension, or the inputs belong to different tapes. The error names the layer.
+    /// If the shapes do not broadcast or lack the dimension, `eps` is negative or NaN, or the inputs belong to different tapes. The error names
+    /// the layer.
     pub fn try_forward<'t, T: Float>(&self, x1: Var<'t, T>, x2: Var<'t, T>) -> Result<Var<'t, T>> {
         output_of::<T, _>(self, x1.try_cosine_similarity(x2, self.dim, self.eps), self.made, || {
             let CosineSimilarity { dim, eps, .. } = self;
@@ -72,7 +73,7 @@ impl CosineSimilarity {
 
 impl<T: Float> Module<T> for CosineSimilarity {}
 
-/// The distance of two inputs: the p-norm of x₁ - x₂ + `eps` over the last dimension. The shapes of the inputs broadcast. PyTorch:
+/// The distance between two inputs: the p-norm of x₁ - x₂ + `eps` over the last dimension. The shapes of the inputs broadcast. PyTorch:
 /// `torch.nn.PairwiseDistance`.
 ///
 /// For tensors without a tape see [`pairwise_distance`](wengert_tensor::ops::Norms::pairwise_distance).
@@ -125,7 +126,7 @@ impl PairwiseDistance {
 
 #[twins]
 impl PairwiseDistance {
-    /// Returns the distance of `x1` and `x2`.
+    /// Returns the distance between `x1` and `x2`.
     ///
     /// # Errors
     ///
@@ -172,6 +173,8 @@ mod tests {
             "{text}"
         );
         assert!(CosineSimilarity::new(2).try_forward(a, a).is_err());
+        let text = CosineSimilarity::new(1).eps(-1.0).try_forward(a, a).unwrap_err().to_string();
+        assert!(text.contains("eps must be non-negative, got: -1"), "{text}");
         let text = PairwiseDistance::default().try_forward(a, b).unwrap_err().to_string();
         assert!(text.contains("in the layer PairwiseDistance(p=2, eps=0.000001) on inputs of shapes"), "{text}");
     }

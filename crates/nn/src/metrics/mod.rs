@@ -101,9 +101,11 @@ impl<M> By<M> {
     }
 }
 
-/// A metric of one head: it compares the output with index `HEAD` with the part of the targets with the same index. The targets are a tuple of
-/// two to four values. The method `head` of a metric creates it. The only output of a model is compared with the part of the targets, for
-/// example if the other part has the weights of the samples.
+/// A metric of one output, or head, of a model. It compares the output with index `HEAD` with the part of the targets that has the same index.
+/// The targets are a tuple of two to four values. The method `head` of a metric returns this type.
+///
+/// If the model has a single output, the metric compares this output with the part of the targets with index `HEAD`. The other parts may be
+/// weights of the samples.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -127,7 +129,7 @@ impl<T: Float, Y: Part<HEAD>, M: Metric<T, Y::Part>, const HEAD: usize, const N:
 {
     fn update(&mut self, outputs: &[Tensor<T>; N], targets: &Y) -> Result<()> {
         let Some(output) = outputs.get(HEAD) else {
-            return Err(Error::Argument(format!("there is no head {HEAD}: the model has {N} outputs")));
+            return Err(Error::Argument(format!("there is no head {HEAD}: the number of outputs is {N}")));
         };
         self.0.update(output, targets.part())
     }
@@ -141,7 +143,7 @@ impl<T: Float, Y: Part<HEAD>, M: Metric<T, Y::Part>, const HEAD: usize, const N:
     }
 }
 
-/// A model with one output: it is compared with the part of the targets with the index `HEAD`.
+/// For a model with one output. The metric compares the output with the part of the targets with index `HEAD`.
 impl<T: Float, Y: Part<HEAD>, M: Metric<T, Y::Part>, const HEAD: usize> Metric<T, Y> for Head<M, HEAD> {
     fn update(&mut self, output: &Tensor<T>, targets: &Y) -> Result<()> {
         self.0.update(output, targets.part())
@@ -156,11 +158,11 @@ impl<T: Float, Y: Part<HEAD>, M: Metric<T, Y::Part>, const HEAD: usize> Metric<T
     }
 }
 
-/// A tuple of targets with a part of the index `INDEX`.
+/// A tuple of targets that has a part with index `INDEX`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no part with the index {INDEX}",
     label = "the metric of a head needs targets that are a tuple with a part for this head",
-    note = "the samples have a tuple of targets if their targets are a tuple of tensors"
+    note = "the second argument of `Samples::new` may be a tuple of tensors; it is the tuple of targets"
 )]
 pub trait Part<const INDEX: usize> {
     /// The type of the part.
@@ -197,7 +199,8 @@ part! {
 }
 
 /// Implements [`Metric`] for metrics by their own methods of the same names. Adds the method `by`, which returns the metric with another score as
-/// its value, and the method `head`, for a model with several outputs. The targets may have any number type, which a row names after them.
+/// its value, and the method `head`, for a model with several outputs. If the elements of the targets may have any number type, a row ends with a name for
+/// this type.
 macro_rules! metrics {
     ($($metric:ty, $targets:ty $(, $label:ident)?);* $(;)?) => {$(
         impl<T: Float $(, $label: Number)?> Metric<T, $targets> for $metric {

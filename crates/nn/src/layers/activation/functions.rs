@@ -79,7 +79,8 @@ functions_with_settings! {
         /// The value of βx above which the result is x.
         threshold: f64
     } = try_softplus, default(1.0, 20.0);
-    /// The layer that computes min(max(x, `min_val`), `max_val`). PyTorch: `torch.nn.Hardtanh`.
+    /// The layer that computes min(max(x, `min_val`), `max_val`). A `min_val` above `max_val` is an error of the forward pass. PyTorch:
+    /// `torch.nn.Hardtanh`.
     Hardtanh {
         /// The smallest value of the result.
         min_val: f64,

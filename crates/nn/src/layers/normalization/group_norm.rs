@@ -13,7 +13,8 @@ use crate::layers::normalization::affine::set_affine;
 use crate::module::Module;
 
 /// Group normalization of `[n, c, …]` (n examples, c channels). It shifts and scales each group of channels of each example to mean 0 and
-/// variance 1. Then it multiplies each channel by the channel's weight and adds the channel's bias. PyTorch: `torch.nn.GroupNorm`.
+/// variance 1. Then it multiplies each channel by the channel's weight and adds the channel's bias. A single example whose groups have one
+/// element is an error of the forward pass, as in PyTorch. PyTorch: `torch.nn.GroupNorm`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }

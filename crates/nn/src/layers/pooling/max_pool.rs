@@ -79,8 +79,19 @@ impl<T: Float, const D: usize> Layer<T> for MaxPool<D> {
 #[twins]
 impl<const D: usize> MaxPool<D> {
     /// Returns the maximum of each window, and the row-major position of each maximum in the last `D` dimensions of `x`, for
-    /// [`MaxUnpool`](crate::MaxUnpool). A window of padding alone has the position of an element outside of it. Evaluates `x`. PyTorch:
-    /// `return_indices=True`.
+    /// [`MaxUnpool`](crate::MaxUnpool). The position of a window of padding alone is 0, or for `D` = 3 the position of any element. Evaluates `x`.
+    /// PyTorch: `return_indices=True`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
+    /// use wengert::prelude::*;
+    /// use wengert::nn::MaxPool1d;
+    ///
+    /// let tape = Tape::new();
+    /// let x = tape.constant(Tensor::from([[1.0, 4.0, 3.0, 2.0]]));
+    /// let (maximum, indices) = MaxPool1d::new(2).forward_with_indices(x);
+    /// assert_eq!((maximum.value().to_vec(), indices.to_vec()), (vec![4.0, 3.0], vec![1, 2]));
+    /// ```
     ///
     /// # Errors
     ///

@@ -31,8 +31,8 @@ pub type MaxUnpool2d = MaxUnpool<2>;
 /// The inverse of [`MaxPool3d`](crate::MaxPool3d), from `[n, c, d', h', w']` to `[n, c, d, h, w]`. PyTorch: `torch.nn.MaxUnpool3d`.
 pub type MaxUnpool3d = MaxUnpool<3>;
 
-/// The inverse of [`MaxPool`](crate::MaxPool) over `D` dimensions, except for the elements that are no maximum, which become 0:
-/// [`MaxUnpool1d`], [`MaxUnpool2d`], [`MaxUnpool3d`]. The settings are the settings of the pooling.
+/// The inverse of [`MaxPool`](crate::MaxPool) over `D` dimensions, except that the elements that are no maximum become 0. The types are
+/// [`MaxUnpool1d`], [`MaxUnpool2d`] and [`MaxUnpool3d`]. Give the layer the settings of the pooling.
 #[derive(Clone, Debug)]
 pub struct MaxUnpool<const D: usize> {
     window: Window,
@@ -63,8 +63,9 @@ impl<const D: usize> MaxUnpool<D> {
     ///
     /// # Errors
     ///
-    /// If `x` has other dimensions or no elements in a dimension that is not the batch, `indices` has another shape or a position outside
-    /// of the result, a size of `output_size` differs from the default by the stride or more, or memory cannot hold the result.
+    /// If `x` has another number of dimensions, or no elements in a dimension that is not the batch. If `indices` has another shape than `x`, or a
+    /// position outside of the result. If a size of `output_size` differs from the default by the stride or more, or memory cannot hold the
+    /// result.
     pub fn try_forward<'t, T: Float>(
         &self,
         x: Var<'t, T>,

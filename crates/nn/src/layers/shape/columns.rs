@@ -11,7 +11,7 @@ use crate::layers::forward::output_of;
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
-/// The sliding windows of an image: the size of a window, the distance of its elements, the padding and the distance of windows.
+/// The settings of sliding windows: the size of a window, the distance between its elements, the padding, and the distance between windows.
 #[derive(Clone, Debug)]
 struct Windows {
     kernel: Sizes,
@@ -92,8 +92,8 @@ impl<T: Float> Layer<T> for Unfold {
     }
 }
 
-/// The layer that adds columns `[n, c · kh · kw, windows]` to images `[n, c, h, w]`, the adjoint of [`Unfold`]. An element of the image is the sum
-/// of all window elements that lie on it. PyTorch: `torch.nn.Fold`.
+/// The layer that adds columns `[n, c · kh · kw, windows]` to images `[n, c, h, w]`, the adjoint of [`Unfold`]. An element of an image is the sum
+/// of the elements of all windows at its position. PyTorch: `torch.nn.Fold`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }

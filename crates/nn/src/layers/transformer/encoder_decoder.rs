@@ -41,8 +41,8 @@ pub struct Transformer<T: Float = f32> {
 
 #[twins]
 impl<T: Float> Transformer<T> {
-    /// Returns a transformer with the settings `options` and the given numbers of layers. Both stacks end with a normalization, with and without
-    /// [`final_norm`](TransformerOptions::final_norm). As in PyTorch, the matrices are drawn by Xavier's uniform distribution.
+    /// Returns a transformer with the settings `options` and the given numbers of layers. Both stacks end with a normalization, also if `options`
+    /// has no [`final_norm`](TransformerOptions::final_norm). As in PyTorch, the matrices are drawn from Xavier's uniform distribution.
     ///
     /// # Panics
     ///
@@ -64,9 +64,9 @@ impl<T: Float> Transformer<T> {
         Transformer { encoder, decoder }
     }
 
-    /// Returns the decoder's output for the target `tgt`, after the encoder has read the source `src`. `src_masks` say which positions of the
-    /// source attend to which, `tgt_masks` do the same for the target, and `memory_masks` say to which positions of the source the target
-    /// attends. The target usually has [`AttentionMasks::causal`].
+    /// Returns the decoder's output for the target `tgt` and the encoded source `src`. `src_masks` hide positions of the source from the source,
+    /// `tgt_masks` hide positions of the target from the target, and `memory_masks` hide positions of the source from the target. The target
+    /// usually has [`AttentionMasks::causal`].
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl<T: Float> Transformer<T> {
     }
 }
 
-/// Draws a parameter by Xavier's uniform distribution if it is a matrix. Leaves vectors unchanged.
+/// Draws a parameter from Xavier's uniform distribution if it has two dimensions or more. Leaves vectors unchanged.
 #[track_caller]
 fn draw_matrix<T: Float>(parameter: &mut Parameter<T>, generator: &mut Generator) {
     if parameter.value.rank() > 1 {

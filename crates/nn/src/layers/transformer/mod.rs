@@ -1,5 +1,5 @@
-//! Transformers: encoder and decoder layers, stacks of them, and both stacks together (Vaswani et al. 2017, "Attention Is All You Need"). The option to normalize
-//! before attention and not after it follows Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture".
+//! Transformers: encoder and decoder layers, stacks of them, and both stacks together (Vaswani et al. 2017, "Attention Is All You Need"). The
+//! option to normalize before attention and not after it follows Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture".
 
 mod decoder;
 mod encoder;
