@@ -268,6 +268,10 @@ pub(crate) mod matmul {
     /// column of the right one. For more rows, it is faster to copy the columns and to compute several columns at once.
     pub(crate) const MAX_DOT_ROWS: usize = 16;
 
+    /// The largest number of results for which `gemm` reads both operands in place, and the largest number of terms for which this is faster
+    /// than the kernel for few rows: [8, 200] x [200, 24] in f32 1.1 instead of 2.8 us, [8, 512] x [512, 24] 4.5 instead of 2.3 (AMD Zen 4).
+    pub(crate) const MAX_GEMM_IN_PLACE: usize = 256;
+
     /// The number of columns for which the kernel for few rows computes the sums before it writes them to the result.
     pub(crate) const DOT_COLUMNS: usize = 64;
 

@@ -18,7 +18,8 @@ use crate::scalar::cpu;
 use crate::scalar::element::Semiring;
 use crate::thresholds::matmul::{
     MAX_BY_DEFINITION, MAX_COMPACT, MAX_COMPACT_IN_PLACE, MAX_COMPACT_ROW, MAX_COMPACT_ROWS, MAX_COMPACT_WHOLE,
-    MAX_COPIED_COLUMNS, MAX_SHORT_SUM, MAX_TRANSPOSED_ROWS, MIN_THIN_ROWS, MIN_THIN_TERMS, SLOW_DISTANCE,
+    MAX_COPIED_COLUMNS, MAX_GEMM_IN_PLACE, MAX_SHORT_SUM, MAX_TRANSPOSED_ROWS, MIN_THIN_ROWS, MIN_THIN_TERMS,
+    SLOW_DISTANCE,
 };
 
 /// Products of two matrices. `out` is row-major, with `m` rows and `n` columns. Sealed like
@@ -50,6 +51,13 @@ fn transposes_first<T>(Sizes { m, n, k, .. }: Sizes, y: Matrix<T>) -> bool {
     let distance = y.column_stride.unsigned_abs().saturating_mul(size_of::<T>());
     let is_slow = distance.is_multiple_of(SLOW_DISTANCE) || m <= MAX_TRANSPOSED_ROWS && size_of::<T>() == 4;
     is_slow && is_written_by_squares(y, k, n)
+}
+
+/// Returns whether `gemm` reads both operands in place, which takes less time than all other ways. The product has few results and more work
+/// than the compact kernel is used for. Its sums are not long, and run along contiguous rows and columns.
+fn gemm_reads_in_place<T>(Sizes { m, n, k, .. }: Sizes, x: Matrix<T>, y: Matrix<T>) -> bool {
+    let contiguous = x.column_stride == 1 && y.row_stride == 1;
+    contiguous && m.saturating_mul(n) <= MAX_GEMM_IN_PLACE && k <= MAX_GEMM_IN_PLACE && m * n * k > MAX_COMPACT
 }
 
 macro_rules! floats {
@@ -84,7 +92,7 @@ macro_rules! floats {
                     // This product is the transpose of a product with a single column.
                     return Self::product(Sizes { m: n, n: 1, k, add }, y.transposed(), x.transposed(), out);
                 }
-                if n > THIN_COLUMNS && has_few_rows(sizes, y) {
+                if n > THIN_COLUMNS && has_few_rows(sizes, y) && !gemm_reads_in_place(sizes, x, y) {
                     return few_rows(sizes, x, y, Tile::whole(out, n));
                 }
                 if has_few_columns(sizes, x, y) {
@@ -134,13 +142,14 @@ macro_rules! floats {
                     (out.height(), out.width()) == (m, n) && x.within(m, k) && y.within(k, n),
                     "a product's operands are checked before"
                 );
-                if has_few_rows(sizes, y) {
+                let in_place = gemm_reads_in_place(sizes, x, y);
+                if !in_place && has_few_rows(sizes, y) {
                     return few_rows(sizes, x, y, out);
                 }
                 if cpu::instruction_set().is_reproducible() {
                     return blocked(sizes, x, y, out);
                 }
-                if transposes_first(sizes, y) {
+                if !in_place && transposes_first(sizes, y) {
                     for strip in strips(n) {
                         let (rows, step) = rows_of(y.from(0, strip.start), k, strip.len())?;
                         let (sizes, rows) = (Sizes { n: strip.len(), ..sizes }, Matrix::rows(&rows, 0, step));
