@@ -217,12 +217,17 @@ pub(crate) mod rows {
 /// Thresholds for programs whose last dimension, the *short axis*, has few elements. A *lane* is the block's elements at one position of
 /// the short axis.
 pub(crate) mod short_axis {
-    /// The largest number of elements of a short axis. For a longer row, a loop of its own is efficient.
-    pub(crate) const MAX_LANES: usize = 32;
+    /// The largest number of elements of a short axis. For a longer row, a loop of its own is as efficient. Measured on Zen 4: squared
+    /// distances over rows of 42 elements take 0.18 instead of 0.42 nanoseconds an element, over rows of 128 elements 0.23 instead of 0.27.
+    pub(crate) const MAX_LANES: usize = 128;
 
-    /// The approximate maximum number of elements of a block over all positions of the short axis. Several values of a block must stay in
-    /// the second-level cache.
-    pub(crate) const LANE_BLOCK: usize = 8192;
+    /// The approximate number of elements of a block over all positions of the short axis, so that several values of a block stay in the
+    /// first-level cache.
+    pub(crate) const LANE_BLOCK: usize = 2048;
+
+    /// The value of [`LANE_BLOCK`] for a program that reduces other dimensions than the short axis. The reduction makes one call for each
+    /// lane of a block, so that lanes must be longer.
+    pub(crate) const REDUCED_LANE_BLOCK: usize = 8192;
 
     /// The smallest number of elements of a lane, that is, of a block's elements at one position of the short axis. With shorter lanes, one
     /// call per lane takes too long.

@@ -17,7 +17,7 @@ use crate::engine::program::{Output, Program};
 use crate::engine::tiling::Tiling;
 use crate::kernel::reduce::accumulator::Accumulator;
 use crate::shape::iteration_space::IterationSpace;
-use crate::thresholds::short_axis::{LANE_BLOCK, LONG_DIMENSION, MAX_LANES, MIN_LANE};
+use crate::thresholds::short_axis::{LANE_BLOCK, LONG_DIMENSION, MAX_LANES, MIN_LANE, REDUCED_LANE_BLOCK};
 use crate::{Axes, Layout, Reduction, Shape};
 
 /// The way in which an operand is read. A lane has the elements of a block at one position of the short last dimension.
@@ -102,7 +102,8 @@ impl ShortAxis {
             outputs.push(layout);
         }
         let cost: usize = program.instructions().iter().map(crate::scalar::instruction::Instruction::cost).sum();
-        let longest = (LANE_BLOCK / count).max(2 * MIN_LANE);
+        let block = if reduced.is_empty() { LANE_BLOCK } else { REDUCED_LANE_BLOCK };
+        let longest = (block / count).max(2 * MIN_LANE);
         let worth = run >= MIN_LANE && inputs.iter().any(|input| !matches!(input, LaneAccess::Same(_)));
         if !worth {
             return None;
@@ -227,7 +228,9 @@ mod tests {
     /// g · (x - y), over several sets of dimensions, which occur in the gradients of such a sum.
     #[test]
     fn distances_and_their_gradients() {
-        for [rows, others, dims] in [[70, 90, 3], [5, 300, 16], [300, 5, 2], [2, 40, 32], [3, 4100, 7], [33, 200, 31]] {
+        for [rows, others, dims] in
+            [[70, 90, 3], [5, 300, 16], [300, 5, 2], [2, 40, 32], [3, 4100, 7], [33, 200, 31], [20, 70, 128]]
+        {
             let (x, y) = (wave(&[rows, 1, dims], 1.0), wave(&[others, dims], 2.0));
             let g = wave(&[rows, others, 1], 3.0);
             let (shape, at) = (Shape::from([rows, others, dims]), Site::here("test"));
@@ -276,8 +279,8 @@ mod tests {
         assert!(by_lanes(&program(sum(1)), &[&x, &y], &shape));
         assert!(!by_lanes(&program(Output::Whole(2)), &[&x, &y], &shape));
         assert!(!by_lanes(&program(sum(1)), &[&x, &whole], &shape));
-        let long = (wave(&[70, 1, 33], 1.0), wave(&[90, 33], 2.0));
-        assert!(!by_lanes(&program(sum(1)), &[&long.0, &long.1], &Shape::from([70, 90, 33])));
+        let long = (wave(&[70, 1, 129], 1.0), wave(&[90, 129], 2.0));
+        assert!(!by_lanes(&program(sum(1)), &[&long.0, &long.1], &Shape::from([70, 90, 129])));
         let few = (wave(&[3, 1, 5], 1.0), wave(&[4, 5], 2.0));
         assert!(!by_lanes(&program(sum(1)), &[&few.0, &few.1], &Shape::from([3, 4, 5])));
     }
