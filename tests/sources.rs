@@ -57,7 +57,7 @@ fn panicking(source: &str) -> Vec<String> {
     // `twins` and `in_trait` describe the current item at the margin. `panics` describes the function below the current doc comment.
     let (mut twins, mut in_trait, mut panics) = (false, false, false);
     for line in source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().lines() {
-        twins = line == "#[twins]" || twins && !line.starts_with('}');
+        twins = ["#[twins]", "#[twins(blanket)]"].contains(&line) || twins && !line.starts_with('}');
         in_trait = line.starts_with("pub trait ") || in_trait && !line.starts_with('}');
         let code = line.trim_start();
         if code.starts_with("///") {
@@ -225,7 +225,7 @@ impl Own {
 impl Other {
     pub fn try_alone(&self) -> Result<(), Error> {
 }
-#[twins]
+#[twins(blanket)]
 pub trait Family {
     fn try_default(&self) -> Result<(), Error> {
 }

@@ -39,7 +39,7 @@ pub fn try_complex<A: TensorLike<Elem: Float>>(re: &A, im: &A) -> Result<A> {
 /// assert_eq!(z.real().to_vec(), [3.0, 0.0]);
 /// assert_eq!(z.complex_abs().to_vec(), [5.0, 1.0]);
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait ComplexNumbers: TensorLike<Elem: Float> {
     /// Returns the real parts `[…]` of complex numbers `[…, 2]`. PyTorch: `real`.
     ///
@@ -101,8 +101,6 @@ pub trait ComplexNumbers: TensorLike<Elem: Float> {
         self.apply_norm(2.0, &Axes::from_slice(&[axis]), at)?.apply_view(View::Reshape(shape), at)
     }
 }
-
-impl<A: TensorLike<Elem: Float>> ComplexNumbers for A {}
 
 /// Returns the shape of `x`, or an error if its last dimension does not have size 2.
 pub(crate) fn pairs<A: TensorLike>(x: &A, at: Site) -> Result<Shape, A::Error> {

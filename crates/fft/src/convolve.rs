@@ -27,7 +27,7 @@ pub enum ConvolveMode {
 }
 
 /// Convolution by Fourier transforms.
-#[twins]
+#[twins(blanket)]
 pub trait Convolves: Array {
     /// Returns the convolutions z_k = Σ x_j y_(k-j) of real signals, summed over j, along the last dimension. `self` has the signals x, and
     /// `other` has the signals y. The other dimensions broadcast. The error of each element is relative to the largest elements of its
@@ -75,5 +75,3 @@ pub trait Convolves: Array {
         full.sliced(rank, (whole - len) / 2, len, at)
     }
 }
-
-impl<A: Array> Convolves for A {}

@@ -58,7 +58,7 @@ fn frequencies<T: Float>(n: usize, count: usize, d: f64, number: impl Fn(usize) 
 /// assert_eq!(frequencies.fftshift(..).to_vec(), [-2.0, -1.0, 0.0, 1.0]);
 /// assert_eq!(frequencies.fftshift(..).ifftshift(..), frequencies);
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait Shifts: TensorLike {
     /// Rotates the array so that element 0 of each of the dimensions `dims` moves to index n/2, where n is the size of the dimension. The
     /// last dimension of complex numbers, which has size 2, counts too: for `[h, w, 2]`, shift the dimensions `[0, 1]`. PyTorch:
@@ -81,8 +81,6 @@ pub trait Shifts: TensorLike {
         shifted(self, &dims.into(), |n| n.div_ceil(2), Site::here("ifftshift"))
     }
 }
-
-impl<A: TensorLike> Shifts for A {}
 
 /// Rotates the elements of `x` along each of the dimensions `dims`, by `step(n)` places for a dimension of size n. Elements that leave at
 /// the end return at the start.

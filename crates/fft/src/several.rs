@@ -32,7 +32,7 @@ use crate::transforms::{complex_line, dimension, half_line, real_line};
 ///
 /// All transforms return an error for the reasons of [`Transforms`](crate::Transforms). They also return an error if a dimension appears
 /// twice, or `sizes` and `dims` differ in length. For `..`, only more sizes than dimensions are an error.
-#[twins]
+#[twins(blanket)]
 pub trait TransformsOfMany: Array {
     /// Returns the transforms of complex numbers `[…, 2]` along `dims`. If `dims` is empty, the result is the array itself. PyTorch:
     /// `torch.fft.fftn`.
@@ -111,8 +111,6 @@ pub trait TransformsOfMany: Array {
         half_lines(self, None, &Dims::from([-2, -1]), norm, Site::here("irfft2"))
     }
 }
-
-impl<A: Array> TransformsOfMany for A {}
 
 /// A dimension, and the number of elements to which signals along it are cut or extended. `None` selects the default: the size of the
 /// dimension, or 2 (m - 1) for half spectra of m elements.

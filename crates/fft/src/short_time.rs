@@ -148,7 +148,7 @@ impl<T: Float> Stft<T> {
 /// let restored = spectrum.istft(&options, Some(512));
 /// assert!((restored - wave).abs().amax(..).item() < 1e-12);
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait ShortTime: Array {
     /// Returns the spectra `[…, f, t, 2]` of the frames of signals `[…, n]`, as complex numbers: f frequencies, and t frames. With centred
     /// frames, t is n / `hop_length` + 1 if `n_fft` is even. PyTorch: `view_as_real` of `torch.stft`, which takes `[n]` and `[b, n]`.
@@ -230,8 +230,6 @@ pub trait ShortTime: Array {
         sums.apply_binary(Binary::Div, &divisor, at)?.resized(axis, len, at)
     }
 }
-
-impl<A: Array> ShortTime for A {}
 
 /// Returns the signals `[…, n]` with the padding of centred frames.
 #[track_caller]

@@ -32,7 +32,7 @@ use crate::steps::{Steps, check_size, refused};
 /// All transforms return an error if the dimension `dim` does not exist, the number of elements to transform is 0, or
 /// memory cannot hold the result. The transforms of complex numbers also return an error if the last dimension does not
 /// have size 2.
-#[twins]
+#[twins(blanket)]
 pub trait Transforms: Array {
     /// Returns the transforms X_k = Σ x_j e^(-2πi jk/n), summed over j, of complex numbers `[…, n, 2]` along `dim`. Without `n`, the shape
     /// stays the same. A NaN or an infinite element makes every number of its transform NaN or infinite, in at least one of its parts.
@@ -118,8 +118,6 @@ pub trait Transforms: Array {
         conjugated(&real_line(self, n, dim, norm.swapped(), at)?, at)
     }
 }
-
-impl<A: Array> Transforms for A {}
 
 /// Returns the index of the dimension `dim`, which may be negative, in a shape of `rank` dimensions. Returns an error
 /// if there is no such dimension.

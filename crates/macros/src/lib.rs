@@ -44,10 +44,12 @@ use proc_macro::TokenStream;
 /// - `#[in_place(reads(source))]`: operands may have any shape. The result must have the shape of `self`. The operands
 ///   named here, if any, must not partly overlap `self` in memory.
 ///
+/// `#[twins(blanket)]` on a trait whose methods all have bodies also implements the trait for every type with its supertraits.
+///
 /// The crate that uses this attribute must have a function `raise` at its root, which panics with an error.
 #[proc_macro_attribute]
-pub fn twins(_arguments: TokenStream, item: TokenStream) -> TokenStream {
-    twins::expand(item.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+pub fn twins(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    twins::expand(arguments.into(), item.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
 /// Compiles a function that is generic over the element type in its own crate, once for each common type: f32, f64 and, if the bound is

@@ -1,6 +1,6 @@
 //! The attribute `#[twins]`. It writes `name`, which panics, from `try_name`, which returns a `Result`.
 
-use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::parse::{ParseStream, Parser};
 use syn::punctuated::Punctuated;
@@ -12,8 +12,13 @@ use syn::{
 use crate::syntax::{Argument, Function, Item, Member};
 
 /// Returns the function, trait or `impl` block with twins added to its functions `try_name`, except where a function
-/// `name` exists.
-pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
+/// `name` exists. With the argument `blanket`, also returns the blanket implementation of the trait.
+pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
+    let blanket = match arguments.to_string().as_str() {
+        "" => None,
+        "blanket" => Some(blanket_implementation(&item)?),
+        _ => return Err(Error::new_spanned(arguments, "the only argument of `#[twins]` is `blanket`")),
+    };
     if let Ok(function) = parse2::<Function>(item.clone()) {
         return function.with_twin(None);
     }
@@ -28,7 +33,24 @@ pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
             None => tokens,
         });
     }
-    Ok(item.with(inside))
+    let item = item.with(inside);
+    Ok(quote!(#item #blanket))
+}
+
+/// Returns the implementation of a trait for every type with its supertraits. All methods of the trait have bodies.
+fn blanket_implementation(item: &TokenStream) -> Result<TokenStream> {
+    let item = Item::split(item.clone(), "#[twins(blanket)] is for traits")?;
+    let mut header =
+        item.header.into_iter().skip_while(|token| !matches!(token, TokenTree::Ident(word) if word == "trait"));
+    match (header.nth(1), header.next()) {
+        (Some(TokenTree::Ident(name)), Some(TokenTree::Punct(colon))) if colon.as_char() == ':' => {
+            let supertraits: TokenStream = header.collect();
+            Ok(quote!(impl<A: #supertraits> #name for A {}))
+        }
+        _ => {
+            Err(Error::new(Span::call_site(), "#[twins(blanket)] is for traits with supertraits and without generics"))
+        }
+    }
 }
 
 impl Function {
@@ -166,7 +188,7 @@ impl Function {
         let attributes = docs.iter().map(|doc| parse_quote!(#[doc = #doc])).collect();
         let with = method(format_ident!("{}_keepdim", self.name), attributes, true)?;
         let Function { visibility, generics, receiver, arguments, output, clause, body, .. } = &self;
-        let keepdim = Ident::new("keepdim", proc_macro2::Span::call_site());
+        let keepdim = Ident::new("keepdim", Span::call_site());
         Ok(quote! {
             #without
             #with
@@ -415,6 +437,35 @@ mod tests {
         assert_eq!(error(quote!(read(other))), Err(message.to_owned()));
         assert!(error(quote!(reads(other) other)).is_err() && error(quote!(Binary::Add, other)).is_err());
         assert!(error(quote!(1 + 1)).is_err() && error(quote!(reads(1))).is_err());
+    }
+
+    #[test]
+    fn blanket_implements_a_trait_for_all_types_with_its_supertraits() {
+        let expanded = |arguments: TokenStream, item: TokenStream| {
+            expand(arguments, item).map(|tokens| text(&tokens)).map_err(|error| error.to_string())
+        };
+        let functions = quote! {
+            /// Functions.
+            pub trait Functions: TensorLike<Elem: Float> {}
+        };
+        let implementation = "impl<A:TensorLike<Elem:Float>>FunctionsforA{}";
+        assert!(expanded(quote!(blanket), functions.clone()).unwrap().ends_with(&format!("{{}}{implementation}")));
+        assert!(!expanded(quote!(), functions.clone()).unwrap().contains("impl"));
+        assert_eq!(expanded(quote!(other), functions), Err("the only argument of `#[twins]` is `blanket`".to_owned()));
+        for item in [
+            quote!(impl Tensor {}),
+            quote!(
+                trait Functions<T>: Clone {}
+            ),
+            quote!(
+                trait Functions {}
+            ),
+        ] {
+            assert_eq!(
+                expanded(quote!(blanket), item),
+                Err("#[twins(blanket)] is for traits with supertraits and without generics".to_owned())
+            );
+        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::numeric::jet::factorial;
 /// assert!((x.log_ndtr().get(&[0]).unwrap() + 804.608442013754).abs() < 1e-12); // ln Φ(-40), although Φ(-40) is 0
 /// assert_eq!(Tensor::from([[1.0], [2.0]]).betaln(&Tensor::from([1.0, 2.0, 3.0])).shape(), &[2, 3]);
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait Special: Array {
     /// Returns Φ(x), the distribution function of the standard normal distribution. PyTorch: `special.ndtr`.
     fn try_ndtr(&self) -> Result<Self> {
@@ -238,8 +238,6 @@ pub trait Special: Array {
         apply(Function::BetaDensity, triple(self, b, x, at)?, at)
     }
 }
-
-impl<A: Array> Special for A {}
 
 #[track_caller]
 fn apply<A: Array, const N: usize>(function: Function, inputs: [A; N], at: Site) -> Result<A> {

@@ -35,7 +35,7 @@ pub enum QrMode {
 ///
 /// Eigenvalue and singular value problems return an error for elements that are NaN or infinite, or if the iteration does not converge. For
 /// a variable, these errors occur when the variable's value is computed. (PyTorch's `eigh` returns numbers for some of these matrices.)
-#[twins]
+#[twins(blanket)]
 pub trait Decompositions: Array {
     /// Returns Q with orthonormal columns and the upper triangle R, with Q R = A.
     ///
@@ -289,8 +289,6 @@ pub trait Decompositions: Array {
         try_cat(&[one, powers], -1)
     }
 }
-
-impl<A: Array> Decompositions for A {}
 
 /// Returns the number of reflections, the last size of `tau`. Returns an error unless there are at most as many reflections as columns, at
 /// most as many columns as rows, and equal batch dimensions.

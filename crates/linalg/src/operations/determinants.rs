@@ -9,7 +9,7 @@ use crate::kernels::determinants::{Determinant, SignAndLogarithm};
 use crate::matrices::check_square;
 
 /// Determinants of square matrices. The last two dimensions are the matrix, and all others are a batch.
-#[twins]
+#[twins(blanket)]
 pub trait Determinants: Array {
     /// Returns the determinants `[…]` of square matrices `[…, n, n]`. A matrix without elements has the determinant 1. PyTorch:
     /// `linalg.det`.
@@ -86,5 +86,3 @@ pub trait Determinants: Array {
         logarithm.try_masked_fill(sign.try_detach()?.try_lt(0.0)?, f64::NAN)
     }
 }
-
-impl<A: Array> Determinants for A {}

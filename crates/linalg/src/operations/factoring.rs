@@ -10,7 +10,7 @@ use crate::kernels::lu::{Singular, factor, permutation};
 use crate::matrices::{check_square, refusal, sizes};
 
 /// Factors of matrices. The last two dimensions are the matrix, and all others are a batch.
-#[twins]
+#[twins(blanket)]
 pub trait Factoring: Array {
     /// Returns the Cholesky factor of symmetric positive-definite matrices `[…, n, n]`: the lower triangular L with A = L Lᵀ. Reads only
     /// the lower triangle of A. PyTorch: `linalg.cholesky`.
@@ -106,8 +106,6 @@ pub trait Factoring: Array {
         factor(self, Singular::LuFactor, at)
     }
 }
-
-impl<A: Array> Factoring for A {}
 
 fn check_matrix(operation: &str, shape: &Shape, at: Site) -> Result<(), Error> {
     if shape.rank() >= 2 {

@@ -10,7 +10,7 @@ use crate::kernels::lu::Singular;
 use crate::matrices::{check_square, sizes};
 
 /// Inverses and powers of square matrices. The last two dimensions are the matrix, and all others are a batch.
-#[twins]
+#[twins(blanket)]
 pub trait Inverting: Array {
     /// Returns the inverses of square matrices `[…, n, n]`. To multiply by an inverse, [`solve`](crate::Solving::solve) is faster and more
     /// accurate. PyTorch: `linalg.inv`.
@@ -87,5 +87,3 @@ pub trait Inverting: Array {
         }
     }
 }
-
-impl<A: Array> Inverting for A {}

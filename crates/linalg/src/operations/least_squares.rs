@@ -74,7 +74,7 @@ pub struct LeastSquares<A> {
 }
 
 /// Least squares, the pseudoinverse and the rank.
-#[twins]
+#[twins(blanket)]
 pub trait LeastSquaresProblems: Array {
     /// Returns the X that minimizes |A X - B|. If several X minimize it, returns the one with the smallest norm. The matrices A are
     /// `[…, m, n]`, and the right sides B are `[…, m, k]` or `[…, m]`. The batch dimensions broadcast.
@@ -193,8 +193,6 @@ pub trait LeastSquaresProblems: Array {
         Ok(counted.try_sum(-1)?)
     }
 }
-
-impl<A: Array> LeastSquaresProblems for A {}
 
 /// Returns an error if matrices that are declared symmetric are not square.
 fn check_hermitian(tolerance: Tolerance, shape: &Shape, at: Site) -> std::result::Result<(), Error> {

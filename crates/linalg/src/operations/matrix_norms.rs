@@ -46,7 +46,7 @@ impl fmt::Display for MatrixOrder {
 }
 
 /// Norms and condition numbers of matrices.
-#[twins]
+#[twins(blanket)]
 pub trait MatrixNorms: Array {
     /// Returns the norms of matrices whose rows and columns are the two dimensions `dims`. These dimensions are removed, or kept with size
     /// 1 by `matrix_norm_keepdim`.
@@ -105,8 +105,6 @@ pub trait MatrixNorms: Array {
         condition(self, ord.into(), Site::here("cond"))
     }
 }
-
-impl<A: Array> MatrixNorms for A {}
 
 fn refused<A: Array, R>(message: String, at: Site) -> Result<R, <A as TensorLike>::Error> {
     Err(Error::Argument { message, at }.into())

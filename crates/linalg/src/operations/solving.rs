@@ -15,7 +15,7 @@ use crate::triangle::{Triangle, TriangularSystem};
 
 /// Systems of linear equations. The last two dimensions are the matrix, and all others are a batch. The batches of several arrays
 /// broadcast.
-#[twins]
+#[twins(blanket)]
 pub trait Solving: Array {
     /// Returns the solution X `[…, n, k]` of A X = B. A is `self` and consists of square matrices `[…, n, n]`. The batch dimensions
     /// broadcast. PyTorch: `linalg.solve`.
@@ -171,8 +171,6 @@ pub trait Solving: Array {
         substitution::solve(Coefficients::UPPER, lu, &half, at)
     }
 }
-
-impl<A: Array> Solving for A {}
 
 /// Joins the columns of the batch `[…, n, k]` to a single matrix, and calls `solve` for it. So a coefficient matrix without batch
 /// dimensions is not repeated for each matrix of the batch.

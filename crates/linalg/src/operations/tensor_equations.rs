@@ -10,7 +10,7 @@ use crate::operations::inverting::Inverting as _;
 use crate::operations::solving::Solving as _;
 
 /// Linear equations between arrays. The coefficients become a square matrix if the first dimensions are joined to one, and the others too.
-#[twins]
+#[twins(blanket)]
 pub trait TensorEquations: Array {
     /// Returns the inverse of the linear map with the coefficients `self`. The first `ind` dimensions of `self` are the dimensions of the
     /// map's results. The products of the first `ind` sizes and of the other sizes must be equal. The result has the other sizes first.
@@ -82,8 +82,6 @@ pub trait TensorEquations: Array {
         self.try_reshape(Shape::from([rows, columns]))?.try_solve(&elements)?.try_reshape(Shape::from(last))
     }
 }
-
-impl<A: Array> TensorEquations for A {}
 
 /// Returns the product of the sizes. If no number can hold it, which is possible for empty arrays, returns `usize::MAX`, which fits no
 /// equation.

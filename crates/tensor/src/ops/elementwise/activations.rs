@@ -15,7 +15,7 @@ use crate::scalar::formula::Formula;
 use crate::{Binary, Compare, Float, Position, Scalar, Shape, Site, Unary, ensure};
 
 /// Activation functions.
-#[twins]
+#[twins(blanket)]
 pub trait Activations: TensorLike<Elem: Float> {
     /// Returns min(max(x, 0), 6). Derivative 0 at both bounds. PyTorch: `relu6`.
     fn try_relu6(&self) -> Result<Self> {
@@ -172,8 +172,6 @@ pub trait Activations: TensorLike<Elem: Float> {
         self.try_narrow(axis as isize, 0, half)?.try_mul(&gate)
     }
 }
-
-impl<A: TensorLike<Elem: Float>> Activations for A {}
 
 /// The activations that are composed of several elementwise operations.
 enum Activation {

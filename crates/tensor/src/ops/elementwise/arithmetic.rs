@@ -4,7 +4,7 @@ use wengert_macros::twins;
 
 use crate::ops::primitive::pair::{binary, pair};
 use crate::ops::{Argument, Operand, Result, TensorLike};
-use crate::{Binary, Element, Float, Number, Scalar, Site, Unary};
+use crate::{Binary, Float, Number, Scalar, Site, Unary};
 
 /// Elementwise arithmetic of one or two operands.
 ///
@@ -21,7 +21,7 @@ use crate::{Binary, Element, Float, Number, Scalar, Site, Unary};
 /// assert_eq!(column.add(&row), Tensor::from([[11.0, 12.0, 13.0], [21.0, 22.0, 23.0]])); // or &column + &row
 /// assert_eq!(row.maximum(2.0).to_vec(), [2.0, 2.0, 3.0]);
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait Arithmetic: TensorLike {
     /// Returns `self + other`; for `bool`, the logical or. PyTorch: `add`.
     #[in_place(Binary::Add)]
@@ -343,8 +343,6 @@ pub trait Arithmetic: TensorLike {
         self.apply_unary(Unary::Not, Site::here("bitwise_not"))
     }
 }
-
-impl<A: TensorLike<Elem: Element>> Arithmetic for A {}
 
 /// Returns the root that a power computes if its exponent is the number 1/2 or -1/2, and `None` for other exponents.
 pub(crate) fn root<A: TensorLike>(exponent: &Argument<A>) -> Option<Unary> {

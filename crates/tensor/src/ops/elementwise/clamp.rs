@@ -14,7 +14,7 @@ use crate::scalar::formula::Formula;
 use crate::{Binary, Compare, Error, Float, Scalar, Site, Unary};
 
 /// `clamp` and related operations.
-#[twins]
+#[twins(blanket)]
 pub trait Clamp: TensorLike<Elem: Float> {
     /// Returns x, or `min` where x is smaller. NaN if either is NaN. If `min` is a number, the derivative is 0 at the bound and at NaN. If
     /// `min` is an array, the derivative is as for [`maximum`](crate::ops::Arithmetic::maximum). PyTorch: `clamp_min`.
@@ -79,8 +79,6 @@ pub trait Clamp: TensorLike<Elem: Float> {
         }
     }
 }
-
-impl<A: TensorLike<Elem: Float>> Clamp for A {}
 
 const NO_BOUND: &str = "torch.clamp: At least one of 'min' or 'max' must not be None";
 
@@ -153,7 +151,7 @@ impl Composite for FiniteNumbers {
 /// let x = Tensor::from([0.5, f64::NAN, f64::INFINITY]);
 /// assert_eq!(x.nan_to_num(0.0, Some(9.0), None).to_vec(), [0.5, 0.0, 9.0]);
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait Bounded: TensorLike<Elem: Float> {
     /// Replaces NaN by `nan`, ∞ by `posinf` and -∞ by `neginf`. If `posinf` or `neginf` is `None`, the replacement is the largest or the
     /// lowest finite number. The derivative is 0 at replaced elements. PyTorch: `nan_to_num`.
@@ -213,8 +211,6 @@ pub trait Bounded: TensorLike<Elem: Float> {
         self.try_mul(180.0 / std::f64::consts::PI)
     }
 }
-
-impl<A: TensorLike<Elem: Float>> Bounded for A {}
 
 #[cfg(test)]
 mod tests {

@@ -20,7 +20,7 @@ use crate::{Binary, Compare, Element, Error, Float, Scalar, Site, Tensor, Unary}
 /// assert_eq!(large.to_vec(), [false, true, true]);
 /// assert_eq!(where_(&large, &x, &Tensor::scalar(0.0)).to_vec(), [0.0, 5.0, 3.0]);
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait Comparison: TensorLike {
     /// Returns a mask that is true where both operands are equal. PyTorch: `eq`.
     #[in_place]
@@ -124,8 +124,6 @@ pub trait Comparison: TensorLike {
         self.apply_compare(Compare::Eq, &zero, at)
     }
 }
-
-impl<A: TensorLike> Comparison for A {}
 
 #[twins]
 impl<T: Element> Tensor<T> {

@@ -7,7 +7,7 @@ use crate::ops::{Compose, Result, TensorLike};
 use crate::{Float, Generator, Scalar, Site, Tensor, ensure};
 
 /// Dropout.
-#[twins]
+#[twins(blanket)]
 pub trait Dropout: TensorLike<Elem: Float> {
     /// Multiplies each element by 0 with probability `p`, and otherwise by 1 / (1 - p). A NaN or an infinity that is multiplied by 0
     /// becomes NaN. Draws one 64-bit word from `generator` per element, in row-major order. If `training` is false or `p` is 0, returns
@@ -36,8 +36,6 @@ pub trait Dropout: TensorLike<Elem: Float> {
         self.times(&self.try_constant(&noise)?, at)
     }
 }
-
-impl<A: TensorLike<Elem: Float>> Dropout for A {}
 
 #[cfg(test)]
 mod tests {

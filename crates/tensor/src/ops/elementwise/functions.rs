@@ -16,7 +16,7 @@ use crate::{Float, Site, Unary};
 /// assert_eq!(x.sqrt().to_vec(), [1.0, 2.0, 3.0]);
 /// assert!((x.log().exp() - &x).abs().amax(..).item() < 1e-14);
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait Functions: TensorLike<Elem: Float> {
     /// Returns 1/x. PyTorch: `reciprocal`.
     #[in_place]
@@ -204,5 +204,3 @@ pub trait Functions: TensorLike<Elem: Float> {
         self.apply_unary(Unary::Sqrt, at)?.apply_unary(Unary::Reciprocal, at)
     }
 }
-
-impl<A: TensorLike<Elem: Float>> Functions for A {}

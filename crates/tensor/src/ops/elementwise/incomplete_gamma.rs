@@ -11,7 +11,7 @@ use crate::{Float, Scalar, Site, Tensor};
 /// The two parts of the integral Γ(a) = ∫ tᵃ⁻¹ e⁻ᵗ dt from 0 to ∞, where a is `self`. The integral is split at t = `other`, and both parts
 /// are divided by Γ(a). NaN where an operand is negative or NaN, and where both operands are 0 or both are ∞. A gradient with respect to
 /// `self` is an error.
-#[twins]
+#[twins(blanket)]
 pub trait IncompleteGamma: TensorLike<Elem: Float> {
     /// Returns the integral of tᵃ⁻¹ e⁻ᵗ dt from 0 to `other`, divided by Γ(a), where a is `self`. PyTorch: `igamma`, `special.gammainc`.
     ///
@@ -34,8 +34,6 @@ pub trait IncompleteGamma: TensorLike<Elem: Float> {
         share(self, other, true, Site::here("igammac"))
     }
 }
-
-impl<A: TensorLike<Elem: Float>> IncompleteGamma for A {}
 
 #[track_caller]
 fn share<A: TensorLike<Elem: Float>>(a: &A, other: impl Operand<A>, is_upper: bool, at: Site) -> Result<A> {

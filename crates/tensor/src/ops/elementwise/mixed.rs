@@ -13,7 +13,7 @@ use crate::scalar::formula::Formula;
 use crate::{Binary, Element, Float, Scalar, Site, Tensor, Unary, ensure};
 
 /// Arithmetic of two and three operands, and tests of single elements.
-#[twins]
+#[twins(blanket)]
 pub trait Mixed: TensorLike<Elem: Float> {
     /// Returns `self + weight · (end - self)`, computed as a step from `self` where |weight| < 1/2, and from `end` elsewhere. PyTorch:
     /// `lerp`.
@@ -189,8 +189,6 @@ pub trait Mixed: TensorLike<Elem: Float> {
     }
 }
 
-impl<A: TensorLike<Elem: Float>> Mixed for A {}
-
 /// A composite operation: [`lerp`](Mixed::try_lerp) with one weight.
 struct Blend {
     weight: f64,
@@ -270,7 +268,7 @@ impl Composite<2> for LogSumOfPowers {
 /// let padding = Tensor::from([false, true]); // broadcasts
 /// assert_eq!(scores.masked_fill(&padding, -1.0), Tensor::from([[1.0, -1.0], [3.0, -1.0]]));
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait Masking: TensorLike<Elem: Element> {
     /// Returns `value`, a number or an array of rank 0, where `mask` is true, and `self` elsewhere. `mask` and `self` broadcast. The
     /// derivative is 0 at replaced elements. PyTorch: `masked_fill`.
@@ -279,8 +277,6 @@ pub trait Masking: TensorLike<Elem: Element> {
         masked_fill(self, &mask.to_mask(self, at)?, value, at)
     }
 }
-
-impl<A: TensorLike<Elem: Element>> Masking for A {}
 
 /// Returns `value` where `mask` is true, and `x` elsewhere.
 pub(crate) fn masked_fill<A: TensorLike>(x: &A, mask: &A::Mask, value: impl Operand<A>, at: Site) -> Result<A> {

@@ -18,7 +18,7 @@ pub struct EmbeddingOptions {
 }
 
 /// Embeddings.
-#[twins]
+#[twins(blanket)]
 pub trait Embedding: TensorLike<Elem: Float> {
     /// Returns the rows `index` of `self`, a table `[rows, width]`. The result has the shape of `index` followed by `width`. Refuses
     /// indices out of range; negative indices do not count from the end. PyTorch's option `max_norm`, which renormalizes rows, does not
@@ -62,8 +62,6 @@ pub trait Embedding: TensorLike<Elem: Float> {
         Ok(read)
     }
 }
-
-impl<A: TensorLike<Elem: Float>> Embedding for A {}
 
 #[cfg(test)]
 mod tests {

@@ -14,7 +14,7 @@ use crate::shape::dims;
 use crate::{Error, Position, Shape, Site, Tensor, ensure};
 
 /// Reads elements that index tensors select. If an element is read several times, its gradients add up.
-#[twins]
+#[twins(blanket)]
 pub trait Indexing: TensorLike {
     /// Returns the slices at the positions `index`, a vector, along dimension `dim`. Refuses positions out of range; negative positions do
     /// not count from the end. PyTorch: `index_select`.
@@ -155,8 +155,6 @@ pub trait Indexing: TensorLike {
         self.expand_to(&shape, at)?.apply_take(&positions, at)
     }
 }
-
-impl<A: TensorLike> Indexing for A {}
 
 /// Returns `index` with negative indices replaced by indices that count from the start of a dimension of size `size`.
 fn from_the_start(index: &Tensor<i64>, size: usize, axis: usize, at: Site) -> Result<Tensor<i64>, Error> {

@@ -16,7 +16,7 @@ use crate::ops::{Result, TensorLike};
 use crate::{Site, Tensor};
 
 /// Indexing with a list of items.
-#[twins]
+#[twins(blanket)]
 pub trait ItemIndexing: TensorLike {
     /// Returns the elements that `items` select: a view if there are no index tensors and no masks. PyTorch: `x[items]`.
     ///
@@ -45,8 +45,6 @@ pub trait ItemIndexing: TensorLike {
         take(&view, indices, at)
     }
 }
-
-impl<A: TensorLike> ItemIndexing for A {}
 
 /// Returns true if indexing by `items` gives a view.
 pub(crate) fn is_view(items: &[IndexItem]) -> bool {

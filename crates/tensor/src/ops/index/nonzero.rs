@@ -9,7 +9,7 @@ use crate::ops::reduce::reductions::not_zero;
 use crate::{Error, Site, Sizes, Tensor, ensure};
 
 /// The indices of the elements that are not zero.
-#[twins]
+#[twins(blanket)]
 pub trait Nonzero: TensorLike {
     /// Returns the indices `[count, rank]` of the elements that are not zero (`true` for masks), in row-major order. NaN is not
     /// zero. PyTorch: `nonzero`.
@@ -36,8 +36,6 @@ pub trait Nonzero: TensorLike {
         Ok(unravel(&one_dim(&self.shape()), &positions.in_order(at)?).into_iter().map(Tensor::from).collect())
     }
 }
-
-impl<A: TensorLike> Nonzero for A {}
 
 /// Returns one-hot vectors along a new last dimension: 1 at the class, 0 elsewhere. The new dimension has the size `classes`, or the
 /// largest class plus 1 if `classes` is `None`. PyTorch: `nn.functional.one_hot`.

@@ -20,7 +20,7 @@ use crate::{Error, Number, Position, Reduction, Scalar, Shape, Site, Sizes, Tens
 
 /// Writes or adds to elements that index tensors select. Refuses positions out of range. Negative positions count from the end only in
 /// [`index_fill`](Self::index_fill) and in lists of [`IndexItem`]s.
-#[twins]
+#[twins(blanket)]
 pub trait Scatter: TensorLike {
     /// Returns `self` with `source` written to the positions `index` along dimension `dim`, from which
     /// [`gather`](crate::ops::Indexing::gather) would read. If `index` has smaller sizes than `source`, only the first elements along each
@@ -184,8 +184,6 @@ pub trait Scatter: TensorLike {
         masked_scatter(self, mask, &source.into_array(self)?, Site::here("masked_scatter"))
     }
 }
-
-impl<A: TensorLike> Scatter for A {}
 
 /// Returns `x` with `values` written, or added, at the positions that `items` select.
 pub(crate) fn index_put<A: TensorLike<Elem: Number>>(

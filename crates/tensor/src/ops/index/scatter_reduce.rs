@@ -28,7 +28,7 @@ pub enum ScatterReduction {
 }
 
 /// Reductions by index.
-#[twins]
+#[twins(blanket)]
 pub trait ScatterReduce: TensorLike<Elem: Float> {
     /// Returns `self` with the reduction of `source` at the positions `index` along dimension `dim`. All elements of `source` (the sources)
     /// with one target are reduced together, with the element of `self` if `include_self` is true. Elements without sources stay unchanged.
@@ -82,8 +82,6 @@ pub trait ScatterReduce: TensorLike<Elem: Float> {
         }
     }
 }
-
-impl<A: TensorLike<Elem: Float>> ScatterReduce for A {}
 
 #[precompiled]
 impl<T: Float> Tensor<T> {

@@ -19,7 +19,7 @@ use crate::{Position, Site, Span, Tensor, View, ensure};
 /// assert_eq!(x.slice_scatter(line.reshape([1, 2]), 0, ..1), Tensor::from([[1.0, 2.0], [0.0, 0.0]]));
 /// assert_eq!(x.diagonal_scatter(&line, 0, 0, 1), Tensor::from([[1.0, 0.0], [0.0, 2.0]]));
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait ViewScatter: TensorLike {
     /// Returns `self` with `source` in place of `self.select(dim, index)`. PyTorch: `select_scatter`.
     ///
@@ -70,8 +70,6 @@ pub trait ViewScatter: TensorLike {
         write(self, view, None, &source.into_array(self)?, at)
     }
 }
-
-impl<A: TensorLike> ViewScatter for A {}
 
 /// Returns `x` with `source` in place of `view`. `source` lacks dimension `removed` of the view, which has size 1.
 fn write<A: TensorLike>(x: &A, view: View, removed: Option<usize>, source: &A, at: Site) -> Result<A> {

@@ -16,7 +16,7 @@ use crate::{Binary, Error, Number, Scalar, Shape, Site, Sizes, ensure};
 /// Methods whose names begin with `add` or `badd` return `beta` * `self` + `alpha` * product. `self` expands to the shape of the product.
 /// If `beta` is 0, `self` is ignored, even if it is NaN. If `alpha` is 0, the value of the product is ignored. The gradient of the product
 /// is multiplied by 0, as in PyTorch.
-#[twins]
+#[twins(blanket)]
 pub trait Blas: TensorLike<Elem: Number> {
     /// Returns the product of two matrices, `[m, k]` and `[k, n]`. PyTorch: `mm`.
     fn try_mm(&self, other: impl ArrayOperand<Self>) -> Result<Self> {
@@ -175,8 +175,6 @@ pub trait Blas: TensorLike<Elem: Number> {
         add_product(self, beta.into(), product, alpha.into(), at)
     }
 }
-
-impl<A: TensorLike<Elem: Number>> Blas for A {}
 
 /// Returns the outer product `[m, n]` of two vectors. `names` are their names in PyTorch's error messages.
 pub(crate) fn outer<A: TensorLike>(column: &A, row: &A, names: [&str; 2], at: Site) -> Result<A> {

@@ -73,7 +73,7 @@ impl<const N: usize> From<([isize; N], [isize; N])> for Contracted {
 }
 
 /// Sums of products over pairs of dimensions. ([`einsum`] names the dimensions by letters instead.)
-#[twins]
+#[twins(blanket)]
 pub trait Contractions: TensorLike<Elem: Number> {
     /// Returns the sums of products over pairs of dimensions: the last `n` of `self` and the first `n` of `other`, or two lists of
     /// dimensions. The result has the remaining dimensions of `self`, then the remaining dimensions of `other`. A contracted
@@ -96,8 +96,6 @@ pub trait Contractions: TensorLike<Elem: Number> {
         tensordot(self, &other.into_array(self)?, &dims.into(), Site::here("tensordot"))
     }
 }
-
-impl<A: TensorLike<Elem: Number>> Contractions for A {}
 
 fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result<A> {
     let (left, right) = (x.shape(), y.shape());

@@ -8,7 +8,7 @@ use crate::ops::{ArrayOperand, Compose, OptionalOperand, Result, TensorLike, pro
 use crate::{Binary, Error, Number, Shape, Site, ensure};
 
 /// `linear` and `bilinear`.
-#[twins]
+#[twins(blanket)]
 pub trait LinearMaps: TensorLike<Elem: Number> {
     /// Returns x Wᵀ + b: `self` is `[…, k]`, `weight` is `[n, k]` (or `[k]`, which gives `[…]`), and `bias` expands to the
     /// result `[…, n]`. The bias is `None`, `&b` or `Some(&b)`. PyTorch: `nn.functional.linear`.
@@ -38,8 +38,6 @@ pub trait LinearMaps: TensorLike<Elem: Number> {
         bilinear(self, &other.into_array(self)?, &weight.into_array(self)?, bias.as_ref(), Site::here("bilinear"))
     }
 }
-
-impl<A: TensorLike<Elem: Number>> LinearMaps for A {}
 
 fn linear<A: TensorLike>(x: &A, weight: &A, bias: Option<&A>, at: Site) -> Result<A> {
     let (rank, weight_rank) = (x.shape().rank(), weight.shape().rank());

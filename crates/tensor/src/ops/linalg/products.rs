@@ -43,7 +43,7 @@ impl<T: Element> ProductOperand<Tensor<T>> for Tensor<T> {
 }
 
 /// The matrix product.
-#[twins]
+#[twins(blanket)]
 pub trait Products: TensorLike {
     /// Returns the matrix product. Batch dimensions broadcast. A tensor times a variable is a variable. PyTorch: `matmul`.
     ///
@@ -70,8 +70,6 @@ pub trait Products: TensorLike {
         other.product_after(self, Site::here("matmul"))
     }
 }
-
-impl<A: TensorLike> Products for A {}
 
 /// Returns the matrix product of `x` and `y`, as [`Products::matmul`] describes it.
 ///

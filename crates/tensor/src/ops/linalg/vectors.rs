@@ -11,7 +11,7 @@ use crate::shape::dims;
 use crate::{Binary, Dims, Error, Number, Position, Reduction, Scalar, Shape, Site, View, ensure};
 
 /// `outer`, `inner`, `vecdot`, `cross`, `kron`, and the trace of a matrix.
-#[twins]
+#[twins(blanket)]
 pub trait Vectors: TensorLike<Elem: Number> {
     /// Returns the outer product of two vectors: element `(i, j)` of the result `[m, n]` is `self[i] * other[j]`. PyTorch: `outer`.
     ///
@@ -105,8 +105,6 @@ pub trait Vectors: TensorLike<Elem: Number> {
         reduce_dims(&diagonal, Reduction::Sum, &Dims::from(0), false, at)
     }
 }
-
-impl<A: TensorLike<Elem: Number>> Vectors for A {}
 
 /// Computes (x × y)ᵢ = xᵢ₊₁ yᵢ₊₂ - xᵢ₊₂ yᵢ₊₁, with indices modulo 3.
 fn cross<A: TensorLike>(x: &A, y: &A, dim: isize, at: Site) -> Result<A> {

@@ -24,7 +24,7 @@ pub enum AttentionMask<'m, A> {
 }
 
 /// Attention.
-#[twins]
+#[twins(blanket)]
 pub trait Attention: TensorLike<Elem: Float> {
     /// Returns softmax(q kᵀ · scale) v for queries `self` `[…, l, e]`, keys `[…, s, e]` and values `[…, s, ev]`. Their batch
     /// dimensions broadcast. `scale` is 1/√e if not given. The weights of a query that sees no key are 0, with gradient 0, so its result is
@@ -93,8 +93,6 @@ pub trait Attention: TensorLike<Elem: Float> {
         attend(self, &key?, &value?, mask, scale, at)
     }
 }
-
-impl<A: TensorLike<Elem: Float>> Attention for A {}
 
 fn attend<A: TensorLike<Elem: Float>>(
     query: &A,

@@ -42,7 +42,7 @@ impl<A> Copy for CellWeights<'_, A> {}
 /// // If all weights are 0, the update gate is a half and the new value is 0.
 /// assert_eq!(x.gru_cell(&state, weights), &state * 0.5);
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait Recurrent: TensorLike<Elem: Float> {
     /// Returns tanh(W x + b + U s + c) for the input x (`self`), the state s, and the [`CellWeights`] W, b, U, c. PyTorch: `rnn_tanh_cell`.
     fn try_rnn_tanh_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Result<Self> {
@@ -105,8 +105,6 @@ pub trait Recurrent: TensorLike<Elem: Float> {
         update_gru(self, hidden, state, at)
     }
 }
-
-impl<A: TensorLike<Elem: Float>> Recurrent for A {}
 
 /// Returns the next state and the next cell state of an LSTM. `gates` is the sum W x + b + U s + c for the four gates, side by side. W, b,
 /// U, c are the [`CellWeights`], and s is the state.

@@ -15,7 +15,7 @@ use crate::{Axes, Binary, Float, Scalar, Shape, Site, Tensor, Unary, View, ensur
 /// assert_eq!(x.cov(1, None, None), Tensor::from([[1.0, -1.0], [-1.0, 1.0]]));
 /// assert_eq!(x.corrcoef(), Tensor::from([[1.0, -1.0], [-1.0, 1.0]]));
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait Covariances: TensorLike<Elem: Float> {
     /// Returns the covariances `[v, v]` of v variables `[v, n]` with n observations. The sums of products of deviations are divided by
     /// n - `correction`. The result for a single variable (a vector, a number or one row) is one variance. `fweights` has the number of
@@ -65,8 +65,6 @@ pub trait Covariances: TensorLike<Elem: Float> {
         ratio.with_value(&bound, at)
     }
 }
-
-impl<A: TensorLike<Elem: Float>> Covariances for A {}
 
 fn covariances<A: TensorLike<Elem: Float>>(
     x: &A,

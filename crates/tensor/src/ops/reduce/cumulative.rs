@@ -23,7 +23,7 @@ use crate::{Binary, Compare, DType, Error, Float, Number, Position, Scalar, Site
 /// assert_eq!(x.cumsum(0).to_vec(), [1.0, 3.0, 6.0]);
 /// assert_eq!(x.cumprod(0).to_vec(), [1.0, 2.0, 6.0]);
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait Cumulative: TensorLike<Elem: Number> {
     /// Returns the running sums along `dim`: each element plus all elements before it. `f32` is summed in `f64`; `i64` wraps. Refuses `u8`,
     /// whose sums would soon overflow. PyTorch: `cumsum`.
@@ -99,8 +99,6 @@ pub trait Cumulative: TensorLike<Elem: Number> {
         Ok(z)
     }
 }
-
-impl<A: TensorLike<Elem: Number>> Cumulative for A {}
 
 /// Returns, for each element along `dim`, the combination of this element and all elements before it. `combine` must be associative.
 fn scan<A: TensorLike>(x: &A, dim: isize, at: Site, combine: impl Fn(&A, &A) -> Result<A>) -> Result<A> {

@@ -15,7 +15,7 @@ use crate::{Error, Number, Position, Shape, Site, Tensor, ensure};
 type Distinct<T> = (Tensor<T>, Tensor<i64>, Tensor<i64>);
 
 /// Distinct elements, and membership.
-#[twins]
+#[twins(blanket)]
 pub trait Uniqueness: TensorLike<Elem: Number> {
     /// Returns the distinct elements in ascending order, the index of each element of `self` in this list, and the count of each distinct
     /// element. -0 equals 0. Each NaN is distinct. PyTorch: `unique` with `sorted`, `return_inverse` and `return_counts`.
@@ -120,8 +120,6 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
         })?)
     }
 }
-
-impl<A: TensorLike<Elem: Number>> Uniqueness for A {}
 
 /// Returns the distinct slices of `x` along `dim`, or its distinct elements if `dim` is `None`. If `sorted` is false, only neighbours are
 /// compared.

@@ -22,7 +22,7 @@ use crate::{Dims, Position, Reduction, Shape, Site, Tensor, View, ensure};
 /// let (largest, places) = x.max(1);
 /// assert_eq!((largest.to_vec(), places.to_vec()), (vec![9.0, 7.0], vec![1, 0]));
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait Extremes: TensorLike {
     /// Returns the largest element along `dim` and its position: the first of several equal elements, or the first NaN. The gradient flows
     /// to that element. Refuses an empty dimension. PyTorch: `max` with a dimension.
@@ -94,8 +94,6 @@ pub trait Extremes: TensorLike {
         running_extreme(self, false, dim.position(), Site::here("cummin"))
     }
 }
-
-impl<A: TensorLike> Extremes for A {}
 
 fn extreme<A: TensorLike>(
     x: &A,

@@ -18,7 +18,7 @@ use crate::{Binary, Error, Float, Position, Reduction, Scalar as _, Shape, Site,
 /// assert_eq!(y.trapezoid_over(&Tensor::from([0.0, 1.0, 3.0]), 0).item(), 7.5);
 /// assert_eq!(y.gradient(1.0, 0, 1).to_vec(), [1.0, 1.5, 2.0]);
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait Integrals: TensorLike<Elem: Float> {
     /// Returns the integrals along `dim` of functions whose values are `self`, at points whose distance is `dx`. The dimension is removed.
     /// The integral is 0 with fewer than two points. PyTorch: `trapezoid` with `dx`.
@@ -149,8 +149,6 @@ pub trait Integrals: TensorLike<Elem: Float> {
         with_ends(&slopes, inner, Some(&widths), (axis, edge_order), at)
     }
 }
-
-impl<A: TensorLike<Elem: Float>> Integrals for A {}
 
 /// The distances between neighbouring points.
 enum Step<'a, A> {

@@ -33,7 +33,7 @@ pub struct BatchNormed<A> {
 /// let y = x.layer_norm([2], None, None, 0.0);
 /// assert_eq!(y, Tensor::from([[-1.0, 1.0], [-1.0, 1.0]]));
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait Normalization: TensorLike<Elem: Float> {
     /// Normalizes over the last dimensions, which have the sizes `shape`. `weight` and `bias` have the same shape. If the normalized
     /// dimensions have only one element and `eps` is positive, the result is 0 plus the bias. PyTorch: `nn.functional.layer_norm`.
@@ -226,8 +226,6 @@ pub trait Normalization: TensorLike<Elem: Float> {
         })
     }
 }
-
-impl<A: TensorLike<Elem: Float>> Normalization for A {}
 
 /// A normalization of the contiguous rows of a plain tensor, which a kernel computes in one pass.
 struct RowKernel {

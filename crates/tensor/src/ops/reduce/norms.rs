@@ -24,7 +24,7 @@ use crate::{Binary, Compare, Dims, Error, Float, Position, Reduction, Shape, Sit
 /// assert_eq!(x.vector_norm(2.0, 1).to_vec(), [5.0, 5.0]);
 /// assert_eq!(x.cdist(&Tensor::from([[0.0, 0.0]]), 1.0), Tensor::from([[7.0], [5.0]]));
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait Norms: TensorLike<Elem: Float> {
     /// Returns the `ord`-norm over `dims`: (Σ |x|ᵒʳᵈ)^(1/ord), also for `ord` below 1 and negative `ord`. For `ord` = ∞, the norm is the
     /// largest magnitude; for -∞, the smallest magnitude; for 0, the number of nonzero elements. Squares and powers may overflow even if
@@ -194,8 +194,6 @@ pub trait Norms: TensorLike<Elem: Float> {
         reduce_dims(&product, Reduction::Sum, &dims, false, at)
     }
 }
-
-impl<A: TensorLike<Elem: Float>> Norms for A {}
 
 /// Returns the `ord`-norm of `x` over `dims`, with the conventions of [`vector_norm`](Norms::vector_norm).
 pub(crate) fn norm<A: TensorLike<Elem: Float>>(x: &A, ord: f64, dims: &Dims, keepdim: bool, at: Site) -> Result<A> {

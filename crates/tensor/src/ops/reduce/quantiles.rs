@@ -66,7 +66,7 @@ impl<const N: usize> From<[f64; N]> for Fractions {
 /// let both = x.quantile([0.0, 0.4], None, QuantileInterpolation::Lower);
 /// assert_eq!(both.to_vec(), [0.0, 2.0]);
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait Quantiles: TensorLike<Elem: Float> {
     /// Returns the quantiles at the fractions `q` along `dim`. If the elements along `dim` include a NaN, their quantiles are NaN. The
     /// ranks are computed in the element type. PyTorch: `quantile`.
@@ -100,8 +100,6 @@ pub trait Quantiles: TensorLike<Elem: Float> {
         quantiles(self, &q.into(), dim, interpolation, true, keepdim, Site::here("nanquantile"))
     }
 }
-
-impl<A: TensorLike<Elem: Float>> Quantiles for A {}
 
 fn quantiles<A: TensorLike<Elem: Float>>(
     x: &A,

@@ -19,7 +19,7 @@ use crate::{DType, Dims, Element, Error, Float, Number, Position, Reduction, Sca
 /// assert_eq!(x.mean(0).to_vec(), [2.0, 3.0]);
 /// assert_eq!(x.amax_keepdim(-1), Tensor::from([[2.0], [4.0]])); // broadcasts with x again
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait Reductions: TensorLike {
     /// Returns the sum over `dims`, added pairwise; 0 if empty. Sums of `i64` wrap. Refuses `u8`, whose sums would soon overflow: cast the
     /// tensor first. [`count_nonzero`](Self::count_nonzero) counts the `true` elements of a mask. PyTorch: `sum`.
@@ -134,8 +134,6 @@ pub trait Reductions: TensorLike {
         Ok(position_of(&self.to_tensor(at)?, false, dim.position(), keepdim, at)?)
     }
 }
-
-impl<A: TensorLike> Reductions for A {}
 
 /// Returns the reduction over `dims`, which stay with size 1 or are removed.
 pub(crate) fn reduce_dims<A: TensorLike>(x: &A, op: Reduction, dims: &Dims, keepdim: bool, at: Site) -> Result<A> {

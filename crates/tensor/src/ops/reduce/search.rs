@@ -9,7 +9,7 @@ use crate::ops::{ArrayOperand, Result, TensorLike};
 use crate::{Element, Error, Float, Number, Shape, Site, Tensor, ensure};
 
 /// Searches and counts.
-#[twins]
+#[twins(blanket)]
 pub trait Search: TensorLike<Elem: Number> {
     /// Returns, for each of `values`, the position in `self` at which an insertion of the value keeps `self` sorted. `self` is a sorted
     /// vector, or sorted lines `[…, n]` with the leading dimensions of `values`. If elements equal the value, the position is before the
@@ -102,8 +102,6 @@ pub trait Search: TensorLike<Elem: Number> {
         Ok(counts.try_cast()?)
     }
 }
-
-impl<A: TensorLike<Elem: Number>> Search for A {}
 
 /// Returns the lower and the upper bound of a histogram of `x`: `min` and `max`, or the smallest and the largest element if `min` equals
 /// `max` and there are elements. Moves equal bounds apart.

@@ -24,7 +24,7 @@ use crate::{
 /// assert_eq!(x.softmax(1), Tensor::from([[0.5, 0.5], [0.0, 1.0]])); // no overflow
 /// assert_eq!(x.logsumexp(1).to_vec(), [2f64.ln(), 1000.0]);
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait Softmax: TensorLike<Elem: Float> {
     /// Returns eˣ / Σ eˣ along `dim`. If all elements along `dim` are -∞, or one is ∞, the result is NaN. PyTorch: `softmax`.
     ///
@@ -91,8 +91,6 @@ pub trait Softmax: TensorLike<Elem: Float> {
         drop_reduced(Self::composed([self], &LogSumExp { axes: &axes }, at)?, &axes, keepdim, at)
     }
 }
-
-impl<A: TensorLike<Elem: Float>> Softmax for A {}
 
 /// Returns eˣ / Σ eˣ along `dim`, or its logarithm if `log` is true.
 fn softmax<A: TensorLike<Elem: Float>>(x: &A, dim: isize, log: bool, at: Site) -> Result<A> {

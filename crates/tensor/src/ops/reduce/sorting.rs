@@ -23,7 +23,7 @@ use crate::{Dims, Error, Float, Position, Reduction, Scalar, Shape, Site, Tensor
 /// let (two, places) = x.topk(2, 0, true);
 /// assert_eq!((two.to_vec(), places.to_vec()), (vec![3.0, 2.0], vec![0, 2]));
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait Sorting: TensorLike {
     /// Returns the elements in ascending (or `descending`) order along `dim`, and their positions. Equal elements keep their order.
     /// PyTorch: `sort` with `stable=True`.
@@ -144,8 +144,6 @@ pub trait Sorting: TensorLike {
         median_of_all(self, lanes::nanmedian, Site::here("nanmedian_all"))
     }
 }
-
-impl<A: TensorLike> Sorting for A {}
 
 /// Returns the element whose position among all elements `position` returns, or NaN if there are no elements. Equal elements share the
 /// gradient evenly.

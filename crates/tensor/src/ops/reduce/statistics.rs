@@ -22,7 +22,7 @@ use crate::{Binary, Compare, Dims, Float, Reduction, Site, Unary, View};
 /// let (variance, mean) = x.var_mean(.., 1); // by n - 1
 /// assert_eq!((variance.item(), mean.item()), (5.0 / 3.0, 2.5));
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait Statistics: TensorLike<Elem: Float> {
     /// Returns the variance over `dims`: the sum of the squared distances of n elements from their mean, divided by n - `correction`. The
     /// correction 1 gives the unbiased variance (Bessel), and 0 the variance of a whole population. If the divisor is 0 or less, the result
@@ -88,8 +88,6 @@ pub trait Statistics: TensorLike<Elem: Float> {
         total.apply_binary(Binary::Div, &count, at)
     }
 }
-
-impl<A: TensorLike<Elem: Float>> Statistics for A {}
 
 fn variance<A: TensorLike<Elem: Float>>(x: &A, dims: &Dims, correction: f64, keepdim: bool, at: Site) -> Result<A> {
     let axes = dims.resolve_or_all(x.shape().rank(), at)?;

@@ -8,7 +8,7 @@ use crate::ops::{Compose, Result, TensorLike};
 use crate::{Error, Position, Scalar, Shape, Site, Tensor, View, ensure};
 
 /// Triangles and diagonals.
-#[twins]
+#[twins(blanket)]
 pub trait Diagonals: TensorLike {
     /// Returns each matrix `[…, m, n]` with 0 above the diagonal that lies `diagonal` places above the main diagonal (or below it, if
     /// `diagonal` is negative). NaN and ∞ there become 0 too. PyTorch: `tril`.
@@ -71,8 +71,6 @@ pub trait Diagonals: TensorLike {
         embed(&self.reshape_to([self.shape().numel()], at)?, offset, 0, 1, at)
     }
 }
-
-impl<A: TensorLike> Diagonals for A {}
 
 #[twins]
 impl Tensor<i64> {

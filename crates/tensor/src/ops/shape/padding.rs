@@ -25,7 +25,7 @@ pub enum PadMode {
 }
 
 /// Padding.
-#[twins]
+#[twins(blanket)]
 pub trait Padding: TensorLike {
     /// Pads by `sizes`, two values per dimension starting with the last dimension: `[left, right, top, bottom]` for `[…, h, w]`. A negative
     /// size crops. All modes but `Constant` require `[n, c, w]`, `[n, c, h, w]` or `[n, c, d, h, w]`, with or without `n`. These modes pad
@@ -51,8 +51,6 @@ pub trait Padding: TensorLike {
         pad(self, sizes, mode, Site::here("pad"))
     }
 }
-
-impl<A: TensorLike> Padding for A {}
 
 /// Pads `x` like [`Padding::try_pad`], for the operation at `at`.
 pub(crate) fn pad<A: TensorLike>(x: &A, sizes: &[isize], mode: PadMode, at: Site) -> Result<A> {

@@ -10,7 +10,7 @@ use crate::shape::dims::{self, Dims, Sizes, UNREPRESENTABLE};
 use crate::{DType, Error, Shape, Site, Tensor, ensure};
 
 /// Repeating, rolling, and combinations.
-#[twins]
+#[twins(blanket)]
 pub trait Repetition: TensorLike {
     /// Repeats the whole tensor `repeats[k]` times along each dimension `k` of the result. If there are more repeats than dimensions, the
     /// result gets new leading dimensions. Refuses fewer repeats than dimensions, and negative repeats. PyTorch: `repeat`.
@@ -159,8 +159,6 @@ pub trait Repetition: TensorLike {
         self.apply_index_select(0, &positions, at)
     }
 }
-
-impl<A: TensorLike> Repetition for A {}
 
 /// Returns the number of combinations of `r` of `n` elements. Returns `usize::MAX` for numbers that do not fit.
 fn count_combinations(n: usize, r: usize) -> usize {

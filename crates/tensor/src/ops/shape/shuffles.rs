@@ -20,7 +20,7 @@ use crate::{Site, ensure};
 /// assert_eq!(image.pixel_unshuffle(2), x);
 /// assert_eq!(Tensor::<i64>::arange(6).reshape([1, 6, 1]).channel_shuffle(3).to_vec(), [0, 2, 4, 1, 3, 5]);
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait Shuffling: TensorLike {
     /// Turns each group of r² channels into r times r pixels of one channel, where r is `upscale_factor`: `[…, c · r², h, w]` becomes
     /// `[…, c, h · r, w · r]` (Shi et al. 2016). PyTorch: `nn.functional.pixel_shuffle`.
@@ -97,8 +97,6 @@ pub trait Shuffling: TensorLike {
         rearrange(self, 1..2, &[groups, channels / groups], &[1, 0], &[channels], at)
     }
 }
-
-impl<A: TensorLike> Shuffling for A {}
 
 /// Splits the dimensions `range` into dimensions of sizes `split`, permutes these by `order`, and merges them into dimensions of sizes
 /// `merged`.

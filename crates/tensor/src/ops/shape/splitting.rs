@@ -9,7 +9,7 @@ use crate::shape::dims;
 use crate::{Position, Site, ensure};
 
 /// Splitting along a dimension. All parts are views.
-#[twins]
+#[twins(blanket)]
 pub trait Splitting: TensorLike {
     /// Splits dimension `dim` into parts of `size` elements. The last part may be smaller. Refuses size 0 unless the dimension is empty.
     /// PyTorch: `split`.
@@ -177,8 +177,6 @@ pub trait Splitting: TensorLike {
         slices.iter().map(|slice| squeeze(slice, axis, at)).collect()
     }
 }
-
-impl<A: TensorLike> Splitting for A {}
 
 const TENSOR_SPLIT: &str = "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims";
 

@@ -23,7 +23,7 @@ use crate::{Axes, Dims, Error, Position, Reduction, Scalar, Shape, Site, Sizes, 
 /// let many = table.unsqueeze(0).expand([1000, 2, 3]);
 /// assert!(many.shares_storage(&x)); // nothing was copied
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait Views: TensorLike {
     /// Expands to `sizes` without a copy: new and stretched dimensions get stride 0. -1 keeps the size of an existing dimension. PyTorch:
     /// `expand`, `broadcast_to`.
@@ -353,8 +353,6 @@ pub trait Views: TensorLike {
         self.apply_view(View::Unfold { axis, size, step }, at)
     }
 }
-
-impl<A: TensorLike> Views for A {}
 
 /// Returns the view `start:end:step`, as in Python, of dimension `axis`. `step` is positive.
 pub(crate) fn slice(axis: usize, size: usize, start: Option<isize>, end: Option<isize>, step: isize) -> View {

@@ -8,7 +8,7 @@ use crate::ops::{Compose, Result, TensorLike};
 use crate::{Error, Number, Site, Sizes, ensure};
 
 /// Sliding windows as columns of a matrix.
-#[twins]
+#[twins(blanket)]
 pub trait Columns: TensorLike {
     /// Returns the windows of `[n, c, h, w]` (or `[c, h, w]`) as columns `[n, c · kh · kw, windows]`, in row-major order. A window has `kh`
     /// rows and `kw` columns. Adds `padding` zeros on both sides of `h` and `w`. PyTorch: `nn.functional.unfold`.
@@ -140,8 +140,6 @@ pub trait Columns: TensorLike {
         remove_batch(image, added, at)
     }
 }
-
-impl<A: TensorLike> Columns for A {}
 
 fn windows(kernel: &Sizes, dilation: &Sizes, stride: &Sizes, at: Site) -> Result<[Window; 2], Error> {
     let kernel = at_least(kernel, 2, ("kernel_size", 1), at)?;

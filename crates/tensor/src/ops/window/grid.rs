@@ -33,7 +33,7 @@ pub enum GridPadding {
 }
 
 /// Sampling at the points of a grid, and grids of affine maps.
-#[twins]
+#[twins(blanket)]
 pub trait GridSampling: TensorLike<Elem: Float> {
     /// Returns samples `[n, c, a, b]` of images `[n, c, h, w]` at the points `grid`, `[n, a, b, 2]`. A point is a pair (x, y): -1 and 1 are
     /// the centres of the first and the last pixel with `align_corners`, otherwise their outer edges. A NaN among the coordinates gives NaN
@@ -151,8 +151,6 @@ pub trait GridSampling: TensorLike<Elem: Float> {
         base.apply_matmul(&self.permute_to(&[0, 2, 1], at)?, at)?.reshape_to(shape, at)
     }
 }
-
-impl<A: TensorLike<Elem: Float>> GridSampling for A {}
 
 fn check(image: &Shape, grid: &Shape, at: Site) -> Result<(), Error> {
     let sizes = || format!("got input with sizes {image} and grid with sizes {grid}");

@@ -35,7 +35,7 @@ pub enum InterpolateMode {
 }
 
 /// Interpolation.
-#[twins]
+#[twins(blanket)]
 pub trait Interpolation: Windowed<Elem: Float> {
     /// Resamples `[n, c, …]` to `size`: one value for all dimensions after the first two, or one per dimension. PyTorch:
     /// `nn.functional.interpolate`.
@@ -83,8 +83,6 @@ pub trait Interpolation: Windowed<Elem: Float> {
         }
     }
 }
-
-impl<A: Windowed<Elem: Float>> Interpolation for A {}
 
 fn resample<A: TensorLike<Elem: Float>>(x: &A, axis: usize, to: usize, mode: InterpolateMode, at: Site) -> Result<A> {
     let from = x.shape()[axis];

@@ -26,7 +26,7 @@ impl<A> Clone for Classes<'_, A> {
 impl<A> Copy for Classes<'_, A> {}
 
 /// Losses of classification.
-#[twins]
+#[twins(blanket)]
 pub trait ClassLosses: TensorLike<Elem: Float> {
     /// Returns the negative log-likelihood of the classes `target` `[n, …]` under the log-probabilities `self` `[n, c, …]`, multiplied by
     /// the class weights. `Mean` divides by the sum of the weights of all targets that are not ignored. If all targets are ignored, the
@@ -66,8 +66,6 @@ pub trait ClassLosses: TensorLike<Elem: Float> {
         }
     }
 }
-
-impl<A: TensorLike<Elem: Float>> ClassLosses for A {}
 
 #[track_caller]
 fn cross_entropy_of_classes<A: TensorLike<Elem: Float>>(

@@ -11,7 +11,7 @@ use crate::ops::{ArrayOperand, Compose, Result, TensorLike};
 use crate::{Binary, Compare, Error, Float, Scalar, Shape, Site, Unary, ensure};
 
 /// Losses that are negative log-likelihoods or divergences.
-#[twins]
+#[twins(blanket)]
 pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     /// Returns the Kullback-Leibler divergence y (ln y - x) of the log-probabilities x (`self`) from the probabilities y (`target`). If
     /// `log_target` is true, `target` has log-probabilities too. Where a probability y is 0 and x is finite, the loss is 0, but the
@@ -173,8 +173,6 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         reduce_weighted(negative.times(self, at)?.minus(&log, at)?, weight, reduction, at)
     }
 }
-
-impl<A: TensorLike<Elem: Float>> LikelihoodLosses for A {}
 
 /// Returns the binary cross-entropy of each element. The logarithms and the divisor of the derivative have the same bounds as in PyTorch.
 fn cross_entropy<A: TensorLike<Elem: Float>>(x: &A, y: &A, at: Site) -> Result<A> {

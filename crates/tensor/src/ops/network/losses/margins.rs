@@ -19,7 +19,7 @@ use crate::{Binary, Compare, Dims, Float, Site, Unary, ensure};
 /// let loss = first.margin_ranking_loss(&second, &Tensor::from([1.0, 1.0]), 0.5, LossReduction::None);
 /// assert_eq!(loss.to_vec(), [0.0, 1.5]); // `first` should be larger by 0.5
 /// ```
-#[twins]
+#[twins(blanket)]
 pub trait MarginLosses: TensorLike<Elem: Float> {
     /// Returns max(0, -y (x₁ - x₂) + margin) for `self` x₁, `other` x₂ and `target` y. x₁ should be larger where y is 1, and smaller where
     /// y is -1. The operands have the same number of dimensions, and their sizes broadcast. PyTorch:
@@ -113,8 +113,6 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
         reduce(&losses, reduction, at)
     }
 }
-
-impl<A: TensorLike<Elem: Float>> MarginLosses for A {}
 
 /// Options of the triplet loss.
 #[derive(Clone, Copy, Debug, PartialEq)]

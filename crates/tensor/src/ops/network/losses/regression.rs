@@ -9,7 +9,7 @@ use crate::{Compare, Error, Float, Shape, Site, Unary, ensure};
 
 /// Losses of regression. In the formulas, x is the prediction (`self`) and y is the target. A `weight` has the shape of the prediction. The
 /// functions [`mse_loss`](crate::ops::mse_loss), `l1_loss` and so on call these methods with PyTorch's defaults.
-#[twins]
+#[twins(blanket)]
 pub trait RegressionLosses: TensorLike<Elem: Float> {
     /// Returns (x - y)² for x (`self`) and y (`target`). With a weight, `Mean` divides by the sum of the weights. PyTorch:
     /// `nn.functional.mse_loss`.
@@ -77,8 +77,6 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
         reduce(&losses, reduction, at)
     }
 }
-
-impl<A: TensorLike<Elem: Float>> RegressionLosses for A {}
 
 /// Returns `x - target`. The operands broadcast.
 fn subtract<A: TensorLike>(x: &A, target: &A, at: Site) -> Result<A> {

@@ -19,7 +19,7 @@ use crate::ops::{ArrayOperand, OptionalOperand, Result, Windowed};
 use crate::{Number, Site};
 
 /// Convolutions.
-#[twins]
+#[twins(blanket)]
 pub trait Convolution: Windowed<Elem: Number> {
     /// Returns the convolution of `[n, c, l]` (or `[c, l]`) by `weight` `[out, c / groups, k]`, plus `bias` `[out]`.
     /// PyTorch: `nn.functional.conv1d`.
@@ -113,8 +113,6 @@ pub trait Convolution: Windowed<Elem: Number> {
         convolve_transposed(self, weight, bias.as_ref(), options, 3, Site::here("conv_transpose3d"))
     }
 }
-
-impl<A: Windowed<Elem: Number>> Convolution for A {}
 
 #[cfg(test)]
 mod tests {

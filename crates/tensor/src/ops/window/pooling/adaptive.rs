@@ -14,7 +14,7 @@ use crate::ops::{Compose, Result, TensorLike};
 use crate::{Error, Float, Scalar, Site, Sizes, View, ensure};
 
 /// Pooling to a requested size.
-#[twins]
+#[twins(blanket)]
 pub trait AdaptivePooling: Windowed<Elem: Float> {
     /// Returns the means of `size` windows of `[n, c, l]` (or `[c, l]`). PyTorch: `nn.functional.adaptive_avg_pool1d`.
     fn try_adaptive_avg_pool1d(&self, size: impl Into<Sizes>) -> Result<Self> {
@@ -59,8 +59,6 @@ pub trait AdaptivePooling: Windowed<Elem: Float> {
         max_pool(self, 3, &size.into(), Site::here("adaptive_max_pool3d"))
     }
 }
-
-impl<A: Windowed<Elem: Float>> AdaptivePooling for A {}
 
 pub(in crate::ops::window) fn avg_pool<A: Windowed<Elem: Float>>(
     x: &A,

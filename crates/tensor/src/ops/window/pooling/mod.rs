@@ -25,7 +25,7 @@ use crate::ops::window::windowed::Windowed;
 use crate::{Float, Site, Sizes, Tensor};
 
 /// Pooling over one, two or three dimensions.
-#[twins]
+#[twins(blanket)]
 pub trait Pooling: Windowed<Elem: Float> {
     /// Returns the largest element of each window of `[n, c, l]` (or `[c, l]`). PyTorch: `nn.functional.max_pool1d`.
     fn try_max_pool1d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Result<Self> {
@@ -184,8 +184,6 @@ pub trait Pooling: Windowed<Elem: Float> {
         avg_pool(self, 3, &kernel.into(), options, Site::here("avg_pool3d"))
     }
 }
-
-impl<A: Windowed<Elem: Float>> Pooling for A {}
 
 #[cfg(test)]
 mod tests {
