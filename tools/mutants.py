@@ -52,7 +52,7 @@ def write_package(folder):
         path = folder / "src" / name
         path.write_text(path.read_text().split("#[cfg(test)]")[0])
     memory = folder / "src/memory/mod.rs"
-    memory.write_text(memory.read_text().replace("#[cfg(test)]\nmod fork;\n", ""))
+    memory.write_text(memory.read_text().replace("#[cfg(test)]\nmod tests;\n", ""))
     upper = re.compile(r"(pub )?(use|mod) (engine|kernel|ops|tensor)\b")
     lines = (tensor / "src/lib.rs").read_text().split("\n/// The tensor type and")[0].splitlines()
     lines = [line for line in lines if not upper.match(line) and not line.startswith("//!") and line != "#[doc(hidden)]"]

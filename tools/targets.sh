@@ -159,7 +159,7 @@ emulate_tensor() {
         cd "$root/crates/tensor" || exit 1
         [ -z "$set" ] || export WENGERT_SIMD=$set
         emulate "$@" "$program" --test-threads=1 "${names[@]}" &&
-            WENGERT_TEST_FORKS=1 emulate "$@" "$program" --test-threads=1 --exact memory::fork::the_forked_process
+            WENGERT_TEST_FORKS=1 emulate "$@" "$program" --test-threads=1 --exact memory::tests::the_forked_process
     )
 }
 

@@ -27,8 +27,6 @@ mod count;
 mod helpers;
 mod sync;
 mod team;
-#[cfg(test)]
-mod team_tests;
 
 use std::cell::Cell;
 use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
@@ -130,6 +128,8 @@ thread_local! {
 
 #[cfg(test)]
 mod tests {
+    mod team;
+
     use std::any::Any;
     use std::panic::{catch_unwind, resume_unwind};
     use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use super::team::{Caller, Idle, Tasks, Wait};
+use super::super::team::{Caller, Idle, Tasks, Wait};
 
 /// A policy that makes a helper sleep until `leave` is true.
 struct SleepUntil<'a> {

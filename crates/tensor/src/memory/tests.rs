@@ -53,7 +53,7 @@ fn the_forked_process() {
 #[test]
 fn a_forked_process_computes() {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--exact", "memory::fork::the_forked_process", "--test-threads=1", "--nocapture"]).env(FORKS, "1");
+    command.args(["--exact", "memory::tests::the_forked_process", "--test-threads=1", "--nocapture"]).env(FORKS, "1");
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
