@@ -21,7 +21,7 @@
 //! ```
 //!
 //! Most programs begin with `use wengert::prelude::*`. It imports tensors and variables with their operations, the tape, and the
-//! common layers, losses and optimisers.
+//! common layers, losses and optimisers. An example without a `use` line has this import too.
 //!
 //! # The map
 //!

@@ -28,9 +28,7 @@ impl<T: Float> Tape<T> {
     /// Returns the values of `vars`. One evaluation computes them all, so they share the computation of common operands.
     ///
     /// ```
-    /// # use wengert_autograd as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_autograd::prelude::*;
     /// let tape = Tape::<f64>::new();
     /// let x = tape.var(&Tensor::from([1.0, 2.0]));
     /// let y = x.exp();

@@ -13,9 +13,7 @@ use wengert_tensor::{Element, Float, Tensor};
 /// for it. A clone is a separate parameter with the same values.
 ///
 /// ```
-/// # use wengert_autograd as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_autograd::prelude::*;
 /// let mut weight = Parameter::new(Tensor::from([2.0f32, 3.0]));
 /// weight.set_frozen(true);
 /// let tape = Tape::new();

@@ -16,9 +16,7 @@ impl<'t, T: Float> Tape<T> {
     /// input and its tangent. The derivative is zero for an output that depends on no input. PyTorch: `torch.func.jvp`.
     ///
     /// ```
-    /// # use wengert_autograd as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_autograd::prelude::*;
     /// let tape = Tape::<f64>::new();
     /// let x = tape.var(&Tensor::from([1.0, 2.0]));
     /// let v = tape.constant(&Tensor::from([1.0, 0.0]));

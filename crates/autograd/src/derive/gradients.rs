@@ -18,9 +18,7 @@ use crate::{Error, MissingGradient, Parameter, Tape, Var};
 /// [`of_or_zeros`](Self::of_or_zeros) returns zeros.
 ///
 /// ```
-/// # use wengert_autograd as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_autograd::prelude::*;
 /// let w = Parameter::new(Tensor::from([3.0f32, 4.0]));
 /// let loss = |scale: f64| {
 ///     let tape = Tape::new();
@@ -52,9 +50,7 @@ pub struct Gradients<T: Float = f32> {
 /// [`Tape::parameter`](crate::Tape::parameter). The element type must be the gradients' element type:
 ///
 /// ```compile_fail,E0277
-/// # use wengert_autograd as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_autograd::prelude::*;
 /// let (w, other) = (Parameter::new(Tensor::<f32>::ones([2])), Parameter::new(Tensor::<f64>::ones([2])));
 /// let gradients = Tape::new().parameter(&w).sum(..).backward();
 /// gradients.get(&other); // of another type
@@ -98,9 +94,7 @@ impl<T: Float> Gradients<T> {
     /// of `changes`.
     ///
     /// ```
-    /// # use wengert_autograd as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_autograd::prelude::*;
     /// let w = Parameter::new(Tensor::from([3.0f32, 4.0]));
     /// let gradients = Gradients::from_parts([(w.id(), Tensor::from([0.6, 0.8]))], []);
     /// assert_eq!(gradients.of(&w).to_vec(), [0.6, 0.8]);
@@ -277,9 +271,7 @@ impl<T: Float> Gradients<T> {
     /// the batches of `self`. Gradients of variables are kept only if both sides belong to the same tape.
     ///
     /// ```
-    /// # use wengert_autograd as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_autograd::prelude::*;
     /// let w = Parameter::new(Tensor::from([3.0f32, 4.0]));
     /// let loss = || Tape::new().value_and_gradients(|tape| tape.parameter(&w).square().sum(..)).1;
     /// let mut gradients = loss();

@@ -24,9 +24,7 @@ impl<T: Float> Tape<T> {
     /// optimiser can update the parameters in place. JAX: `value_and_grad`.
     ///
     /// ```
-    /// # use wengert_autograd as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_autograd::prelude::*;
     /// let w = Parameter::new(Tensor::from([3.0, 4.0]));
     /// let (loss, gradients) = Tape::<f64>::new().value_and_gradients(|tape| tape.parameter(&w).square().sum(..));
     /// assert_eq!(loss, 25.0);
@@ -77,9 +75,7 @@ impl<'t, T: Float> Tape<T> {
     /// not count. PyTorch: `torch.autograd.grad` with `grad_outputs`.
     ///
     /// ```
-    /// # use wengert_autograd as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_autograd::prelude::*;
     /// let tape = Tape::<f64>::new();
     /// let x = tape.var(&Tensor::from([1.0, 2.0]));
     /// let seed = tape.constant(&Tensor::from([10.0, 1.0]));
@@ -361,9 +357,7 @@ impl<'t, T: Float> Var<'t, T> {
     /// PyTorch: `backward`, with the gradients returned instead of stored.
     ///
     /// ```
-    /// # use wengert_autograd as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_autograd::prelude::*;
     /// let weight = Parameter::new(Tensor::from([2.0, 3.0]));
     /// let gradients = {
     ///     let tape = Tape::<f64>::new();
@@ -386,9 +380,7 @@ impl<'t, T: Float> Var<'t, T> {
     /// outputs for a metric, or statistics of the batch.
     ///
     /// ```
-    /// # use wengert_autograd as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_autograd::prelude::*;
     /// let tape = Tape::<f64>::new();
     /// let x = tape.var(&Tensor::from([1.0, 2.0]));
     /// let squares = x.square();

@@ -12,9 +12,7 @@ use wengert_tensor::plan::{Index, Op};
 /// [`to_svg`](Self::to_svg) an image.
 ///
 /// ```
-/// # use wengert_autograd as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_autograd::prelude::*;
 /// let tape = Tape::<f32>::new();
 /// let x = tape.var(&Tensor::ones([2, 3]));
 /// let y = (x + &Tensor::ones([3])).exp();

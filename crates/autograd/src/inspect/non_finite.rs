@@ -18,9 +18,7 @@ use crate::{Error, Tape};
 /// The recorded operation that produced the first NaN of a tape from operands without a NaN, or the first infinity from finite operands.
 ///
 /// ```
-/// # use wengert_autograd as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_autograd::prelude::*;
 /// let tape = Tape::<f64>::new();
 /// let x = tape.var(&Tensor::from([4.0, 0.0, 1.0]));
 /// let y = (x.log() * x).sum(..);

@@ -44,9 +44,7 @@ impl Graph {
     /// shows its index, name, shape and line of code. Lines lead from operands down to results.
     ///
     /// ```
-    /// # use wengert_autograd as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_autograd::prelude::*;
     /// let tape = Tape::<f64>::new();
     /// let x = tape.var(&Tensor::from([1.0, 2.0]));
     /// let y = (x.exp() * x).sum(..);

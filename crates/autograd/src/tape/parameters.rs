@@ -51,9 +51,7 @@ impl<'t, T: Float> Tape<T> {
     /// `torch.func.functional_call`.
     ///
     /// ```
-    /// # use wengert_autograd as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_autograd::prelude::*;
     /// let w = Parameter::new(Tensor::from([1.0f32, 2.0]));
     /// let tape = Tape::new();
     /// let scale = tape.var(&Tensor::scalar(3.0));

@@ -27,9 +27,7 @@ impl<'t, T: Float> Tape<T> {
     /// (which has no dimensions).
     ///
     /// ```
-    /// # use wengert_autograd as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_autograd::prelude::*;
     /// let tape = Tape::<f64>::new();
     /// let terms = [1.0, 2.0].map(|value| tape.constant(&Tensor::scalar(value)));
     /// assert_eq!(terms.iter().fold(tape.constant(0.0), |sum, term| sum + term).item(), 3.0);

@@ -137,7 +137,7 @@ impl<T: Float> fmt::Debug for Tape<T> {
 /// # Operations
 ///
 /// The operations are methods of the traits of [`wengert_tensor::ops`], and functions there. `use wengert::prelude::*` imports them.
-/// Without the crate `wengert`, import `wengert_autograd::prelude`.
+/// Without the crate `wengert`, import `wengert_autograd::prelude`. An example without a `use` line has this import too.
 ///
 #[doc = include_str!("operations.md")]
 pub struct Var<'t, T: Float = f32> {

@@ -24,9 +24,7 @@ impl<'t, T: Float> Tape<T> {
     /// `[i][j]` is the shape of input i followed by the shape of input j.
     ///
     /// ```
-    /// # use wengert_autograd as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_autograd::prelude::*;
     /// let (w, b) = (Parameter::new(Tensor::from([2.0f64, 3.0])), Parameter::new(Tensor::scalar(1.0)));
     /// let tape = Tape::new();
     /// let parameters = [tape.parameter(&w), tape.parameter(&b)];

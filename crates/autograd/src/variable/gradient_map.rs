@@ -21,9 +21,7 @@ impl<'t, T: Float> Var<'t, T> {
     /// the `vmap`, `map` runs once for each example.
     ///
     /// ```
-    /// # use wengert_autograd as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_autograd::prelude::*;
     /// let tape = Tape::<f64>::new();
     /// let x = tape.var(&Tensor::from([1.0, 20.0]));
     /// let clipped = x.map_gradient(|gradient| gradient.clamp(-4.0, 4.0));

@@ -17,9 +17,7 @@ impl<T: Float> Tensor<T> {
     /// Draws numbers uniformly from [0, 1): multiples of 2⁻²⁴ (`f32`) or 2⁻⁵³ (`f64`). PyTorch: `rand`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let mut generator = Generator::new(1);
     /// let x = Tensor::<f32>::rand([2, 3], &mut generator);
     /// assert!(x.iter().all(|x| (0.0..1.0).contains(&x)));
@@ -64,9 +62,7 @@ impl<T: Float> Tensor<T> {
     /// Draws numbers from the normal distribution with mean 0 and standard deviation 1. PyTorch: `randn`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let mut generator = Generator::new(1);
     /// let x = Tensor::<f64>::randn([100, 100], &mut generator);
     /// assert!(x.mean(..).item().abs() < 0.05);
@@ -83,9 +79,7 @@ impl<T: Float> Tensor<T> {
     /// `normal`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let mut generator = Generator::new(1);
     /// let mean = Tensor::from([[0.0], [100.0]]);
     /// let x = Tensor::normal(&mean, &Tensor::from([0.0, 1.0, 2.0]), &mut generator);
@@ -111,9 +105,7 @@ impl<T: Float> Tensor<T> {
     /// Draws a 1 or a 0 for each element. The element is the probability of a 1. PyTorch: `bernoulli`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let mut generator = Generator::new(1);
     /// let drawn = Tensor::from([0.0, 0.5, 1.0]).expand([1000, 3]).bernoulli(&mut generator);
     /// let share = drawn.mean(0).to_vec();
@@ -131,9 +123,7 @@ impl<T: Float> Tensor<T> {
     /// the rows of `[m, n]`. Without `replacement` no position is drawn twice. PyTorch: `multinomial`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let mut generator = Generator::new(1);
     /// let weights = Tensor::from([1.0, 0.0, 3.0]);
     /// let drawn = weights.multinomial(1000, true, &mut generator);
@@ -188,9 +178,7 @@ impl<T: Element> Tensor<T> {
     /// `self`. PyTorch: `bernoulli_`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let mut generator = Generator::new(1);
     /// let mut mask = Tensor::<bool>::zeros([4, 3]);
     /// mask.bernoulli_(&Tensor::from([0.0, 1.0, 0.5]), &mut generator);
@@ -225,9 +213,7 @@ impl Tensor<i64> {
     /// Returns the numbers 0 to `n` - 1 in random order. Every order has the same probability. PyTorch: `randperm`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let mut generator = Generator::new(1);
     /// let mut order = Tensor::randperm(5, &mut generator).to_vec();
     /// order.sort();
@@ -250,9 +236,7 @@ impl Tensor<i64> {
     /// Draws integers uniformly from `low` up to, but not including, `high`. PyTorch: `randint`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let mut generator = Generator::new(1);
     /// let dice = Tensor::randint(1, 7, [100], &mut generator);
     /// assert!(dice.iter().all(|face| (1..=6).contains(&face)));

@@ -21,9 +21,7 @@ use crate::scalar::special::normal_quantile;
 /// equally likely.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let mut generator = Generator::new(42);
 /// let x = Tensor::<f32>::randn([2, 3], &mut generator);
 /// assert_eq!(generator.state(), (42, 6));
@@ -70,9 +68,7 @@ impl Generator {
     /// later. Use a fork for a part of a program whose random numbers must not depend on the draws of other parts.
     ///
     /// ```
-    /// # mod wengert { pub use wengert_tensor as tensor; }
-    /// use wengert::tensor::Generator;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let mut generator = Generator::new(1);
     /// let (mut a, mut b) = (generator.fork(), generator.fork());
     /// assert_ne!(a.next_u64(), b.next_u64());
@@ -120,9 +116,7 @@ impl Generator {
     /// bounds are above 38.5 or both are below -38.5, the result is the bound nearer to 0.
     ///
     /// ```
-    /// # mod wengert { pub use wengert_tensor as tensor; }
-    /// use wengert::tensor::Generator;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let mut generator = Generator::new(1);
     /// assert!((0..100).all(|_| (-2.0..=1.0).contains(&generator.truncated_normal(-2.0, 1.0))));
     /// assert!((9.0..9.5).contains(&generator.truncated_normal(9.0, f64::INFINITY)));

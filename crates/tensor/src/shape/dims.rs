@@ -76,9 +76,7 @@ pub fn axis(dim: impl Position, rank: usize, at: Site) -> Result<usize, Error> {
 /// negative values count from the end.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let (x, last) = (Tensor::from([1.0, 2.0, 3.0]), [10, 20, 30].len() - 1); // a usize
 /// assert_eq!(x.select(0, last), x.select(-1, -1));
 /// assert_eq!(x.select(0, x.argmax(0).item()).item(), 3.0); // an i64

@@ -210,9 +210,7 @@ impl Error {
     /// if PyTorch has one for this error.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let error = Tensor::<f32>::ones([5, 2, 4, 1]).try_add(&Tensor::ones([3, 1, 1])).unwrap_err();
     /// assert_eq!(
     ///     error.sentence(),

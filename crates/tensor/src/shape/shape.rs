@@ -38,9 +38,7 @@ pub(crate) fn list_of<T: Copy>(value: T, len: usize) -> SmallVec<[T; INLINE_RANK
 /// The sizes of a tensor, outermost first: `[n, c, h, w]`. Rank 0 (`[]`) is a single number. A size may be 0.
 ///
 /// ```
-/// # mod wengert { pub use wengert_tensor as tensor; }
-/// use wengert::tensor::Shape;
-///
+/// # use wengert_tensor::prelude::*;
 /// let shape = Shape::from([5, 3, 4, 1]);
 /// assert_eq!(shape.rank(), 4);
 /// assert_eq!(shape.numel(), 60);

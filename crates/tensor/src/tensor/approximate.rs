@@ -16,9 +16,8 @@ fn all<T: Float>(x: &Tensor<T>, y: &Tensor<T>, close: impl Fn(T, T) -> bool) -> 
 /// Compares tensors by absolute difference. Tensors of different shapes are unequal for every `epsilon`.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
+/// # use wengert_tensor::prelude::*;
 /// use approx::assert_abs_diff_eq;
-/// use wengert::prelude::*;
 ///
 /// assert_abs_diff_eq!(Tensor::from([1.0, 2.0]), Tensor::from([1.0, 2.0 + 1e-9]), epsilon = 1e-8);
 /// ```
@@ -37,9 +36,8 @@ impl<T: Float + AbsDiffEq<Epsilon = T>> AbsDiffEq for Tensor<T> {
 /// Compares tensors by relative difference. Tensors of different shapes are unequal for every tolerance.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
+/// # use wengert_tensor::prelude::*;
 /// use approx::{assert_relative_eq, assert_relative_ne};
-/// use wengert::prelude::*;
 ///
 /// let third = Tensor::from([1.0, 2.0]) / 3.0;
 /// assert_relative_eq!(third * 3.0, Tensor::from([1.0, 2.0]), max_relative = 1e-15);
@@ -58,9 +56,8 @@ impl<T: Float + RelativeEq<Epsilon = T>> RelativeEq for Tensor<T> {
 /// Compares tensors by units in the last place (ulps). Tensors of different shapes are unequal for every tolerance.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
+/// # use wengert_tensor::prelude::*;
 /// use approx::assert_ulps_eq;
-/// use wengert::prelude::*;
 ///
 /// let x = Tensor::from([0.1f32, 0.2]);
 /// assert_ulps_eq!(&x + 0.3, Tensor::from([0.4f32, 0.5]), epsilon = 0.0, max_ulps = 1);

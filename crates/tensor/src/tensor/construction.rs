@@ -13,9 +13,7 @@ impl<T: Element> Tensor<T> {
     /// Returns a tensor with the elements `data` in row-major order. Reuses the vector's memory.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let table = Tensor::from_vec(vec![1, 2, 3, 4, 5, 6i64], [2, 3]);
     /// assert_eq!(table.get(&[1, 0]), Some(4));
     /// ```
@@ -111,9 +109,7 @@ impl<T: Element> Tensor<T> {
     /// Returns a tensor whose element at each index is `f(index)`. Calls `f` in row-major order.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let table = Tensor::from_fn([2, 3], |index| 10 * index[0] as i64 + index[1] as i64);
     /// assert_eq!(table.to_vec(), [0, 1, 2, 10, 11, 12]);
     /// ```
@@ -169,9 +165,7 @@ impl<T: Number> Tensor<T> {
     /// decides whether the last number is below the end, so [`linspace`](Self::linspace) is safer for them. PyTorch: `arange`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// assert_eq!(Tensor::<i64>::arange(3).to_vec(), [0, 1, 2]);
     /// assert_eq!(Tensor::<i64>::arange((5..0, -2)).to_vec(), [5, 3, 1]);
     /// assert_eq!(Tensor::<f32>::arange((0.0..1.0, 0.25)).to_vec(), [0.0, 0.25, 0.5, 0.75]);
@@ -205,9 +199,7 @@ impl<T: Float> Tensor<T> {
     /// Returns `n` evenly spaced numbers from `start` to `end`, both included. If `n` is 1, the number is `start`. PyTorch: `linspace`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// assert_eq!(Tensor::<f64>::linspace(0.0, 1.0, 5).to_vec(), [0.0, 0.25, 0.5, 0.75, 1.0]);
     /// ```
     ///
@@ -225,9 +217,7 @@ impl<T: Float> Tensor<T> {
     /// power is NaN for a negative base and an exponent that is not a whole number. PyTorch: `logspace`, whose base is 10 by default.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// assert_eq!(Tensor::<f64>::logspace(0.0, 3.0, 4, 2.0).to_vec(), [1.0, 2.0, 4.0, 8.0]);
     /// ```
     ///

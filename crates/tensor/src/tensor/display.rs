@@ -29,9 +29,7 @@ const WIDTH: usize = 80;
 /// Zeros do not count as small elements here. A tensor of rank 0 is one line.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let x = Tensor::from([[1.5f32, -2.0, 0.25], [100.0, f32::NAN, 1.0 / 3.0]]);
 /// let text = "\
 /// Tensor<f32> [2, 3]

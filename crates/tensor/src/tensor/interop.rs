@@ -24,9 +24,8 @@ impl<T: Element, D: Dimension> From<Array<T, D>> for Tensor<T> {
     /// Takes over the array's memory. The strides, also negative ones, and the offset stay the same.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
+    /// # use wengert_tensor::prelude::*;
     /// use ndarray::{array, s};
-    /// use wengert::prelude::*;
     ///
     /// let flipped = array![[1.0, 2.0], [3.0, 4.0]].slice_move(s![..;-1, ..]);
     /// let x = Tensor::from(flipped);
@@ -53,9 +52,8 @@ impl<T: Element, D: Dimension> From<ArcArray<T, D>> for Tensor<T> {
     /// Shares the array's memory without a copy. Both sides copy before they write, so neither sees changes of the other.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
+    /// # use wengert_tensor::prelude::*;
     /// use ndarray::ArcArray;
-    /// use wengert::prelude::*;
     ///
     /// let array = ArcArray::from(vec![1.0, 2.0]);
     /// let mut x = Tensor::from(array.clone());
@@ -101,9 +99,8 @@ impl<T: Element> Tensor<T> {
     /// dimension with stride 0 is copied once and expanded again.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
+    /// # use wengert_tensor::prelude::*;
     /// use ndarray::array;
-    /// use wengert::prelude::*;
     ///
     /// let matrix = array![[1.0, 2.0], [3.0, 4.0]];
     /// let column = Tensor::from_ndarray(matrix.column(1));
@@ -140,9 +137,8 @@ impl<T: Element> Tensor<T> {
     /// Copies nothing unless the view has gaps or overlapping windows: other code may write to the elements in gaps.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
+    /// # use wengert_tensor::prelude::*;
     /// use ndarray::ArrayView;
-    /// use wengert::prelude::*;
     ///
     /// static TABLE: [f32; 4] = [0.5, 1.0, 1.5, 2.0];
     /// let x = Tensor::from_static(ArrayView::from(&TABLE));
@@ -165,9 +161,7 @@ impl<T: Element> Tensor<T> {
     /// and a flipped dimension has a negative stride. PyTorch: `numpy()`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]).flip(1);
     /// let view = x.as_ndarray();
     /// assert_eq!(view[[0, 0]], 3.0);
@@ -200,9 +194,7 @@ impl<T: Element> Tensor<T> {
     /// their buffers come from the pool and are not vectors.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
     /// let start = x.as_slice().unwrap().as_ptr();
     /// let array = x.into_ndarray();

@@ -35,7 +35,7 @@ use crate::{Element, Error, Layout, Shape, Site, Sizes, ensure};
 /// # Operations
 ///
 /// Operations are methods of the traits of [`ops`](crate::ops), and functions there. `use wengert::prelude::*` imports the traits
-/// (in the crate `wengert-tensor`, its own `prelude`). Operators: `+ - * / %`, unary `-`, and the assigning operators; `& | ^ !` on masks.
+/// (in the crate `wengert-tensor`, its own `prelude`). An example without a `use` line has this import too. Operators: `+ - * / %`, unary `-`, and the assigning operators; `& | ^ !` on masks.
 /// Each method `name` that can fail has a twin `try_name`, which returns the error that `name` panics with. Operators have the twins of
 /// their methods: `try_add` for `+`.
 ///
@@ -235,9 +235,7 @@ impl<T: Element> Tensor<T> {
     /// them, or if the tensor is not contiguous.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let mut x = Tensor::from([1.0, 2.0]);
     /// let y = x.clone();
     /// x.make_mut()[0] = 5.0;
@@ -267,9 +265,7 @@ impl<T: Element> Tensor<T> {
     /// it writes to. Allocates no other buffers.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let (mut x, mut total) = (Tensor::from([1.0, 2.0]), Tensor::zeros([2]));
     /// x.update_with(&Tensor::from([0.5, 0.25]), [&mut total], |x, dx, [total]| (x - dx, [total + dx]));
     /// assert_eq!((x.to_vec(), total.to_vec()), (vec![0.5, 1.75], vec![0.5, 0.25]));
@@ -345,9 +341,7 @@ impl<T: Element> Tensor<T> {
     /// Returns the only element of a tensor of any rank. PyTorch: `item`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// assert_eq!(Tensor::from([[4.5f64]]).item(), 4.5);
     /// ```
     ///
@@ -368,9 +362,7 @@ impl<T: Element> Tensor<T> {
     /// Returns a copy of the elements in row-major order. PyTorch: `flatten().tolist()`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let row = Tensor::from([1.0, 2.0, 3.0]);
     /// assert_eq!(row.expand([2, 3]).to_vec(), [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
     /// ```
@@ -387,9 +379,7 @@ impl<T: Element> Tensor<T> {
     /// One size may be -1, which is inferred. [`Views::reshape`](crate::ops::Views::reshape) copies if it must. PyTorch: `view`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::<f64>::ones([2, 3]);
     /// assert!(x.view([6]).shares_storage(&x));
     /// assert!(x.t().try_view([6]).is_err());
@@ -415,9 +405,7 @@ impl<T: Element> Tensor<T> {
     /// becomes 0. To smaller integers, integers wrap. `true` becomes 1, and every nonzero value becomes `true`. PyTorch: `to`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let pixels = Tensor::from([0u8, 128, 255]);
     /// assert_eq!(pixels.cast::<f32>().to_vec(), [0.0, 128.0, 255.0]);
     /// ```

@@ -33,9 +33,7 @@ pub trait Activations: TensorLike<Elem: Float> {
     /// Returns x where x > 0, and `slope`·x elsewhere. PyTorch: `leaky_relu`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// assert_eq!(Tensor::from([-2.0, 3.0]).leaky_relu(0.1).to_vec(), [-0.2, 3.0]);
     /// ```
     #[in_place]

@@ -13,9 +13,7 @@ use crate::{Binary, Float, Number, Scalar, Site, Unary};
 /// around.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let column = Tensor::from([[10.0], [20.0]]);
 /// let row = Tensor::from([1.0, 2.0, 3.0]);
 /// assert_eq!(column.add(&row), Tensor::from([[11.0, 12.0, 13.0], [21.0, 22.0, 23.0]])); // or &column + &row

@@ -52,9 +52,7 @@ pub trait Clamp: TensorLike<Elem: Float> {
     /// bound is NaN. A number beside an array counts as an array of rank 0. PyTorch: `clamp`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// assert_eq!(Tensor::from([-1.0, 0.5, 3.0]).clamp(0.0, 1.0).to_vec(), [0.0, 0.5, 1.0]);
     /// ```
     #[in_place]
@@ -145,9 +143,7 @@ impl Composite for FiniteNumbers {
 /// Replacement of NaN and infinities, functions with a bounded domain or range, rounding, and conversions of angles.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let x = Tensor::from([0.5, f64::NAN, f64::INFINITY]);
 /// assert_eq!(x.nan_to_num(0.0, Some(9.0), None).to_vec(), [0.5, 0.0, 9.0]);
 /// ```

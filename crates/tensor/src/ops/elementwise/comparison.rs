@@ -12,9 +12,7 @@ use crate::{Binary, Compare, Element, Error, Float, Scalar, Site, Tensor, Unary}
 /// including itself. No gradient flows through a comparison.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let x = Tensor::from([1.0, 5.0, 3.0]);
 /// let large = x.gt(2.0);
 /// assert_eq!(large.to_vec(), [false, true, true]);
@@ -131,9 +129,7 @@ impl<T: Element> Tensor<T> {
     /// [`Comparison::eq`]. Because this method is inherent, it takes precedence over [`PartialEq::eq`]. PyTorch: `eq`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).eq(2.0).to_vec(), [false, true, false]);
     /// ```
     #[doc(alias("equal"))]
@@ -159,9 +155,7 @@ fn nonzero_masks<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Resu
 /// or, for variables, also the result of a comparison. PyTorch: `where`.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let x = Tensor::from([-2.0, 3.0]);
 /// let shrunk = where_(&x.lt(0.0), &x, 0.5);
 /// assert_eq!(shrunk.to_vec(), [-2.0, 0.5]);

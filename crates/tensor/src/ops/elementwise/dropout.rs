@@ -14,9 +14,7 @@ pub trait Dropout: TensorLike<Elem: Float> {
     /// `self` and draws nothing. Refuses a `p` outside [0, 1]. PyTorch: `nn.functional.dropout`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::<f64>::ones([100]);
     /// let mut generator = Generator::new(1);
     /// let y = x.dropout(0.5, true, &mut generator);

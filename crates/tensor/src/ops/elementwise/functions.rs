@@ -9,9 +9,7 @@ use crate::{Float, Site, Unary};
 /// repository's `docs/accuracy.md` lists the accuracy of the functions in units in the last place.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let x = Tensor::from([1.0, 4.0, 9.0]);
 /// assert_eq!(x.sqrt().to_vec(), [1.0, 2.0, 3.0]);
 /// assert!((x.log().exp() - &x).abs().amax(..).item() < 1e-14);

@@ -16,9 +16,7 @@ pub trait IncompleteGamma: TensorLike<Elem: Float> {
     /// Returns the integral of tᵃ⁻¹ e⁻ᵗ dt from 0 to `other`, divided by Γ(a), where a is `self`. PyTorch: `igamma`, `special.gammainc`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let share = Tensor::from([1.0]).igamma(2.0).item();
     /// assert!((share - (1.0 - (-2f64).exp())).abs() < 1e-15);
     /// ```

@@ -19,9 +19,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
     /// `lerp`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let (start, end) = (Tensor::from([0.0, 10.0]), Tensor::from([1.0, 20.0]));
     /// assert_eq!(start.lerp(&end, 0.25).to_vec(), [0.25, 12.5]);
     /// ```
@@ -72,9 +70,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
     /// exponent 0. The exponents have no derivative; the derivative of a mantissa is 2⁻ᵉ. Evaluates a recorded variable. PyTorch: `frexp`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let (mantissas, exponents) = Tensor::from([6.0, -0.25]).frexp();
     /// assert_eq!((mantissas.to_vec(), exponents.to_vec()), (vec![0.75, -0.5], vec![3, -1]));
     /// ```
@@ -149,9 +145,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
     /// Returns true if [`isclose`](Self::isclose) is true for all pairs of elements, and for operands without elements. PyTorch: `allclose`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([0.1 + 0.2, 1.0]);
     /// assert!(x.allclose(&Tensor::from([0.3, 1.0]), 1e-5, 1e-8, false));
     /// ```
@@ -261,9 +255,7 @@ impl Composite<2> for LogSumOfPowers {
 /// Replacement of the elements that a mask selects, for every element type.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let scores = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
 /// let padding = Tensor::from([false, true]); // broadcasts
 /// assert_eq!(scores.masked_fill(&padding, -1.0), Tensor::from([[1.0, -1.0], [3.0, -1.0]]));

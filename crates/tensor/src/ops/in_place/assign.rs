@@ -24,9 +24,7 @@ use crate::{Binary, Element, Error, ExpandMismatch, Number, Scalar, Shape, Site,
 /// [`index_set_`](crate::ops::ScatterInPlace::index_set_) with index tensors or masks is another exception.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let mut x = Tensor::<f64>::zeros([5, 3, 4, 1]);
 /// x.add_(&Tensor::ones([3, 1, 1]));
 /// assert_eq!(x, Tensor::ones([5, 3, 4, 1]));

@@ -13,9 +13,7 @@ use crate::{Error, Number, Site, Tensor};
 /// In-place writes to the elements that index tensors select.
 ///
 /// ```
-/// # mod wengert { pub use wengert_tensor as tensor; }
-/// use wengert::tensor::{index_items, prelude::*};
-///
+/// # use wengert_tensor::prelude::*;
 /// let mut x = Tensor::<f64>::zeros([3, 2]);
 /// x.index_set_(&index_items![1], &Tensor::from([5.0, 6.0]));
 /// assert_eq!(x, Tensor::from([[0.0, 0.0], [5.0, 6.0], [0.0, 0.0]]));
@@ -45,9 +43,7 @@ pub trait ScatterInPlace: InPlace {
     /// Writes `value` to the elements that `items` select. PyTorch: `x[items] = value`.
     ///
     /// ```
-    /// # mod wengert { pub use wengert_tensor as tensor; }
-    /// use wengert::tensor::{index_items, prelude::*};
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let mut x = Tensor::<f64>::zeros([2, 2]);
     /// x.index_set_(&index_items![1], &Tensor::from([3.0, 4.0]));
     /// assert_eq!(x.to_vec(), [0.0, 0.0, 3.0, 4.0]);

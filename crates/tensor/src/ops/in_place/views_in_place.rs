@@ -8,9 +8,7 @@ use crate::{Dims, Position};
 /// Replaces a tensor by a view of itself. No element is written.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let mut x = Tensor::from([[1.0, 2.0, 3.0]]);
 /// x.t_();
 /// assert_eq!(x.shape(), &[3, 1]);

@@ -25,9 +25,7 @@ pub trait Embedding: TensorLike<Elem: Float> {
     /// exist here. PyTorch: `nn.functional.embedding`, with the arguments swapped.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let table = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
     /// let rows = table.embedding(&Tensor::from([1i64, 1, 0]), Default::default());
     /// assert_eq!(rows, Tensor::from([[3.0, 4.0], [3.0, 4.0], [1.0, 2.0]]));

@@ -20,9 +20,7 @@ pub trait Indexing: TensorLike {
     /// not count from the end. PyTorch: `index_select`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
     /// assert_eq!(x.index_select(0, &Tensor::from([1i64, 1])), Tensor::from([[3.0, 4.0], [3.0, 4.0]]));
     /// ```
@@ -49,9 +47,7 @@ pub trait Indexing: TensorLike {
     /// empty `index` may have any shape. Refuses negative positions and positions out of range. PyTorch: `gather`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let scores = Tensor::from([[0.1, 0.9], [0.8, 0.2]]);
     /// let classes = Tensor::from([[1i64], [0]]);
     /// assert_eq!(scores.gather(1, &classes), Tensor::from([[0.9], [0.8]]));
@@ -142,9 +138,7 @@ pub trait Indexing: TensorLike {
     /// `masked_select`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([[1.0, -2.0], [-3.0, 4.0]]);
     /// assert_eq!(x.masked_select(&x.gt(0.0)).to_vec(), [1.0, 4.0]);
     /// ```

@@ -61,10 +61,7 @@ impl From<&Tensor<bool>> for IndexItem {
 /// once: Python's `x[..., 0]` is `x.index(&index_items![..., 0])`. A new dimension is `IndexItem::NewAxis`.
 ///
 /// ```
-/// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
-/// use wengert::tensor::index_items;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let x = Tensor::<f32>::zeros([2, 3, 4]);
 /// assert_eq!(x.index(&index_items![.., 0]).shape(), &[2, 4]);
 /// assert_eq!(x.index(&index_items![..., 0]).shape(), &[2, 3]);

@@ -21,9 +21,7 @@ pub trait ItemIndexing: TensorLike {
     /// Returns the elements that `items` select: a view if there are no index tensors and no masks. PyTorch: `x[items]`.
     ///
     /// ```
-    /// # mod wengert { pub use wengert_tensor as tensor; }
-    /// use wengert::tensor::{index_items, prelude::*};
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::<f64>::arange(24).reshape([2, 3, 4]);
     /// assert_eq!(x.index(&index_items![1, .., 1..3]).shape(), &[3, 2]);
     /// let rows = Tensor::from([[2i64, 0], [0, 2]]);

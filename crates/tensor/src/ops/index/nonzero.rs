@@ -15,9 +15,7 @@ pub trait Nonzero: TensorLike {
     /// zero. PyTorch: `nonzero`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([[0.0, 3.0], [4.0, 0.0]]);
     /// assert_eq!(x.nonzero(), Tensor::from([[0i64, 1], [1, 0]]));
     /// ```
@@ -41,10 +39,7 @@ pub trait Nonzero: TensorLike {
 /// largest class plus 1 if `classes` is `None`. PyTorch: `nn.functional.one_hot`.
 ///
 /// ```
-/// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
-/// use wengert::tensor::ops::one_hot;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let encoded = one_hot(&Tensor::from([2i64, 0]), Some(3));
 /// assert_eq!(encoded, Tensor::from([[0i64, 0, 1], [1, 0, 0]]));
 /// ```

@@ -27,9 +27,7 @@ pub trait Scatter: TensorLike {
     /// dimension of `source` are read. PyTorch: `scatter`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::<f64>::zeros([2, 3]);
     /// let index = Tensor::from([[2i64], [0]]);
     /// let y = x.scatter(1, &index, &Tensor::from([[5.0], [7.0]]));
@@ -65,9 +63,7 @@ pub trait Scatter: TensorLike {
     /// [`gather`](crate::ops::Indexing::gather). PyTorch: `scatter_add`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let (points, team) = (Tensor::from([1.0, 2.0, 4.0]), Tensor::from([0, 1, 0]));
     /// assert_eq!(Tensor::<f64>::zeros([2]).scatter_add(0, &team, &points).to_vec(), [5.0, 2.0]);
     /// ```
@@ -167,9 +163,7 @@ pub trait Scatter: TensorLike {
     /// are dropped. The array is then expanded to the shape of the selected elements. PyTorch: `x[items] = value`.
     ///
     /// ```
-    /// # mod wengert { pub use wengert_tensor as tensor; }
-    /// use wengert::tensor::{index_items, prelude::*};
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::<f64>::zeros([2, 3]);
     /// assert_eq!(x.index_set(&index_items![.., 1..], 5.0), Tensor::from([[0.0, 5.0, 5.0], [0.0, 5.0, 5.0]]));
     /// ```

@@ -10,9 +10,7 @@ use crate::{Position, Site, Span, Tensor, View, ensure};
 /// Writing into a view. The written array has exactly the shape of the view. The gradient of a replaced element is 0.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let x = Tensor::<f64>::zeros([2, 2]);
 /// let line = Tensor::from([1.0, 2.0]);
 /// assert_eq!(x.select_scatter(&line, 0, -1), Tensor::from([[0.0, 0.0], [1.0, 2.0]]));

@@ -39,9 +39,7 @@ pub trait Blas: TensorLike<Elem: Number> {
     /// Returns the dot product: the sum of `self[i] * other[i]` for two vectors of the same length. PyTorch: `dot`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// assert_eq!(Tensor::from([1.0, 2.0]).dot(&Tensor::from([3.0, 4.0])).item(), 11.0);
     /// ```
     #[doc(alias("vdot"))]
@@ -65,9 +63,7 @@ pub trait Blas: TensorLike<Elem: Number> {
     /// PyTorch: `addmm`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([[1.0, 2.0]]);
     /// let weight = Tensor::from([[3.0], [4.0]]);
     /// assert_eq!(Tensor::from([0.5]).addmm(&x, &weight, 1, 1), Tensor::from([[11.5]]));

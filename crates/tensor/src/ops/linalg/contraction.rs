@@ -80,9 +80,7 @@ pub trait Contractions: TensorLike<Elem: Number> {
     /// dimension of size 1 matches any size. PyTorch: `tensordot`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let (x, y) = (Tensor::<f64>::ones([2, 3, 4]), Tensor::ones([4, 3, 5]));
     /// assert_eq!(x.tensordot(&y, ([1, 2], [1, 0])), Tensor::full([2, 5], 12.0));
     /// assert_eq!(x.tensordot(&y, 1).shape(), &[2, 3, 3, 5]);
@@ -139,9 +137,7 @@ fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result
 /// occur once, in alphabetical order with capitals first. PyTorch: `einsum`.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
 /// assert_eq!(einsum("ij,kj->ik", &[&x, &x]), x.matmul(&x.t()));
 /// assert_eq!(einsum("ii", &[&x]).item(), 5.0);

@@ -14,9 +14,7 @@ pub trait LinearMaps: TensorLike<Elem: Number> {
     /// result `[…, n]`. The bias is `None`, `&b` or `Some(&b)`. PyTorch: `nn.functional.linear`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
     /// let (weight, bias) = (Tensor::from([[1.0, 1.0]]), Tensor::from([0.5]));
     /// assert_eq!(x.linear(&weight, Some(&bias)), Tensor::from([[3.5], [7.5]]));

@@ -55,9 +55,7 @@ pub trait Products: TensorLike {
     /// | `[…, m, k]` | `[…, k, n]` | `[…, m, n]`, the batch dimensions broadcast |
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let batch = Tensor::<f64>::ones([5, 2, 3]);
     /// let matrix = Tensor::from([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]);
     /// assert_eq!(batch.matmul(&matrix), Tensor::full([5, 2, 2], 2.0));

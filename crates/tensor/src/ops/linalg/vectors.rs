@@ -16,9 +16,7 @@ pub trait Vectors: TensorLike<Elem: Number> {
     /// Returns the outer product of two vectors: element `(i, j)` of the result `[m, n]` is `self[i] * other[j]`. PyTorch: `outer`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([1.0, 2.0]);
     /// assert_eq!(x.outer(&Tensor::from([3.0, 4.0])), Tensor::from([[3.0, 4.0], [6.0, 8.0]]));
     /// ```
@@ -60,9 +58,7 @@ pub trait Vectors: TensorLike<Elem: Number> {
     /// broadcast. PyTorch: `linalg.cross`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let (x, y) = (Tensor::from([1.0, 0.0, 0.0]), Tensor::from([0.0, 1.0, 0.0]));
     /// assert_eq!(x.cross(&y, -1).to_vec(), [0.0, 0.0, 1.0]);
     /// ```
@@ -74,9 +70,7 @@ pub trait Vectors: TensorLike<Elem: Number> {
     /// operands' sizes. The operand of lower rank gets leading dimensions of size 1. PyTorch: `kron`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([1.0, 10.0]);
     /// assert_eq!(x.kron(&Tensor::from([1.0, 2.0])).to_vec(), [1.0, 2.0, 10.0, 20.0]);
     /// ```

@@ -8,9 +8,7 @@ use crate::{Axes, Binary, Float, Scalar, Shape, Site, Tensor, Unary, View, ensur
 /// Covariances and correlations.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let x = Tensor::from([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]); // two variables, three observations
 /// assert_eq!(x.cov(1, None, None), Tensor::from([[1.0, -1.0], [-1.0, 1.0]]));
 /// assert_eq!(x.corrcoef(), Tensor::from([[1.0, -1.0], [-1.0, 1.0]]));

@@ -16,9 +16,7 @@ use crate::{Binary, Compare, DType, Error, Float, Number, Position, Scalar, Site
 /// Running sums and products, and differences.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let x = Tensor::from([1.0, 2.0, 3.0]);
 /// assert_eq!(x.cumsum(0).to_vec(), [1.0, 3.0, 6.0]);
 /// assert_eq!(x.cumprod(0).to_vec(), [1.0, 2.0, 6.0]);
@@ -29,9 +27,7 @@ pub trait Cumulative: TensorLike<Elem: Number> {
     /// whose sums would soon overflow. PyTorch: `cumsum`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).cumsum(0).to_vec(), [1.0, 3.0, 6.0]);
     /// ```
     #[in_place]
@@ -77,9 +73,7 @@ pub trait Cumulative: TensorLike<Elem: Number> {
     /// removes one element, until none are left. Refuses rank 0. PyTorch: `diff`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// assert_eq!(Tensor::from([1.0, 4.0, 9.0, 16.0]).diff(2, 0).to_vec(), [2.0, 2.0]);
     /// ```
     #[doc(alias("ediff1d"))]

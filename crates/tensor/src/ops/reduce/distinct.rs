@@ -21,9 +21,7 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
     /// element. -0 equals 0. Each NaN is distinct. PyTorch: `unique` with `sorted`, `return_inverse` and `return_counts`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let (values, inverse, counts) = Tensor::from([[2i64, 1], [1, 3]]).unique();
     /// assert_eq!(values.to_vec(), [1, 2, 3]);
     /// assert_eq!(inverse, Tensor::from([[1i64, 0], [0, 2]]));
@@ -44,9 +42,7 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
     /// PyTorch leaves its order open. PyTorch: `unique` with `dim`, `return_inverse` and `return_counts`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let (rows, inverse, counts) = Tensor::from([[2i64, 1], [1, 1], [2, 1]]).unique_dim(0);
     /// assert_eq!(rows, Tensor::from([[1i64, 1], [2, 1]]));
     /// assert_eq!((inverse.to_vec(), counts.to_vec()), (vec![1, 0, 1], vec![1, 2]));
@@ -68,9 +64,7 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
     /// `Some(dim)`, the runs are of equal slices along `dim`. PyTorch: `unique_consecutive` with `return_inverse` and `return_counts`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let (values, runs, lengths) = Tensor::from([1i64, 1, 2, 3, 3, 1]).unique_consecutive(None);
     /// assert_eq!(values.to_vec(), [1, 2, 3, 1]);
     /// assert_eq!(runs.to_vec(), [0, 0, 1, 2, 2, 3]);
@@ -93,9 +87,7 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
     /// mask selects the other elements. PyTorch: `isin`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([[1i64, 2], [3, 4]]);
     /// assert_eq!(x.isin(Tensor::from([2i64, 3])), Tensor::from([[false, true], [true, false]]));
     /// ```

@@ -15,9 +15,7 @@ use crate::{Dims, Position, Reduction, Shape, Site, Tensor, View, ensure};
 /// values, and shares the gradient between equal elements.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let x = Tensor::from([[1.0, 9.0, 3.0], [7.0, 5.0, 6.0]]);
 /// let (largest, places) = x.max(1);
 /// assert_eq!((largest.to_vec(), places.to_vec()), (vec![9.0, 7.0], vec![1, 0]));
@@ -28,9 +26,7 @@ pub trait Extremes: TensorLike {
     /// to that element. Refuses an empty dimension. PyTorch: `max` with a dimension.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([[1.0, 5.0, 5.0], [2.0, 0.0, 1.0]]);
     /// let (values, positions) = x.max(1);
     /// assert_eq!((values.to_vec(), positions.to_vec()), (vec![5.0, 2.0], vec![1, 0]));

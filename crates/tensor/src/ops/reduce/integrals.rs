@@ -9,9 +9,7 @@ use crate::{Binary, Error, Float, Position, Reduction, Scalar as _, Shape, Site,
 /// The trapezoidal rule and differences along a dimension.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let y = Tensor::from([1.0, 2.0, 4.0]);
 /// assert_eq!(y.trapezoid(1.0, 0).item(), 4.5);
 /// assert_eq!(y.cumulative_trapezoid(1.0, 0).to_vec(), [1.5, 4.5]);
@@ -92,9 +90,7 @@ pub trait Integrals: TensorLike<Elem: Float> {
     /// points. The result has the shape of `self`. PyTorch: `gradient` with a number as `spacing`, for one dimension.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let squares = Tensor::from([0.0, 1.0, 4.0, 9.0]);
     /// assert_eq!(squares.gradient(1.0, 0, 1).to_vec(), [1.0, 2.0, 4.0, 5.0]);
     /// assert_eq!(squares.gradient(1.0, 0, 2).to_vec(), [0.0, 2.0, 4.0, 6.0]);
@@ -116,9 +112,7 @@ pub trait Integrals: TensorLike<Elem: Float> {
     /// points give NaN or ±∞. PyTorch: `gradient` with coordinates as `spacing`, for one dimension.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([0.0, 1.0, 3.0]);
     /// assert_eq!(x.square().gradient_over(&x, 0, 2).to_vec(), [0.0, 2.0, 6.0]);
     /// ```

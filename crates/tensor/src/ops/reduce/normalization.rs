@@ -26,9 +26,7 @@ pub struct BatchNormed<A> {
 /// Normalizations.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let x = Tensor::from([[1.0, 3.0], [10.0, 30.0f64]]);
 /// let y = x.layer_norm([2], None, None, 0.0);
 /// assert_eq!(y, Tensor::from([[-1.0, 1.0], [-1.0, 1.0]]));
@@ -140,9 +138,7 @@ pub trait Normalization: TensorLike<Elem: Float> {
     /// al. 2012). PyTorch: `nn.functional.local_response_norm`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([[[1.0], [2.0], [3.0]]]);
     /// assert_eq!(x.local_response_norm(2, 2.0, 1.0, 1.0).to_vec(), [0.5, 2.0 / 6.0, 3.0 / 14.0]);
     /// ```

@@ -17,9 +17,7 @@ use crate::{Binary, Compare, Dims, Error, Float, Position, Reduction, Shape, Sit
 /// Norms and distances.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let x = Tensor::from([[3.0, 4.0], [0.0, 5.0]]);
 /// assert_eq!(x.vector_norm(2.0, 1).to_vec(), [5.0, 5.0]);
 /// assert_eq!(x.cdist(&Tensor::from([[0.0, 0.0]]), 1.0), Tensor::from([[7.0], [5.0]]));
@@ -34,9 +32,7 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// The norm of no elements is 0, but is refused for `ord` below 0 and for ∞. PyTorch: `linalg.vector_norm`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([3.0, -4.0]);
     /// assert_eq!(x.vector_norm(2, ..).item(), 5.0);
     /// assert_eq!(x.vector_norm(f64::INFINITY, ..).item(), 4.0);
@@ -67,9 +63,7 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// whole gradient. A difference NaN gives NaN. Refuses a negative `p`. PyTorch: `cdist`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([[0.0, 0.0], [3.0, 4.0]]);
     /// assert_eq!(x.cdist(&x, 2), Tensor::from([[0.0, 5.0], [5.0, 0.0]]));
     /// ```
@@ -83,9 +77,7 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// `nn.functional.pdist`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0]]);
     /// assert_eq!(x.pdist(2).to_vec(), [5.0, 10.0, 5.0]);
     /// ```
@@ -125,9 +117,7 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// Divides `self` by its `p`-norm over `dims`, or by `eps` if `eps` is larger than the norm. PyTorch: `nn.functional.normalize`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// assert_eq!(Tensor::from([3.0, 4.0]).normalize(2, 0, 1e-12).to_vec(), [0.6, 0.8]);
     /// assert_eq!(Tensor::from([0.0, 0.0]).normalize(2, 0, 1e-12).to_vec(), [0.0, 0.0]);
     /// ```
@@ -142,9 +132,7 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// slices stay unchanged, also if their norm is NaN. PyTorch: `renorm`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let rows = Tensor::from([[3.0, 4.0], [0.3, 0.4]]).renorm(2, 0, 1.0);
     /// let expected = Tensor::from([[0.6, 0.8], [0.3, 0.4]]);
     /// assert!(rows.allclose(&expected, 1e-6, 0.0, false));

@@ -11,9 +11,7 @@ use crate::{DType, Dims, Element, Error, Float, Number, Position, Reduction, Sca
 /// unless the method's name ends in `_keepdim`: then they stay with size 1.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
 /// assert_eq!(x.sum(..).item(), 10.0); // all dimensions
 /// assert_eq!(x.mean(0).to_vec(), [2.0, 3.0]);
@@ -25,9 +23,7 @@ pub trait Reductions: TensorLike {
     /// tensor first. [`count_nonzero`](Self::count_nonzero) counts the `true` elements of a mask. PyTorch: `sum`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
     /// assert_eq!(x.sum(0).to_vec(), [4.0, 6.0]);
     /// assert_eq!(x.sum(..).item(), 10.0);
@@ -99,17 +95,13 @@ pub trait Reductions: TensorLike {
     /// of a mask, which does not compile here.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([[1, 0], [2, 3]]);
     /// assert_eq!(x.gt(1).count_nonzero(1).to_vec(), [0, 2]);
     /// ```
     ///
     /// ```compile_fail
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let _ = Tensor::from([true, false]).sum(..);
     /// ```
     fn try_count_nonzero(&self, dims: impl Into<Dims>) -> Result<Tensor<i64>, Self::Error> {

@@ -17,9 +17,7 @@ pub trait Search: TensorLike<Elem: Number> {
     /// has a NaN, the positions are not specified. PyTorch: `searchsorted`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let sorted = Tensor::from([1.0, 3.0, 5.0, 5.0, 7.0]);
     /// assert_eq!(sorted.searchsorted(&Tensor::from([0.0, 5.0, 8.0]), false).to_vec(), [0, 2, 5]);
     /// assert_eq!(sorted.searchsorted(&Tensor::from([0.0, 5.0, 8.0]), true).to_vec(), [0, 4, 5]);
@@ -40,9 +38,7 @@ pub trait Search: TensorLike<Elem: Number> {
     /// is a sorted vector. PyTorch: `bucketize`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let ages = Tensor::from([3.0, 18.0, 40.0]);
     /// assert_eq!(ages.bucketize(&Tensor::from([18.0, 65.0]), false).to_vec(), [0, 0, 1]);
     /// assert_eq!(ages.bucketize(&Tensor::from([18.0, 65.0]), true).to_vec(), [0, 1, 1]);
@@ -67,9 +63,7 @@ pub trait Search: TensorLike<Elem: Number> {
     /// equal too, the bounds are moved apart by 1 on each side, or to the next number if this is further. PyTorch: `histc`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([0.5, 1.0, 2.5, 4.0]);
     /// assert_eq!(x.histc(4, 0.0, 4.0).to_vec(), [1.0, 1.0, 1.0, 1.0]);
     /// ```

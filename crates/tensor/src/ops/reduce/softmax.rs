@@ -17,9 +17,7 @@ use crate::{
 /// `softmax` and related operations.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let x = Tensor::from([[0.0, 0.0], [0.0, 1000.0f64]]);
 /// assert_eq!(x.softmax(1), Tensor::from([[0.5, 0.5], [0.0, 1.0]])); // no overflow
 /// assert_eq!(x.logsumexp(1).to_vec(), [2f64.ln(), 1000.0]);
@@ -29,9 +27,7 @@ pub trait Softmax: TensorLike<Elem: Float> {
     /// Returns eˣ / Σ eˣ along `dim`. If all elements along `dim` are -∞, or one is ∞, the result is NaN. PyTorch: `softmax`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([1000.0f64, 1000.0]);
     /// assert_eq!(x.softmax(0).to_vec(), [0.5, 0.5]);
     /// ```
@@ -60,9 +56,7 @@ pub trait Softmax: TensorLike<Elem: Float> {
     /// `nn.functional.gumbel_softmax`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let logits = Tensor::from([0.1f64, 0.3, 0.6]).log().expand([1000, 3]);
     /// let drawn = logits.gumbel_softmax(1.0, true, 1, &mut Generator::new(0));
     /// let shares = drawn.mean(0);

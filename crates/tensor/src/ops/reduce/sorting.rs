@@ -15,9 +15,7 @@ use crate::{Dims, Error, Float, Position, Reduction, Scalar, Shape, Site, Tensor
 /// `sort`, `topk`, `median` and related operations.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let x = Tensor::from([3.0, 1.0, 2.0]);
 /// assert_eq!(x.sort(0, false).0.to_vec(), [1.0, 2.0, 3.0]);
 /// let (two, places) = x.topk(2, 0, true);
@@ -29,9 +27,7 @@ pub trait Sorting: TensorLike {
     /// PyTorch: `sort` with `stable=True`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let (sorted, positions) = Tensor::from([3.0, 1.0, 2.0, 1.0]).sort(0, false);
     /// assert_eq!((sorted.to_vec(), positions.to_vec()), (vec![1.0, 1.0, 2.0, 3.0], vec![1, 3, 2, 0]));
     /// ```
@@ -55,9 +51,7 @@ pub trait Sorting: TensorLike {
     /// between equal elements is not specified. Refuses `k` above the size of the dimension. PyTorch: `topk` with `sorted=True`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let scores = Tensor::from([[0.1, 0.7, 0.2], [0.5, 0.1, 0.4]]);
     /// assert_eq!(scores.topk(2, 1, true).1, Tensor::from([[1, 2], [0, 2]]));
     /// ```
@@ -101,9 +95,7 @@ pub trait Sorting: TensorLike {
     /// NaN. Refuses an empty dimension. PyTorch: `nanmedian` with a dimension.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([[3.0, f64::NAN, 1.0], [2.0, 1.0, 2.0]]);
     /// assert_eq!(x.nanmedian(1).0.to_vec(), [1.0, 2.0]);
     /// ```

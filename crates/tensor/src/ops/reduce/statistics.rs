@@ -14,9 +14,7 @@ use crate::{Binary, Compare, Dims, Float, Reduction, Site, Unary, View};
 /// are removed, unless the method's name ends in `_keepdim`: then they stay with size 1.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let x = Tensor::from([1.0, 2.0, 3.0, 4.0]);
 /// assert_eq!(x.var(.., 0).item(), 1.25); // divided by n
 /// let (variance, mean) = x.var_mean(.., 1); // by n - 1
@@ -29,9 +27,7 @@ pub trait Statistics: TensorLike<Elem: Float> {
     /// is NaN, or ∞ if the elements differ. PyTorch: `var`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([1.0, 2.0, 3.0, 4.0]);
     /// assert_eq!(x.var(0, 0).item(), 1.25);
     /// assert_eq!(x.var(0, 1).item(), 5.0 / 3.0);

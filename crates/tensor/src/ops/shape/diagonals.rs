@@ -14,9 +14,7 @@ pub trait Diagonals: TensorLike {
     /// `diagonal` is negative). NaN and ∞ there become 0 too. PyTorch: `tril`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::<f64>::ones([2, 3]);
     /// assert_eq!(x.tril(0), Tensor::from([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]));
     /// ```
@@ -48,9 +46,7 @@ pub trait Diagonals: TensorLike {
     /// [`diagonal`](crate::ops::Views::diagonal) for square matrices. PyTorch: `diag_embed`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// assert_eq!(Tensor::from([1.0, 2.0]).diag_embed(0, -2, -1), Tensor::from([[1.0, 0.0], [0.0, 2.0]]));
     /// ```
     fn try_diag_embed(&self, offset: isize, first: impl Position, second: impl Position) -> Result<Self> {
@@ -61,9 +57,7 @@ pub trait Diagonals: TensorLike {
     /// PyTorch: `diagflat`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// assert_eq!(Tensor::from([[1.0], [2.0]]).diagflat(0), Tensor::from([[1.0, 0.0], [0.0, 2.0]]));
     /// ```
     fn try_diagflat(&self, offset: isize) -> Result<Self> {
@@ -78,9 +72,7 @@ impl Tensor<i64> {
     /// The triangle includes the diagonal that lies `offset` places above the main diagonal. PyTorch: `tril_indices`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// assert_eq!(Tensor::tril_indices(2, 3, 0), Tensor::from([[0i64, 1, 1], [0, 0, 1]]));
     /// ```
     ///

@@ -11,9 +11,7 @@ use crate::{Error, Position, Shape, Site, View, ensure};
 /// Joins tensors along an existing dimension. All other sizes must be equal. Skips tensors of shape `[0]`. PyTorch: `cat`.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let (x, y) = (Tensor::from([[1.0, 2.0]]), Tensor::from([[3.0, 4.0]]));
 /// assert_eq!(cat(&[&x, &y], 0), Tensor::from([[1.0, 2.0], [3.0, 4.0]]));
 /// ```

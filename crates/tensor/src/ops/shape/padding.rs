@@ -32,10 +32,7 @@ pub trait Padding: TensorLike {
     /// all dimensions after `c`. PyTorch: `nn.functional.pad`.
     ///
     /// ```
-    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
-    /// use wengert::tensor::ops::PadMode;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([[1.0, 2.0, 3.0]]);
     /// assert_eq!(x.pad(&[1, -1], PadMode::Constant(0.0)), Tensor::from([[0.0, 1.0, 2.0]]));
     /// assert_eq!(x.pad(&[2, 1], PadMode::Reflect), Tensor::from([[3.0, 2.0, 1.0, 2.0, 3.0, 2.0]]));

@@ -16,9 +16,7 @@ pub trait Repetition: TensorLike {
     /// result gets new leading dimensions. Refuses fewer repeats than dimensions, and negative repeats. PyTorch: `repeat`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// assert_eq!(Tensor::from([1.0, 2.0]).repeat([2, 2]), Tensor::from([[1.0, 2.0, 1.0, 2.0], [1.0, 2.0, 1.0, 2.0]]));
     /// ```
     fn try_repeat(&self, repeats: impl Into<Sizes>) -> Result<Self> {
@@ -40,9 +38,7 @@ pub trait Repetition: TensorLike {
     /// PyTorch: `repeat_interleave`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// assert_eq!(Tensor::from([1.0, 2.0]).repeat_interleave(2, None).to_vec(), [1.0, 1.0, 2.0, 2.0]);
     /// ```
     fn try_repeat_interleave(&self, count: usize, dim: Option<isize>) -> Result<Self> {
@@ -87,9 +83,7 @@ pub trait Repetition: TensorLike {
     /// PyTorch: `roll`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).roll(1, 0).to_vec(), [3.0, 1.0, 2.0]);
     /// assert_eq!(Tensor::from([[1.0, 2.0], [3.0, 4.0]]).roll(1, ..), Tensor::from([[4.0, 1.0], [2.0, 3.0]]));
     /// ```
@@ -130,9 +124,7 @@ pub trait Repetition: TensorLike {
     /// each element several times. Without elements to choose (`r` = 0), the result is an empty vector. PyTorch: `combinations`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([1i64, 2, 3]);
     /// assert_eq!(x.combinations(2, false), Tensor::from([[1i64, 2], [1, 3], [2, 3]]));
     /// assert_eq!(Tensor::from([1i64, 2]).combinations(2, true), Tensor::from([[1i64, 1], [1, 2], [2, 2]]));

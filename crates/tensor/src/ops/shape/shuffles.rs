@@ -11,9 +11,7 @@ use crate::{Site, ensure};
 /// Shuffles of channels and pixels.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let x = Tensor::<i64>::arange(8).reshape([4, 1, 2]);
 /// let image = x.pixel_shuffle(2);
 /// assert_eq!(image, Tensor::from([[[0i64, 2, 1, 3], [4, 6, 5, 7]]]));

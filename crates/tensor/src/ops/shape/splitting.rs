@@ -15,9 +15,7 @@ pub trait Splitting: TensorLike {
     /// PyTorch: `split`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let parts = Tensor::from([1.0, 2.0, 3.0]).split(2, 0);
     /// assert_eq!(parts[1].to_vec(), [3.0]);
     /// ```
@@ -71,9 +69,7 @@ pub trait Splitting: TensorLike {
     /// Splits dimension `dim`, whose size is a multiple of `N`, into `N` parts of the same size. PyTorch: `chunk`, unpacked.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let [a, b] = Tensor::from([[1.0, 2.0], [3.0, 4.0]]).chunk_into(1);
     /// assert_eq!((a.shape().to_vec(), b.to_vec()), (vec![2, 1], vec![2.0, 4.0]));
     /// ```
@@ -93,9 +89,7 @@ pub trait Splitting: TensorLike {
     /// unpacked.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let [head, tail] = Tensor::from([1.0, 2.0, 3.0]).split_into([1, 2], 0);
     /// assert_eq!((head.item(), tail.to_vec()), (1.0, vec![2.0, 3.0]));
     /// ```
@@ -130,9 +124,7 @@ pub trait Splitting: TensorLike {
     /// `count`. PyTorch: `hsplit`, whose form with a list is [`tensor_split_at`](Self::tensor_split_at).
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let parts = Tensor::from([[1i64, 2], [3, 4]]).hsplit(2);
     /// assert_eq!(parts, [Tensor::from([[1i64], [3]]), Tensor::from([[2i64], [4]])]);
     /// ```
@@ -144,9 +136,7 @@ pub trait Splitting: TensorLike {
     /// PyTorch: `vsplit`, whose form with a list is [`tensor_split_at`](Self::tensor_split_at).
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let rows = Tensor::from([[1i64, 2], [3, 4]]).vsplit(2);
     /// assert_eq!(rows, [Tensor::from([[1i64, 2]]), Tensor::from([[3i64, 4]])]);
     /// ```
@@ -158,9 +148,7 @@ pub trait Splitting: TensorLike {
     /// `count`. PyTorch: `dsplit`, whose form with a list is [`tensor_split_at`](Self::tensor_split_at).
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let layers = Tensor::from([[[1i64, 2], [3, 4]]]).dsplit(2);
     /// assert_eq!(layers, [Tensor::from([[[1i64], [3]]]), Tensor::from([[[2i64], [4]]])]);
     /// ```

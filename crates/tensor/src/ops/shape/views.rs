@@ -14,9 +14,7 @@ use crate::{Axes, Dims, Error, Position, Reduction, Scalar, Shape, Site, Sizes, 
 /// Views, and [`sum_to`](Self::sum_to), the adjoint of [`expand`](Self::expand). A negative dimension counts from the end.
 ///
 /// ```
-/// # use wengert_tensor as wengert;
-/// use wengert::prelude::*;
-///
+/// # use wengert_tensor::prelude::*;
 /// let x = Tensor::<i64>::arange(6);
 /// let table = x.reshape([2, 3]);
 /// assert_eq!(table.t(), Tensor::from([[0, 3], [1, 4], [2, 5]]));
@@ -29,9 +27,7 @@ pub trait Views: TensorLike {
     /// `expand`, `broadcast_to`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let bias = Tensor::<f32>::ones([32, 1, 1]);
     /// let expanded = bias.expand([4, -1, 14, 14]);
     /// assert_eq!(expanded.shape(), &[4, 32, 14, 14]);
@@ -66,9 +62,7 @@ pub trait Views: TensorLike {
     /// would add or stretch. PyTorch: `sum_to_size`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let g = Tensor::<f64>::ones([4, 32, 14, 14]);
     /// assert_eq!(g.sum_to([32, 1, 1]), Tensor::full([32, 1, 1], 4.0 * 14.0 * 14.0));
     /// ```
@@ -89,9 +83,7 @@ pub trait Views: TensorLike {
     /// `reshape`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let (x, rows) = (Tensor::<f32>::zeros([4, 6]), 8usize);
     /// assert_eq!(x.reshape([-1, 2]).shape(), &[12, 2]);
     /// assert_eq!(x.reshape((rows, -1)).shape(), &[8, 3]);
@@ -230,9 +222,7 @@ pub trait Views: TensorLike {
     /// the other way. Unlike PyTorch's `rot90`, this is a view.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([[1i64, 2, 3], [4, 5, 6]]);
     /// assert_eq!(x.rot90(1, [0, 1]), Tensor::from([[3i64, 6], [2, 5], [1, 4]]));
     /// assert_eq!(x.rot90(2, [0, 1]), x.flip(..));
@@ -304,9 +294,7 @@ pub trait Views: TensorLike {
     /// backwards. [`Span`] has all forms. PyTorch: indexing with a slice, `x[1::2]`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
     /// assert_eq!(x.slice(1, 1..), Tensor::from([[2.0, 3.0], [5.0, 6.0]]));
     /// assert_eq!(x.slice(-1, (.., 2)), Tensor::from([[1.0, 3.0], [4.0, 6.0]]));

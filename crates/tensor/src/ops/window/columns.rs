@@ -14,9 +14,7 @@ pub trait Columns: TensorLike {
     /// rows and `kw` columns. Adds `padding` zeros on both sides of `h` and `w`. PyTorch: `nn.functional.unfold`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let image = Tensor::<f64>::arange(6).reshape([1, 2, 3]);
     /// let columns = image.im2col([2, 2], 1, 0, 1);
     /// assert_eq!(columns, Tensor::from([[0.0, 1.0], [1.0, 2.0], [3.0, 4.0], [4.0, 5.0]]));
@@ -69,9 +67,7 @@ pub trait Columns: TensorLike {
     /// `nn.functional.fold`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let columns = Tensor::<f64>::ones([4, 4]);
     /// let image = columns.col2im([3, 3], 2, 1, 0, 1);
     /// assert_eq!(image, Tensor::from([[[1.0, 2.0, 1.0], [2.0, 4.0, 2.0], [1.0, 2.0, 1.0]]]));

@@ -41,10 +41,7 @@ pub trait Interpolation: Windowed<Elem: Float> {
     /// `nn.functional.interpolate`.
     ///
     /// ```
-    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
-    /// use wengert::tensor::ops::InterpolateMode;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([[[0.0, 10.0]]]);
     /// assert_eq!(x.interpolate(4, InterpolateMode::Nearest).to_vec(), [0.0, 0.0, 10.0, 10.0]);
     /// let linear = InterpolateMode::Linear { align_corners: false };

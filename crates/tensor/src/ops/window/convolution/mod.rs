@@ -25,10 +25,7 @@ pub trait Convolution: Windowed<Elem: Number> {
     /// PyTorch: `nn.functional.conv1d`.
     ///
     /// ```
-    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
-    /// use wengert::tensor::ops::ConvOptions;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let signal = Tensor::from([[[1.0, 2.0, 4.0, 8.0]]]);
     /// let differences = Tensor::from([[[-1.0, 1.0]]]);
     /// let y = signal.conv1d(&differences, None, &ConvOptions::default());
@@ -47,10 +44,7 @@ pub trait Convolution: Windowed<Elem: Number> {
     /// `[out]`. PyTorch: `nn.functional.conv2d`.
     ///
     /// ```
-    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
-    /// use wengert::tensor::ops::ConvOptions;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let image = Tensor::<f64>::arange(9).reshape([1, 1, 3, 3]);
     /// let blur = Tensor::full([1, 1, 2, 2], 0.25);
     /// assert_eq!(image.conv2d(&blur, None, &ConvOptions::default()).to_vec(), [2.0, 3.0, 5.0, 6.0]);

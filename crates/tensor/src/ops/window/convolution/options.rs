@@ -6,9 +6,7 @@ use crate::ops::PadMode;
 /// The options of a convolution. A size is one value for all dimensions, or one per dimension.
 ///
 /// ```
-/// # mod wengert { pub use wengert_tensor as tensor; }
-/// use wengert::tensor::ops::ConvOptions;
-///
+/// # use wengert_tensor::prelude::*;
 /// let half_size = ConvOptions::default().stride(2).padding([1, 1]);
 /// ```
 #[derive(Clone, Debug)]

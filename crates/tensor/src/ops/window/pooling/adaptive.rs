@@ -25,9 +25,7 @@ pub trait AdaptivePooling: Windowed<Elem: Float> {
     /// `nn.functional.adaptive_avg_pool2d`.
     ///
     /// ```
-    /// # use wengert_tensor as wengert;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let image = Tensor::<f64>::arange(6).reshape([1, 2, 3]);
     /// assert_eq!(image.adaptive_avg_pool2d(1).item(), 2.5);
     /// assert_eq!(image.adaptive_avg_pool2d([1, 2]).to_vec(), [2.0, 3.0]);

@@ -36,10 +36,7 @@ pub trait Pooling: Windowed<Elem: Float> {
     /// first of several equal elements, or to the last NaN. PyTorch: `nn.functional.max_pool2d`.
     ///
     /// ```
-    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
-    /// use wengert::tensor::ops::PoolOptions;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let image = Tensor::<f64>::arange(16).reshape([1, 4, 4]);
     /// assert_eq!(image.max_pool2d(2, &PoolOptions::default()), Tensor::from([[[5.0, 7.0], [13.0, 15.0]]]));
     /// ```
@@ -51,10 +48,7 @@ pub trait Pooling: Windowed<Elem: Float> {
     /// width w. The gradient flows to the first of several equal elements, or to the last NaN. PyTorch: `nn.functional.max_pool3d`.
     ///
     /// ```
-    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
-    /// use wengert::tensor::ops::PoolOptions;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let volume = Tensor::<f64>::arange(16).reshape([1, 2, 2, 4]);
     /// assert_eq!(volume.max_pool3d(2, &PoolOptions::default()), Tensor::from([[[[13.0, 15.0]]]]));
     /// ```
@@ -117,10 +111,7 @@ pub trait Pooling: Windowed<Elem: Float> {
     /// wins. PyTorch: `nn.functional.max_unpool2d`.
     ///
     /// ```
-    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
-    /// use wengert::tensor::ops::PoolOptions;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let image = Tensor::from([[[1.0, 2.0], [4.0, 3.0]]]);
     /// let options = PoolOptions::default();
     /// let (maximum, indices) = image.max_pool2d_with_indices(2, &options);
@@ -167,10 +158,7 @@ pub trait Pooling: Windowed<Elem: Float> {
     /// Returns the mean of each window of `[n, c, h, w]` (or `[c, h, w]`). PyTorch: `nn.functional.avg_pool2d`.
     ///
     /// ```
-    /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
-    /// use wengert::tensor::ops::PoolOptions;
-    /// use wengert::prelude::*;
-    ///
+    /// # use wengert_tensor::prelude::*;
     /// let image = Tensor::<f64>::arange(16).reshape([1, 4, 4]);
     /// assert_eq!(image.avg_pool2d([2, 4], &PoolOptions::default()), Tensor::from([[[3.5], [11.5]]]));
     /// ```
