@@ -92,49 +92,33 @@ pub trait Position: Copy {
     }
 }
 
-impl Position for isize {
-    fn position(self) -> isize {
-        self
-    }
+macro_rules! positions {
+    ($($number:ty)*) => {$(
+        #[allow(clippy::useless_conversion)]
+        impl Position for $number {
+            fn position(self) -> isize {
+                isize::try_from(self).unwrap_or(isize::MAX)
+            }
+
+            fn size(self) -> isize {
+                isize::try_from(self).unwrap_or(UNREPRESENTABLE)
+            }
+        }
+    )*};
 }
 
-impl Position for i32 {
-    fn position(self) -> isize {
-        self as isize
-    }
-}
-
-impl Position for i64 {
-    fn position(self) -> isize {
-        isize::try_from(self).unwrap_or(isize::MAX)
-    }
-
-    fn size(self) -> isize {
-        isize::try_from(self).unwrap_or(UNREPRESENTABLE)
-    }
-}
-
-impl Position for usize {
-    fn position(self) -> isize {
-        isize::try_from(self).unwrap_or(isize::MAX)
-    }
-
-    fn size(self) -> isize {
-        isize::try_from(self).unwrap_or(UNREPRESENTABLE)
-    }
-}
+positions!(isize i32 i64 usize);
 
 /// A size, or another number of [`Sizes`], that does not fit into `isize`. Every operation refuses it.
 pub(crate) const UNREPRESENTABLE: isize = isize::MIN;
 
-/// Implements the conversions from one number or a list of numbers, for several types of numbers. A number that does not fit into `isize`
-/// becomes `$beyond`, which every operation refuses.
+/// Implements the conversions from one number or a list of numbers, for several types of numbers. `$convert` is the method of [`Position`]
+/// that converts one number.
 macro_rules! from_numbers {
-    ($name:ident, $listed:expr, $beyond:expr, $($number:ty)*) => {$(
+    ($name:ident, $listed:expr, $convert:ident, $($number:ty)*) => {$(
         impl From<&[$number]> for $name {
             fn from(numbers: &[$number]) -> Self {
-                #[allow(clippy::useless_conversion)]
-                $listed(numbers.iter().map(|&number| isize::try_from(number).unwrap_or($beyond)).collect())
+                $listed(numbers.iter().map(|number| number.$convert()).collect())
             }
         }
 
@@ -164,8 +148,8 @@ macro_rules! from_numbers {
     )*};
 }
 
-from_numbers!(Dims, |dims| Dims(Some(dims)), isize::MAX, isize i32 i64 usize);
-from_numbers!(Sizes, Sizes, UNREPRESENTABLE, isize i32 i64 usize);
+from_numbers!(Dims, |dims| Dims(Some(dims)), position, isize i32 i64 usize);
+from_numbers!(Sizes, Sizes, size, isize i32 i64 usize);
 
 impl From<std::ops::RangeFull> for Dims {
     fn from(_: std::ops::RangeFull) -> Self {

@@ -160,6 +160,11 @@ macro_rules! progressions {
 
 progressions!(i64: |start, end, step| Numbers::Integers { start, end, step });
 progressions!(i32: |start, end, step| Numbers::Integers { start: start.into(), end: end.into(), step: step.into() });
+progressions!(usize: |start, end, step| {
+    // A number that does not fit into i64 becomes the largest i64. Memory cannot hold a progression up to this number.
+    let [start, end, step] = [start, end, step].map(|number| i64::try_from(number).unwrap_or(i64::MAX));
+    Numbers::Integers { start, end, step }
+});
 progressions!(f64: |start, end, step| Numbers::Floats { start, end, step, single: false });
 progressions!(f32: |start, end, step| {
     Numbers::Floats { start: start.into(), end: end.into(), step: step.into(), single: true }
@@ -170,30 +175,13 @@ macro_rules! counts {
     ($($number:ty)*) => {$(
         impl From<$number> for Progression {
             fn from(end: $number) -> Self {
-                // A number that does not fit into i64 becomes the largest i64. The progression is refused later, because memory cannot hold
-                // this number of elements.
-                let end = i64::try_from(end).unwrap_or(i64::MAX);
-                Progression(Numbers::Integers { start: 0, end, step: 1 })
+                Progression::from(0..end)
             }
         }
     )*};
 }
 
 counts!(usize i32 i64);
-
-impl From<Range<usize>> for Progression {
-    fn from(range: Range<usize>) -> Self {
-        Progression::from((range, 1usize))
-    }
-}
-
-impl From<(Range<usize>, usize)> for Progression {
-    fn from((range, step): (Range<usize>, usize)) -> Self {
-        let integer = |number| i64::try_from(number).unwrap_or(i64::MAX);
-        let (start, end, step) = (integer(range.start), integer(range.end), integer(step));
-        Progression(Numbers::Integers { start, end, step })
-    }
-}
 
 #[cfg(test)]
 #[allow(clippy::reversed_empty_ranges)] // Reversed ranges are among the cases.
