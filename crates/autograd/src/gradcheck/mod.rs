@@ -34,11 +34,12 @@ use wengert_tensor::ops::TensorLike;
 use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-pub use inputs::{CheckInputs, CheckedFunction};
+pub use inputs::CheckInputs;
 pub use report::{Culprit, Derivative, Failure, Mismatch, Mode, Place, Report};
 
 use crate::derive::{Sources, Traversal};
 use crate::inspect::index_of;
+use crate::transforms::MappedFunction;
 use crate::{Error, Tape, Var, rules};
 use difference::{Samples, estimates};
 use map::{Map, Probe, Random};
@@ -71,7 +72,7 @@ const WIDEST: f64 = 1e-2;
 /// If a derivative disagrees, cannot be computed, or cannot be checked at this point (a kink, an infinity, a function
 /// that is not repeatable). The [`Failure`] has the reason.
 #[track_caller]
-pub fn gradcheck<I: CheckInputs, F: for<'t> CheckedFunction<'t, I>>(f: F, inputs: I) -> Result<Report, Failure> {
+pub fn gradcheck<I: CheckInputs, F: for<'t> MappedFunction<'t, I>>(f: F, inputs: I) -> Result<Report, Failure> {
     GradCheck::new().check(f, inputs)
 }
 
@@ -206,8 +207,8 @@ impl GradCheck {
     ///
     /// If a derivative disagrees, cannot be computed, or cannot be checked at this point, or if both modes are skipped.
     #[track_caller]
-    pub fn check<I: CheckInputs, F: for<'t> CheckedFunction<'t, I>>(&self, f: F, inputs: I) -> Result<Report, Failure> {
-        self.check_slice(|vars| I::call(&f, vars), &inputs.tensors())
+    pub fn check<I: CheckInputs, F: for<'t> MappedFunction<'t, I>>(&self, f: F, inputs: I) -> Result<Report, Failure> {
+        self.check_slice(|vars| inputs.call(&f, vars), &inputs.tensors())
     }
 
     /// Runs [`check`](Self::check) for a function of any number of variables.
