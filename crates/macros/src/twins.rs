@@ -209,7 +209,7 @@ impl Function {
         check_site(&body, &plain)?;
         let twin = format_ident!("{plain}", span = name.span());
         let (mut docs, others): (Vec<_>, Vec<_>) = attributes.partition(|attribute| attribute.path().is_ident("doc"));
-        let (panics, errors) = split_errors(&mut docs, &arguments);
+        let (panics, errors) = split_errors(&mut docs, &arguments, receiver.is_some());
         let result = success(&output)?;
         let (passed, values) = (arguments.iter().map(Argument::passed), names(&arguments));
         let comma = receiver.as_ref().map(|_| quote!(,));
@@ -250,22 +250,24 @@ impl Function {
 
 /// Removes the section `# Errors` at the end of the docs. Returns its text for the docs of the twin, with the heading `# Panics`, and for
 /// the docs of the function itself. Without this section, the text follows from the types of the arguments.
-fn split_errors(docs: &mut Vec<Attribute>, arguments: &[Argument]) -> (TokenStream, TokenStream) {
+fn split_errors(docs: &mut Vec<Attribute>, arguments: &[Argument], is_method: bool) -> (TokenStream, TokenStream) {
     let heading = docs.iter().position(|doc| doc.to_token_stream().to_string().contains("# Errors"));
     if let Some(section) = heading.map(|heading| docs.split_off(heading)) {
         let text = &section[1..];
         return (quote!(#[doc = " # Panics"] #(#text)*), quote!(#(#text)*));
     }
-    let text = format!(" {}", usual_errors(arguments));
+    let text = format!(" {}", usual_errors(arguments, is_method));
     (quote!(#[doc = ""] #[doc = " # Panics"] #[doc = ""] #[doc = #text]), quote!(#[doc = ""] #[doc = #text]))
 }
 
-/// Returns the sentence about the errors that every function with arguments of these types may return.
-fn usual_errors(arguments: &[Argument]) -> String {
+/// Returns the sentence about the errors that every function with arguments of these types may return. A function that is no method makes a
+/// new array of any sizes.
+fn usual_errors(arguments: &[Argument], is_method: bool) -> String {
     let mut causes: Vec<String> = Vec::new();
     for Argument { name, of, .. } in arguments {
         let cause = match text(of).as_str() {
             "implPosition" | "implInto<Span>" | "Option<isize>" => format!("`{name}` is out of range"),
+            "implInto<Sizes>" if !is_method => "a size is negative".to_owned(),
             "implInto<Dims>" | "implInto<Sizes>" | "&[usize]" | "[usize;N]" | "&[isize]" => {
                 format!("`{name}` does not fit the shape")
             }
@@ -538,5 +540,9 @@ mod tests {
             fn try_sort(&self) -> Result<Self> { Ok(1) }
         };
         assert_eq!(docs_of("sort", own), "Sorts. # Panics If there is nothing to sort.");
+        let zeros = quote! {
+            pub fn try_zeros(shape: impl Into<Sizes>) -> Result<Self, Error> { Ok(1) }
+        };
+        assert_eq!(docs_of("zeros", zeros), "# Panics If a size is negative, or memory cannot hold the result.");
     }
 }

@@ -22,10 +22,6 @@ impl<T: Float> Tensor<T> {
     /// let x = Tensor::<f32>::rand([2, 3], &mut generator);
     /// assert!(x.iter().all(|x| (0.0..1.0).contains(&x)));
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If a size is negative, or memory cannot hold the tensor.
     #[doc(alias("uniform"))]
     pub fn try_rand(shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
         Tensor::draw_tensor(shape.into(), Site::here("rand"), generator, unit::<T>)
@@ -67,10 +63,6 @@ impl<T: Float> Tensor<T> {
     /// let x = Tensor::<f64>::randn([100, 100], &mut generator);
     /// assert!(x.mean(..).item().abs() < 0.05);
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If a size is negative, or memory cannot hold the tensor.
     pub fn try_randn(shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
         Tensor::draw_tensor(shape.into(), Site::here("randn"), generator, |generator| T::from_f64(generator.normal()))
     }
@@ -219,10 +211,6 @@ impl Tensor<i64> {
     /// order.sort();
     /// assert_eq!(order, [0, 1, 2, 3, 4]);
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If memory cannot hold the tensor.
     pub fn try_randperm(n: usize, generator: &mut Generator) -> Result<Self, Error> {
         let at = Site::here("randperm");
         Tensor::build(&Shape::from([n]), at, |out| {

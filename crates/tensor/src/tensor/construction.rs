@@ -72,30 +72,18 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Returns a tensor filled with one value. PyTorch: `full`.
-    ///
-    /// # Errors
-    ///
-    /// If a size is negative, or memory cannot hold the tensor.
     #[doc(alias("full_like"))]
     pub fn try_full(shape: impl Into<Sizes>, value: T) -> Result<Self, Error> {
         full(shape.into(), value, Site::here("full"))
     }
 
     /// Returns a tensor of zeros (`false` for masks). PyTorch: `zeros`.
-    ///
-    /// # Errors
-    ///
-    /// If a size is negative, or memory cannot hold the tensor.
     #[doc(alias("empty", "empty_like", "zeros_like"))]
     pub fn try_zeros(shape: impl Into<Sizes>) -> Result<Self, Error> {
         full(shape.into(), T::ZERO, Site::here("zeros"))
     }
 
     /// Returns a tensor of ones (`true` for masks). PyTorch: `ones`.
-    ///
-    /// # Errors
-    ///
-    /// If a size is negative, or memory cannot hold the tensor.
     #[doc(alias("ones_like"))]
     pub fn try_ones(shape: impl Into<Sizes>) -> Result<Self, Error> {
         full(shape.into(), T::ONE, Site::here("ones"))
@@ -113,19 +101,11 @@ impl<T: Element> Tensor<T> {
     /// let table = Tensor::from_fn([2, 3], |index| 10 * index[0] as i64 + index[1] as i64);
     /// assert_eq!(table.to_vec(), [0, 1, 2, 10, 11, 12]);
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If a size is negative, or memory cannot hold the tensor.
     pub fn try_from_fn(shape: impl Into<Sizes>, f: impl FnMut(&[usize]) -> T) -> Result<Self, Error> {
         from_fn(&shape.into(), f, Site::here("from_fn"))
     }
 
     /// Returns the identity matrix `[n, n]`. PyTorch: `eye`.
-    ///
-    /// # Errors
-    ///
-    /// If memory cannot hold the tensor.
     #[doc(alias("identity"))]
     pub fn try_eye(n: usize) -> Result<Self, Error> {
         let at = Site::here("eye");
@@ -202,10 +182,6 @@ impl<T: Float> Tensor<T> {
     /// # use wengert_tensor::prelude::*;
     /// assert_eq!(Tensor::<f64>::linspace(0.0, 1.0, 5).to_vec(), [0.0, 0.25, 0.5, 0.75, 1.0]);
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If memory cannot hold the tensor.
     pub fn try_linspace(start: f64, end: f64, n: usize) -> Result<Self, Error> {
         let (element, at) = (spaced(start, end, n), Site::here("linspace"));
         Tensor::build(&Sizes::from(n).resolve_plain(at)?, at, |out| {
@@ -220,10 +196,6 @@ impl<T: Float> Tensor<T> {
     /// # use wengert_tensor::prelude::*;
     /// assert_eq!(Tensor::<f64>::logspace(0.0, 3.0, 4, 2.0).to_vec(), [1.0, 2.0, 4.0, 8.0]);
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If memory cannot hold the tensor.
     #[doc(alias("geomspace"))]
     pub fn try_logspace(start: f64, end: f64, n: usize, base: f64) -> Result<Self, Error> {
         let element = spaced(start, end, n);

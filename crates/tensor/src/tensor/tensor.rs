@@ -421,10 +421,6 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Returns a tensor with `f` applied to each element.
-    ///
-    /// # Errors
-    ///
-    /// If memory cannot hold the result.
     pub fn try_map<U: Element>(&self, f: impl Fn(T) -> U + Sync) -> Result<Tensor<U>, Error> {
         Tensor::build(self.shape(), Site::here("map"), |out| elementwise::map(self.source(), out, f))
     }

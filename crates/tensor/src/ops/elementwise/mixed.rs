@@ -74,10 +74,6 @@ pub trait Mixed: TensorLike<Elem: Float> {
     /// let (mantissas, exponents) = Tensor::from([6.0, -0.25]).frexp();
     /// assert_eq!((mantissas.to_vec(), exponents.to_vec()), (vec![0.75, -0.5], vec![3, -1]));
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If memory cannot hold the results.
     fn try_frexp(&self) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("frexp");
         let values = self.to_tensor(at)?;

@@ -43,7 +43,7 @@ pub fn arrays<I: IntoArray + Clone>(list: &[I]) -> Vec<I::Array> {
 ///
 /// These methods are for code that implements operations. They take resolved and checked arguments, operands of equal shapes, and
 /// the call [`Site`] for errors. Users call the methods of the families in [`ops`](crate::ops), which are built from these
-/// primitives.
+/// primitives. Each primitive returns an error if memory cannot hold its result, or if it cannot be recorded because the tape is full.
 pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     /// The type of the elements.
     type Elem: Element;
@@ -62,17 +62,9 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     }
 
     /// Returns `data` as an operand for `self`. If `self` is a recorded variable, the operand is a constant on its tape. Copies no element.
-    ///
-    /// # Errors
-    ///
-    /// If the tape is full.
     fn try_constant(&self, data: &Tensor<Self::Elem>) -> Result<Self>;
 
     /// Returns `value` as an operand of rank 0 for `self`. If `self` is a recorded variable, the operand is a constant on its tape.
-    ///
-    /// # Errors
-    ///
-    /// If the tape is full.
     #[inline]
     fn try_number(&self, value: Self::Elem) -> Result<Self> {
         self.try_constant(&Tensor::scalar(value))
@@ -112,20 +104,12 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
 
     /// Returns the values of `self` as a constant, through which no gradient flows. A plain tensor returns itself. Users call
     /// [`detach`](crate::ops::Views::detach).
-    ///
-    /// # Errors
-    ///
-    /// If the operation cannot be recorded.
     fn apply_detach(&self, at: Site) -> Result<Self> {
         let _ = at;
         Ok(self.clone())
     }
 
     /// Returns the values of `self`. Taking a gradient through the result is an error that names `at`. A plain tensor returns itself.
-    ///
-    /// # Errors
-    ///
-    /// If the operation cannot be recorded.
     fn opaque(&self, at: Site) -> Result<Self> {
         let _ = at;
         Ok(self.clone())
@@ -133,10 +117,6 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
 
     /// Returns an array with the values of `value` but the derivative of `self` (a straight-through estimator). `self` and `value` have the
     /// same shape. For plain tensors, returns `value`.
-    ///
-    /// # Errors
-    ///
-    /// If the operation cannot be recorded.
     fn with_value(&self, value: &Self, at: Site) -> Result<Self> {
         value.with_derivative(|| Ok(vec![(self.clone(), None)]), at)
     }
@@ -148,7 +128,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     ///
     /// # Errors
     ///
-    /// If `terms` fails, or the operation cannot be recorded.
+    /// If `terms` fails.
     #[allow(clippy::type_complexity)]
     fn with_derivative(
         &self,
@@ -161,10 +141,6 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
 
     /// Returns `self`, recorded as a function of `others` too. The derivative with respect to each of `others` is 0, so their gradients are zeros
     /// and not missing. `others` may have any shapes. A plain tensor returns itself.
-    ///
-    /// # Errors
-    ///
-    /// If the operation cannot be recorded.
     fn with_zero_gradients(&self, others: &[&Self], at: Site) -> Result<Self> {
         let _ = (others, at);
         Ok(self.clone())
@@ -173,10 +149,6 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     /// Returns the values of `self`, marked as the softmax of `x` along `axis` (as the logarithm of this softmax, if `log` is true). The
     /// derivative is then computed from the values of `self` alone, so that the values from which `self` was computed can be released. A
     /// plain tensor returns itself.
-    ///
-    /// # Errors
-    ///
-    /// If the operation cannot be recorded.
     fn as_softmax(&self, x: &Self, axis: usize, log: bool, at: Site) -> Result<Self> {
         let _ = (x, axis, log, at);
         Ok(self.clone())
@@ -194,14 +166,10 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     ///
     /// # Errors
     ///
-    /// If `holds` is false for a value, or the operation cannot be recorded.
+    /// If `holds` is false for a value.
     fn guarded(&self, holds: fn(Self::Elem) -> bool, message: &'static str, at: Site) -> Result<Self>;
 
     /// Applies `composite` to `operands`. For tensors, all its primitives may be planned together, which takes fewer passes over memory.
-    ///
-    /// # Errors
-    ///
-    /// If one of the primitives returns an error.
     #[doc(hidden)]
     #[track_caller]
     fn composed<const N: usize>(operands: [&Self; N], composite: &impl Composite<N>, at: Site) -> Result<Self>
@@ -213,10 +181,6 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
 
     /// Does the same as [`composed`](Self::composed) for a composite of elementwise operations. The result for tensors that are not
     /// contiguous has the order of dimensions that the primitives choose.
-    ///
-    /// # Errors
-    ///
-    /// If one of the primitives returns an error.
     #[doc(hidden)]
     #[track_caller]
     fn composed_elementwise<const N: usize>(
@@ -397,10 +361,6 @@ impl<T: Element> MaskOperand<Tensor<T>> for Tensor<bool> {
 #[doc(hidden)]
 pub trait Composite<const N: usize = 1> {
     /// Applies the operation to `operands`.
-    ///
-    /// # Errors
-    ///
-    /// If one of its primitives returns an error.
     #[track_caller]
     fn of<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A>;
 

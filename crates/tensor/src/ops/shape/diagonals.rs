@@ -75,20 +75,12 @@ impl Tensor<i64> {
     /// # use wengert_tensor::prelude::*;
     /// assert_eq!(Tensor::tril_indices(2, 3, 0), Tensor::from([[0i64, 1, 1], [0, 0, 1]]));
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If memory cannot hold the indices.
     pub fn try_tril_indices(rows: usize, columns: usize, offset: isize) -> Result<Self, Error> {
         triangle_indices(rows, columns, offset, true, Site::here("tril_indices"))
     }
 
     /// Returns the indices of the upper triangle of a matrix `[rows, columns]`, in row-major order: the rows, then the columns, `[2, count]`.
     /// The triangle includes the diagonal that lies `offset` places above the main diagonal. PyTorch: `triu_indices`.
-    ///
-    /// # Errors
-    ///
-    /// If memory cannot hold the indices.
     pub fn try_triu_indices(rows: usize, columns: usize, offset: isize) -> Result<Self, Error> {
         triangle_indices(rows, columns, offset, false, Site::here("triu_indices"))
     }
