@@ -12,11 +12,8 @@ use crate::{Error, Tape, Var, rules};
 #[wengert_macros::precompiled]
 impl<'t, T: Float> Tape<T> {
     /// Records each of `outputs` for a batch of `size` examples, with the batch dimension first. In each pair of `inputs`, the second
-    /// variable replaces the first one and has the batch dimension first. An output that depends on no input is repeated.
-    ///
-    /// # Errors
-    ///
-    /// If no memory can hold a result, a batching rule fails or returns a wrong result, or the tape is full.
+    /// variable replaces the first one and has the batch dimension first. An output that depends on no input is repeated. Returns an error
+    /// if no memory can hold a result, a batching rule fails or returns a wrong result, or the tape is full.
     pub(crate) fn batch(
         &'t self,
         outputs: &[Var<'t, T>],

@@ -221,11 +221,7 @@ pub(super) enum Replay {
 }
 
 /// Records the requested derivative if the tape has the nodes of a kept derivative. A kept derivative is no longer kept if a rule now
-/// records other nodes.
-///
-/// # Errors
-///
-/// The errors of the rules, and an error if the tape is full.
+/// records other nodes. Returns the errors of the rules, and an error if the tape is full.
 pub(super) fn replay<T: Float>(tape: &Tape<T>, request: &Request) -> Result<Replay, Error> {
     let found = {
         let record = tape.record.borrow();

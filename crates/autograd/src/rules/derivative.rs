@@ -69,12 +69,8 @@ pub(crate) struct Primitive<'t, T: Float> {
 
 impl<'t, T: Float> Primitive<'t, T> {
     /// Records the incoming gradient `g` times the derivative with respect to the input with index `input`. Returns `None` if this
-    /// derivative is zero for all values.
-    ///
-    /// # Errors
-    ///
-    /// If the operation has no derivative, its rule fails, or the tape is full. Also if the rule returns a wrong shape or a variable of
-    /// another tape.
+    /// derivative is zero for all values. Returns an error if the operation has no derivative, its rule fails, or the tape is full. Also
+    /// returns an error if the rule returns a wrong shape or a variable of another tape.
     #[inline]
     pub(crate) fn vjp(&self, input: usize, g: Var<'t, T>) -> Result<Option<Var<'t, T>>, Error> {
         if let Some(factor) = LinearFactor::of(self.op, input) {
@@ -88,11 +84,8 @@ impl<'t, T: Float> Primitive<'t, T> {
     }
 
     /// Records the derivative with respect to the input with index `input`, times the input's tangent `v`. The [`Formula`] also says if the
-    /// derivative is zero, undefined or only known from the reverse rule.
-    ///
-    /// # Errors
-    ///
-    /// If the rule fails, returns a wrong shape or a variable of another tape, or the tape is full.
+    /// derivative is zero, undefined or only known from the reverse rule. Returns an error if the rule fails, returns a wrong shape or a
+    /// variable of another tape, or the tape is full.
     pub(crate) fn jvp(&self, input: usize, v: Var<'t, T>) -> Result<Formula<'t, T>, Error> {
         if let Some(factor) = LinearFactor::of(self.op, input) {
             return self.times(factor, input, v).map(Formula::Is);

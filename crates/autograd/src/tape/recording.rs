@@ -53,11 +53,7 @@ impl<'t, T: Float> Tape<T> {
     }
 
     /// Records data as a leaf. If `at` is `None`, the leaf is a constant that is written in an operation. It then gets the line of code of
-    /// this operation when the operation is recorded.
-    ///
-    /// # Errors
-    ///
-    /// If the tape is full.
+    /// this operation when the operation is recorded. Returns an error if the tape is full.
     pub(crate) fn try_leaf(
         &'t self,
         data: &Tensor<T>,
@@ -81,11 +77,7 @@ impl<'t, T: Float> Tape<T> {
     }
 
     /// Records a number as a leaf that stops gradients. If `at` is `None`, the leaf gets the line of code of the operation that reads it
-    /// when the operation is recorded.
-    ///
-    /// # Errors
-    ///
-    /// If the tape is full.
+    /// when the operation is recorded. Returns an error if the tape is full.
     pub(crate) fn try_number(&self, value: T, at: Option<Site>) -> Result<Var<'_, T>, Error> {
         self.leaf_of(at, |record| {
             (record.expression.add_number(value.to_f64()), record.expression.intern(&Shape::scalar()))

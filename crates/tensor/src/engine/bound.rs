@@ -46,11 +46,7 @@ impl BoundProgram {
     /// Runs the program. Passes the elements and the layout of each output to `make`, and returns the results of `make`. Reuses the binding
     /// if the inputs have the same element type and layouts as in the last run. If `given[k]` is a buffer, the output with index `k` is
     /// written to it. That buffer must have as many elements as the output, and no other owner. `given` may have fewer elements than there
-    /// are outputs.
-    ///
-    /// # Errors
-    ///
-    /// If an output is larger than the address space, or if there is not enough memory.
+    /// are outputs. Returns an error if an output is larger than the address space, or if there is not enough memory.
     pub(crate) fn run<T: Float, R>(
         &mut self,
         inputs: &[ProgramArgument<'_, T>],
@@ -88,11 +84,7 @@ impl BoundProgram {
 }
 
 /// Runs `program` on the inputs `arguments`, in the way that `binding` describes. Each slice in `results` has as many elements as the shape
-/// of its output.
-///
-/// # Errors
-///
-/// If there is not enough memory for copies of inputs, for the values of a block, or for the totals of each task.
+/// of its output. Returns an error if there is not enough memory for copies of inputs, the values of a block, or the totals of each task.
 #[wengert_macros::precompiled]
 pub(crate) fn run_bound<T: Float>(
     program: &Program,
@@ -155,11 +147,7 @@ pub(crate) struct Binding {
 impl Binding {
     /// Returns the binding of `program` over `shape` to inputs of the type `dtype`. `layouts` has the layout of each input, or `None` for a
     /// number. Panics if the number of inputs is wrong, or if the program has rows and `shape` has no elements. For inputs that do not
-    /// expand to `shape`, see [`Access::over`].
-    ///
-    /// # Errors
-    ///
-    /// If an output is larger than the address space.
+    /// expand to `shape`, see [`Access::over`]. Returns an error if an output is larger than the address space.
     pub(crate) fn new(
         program: &Program,
         layouts: SmallVec<[Option<Layout>; 4]>,

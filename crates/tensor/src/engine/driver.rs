@@ -35,11 +35,8 @@ pub(crate) type TaskFn<'a, T> = dyn Fn(usize, SmallVec<[&mut [T]; 4]>) -> Result
 
 /// Calls `task` with the index of each task of `tiling`, and with the parts of all outputs that belong to the task. Does not write the
 /// outputs that are [totals](TaskShare::Totals). Instead, returns one buffer for each of these outputs. The buffer begins with the totals
-/// of all tasks, combined in a balanced tree.
-///
-/// # Errors
-///
-/// If a task fails, or if there is not enough memory for the totals of every task.
+/// of all tasks, combined in a balanced tree. Returns an error if a task fails, or if there is not enough memory for the totals of every
+/// task.
 pub(crate) fn run<T: Float>(
     tiling: &Tiling,
     mut outputs: SmallVec<[(TaskShare, &mut [T]); 4]>,

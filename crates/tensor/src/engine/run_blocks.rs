@@ -46,11 +46,8 @@ pub(crate) struct ReducedOutput {
 
 /// Runs `program` block by block over `inputs`. Each slice in `results` has as many elements as the shape of its output. For each output
 /// that [joins](Output::joined_row) values, `joined` has the number of adjacent elements that come from one value. A block never cuts these
-/// adjacent elements, or a row that instructions reduce.
-///
-/// # Errors
-///
-/// If there is not enough memory for the values of a block, or for the totals of each task.
+/// adjacent elements, or a row that instructions reduce. Returns an error if there is not enough memory for the values of a block, or for
+/// the totals of each task.
 pub(crate) fn run<T: Float>(
     program: &Program,
     (registers, joined): (&Registers, &[usize]),

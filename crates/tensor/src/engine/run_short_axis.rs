@@ -30,11 +30,8 @@ use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::thresholds::blocks::{STAGE, VECTOR_BYTES};
 use crate::{Float, Reduction};
 
-/// Runs `program` on the inputs `arguments`. Each slice in `results` has as many elements as the shape of its output.
-///
-/// # Errors
-///
-/// If there is not enough memory for copies of inputs, for the values of a block, or for the totals of each task.
+/// Runs `program` on the inputs `arguments`. Each slice in `results` has as many elements as the shape of its output. Returns an error if
+/// there is not enough memory for copies of inputs, the values of a block, or the totals of each task.
 pub(crate) fn run<T: Float>(
     program: &Program,
     registers: &Registers,

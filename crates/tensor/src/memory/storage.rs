@@ -113,11 +113,8 @@ impl<T: Scalar> Storage<T> {
         Storage::Small(Arc::new([value]))
     }
 
-    /// Returns a buffer of `len` elements. `fill` gets elements with unspecified values and must write all of them.
-    ///
-    /// # Errors
-    ///
-    /// If memory runs out, or `fill` returns an error.
+    /// Returns a buffer of `len` elements. `fill` gets elements with unspecified values and must write all of them. Returns an error if
+    /// memory runs out, or if `fill` returns one.
     pub(crate) fn build<F: Filled>(len: usize, fill: impl FnOnce(&mut [T]) -> F) -> Result<Self, AllocationError> {
         let mut fresh = Fresh::new(len)?;
         fill(fresh.elements()).filled()?;

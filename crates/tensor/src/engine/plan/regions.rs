@@ -192,11 +192,7 @@ impl Region {
 
     /// Runs the region on the values of its inputs, if it is compiled or can be compiled for them. `steps` are the plan's steps. Passes
     /// each buffer that is read later to `each`, with its place and the region's memory. Returns false, without a call of `each`, if the
-    /// region's steps must run separately.
-    ///
-    /// # Errors
-    ///
-    /// The errors of `each`.
+    /// region's steps must run separately. Returns the errors of `each`.
     pub(crate) fn run<T: Float>(
         &self,
         steps: &[Step],

@@ -29,11 +29,8 @@ pub trait Evaluate<T: Float> {
     /// Returns the line of code that recorded a node, for errors.
     fn site(&self, node: Index) -> Site;
 
-    /// Runs the operation of a node that is an [`Op::Other`].
-    ///
-    /// # Errors
-    ///
-    /// If the operation refuses these operands, or memory cannot hold its result.
+    /// Runs the operation of a node that is an [`Op::Other`]. Returns an error if the operation refuses these operands, or if memory cannot
+    /// hold its result.
     fn run_other(&self, node: Index, operands: &[Tensor<T>]) -> Result<Tensor<T>, Self::Error>;
 
     /// Returns true if the data of a node is not in memory. [`fetch`](Self::fetch) then loads the data for each step that reads the node.
@@ -41,30 +38,20 @@ pub trait Evaluate<T: Float> {
         false
     }
 
-    /// Returns the data of a node that is [not in memory](Self::is_elsewhere). The caller does not keep the data.
-    ///
-    /// # Errors
-    ///
-    /// If the data cannot be loaded.
+    /// Returns the data of a node that is [not in memory](Self::is_elsewhere). The caller does not keep the data. Returns an error if the
+    /// data cannot be loaded.
     fn fetch(&self, node: Index) -> Result<Tensor<T>, Self::Error> {
         unreachable!("the data of node %{node} is here")
     }
 
-    /// Runs the steps of a plan of the expression, and returns the values of the plan's roots (the requested nodes).
-    ///
-    /// # Errors
-    ///
-    /// If memory cannot hold a value, an operation refuses its operands, or data cannot be loaded.
+    /// Runs the steps of a plan of the expression, and returns the values of the plan's roots (the requested nodes). Returns an error if
+    /// memory cannot hold a value, if an operation refuses its operands, or if data cannot be loaded.
     fn run(&self, plan: &Plan, at: Site) -> Result<Vec<Tensor<T>>, Self::Error> {
         plan.threads.run(|| run_steps(self, plan, at))
     }
 
     /// Does the same as [`run`](Self::run), but passes each root's value to `ready` with the root's position, as soon as the value is
-    /// computed. Values that no later step reads are released.
-    ///
-    /// # Errors
-    ///
-    /// The errors of `run`, and the errors of `ready`.
+    /// computed. Values that no later step reads are released. Returns the errors of `run` and of `ready`.
     fn run_each(
         &self,
         plan: &Plan,
@@ -103,11 +90,8 @@ pub trait Evaluate<T: Float> {
     }
 
     /// Computes the value of one node from the values of its inputs. Plans call this method for nodes that the engine cannot run
-    /// (`Work::Node`). Callers without a plan call it for every node.
-    ///
-    /// # Errors
-    ///
-    /// If memory cannot hold the value, or the operation refuses its operands.
+    /// (`Work::Node`). Callers without a plan call it for every node. Returns an error if memory cannot hold the value, or if the operation
+    /// refuses its operands.
     fn compute(&self, node: Index, operands: &[Tensor<T>]) -> Result<Tensor<T>, Self::Error> {
         let (expression, at) = (self.expression(), self.site(node));
         let shape = expression.shape(node);
