@@ -59,8 +59,7 @@ where
     f
 }
 
-/// Returns a function of two variables unchanged. The bound `for<'t>` makes the compiler infer that a closure accepts variables of any
-/// lifetime.
+/// Returns a function of two variables unchanged, as [`of_one`] does.
 pub fn of_two<T: Float, F>(f: F) -> F
 where
     F: for<'t> Fn(Var<'t, T>, Var<'t, T>) -> Var<'t, T>,
@@ -68,8 +67,7 @@ where
     f
 }
 
-/// Returns a function of three variables unchanged. The bound `for<'t>` makes the compiler infer that a closure accepts variables of any
-/// lifetime.
+/// Returns a function of three variables unchanged, as [`of_one`] does.
 pub fn of_three<T: Float, F>(f: F) -> F
 where
     F: for<'t> Fn(Var<'t, T>, Var<'t, T>, Var<'t, T>) -> Var<'t, T>,
@@ -77,8 +75,7 @@ where
     f
 }
 
-/// Returns a function of an array of variables unchanged. The bound `for<'t>` makes the compiler infer that a closure accepts variables of
-/// any lifetime.
+/// Returns a function of an array of variables unchanged, as [`of_one`] does.
 pub fn of_array<T: Float, const N: usize, F>(f: F) -> F
 where
     F: for<'t> Fn([Var<'t, T>; N]) -> Var<'t, T>,

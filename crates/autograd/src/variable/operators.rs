@@ -74,30 +74,22 @@ macro_rules! number_first {
 // A number of another type on the left is an error with a remedy; see `LeftNumber`.
 macro_rules! refused_first {
     ($trait:ident $method:ident, $($number:ident)*) => {$(
-        impl<'t, T: Float> $trait<Var<'t, T>> for $number
-        where
-            $number: LeftNumber<'t, Var<'t, T>>,
-        {
-            type Output = Var<'t, T>;
-
-            #[track_caller]
-            fn $method(self, other: Var<'t, T>) -> Var<'t, T> {
-                (self as f64).$method(other)
-            }
-        }
-
-        impl<'t, T: Float> $trait<&Var<'t, T>> for $number
-        where
-            $number: LeftNumber<'t, Var<'t, T>>,
-        {
-            type Output = Var<'t, T>;
-
-            #[track_caller]
-            fn $method(self, other: &Var<'t, T>) -> Var<'t, T> {
-                (self as f64).$method(other)
-            }
-        }
+        refused_first!(@ $trait $method $number, Var<'t, T>);
+        refused_first!(@ $trait $method $number, &Var<'t, T>);
     )*};
+    (@ $trait:ident $method:ident $number:ident, $variable:ty) => {
+        impl<'t, T: Float> $trait<$variable> for $number
+        where
+            $number: LeftNumber<'t, Var<'t, T>>,
+        {
+            type Output = Var<'t, T>;
+
+            #[track_caller]
+            fn $method(self, other: $variable) -> Var<'t, T> {
+                (self as f64).$method(other)
+            }
+        }
+    };
 }
 
 // There is one implementation for each element type. The compiler refuses a generic implementation, because another crate could make `Var`

@@ -186,30 +186,22 @@ number_first! {
 /// lifetime in the condition, the compiler would refuse the implementation.
 macro_rules! refused_first {
     ($($element:ty: $number:ty = $from:ident, $($trait:ident $method:ident)*;)*) => {$($(
-        impl<'a> $trait<&'a Tensor<$element>> for $number
-        where
-            $number: LeftNumber<'a, Tensor<$element>>,
-        {
-            type Output = Tensor<$element>;
-
-            #[track_caller]
-            fn $method(self, other: &'a Tensor<$element>) -> Tensor<$element> {
-                <$element as Scalar>::$from(self as _).$method(other)
-            }
-        }
-
-        impl<'a> $trait<Tensor<$element>> for $number
-        where
-            $number: LeftNumber<'a, Tensor<$element>>,
-        {
-            type Output = Tensor<$element>;
-
-            #[track_caller]
-            fn $method(self, other: Tensor<$element>) -> Tensor<$element> {
-                <$element as Scalar>::$from(self as _).$method(other)
-            }
-        }
+        refused_first!(@ $element: $number = $from, $trait $method &'a Tensor<$element>);
+        refused_first!(@ $element: $number = $from, $trait $method Tensor<$element>);
     )*)*};
+    (@ $element:ty: $number:ty = $from:ident, $trait:ident $method:ident $tensor:ty) => {
+        impl<'a> $trait<$tensor> for $number
+        where
+            $number: LeftNumber<'a, Tensor<$element>>,
+        {
+            type Output = Tensor<$element>;
+
+            #[track_caller]
+            fn $method(self, other: $tensor) -> Tensor<$element> {
+                <$element as Scalar>::$from(self as _).$method(other)
+            }
+        }
+    };
 }
 
 refused_first! {
