@@ -278,6 +278,7 @@ fn usual_errors(arguments: &[Argument], is_method: bool) -> String {
             | "Option<&Self>"
             | "Option<Argument<Self>>"
             | "implOperand<Self>"
+            | "implOperand<X::Array>"
             | "implArrayOperand<Self>"
             | "implMaskOperand<Self>"
             | "implOptionalOperand<Self>"

@@ -27,12 +27,8 @@ impl<T: Float> Tensor<T> {
         Tensor::draw_tensor(shape.into(), Site::here("rand"), generator, unit::<T>)
     }
 
-    /// Draws numbers uniformly from [`low`, `high`); all numbers are `low` if both bounds are equal. PyTorch: `uniform_`.
-    ///
-    /// # Errors
-    ///
-    /// If `low` is above `high`, or if a bound or their distance is infinite or NaN as an element. If a size is negative, or memory cannot
-    /// hold the numbers.
+    /// Draws numbers uniformly from [`low`, `high`); all numbers are `low` if both bounds are equal. Refuses a `low` above `high`, and
+    /// bounds that are infinite or NaN, or infinitely far apart, as elements. PyTorch: `uniform_`.
     pub fn try_uniform(low: f64, high: f64, shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
         let at = Site::here("uniform");
         let [low, high] = [low, high].map(|bound| T::from_f64(bound).to_f64());
@@ -67,8 +63,8 @@ impl<T: Float> Tensor<T> {
         Tensor::draw_tensor(shape.into(), Site::here("randn"), generator, |generator| T::from_f64(generator.normal()))
     }
 
-    /// Draws each number from a normal distribution with its own mean and standard deviation. `mean` and `std` broadcast. PyTorch:
-    /// `normal`.
+    /// Draws each number from a normal distribution with its own mean and standard deviation. `mean` and `std` broadcast. Refuses negative
+    /// and NaN standard deviations. PyTorch: `normal`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -78,10 +74,6 @@ impl<T: Float> Tensor<T> {
     /// assert_eq!(x.shape(), &[2, 3]);
     /// assert_eq!(x.get(&[1, 0]), Some(100.0));
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If the shapes do not broadcast, a standard deviation is negative or NaN, or memory cannot hold the result.
     pub fn try_normal(mean: &Self, std: &Self, generator: &mut Generator) -> Result<Self, Error> {
         let at = Site::here("normal");
         let shape = join_all(&[mean.shape(), std.shape()], at)?;
@@ -94,7 +86,7 @@ impl<T: Float> Tensor<T> {
         })
     }
 
-    /// Draws a 1 or a 0 for each element. The element is the probability of a 1. PyTorch: `bernoulli`.
+    /// Draws a 1 or a 0 for each element. The element is the probability of a 1. Refuses elements outside [0, 1]. PyTorch: `bernoulli`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -103,16 +95,14 @@ impl<T: Float> Tensor<T> {
     /// let share = drawn.mean(0).to_vec();
     /// assert!(share[0] == 0.0 && (0.4..0.6).contains(&share[1]) && share[2] == 1.0);
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If an element is not in [0, 1], or memory cannot hold the result.
     pub fn try_bernoulli(&self, generator: &mut Generator) -> Result<Self, Error> {
         draw_trials(self, self.shape(), generator, Site::here("bernoulli"))
     }
 
     /// Draws `count` positions with probabilities proportional to the elements: `[count]` from weights `[n]`, or `[m, count]` from
-    /// the rows of `[m, n]`. Without `replacement` no position is drawn twice. PyTorch: `multinomial`.
+    /// the rows of `[m, n]`. Without `replacement` no position is drawn twice. Refuses other ranks, weights that are negative, infinite or
+    /// NaN, and rows without a weight above 0; without `replacement`, also rows with fewer than `count` weights above 0. PyTorch:
+    /// `multinomial`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -123,11 +113,6 @@ impl<T: Float> Tensor<T> {
     /// assert!(shares[1] == 0 && (200..300).contains(&shares[0]));
     /// assert_eq!(weights.multinomial(2, false, &mut generator).sum(..).item(), 2);
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If the rank is neither 1 nor 2, or a weight is negative, infinite or NaN. If no weight of a row is above 0. If `replacement` is
-    /// false and fewer than `count` weights of a row are above 0, or if memory cannot hold the result.
     pub fn try_multinomial(
         &self,
         count: usize,
@@ -221,7 +206,7 @@ impl Tensor<i64> {
         })
     }
 
-    /// Draws integers uniformly from `low` up to, but not including, `high`. PyTorch: `randint`.
+    /// Draws integers uniformly from `low` up to, but not including, `high`. Refuses a `low` that is not below `high`. PyTorch: `randint`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -229,10 +214,6 @@ impl Tensor<i64> {
     /// let dice = Tensor::randint(1, 7, [100], &mut generator);
     /// assert!(dice.iter().all(|face| (1..=6).contains(&face)));
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If `low` is not below `high`, a size is negative, or memory cannot hold the tensor.
     pub fn try_randint(low: i64, high: i64, shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
         let at = Site::here("randint");
         ensure!(low < high, at, "random_ expects 'from' to be less than 'to', but got from={low} >= to={high}");

@@ -142,7 +142,8 @@ fn from_fn<T: Element>(shape: &Sizes, mut f: impl FnMut(&[usize]) -> T, at: Site
 impl<T: Number> Tensor<T> {
     /// Returns evenly spaced numbers, without the end: `arange(n)` from 0 to `n - 1`, `arange(2..5)`, or with a step,
     /// `arange((0.0..1.0, 0.1))`. The step may be negative. Floating-point numbers are computed in f64 as `start + k · step`, and rounding
-    /// decides whether the last number is below the end, so [`linspace`](Self::linspace) is safer for them. PyTorch: `arange`.
+    /// decides whether the last number is below the end, so [`linspace`](Self::linspace) is safer for them. Refuses a step that is 0, NaN
+    /// or leads away from the end, and infinite and NaN ends. PyTorch: `arange`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -150,10 +151,6 @@ impl<T: Number> Tensor<T> {
     /// assert_eq!(Tensor::<i64>::arange((5..0, -2)).to_vec(), [5, 3, 1]);
     /// assert_eq!(Tensor::<f32>::arange((0.0..1.0, 0.25)).to_vec(), [0.0, 0.25, 0.5, 0.75]);
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If the step is 0, NaN or leads away from the end. If an end is infinite or NaN, or memory cannot hold the tensor.
     #[doc(alias("range"))]
     pub fn try_arange(range: impl Into<Progression>) -> Result<Self, Error> {
         let at = Site::here("arange");

@@ -270,10 +270,6 @@ impl<T: Element> Tensor<T> {
     /// x.update_with(&Tensor::from([0.5, 0.25]), [&mut total], |x, dx, [total]| (x - dx, [total + dx]));
     /// assert_eq!((x.to_vec(), total.to_vec()), (vec![0.5, 1.75], vec![0.5, 0.25]));
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If the shapes differ, or memory cannot hold a copy.
     pub fn try_update_with<const N: usize>(
         &mut self,
         input: &Self,

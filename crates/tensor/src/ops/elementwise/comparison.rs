@@ -163,10 +163,6 @@ fn nonzero_masks<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Resu
 ///
 /// The operand that was not selected gets a gradient of 0. If that operand was computed with an infinite derivative, the chain
 /// rule gives 0 · ∞ = NaN: `where_(x > 0, 1/x, 0)` has a NaN gradient at 0, in PyTorch and here.
-///
-/// # Errors
-///
-/// If the shapes do not broadcast, or memory cannot hold the result.
 #[twins]
 #[doc(alias("where"))]
 pub fn try_where_<X: IntoArray>(mask: impl MaskOperand<X::Array>, x: X, y: impl Operand<X::Array>) -> Result<X::Array> {

@@ -129,26 +129,19 @@ pub trait Mixed: TensorLike<Elem: Float> {
     }
 
     /// Returns a mask that is true where `self` and `other` differ by at most `atol + rtol · |other|`. Equal infinities are close. Two NaNs
-    /// are close only if `equal_nan` is true. PyTorch: `isclose`.
-    ///
-    /// # Errors
-    ///
-    /// If the shapes do not broadcast, `rtol` or `atol` is negative or NaN, or memory cannot hold the result.
+    /// are close only if `equal_nan` is true. Refuses a negative or NaN `rtol` or `atol`. PyTorch: `isclose`.
     fn try_isclose(&self, other: impl Operand<Self>, rtol: f64, atol: f64, equal_nan: bool) -> Result<Self::Mask> {
         is_close(self, other, [rtol, atol], equal_nan, Site::here("isclose"))
     }
 
-    /// Returns true if [`isclose`](Self::isclose) is true for all pairs of elements, and for operands without elements. PyTorch: `allclose`.
+    /// Returns true if [`isclose`](Self::isclose) is true for all pairs of elements, and for operands without elements. Refuses a negative
+    /// or NaN `rtol` or `atol`. PyTorch: `allclose`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([0.1 + 0.2, 1.0]);
     /// assert!(x.allclose(&Tensor::from([0.3, 1.0]), 1e-5, 1e-8, false));
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If the shapes do not broadcast, `rtol` or `atol` is negative or NaN, or memory cannot hold the comparison.
     fn try_allclose(
         &self,
         other: impl Operand<Self>,

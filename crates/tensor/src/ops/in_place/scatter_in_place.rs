@@ -21,10 +21,6 @@ use crate::{Error, Number, Site, Tensor};
 #[twins(blanket)]
 pub trait ScatterInPlace: InPlace {
     /// Sets `self` to `self.index_put(items, values, accumulate)`. PyTorch: `index_put_`.
-    ///
-    /// # Errors
-    ///
-    /// If `items` do not fit `self`, `values` do not expand to the elements that `items` select, or memory cannot hold the result.
     fn try_index_put_(
         &mut self,
         items: &[IndexItem],

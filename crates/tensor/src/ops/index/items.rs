@@ -18,7 +18,9 @@ use crate::{Site, Tensor};
 /// Indexing with a list of items.
 #[twins(blanket)]
 pub trait ItemIndexing: TensorLike {
-    /// Returns the elements that `items` select: a view if there are no index tensors and no masks. PyTorch: `x[items]`.
+    /// Returns the elements that `items` select: a view if there are no index tensors and no masks. Refuses two ellipses, steps that are
+    /// not positive, masks of other shapes than the dimensions that they index, and index tensors that do not broadcast. PyTorch:
+    /// `x[items]`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -28,11 +30,6 @@ pub trait ItemIndexing: TensorLike {
     /// assert_eq!(x.index(&index_items![.., &rows]).shape(), &[2, 2, 2, 4]);
     /// assert_eq!(x.index(&index_items![&x.gt(21.0)]).to_vec(), [22.0, 23.0]);
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If the items index more dimensions than there are, there are two ellipses, a step is not positive, or a position is out of range. If
-    /// a mask has another shape than the dimensions that it indexes, index tensors do not broadcast, or memory cannot hold the result.
     #[doc(alias("getitem", "__getitem__"))]
     fn try_index(&self, items: &[IndexItem]) -> Result<Self> {
         let at = Site::here("index");

@@ -36,17 +36,13 @@ pub trait Nonzero: TensorLike {
 }
 
 /// Returns one-hot vectors along a new last dimension: 1 at the class, 0 elsewhere. The new dimension has the size `classes`, or the
-/// largest class plus 1 if `classes` is `None`. PyTorch: `nn.functional.one_hot`.
+/// largest class plus 1 if `classes` is `None`. Refuses an empty `index` if `classes` is `None` or 0. PyTorch: `nn.functional.one_hot`.
 ///
 /// ```
 /// # use wengert_tensor::prelude::*;
 /// let encoded = one_hot(&Tensor::from([2i64, 0]), Some(3));
 /// assert_eq!(encoded, Tensor::from([[0i64, 0, 1], [1, 0, 0]]));
 /// ```
-///
-/// # Errors
-///
-/// If a class is negative or not below `classes`, or if `index` is empty and `classes` is `None` or 0. If memory cannot hold the result.
 #[twins]
 pub fn try_one_hot(index: &Tensor<i64>, classes: Option<usize>) -> Result<Tensor<i64>, Error> {
     let at = Site::here("one_hot");
@@ -80,10 +76,6 @@ pub fn try_one_hot(index: &Tensor<i64>, classes: Option<usize>) -> Result<Tensor
 /// let index = unravel_index(&x.argmax_all(), x.shape());
 /// assert_eq!((index[0].item(), index[1].item()), (1, 1));
 /// ```
-///
-/// # Errors
-///
-/// If a size is negative, or `shape` has no elements but `positions` has. If memory cannot hold the result.
 #[twins]
 pub fn try_unravel_index(positions: &Tensor<i64>, shape: impl Into<Sizes>) -> Result<Vec<Tensor<i64>>, Error> {
     let at = Site::here("unravel_index");

@@ -46,11 +46,6 @@ pub trait ScatterReduce: TensorLike<Elem: Float> {
     /// assert_eq!(own.scatter_reduce(0, &team, &points, Amax, true).to_vec(), [4.0, 3.0, 3.0]);
     /// assert_eq!(own.scatter_reduce(0, &team, &points, Mean, false).to_vec(), [2.5, 2.0, 3.0]);
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If there is no dimension `dim`, or an index is outside of this dimension. If the shapes of `index`, `source` and `self` do not fit,
-    /// or memory cannot hold the result.
     fn try_scatter_reduce(
         &self,
         dim: impl Position,

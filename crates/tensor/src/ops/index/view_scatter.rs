@@ -20,10 +20,6 @@ use crate::{Position, Site, Span, Tensor, View, ensure};
 #[twins(blanket)]
 pub trait ViewScatter: TensorLike {
     /// Returns `self` with `source` in place of `self.select(dim, index)`. PyTorch: `select_scatter`.
-    ///
-    /// # Errors
-    ///
-    /// If [`select`](crate::ops::Views::select) returns an error, or `source` does not have the shape of its result.
     fn try_select_scatter(
         &self,
         source: impl ArrayOperand<Self>,
@@ -36,10 +32,6 @@ pub trait ViewScatter: TensorLike {
     }
 
     /// Returns `self` with `source` in place of `self.slice(dim, span)`. PyTorch: `slice_scatter`.
-    ///
-    /// # Errors
-    ///
-    /// If [`slice`](crate::ops::Views::slice) returns an error, or `source` does not have the shape of its result.
     fn try_slice_scatter(
         &self,
         source: impl ArrayOperand<Self>,
@@ -51,11 +43,8 @@ pub trait ViewScatter: TensorLike {
         write(self, view, None, &source.into_array(self)?, at)
     }
 
-    /// Returns `self` with `source` in place of `self.diagonal(offset, first, second)`. PyTorch: `diagonal_scatter`.
-    ///
-    /// # Errors
-    ///
-    /// If [`diagonal`](crate::ops::Views::diagonal) returns an error, or `source` does not have the shape of its result.
+    /// Returns `self` with `source` in place of `self.diagonal(offset, first, second)`. Refuses equal dimensions. PyTorch:
+    /// `diagonal_scatter`.
     fn try_diagonal_scatter(
         &self,
         source: impl ArrayOperand<Self>,

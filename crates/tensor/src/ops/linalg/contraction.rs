@@ -77,7 +77,8 @@ impl<const N: usize> From<([isize; N], [isize; N])> for Contracted {
 pub trait Contractions: TensorLike<Elem: Number> {
     /// Returns the sums of products over pairs of dimensions: the last `n` of `self` and the first `n` of `other`, or two lists of
     /// dimensions. The result has the remaining dimensions of `self`, then the remaining dimensions of `other`. A contracted
-    /// dimension of size 1 matches any size. PyTorch: `tensordot`.
+    /// dimension of size 1 matches any size. Refuses dimensions that an operand does not have, dimensions named twice, and lists of
+    /// different lengths. PyTorch: `tensordot`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -85,11 +86,6 @@ pub trait Contractions: TensorLike<Elem: Number> {
     /// assert_eq!(x.tensordot(&y, ([1, 2], [1, 0])), Tensor::full([2, 5], 12.0));
     /// assert_eq!(x.tensordot(&y, 1).shape(), &[2, 3, 3, 5]);
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If an operand does not have one of the dimensions, or a list names a dimension twice. If the lists have different lengths, the sizes
-    /// of paired dimensions differ and neither is 1, or memory cannot hold the result.
     fn try_tensordot(&self, other: impl ArrayOperand<Self>, dims: impl Into<Contracted>) -> Result<Self> {
         tensordot(self, &other.into_array(self)?, &dims.into(), Site::here("tensordot"))
     }
@@ -134,7 +130,7 @@ fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result
 /// Returns the sums of products of `operands` that the equation describes. A letter in several operands aligns their dimensions; size 1
 /// matches any size. Dimensions that are missing in the result are summed over. A letter that one operand has twice selects its diagonal.
 /// `...` stands for any number of dimensions, which broadcast. Without `->` the result has the dimensions of `...`, then the letters that
-/// occur once, in alphabetical order with capitals first. PyTorch: `einsum`.
+/// occur once, in alphabetical order with capitals first. Refuses an invalid equation, and operands that do not fit it. PyTorch: `einsum`.
 ///
 /// ```
 /// # use wengert_tensor::prelude::*;
@@ -143,10 +139,6 @@ fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result
 /// assert_eq!(einsum("ii", &[&x]).item(), 5.0);
 /// assert_eq!(einsum("...j->...", &[x]).to_vec(), [3.0, 7.0]);
 /// ```
-///
-/// # Errors
-///
-/// If the equation is invalid, the operands do not fit it, or memory cannot hold the result.
 #[twins]
 pub fn try_einsum<I: IntoArray<Array = A> + Clone, A: TensorLike<Elem: Number>>(
     equation: &str,

@@ -19,12 +19,8 @@ pub trait Covariances: TensorLike<Elem: Float> {
     /// n - `correction`. The result for a single variable (a vector, a number or one row) is one variance. `fweights` has the number of
     /// times that each observation counts, and `aweights` has the weight of each observation. Both have the shape `[n]`. With weights, the
     /// divisor is Σ w - `correction`, where w is the product of both weights. With `aweights` a, it is Σ w - `correction` · Σ w a / Σ w. If
-    /// the divisor is not positive, the result is NaN or infinite. PyTorch: `cov`.
-    ///
-    /// # Errors
-    ///
-    /// If there are more than two dimensions, or memory cannot hold the result. If there is not one weight per observation, a weight is
-    /// negative or NaN, or the sum of the weights is 0.
+    /// the divisor is not positive, the result is NaN or infinite. Refuses more than two dimensions, another number of weights than of
+    /// observations, negative and NaN weights, and weights whose sum is 0. PyTorch: `cov`.
     fn try_cov(
         &self,
         correction: i64,
@@ -36,11 +32,7 @@ pub trait Covariances: TensorLike<Elem: Float> {
 
     /// Returns the correlations `[v, v]` of v variables `[v, n]`: the covariance of two variables, divided by the standard deviations of
     /// both. The correlations are within [-1, 1], and NaN if a variable is constant. The result for a single variable is one number.
-    /// PyTorch: `corrcoef`.
-    ///
-    /// # Errors
-    ///
-    /// If there are more than two dimensions, or memory cannot hold the result.
+    /// Refuses more than two dimensions. PyTorch: `corrcoef`.
     fn try_corrcoef(&self) -> Result<Self> {
         let at = Site::here("corrcoef");
         let c = covariances(self, "corrcoef", 1, None, None, at)?;

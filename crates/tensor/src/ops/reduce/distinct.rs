@@ -27,10 +27,6 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
     /// assert_eq!(inverse, Tensor::from([[1i64, 0], [0, 2]]));
     /// assert_eq!(counts.to_vec(), [2, 1, 1]);
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If memory cannot hold the results.
     #[allow(clippy::type_complexity)]
     fn try_unique(&self) -> Result<(Tensor<Self::Elem>, Tensor<i64>, Tensor<i64>), Self::Error> {
         let at = Site::here("unique");
@@ -39,7 +35,8 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
 
     /// Returns the distinct slices along `dim`, sorted by their first elements, then by the next ones. Also returns the index of each slice
     /// of `self` among these, and the count of each distinct slice. Slices with a NaN are distinct. NaN counts as larger than all numbers;
-    /// PyTorch leaves its order open. PyTorch: `unique` with `dim`, `return_inverse` and `return_counts`.
+    /// PyTorch leaves its order open. Refuses another dimension of size 0. PyTorch: `unique` with `dim`, `return_inverse` and
+    /// `return_counts`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -47,10 +44,6 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
     /// assert_eq!(rows, Tensor::from([[1i64, 1], [2, 1]]));
     /// assert_eq!((inverse.to_vec(), counts.to_vec()), (vec![1, 0, 1], vec![1, 2]));
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If there is no dimension `dim`, another dimension has size 0, or memory cannot hold the results.
     #[allow(clippy::type_complexity)]
     fn try_unique_dim(
         &self,
@@ -61,7 +54,8 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
     }
 
     /// Returns the first of each run of equal elements, the number of the run of each element of `self`, and the length of each run. With
-    /// `Some(dim)`, the runs are of equal slices along `dim`. PyTorch: `unique_consecutive` with `return_inverse` and `return_counts`.
+    /// `Some(dim)`, the runs are of equal slices along `dim`. Refuses another dimension of size 0. PyTorch: `unique_consecutive` with
+    /// `return_inverse` and `return_counts`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -70,10 +64,6 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
     /// assert_eq!(runs.to_vec(), [0, 0, 1, 2, 2, 3]);
     /// assert_eq!(lengths.to_vec(), [2, 1, 2, 1]);
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If there is no dimension `dim`, another dimension has size 0, or memory cannot hold the results.
     #[allow(clippy::type_complexity)]
     fn try_unique_consecutive(
         &self,

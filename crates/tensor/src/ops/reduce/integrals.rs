@@ -20,10 +20,6 @@ use crate::{Binary, Error, Float, Position, Reduction, Scalar as _, Shape, Site,
 pub trait Integrals: TensorLike<Elem: Float> {
     /// Returns the integrals along `dim` of functions whose values are `self`, at points whose distance is `dx`. The dimension is removed.
     /// The integral is 0 with fewer than two points. PyTorch: `trapezoid` with `dx`.
-    ///
-    /// # Errors
-    ///
-    /// If there is no dimension `dim`, or memory cannot hold the result.
     #[doc(alias("trapz"))]
     fn try_trapezoid(&self, dx: f64, dim: impl Position) -> Result<Self> {
         let at = Site::here("trapezoid");
@@ -47,11 +43,6 @@ pub trait Integrals: TensorLike<Elem: Float> {
     /// vector with one point per value. An `x` of lower rank that is no vector first gets leading dimensions of size 1. The differences of
     /// neighbouring points along `dim` then broadcast with the sums of neighbouring values. So two points stand for equal distances, and a
     /// single point has no difference: two values then have the integral 0. PyTorch: `trapezoid` with `x`.
-    ///
-    /// # Errors
-    ///
-    /// If there is no dimension `dim`, a vector `x` has another number of points than there are values, the differences and the sums do not
-    /// broadcast, or memory cannot hold the result.
     fn try_trapezoid_over(&self, x: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self> {
         let x = &x.into_array(self)?;
         let at = Site::here("trapezoid_over");
@@ -61,10 +52,6 @@ pub trait Integrals: TensorLike<Elem: Float> {
 
     /// Returns the running integrals along `dim` of functions whose values are `self`, at points whose distance is `dx`. The result has one
     /// element fewer than there are points, or none if there are no points. PyTorch: `cumulative_trapezoid` with `dx`.
-    ///
-    /// # Errors
-    ///
-    /// If there is no dimension `dim`, or memory cannot hold the result.
     fn try_cumulative_trapezoid(&self, dx: f64, dim: impl Position) -> Result<Self> {
         let at = Site::here("cumulative_trapezoid");
         let (areas, axis) = areas(self, Step::Equal(dx), dim.position(), at)?;
@@ -73,10 +60,6 @@ pub trait Integrals: TensorLike<Elem: Float> {
 
     /// Returns the running integrals along `dim` of functions whose values are `self`, at the points `x`: see
     /// [`trapezoid_over`](Self::trapezoid_over). PyTorch: `cumulative_trapezoid` with `x`.
-    ///
-    /// # Errors
-    ///
-    /// As for [`trapezoid_over`](Self::trapezoid_over).
     fn try_cumulative_trapezoid_over(&self, x: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self> {
         let x = &x.into_array(self)?;
         let at = Site::here("cumulative_trapezoid_over");
@@ -87,7 +70,8 @@ pub trait Integrals: TensorLike<Elem: Float> {
     /// Returns the derivatives along `dim` of functions whose values are `self`, at points whose distance is `spacing`. An inner derivative
     /// is the difference of the two neighbours over their distance, which is exact for polynomials of degree 2. At the two ends,
     /// `edge_order` 1 takes the difference to the only neighbour, and `edge_order` 2 the derivative of the parabola through the three outer
-    /// points. The result has the shape of `self`. PyTorch: `gradient` with a number as `spacing`, for one dimension.
+    /// points. The result has the shape of `self`. Refuses an `edge_order` other than 1 and 2, and a size that is not above `edge_order`.
+    /// PyTorch: `gradient` with a number as `spacing`, for one dimension.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -95,10 +79,6 @@ pub trait Integrals: TensorLike<Elem: Float> {
     /// assert_eq!(squares.gradient(1.0, 0, 1).to_vec(), [1.0, 2.0, 4.0, 5.0]);
     /// assert_eq!(squares.gradient(1.0, 0, 2).to_vec(), [0.0, 2.0, 4.0, 6.0]);
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If there is no dimension `dim`, its size is not above `edge_order`, `edge_order` is neither 1 nor 2, or memory cannot hold the result.
     fn try_gradient(&self, spacing: f64, dim: impl Position, edge_order: usize) -> Result<Self> {
         let at = Site::here("gradient");
         let axis = sampled(self, dim.position(), edge_order, at)?;
@@ -109,17 +89,13 @@ pub trait Integrals: TensorLike<Elem: Float> {
 
     /// Returns the derivatives along `dim` of functions whose values are `self`, at the points `x`, a vector. An inner derivative is the
     /// derivative of the parabola through three neighbouring points. The ends are as for [`gradient`](Self::gradient). Equal neighbouring
-    /// points give NaN or ±∞. PyTorch: `gradient` with coordinates as `spacing`, for one dimension.
+    /// points give NaN or ±∞. Refuses the same as `gradient`. PyTorch: `gradient` with coordinates as `spacing`, for one dimension.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([0.0, 1.0, 3.0]);
     /// assert_eq!(x.square().gradient_over(&x, 0, 2).to_vec(), [0.0, 2.0, 6.0]);
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// As for [`gradient`](Self::gradient), and if `x` is not a vector with one point per value.
     fn try_gradient_over(&self, x: impl ArrayOperand<Self>, dim: impl Position, edge_order: usize) -> Result<Self> {
         let (x, at) = (x.into_array(self)?, Site::here("gradient_over"));
         let axis = sampled(self, dim.position(), edge_order, at)?;

@@ -186,13 +186,8 @@ pub trait Normalization: TensorLike<Elem: Float> {
     /// Normalizes each channel of `[n, c, …]` over the batch and all dimensions after `c`. Also returns the mean and variance of each
     /// channel. `weight` and `bias` are `[c]`. The normalization uses the biased variance, whose divisor is the number of values of a
     /// channel. The returned variance is unbiased: its divisor is that number minus 1. If the channels have no values, the output is empty,
-    /// and the mean and the variance are NaN: leave them out of running statistics. PyTorch: `nn.functional.batch_norm` with
-    /// `training=True`.
-    ///
-    /// # Errors
-    ///
-    /// If a channel has only one value, a parameter is not `[c]`, the input has fewer than two dimensions, or memory cannot hold the
-    /// result.
+    /// and the mean and the variance are NaN: leave them out of running statistics. Refuses channels with a single value, and fewer than
+    /// two dimensions. PyTorch: `nn.functional.batch_norm` with `training=True`.
     fn try_batch_norm_training(
         &self,
         weight: Option<&Self>,

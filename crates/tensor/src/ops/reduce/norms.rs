@@ -129,7 +129,8 @@ pub trait Norms: TensorLike<Elem: Float> {
     }
 
     /// Returns `self` with each slice along `dim` whose `p`-norm is larger than `maxnorm` multiplied by `maxnorm` / (norm + 1e-7). Other
-    /// slices stay unchanged, also if their norm is NaN. PyTorch: `renorm`.
+    /// slices stay unchanged, also if their norm is NaN. Refuses a `p` that is not positive, a negative or NaN `maxnorm`, and fewer than
+    /// two dimensions. PyTorch: `renorm`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -137,11 +138,6 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// let expected = Tensor::from([[0.6, 0.8], [0.3, 0.4]]);
     /// assert!(rows.allclose(&expected, 1e-6, 0.0, false));
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If `p` is not positive, `maxnorm` is negative or NaN, there are fewer than two dimensions, or there is no dimension `dim`. If memory
-    /// cannot hold the result.
     fn try_renorm(&self, p: impl Into<f64>, dim: impl Position, maxnorm: f64) -> Result<Self> {
         let (p, rank, at) = (p.into(), self.shape().rank(), Site::here("renorm"));
         ensure!(p > 0.0, at, "renorm: non-positive-norm not supported");

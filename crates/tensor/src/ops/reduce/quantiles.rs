@@ -69,11 +69,7 @@ impl<const N: usize> From<[f64; N]> for Fractions {
 #[twins(blanket)]
 pub trait Quantiles: TensorLike<Elem: Float> {
     /// Returns the quantiles at the fractions `q` along `dim`. If the elements along `dim` include a NaN, their quantiles are NaN. The
-    /// ranks are computed in the element type. PyTorch: `quantile`.
-    ///
-    /// # Errors
-    ///
-    /// If there are no elements, a fraction is not in [0, 1], there is no dimension `dim`, or memory cannot hold the result.
+    /// ranks are computed in the element type. Refuses an empty tensor, and fractions outside [0, 1]. PyTorch: `quantile`.
     #[doc(alias("percentile"))]
     #[keepdim]
     fn try_quantile(
@@ -85,11 +81,8 @@ pub trait Quantiles: TensorLike<Elem: Float> {
         quantiles(self, &q.into(), dim, interpolation, false, keepdim, Site::here("quantile"))
     }
 
-    /// Returns the quantiles of the elements that are not NaN; NaN if there are none. PyTorch: `nanquantile`.
-    ///
-    /// # Errors
-    ///
-    /// If there are no elements, a fraction is not in [0, 1], there is no dimension `dim`, or memory cannot hold the result.
+    /// Returns the quantiles of the elements that are not NaN; NaN if there are none. Refuses an empty tensor, and fractions outside
+    /// [0, 1]. PyTorch: `nanquantile`.
     #[keepdim]
     fn try_nanquantile(
         &self,

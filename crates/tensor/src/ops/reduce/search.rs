@@ -14,7 +14,7 @@ pub trait Search: TensorLike<Elem: Number> {
     /// Returns, for each of `values`, the position in `self` at which an insertion of the value keeps `self` sorted. `self` is a sorted
     /// vector, or sorted lines `[…, n]` with the leading dimensions of `values`. If elements equal the value, the position is before the
     /// first equal element, or behind the last if `right` is true. The position of NaN is behind all elements. If `self` is not sorted or
-    /// has a NaN, the positions are not specified. PyTorch: `searchsorted`.
+    /// has a NaN, the positions are not specified. Refuses a `self` without dimensions. PyTorch: `searchsorted`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -22,10 +22,6 @@ pub trait Search: TensorLike<Elem: Number> {
     /// assert_eq!(sorted.searchsorted(&Tensor::from([0.0, 5.0, 8.0]), false).to_vec(), [0, 2, 5]);
     /// assert_eq!(sorted.searchsorted(&Tensor::from([0.0, 5.0, 8.0]), true).to_vec(), [0, 4, 5]);
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If `self` has no dimension, if it has several and `values` has other leading dimensions, or if memory cannot hold the result.
     fn try_searchsorted(&self, values: impl ArrayOperand<Self>, right: bool) -> Result<Tensor<i64>, Self::Error> {
         let values = values.into_array(self)?;
         let at = Site::here("searchsorted");
@@ -35,7 +31,7 @@ pub trait Search: TensorLike<Elem: Number> {
 
     /// Returns the bucket of each element. Bucket i has the elements above boundary i - 1, up to and including boundary i. If `right` is
     /// true, bucket i has the elements from boundary i - 1 (included) up to boundary i (excluded). NaN is in the last bucket. `boundaries`
-    /// is a sorted vector. PyTorch: `bucketize`.
+    /// is a sorted vector. Refuses `boundaries` that are not a vector. PyTorch: `bucketize`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -43,10 +39,6 @@ pub trait Search: TensorLike<Elem: Number> {
     /// assert_eq!(ages.bucketize(&Tensor::from([18.0, 65.0]), false).to_vec(), [0, 0, 1]);
     /// assert_eq!(ages.bucketize(&Tensor::from([18.0, 65.0]), true).to_vec(), [0, 1, 1]);
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If `boundaries` is not a vector, or memory cannot hold the result.
     fn try_bucketize(&self, boundaries: &Tensor<Self::Elem>, right: bool) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("bucketize");
         ensure!(
@@ -60,18 +52,14 @@ pub trait Search: TensorLike<Elem: Number> {
 
     /// Returns the number of elements in each of `bins` equal intervals between `min` and `max`. The last interval includes `max`.
     /// Elements outside and NaN do not count. Equal bounds, such as 0 and 0, stand for the smallest and the largest element. If these are
-    /// equal too, the bounds are moved apart by 1 on each side, or to the next number if this is further. PyTorch: `histc`.
+    /// equal too, the bounds are moved apart by 1 on each side, or to the next number if this is further. Refuses 0 bins, a `max` below
+    /// `min`, and infinite and NaN bounds; with equal bounds, also infinite and NaN elements. PyTorch: `histc`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
     /// let x = Tensor::from([0.5, 1.0, 2.5, 4.0]);
     /// assert_eq!(x.histc(4, 0.0, 4.0).to_vec(), [1.0, 1.0, 1.0, 1.0]);
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If `bins` is 0, `max` is below `min`, a bound is not finite, or memory cannot hold the counts. If both bounds are equal, also if an
-    /// element is NaN or infinite.
     fn try_histc(&self, bins: usize, min: f64, max: f64) -> Result<Tensor<Self::Elem>, Self::Error>
     where
         Self::Elem: Float,
@@ -130,10 +118,6 @@ fn bounds<T: Float>(x: &Tensor<T>, min: f64, max: f64, at: Site) -> Result<(f64,
 /// ```
 ///
 /// For sums of weights, see [`scatter_add`](crate::ops::Scatter::scatter_add).
-///
-/// # Errors
-///
-/// If the input is not a vector, has a negative element, or memory cannot hold the counts.
 #[twins]
 pub fn try_bincount(input: &Tensor<i64>, minlength: usize) -> Result<Tensor<i64>, Error> {
     let at = Site::here("bincount");

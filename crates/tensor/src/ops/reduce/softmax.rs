@@ -52,8 +52,8 @@ pub trait Softmax: TensorLike<Elem: Float> {
     /// Returns the [`softmax`](Self::softmax) of (x + noise) / `tau` along `dim`, a differentiable draw of one class with the unnormalized
     /// logarithms of probabilities x. The noise has the standard Gumbel distribution; each element takes one 64-bit word of `generator`, in
     /// row-major order. If `hard` is true, the values are the one-hot vector of the largest element, with the derivative of the softmax
-    /// (Jang et al. 2017, "Categorical reparameterization with Gumbel-softmax"). A line with a NaN gives NaN. PyTorch:
-    /// `nn.functional.gumbel_softmax`.
+    /// (Jang et al. 2017, "Categorical reparameterization with Gumbel-softmax"). A line with a NaN gives NaN. Refuses a `dim` of size 0 if
+    /// `hard` is true. PyTorch: `nn.functional.gumbel_softmax`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -62,10 +62,6 @@ pub trait Softmax: TensorLike<Elem: Float> {
     /// let shares = drawn.mean(0);
     /// assert!((0.55..0.65).contains(&shares.get(&[2]).unwrap()));
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If there is no dimension `dim`, or `hard` is true and `dim` has size 0.
     fn try_gumbel_softmax(&self, tau: f64, hard: bool, dim: impl Position, generator: &mut Generator) -> Result<Self> {
         let (dim, at) = (dim.position(), Site::here("gumbel_softmax"));
         let axis = dims::axis(dim, self.shape().rank(), at)?;

@@ -8,18 +8,14 @@ use crate::ops::{Compose, IntoArray, Result, TensorLike, arrays};
 use crate::shape::dims;
 use crate::{Error, Position, Shape, Site, View, ensure};
 
-/// Joins tensors along an existing dimension. All other sizes must be equal. Skips tensors of shape `[0]`. PyTorch: `cat`.
+/// Joins tensors along an existing dimension. All other sizes must be equal. Skips tensors of shape `[0]`. Refuses an empty list, rank 0,
+/// and different ranks. PyTorch: `cat`.
 ///
 /// ```
 /// # use wengert_tensor::prelude::*;
 /// let (x, y) = (Tensor::from([[1.0, 2.0]]), Tensor::from([[3.0, 4.0]]));
 /// assert_eq!(cat(&[&x, &y], 0), Tensor::from([[1.0, 2.0], [3.0, 4.0]]));
 /// ```
-///
-/// # Errors
-///
-/// If the list is empty, a tensor has rank 0, the ranks or other sizes differ, there is no dimension `dim`, or memory cannot hold the
-/// result.
 #[twins]
 #[doc(alias("concat", "concatenate"))]
 pub fn try_cat<I: IntoArray + Clone>(tensors: &[I], dim: impl Position) -> Result<I::Array> {
@@ -73,11 +69,7 @@ pub fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result<A> {
     if skipped.is_empty() { Ok(joined) } else { joined.with_zero_gradients(&skipped, at) }
 }
 
-/// Joins tensors of the same shape along a new dimension. PyTorch: `stack`.
-///
-/// # Errors
-///
-/// If the list is empty, shapes differ, there is no dimension `dim`, or memory cannot hold the result.
+/// Joins tensors of the same shape along a new dimension. Refuses an empty list, and different shapes. PyTorch: `stack`.
 #[twins]
 pub fn try_stack<I: IntoArray + Clone>(tensors: &[I], dim: impl Position) -> Result<I::Array> {
     let (tensors, at) = (arrays(tensors), Site::here("stack"));
@@ -101,11 +93,7 @@ pub fn try_stack<I: IntoArray + Clone>(tensors: &[I], dim: impl Position) -> Res
 }
 
 /// Joins tensors along dimension 1, or along dimension 0 if they are vectors. A tensor of rank 0 counts as a vector of one element.
-/// PyTorch: `hstack`.
-///
-/// # Errors
-///
-/// If the list is empty, the shapes do not fit together, or memory cannot hold the result.
+/// Refuses an empty list, and shapes that do not fit together. PyTorch: `hstack`.
 #[twins]
 pub fn try_hstack<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
     let at = Site::here("hstack");
@@ -114,7 +102,8 @@ pub fn try_hstack<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
     join(&parts, if flat { 0 } else { 1 }, at)
 }
 
-/// Joins tensors along dimension 0. Vectors and tensors of rank 0 count as matrices of one row. PyTorch: `vstack`.
+/// Joins tensors along dimension 0. Vectors and tensors of rank 0 count as matrices of one row. Refuses an empty list, and shapes that do
+/// not fit together. PyTorch: `vstack`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -124,10 +113,6 @@ pub fn try_hstack<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
 /// let table = vstack(&[Tensor::from([1.0, 2.0]), Tensor::from([3.0, 4.0])]);
 /// assert_eq!(table, Tensor::from([[1.0, 2.0], [3.0, 4.0]]));
 /// ```
-///
-/// # Errors
-///
-/// If the list is empty, the shapes do not fit together, or memory cannot hold the result.
 #[twins]
 #[doc(alias("row_stack"))]
 pub fn try_vstack<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
@@ -136,7 +121,7 @@ pub fn try_vstack<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
 }
 
 /// Joins tensors along dimension 2. A matrix `[m, n]` counts as `[m, n, 1]`, a vector as `[1, n, 1]`, and a tensor of rank 0 as
-/// `[1, 1, 1]`. PyTorch: `dstack`.
+/// `[1, 1, 1]`. Refuses an empty list, and different sizes. PyTorch: `dstack`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -146,10 +131,6 @@ pub fn try_vstack<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
 /// let pairs = dstack(&[Tensor::from([1i64, 2]), Tensor::from([3i64, 4])]);
 /// assert_eq!(pairs, Tensor::from([[[1i64, 3], [2, 4]]]));
 /// ```
-///
-/// # Errors
-///
-/// If the list is empty, or sizes differ.
 #[twins]
 pub fn try_dstack<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
     let at = Site::here("dstack");
@@ -157,7 +138,8 @@ pub fn try_dstack<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
     join(&raise_ranks(&arrays(tensors), 3, at)?, 2, at)
 }
 
-/// Joins tensors along dimension 1. A vector counts as one column `[n, 1]`, and a tensor of rank 0 as `[1, 1]`. PyTorch: `column_stack`.
+/// Joins tensors along dimension 1. A vector counts as one column `[n, 1]`, and a tensor of rank 0 as `[1, 1]`. Refuses an empty list, and
+/// different sizes. PyTorch: `column_stack`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -167,10 +149,6 @@ pub fn try_dstack<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
 /// let table = column_stack(&[Tensor::from([1i64, 2]), Tensor::from([[3i64, 4], [5, 6]])]);
 /// assert_eq!(table, Tensor::from([[1i64, 3, 4], [2, 5, 6]]));
 /// ```
-///
-/// # Errors
-///
-/// If the list is empty, or sizes differ.
 #[twins]
 pub fn try_column_stack<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
     let (mut columns, at) = (arrays(tensors), Site::here("column_stack"));
@@ -189,7 +167,8 @@ fn raise_ranks<A: TensorLike>(tensors: &[A], rank: usize, at: Site) -> Result<Ve
 }
 
 /// Returns the block-diagonal matrix of matrices: each begins behind the last row and column of the one before, and the other elements are
-/// 0. A vector counts as a matrix of one row, and a tensor of rank 0 as a matrix of one element. PyTorch: `block_diag`.
+/// 0. A vector counts as a matrix of one row, and a tensor of rank 0 as a matrix of one element. Refuses an empty list, and more than two
+/// dimensions. PyTorch: `block_diag`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -199,10 +178,6 @@ fn raise_ranks<A: TensorLike>(tensors: &[A], rank: usize, at: Site) -> Result<Ve
 /// let blocks = block_diag(&[Tensor::from([[1i64, 2], [3, 4]]), Tensor::from([5i64, 6])]);
 /// assert_eq!(blocks, Tensor::from([[1i64, 2, 0, 0], [3, 4, 0, 0], [0, 0, 5, 6]]));
 /// ```
-///
-/// # Errors
-///
-/// If the list is empty, a tensor has more than two dimensions, or memory cannot hold the result.
 #[twins]
 pub fn try_block_diag<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
     let (tensors, at) = (arrays(tensors), Site::here("block_diag"));
@@ -238,7 +213,7 @@ pub enum Indexing2d {
 }
 
 /// Returns a grid for each vector of coordinates along an axis. Each vector (or tensor of rank 0) is expanded along the dimensions of the
-/// others, without a copy. PyTorch: `meshgrid`.
+/// others, without a copy. Refuses an empty list, and two or more dimensions. PyTorch: `meshgrid`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -250,10 +225,6 @@ pub enum Indexing2d {
 /// assert_eq!(grids[0], Tensor::from([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]));
 /// assert_eq!(grids[1], Tensor::from([[10.0, 10.0, 10.0], [20.0, 20.0, 20.0]]));
 /// ```
-///
-/// # Errors
-///
-/// If the list is empty, a tensor has two dimensions or more, or the grids would be too large.
 #[twins]
 pub fn try_meshgrid<I: IntoArray<Array = A> + Clone, A: TensorLike>(
     tensors: &[I],
@@ -283,7 +254,7 @@ fn grids<A: TensorLike>(tensors: &[A], indexing: Indexing2d, at: Site) -> Result
 }
 
 /// Returns all tuples of one element from each vector, as rows `[count, vectors]`. The last vector varies fastest. A single vector is
-/// returned unchanged. PyTorch: `cartesian_prod`.
+/// returned unchanged. Refuses an empty list, and operands that are not vectors. PyTorch: `cartesian_prod`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -293,10 +264,6 @@ fn grids<A: TensorLike>(tensors: &[A], indexing: Indexing2d, at: Site) -> Result
 /// let pairs = cartesian_prod(&[Tensor::from([1i64, 2]), Tensor::from([4i64, 5])]);
 /// assert_eq!(pairs, Tensor::from([[1i64, 4], [1, 5], [2, 4], [2, 5]]));
 /// ```
-///
-/// # Errors
-///
-/// If the list is empty, or an operand is not a vector.
 #[twins]
 pub fn try_cartesian_prod<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
     let (tensors, at) = (arrays(tensors), Site::here("cartesian_prod"));

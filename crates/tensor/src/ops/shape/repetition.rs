@@ -80,18 +80,13 @@ pub trait Repetition: TensorLike {
 
     /// Shifts the elements by `shifts[k]` along dimension `dims[k]`. Elements shifted beyond the end reappear at the start.
     /// With `..` as `dims`, the flattened tensor is shifted, like in PyTorch without `dims`. (Elsewhere `..` stands for all dimensions.)
-    /// PyTorch: `roll`.
+    /// Refuses another number of shifts than of dimensions, and shifts that do not fit into `isize`. PyTorch: `roll`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
     /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).roll(1, 0).to_vec(), [3.0, 1.0, 2.0]);
     /// assert_eq!(Tensor::from([[1.0, 2.0], [3.0, 4.0]]).roll(1, ..), Tensor::from([[4.0, 1.0], [2.0, 3.0]]));
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If there is not one shift for each dimension, a dimension does not exist, a shift does not fit into `isize`, or memory cannot hold
-    /// the result.
     fn try_roll(&self, shifts: impl Into<Sizes>, dims: impl Into<Dims>) -> Result<Self> {
         let at = Site::here("roll");
         let (shifts, dims) = (shifts.into(), dims.into());
@@ -121,7 +116,8 @@ pub trait Repetition: TensorLike {
     }
 
     /// Returns all combinations of `r` elements of a vector as rows `[count, r]`, in the order of the positions. `with_replacement` allows
-    /// each element several times. Without elements to choose (`r` = 0), the result is an empty vector. PyTorch: `combinations`.
+    /// each element several times. Without elements to choose (`r` = 0), the result is an empty vector. Refuses other ranks than 1.
+    /// PyTorch: `combinations`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -129,10 +125,6 @@ pub trait Repetition: TensorLike {
     /// assert_eq!(x.combinations(2, false), Tensor::from([[1i64, 2], [1, 3], [2, 3]]));
     /// assert_eq!(Tensor::from([1i64, 2]).combinations(2, true), Tensor::from([[1i64, 1], [1, 2], [2, 2]]));
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If `self` is not a vector, or memory cannot hold the result.
     fn try_combinations(&self, r: usize, with_replacement: bool) -> Result<Self> {
         let at = Site::here("combinations");
         let shape = self.shape();

@@ -21,11 +21,8 @@ use crate::{Site, ensure};
 #[twins(blanket)]
 pub trait Shuffling: TensorLike {
     /// Turns each group of r² channels into r times r pixels of one channel, where r is `upscale_factor`: `[…, c · r², h, w]` becomes
-    /// `[…, c, h · r, w · r]` (Shi et al. 2016). PyTorch: `nn.functional.pixel_shuffle`.
-    ///
-    /// # Errors
-    ///
-    /// If there are fewer than three dimensions, `upscale_factor` is 0, or its square does not divide the number of channels.
+    /// `[…, c, h · r, w · r]` (Shi et al. 2016). Refuses fewer than three dimensions, factor 0, and a number of channels that is no
+    /// multiple of the square of the factor. PyTorch: `nn.functional.pixel_shuffle`.
     fn try_pixel_shuffle(&self, upscale_factor: usize) -> Result<Self> {
         let (shape, r, at) = (self.shape(), upscale_factor, Site::here("pixel_shuffle"));
         let rank = shape.rank();
@@ -48,11 +45,8 @@ pub trait Shuffling: TensorLike {
     }
 
     /// Turns each block of r times r pixels of one channel into r² channels, where r is `downscale_factor`: `[…, c, h · r, w · r]` becomes
-    /// `[…, c · r², h, w]`. This is the inverse of [`pixel_shuffle`](Self::pixel_shuffle). PyTorch: `nn.functional.pixel_unshuffle`.
-    ///
-    /// # Errors
-    ///
-    /// If there are fewer than three dimensions, `downscale_factor` is 0, or it does not divide the height and the width.
+    /// `[…, c · r², h, w]`. This is the inverse of [`pixel_shuffle`](Self::pixel_shuffle). Refuses fewer than three dimensions, factor 0,
+    /// and a height or a width that is no multiple of the factor. PyTorch: `nn.functional.pixel_unshuffle`.
     fn try_pixel_unshuffle(&self, downscale_factor: usize) -> Result<Self> {
         let (shape, r, at) = (self.shape(), downscale_factor, Site::here("pixel_unshuffle"));
         let rank = shape.rank();
@@ -77,11 +71,8 @@ pub trait Shuffling: TensorLike {
     }
 
     /// Divides the channels of `[n, c, …]` into `groups`. Returns the first channels of all groups, then all second channels, and so on.
-    /// PyTorch: `nn.functional.channel_shuffle`.
-    ///
-    /// # Errors
-    ///
-    /// If there are fewer than three dimensions, `groups` is 0, or `groups` does not divide the number of channels.
+    /// Refuses fewer than three dimensions, 0 groups, and a number of channels that is no multiple of `groups`. PyTorch:
+    /// `nn.functional.channel_shuffle`.
     fn try_channel_shuffle(&self, groups: usize) -> Result<Self> {
         let (shape, at) = (self.shape(), Site::here("channel_shuffle"));
         ensure!(shape.rank() > 2, at, "channel_shuffle expects input with > 2 dims, but got input with sizes {shape}");

@@ -219,7 +219,8 @@ pub trait Views: TensorLike {
     }
 
     /// Rotates by `k` quarter turns in the plane of `dims`, from the first of these dimensions towards the second. A negative `k` rotates
-    /// the other way. Unlike PyTorch's `rot90`, this is a view.
+    /// the other way. Unlike PyTorch's `rot90`, this is a view. Refuses fewer than two dimensions, and `dims` that are equal or do not
+    /// exist.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -227,10 +228,6 @@ pub trait Views: TensorLike {
     /// assert_eq!(x.rot90(1, [0, 1]), Tensor::from([[3i64, 6], [2, 5], [1, 4]]));
     /// assert_eq!(x.rot90(2, [0, 1]), x.flip(..));
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If there are fewer than two dimensions, or `dims` are equal or do not exist.
     fn try_rot90(&self, k: isize, dims: [isize; 2]) -> Result<Self> {
         let at = Site::here("rot90");
         let rank = self.shape().rank();

@@ -72,10 +72,6 @@ pub trait Columns: TensorLike {
     /// let image = columns.col2im([3, 3], 2, 1, 0, 1);
     /// assert_eq!(image, Tensor::from([[[1.0, 2.0, 1.0], [2.0, 4.0, 2.0], [1.0, 2.0, 1.0]]]));
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If the numbers of rows and of windows do not fit the sizes, a size is out of range, or memory cannot hold the images.
     #[doc(alias("fold"))]
     fn try_col2im(
         &self,

@@ -39,8 +39,8 @@ pub trait GridSampling: TensorLike<Elem: Float> {
     /// the centres of the first and the last pixel with `align_corners`, otherwise their outer edges. A NaN among the coordinates gives NaN
     /// with `Bilinear` and `Zeros`, and 0 with `Nearest` and `Zeros`. With other padding, the coordinate counts as the first pixel. An
     /// infinite coordinate gives the same results, except with `Border`. The gradient to the grid is 0 for `Nearest`. With `Border` and
-    /// `Reflection`, it is also 0 for positions at or beyond the first or last pixel, after the reflection. PyTorch:
-    /// `nn.functional.grid_sample`.
+    /// `Reflection`, it is also 0 for positions at or beyond the first or last pixel, after the reflection. Refuses images without pixels.
+    /// PyTorch: `nn.functional.grid_sample`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -52,10 +52,6 @@ pub trait GridSampling: TensorLike<Elem: Float> {
     /// let samples = image.grid_sample(&grid, GridMode::Bilinear, GridPadding::Zeros, true);
     /// assert_eq!(samples.to_vec(), [15.0, 20.0]);
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If the shapes do not fit, an image has no pixels, or memory cannot hold the result.
     fn try_grid_sample(
         &self,
         grid: impl ArrayOperand<Self>,
@@ -88,7 +84,8 @@ pub trait GridSampling: TensorLike<Elem: Float> {
     /// Returns the grid of each affine map of `self`, for [`grid_sample`](Self::grid_sample). Maps `[n, 2, 3]` and images of `size`
     /// `[n, c, h, w]` give `[n, h, w, 2]`. Maps `[n, 3, 4]` and volumes of `size` `[n, c, d, h, w]` give `[n, d, h, w, 3]`. The point of a
     /// pixel is the map's matrix times (x, y, 1). Here -1 and 1 are the centres of the first and the last pixel with `align_corners`,
-    /// otherwise their outer edges. A single pixel along a dimension has the coordinate 0. PyTorch: `nn.functional.affine_grid`.
+    /// otherwise their outer edges. A single pixel along a dimension has the coordinate 0. Refuses sizes that are not positive. PyTorch:
+    /// `nn.functional.affine_grid`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -101,10 +98,6 @@ pub trait GridSampling: TensorLike<Elem: Float> {
     /// let mirrored = image.grid_sample(&grid, GridMode::Bilinear, GridPadding::Zeros, true);
     /// assert_eq!(mirrored, Tensor::from([[[[2.0, 1.0], [4.0, 3.0]]]]));
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If the shapes do not fit, a size is not positive, or memory cannot hold the grid.
     fn try_affine_grid(&self, size: impl Into<Sizes>, align_corners: bool) -> Result<Self> {
         let (size, own, at) = (size.into(), self.shape(), Site::here("affine_grid"));
         let sizes = size.as_slice();

@@ -60,12 +60,8 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
 
     /// Returns (ln v + (x - y)² / v) / 2, the negative log-likelihood of y (`target`) under normal distributions with mean x (`self`) and
     /// variance v (`variance`). The variance is raised to at least `eps`; the gradient ignores that bound. The variance has the shape of
-    /// `self`. The last dimension of the variance may also have size 1 or be missing. `full` adds ln(2π) / 2. PyTorch:
-    /// `nn.functional.gaussian_nll_loss`.
-    ///
-    /// # Errors
-    ///
-    /// If the shapes do not fit, a variance is negative, or memory cannot hold the result.
+    /// `self`. The last dimension of the variance may also have size 1 or be missing. `full` adds ln(2π) / 2. Refuses negative variances.
+    /// PyTorch: `nn.functional.gaussian_nll_loss`.
     fn try_gaussian_nll_loss(
         &self,
         target: impl ArrayOperand<Self>,
@@ -105,12 +101,8 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
 
     /// Returns -(y ln x + (1 - y) ln(1 - x)) for the probabilities x (`self`) and y (`target`). The logarithms are raised to at least -100.
     /// The gradient to `self` is (x - y) / (x (1 - x)) with a divisor of at least 1e-12. The gradient to `target` is ln((1 - x) / x), which
-    /// is unbounded. Both shapes must be equal. `weight` expands to this shape. PyTorch: `nn.functional.binary_cross_entropy`.
-    ///
-    /// # Errors
-    ///
-    /// If the shapes differ, the weight does not expand to them, an element of `self` or of `target` is below 0 or above 1, or memory cannot
-    /// hold the result.
+    /// is unbounded. Both shapes must be equal. `weight` expands to this shape. Refuses elements of `self` and of `target` outside [0, 1].
+    /// PyTorch: `nn.functional.binary_cross_entropy`.
     fn try_binary_cross_entropy(
         &self,
         target: impl ArrayOperand<Self>,
@@ -145,10 +137,6 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     /// let losses = x.binary_cross_entropy_with_logits(&y, None, None, LossReduction::None);
     /// assert_eq!(losses.to_vec(), [0.0, 800.0]);
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If the shapes of `self` and `target` differ, a weight does not expand to them, or memory cannot hold the result.
     fn try_binary_cross_entropy_with_logits(
         &self,
         target: impl ArrayOperand<Self>,

@@ -91,10 +91,6 @@ pub trait Pooling: Windowed<Elem: Float> {
     /// [`max_pool1d_with_indices`](Self::max_pool1d_with_indices) except for elements that are no maximum. `output_size` is the length of the
     /// result. The length of the pooled array has no other record if windows overlap or leave elements out. By default, the windows cover
     /// the result exactly. If positions are equal, the last element wins. PyTorch: `nn.functional.max_unpool1d`.
-    ///
-    /// # Errors
-    ///
-    /// As for [`max_unpool2d`](Self::max_unpool2d).
     fn try_max_unpool1d(
         &self,
         indices: &Tensor<i64>,
@@ -108,7 +104,8 @@ pub trait Pooling: Windowed<Elem: Float> {
     /// Returns zeros with each element of `[n, c, h, w]` (or `[c, h, w]`) at its row-major position in its plane, which `indices` has. This
     /// is the inverse of [`max_pool2d_with_indices`](Self::max_pool2d_with_indices), except for elements that are no maximum. `output_size` is
     /// the height and the width of the result. By default, the windows cover the result exactly. If positions are equal, the last element
-    /// wins. PyTorch: `nn.functional.max_unpool2d`.
+    /// wins. Refuses dimensions of size 0 except the batch, and an `output_size` that differs from the default by the stride or more.
+    /// PyTorch: `nn.functional.max_unpool2d`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -117,11 +114,6 @@ pub trait Pooling: Windowed<Elem: Float> {
     /// let (maximum, indices) = image.max_pool2d_with_indices(2, &options);
     /// assert_eq!(maximum.max_unpool2d(&indices, 2, &options, None), Tensor::from([[[0.0, 0.0], [4.0, 0.0]]]));
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// If `self` has other dimensions or no elements in a dimension that is not the batch, `indices` has another shape or a position outside
-    /// of the plane, a size of `output_size` differs from the default by the stride or more, or memory cannot hold the result.
     fn try_max_unpool2d(
         &self,
         indices: &Tensor<i64>,
@@ -136,10 +128,6 @@ pub trait Pooling: Windowed<Elem: Float> {
     /// This is the inverse of [`max_pool3d_with_indices`](Self::max_pool3d_with_indices), except for elements that are no maximum.
     /// `output_size` is the depth, the height and the width of the result. By default, the windows cover the result exactly. If positions
     /// are equal, the last element wins. PyTorch: `nn.functional.max_unpool3d`.
-    ///
-    /// # Errors
-    ///
-    /// As for [`max_unpool2d`](Self::max_unpool2d).
     fn try_max_unpool3d(
         &self,
         indices: &Tensor<i64>,
