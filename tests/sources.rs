@@ -54,25 +54,28 @@ pub fn that_panic() -> BTreeMap<String, String> {
 /// Returns the names of the functions of one file that [`that_panic`] lists.
 fn panicking(source: &str) -> Vec<String> {
     let mut names = Vec::new();
-    // `twins` and `in_trait` describe the current item at the margin. `panics` describes the function below the current doc comment.
-    let (mut twins, mut in_trait, mut panics) = (false, false, false);
+    // `twins` and `in_trait` describe the current item at the margin. `panics` and `twin` describe the function below the current doc
+    // comment and attributes.
+    let (mut twins, mut in_trait, mut panics, mut twin) = (false, false, false, false);
     for line in source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().lines() {
         twins = ["#[twins]", "#[twins(blanket)]"].contains(&line) || twins && !line.starts_with('}');
         in_trait = line.starts_with("pub trait ") || in_trait && !line.starts_with('}');
         let code = line.trim_start();
         if code.starts_with("///") {
             panics |= code == "/// # Panics";
-        } else if !code.starts_with("#[") {
+        } else if code.starts_with("#[") {
+            twin |= code == "#[twins]";
+        } else {
             let public = code.strip_prefix("pub ").or_else(|| line.strip_prefix("    ").filter(|_| in_trait));
             let function = public.map(|code| code.strip_prefix("const ").unwrap_or(code));
             if let Some(name) = function.and_then(|code| code.strip_prefix("fn ")).map(identifier) {
                 match name.strip_prefix("try_") {
-                    Some(plain) if twins => names.push(plain.to_owned()),
+                    Some(plain) if twins || twin => names.push(plain.to_owned()),
                     None if panics => names.push(name.to_owned()),
                     _ => {}
                 }
             }
-            panics = false;
+            (panics, twin) = (false, false);
         }
     }
     names
@@ -223,6 +226,8 @@ impl Own {
     pub(crate) fn try_inside(&self) -> Result<(), Error> {
 }
 impl Other {
+    #[twins]
+    pub fn try_one(&self) -> Result<(), Error> {
     pub fn try_alone(&self) -> Result<(), Error> {
 }
 #[twins(blanket)]
@@ -235,7 +240,7 @@ pub fn try_free() -> Result<(), Error> {
 mod tests {
     /// # Panics
     pub fn check() {}";
-        assert_eq!(panicking(source), ["push", "method", "default", "free"]);
+        assert_eq!(panicking(source), ["push", "method", "one", "default", "free"]);
         let found = that_panic();
         for name in ["add", "below", "cat", "forward", "freeze", "grad", "step", "value"] {
             assert!(found.contains_key(name), "{name} is not found");

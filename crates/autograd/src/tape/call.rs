@@ -1,8 +1,8 @@
 //! The methods of a call of an operation, for one example and for a batch. The derivative rules and batching rules of operations use them.
 
+use wengert_macros::twins;
 use wengert_tensor::{Float, Shape, Site};
 
-use crate::error::or_raise;
 use crate::tape::{BatchedCall, Call};
 use crate::{Error, Var};
 
@@ -100,25 +100,12 @@ impl<'t, T: Float> BatchedCall<'t, T> {
     }
 
     /// Returns the input with index `position`, with the batch dimension first. An input that is the same for all examples is expanded,
-    /// which copies nothing.
-    ///
-    /// # Panics
-    ///
-    /// If the operation has fewer inputs, or the expanded input has more elements than can be addressed.
-    #[track_caller]
-    pub fn batched(&self, position: usize) -> Var<'t, T> {
-        or_raise(self.try_batched(position))
-    }
-
-    /// Does the same as [`batched`](Self::batched), but returns an error.
+    /// which copies nothing. Panics if the operation has fewer inputs.
     ///
     /// # Errors
     ///
     /// If the expanded input has more elements than can be addressed.
-    ///
-    /// # Panics
-    ///
-    /// If the operation has fewer inputs.
+    #[twins]
     pub fn try_batched(&self, position: usize) -> Result<Var<'t, T>, Error> {
         let (var, is_batched) = self.inputs[position];
         if is_batched { Ok(var) } else { var.repeat_for_batch(self.size, self.at) }

@@ -1,5 +1,7 @@
 //! The primitives. A tensor computes them immediately; a recorded variable records them.
 
+use wengert_macros::twins;
+
 use crate::scalar::formula::Formula;
 use crate::shape::compat::{self, BroadcastRule, Resolved};
 use crate::{Binary, Compare, Element, Error, Float, Reduction, Scalar, Shape, Site, Tensor, Unary, View, raise};
@@ -65,7 +67,12 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     fn try_constant(&self, data: &Tensor<Self::Elem>) -> Result<Self>;
 
     /// Returns `value` as an operand of rank 0 for `self`. If `self` is a recorded variable, the operand is a constant on its tape.
+    ///
+    /// # Errors
+    ///
+    /// If the tape is full.
     #[inline]
+    #[twins]
     fn try_number(&self, value: Self::Elem) -> Result<Self> {
         self.try_constant(&Tensor::scalar(value))
     }
@@ -79,17 +86,6 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     #[track_caller]
     fn constant(&self, data: &Tensor<Self::Elem>) -> Self {
         self.try_constant(data).unwrap_or_else(|error| raise(error))
-    }
-
-    /// Does the same as [`try_number`](Self::try_number).
-    ///
-    /// # Panics
-    ///
-    /// If the tape is full.
-    #[inline]
-    #[track_caller]
-    fn number(&self, value: Self::Elem) -> Self {
-        self.try_number(value).unwrap_or_else(|error| raise(error))
     }
 
     /// Returns `mask` as a mask for `self`. If `self` is a recorded variable, the mask is a constant on its tape.
