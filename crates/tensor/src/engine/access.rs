@@ -80,12 +80,8 @@ impl Access {
     }
 
     /// Returns the way in which a program reads an operand with this layout after expansion to `shape`. Extra leading dimensions of size 1
-    /// are ignored.
-    ///
-    /// # Panics
-    ///
-    /// If the layout does not expand to `shape`. This is not checked for a single element, or for a contiguous layout with as many elements
-    /// as `shape`.
+    /// are ignored. Panics if the layout does not expand to `shape`. This is not checked for a single element, or for a contiguous layout
+    /// with as many elements as `shape`.
     pub(crate) fn over(layout: &Layout, shape: &Shape) -> Self {
         if layout.numel() == shape.numel() && layout.is_contiguous() {
             return Access::Contiguous(layout.offset());

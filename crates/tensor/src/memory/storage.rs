@@ -167,10 +167,7 @@ impl<T: Scalar> Storage<T> {
     }
 
     /// Returns the elements of `layout` as an `ndarray` view, or `None` if `ndarray` cannot represent the layout. Nothing is copied.
-    ///
-    /// # Panics
-    ///
-    /// If `layout` has an element outside the buffer.
+    /// Panics if `layout` has an element outside the buffer.
     pub(crate) fn view(&self, layout: &Layout) -> Option<ArrayViewD<'_, T>> {
         let (data, shape) = (self.as_slice(), layout.shape());
         if layout.numel() == 0 {

@@ -58,10 +58,7 @@ fn all(rank: usize) -> Axes {
 }
 
 /// Returns the position of dimension `dim` of a tensor of rank `rank`. A rank-0 tensor has dimensions 0 and -1.
-///
-/// # Errors
-///
-/// If the tensor does not have that dimension.
+/// Returns an error if the tensor does not have that dimension.
 pub fn axis(dim: impl Position, rank: usize, at: Site) -> Result<usize, Error> {
     let dim = dim.position();
     let bound = rank.max(1) as isize;

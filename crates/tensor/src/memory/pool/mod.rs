@@ -95,10 +95,7 @@ impl Allocation {
     }
 
     /// Allocates `bytes` zeros. Requests huge pages for them if the size is at least [`MIN_HUGE`] and the system is Linux.
-    ///
-    /// # Panics
-    ///
-    /// If `bytes` is 0.
+    /// Panics if `bytes` is 0.
     fn zeroed(bytes: usize) -> Result<Self, AllocationError> {
         let layout = Self::layout(bytes)?;
         assert!(bytes > 0, "the pool serves no empty buffer");

@@ -65,9 +65,7 @@ impl Schedule {
 /// Calls `task` once with each index in `0 .. count`. If a task that runs in the thread pool calls this function, the inner tasks run on
 /// the task's thread.
 ///
-/// # Panics
-///
-/// If a task panics. The panic has the task's payload. If tasks run on several threads, all other tasks run before this function panics.
+/// Panics with the payload of a task that panics. If tasks run on several threads, all other tasks run before this function panics.
 pub(crate) fn run(count: usize, schedule: Schedule, task: impl Fn(usize) + Sync) {
     distribute(count, schedule, &task);
 }

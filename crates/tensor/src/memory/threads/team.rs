@@ -149,10 +149,8 @@ impl Caller {
     /// Calls `wake` with the index of each sleeping helper's seat. Calls `wait` repeatedly while a helper has not finished a task that it
     /// claimed.
     ///
-    /// # Panics
-    ///
-    /// If there are more than [`MAX_NUMBERED_TASKS`] tasks. If a task panicked: then the panic has the payload of the first such task, and
-    /// starts after all tasks have finished.
+    /// Panics if there are more than [`MAX_NUMBERED_TASKS`] tasks. If tasks panicked, panics with the payload of the first of them, after
+    /// all tasks have finished.
     pub(super) fn run(
         &mut self,
         helpers: usize,

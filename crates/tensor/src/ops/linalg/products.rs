@@ -17,11 +17,8 @@ pub trait ProductOperand<A: TensorLike> {
     /// The product: a variable if one operand is a variable.
     type Product: TensorLike;
 
-    /// Returns the matrix product of `left` and this operand.
-    ///
-    /// # Errors
-    ///
-    /// If the shapes do not fit, the operands belong to different tapes, or memory cannot hold the result.
+    /// Returns the matrix product of `left` and this operand. Returns an error if the shapes do not fit, the operands belong to different
+    /// tapes, or memory cannot hold the result.
     #[doc(hidden)]
     fn product_after(self, left: &A, at: Site) -> Result<Self::Product, <Self::Product as TensorLike>::Error>;
 }
@@ -69,11 +66,7 @@ pub trait Products: TensorLike {
     }
 }
 
-/// Returns the matrix product of `x` and `y`, as [`Products::matmul`] describes it.
-///
-/// # Errors
-///
-/// If the shapes do not fit, or memory cannot hold the result.
+/// Returns the matrix product of `x` and `y`, as [`Products::matmul`] describes it, with its errors.
 pub fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A> {
     let (left, right) = (x.shape(), y.shape());
     if left.rank() == 2 && right.rank() == 2 && left[1] == right[0] {

@@ -159,10 +159,6 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
 
     /// Returns the values of `self`, or an error with the message `message` if `holds` is false for one of these values. A tensor is
     /// checked immediately, a recorded variable when its values are computed.
-    ///
-    /// # Errors
-    ///
-    /// If `holds` is false for a value.
     fn guarded(&self, holds: fn(Self::Elem) -> bool, message: &'static str, at: Site) -> Result<Self>;
 
     /// Applies `composite` to `operands`. For tensors, all its primitives may be planned together, which takes fewer passes over memory.
@@ -196,11 +192,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     /// Computes `op` of each pair of elements. The shapes are equal.
     fn apply_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self>;
 
-    /// Decides how `self` and `other` get a common shape under `rule`.
-    ///
-    /// # Errors
-    ///
-    /// If the operands cannot get a common shape.
+    /// Decides how `self` and `other` get a common shape under `rule`. Returns an error if they cannot get one.
     #[doc(hidden)]
     #[inline]
     fn resolve(&self, other: &Self, rule: BroadcastRule, at: Site) -> Result<Resolved, Error> {
@@ -210,11 +202,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
         compat::resolve(&self.shape(), &other.shape(), rule, at)
     }
 
-    /// Returns `self` and `other`, expanded to their common shape under `rule`.
-    ///
-    /// # Errors
-    ///
-    /// If the operands cannot get a common shape, or the expansion returns an error.
+    /// Returns `self` and `other`, expanded to their common shape under `rule`. Returns an error if they cannot get one.
     #[doc(hidden)]
     fn joined(&self, other: &Self, rule: BroadcastRule, at: Site) -> Result<(Self, Self), Self::Error> {
         let expand = |x: &Self, joint: &Shape| match x.shape() == *joint {

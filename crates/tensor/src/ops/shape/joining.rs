@@ -22,11 +22,7 @@ pub fn try_cat<I: IntoArray + Clone>(tensors: &[I], dim: impl Position) -> Resul
     join(&arrays(tensors), dim.position(), Site::here("cat"))
 }
 
-/// Joins tensors like [`cat`], for the operation at `at`.
-///
-/// # Errors
-///
-/// If the list is empty, the shapes do not fit together, there is no dimension `dim`, or memory cannot hold the result.
+/// Joins tensors like [`cat`], with its errors, for the operation at `at`.
 pub fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result<A> {
     let shapes: Vec<Shape> = tensors.iter().map(A::shape).collect();
     for (position, shape) in shapes.iter().enumerate() {
