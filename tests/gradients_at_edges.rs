@@ -3,7 +3,7 @@
 
 use wengert::nn::LossReduction;
 use wengert::prelude::*;
-use wengert::tensor::ops::{GridMode, GridPadding};
+use wengert::tensor::ops::{GridMode, GridPadding, QuantileInterpolation};
 
 const INF: f64 = f64::INFINITY;
 const NAN: f64 = f64::NAN;
@@ -39,6 +39,42 @@ fn a_running_sum_of_exponentials_at_infinity() {
         assert!(same(&sums.value().to_vec(), &expected), "{sums:?}");
         let [slope] = sums.sum(..).grad([x]);
         assert!(same(&slope.value().to_vec(), &slopes), "{:?}", slope.value());
+    }
+}
+
+#[test]
+fn the_second_derivative_of_a_running_sum_of_exponentials_at_infinity() {
+    for (x, expected) in
+        [([1.0, INF, 2.0], [0.0, NAN, 0.0]), ([INF, 1.0, 2.0], [NAN, 0.0, 0.0]), ([INF, INF, 1.0], [NAN, NAN, 0.0])]
+    {
+        let tape = Tape::new();
+        let x = tape.var(&Tensor::from(x));
+        let [slope] = x.logcumsumexp(0).sum(..).grad([x]);
+        let [second] = (slope * &Tensor::from([1.0, 2.0, 3.0])).sum(..).grad([x]);
+        assert!(same(&second.value().to_vec(), &expected), "{:?}", second.value());
+    }
+}
+
+/// The slopes of quantiles are the weights of both elements, also where the quantile is an infinity.
+#[test]
+fn quantiles_and_means_at_infinity_and_nan() {
+    let rows: &[(&str, Recorded, &[f64], &[f64])] = &[
+        ("above", |x| x[0].quantile(0.75, None, QuantileInterpolation::Linear), &[1.0, INF], &[0.25, 0.75]),
+        ("below", |x| x[0].quantile(0.25, None, QuantileInterpolation::Linear), &[-INF, 1.0], &[0.75, 0.25]),
+        ("equal", |x| x[0].quantile(0.25, None, QuantileInterpolation::Midpoint), &[INF, INF], &[0.5, 0.5]),
+        ("nanquantile", |x| x[0].nanquantile(0.25, None, QuantileInterpolation::Linear), &[NAN, NAN], &[1.0, 0.0]),
+        ("nanmean", |x| x[0].nanmean(..), &[NAN, NAN], &[NAN, NAN]),
+        ("nanmean", |x| x[0].nanmean(..), &[NAN, 1.0, 2.0], &[0.0, 0.5, 0.5]),
+        ("nansum", |x| x[0].nansum(..), &[NAN, NAN], &[0.0, 0.0]),
+        ("nanmedian", |x| x[0].nanmedian_all(), &[NAN, NAN], &[0.5, 0.5]),
+        ("cumprod", |x| x[0].cumprod(0), &[INF, 2.0, 3.0], &[NAN, INF, INF]),
+        ("cumprod", |x| x[0].cumprod(0), &[INF], &[1.0]),
+        ("cumprod", |x| x[0].cumprod(0), &[INF, 0.0, 2.0], &[1.0, INF, NAN]),
+        ("cumprod", |x| x[0].cumprod(0), &[2.0, 0.0, 3.0], &[1.0, 8.0, 0.0]),
+    ];
+    for (name, f, x, expected) in rows {
+        let gradients = gradients(*f, &[Tensor::from(*x)]);
+        assert!(same(gradients[0].as_ref().expect("the result depends on x"), expected), "{name}: {gradients:?}");
     }
 }
 
