@@ -3,7 +3,7 @@
 
 use wengert::nn::LossReduction;
 use wengert::prelude::*;
-use wengert::tensor::ops::{GridMode, GridPadding, QuantileInterpolation};
+use wengert::tensor::ops::{GridMode, GridPadding, QuantileInterpolation, ScatterReduction};
 
 const INF: f64 = f64::INFINITY;
 const NAN: f64 = f64::NAN;
@@ -110,6 +110,11 @@ fn inputs_without_effect_have_a_gradient_of_zeros() {
     let grid = Tensor::from([[[[0.1, 0.2], [INF, NAN]]]]);
     let rows: &[(&str, Recorded, &[Tensor<f64>])] = &[
         ("grid_sample", |x| x[1].grid_sample(x[0], GridMode::Nearest, GridPadding::Zeros, false), &[grid, image()]),
+        (
+            "grid_sample of one pixel",
+            |x| x[1].grid_sample(x[0], GridMode::Bilinear, GridPadding::Reflection, true),
+            &[Tensor::zeros([1, 1, 1, 2]), Tensor::ones([1, 1, 1, 1])],
+        ),
         ("addmm", |x| x[0].addmm(x[1], x[1], 0, 1), &[vector(), matrix()]),
         ("addmv", |x| x[0].addmv(x[1], x[2], 0, 1), &[vector(), matrix(), vector()]),
         ("addr", |x| x[0].addr(x[1], x[1], 0, 1), &[matrix(), vector()]),
@@ -137,6 +142,30 @@ fn inputs_without_effect_have_a_gradient_of_zeros() {
         let moved = f(&inputs).jvp(&[(inputs[0], tangent)]);
         assert!(moved.value().iter().all(|slope| slope == 0.0), "{name}");
     }
+}
+
+/// An infinite or NaN source changes the gradients of its own target only. The targets of the four sources are 0, 1, 1 and 0.
+#[test]
+fn scattered_reductions_of_infinity_and_nan() {
+    let source = |first: f64| Tensor::from([first, 2.0, 3.0, 4.0]);
+    type Row = (&'static str, Recorded, f64, [f64; 2], [f64; 4]);
+    let rows: &[Row] = &[
+        // PyTorch divides the product by the source, and has NaN for the infinite source.
+        ("prod", |x| scattered(x, ScatterReduction::Prod), INF, [INF, 6.0], [20.0, 9.0, 6.0, INF]),
+        ("prod", |x| scattered(x, ScatterReduction::Prod), 0.0, [0.0, 6.0], [20.0, 9.0, 6.0, 0.0]),
+        ("amax", |x| scattered(x, ScatterReduction::Amax), NAN, [NAN, 0.5], [NAN, 0.0, 0.5, NAN]),
+        ("amax", |x| scattered(x, ScatterReduction::Amax), 1.0, [1.0, 0.5], [0.0, 0.0, 0.5, 0.0]),
+        ("amin", |x| scattered(x, ScatterReduction::Amin), NAN, [NAN, 0.0], [NAN, 1.0, 0.0, NAN]),
+    ];
+    for (name, f, first, expected, slopes) in rows {
+        let gradients = gradients(*f, &[Tensor::from([5.0, 3.0]), source(*first)]);
+        let of = |number: usize| gradients[number].as_ref().expect("the result depends on both inputs");
+        assert!(same(of(0), expected) && same(of(1), slopes), "{name}: {gradients:?}");
+    }
+}
+
+fn scattered<'t>(x: &[Var<'t, f64>], reduction: ScatterReduction) -> Var<'t, f64> {
+    x[0].scatter_reduce(0, &Tensor::from([0i64, 1, 1, 0]), x[1], reduction, true)
 }
 
 /// The slope keeps its digits where the function is almost flat. PyTorch's slopes are equal to 14 digits.
