@@ -3,7 +3,7 @@
 
 use wengert::nn::LossReduction;
 use wengert::prelude::*;
-use wengert::tensor::ops::{GridMode, GridPadding};
+use wengert::tensor::ops::{GridMode, GridPadding, QuantileInterpolation, ScatterReduction};
 
 const INF: f64 = f64::INFINITY;
 const NAN: f64 = f64::NAN;
@@ -42,6 +42,42 @@ fn a_running_sum_of_exponentials_at_infinity() {
     }
 }
 
+#[test]
+fn the_second_derivative_of_a_running_sum_of_exponentials_at_infinity() {
+    for (x, expected) in
+        [([1.0, INF, 2.0], [0.0, NAN, 0.0]), ([INF, 1.0, 2.0], [NAN, 0.0, 0.0]), ([INF, INF, 1.0], [NAN, NAN, 0.0])]
+    {
+        let tape = Tape::new();
+        let x = tape.var(&Tensor::from(x));
+        let [slope] = x.logcumsumexp(0).sum(..).grad([x]);
+        let [second] = (slope * &Tensor::from([1.0, 2.0, 3.0])).sum(..).grad([x]);
+        assert!(same(&second.value().to_vec(), &expected), "{:?}", second.value());
+    }
+}
+
+/// The slopes of quantiles are the weights of both elements, also where the quantile is an infinity.
+#[test]
+fn quantiles_and_means_at_infinity_and_nan() {
+    let rows: &[(&str, Recorded, &[f64], &[f64])] = &[
+        ("above", |x| x[0].quantile(0.75, None, QuantileInterpolation::Linear), &[1.0, INF], &[0.25, 0.75]),
+        ("below", |x| x[0].quantile(0.25, None, QuantileInterpolation::Linear), &[-INF, 1.0], &[0.75, 0.25]),
+        ("equal", |x| x[0].quantile(0.25, None, QuantileInterpolation::Midpoint), &[INF, INF], &[0.5, 0.5]),
+        ("nanquantile", |x| x[0].nanquantile(0.25, None, QuantileInterpolation::Linear), &[NAN, NAN], &[1.0, 0.0]),
+        ("nanmean", |x| x[0].nanmean(..), &[NAN, NAN], &[NAN, NAN]),
+        ("nanmean", |x| x[0].nanmean(..), &[NAN, 1.0, 2.0], &[0.0, 0.5, 0.5]),
+        ("nansum", |x| x[0].nansum(..), &[NAN, NAN], &[0.0, 0.0]),
+        ("nanmedian", |x| x[0].nanmedian_all(), &[NAN, NAN], &[0.5, 0.5]),
+        ("cumprod", |x| x[0].cumprod(0), &[INF, 2.0, 3.0], &[NAN, INF, INF]),
+        ("cumprod", |x| x[0].cumprod(0), &[INF], &[1.0]),
+        ("cumprod", |x| x[0].cumprod(0), &[INF, 0.0, 2.0], &[1.0, INF, NAN]),
+        ("cumprod", |x| x[0].cumprod(0), &[2.0, 0.0, 3.0], &[1.0, 8.0, 0.0]),
+    ];
+    for (name, f, x, expected) in rows {
+        let gradients = gradients(*f, &[Tensor::from(*x)]);
+        assert!(same(gradients[0].as_ref().expect("the result depends on x"), expected), "{name}: {gradients:?}");
+    }
+}
+
 /// The gradient of `x`, which has no elements, is linear in the gradient w of the result. Its derivative with respect to w is an empty sum.
 #[test]
 fn second_derivatives_without_elements_are_zero() {
@@ -74,6 +110,11 @@ fn inputs_without_effect_have_a_gradient_of_zeros() {
     let grid = Tensor::from([[[[0.1, 0.2], [INF, NAN]]]]);
     let rows: &[(&str, Recorded, &[Tensor<f64>])] = &[
         ("grid_sample", |x| x[1].grid_sample(x[0], GridMode::Nearest, GridPadding::Zeros, false), &[grid, image()]),
+        (
+            "grid_sample of one pixel",
+            |x| x[1].grid_sample(x[0], GridMode::Bilinear, GridPadding::Reflection, true),
+            &[Tensor::zeros([1, 1, 1, 2]), Tensor::ones([1, 1, 1, 1])],
+        ),
         ("addmm", |x| x[0].addmm(x[1], x[1], 0, 1), &[vector(), matrix()]),
         ("addmv", |x| x[0].addmv(x[1], x[2], 0, 1), &[vector(), matrix(), vector()]),
         ("addr", |x| x[0].addr(x[1], x[1], 0, 1), &[matrix(), vector()]),
@@ -101,6 +142,30 @@ fn inputs_without_effect_have_a_gradient_of_zeros() {
         let moved = f(&inputs).jvp(&[(inputs[0], tangent)]);
         assert!(moved.value().iter().all(|slope| slope == 0.0), "{name}");
     }
+}
+
+/// An infinite or NaN source changes the gradients of its own target only. The targets of the four sources are 0, 1, 1 and 0.
+#[test]
+fn scattered_reductions_of_infinity_and_nan() {
+    let source = |first: f64| Tensor::from([first, 2.0, 3.0, 4.0]);
+    type Row = (&'static str, Recorded, f64, [f64; 2], [f64; 4]);
+    let rows: &[Row] = &[
+        // PyTorch divides the product by the source, and has NaN for the infinite source.
+        ("prod", |x| scattered(x, ScatterReduction::Prod), INF, [INF, 6.0], [20.0, 9.0, 6.0, INF]),
+        ("prod", |x| scattered(x, ScatterReduction::Prod), 0.0, [0.0, 6.0], [20.0, 9.0, 6.0, 0.0]),
+        ("amax", |x| scattered(x, ScatterReduction::Amax), NAN, [NAN, 0.5], [NAN, 0.0, 0.5, NAN]),
+        ("amax", |x| scattered(x, ScatterReduction::Amax), 1.0, [1.0, 0.5], [0.0, 0.0, 0.5, 0.0]),
+        ("amin", |x| scattered(x, ScatterReduction::Amin), NAN, [NAN, 0.0], [NAN, 1.0, 0.0, NAN]),
+    ];
+    for (name, f, first, expected, slopes) in rows {
+        let gradients = gradients(*f, &[Tensor::from([5.0, 3.0]), source(*first)]);
+        let of = |number: usize| gradients[number].as_ref().expect("the result depends on both inputs");
+        assert!(same(of(0), expected) && same(of(1), slopes), "{name}: {gradients:?}");
+    }
+}
+
+fn scattered<'t>(x: &[Var<'t, f64>], reduction: ScatterReduction) -> Var<'t, f64> {
+    x[0].scatter_reduce(0, &Tensor::from([0i64, 1, 1, 0]), x[1], reduction, true)
 }
 
 /// The slope keeps its digits where the function is almost flat. PyTorch's slopes are equal to 14 digits.

@@ -63,6 +63,9 @@ pub(crate) struct Record<T: Float, O> {
     pub(crate) on_behalf_of: Option<&'static Location<'static>>,
 }
 
+/// The number of nodes that a derivative or batching rule may record with operators, which would panic on a full tape.
+const RULE_NODES: usize = 1 << 16;
+
 /// The end of a record at some time. Later nodes come after it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
@@ -259,6 +262,15 @@ impl<T: Float, O> Record<T, O> {
             Op::Number(number) => Some(Tensor::scalar(T::from_f64(self.number(number)))),
             _ => None,
         }
+    }
+
+    /// Returns true if the nodes of a derivative or batching rule fit on the tape.
+    #[inline]
+    pub(crate) fn has_room_for_rule(&self) -> bool {
+        let limit = Index::MAX as usize;
+        #[cfg(test)]
+        let limit = self.limit.get().min(limit);
+        limit.saturating_sub(self.len()) >= RULE_NODES
     }
 
     /// Appends a node and returns its index, or `None` if the tape is full.

@@ -13,6 +13,7 @@ use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{self as tensor, Float, Shape, View};
 
 use super::linear;
+use super::mode::ensure_room;
 use crate::tape::BatchedCall;
 use crate::{Error, Operation, Tape, Var};
 
@@ -24,6 +25,7 @@ pub(crate) fn batched<'t, T: Float>(
     call: &BatchedCall<'t, T>,
 ) -> Result<Var<'t, T>, Error> {
     let (at, shape) = (call.at, call.shape());
+    ensure_room(tape, at)?;
     tensor::addressable::<T>(&shape, at)?;
     let x = || call.try_batched(0);
     match op {

@@ -8,7 +8,7 @@ use wengert_tensor::plan::{Index, Inputs, Op};
 use wengert_tensor::{Binary, Float, Reduction, Shape, Site, Unary, View};
 
 use super::binary::LinearFactor;
-use super::mode::{Formula, Mode};
+use super::mode::{Formula, Mode, ensure_room};
 use super::{binary, linear, movement, power, reduction, unary};
 use crate::record::DETACH;
 use crate::tape::{Record, RuleFailure};
@@ -128,6 +128,8 @@ impl<'t, T: Float> Primitive<'t, T> {
     /// gradient or the tangent of this input.
     fn formula(&self, input: usize, v: Var<'t, T>, mode: Mode) -> Result<Formula<'t, T>, Error> {
         let (tape, at) = (self.tape, self.at);
+        // The rules use operators, which panic on a full tape.
+        ensure_room(tape, at)?;
         let z = tape.at(self.index);
         let x = tape.at(self.inputs[input]);
         let operand = |position: usize| tape.at(self.inputs[position]);

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use wengert_tensor::{Float, Site};
 
-use crate::{BatchedCall, Operation, Var};
+use crate::{BatchedCall, Error, Operation, Tape, Var};
 
 /// A mode of differentiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,11 @@ pub(crate) enum Formula<'t, T: Float> {
     Undefined,
     /// The operation has a reverse rule but no forward rule. This is returned only in forward mode.
     FromReverse,
+}
+
+/// Returns an error if the nodes of a rule may not fit on the tape.
+pub(super) fn ensure_room<T: Float>(tape: &Tape<T>, at: Site) -> Result<(), Error> {
+    if tape.record.borrow().has_room_for_rule() { Ok(()) } else { Err(Error::TapeFull { at }) }
 }
 
 /// Returns a placeholder for the line of code that called an operation, which does not know this line when it runs. The

@@ -420,3 +420,40 @@ fn a_full_tape_is_an_error_of_every_operand() {
         assert!(attempt().is_ok(), "{name}");
     }
 }
+
+/// Derivative rules use operators, which would panic on a full tape. So a rule starts only if its nodes fit.
+#[test]
+fn derivatives_on_an_almost_full_tape_are_errors() {
+    type Recorded = for<'t> fn(Var<'t, f64>) -> Var<'t, f64>;
+    let functions: [(&str, Recorded); 12] = [
+        ("abs", |x| x.abs()),
+        ("sinc", |x| x.sinc()),
+        ("logit", |x| x.logit(None)),
+        ("pow", |x| x.pow(x)),
+        ("atan2", |x| x.atan2(x * 2.0)),
+        ("copysign", |x| x.copysign(x * 2.0)),
+        ("amax", |x| x.amax(..)),
+        ("prod", |x| x.prod(..)),
+        ("var", |x| x.var(.., 1)),
+        ("norm", |x| x.vector_norm(3.0, ..)),
+        ("softmax", |x| x.softmax(0)),
+        ("matmul", |x| x.matmul(x)),
+    ];
+    for (name, f) in functions {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::from([0.3, 0.6]));
+        let (z, v) = (f(x), tape.constant(Tensor::from([1.0, 2.0])));
+        let loss = z.sum(..);
+        for free in 0..40 {
+            let attempts: [&dyn Fn() -> Result<(), Error>; 2] =
+                [&|| loss.try_grad([x]).map(drop), &|| tape.try_jvp(&[loss], &[(x, v)]).map(drop)];
+            for attempt in attempts {
+                tape.record.borrow().limit.set(tape.len() + free);
+                let result = attempt();
+                assert!(matches!(result, Err(Error::TapeFull { .. })), "{name}, {free}: {result:?}");
+            }
+        }
+        tape.record.borrow().limit.set(usize::MAX);
+        assert!(loss.try_grad([x]).is_ok(), "{name}");
+    }
+}

@@ -4,7 +4,6 @@
 //! splits a tensor of any layout into lanes for them, and stores the results. Cumulative sums and products take a whole tensor. Lanes are
 //! independent, so the bits do not depend on the number of threads. [`order`] puts the earlier of two equal elements first. NaN is larger
 //! than all numbers, as in PyTorch's `sort`.
-use std::cmp::Ordering;
 use std::error::Error as _;
 use std::sync::OnceLock;
 
@@ -18,7 +17,7 @@ use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid, Tile};
 use crate::memory::reserve;
 use crate::memory::threads::{Schedule, num_threads};
-use crate::scalar::math::{compare, is_nan, larger, smaller};
+use crate::scalar::math::{is_nan, larger, smaller};
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::thresholds::scan::{
     ADJACENT, LOG_BLOCK, MIN_CHECKED_LANE, MIN_PARALLEL, MIN_SHARED_LANE, SCANNED_COLUMNS as COLUMNS, TASK,
@@ -411,19 +410,21 @@ pub(crate) fn nanmedian<T: Element>(lane: &[T]) -> usize {
     items.select_nth_unstable((count - 1) / 2).1.1
 }
 
-/// Returns the last position of the most frequent element. If several elements are equally frequent, chooses the smallest of them.
+/// Returns a position of the most frequent element. If several elements are equally frequent, chooses the smallest of them. Each NaN is an
+/// element of its own. The position is PyTorch's: the last of the equal elements after `std::sort`, which keeps their order in lanes of up
+/// to 16 elements.
 pub(crate) fn mode<T: Element>(lane: &[T]) -> usize {
-    let mut positions = vec![0; lane.len()];
-    order(false, lane, &mut positions);
-    let same = |&i: &i64, &j: &i64| compare(lane[i as usize], lane[j as usize]) == Ordering::Equal;
+    let mut items: Vec<(u64, usize)> = lane.iter().map(|&x| key(x, false)).zip(0..).collect();
+    select::sort(&mut items, &|x: &(u64, usize), y: &(u64, usize)| x.0 < y.0);
+    let same = |x: &(u64, usize), y: &(u64, usize)| x.0 == y.0 && !is_nan(lane[x.1]);
     // The runs of equal elements are in ascending order, and the smallest element wins. So a later run must be longer.
-    let mut longest: &[i64] = &[];
-    for run in positions.chunk_by(same) {
+    let mut longest: &[(u64, usize)] = &[];
+    for run in items.chunk_by(same) {
         if run.len() > longest.len() {
             longest = run;
         }
     }
-    longest.last().map_or(0, |&last| last as usize)
+    longest.last().map_or(0, |last| last.1)
 }
 
 #[cfg(test)]
@@ -547,5 +548,20 @@ mod tests {
         assert_eq!(mode(&[3, 1, 3, 1, 2i64]), 3);
         assert_eq!(mode(&[7i64]), 0);
         assert_eq!(mode(&[2, 1, 1i64]), 2);
+    }
+
+    /// Compares positions of modes with PyTorch's results.
+    #[test]
+    fn modes_of_ties_and_nan() {
+        let ties = |size: i64, distinct: i64| {
+            let modulus = if size % 2 == 1 { size - 1 } else { size + 1 };
+            mode(&(0..size).map(|i| i * 7919 % modulus % distinct).collect::<Vec<i64>>())
+        };
+        assert_eq!([ties(17, 1), ties(17, 2), ties(17, 3), ties(17, 10)], [1, 2, 0, 16]);
+        assert_eq!([ties(40, 1), ties(40, 3), ties(100, 3), ties(300, 10), ties(1000, 10)], [19, 24, 38, 297, 615]);
+        assert_eq!((mode(&[NAN, 1.0, NAN, 1.0, NAN]), mode(&[0.0, -0.0, 1.0])), (3, 1));
+        assert_eq!([1, 2, 16, 17, 40, 100].map(|size| mode(&vec![NAN; size])), [0, 0, 0, 8, 30, 62]);
+        // PyTorch returns the NaN, because it sorts with a comparison for which NaN has no place.
+        assert_eq!(mode(&[NAN, 2.0, 1.0]), 2);
     }
 }

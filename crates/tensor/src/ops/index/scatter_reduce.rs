@@ -165,17 +165,18 @@ impl Targets {
     }
 
     /// Returns, for each element of the result, the reduction of its sources. The value of an element without sources is not specified.
-    fn reduce<A: TensorLike>(&self, source: &A, op: Binary, at: Site) -> Result<A> {
+    /// `identity` is the number that `op` combines with any x to x.
+    fn reduce<A: TensorLike>(&self, source: &A, op: Binary, identity: f64, at: Site) -> Result<A> {
         let mut z = source.apply_take(&self.order, at)?;
         let (size, mut reach) = (self.order.numel(), 1);
         // At this point, each element of `z` combines at most `reach` sources of one target: its own source and the sources before it.
         while reach < self.most {
             let part = |start: usize| z.slice_axis(0, start, size - reach, at);
-            let own = part(reach)?;
-            let combined = part(0)?.apply_binary(op, &own, at)?;
-            let is_shared =
-                self.ranks.slice_axis(0, reach, size - reach, at)?.compare(Compare::Ge, reach as i64, at)?;
-            let later = A::apply_select(&z.mask(&is_shared, at)?, &combined, &own, at)?;
+            let is_foreign =
+                self.ranks.slice_axis(0, reach, size - reach, at)?.compare(Compare::Lt, reach as i64, at)?;
+            // A source of another target becomes the identity before the combination, so that its gradient is 0 and not 0 times infinity.
+            let earlier = part(0)?.replace_where(&z.mask(&is_foreign, at)?, identity, at)?;
+            let later = earlier.apply_binary(op, &part(reach)?, at)?;
             z = A::apply_cat(&[z.slice_axis(0, 0, reach, at)?, later], 0, at)?;
             reach = reach.saturating_mul(2);
         }
@@ -206,7 +207,7 @@ fn products<A: TensorLike<Elem: Float>>(
     at: Site,
 ) -> Result<A> {
     let reached = x.mask(&targets.has_sources(at)?, at)?;
-    let factor = targets.reduce(source, Binary::Mul, at)?;
+    let factor = targets.reduce(source, Binary::Mul, 1.0, at)?;
     if include_self {
         return x.times(&factor.choose(&reached, 1.0, at)?, at);
     }
@@ -223,17 +224,20 @@ fn extremes<A: TensorLike<Elem: Float>>(
 ) -> Result<A> {
     let reached = x.mask(&targets.has_sources(at)?, at)?;
     let own = x.apply_detach(at)?;
-    let mut extreme = targets.reduce(&source.apply_detach(at)?, op, at)?;
+    let lowest = if op == Binary::Maximum { f64::NEG_INFINITY } else { f64::INFINITY };
+    let mut extreme = targets.reduce(&source.apply_detach(at)?, op, lowest, at)?;
     if include_self {
         extreme = extreme.apply_binary(op, &own, at)?;
     }
     let value = A::apply_select(&reached, &extreme, &own, at)?;
     // The derivative of each element of the result is the derivative of a mean: the mean of the sources that equal the largest or smallest
-    // one. If `include_self` is true, the element of `x` counts as a source. An element without sources is its own mean.
+    // one. If `include_self` is true, the element of `x` counts as a source. An element without sources is its own mean. At a NaN, no
+    // source equals the result. The derivative is a product, and not a choice, so that 1/0 becomes NaN there.
     let ties = |x: &A, extreme: &A| -> Result<(A, A), A::Error> {
         let others = x.apply_compare(Compare::Ne, extreme, at)?;
-        let ones = x.fill_shape(1.0, &x.shape(), at)?;
-        Ok((x.replace_where(&others, 0.0, at)?, ones.replace_where(&others, 0.0, at)?))
+        let ones = x.fill_shape(1.0, &x.shape(), at)?.replace_where(&others, 0.0, at)?;
+        let terms = x.replace_where(&others, 0.0, at)?;
+        Ok((terms.with_derivative(|| Ok(vec![(x.clone(), Some(ones.clone()))]), at)?, ones))
     };
     let (terms, count) = ties(source, &value.apply_take(&targets.positions, at)?)?;
     let (own_terms, own_count) = ties(x, &value)?;

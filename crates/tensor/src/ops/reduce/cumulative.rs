@@ -8,10 +8,11 @@
 use wengert_macros::twins;
 
 use crate::kernel::scan::lanes;
+use crate::ops::primitive::pair::expand;
 use crate::ops::reduce::lane_array::LaneArray;
 use crate::ops::{Compose, Result, TensorLike};
 use crate::shape::dims;
-use crate::{Binary, Compare, DType, Error, Float, Number, Position, Scalar, Site, Tensor, Unary, View, ensure};
+use crate::{Axes, Binary, Compare, DType, Error, Float, Number, Position, Scalar, Site, Tensor, Unary, View, ensure};
 
 /// Running sums and products, and differences.
 ///
@@ -41,17 +42,21 @@ pub trait Cumulative: TensorLike<Elem: Number> {
     }
 
     /// Returns the running products along `dim`: each element times all elements before it. Products of `f32` tensors are computed in `f64`,
-    /// products of variables in `f32`. `i64` and `u8` wrap. The derivatives are exact even if factors are zero. PyTorch: `cumprod`.
+    /// products of variables in `f32`. `i64` and `u8` wrap. The derivatives are exact even if factors are zero. If
+    /// there is no zero, the gradient to an infinite or NaN factor is NaN. PyTorch: `cumprod`.
     #[in_place]
     fn try_cumprod(&self, dim: impl Position) -> Result<Self> {
         let at = Site::here("cumprod");
+        let dim = dim.position();
         if self.is_plain() {
-            let array = LaneArray::new(&self.to_tensor(at)?, dim.position(), at)?;
+            let array = LaneArray::new(&self.to_tensor(at)?, dim, at)?;
             let out = |out: &mut [_]| lanes::running_products(array.values().source(), array.axis, out);
             let products = array.restore_rank(Tensor::build(&array.shape, at, out)?, at)?;
             return self.try_constant(&products);
         }
-        scan(self, dim.position(), at, |x, y| x.apply_binary(Binary::Mul, y, at))
+        // A single factor is not divided.
+        let x = if LaneArray::new(self, dim, at)?.len() > 1 { factors(self, at)? } else { self.clone() };
+        scan(&x, dim, at, |x, y| x.apply_binary(Binary::Mul, y, at))
     }
 
     /// Returns, for each element, ln Σ eˣ over this element and all elements x before it along `dim`, without overflow. The gradient of an
@@ -111,13 +116,27 @@ fn scan<A: TensorLike>(x: &A, dim: isize, at: Site, combine: impl Fn(&A, &A) -> 
     array.restore_rank(z, at)
 }
 
+/// Returns the factors `x` of a product with PyTorch's convention for derivatives. If no element of `x` is zero, PyTorch divides the product
+/// by each factor, so the derivative with respect to an infinite or NaN factor is NaN.
+fn factors<A: TensorLike>(x: &A, at: Site) -> Result<A> {
+    let (values, shape) = (x.apply_detach(at)?, x.shape());
+    let axes: Axes = (0..shape.rank()).collect();
+    let one = values.fill_shape(1.0, &shape, at)?;
+    let zeros = one.choose(&values.compare(Compare::Eq, 0.0, at)?, 0.0, at)?.sum_over(&axes, at)?;
+    let is_divided = expand(&zeros, &shape, at)?.compare(Compare::Eq, 0.0, at)?;
+    let divisor = values.choose(&is_divided, 1.0, at)?;
+    let slope = divisor.apply_binary(Binary::Div, &divisor, at)?;
+    values.with_derivative(|| Ok(vec![(x.clone(), Some(slope))]), at)
+}
+
 /// Returns the logarithms of the running sums of eˣ along `dim`. The scan reads 0 instead of ∞, because the slope of ln(eˣ + eʸ) at ∞ is
 /// NaN and would pass to the other elements.
 fn log_sums<A: TensorLike<Elem: Float>>(x: &A, dim: isize, at: Site) -> Result<A> {
     let values = x.apply_detach(at)?;
     let is_infinite = values.compare(Compare::Eq, f64::INFINITY, at)?;
     let slope = x.fill_shape(1.0, &x.shape(), at)?.replace_where(&is_infinite, f64::NAN, at)?;
-    let finite = x.times(&slope, at)?.with_value(&values.replace_where(&is_infinite, 0.0, at)?, at)?;
+    // A choice is the last step, so that the slope NaN does not reach other elements in the second derivative.
+    let finite = x.times(&slope, at)?.replace_where(&is_infinite, 0.0, at)?;
     let sums = scan(&finite, dim, at, |x, y| log_of_sum(x, y, at))?;
     // The running sums of the elements ∞ and NaN alone, with 0 in the place of all other elements.
     let below = values.compare(Compare::Lt, f64::INFINITY, at)?;

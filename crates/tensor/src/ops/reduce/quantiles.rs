@@ -10,7 +10,7 @@ use crate::kernel::scan::lanes;
 use crate::ops::reduce::lane_array::LaneArray;
 use crate::ops::{Compose, Result, TensorLike};
 use crate::scalar::math::is_nan;
-use crate::{Axes, Binary, Compare, Error, Float, Position, Scalar, Shape, Site, Tensor, Unary, ensure};
+use crate::{Axes, Compare, Error, Float, Position, Scalar, Shape, Site, Tensor, Unary, ensure};
 
 /// The value of a quantile whose rank is between two elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,7 +69,8 @@ impl<const N: usize> From<[f64; N]> for Fractions {
 #[twins(blanket)]
 pub trait Quantiles: TensorLike<Elem: Float> {
     /// Returns the quantiles at the fractions `q` along `dim`. If the elements along `dim` include a NaN, their quantiles are NaN. The
-    /// ranks are computed in the element type. Refuses an empty tensor, and fractions outside [0, 1]. PyTorch: `quantile`.
+    /// ranks are computed in the element type. Between an infinity and a number, or two equal infinities, the mean is this infinity. Between
+    /// -∞ and ∞ it is NaN. Refuses an empty tensor, and fractions outside [0, 1]. PyTorch, where some of these means are NaN: `quantile`.
     #[doc(alias("percentile"))]
     #[keepdim]
     fn try_quantile(
@@ -148,9 +149,10 @@ fn interpolate_lanes<A: TensorLike<Elem: Float>>(
     let (count, axis) = (q.values.len(), array.axis);
     let rank = |q: f64, last: i64| A::Elem::from_f64(q).to_f64() * last as f64;
     let rounded = |rank: f64| A::Elem::from_f64(rank).to_f64();
-    // Per lane (a line of elements): the positions of the elements below and above each quantile, and the rank of the largest element. If
-    // the lane has a NaN that is not skipped, all positions are the position of a NaN, and the rank is 0 because it does not matter.
-    let positions = array.positions(2 * count + 1, at, &|lane, out| {
+    // Per lane (a line of elements): the positions of the elements below and above each quantile, the rank of the largest element, and for
+    // each quantile 1 if its value is not the value below. If the lane has a NaN that is not skipped, all positions are the position of a
+    // NaN, and the rank is 0 because it does not matter.
+    let positions = array.positions(3 * count + 1, at, &|lane, out| {
         let mut order = vec![0; lane.len()];
         lanes::order(false, lane, &mut order);
         let known = order.iter().take_while(|&&position| !is_nan(lane[position as usize])).count();
@@ -164,8 +166,10 @@ fn interpolate_lanes<A: TensorLike<Elem: Float>>(
                 QuantileInterpolation::Nearest => (rank.round_ties_even(), rank.round_ties_even()),
                 QuantileInterpolation::Linear | QuantileInterpolation::Midpoint => (rank.floor(), rank.ceil()),
             };
-            out[k] = order[(below as usize).min(last)];
-            out[count + k] = order[(above as usize).min(last)];
+            let [below, above] = [below, above].map(|rank| order[(rank as usize).min(last)]);
+            let [x, y] = [below, above].map(|position| lane[position as usize].to_f64());
+            (out[k], out[count + k]) = (below, above);
+            out[2 * count + 1 + k] = i64::from(x != y && (x > f64::NEG_INFINITY || y == f64::INFINITY));
         }
         out[2 * count] = if has_nan { 0 } else { last as i64 };
     })?;
@@ -179,14 +183,16 @@ fn interpolate_lanes<A: TensorLike<Elem: Float>>(
     let values = q.values.iter().map(|&q| A::Elem::from_f64(q)).collect();
     let ranks = last.times(&Tensor::try_from_vec(values, line)?, at)?;
     let mut weights = ranks.minus(&ranks.apply_unary(Unary::Floor, at)?, at)?;
-    let between = weights.compare(Compare::Ne, 0.0, at)?;
     if interpolation == QuantileInterpolation::Midpoint {
-        let half = weights.fill_shape(0.5, weights.shape(), at)?;
-        weights = half.choose(&between, 0.0, at)?;
+        let between = weights.compare(Compare::Ne, 0.0, at)?;
+        weights = weights.fill_shape(0.5, weights.shape(), at)?.choose(&between, 0.0, at)?;
     }
-    // If a quantile is at an element, `below` and `above` are this element, and the step is 0. The difference of two infinities would be
-    // NaN.
-    let step = above.apply_binary(Binary::Sub, &below, at)?.choose(&below.mask(&between, at)?, 0.0, at)?;
+    // If both elements are equal, or -∞ and a number, the step is 0. The difference of two infinities would be NaN. The derivative is the
+    // derivative of the difference.
+    let moves = positions.slice_axis(axis, 2 * count + 1, count, at)?.compare(Compare::Ne, 0.0, at)?;
+    let difference = above.minus(&below, at)?;
+    let step = difference.apply_detach(at)?.choose(&below.mask(&moves, at)?, 0.0, at)?;
+    let step = difference.with_value(&step, at)?;
     below.plus(&step.times(&below.try_constant(&weights)?, at)?, at)
 }
 
@@ -234,10 +240,23 @@ mod tests {
         assert!(x.quantile(0.0, None, Linear).item().is_nan());
         assert_eq!(x.nanquantile([0.5, 0.0], None, Linear).to_vec(), [2.0, 1.0]);
         assert!(Tensor::from([NAN]).nanquantile(0.5, None, Lower).item().is_nan());
-        assert_eq!(
-            Tensor::from([1.0, f64::INFINITY]).quantile([0.0, 1.0], None, Linear).to_vec(),
-            [1.0, f64::INFINITY]
-        );
+    }
+
+    #[test]
+    fn between_infinities() {
+        let inf = f64::INFINITY;
+        for mode in [Linear, Midpoint] {
+            let at = |x: [f64; 2]| Tensor::from(x).quantile([0.0, 0.25, 0.75, 1.0], None, mode).to_vec();
+            assert_eq!(at([1.0, inf]), [1.0, inf, inf, inf]);
+            assert_eq!(at([-inf, 1.0]), [-inf, -inf, -inf, 1.0]);
+            assert_eq!((at([inf, inf]), at([-inf, -inf])), (vec![inf; 4], vec![-inf; 4]));
+            let middle = at([-inf, inf]);
+            assert!((middle[0], middle[3]) == (-inf, inf) && middle[1..3].iter().all(|x| x.is_nan()));
+        }
+        let near = |x: [f64; 2], mode| Tensor::from(x).quantile([0.25, 0.75], None, mode).to_vec();
+        assert_eq!((near([-inf, 1.0], Lower), near([-inf, 1.0], Higher)), (vec![-inf; 2], vec![1.0; 2]));
+        assert_eq!(near([-inf, inf], Nearest), [-inf, inf]);
+        assert_eq!(Tensor::from([NAN, 1.0, -inf]).nanquantile(0.5, None, Linear).item(), -inf);
     }
 
     #[test]

@@ -163,17 +163,17 @@ pub(crate) fn mean<A: TensorLike>(x: &A, dims: &Dims, keepdim: bool, at: Site) -
 pub(crate) fn extreme_values<A: TensorLike>(x: &A, op: Reduction, dims: &Dims, keepdim: bool, at: Site) -> Result<A> {
     let shape = x.shape();
     if shape.contains(&0) {
-        let axes = dims.resolve_or_all(shape.rank(), at)?;
+        let named = if dims.is_all() { &[] } else { dims.as_slice() };
         ensure!(
-            axes.len() < shape.rank(),
+            !named.is_empty(),
             at,
             EmptyReduction,
             "{}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' \
              argument.",
             at.operation
         );
-        for &axis in &axes {
-            check_lanes(shape[axis], axis as isize, at)?;
+        for &dim in named {
+            check_lanes(shape[dims::axis(dim, shape.rank(), at)?], dim, at)?;
         }
     }
     reduce_dims(x, op, dims, keepdim, at)
@@ -213,7 +213,7 @@ fn position_of<T: Element>(
     if shape.rank() == 0 {
         return Ok(Tensor::scalar(0));
     }
-    check_lanes(shape[axis], dim, at)?;
+    check_lanes(shape[axis], axis as isize, at)?;
     drop_reduced(extremes(x, largest, axis, at)?, &[axis], keepdim, at)
 }
 
@@ -237,6 +237,28 @@ mod tests {
         let mask = Tensor::from([[true, false], [false, false]]);
         assert_eq!([x.any(none()), x.all(none()), x.any_keepdim(none())], [mask.clone(), mask.clone(), mask]);
         assert_eq!((x.any(..).item(), x.all(..).item(), x.sum(none()).item()), (true, false, 1.0));
+    }
+
+    /// `amax` names the dimension as the caller wrote it, and `argmax` names the resolved one.
+    #[test]
+    fn an_extreme_of_no_elements_names_the_dimension() {
+        let (vector, matrix) = (Tensor::<f64>::zeros([0]), Tensor::<f64>::zeros([2, 0]));
+        let sentence = |error: crate::Error| error.sentence();
+        assert_eq!(
+            sentence(vector.try_amax(0).unwrap_err()),
+            "amax(): Expected reduction dim 0 to have non-zero size."
+        );
+        assert_eq!(
+            sentence(matrix.try_amin(-1).unwrap_err()),
+            "amin(): Expected reduction dim -1 to have non-zero size."
+        );
+        assert_eq!(
+            sentence(vector.try_argmax(-1).unwrap_err()),
+            "argmax(): Expected reduction dim 0 to have non-zero size."
+        );
+        let all = sentence(vector.try_amax(..).unwrap_err());
+        assert!(all.starts_with("amax(): Expected reduction dim to be specified for input.numel() == 0."), "{all}");
+        assert_eq!(matrix.amax(0).shape(), &[0]);
     }
 
     /// Tests the error of a sum against an error bound. Let u be the unit roundoff. If no element takes part in more than m additions, the

@@ -72,16 +72,19 @@ pub trait Statistics: TensorLike<Elem: Float> {
         drop_reduced(Self::composed([self], &KnownSum { axes: &axes }, at)?, &axes, keepdim, at)
     }
 
-    /// Returns the mean over `dims` of the elements that are not NaN; NaN if there are none. PyTorch: `nanmean`.
+    /// Returns the mean over `dims` of the elements that are not NaN; NaN if there are none, and then the gradient is NaN too. PyTorch:
+    /// `nanmean`.
     #[keepdim]
     fn try_nanmean(&self, dims: impl Into<Dims>) -> Result<Self> {
         let at = Site::here("nanmean");
         let dims = dims.into();
         let unknown = self.apply_compare(Compare::Ne, self, at)?;
-        let total = reduce_dims(&self.replace_where(&unknown, 0.0, at)?, Reduction::Sum, &dims, keepdim, at)?;
-        let one = self.fill_shape(1.0, &self.shape(), at)?;
-        let count = reduce_dims(&one.replace_where(&unknown, 0.0, at)?, Reduction::Sum, &dims, keepdim, at)?;
-        total.apply_binary(Binary::Div, &count, at)
+        let known = self.fill_shape(1.0, &self.shape(), at)?.replace_where(&unknown, 0.0, at)?;
+        // The derivative is a product, and not a choice, so that 1/0 becomes NaN where all elements are NaN.
+        let values = self.replace_where(&unknown, 0.0, at)?;
+        let values = values.with_derivative(|| Ok(vec![(self.clone(), Some(known.clone()))]), at)?;
+        let total = reduce_dims(&values, Reduction::Sum, &dims, keepdim, at)?;
+        total.apply_binary(Binary::Div, &reduce_dims(&known, Reduction::Sum, &dims, keepdim, at)?, at)
     }
 }
 

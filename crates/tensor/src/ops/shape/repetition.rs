@@ -94,6 +94,11 @@ pub trait Repetition: TensorLike {
         let shape = self.shape();
         ensure!(!shifts.is_empty(), at, "`shifts` required");
         ensure!(!shifts.contains(&UNREPRESENTABLE), at, "a shift must be at most {}", isize::MAX);
+        if let (0, Some(dim)) = (shape.rank(), dims.first()) {
+            return Err(
+                Error::argument(at, format!("Dimension specified as {dim} but tensor has no dimensions")).into()
+            );
+        }
         let axes: Vec<usize> = dims.iter().map(|&dim| dims::axis(dim, shape.rank(), at)).collect::<Result<_, _>>()?;
         if axes.is_empty() && shifts.len() == 1 {
             let line = self.reshape_to([shape.numel()], at)?;
@@ -106,13 +111,7 @@ pub trait Repetition: TensorLike {
             shifts.len(),
             axes.len()
         );
-        let mut x = self.clone();
-        if shape.rank() > 0 {
-            for (&axis, &shift) in axes.iter().zip(shifts) {
-                x = roll(&x, axis, shift, at)?;
-            }
-        }
-        Ok(x)
+        axes.iter().zip(shifts).try_fold(self.clone(), |x, (&axis, &shift)| roll(&x, axis, shift, at))
     }
 
     /// Returns all combinations of `r` elements of a vector as rows `[count, r]`, in the order of the positions. `with_replacement` allows
@@ -268,6 +267,9 @@ mod tests {
         assert_eq!(x.roll(1, ..), Tensor::from([[4.0, 1.0], [2.0, 3.0]]));
         assert_eq!(x.roll([-3, 1], [0, 1]), Tensor::from([[4.0, 3.0], [2.0, 1.0]]));
         assert!(x.try_roll([1, 2], 0).is_err());
+        let error = Tensor::scalar(1.0).try_roll(1, -1).unwrap_err();
+        assert_eq!(error.sentence(), "Dimension specified as -1 but tensor has no dimensions");
+        assert_eq!(Tensor::scalar(1.0).roll(3, ..), Tensor::scalar(1.0));
         assert_eq!(Tensor::<f64>::zeros([0]).roll(2, 0).shape(), &[0]);
     }
 

@@ -208,7 +208,7 @@ fn clamp_to_pixels<A: TensorLike<Elem: Float>>(place: &A, last: f64, at: Site) -
 /// Returns the positions, reflected at `low` and at `low + span` until they are between these two.
 fn reflect<A: TensorLike<Elem: Float>>(place: &A, low: f64, span: f64, at: Site) -> Result<A> {
     if span == 0.0 {
-        return place.fill_shape(0.0, &place.shape(), at);
+        return place.fill_shape(0.0, &place.shape(), at)?.with_zero_gradients(&[place], at);
     }
     let distance = place.minus(low, at)?.apply_unary(Unary::Abs, at)?;
     let extra = distance.combine(Binary::Fmod, span, at)?;

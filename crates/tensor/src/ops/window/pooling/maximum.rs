@@ -75,10 +75,22 @@ fn positions<T: Float>(x: &Tensor<T>, axes: &[WindowAxis], at: Site) -> Result<T
         let within = within.try_flatten(2, 3)?.try_gather(2, &chosen)?;
         let planes_before = chosen.try_floor_divide(area(plane) as i64)?;
         let places = planes_before.try_mul(area([rows.input, columns.input]) as i64)?.try_add(&within)?;
-        return volume.volumes(&places, depth.output, plane, at);
+        let places = volume.volumes(&places, depth.output, plane, at)?;
+        if places.numel() == 0 {
+            return Ok(places);
+        }
+        return axes.iter().enumerate().try_fold(places, |places, (number, axis)| {
+            let shape = Shape::ones(3).with_size(number, axis.output);
+            places.try_mul(&Tensor::try_from_vec(has_elements(axis), shape)?)
+        });
     }
     let (values, form) = (x.elements(at)?, form::<Tensor<T>>(x.shape(), axes, at)?);
     Tensor::build(&form.output, at, |out| max::places(&form.windows, &values, out))
+}
+
+/// Returns 1 for each window that has elements inside the array, and 0 for each other window, whose position is 0.
+fn has_elements(axis: &WindowAxis) -> Vec<i64> {
+    (0..axis.output).map(|i| i64::from((0..axis.kernel).any(|k| axis.place(i, k).is_some()))).collect()
 }
 
 /// Returns the shapes and windows of a maximum pooling of an array of shape `input`, `[n, c, …]`. `axes` has the windows along each

@@ -77,8 +77,7 @@ pub trait Pooling: Windowed<Elem: Float> {
     }
 
     /// Returns the result of [`max_pool3d`](Self::max_pool3d), and the row-major position of each maximum in its volume `[d, h, w]` of
-    /// `self`. A window of padding alone has the position of an element outside of it. Evaluates a recorded variable. PyTorch: `max_pool3d`
-    /// with `return_indices`.
+    /// `self`. A window of padding alone has position 0. Evaluates a recorded variable. PyTorch: `max_pool3d` with `return_indices`.
     fn try_max_pool3d_with_indices(
         &self,
         kernel: impl Into<Sizes>,
@@ -299,6 +298,24 @@ mod tests {
             });
             assert_eq!(indices, expected, "{kernel:?}");
         }
+    }
+
+    /// PyTorch returns positions outside of the array for windows of only padding, and its gradients write there.
+    #[test]
+    fn windows_of_only_padding_have_the_position_0() {
+        let x = Tensor::from_fn([1, 1, 3, 2, 2], |i| (i[2] * 4 + i[3] * 2 + i[4]) as f64);
+        let pool = |x: &Tensor<f64>, kernel: [usize; 3], padding: [usize; 3], dilation: [usize; 3]| {
+            let options = PoolOptions::default().stride(1).padding(padding).dilation(dilation);
+            let (values, indices) = x.max_pool3d_with_indices(kernel, &options);
+            (values.to_vec(), indices.to_vec())
+        };
+        let outside = f64::NEG_INFINITY;
+        assert_eq!(pool(&x, [1, 2, 1], [0, 1, 0], [1, 3, 1]), (vec![outside; 6], vec![0; 6]));
+        assert_eq!(pool(&x, [1, 2, 2], [0, 1, 0], [1, 3, 1]), (vec![outside; 3], vec![0; 3]));
+        assert_eq!(pool(&x.narrow(2, 0, 2), [2, 2, 2], [1, 0, 0], [3, 1, 1]), (vec![outside], vec![0]));
+        // A window of -∞ has the position of its first element.
+        let below = Tensor::full(x.shape(), outside);
+        assert_eq!(pool(&below, [2, 2, 2], [0; 3], [1; 3]), (vec![outside; 2], vec![0, 4]));
     }
 
     #[test]
