@@ -494,7 +494,7 @@ pub(crate) mod distances {
     pub(crate) const TERMS: usize = 128;
 
     /// The number of rows of the first matrix in a task. A task copies the whole second matrix.
-    pub(crate) const ROWS: usize = 128;
+    pub(crate) const ROWS: usize = 256;
 
     /// The number of rows whose distances to all later rows are computed at once for the distances between all pairs of rows. The distances
     /// between these rows are computed twice.

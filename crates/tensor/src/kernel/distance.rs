@@ -5,14 +5,19 @@
 //! The division of the sums into blocks depends only on shapes, so the bits do not depend on the number of threads.
 #![allow(clippy::needless_range_loop)]
 
-use crate::Float;
+use crate::kernel::element::instances::FloatInstances;
+use crate::kernel::elementwise::operand::Operand;
 use crate::memory::partition;
 use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
-use crate::scalar::math::{larger, larger_number};
+use crate::scalar::math::{FloatMath, fma, larger, larger_number};
 use crate::thresholds::blocks::MIN_PARALLEL;
 pub(crate) use crate::thresholds::distances::PAIR_ROWS;
 use crate::thresholds::distances::{COLUMNS, ROWS, TERMS};
+use crate::{Float, Unary};
+
+/// The number of rows of the first matrix whose sums are computed at once. So many independent sums hide the latency of the additions.
+const ROWS_AT_ONCE: usize = 4;
 
 /// The norm of a difference of two rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,53 +48,97 @@ pub(crate) fn distances<T: Float>(norm: RowNorm, x: &[T], y: &[T], terms: usize,
                 for (column, y) in y[first * terms..][..count * terms].chunks_exact(terms).enumerate() {
                     y[start..end].iter().zip(&mut block).for_each(|(&y, row)| row[column] = y);
                 }
-                for (x, out) in x.chunks_exact(terms).zip(out.chunks_exact_mut(n)) {
-                    let mut sums = [T::ZERO; COLUMNS];
-                    add_terms(norm, &x[start..end], &block, &mut sums);
-                    let out = out[first..first + count].iter_mut().zip(&sums);
-                    match norm {
-                        _ if start == 0 => out.for_each(|(out, &sum)| *out = sum),
-                        RowNorm::Largest => out.for_each(|(out, &sum)| *out = larger(*out, sum)),
-                        _ => out.for_each(|(out, &sum)| *out = *out + sum),
+                for (x, out) in x.chunks(ROWS_AT_ONCE * terms).zip(out.chunks_mut(ROWS_AT_ONCE * n)) {
+                    // If fewer rows are left, the last row is computed several times.
+                    let last = x.len() / terms - 1;
+                    let rows = std::array::from_fn(|row| &x[row.min(last) * terms..][start..end]);
+                    let mut sums = [[T::ZERO; COLUMNS]; ROWS_AT_ONCE];
+                    T::float_instance::<AddTerms>()(norm, rows, &block, &mut sums);
+                    for (sums, out) in sums.iter_mut().zip(out.chunks_exact_mut(n)) {
+                        let out = &mut out[first..first + count];
+                        if start > 0 {
+                            add_sums(norm, sums, out);
+                        }
+                        if norm == RowNorm::Two && end == terms {
+                            T::unary(Unary::Sqrt, Operand::Slice(&sums[..count]), out);
+                        } else {
+                            out.copy_from_slice(&sums[..count]);
+                        }
                     }
                 }
             }
         }
-        if norm == RowNorm::Two {
-            out.iter_mut().for_each(|out| *out = out.sqrt());
-        }
     });
 }
 
+/// Adds the sums `out` of the earlier blocks of terms to `sums`. For the largest magnitude, chooses the larger one.
+fn add_sums<T: Float>(norm: RowNorm, sums: &mut [T; COLUMNS], out: &[T]) {
+    let larger_of = |sum: T, earlier: T| if norm == RowNorm::Largest { larger(earlier, sum) } else { earlier + sum };
+    sums.iter_mut().zip(out).for_each(|(sum, &earlier)| *sum = larger_of(*sum, earlier));
+}
+
+/// The type that stands for the function [`add_terms`].
+struct AddTerms;
+
+impl FloatInstances for AddTerms {
+    type Of<T: Float> = fn(RowNorm, [&[T]; ROWS_AT_ONCE], &[[T; COLUMNS]; TERMS], &mut [[T; COLUMNS]; ROWS_AT_ONCE]);
+
+    fn f32() -> Self::Of<f32> {
+        add_terms::<f32>
+    }
+
+    fn f64() -> Self::Of<f64> {
+        add_terms::<f64>
+    }
+}
+
 dispatched! {
-    /// Adds a term for each element of `x` to the sums: the norm's function of the difference between the element and the sum's element in
-    /// the corresponding row of `block`.
-    fn add_terms<T: Float>(norm: RowNorm, x: &[T], block: &[[T; COLUMNS]; TERMS], sums: &mut [T; COLUMNS]) {
+    with FMA;
+    /// Adds a term for each element of each row of `x` to the sums of this row: the norm's function of the difference between the element and
+    /// the sum's element in the corresponding row of `block`.
+    fn add_terms<T: FloatMath>(
+        norm: RowNorm,
+        x: [&[T]; ROWS_AT_ONCE],
+        block: &[[T; COLUMNS]; TERMS],
+        sums: &mut [[T; COLUMNS]; ROWS_AT_ONCE],
+    ) {
         match norm {
             RowNorm::One => add(x, block, sums, #[inline(always)] |sum, d| sum + larger_number(d, -d)),
-            RowNorm::Two => add(x, block, sums, #[inline(always)] |sum, d| sum + d * d),
+            RowNorm::Two => add(x, block, sums, #[inline(always)] |sum, d| fma::<FMA, T>(d, d, sum)),
             RowNorm::Largest => add(x, block, sums, #[inline(always)] |sum, d| larger(sum, larger_number(d, -d))),
         }
     }
 }
 
-/// Does the same as [`add_terms`] for the norm whose function is `step`. Adds eight terms at a time, so that each sum is read and written
-/// only once per eight terms. The loops over columns have a constant length, so that they have no remainder without vectors.
+/// Does the same as [`add_terms`] for the norm whose function is `step`. Adds eight terms of all rows at a time, so that each sum is read
+/// and written only once per eight terms, and each element of the block is read once for all rows. The loops over columns have a constant
+/// length, so that they have no remainder without vectors.
 #[inline(always)]
-fn add<T: Float>(x: &[T], block: &[[T; COLUMNS]; TERMS], sums: &mut [T; COLUMNS], step: impl Fn(T, T) -> T) {
-    let (eights, rest) = x.as_chunks::<8>();
-    for (x, rows) in eights.iter().zip(block.as_chunks::<8>().0) {
+fn add<T: FloatMath>(
+    x: [&[T]; ROWS_AT_ONCE],
+    block: &[[T; COLUMNS]; TERMS],
+    sums: &mut [[T; COLUMNS]; ROWS_AT_ONCE],
+    step: impl Fn(T, T) -> T,
+) {
+    let (count, [first, second, third, fourth]) = (x[0].len(), sums);
+    let (eights, rest) = block[..count].as_chunks::<8>();
+    for (number, rows) in eights.iter().enumerate() {
+        let x = x.map(|x| &x.as_chunks::<8>().0[number]);
         for column in 0..COLUMNS {
-            let mut sum = sums[column];
+            let mut sum = [first[column], second[column], third[column], fourth[column]];
             for term in 0..8 {
-                sum = step(sum, x[term] - rows[term][column]);
+                for row in 0..ROWS_AT_ONCE {
+                    sum[row] = step(sum[row], rows[term][column] - x[row][term]);
+                }
             }
-            sums[column] = sum;
+            [first[column], second[column], third[column], fourth[column]] = sum;
         }
     }
-    for (&x, row) in rest.iter().zip(&block[x.len() - rest.len()..]) {
-        for column in 0..COLUMNS {
-            sums[column] = step(sums[column], x - row[column]);
+    for (term, row) in (count - rest.len()..).zip(rest) {
+        for (x, sums) in x.iter().zip([&mut *first, second, third, fourth]) {
+            for column in 0..COLUMNS {
+                sums[column] = step(sums[column], row[column] - x[term]);
+            }
         }
     }
 }

@@ -1,27 +1,29 @@
 //! Padding: copies a tensor into a larger one, and fills the rest with a number or with elements of the tensor.
 
+use std::ops::Range;
+
 use crate::kernel::fill::copy_strided;
 use crate::memory::partition;
 use crate::memory::threads::Schedule;
 use crate::thresholds::blocks::{MIN_PARALLEL, TASK};
 use crate::{Element, Layout};
 
-/// A dimension of the padded tensor.
+/// A range of indices of a dimension, and the indices from which the tensor is read for them: the first one, and the distance from each to
+/// the next. `None` means the number of the padding.
+pub(crate) type Part = (Range<usize>, Option<(usize, isize)>);
+
+/// A dimension of the padded tensor: the number of its indices, and its parts before, inside and after the copy of the tensor.
 pub(crate) struct PaddedAxis {
-    /// The number of indices of the padded dimension.
     pub(crate) size: usize,
-    /// Returns the index from which the tensor is read for an index of the padded dimension. `None` means the number of the padding.
-    pub(crate) source: Box<dyn Fn(usize) -> Option<usize> + Sync>,
-    /// The range of padded indices whose sources are consecutive, and the first of these sources: the copy of the tensor.
-    pub(crate) copied: std::ops::Range<usize>,
-    pub(crate) first: usize,
+    pub(crate) parts: [Part; 3],
 }
 
 /// A loop over a dimension, or over several dimensions that are not padded and can be merged.
-struct Loop<'a> {
+struct Loop {
     size: usize,
     stride: isize,
-    axis: Option<&'a PaddedAxis>,
+    is_padded: bool,
+    parts: [Part; 3],
 }
 
 /// Fills `out` with the padded elements of `data`. `axes` has an entry for each dimension of `layout`, `None` for dimensions without
@@ -30,16 +32,19 @@ pub(crate) fn pad<T: Element>(data: &[T], layout: &Layout, axes: &[Option<Padded
     if out.is_empty() {
         return;
     }
-    let mut loops = vec![Loop { size: 1, stride: 0, axis: None }];
+    let unpadded = |size, stride| {
+        let parts = [(0..0, None), (0..size, Some((0, 1))), (0..0, None)];
+        Loop { size, stride, is_padded: false, parts }
+    };
+    let mut loops = vec![unpadded(1, 0)];
     for ((&size, &stride), axis) in layout.shape().iter().zip(layout.strides()).zip(axes) {
         match (loops.last_mut(), axis) {
-            (Some(outer), None) if outer.axis.is_none() && outer.stride == stride * size as isize => {
-                (outer.size, outer.stride) = (outer.size * size, stride);
+            (Some(outer), None) if !outer.is_padded && (outer.size == 1 || outer.stride == stride * size as isize) => {
+                *outer = unpadded(outer.size * size, stride);
             }
-            (Some(Loop { size: outer @ 1, stride: across, axis: None }), None) => (*outer, *across) = (size, stride),
-            (_, axis) => {
-                let size = axis.as_ref().map_or(size, |axis| axis.size);
-                loops.push(Loop { size, stride, axis: axis.as_ref() });
+            (_, None) => loops.push(unpadded(size, stride)),
+            (_, Some(PaddedAxis { size, parts })) => {
+                loops.push(Loop { size: *size, stride, is_padded: true, parts: parts.clone() });
             }
         }
     }
@@ -56,24 +61,22 @@ pub(crate) fn pad<T: Element>(data: &[T], layout: &Layout, axes: &[Option<Padded
 
 /// Fills `out` with the padded elements that `loops` visit from `position` on.
 fn fill<T: Element>(data: &[T], loops: &[Loop], position: isize, value: T, out: &mut [T]) {
-    let at = |index: usize, stride: isize| position + index as isize * stride;
-    match loops {
-        [] => out[0] = data[position as usize],
-        [Loop { stride, axis: None, .. }] => copy_strided(data, position as usize, *stride, out),
-        [Loop { stride, axis: Some(axis), .. }] => {
-            let (before, after) = (0..axis.copied.start, axis.copied.end..out.len());
-            if !axis.copied.is_empty() {
-                copy_strided(data, at(axis.first, *stride) as usize, *stride, &mut out[axis.copied.clone()]);
-            }
-            for index in before.chain(after) {
-                out[index] = (axis.source)(index).map_or(value, |source| data[at(source, *stride) as usize]);
-            }
-        }
-        [Loop { size, stride, axis }, inner @ ..] => {
-            for (index, out) in out.chunks_exact_mut(out.len() / size).enumerate() {
-                match axis.map_or(Some(index), |axis| (axis.source)(index)) {
-                    Some(source) => fill(data, inner, at(source, *stride), value, out),
-                    None => out.fill(value),
+    let [Loop { size, stride, parts, .. }, inner @ ..] = loops else {
+        return out[0] = data[position as usize];
+    };
+    let width = out.len() / size;
+    for (range, source) in parts.iter().filter(|(range, _)| !range.is_empty()) {
+        let out = &mut out[range.start * width..range.end * width];
+        match *source {
+            None => out.fill(value),
+            Some((first, step)) => {
+                let (first, step) = (position + first as isize * stride, step * stride);
+                if inner.is_empty() {
+                    copy_strided(data, first as usize, step, out);
+                    continue;
+                }
+                for (index, out) in out.chunks_exact_mut(width).enumerate() {
+                    fill(data, inner, first + index as isize * step, value, out);
                 }
             }
         }

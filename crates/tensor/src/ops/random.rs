@@ -60,7 +60,9 @@ impl<T: Float> Tensor<T> {
     /// assert!(x.mean(..).item().abs() < 0.05);
     /// ```
     pub fn try_randn(shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
-        Tensor::draw_tensor(shape.into(), Site::here("randn"), generator, |generator| T::from_f64(generator.normal()))
+        let at = Site::here("randn");
+        let shape = shape.into().resolve_plain(at)?;
+        Tensor::build(&shape, at, |out| draw_normals(out, generator))
     }
 
     /// Draws each number from a normal distribution with its own mean and standard deviation. `mean` and `std` broadcast. Refuses negative
@@ -227,11 +229,24 @@ impl Tensor<i64> {
 
 /// Draws each element by `draw`, which must take one word of the generator. Large tensors use several threads.
 pub(crate) fn draw_each<T: Send>(out: &mut [T], generator: &mut Generator, draw: impl Fn(&mut Generator) -> T + Sync) {
+    draw_chunks(out, generator, |generator, out| out.iter_mut().for_each(|out| *out = draw(generator)));
+}
+
+/// Draws each element from the normal distribution with mean 0 and standard deviation 1.
+fn draw_normals<T: Float>(out: &mut [T], generator: &mut Generator) {
+    draw_chunks(out, generator, |generator, out| {
+        let (blocks, rest) = out.as_chunks_mut();
+        blocks.iter_mut().for_each(|out| *out = generator.normals().map(T::from_f64));
+        rest.iter_mut().for_each(|out| *out = T::from_f64(generator.normal()));
+    });
+}
+
+/// Draws the elements of each chunk of `out` by `draw`, which must take one word of the generator for each element.
+fn draw_chunks<T: Send>(out: &mut [T], generator: &mut Generator, draw: impl Fn(&mut Generator, &mut [T]) + Sync) {
     const CHUNK: usize = 1 << 13;
     let (first, count) = (generator.clone(), out.len());
     partition::chunks(out, CHUNK, Schedule::parallel_from(2 * CHUNK, count), |number, out| {
-        let mut generator = first.after(number * CHUNK);
-        out.iter_mut().for_each(|out| *out = draw(&mut generator));
+        draw(&mut first.after(number * CHUNK), out);
     });
     *generator = first.after(count);
 }
@@ -298,6 +313,17 @@ mod tests {
 
     fn generator() -> Generator {
         Generator::new(1)
+    }
+
+    /// Compares tensors, which are drawn block by block, with single draws.
+    #[test]
+    fn normal_numbers_equal_single_draws() {
+        for count in [1, 63, 64, 200, 20_000] {
+            let (mut one, mut other) = (Generator::from_state(9, 3), Generator::from_state(9, 3));
+            let drawn = Tensor::<f64>::randn([count], &mut one).to_vec();
+            assert!(drawn.iter().all(|x| x.to_bits() == other.normal().to_bits()), "{count}");
+            assert_eq!(one, other);
+        }
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! Most kernels are written once, as plain loops over slices. [`dispatched!`](dispatched) compiles a loop for several instruction sets and
 //! calls the version for the set in use. Elementwise arithmetic gives the same bits on every set, because it never fuses a multiplication
 //! and an addition into one instruction. Functions like `exp` may differ in the last bits: their polynomials use fused instructions if the
-//! set has them, and some use tables on one set only. Matrix products differ in the order of their sums too.
+//! set has them, and some use tables on one set only. Euclidean distances between rows (`cdist`) use fused instructions too. Matrix products
+//! also differ in the order of their sums.
 //!
 //! The set [`InstructionSet::Portable`] is the mode of equal bits: its results have the same bits on every platform. In this mode, no fused
 //! instructions are used, and sums have fixed orders. Functions of the C library are called only if they are exact, for example `fmod` and

@@ -18,4 +18,12 @@ pub enum Formula {
     Finite { nan: f64, posinf: Option<f64>, neginf: Option<f64> },
     /// x (x + 3) / 6 between -3 and 3, 0 below and x above.
     Hardswish,
+    /// 0 where |x| is at most the bound, and x elsewhere.
+    Hardshrink { bound: f64 },
+    /// 0 where |x| is at most the bound. Elsewhere x, moved toward 0 by the bound.
+    Softshrink { bound: f64 },
+    /// `value` where x is at most the threshold, and x elsewhere.
+    Threshold { threshold: f64, value: f64 },
+    /// c (d - c/2) / divisor for the difference d = x - y, where c is d clamped to ±`delta`.
+    Huber { delta: f64, divisor: f64 },
 }

@@ -12,7 +12,8 @@
 
 use std::f64::consts::FRAC_1_SQRT_2;
 
-use crate::scalar::special::normal_quantile;
+use crate::scalar::cpu::dispatched;
+use crate::scalar::special::{QUANTILES, normal_quantile, normal_quantiles};
 
 /// A random number generator: a seed, and the number of 64-bit words drawn from it. PyTorch: `torch.Generator` with `manual_seed`.
 ///
@@ -83,7 +84,7 @@ impl Generator {
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.count = self.count.wrapping_add(1);
-        mixed(self.seed.wrapping_add(self.count.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
+        word(self.seed, self.count)
     }
 
     /// Returns a copy of this generator that is `words` words ahead.
@@ -108,6 +109,15 @@ impl Generator {
     #[inline]
     pub fn normal(&mut self) -> f64 {
         normal_quantile(self.between())
+    }
+
+    /// Draws the numbers that so many calls of [`normal`](Self::normal) draw, in loops that have vector forms.
+    pub(crate) fn normals(&mut self) -> [f64; QUANTILES] {
+        let (mut p, mut z) = ([0.0; QUANTILES], [0.0; QUANTILES]);
+        middles(self.seed, self.count, &mut p);
+        self.count = self.count.wrapping_add(QUANTILES as u64);
+        normal_quantiles(&p, &mut z);
+        z
     }
 
     /// Draws from the normal distribution of mean 0 and standard deviation 1, truncated to [`low`, `high`]. The result is the quantile of a
@@ -146,7 +156,7 @@ impl Generator {
     /// Draws the middle of one of the 2⁵² equal parts of (0, 1).
     #[inline]
     fn between(&mut self) -> f64 {
-        ((self.next_u64() >> 12) as f64 + 0.5) / (1u64 << 52) as f64
+        middle(self.next_u64())
     }
 
     /// Returns `true` with probability `p`: never if `p` is 0 or NaN, always if it is 1.
@@ -185,6 +195,27 @@ impl Generator {
         let mut order: Vec<usize> = (0..n).collect();
         self.shuffle(&mut order);
         order
+    }
+}
+
+/// Returns the word with number `count` of a seed, counted from 1.
+#[inline]
+fn word(seed: u64, count: u64) -> u64 {
+    mixed(seed.wrapping_add(count.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
+}
+
+/// Returns the middle of the part of (0, 1) that the upper bits of `word` number. There are 2⁵² equal parts.
+#[inline]
+fn middle(word: u64) -> f64 {
+    ((word >> 12) as f64 + 0.5) / (1u64 << 52) as f64
+}
+
+dispatched! {
+    /// Writes the [`middle`] of each word after the first `count` words of a seed.
+    fn middles(seed: u64, count: u64, out: &mut [f64; QUANTILES]) {
+        for (number, out) in (1..).zip(out) {
+            *out = middle(word(seed, count.wrapping_add(number)));
+        }
     }
 }
 

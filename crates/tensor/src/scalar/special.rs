@@ -74,7 +74,8 @@ pub(crate) fn erfinv(x: f64) -> f64 {
 }
 
 /// Evaluates a polynomial. The coefficient of the highest power is first.
-fn polynomial(t: f64, coefficients: &[f64]) -> f64 {
+#[inline(always)]
+fn polynomial<const N: usize>(t: f64, coefficients: &[f64; N]) -> f64 {
     coefficients.iter().fold(0.0, |sum, c| sum * t + c)
 }
 
@@ -83,14 +84,79 @@ fn polynomial(t: f64, coefficients: &[f64]) -> f64 {
 /// The method is from M. J. Wichura, "Algorithm AS 241: the percentage points of the normal distribution" (1988), PPND16. It uses quotients
 /// of polynomials, whose argument in the tails is √(-ln p). The coefficient of the highest power comes first.
 pub(crate) fn normal_quantile(p: f64) -> f64 {
-    let quotient = |x: f64, t: f64, [above, below]: &[[f64; 8]; 2]| x * polynomial(t, above) / polynomial(t, below);
     let q = p - 0.5;
-    if q.abs() <= 0.425 {
+    if q.abs() <= CENTRAL {
         return quotient(q, 0.180625 - q * q, &CENTRE);
     }
     let r = (-libm::log(if q < 0.0 { p } else { 1.0 - p })).sqrt();
     let z = if r <= 5.0 { quotient(1.0, r - 1.6, &TAIL) } else { quotient(1.0, r - 5.0, &FAR) };
     z.copysign(q)
+}
+
+crate::scalar::cpu::dispatched! {
+    /// Writes the [`normal_quantile`] of each number of `p` to `out`, with the same bits. The loops have vector forms.
+    pub(crate) fn normal_quantiles(p: &[f64; QUANTILES], out: &mut [f64; QUANTILES]) {
+        // The places of the numbers in the tails, and the distance of each of these numbers from 0 or 1.
+        let (mut places, mut tails, mut count) = ([0; QUANTILES], [0.01; QUANTILES], 0);
+        for i in 0..QUANTILES {
+            let q = p[i] - 0.5;
+            out[i] = quotient(q, 0.180625 - q * q, &CENTRE);
+        }
+        for (i, p) in p.iter().enumerate() {
+            places[count] = i;
+            count += usize::from((p - 0.5).abs() > CENTRAL);
+        }
+        for (tail, &i) in tails.iter_mut().zip(&places[..count]) {
+            *tail = p[i].min(1.0 - p[i]);
+        }
+        let mut quantiles = [0.0; QUANTILES];
+        for (out, tails) in quantiles.as_chunks_mut::<8>().0.iter_mut().zip(tails.as_chunks::<8>().0).take(count.div_ceil(8)) {
+            for i in 0..8 {
+                out[i] = quotient(1.0, (-log_of_normal(tails[i])).sqrt() - 1.6, &TAIL);
+            }
+        }
+        for (k, &i) in places[..count].iter().enumerate() {
+            out[i] = if tails[k] > MIN_TAIL { quantiles[k].copysign(p[i] - 0.5) } else { normal_quantile(p[i]) };
+        }
+    }
+}
+
+/// The number of quantiles that [`normal_quantiles`] computes.
+pub(crate) const QUANTILES: usize = 64;
+
+/// The largest distance from 1/2 of a probability whose quantile is computed by the quotient [`CENTRE`].
+const CENTRAL: f64 = 0.425;
+
+/// A bound above e⁻²⁵. The quantiles of larger numbers below 0.075 are computed by the quotient [`TAIL`].
+const MIN_TAIL: f64 = 2e-11;
+
+#[inline(always)]
+fn quotient(x: f64, t: f64, [above, below]: &[[f64; 8]; 2]) -> f64 {
+    x * polynomial(t, above) / polynomial(t, below)
+}
+
+/// Computes ln x for a positive normal x other than 1, with the bits of [`libm::log`]. The formula is from FreeBSD's `e_log.c`.
+#[inline(always)]
+fn log_of_normal(x: f64) -> f64 {
+    const LN_2: [f64; 2] = [6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10];
+    const ODD: [f64; 4] =
+        [6.666_666_666_666_735e-1, 2.857_142_874_366_239e-1, 1.818_357_216_161_805e-1, 1.479_819_860_511_658_6e-1];
+    const EVEN: [f64; 3] = [3.999_999_999_940_942e-1, 2.222_219_843_214_978_4e-1, 1.531_383_769_920_937_3e-1];
+    // x is m 2ᵏ with m in √½ .. √2. `ROOT` has the exponent and the first digits of √½.
+    const ROOT: u64 = 0x3fe6_a09e << 32;
+    const ONE: u64 = 0x3ff0_0000 << 32;
+    const FRACTION: u64 = (1 << 52) - 1;
+    let raised = x.to_bits() + (ONE - ROOT);
+    let k = (raised >> 52) as i64 - 1023;
+    let f = f64::from_bits((raised & FRACTION) + ROOT) - 1.0;
+    let half = 0.5 * f * f;
+    let s = f / (2.0 + f);
+    let z = s * s;
+    let w = z * z;
+    let even = w * (EVEN[0] + w * (EVEN[1] + w * EVEN[2]));
+    let odd = z * (ODD[0] + w * (ODD[1] + w * (ODD[2] + w * ODD[3])));
+    let k = k as f64;
+    s * (half + (odd + even)) + k * LN_2[1] - half + f + k * LN_2[0]
 }
 
 #[rustfmt::skip]
@@ -410,6 +476,26 @@ mod tests {
             assert!((z - expected).abs() <= 4.0 * f64::EPSILON * f64::abs(expected), "{p}: {z}");
         }
         assert_eq!(normal_quantile(0.75), -normal_quantile(0.25));
+    }
+
+    #[test]
+    fn quantiles_of_a_block_have_the_bits_of_single_ones() {
+        let mut generator = crate::Generator::new(5);
+        for scale in [1.0, 1.0, 0.1, 1e-3, 1e-8, 1e-11, 1e-15, 1e-300] {
+            let mut p = [0.5; QUANTILES];
+            p.iter_mut().for_each(|p| *p = generator.uniform().max(f64::EPSILON) * scale);
+            for p in [p, p.map(|p| (1.0 - p).min(1.0 - f64::EPSILON))] {
+                let mut z = [0.0; QUANTILES];
+                normal_quantiles(&p, &mut z);
+                for (p, z) in p.into_iter().zip(z) {
+                    assert_eq!(
+                        (z.to_bits(), log_of_normal(p).to_bits()),
+                        (normal_quantile(p).to_bits(), libm::log(p).to_bits()),
+                        "{p}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

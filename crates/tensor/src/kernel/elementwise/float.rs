@@ -589,6 +589,30 @@ dispatched! {
                 let above = if high { x } else { curved };
                 if low { x * T::ZERO } else { above }
             }),
+            Formula::Hardshrink { bound } => {
+                let bound = T::from_f64(bound);
+                one(operand(0), out, |x| if (x >= -bound) & (x <= bound) { T::ZERO } else { x });
+            }
+            Formula::Softshrink { bound } => {
+                let bound = T::from_f64(bound);
+                one(operand(0), out, #[inline(always)] |x| {
+                    let moved = if x > bound { x - bound } else { x + bound };
+                    if (x >= -bound) & (x <= bound) { T::ZERO } else { moved }
+                });
+            }
+            Formula::Threshold { threshold, value } => {
+                let (threshold, value) = (T::from_f64(threshold), T::from_f64(value));
+                one(operand(0), out, |x| if x <= threshold { value } else { x });
+            }
+            Formula::Huber { delta, divisor } => {
+                let (delta, half, divisor) = (T::from_f64(delta), T::from_f64(0.5), T::from_f64(divisor));
+                two(operand(0), operand(1), out, #[inline(always)] |x, y| {
+                    let d = x - y;
+                    let clamped = if d >= delta { delta } else { d };
+                    let clamped = if d <= -delta { -delta } else { clamped };
+                    clamped * (d - clamped * half) / divisor
+                });
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::ops::{BitAnd, BitOr, BitXor, Not, Shl, Shr};
 
 use crate::kernel::elementwise::block::BlockKernels;
-use crate::kernel::elementwise::loops::{compare, one, two};
+use crate::kernel::elementwise::loops::{compare, integer, one, real, two, two_guarded};
 use crate::kernel::elementwise::operand::Operand;
 use crate::scalar::cpu::dispatched;
 use crate::scalar::special::gcd;
@@ -123,6 +123,22 @@ dispatched! {
                 let sign = if T::MIN < T::ZERO { x >> (T::BITS - 1) } else { T::ZERO };
                 if shift(y) < T::BITS { x >> shift(y) } else { sign }
             }),
+            Binary::Div => divide(x, y, out, #[inline(always)] |x, y| (x / y).trunc(), |x, y| x.wrapping_div(y)),
+            Binary::Fmod => {
+                divide(x, y, out, #[inline(always)] |x, y| x - (x / y).trunc() * y, |x, y| x.wrapping_rem(y));
+            }
+            Binary::FloorDivide => divide(x, y, out, #[inline(always)] |x, y| (x / y).floor(), |x, y| {
+                // The remainder is computed from the quotient, because a division takes much longer than a multiplication.
+                let quotient = x.wrapping_div(y);
+                let below = is_below(x.wrapping_sub(quotient.wrapping_mul(y)), y);
+                quotient.wrapping_sub(if below { T::ONE } else { T::ZERO })
+            }),
+            Binary::Remainder => {
+                divide(x, y, out, #[inline(always)] |x, y| x - (x / y).floor() * y, |x, y| {
+                    let rest = x.wrapping_rem(y);
+                    if is_below(rest, y) { rest.wrapping_add(y) } else { rest }
+                });
+            }
             _ => other_binary(op, x, y, out),
         }
     }
@@ -132,27 +148,43 @@ dispatched! {
     }
 }
 
+/// Computes `out = f(x, y)`, where `f` is a division. `by_f64` does the same for whole numbers below 2⁵¹ in f64, where division has a vector
+/// form. The distance of a quotient x / y from other whole numbers is at least 1 / |y|. This is more than the rounding error of the quotient,
+/// so a rounded quotient is never moved to or across a whole number. Callers refuse a division by 0 before this function runs. So its result
+/// does not matter here.
+#[inline(always)]
+fn divide<T: Int>(
+    x: Operand<T>,
+    y: Operand<T>,
+    out: &mut [T],
+    by_f64: impl Fn(f64, f64) -> f64,
+    f: impl Fn(T, T) -> T,
+) {
+    two_guarded(
+        x,
+        y,
+        out,
+        #[inline(always)]
+        |x, y| is_exact(x) & is_exact(y) & (y != T::ZERO),
+        #[inline(always)]
+        |x, y| T::from_i64(integer(by_f64(real(x.to_i64()), real(y.to_i64())))),
+        |x, y| if y == T::ZERO { y } else { f(x, y) },
+    );
+}
+
+/// Returns true if |x| is below 2⁵¹. [`real`] and [`integer`] convert these numbers.
+#[inline(always)]
+fn is_exact<T: Int>(x: T) -> bool {
+    const BOUND: i64 = 1 << 51;
+    let x = x.to_i64();
+    (x > -BOUND) & (x < BOUND)
+}
+
 /// Computes `out = op(x, y)` for a function without a vector form.
 #[inline(never)]
 fn other_binary<T: Int>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) {
-    // Callers refuse a division by 0 before this function runs. So its result does not matter here.
     match op {
-        Binary::Div => two(x, y, out, |x, y| if y == T::ZERO { y } else { x.wrapping_div(y) }),
         Binary::Pow => two(x, y, out, |x, y| T::from_i64(power(x.to_i64(), y.to_i64()))),
-        Binary::Fmod => two(x, y, out, |x, y| if y == T::ZERO { y } else { x.wrapping_rem(y) }),
-        Binary::Remainder => two(x, y, out, |x, y| {
-            let rest = if y == T::ZERO { y } else { x.wrapping_rem(y) };
-            if is_below(rest, y) { rest.wrapping_add(y) } else { rest }
-        }),
-        Binary::FloorDivide => two(x, y, out, |x, y| {
-            if y == T::ZERO {
-                return y;
-            }
-            // The remainder is computed from the quotient, because a division takes much longer than a multiplication.
-            let quotient = x.wrapping_div(y);
-            let below = is_below(x.wrapping_sub(quotient.wrapping_mul(y)), y);
-            quotient.wrapping_sub(if below { T::ONE } else { T::ZERO })
-        }),
         Binary::Gcd => two(x, y, out, |x, y| T::from_i64(gcd(x.to_i64(), y.to_i64()))),
         Binary::Lcm => two(x, y, out, |x, y| T::from_i64(lcm(x.to_i64(), y.to_i64()))),
         _ => unreachable!("integers have no {op:?}"),
@@ -194,4 +226,52 @@ fn power(base: i64, exponent: i64) -> i64 {
 fn lcm(x: i64, y: i64) -> i64 {
     let divisor = gcd(x, y);
     if divisor == 0 { 0 } else { (x / divisor).wrapping_mul(y).wrapping_abs() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Division = fn(i64, i64) -> i64;
+
+    /// Returns the quotient, rounded down, and the remainder.
+    fn floor(x: i64, y: i64) -> (i64, i64) {
+        let (quotient, rest) = (x.wrapping_div(y), x.wrapping_rem(y));
+        if rest != 0 && (rest < 0) != (y < 0) { (quotient - 1, rest + y) } else { (quotient, rest) }
+    }
+
+    /// Compares divisions with the operators of Rust, for numbers around the bound of the division in f64.
+    #[test]
+    fn divisions_equal_the_operators() {
+        let mut numbers = vec![i64::MIN, i64::MAX, i64::MIN + 1];
+        for bits in [0, 1, 2, 5, 26, 50, 51, 52, 53, 62] {
+            numbers.extend((-2..=2).flat_map(|i| [(1 << bits) + i, -(1 << bits) + i, ((1 << bits) + i) / 3 * 2]));
+        }
+        let pairs: Vec<(i64, i64)> = numbers.iter().flat_map(|&x| numbers.iter().map(move |&y| (x, y))).collect();
+        // Groups in which all pairs are small, and groups with large numbers.
+        let small = pairs.iter().copied().filter(|&(x, y)| is_exact(x) && is_exact(y));
+        let pairs: Vec<(i64, i64)> = small.chain(pairs.iter().copied()).filter(|&(_, y)| y != 0).collect();
+        let (x, y): (Vec<i64>, Vec<i64>) = pairs.iter().copied().unzip();
+        let expected: [(Binary, Division); 4] = [
+            (Binary::Div, i64::wrapping_div),
+            (Binary::Fmod, i64::wrapping_rem),
+            (Binary::FloorDivide, |x, y| floor(x, y).0),
+            (Binary::Remainder, |x, y| floor(x, y).1),
+        ];
+        let mut out = vec![0; x.len()];
+        for (op, expected) in expected {
+            i64::binary(op, Operand::Slice(&x), Operand::Slice(&y), &mut out);
+            for (&(x, y), &got) in pairs.iter().zip(&out) {
+                assert_eq!(got, expected(x, y), "{op:?} {x} {y}");
+            }
+            for divisor in [7, -3, 1 << 60] {
+                i64::binary(op, Operand::Slice(&x), Operand::Splat(divisor), &mut out);
+                assert!(x.iter().zip(&out).all(|(&x, &got)| got == expected(x, divisor)), "{op:?} {divisor}");
+            }
+        }
+        let bytes: Vec<u8> = (0..=255).collect();
+        let mut out = [0; 256];
+        u8::binary(Binary::Remainder, Operand::Slice(&bytes), Operand::Splat(7), &mut out);
+        assert!(bytes.iter().zip(out).all(|(x, got)| got == x % 7));
+    }
 }

@@ -76,12 +76,20 @@ cpu::dispatched! {
 /// The number 2⁵¹. [`integer`] converts smaller numbers.
 const MAX_SHIFTED: f64 = (1u64 << 51) as f64;
 
+/// The number 2⁵² + 2⁵¹. The last bits of numbers next to it are an integer.
+const SHIFT: f64 = 3.0 * MAX_SHIFTED;
+
 /// Returns `x`, rounded toward 0, as an integer. |x| must be less than [`MAX_SHIFTED`]. Unlike `as`, this has a vector form for every
 /// instruction set: next to 2⁵² + 2⁵¹, the last bits of a number are an integer.
 #[inline(always)]
-fn integer(x: f64) -> i64 {
-    const SHIFT: f64 = 3.0 * MAX_SHIFTED;
+pub(super) fn integer(x: f64) -> i64 {
     (x.trunc() + SHIFT).to_bits().wrapping_sub(SHIFT.to_bits()) as i64
+}
+
+/// Returns an integer whose magnitude is below [`MAX_SHIFTED`] as a floating-point number. This is the inverse of [`integer`].
+#[inline(always)]
+pub(super) fn real(x: i64) -> f64 {
+    f64::from_bits(SHIFT.to_bits().wrapping_add(x as u64)) - SHIFT
 }
 
 /// Calls `body` with the operand as a slice, and with the output. If the operand is one number for all elements, `body` gets slices of one
@@ -218,6 +226,34 @@ pub(crate) fn two<T: Copy, S: Copy, U: Copy>(x: Operand<T>, y: Operand<S>, out: 
                 out.fill(f(x, y));
             }
         }
+    }
+}
+
+/// Does the same as [`two`]. Uses `fast` for groups of 16 pairs if `ordinary` returns true for all of them. Uses `f` for all other pairs.
+/// Both functions must give the same bits for ordinary pairs.
+#[inline(always)]
+pub(crate) fn two_guarded<T: Scalar>(
+    x: Operand<T>,
+    y: Operand<T>,
+    out: &mut [T],
+    ordinary: impl Fn(T, T) -> bool,
+    fast: impl Fn(T, T) -> T,
+    f: impl Fn(T, T) -> T,
+) {
+    let (groups, rest) = out.as_chunks_mut::<16>();
+    let last = 16 * groups.len();
+    for (number, out) in groups.iter_mut().enumerate() {
+        let (x, y, mut all) = (x.sixteen(16 * number), y.sixteen(16 * number), true);
+        for i in 0..16 {
+            all &= ordinary(x[i], y[i]);
+        }
+        match all {
+            true => two_arrays(&x, &y, out, &fast),
+            false => two_arrays(&x, &y, out, &f),
+        }
+    }
+    for (i, out) in rest.iter_mut().enumerate() {
+        *out = f(x.at(last + i), y.at(last + i));
     }
 }
 

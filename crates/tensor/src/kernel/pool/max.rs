@@ -241,10 +241,13 @@ dispatched! {
         for (i, out) in out.chunks_exact_mut(pool.columns.output).enumerate() {
             out.fill(T::start(Reduction::Amax));
             for_each_tap(pool, i, #[inline(always)] |first, _, (low, high)| {
-                let (best, from) = (&mut out[low..high], adjacent(x, first, pool.columns.stride, &mut row[low..high]));
-                for j in 0..best.len() {
-                    let wins = (from[j] > best[j]) | from[j].is_nan();
-                    best[j] = if wins { from[j] } else { best[j] };
+                let best = &mut out[low..high];
+                // The constants let the compiler read vectors.
+                match pool.columns.stride {
+                    1 => keep_larger::<T, 1>(best, &x[first..]),
+                    2 => keep_larger::<T, 2>(best, &x[first..]),
+                    3 => keep_larger::<T, 3>(best, &x[first..]),
+                    stride => keep_larger::<T, 1>(best, adjacent(x, first, stride, &mut row[low..high])),
                 }
             });
         }
@@ -264,6 +267,18 @@ dispatched! {
             }
         }
     }
+}
+
+/// Replaces each element of `best` by the corresponding element of `x` if this one is larger or NaN. The elements of `x` are `STRIDE` apart.
+#[inline(always)]
+fn keep_larger<T: Float, const STRIDE: usize>(best: &mut [T], x: &[T]) {
+    let larger = |best: T, x: T| if (x > best) | x.is_nan() { x } else { best };
+    let Some((last, best)) = best.split_last_mut() else { return };
+    let groups = &x.as_chunks::<STRIDE>().0[..best.len()];
+    for j in 0..best.len() {
+        best[j] = larger(best[j], groups[j][0]);
+    }
+    *last = larger(*last, x[STRIDE * best.len()]);
 }
 
 /// Stores in `maxima` the largest element of each window in the row of windows with index `i`.
@@ -343,7 +358,7 @@ mod tests {
     }
 
     fn axis() -> impl Strategy<Value = WindowAxis> {
-        let sizes = (1..4usize, 1..4usize, 1..3usize, 0..3usize, 0..30usize, prop::bool::ANY);
+        let sizes = (1..4usize, 1..6usize, 1..3usize, 0..3usize, 0..30usize, prop::bool::ANY);
         sizes.prop_map(|(kernel, stride, dilation, before, more, halves)| {
             let input = 2 + more;
             if halves {

@@ -17,12 +17,16 @@ use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid, Tile};
 use crate::memory::reserve;
 use crate::memory::threads::{Schedule, num_threads};
-use crate::scalar::math::{is_nan, larger, smaller};
+use crate::scalar::cpu::dispatched;
+use crate::scalar::math::{compare, is_nan, larger, smaller};
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::thresholds::scan::{
     ADJACENT, LOG_BLOCK, MIN_CHECKED_LANE, MIN_PARALLEL, MIN_SHARED_LANE, SCANNED_COLUMNS as COLUMNS, TASK,
 };
 use crate::{DType, Element, Float, Reduction, Shape, Unary};
+
+/// The number of elements that are compared with a bound at once.
+const PART: usize = 16;
 
 /// A function that reads a lane and writes its results. It is a trait object, so that the loops over lanes are compiled once for all
 /// functions.
@@ -122,9 +126,9 @@ fn adjacent<T: Element, U: Element>(
 /// truth values is true from the first `true` on.
 pub(crate) fn running_sums<T: Element>(x: Source<T>, axis: usize, out: &mut [T]) -> Result<(), AllocationError> {
     if T::DTYPE.is_float() {
-        scan(x, axis, out, 0.0, |total, x| total + x.to_f64(), T::from_f64)
+        scan(x, axis, out, 0.0, |total, _, x| total + x.to_f64(), T::from_f64)
     } else {
-        scan(x, axis, out, 0i64, |total, x| total.wrapping_add(x.to_i64()), T::from_i64)
+        scan(x, axis, out, 0i64, |total, _, x| total.wrapping_add(x.to_i64()), T::from_i64)
     }
 }
 
@@ -132,29 +136,29 @@ pub(crate) fn running_sums<T: Element>(x: Source<T>, axis: usize, out: &mut [T])
 /// product of truth values is true up to the first `false`.
 pub(crate) fn running_products<T: Element>(x: Source<T>, axis: usize, out: &mut [T]) -> Result<(), AllocationError> {
     if T::DTYPE.is_float() {
-        scan(x, axis, out, 1.0, |total, x| total * x.to_f64(), T::from_f64)
+        scan(x, axis, out, 1.0, |total, _, x| total * x.to_f64(), T::from_f64)
     } else {
-        scan(x, axis, out, 1i64, |total, x| total.wrapping_mul(x.to_i64()), T::from_i64)
+        scan(x, axis, out, 1i64, |total, _, x| total.wrapping_mul(x.to_i64()), T::from_i64)
     }
 }
 
-/// For each lane of `x` along dimension `axis`, replaces a total, which begins as `start`, by `step(total, element)` for one element after
-/// the other. Writes `value(total)` for each element to `out`, which is row-major. The steps of a lane wait for each other, so steps of
+/// For each lane of `x` along dimension `axis`, replaces a total, which begins as `start`, by `step(total, position, element)` for one
+/// element after the other. Writes `value(total)` for each element to `out`, which is row-major. The steps of a lane wait for each other, so steps of
 /// several lanes alternate.
 fn scan<T: Element, U: Element, A: Copy + Sync>(
     x: Source<T>,
     axis: usize,
     out: &mut [U],
     start: A,
-    step: impl Fn(A, T) -> A + Sync,
+    step: impl Fn(A, usize, T) -> A + Sync,
     value: impl Fn(A) -> U + Sync,
 ) -> Result<(), AllocationError> {
     let shape = x.layout.shape();
     let (size, inner) = (shape[axis], Shape::from(&shape[axis + 1..]).numel());
     let one = |lane: &[T], out: &mut [U]| {
         let mut total = start;
-        for (out, &x) in out.iter_mut().zip(lane) {
-            total = step(total, x);
+        for (i, (out, &x)) in out.iter_mut().zip(lane).enumerate() {
+            total = step(total, i, x);
             *out = value(total);
         }
     };
@@ -172,7 +176,7 @@ fn scan<T: Element, U: Element, A: Copy + Sync>(
                 let mut totals = [start; 4];
                 for i in 0..size {
                     for (lane, total) in totals.iter_mut().enumerate() {
-                        *total = step(*total, x[lane * size + i]);
+                        *total = step(*total, i, x[lane * size + i]);
                         out[lane * size + i] = value(*total);
                     }
                 }
@@ -191,7 +195,7 @@ fn scan<T: Element, U: Element, A: Copy + Sync>(
         for row in 0..size {
             let x = &data[(outer * size + row) * inner + first..][..width];
             for ((total, &x), out) in totals.iter_mut().zip(x).zip(out.row(row)) {
-                *total = step(*total, x);
+                *total = step(*total, row, x);
                 *out = value(*total);
             }
         }
@@ -207,17 +211,16 @@ pub(crate) fn running_extremes<T: Element>(
     axis: usize,
     out: &mut [i64],
 ) -> Result<(), AllocationError> {
-    // A total has the best element so far, its position, and the position of the next element. A comparison with NaN is false, so only
-    // another NaN replaces a NaN.
-    let update = |(best, place, next): (T, i64, i64), x: T, wins: bool| {
+    // A total has the best element so far and its position. A comparison with NaN is false, so only another NaN replaces a NaN.
+    let update = |(best, place): (T, i64), i: usize, x: T, wins: bool| {
         let wins = wins | is_nan(x);
-        (if wins { x } else { best }, if wins { next } else { place }, next + 1)
+        (if wins { x } else { best }, if wins { i as i64 } else { place })
     };
-    let place = |(_, place, _): (T, i64, i64)| place;
+    let place = |(_, place): (T, i64)| place;
     if largest {
-        scan(x, axis, out, (T::start(Reduction::Amax), 0, 0), |total, x| update(total, x, x >= total.0), place)
+        scan(x, axis, out, (T::start(Reduction::Amax), 0), |total, i, x| update(total, i, x, x >= total.0), place)
     } else {
-        scan(x, axis, out, (T::start(Reduction::Amin), 0, 0), |total, x| update(total, x, x <= total.0), place)
+        scan(x, axis, out, (T::start(Reduction::Amin), 0), |total, i, x| update(total, i, x, x <= total.0), place)
     }
 }
 
@@ -284,6 +287,9 @@ fn key<T: Element>(x: T, descending: bool) -> u64 {
 
 /// Writes the positions of a lane's elements to `out`, in ascending or descending order of the elements. Equal elements keep their order.
 pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
+    if order_by_counts(descending, lane, out) {
+        return;
+    }
     let keys = lane.iter().map(|&x| key(x, descending)).zip(0..);
     // Numbers that consist of key and position are all different, so an unstable sort gives the stable order.
     if !matches!(T::DTYPE, DType::F64 | DType::I64) && lane.len() as u64 <= LOW {
@@ -309,6 +315,34 @@ pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
     out.iter_mut().zip(numbers).for_each(|(out, number)| *out = position(number));
 }
 
+/// Does the same as [`order`] for integers if they lie in a range that is shorter than the lane: counts the elements of each value first.
+/// Otherwise returns false.
+fn order_by_counts<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) -> bool {
+    // The keys of bytes and truth values differ in the highest bits only.
+    let shift = match T::DTYPE {
+        DType::I64 => 0,
+        DType::U8 | DType::Bool => 56,
+        _ => return false,
+    };
+    let keys = lane.iter().map(|&x| key(x, descending) >> shift);
+    let (least, largest) = keys.clone().fold((u64::MAX, 0), |(least, largest), key| (key.min(least), key.max(largest)));
+    if largest.wrapping_sub(least) >= lane.len() as u64 {
+        return false;
+    }
+    let mut places = vec![0; (largest - least) as usize + 1];
+    keys.clone().for_each(|key| places[(key - least) as usize] += 1);
+    let mut place = 0;
+    for count in &mut places {
+        (*count, place) = (place, place + *count);
+    }
+    for (position, key) in (0..).zip(keys) {
+        let place = &mut places[(key - least) as usize];
+        out[*place] = position;
+        *place += 1;
+    }
+    true
+}
+
 /// Sorts the keys of a lane, which also have the positions of their elements.
 fn sort_numbers(numbers: &mut [u64]) {
     if numbers.len() >= MIN_SHARED_LANE && num_threads() > 1 && has_rayon() {
@@ -331,14 +365,41 @@ pub(crate) fn top<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
         return;
     }
     let before = |x: &(u64, i64), y: &(u64, i64)| x.0 < y.0;
-    let mut items: Vec<(u64, i64)> = lane.iter().map(|&x| key(x, largest)).zip(0..).collect();
-    if wanted * 64 <= lane.len() {
-        select::partial_sort(&mut items, wanted, &before);
+    let item = |position: usize| (key(lane[position], largest), position as i64);
+    let items: Vec<(u64, i64)> = if wanted * 64 <= lane.len() {
+        // Most parts of the lane have no element that belongs to the selected ones, so they need no keys.
+        let mut heap: Vec<_> = (0..wanted).map(item).collect();
+        select::make_heap(&mut heap, &before);
+        let mut next = wanted;
+        while let Some(position) = next_reaching(largest, lane, next, lane[heap[0].1 as usize]) {
+            let item = item(position);
+            if before(&item, &heap[0]) {
+                select::replace_top(&mut heap, item, &before);
+            }
+            next = position + 1;
+        }
+        select::sort_heap(&mut heap, &before);
+        heap
     } else {
+        let mut items: Vec<_> = (0..lane.len()).map(item).collect();
         select::nth_element(&mut items, wanted - 1, &before);
         select::sort(&mut items[..wanted - 1], &before);
-    }
+        items
+    };
     out.iter_mut().zip(items).for_each(|(out, (_, position))| *out = position);
+}
+
+dispatched! {
+    /// Returns the position of the next element of a lane, from `start` on, that is larger than `bound`, or smaller if `largest` is false. If
+    /// the element or the bound is NaN, it may be neither.
+    fn next_reaching<T: Element>(largest: bool, lane: &[T], start: usize, bound: T) -> Option<usize> {
+        let rest = &lane[start..];
+        let stays = |&x: &T| if largest { x <= bound } else { x >= bound };
+        // In most parts, no element reaches the bound. A loop without branches finds these parts.
+        let all_stay = |part: &&[T; PART]| part.iter().fold(true, |all, x| all & stays(x));
+        let skipped = PART * rest.as_chunks().0.iter().take_while(all_stay).count();
+        rest[skipped..].iter().position(|x| !stays(x)).map(|position| start + skipped + position)
+    }
 }
 
 /// Returns the position of the element with rank `rank`: the number of elements before it in ascending order. The lane is not empty. Among
@@ -467,6 +528,8 @@ mod tests {
                     }
                 }
                 check(&integers);
+                check(&integers.iter().map(|&i| (i & 255) as u8).collect::<Vec<_>>());
+                check(&integers.iter().map(|&i| i & 1 == 1).collect::<Vec<_>>());
                 check(&close);
                 check(&numbers);
             }
@@ -526,6 +589,28 @@ mod tests {
             let lane = vec![0.5; size];
             assert_eq!((median(&lane), nth((size - 1) / 2, &lane)), ((size - 1) / 2, 0), "{size}");
         }
+    }
+
+    /// Compares the selection of few elements with the same selection among the keys of all elements.
+    #[test]
+    fn few_selected_elements_are_those_of_a_partial_sort() {
+        fn check<T: Element>(lane: &[T]) {
+            for (largest, wanted) in [(true, 1), (false, 1), (true, 7), (false, 15)] {
+                let mut items: Vec<(u64, i64)> = lane.iter().map(|&x| key(x, largest)).zip(0..).collect();
+                select::partial_sort(&mut items, wanted, &|x, y| x.0 < y.0);
+                let mut out = vec![0; wanted];
+                top(largest, lane, &mut out);
+                assert!(out.iter().zip(&items).all(|(position, item)| *position == item.1), "{largest} {wanted}");
+            }
+        }
+        let integers: Vec<i64> = (0..1003).map(|i| i * i * 7919 % 701 - 300).collect();
+        let mut numbers: Vec<f32> = integers.iter().map(|&i| i as f32 * 0.5).collect();
+        check(&integers);
+        check(&numbers);
+        check(&integers.iter().map(|&i| i & 1 == 1).collect::<Vec<_>>());
+        (0..1003).step_by(97).for_each(|i| numbers[i] = [f32::NAN, f32::INFINITY, -f32::INFINITY, -0.0][i % 4]);
+        check(&numbers);
+        check(&vec![f64::NAN; 1000]);
     }
 
     #[test]

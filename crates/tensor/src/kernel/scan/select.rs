@@ -11,10 +11,28 @@ const MIN_PARTITIONED: usize = 17;
 /// `std::partial_sort`.
 pub(super) fn partial_sort<T: Copy>(items: &mut [T], count: usize, before: &impl Fn(&T, &T) -> bool) {
     heap_select(items, count, before);
-    for last in (1..count).rev() {
-        let value = items[last];
-        items[last] = items[0];
-        sift(&mut items[..last], 0, value, before);
+    sort_heap(&mut items[..count], before);
+}
+
+/// Makes a heap of the items, with the last of their order at the top. C++: `std::make_heap`.
+pub(super) fn make_heap<T: Copy>(items: &mut [T], before: &impl Fn(&T, &T) -> bool) {
+    for parent in (0..items.len() / 2).rev() {
+        let value = items[parent];
+        sift(items, parent, value, before);
+    }
+}
+
+/// Replaces the top of a heap by `value`.
+pub(super) fn replace_top<T: Copy>(heap: &mut [T], value: T, before: &impl Fn(&T, &T) -> bool) {
+    sift(heap, 0, value, before);
+}
+
+/// Sorts the items of a heap. C++: `std::sort_heap`.
+pub(super) fn sort_heap<T: Copy>(heap: &mut [T], before: &impl Fn(&T, &T) -> bool) {
+    for last in (1..heap.len()).rev() {
+        let value = heap[last];
+        heap[last] = heap[0];
+        sift(&mut heap[..last], 0, value, before);
     }
 }
 
@@ -108,18 +126,12 @@ fn partition<T: Copy>(items: &mut [T], before: &impl Fn(&T, &T) -> bool) -> usiz
 
 /// Moves the first `count` items of the order to the start of `items`, as a heap with the last of these items at the top.
 fn heap_select<T: Copy>(items: &mut [T], count: usize, before: &impl Fn(&T, &T) -> bool) {
-    if count == 0 {
-        return;
-    }
-    for parent in (0..count / 2).rev() {
-        let value = items[parent];
-        sift(&mut items[..count], parent, value, before);
-    }
-    for i in count..items.len() {
-        if before(&items[i], &items[0]) {
-            let value = items[i];
-            items[i] = items[0];
-            sift(&mut items[..count], 0, value, before);
+    let (heap, others) = items.split_at_mut(count);
+    make_heap(heap, before);
+    for other in others.iter_mut().filter(|_| count > 0) {
+        if before(other, &heap[0]) {
+            let value = std::mem::replace(other, heap[0]);
+            replace_top(heap, value, before);
         }
     }
 }

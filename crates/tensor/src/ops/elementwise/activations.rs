@@ -243,6 +243,9 @@ impl Composite for Activation {
         match *self {
             Activation::Clamp(low, high) => Some(Formula::Clamp { low, high }),
             Activation::Hardswish => Some(Formula::Hardswish),
+            Activation::Hardshrink(bound) => Some(Formula::Hardshrink { bound }),
+            Activation::Softshrink(bound) => Some(Formula::Softshrink { bound }),
+            Activation::Threshold { threshold, value } => Some(Formula::Threshold { threshold, value }),
             _ => None,
         }
     }

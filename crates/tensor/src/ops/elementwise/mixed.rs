@@ -321,6 +321,7 @@ fn log1p_of_power<A: TensorLike<Elem: Float>>(x: &A, power: Unary, at: Site) -> 
 #[cfg(test)]
 mod tests {
     use crate::Float;
+    use crate::ops::LossReduction::None as Each;
     use crate::prelude::*;
 
     /// Compares the loops over contiguous operands with the separate operations, which operands with gaps take.
@@ -357,6 +358,12 @@ mod tests {
                     (x.hardtanh(-1.0, 1.0), a.hardtanh(-1.0, 1.0)),
                     (x.relu6(), a.relu6()),
                     (x.hardswish(), a.hardswish()),
+                    (x.hardshrink(0.5), a.hardshrink(0.5)),
+                    (x.softshrink(0.5), a.softshrink(0.5)),
+                    (x.softshrink(0.0), a.softshrink(0.0)),
+                    (x.threshold(0.1, 2.0), a.threshold(0.1, 2.0)),
+                    (x.huber_loss(y, 0.7, None, Each), a.huber_loss(b, 0.7, None, Each)),
+                    (x.smooth_l1_loss(y, 0.7, Each), a.smooth_l1_loss(b, 0.7, Each)),
                     (x.nan_to_num(0.25, None, None), a.nan_to_num(0.25, None, None)),
                     (x.nan_to_num(f64::NAN, Some(9.0), Some(7.0)), a.nan_to_num(f64::NAN, Some(9.0), Some(7.0))),
                     (x.lerp(y, 0.3), a.lerp(b, 0.3)),

@@ -114,33 +114,82 @@ fn distinct<T: Number>(x: &Tensor<T>, dim: Option<isize>, sorted: bool, at: Site
         }
     };
     let order: Vec<usize> = std::iter::once(axis).chain((0..x.rank()).filter(|&other| other != axis)).collect();
-    let elements = x.permute_to(&order, at)?.elements(at)?;
+    let permuted = x.permute_to(&order, at)?;
+    let elements = permuted.in_order(at)?;
     let count = x.shape()[axis];
     let width = elements.len() / count.max(1);
-    let slice = |number: i64| &elements[number as usize * width..][..width];
+    let slice = |number: usize| &elements[number * width..][..width];
+    let differ_as_slices = |i, j| slice(i) != slice(j);
+    let differ = |i: usize, j: usize| elements[i] != elements[j];
+    if !sorted {
+        let runs = Runs { numbered, count, number: |place| place };
+        return if width == 1 {
+            runs.distinct(&x, axis, differ, at)
+        } else {
+            runs.distinct(&x, axis, differ_as_slices, at)
+        };
+    }
     let mut order: Vec<i64> = (0..count as i64).collect();
-    if sorted && width == 1 {
+    if width == 1 {
         let refused = |_| Error::OutOfMemory { shape: numbered.clone(), dtype: T::DTYPE, at };
         lanes::check_room(count, 1).map_err(refused)?;
         lanes::order(false, &elements, &mut order);
-    } else if sorted {
+    } else {
         order.sort_by(|&i, &j| {
-            let mut each = slice(i).iter().zip(slice(j)).map(|(&x, &y)| compare(x, y));
+            let mut each = slice(i as usize).iter().zip(slice(j as usize)).map(|(&x, &y)| compare(x, y));
             each.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
         });
     }
-    let (mut firsts, mut counts): (Vec<i64>, Vec<i64>) = (Vec::new(), Vec::new());
-    let inverse = Tensor::build(&numbered, at, |inverse| {
-        for number in order {
-            if firsts.last().is_none_or(|&first| slice(first) != slice(number)) {
-                firsts.push(number);
-                counts.push(0);
+    let runs = Runs { numbered, count, number: |place: usize| order[place] as usize };
+    if width == 1 { runs.distinct(&x, axis, differ, at) } else { runs.distinct(&x, axis, differ_as_slices, at) }
+}
+
+/// Slices in an order in which equal slices are neighbours.
+struct Runs<N> {
+    /// The shape of the numbers of the slices' runs.
+    numbered: Shape,
+    count: usize,
+    /// Returns the number of the slice at a place in the order.
+    number: N,
+}
+
+impl<N: Fn(usize) -> usize> Runs<N> {
+    /// Returns the first slice of each run of equal neighbours, the number of each slice's run, and the length of each run. `differ` compares
+    /// two slices. The loops have no branches, because a processor could not predict them.
+    fn distinct<T: Number>(
+        self,
+        x: &Tensor<T>,
+        axis: usize,
+        differ: impl Fn(usize, usize) -> bool,
+        at: Site,
+    ) -> Result<Distinct<T>, Error> {
+        let Runs { numbered, count, number } = self;
+        let mut runs = i64::from(count > 0);
+        let inverse = Tensor::build(&numbered, at, |out| {
+            for place in 1..count {
+                runs += i64::from(differ(number(place - 1), number(place)));
+                out[number(place)] = runs - 1;
             }
-            counts[firsts.len() - 1] += 1;
-            inverse[number as usize] = firsts.len() as i64 - 1;
-        }
-    })?;
-    Ok((x.apply_index_select(axis, &Tensor::from(firsts), at)?, inverse, Tensor::from(counts)))
+            if count > 0 {
+                out[number(0)] = 0;
+            }
+        })?;
+        let numbers = inverse.in_order(at)?;
+        let vector = Shape::from([runs as usize]);
+        // Going backward, the first place of a run is stored last.
+        let starts = Tensor::build(&vector, at, |out: &mut [i64]| {
+            (0..count).rev().for_each(|place| out[numbers[number(place)] as usize] = place as i64);
+        })?;
+        let starts = starts.in_order(at)?;
+        let firsts = Tensor::build(&vector, at, |out| {
+            out.iter_mut().zip(&*starts).for_each(|(out, &start)| *out = number(start as usize) as i64);
+        })?;
+        let counts = Tensor::build(&vector, at, |out| {
+            let ends = starts.iter().skip(1).copied().chain([count as i64]);
+            out.iter_mut().zip(&*starts).zip(ends).for_each(|((out, start), end)| *out = end - start);
+        })?;
+        Ok((x.apply_index_select(axis, &firsts, at)?, inverse, counts))
+    }
 }
 
 /// Returns the position of dimension `dim`. Refuses slices without elements.

@@ -219,23 +219,17 @@ impl<T: Element> Tensor<T> {
 /// Returns the sources of a dimension of `size` elements with `left` elements added before and `right` elements added after it. Negative
 /// numbers crop.
 fn padded_axis(size: usize, left: isize, right: isize, mode: PadMode) -> PaddedAxis {
-    let (own, first) = (size as isize, left.min(0).unsigned_abs());
+    let (first, start) = (left.min(0).unsigned_abs(), left.max(0) as usize);
     let kept = size - first - right.min(0).unsigned_abs();
-    let start = left.max(0) as usize;
-    let read = move |index: isize| match mode {
-        PadMode::Constant(_) if !(0..own).contains(&index) => None,
-        PadMode::Constant(_) => Some(index as usize),
-        PadMode::Reflect if index < 0 => Some(-index as usize),
-        PadMode::Reflect => Some(index.min(2 * (own - 1) - index) as usize),
-        PadMode::Replicate => Some(index.clamp(0, own - 1) as usize),
-        PadMode::Circular => Some(first + (index - first as isize).rem_euclid(kept.max(1) as isize) as usize),
+    // A source of an empty range is not read, so it may be any number.
+    let (before, after) = match mode {
+        PadMode::Constant(_) => (None, None),
+        PadMode::Reflect => (Some((start, -1)), Some((size.wrapping_sub(2), -1))),
+        PadMode::Replicate => (Some((0, 0)), Some((size.wrapping_sub(1), 0))),
+        PadMode::Circular => (Some((kept.wrapping_sub(start), 1)), Some((first, 1))),
     };
-    PaddedAxis {
-        size: (left + own + right) as usize,
-        source: Box::new(move |index| read(index as isize - left)),
-        copied: start..start + kept,
-        first,
-    }
+    let (size, end) = ((left + size as isize + right) as usize, start + kept);
+    PaddedAxis { size, parts: [(0..start, before), (start..end, Some((first, 1))), (end..size, after)] }
 }
 
 #[cfg(test)]

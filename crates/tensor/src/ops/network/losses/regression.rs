@@ -4,7 +4,9 @@ use wengert_macros::twins;
 
 use crate::ops::network::losses::reduction::{LossReduction, reduce, total};
 use crate::ops::primitive::pair::pair;
+use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::{ArrayOperand, Compose, Result, TensorLike};
+use crate::scalar::formula::Formula;
 use crate::{Compare, Error, Float, Shape, Site, Unary, ensure};
 
 /// Losses of regression. In the formulas, x is the prediction (`self`) and y is the target. A `weight` has the shape of the prediction. The
@@ -51,9 +53,11 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
     fn try_smooth_l1_loss(&self, target: impl ArrayOperand<Self>, beta: f64, reduction: LossReduction) -> Result<Self> {
         let at = Site::here("smooth_l1_loss");
         ensure!(beta >= 0.0, at, "smooth_l1_loss does not support negative values for beta.");
-        let d = subtract(self, &target.into_array(self)?, at)?;
-        let losses =
-            if beta == 0.0 { d.apply_unary(Unary::Abs, at)? } else { huber(&d, beta, at)?.divide_by(beta, at)? };
+        let (x, y) = pair(self, &target.into_array(self)?, at)?;
+        let losses = match beta {
+            0.0 => x.minus(&y, at)?.apply_unary(Unary::Abs, at)?,
+            _ => Self::composed_elementwise([&x, &y], &Huber { delta: beta, divisor: beta }, at)?,
+        };
         reduce(&losses, reduction, at)
     }
 
@@ -69,7 +73,8 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
     ) -> Result<Self> {
         let at = Site::here("huber_loss");
         ensure!(delta > 0.0, at, "huber_loss does not support non-positive values for delta.");
-        let mut losses = huber(&subtract(self, &target.into_array(self)?, at)?, delta, at)?;
+        let (x, y) = pair(self, &target.into_array(self)?, at)?;
+        let mut losses = Self::composed_elementwise([&x, &y], &Huber { delta, divisor: 1.0 }, at)?;
         if let Some(weight) = weight {
             check_weight(weight, &self.shape(), at)?;
             losses = losses.times(weight, at)?;
@@ -84,12 +89,25 @@ fn subtract<A: TensorLike>(x: &A, target: &A, at: Site) -> Result<A> {
     x.minus(&y, at)
 }
 
-/// Returns c (d - c/2), where c is d clamped to ±`delta`. This one formula covers both branches of Huber's function and does not square an
-/// infinite d.
-fn huber<A: TensorLike<Elem: Float>>(d: &A, delta: f64, at: Site) -> Result<A> {
-    let beyond = d.apply_unary(Unary::Abs, at)?.compare(Compare::Ge, delta, at)?;
-    let clamped = d.apply_unary(Unary::Sign, at)?.times(delta, at)?.choose(&beyond, d, at)?;
-    clamped.times(&d.minus(&clamped.times(0.5, at)?, at)?, at)
+/// A composite operation: c (d - c/2) / `divisor` for the difference d of two operands, where c is d clamped to ±`delta`. This one formula
+/// covers both branches of Huber's function and does not square an infinite d.
+struct Huber {
+    delta: f64,
+    divisor: f64,
+}
+
+impl Composite<2> for Huber {
+    fn of<A: TensorLike<Elem: Float>>(&self, [x, y]: [&A; 2], at: Site) -> Result<A> {
+        let d = x.minus(y, at)?;
+        let beyond = d.apply_unary(Unary::Abs, at)?.compare(Compare::Ge, self.delta, at)?;
+        let clamped = d.apply_unary(Unary::Sign, at)?.times(self.delta, at)?.choose(&beyond, &d, at)?;
+        let losses = clamped.times(&d.minus(&clamped.times(0.5, at)?, at)?, at)?;
+        if self.divisor == 1.0 { Ok(losses) } else { losses.divide_by(self.divisor, at) }
+    }
+
+    fn formula(&self) -> Option<Formula> {
+        Some(Formula::Huber { delta: self.delta, divisor: self.divisor })
+    }
 }
 
 /// Multiplies the losses by `weight`, which must have the shape `own`, and reduces them. A mean divides by the sum of the weights.

@@ -11,7 +11,7 @@ use crate::ops::window::pooling::plan::check_nonempty;
 use crate::ops::window::windowed::Windowed;
 use crate::ops::window::windows::{add_batch, at_least, remove_batch};
 use crate::ops::{Compose, Result, TensorLike};
-use crate::{Error, Float, Scalar, Site, Sizes, View, ensure};
+use crate::{Error, Float, Reduction, Scalar, Site, Sizes, View, ensure};
 
 /// Pooling to a requested size.
 #[twins(blanket)]
@@ -127,6 +127,9 @@ fn check<A: TensorLike>(
 
 /// Returns the maximum along `axis`, which stays with size 1. Compares neighbours pairwise, in a tree.
 fn max<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A> {
+    if x.is_plain() {
+        return x.apply_reduce(Reduction::Amax, &[axis], at);
+    }
     let mut x = x.clone();
     let mut size = x.shape()[axis];
     while size > 1 {
@@ -157,6 +160,25 @@ mod tests {
         assert_eq!(x.adaptive_max_pool1d(1).item(), 5.0);
         assert_eq!(x.adaptive_avg_pool1d(0).shape(), &[1, 0]);
         assert!(Tensor::<f64>::zeros([3]).try_adaptive_avg_pool1d(1).is_err());
+    }
+
+    /// Compares the maxima with the definition, for numbers with ties and NaN.
+    #[test]
+    fn maxima_are_the_largest_elements_of_windows() {
+        let x = Tensor::<f64>::from_fn([2, 3, 13], |i| match (i[0] * 39 + i[1] * 13 + i[2]) * 7 % 19 {
+            5 => f64::NAN,
+            k => (k / 2) as f64,
+        });
+        for count in [1usize, 2, 5, 12, 13, 20] {
+            let got = x.adaptive_max_pool1d(count as isize);
+            for (plane, k) in (0..6).flat_map(|plane| (0..count).map(move |k| (plane, k))) {
+                let (start, end) = (k * 13 / count, ((k + 1) * 13).div_ceil(count));
+                let window = (start..end).map(|i| x.get(&[plane / 3, plane % 3, i]).unwrap());
+                let expected = window.reduce(|a, b| if a.is_nan() || a > b { a } else { b }).unwrap();
+                let got = got.get(&[plane / 3, plane % 3, k]).unwrap();
+                assert!(got == expected || got.is_nan() && expected.is_nan(), "{count} {plane} {k}: {got} {expected}");
+            }
+        }
     }
 
     #[test]
