@@ -18,7 +18,7 @@ use crate::memory::partition::{self, Grid, Tile};
 use crate::memory::reserve;
 use crate::memory::threads::{Schedule, num_threads};
 use crate::scalar::cpu::dispatched;
-use crate::scalar::math::{compare, is_nan, larger, smaller};
+use crate::scalar::math::{is_nan, larger, smaller};
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::thresholds::scan::{
     ADJACENT, LOG_BLOCK, MIN_CHECKED_LANE, MIN_PARALLEL, MIN_SHARED_LANE, SCANNED_COLUMNS as COLUMNS, TASK,
