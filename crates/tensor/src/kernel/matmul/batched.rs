@@ -187,7 +187,8 @@ pub(crate) fn matmul<T: Element>(
     }
     let count = out.len() / (m * n);
     let work = [m, n, k].iter().fold(count, |work, &size| work.saturating_mul(size));
-    let parallel = if n == 1 && k <= MAX_SHORT_SUM { MIN_PARALLEL_COLUMN } else { MIN_PARALLEL };
+    let parallel =
+        if n == 1 && k.saturating_mul(size_of::<T>()) <= MAX_SHORT_SUM { MIN_PARALLEL_COLUMN } else { MIN_PARALLEL };
     if work < parallel {
         return batch.products(0, out);
     }

@@ -16,10 +16,11 @@ use crate::memory::partition::Tile;
 use crate::memory::scratch::Scratch;
 use crate::scalar::cpu;
 use crate::scalar::element::Semiring;
+use crate::thresholds::blocks::VECTOR_BYTES;
 use crate::thresholds::matmul::{
     MAX_BY_DEFINITION, MAX_COMPACT, MAX_COMPACT_IN_PLACE, MAX_COMPACT_ROW, MAX_COMPACT_ROWS, MAX_COMPACT_WHOLE,
     MAX_COPIED_COLUMNS, MAX_GEMM_IN_PLACE, MAX_SHORT_SUM, MAX_TRANSPOSED_ROWS, MIN_THIN_ROWS, MIN_THIN_TERMS,
-    SLOW_DISTANCE,
+    SLOW_DISTANCE, SLOW_TERMS,
 };
 
 /// Products of two matrices. `out` is row-major, with `m` rows and `n` columns. Sealed like
@@ -45,9 +46,12 @@ pub trait Products: Semiring {
     }
 }
 
-/// Returns true if it saves time to transpose a right matrix with contiguous columns before `gemm` reads it. The bits of the product are the
+/// Returns true if it saves time to copy the right matrix to contiguous rows before `gemm` reads it. The bits of the product are the
 /// same.
 fn transposes_first<T>(Sizes { m, n, k, .. }: Sizes, y: Matrix<T>) -> bool {
+    if k == SLOW_TERMS {
+        return y.column_stride != 1;
+    }
     let distance = y.column_stride.unsigned_abs().saturating_mul(size_of::<T>());
     let is_slow = distance.is_multiple_of(SLOW_DISTANCE) || m <= MAX_TRANSPOSED_ROWS && size_of::<T>() == 4;
     is_slow && is_written_by_squares(y, k, n)
@@ -58,6 +62,14 @@ fn transposes_first<T>(Sizes { m, n, k, .. }: Sizes, y: Matrix<T>) -> bool {
 fn gemm_reads_in_place<T>(Sizes { m, n, k, .. }: Sizes, x: Matrix<T>, y: Matrix<T>) -> bool {
     let contiguous = x.column_stride == 1 && y.row_stride == 1;
     contiguous && m.saturating_mul(n) <= MAX_GEMM_IN_PLACE && k <= MAX_GEMM_IN_PLACE && m * n * k > MAX_COMPACT
+}
+
+/// Returns whether the compact kernel takes less time than `gemm` although it copies the right matrix. The product has many rows, and its rows
+/// are shorter than a vector, or it has little work.
+fn copies_right<T>(Sizes { m, n, k, .. }: Sizes, x: Matrix<T>, y: Matrix<T>) -> bool {
+    let little = size_of::<T>() == 4 && m.saturating_mul(n).saturating_mul(k) <= MAX_COMPACT_IN_PLACE;
+    let short = n * size_of::<T>() < VECTOR_BYTES || k == SLOW_TERMS;
+    m >= MIN_THIN_ROWS && (short || little) && !gemm_reads_in_place(Sizes { m, n, k, add: false }, x, y)
 }
 
 macro_rules! floats {
@@ -100,7 +112,7 @@ macro_rules! floats {
                 }
                 // For a single column, `gemm` has a fast kernel if the sums are long and there is enough work. Otherwise `thin` is faster.
                 let narrow = match n {
-                    1 => k <= MAX_SHORT_SUM || m * k <= MAX_COMPACT_IN_PLACE,
+                    1 => k * size_of::<$type>() <= MAX_SHORT_SUM || m * k <= MAX_COMPACT_IN_PLACE,
                     _ if k < MIN_THIN_TERMS => false,
                     _ if y.row_stride == 1 => n <= THIN_COLUMNS,
                     // `thin` copies the columns first.
@@ -109,8 +121,9 @@ macro_rules! floats {
                 if narrow && x.column_stride == 1 && (x.row_stride >= 0 || m == 1) {
                     return thin(sizes, x, y, out);
                 }
-                let in_place = y.column_stride == 1 && (x.column_stride == 1 || x.row_stride == 1);
-                let few = m <= MAX_COMPACT_ROWS || (2..=THIN_COLUMNS).contains(&n);
+                let right = y.column_stride == 1 || copies_right(sizes, x, y);
+                let in_place = right && (x.column_stride == 1 || x.row_stride == 1);
+                let few = m <= MAX_COMPACT_ROWS || (2..=THIN_COLUMNS).contains(&n) || k == SLOW_TERMS;
                 let small = work <= MAX_COMPACT || in_place && (work <= MAX_COMPACT_IN_PLACE || few);
                 if small && (n >= 8 || k < MIN_THIN_TERMS || x.column_stride == 1) {
                     return compact(sizes, x, y, out);

@@ -40,13 +40,19 @@ proptest! {
 
 #[test]
 fn large_products_equal_the_oracle() {
-    let table: [(&[usize], [usize; 3]); 18] = [
+    let table: [(&[usize], [usize; 3]); 23] = [
         // These products have few columns.
         (&[], [70, 200, 5]),
         (&[], [9, 1100, 3]),
         (&[], [150, 500, 10]),
         (&[2], [66, 64, 16]),
         (&[], [90, 300, 1]),
+        (&[], [400, 180, 1]),
+        (&[], [300, 6, 5]),
+        (&[], [40, 63, 10]),
+        // These products have sums of two terms.
+        (&[], [300, 2, 24]),
+        (&[], [1100, 2, 130]),
         // These products have a single result.
         (&[], [1, 300, 1]),
         (&[3], [1, 65, 1]),
