@@ -16,7 +16,7 @@ pub(crate) use crate::thresholds::distances::PAIR_ROWS;
 use crate::thresholds::distances::{COLUMNS, ROWS, TERMS};
 use crate::{Float, Unary};
 
-/// The number of rows of the first matrix whose sums are computed at once. So many independent sums hide the latency of the additions.
+/// The number of rows of the first matrix whose sums are computed at once. Their sums are independent, which hides the latency of the additions.
 const ROWS_AT_ONCE: usize = 4;
 
 /// The norm of a difference of two rows.

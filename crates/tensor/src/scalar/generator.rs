@@ -111,7 +111,7 @@ impl Generator {
         normal_quantile(self.between())
     }
 
-    /// Draws the numbers that so many calls of [`normal`](Self::normal) draw, in loops that have vector forms.
+    /// Draws [`QUANTILES`] numbers, the same as calls of [`normal`](Self::normal), in loops that have vector forms.
     pub(crate) fn normals(&mut self) -> [f64; QUANTILES] {
         let (mut p, mut z) = ([0.0; QUANTILES], [0.0; QUANTILES]);
         middles(self.seed, self.count, &mut p);
