@@ -160,6 +160,24 @@ fn blend<T: FloatMath>(x: T, y: T, weight: T) -> T {
     start + step * (y - x)
 }
 
+/// Returns x (x + 3) / 6 between -3 and 3, 0 below and x above. At -∞, the result is NaN.
+#[inline(always)]
+fn hardswish<T: FloatMath>(x: T) -> T {
+    let (low, high) = (x <= T::from_f64(-3.0), x >= T::from_f64(3.0));
+    let inner = if low | high { T::ZERO } else { x };
+    let curved = inner * (inner + T::from_f64(3.0)) / T::from_f64(6.0);
+    let above = if high { x } else { curved };
+    if low { x * T::ZERO } else { above }
+}
+
+/// Returns d² / 2 where |d| < `delta`, and `delta` (|d| - `delta` / 2) elsewhere.
+#[inline(always)]
+fn huber<T: FloatMath>(d: T, delta: T) -> T {
+    let clamped = if d >= delta { delta } else { d };
+    let clamped = if d <= -delta { -delta } else { clamped };
+    clamped * (d - clamped * T::from_f64(0.5))
+}
+
 /// Returns `x`, raised to at least `eps` and lowered to at most 1 - `eps`.
 #[inline(always)]
 fn within<T: FloatMath>(x: T, eps: T) -> T {
@@ -582,13 +600,7 @@ dispatched! {
                     if x.is_nan() { nan } else { finite }
                 });
             }
-            Formula::Hardswish => one(operand(0), out, #[inline(always)] |x| {
-                let (low, high) = (x <= T::from_f64(-3.0), x >= T::from_f64(3.0));
-                let inner = if low | high { T::ZERO } else { x };
-                let curved = inner * (inner + T::from_f64(3.0)) / T::from_f64(6.0);
-                let above = if high { x } else { curved };
-                if low { x * T::ZERO } else { above }
-            }),
+            Formula::Hardswish => one(operand(0), out, #[inline(always)] |x| hardswish(x)),
             Formula::Hardshrink { bound } => {
                 let bound = T::from_f64(bound);
                 one(operand(0), out, |x| if (x >= -bound) & (x <= bound) { T::ZERO } else { x });
@@ -605,13 +617,8 @@ dispatched! {
                 one(operand(0), out, |x| if x <= threshold { value } else { x });
             }
             Formula::Huber { delta, divisor } => {
-                let (delta, half, divisor) = (T::from_f64(delta), T::from_f64(0.5), T::from_f64(divisor));
-                two(operand(0), operand(1), out, #[inline(always)] |x, y| {
-                    let d = x - y;
-                    let clamped = if d >= delta { delta } else { d };
-                    let clamped = if d <= -delta { -delta } else { clamped };
-                    clamped * (d - clamped * half) / divisor
-                });
+                let (delta, divisor) = (T::from_f64(delta), T::from_f64(divisor));
+                two(operand(0), operand(1), out, #[inline(always)] |x, y| huber(x - y, delta) / divisor);
             }
         }
     }
