@@ -149,9 +149,9 @@ dispatched! {
 }
 
 /// Computes `out = f(x, y)`, where `f` is a division. `by_f64` does the same for whole numbers below 2⁵¹ in f64, where division has a vector
-/// form. The distance of a quotient x / y from other whole numbers is at least 1 / |y|. This is more than the rounding error of the quotient,
-/// so a rounded quotient is never moved to or across a whole number. Callers refuse a division by 0 before this function runs. So its result
-/// does not matter here.
+/// form. A quotient x / y that is not a whole number differs from each whole number by at least 1 / |y|. This is more than the rounding error,
+/// so rounding does not move the quotient to a whole number or across one. Callers refuse a division by 0 before this function runs, so the
+/// result for y = 0 does not matter.
 #[inline(always)]
 fn divide<T: Int>(
     x: Operand<T>,
@@ -172,7 +172,7 @@ fn divide<T: Int>(
     );
 }
 
-/// Returns true if |x| is below 2⁵¹. [`real`] and [`integer`] convert these numbers.
+/// Returns true if |x| is below 2⁵¹, so that [`real`] and [`integer`] convert `x` without an error.
 #[inline(always)]
 fn is_exact<T: Int>(x: T) -> bool {
     const BOUND: i64 = 1 << 51;
@@ -234,13 +234,13 @@ mod tests {
 
     type Division = fn(i64, i64) -> i64;
 
-    /// Returns the quotient, rounded down, and the remainder.
+    /// Returns the quotient, rounded down, and the corresponding remainder.
     fn floor(x: i64, y: i64) -> (i64, i64) {
         let (quotient, rest) = (x.wrapping_div(y), x.wrapping_rem(y));
         if rest != 0 && (rest < 0) != (y < 0) { (quotient - 1, rest + y) } else { (quotient, rest) }
     }
 
-    /// Compares divisions with the operators of Rust, for numbers around the bound of the division in f64.
+    /// Compares divisions with the operators of Rust, for numbers below and above the bound of the divisions in f64, and for all bytes.
     #[test]
     fn divisions_equal_the_operators() {
         let mut numbers = vec![i64::MIN, i64::MAX, i64::MIN + 1];
@@ -271,7 +271,12 @@ mod tests {
         }
         let bytes: Vec<u8> = (0..=255).collect();
         let mut out = [0; 256];
-        u8::binary(Binary::Remainder, Operand::Slice(&bytes), Operand::Splat(7), &mut out);
-        assert!(bytes.iter().zip(out).all(|(x, got)| got == x % 7));
+        for (op, expected) in expected {
+            for y in 1..=255 {
+                u8::binary(op, Operand::Slice(&bytes), Operand::Splat(y), &mut out);
+                let equal = |(&x, got): (&u8, u8)| i64::from(got) == expected(i64::from(x), i64::from(y));
+                assert!(bytes.iter().zip(out).all(equal), "{op:?} {y}");
+            }
+        }
     }
 }

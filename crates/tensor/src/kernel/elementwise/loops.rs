@@ -76,11 +76,11 @@ cpu::dispatched! {
 /// The number 2⁵¹. [`integer`] converts smaller numbers.
 const MAX_SHIFTED: f64 = (1u64 << 51) as f64;
 
-/// The number 2⁵² + 2⁵¹. The last bits of numbers next to it are an integer.
+/// The number 2⁵² + 2⁵¹. The distance of an f64 near this number from it is an integer, which is in the last bits of the f64.
 const SHIFT: f64 = 3.0 * MAX_SHIFTED;
 
 /// Returns `x`, rounded toward 0, as an integer. |x| must be less than [`MAX_SHIFTED`]. Unlike `as`, this has a vector form for every
-/// instruction set: next to 2⁵² + 2⁵¹, the last bits of a number are an integer.
+/// instruction set, because the addition of [`SHIFT`] moves the integer to the last bits.
 #[inline(always)]
 pub(super) fn integer(x: f64) -> i64 {
     (x.trunc() + SHIFT).to_bits().wrapping_sub(SHIFT.to_bits()) as i64
@@ -229,8 +229,8 @@ pub(crate) fn two<T: Copy, S: Copy, U: Copy>(x: Operand<T>, y: Operand<S>, out: 
     }
 }
 
-/// Does the same as [`two`]. Uses `fast` for groups of 16 pairs if `ordinary` returns true for all of them. Uses `f` for all other pairs.
-/// Both functions must give the same bits for ordinary pairs.
+/// Does the same as [`two`]. Uses `fast` for each group of 16 pairs for which `ordinary` returns true, and `f` for all other pairs. Both
+/// functions must give the same bits for ordinary pairs.
 #[inline(always)]
 pub(crate) fn two_guarded<T: Scalar>(
     x: Operand<T>,
