@@ -217,8 +217,9 @@ pub(crate) mod rows {
 /// Thresholds for programs whose last dimension, the *short axis*, has few elements. A *lane* is the block's elements at one position of
 /// the short axis.
 pub(crate) mod short_axis {
-    /// The largest number of elements of a short axis. For a longer row, a loop of its own is as efficient. Measured on Zen 4: squared
-    /// distances over rows of 42 elements take 0.18 instead of 0.42 nanoseconds an element, over rows of 128 elements 0.23 instead of 0.27.
+    /// The largest number of elements of a short axis. For a longer row, a loop over the row is as fast. Measured on Zen 4: squared distances
+    /// over rows of 42 elements take 0.18 ns an element, and 0.42 ns by loops over rows. Over rows of 128 elements, they take 0.23 ns and
+    /// 0.27 ns.
     pub(crate) const MAX_LANES: usize = 128;
 
     /// The approximate number of elements of a block over all positions of the short axis, so that several values of a block stay in the
@@ -226,7 +227,7 @@ pub(crate) mod short_axis {
     pub(crate) const LANE_BLOCK: usize = 2048;
 
     /// The value of [`LANE_BLOCK`] for a program that reduces other dimensions than the short axis. The reduction makes one call for each
-    /// lane of a block, so that lanes must be longer.
+    /// lane of a block, so lanes must be longer.
     pub(crate) const REDUCED_LANE_BLOCK: usize = 8192;
 
     /// The smallest number of elements of a lane, that is, of a block's elements at one position of the short axis. With shorter lanes, one
@@ -311,8 +312,8 @@ pub(crate) mod matmul {
     /// as fast as other rows. This value is not used in the mode of equal bits.
     pub(crate) const MAX_COMPACT_WHOLE: usize = 1 << 18;
 
-    /// The number of terms of each sum for which `gemm` is slow. The product [3000, 2] x [2, 64] with a transposed right matrix takes 89 us,
-    /// and 19 us by the compact kernel (AMD Zen 4).
+    /// The number of terms of each sum for which `gemm` is slow. The product [3000, 2] x [2, 64] with a transposed right matrix takes 89 us
+    /// by `gemm`, and 19 us by the compact kernel (AMD Zen 4).
     pub(crate) const SLOW_TERMS: usize = 2;
 
     /// The number of rows up to which the compact kernel computes products of any number of multiplications, if neither matrix must be
@@ -335,10 +336,10 @@ pub(crate) mod matmul {
     /// product that is split by rows have at least this number of rows.
     pub(crate) const MIN_THIN_ROWS: usize = 16;
 
-    /// Up to this number of bytes of a row of the left matrix, the kernel for few columns computes products of a single column with any
-    /// number of rows. The rows must be contiguous. Measured on Zen 4, with f32: [921, 140] 7.7 instead of 15.4 us, [1000, 300] 17 instead
-    /// of 22 us, [1024, 1024] 62 instead of 45 us.
-    pub(crate) const MAX_SHORT_SUM: usize = 1200;
+    /// The largest size, in bytes, of a row of the left matrix for which the kernel for few columns computes products of a single column with
+    /// any number of rows. The rows must be contiguous. Measured on Zen 4, with f32 matrices: [921, 140] takes 7.7 us, and 15.4 us by `gemm`.
+    /// [1000, 300] takes 17 us and 22 us, [1024, 1024] 62 us and 45 us.
+    pub(crate) const MAX_SHORT_ROW_BYTES: usize = 1200;
 
     /// `gemm` rearranges a right matrix with contiguous columns slowly if the distance between the columns, in bytes, is a multiple of this
     /// number. At distances of 4096 bytes, it takes 5 ns for an element. A transposition takes 0.2 ns (AMD Zen 4).
@@ -363,8 +364,8 @@ pub(crate) mod matmul {
     /// The smallest number of multiplications of a matrix product that runs on several threads.
     pub(crate) const MIN_PARALLEL: usize = 1 << 18;
 
-    /// The value of [`MIN_PARALLEL`] for a product with one column and rows of at most [`MAX_SHORT_SUM`] bytes. The product reads each element of
-    /// the left matrix for only one multiplication.
+    /// The value of [`MIN_PARALLEL`] for a product with one column and rows of at most [`MAX_SHORT_ROW_BYTES`] bytes. The product
+    /// reads each element of the left matrix for only one multiplication.
     pub(crate) const MIN_PARALLEL_COLUMN: usize = 1 << 15;
 
     /// The smallest number of terms per sum for which threads may share the sums of a product of several rows. Each thread then adds a part

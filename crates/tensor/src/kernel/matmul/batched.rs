@@ -18,8 +18,9 @@ use crate::memory::scratch::Scratch;
 use crate::memory::threads::{Schedule, most_parts, starts};
 use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::matmul::{
-    COLUMN_UNIT, MANY_PARTS, MANY_ROWS, MAX_COLUMN_PARTS, MAX_SHORT_SUM, MIN_PARALLEL, MIN_PARALLEL_COLUMN, MIN_READ,
-    MIN_SPLIT_SUM, MIN_TILE_COLUMNS, MIN_TRANSPOSED_ROWS, MIN_WIDE, NARROW_COLUMN_UNIT, ROW_UNIT, THIN_COLUMNS,
+    COLUMN_UNIT, MANY_PARTS, MANY_ROWS, MAX_COLUMN_PARTS, MAX_SHORT_ROW_BYTES, MIN_PARALLEL, MIN_PARALLEL_COLUMN,
+    MIN_READ, MIN_SPLIT_SUM, MIN_TILE_COLUMNS, MIN_TRANSPOSED_ROWS, MIN_WIDE, NARROW_COLUMN_UNIT, ROW_UNIT,
+    THIN_COLUMNS,
 };
 use crate::thresholds::transpose::PITCH;
 use crate::{Element, Layout, Reduction};
@@ -187,8 +188,11 @@ pub(crate) fn matmul<T: Element>(
     }
     let count = out.len() / (m * n);
     let work = [m, n, k].iter().fold(count, |work, &size| work.saturating_mul(size));
-    let parallel =
-        if n == 1 && k.saturating_mul(size_of::<T>()) <= MAX_SHORT_SUM { MIN_PARALLEL_COLUMN } else { MIN_PARALLEL };
+    let parallel = if n == 1 && k.saturating_mul(size_of::<T>()) <= MAX_SHORT_ROW_BYTES {
+        MIN_PARALLEL_COLUMN
+    } else {
+        MIN_PARALLEL
+    };
     if work < parallel {
         return batch.products(0, out);
     }

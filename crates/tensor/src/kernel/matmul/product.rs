@@ -19,7 +19,7 @@ use crate::scalar::element::Semiring;
 use crate::thresholds::blocks::VECTOR_BYTES;
 use crate::thresholds::matmul::{
     MAX_BY_DEFINITION, MAX_COMPACT, MAX_COMPACT_IN_PLACE, MAX_COMPACT_ROW, MAX_COMPACT_ROWS, MAX_COMPACT_WHOLE,
-    MAX_COPIED_COLUMNS, MAX_GEMM_IN_PLACE, MAX_SHORT_SUM, MAX_TRANSPOSED_ROWS, MIN_THIN_ROWS, MIN_THIN_TERMS,
+    MAX_COPIED_COLUMNS, MAX_GEMM_IN_PLACE, MAX_SHORT_ROW_BYTES, MAX_TRANSPOSED_ROWS, MIN_THIN_ROWS, MIN_THIN_TERMS,
     SLOW_DISTANCE, SLOW_TERMS,
 };
 
@@ -46,8 +46,7 @@ pub trait Products: Semiring {
     }
 }
 
-/// Returns true if it saves time to copy the right matrix to contiguous rows before `gemm` reads it. The bits of the product are the
-/// same.
+/// Returns true if it saves time to copy the right matrix to contiguous rows before `gemm` reads it. The bits of the product are the same.
 fn transposes_first<T>(Sizes { m, n, k, .. }: Sizes, y: Matrix<T>) -> bool {
     if k == SLOW_TERMS {
         return y.column_stride != 1;
@@ -64,12 +63,13 @@ fn gemm_reads_in_place<T>(Sizes { m, n, k, .. }: Sizes, x: Matrix<T>, y: Matrix<
     contiguous && m.saturating_mul(n) <= MAX_GEMM_IN_PLACE && k <= MAX_GEMM_IN_PLACE && m * n * k > MAX_COMPACT
 }
 
-/// Returns whether the compact kernel takes less time than `gemm` although it copies the right matrix. The product has many rows, and its rows
-/// are shorter than a vector, or it has little work.
-fn copies_right<T>(Sizes { m, n, k, .. }: Sizes, x: Matrix<T>, y: Matrix<T>) -> bool {
+/// Returns true if the compact kernel takes less time than `gemm`, although the compact kernel copies the right matrix. The product has many
+/// rows. Its rows are shorter than a vector, its sums have [`SLOW_TERMS`] terms, or it has little work.
+fn copies_right<T>(sizes: Sizes, x: Matrix<T>, y: Matrix<T>) -> bool {
+    let Sizes { m, n, k, .. } = sizes;
     let little = size_of::<T>() == 4 && m.saturating_mul(n).saturating_mul(k) <= MAX_COMPACT_IN_PLACE;
     let short = n * size_of::<T>() < VECTOR_BYTES || k == SLOW_TERMS;
-    m >= MIN_THIN_ROWS && (short || little) && !gemm_reads_in_place(Sizes { m, n, k, add: false }, x, y)
+    m >= MIN_THIN_ROWS && (short || little) && !gemm_reads_in_place(sizes, x, y)
 }
 
 macro_rules! floats {
@@ -112,7 +112,7 @@ macro_rules! floats {
                 }
                 // For a single column, `gemm` has a fast kernel if the sums are long and there is enough work. Otherwise `thin` is faster.
                 let narrow = match n {
-                    1 => k * size_of::<$type>() <= MAX_SHORT_SUM || m * k <= MAX_COMPACT_IN_PLACE,
+                    1 => k.saturating_mul(size_of::<$type>()) <= MAX_SHORT_ROW_BYTES || work <= MAX_COMPACT_IN_PLACE,
                     _ if k < MIN_THIN_TERMS => false,
                     _ if y.row_stride == 1 => n <= THIN_COLUMNS,
                     // `thin` copies the columns first.
