@@ -16,7 +16,8 @@ pub(crate) use crate::thresholds::distances::PAIR_ROWS;
 use crate::thresholds::distances::{COLUMNS, ROWS, TERMS};
 use crate::{Float, Unary};
 
-/// The number of rows of the first matrix whose sums are computed at once. Their sums are independent, which hides the latency of the additions.
+/// The number of rows of the first matrix whose sums are computed at once. Their sums are independent, which hides the latency of the
+/// additions.
 const ROWS_AT_ONCE: usize = 4;
 
 /// The norm of a difference of two rows.
@@ -71,10 +72,10 @@ pub(crate) fn distances<T: Float>(norm: RowNorm, x: &[T], y: &[T], terms: usize,
     });
 }
 
-/// Adds the sums `out` of the earlier blocks of terms to `sums`. For the largest magnitude, chooses the larger one.
+/// Adds the sums `out` of the earlier blocks of terms to `sums`. If the norm is the largest magnitude, keeps the larger value instead.
 fn add_sums<T: Float>(norm: RowNorm, sums: &mut [T; COLUMNS], out: &[T]) {
-    let larger_of = |sum: T, earlier: T| if norm == RowNorm::Largest { larger(earlier, sum) } else { earlier + sum };
-    sums.iter_mut().zip(out).for_each(|(sum, &earlier)| *sum = larger_of(*sum, earlier));
+    let combine = |sum: T, earlier: T| if norm == RowNorm::Largest { larger(earlier, sum) } else { earlier + sum };
+    sums.iter_mut().zip(out).for_each(|(sum, &earlier)| *sum = combine(*sum, earlier));
 }
 
 /// The type that stands for the function [`add_terms`].

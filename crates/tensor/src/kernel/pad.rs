@@ -8,11 +8,11 @@ use crate::memory::threads::Schedule;
 use crate::thresholds::blocks::{MIN_PARALLEL, TASK};
 use crate::{Element, Layout};
 
-/// A range of indices of a dimension, and the indices from which the tensor is read for them: the first one, and the distance from each to
-/// the next. `None` means the number of the padding.
+/// A range of indices of a padded dimension, and the source of its elements. The source is the index in the tensor for the first index of
+/// the range, and the step from each index in the tensor to the next. `None` means the number of the padding.
 pub(crate) type Part = (Range<usize>, Option<(usize, isize)>);
 
-/// A dimension of the padded tensor: the number of its indices, and its parts before, inside and after the copy of the tensor.
+/// A dimension of the padded tensor: its size, and its parts before, inside and after the copy of the tensor.
 pub(crate) struct PaddedAxis {
     pub(crate) size: usize,
     pub(crate) parts: [Part; 3],

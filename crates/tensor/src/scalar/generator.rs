@@ -111,7 +111,7 @@ impl Generator {
         normal_quantile(self.between())
     }
 
-    /// Draws [`QUANTILES`] numbers, the same as calls of [`normal`](Self::normal), in loops that have vector forms.
+    /// Draws the same numbers as [`QUANTILES`] calls of [`normal`](Self::normal), in loops that have vector forms.
     pub(crate) fn normals(&mut self) -> [f64; QUANTILES] {
         let (mut p, mut z) = ([0.0; QUANTILES], [0.0; QUANTILES]);
         middles(self.seed, self.count, &mut p);
@@ -198,20 +198,20 @@ impl Generator {
     }
 }
 
-/// Returns the word with number `count` of a seed, counted from 1.
+/// Returns the word with the index `count` in the sequence of a seed. The first index is 1.
 #[inline]
 fn word(seed: u64, count: u64) -> u64 {
     mixed(seed.wrapping_add(count.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
 }
 
-/// Returns the middle of the part of (0, 1) that the upper bits of `word` number. There are 2⁵² equal parts.
+/// Divides (0, 1) into 2⁵² equal parts. Returns the middle of the part whose index is in the upper 52 bits of `word`.
 #[inline]
 fn middle(word: u64) -> f64 {
     ((word >> 12) as f64 + 0.5) / (1u64 << 52) as f64
 }
 
 dispatched! {
-    /// Writes the [`middle`] of each word after the first `count` words of a seed.
+    /// Writes the [`middle`]s for the words that follow the first `count` words of a seed.
     fn middles(seed: u64, count: u64, out: &mut [f64; QUANTILES]) {
         for (number, out) in (1..).zip(out) {
             *out = middle(word(seed, count.wrapping_add(number)));

@@ -96,7 +96,8 @@ pub(crate) fn normal_quantile(p: f64) -> f64 {
 crate::scalar::cpu::dispatched! {
     /// Writes the [`normal_quantile`] of each number of `p` to `out`, with the same bits. The loops have vector forms.
     pub(crate) fn normal_quantiles(p: &[f64; QUANTILES], out: &mut [f64; QUANTILES]) {
-        // The places of the numbers in the tails, and the distance of each of these numbers from 0 or 1.
+        // `places` has the positions of the numbers in the tails of the distribution. `tails` has the distance of each of these numbers from
+        // 0 or 1. Its unused elements have any number in the tails.
         let (mut places, mut tails, mut count) = ([0; QUANTILES], [0.01; QUANTILES], 0);
         for i in 0..QUANTILES {
             let q = p[i] - 0.5;
@@ -121,15 +122,16 @@ crate::scalar::cpu::dispatched! {
     }
 }
 
-/// The number of quantiles that [`normal_quantiles`] computes.
+/// The number of quantiles that one call of [`normal_quantiles`] computes.
 pub(crate) const QUANTILES: usize = 64;
 
 /// The largest distance from 1/2 of a probability whose quantile is computed by the quotient [`CENTRE`].
 const CENTRAL: f64 = 0.425;
 
-/// A bound above e⁻²⁵. The quantiles of larger numbers below 0.075 are computed by the quotient [`TAIL`].
+/// A number slightly above e⁻²⁵. The quantile of a probability between this number and 0.075 is computed by the quotient [`TAIL`].
 const MIN_TAIL: f64 = 2e-11;
 
+/// Returns `x` times the quotient of two polynomials at `t`.
 #[inline(always)]
 fn quotient(x: f64, t: f64, [above, below]: &[[f64; 8]; 2]) -> f64 {
     x * polynomial(t, above) / polynomial(t, below)

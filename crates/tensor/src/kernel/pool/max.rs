@@ -242,7 +242,7 @@ dispatched! {
             out.fill(T::start(Reduction::Amax));
             for_each_tap(pool, i, #[inline(always)] |first, _, (low, high)| {
                 let best = &mut out[low..high];
-                // The constants let the compiler read vectors.
+                // With a constant stride, the compiler uses vector instructions.
                 match pool.columns.stride {
                     1 => keep_larger::<T, 1>(best, &x[first..]),
                     2 => keep_larger::<T, 2>(best, &x[first..]),
@@ -269,10 +269,12 @@ dispatched! {
     }
 }
 
-/// Replaces each element of `best` by the corresponding element of `x` if this one is larger or NaN. The elements of `x` are `STRIDE` apart.
+/// Replaces each element of `best` by the corresponding element of `x` if that element is larger or NaN. The elements of `x` are `STRIDE`
+/// apart.
 #[inline(always)]
 fn keep_larger<T: Float, const STRIDE: usize>(best: &mut [T], x: &[T]) {
     let larger = |best: T, x: T| if (x > best) | x.is_nan() { x } else { best };
+    // `x` may end inside the group of the last element.
     let Some((last, best)) = best.split_last_mut() else { return };
     let groups = &x.as_chunks::<STRIDE>().0[..best.len()];
     for j in 0..best.len() {

@@ -143,8 +143,8 @@ pub(crate) fn running_products<T: Element>(x: Source<T>, axis: usize, out: &mut 
 }
 
 /// For each lane of `x` along dimension `axis`, replaces a total, which begins as `start`, by `step(total, position, element)` for one
-/// element after the other. Writes `value(total)` for each element to `out`, which is row-major. The steps of a lane wait for each other, so steps of
-/// several lanes alternate.
+/// element after the other. Writes `value(total)` for each element to `out`, which is row-major. The steps of a lane wait for each other, so
+/// steps of several lanes alternate.
 fn scan<T: Element, U: Element, A: Copy + Sync>(
     x: Source<T>,
     axis: usize,
@@ -315,10 +315,10 @@ pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
     out.iter_mut().zip(numbers).for_each(|(out, number)| *out = position(number));
 }
 
-/// Does the same as [`order`] for integers if they lie in a range that is shorter than the lane: counts the elements of each value first.
-/// Otherwise returns false.
+/// Does the same as [`order`] for integers whose range has at most as many values as the lane has elements. Counts the elements of each
+/// value first. Returns false, without writing to `out`, for all other lanes.
 fn order_by_counts<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) -> bool {
-    // The keys of bytes and truth values differ in the highest bits only.
+    // The keys of bytes and truth values differ only in their highest 8 bits.
     let shift = match T::DTYPE {
         DType::I64 => 0,
         DType::U8 | DType::Bool => 56,
@@ -367,11 +367,11 @@ pub(crate) fn top<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
     let before = |x: &(u64, i64), y: &(u64, i64)| x.0 < y.0;
     let item = |position: usize| (key(lane[position], largest), position as i64);
     let items: Vec<(u64, i64)> = if wanted * 64 <= lane.len() {
-        // Most parts of the lane have no element that belongs to the selected ones, so they need no keys.
+        // Most elements do not pass the last element of the heap, so they need no key.
         let mut heap: Vec<_> = (0..wanted).map(item).collect();
         select::make_heap(&mut heap, &before);
         let mut next = wanted;
-        while let Some(position) = next_reaching(largest, lane, next, lane[heap[0].1 as usize]) {
+        while let Some(position) = next_beyond(largest, lane, next, lane[heap[0].1 as usize]) {
             let item = item(position);
             if before(&item, &heap[0]) {
                 select::replace_top(&mut heap, item, &before);
@@ -390,12 +390,12 @@ pub(crate) fn top<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
 }
 
 dispatched! {
-    /// Returns the position of the next element of a lane, from `start` on, that is larger than `bound`, or smaller if `largest` is false. If
-    /// the element or the bound is NaN, it may be neither.
-    fn next_reaching<T: Element>(largest: bool, lane: &[T], start: usize, bound: T) -> Option<usize> {
+    /// Returns the position of the next element of a lane, from `start` on, that is larger than `bound`, or smaller if `largest` is false. An
+    /// element also counts if it is NaN, or if the bound is NaN.
+    fn next_beyond<T: Element>(largest: bool, lane: &[T], start: usize, bound: T) -> Option<usize> {
         let rest = &lane[start..];
         let stays = |&x: &T| if largest { x <= bound } else { x >= bound };
-        // In most parts, no element reaches the bound. A loop without branches finds these parts.
+        // In most parts, no element passes the bound. A loop without branches finds these parts.
         let all_stay = |part: &&[T; PART]| part.iter().fold(true, |all, x| all & stays(x));
         let skipped = PART * rest.as_chunks().0.iter().take_while(all_stay).count();
         rest[skipped..].iter().position(|x| !stays(x)).map(|position| start + skipped + position)
@@ -646,7 +646,7 @@ mod tests {
         assert_eq!([ties(40, 1), ties(40, 3), ties(100, 3), ties(300, 10), ties(1000, 10)], [19, 24, 38, 297, 615]);
         assert_eq!((mode(&[NAN, 1.0, NAN, 1.0, NAN]), mode(&[0.0, -0.0, 1.0])), (3, 1));
         assert_eq!([1, 2, 16, 17, 40, 100].map(|size| mode(&vec![NAN; size])), [0, 0, 0, 8, 30, 62]);
-        // PyTorch returns the NaN, because it sorts with a comparison for which NaN has no place.
+        // Here PyTorch returns position 0, because its comparison does not order NaN.
         assert_eq!(mode(&[NAN, 2.0, 1.0]), 2);
     }
 }

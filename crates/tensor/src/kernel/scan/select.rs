@@ -126,9 +126,12 @@ fn partition<T: Copy>(items: &mut [T], before: &impl Fn(&T, &T) -> bool) -> usiz
 
 /// Moves the first `count` items of the order to the start of `items`, as a heap with the last of these items at the top.
 fn heap_select<T: Copy>(items: &mut [T], count: usize, before: &impl Fn(&T, &T) -> bool) {
+    if count == 0 {
+        return;
+    }
     let (heap, others) = items.split_at_mut(count);
     make_heap(heap, before);
-    for other in others.iter_mut().filter(|_| count > 0) {
+    for other in others {
         if before(other, &heap[0]) {
             let value = std::mem::replace(other, heap[0]);
             replace_top(heap, value, before);
