@@ -70,7 +70,8 @@ impl<const N: usize> From<[f64; N]> for Fractions {
 pub trait Quantiles: TensorLike<Elem: Float> {
     /// Returns the quantiles at the fractions `q` along `dim`. If the elements along `dim` include a NaN, their quantiles are NaN. The
     /// ranks are computed in the element type. A weighted mean of an infinity and a number, or of two equal infinities, is this infinity.
-    /// A weighted mean of -∞ and ∞ is NaN. Refuses an empty tensor, and fractions outside [0, 1]. PyTorch, where some of these means are NaN: `quantile`.
+    /// A weighted mean of -∞ and ∞ is NaN. Refuses an empty tensor, and fractions outside [0, 1]. PyTorch, where some of these means are
+    /// NaN: `quantile`.
     #[doc(alias("percentile"))]
     #[keepdim]
     fn try_quantile(

@@ -80,7 +80,8 @@ pub trait Repetition: TensorLike {
 
     /// Shifts the elements by `shifts[k]` along dimension `dims[k]`. Elements shifted beyond the end reappear at the start.
     /// With `..` as `dims`, the flattened tensor is shifted, like in PyTorch without `dims`. (Elsewhere `..` stands for all dimensions.)
-    /// Refuses another number of shifts than of dimensions, dimensions of a tensor of rank 0, and shifts that do not fit into `isize`. PyTorch: `roll`.
+    /// Refuses another number of shifts than of dimensions, dimensions of a tensor of rank 0, and shifts that do not fit into `isize`.
+    /// PyTorch: `roll`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
