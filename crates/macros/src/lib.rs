@@ -44,7 +44,7 @@ use proc_macro::TokenStream;
 /// - `#[in_place(reads(source))]`: operands may have any shape. The result must have the shape of `self`. The operands
 ///   named here, if any, must not partly overlap `self` in memory.
 ///
-/// `#[twins(blanket)]` on a trait whose methods all have bodies also implements the trait for every type with its supertraits.
+/// `#[twins(blanket)]` also implements the trait for every type that implements its supertraits. All methods of the trait must have bodies.
 ///
 /// The crate that uses this attribute must have a function `raise` at its root, which panics with an error.
 #[proc_macro_attribute]

@@ -37,7 +37,7 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
     Ok(quote!(#item #blanket))
 }
 
-/// Returns the implementation of a trait for every type with its supertraits. All methods of the trait have bodies.
+/// Returns the implementation of a trait for every type that implements its supertraits. All methods of the trait must have bodies.
 fn blanket_implementation(item: &TokenStream) -> Result<TokenStream> {
     let item = Item::split(item.clone(), "#[twins(blanket)] is for traits")?;
     let mut header =
@@ -260,8 +260,8 @@ fn split_errors(docs: &mut Vec<Attribute>, arguments: &[Argument], is_method: bo
     (quote!(#[doc = ""] #[doc = " # Panics"] #[doc = ""] #[doc = #text]), quote!(#[doc = ""] #[doc = #text]))
 }
 
-/// Returns the sentence about the errors that every function with arguments of these types may return. A function that is no method makes a
-/// new array of any sizes.
+/// Returns the sentence about the errors that every function with arguments of these types may return. Sizes are the shape of a new array
+/// if the function is not a method, so only negative sizes are refused.
 fn usual_errors(arguments: &[Argument], is_method: bool) -> String {
     let mut causes: Vec<String> = Vec::new();
     for Argument { name, of, .. } in arguments {

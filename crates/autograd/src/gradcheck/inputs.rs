@@ -28,12 +28,12 @@ pub trait CheckInputs: Inputs {
     fn call<'t, F: MappedFunction<'t, Self>>(&self, f: &F, vars: &[Var<'t, Self::Elem>]) -> Var<'t, Self::Elem>;
 }
 
-/// Implements [`CheckInputs`] for types of inputs, each with its tensors.
+/// Implements [`CheckInputs`] for several types of inputs. `$tensors` lists the tensors of the inputs, which it names `$value`.
 macro_rules! inputs {
-    ($([$($generics:tt)*] $inputs:ty, |$own:ident| $tensors:expr;)*) => {$(
+    ($([$($generics:tt)*] $inputs:ty, |$value:ident| $tensors:expr;)*) => {$(
         impl<T: Float, $($generics)*> CheckInputs for $inputs {
             fn tensors(&self) -> Vec<&Tensor<T>> {
-                let $own = self;
+                let $value = self;
                 $tensors
             }
 

@@ -63,7 +63,8 @@ pub(crate) struct Record<T: Float, O> {
     pub(crate) on_behalf_of: Option<&'static Location<'static>>,
 }
 
-/// The number of nodes that a derivative or batching rule may record with operators, which would panic on a full tape.
+/// The number of free nodes on the tape without which no derivative or batching rule starts. Rules record nodes with operators, which panic on
+/// a full tape. The number is far above the number of nodes that a rule records.
 const RULE_NODES: usize = 1 << 16;
 
 /// The end of a record at some time. Later nodes come after it.
@@ -264,7 +265,7 @@ impl<T: Float, O> Record<T, O> {
         }
     }
 
-    /// Returns true if the nodes of a derivative or batching rule fit on the tape.
+    /// Returns true if the tape has [`RULE_NODES`] free nodes.
     #[inline]
     pub(crate) fn has_room_for_rule(&self) -> bool {
         let limit = Index::MAX as usize;

@@ -34,7 +34,7 @@ pub(crate) enum Formula<'t, T: Float> {
     FromReverse,
 }
 
-/// Returns an error if the nodes of a rule may not fit on the tape.
+/// Returns the error of a full tape if the nodes of a rule might not fit on the tape.
 pub(super) fn ensure_room<T: Float>(tape: &Tape<T>, at: Site) -> Result<(), Error> {
     if tape.record.borrow().has_room_for_rule() { Ok(()) } else { Err(Error::TapeFull { at }) }
 }

@@ -98,7 +98,7 @@ pub trait Objective<'s, I: Inputs>: FnOnce(I::Vars<'s>) -> I::Output<'s> {}
 #[diagnostic::on_unimplemented(
     message = "this is no function of the variables of `{I}`",
     label = "its arguments must have the form of the inputs, and its result must be a variable",
-    note = "`vmap(|x| .., &x)`, `gradcheck(|[x, y]| .., [&x, &y])`",
+    note = "`vmap(|x| .., &x)`, `gradcheck(|[x, y]| .., [&x, &y])`, `gradcheck(|list| .., &list[..])`",
     note = "a closure that is kept in a variable is written `let f = formula!(|x| ..);`"
 )]
 pub trait MappedFunction<'s, I: Inputs>: Fn(I::Vars<'s>) -> I::Output<'s> {}

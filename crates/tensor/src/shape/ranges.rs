@@ -161,7 +161,7 @@ macro_rules! progressions {
 progressions!(i64: |start, end, step| Numbers::Integers { start, end, step });
 progressions!(i32: |start, end, step| Numbers::Integers { start: start.into(), end: end.into(), step: step.into() });
 progressions!(usize: |start, end, step| {
-    // A number that does not fit into i64 becomes the largest i64. Memory cannot hold a progression up to this number.
+    // A number that does not fit into i64 becomes the largest i64. With a small start and step, memory cannot hold the progression.
     let [start, end, step] = [start, end, step].map(|number| i64::try_from(number).unwrap_or(i64::MAX));
     Numbers::Integers { start, end, step }
 });

@@ -35,7 +35,8 @@ use crate::{Element, Error, Layout, Shape, Site, Sizes, ensure};
 /// # Operations
 ///
 /// Operations are methods of the traits of [`ops`](crate::ops), and functions there. `use wengert::prelude::*` imports the traits
-/// (in the crate `wengert-tensor`, its own `prelude`). An example without a `use` line has this import too. Operators: `+ - * / %`, unary `-`, and the assigning operators; `& | ^ !` on masks.
+/// (in the crate `wengert-tensor`, its own `prelude`). Examples without a `use` line have this import too. Operators: `+ - * / %`, unary `-`,
+/// and the assigning operators; `& | ^ !` on masks.
 /// Each method `name` that can fail has a twin `try_name`, which returns the error that `name` panics with. Operators have the twins of
 /// their methods: `try_add` for `+`.
 ///

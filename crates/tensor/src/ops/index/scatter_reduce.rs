@@ -165,7 +165,7 @@ impl Targets {
     }
 
     /// Returns, for each element of the result, the reduction of its sources. The value of an element without sources is not specified.
-    /// `identity` is the number that `op` combines with any x to x.
+    /// `identity` is the identity element of `op`.
     fn reduce<A: TensorLike>(&self, source: &A, op: Binary, identity: f64, at: Site) -> Result<A> {
         let mut z = source.apply_take(&self.order, at)?;
         let (size, mut reach) = (self.order.numel(), 1);
@@ -224,15 +224,15 @@ fn extremes<A: TensorLike<Elem: Float>>(
 ) -> Result<A> {
     let reached = x.mask(&targets.has_sources(at)?, at)?;
     let own = x.apply_detach(at)?;
-    let lowest = if op == Binary::Maximum { f64::NEG_INFINITY } else { f64::INFINITY };
-    let mut extreme = targets.reduce(&source.apply_detach(at)?, op, lowest, at)?;
+    let identity = if op == Binary::Maximum { f64::NEG_INFINITY } else { f64::INFINITY };
+    let mut extreme = targets.reduce(&source.apply_detach(at)?, op, identity, at)?;
     if include_self {
         extreme = extreme.apply_binary(op, &own, at)?;
     }
     let value = A::apply_select(&reached, &extreme, &own, at)?;
     // The derivative of each element of the result is the derivative of a mean: the mean of the sources that equal the largest or smallest
-    // one. If `include_self` is true, the element of `x` counts as a source. An element without sources is its own mean. At a NaN, no
-    // source equals the result. The derivative is a product, and not a choice, so that 1/0 becomes NaN there.
+    // one. If `include_self` is true, the element of `x` counts as a source. An element without sources is its own mean. No source equals
+    // a result NaN, so the count is 0. The derivative is a product with 0 or 1, and not a choice, so that 0 · 1/0 makes this gradient NaN.
     let ties = |x: &A, extreme: &A| -> Result<(A, A), A::Error> {
         let others = x.apply_compare(Compare::Ne, extreme, at)?;
         let ones = x.fill_shape(1.0, &x.shape(), at)?.replace_where(&others, 0.0, at)?;

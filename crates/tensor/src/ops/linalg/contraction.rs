@@ -38,10 +38,8 @@ impl Contracted {
             Pairing::Listed(first, second) => {
                 ensure!(first.len() == second.len(), at, "both dimension lists should have same length");
                 for (rank, dims) in ranks.into_iter().zip([first, second]) {
-                    if let (0, Some(dim)) = (rank, dims.first()) {
-                        let message = format!("Dimension specified as {dim} but tensor has no dimensions");
-                        return Err(Error::argument(at, message));
-                    }
+                    let exists = rank > 0 || dims.is_empty();
+                    ensure!(exists, at, IndexRange, "Dimension specified as {} but tensor has no dimensions", dims[0]);
                 }
                 Ok((first.clone(), second.clone()))
             }
@@ -392,6 +390,7 @@ mod tests {
             assert_eq!(error.sentence(), "Dimension specified as 0 but tensor has no dimensions");
         }
         let error = x.try_tensordot(&number, ([0], [-1])).unwrap_err();
+        assert!(matches!(error, crate::Error::IndexRange { .. }));
         assert_eq!(error.sentence(), "Dimension specified as -1 but tensor has no dimensions");
     }
 }

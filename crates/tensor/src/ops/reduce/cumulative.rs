@@ -42,8 +42,8 @@ pub trait Cumulative: TensorLike<Elem: Number> {
     }
 
     /// Returns the running products along `dim`: each element times all elements before it. Products of `f32` tensors are computed in `f64`,
-    /// products of variables in `f32`. `i64` and `u8` wrap. The derivatives are exact even if factors are zero. If
-    /// there is no zero, the gradient to an infinite or NaN factor is NaN. PyTorch: `cumprod`.
+    /// products of variables in `f32`. `i64` and `u8` wrap. The derivatives are exact even if factors are zero. If `self` has no zero and there
+    /// are several factors, the gradient to an infinite or NaN factor is NaN. PyTorch: `cumprod`.
     #[in_place]
     fn try_cumprod(&self, dim: impl Position) -> Result<Self> {
         let at = Site::here("cumprod");
@@ -54,7 +54,7 @@ pub trait Cumulative: TensorLike<Elem: Number> {
             let products = array.restore_rank(Tensor::build(&array.shape, at, out)?, at)?;
             return self.try_constant(&products);
         }
-        // A single factor is not divided.
+        // PyTorch passes the gradient to a single factor without a division.
         let x = if LaneArray::new(self, dim, at)?.len() > 1 { factors(self, at)? } else { self.clone() };
         scan(&x, dim, at, |x, y| x.apply_binary(Binary::Mul, y, at))
     }

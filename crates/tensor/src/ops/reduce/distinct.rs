@@ -144,12 +144,13 @@ fn distinct<T: Number>(x: &Tensor<T>, dim: Option<isize>, sorted: bool, at: Site
     if width == 1 { runs.distinct(&x, axis, differ, at) } else { runs.distinct(&x, axis, differ_as_slices, at) }
 }
 
-/// Slices in an order in which equal slices are neighbours.
+/// Slices in an order. Equal slices that are neighbours in this order form a run.
 struct Runs<N> {
-    /// The shape of the numbers of the slices' runs.
+    /// The shape of the result that has, for each slice, the number of its run.
     numbered: Shape,
+    /// The number of slices.
     count: usize,
-    /// Returns the number of the slice at a place in the order.
+    /// Returns the number of the slice at a place in the order, which is its position along the dimension.
     number: N,
 }
 
@@ -176,7 +177,7 @@ impl<N: Fn(usize) -> usize> Runs<N> {
         })?;
         let numbers = inverse.in_order(at)?;
         let vector = Shape::from([runs as usize]);
-        // Going backward, the first place of a run is stored last.
+        // The loop goes backward, so the first place of each run is stored last.
         let starts = Tensor::build(&vector, at, |out: &mut [i64]| {
             (0..count).rev().for_each(|place| out[numbers[number(place)] as usize] = place as i64);
         })?;

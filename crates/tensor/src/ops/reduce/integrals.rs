@@ -89,7 +89,7 @@ pub trait Integrals: TensorLike<Elem: Float> {
 
     /// Returns the derivatives along `dim` of functions whose values are `self`, at the points `x`, a vector. An inner derivative is the
     /// derivative of the parabola through three neighbouring points. The ends are as for [`gradient`](Self::gradient). Equal neighbouring
-    /// points give NaN or ±∞. Refuses the same as `gradient`. PyTorch: `gradient` with coordinates as `spacing`, for one dimension.
+    /// points give NaN or ±∞. Has the errors of `gradient`. PyTorch: `gradient` with coordinates as `spacing`, for one dimension.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;

@@ -69,8 +69,9 @@ impl<const N: usize> From<[f64; N]> for Fractions {
 #[twins(blanket)]
 pub trait Quantiles: TensorLike<Elem: Float> {
     /// Returns the quantiles at the fractions `q` along `dim`. If the elements along `dim` include a NaN, their quantiles are NaN. The
-    /// ranks are computed in the element type. Between an infinity and a number, or two equal infinities, the mean is this infinity. Between
-    /// -∞ and ∞ it is NaN. Refuses an empty tensor, and fractions outside [0, 1]. PyTorch, where some of these means are NaN: `quantile`.
+    /// ranks are computed in the element type. A weighted mean of an infinity and a number, or of two equal infinities, is this infinity.
+    /// A weighted mean of -∞ and ∞ is NaN. Refuses an empty tensor, and fractions outside [0, 1]. PyTorch, where some of these means are
+    /// NaN: `quantile`.
     #[doc(alias("percentile"))]
     #[keepdim]
     fn try_quantile(
@@ -150,8 +151,8 @@ fn interpolate_lanes<A: TensorLike<Elem: Float>>(
     let rank = |q: f64, last: i64| A::Elem::from_f64(q).to_f64() * last as f64;
     let rounded = |rank: f64| A::Elem::from_f64(rank).to_f64();
     // Per lane (a line of elements): the positions of the elements below and above each quantile, the rank of the largest element, and for
-    // each quantile 1 if its value is not the value below. If the lane has a NaN that is not skipped, all positions are the position of a
-    // NaN, and the rank is 0 because it does not matter.
+    // each quantile 1 if its value moves from the element below to the element above. If the lane has a NaN that is not skipped, all
+    // positions are the position of a NaN, and the rank is 0 because it does not matter.
     let positions = array.positions(3 * count + 1, at, &|lane, out| {
         let mut order = vec![0; lane.len()];
         lanes::order(false, lane, &mut order);
@@ -187,8 +188,8 @@ fn interpolate_lanes<A: TensorLike<Elem: Float>>(
         let between = weights.compare(Compare::Ne, 0.0, at)?;
         weights = weights.fill_shape(0.5, weights.shape(), at)?.choose(&between, 0.0, at)?;
     }
-    // If both elements are equal, or -∞ and a number, the step is 0. The difference of two infinities would be NaN. The derivative is the
-    // derivative of the difference.
+    // The step is 0 if both elements are equal, because the difference of two infinities would be NaN. It is also 0 from -∞ to a number. Its
+    // derivative is the derivative of the difference.
     let moves = positions.slice_axis(axis, 2 * count + 1, count, at)?.compare(Compare::Ne, 0.0, at)?;
     let difference = above.minus(&below, at)?;
     let step = difference.apply_detach(at)?.choose(&below.mask(&moves, at)?, 0.0, at)?;

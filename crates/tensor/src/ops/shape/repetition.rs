@@ -80,7 +80,8 @@ pub trait Repetition: TensorLike {
 
     /// Shifts the elements by `shifts[k]` along dimension `dims[k]`. Elements shifted beyond the end reappear at the start.
     /// With `..` as `dims`, the flattened tensor is shifted, like in PyTorch without `dims`. (Elsewhere `..` stands for all dimensions.)
-    /// Refuses another number of shifts than of dimensions, and shifts that do not fit into `isize`. PyTorch: `roll`.
+    /// Refuses another number of shifts than of dimensions, dimensions of a tensor of rank 0, and shifts that do not fit into `isize`.
+    /// PyTorch: `roll`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -94,11 +95,8 @@ pub trait Repetition: TensorLike {
         let shape = self.shape();
         ensure!(!shifts.is_empty(), at, "`shifts` required");
         ensure!(!shifts.contains(&UNREPRESENTABLE), at, "a shift must be at most {}", isize::MAX);
-        if let (0, Some(dim)) = (shape.rank(), dims.first()) {
-            return Err(
-                Error::argument(at, format!("Dimension specified as {dim} but tensor has no dimensions")).into()
-            );
-        }
+        let exists = shape.rank() > 0 || dims.is_empty();
+        ensure!(exists, at, IndexRange, "Dimension specified as {} but tensor has no dimensions", dims[0]);
         let axes: Vec<usize> = dims.iter().map(|&dim| dims::axis(dim, shape.rank(), at)).collect::<Result<_, _>>()?;
         if axes.is_empty() && shifts.len() == 1 {
             let line = self.reshape_to([shape.numel()], at)?;
@@ -268,6 +266,7 @@ mod tests {
         assert_eq!(x.roll([-3, 1], [0, 1]), Tensor::from([[4.0, 3.0], [2.0, 1.0]]));
         assert!(x.try_roll([1, 2], 0).is_err());
         let error = Tensor::scalar(1.0).try_roll(1, -1).unwrap_err();
+        assert!(matches!(error, crate::Error::IndexRange { .. }));
         assert_eq!(error.sentence(), "Dimension specified as -1 but tensor has no dimensions");
         assert_eq!(Tensor::scalar(1.0).roll(3, ..), Tensor::scalar(1.0));
         assert_eq!(Tensor::<f64>::zeros([0]).roll(2, 0).shape(), &[0]);

@@ -38,8 +38,8 @@ pub fn accepts_equal(rule: BroadcastRule) -> bool {
 /// Decides how two operands of shapes `x` and `y` get a common shape, and reports a warning if the compatibility rules ask for one.
 /// Operations that combine two arrays element by element call this function, unless the shapes are equal and [`accepts_equal`] is true.
 ///
-/// Returns an error if the compatibility rules refuse the shapes. Also if the shapes do not broadcast, or an operation in place would need
-/// an output of another shape, unless the rules view the operands as one-dimensional.
+/// Returns an error if the compatibility rules refuse the shapes. Also returns an error if the shapes do not broadcast, or if an operation in
+/// place would need an output of another shape, unless the rules view the operands as one-dimensional.
 pub(crate) fn resolve(x: &Shape, y: &Shape, rule: BroadcastRule, at: Site) -> Result<Resolved, Error> {
     let refused = |mismatch| Error::Broadcast(mismatch, at);
     if rule == BroadcastRule::Step {

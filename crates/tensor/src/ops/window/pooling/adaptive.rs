@@ -125,7 +125,8 @@ fn check<A: TensorLike>(
     Ok(counts)
 }
 
-/// Returns the maximum along `axis`, which stays with size 1. Compares neighbours pairwise, in a tree.
+/// Returns the maximum along `axis`, which stays with size 1. For a recorded variable, compares neighbours pairwise, in a tree, and selects the
+/// larger one, so that the gradient flows to a single element.
 fn max<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A> {
     if x.is_plain() {
         return x.apply_reduce(Reduction::Amax, &[axis], at);

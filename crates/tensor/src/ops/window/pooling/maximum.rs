@@ -79,17 +79,18 @@ fn positions<T: Float>(x: &Tensor<T>, axes: &[WindowAxis], at: Site) -> Result<T
         if places.numel() == 0 {
             return Ok(places);
         }
+        // A window of only padding has position 0.
         return axes.iter().enumerate().try_fold(places, |places, (number, axis)| {
             let shape = Shape::ones(3).with_size(number, axis.output);
-            places.try_mul(&Tensor::try_from_vec(has_elements(axis), shape)?)
+            places.try_mul(&Tensor::try_from_vec(factors(axis), shape)?)
         });
     }
     let (values, form) = (x.elements(at)?, form::<Tensor<T>>(x.shape(), axes, at)?);
     Tensor::build(&form.output, at, |out| max::places(&form.windows, &values, out))
 }
 
-/// Returns 1 for each window that has elements inside the array, and 0 for each other window, whose position is 0.
-fn has_elements(axis: &WindowAxis) -> Vec<i64> {
+/// Returns a factor for each window along one dimension: 1 if the window has elements inside the array, and 0 if it has only padding.
+fn factors(axis: &WindowAxis) -> Vec<i64> {
     (0..axis.output).map(|i| i64::from((0..axis.kernel).any(|k| axis.place(i, k).is_some()))).collect()
 }
 
