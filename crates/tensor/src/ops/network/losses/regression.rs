@@ -7,7 +7,7 @@ use crate::ops::primitive::pair::pair;
 use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::{ArrayOperand, Compose, Result, TensorLike};
 use crate::scalar::formula::Formula;
-use crate::{Compare, Error, Float, Shape, Site, Unary, ensure};
+use crate::{Compare, Error, Float, Scalar, Shape, Site, Unary, ensure};
 
 /// Losses of regression. In the formulas, x is the prediction (`self`) and y is the target. A `weight` has the shape of the prediction. The
 /// functions [`mse_loss`](crate::ops::mse_loss), `l1_loss` and so on call these methods with PyTorch's defaults.
@@ -49,12 +49,13 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
     }
 
     /// Returns (x - y)² / 2β where |x - y| < β, and |x - y| - β/2 elsewhere (Girshick 2015). x is `self`, y is `target`, and β is `beta`.
-    /// β = 0 gives [`l1_loss`](Self::l1_loss). Refuses a negative or NaN β. PyTorch: `nn.functional.smooth_l1_loss`.
+    /// A β that is 0 in the element type gives [`l1_loss`](Self::l1_loss). Refuses a negative or NaN β. PyTorch:
+    /// `nn.functional.smooth_l1_loss`.
     fn try_smooth_l1_loss(&self, target: impl ArrayOperand<Self>, beta: f64, reduction: LossReduction) -> Result<Self> {
         let at = Site::here("smooth_l1_loss");
         ensure!(beta >= 0.0, at, "smooth_l1_loss does not support negative values for beta.");
         let (x, y) = pair(self, &target.into_array(self)?, at)?;
-        let losses = match beta {
+        let losses = match Self::Elem::from_f64(beta).to_f64() {
             0.0 => x.minus(&y, at)?.apply_unary(Unary::Abs, at)?,
             _ => Self::composed_elementwise([&x, &y], &Huber { delta: beta, divisor: beta }, at)?,
         };
@@ -146,6 +147,9 @@ mod tests {
         assert_eq!(d.smooth_l1_loss(&zero, 0.5, Each).to_vec(), [0.0, 0.0625, 0.25, 1.75, 1.75, inf]);
         assert_eq!(d.huber_loss(&zero, 0.5, None, Each).to_vec(), [0.0, 0.03125, 0.125, 0.875, 0.875, inf]);
         assert_eq!(d.smooth_l1_loss(&zero, 0.0, Each).to_vec(), d.l1_loss(&zero, None, Each).to_vec());
+        // As f32, this β is 0.
+        let small = Tensor::from([0.0f32, -3.0]).smooth_l1_loss(&Tensor::scalar(0.0).expand([2]), 1e-60, Each);
+        assert_eq!(small.to_vec(), [0.0, 3.0]);
         assert!(d.try_huber_loss(&zero, 0.0, None, Each).is_err());
     }
 
