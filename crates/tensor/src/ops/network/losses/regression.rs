@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(d.huber_loss(&zero, 0.5, None, Each).to_vec(), [0.0, 0.03125, 0.125, 0.875, 0.875, inf]);
         assert_eq!(d.smooth_l1_loss(&zero, 0.0, Each).to_vec(), d.l1_loss(&zero, None, Each).to_vec());
         // As f32, this β is 0.
-        let small = Tensor::from([0.0f32, -3.0]).smooth_l1_loss(&Tensor::scalar(0.0).expand([2]), 1e-60, Each);
+        let small = Tensor::from([0.0f32, -3.0]).smooth_l1_loss(Tensor::scalar(0.0).expand([2]), 1e-60, Each);
         assert_eq!(small.to_vec(), [0.0, 3.0]);
         assert!(d.try_huber_loss(&zero, 0.0, None, Each).is_err());
     }
