@@ -45,6 +45,10 @@ pub(crate) mod plan {
     /// stored anyway.
     pub(crate) const MAX_RECOMPUTED_COST: usize = 7;
 
+    /// The largest cost, in additions per element, of computing a value again in all kernels that read it. Storing a value with more readers
+    /// takes less time. A write to main memory takes about as long as ten additions.
+    pub(crate) const MAX_RECOMPUTED_TOTAL: usize = 32;
+
     /// The smallest concatenation, in elements, whose operands are written directly into its memory. For a smaller concatenation, planning
     /// takes longer than a copy.
     pub(crate) const MIN_CONCATENATION: usize = 1 << 10;
@@ -144,6 +148,13 @@ pub(crate) mod blocks {
 
     /// The largest size of all small blocks of a program together, in bytes: a quarter of a second-level cache of 1 MiB.
     pub(crate) const MAX_SMALL_BLOCKS: usize = 1 << 18;
+
+    /// The largest block, in bytes, that stores a whole value of a program. The program's inputs are copied to blocks. For larger inputs, the
+    /// copies take longer than the start of a run that reads them in place.
+    pub(crate) const MAX_MEDIUM_BLOCK: usize = 1 << 12;
+
+    /// The largest size of all these blocks of a program together, in bytes: a first-level cache.
+    pub(crate) const MAX_MEDIUM_BLOCKS: usize = 1 << 15;
 
     /// A task that computes several totals has about this number of elements per total, or more. With fewer elements, clearing and
     /// combining the totals takes longer than the reduction.

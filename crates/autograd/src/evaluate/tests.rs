@@ -80,6 +80,25 @@ fn the_derivative_of_a_sigmoid_is_computed_from_the_sigmoid() {
 
 /// Checks that a transposed matrix is copied if several products with few rows read it. It is not copied for a single product, or for many
 /// rows.
+/// Checks that programs compute a cheap value again if few of them read it, and that it is stored if many do.
+#[test]
+fn a_value_that_many_programs_read_is_stored() {
+    let reads = |count: usize| {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::ones([30, 40]));
+        // Each sum over the columns needs a program of its own, because the next program reads it.
+        let y = x * 2.0;
+        let mut state = tape.var(&Tensor::ones([40]));
+        for _ in 0..count {
+            state = (y + state).amax(0);
+        }
+        let all = steps(&tape, &[state]);
+        // The program that multiplies by 2 also adds and reduces.
+        all.iter().filter(|&&instructions| instructions == 2).count()
+    };
+    assert_eq!((reads(20), reads(60)), (20, 1));
+}
+
 #[test]
 fn a_matrix_that_small_products_share_is_rearranged_once() {
     let copies = |rows: usize, products: usize| {
@@ -454,6 +473,28 @@ fn small_steps_form_a_region() {
     let (inside, all) = compiled(&x, 300);
     assert!(inside > 160 && inside < all, "{inside} of {all}");
     assert_eq!(compiled(&x.flip([0]), 300), (inside, all));
+}
+
+/// Checks that the steps of a region may write parts of a concatenation that has its own memory.
+#[test]
+fn a_region_writes_parts_of_a_concatenation() {
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::from_fn([40], |i| (i[0] as f64).sin()));
+    let weights = tape.var(&Tensor::from_fn([40, 40], |i| (i[0] as f64 * 0.7 + i[1] as f64).cos()));
+    let mut states = vec![x];
+    for _ in 0..40 {
+        states.push((states[states.len() - 1].unsqueeze(1) + weights).amax(0).tanh());
+    }
+    let root = wengert_tensor::ops::stack(&states, 0).index;
+    let record = tape.record.borrow();
+    let plan = plan(&record, &[root], DType::F64, true);
+    assert!(plan.steps.iter().any(|step| matches!(step.work, Work::Cat { in_place: Some(_), .. })));
+    let expected = bits(&one_at_a_time(&tape, &[root]).unwrap()[0]);
+    for _ in 0..3 {
+        assert_eq!(bits(&record.run(&plan, wengert_tensor::Site::here("test")).unwrap()[0]), expected);
+    }
+    let inside: usize = plan.regions.iter().filter(|region| region.is_compiled()).map(|region| region.len()).sum();
+    assert!(inside > 100, "{inside} of {}", plan.steps.len());
 }
 
 /// Returns true for the steps that the test of long sums uses in its programs. Exponentials, maxima of two operands, comparisons, `hypot`

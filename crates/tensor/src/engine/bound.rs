@@ -180,13 +180,16 @@ impl Binding {
             tiling.lengthen_tasks(MIN_PER_TOTAL * reduced.accumulator.count);
             reduced.stage = STAGE * (reduced.accumulator.count / tiling.block.max(1)).max(1);
         }
-        let small_block = run_small::block_for(count, layouts.len() + program.instructions().len(), dtype.size());
+        let values = layouts.len() + program.instructions().len();
+        let mut small_block = run_small::block_for(count, values, dtype.size());
         let mut short_axis = None;
         if small_block.is_none()
             && count > 0
             && let Some((own, results)) = ShortAxis::new(program, &layouts, shape)
         {
             (short_axis, outputs) = (Some(own), results);
+        } else if small_block.is_none() {
+            small_block = run_small::medium_block_for(&tiling, values, dtype.size());
         }
         Ok(Binding {
             dtype,
@@ -286,7 +289,8 @@ mod tests {
     fn a_program_with_few_small_values_runs_in_small_blocks() {
         let block = |inputs, steps, count: usize| bound(&chain(inputs, steps), &Shape::from([count])).small_block;
         assert_eq!([block(1, 1, 5), block(40, 40, 32)], [Some(8), Some(32)]);
-        assert_eq!([block(1, 1, 33), block(2, 1100, 32)], [None, None]);
+        assert_eq!([block(1, 1, 33), block(2, 5, 512)], [Some(40), Some(512)]);
+        assert_eq!([block(2, 1100, 32), block(1, 1, 513), block(2, 7, 512)], [None, None, None]);
     }
 
     #[test]

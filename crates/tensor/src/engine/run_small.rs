@@ -1,5 +1,6 @@
-//! Runs programs over few elements. Every value (even a number) is stored as a small block of 64, 128 or 256 bytes. So all operands have
-//! the same form, and each arithmetic instruction runs with one branch and a few vector operations.
+//! Runs programs over few elements. Every value (even a number) is stored as one block. So all operands have the same form, and an
+//! instruction starts quickly. In blocks of 64, 128 or 256 bytes, each arithmetic instruction runs with one branch and a few vector
+//! operations.
 
 use smallvec::SmallVec;
 
@@ -12,13 +13,21 @@ use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::rows;
 use crate::memory::available::AllocationError;
 use crate::scalar::instruction::Instruction;
-use crate::thresholds::blocks::{MAX_SMALL_BLOCK, MAX_SMALL_BLOCKS, VECTOR_BYTES};
+use crate::thresholds::blocks::{MAX_MEDIUM_BLOCK, MAX_MEDIUM_BLOCKS, MAX_SMALL_BLOCK, MAX_SMALL_BLOCKS, VECTOR_BYTES};
 
 /// Returns the number of elements of the block that stores one value. An element has `size` bytes. Returns `None` if a program with
 /// `values` values over `count` elements is too large for small blocks.
 pub(crate) fn block_for(count: usize, values: usize, size: usize) -> Option<usize> {
     let block = (count * size).next_power_of_two().max(VECTOR_BYTES);
     (block <= MAX_SMALL_BLOCK * VECTOR_BYTES && block * values <= MAX_SMALL_BLOCKS).then_some(block / size)
+}
+
+/// Returns the number of elements of the block that stores one value, as [`block_for`] does, for programs that are too large for small
+/// blocks. Returns `None` if [`run_blocks`](crate::engine::run_blocks) is faster, or would cut the program into several blocks.
+pub(crate) fn medium_block_for(tiling: &Tiling, values: usize, size: usize) -> Option<usize> {
+    let block = (tiling.count * size).next_multiple_of(VECTOR_BYTES);
+    let fits = (1..=MAX_MEDIUM_BLOCK).contains(&block) && block * values <= MAX_MEDIUM_BLOCKS;
+    (fits && tiling.block >= tiling.count).then_some(block / size)
 }
 
 /// Runs a program whose values have at most `block` elements. Each value is stored in one block of `block` elements. Returns an error if
@@ -36,6 +45,7 @@ pub(crate) fn run<T: Float>(
     let (count, row) = (tiling.count, tiling.row_len);
     let given = inputs.len() * block;
     let all = given + instructions.len() * block;
+    let is_small = block * size_of::<T>() <= MAX_SMALL_BLOCK * VECTOR_BYTES;
     // One spare block comes after the blocks of the values.
     T::with_memory(all + block, |memory| {
         let (values, spare) = memory.split_at_mut(all);
@@ -44,10 +54,12 @@ pub(crate) fn run<T: Float>(
         }
         let mut done = 0;
         loop {
-            done += T::arithmetic(&instructions[done..], &mut values[..], given + done * block, block);
+            if is_small {
+                done += T::arithmetic(&instructions[done..], &mut values[..], given + done * block, block);
+            }
             let Some(instruction) = instructions.get(done) else { break };
             let (before, rest) = values.split_at_mut(given + done * block);
-            compute(instruction, before, &mut rest[..block], (count, row));
+            compute(instruction, before, &mut rest[..block], (count, row), spare);
             done += 1;
         }
         let value = |number: u32| &values[number as usize * block..][..count];
@@ -92,10 +104,15 @@ fn read<T: Float>(input: &Input<'_, T>, count: usize, out: &mut [T]) {
     rest.fill(T::ONE);
 }
 
-/// Computes one instruction over a whole block, from the blocks of earlier values in `before`. [`run`] calls this function only for
-/// instructions that are not plain arithmetic. Reductions reduce rows of `row` elements, and read only the first `count` elements of a
-/// block.
-fn compute<T: Float>(instruction: &Instruction, before: &[T], out: &mut [T], (count, row): (usize, usize)) {
+/// Computes one instruction over a whole block, from the blocks of earlier values in `before`. Reductions reduce rows of `row` elements,
+/// and read only the first `count` elements of a block. They write to the block `spare`.
+fn compute<T: Float>(
+    instruction: &Instruction,
+    before: &[T],
+    out: &mut [T],
+    (count, row): (usize, usize),
+    spare: &mut [T],
+) {
     let block = out.len();
     let value = |number: u32| Operand::Slice(&before[number as usize * block..][..block]);
     match *instruction {
@@ -109,11 +126,10 @@ fn compute<T: Float>(instruction: &Instruction, before: &[T], out: &mut [T], (co
         Instruction::Select(mask, x, y) => T::choose(value(mask), value(x), value(y), out),
         Instruction::Reduce(op, x) => {
             // Each row's total is repeated along the row.
-            let mut totals = [T::ZERO; MAX_SMALL_BLOCK * VECTOR_BYTES / 4];
-            let totals = &mut totals[..count / row];
+            let totals = &mut spare[..count / row];
             T::reduce_each(op, &before[x as usize * block..][..count], row, row, totals);
             let (own, rest) = out.split_at_mut(count);
-            own.chunks_exact_mut(row).zip(totals).for_each(|(out, total)| out.fill(*total));
+            own.chunks_exact_mut(row).zip(&*totals).for_each(|(out, &total)| out.fill(total));
             rest.fill(T::ONE);
         }
     }
@@ -179,7 +195,7 @@ mod tests {
 
         #[test]
         fn small_blocks_equal_blocks(
-            sizes in vec(1usize..5, 1..4),
+            sizes in vec(prop_oneof![1usize..5, 1usize..10], 1..4),
             expanded in vec(vec(any::<bool>(), 3), 2),
             recipes in vec(recipes(), 2),
             row in 0usize..6,
@@ -211,7 +227,7 @@ mod tests {
             let run = |by_small_blocks: bool| {
                 let layouts = inputs.iter().map(|input| input.layout().cloned()).collect();
                 let mut binding = Binding::new(&program, layouts, &shape, DType::F64, Site::here("test")).unwrap();
-                assert_eq!(binding.small_block.is_some(), shape.numel() <= 32);
+                assert!(binding.small_block.is_some() || shape.numel() > 32);
                 if !by_small_blocks {
                     binding.small_block = None;
                 }

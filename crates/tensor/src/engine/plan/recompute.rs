@@ -24,7 +24,8 @@ impl Placements<'_> {
                 }
             }
         }
-        let costs = self.costs(&stored);
+        let readers = self.readers_elsewhere();
+        let costs = self.costs(&stored, &readers);
         // For each value, the last kernel that computes it again.
         let mut taken_by = vec![u32::MAX; self.values.list.len()];
         for kernel in 0..self.kernels.len() as u32 {
@@ -41,7 +42,10 @@ impl Placements<'_> {
                 }
                 let whole = matches!(self.placements[id as usize], Placement::Whole(_))
                     && self.kernel_over(id, space).is_some();
-                if whole && costs[id as usize] <= limits::MAX_RECOMPUTED_COST {
+                let (cost, count) = (costs[id as usize], readers[id as usize]);
+                let worth =
+                    cost <= limits::MAX_RECOMPUTED_COST && cost.saturating_mul(count) <= limits::MAX_RECOMPUTED_TOTAL;
+                if whole && worth {
                     taken_by[id as usize] = kernel;
                     members.push(id);
                     open.extend(self.reads(id).into_iter().filter(|&read| elsewhere(self, read)));
@@ -55,19 +59,29 @@ impl Placements<'_> {
         stored
     }
 
+    /// Returns, for each value, the number of kernels (fused programs) other than its own that read it.
+    fn readers_elsewhere(&self) -> Vec<usize> {
+        let mut readers = vec![0; self.values.list.len()];
+        // For each value, the last kernel that was counted.
+        let mut counted = vec![u32::MAX; self.values.list.len()];
+        for kernel in 0..self.kernels.len() as u32 {
+            for read in self.kernels[kernel as usize].members.iter().flat_map(|&member| self.reads(member)) {
+                let read = read as usize;
+                let is_elsewhere = self.home_kernel(read as Id).is_some_and(|home| home != kernel);
+                if is_elsewhere && std::mem::replace(&mut counted[read], kernel) != kernel {
+                    readers[read] += 1;
+                }
+            }
+        }
+        readers
+    }
+
     /// Returns, for each value, the cost of computing it from operands in memory, in additions per element. Operands of other shapes are
     /// not counted. An expensive value counts as an operand in memory if another kernel (fused program) reads it, or if `stored` says that
     /// it is stored. So the derivative of a sigmoid is computed again from the stored sigmoid. If computing a value needs more than two
     /// loads from memory, its cost is unlimited. Reading the value itself is only one load.
-    fn costs(&self, stored: &[bool]) -> Vec<usize> {
-        let mut shared = stored.to_vec();
-        for kernel in 0..self.kernels.len() as u32 {
-            for &member in &self.kernels[kernel as usize].members {
-                for read in self.reads(member) {
-                    shared[read as usize] |= self.home_kernel(read).is_some_and(|home| home != kernel);
-                }
-            }
-        }
+    fn costs(&self, stored: &[bool], readers: &[usize]) -> Vec<usize> {
+        let shared = |id: Id| stored[id as usize] || readers[id as usize] > 0;
         let mut costs = vec![0usize; self.values.list.len()];
         let mut loads: Vec<SmallVec<[Id; 3]>> = vec![SmallVec::new(); self.values.list.len()];
         for (id, value) in self.values.list.iter().enumerate() {
@@ -79,7 +93,7 @@ impl Placements<'_> {
             let same = |operand: &Id| self.values.list[*operand as usize].shape == value.shape;
             for x in value.definition.operands().into_iter().filter(same) {
                 let (before, own) = loads.split_at_mut(id);
-                let (cost, read) = match shared[x as usize] && costs[x as usize] > limits::MAX_RECOMPUTED_COST {
+                let (cost, read) = match shared(x) && costs[x as usize] > limits::MAX_RECOMPUTED_COST {
                     true => (0, &[x][..]),
                     false => (costs[x as usize], &before[x as usize][..]),
                 };

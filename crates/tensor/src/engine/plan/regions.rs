@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use crate::engine::access::ProgramArgument;
 use crate::engine::bound::{Binding, BoundProgram, run_bound};
 use crate::engine::elementwise;
-use crate::engine::plan::steps::{ConcatBuffers, OperandRef, Step, Work};
+use crate::engine::plan::steps::{OperandRef, Step, Work};
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
 use crate::kernel::source::Source;
 use crate::memory::available::AllocationError;
@@ -102,7 +102,7 @@ enum Operand {
 }
 
 /// Returns the regions of a plan with these steps. `is_root` marks the buffers that the plan's roots read.
-pub(super) fn find(steps: &[Step], concatenations: &ConcatBuffers, is_root: &[bool]) -> Vec<Region> {
+pub(super) fn find(steps: &[Step], is_root: &[bool]) -> Vec<Region> {
     let mut last_reader = vec![0; is_root.len()];
     for (number, step) in steps.iter().enumerate() {
         buffers(&step.reads).for_each(|buffer| last_reader[buffer as usize] = number);
@@ -110,7 +110,7 @@ pub(super) fn find(steps: &[Step], concatenations: &ConcatBuffers, is_root: &[bo
     let mut regions = Vec::new();
     let (mut start, mut elements) = (0, 0);
     for number in 0..=steps.len() {
-        let size = steps.get(number).and_then(|step| written(step, concatenations));
+        let size = steps.get(number).and_then(written);
         if let Some(size) = size.filter(|size| elements + size <= MAX_REGION) {
             elements += size;
             continue;
@@ -130,10 +130,7 @@ fn buffers(reads: &[OperandRef]) -> impl Iterator<Item = u32> {
 }
 
 /// Returns the number of elements that a step writes in a region, at most. Returns `None` if a region cannot contain this step.
-fn written(step: &Step, concatenations: &ConcatBuffers) -> Option<usize> {
-    if step.writes.iter().any(|buffer| concatenations.offsets.contains_key(buffer)) {
-        return None;
-    }
+fn written(step: &Step) -> Option<usize> {
     let small = |count: usize| (1..=MAX_REGION_VALUE).contains(&count).then_some(count);
     match &step.work {
         Work::Fused(bound) => {
