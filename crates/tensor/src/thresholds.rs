@@ -81,6 +81,10 @@ pub(crate) mod plan {
     /// several threads.
     pub(crate) const MAX_REGION_PRODUCT: usize = super::matmul::MIN_PARALLEL_COLUMN - 1;
 
+    /// The largest part of a concatenation, in elements, that a step of a region computes. The concatenation copies the part out of the
+    /// region's memory, while other steps write larger parts directly. Measured with recurrent networks.
+    pub(crate) const MAX_REGION_PART: usize = 512;
+
     /// The largest number of elements in the memory of a region. This memory must stay in the second-level cache.
     pub(crate) const MAX_REGION: usize = 1 << 16;
 

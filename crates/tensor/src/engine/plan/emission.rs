@@ -63,7 +63,7 @@ impl Placements<'_> {
         drops(&mut steps, &roots, buffers.count);
         let mut is_root = vec![false; buffers.count as usize];
         roots.iter().filter_map(|(source, _)| source.buffer()).for_each(|buffer| is_root[buffer as usize] = true);
-        let regions = regions::find(&steps, &is_root);
+        let regions = regions::find(&steps, &concat_buffers, &is_root);
         Plan {
             steps,
             buffers: buffers.count as usize,

@@ -13,14 +13,14 @@ use smallvec::SmallVec;
 use crate::engine::access::ProgramArgument;
 use crate::engine::bound::{Binding, BoundProgram, run_bound};
 use crate::engine::elementwise;
-use crate::engine::plan::steps::{OperandRef, Step, Work};
+use crate::engine::plan::steps::{ConcatBuffers, OperandRef, Step, Work};
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
 use crate::kernel::source::Source;
 use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
 use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::plan::{
-    MAX_REGION, MAX_REGION_COMPILATIONS, MAX_REGION_PRODUCT, MAX_REGION_VALUE, MIN_REGION_STEPS,
+    MAX_REGION, MAX_REGION_COMPILATIONS, MAX_REGION_PART, MAX_REGION_PRODUCT, MAX_REGION_VALUE, MIN_REGION_STEPS,
 };
 use crate::{DType, Float, Layout, Shape, Site, View};
 
@@ -102,7 +102,7 @@ enum Operand {
 }
 
 /// Returns the regions of a plan with these steps. `is_root` marks the buffers that the plan's roots read.
-pub(super) fn find(steps: &[Step], is_root: &[bool]) -> Vec<Region> {
+pub(super) fn find(steps: &[Step], concatenations: &ConcatBuffers, is_root: &[bool]) -> Vec<Region> {
     let mut last_reader = vec![0; is_root.len()];
     for (number, step) in steps.iter().enumerate() {
         buffers(&step.reads).for_each(|buffer| last_reader[buffer as usize] = number);
@@ -110,7 +110,7 @@ pub(super) fn find(steps: &[Step], is_root: &[bool]) -> Vec<Region> {
     let mut regions = Vec::new();
     let (mut start, mut elements) = (0, 0);
     for number in 0..=steps.len() {
-        let size = steps.get(number).and_then(written);
+        let size = steps.get(number).and_then(|step| written(step, concatenations));
         if let Some(size) = size.filter(|size| elements + size <= MAX_REGION) {
             elements += size;
             continue;
@@ -130,7 +130,11 @@ fn buffers(reads: &[OperandRef]) -> impl Iterator<Item = u32> {
 }
 
 /// Returns the number of elements that a step writes in a region, at most. Returns `None` if a region cannot contain this step.
-fn written(step: &Step) -> Option<usize> {
+fn written(step: &Step, concatenations: &ConcatBuffers) -> Option<usize> {
+    let part = |buffer| concatenations.offsets.get(buffer).map_or(0, |&(_, count)| count);
+    if step.writes.iter().any(|buffer| part(buffer) > MAX_REGION_PART) {
+        return None;
+    }
     let small = |count: usize| (1..=MAX_REGION_VALUE).contains(&count).then_some(count);
     match &step.work {
         Work::Fused(bound) => {
