@@ -100,6 +100,9 @@ pub(crate) fn run_bound<T: Float>(
     if let Some(short_axis) = &binding.short_axis {
         return run_short_axis::run(program, registers, short_axis, arguments, results);
     }
+    if let Some(elements) = binding.small_block {
+        return run_small::run(program, tiling, reduced, (accesses, arguments), (elements, joined), results);
+    }
     let mut copies: SmallVec<[Option<Scratch<T>>; 8]> = SmallVec::new();
     if accesses.iter().any(|access| access.tiles().is_some()) {
         for (access, argument) in accesses.iter().zip(arguments) {
@@ -116,9 +119,6 @@ pub(crate) fn run_bound<T: Float>(
             (_, Some(Some(copy))) => Input::Contiguous(copy),
             (ProgramArgument::Elements(source), _) => Input::new(access, source.data),
         });
-    }
-    if let Some(elements) = binding.small_block {
-        return run_small::run(program, tiling, reduced, &inputs, (elements, joined), results);
     }
     run_blocks::run(program, (registers, joined), reduced, tiling, &inputs, results)
 }
@@ -203,6 +203,11 @@ impl Binding {
             joined,
             outputs,
         })
+    }
+
+    /// Returns the layout of each input, or `None` for a number.
+    pub(crate) fn layouts(&self) -> &[Option<Layout>] {
+        &self.layouts
     }
 
     /// Returns true if this binding was made for the layouts of `inputs`.

@@ -43,7 +43,7 @@ impl Output {
 }
 
 /// Instructions that run over one shape, with their inputs and outputs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Program {
     inputs: u32,
     instructions: Vec<Instruction>,

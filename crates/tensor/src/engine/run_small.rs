@@ -5,7 +5,7 @@
 use smallvec::SmallVec;
 
 use crate::Float;
-use crate::engine::access::Input;
+use crate::engine::access::{Access, Input, ProgramArgument};
 use crate::engine::program::{Output, Program};
 use crate::engine::run_blocks::ReducedOutput;
 use crate::engine::tiling::Tiling;
@@ -37,20 +37,23 @@ pub(crate) fn run<T: Float>(
     program: &Program,
     tiling: &Tiling,
     reduced: &[ReducedOutput],
-    inputs: &[Input<'_, T>],
+    (accesses, arguments): (&[Access], &[ProgramArgument<'_, T>]),
     (block, joined): (usize, &[usize]),
     mut results: SmallVec<[&mut [T]; 4]>,
 ) -> Result<(), AllocationError> {
     let instructions = program.instructions();
     let (count, row) = (tiling.count, tiling.row_len);
-    let given = inputs.len() * block;
+    let given = arguments.len() * block;
     let all = given + instructions.len() * block;
     let is_small = block * size_of::<T>() <= MAX_SMALL_BLOCK * VECTOR_BYTES;
     // One spare block comes after the blocks of the values.
     T::with_memory(all + block, |memory| {
         let (values, spare) = memory.split_at_mut(all);
-        for (input, out) in inputs.iter().zip(values.chunks_exact_mut(block)) {
-            read(input, count, out);
+        for ((access, argument), out) in accesses.iter().zip(arguments).zip(values.chunks_exact_mut(block)) {
+            match argument {
+                ProgramArgument::Number(value) => out.fill(*value),
+                ProgramArgument::Elements(source) => read(&Input::new(access, source.data), count, out),
+            }
         }
         let mut done = 0;
         loop {
@@ -138,7 +141,6 @@ fn compute<T: Float>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::access::ProgramArgument;
     use crate::engine::bound::{Binding, run_bound};
     use crate::kernel::testing::layouts::recipes;
     use crate::kernel::testing::support::cases;

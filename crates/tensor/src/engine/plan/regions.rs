@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::ops::Range;
+use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -14,6 +15,7 @@ use crate::engine::access::ProgramArgument;
 use crate::engine::bound::{Binding, BoundProgram, run_bound};
 use crate::engine::elementwise;
 use crate::engine::plan::steps::{ConcatBuffers, OperandRef, Step, Work};
+use crate::engine::program::Program;
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
 use crate::kernel::source::Source;
 use crate::memory::available::AllocationError;
@@ -74,8 +76,8 @@ struct Operation {
 /// The computation of an operation.
 #[derive(Debug)]
 enum Compute {
-    /// The fused program of the step with this position in the plan. The last field has the number of elements of each output.
-    Program(usize, Box<Binding>, Vec<Operand>, Vec<usize>),
+    /// A fused program with its arguments.
+    Program(Rc<SharedProgram>, SmallVec<[Argument; 4]>),
     /// A batch of products of two matrices.
     Products(Box<Products>),
     /// Copies, each written to the positions of a layout relative to `start`. The last field is the number of elements of the result. A
@@ -83,18 +85,47 @@ enum Compute {
     Copies(Vec<(Operand, Layout)>, usize),
 }
 
+/// A fused program and its binding. The steps of a recurrence often run equal programs on operands with equal layouts. They share the
+/// program, so that it stays in the first-level cache.
+#[derive(Debug)]
+struct SharedProgram {
+    program: Program,
+    shape: Shape,
+    /// The binding to layouts whose lowest element is at position 0.
+    binding: Binding,
+}
+
+/// An argument of a program. The layout of its elements is in the program's binding.
+#[derive(Debug)]
+enum Argument {
+    Number(f64),
+    /// The elements from position `start` on: of an input, or of the region's memory.
+    Elements {
+        input: Option<usize>,
+        start: usize,
+    },
+}
+
 /// The products of two batches of matrices.
 #[derive(Debug)]
 struct Products {
     sizes: Sizes,
-    operands: [Place; 2],
+    operands: [Matrices; 2],
     /// For each product of the batch, the positions of the first elements of its two matrices.
-    firsts: Vec<[usize; 2]>,
+    firsts: SmallVec<[[usize; 2]; 1]>,
     /// The values to which the products are added.
-    sum: Option<Place>,
+    sum: Option<Box<Place>>,
 }
 
-/// An operand of an operation.
+/// The matrices of a batch, in an input or in the region's memory. Their first elements are in [`Products::firsts`].
+#[derive(Debug)]
+struct Matrices {
+    input: Option<usize>,
+    row_stride: isize,
+    column_stride: isize,
+}
+
+/// An operand of a copy, or of a step that is being compiled.
 #[derive(Clone, Debug)]
 enum Operand {
     Number(f64),
@@ -214,7 +245,7 @@ impl Region {
         let data: SmallVec<[&[T]; 16]> = inputs.iter().map(|input| &input.data[input.layout.extent().0..]).collect();
         // Without memory, the steps run separately, so that the error names the step that fails.
         let Ok(mut memory) = Scratch::new(compiled.len) else { return Ok(false) };
-        if execute(compiled, steps, &data, &mut memory).is_err() {
+        if execute(compiled, &data, &mut memory).is_err() {
             return Ok(false);
         }
         for (&buffer, place) in self.results.iter().zip(&compiled.results) {
@@ -242,12 +273,21 @@ impl Place {
         Source { data, layout: &self.layout }
     }
 
-    /// Returns the matrix whose first element is at `offset`. Its dimensions are the last two.
+    /// Returns the matrices in the last two dimensions.
+    fn matrices(&self) -> Matrices {
+        let &[.., row_stride, column_stride] = self.layout.strides() else {
+            unreachable!("matrices have two dimensions")
+        };
+        Matrices { input: self.input, row_stride, column_stride }
+    }
+}
+
+impl Matrices {
+    /// Returns the matrix whose first element is at `offset`, given the inputs' elements and the region's memory.
     #[inline]
-    fn matrix<'a, T>(&'a self, offset: usize, inputs: &[&'a [T]], memory: &'a [T]) -> Matrix<'a, T> {
-        let Source { data, layout } = self.source(inputs, memory);
-        let &[.., row_stride, column_stride] = layout.strides() else { unreachable!("matrices have two dimensions") };
-        Matrix { data, offset, row_stride, column_stride }
+    fn matrix<'a, T>(&self, offset: usize, inputs: &[&'a [T]], memory: &'a [T]) -> Matrix<'a, T> {
+        let data = self.input.map_or(memory, |input| inputs[input]);
+        Matrix { data, offset, row_stride: self.row_stride, column_stride: self.column_stride }
     }
 }
 
@@ -255,7 +295,7 @@ impl Place {
 /// value cannot be placed.
 fn compile(region: &Region, steps: &[Step], inputs: Vec<Layout>, dtype: DType) -> Option<Compiled> {
     let (places, known) = (FxHashMap::default(), FxHashMap::default());
-    let mut compilation = Compilation { dtype, places, known, len: 0, operations: Vec::new() };
+    let mut compilation = Compilation { dtype, places, known, programs: Vec::new(), len: 0, operations: Vec::new() };
     for (number, (source, layout)) in region.inputs.iter().zip(&inputs).enumerate() {
         let place = Place { input: Some(number), layout: layout.clone() };
         match *source {
@@ -265,7 +305,7 @@ fn compile(region: &Region, steps: &[Step], inputs: Vec<Layout>, dtype: DType) -
         };
     }
     for number in region.steps.clone() {
-        compilation.add(&steps[number], number)?;
+        compilation.add(&steps[number])?;
     }
     let results = region.results.iter().map(|buffer| compilation.places[buffer].clone()).collect();
     Some(Compiled { inputs, len: compilation.len, operations: compilation.operations, results })
@@ -278,15 +318,17 @@ struct Compilation {
     places: FxHashMap<u32, Place>,
     /// The place of each node whose value was known before.
     known: FxHashMap<u32, Place>,
+    /// The different programs of the steps before.
+    programs: Vec<Rc<SharedProgram>>,
     len: usize,
     operations: Vec<Operation>,
 }
 
 impl Compilation {
     /// Adds the operations of a step, and places its results. Returns `None` if a region cannot contain them.
-    fn add(&mut self, step: &Step, number: usize) -> Option<()> {
+    fn add(&mut self, step: &Step) -> Option<()> {
         match &step.work {
-            Work::Fused(program) => self.program(step, &program.borrow(), number)?,
+            Work::Fused(program) => self.program(step, &program.borrow())?,
             Work::View(view, from) => {
                 let whole = self.elements(&step.reads[0], from)?;
                 match view.apply(&whole.layout) {
@@ -330,19 +372,42 @@ impl Compilation {
     }
 
     /// Adds the fused program of a step. Returns `None` if the program cannot be bound to the operands' layouts.
-    fn program(&mut self, step: &Step, program: &BoundProgram, number: usize) -> Option<()> {
-        let operands: Vec<Operand> = step.reads.iter().map(|read| self.operand(read)).collect();
-        let layouts = operands.iter().map(|operand| operand.layout().cloned()).collect();
-        let binding = Binding::new(program.program(), layouts, program.shape(), self.dtype, Site::here("plan")).ok()?;
-        let layouts = binding.outputs.clone();
-        let lengths = layouts.iter().map(Layout::numel).collect();
-        self.operations
-            .push(Operation { start: self.len, work: Compute::Program(number, Box::new(binding), operands, lengths) });
+    fn program(&mut self, step: &Step, program: &BoundProgram) -> Option<()> {
+        let (mut layouts, mut arguments): (SmallVec<[Option<Layout>; 4]>, SmallVec<_>) = Default::default();
+        for read in &step.reads {
+            let (layout, argument) = match self.operand(read) {
+                Operand::Number(value) => (None, Argument::Number(value)),
+                Operand::Elements(Place { input, layout }) => {
+                    let start = layout.extent().0;
+                    (Some(layout.moved(layout.offset() - start)), Argument::Elements { input, start })
+                }
+            };
+            layouts.push(layout);
+            arguments.push(argument);
+        }
+        let shared = self.shared(program, layouts)?;
+        self.operations.push(Operation { start: self.len, work: Compute::Program(Rc::clone(&shared), arguments) });
         // A program may compute an output in another order than the row-major one.
-        for (&buffer, layout) in step.writes.iter().zip(&layouts) {
+        for (&buffer, layout) in step.writes.iter().zip(&shared.binding.outputs) {
             self.place(buffer, layout);
         }
         Some(())
+    }
+
+    /// Returns a program bound to operands with the layouts `layouts`. If an earlier step has an equal program with equal layouts, returns the
+    /// program of that step. Returns `None` if the program cannot be bound.
+    fn shared(&mut self, program: &BoundProgram, layouts: SmallVec<[Option<Layout>; 4]>) -> Option<Rc<SharedProgram>> {
+        let (program, shape) = (program.program(), program.shape());
+        let is_same = |own: &&Rc<SharedProgram>| {
+            own.shape == *shape && own.program == *program && own.binding.layouts() == &layouts[..]
+        };
+        if let Some(own) = self.programs.iter().find(is_same) {
+            return Some(Rc::clone(own));
+        }
+        let binding = Binding::new(program, layouts, shape, self.dtype, Site::here("plan")).ok()?;
+        let shared = Rc::new(SharedProgram { program: program.clone(), shape: shape.clone(), binding });
+        self.programs.push(Rc::clone(&shared));
+        Some(shared)
     }
 
     /// Adds the products of two batches of matrices of shapes `left` and `right`, plus `sum`. Returns `None` if an operand has no view of
@@ -354,7 +419,8 @@ impl Compilation {
         let [outer_left, outer_right] = [0, 1].map(|operand| operands[operand].layout.of_axes(|axis| axis < rank - 2));
         let space = IterationSpace::new(outer_left.shape(), [&outer_left, &outer_right]);
         let firsts = (0..outer_left.numel()).map(|b| [0, 1].map(|operand| space.position(operand, b))).collect();
-        let work = Compute::Products(Box::new(Products { sizes, operands, firsts, sum }));
+        let operands = operands.map(|operand| operand.matrices());
+        let work = Compute::Products(Box::new(Products { sizes, operands, firsts, sum: sum.map(Box::new) }));
         self.operations.push(Operation { start: self.len, work });
         self.place(step.writes[0], &Layout::contiguous(shape));
         Some(())
@@ -408,50 +474,47 @@ impl Compilation {
     }
 }
 
-impl Operand {
-    /// Returns the layout of the operand's elements, or `None` for a number.
-    fn layout(&self) -> Option<&Layout> {
-        match self {
-            Operand::Number(_) => None,
-            Operand::Elements(place) => Some(&place.layout),
-        }
-    }
-
-    /// Returns the operand as an argument of a program, given the inputs' elements and the region's memory.
+impl Argument {
+    /// Returns the argument with the layout `layout`, given the inputs' elements and the region's memory.
     #[inline]
-    fn argument<'a, T: Float>(&'a self, inputs: &[&'a [T]], memory: &'a [T]) -> ProgramArgument<'a, T> {
-        match self {
-            Operand::Number(value) => ProgramArgument::Number(T::from_f64(*value)),
-            Operand::Elements(place) => ProgramArgument::Elements(place.source(inputs, memory)),
+    fn with_layout<'a, T: Float>(
+        &self,
+        layout: Option<&'a Layout>,
+        inputs: &[&'a [T]],
+        memory: &'a [T],
+    ) -> ProgramArgument<'a, T> {
+        match (self, layout) {
+            (&Argument::Elements { input, start }, Some(layout)) => {
+                let data = input.map_or(memory, |input| inputs[input]);
+                ProgramArgument::Elements(Source { data: &data[start..], layout })
+            }
+            (&Argument::Number(value), None) => ProgramArgument::Number(T::from_f64(value)),
+            _ => unreachable!("an argument has elements if it has a layout"),
         }
     }
 }
 
 /// Runs the operations of a region. `inputs` are the elements of the inputs, and `memory` is the region's memory.
 #[wengert_macros::precompiled]
-fn execute<T: Float>(
-    compiled: &Compiled,
-    steps: &[Step],
-    inputs: &[&[T]],
-    memory: &mut [T],
-) -> Result<(), AllocationError> {
+fn execute<T: Float>(compiled: &Compiled, inputs: &[&[T]], memory: &mut [T]) -> Result<(), AllocationError> {
     for Operation { start, work } in &compiled.operations {
         let (before, after) = memory.split_at_mut(*start);
         let before = &*before;
         match work {
-            Compute::Program(number, binding, operands, lengths) => {
-                let arguments: SmallVec<[ProgramArgument<'_, T>; 8]> =
-                    operands.iter().map(|operand| operand.argument(inputs, before)).collect();
+            Compute::Program(shared, arguments) => {
+                let SharedProgram { program, binding, .. } = &**shared;
+                let mut given: SmallVec<[ProgramArgument<'_, T>; 8]> = SmallVec::new();
+                for (argument, layout) in arguments.iter().zip(binding.layouts()) {
+                    given.push(argument.with_layout(layout.as_ref(), inputs, before));
+                }
                 let mut results: SmallVec<[&mut [T]; 4]> = SmallVec::new();
                 let mut rest = after;
-                for &len in lengths {
-                    let (result, others) = rest.split_at_mut(len);
+                for layout in &binding.outputs {
+                    let (result, others) = rest.split_at_mut(layout.numel());
                     results.push(result);
                     rest = others;
                 }
-                if let Work::Fused(program) = &steps[*number].work {
-                    run_bound(program.borrow().program(), binding, &arguments, results)?;
-                }
+                run_bound(program, binding, &given, results)?;
             }
             Compute::Products(products) => {
                 let Products { sizes, operands: [left, right], firsts, sum } = &**products;
