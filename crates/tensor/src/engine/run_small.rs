@@ -147,8 +147,9 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Returns a random program's instruction of the kind with index `kind`. If `sums` is true, all values are whole numbers, so that sums
-    /// are exact in any order. Otherwise operations that round are tested too, but reductions are maxima.
+    /// Returns an instruction for a random program. `kind` chooses the kind of the instruction. If `sums` is true, all values are whole
+    /// numbers, so that sums are exact in any order. Otherwise operations that round are tested too, and all reductions are maxima, which
+    /// are exact.
     fn instruction(kind: u8, [x, y, z]: [usize; 3], values: usize, rows: bool, sums: bool) -> Instruction {
         let [x, y, z] = [x, y, z].map(|value| (value % values) as u32);
         match kind {
@@ -170,7 +171,7 @@ mod tests {
         }
     }
 
-    /// Returns a random program's output of the kind with index `kind`.
+    /// Returns an output for a random program. `kind` chooses the kind of the output.
     fn output(
         (kind, value, axes): (u8, usize, u64),
         inputs: usize,
@@ -180,7 +181,7 @@ mod tests {
     ) -> Output {
         let value = (value % (inputs + instructions.len())) as u32;
         match kind {
-            // This output has one element per row, which is the row's total. If the program reduces no rows, it is the first input.
+            // This output has one element per row, which is the row's total. If the program reduces no rows, the output is the first input.
             0 => instructions
                 .iter()
                 .position(|instruction| matches!(instruction, Instruction::Reduce(..)))

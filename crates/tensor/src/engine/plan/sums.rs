@@ -122,7 +122,8 @@ impl<'a> Reading<'a> {
         (fits(x) && fits(y)).then_some([x, y])
     }
 
-    /// Sorts the terms of the sum `root` by kind. Marks in `inner` the additions whose results are read only by this sum.
+    /// Sorts the terms of the sum `root` by kind. Marks in `inner` each addition that only this sum reads, so that the addition is not
+    /// treated as a sum of its own.
     fn sum(&self, root: Id, inner: &mut [bool]) -> Sum {
         let mut sum = Sum::default();
         let mut open = vec![root];
@@ -147,7 +148,8 @@ impl<'a> Reading<'a> {
         sum
     }
 
-    /// Returns the definition of a value that is read exactly once, and `None` for other values.
+    /// Returns the definition of a value that is read exactly once. Returns `None` for other values, which must be computed separately for
+    /// their other readers.
     fn read_once(&self, id: Id) -> Option<Definition> {
         (self.readers[id as usize] == 1).then_some(self.values.list[id as usize].definition)
     }
@@ -164,7 +166,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Returns x if a value is the transpose xᵀ of a matrix and is read exactly once. Otherwise returns `None`.
+    /// If a value is the transpose xᵀ of a matrix and is read exactly once, returns x. Otherwise returns `None`. [`sum`](Self::sum) uses
+    /// this to find products that are transposed before they are added.
     fn transposed(&self, id: Id) -> Option<Id> {
         match self.read_once(id)? {
             Definition::View(view, _, x) if self.is_transpose(view) => Some(x),
@@ -328,8 +331,8 @@ impl Rewriting {
     }
 
     /// Defines the sum of products xᵀ g as one product over the rows of all operands. If the operands x or the operands g are already
-    /// concatenated, keeps their order. Otherwise uses the order in which the program defined the operands. For a sequence, this is the
-    /// order of its steps.
+    /// concatenated, keeps their order. Otherwise uses the order in which the operands were defined. For a sequence, this is the order of
+    /// its steps.
     fn product(&mut self, products: Vec<Product>, node: Index) -> Shaped {
         let key = |&[(x, _), (y, _)]: &Product| (x.min(y) as usize, x.max(y) as usize);
         let order = positions_by_key(&mut products.iter().map(key));
