@@ -448,7 +448,8 @@ mod tests {
             // The gradients of Σ (x y)² and of (Σ x)² with respect to x.
             let total = if count == 2 { x.sum_keepdim(1) * 2.0 } else { Tensor::zeros([3, 1]) };
             assert_eq!(gradients.value(), &x * y.square() * 2.0 + total);
-            // The function is called once for one example and once for the batch, and not once for each example.
+            // The tape has two calls of the function: one for a single example, and one for the whole batch. It has no call for each
+            // example.
             assert_eq!(tape.calls("product_and_total").len(), 2);
         }
     }
