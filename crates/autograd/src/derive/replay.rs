@@ -162,7 +162,7 @@ pub(super) struct CallLog {
     calls: Vec<LoggedCall>,
     /// The number of operations, data and names that the calls stored in the tape's record.
     stored: usize,
-    /// The calls of a replay that could not be finished, or `None` if all of them are in `calls`.
+    /// The calls of a replay that could not be finished, which are appended again. It is `None` if there was no such replay.
     unfinished: Option<Box<Unfinished>>,
 }
 

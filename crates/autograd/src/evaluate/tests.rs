@@ -208,8 +208,8 @@ fn parts_are_written_into_their_concatenation() {
     assert_eq!(concatenations(&tape, &[cat(&states[1..], 0)]), (0, 1, 0));
     assert_eq!(concatenations(&tape, &[cat(&states[..5], 0), cat(&states[1..], 0)]), (0, 2, 0));
     assert_eq!(concatenations(&tape, &[stack(&states, 0).sum(0), cat(&states[2..4], 0)]), (0, 2, 0));
-    // A requested part has its own memory and is copied into the concatenation. A concatenation with a repeated part, or a second one in
-    // another order, copies all its parts.
+    // A requested part has its own memory and is copied into the concatenation. A concatenation with a repeated part copies all its parts,
+    // and so does a second concatenation of the same parts in another order.
     assert_eq!(concatenations(&tape, &[cat(&states[1..], 0), states[3]]), (0, 1, 0));
     let [.., d, e] = states[..] else { unreachable!() };
     assert_eq!(concatenations(&tape, &[cat(&[d, e, d], 0)]), (1, 0, 0));

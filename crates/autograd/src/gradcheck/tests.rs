@@ -343,7 +343,7 @@ fn operations_beside_the_path_are_no_culprits() {
         [&x],
     );
     assert_eq!(mismatch(failure.unwrap_err()).culprit.unwrap().operation, "cube");
-    // A wrong derivative beside the path is no culprit either: here the mistake is `detach`.
+    // An operation with a wrong derivative is no culprit if no derivative passes through it. Here the mistake is `detach`.
     let failure = gradcheck(|[x]| x * x.detach() + x.tape().apply(Cube::Vjp, &[x.detach()]), [&x]).unwrap_err();
     assert_eq!(mismatch(failure).culprit, None);
     let failure = gradcheck(

@@ -169,8 +169,8 @@ struct Packed<F> {
 /// The gradients that a function's rule has recorded last. The rule records the gradients of all inputs together, so it is called only once
 /// for each upstream gradient.
 struct LastGradients {
-    /// The id of the tape, the node of the function's result, and the node of the upstream gradient for which the rule
-    /// was called. If a batch records the function once for each example, the nodes of all examples share one
+    /// The id of the tape, the node of the function's result, and the node of the upstream gradient for which the rule was called. The
+    /// operation alone does not identify a call: if a batch records the function once for each example, the nodes of all examples share one
     /// operation.
     of: (u64, Index, Index),
     gradients: Vec<Option<Index>>,

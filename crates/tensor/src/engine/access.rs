@@ -75,7 +75,7 @@ impl Access {
             return Access::Uniform(layout.offset());
         }
         // `Periodic` reads from a copy of one period plus one block, in which the elements of every block of at most [`BLOCK`] elements are
-        // contiguous. The copy must have at most half as many elements as the shape.
+        // contiguous. The copy is worth its cost only if it has at most half as many elements as the shape.
         let worth = space.run_length() < shortest && period <= MAX_PERIOD && 2 * (period + BLOCK) <= total;
         if worth { Access::Periodic(space, period) } else { Access::Strided(space) }
     }
@@ -105,7 +105,8 @@ impl Access {
         }
     }
 
-    /// Returns true if the operand is not strided, or if one loop of [`fill::spread`] writes several of its rows.
+    /// Returns true if the operand is not strided, or if one loop of [`fill::spread`] writes several of its rows. Then copying the operand
+    /// to a block is fast even if its rows are short.
     pub(crate) fn is_written_by_rows(&self) -> bool {
         match self {
             Access::Strided(space) => fill::writes_by_rows(space),

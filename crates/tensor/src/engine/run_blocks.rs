@@ -82,7 +82,7 @@ pub(crate) fn run<T: Float>(
 
 /// A value over one block.
 ///
-/// With `repr(u32)`, the number of a `Splat` is stored next to the enum's tag, as in [`Operand`].
+/// `repr(u32)` keeps the number of a `Splat` apart from the bytes of a slice's length. The documentation of [`Operand`] has the reason.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 enum BlockValue<'a, T> {

@@ -46,7 +46,7 @@ pub(crate) fn run<T: Float>(
     let given = inputs.len() * block;
     let all = given + instructions.len() * block;
     let is_small = block * size_of::<T>() <= MAX_SMALL_BLOCK * VECTOR_BYTES;
-    // One spare block comes after the blocks of the values.
+    // One spare block, in which reductions store intermediate results, comes after the blocks of the values.
     T::with_memory(all + block, |memory| {
         let (values, spare) = memory.split_at_mut(all);
         for (input, out) in inputs.iter().zip(values.chunks_exact_mut(block)) {

@@ -84,7 +84,7 @@ impl Placements<'_> {
     }
 
     /// Returns the permuted views (such as transposed matrices) that are copied in row-major order. A view is copied if several separate
-    /// steps read it, each as the right operand of a product with few rows.
+    /// steps read it, each as the right operand of a product with few rows. Otherwise each product would rearrange the matrix itself.
     fn copied_transposes(&self) -> Vec<Id> {
         let mut readers: FxHashMap<Id, (usize, bool)> = FxHashMap::default();
         for &(_, id) in &self.singles {

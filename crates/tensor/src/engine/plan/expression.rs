@@ -229,7 +229,7 @@ impl Expression {
     }
 
     /// Removes everything that was appended after the lists had the lengths `end`, except for the marks of nodes with [expanded
-    /// data](Self::set_unexpanded). The caller must append these nodes again, with the same indices and shapes.
+    /// data](Self::set_unexpanded). The caller must then append nodes with the indices and shapes of the removed nodes.
     pub fn truncate(&mut self, end: Extent) {
         self.identity = None;
         self.nodes.truncate(end.nodes);

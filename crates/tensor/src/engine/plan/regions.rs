@@ -212,7 +212,7 @@ impl Region {
         }
         let Some(compiled) = state.compiled.as_ref().filter(serves) else { return Ok(false) };
         let data: SmallVec<[&[T]; 16]> = inputs.iter().map(|input| &input.data[input.layout.extent().0..]).collect();
-        // Without memory, the steps run separately, so that the error names the step that fails.
+        // If there is not enough memory, the steps run separately, so that the error names the step that fails.
         let Ok(mut memory) = Scratch::new(compiled.len) else { return Ok(false) };
         if execute(compiled, steps, &data, &mut memory).is_err() {
             return Ok(false);
