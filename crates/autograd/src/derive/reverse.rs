@@ -197,10 +197,9 @@ impl<'t, T: Float> Tape<T> {
         Ok(())
     }
 
-    /// Propagates adjoints through the nodes of `path` before slot `end`, from the last node to the first. Stops at the
-    /// first node with an adjoint that is no addition, subtraction or multiplication, and returns its slot, or `None`
-    /// if there is no other node. Many nodes are of these kinds, and the tape is borrowed only once for all nodes up to
-    /// the next other one.
+    /// Propagates adjoints through the nodes of `path` before slot `end`, from the last node to the first. Stops at the first node with an
+    /// adjoint that is no addition, subtraction or multiplication, and returns its slot, or `None` if there is no other node. These
+    /// operations are frequent, so the tape is borrowed only once for all of their nodes before the next other node.
     fn propagate_linear(
         &self,
         path: &Path,

@@ -14,8 +14,7 @@ const MAX_SPARE: usize = 4;
 /// pages of zeros that take no time until they are read.
 const MAX_SPARE_NODES: usize = 1 << 20;
 
-/// A node with the slot k has the number `base` + `FIRST_SLOT` + k. Smaller numbers from `base` on are for the marks of nodes without
-/// slots.
+/// A node with the slot k has the number `base` + `FIRST_SLOT` + k. The numbers from `base` to `base` + 2 are marks.
 const FIRST_SLOT: u32 = 3;
 /// The mark of a source that no output is known to depend on.
 const SOURCE: u32 = 0;
@@ -31,8 +30,8 @@ thread_local! {
 
 /// The slots of nodes. The first pushed node has the slot 0, the next one the slot 1, and so on.
 pub(super) struct Slots {
-    /// For each node of the tape, the sum of `base` and the node's mark, or of `base`, [`FIRST_SLOT`] and the node's slot. A number below
-    /// `base` comes from an earlier map and counts as no mark and no slot.
+    /// For each node of the tape, the sum of `base` and the node's mark, or of `base`, [`FIRST_SLOT`] and the node's slot. Smaller numbers
+    /// are from earlier maps.
     numbers: Vec<u32>,
     base: u32,
     /// The number of nodes that have slots.

@@ -379,7 +379,7 @@ fn a_kink_with_equal_derivatives_is_undecided() {
     assert!(gradcheck(|[x]| x.floor() + 1e12, [&Tensor::from([1.5])]).is_ok());
     assert!(gradcheck(|[x]| x * 0.0 + 1e12, [&Tensor::from([1.5])]).is_ok());
     assert!(gradcheck(|[x]| x * 3.0, [&Tensor::from([0.0, 1.5])]).is_ok());
-    // The derivative of a smooth function may be 0 too.
+    // A derivative of 0 at a smooth point does not count as a kink.
     assert!(gradcheck(|[x]| x.square(), [&Tensor::from([0.0])]).is_ok());
 }
 

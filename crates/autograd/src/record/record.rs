@@ -24,7 +24,7 @@ pub(crate) struct Record<T: Float, O> {
     unlocated: usize,
     /// The operations that [`Op::Other`] refers to by index, each with its name.
     operations: Vec<(O, &'static str)>,
-    /// The number of first `operations` that are known to have derivatives.
+    /// The number of `operations`, from the first one on, that are known to have derivatives.
     pub(crate) differentiable: Cell<usize>,
     /// The data of leaves that are tensors.
     data: Vec<Tensor<T>>,

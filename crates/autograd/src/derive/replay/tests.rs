@@ -187,7 +187,7 @@ fn size_of_kept() -> usize {
     size
 }
 
-/// The size of a derivative has a part for its gradients and its calls.
+/// Checks that the size of a derivative counts its gradients and its calls too.
 #[test]
 fn the_size_of_a_derivative_counts_its_parts() {
     let tape = Tape::<f64>::new();
@@ -226,7 +226,7 @@ fn a_long_derivative_is_not_kept() {
     assert!(before.len() == after.len() && before.iter().zip(&after).all(|(x, y)| Rc::ptr_eq(x, y)));
 }
 
-/// All derivatives of a second step are replayed, also if the step has many.
+/// Checks that all derivatives of a second step are replayed, even if the step takes many derivatives.
 #[test]
 fn many_derivatives_of_one_tape_are_replayed() {
     let step = || {

@@ -94,7 +94,7 @@ impl Node {
     }
 }
 
-/// The lengths of an expression's lists at some time. Later nodes only make the lists longer.
+/// The lengths of an expression's lists at some time. Nodes that are appended later make the lists longer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     /// The number of nodes.

@@ -148,8 +148,8 @@ impl<'a> Reading<'a> {
         sum
     }
 
-    /// Returns the definition of a value that is read exactly once. Returns `None` for other values, which must be computed separately for
-    /// their other readers.
+    /// Returns the definition of a value that is read exactly once. Returns `None` for a value with several readers, which is computed in
+    /// any case.
     fn read_once(&self, id: Id) -> Option<Definition> {
         (self.readers[id as usize] == 1).then_some(self.values.list[id as usize].definition)
     }

@@ -25,7 +25,7 @@ use crate::{DType, Reduction, Shape, View};
 pub(super) struct Values {
     pub(super) list: Vec<Value>,
     pub(super) shapes: Interner<Shape>,
-    /// The bits of numbers.
+    /// The numbers, as the bits of an `f64`.
     numbers: Interner<u64>,
     pub(super) views: Interner<View>,
     pub(super) concatenations: Interner<Concatenation>,
