@@ -521,7 +521,7 @@ mod tests {
             assert!(copy.has(&part, start, middle) && !copy.same(&whole));
             copy.append(&part, middle, part.end());
             assert!(copy.same(&whole));
-            // The copy finds the shapes of the copied part.
+            // The copy has the shapes of the copied part, so `intern` adds none.
             let end = copy.extent();
             assert_eq!(copy.intern(&Shape::from([2, 3 * MAX_SCANNED - 1])), end.shapes as u32 - 1);
             assert_eq!(copy.extent(), end);

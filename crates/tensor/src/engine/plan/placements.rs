@@ -178,7 +178,7 @@ impl<'a> Placements<'a> {
         let (rank, total) = (sizes.len(), sizes.numel());
         let kept = self.values.shape(id).numel();
         let level = self.level(&[x], space);
-        // True if the reduction covers whole rows. Then the reduced dimensions are the last ones.
+        // `rows` is true if the reduced dimensions are the last ones, so that the reduction covers whole rows.
         let first = axes.trailing_zeros() as usize;
         let rows = (axes >> first) + 1 == 1 << (rank - first);
         let length: usize = sizes[first..].iter().product();
