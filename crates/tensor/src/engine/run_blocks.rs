@@ -149,7 +149,7 @@ impl<T: Float> Blocks<'_, T> {
 /// computed in place, [`FirstSlots::SPARE`] slots for expanded values, copied inputs, outputs.
 #[derive(Clone, Copy)]
 struct FirstSlots {
-    aside: usize,
+    scratch: usize,
     spare: usize,
     gathered: usize,
 }
@@ -159,7 +159,7 @@ impl FirstSlots {
 
     fn new(registers: usize, outputs: usize) -> Self {
         let spare = registers + outputs;
-        FirstSlots { aside: registers, spare, gathered: spare + Self::SPARE }
+        FirstSlots { scratch: registers, spare, gathered: spare + Self::SPARE }
     }
 }
 
@@ -338,7 +338,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     fn slot(&self, place: Register, for_each_row: bool) -> usize {
         match place {
             Register::Slot(register) => register as usize,
-            Register::Output(output) if self.shared.streams || for_each_row => self.first.aside + output as usize,
+            Register::Output(output) if self.shared.streams || for_each_row => self.first.scratch + output as usize,
             Register::Output(output) => self.first_output + output as usize,
         }
     }

@@ -44,7 +44,7 @@ struct Sum {
 
 /// Rewrites the sums that `roots` need as fewer, larger operations. Returns all values, with the rewritten sums.
 pub(super) fn rewritten(mut old: Values, expression: &Expression, roots: &[Index]) -> Values {
-    let sums = Reading::new(&old, expression, roots).sums();
+    let sums = OldValues::new(&old, expression, roots).sums();
     if sums.is_empty() {
         return old;
     }
@@ -62,7 +62,7 @@ pub(super) fn rewritten(mut old: Values, expression: &Expression, roots: &[Index
 }
 
 /// The values before sums are rewritten, with properties that the rewriting needs.
-struct Reading<'a> {
+struct OldValues<'a> {
     values: &'a Values,
     /// For each value, the number of times that other values and `roots` (the requested nodes) read it.
     readers: Vec<u32>,
@@ -71,7 +71,7 @@ struct Reading<'a> {
     of_slices: Vec<bool>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> OldValues<'a> {
     fn new(values: &'a Values, expression: &Expression, roots: &[Index]) -> Self {
         let mut readers = vec![0; values.list.len()];
         roots.iter().for_each(|&root| readers[values.of(root) as usize] += 1);
@@ -80,16 +80,16 @@ impl<'a> Reading<'a> {
                 values.reads(expression, id as Id).iter().for_each(|&read| readers[read as usize] += 1);
             }
         }
-        let mut reading = Reading { values, readers, of_slices: Vec::with_capacity(values.list.len()) };
+        let mut old = OldValues { values, readers, of_slices: Vec::with_capacity(values.list.len()) };
         for id in 0..values.list.len() as Id {
-            let is_of_slices = |id: Id| reading.of_slices[id as usize];
-            let own = match reading.addends(id) {
+            let is_of_slices = |id: Id| old.of_slices[id as usize];
+            let own = match old.addends(id) {
                 Some([x, y]) => is_of_slices(x) && is_of_slices(y),
-                None => reading.slice(id).is_some(),
+                None => old.slice(id).is_some(),
             };
-            reading.of_slices.push(own);
+            old.of_slices.push(own);
         }
-        reading
+        old
     }
 
     /// Returns the sums in which several terms can be joined to one operation. The map's key is the value of the whole sum.
