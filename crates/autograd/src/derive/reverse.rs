@@ -351,9 +351,9 @@ impl<'t, T: Float> Var<'t, T> {
         self.tape.record.borrow_mut().group(gradients.iter().map(|gradient| gradient.index));
     }
 
-    /// Computes the gradients of this variable, a single number, in one evaluation. They are with respect to every
-    /// variable made by [`Tape::var`] and every parameter that the number depends on. The gradients outlive the tape.
-    /// PyTorch: `backward`, with the gradients returned instead of stored.
+    /// Computes the gradients of this variable, a single number, with respect to every variable made by [`Tape::var`] and every parameter
+    /// that it depends on. One evaluation computes them all. The gradients outlive the tape. PyTorch: `backward`, with the gradients
+    /// returned instead of stored.
     ///
     /// ```
     /// # use wengert_autograd::prelude::*;

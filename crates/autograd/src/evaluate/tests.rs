@@ -1,5 +1,5 @@
-//! Tests the evaluation of tapes: fusion, the values that are kept, and its results. These are compared with code that evaluates one node
-//! at a time.
+//! Tests the evaluation of tapes: fusion, the values that are kept, and the results. The results are compared with code that evaluates one
+//! node at a time.
 
 use proptest::prelude::*;
 use wengert_tensor::ops::{Evaluate, LossReduction, TensorLike};
