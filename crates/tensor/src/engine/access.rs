@@ -105,8 +105,8 @@ impl Access {
         }
     }
 
-    /// Returns true if the operand is not strided, or if one loop of [`fill::spread`] writes several of its rows. Then copying the operand
-    /// to a block is fast even if its rows are short.
+    /// Returns true if the operand is not strided, or if one loop of [`fill::spread`] writes several of its rows. Then reading the operand
+    /// block by block is fast even if its rows are short.
     pub(crate) fn is_written_by_rows(&self) -> bool {
         match self {
             Access::Strided(space) => fill::writes_by_rows(space),
