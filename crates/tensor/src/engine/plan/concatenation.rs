@@ -124,8 +124,8 @@ pub(super) fn in_place(steps: &mut [Step], roots: &[(OperandRef, Shape)], buffer
     found
 }
 
-/// The origins of the elements of a plan's buffers. An origin is the fused program that writes a buffer, or the buffer of which another one
-/// is a reshaped view. Buffers that other steps write have no origin.
+/// The origins of the elements of a plan's buffers. An origin is the fused program that writes the buffer, or the buffer whose elements a
+/// reshaped view reads. Buffers that other steps write have no origin.
 struct Origins {
     /// For each buffer that a fused program writes and that is no result of the plan, the number of its elements.
     written: Vec<Option<usize>>,
