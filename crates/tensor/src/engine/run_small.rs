@@ -105,7 +105,7 @@ fn read<T: Float>(input: &Input<'_, T>, count: usize, out: &mut [T]) {
 }
 
 /// Computes one instruction over a whole block, from the blocks of earlier values in `before`. Reductions reduce rows of `row` elements,
-/// and read only the first `count` elements of a block. They write to the block `spare`.
+/// and read only the first `count` elements of a block. Reductions write the totals of rows to the block `spare`.
 fn compute<T: Float>(
     instruction: &Instruction,
     before: &[T],
