@@ -147,7 +147,7 @@ impl<T: Float> Record<T> {
 pub(crate) struct TapePart<'r, T: Float> {
     record: &'r Record<T>,
     part: Subgraph,
-    /// The parameters whose values are not in the model's memory, or `None` if the evaluation was not told of any.
+    /// The parameters whose values are not in the model's memory, or `None` for an evaluation that reads all parameters from the tape.
     remote: Option<RemoteParameters<'r, T>>,
 }
 

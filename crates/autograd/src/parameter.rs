@@ -101,7 +101,7 @@ impl<E: Element> Clone for Buffer<E> {
 /// The weight of a batch in a running statistic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Share {
-    /// The statistic of the batch has this weight, and the previous value has the rest. PyTorch: `momentum`.
+    /// The statistic of the batch has this weight w, and the previous value has the weight 1 - w. PyTorch: `momentum`.
     Fixed(f64),
     /// The result is the plain average of the statistics of all batches. The field is the number of batches so far,
     /// including this one. The caller of [`Tape::blend`](crate::Tape::blend) does not count earlier batches on the same

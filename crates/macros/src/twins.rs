@@ -260,8 +260,8 @@ fn split_errors(docs: &mut Vec<Attribute>, arguments: &[Argument], is_method: bo
     (quote!(#[doc = ""] #[doc = " # Panics"] #[doc = ""] #[doc = #text]), quote!(#[doc = ""] #[doc = #text]))
 }
 
-/// Returns the sentence about the errors that every function with arguments of these types may return. Sizes are the shape of a new array
-/// if the function is not a method, so only negative sizes are refused.
+/// Returns the sentence about the errors that every function with arguments of these types may return. If the function is not a method, its
+/// sizes are the shape of a new array, and only negative sizes are an error.
 fn usual_errors(arguments: &[Argument], is_method: bool) -> String {
     let mut causes: Vec<String> = Vec::new();
     for Argument { name, of, .. } in arguments {

@@ -466,7 +466,7 @@ mod tests {
         let mut frozen = Parameter::new(Tensor::scalar(1.0));
         frozen.set_frozen(true);
         assert_eq!(gradients.of_or_zeros(&frozen), Tensor::scalar(0.0));
-        // The loss depends on the square, and may depend on a constant. Another tape has gradients of its own.
+        // These keys have no zeros: the loss depends on `square`, may depend on `constant`, and does not know the variables of `other`.
         let other = Tape::<f64>::new();
         for key in [square, constant, other.var(&Tensor::scalar(1.0))] {
             assert!(gradients.try_of_or_zeros(key).is_err(), "{key:?}");

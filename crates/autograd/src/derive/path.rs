@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(path(of_x, &[first, x], Traversal::All), expected);
         let both = path(Sources::Variables, &[last, first], Traversal::Differentiable);
         assert_eq!(both, [source, other, product.index, first.index, last.index - 1, last.index]);
-        // Through `detach`, the last output also depends on one of the other nodes.
+        // `last` also depends on `others[50]`, but through `detach`, which only `Traversal::All` follows.
         assert_eq!(path(of_x, &[last], Traversal::All).len(), both.len() - 1 + 2);
         assert_eq!(path(of_x, &[y], Traversal::All), [0; 0]);
         assert_eq!(path(Sources::Nodes(&[last.index]), &[first], Traversal::All), [0; 0]);
@@ -256,7 +256,7 @@ mod tests {
         let three = || tape.constant(3.0);
         let refused = [
             ("floor_divide", x.floor_divide(2.0).sum(..)),
-            // The derivative of `floor` is 0, before or after the other operation.
+            // This is an error even if the derivative is multiplied by 0, the derivative of a `floor` before or after the operation.
             ("floor_divide", x.floor_divide(2.0).floor().sum(..)),
             ("floor_divide", x.floor().floor_divide(2.0).sum(..)),
             ("floor_divide", (x.floor_divide(2.0).floor() + x).sum(..)),

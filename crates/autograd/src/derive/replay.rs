@@ -1,12 +1,13 @@
 //! Records a derivative by copying its nodes, if this thread has recorded the same derivative of the same nodes before.
 //!
-//! A training step records the operations of the step before with other data, so its derivative has the same nodes too. Copying them takes
-//! a tenth of the time of deriving them. Some rules may record other nodes each time: the rules of custom operations, and rules that read
-//! data. Their parts are recorded anew by [`RuleCall`]s. If such a part then has other nodes than before, the derivative is derived as
-//! usual, with the parts that were already recorded. So each rule runs once.
+//! A training step usually records the same operations as the previous step, with other data, so its derivative has the same nodes too.
+//! Copying them takes a tenth of the time of deriving them. Some rules may record different nodes each time: the rules of custom
+//! operations, and rules that read data. The parts of the derivative that these rules record are recorded anew, by [`RuleCall`]s. If one of
+//! these parts then has other nodes than before, the derivative is derived as usual, with the parts that were already recorded. So each
+//! rule runs once.
 //!
-//! A tape may have several derivatives. Each kept derivative has only the nodes after the one before. An [`Identity`] of the nodes up to
-//! there tells whether the tape has the same nodes, without a comparison.
+//! A tape may have several derivatives. A kept derivative stores only the nodes after the previous derivative of its tape. An [`Identity`]
+//! stands for all earlier nodes. It tells, without a comparison, whether another tape has the same earlier nodes.
 
 use std::cell::RefCell;
 use std::panic::Location;
@@ -20,11 +21,11 @@ use crate::rules::{self, Primitive};
 use crate::tape::Record;
 use crate::{Error, Tape};
 
-/// The largest [size](Derivative::size) of all derivatives that a thread keeps. They take about 5 MB.
+/// The maximum total [size](Derivative::size), in nodes, of the derivatives that a thread keeps. These nodes take about 5 MB.
 const MAX_KEPT: usize = 1 << 17;
 
-/// The size that a derivative has in addition to its nodes, so that a thread keeps at most 2,048 derivatives. Programs whose derivatives
-/// never repeat would keep more of them to no purpose.
+/// The number of nodes that is added to the size of each derivative, so that a thread keeps at most 2,048 derivatives. A program whose
+/// derivatives never repeat would otherwise keep many small ones without any use.
 const OWN_SIZE: usize = 64;
 
 thread_local! {
@@ -161,7 +162,7 @@ pub(super) struct CallLog {
     calls: Vec<LoggedCall>,
     /// The number of operations, data and names that the calls stored in the tape's record.
     stored: usize,
-    /// The calls of a replay that could not be finished, or `None` if all of them are in `calls`.
+    /// The calls of a replay that could not be finished, which are appended again. It is `None` if there was no such replay.
     unfinished: Option<Box<Unfinished>>,
 }
 
@@ -243,7 +244,8 @@ pub(super) fn replay<T: Float>(tape: &Tape<T>, request: &Request) -> Result<Repl
 pub(super) fn keep<T: Float>(tape: &Tape<T>, start: Mark, request: Request, log: CallLog, gradients: &InputGradients) {
     let mut record = tape.record.borrow_mut();
     let known = start.identity.map_or_else(Extent::default, |base| base.extent);
-    // Only the logged calls may store data or other operations, because the other nodes are copied without them.
+    // A replay copies nodes, but not the data and operations to which nodes refer. So only the logged calls, which run again, may have
+    // stored any.
     let is_copyable = record.mark().stored - start.stored == log.stored;
     if !is_copyable || record.len() - known.nodes > MAX_KEPT - OWN_SIZE || !all_differentiable(&record) {
         return;

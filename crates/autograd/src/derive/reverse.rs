@@ -197,10 +197,9 @@ impl<'t, T: Float> Tape<T> {
         Ok(())
     }
 
-    /// Propagates adjoints through the nodes of `path` before slot `end`, from the last node to the first. Stops at the
-    /// first node with an adjoint that is no addition, subtraction or multiplication, and returns its slot, or `None`
-    /// if there is no other node. Many nodes are of these kinds, and the tape is borrowed only once for all nodes up to
-    /// the next other one.
+    /// Propagates adjoints through the nodes of `path` before slot `end`, from the last node to the first. Stops at the first node with an
+    /// adjoint that is no addition, subtraction or multiplication, and returns its slot, or `None` if there is no other node. These
+    /// operations are frequent, so the tape is borrowed only once for all of their nodes before the next other node.
     fn propagate_linear(
         &self,
         path: &Path,
@@ -352,9 +351,9 @@ impl<'t, T: Float> Var<'t, T> {
         self.tape.record.borrow_mut().group(gradients.iter().map(|gradient| gradient.index));
     }
 
-    /// Computes the gradients of this variable, a single number, in one evaluation. They are with respect to every
-    /// variable made by [`Tape::var`] and every parameter that the number depends on. The gradients outlive the tape.
-    /// PyTorch: `backward`, with the gradients returned instead of stored.
+    /// Computes the gradients of this variable, a single number, with respect to every variable made by [`Tape::var`] and every parameter
+    /// that it depends on. One evaluation computes them all. The gradients outlive the tape. PyTorch: `backward`, with the gradients
+    /// returned instead of stored.
     ///
     /// ```
     /// # use wengert_autograd::prelude::*;

@@ -14,7 +14,7 @@ const MAX_SPARE: usize = 4;
 /// pages of zeros that take no time until they are read.
 const MAX_SPARE_NODES: usize = 1 << 20;
 
-/// The distance between the number of a node with a slot and its slot. The smaller numbers are the marks of nodes without slots.
+/// A node with the slot k has the number `base` + `FIRST_SLOT` + k. The numbers from `base` to `base` + 2 are marks.
 const FIRST_SLOT: u32 = 3;
 /// The mark of a source that no output is known to depend on.
 const SOURCE: u32 = 0;
@@ -24,13 +24,14 @@ const VISITED: u32 = 1;
 const VISITED_SOURCE: u32 = 2;
 
 thread_local! {
-    /// The memory of maps, each with the smallest number that no earlier map has.
+    /// The memory of dropped maps. Each has a `base` for the next map, which is larger than all numbers in this memory.
     static SPARE: RefCell<Vec<(Vec<u32>, u32)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The slots of nodes. The first pushed node has the slot 0, the next one the slot 1, and so on.
 pub(super) struct Slots {
-    /// For each node of the tape, `base` and its mark or slot. A smaller number belongs to an earlier map.
+    /// For each node of the tape, the sum of `base` and the node's mark, or of `base`, [`FIRST_SLOT`] and the node's slot. Smaller numbers
+    /// are from earlier maps.
     numbers: Vec<u32>,
     base: u32,
     /// The number of nodes that have slots.
@@ -100,7 +101,7 @@ impl Slots {
     }
 }
 
-/// Sorting takes as long as reading the numbers of about this many times as many nodes of the tape.
+/// Sorting takes, for each visited node, about as long as reading the numbers of this many nodes of the tape.
 const SPARSE: usize = 16;
 
 impl Drop for Slots {

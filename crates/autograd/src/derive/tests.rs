@@ -92,8 +92,8 @@ fn products_of_many_rows_stay_apart() {
     assert_eq!(count(&tape, gradients).0, 2 + 2 + 3);
 }
 
-/// Checks the gradients of causal attention. A block of queries reads all keys up to the block's end. So the gradient of the keys is a sum
-/// of slices that start at 0.
+/// Checks that causal attention has the gradients of attention with an explicit mask. A block of queries reads all keys up to the block's
+/// end. So the gradient of the keys is a sum of slices that start at 0.
 #[test]
 fn causal_attention_has_the_gradients_of_its_mask() {
     use wengert_tensor::ops::AttentionMask;

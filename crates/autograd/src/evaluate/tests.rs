@@ -1,5 +1,5 @@
-//! Tests the evaluation of tapes: fusion, the values that are kept, and its results. These are compared with code that evaluates one node
-//! at a time.
+//! Tests the evaluation of tapes: fusion, the values that are kept, and the results. The results are compared with code that evaluates one
+//! node at a time.
 
 use proptest::prelude::*;
 use wengert_tensor::ops::{Evaluate, LossReduction, TensorLike};
@@ -208,8 +208,8 @@ fn parts_are_written_into_their_concatenation() {
     assert_eq!(concatenations(&tape, &[cat(&states[1..], 0)]), (0, 1, 0));
     assert_eq!(concatenations(&tape, &[cat(&states[..5], 0), cat(&states[1..], 0)]), (0, 2, 0));
     assert_eq!(concatenations(&tape, &[stack(&states, 0).sum(0), cat(&states[2..4], 0)]), (0, 2, 0));
-    // A requested part has its own memory and is copied into the concatenation. A concatenation with a repeated part, or a second one in
-    // another order, copies all its parts.
+    // A requested part has its own memory and is copied into the concatenation. A concatenation with a repeated part copies all its parts,
+    // and so does a second concatenation of the same parts in another order.
     assert_eq!(concatenations(&tape, &[cat(&states[1..], 0), states[3]]), (0, 1, 0));
     let [.., d, e] = states[..] else { unreachable!() };
     assert_eq!(concatenations(&tape, &[cat(&[d, e, d], 0)]), (1, 0, 0));
@@ -453,7 +453,7 @@ fn a_region_reads_values_in_the_order_in_which_they_were_computed() {
     }
 }
 
-/// Checks that small steps form a region, also on flipped data, and that large values are left to the steps.
+/// Checks that small steps form a region, also on flipped data. Steps with large values must run separately.
 #[test]
 fn small_steps_form_a_region() {
     let compiled = |x: &Tensor<f64>, scale: usize| {
@@ -700,8 +700,8 @@ fn expanded_data_is_computed_before_the_expansion() {
     let [dx] = y.square().sum(..).grad([x]);
     assert_eq!((dx.value().shape(), dx.value().strides()), (data.shape(), &[1, 0][..]));
     assert_eq!(dx.value().get(&[1, huge - 1]), Some(20.0));
-    // Returns a transposed, sliced and flipped view. Below, its argument is `y`, whose value was read before, or an equal value that was
-    // not.
+    // Returns a transposed, sliced and flipped view. Below, its argument is `y`, whose value is known, or an equal variable whose value is
+    // not known yet.
     fn turned(x: Var<'_, f64>) -> Var<'_, f64> {
         x.t().slice(0, 5..105).flip(1).unsqueeze(0)
     }
@@ -713,7 +713,7 @@ fn expanded_data_is_computed_before_the_expansion() {
     assert_eq!(y.exp().sum(..).item(), total([2f64.exp(), 5f64.exp()]));
     // A product sums over a dimension in which both operands are expanded.
     assert_eq!(x.matmul(x.t()).value(), Tensor::from([[0.25, 1.0], [1.0, 4.0]]) * huge as f64);
-    // The check of all elements runs only on the elements before the expansion.
+    // The loss checks that each probability is between 0 and 1. The check reads only the elements before the expansion.
     let (p, target) = (tape.var(&Tensor::from([0.5]).expand([huge])), Tensor::from([1.0]).expand([huge]));
     let loss = p.binary_cross_entropy(target, None, LossReduction::Sum);
     assert!((loss.item() / huge as f64 - 2f64.ln()).abs() < 1e-15);

@@ -28,7 +28,7 @@ pub trait CheckInputs: Inputs {
     fn call<'t, F: MappedFunction<'t, Self>>(&self, f: &F, vars: &[Var<'t, Self::Elem>]) -> Var<'t, Self::Elem>;
 }
 
-/// Implements [`CheckInputs`] for several types of inputs. `$tensors` lists the tensors of the inputs, which it names `$value`.
+/// Implements [`CheckInputs`] for types of inputs. `$tensors` is an expression that lists the tensors of the inputs `$value`.
 macro_rules! inputs {
     ($([$($generics:tt)*] $inputs:ty, |$value:ident| $tensors:expr;)*) => {$(
         impl<T: Float, $($generics)*> CheckInputs for $inputs {

@@ -11,7 +11,7 @@ use crate::{Error, Tape, Var};
 
 /// The map from tensors to tensors whose derivatives are checked. It is recorded again for each evaluation.
 pub(super) struct Map<'f, T: Float> {
-    /// The names by which failures call the check in reverse mode and the check in forward mode.
+    /// The modes that a failure names: the first one in the check in reverse mode, and the second one in the check in forward mode.
     pub(super) modes: [Mode; 2],
     #[allow(clippy::type_complexity)]
     pub(super) record: &'f dyn for<'t> Fn(&'t Tape<T>, &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error>,
@@ -155,7 +155,7 @@ impl<T: Float> Map<'_, T> {
             .collect()
     }
 
-    /// Records `value`, or zeros if it is `None`, on the tape of `like` and for this variable.
+    /// Records `value` as a constant on the tape of `like`. If it is `None`, records zeros of the shape of `like`.
     fn constant<'t>(&self, like: Var<'t, T>, value: Option<Tensor<T>>) -> Result<Var<'t, T>, Error> {
         match value {
             Some(value) => like.tape().try_leaf(&value, Op::Constant, Some(self.at)),
@@ -217,8 +217,8 @@ impl<T: Float> Map<'_, T> {
     }
 }
 
-/// Returns `probes`, or a direction of zeros if there are none. Then one derivative is still recorded, so that errors of the derivative
-/// rules are found.
+/// Returns `probes`, or a direction of zeros if there are none. So at least one derivative is recorded, and errors of the derivative rules
+/// are found.
 fn at_least_one(probes: &[Probe]) -> &[Probe] {
     const ZEROS: &[Probe] = &[Probe { place: Place::Projection(0), weights: Vec::new() }];
     if probes.is_empty() { ZEROS } else { probes }

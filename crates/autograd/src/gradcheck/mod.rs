@@ -425,8 +425,8 @@ fn judge(mode: Mode, derivatives: Vec<Derivative>, report: &mut Report) -> Resul
     let compared = derivatives.len();
     let failed = derivatives.iter().filter(|derivative| derivative.excess() > 1.0).count();
     let scale = derivatives.iter().map(|c| c.expected.abs().max(c.got.abs())).fold(1.0, f64::max);
-    // A wide tolerance does not matter if both derivatives are exactly equal, as for a constant function. But at a kink with opposite slopes,
-    // such as the absolute value at 0, both are 0 too.
+    // A wide tolerance does not matter if both derivatives are exactly equal, as for a constant function. But both are equal (to 0) at a
+    // kink with opposite slopes too, such as the absolute value at 0. So a kink stays undecided.
     let undecided = |c: &&Derivative| c.tolerance > WIDEST * scale && (c.expected != c.got || c.kink);
     let widest = derivatives.iter().filter(undecided).max_by(|a, b| a.tolerance.total_cmp(&b.tolerance)).cloned();
     let worst = derivatives.into_iter().max_by(|a, b| a.excess().total_cmp(&b.excess()));

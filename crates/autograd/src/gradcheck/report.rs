@@ -50,7 +50,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// The element of a tensor, or the weighted sum of elements, that a derivative is of or is taken with respect to.
+/// The output or the input of a derivative: one element of a tensor, or a weighted sum of elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Place {
@@ -252,7 +252,7 @@ pub enum Failure {
     )]
     Undecided(Box<Derivative>),
 
-    /// The result of the function is infinite or NaN, or at order 2, the result of its derivative is.
+    /// The result of the function, or at order 2 the result of its derivative, is infinite or NaN.
     #[error("gradient check impossible: {}", non_finite(output, *value, moved, *mode))]
     NonFinite {
         /// The function that has the value: [`Mode::Reverse`] for the checked function, [`Mode::ReverseOverReverse`]

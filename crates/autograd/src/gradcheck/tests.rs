@@ -317,7 +317,7 @@ fn a_check_without_modes_does_not_pass() {
 #[test]
 fn a_function_that_changes_its_shape_is_refused() {
     let x = Tensor::from([2.0, 3.0]);
-    // The shape depends on the input: central differences move the input beyond the bound.
+    // The shape depends on whether the first element is above 2. Central differences move this element to both sides of 2.
     let failure = gradcheck(|[x]| x.narrow(0, 0, if x.value().to_vec()[0] > 2.0 { 2 } else { 1 }), [&x]).unwrap_err();
     assert!(failure.to_string().contains("shape [1] and then of shape [2]"), "{failure}");
     // The shape changes from call to call.
@@ -343,7 +343,7 @@ fn operations_beside_the_path_are_no_culprits() {
         [&x],
     );
     assert_eq!(mismatch(failure.unwrap_err()).culprit.unwrap().operation, "cube");
-    // A wrong derivative beside the path is no culprit either: here the mistake is `detach`.
+    // An operation with a wrong derivative is no culprit if no derivative passes through it. Here the mistake is `detach`.
     let failure = gradcheck(|[x]| x * x.detach() + x.tape().apply(Cube::Vjp, &[x.detach()]), [&x]).unwrap_err();
     assert_eq!(mismatch(failure).culprit, None);
     let failure = gradcheck(
@@ -379,7 +379,7 @@ fn a_kink_with_equal_derivatives_is_undecided() {
     assert!(gradcheck(|[x]| x.floor() + 1e12, [&Tensor::from([1.5])]).is_ok());
     assert!(gradcheck(|[x]| x * 0.0 + 1e12, [&Tensor::from([1.5])]).is_ok());
     assert!(gradcheck(|[x]| x * 3.0, [&Tensor::from([0.0, 1.5])]).is_ok());
-    // The derivative of a smooth function may be 0 too.
+    // A derivative of 0 at a smooth point does not count as a kink.
     assert!(gradcheck(|[x]| x.square(), [&Tensor::from([0.0])]).is_ok());
 }
 

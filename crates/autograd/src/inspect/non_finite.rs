@@ -149,8 +149,8 @@ impl Content {
 fn describe<T: Float>(record: &Record<T>, index: Index, value: &Tensor<T>, operands: &[&Tensor<T>]) -> NonFinite {
     // If the result has a NaN, only NaNs are reported. Otherwise infinities are reported.
     let has_nan = value.iter().any(T::is_nan);
-    let is_news = |x: &T| if has_nan { x.is_nan() } else { !x.is_finite() };
-    let first = value.iter().position(|x| is_news(&x)).unwrap_or_default();
+    let is_reported = |x: &T| if has_nan { x.is_nan() } else { !x.is_finite() };
+    let first = value.iter().position(|x| is_reported(&x)).unwrap_or_default();
     let place = index_of(value.shape(), first);
     let operand = |(input, tensor): (Index, &&Tensor<T>)| NonFiniteOperand {
         operation: record.name(input),
@@ -169,7 +169,7 @@ fn describe<T: Float>(record: &Record<T>, index: Index, value: &Tensor<T>, opera
         node: index as usize,
         shape: value.shape().clone(),
         value: value.get(&place).map_or(f64::NAN, T::to_f64),
-        count: value.iter().filter(is_news).count(),
+        count: value.iter().filter(is_reported).count(),
         operands: record.inputs(index).into_iter().zip(operands).map(operand).collect(),
         index: place,
     }

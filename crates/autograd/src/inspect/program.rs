@@ -50,7 +50,7 @@ pub struct Step<T: Float> {
 pub enum Custom {
     /// The result equals the first input.
     Same,
-    /// The softmax of the second input along `axis`, or its logarithm. The first input has the same values.
+    /// The softmax of the second input along `axis`, or its logarithm. The first input has the values of the result.
     Softmax { axis: usize, log: bool },
     /// The elements at row-major positions.
     Take { positions: Tensor<i64> },

@@ -24,7 +24,7 @@ pub(crate) struct Record<T: Float, O> {
     unlocated: usize,
     /// The operations that [`Op::Other`] refers to by index, each with its name.
     operations: Vec<(O, &'static str)>,
-    /// The number of first `operations` that are known to have derivatives.
+    /// The number of `operations`, from the first one on, that are known to have derivatives.
     pub(crate) differentiable: Cell<usize>,
     /// The data of leaves that are tensors.
     data: Vec<Tensor<T>>,
@@ -71,7 +71,7 @@ const RULE_NODES: usize = 1 << 16;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     pub(crate) extent: Extent,
-    /// The last identity that the expression had at that time.
+    /// The most recent identity of the expression at that time.
     pub(crate) identity: Option<Identity>,
     /// The number of stored operations, data and names.
     pub(crate) stored: usize,
@@ -161,8 +161,9 @@ impl<T: Float, O> Record<T, O> {
         (part, locations)
     }
 
-    /// Appends the nodes of `part` from `from` to `to`, with their lines of code `locations`. None of them may refer to data or to an
-    /// operation with arguments of its own. The nodes up to `from`, the end of this record, must be the nodes before the part.
+    /// Appends the nodes of `part` from `from` to `to`, with their lines of code `locations`. Does not copy data and operations: if the
+    /// nodes refer to any, this record must have them already. `from` must be the end of this record. The nodes before it must equal the
+    /// nodes before the part.
     pub(crate) fn append(
         &mut self,
         part: &Part,

@@ -106,8 +106,8 @@ impl<'t, T: Float> Primitive<'t, T> {
         term.map(|term| self.tape.at(term)).ok_or(Error::TapeFull { at: self.at })
     }
 
-    /// Returns true if the rule for the input with index `input` may record other nodes on a tape with the same nodes: if the operation is
-    /// a custom operation, or if the rule reads data.
+    /// Returns true if the rule for the input with index `input` may record different nodes on two tapes with equal nodes. This is the case
+    /// for a custom operation, and for a rule that reads data.
     #[inline]
     pub(crate) fn varies(&self, input: usize) -> bool {
         match self.op {
@@ -268,7 +268,7 @@ mod tests {
                 }
             }
         }
-        // The complement, seven functions of two integers, and the first operand of `zeta`.
+        // The derivatives of the complement, of seven functions of two integers, and of `zeta` with respect to its first operand.
         assert_eq!(refused, 1 + 2 * 7 + 1);
     }
 }

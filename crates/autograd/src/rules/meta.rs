@@ -11,7 +11,7 @@ use crate::{BatchedCall, Call, Error, Operation, Var};
 /// with respect to another input is a formula over the inputs and the result.
 #[derive(Clone)]
 pub(crate) enum WithDerivative {
-    /// The derivative Σ slope · d input. Each input after the first is an input of the sum or a slope.
+    /// The derivative Σ slope · d input. Each input of the operation after the first is either an input or a slope of this sum.
     Slopes(Vec<Role>),
     /// The derivative of softmax along a dimension, or of its logarithm if `log` is true, computed from the output.
     Softmax { axis: usize, log: bool },
@@ -28,8 +28,8 @@ pub(crate) enum Role {
 }
 
 impl WithDerivative {
-    /// Returns the operation with the derivative Σ slope · d input over the pairs (input, slope) in `terms`, and the list of the operation's
-    /// inputs after the first one.
+    /// Returns the operation with the derivative Σ slope · d input over the pairs (input, slope) in `terms`, and the list of the
+    /// operation's inputs after the first one.
     pub(crate) fn slopes<'t, T: Float>(terms: Vec<(Var<'t, T>, Option<Var<'t, T>>)>) -> (Self, Vec<Var<'t, T>>) {
         let (mut roles, mut inputs) = (Vec::new(), Vec::new());
         for (input, slope) in terms {

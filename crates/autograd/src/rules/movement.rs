@@ -310,7 +310,7 @@ mod tests {
             assert_eq!(gradients[1].map(Var::value), Some(Tensor::zeros([2, 2])), "{name}");
             let ones = tape.constant(Tensor::ones([2, 2]));
             assert_eq!(y.jvp(&[(values, ones)]).value(), Tensor::zeros([3, 2]), "{name}");
-            // Without another input that is a variable, the sum still depends on the values.
+            // The loss depends on `values` even if no other input is a variable. So `values` has a gradient.
             let step = write(tape.constant(&x), values).sum(..).backward();
             assert_eq!(*step.of(values), Tensor::zeros([2, 2]), "{name}");
         }

@@ -41,7 +41,7 @@ fn plain_number<T: Float>(y: Var<'_, T>) -> Option<f64> {
     }
 }
 
-/// Returns true if the nodes of the derivative with respect to the base depend on the data of the exponent `y`: on a constant of rank 0.
+/// Returns true if [`to_base`] reads the data of the exponent `y`, which is then a constant of rank 0.
 pub(super) fn reads_data<T: Float>(y: Var<'_, T>) -> bool {
     let record = y.tape.record.borrow();
     let index = before_expansion(&record, y.index);

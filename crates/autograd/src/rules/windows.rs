@@ -86,8 +86,8 @@ fn exchanged<'t, T: Float>(x: Var<'t, T>, at: Site) -> Result<Var<'t, T>, Error>
 
 /// Maximum pooling, or its adjoint. The first input chooses a position in each window: the position of its largest element. This is the
 /// first of several equal elements, or the last NaN. The pooling reads the second input at these positions. The adjoint adds the elements
-/// of the second input to zeros at these positions. Both are linear in the second input. The derivative with respect to the first input is
-/// zero, or undefined where elements are equal.
+/// of the second input to zeros at these positions. Both operations are linear in the second input. The derivative with respect to the
+/// first input is zero, or undefined where elements are equal.
 pub(crate) struct MaxPooling {
     pub(crate) form: PoolingForm,
     pub(crate) is_adjoint: bool,

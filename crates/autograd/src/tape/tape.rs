@@ -42,7 +42,7 @@ pub struct Tape<T: Float = f32> {
     pub(crate) id: u64,
     /// The state of a training tape. It is `None` on other tapes.
     pub(super) training: Option<RefCell<Training>>,
-    /// The kind of the last layer that [noted](Self::note_evaluation) its evaluation on this tape.
+    /// The kind of the last layer that [noted](Self::note_evaluation) that it ran in evaluation mode on this tape.
     pub(crate) evaluated_layer: Cell<Option<&'static str>>,
 }
 
@@ -63,9 +63,9 @@ impl<T: Float> Tape<T> {
         Tape { record, id, training: None, evaluated_layer: Cell::new(None) }
     }
 
-    /// Returns an empty tape for a training step. On this tape dropout drops elements, and batch normalisation uses the batch and
-    /// updates its running statistics. On a tape from [`new`](Self::new) the same layers evaluate. Random operations draw from a stream
-    /// that this function forks from `generator`. PyTorch sets the model instead of the step: `model.train()`, `model.eval()`.
+    /// Returns an empty tape for a training step. On this tape dropout drops elements, and batch normalisation uses the batch and updates
+    /// its running statistics. On a tape from [`new`](Self::new) the same layers are in evaluation mode. Random operations draw from a
+    /// stream that this function forks from `generator`. PyTorch sets the model instead of the step: `model.train()`, `model.eval()`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd as autograd; }

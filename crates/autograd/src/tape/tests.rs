@@ -304,7 +304,7 @@ fn bound_values_and_statistics_must_fit_in_shape_and_tape() {
     assert!(tape.changes().is_empty());
 }
 
-/// Checks that another view of the same memory counts as a change.
+/// Checks that a parameter counts as changed if its tensor is replaced by another view of the same memory.
 #[test]
 fn a_parameter_with_another_layout_is_an_error() {
     let value = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
@@ -355,7 +355,8 @@ fn transforms_record_at_the_callers_line() {
     }
 }
 
-/// PyTorch gives the same: the derivative of a distance between equal points is 0.
+/// At equal points, the distance of `x` and `y` has no derivative. As in PyTorch, this distance then contributes 0 to the gradient, and
+/// only the distance to the third point counts.
 #[test]
 fn the_triplet_loss_has_a_gradient_at_equal_points() {
     use wengert_tensor::ops::{LossReduction, MarginLosses, TripletOptions};

@@ -1,5 +1,5 @@
-//! Training tapes: the random numbers of a step, and the changes of buffers that the step records. On other tapes,
-//! layers note instead that they were evaluated.
+//! Training tapes: the random numbers of a step, and the changes of buffers that the step records. On other tapes, layers note instead that
+//! they ran in evaluation mode.
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::plan::Index;
@@ -35,12 +35,12 @@ impl<T: Float> Tape<T> {
         self.change(buffer.id(), Change::Count);
     }
 
-    /// Notes that a layer of the kind `layer`, which behaves differently in training, evaluated on this tape. An optimiser warns if it
-    /// makes a step with gradients of this tape. Only the last note is kept.
+    /// Notes that a layer of the kind `layer`, which behaves differently in training, ran in evaluation mode on this tape. An optimiser
+    /// warns if it makes a step with gradients of this tape. Only the last note is kept.
     ///
-    /// Does nothing on a training tape. Also does nothing while this tape has recorded no parameter, or only frozen
-    /// parameters, and no variable is bound to a parameter. Then the layer belongs to a frozen part of the model, which
-    /// may evaluate, or it is before the first trained layer.
+    /// Does nothing on a training tape. Also does nothing while this tape has recorded no parameter, or only frozen parameters, and no
+    /// variable is bound to a parameter. Then the layer belongs to a frozen part of the model, which may run in evaluation mode, or it is
+    /// before the first trained layer.
     pub fn note_evaluation(&self, layer: &'static str) {
         let may_learn = || {
             let record = self.record.borrow();

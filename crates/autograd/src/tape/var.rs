@@ -37,13 +37,13 @@ impl<'t, T: Float> Var<'t, T> {
         self.shape().numel()
     }
 
-    /// Records a function of this variable, whose result has the same shape.
+    /// Records an operation whose only input is this variable. The result has the same shape.
     #[inline]
     pub(crate) fn record(self, op: Op, at: Site) -> Result<Self, Error> {
         self.tape.push(op, [self.index], |record| record.node(self.index).shape, at)
     }
 
-    /// Records a function of this variable, whose result has the shape `shape`.
+    /// Records an operation whose only input is this variable. The result has the shape `shape`.
     pub(crate) fn record_over(self, op: Op, shape: &Shape, at: Site) -> Result<Self, Error> {
         self.tape.push(op, [self.index], |record| record.expression.intern(shape), at)
     }

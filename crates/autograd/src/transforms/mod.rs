@@ -123,7 +123,7 @@ pub fn try_infer_in_batches<T: Float>(
         return refuse("infer_in_batches: the number of rows of a batch must be at least 1");
     }
     let mut results = Vec::new();
-    // An input without rows is one batch, because the shape of the result follows from it.
+    // An input without rows is evaluated as one empty batch, which gives the shape of the result.
     for start in (0..rows.max(1)).step_by(size) {
         let batch = input.apply_view(View::Slice { axis: 0, start, len: size.min(rows - start), step: 1 }, at)?;
         results.push(evaluate_at(&f, &batch, at)?);
@@ -506,7 +506,7 @@ mod tests {
         let gradients = grad(|map| (map["x"] * map["w"]).sum(..), &owned);
         assert_eq!(gradients, BTreeMap::from([("x".to_owned(), w.clone()), ("w".to_owned(), x.clone())]));
 
-        // With references, parameters and variables. The keys have the other order than the entries.
+        // Tests maps of references, of parameters and of variables. Their entries are not given in the order of the keys.
         let map = BTreeMap::from([(2, &x), (1, &w)]);
         fn of<F: for<'t> Fn(BTreeMap<i32, Var<'t, f64>>) -> Var<'t, f64>>(f: F) -> F {
             f

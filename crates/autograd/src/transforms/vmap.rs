@@ -624,7 +624,7 @@ mod tests {
         }
     }
 
-    /// Checks the statistics of every call: here only the second example changes the buffer.
+    /// Checks that the change of a statistic by any example is refused. Here only the second example changes the buffer.
     #[test]
     fn a_later_example_may_not_change_a_statistic() {
         let (tape, buffer) = (Tape::training(&mut Generator::new(1)), Buffer::new(Tensor::zeros([3])));

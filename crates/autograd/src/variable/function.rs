@@ -169,8 +169,8 @@ struct Packed<F> {
 /// The gradients that a function's rule has recorded last. The rule records the gradients of all inputs together, so it is called only once
 /// for each upstream gradient.
 struct LastGradients {
-    /// The id of the tape, the node of the function's result, and the node of the upstream gradient for which the rule
-    /// was called. If a batch records the function once for each example, the nodes of all examples share one
+    /// The id of the tape, the node of the function's result, and the node of the upstream gradient for which the rule was called. The
+    /// operation alone does not identify a call: if a batch records the function once for each example, the nodes of all examples share one
     /// operation.
     of: (u64, Index, Index),
     gradients: Vec<Option<Index>>,
@@ -448,7 +448,8 @@ mod tests {
             // The gradients of Σ (x y)² and of (Σ x)² with respect to x.
             let total = if count == 2 { x.sum_keepdim(1) * 2.0 } else { Tensor::zeros([3, 1]) };
             assert_eq!(gradients.value(), &x * y.square() * 2.0 + total);
-            // The function is called once for one example and once for the batch, and not once for each example.
+            // The tape has two calls of the function: one for a single example, and one for the whole batch. It has no call for each
+            // example.
             assert_eq!(tape.calls("product_and_total").len(), 2);
         }
     }

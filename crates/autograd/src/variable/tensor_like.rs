@@ -314,7 +314,7 @@ mod tests {
             rows + 0.0,
             (rows + 0.0).t(),
             tape.var(&Tensor::ones([0])).expand([4, 0]),
-            // The zeros of a missing gradient, and other filled arrays.
+            // The zeros that replace a missing gradient, and other filled arrays.
             rows.sum(..).try_grad_or_zeros([one]).unwrap()[0],
             tape.constant(2.0).expand([3]),
             // The data of a variable may be an expanded tensor.

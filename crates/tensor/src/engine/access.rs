@@ -44,7 +44,7 @@ pub(crate) enum Access {
     Uniform(usize),
     /// The operand's elements are contiguous, and the first one is at this position.
     Contiguous(usize),
-    /// The operand repeats a run of elements. The last field is the length of the run, in elements.
+    /// The operand repeats a sequence of elements. The last field is the length of this sequence (the period), in elements.
     Periodic(IterationSpace<1>, usize),
     /// The operand consists of rows with a constant stride. A block that lies within one row is read in place if the stride is 0 or 1. The
     /// elements of other blocks are copied to a buffer.
@@ -60,7 +60,8 @@ impl Access {
         Self::with_rows(layout, MIN_READ_ROW)
     }
 
-    /// Does the same as [`new`](Self::new). Repeated rows of at least `shortest` elements are read in place once per repetition.
+    /// Does the same as [`new`](Self::new). An operand that repeats a row of at least `shortest` elements is read in place. An operand with
+    /// a shorter row may be copied ([`Access::Periodic`]).
     fn with_rows(layout: &Layout, shortest: usize) -> Self {
         if layout.is_contiguous() {
             return Access::Contiguous(layout.offset());
@@ -74,7 +75,7 @@ impl Access {
             return Access::Uniform(layout.offset());
         }
         // `Periodic` reads from a copy of one period plus one block, in which the elements of every block of at most [`BLOCK`] elements are
-        // contiguous. The copy must have at most half as many elements as the shape.
+        // contiguous. The copy is worth its cost only if it has at most half as many elements as the shape.
         let worth = space.run_length() < shortest && period <= MAX_PERIOD && 2 * (period + BLOCK) <= total;
         if worth { Access::Periodic(space, period) } else { Access::Strided(space) }
     }
@@ -104,7 +105,8 @@ impl Access {
         }
     }
 
-    /// Returns true if the operand is not strided, or if one loop of [`fill::spread`] writes several of its rows.
+    /// Returns true if the operand is not strided, or if one loop of [`fill::spread`] writes several of its rows. Then reading the operand
+    /// block by block is fast even if its rows are short.
     pub(crate) fn is_written_by_rows(&self) -> bool {
         match self {
             Access::Strided(space) => fill::writes_by_rows(space),

@@ -134,7 +134,7 @@ pub(crate) struct Binding {
     registers: Registers,
     /// If [`run_small`] runs the program, the number of elements in the block that stores one value. Otherwise `None`.
     pub(crate) small_block: Option<usize>,
-    /// If the program runs along the dimensions before a short last dimension, the plan of this run. Otherwise `None`.
+    /// If the last dimension is short and instructions run along the dimensions before it, the plan of this run. Otherwise `None`.
     short_axis: Option<ShortAxis>,
     reduced: SmallVec<[ReducedOutput; 2]>,
     /// For each output that [joins](Output::joined_row) values, the number of adjacent elements of the output that come from one value. For
@@ -259,7 +259,7 @@ mod tests {
         Binding::new(program, layouts, shape, DType::F64, Site::here("test")).unwrap()
     }
 
-    /// Returns a program that computes `steps` absolute values, one of the other, from the first of `inputs` inputs.
+    /// Returns a program with `inputs` inputs that applies the absolute value `steps` times in a row to the first input.
     fn chain(inputs: u32, steps: u32) -> Program {
         let first = Instruction::Unary(Unary::Abs, 0);
         let others = (1..steps).map(|step| Instruction::Unary(Unary::Abs, inputs + step - 1));
@@ -278,7 +278,7 @@ mod tests {
         assert!(serves(&own) && !serves(&other));
         assert!(!binding.serves::<f64>(&[ProgramArgument::Number(0.5)]));
         assert!(!binding.serves::<f32>(&[ProgramArgument::Elements(Source { data: &[0.5; 12], layout: &own })]));
-        // A program gives the results of its inputs, also after a run with other layouts.
+        // Each run uses the layouts of its own inputs, also if the run before had other layouts.
         let data: Vec<f64> = (0..12).map(f64::from).collect();
         let mut program = BoundProgram::new(program, shape);
         for layout in [&own, &own, &other, &own] {

@@ -163,7 +163,7 @@ fn one<T: Element, U: Element>(
     let accesses = [Access::new(x.layout)];
     let streams = fresh && driver::is_streamed(size_of_val(out), size_of_val(x.data));
     let x = Input::new(&accesses[0], x.data);
-    // An operation in place copies each block.
+    // The loops of operations in place copy the old elements to an array of [`BLOCK`] elements, so no block may be longer.
     let tiling = tiling(out.len(), &accesses, cost, streams || !fresh);
     driver::fill(&tiling, out, streams, &|blocks| {
         let mut x = x.reader(&tiling);

@@ -122,8 +122,9 @@ impl<'a, T: Element> GatheredOperand<'a, T> {
         (space.run_length() < LONG_GATHERED_ROW).then_some(GatheredOperand::Rows(space, x.data))
     }
 
-    /// Returns the largest length of a piece (a range of the operand that is read at once), in elements. This length is a whole number of
-    /// rows, and if possible of vectors. Returns [`BLOCK`] if the operand needs no copy.
+    /// Returns the largest length of a piece (a range of the operand that is read at once), in elements. This length is a multiple of the
+    /// length of a row, and if possible also of the number of elements in a vector register. Returns [`BLOCK`] if the operand needs no
+    /// copy.
     #[inline]
     fn longest_piece(&self) -> usize {
         let row = match self {

@@ -1,9 +1,9 @@
 //! Runs a program block by block.
 //!
 //! All instructions run over one block of about [`BLOCK`](crate::thresholds::blocks::BLOCK) elements, or of one long row, before the next
-//! block begins. So the values between instructions stay in the caches. Each value that is gathered, or computed as several elements, is in
-//! a slot. A slot is a register, scratch memory of the thread, or the block's part of an output. While an instruction runs, its result's
-//! slot is removed from the list of slots, so that operands can be borrowed from the other slots.
+//! block begins. So the values between instructions stay in the caches. Each value that is copied from an input, or computed as several
+//! elements, is in a slot. A slot is a register, scratch memory of the thread, or the block's part of an output. While an instruction runs,
+//! its result's slot is removed from the list of slots, so that operands can be borrowed from the other slots.
 //!
 //! A value that is constant over a block is stored as one number. If the program reduces rows, a value that is constant over each row is
 //! stored as one number per row where possible. An instruction whose operands are all of these two kinds computes only these numbers.
@@ -82,7 +82,7 @@ pub(crate) fn run<T: Float>(
 
 /// A value over one block.
 ///
-/// With `repr(u32)`, the number of a `Splat` is stored next to the enum's tag, as in [`Operand`].
+/// `repr(u32)` keeps the number of a `Splat` apart from the bytes of a slice's length. The documentation of [`Operand`] has the reason.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 enum BlockValue<'a, T> {
@@ -149,7 +149,7 @@ impl<T: Float> Blocks<'_, T> {
 /// computed in place, [`FirstSlots::SPARE`] slots for expanded values, copied inputs, outputs.
 #[derive(Clone, Copy)]
 struct FirstSlots {
-    aside: usize,
+    scratch: usize,
     spare: usize,
     gathered: usize,
 }
@@ -159,7 +159,7 @@ impl FirstSlots {
 
     fn new(registers: usize, outputs: usize) -> Self {
         let spare = registers + outputs;
-        FirstSlots { aside: registers, spare, gathered: spare + Self::SPARE }
+        FirstSlots { scratch: registers, spare, gathered: spare + Self::SPARE }
     }
 }
 
@@ -266,8 +266,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         matches!(self.values[value], BlockValue::InputRows(_) | BlockValue::SlotRows(_))
     }
 
-    /// Returns the index of a value with an element for each element of the block. If the value with index `value` has one element per row,
-    /// this is a copy in the spare slot `number` that repeats each element along its row. Otherwise it is `value`.
+    /// If the value with index `value` has one element per row, copies it to the spare slot `number` and repeats each element along its
+    /// row. Returns the index of this copy. Returns `value` if no copy is needed.
     #[inline]
     fn expand(&mut self, value: usize, number: usize, block: Block) -> usize {
         if block.rows > 1 && self.is_rows(value) { self.expand_rows(value, number, block) } else { value }
@@ -315,8 +315,9 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         }
     }
 
-    /// Computes addition, subtraction, multiplication or division over a block with stores that bypass the caches. The result is an output
-    /// that is not read again. Returns `None` for other instructions, for blocks of rows, and if the result is one number.
+    /// Computes addition, subtraction, multiplication or division over a block with stores that bypass the caches. The result must be
+    /// written to one output and not be read by another instruction. Returns `None` for other instructions, for blocks of rows, and if the
+    /// result is one number.
     #[inline(never)]
     fn stream(&mut self, instruction: Instruction, place: Register, block: Block) -> Option<BlockValue<'r, T>> {
         let (Instruction::Binary(op, x, y), Register::Output(output)) = (instruction, place) else { return None };
@@ -337,7 +338,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     fn slot(&self, place: Register, for_each_row: bool) -> usize {
         match place {
             Register::Slot(register) => register as usize,
-            Register::Output(output) if self.shared.streams || for_each_row => self.first.aside + output as usize,
+            Register::Output(output) if self.shared.streams || for_each_row => self.first.scratch + output as usize,
             Register::Output(output) => self.first_output + output as usize,
         }
     }

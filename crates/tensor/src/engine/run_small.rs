@@ -46,7 +46,7 @@ pub(crate) fn run<T: Float>(
     let given = arguments.len() * block;
     let all = given + instructions.len() * block;
     let is_small = block * size_of::<T>() <= MAX_SMALL_BLOCK * VECTOR_BYTES;
-    // One spare block comes after the blocks of the values.
+    // One spare block, in which reductions store intermediate results, comes after the blocks of the values.
     T::with_memory(all + block, |memory| {
         let (values, spare) = memory.split_at_mut(all);
         for ((access, argument), out) in accesses.iter().zip(arguments).zip(values.chunks_exact_mut(block)) {
@@ -108,7 +108,7 @@ fn read<T: Float>(input: &Input<'_, T>, count: usize, out: &mut [T]) {
 }
 
 /// Computes one instruction over a whole block, from the blocks of earlier values in `before`. Reductions reduce rows of `row` elements,
-/// and read only the first `count` elements of a block. They write to the block `spare`.
+/// and read only the first `count` elements of a block. Reductions write the totals of rows to the block `spare`.
 fn compute<T: Float>(
     instruction: &Instruction,
     before: &[T],
@@ -149,8 +149,9 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Returns a random program's instruction of the kind with index `kind`. If `sums` is true, all values are whole numbers, so that sums
-    /// are exact in any order. Otherwise operations that round are tested too, but reductions are maxima.
+    /// Returns an instruction for a random program. `kind` chooses the kind of the instruction. If `sums` is true, all values are whole
+    /// numbers, so that sums are exact in any order. Otherwise operations that round are tested too, and all reductions are maxima, which
+    /// are exact.
     fn instruction(kind: u8, [x, y, z]: [usize; 3], values: usize, rows: bool, sums: bool) -> Instruction {
         let [x, y, z] = [x, y, z].map(|value| (value % values) as u32);
         match kind {
@@ -172,7 +173,7 @@ mod tests {
         }
     }
 
-    /// Returns a random program's output of the kind with index `kind`.
+    /// Returns an output for a random program. `kind` chooses the kind of the output.
     fn output(
         (kind, value, axes): (u8, usize, u64),
         inputs: usize,
@@ -182,7 +183,7 @@ mod tests {
     ) -> Output {
         let value = (value % (inputs + instructions.len())) as u32;
         match kind {
-            // This output has one element per row, which is the row's total. If the program reduces no rows, it is the first input.
+            // This output has one element per row, which is the row's total. If the program reduces no rows, the output is the first input.
             0 => instructions
                 .iter()
                 .position(|instruction| matches!(instruction, Instruction::Reduce(..)))

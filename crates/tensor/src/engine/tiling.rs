@@ -222,8 +222,8 @@ mod tests {
         }
     }
 
-    /// Compares the blocks and tasks of some shapes with lengths computed by hand. They determine the order of sums, so other lengths give
-    /// other bits.
+    /// Compares the blocks and tasks of some shapes with lengths computed by hand. These lengths determine the order in which sums are
+    /// added, so other lengths give results with other last bits.
     #[test]
     fn lengths_of_blocks_and_tasks() {
         let lengthened = |least: usize| {
@@ -238,10 +238,10 @@ mod tests {
             (Tiling::of_operation(1000, 10, 1), [1, 1, 1, 1000, 1000, 0]),
             (Tiling::of_operation(1000, 200, 1), [1, 5, 5, 200, 1000, 0]),
             (Tiling::of_operation(1025, 1025, 1), [1, 2, 2, 576, 1025, 0]),
-            // One element less than an operation for several threads has, and this many.
+            // From 65,536 elements on, an operation is cut into several tasks for several threads.
             (Tiling::of_operation(65_535, 65_535, 1), [1, 64, 64, 1024, 65_535, 0]),
             (Tiling::of_operation(65_536, 65_536, 1), [4, 16, 64, 1024, 16_384, 0]),
-            // An operation with the most tasks, and with more blocks than these tasks have at the usual length.
+            // An operation has at most 64 tasks. For more elements, the tasks have more blocks than the usual 16.
             (Tiling::of_operation(1 << 24, 1 << 24, 1), [64, 256, 16_384, 1024, 1 << 18, 0]),
             // Short rows share blocks, and longer rows do not.
             (Tiling::of_operation(65_536, 100, 1), [5, 16, 66, 1000, 16_000, 0]),

@@ -122,7 +122,7 @@ fn equal_nodes_of_other_lines_keep_their_lines() {
     assert_eq!(line(second), line(first) + 3);
 }
 
-/// Takes derivatives of derivatives, so that each one is compared only with the nodes after the one before.
+/// Takes derivatives of derivatives. For each one, a replay compares only the nodes after the previous derivative.
 #[test]
 fn nodes_between_derivatives_are_compared() {
     let third = |scale: f64| {
@@ -161,7 +161,7 @@ fn the_kept_derivatives_are_small_together() {
     for number in 0..2 * MAX_KEPT / 100 {
         let tape = Tape::<f64>::new();
         let x = tape.var(&Tensor::from([1.0]));
-        // The number makes each program another one.
+        // Each program has another factor and so another number among its nodes. None is replayed.
         let y = (0..40).fold(x * number as f64, |y, _| -y);
         assert_eq!(y.sum(..).grad([x])[0].item(), number as f64);
         let newest = kept().remove(0);
@@ -187,7 +187,7 @@ fn size_of_kept() -> usize {
     size
 }
 
-/// The size of a derivative has a part for its gradients and its calls.
+/// Checks that the size of a derivative counts its gradients and its calls too.
 #[test]
 fn the_size_of_a_derivative_counts_its_parts() {
     let tape = Tape::<f64>::new();
@@ -205,7 +205,7 @@ fn the_size_of_a_derivative_counts_its_parts() {
     assert_eq!(custom.size(), custom.part.nodes() + 1 + 60 + OWN_SIZE);
 }
 
-/// A derivative with its nodes must not take the memory of all others.
+/// Checks that a derivative is not kept if it is so large that all others would have to be removed.
 #[test]
 fn a_long_derivative_is_not_kept() {
     let tape = Tape::<f64>::new();
@@ -216,7 +216,7 @@ fn a_long_derivative_is_not_kept() {
     let first = derivative(long(x, 60_000));
     assert!(tape.len() > 120_000);
     assert_eq!(kept().len(), 1);
-    // Only the nodes after the derivative before count.
+    // Only the nodes after the previous derivative count, so this one is kept.
     let y = first * x;
     let second = y.grad([x])[0];
     assert_eq!(kept().len(), 2);
@@ -226,7 +226,7 @@ fn a_long_derivative_is_not_kept() {
     assert!(before.len() == after.len() && before.iter().zip(&after).all(|(x, y)| Rc::ptr_eq(x, y)));
 }
 
-/// All derivatives of a second step are replayed, also if the step has many.
+/// Checks that all derivatives of a second step are replayed, even if the step takes many derivatives.
 #[test]
 fn many_derivatives_of_one_tape_are_replayed() {
     let step = || {
@@ -262,7 +262,7 @@ fn only_the_derivative_that_no_longer_fits_is_dropped() {
     assert!(custom.len() == 1 && !is_kept(&custom[0]));
 }
 
-/// Changes the function of a node, but not the number of nodes.
+/// The rule changes the operation of a node, but not the number of nodes.
 #[test]
 fn a_rule_may_record_another_function() {
     for step in [0, 0, 1, 0, 1, 1] {
@@ -288,7 +288,8 @@ fn second_derivatives_are_replayed() {
     }
 }
 
-/// The gradients of two lookups are added to zeros at once, so their sum has data of its own.
+/// The sum of the gradients of two lookups is one node, which adds both gradients to zeros. It has data of its own: the rows of both
+/// lookups.
 #[test]
 fn sums_of_lookups_are_replayed_with_other_rows() {
     let mut replayed = 0;
@@ -457,7 +458,7 @@ impl<T: Float> Operation<T> for Formed<T> {
     }
 }
 
-/// A step of a random program. Changes of `form` and of some numbers leave the nodes as they are.
+/// A step of a random program. Changes of `form` and of some numbers leave the recorded nodes unchanged.
 #[derive(Clone, Debug)]
 struct Move {
     kind: usize,
@@ -694,7 +695,7 @@ fn edits() -> impl Strategy<Value = Edit> {
 }
 
 thread_local! {
-    /// The numbers of derivatives in the random test that were replayed, and of all programs.
+    /// The number of derivatives that the random test replayed, and the number of programs for which it recorded derivatives.
     static REPLAYED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
@@ -714,7 +715,7 @@ proptest! {
         let start = Steps { moves, sizes, seed, trains, freezes, is_single: false, takes_second };
         let mut programs = vec![start.clone()];
         for edits in &edits {
-            // Each edit makes another program. The derivatives of these programs are recorded turn about.
+            // Each edit makes another program. The test records the derivatives of all these programs one after the other.
             for edit in edits {
                 let mut next = programs[programs.len() - 1].clone();
                 next.edit(edit, &start);

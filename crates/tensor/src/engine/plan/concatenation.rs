@@ -124,7 +124,8 @@ pub(super) fn in_place(steps: &mut [Step], roots: &[(OperandRef, Shape)], buffer
     found
 }
 
-/// The origins of the elements of some buffers of a plan: a fused program, or another buffer. Other buffers have no origin.
+/// The origins of the elements of a plan's buffers. An origin is the fused program that writes the buffer, or the buffer whose elements a
+/// reshaped view reads. Buffers that other steps write have no origin.
 struct Origins {
     /// For each buffer that a fused program writes and that is no result of the plan, the number of its elements.
     written: Vec<Option<usize>>,

@@ -84,7 +84,7 @@ impl Placements<'_> {
     }
 
     /// Returns the permuted views (such as transposed matrices) that are copied in row-major order. A view is copied if several separate
-    /// steps read it, each as the right operand of a product with few rows.
+    /// steps read it, each as the right operand of a product with few rows. Otherwise each product would rearrange the matrix itself.
     fn copied_transposes(&self) -> Vec<Id> {
         let mut readers: FxHashMap<Id, (usize, bool)> = FxHashMap::default();
         for &(_, id) in &self.singles {
@@ -118,7 +118,8 @@ impl Placements<'_> {
             Definition::View(view, from, x) => {
                 let (view, from) = (&self.values.views[view], &self.values.shapes[from]);
                 // A reshape of a large expansion is copied, because the planner has found no smaller reshape. If memory cannot hold the
-                // copy, this is an error at once. After a view, later steps would compute each element, which may take years.
+                // copy, this is an error at once. With a view instead of a copy, later steps would run over all elements, which may take
+                // years.
                 let copies = matches!(view, View::Reshape(_))
                     && from.numel() >= MANY_TERMS
                     && from.numel() != self.values.shape(x).numel();

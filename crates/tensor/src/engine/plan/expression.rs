@@ -58,7 +58,8 @@ pub enum Op {
     Other(u32),
 }
 
-/// How the result of an [`Op::Other`] relates to its first input. The number is the third of the node's `operands`.
+/// How the result of an [`Op::Other`] relates to its first input. The number of each variant (0, 1 or 2) is stored in the third of the
+/// node's `operands`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sameness {
     /// The host computes the result.
@@ -93,7 +94,7 @@ impl Node {
     }
 }
 
-/// The lengths of an expression's lists at some time. Later nodes only make the lists longer.
+/// The lengths of an expression's lists at some time. Nodes that are appended later make the lists longer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     /// The number of nodes.
@@ -118,15 +119,16 @@ pub struct Expression {
     numbers: Vec<f64>,
     /// For each node whose data is expanded, the index of its shape before the expansion.
     unexpanded: ByNode<u32>,
-    /// The last identity that the lists got. Later nodes may have followed.
+    /// The identity that was given to the lists most recently. Nodes may have been appended since then.
     identity: Option<Identity>,
 }
 
-/// A number that only expressions with the same lists up to an extent share. So this part of their lists need not be compared.
+/// A number for the contents of an expression's lists up to `extent`. If two expressions have the same identity, their lists are equal up
+/// to this extent, and a comparison can leave out this part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     number: u64,
-    /// The part of the lists that is known.
+    /// The lengths of the part of the lists for which the number stands.
     pub extent: Extent,
 }
 
@@ -178,7 +180,8 @@ impl Expression {
         }
     }
 
-    /// Returns true if the lists have the same elements as `part` from `from` to `to`. Expanded data is not compared.
+    /// Returns true if the lists have the same elements as `part` from `from` to `to`. The marks of nodes with [expanded
+    /// data](Self::set_unexpanded) are not compared.
     pub fn has(&self, part: &Part, from: Extent, to: Extent) -> bool {
         fn same<V>(own: &[V], part: &[V], start: usize, range: Range<usize>, equal: impl Fn(&V, &V) -> bool) -> bool {
             let theirs = part.get(range.start.wrapping_sub(start)..range.end.wrapping_sub(start));
@@ -207,7 +210,7 @@ impl Expression {
         }
     }
 
-    /// Returns the last identity that the lists got.
+    /// Returns the identity that was given to the lists most recently.
     pub fn identity(&self) -> Option<Identity> {
         self.identity
     }
@@ -226,7 +229,7 @@ impl Expression {
     }
 
     /// Removes everything that was appended after the lists had the lengths `end`, except for the marks of nodes with [expanded
-    /// data](Self::set_unexpanded). The caller must append these nodes again, with the same indices and shapes.
+    /// data](Self::set_unexpanded). The caller must then append nodes with the indices and shapes of the removed nodes.
     pub fn truncate(&mut self, end: Extent) {
         self.identity = None;
         self.nodes.truncate(end.nodes);
@@ -426,7 +429,8 @@ impl Expression {
     }
 
     /// Returns true if both expressions have the same nodes, shapes, views and numbers, and the same nodes with expanded data. The nodes
-    /// are compared last. Expressions of one program often differ only in a shape, a number or a view, and the lists of these are short.
+    /// are compared last. Expressions that the same code records often differ only in a shape, a number or a view, and these lists are
+    /// short.
     pub(super) fn same(&self, other: &Self) -> bool {
         let end = self.extent();
         let is_known =
@@ -517,7 +521,7 @@ mod tests {
             assert!(copy.has(&part, start, middle) && !copy.same(&whole));
             copy.append(&part, middle, part.end());
             assert!(copy.same(&whole));
-            // The copy finds the shapes of the copied part.
+            // The copy has the shapes of the copied part, so `intern` adds none.
             let end = copy.extent();
             assert_eq!(copy.intern(&Shape::from([2, 3 * MAX_SCANNED - 1])), end.shapes as u32 - 1);
             assert_eq!(copy.extent(), end);

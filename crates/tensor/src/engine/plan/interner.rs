@@ -1,11 +1,11 @@
-//! Lists of different values, such as shapes, in which each value has an index.
+//! Lists of distinct values, such as shapes, in which each value has an index.
 
 use std::hash::Hash;
 use std::ops::Index;
 
 use rustc_hash::FxHashMap;
 
-/// A list of different values. Each value has an index, and the map finds the index of a value.
+/// A list of distinct values. Each value has an index, and the map finds the index of a value.
 pub(super) struct Interner<K> {
     list: Vec<K>,
     indices: FxHashMap<K, u32>,

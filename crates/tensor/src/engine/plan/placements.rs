@@ -178,7 +178,7 @@ impl<'a> Placements<'a> {
         let (rank, total) = (sizes.len(), sizes.numel());
         let kept = self.values.shape(id).numel();
         let level = self.level(&[x], space);
-        // True if the reduction covers whole rows. Then the reduced dimensions are the last ones.
+        // `rows` is true if the reduced dimensions are the last ones, so that the reduction covers whole rows.
         let first = axes.trailing_zeros() as usize;
         let rows = (axes >> first) + 1 == 1 << (rank - first);
         let length: usize = sizes[first..].iter().product();
@@ -202,8 +202,8 @@ impl<'a> Placements<'a> {
         self.alone(id);
     }
 
-    /// Returns true if a value is computed only from expanded operands, which have fewer elements than the value. Returns false if too many
-    /// values take part in the computation.
+    /// Returns true if a value is computed only from expanded operands, which have fewer elements than the value. An instruction of a
+    /// kernel then reduces even short rows of the value. Returns false if the computation has too many values to search.
     fn is_computed_from_smaller(&self, id: Id) -> bool {
         let mut open: SmallVec<[Id; 8]> = SmallVec::from_slice(&[id]);
         let mut seen = 0;

@@ -49,7 +49,7 @@ struct State {
 /// The operations of a region, for inputs with certain shapes and strides.
 #[derive(Debug)]
 struct Compiled {
-    /// The layout of each input. Its lowest element is at position 0.
+    /// The layout of each input, with the offset relative to the input's lowest element in memory.
     inputs: Vec<Layout>,
     /// The number of elements of the region's memory.
     len: usize,
@@ -58,8 +58,8 @@ struct Compiled {
     results: Vec<Place>,
 }
 
-/// The place of a value: in the region's memory, or in the input with an index. For an input, the layout's offset is relative to the
-/// input's lowest element.
+/// The place of a value: in the region's memory if `input` is `None`, or in the input with this index. For an input, the layout's offset is
+/// relative to the input's lowest element.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) input: Option<usize>,
@@ -149,7 +149,7 @@ pub(super) fn find(steps: &[Step], concatenations: &ConcatBuffers, is_root: &[bo
         if number - start >= MIN_REGION_STEPS {
             regions.push(Region::new(steps, start..number, &last_reader, is_root));
         }
-        // A step that only exceeds the region's memory begins the next region.
+        // If the step is small enough for a region, but this region is full, the step begins the next region.
         (start, elements) = if size.is_some() { (number, size.unwrap_or(0)) } else { (number + 1, 0) };
     }
     regions
@@ -243,7 +243,7 @@ impl Region {
         }
         let Some(compiled) = state.compiled.as_ref().filter(serves) else { return Ok(false) };
         let data: SmallVec<[&[T]; 16]> = inputs.iter().map(|input| &input.data[input.layout.extent().0..]).collect();
-        // Without memory, the steps run separately, so that the error names the step that fails.
+        // If there is not enough memory, the steps run separately, so that the error names the step that fails.
         let Ok(mut memory) = Scratch::new(compiled.len) else { return Ok(false) };
         if execute(compiled, &data, &mut memory).is_err() {
             return Ok(false);
@@ -316,7 +316,7 @@ struct Compilation {
     dtype: DType,
     /// The place of each buffer.
     places: FxHashMap<u32, Place>,
-    /// The place of each node whose value was known before.
+    /// The place of each leaf, whose data is known before the plan runs.
     known: FxHashMap<u32, Place>,
     /// The different programs of the steps before.
     programs: Vec<Rc<SharedProgram>>,
@@ -410,8 +410,8 @@ impl Compilation {
         Some(shared)
     }
 
-    /// Adds the products of two batches of matrices of shapes `left` and `right`, plus `sum`. Returns `None` if an operand has no view of
-    /// its shape.
+    /// Adds the products of two batches of matrices of shapes `left` and `right`, plus `sum`. Returns `None` if an operand would have to be
+    /// copied to get its shape.
     fn products(&mut self, step: &Step, [left, right]: [&Shape; 2], sum: Option<Place>) -> Option<()> {
         let operands = [self.elements(&step.reads[0], left)?, self.elements(&step.reads[1], right)?];
         let (shape, rank) = (Shape::of_product(left, right), left.rank());
@@ -426,13 +426,13 @@ impl Compilation {
         Some(())
     }
 
-    /// Adds copies that together write a value of shape `shape`, the value of `buffer`.
+    /// Adds copies that together write the value of `buffer`, which has the shape `shape`.
     fn copies(&mut self, copies: Vec<(Operand, Layout)>, shape: &Shape, buffer: u32) {
         self.operations.push(Operation { start: self.len, work: Compute::Copies(copies, shape.numel()) });
         self.place(buffer, &Layout::contiguous(shape.clone()));
     }
 
-    /// Places the value of a buffer after the values before it. Its elements have the layout `layout` there.
+    /// Appends room for the value of a buffer to the region's memory. `layout` is the layout of the elements within this room.
     fn place(&mut self, buffer: u32, layout: &Layout) {
         let layout = layout.moved(self.len + layout.offset());
         self.len += layout.numel();
@@ -463,8 +463,8 @@ impl Compilation {
         if layout.shape() == shape {
             return Some(Place { input, layout });
         }
-        // The same conversion as for a single step, also for the strides of sizes 1: a value is stored without repetitions, and may have other
-        // leading sizes of 1.
+        // A value is stored before its expansion, and may have more leading dimensions of size 1 than `shape`. This conversion gives the
+        // same strides as the separate step, even for dimensions of size 1.
         let own = layout.shape();
         let layout = match own.rank().checked_sub(shape.rank()) {
             Some(extra @ 1..) => layout.reshape(&Shape::from(&own[extra..]))?,

@@ -84,8 +84,8 @@ impl Subgraph {
         self.computed.iter().filter(|&&computed| computed).count()
     }
 
-    /// Returns the nodes that the subgraph computes, that have an index up to `last`, and that a node after `last` reads. All indices
-    /// belong to the whole expression.
+    /// Returns the nodes that the subgraph computes, that have an index up to `last`, and that a node after `last` reads. The host may keep
+    /// their values, because later evaluations may read them too. All indices belong to the whole expression.
     pub fn frontier(&self, last: Index) -> Vec<Index> {
         let later = self.nodes.partition_point(|&node| node <= last);
         let read = (later..self.nodes.len()).flat_map(|place| self.expression.operands(place as Index));

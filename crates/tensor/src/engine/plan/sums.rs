@@ -44,7 +44,7 @@ struct Sum {
 
 /// Rewrites the sums that `roots` need as fewer, larger operations. Returns all values, with the rewritten sums.
 pub(super) fn rewritten(mut old: Values, expression: &Expression, roots: &[Index]) -> Values {
-    let sums = Reading::new(&old, expression, roots).sums();
+    let sums = OldValues::new(&old, expression, roots).sums();
     if sums.is_empty() {
         return old;
     }
@@ -62,7 +62,7 @@ pub(super) fn rewritten(mut old: Values, expression: &Expression, roots: &[Index
 }
 
 /// The values before sums are rewritten, with properties that the rewriting needs.
-struct Reading<'a> {
+struct OldValues<'a> {
     values: &'a Values,
     /// For each value, the number of times that other values and `roots` (the requested nodes) read it.
     readers: Vec<u32>,
@@ -71,7 +71,7 @@ struct Reading<'a> {
     of_slices: Vec<bool>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> OldValues<'a> {
     fn new(values: &'a Values, expression: &Expression, roots: &[Index]) -> Self {
         let mut readers = vec![0; values.list.len()];
         roots.iter().for_each(|&root| readers[values.of(root) as usize] += 1);
@@ -80,16 +80,16 @@ impl<'a> Reading<'a> {
                 values.reads(expression, id as Id).iter().for_each(|&read| readers[read as usize] += 1);
             }
         }
-        let mut reading = Reading { values, readers, of_slices: Vec::with_capacity(values.list.len()) };
+        let mut old = OldValues { values, readers, of_slices: Vec::with_capacity(values.list.len()) };
         for id in 0..values.list.len() as Id {
-            let is_of_slices = |id: Id| reading.of_slices[id as usize];
-            let own = match reading.addends(id) {
+            let is_of_slices = |id: Id| old.of_slices[id as usize];
+            let own = match old.addends(id) {
                 Some([x, y]) => is_of_slices(x) && is_of_slices(y),
-                None => reading.slice(id).is_some(),
+                None => old.slice(id).is_some(),
             };
-            reading.of_slices.push(own);
+            old.of_slices.push(own);
         }
-        reading
+        old
     }
 
     /// Returns the sums in which several terms can be joined to one operation. The map's key is the value of the whole sum.
@@ -122,7 +122,8 @@ impl<'a> Reading<'a> {
         (fits(x) && fits(y)).then_some([x, y])
     }
 
-    /// Sorts the terms of the sum `root` by kind. Marks in `inner` the additions whose results are read only by this sum.
+    /// Sorts the terms of the sum `root` by kind. Marks in `inner` each addition that only this sum reads, so that the addition is not
+    /// treated as a sum of its own.
     fn sum(&self, root: Id, inner: &mut [bool]) -> Sum {
         let mut sum = Sum::default();
         let mut open = vec![root];
@@ -147,7 +148,8 @@ impl<'a> Reading<'a> {
         sum
     }
 
-    /// Returns the definition of a value that is read exactly once, and `None` for other values.
+    /// Returns the definition of a value that is read exactly once. Returns `None` for a value with several readers, which is computed in
+    /// any case.
     fn read_once(&self, id: Id) -> Option<Definition> {
         (self.readers[id as usize] == 1).then_some(self.values.list[id as usize].definition)
     }
@@ -164,7 +166,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Returns x if a value is the transpose xᵀ of a matrix and is read exactly once. Otherwise returns `None`.
+    /// If a value is the transpose xᵀ of a matrix and is read exactly once, returns x. Otherwise returns `None`. [`sum`](Self::sum) uses
+    /// this to find products that are transposed before they are added.
     fn transposed(&self, id: Id) -> Option<Id> {
         match self.read_once(id)? {
             Definition::View(view, _, x) if self.is_transpose(view) => Some(x),
@@ -328,8 +331,8 @@ impl Rewriting {
     }
 
     /// Defines the sum of products xᵀ g as one product over the rows of all operands. If the operands x or the operands g are already
-    /// concatenated, keeps their order. Otherwise uses the order in which the program defined the operands. For a sequence, this is the
-    /// order of its steps.
+    /// concatenated, keeps their order. Otherwise uses the order in which the operands were defined. For a sequence, this is the order of
+    /// its steps.
     fn product(&mut self, products: Vec<Product>, node: Index) -> Shaped {
         let key = |&[(x, _), (y, _)]: &Product| (x.min(y) as usize, x.max(y) as usize);
         let order = positions_by_key(&mut products.iter().map(key));

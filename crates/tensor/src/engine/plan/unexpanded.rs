@@ -1,4 +1,4 @@
-//! Views of expanded values. The view of an expansion is mostly the expansion of a view of fewer elements.
+//! Views of expanded values. The view of an expansion is usually the expansion of a view of fewer elements.
 
 use crate::{Axes, Layout, Shape, View};
 
@@ -47,7 +47,7 @@ pub(super) fn view(view: &View, own: &Shape, from: &Shape) -> Option<Unexpanded>
             if core[first] == 1 && core[second] == 1 {
                 View::Diagonal { offset: 0, first, second }
             } else {
-                // The diagonal reads the elements of one dimension, and the length depends on both.
+                // Only one of the two dimensions is expanded. The length of the diagonal depends on both sizes, so both are kept.
                 (core[first], core[second]) = (from[first], from[second]);
                 if core == *from {
                     return None;
@@ -77,8 +77,8 @@ mod tests {
         }
     }
 
-    /// Checks that the smaller view, expanded, equals the view of the expansion. Returns the count of its elements, or `None` if there is
-    /// no smaller view.
+    /// Checks that the smaller view, expanded, equals the view of the expansion. Returns the number of elements of the smaller view, or
+    /// `None` if there is none.
     fn check(view: &View, own: &[usize], from: &[usize]) -> Option<usize> {
         let (own, from) = (Shape::from(own), Shape::from(from));
         let x = Tensor::from_fn(own.clone(), |index| index.iter().fold(7, |sum, &i| 10 * sum + i as i64));

@@ -25,7 +25,7 @@ use crate::{DType, Reduction, Shape, View};
 pub(super) struct Values {
     pub(super) list: Vec<Value>,
     pub(super) shapes: Interner<Shape>,
-    /// The bits of numbers.
+    /// The numbers, as the bits of an `f64`.
     numbers: Interner<u64>,
     pub(super) views: Interner<View>,
     pub(super) concatenations: Interner<Concatenation>,
@@ -252,7 +252,7 @@ impl Values {
         id
     }
 
-    /// Returns the number that the value with index `id` is, or `None` if it is not a number.
+    /// If the value with index `id` is a number, returns this number. Otherwise returns `None`.
     pub(super) fn as_number(&self, id: Id) -> Option<f64> {
         match self.list[id as usize].definition {
             Definition::Number(number) => Some(f64::from_bits(self.numbers[number])),
