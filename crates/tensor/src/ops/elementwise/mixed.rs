@@ -395,7 +395,7 @@ mod tests {
         assert_eq!(x.logaddexp2(&y).to_vec()[..6], [inf, -inf, inf, 3.0, 3.0, 1000.0]);
     }
 
-    /// The sentences are PyTorch's.
+    /// The error messages are PyTorch's.
     #[test]
     fn negative_tolerances_are_refused() {
         let x = Tensor::from([1.0]);

@@ -373,7 +373,7 @@ mod tests {
         assert_eq!(x.tensordot(Tensor::ones([1, 2]), 1), x.sum_keepdim(1).expand([2, 2]));
     }
 
-    /// The sentences are PyTorch's.
+    /// The error messages are PyTorch's.
     #[test]
     fn dimensions_that_an_operand_does_not_have_are_refused() {
         let (number, x) = (Tensor::scalar(2.0), counted(&[2]));

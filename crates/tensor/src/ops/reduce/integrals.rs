@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(y.trapezoid_over(Tensor::<f64>::arange(6).reshape([2, 1, 3]), 0).shape(), &[1, 3]);
     }
 
-    /// A parabola has exact derivatives, except at the ends with `edge_order` 1. The sentences are PyTorch's.
+    /// A parabola has exact derivatives, except at the ends with `edge_order` 1. The error messages are PyTorch's.
     #[test]
     fn derivatives_along_every_dimension() {
         let x = Tensor::from([0.0, 1.0, 3.0, 4.0]);

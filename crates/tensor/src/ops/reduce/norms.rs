@@ -346,7 +346,7 @@ mod tests {
         assert_eq!(Tensor::scalar(-2.0).norm(2).item(), 2.0);
     }
 
-    /// The sentences are PyTorch's.
+    /// The error messages are PyTorch's.
     #[test]
     fn only_long_slices_are_shortened() {
         let x = Tensor::from([[3.0, 0.1, f64::NAN], [-4.0, 0.2, 1.0]]);

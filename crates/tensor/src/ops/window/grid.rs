@@ -16,7 +16,7 @@ pub enum GridMode {
     /// The mean of the four neighbours, weighted by distance. PyTorch: `bilinear`.
     #[default]
     Bilinear,
-    /// The nearest pixel; of two, the pixel with the even index. PyTorch: `nearest`.
+    /// The nearest pixel. If two pixels are equally near, the pixel with the even index. PyTorch: `nearest`.
     Nearest,
 }
 
@@ -249,8 +249,8 @@ impl PixelIndices {
         Ok(PixelIndices { index, inside })
     }
 
-    /// Returns the row-major positions of pixels in their planes, for the rows `self` and the columns `column`. A plane has `width` columns.
-    /// The position outside of the image is `usize::MAX`.
+    /// Returns the row-major positions of pixels in their planes, for the rows `self` and the columns `column`. A plane has `width`
+    /// columns. A pixel outside of the image has the position `usize::MAX`.
     fn positions(&self, column: &Self, width: usize, at: Site) -> Result<Vec<usize>, Error> {
         let (rows, columns) = (self.index.in_order(at)?, column.index.in_order(at)?);
         let (tops, lefts) = (self.inside.in_order(at)?, column.inside.in_order(at)?);

@@ -39,7 +39,8 @@ fn largest<A: Windowed<Elem: Float>>(x: &A, axes: &[WindowAxis], at: Site) -> Re
     x.apply_max_pool(x, &form, f64::NEG_INFINITY, at)
 }
 
-/// Returns windows of one element each, along a dimension with an element for each window of planes of sizes `plane`.
+/// Returns the windows along a flattened plane of sizes `plane` in the step along the depth. Each element is a window of its own, so it
+/// stays unchanged.
 fn each(plane: [usize; 2]) -> WindowAxis {
     let count = area(plane);
     WindowAxis { input: count, kernel: 1, output: count, stride: 1, dilation: 1, before: 0 }
