@@ -28,7 +28,7 @@ impl<T: Float> Tensor<T> {
     }
 
     /// Draws numbers uniformly from [`low`, `high`); all numbers are `low` if both bounds are equal. Refuses a `low` above `high`, and
-    /// bounds that are infinite or NaN, or infinitely far apart, as elements. PyTorch: `uniform_`.
+    /// bounds that are infinite or NaN, or whose distance is infinite, in the element type. PyTorch: `uniform_`.
     pub fn try_uniform(low: f64, high: f64, shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
         let at = Site::here("uniform");
         let [low, high] = [low, high].map(|bound| T::from_f64(bound).to_f64());

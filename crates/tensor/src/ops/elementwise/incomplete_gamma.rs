@@ -1,4 +1,4 @@
-//! The incomplete gamma functions. Their values are computed immediately, even for recorded variables; only the derivative is
+//! The regularized incomplete gamma functions. Their values are computed immediately, even for recorded variables; only the derivative is
 //! recorded.
 
 use wengert_macros::twins;

@@ -66,8 +66,9 @@ pub trait Mixed: TensorLike<Elem: Float> {
         x.try_mul(&y.try_exp2()?)
     }
 
-    /// Returns the mantissas m and exponents e of `self` = m · 2ᵉ, where ½ ≤ |m| < 1. Zeros, infinities and NaN are their own mantissas, with
-    /// exponent 0. The exponents have no derivative; the derivative of a mantissa is 2⁻ᵉ. Evaluates a recorded variable. PyTorch: `frexp`.
+    /// Returns the mantissas m and exponents e of `self` = m · 2ᵉ, where ½ ≤ |m| < 1. Zeros, infinities and NaN are their own mantissas,
+    /// with exponent 0. The exponents have no derivative; the derivative of a mantissa is 2⁻ᵉ. A variable on a tape is evaluated, because
+    /// the exponents are not recorded. PyTorch: `frexp`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -80,7 +81,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
         let exponents = Tensor::build(values.shape(), at, |out| {
             out.iter_mut().zip(values.iter()).for_each(|(e, x)| *e = libm::frexp(x.to_f64()).1.into());
         })?;
-        // 2⁻ᵉ is infinite for a small number, so it is the product of two powers.
+        // 2⁻ᵉ overflows for a small number, so the number is multiplied by two powers whose product is 2⁻ᵉ.
         let times_power = |x: &Self, part: fn(i64) -> i64| {
             let power = |out: &mut [Self::Elem]| {
                 let each = out.iter_mut().zip(exponents.iter());
@@ -324,7 +325,8 @@ mod tests {
     use crate::ops::LossReduction::None as Each;
     use crate::prelude::*;
 
-    /// Compares the loops over contiguous operands with the separate operations, which operands with gaps take.
+    /// Compares operations on contiguous operands, which one loop computes, with operations on operands with gaps, which are computed step
+    /// by step.
     #[test]
     fn formulas_have_the_bits_of_separate_operations() {
         fn check<T: Float>() {

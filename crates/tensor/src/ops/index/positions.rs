@@ -51,9 +51,9 @@ pub(crate) fn gathered_positions(
     })
 }
 
-/// Computes the positions that [`gathered_positions`] returns, in blocks that stay in the first-level cache. Calls `f` with the number of
-/// positions before each block, a number to add to its positions, and the block. `index` has the elements of the index tensor in row-major
-/// order, and `shape` is its shape.
+/// Computes the positions that [`gathered_positions`] returns, in blocks that stay in the first-level cache. Calls `f` with each block: the
+/// number of positions before the block, a number to add to each position of the block, and the block. `index` has the elements of the
+/// index tensor in row-major order, and `shape` is its shape.
 pub(crate) fn for_gathered_positions(
     from: &Shape,
     axis: usize,
@@ -179,7 +179,7 @@ pub(crate) fn unravel(shape: &Shape, positions: &[i64]) -> Vec<Vec<i64>> {
     for &stride in strides.iter() {
         let stride = stride.max(1) as i64;
         let divide = |position: i64| match (u32::try_from(position), u32::try_from(stride)) {
-            // A division of 32-bit numbers takes much less time.
+            // A division of 32-bit numbers takes much less time than a division of 64-bit numbers.
             (Ok(position), Ok(stride)) => i64::from(position / stride),
             _ => position / stride,
         };

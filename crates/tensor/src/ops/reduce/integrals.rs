@@ -33,16 +33,16 @@ pub trait Integrals: TensorLike<Elem: Float> {
         if shape[axis] == 0 {
             return Ok(sum);
         }
-        // The sum of the areas, with each inner value counted once instead of twice.
+        // The sum of all values, in which the values at both ends count half, is the sum of the means of neighbouring values.
         let end = |start: usize| self.slice_axis(axis, start, 1, at)?.reshape_to(sum.shape(), at);
         let ends = end(0)?.plus(&end(shape[axis] - 1)?, at)?.times(0.5, at)?;
         sum.minus(&ends, at)?.times(dx, at)
     }
 
-    /// Returns the integrals along `dim` of functions whose values are `self`, at the points `x`. The dimension is removed. `x` is usually a
-    /// vector with one point per value. An `x` of lower rank that is no vector first gets leading dimensions of size 1. The differences of
-    /// neighbouring points along `dim` then broadcast with the sums of neighbouring values. So two points stand for equal distances, and a
-    /// single point has no difference: two values then have the integral 0. PyTorch: `trapezoid` with `x`.
+    /// Returns the integrals along `dim` of functions whose values are `self`, at the points `x`. The dimension is removed. `x` is usually
+    /// a vector with one point per value. An `x` of lower rank that is no vector first gets leading dimensions of size 1. The differences
+    /// of neighbouring points along `dim` then broadcast with the sums of neighbouring values. So two points give one distance for all
+    /// intervals. A single point gives no distance, and the integral of two values is then 0. PyTorch: `trapezoid` with `x`.
     fn try_trapezoid_over(&self, x: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self> {
         let x = &x.into_array(self)?;
         let at = Site::here("trapezoid_over");

@@ -195,7 +195,7 @@ pub(crate) fn drop_reduced<A: TensorLike>(z: A, axes: &[usize], keepdim: bool, a
     z.apply_view(View::Reshape(shape), at)
 }
 
-/// Returns a mask that is true at the nonzero (or `true`) elements of `x`. Evaluates a recorded variable.
+/// Returns a mask that is true at the nonzero (or `true`) elements of `x`. A recorded variable is evaluated first.
 pub(crate) fn not_zero<A: TensorLike>(x: &A, at: Site) -> Result<Tensor<bool>, A::Error> {
     Ok(x.to_tensor(at)?.apply_nonzero(at)?)
 }

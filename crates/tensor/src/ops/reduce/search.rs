@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(error.sentence(), "boundaries tensor must be 1 dimension, but got dim(2)");
     }
 
-    /// Compares with a search from the first element on, for lines of every length and for more values than advance together.
+    /// Compares with a search from the first element on, for lines of every length and for more than [`SEARCHES`] values.
     #[test]
     fn every_length_of_sorted_lines() {
         let values = Tensor::from_fn([3, 19], |i| if i[1] == 7 { NAN } else { (i[0] * 5 + i[1]) as f64 * 0.5 - 1.0 });

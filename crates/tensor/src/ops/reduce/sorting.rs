@@ -1,8 +1,8 @@
 //! Sorting along a dimension, and order statistics.
 //!
 //! Positions are computed from plain data, and the elements are taken at these positions. So the gradient flows to the original positions
-//! of the elements. Only [`median_all`](Sorting::median_all) shares the gradient between equal elements. NaN counts as larger than all
-//! numbers, but the median of elements with a NaN is NaN.
+//! of the elements. Only [`median_all`](Sorting::median_all) and [`nanmedian_all`](Sorting::nanmedian_all) share the gradient between equal
+//! elements. NaN counts as larger than all numbers, but the median of elements with a NaN is NaN.
 
 use wengert_macros::twins;
 

@@ -21,8 +21,9 @@
 //!
 //! [`Rules`] apply to a scope of one thread ([`Rules::scope`]) or to the process ([`set_process`]). The environment variable
 //! `WENGERT_BROADCAST_WARNING` can set the first two rules of the table: to `off`, `warn` or `deny`, optionally with the condition, as in
-//! `warn:backward`. The innermost setting wins. Each line of code warns once of each kind of problem. A warning goes to a [`Collector`] of
-//! the thread, or else to the process's handler ([`set_handler`]), which prints to standard error by default.
+//! `warn:backward`. The rules of the innermost scope have priority, then the rules of the process, then the environment variable. Each line
+//! of code warns once of each kind of problem. A warning goes to a [`Collector`] of the thread, or else to the process's handler
+//! ([`set_handler`]), which prints to standard error by default.
 //!
 //! ```
 //! # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }

@@ -57,7 +57,8 @@ pub trait Pooling: Windowed<Elem: Float> {
     }
 
     /// Returns the result of [`max_pool1d`](Self::max_pool1d), and the position of each maximum along the last dimension of `self`. A
-    /// window of padding alone has position 0. Evaluates a recorded variable. PyTorch: `max_pool1d` with `return_indices`.
+    /// window of padding alone has position 0. A variable on a tape is evaluated, because the positions are not recorded. PyTorch:
+    /// `max_pool1d` with `return_indices`.
     fn try_max_pool1d_with_indices(
         &self,
         kernel: impl Into<Sizes>,
@@ -67,7 +68,8 @@ pub trait Pooling: Windowed<Elem: Float> {
     }
 
     /// Returns the result of [`max_pool2d`](Self::max_pool2d), and the row-major position of each maximum in its plane `[h, w]` of `self`.
-    /// A window of padding alone has position 0. Evaluates a recorded variable. PyTorch: `max_pool2d` with `return_indices`.
+    /// A window of padding alone has position 0. A variable on a tape is evaluated, because the positions are not recorded. PyTorch:
+    /// `max_pool2d` with `return_indices`.
     fn try_max_pool2d_with_indices(
         &self,
         kernel: impl Into<Sizes>,
@@ -77,7 +79,8 @@ pub trait Pooling: Windowed<Elem: Float> {
     }
 
     /// Returns the result of [`max_pool3d`](Self::max_pool3d), and the row-major position of each maximum in its volume `[d, h, w]` of
-    /// `self`. A window of padding alone has position 0. Evaluates a recorded variable. PyTorch: `max_pool3d` with `return_indices`.
+    /// `self`. A window of padding alone has position 0. A variable on a tape is evaluated, because the positions are not recorded.
+    /// PyTorch: `max_pool3d` with `return_indices`.
     fn try_max_pool3d_with_indices(
         &self,
         kernel: impl Into<Sizes>,
