@@ -232,7 +232,7 @@ impl Composite for Activation {
                 let (low, high) = (x.try_le(-3.0)?, x.try_ge(3.0)?);
                 let inner = try_where_(&low.try_logical_or(&high)?, &zero(x)?, x)?;
                 let curved = inner.try_mul(&inner.try_add(3.0)?)?.try_div(6.0)?;
-                // The product with 0 is NaN at -∞.
+                // For x ≤ -3, the result is 0 · x, which is NaN at -∞, as in PyTorch.
                 try_where_(&low, &x.try_detach()?.try_mul(0.0)?, &try_where_(&high, x, &curved)?)
             }
             Activation::LogSigmoid => log_sigmoid(x, at),

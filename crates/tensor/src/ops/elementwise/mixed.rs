@@ -180,7 +180,7 @@ struct Blend {
 
 impl Composite<2> for Blend {
     fn of<A: TensorLike<Elem: Float>>(&self, [x, y]: [&A; 2], at: Site) -> Result<A> {
-        // The same formulas as in `blend`, chosen once for all elements.
+        // The formulas of `blend`. One of them is chosen for all elements, because all have the same weight.
         let weight = A::Elem::from_f64(self.weight).to_f64();
         let (start, step) = if weight.abs() < 0.5 { (x, weight) } else { (y, weight - 1.0) };
         start.plus(&y.minus(x, at)?.times(step, at)?, at)
@@ -307,7 +307,7 @@ fn log_sum_of_powers<A: TensorLike<Elem: Float>>(x: &A, y: &A, power: Unary, at:
     let larger = try_where_(&first, x, y)?;
     let distance = try_where_(&first, &y.try_sub(x)?, &x.try_sub(y)?)?;
     let sum = larger.try_add(&log1p_of_power(&distance, power, at)?)?;
-    // For equal infinities, |x - y| is NaN. The result is that infinity instead, and its derivative is NaN, as for ln(eˣ + eʸ).
+    // For equal infinities, |x - y| is NaN. The result is the infinity itself instead, and its derivative is NaN, as for ln(eˣ + eʸ).
     let same = Comparison::try_eq(x, y)?.try_logical_and(&x.try_isinf()?)?;
     let powers = try_where_(&same, x, 0.0)?.try_exp()?.try_add(&try_where_(&same, y, 0.0)?.try_exp()?)?;
     try_where_(&same, &powers.try_log()?, &sum)

@@ -18,10 +18,9 @@ pub struct Contracted(Pairing);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Pairing {
-    /// The last dimensions of the first operand with the first dimensions of the second operand. The field is the number of pairs.
+    /// Pairs the last dimensions of the first operand with the first dimensions of the second operand. The field is the number of pairs.
     Adjacent(usize),
-    /// Each dimension of the first operand in the first list with the dimension of the second operand at the same place in the second
-    /// list.
+    /// Pairs dimensions of the first operand (first list) with dimensions of the second operand (second list), place by place.
     Listed(Vec<isize>, Vec<isize>),
 }
 
@@ -279,8 +278,8 @@ impl<A: TensorLike> Named<A> {
         let labels = [&batch[..], &rows, &columns].concat();
         let whole = sizes(&labels);
         if inner.is_empty() || rows.is_empty() && columns.is_empty() {
-            // There is nothing to contract, or each matrix of both operands is only a vector. An elementwise product is then faster than
-            // matrix products.
+            // There is nothing to contract, or every matrix of both operands would have a single row or column. An elementwise product is
+            // then faster than matrix products.
             let all = [&labels[..], &inner].concat();
             let (x, y) = (x.arrange(&all, at)?, y.arrange(&all, at)?);
             let over = sizes(&all);

@@ -343,8 +343,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         }
     }
 
-    /// Runs a concatenation. If the plan has memory for the result, operands that are already at their offsets stay there. The other
-    /// operands are copied to their offsets. Without this memory, all operands are copied to a new tensor.
+    /// Runs a concatenation. If the plan has memory for the result, operands that are already at their offsets in this memory stay there.
+    /// The other operands are copied to their offsets. Without this memory, all operands are copied to a new tensor.
     fn concatenate(
         &mut self,
         step: &Step,

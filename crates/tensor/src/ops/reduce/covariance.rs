@@ -42,7 +42,7 @@ pub trait Covariances: TensorLike<Elem: Float> {
         let shape = c.shape();
         let transpose = |x: &Self| x.apply_view(View::Permute(Axes::from_slice(&[1, 0])), at);
         if self.shape()[1] == 0 {
-            // All correlations without observations are NaN. Their second derivative is 0, as in PyTorch.
+            // Without observations, all correlations are NaN. NaN is added to zeros, so that the second derivative is 0, as in PyTorch.
             return self.apply_matmul(&transpose(self)?, at)?.plus(f64::NAN, at);
         }
         let deviation =

@@ -137,7 +137,7 @@ fn triangle<A: TensorLike>(x: &A, diagonal: isize, lower: bool, at: Site) -> Res
     if shape.numel() == 0 {
         return Ok(x.clone());
     }
-    // Checks the memory for the result before the mask is made. The result has at least as many elements as the mask.
+    // Refuses matrices that memory cannot hold before the mask is made. The result has at least as many elements as the mask.
     check_fits::<A::Elem>(&size, at)?;
     let mask = Tensor::build(&size, at, |out| {
         for (row, out) in out.chunks_exact_mut(columns).enumerate() {

@@ -61,7 +61,7 @@ pub fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result<A> {
         parts.push(tensor.clone());
     }
     let joined = if parts.len() == 1 { parts.swap_remove(0) } else { A::apply_cat(&parts, axis, at)? };
-    // The gradients of skipped tensors are empty.
+    // A skipped tensor gets a gradient of its own shape `[0]`, instead of no gradient.
     if skipped.is_empty() { Ok(joined) } else { joined.with_zero_gradients(&skipped, at) }
 }
 

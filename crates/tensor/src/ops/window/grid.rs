@@ -74,7 +74,7 @@ pub trait GridSampling: TensorLike<Elem: Float> {
             GridMode::Nearest => {
                 let column = PixelIndices::new(&x.apply_unary(Unary::Round, at)?, shape[3], 0, at)?;
                 let row = PixelIndices::new(&y.apply_unary(Unary::Round, at)?, shape[2], 0, at)?;
-                // The gradient of the grid is zeros.
+                // The nearest pixel stays the same if the grid changes slightly, so the gradient of the grid is zero.
                 pixels(self, &row, &column, at)?.with_zero_gradients(&[grid], at)
             }
             GridMode::Bilinear => bilinear(self, &x, &y, at),
