@@ -100,8 +100,8 @@ other_numbers! {
 
 /// The bound of the operators with a number on the left whose type [the module](self) does not list. No type implements this trait.
 ///
-/// So these operators cannot be called, and the compiler still infers the type of a literal on the left. They exist for the text below,
-/// which the compiler's error for such a number has. `A` is the array on the right.
+/// So these operators cannot be called, and the compiler still infers the type of a literal on the left. The operators exist for the text
+/// below, which the compiler shows if a program uses one of them. `A` is the array on the right.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a number of type `{Self}` cannot stand on the left of `{A}`",

@@ -49,7 +49,7 @@ pub trait Clamp: TensorLike<Elem: Float> {
     }
 
     /// Returns x, raised to at least `min` and then lowered to at most `max`. If `min` is above `max`, the result is `max`. NaN if x or a
-    /// bound is NaN. A number beside an array counts as an array of rank 0. PyTorch: `clamp`.
+    /// bound is NaN. If one bound is an array, a number as the other bound counts as an array of rank 0. PyTorch: `clamp`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;

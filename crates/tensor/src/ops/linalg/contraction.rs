@@ -1,8 +1,8 @@
 //! Sums of products over shared dimensions, which are named by letters or by position.
 //!
 //! Operands are combined two at a time, from the left. A named dimension is contracted if neither the result nor a later operand has the
-//! name. If both operands have the name, and neither size is 1, the dimension is summed in or after their product, otherwise before it.
-//! Dimensions that are not contracted broadcast; size 1 matches any size.
+//! name. It is summed before the product if only one operand has the name, or if one of two sizes is 1. Otherwise it is summed in or after
+//! the product. Dimensions that are not contracted broadcast; size 1 matches any size.
 
 use wengert_macros::twins;
 

@@ -140,7 +140,8 @@ impl Composite for LogSumExp<'_> {
     fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
         let (shape, axes) = (x.shape(), self.axes);
         if axes.iter().any(|&axis| shape[axis] == 0) {
-            // The sum of no elements is 0. Its logarithm would have an infinite slope, so the second derivative would be NaN.
+            // The sum of no elements is 0. Instead of taking its logarithm, ∞ is subtracted: the logarithm has an infinite slope at 0, so
+            // the second derivative would be NaN.
             let sum = x.apply_reduce(Reduction::Sum, axes, at)?;
             return sum.apply_binary(Binary::Sub, &number(&sum, A::Elem::INFINITY, &sum.shape(), at)?, at);
         }

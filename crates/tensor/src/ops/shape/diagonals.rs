@@ -101,7 +101,7 @@ fn triangle_indices(rows: usize, columns: usize, offset: isize, lower: bool, at:
     let below = |offset: i128| sum(rows + offset) - sum(offset);
     let count = if lower { below(offset) } else { rows * columns - below(offset - 1) };
     let count = usize::try_from(count).unwrap_or(usize::MAX);
-    // The rows that have a cell, if any row has one.
+    // The rows that have cells of the triangle. If no row has a cell, nothing is written.
     let rows = if lower { (-offset).max(0)..rows } else { 0..(columns - offset).clamp(0, rows) };
     Tensor::build(&Shape::from([2, count]), at, |out| {
         let (first, second) = out.split_at_mut(count);

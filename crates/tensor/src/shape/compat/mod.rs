@@ -7,7 +7,7 @@
 //!
 //! | setting | effect | default here | PyTorch today |
 //! |---|---|---|---|
-//! | [`broadcast_warning`] | warns of broadcasts for which the 1-D view exists too, or refuses them | warn | off: its switch does nothing |
+//! | [`broadcast_warning`] | warns of broadcasts of operands that have a 1-D view too, or refuses these broadcasts | warn | off: its switch does nothing |
 //! | [`when`] | the broadcasts that `broadcast_warning` applies to | [`Suspicious`] | [`Backward`] |
 //! | [`legacy_pointwise`] | uses the 1-D view if shapes do not broadcast | off | removed |
 //! | [`zero_dim`] | allows tensors without dimensions | yes | yes |
