@@ -111,7 +111,7 @@ fn attend<A: TensorLike<Elem: Float>>(
     let (shape, of_keys, of_values) = (query.shape(), key.shape(), value.shape());
     let (axis, queries, keys) = (shape.rank() - 2, shape[shape.rank() - 2], of_keys[of_keys.rank() - 2]);
     let rows = if matches!(mask, AttentionMask::Causal) { causal_block(&shape, keys) } else { queries };
-    // Several blocks of queries are computed only under a causal mask, and if the shapes of queries, keys and values fit. Their batch
+    // Several blocks of queries are computed only under a causal mask, and only if the shapes of queries, keys and values fit. Their batch
     // dimensions must also be equal. Other operands are computed, or refused, as one block.
     let equal = shape[..axis] == of_keys[..of_keys.rank() - 2]
         && of_keys[..of_keys.rank() - 1] == of_values[..of_values.rank() - 1]

@@ -15,12 +15,12 @@ use crate::{Axes, Binary, Float, Scalar, Shape, Site, Tensor, Unary, View, ensur
 /// ```
 #[twins(blanket)]
 pub trait Covariances: TensorLike<Elem: Float> {
-    /// Returns the covariances `[v, v]` of v variables `[v, n]` with n observations. The sums of products of deviations are divided by n -
-    /// `correction`. The result for a single variable (a vector, a number or one row) is one variance. `fweights` has the number of times
-    /// that each observation counts, and `aweights` has the weight of each observation. Both have the shape `[n]`. With weights, the
-    /// divisor is Σ w - `correction`, where w is the product of both weights. With `aweights` a, the divisor is Σ w - `correction` · Σ w a
-    /// / Σ w. If the divisor is not positive, the result is NaN or infinite. Refuses more than two dimensions, a number of weights other
-    /// than the number of observations, negative and NaN weights, and weights whose sum is 0. PyTorch: `cov`.
+    /// Returns the covariances `[v, v]` of v variables `[v, n]` with n observations. The sums of products of deviations are divided by
+    /// n - `correction`. The result for a single variable (a vector, a number or one row) is one variance. `fweights` has the number of
+    /// times that each observation counts, and `aweights` has the weight of each observation. Both have the shape `[n]`. With weights, the
+    /// divisor is Σ w - `correction`, where w is the product of both weights. With `aweights` a, the divisor is
+    /// Σ w - `correction` · Σ w a / Σ w. If the divisor is not positive, the result is NaN or infinite. Refuses more than two dimensions, a
+    /// number of weights other than the number of observations, negative and NaN weights, and weights whose sum is 0. PyTorch: `cov`.
     fn try_cov(
         &self,
         correction: i64,
