@@ -36,8 +36,8 @@ impl PartialEq for Layout {
     }
 }
 
-/// Sorts a short list by descending key. Items with equal keys keep their order. The standard library's sort is optimized for long lists
-/// and takes long to compile for each type and key.
+/// Sorts a short list by descending key. Items with equal keys keep their order. The standard library's sort is optimized for long lists.
+/// Its code is compiled for each type and key, which takes long.
 pub(crate) fn sort_few<L>(items: &mut [L], key: impl Fn(&L) -> usize) {
     for end in 1..items.len() {
         let mut place = end;

@@ -34,8 +34,8 @@ pub trait Repetition: TensorLike {
         repeat(self, &whole, at)
     }
 
-    /// Repeats each element `count` times in a row along dimension `dim`, or in the flattened tensor if `dim` is `None`.
-    /// PyTorch: `repeat_interleave`.
+    /// Repeats each element `count` times in succession along dimension `dim`, or in the flattened tensor if `dim` is `None`. PyTorch:
+    /// `repeat_interleave`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
