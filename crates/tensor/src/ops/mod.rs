@@ -88,7 +88,7 @@ pub use linalg::vectors::Vectors;
 pub use network::attention::{Attention, AttentionMask};
 pub use network::losses::*;
 pub use network::recurrent::{CellWeights, Recurrent};
-// The operators of variables use this trait. It exists for the text of a compiler's error.
+// The operators of variables use this trait. It exists for the compiler's error message.
 #[doc(hidden)]
 pub use operators::LeftNumber;
 pub use operators::OperatorOperand;

@@ -1,9 +1,9 @@
 //! The operators `+ - * / %` and unary `-` on tensors: between tensors, and with a number on either side. Masks have `& | ^ !`.
 //!
-//! An operator panics at the caller's line if the method of the same operation does. Division is for floating-point elements only. After a
-//! tensor of f32 or f64, a number may be f32, f64, i32, i64 or usize. After i64, it may be i64, i32 or usize. After u8, it may be u8 or
-//! i32. On the left, a number has the element type, or it is an i32 before a tensor of f32 or f64; the element type must be concrete. A tensor
-//! of a generic type takes only numbers of its type, on the right.
+//! An operator panics at the caller's line if the method of the same operation does. Division is for floating-point elements only. A number
+//! on the right of a tensor of f32 or f64 may be an f32, f64, i32, i64 or usize. On the right of i64, it may be an i64, i32 or usize; on
+//! the right of u8, a u8 or i32. A number on the left of a tensor has the element type, or it is an i32 and the elements are f32 or f64. If
+//! the element type is a generic parameter, only numbers of this type are allowed, and only on the right.
 
 use std::borrow::Borrow;
 use std::ops::{Add, AddAssign, BitAnd, BitOr, BitXor, Div, DivAssign};
@@ -14,12 +14,12 @@ use crate::shape::compat::BroadcastRule;
 use crate::shape::error::raise;
 use crate::{Binary, Element, Float, Number, Scalar, Site, Tensor};
 
-/// The right operand of an operator after a tensor of `T`: a tensor, by reference or by value, or a number. The result has the type of
-/// the tensor's elements.
+/// The right operand of an operator whose left operand is a tensor of `T`: a tensor, by reference or by value, or a number. The result has
+/// the type of the tensor's elements.
 ///
-/// The methods of [`Arithmetic`] take any [`Operand`](crate::ops::Operand). After a tensor of a generic type `T`, a number has the type
-/// `T`. After a tensor of f32 or f64, a number may be f32, f64, i32, i64 or usize. After i64, it may be i64, i32 or usize. After u8, it may
-/// be u8 or i32.
+/// The methods of [`Arithmetic`] take any [`Operand`](crate::ops::Operand). For these operators, a number has the type `T` if `T` is a
+/// generic parameter. If `T` is f32 or f64, a number may be an f32, f64, i32, i64 or usize. If `T` is i64, it may be an i64, i32 or usize;
+/// if `T` is u8, a u8 or i32.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot stand beside a tensor of `{T}`",
     label = "neither a tensor of `{T}` nor a number",
@@ -98,10 +98,10 @@ other_numbers! {
     u8: i32 = from_i64;
 }
 
-/// The condition of the operators whose left operand is a number of another type than [the module](self) lists. No type implements it.
+/// The bound of the operators with a number on the left whose type [the module](self) does not list. No type implements this trait.
 ///
-/// So these operators are never called, and a literal on the left still has a single possible type. But the compiler's error for such a
-/// number has the text of this trait. `A` is the array on the right.
+/// So these operators cannot be called, and the compiler still infers the type of a literal on the left. The operators exist for the text
+/// below, which the compiler shows if a program uses one of them. `A` is the array on the right.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a number of type `{Self}` cannot stand on the left of `{A}`",
@@ -147,8 +147,8 @@ operator!(Mul mul MulAssign mul_assign Number = mul mul_ Mul);
 operator!(Div div DivAssign div_assign Float = div div_ Div);
 operator!(Rem rem RemAssign rem_assign Number = remainder remainder_ Remainder);
 
-/// Implements the operators with a number on the left. The number has the element type, or it is an i32 before a tensor of f32 or f64. A second
-/// type of floating-point numbers would make the type of the literal in `(1.0 - &x).sqrt()` ambiguous.
+/// Implements the operators with a number on the left. The number has the element type, or it is an i32 and the elements are f32 or f64. A
+/// second type of floating-point numbers would make the type of the literal in `(1.0 - &x).sqrt()` ambiguous.
 macro_rules! number_first {
     ($($element:ty: $number:ty = $from:ident, $($trait:ident $method:ident $op:ident)*;)*) => {$($(
         impl $trait<&Tensor<$element>> for $number {
@@ -182,8 +182,8 @@ number_first! {
     u8: u8 = from_i64, Add add add Sub sub sub Mul mul mul Rem rem remainder;
 }
 
-/// Implements the operators for numbers that cannot stand on the left, with the condition [`LeftNumber`], which never holds. Without a
-/// lifetime in the condition, the compiler would refuse the implementation.
+/// Implements the operators for numbers that cannot stand on the left, with the bound [`LeftNumber`], which never holds. The bound has a
+/// lifetime parameter, because the compiler refuses a bound without parameters that never holds.
 macro_rules! refused_first {
     ($($element:ty: $number:ty = $from:ident, $($trait:ident $method:ident)*;)*) => {$($(
         refused_first!(@ $element: $number = $from, $trait $method &'a Tensor<$element>);

@@ -28,7 +28,7 @@ impl<T: Float> Tensor<T> {
     }
 
     /// Draws numbers uniformly from [`low`, `high`); all numbers are `low` if both bounds are equal. Refuses a `low` above `high`, and
-    /// bounds that are infinite or NaN, or infinitely far apart, as elements. PyTorch: `uniform_`.
+    /// bounds that are infinite or NaN, or whose distance is infinite, in the element type. PyTorch: `uniform_`.
     pub fn try_uniform(low: f64, high: f64, shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
         let at = Site::here("uniform");
         let [low, high] = [low, high].map(|bound| T::from_f64(bound).to_f64());
@@ -219,7 +219,7 @@ impl Tensor<i64> {
     pub fn try_randint(low: i64, high: i64, shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
         let at = Site::here("randint");
         ensure!(low < high, at, "random_ expects 'from' to be less than 'to', but got from={low} >= to={high}");
-        // Wrapping arithmetic is right even if the distance does not fit into an i64.
+        // Wrapping arithmetic gives the right distance and the right sums, even if the distance does not fit into an i64.
         let distance = high.wrapping_sub(low) as u64;
         Tensor::build(&shape.into().resolve_plain(at)?, at, |out| {
             out.iter_mut().for_each(|out| *out = low.wrapping_add(generator.below(distance) as i64));

@@ -4,7 +4,8 @@
 //! the size that is not 1. A missing dimension counts as size 1. Zero is an ordinary size: 1 and 0 give 0, but 2 and 0 do not agree. The
 //! rule is defined for any list of shapes. (NumPy user guide, "Broadcasting"; PyTorch notes, "Broadcasting semantics".)
 //!
-//! Other code calls these functions. Only the sizes given to `expand` are also compared in `dims.rs`, because a size may be -1 there.
+//! All other code calls these functions to compare sizes. Only the sizes given to `expand` are also compared in `dims.rs`, because a size
+//! may be -1 there.
 
 use std::fmt;
 

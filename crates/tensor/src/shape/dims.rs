@@ -110,7 +110,7 @@ positions!(isize i32 i64 usize);
 pub(crate) const UNREPRESENTABLE: isize = isize::MIN;
 
 /// Implements the conversions from one number or a list of numbers, for several types of numbers. `$convert` is the method of [`Position`]
-/// that converts one number. It replaces a number that does not fit into `isize` by one that every operation refuses.
+/// that converts one number. The method replaces a number that does not fit into `isize` by a number that every operation refuses.
 macro_rules! from_numbers {
     ($name:ident, $listed:expr, $convert:ident, $($number:ty)*) => {$(
         impl From<&[$number]> for $name {

@@ -120,7 +120,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// An in-place operation on a tensor whose elements share memory with each other, or with another operand in part.
+    /// An in-place operation on a tensor whose elements share memory with each other, or that partly overlaps another operand.
     #[error("{}", diagnostic::overlap(*internal, at))]
     Overlap {
         /// True if elements of the written tensor share memory with each other. False if the written tensor partly overlaps another

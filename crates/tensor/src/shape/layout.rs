@@ -36,8 +36,8 @@ impl PartialEq for Layout {
     }
 }
 
-/// Sorts a short list by descending key. Items with equal keys keep their order. The standard library's sort is optimized for long lists
-/// and takes long to compile for each type and key.
+/// Sorts a short list by descending key. Items with equal keys keep their order. The standard library's sort is optimized for long lists.
+/// Its code is compiled for each type and key, which takes long.
 pub(crate) fn sort_few<L>(items: &mut [L], key: impl Fn(&L) -> usize) {
     for end in 1..items.len() {
         let mut place = end;
@@ -228,7 +228,8 @@ impl Layout {
         (self.of_axes(|axis| !axes.contains(&axis)), self.of_axes(|axis| axes.contains(&axis)))
     }
 
-    /// Returns the layout of the dimensions for which `keep` returns true. The other dimensions are removed, at their index 0.
+    /// Returns the layout of the dimensions for which `keep` returns true. The other dimensions are removed: only their elements at index 0
+    /// remain.
     pub(crate) fn of_axes(&self, keep: impl Fn(usize) -> bool) -> Self {
         let mut layout = Layout { shape: Shape::scalar(), strides: Strides::new(), offset: self.offset };
         for axis in (0..self.shape.rank()).filter(|&axis| keep(axis)) {

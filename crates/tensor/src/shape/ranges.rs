@@ -110,8 +110,8 @@ pub(crate) enum Series {
 }
 
 impl Progression {
-    /// Returns the numbers of the progression. Refuses a step that is 0, NaN or away from the end, and floating-point ends that are not
-    /// finite. The error messages are PyTorch's.
+    /// Returns the numbers of the progression. Refuses a step that is 0 or NaN or leads away from the end, and floating-point ends that are
+    /// not finite. The error messages are PyTorch's.
     pub(crate) fn resolve(self, at: Site) -> Result<Series, Error> {
         let sign = "upper bound and lower bound inconsistent with step sign";
         match self.0 {

@@ -245,8 +245,8 @@ impl From<Vec<i32>> for Tensor<i64> {
     }
 }
 
-/// Implements the conversions from nested arrays of elements, and of `i32` for the reason above. `$flat` are the calls that
-/// flatten an array to a slice of elements.
+/// Implements the conversions from nested arrays of elements, and from nested arrays of `i32`, the type of literals without a suffix.
+/// `$flat` are the calls that flatten an array to a slice of elements.
 macro_rules! from_arrays {
     ($([$($size:ident)*] $elements:ty, $integers:ty: $($flat:ident)*;)*) => {$(
         impl<T: Element, $(const $size: usize),*> From<$elements> for Tensor<T> {

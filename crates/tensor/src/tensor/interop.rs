@@ -191,7 +191,7 @@ impl<T: Element> Tensor<T> {
 
     /// Converts to an array in row-major order. Moves the elements if the tensor was made from a vector, is contiguous, covers its buffer
     /// and shares the buffer with no other tensor. Otherwise copies them. The results of operations are usually copied, because most of
-    /// their buffers come from the pool and are not vectors.
+    /// their buffers come from a pool of reused memory and are not vectors.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;

@@ -174,8 +174,8 @@ mod tests {
                 Instruction::Binary(Binary::Add, 2, 1),     // ValueIndex 3: adds an input that has one element per row.
                 Instruction::Reduce(Reduction::Sum, 3),     // ValueIndex 4: sums a constant row.
                 Instruction::Select(3, 0, 4),               // ValueIndex 5: selects a whole row or value 4.
-                Instruction::Binary(Binary::Mul, 3, 3),     // 6
-                Instruction::Binary(Binary::Maximum, 1, 0), // 7
+                Instruction::Binary(Binary::Mul, 3, 3),     // ValueIndex 6: squares value 3.
+                Instruction::Binary(Binary::Maximum, 1, 0), // ValueIndex 7: the maximum of inputs 1 and 0.
             ];
             let outputs = vec![
                 Output::Whole(5),

@@ -280,7 +280,8 @@ impl<T: Element> Tensor<T> {
         self.update_parts(input, states, &|x, input, states| step::update_part(x, input, states, &f))
     }
 
-    /// Checks that the shapes are equal, and calls `part` for each part of the elements. See [`try_update_with`](Self::try_update_with).
+    /// Checks that the shapes are equal, divides the elements into parts, and calls `part` for each part. See
+    /// [`try_update_with`](Self::try_update_with).
     #[track_caller]
     fn update_parts<const N: usize>(
         &mut self,
@@ -411,7 +412,7 @@ impl<T: Element> Tensor<T> {
         self.cast_to(Site::here("cast"))
     }
 
-    /// Converts the elements like [`cast`](Self::cast), as a step of the operation `at`.
+    /// Converts the elements like [`cast`](Self::cast). `at` is the operation that the errors name.
     #[doc(hidden)]
     pub fn cast_to<U: Element>(&self, at: Site) -> Result<Tensor<U>, Error> {
         Tensor::build(self.shape(), at, |out| elementwise::convert(self.source(), out))

@@ -78,8 +78,8 @@ pub trait Activations: TensorLike<Elem: Float> {
         activate(self, Activation::Exponential { scale: 1.0, alpha, rate: 1.0 / alpha }, at)
     }
 
-    /// Returns [`elu`](Self::elu) with a fixed α, scaled. Both constants keep activations at mean 0 and variance 1 (Klambauer et al.,
-    /// "Self-Normalizing Neural Networks", 2017). PyTorch: `selu`.
+    /// Returns [`elu`](Self::elu) with a fixed α, times a fixed scale. Both constants keep activations at mean 0 and variance 1 (Klambauer
+    /// et al., "Self-Normalizing Neural Networks", 2017). PyTorch: `selu`.
     #[in_place]
     fn try_selu(&self) -> Result<Self> {
         const SCALE: f64 = 1.050_700_987_355_480_5;
@@ -232,7 +232,7 @@ impl Composite for Activation {
                 let (low, high) = (x.try_le(-3.0)?, x.try_ge(3.0)?);
                 let inner = try_where_(&low.try_logical_or(&high)?, &zero(x)?, x)?;
                 let curved = inner.try_mul(&inner.try_add(3.0)?)?.try_div(6.0)?;
-                // The product with 0 is NaN at -∞.
+                // For x ≤ -3, the result is 0 · x, which is NaN at -∞, as in PyTorch.
                 try_where_(&low, &x.try_detach()?.try_mul(0.0)?, &try_where_(&high, x, &curved)?)
             }
             Activation::LogSigmoid => log_sigmoid(x, at),
@@ -323,8 +323,8 @@ fn exponential_unit<A: TensorLike<Elem: Float>>(x: &A, scale: f64, alpha: f64, r
     if x.is_plain() {
         return Ok(result);
     }
-    // The slope `alpha` · `rate` · e^(`rate`·x) keeps its digits where the curve is flat. The slope 1 + (eˣ - 1) would be 0 there. As in
-    // PyTorch, the slope at 0 is the slope of the curve, and the second derivative is 0.
+    // The slope `alpha` · `rate` · e^(`rate`·x) keeps its digits where the curve is flat. Computed from the result as 1 + (eˣ - 1), it
+    // would be 0 there. As in PyTorch, the slope at 0 is the slope of the curve, and the second derivative is 0.
     let below = try_where_(&x.try_ge(0.0)?, &zero(x)?, x)?;
     let slope = below.try_mul(rate)?.try_exp()?.try_mul(alpha * rate)?;
     let slope = try_where_(&positive, &zero(x)?.try_add(scale)?, &slope)?;

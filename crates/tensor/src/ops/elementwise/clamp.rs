@@ -49,7 +49,7 @@ pub trait Clamp: TensorLike<Elem: Float> {
     }
 
     /// Returns x, raised to at least `min` and then lowered to at most `max`. If `min` is above `max`, the result is `max`. NaN if x or a
-    /// bound is NaN. A number beside an array counts as an array of rank 0. PyTorch: `clamp`.
+    /// bound is NaN. If one bound is an array, a number as the other bound counts as an array of rank 0. PyTorch: `clamp`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -126,7 +126,8 @@ impl Composite for FiniteNumbers {
         };
         let is_nan = x.compare(Compare::Ne, x, at)?;
         if x.is_plain() && self.posinf.is_none() && self.neginf.is_none() {
-            // The bounds change only infinities. This takes fewer passes than the comparisons, but has other derivatives.
+            // The minimum and the maximum change only infinities. They take fewer passes than the comparisons below, but have other
+            // derivatives.
             let finite = x.combine(Binary::Minimum, largest, at)?.combine(Binary::Maximum, -largest, at)?;
             return finite.replace_where(&is_nan, self.nan, at);
         }

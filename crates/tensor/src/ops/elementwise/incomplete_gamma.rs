@@ -1,4 +1,4 @@
-//! The incomplete gamma functions. Their values are computed immediately, even for recorded variables; only the derivative is
+//! The regularized incomplete gamma functions. Their values are computed immediately, even for recorded variables; only the derivative is
 //! recorded.
 
 use wengert_macros::twins;
@@ -22,19 +22,19 @@ pub trait IncompleteGamma: TensorLike<Elem: Float> {
     /// ```
     #[in_place]
     fn try_igamma(&self, other: impl Operand<Self>) -> Result<Self> {
-        share(self, other, false, Site::here("igamma"))
+        regularized(self, other, false, Site::here("igamma"))
     }
 
     /// Returns the integral of tᵃ⁻¹ e⁻ᵗ dt from `other` to ∞, divided by Γ(a), where a is `self`. Accurate also where the result is small,
     /// unless a is small and `other` is below a + 1. PyTorch: `igammac`, `special.gammaincc`.
     #[in_place]
     fn try_igammac(&self, other: impl Operand<Self>) -> Result<Self> {
-        share(self, other, true, Site::here("igammac"))
+        regularized(self, other, true, Site::here("igammac"))
     }
 }
 
 #[track_caller]
-fn share<A: TensorLike<Elem: Float>>(a: &A, other: impl Operand<A>, is_upper: bool, at: Site) -> Result<A> {
+fn regularized<A: TensorLike<Elem: Float>>(a: &A, other: impl Operand<A>, is_upper: bool, at: Site) -> Result<A> {
     let (a, x) = pair(a, other, at)?;
     let (orders, bounds) = (a.to_tensor(at)?, x.to_tensor(at)?);
     let values = Tensor::build(orders.shape(), at, |out| {

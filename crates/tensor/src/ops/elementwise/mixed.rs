@@ -66,8 +66,9 @@ pub trait Mixed: TensorLike<Elem: Float> {
         x.try_mul(&y.try_exp2()?)
     }
 
-    /// Returns the mantissas m and exponents e of `self` = m · 2ᵉ, where ½ ≤ |m| < 1. Zeros, infinities and NaN are their own mantissas, with
-    /// exponent 0. The exponents have no derivative; the derivative of a mantissa is 2⁻ᵉ. Evaluates a recorded variable. PyTorch: `frexp`.
+    /// Returns the mantissas m and exponents e of `self` = m · 2ᵉ, where ½ ≤ |m| < 1. Zeros, infinities and NaN are their own mantissas,
+    /// with exponent 0. The exponents have no derivative; the derivative of a mantissa is 2⁻ᵉ. A variable on a tape is evaluated, because
+    /// the exponents are not recorded. PyTorch: `frexp`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -80,7 +81,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
         let exponents = Tensor::build(values.shape(), at, |out| {
             out.iter_mut().zip(values.iter()).for_each(|(e, x)| *e = libm::frexp(x.to_f64()).1.into());
         })?;
-        // 2⁻ᵉ is infinite for a small number, so it is the product of two powers.
+        // 2⁻ᵉ overflows for a small number, so the number is multiplied by two powers whose product is 2⁻ᵉ.
         let times_power = |x: &Self, part: fn(i64) -> i64| {
             let power = |out: &mut [Self::Elem]| {
                 let each = out.iter_mut().zip(exponents.iter());
@@ -179,7 +180,7 @@ struct Blend {
 
 impl Composite<2> for Blend {
     fn of<A: TensorLike<Elem: Float>>(&self, [x, y]: [&A; 2], at: Site) -> Result<A> {
-        // The same formulas as in `blend`, chosen once for all elements.
+        // The formulas of `blend`. One formula is chosen for all elements, because all elements have the same weight.
         let weight = A::Elem::from_f64(self.weight).to_f64();
         let (start, step) = if weight.abs() < 0.5 { (x, weight) } else { (y, weight - 1.0) };
         start.plus(&y.minus(x, at)?.times(step, at)?, at)
@@ -306,7 +307,7 @@ fn log_sum_of_powers<A: TensorLike<Elem: Float>>(x: &A, y: &A, power: Unary, at:
     let larger = try_where_(&first, x, y)?;
     let distance = try_where_(&first, &y.try_sub(x)?, &x.try_sub(y)?)?;
     let sum = larger.try_add(&log1p_of_power(&distance, power, at)?)?;
-    // For equal infinities, |x - y| is NaN. The result is that infinity instead, and its derivative is NaN, as for ln(eˣ + eʸ).
+    // For equal infinities, |x - y| is NaN. The result is the infinity itself instead, and its derivative is NaN, as for ln(eˣ + eʸ).
     let same = Comparison::try_eq(x, y)?.try_logical_and(&x.try_isinf()?)?;
     let powers = try_where_(&same, x, 0.0)?.try_exp()?.try_add(&try_where_(&same, y, 0.0)?.try_exp()?)?;
     try_where_(&same, &powers.try_log()?, &sum)
@@ -324,7 +325,8 @@ mod tests {
     use crate::ops::LossReduction::None as Each;
     use crate::prelude::*;
 
-    /// Compares the loops over contiguous operands with the separate operations, which operands with gaps take.
+    /// Compares operations on contiguous operands, which one loop computes, with operations on operands with gaps, which are computed step
+    /// by step.
     #[test]
     fn formulas_have_the_bits_of_separate_operations() {
         fn check<T: Float>() {
@@ -395,7 +397,7 @@ mod tests {
         assert_eq!(x.logaddexp2(&y).to_vec()[..6], [inf, -inf, inf, 3.0, 3.0, 1000.0]);
     }
 
-    /// The sentences are PyTorch's.
+    /// The error messages are PyTorch's.
     #[test]
     fn negative_tolerances_are_refused() {
         let x = Tensor::from([1.0]);

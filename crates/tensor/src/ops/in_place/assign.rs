@@ -1,5 +1,5 @@
-//! Operations in place, which change a tensor: the left side of the operation. They return an error if the result does not have the shape
-//! of the left side.
+//! Operations in place, which write their result to the left operand. They return an error if the result does not have the shape of the
+//! left operand.
 //!
 //! Tensors copy on write, so an operation in place never changes another tensor; it only saves memory. An operation in place on a recorded
 //! variable replaces the variable by the result.
@@ -18,8 +18,8 @@ use crate::{Binary, Element, Error, ExpandMismatch, Number, Scalar, Shape, Site,
 /// The primitives of in-place operations, and some in-place operations that `#[in_place]` does not generate.
 ///
 /// The in-place form of a function has an underscore after the name. Most forms are in the trait of the function: `add_` is in
-/// [`Arithmetic`](crate::ops::Arithmetic). An in-place form may not change the shape of the left side. As in PyTorch, it refuses a tensor
-/// with several elements at one position (an expanded tensor). The exceptions are [`fill_`](Self::fill_), [`zero_`](Self::zero_),
+/// [`Arithmetic`](crate::ops::Arithmetic). An in-place form may not change the shape of the left operand. As in PyTorch, it refuses a
+/// tensor with several elements at one position (an expanded tensor). The exceptions are [`fill_`](Self::fill_), [`zero_`](Self::zero_),
 /// [`masked_fill_`](Self::masked_fill_) and [`index_put_`](crate::ops::ScatterInPlace::index_put_).
 /// [`index_set_`](crate::ops::ScatterInPlace::index_set_) with index tensors or masks is another exception.
 ///
@@ -44,7 +44,7 @@ pub trait InPlace: TensorLike {
     #[doc(hidden)]
     fn put(&mut self, value: Self, at: Site) -> Result<(), Self::Error>;
 
-    /// Sets `self` to `value`, as `put` does. The gradient of the old elements is zeros.
+    /// Sets `self` to `value`, as `put` does. The old value of `self` has the gradient zero, instead of no gradient.
     #[doc(hidden)]
     fn replace(&mut self, value: Self, at: Site) -> Result<(), Self::Error> {
         let value = value.with_zero_gradients(&[self], at)?;
@@ -55,7 +55,7 @@ pub trait InPlace: TensorLike {
     #[doc(hidden)]
     fn put_binary(&mut self, op: Binary, y: &Self, at: Site) -> Result<(), Self::Error>;
 
-    /// Computes `self = op(self, other)`. First calls `check_write`, then checks the shapes, as PyTorch does.
+    /// Computes `self = op(self, other)`. As in PyTorch, overlaps in memory are refused before unequal shapes.
     #[doc(hidden)]
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Self::Error> {
         let other = other.into_argument(self)?;

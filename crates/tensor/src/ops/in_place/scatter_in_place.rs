@@ -48,7 +48,8 @@ pub trait ScatterInPlace: InPlace {
     /// # Errors
     ///
     /// If `items` do not fit `self`, `value` does not expand to the elements that `items` select, or memory cannot hold the result. If
-    /// `items` select a view, also if several elements of `self` share one position in memory, or `value` partly overlaps `self`.
+    /// `items` has no index tensors and no masks, also if several elements of `self` share one position in memory, or `value` partly
+    /// overlaps `self`.
     fn try_index_set_(&mut self, items: &[IndexItem], value: impl Operand<Self>) -> Result<(), Self::Error> {
         let at = Site::here("index_set_");
         let value = value.into_argument(self)?;

@@ -48,7 +48,7 @@ pub fn try_one_hot(index: &Tensor<i64>, classes: Option<usize>) -> Result<Tensor
     let at = Site::here("one_hot");
     let line = index.elements(at)?;
     ensure!(line.iter().all(|&class| class >= 0), at, "Class values must be non-negative.");
-    // A class that is no `usize`, on a system of 32 bits, is above every number of classes.
+    // On a 32-bit system, a class may not fit into `usize`. It is then above every number of classes.
     let number = |&class: &i64| usize::try_from(class).map_or(usize::MAX, |class| class.saturating_add(1));
     let least = line.iter().max().map_or(0, number);
     let classes = classes.unwrap_or(least);
@@ -126,7 +126,7 @@ mod tests {
         }
     }
 
-    /// The indices and the sentence are PyTorch's.
+    /// The indices and the error message are PyTorch's.
     #[test]
     fn positions_become_indices() {
         let indices = unravel_index(&Tensor::from([[0i64, 5], [3, -1]]), [2, 3]);

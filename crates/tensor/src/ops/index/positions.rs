@@ -51,9 +51,9 @@ pub(crate) fn gathered_positions(
     })
 }
 
-/// Computes the positions that [`gathered_positions`] returns, in blocks that stay in the first-level cache. Calls `f` with the number of
-/// positions before each block, a number to add to its positions, and the block. `index` has the elements of the index tensor in row-major
-/// order, and `shape` is its shape.
+/// Computes the positions that [`gathered_positions`] returns, in blocks that stay in the first-level cache. Calls `f` with each block: the
+/// number of positions before the block, a number to add to each position of the block, and the block. `index` has the elements of the
+/// index tensor in row-major order, and `shape` is its shape.
 pub(crate) fn for_gathered_positions(
     from: &Shape,
     axis: usize,
@@ -73,7 +73,7 @@ pub(crate) fn for_gathered_positions(
     // dimensions, except `axis`.
     let mut own: SmallVec<[usize; 4]> = SmallVec::from_elem(0, last);
     let (mut block, mut count, mut done, mut first) = ([0; BLOCK], 0, 0, 0);
-    // If a row of `index` selects elements of one contiguous row, its positions are the indices themselves.
+    // If a row of `index` selects elements of one contiguous row, the indices themselves are positions, counted from `first`.
     let direct = along == 0 && axis_stride == 1 && width >= MIN_DIRECT_INDEX;
     for row in index.chunks_exact(width) {
         if direct {
@@ -140,7 +140,7 @@ pub(crate) fn indices_in(mask: &Tensor<bool>, at: Site) -> Result<Tensor<i64>, E
     }
     let mask = mask.in_order(at)?;
     let count = mask.iter().filter(|&&chosen| chosen).count();
-    // The last row is room for indices of elements that are not chosen.
+    // The last row is for indices that `write_indices` writes although their elements are not chosen.
     let indices = Tensor::build(&[count + 1, rank].into(), at, |out: &mut [i64]| match rank {
         1 => write_indices::<1>(shape, &mask, out),
         2 => write_indices::<2>(shape, &mask, out),
@@ -155,7 +155,8 @@ fn write_indices<const R: usize>(shape: &Shape, mask: &[bool], out: &mut [i64]) 
     let (rows, columns) = (out.as_chunks_mut::<R>().0, shape[R - 1].max(1));
     let (mut index, mut found) = ([0; R], 0);
     for row in mask.chunks_exact(columns) {
-        // The indices of each element are written, and overwritten unless it is chosen. A branch would often be predicted wrongly.
+        // The indices of each element are written. The next element overwrites them unless this element is chosen. A branch would often be
+        // predicted wrongly.
         for (column, &chosen) in row.iter().enumerate() {
             index[R - 1] = column as i64;
             rows[found] = index;
@@ -179,7 +180,7 @@ pub(crate) fn unravel(shape: &Shape, positions: &[i64]) -> Vec<Vec<i64>> {
     for &stride in strides.iter() {
         let stride = stride.max(1) as i64;
         let divide = |position: i64| match (u32::try_from(position), u32::try_from(stride)) {
-            // A division of 32-bit numbers takes much less time.
+            // A division of 32-bit numbers takes much less time than a division of 64-bit numbers.
             (Ok(position), Ok(stride)) => i64::from(position / stride),
             _ => position / stride,
         };

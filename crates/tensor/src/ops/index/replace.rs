@@ -23,7 +23,7 @@ pub(crate) enum Places<'a> {
 
 #[precompiled]
 impl<T: Element> Tensor<T> {
-    /// Returns the elements that `gather` reads, in the shape of `index`. `self` counts as a tensor of shape `from`.
+    /// Returns the elements that `gather` reads, in the shape of `index`. `from` is the shape of `self`, or `[1]` if `self` has rank 0.
     fn gathered(&self, from: &Shape, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self, Error> {
         let Some(x) = self.as_slice() else {
             return self.apply_take(&gathered_positions(from, axis, index, at)?, at);
@@ -98,7 +98,7 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// Returns the elements of `x` that `gather` reads, in the shape of `index`. `x` counts as an array of shape `from`.
+/// Returns the elements of `x` that `gather` reads, in the shape of `index`. `from` is the shape of `x`, or `[1]` if `x` has rank 0.
 pub(crate) fn gather_along<A: TensorLike>(
     x: &A,
     from: &Shape,

@@ -185,12 +185,12 @@ impl Targets {
 }
 
 /// Returns `x`. If `include_self` is false, the elements that are targets of a source are replaced by 0.
-fn base<A: TensorLike>(x: &A, targets: &Targets, include_self: bool, at: Site) -> Result<A> {
+fn starting_values<A: TensorLike>(x: &A, targets: &Targets, include_self: bool, at: Site) -> Result<A> {
     if include_self { Ok(x.clone()) } else { x.replace_where(&x.mask(&targets.has_sources(at)?, at)?, 0.0, at) }
 }
 
 fn sums<A: TensorLike<Elem: Float>>(x: &A, source: &A, targets: &Targets, include_self: bool, at: Site) -> Result<A> {
-    add_at(&base(x, targets, include_self, at)?, &targets.positions, source, at)
+    add_at(&starting_values(x, targets, include_self, at)?, &targets.positions, source, at)
 }
 
 fn means<A: TensorLike<Elem: Float>>(x: &A, source: &A, targets: &Targets, include_self: bool, at: Site) -> Result<A> {
@@ -231,8 +231,9 @@ fn extremes<A: TensorLike<Elem: Float>>(
     }
     let value = A::apply_select(&reached, &extreme, &own, at)?;
     // The derivative of each element of the result is the derivative of a mean: the mean of the sources that equal the largest or smallest
-    // one. If `include_self` is true, the element of `x` counts as a source. An element without sources is its own mean. No source equals
-    // a result NaN, so the count is 0. The derivative is a product with 0 or 1, and not a choice, so that 0 · 1/0 makes this gradient NaN.
+    // one. If `include_self` is true, the element of `x` counts as a source. An element without sources is its own mean. No source equals a
+    // result NaN, so the count is 0. The gradient is multiplied by 0 or 1 and not selected by a mask, so that 0 · 1/0 makes it NaN in this
+    // case.
     let ties = |x: &A, extreme: &A| -> Result<(A, A), A::Error> {
         let others = x.apply_compare(Compare::Ne, extreme, at)?;
         let ones = x.fill_shape(1.0, &x.shape(), at)?.replace_where(&others, 0.0, at)?;

@@ -1,8 +1,8 @@
 //! Sums of products over shared dimensions, which are named by letters or by position.
 //!
 //! Operands are combined two at a time, from the left. A named dimension is contracted if neither the result nor a later operand has the
-//! name. If both operands have the name, and neither size is 1, the dimension is summed in or after their product, otherwise before it.
-//! Dimensions that are not contracted broadcast; size 1 matches any size.
+//! name. It is summed before the product if only one operand has the name, or if one of two sizes is 1. Otherwise it is summed in or after
+//! the product. Dimensions that are not contracted broadcast; size 1 matches any size.
 
 use wengert_macros::twins;
 
@@ -18,10 +18,9 @@ pub struct Contracted(Pairing);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Pairing {
-    /// The last dimensions of the first operand with the first dimensions of the second operand. The field is the number of pairs.
+    /// Pairs the last dimensions of the first operand with the first dimensions of the second operand. The field is the number of pairs.
     Adjacent(usize),
-    /// Each dimension of the first operand in the first list with the dimension of the second operand at the same place in the second
-    /// list.
+    /// Pairs dimensions of the first operand (first list) with dimensions of the second operand (second list), place by place.
     Listed(Vec<isize>, Vec<isize>),
 }
 
@@ -279,8 +278,8 @@ impl<A: TensorLike> Named<A> {
         let labels = [&batch[..], &rows, &columns].concat();
         let whole = sizes(&labels);
         if inner.is_empty() || rows.is_empty() && columns.is_empty() {
-            // There is nothing to contract, or each matrix of both operands is only a vector. An elementwise product is then faster than
-            // matrix products.
+            // There is nothing to contract, or every matrix of both operands would have a single row or column. An elementwise product is
+            // then faster than matrix products.
             let all = [&labels[..], &inner].concat();
             let (x, y) = (x.arrange(&all, at)?, y.arrange(&all, at)?);
             let over = sizes(&all);
@@ -373,7 +372,7 @@ mod tests {
         assert_eq!(x.tensordot(Tensor::ones([1, 2]), 1), x.sum_keepdim(1).expand([2, 2]));
     }
 
-    /// The sentences are PyTorch's.
+    /// The error messages are PyTorch's.
     #[test]
     fn dimensions_that_an_operand_does_not_have_are_refused() {
         let (number, x) = (Tensor::scalar(2.0), counted(&[2]));

@@ -55,7 +55,7 @@ impl Equation {
         let unnamed = unnamed.max().unwrap_or(0);
         let output = match right {
             Some(right) => labels(&symbols(right, "the output")?, unnamed),
-            None => implicit(&inputs, unnamed),
+            None => implicit_output(&inputs, unnamed),
         };
         for (position, label) in output.iter().enumerate() {
             let Label::Letter(letter) = label else { continue };
@@ -113,7 +113,7 @@ fn labels(symbols: &[Option<char>], unnamed: usize) -> Vec<Label> {
 }
 
 /// Returns the labels of the result of an equation without `->`.
-fn implicit(inputs: &[Vec<Label>], unnamed: usize) -> Vec<Label> {
+fn implicit_output(inputs: &[Vec<Label>], unnamed: usize) -> Vec<Label> {
     let all: Vec<Label> = inputs.iter().flatten().copied().collect();
     let once = |label: &Label| all.iter().filter(|other| *other == label).count() == 1;
     let mut letters: Vec<Label> =

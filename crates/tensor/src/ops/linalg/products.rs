@@ -94,7 +94,7 @@ pub fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A> {
     let x = if is_row { x.reshape_to([1, k], at)? } else { x.clone() };
     let y = if is_column { y.reshape_to([k, 1], at)? } else { y.clone() };
     let batch_and = |sizes: &[usize]| batch.replaced(batch.rank()..batch.rank(), sizes);
-    // If only the left side is a batch, all its rows form one matrix, and a single product suffices.
+    // If only the left operand has batch dimensions, all its rows form one matrix, so that a single matrix product is enough.
     let folds = right.rank() <= 2 && left.rank() > 2;
     let z = match batch_and(&[m]).checked_numel() {
         Some(rows) if folds => x.reshape_to([rows, k], at)?.apply_matmul(&y, at)?,

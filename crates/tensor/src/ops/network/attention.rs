@@ -26,10 +26,10 @@ pub enum AttentionMask<'m, A> {
 /// Attention.
 #[twins(blanket)]
 pub trait Attention: TensorLike<Elem: Float> {
-    /// Returns softmax(q kᵀ · scale) v for queries `self` `[…, l, e]`, keys `[…, s, e]` and values `[…, s, ev]`. Their batch
-    /// dimensions broadcast. `scale` is 1/√e if not given. The weights of a query that sees no key are 0, with gradient 0, so its result is
-    /// 0 for finite values. NaN or ∞ in a value that a mask hides can make results NaN, because hidden values may be multiplied by 0.
-    /// PyTorch: `nn.functional.scaled_dot_product_attention`.
+    /// Returns softmax(q kᵀ · scale) v for queries `self` `[…, l, e]`, keys `[…, s, e]` and values `[…, s, ev]`. The batch dimensions
+    /// broadcast. `scale` is 1/√e if not given. The weights of a query that sees no key are 0, with gradient 0, so its result is 0 for
+    /// finite values. NaN or ∞ in a value that a mask hides can make results NaN, because hidden values may be multiplied by 0. PyTorch:
+    /// `nn.functional.scaled_dot_product_attention`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -111,8 +111,8 @@ fn attend<A: TensorLike<Elem: Float>>(
     let (shape, of_keys, of_values) = (query.shape(), key.shape(), value.shape());
     let (axis, queries, keys) = (shape.rank() - 2, shape[shape.rank() - 2], of_keys[of_keys.rank() - 2]);
     let rows = if matches!(mask, AttentionMask::Causal) { causal_block(&shape, keys) } else { queries };
-    // Several blocks of queries are computed only under a causal mask. The shapes of queries, keys and values must fit, and their batch
-    // dimensions must be equal. Other operands are computed, or refused, as one block.
+    // Several blocks of queries are computed only under a causal mask, and only if the shapes of queries, keys and values fit. Their batch
+    // dimensions must also be equal. Other operands are computed, or refused, as one block.
     let equal = shape[..axis] == of_keys[..of_keys.rank() - 2]
         && of_keys[..of_keys.rank() - 1] == of_values[..of_values.rank() - 1]
         && shape[axis + 1] == of_keys[of_keys.rank() - 1];

@@ -125,7 +125,7 @@ fn update_gru<A: TensorLike<Elem: Float>>(x: &A, h: &A, state: &A, at: Site) -> 
     state.minus(&new, at)?.times(&update, at)?.plus(&new, at)
 }
 
-/// Refuses gates whose shape is not the shape of the state with `count` times its last size. Refuses rank 0.
+/// Refuses gates that do not have the shape of the state with a last size `count` times as large. Refuses rank 0.
 fn check_width<A: TensorLike>(gates: &A, state: &A, count: usize, at: Site) -> Result<(), A::Error> {
     let (wide, mut expected) = (gates.shape(), state.shape());
     if let Some(width) = expected.last_mut() {

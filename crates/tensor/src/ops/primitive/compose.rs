@@ -70,8 +70,8 @@ pub(crate) trait Compose: TensorLike {
         self.sum_over(axes, at)?.divide_by_count(self.shape().numel_over(axes), at)
     }
 
-    /// Returns the mean of `count` elements, whose sum is `self`. The mean of no elements is NaN. Its second derivative is 0, as in PyTorch. A
-    /// division by 0 would have an infinite slope and the second derivative NaN.
+    /// Returns the mean of `count` elements, whose sum is `self`. The mean of no elements is computed by adding NaN, so that its second
+    /// derivative is 0, as in PyTorch. A division by 0 would have an infinite slope and the second derivative NaN.
     fn divide_by_count(&self, count: usize, at: Site) -> Result<Self> {
         let (op, y) = if count == 0 { (Binary::Add, f64::NAN) } else { (Binary::Div, count as f64) };
         self.apply_binary(op, &self.fill_shape(y, &self.shape(), at)?, at)

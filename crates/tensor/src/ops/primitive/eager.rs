@@ -295,7 +295,7 @@ impl<T: Float> Tensor<T> {
             let out = &mut data[layout.offset()..][..layout.numel()];
             let refused = |_| Error::out_of_memory(layout.shape(), T::DTYPE, at);
             batched::matmul(x.source(), y.source(), Addend::Out, out).map_err(refused)?;
-            // In dimensions of size 1, a contiguous layout may have any stride. A new result would have row-major strides.
+            // In dimensions of size 1, a contiguous layout may have any stride. The result gets row-major strides, as a new tensor would.
             let layout = Layout::contiguous(layout.shape().clone()).moved(layout.offset());
             return Ok(Tensor::from_parts(storage, layout));
         }

@@ -248,7 +248,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Ok(())
     }
 
-    /// Runs the steps of a region, and stores the values that later steps read. Returns false if the steps must run separately.
+    /// Runs the steps of a region (steps over few elements that share one block of memory), and stores the values that later steps read.
+    /// Returns false if the steps must run separately.
     fn run_region(&mut self, region: &Region, steps: &[Step]) -> Result<bool, E::Error> {
         let is_elsewhere =
             |source: &OperandRef| matches!(*source, OperandRef::Known(node) if self.host.is_elsewhere(node));
@@ -342,8 +343,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         }
     }
 
-    /// Runs a concatenation. If the plan has memory for the result, operands that are already at their offsets stay there. The other
-    /// operands are copied to their offsets. Without this memory, all operands are copied to a new tensor.
+    /// Runs a concatenation. If the plan has memory for the result, operands that are already at their offsets in this memory stay there.
+    /// The other operands are copied to their offsets. Without this memory, all operands are copied to a new tensor.
     fn concatenate(
         &mut self,
         step: &Step,
@@ -361,9 +362,9 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Ok(Tensor::apply_cat(&operands, axis, at)?)
     }
 
-    /// Returns the result of a concatenation: one buffer that holds all operands in order. This buffer is a part of the memory of
-    /// concatenation `buffer`, from element `start` on. Returns `None` if an operand neither lies in its part of this memory nor can be
-    /// copied to it.
+    /// Returns the result of a concatenation: one buffer that holds all operands in order. This buffer starts at element `start` of the
+    /// memory of the concatenation with the number `buffer`. Returns `None` if an operand is not in its part of this memory and cannot be
+    /// copied there.
     fn join_in_place(&mut self, operands: &[Tensor<T>], Offset { buffer, mut start }: Offset) -> Option<Storage<T>> {
         let mut parts: Vec<Storage<T>> = Vec::with_capacity(operands.len());
         for operand in operands {
@@ -427,8 +428,8 @@ impl<T: Float> Concatenations<'_, T> {
         self.take(offset, len)
     }
 
-    /// Returns the part of `len` elements, from element `start` on, of the memory of concatenation `buffer`. Returns `None` if one of these
-    /// elements was handed out before, or if there was too little memory for the concatenation.
+    /// Returns `len` elements of the memory of the concatenation with the number `buffer`, from element `start` on. Returns `None` if one
+    /// of these elements was handed out before, or if there was too little memory for the concatenation.
     fn take(&mut self, Offset { buffer, start }: Offset, len: usize) -> Option<Storage<T>> {
         let allocate = || ConcatMemory::new(self.plan.lengths[buffer]).ok();
         self.memory[buffer].get_or_insert_with(allocate).as_mut()?.take(start..start + len)

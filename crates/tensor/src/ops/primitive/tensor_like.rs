@@ -95,7 +95,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     /// If memory cannot hold the mask. A tape has masks of numbers, which are larger than truth values.
     fn mask(&self, mask: &Tensor<bool>, at: Site) -> Result<Self::Mask>;
 
-    /// Returns the current values. Evaluates a recorded variable.
+    /// Returns the current values. A recorded variable is evaluated first.
     fn to_tensor(&self, at: Site) -> Result<Tensor<Self::Elem>, Self::Error>;
 
     /// Returns the values of `self` as a constant, through which no gradient flows. A plain tensor returns itself. Users call
@@ -119,8 +119,8 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
 
     /// Returns an array with the values of `self` and the derivative Σ slope · d input over the pairs (input, slope) that `terms` returns.
     /// All inputs and slopes have the shape of `self`; the slope `None` stands for 1. A second derivative differentiates the slopes.
-    /// Functions whose derivative in PyTorch is a convention, and differs from the derivative of the computation, call this method. A plain
-    /// tensor returns itself and does not call `terms`.
+    /// Operations whose derivative in PyTorch is a convention, and differs from the derivative of the computation, call this method. A
+    /// plain tensor returns itself and does not call `terms`.
     ///
     /// # Errors
     ///
@@ -171,8 +171,8 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
         composite.of(operands, at)
     }
 
-    /// Does the same as [`composed`](Self::composed) for a composite of elementwise operations. The result for tensors that are not
-    /// contiguous has the order of dimensions that the primitives choose.
+    /// Does the same as [`composed`](Self::composed) for a composite of elementwise operations. If the tensors are not contiguous, the
+    /// order of the result's dimensions in memory is the same as after separate primitives.
     #[doc(hidden)]
     #[track_caller]
     fn composed_elementwise<const N: usize>(
@@ -348,7 +348,8 @@ pub trait Composite<const N: usize = 1> {
     #[track_caller]
     fn of<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A>;
 
-    /// Returns the formula of an elementwise operation that one loop computes, with the same bits. Plain tensors of equal shapes use it.
+    /// Returns the formula of an elementwise operation that a single loop computes with the same bits. For plain tensors of equal shapes,
+    /// this loop replaces the primitives.
     fn formula(&self) -> Option<Formula> {
         None
     }

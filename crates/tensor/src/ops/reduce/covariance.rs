@@ -18,9 +18,9 @@ pub trait Covariances: TensorLike<Elem: Float> {
     /// Returns the covariances `[v, v]` of v variables `[v, n]` with n observations. The sums of products of deviations are divided by
     /// n - `correction`. The result for a single variable (a vector, a number or one row) is one variance. `fweights` has the number of
     /// times that each observation counts, and `aweights` has the weight of each observation. Both have the shape `[n]`. With weights, the
-    /// divisor is Σ w - `correction`, where w is the product of both weights. With `aweights` a, it is Σ w - `correction` · Σ w a / Σ w. If
-    /// the divisor is not positive, the result is NaN or infinite. Refuses more than two dimensions, another number of weights than of
-    /// observations, negative and NaN weights, and weights whose sum is 0. PyTorch: `cov`.
+    /// divisor is Σ w - `correction`, where w is the product of both weights. With `aweights` a, the divisor is
+    /// Σ w - `correction` · Σ w a / Σ w. If the divisor is not positive, the result is NaN or infinite. Refuses more than two dimensions, a
+    /// number of weights other than the number of observations, negative and NaN weights, and weights whose sum is 0. PyTorch: `cov`.
     fn try_cov(
         &self,
         correction: i64,
@@ -42,7 +42,7 @@ pub trait Covariances: TensorLike<Elem: Float> {
         let shape = c.shape();
         let transpose = |x: &Self| x.apply_view(View::Permute(Axes::from_slice(&[1, 0])), at);
         if self.shape()[1] == 0 {
-            // All correlations without observations are NaN. Their second derivative is 0, as in PyTorch.
+            // Without observations, all correlations are NaN. NaN is added to zeros, so that the second derivative is 0, as in PyTorch.
             return self.apply_matmul(&transpose(self)?, at)?.plus(f64::NAN, at);
         }
         let deviation =

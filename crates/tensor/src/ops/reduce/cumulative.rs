@@ -54,7 +54,7 @@ pub trait Cumulative: TensorLike<Elem: Number> {
             let products = array.restore_rank(Tensor::build(&array.shape, at, out)?, at)?;
             return self.try_constant(&products);
         }
-        // PyTorch passes the gradient to a single factor without a division.
+        // The convention of `factors` is for several factors: PyTorch passes the gradient to a single factor without a division.
         let x = if LaneArray::new(self, dim, at)?.len() > 1 { factors(self, at)? } else { self.clone() };
         scan(&x, dim, at, |x, y| x.apply_binary(Binary::Mul, y, at))
     }
@@ -135,10 +135,11 @@ fn log_sums<A: TensorLike<Elem: Float>>(x: &A, dim: isize, at: Site) -> Result<A
     let values = x.apply_detach(at)?;
     let is_infinite = values.compare(Compare::Eq, f64::INFINITY, at)?;
     let slope = x.fill_shape(1.0, &x.shape(), at)?.replace_where(&is_infinite, f64::NAN, at)?;
-    // A choice is the last step, so that the slope NaN does not reach other elements in the second derivative.
+    // The last step replaces ∞ by 0, so that the slope NaN does not reach other elements in the second derivative.
     let finite = x.times(&slope, at)?.replace_where(&is_infinite, 0.0, at)?;
     let sums = scan(&finite, dim, at, |x, y| log_of_sum(x, y, at))?;
-    // The running sums of the elements ∞ and NaN alone, with 0 in the place of all other elements.
+    // From an element ∞ on, the results are ∞ until a NaN occurs. The running sums of the elements ∞ and NaN, with 0 in place of the
+    // others, find these results.
     let below = values.compare(Compare::Lt, f64::INFINITY, at)?;
     let array = LaneArray::new(&values.replace_where(&below, 0.0, at)?, dim, at)?;
     let reached = array.restore_rank(array.values().apply_cumsum(array.axis, at)?, at)?;
@@ -204,7 +205,8 @@ mod tests {
         assert!((f64::from(last) - 1e4).abs() < 1e-2, "{last}");
     }
 
-    /// Compares with the sum up to each element. The lanes are longer than one block, and the largest element moves.
+    /// Compares with the sum up to each element. The lines of elements are longer than one block of the kernel, and the running maximum
+    /// changes in several blocks.
     #[test]
     fn logarithms_of_sums_of_long_lanes() {
         let x =

@@ -33,10 +33,9 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
         Ok(distinct(&self.to_tensor(at)?, None, true, at)?)
     }
 
-    /// Returns the distinct slices along `dim`, sorted by their first elements, then by the next ones. Also returns the index of each slice
-    /// of `self` among these, and the count of each distinct slice. Slices with a NaN are distinct. NaN counts as larger than all numbers;
-    /// PyTorch leaves its order open. Refuses another dimension of size 0. PyTorch: `unique` with `dim`, `return_inverse` and
-    /// `return_counts`.
+    /// Returns the distinct slices along `dim` in lexicographic order. Also returns the index of each slice of `self` among these, and the
+    /// count of each distinct slice. A slice with a NaN equals no other slice. NaN counts as larger than all numbers; PyTorch leaves its
+    /// order open. Refuses a size of 0 in dimensions other than `dim`. PyTorch: `unique` with `dim`, `return_inverse` and `return_counts`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -54,8 +53,8 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
     }
 
     /// Returns the first of each run of equal elements, the number of the run of each element of `self`, and the length of each run. With
-    /// `Some(dim)`, the runs are of equal slices along `dim`. Refuses another dimension of size 0. PyTorch: `unique_consecutive` with
-    /// `return_inverse` and `return_counts`.
+    /// `Some(dim)`, the runs are of equal slices along `dim`, and a size of 0 in another dimension is refused. PyTorch:
+    /// `unique_consecutive` with `return_inverse` and `return_counts`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -177,7 +176,7 @@ impl<N: Fn(usize) -> usize> Runs<N> {
         })?;
         let numbers = inverse.in_order(at)?;
         let vector = Shape::from([runs as usize]);
-        // The loop goes backward, so the first place of each run is stored last.
+        // The loop goes backward, so the first place of each run is stored last and remains.
         let starts = Tensor::build(&vector, at, |out: &mut [i64]| {
             (0..count).rev().for_each(|place| out[numbers[number(place)] as usize] = place as i64);
         })?;

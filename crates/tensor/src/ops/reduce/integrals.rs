@@ -33,16 +33,16 @@ pub trait Integrals: TensorLike<Elem: Float> {
         if shape[axis] == 0 {
             return Ok(sum);
         }
-        // The sum of the areas, with each inner value counted once instead of twice.
+        // The sum of all values, in which the values at both ends count half, is the sum of the means of neighbouring values.
         let end = |start: usize| self.slice_axis(axis, start, 1, at)?.reshape_to(sum.shape(), at);
         let ends = end(0)?.plus(&end(shape[axis] - 1)?, at)?.times(0.5, at)?;
         sum.minus(&ends, at)?.times(dx, at)
     }
 
-    /// Returns the integrals along `dim` of functions whose values are `self`, at the points `x`. The dimension is removed. `x` is usually a
-    /// vector with one point per value. An `x` of lower rank that is no vector first gets leading dimensions of size 1. The differences of
-    /// neighbouring points along `dim` then broadcast with the sums of neighbouring values. So two points stand for equal distances, and a
-    /// single point has no difference: two values then have the integral 0. PyTorch: `trapezoid` with `x`.
+    /// Returns the integrals along `dim` of functions whose values are `self`, at the points `x`. The dimension is removed. `x` is usually
+    /// a vector with one point per value. An `x` of lower rank that is no vector first gets leading dimensions of size 1. The differences
+    /// of neighbouring points along `dim` then broadcast with the sums of neighbouring values. So two points give one distance for all
+    /// intervals. A single point gives no distance, and the integral of two values is then 0. PyTorch: `trapezoid` with `x`.
     fn try_trapezoid_over(&self, x: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self> {
         let x = &x.into_array(self)?;
         let at = Site::here("trapezoid_over");
@@ -81,9 +81,9 @@ pub trait Integrals: TensorLike<Elem: Float> {
     /// ```
     fn try_gradient(&self, spacing: f64, dim: impl Position, edge_order: usize) -> Result<Self> {
         let at = Site::here("gradient");
-        let axis = sampled(self, dim.position(), edge_order, at)?;
-        let slopes = neighbours(self, axis, Binary::Sub, at)?.divide_by(spacing, at)?;
-        let inner = apart(self, axis, at)?.divide_by(2.0 * spacing, at)?;
+        let axis = sampled_axis(self, dim.position(), edge_order, at)?;
+        let slopes = combine_neighbours(self, axis, Binary::Sub, at)?.divide_by(spacing, at)?;
+        let inner = central_differences(self, axis, at)?.divide_by(2.0 * spacing, at)?;
         with_ends(&slopes, inner, None, (axis, edge_order), at)
     }
 
@@ -98,7 +98,7 @@ pub trait Integrals: TensorLike<Elem: Float> {
     /// ```
     fn try_gradient_over(&self, x: impl ArrayOperand<Self>, dim: impl Position, edge_order: usize) -> Result<Self> {
         let (x, at) = (x.into_array(self)?, Site::here("gradient_over"));
-        let axis = sampled(self, dim.position(), edge_order, at)?;
+        let axis = sampled_axis(self, dim.position(), edge_order, at)?;
         let (shape, own) = (self.shape(), x.shape());
         ensure!(
             own.rank() == 1,
@@ -108,14 +108,14 @@ pub trait Integrals: TensorLike<Elem: Float> {
         );
         ensure!(own[0] == shape[axis], at, "expected {} points for dimension {axis}, but got {}", shape[axis], own[0]);
         let x = x.reshape_to(Shape::ones(shape.rank()).with_size(axis, own[0]), at)?;
-        let widths = neighbours(&x, axis, Binary::Sub, at)?;
-        let slopes = neighbours(self, axis, Binary::Sub, at)?.divide_by(&widths, at)?;
+        let widths = combine_neighbours(&x, axis, Binary::Sub, at)?;
+        let slopes = combine_neighbours(self, axis, Binary::Sub, at)?.divide_by(&widths, at)?;
         let len = widths.shape()[axis] - 1;
         let part = |x: &Self, start| x.slice_axis(axis, start, len, at);
         let sum = part(&slopes, 0)?
             .times(&part(&widths, 1)?, at)?
             .plus(&part(&slopes, 1)?.times(&part(&widths, 0)?, at)?, at)?;
-        let inner = sum.divide_by(&apart(&x, axis, at)?, at)?;
+        let inner = sum.divide_by(&central_differences(&x, axis, at)?, at)?;
         with_ends(&slopes, inner, Some(&widths), (axis, edge_order), at)
     }
 }
@@ -134,12 +134,12 @@ fn areas<A: TensorLike<Elem: Float>>(y: &A, step: Step<A>, dim: isize, at: Site)
         return Err(Error::DimRange { dim, rank: 0, at }.into());
     }
     let axis = dims::axis(dim, shape.rank(), at)?;
-    let heights = neighbours(y, axis, Binary::Add, at)?;
+    let heights = combine_neighbours(y, axis, Binary::Add, at)?;
     match step {
         Step::Equal(dx) => Ok((heights.times(0.5 * dx, at)?, axis)),
         Step::Points(x, name) => {
             let x = points(x, &shape, axis, name, at)?;
-            let areas = heights.times(&neighbours(&x, axis, Binary::Sub, at)?, at)?.times(0.5, at)?;
+            let areas = heights.times(&combine_neighbours(&x, axis, Binary::Sub, at)?, at)?.times(0.5, at)?;
             Ok((areas, axis))
         }
     }
@@ -158,14 +158,14 @@ fn points<A: TensorLike>(x: &A, shape: &Shape, axis: usize, name: &str, at: Site
 }
 
 /// Returns op(xᵢ, xᵢ₋₁) for the elements xᵢ along `axis`, except the first element.
-fn neighbours<A: TensorLike>(x: &A, axis: usize, op: Binary, at: Site) -> Result<A> {
+fn combine_neighbours<A: TensorLike>(x: &A, axis: usize, op: Binary, at: Site) -> Result<A> {
     let size = x.shape()[axis];
     let len = size.saturating_sub(1);
     x.slice_axis(axis, size - len, len, at)?.combine(op, &x.slice_axis(axis, 0, len, at)?, at)
 }
 
 /// Returns the position of dimension `dim`, whose size must be above `edge_order`.
-fn sampled<A: TensorLike>(y: &A, dim: isize, edge_order: usize, at: Site) -> Result<usize, A::Error> {
+fn sampled_axis<A: TensorLike>(y: &A, dim: isize, edge_order: usize, at: Site) -> Result<usize, A::Error> {
     let shape = y.shape();
     ensure!(matches!(edge_order, 1 | 2), at, "torch.gradient only supports edge_order=1 and edge_order=2.");
     ensure!(shape.rank() > 0, at, IndexRange, "Dimension specified as {dim} but tensor has no dimensions");
@@ -176,7 +176,7 @@ fn sampled<A: TensorLike>(y: &A, dim: isize, edge_order: usize, at: Site) -> Res
 }
 
 /// Returns xᵢ₊₁ - xᵢ₋₁ for the elements xᵢ along `axis`, except the first and the last one.
-fn apart<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A> {
+fn central_differences<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A> {
     let len = x.shape()[axis] - 2;
     x.slice_axis(axis, 2, len, at)?.minus(&x.slice_axis(axis, 0, len, at)?, at)
 }
@@ -226,13 +226,13 @@ mod tests {
         let x = Tensor::from([0.0, 1.0, 3.0]);
         assert_eq!(y.cumulative_trapezoid_over(&x, 1), Tensor::from([[1.5, 7.5], [0.5, 1.5]]));
         assert_eq!(y.trapezoid_over(Tensor::from([[0.0, 1.0, 3.0], [0.0, 2.0, 3.0]]), 1).to_vec(), [7.5, 1.5]);
-        // PyTorch's `trapezoid` gives the same results for other numbers of points, and for points of higher rank.
+        // PyTorch's `trapezoid` gives the same results if the points do not match the values in number or in rank, and broadcast.
         assert_eq!(y.trapezoid_over(Tensor::from([[0.0, 2.0]]), 1).to_vec(), [9.0, 2.0]);
         assert_eq!(y.trapezoid_over(Tensor::from([[7.0, 7.0, 7.0]]), 0).to_vec(), [0.0; 3]);
         assert_eq!(y.trapezoid_over(Tensor::<f64>::arange(6).reshape([2, 1, 3]), 0).shape(), &[1, 3]);
     }
 
-    /// A parabola has exact derivatives, except at the ends with `edge_order` 1. The sentences are PyTorch's.
+    /// A parabola has exact derivatives, except at the ends with `edge_order` 1. The error messages are PyTorch's.
     #[test]
     fn derivatives_along_every_dimension() {
         let x = Tensor::from([0.0, 1.0, 3.0, 4.0]);

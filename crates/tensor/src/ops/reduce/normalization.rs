@@ -85,8 +85,8 @@ pub trait Normalization: TensorLike<Elem: Float> {
     }
 
     /// Normalizes each of `groups` groups of channels of `[n, c, …]` over the channels of the group and all dimensions after `c`. `weight`
-    /// and `bias` are `[c]`. Refuses a single example whose groups have one element, because its result would not depend on it. PyTorch:
-    /// `nn.functional.group_norm`.
+    /// and `bias` are `[c]`. Refuses a single example whose groups have one element, because the result would not depend on the input.
+    /// PyTorch: `nn.functional.group_norm`.
     fn try_group_norm(&self, groups: usize, weight: Option<&Self>, bias: Option<&Self>, eps: f64) -> Result<Self> {
         let at = Site::here("group_norm");
         let own = self.shape();
@@ -539,7 +539,7 @@ mod tests {
             [3.0, 4.0].map(|x| x / 12.5f64.sqrt())
         );
         assert!(x.try_group_norm(3, None, None, 0.0).is_err());
-        // The sentence is PyTorch's. Two examples are no error there either.
+        // The error message is PyTorch's. As in PyTorch, two examples are not an error.
         let error = Tensor::<f64>::ones([1, 3, 1]).try_group_norm(3, None, None, 1e-5).unwrap_err();
         assert_eq!(error.sentence(), "Expected more than 1 value per channel when training, got input size [1, 3, 1]");
         assert_eq!(Tensor::<f64>::ones([2, 3]).group_norm(3, None, None, 1e-5), Tensor::zeros([2, 3]));

@@ -87,7 +87,7 @@ pub trait Norms: TensorLike<Elem: Float> {
         ensure!(shape.rank() == 2, at, "pdist only supports 2D tensors, got: {}D", shape.rank());
         ensure!(p >= 0.0, at, "pdist only supports non-negative p values");
         let n = shape[0];
-        // One of the two factors is even.
+        // One of the factors n and n - 1 is even, so the division by 2 is exact.
         let pairs =
             if n.is_multiple_of(2) { (n / 2).saturating_mul(n.saturating_sub(1)) } else { n.saturating_mul(n / 2) };
         if let Some(norm) = row_norm(self, p, shape[1]) {
@@ -346,7 +346,7 @@ mod tests {
         assert_eq!(Tensor::scalar(-2.0).norm(2).item(), 2.0);
     }
 
-    /// The sentences are PyTorch's.
+    /// The error messages are PyTorch's.
     #[test]
     fn only_long_slices_are_shortened() {
         let x = Tensor::from([[3.0, 0.1, f64::NAN], [-4.0, 0.2, 1.0]]);

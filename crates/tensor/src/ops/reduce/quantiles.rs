@@ -150,9 +150,9 @@ fn interpolate_lanes<A: TensorLike<Elem: Float>>(
     let (count, axis) = (q.values.len(), array.axis);
     let rank = |q: f64, last: i64| A::Elem::from_f64(q).to_f64() * last as f64;
     let rounded = |rank: f64| A::Elem::from_f64(rank).to_f64();
-    // Per lane (a line of elements): the positions of the elements below and above each quantile, the rank of the largest element, and for
-    // each quantile 1 if its value moves from the element below to the element above. If the lane has a NaN that is not skipped, all
-    // positions are the position of a NaN, and the rank is 0 because it does not matter.
+    // For each lane (a line of elements): the positions of the elements below and above each quantile, the rank of the largest element, and
+    // a flag for each quantile. The flag is 0 if the quantile is the element below for every rank, and otherwise 1. If the lane has a NaN
+    // that is not skipped, all positions are the position of a NaN, and the rank is 0 because it does not matter.
     let positions = array.positions(3 * count + 1, at, &|lane, out| {
         let mut order = vec![0; lane.len()];
         lanes::order(false, lane, &mut order);

@@ -195,7 +195,7 @@ pub(crate) fn drop_reduced<A: TensorLike>(z: A, axes: &[usize], keepdim: bool, a
     z.apply_view(View::Reshape(shape), at)
 }
 
-/// Returns a mask that is true at the nonzero (or `true`) elements of `x`. Evaluates a recorded variable.
+/// Returns a mask that is true at the nonzero (or `true`) elements of `x`. A recorded variable is evaluated first.
 pub(crate) fn not_zero<A: TensorLike>(x: &A, at: Site) -> Result<Tensor<bool>, A::Error> {
     Ok(x.to_tensor(at)?.apply_nonzero(at)?)
 }
@@ -230,7 +230,8 @@ mod tests {
     use crate::Dims;
     use crate::prelude::*;
 
-    /// PyTorch's `any` and `all` reduce no dimension for an empty list, and all dimensions without a list. Other reductions reduce all.
+    /// PyTorch's `any` and `all` reduce no dimension for an empty list, and all dimensions without a list. Other reductions reduce all
+    /// dimensions for an empty list too.
     #[test]
     fn an_empty_list_of_dimensions_reduces_no_mask() {
         let (x, none) = (Tensor::from([[1.0, 0.0], [0.0, 0.0]]), || Dims::from(&[] as &[isize]));
@@ -239,7 +240,7 @@ mod tests {
         assert_eq!((x.any(..).item(), x.all(..).item(), x.sum(none()).item()), (true, false, 1.0));
     }
 
-    /// `amax` names the dimension as the caller wrote it, and `argmax` names the resolved one.
+    /// The error of `amax` names the dimension as the caller wrote it. The error of `argmax` names the position of the dimension.
     #[test]
     fn an_extreme_of_no_elements_names_the_dimension() {
         let (vector, matrix) = (Tensor::<f64>::zeros([0]), Tensor::<f64>::zeros([2, 0]));

@@ -99,7 +99,7 @@ fn bounds<T: Float>(x: &Tensor<T>, min: f64, max: f64, at: Site) -> Result<(f64,
     let is_finite = low.is_finite() && high.is_finite();
     ensure!(is_finite, at, "torch.histc: range of [{}, {}] is not finite", python_text(low), python_text(high));
     if low == high {
-        // Next to a large number, 1 is lost in rounding.
+        // A large number plus 1 is rounded to the number itself. The bound is then the next number.
         (low, high) = ((low - 1.0).min(low.next_down()), (high + 1.0).max(high.next_up()));
     }
     ensure!(low < high, at, "torch.histc: max must be larger than min");
@@ -179,7 +179,7 @@ fn search<T: Element>(line: &[T], values: &[T], right: bool, out: &mut [i64]) {
     while left > 0 {
         let half = left.div_ceil(2);
         for (first, &value) in first.iter_mut().zip(values) {
-            // The processor would often predict a branch wrongly.
+            // A selection without a branch, because the processor would often predict the branch wrongly.
             let is_before = is_before(line[*first + half - 1], value, right);
             *first = select_unpredictable(is_before, *first + half, *first);
         }
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(error.sentence(), "boundaries tensor must be 1 dimension, but got dim(2)");
     }
 
-    /// Compares with a search from the first element on, for lines of every length and for more values than advance together.
+    /// Compares with a search from the first element on, for lines of every length and for more than [`SEARCHES`] values.
     #[test]
     fn every_length_of_sorted_lines() {
         let values = Tensor::from_fn([3, 19], |i| if i[1] == 7 { NAN } else { (i[0] * 5 + i[1]) as f64 * 0.5 - 1.0 });

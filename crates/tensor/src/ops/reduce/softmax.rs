@@ -52,8 +52,8 @@ pub trait Softmax: TensorLike<Elem: Float> {
     /// Returns the [`softmax`](Self::softmax) of (x + noise) / `tau` along `dim`, a differentiable draw of one class with the unnormalized
     /// logarithms of probabilities x. The noise has the standard Gumbel distribution; each element takes one 64-bit word of `generator`, in
     /// row-major order. If `hard` is true, the values are the one-hot vector of the largest element, with the derivative of the softmax
-    /// (Jang et al. 2017, "Categorical reparameterization with Gumbel-softmax"). A line with a NaN gives NaN. Refuses a `dim` of size 0 if
-    /// `hard` is true. PyTorch: `nn.functional.gumbel_softmax`.
+    /// (Jang et al. 2017, "Categorical reparameterization with Gumbel-softmax"). If the elements along `dim` include a NaN, their results
+    /// are NaN. Refuses a `dim` of size 0 if `hard` is true. PyTorch: `nn.functional.gumbel_softmax`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -140,7 +140,8 @@ impl Composite for LogSumExp<'_> {
     fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
         let (shape, axes) = (x.shape(), self.axes);
         if axes.iter().any(|&axis| shape[axis] == 0) {
-            // The sum of no elements is 0. Its logarithm would have an infinite slope, so the second derivative would be NaN.
+            // The sum of no elements is 0. Instead of taking its logarithm, ∞ is subtracted: the logarithm has an infinite slope at 0, so
+            // the second derivative would be NaN.
             let sum = x.apply_reduce(Reduction::Sum, axes, at)?;
             return sum.apply_binary(Binary::Sub, &number(&sum, A::Elem::INFINITY, &sum.shape(), at)?, at);
         }
@@ -239,7 +240,7 @@ mod tests {
         assert_eq!(hard.select(0, 0), soft.select(0, 0).round());
         assert!(hard.select(0, 1).iter().all(f64::is_nan));
         assert_eq!(generator.clone(), Generator::from_state(3, 4));
-        // Without noise, equal elements would tie. A temperature of ∞ leaves no differences.
+        // A temperature of ∞ makes all elements equal, and the first one is chosen.
         let ties = Tensor::<f64>::zeros([3]).gumbel_softmax(f64::INFINITY, true, 0, generator);
         assert_eq!(ties.to_vec(), [1.0, 0.0, 0.0]);
         assert_eq!(Tensor::scalar(1.0f32).gumbel_softmax(1.0, true, 0, generator).item(), 1.0);

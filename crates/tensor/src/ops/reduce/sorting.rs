@@ -1,8 +1,8 @@
 //! Sorting along a dimension, and order statistics.
 //!
 //! Positions are computed from plain data, and the elements are taken at these positions. So the gradient flows to the original positions
-//! of the elements. Only [`median_all`](Sorting::median_all) shares the gradient between equal elements. NaN counts as larger than all
-//! numbers, but the median of elements with a NaN is NaN.
+//! of the elements. Only [`median_all`](Sorting::median_all) and [`nanmedian_all`](Sorting::nanmedian_all) share the gradient between equal
+//! elements. NaN counts as larger than all numbers, but the median of elements with a NaN is NaN.
 
 use wengert_macros::twins;
 
@@ -107,10 +107,10 @@ pub trait Sorting: TensorLike {
         array.take_reduced(positions, keepdim, at)
     }
 
-    /// Returns the most frequent element along `dim` and the position of an occurrence. If several elements are equally frequent, chooses the
-    /// smallest. Each NaN is an element of its own, so the result is NaN only if all elements are NaN. The position is the last occurrence
-    /// among up to 16 elements; in longer lines it is PyTorch's choice. Refuses an empty dimension. PyTorch, where a NaN beside numbers can
-    /// give another result: `mode`.
+    /// Returns the most frequent element along `dim` and the position of an occurrence. If several elements are equally frequent, chooses
+    /// the smallest. Each NaN counts as a different element, so the result is NaN only if all elements are NaN. The position is the last
+    /// occurrence among up to 16 elements; in longer lines it is PyTorch's choice. Refuses an empty dimension. PyTorch, where a NaN beside
+    /// numbers can give another result: `mode`.
     #[keepdim]
     fn try_mode(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("mode");

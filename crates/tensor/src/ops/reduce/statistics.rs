@@ -80,7 +80,7 @@ pub trait Statistics: TensorLike<Elem: Float> {
         let dims = dims.into();
         let unknown = self.apply_compare(Compare::Ne, self, at)?;
         let known = self.fill_shape(1.0, &self.shape(), at)?.replace_where(&unknown, 0.0, at)?;
-        // The derivative is a product with `known`, and not a choice. If all elements are NaN, 0 · 1/0 makes the gradient NaN.
+        // The gradient is multiplied by `known` and not selected by a mask, so that 0 · 1/0 makes it NaN if all elements are NaN.
         let values = self.replace_where(&unknown, 0.0, at)?;
         let values = values.with_derivative(|| Ok(vec![(self.clone(), Some(known.clone()))]), at)?;
         let total = reduce_dims(&values, Reduction::Sum, &dims, keepdim, at)?;

@@ -101,7 +101,7 @@ fn triangle_indices(rows: usize, columns: usize, offset: isize, lower: bool, at:
     let below = |offset: i128| sum(rows + offset) - sum(offset);
     let count = if lower { below(offset) } else { rows * columns - below(offset - 1) };
     let count = usize::try_from(count).unwrap_or(usize::MAX);
-    // The rows that have a cell, if any row has one.
+    // The rows that have cells of the triangle. If no row has a cell, nothing is written.
     let rows = if lower { (-offset).max(0)..rows } else { 0..(columns - offset).clamp(0, rows) };
     Tensor::build(&Shape::from([2, count]), at, |out| {
         let (first, second) = out.split_at_mut(count);
@@ -115,7 +115,7 @@ fn triangle_indices(rows: usize, columns: usize, offset: isize, lower: bool, at:
 fn embed<A: TensorLike>(x: &A, offset: isize, first: isize, second: isize, at: Site) -> Result<A> {
     let own = x.shape();
     let [first, second] = diagonal_axes(own.rank() + 1, first, second, at)?;
-    // The result of a number would have one dimension, so `diagonal_axes` refuses it.
+    // If `x` has rank 0, the result would have a single dimension, and `diagonal_axes` has returned an error.
     let len = own.last().copied().unwrap_or(1);
     let size = len.saturating_add(offset.unsigned_abs());
     let mut shape = Shape::from(&own[..own.rank() - 1]);
@@ -137,7 +137,7 @@ fn triangle<A: TensorLike>(x: &A, diagonal: isize, lower: bool, at: Site) -> Res
     if shape.numel() == 0 {
         return Ok(x.clone());
     }
-    // The result has at least as many elements as the mask.
+    // Refuses matrices that memory cannot hold before the mask is made. The result has at least as many elements as the mask.
     check_fits::<A::Elem>(&size, at)?;
     let mask = Tensor::build(&size, at, |out| {
         for (row, out) in out.chunks_exact_mut(columns).enumerate() {
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(Tensor::<f64>::zeros([0, 1 << 20, 1 << 20]).tril(0).shape(), &[0, 1 << 20, 1 << 20]);
     }
 
-    /// The sentences are PyTorch's.
+    /// The error messages are PyTorch's.
     #[test]
     fn diagonals_need_two_dimensions() {
         let number = Tensor::scalar(1.0);
@@ -203,7 +203,7 @@ mod tests {
             }
         }
         assert!(Tensor::try_tril_indices(usize::MAX, usize::MAX, isize::MAX).is_err());
-        // The masks of the matrix operations select the same elements.
+        // `tril` and `triu` keep the elements at these indices.
         let x = Tensor::<i64>::arange(1..21).reshape([4, 5]);
         for offset in -5..6 {
             for (indices, triangle) in [

@@ -22,7 +22,7 @@ pub fn try_cat<I: IntoArray + Clone>(tensors: &[I], dim: impl Position) -> Resul
     join(&arrays(tensors), dim.position(), Site::here("cat"))
 }
 
-/// Joins tensors like [`cat`], with its errors, for the operation at `at`.
+/// Joins tensors like [`cat`], with its errors. `at` is the operation that the errors name.
 pub fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result<A> {
     let shapes: Vec<Shape> = tensors.iter().map(A::shape).collect();
     for (position, shape) in shapes.iter().enumerate() {
@@ -61,7 +61,7 @@ pub fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result<A> {
         parts.push(tensor.clone());
     }
     let joined = if parts.len() == 1 { parts.swap_remove(0) } else { A::apply_cat(&parts, axis, at)? };
-    // The gradients of skipped tensors are empty.
+    // A skipped tensor gets a gradient of its own shape `[0]`, instead of no gradient.
     if skipped.is_empty() { Ok(joined) } else { joined.with_zero_gradients(&skipped, at) }
 }
 
@@ -162,9 +162,8 @@ fn raise_ranks<A: TensorLike>(tensors: &[A], rank: usize, at: Site) -> Result<Ve
     tensors.iter().map(|tensor| raise_rank(tensor, rank, at)).collect()
 }
 
-/// Returns the block-diagonal matrix of matrices: each begins behind the last row and column of the one before, and the other elements are
-/// 0. A vector counts as a matrix of one row, and a tensor of rank 0 as a matrix of one element. Refuses an empty list, and more than two
-/// dimensions. PyTorch: `block_diag`.
+/// Returns the matrix with the given matrices as blocks along its diagonal, and 0 elsewhere. A vector counts as a matrix of one row, and a
+/// tensor of rank 0 as a matrix of one element. Refuses an empty list, and tensors of more than two dimensions. PyTorch: `block_diag`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -209,7 +208,7 @@ pub enum Indexing2d {
 }
 
 /// Returns a grid for each vector of coordinates along an axis. Each vector (or tensor of rank 0) is expanded along the dimensions of the
-/// others, without a copy. Refuses an empty list, and two or more dimensions. PyTorch: `meshgrid`.
+/// others, without a copy. Refuses an empty list, and tensors of two or more dimensions. PyTorch: `meshgrid`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }

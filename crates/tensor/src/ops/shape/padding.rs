@@ -49,7 +49,7 @@ pub trait Padding: TensorLike {
     }
 }
 
-/// Pads `x` like [`Padding::try_pad`], for the operation at `at`.
+/// Pads `x` like [`Padding::try_pad`]. `at` is the operation that the errors name.
 pub(crate) fn pad<A: TensorLike>(x: &A, sizes: &[isize], mode: PadMode, at: Site) -> Result<A> {
     let shape = x.shape();
     let (rank, length) = (shape.rank(), sizes.len());
@@ -118,7 +118,7 @@ fn check_side(shape: &Shape, (axis, left, right): Side, mode: PadMode, at: Site)
     }
     ensure!(mode != PadMode::Circular || !is_negative, at, "Negative padding value is resulting in an empty dimension");
     let kept = size as i128 + left.min(0) as i128 + right.min(0) as i128;
-    // For these modes, `check_output` refuses a negative size with another sentence.
+    // For these modes, `check_output` refuses a negative size with another error message.
     let is_refused_later = is_negative && matches!(mode, PadMode::Reflect | PadMode::Replicate);
     ensure!(kept >= 0 || is_refused_later, at, "narrow(): length must be non-negative.");
     Ok(())
@@ -216,12 +216,12 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// Returns the sources of a dimension of `size` elements with `left` elements added before and `right` elements added after it. Negative
+/// Describes the result's dimension if a dimension of `size` elements gets `left` elements before and `right` elements after it. Negative
 /// numbers crop.
 fn padded_axis(size: usize, left: isize, right: isize, mode: PadMode) -> PaddedAxis {
     let (first, start) = (left.min(0).unsigned_abs(), left.max(0) as usize);
     let kept = size - first - right.min(0).unsigned_abs();
-    // A source of an empty range is not read, so it may be any number.
+    // The index of the first element to copy may be any number if nothing is copied.
     let (before, after) = match mode {
         PadMode::Constant(_) => (None, None),
         PadMode::Reflect => (Some((start, -1)), Some((size.wrapping_sub(2), -1))),
@@ -270,7 +270,8 @@ mod tests {
                 }
             }
         }
-        // All modes but `Constant` refuse a single dimension of four. `Reflect` refuses to add an element to a dimension of size 1.
+        // All modes but `Constant` refuse to pad only one dimension of an array of rank 4. `Reflect` refuses to add an element to a
+        // dimension of size 1.
         assert_eq!(refused, 4 * 3 * 3 + 3);
         assert_eq!(Tensor::<f64>::zeros([0, 3]).pad(&[1, 1], PadMode::Constant(1.0)).shape(), &[0, 5]);
         assert_eq!(Tensor::<f64>::zeros([2, 0]).pad(&[1, 1], PadMode::Constant(1.0)), Tensor::ones([2, 2]));
@@ -314,7 +315,7 @@ mod tests {
         }
     }
 
-    /// The sentences are PyTorch's.
+    /// The error messages are PyTorch's.
     #[test]
     fn refused_dimensions_and_crops() {
         let sentence = |rank: usize, sizes: &[isize], mode| {

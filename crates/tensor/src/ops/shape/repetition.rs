@@ -1,5 +1,5 @@
-//! Operations that repeat or roll elements. A repetition is an expansion and a reshape, so its derivative is a sum. Repetitions with
-//! different counts select slices by index.
+//! Operations that repeat or roll elements. A repetition is an expansion and a reshape, so its derivative is a sum. If the slices have
+//! different counts, they are selected by index.
 
 use wengert_macros::twins;
 
@@ -34,8 +34,8 @@ pub trait Repetition: TensorLike {
         repeat(self, &whole, at)
     }
 
-    /// Repeats each element `count` times in a row along dimension `dim`, or in the flattened tensor if `dim` is `None`.
-    /// PyTorch: `repeat_interleave`.
+    /// Repeats each element `count` times in succession along dimension `dim`, or in the flattened tensor if `dim` is `None`. PyTorch:
+    /// `repeat_interleave`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -78,10 +78,10 @@ pub trait Repetition: TensorLike {
         x.apply_index_select(axis, &Tensor::from(index), at)
     }
 
-    /// Shifts the elements by `shifts[k]` along dimension `dims[k]`. Elements shifted beyond the end reappear at the start.
-    /// With `..` as `dims`, the flattened tensor is shifted, like in PyTorch without `dims`. (Elsewhere `..` stands for all dimensions.)
-    /// Refuses another number of shifts than of dimensions, dimensions of a tensor of rank 0, and shifts that do not fit into `isize`.
-    /// PyTorch: `roll`.
+    /// Shifts the elements by `shifts[k]` along dimension `dims[k]`. Elements shifted beyond the end reappear at the start. With `..` as
+    /// `dims`, the flattened tensor is shifted, like in PyTorch without `dims`. (Elsewhere `..` stands for all dimensions.) Refuses a
+    /// number of shifts other than the number of dimensions. Also refuses dimensions of a tensor of rank 0, and shifts that do not fit into
+    /// `isize`. PyTorch: `roll`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -156,14 +156,15 @@ fn count_combinations(n: usize, r: usize) -> usize {
 /// Writes the positions of all combinations of `r` of `n` elements to `out`, one row of `r` positions for each combination.
 fn write_combinations(n: usize, r: usize, with_replacement: bool, out: &mut [i64]) {
     if out.is_empty() {
-        // A row of `r` positions may not fit into memory.
+        // If there are no combinations, `r` may be so large that memory cannot hold a row of `r` positions.
         return;
     }
     let step = i64::from(!with_replacement);
     let mut row: Vec<i64> = (0..r as i64).map(|k| k * step).collect();
     for out in out.chunks_exact_mut(r) {
         out.copy_from_slice(&row);
-        // The last position that can still grow does, and the positions behind it become the smallest that follow it.
+        // Makes the next combination: the last position below its maximum grows by 1, and the positions after it become as small as
+        // possible.
         let largest = |k: usize| n as i64 - 1 - (r - 1 - k) as i64 * step;
         if let Some(k) = (0..r).rev().find(|&k| row[k] < largest(k)) {
             let first = row[k] + 1;

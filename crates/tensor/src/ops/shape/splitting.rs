@@ -211,8 +211,8 @@ fn parts<A: TensorLike>(
     bounds: impl Iterator<Item = (usize, usize)>,
     at: Site,
 ) -> Result<Vec<A>, A::Error> {
-    // Checks that memory can hold the list of parts before the first part is made. For lists of sizes or positions, which are already in
-    // memory, this count is 0.
+    // Checks that memory can hold the list of parts before the first part is made. The lower bound of `bounds` is this number of parts, or
+    // 0 for lists of sizes or positions, which are already in memory.
     reserve::check_list::<A>(bounds.size_hint().0, at)?;
     bounds.map(|(start, end)| x.slice_axis(axis, start, end - start, at)).collect()
 }
@@ -246,7 +246,7 @@ mod tests {
         let [] = Tensor::<i64>::zeros([0]).split_into([], 0);
     }
 
-    /// The sentences are PyTorch's.
+    /// The error messages are PyTorch's.
     #[test]
     fn equal_parts_of_the_first_dimensions() {
         let x = Tensor::<i64>::arange(24).reshape([2, 3, 4]);

@@ -327,7 +327,7 @@ pub trait Views: TensorLike {
         ensure!(size <= whole, at, "maximum size for tensor at dimension {axis} is {whole} but size is {size}");
         ensure!(step > 0, at, "step is 0 but must be > 0");
         if shape.rank() == 0 {
-            // The number is a line of one element, and the only window has 0 or 1 elements.
+            // The tensor counts as a vector of one element, and the only window has 0 or 1 elements.
             let line = self.apply_view(View::Reshape(Shape::from([1])), at)?;
             return if size == 1 {
                 Ok(line)
@@ -392,7 +392,8 @@ pub(crate) fn swap<A: TensorLike>(x: &A, first: usize, second: usize, at: Site) 
     x.apply_view(View::Permute(order), at)
 }
 
-/// Inserts dimensions of size 1 until there are `rank` dimensions, 1 to 3: before the others up to two dimensions, and then behind them.
+/// Inserts dimensions of size 1 until there are `rank` dimensions, 1 to 3. Up to two dimensions, a new dimension is the first one; a third
+/// dimension is the last one.
 pub(crate) fn raise_rank<A: TensorLike>(x: &A, rank: usize, at: Site) -> Result<A> {
     let mut shape = x.shape();
     if shape.rank() >= rank {

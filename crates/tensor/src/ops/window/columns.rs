@@ -122,7 +122,8 @@ pub trait Columns: TensorLike {
             pair(windows.map(|window| window.stride)),
             oh.saturating_mul(ow)
         );
-        // Permutes [n, c, kh, kw, oh, ow] to [n, c, kh, oh, ow, kw], so that the elements of a row are adjacent in the lines.
+        // Permutes [n, c, kh, kw, oh, ow] to [n, c, kh, oh, ow, kw], so that the last two dimensions are the windows of one row of an
+        // image.
         let split = x.reshape_to([n, rows / cells, kh, kw, oh, ow], at)?.permute_to(&[0, 1, 2, 4, 5, 3], at)?;
         let lines = windows[1].embed(&split, 4, padded[1], at)?.permute_to(&[0, 1, 3, 4, 2], at)?;
         let mut image = windows[0].embed(&lines, 2, padded[0], at)?;
@@ -167,7 +168,7 @@ mod tests {
         assert_eq!(Tensor::<f64>::zeros([0, 4, 4]).col2im(3, 2, 1, 0, 1).shape(), &[0, 1, 3, 3]);
     }
 
-    /// Compares with additions element by element. The long rows are added with another order of loops than the short ones.
+    /// Compares with additions element by element. Long rows are added by loops in a different order than short rows.
     #[test]
     fn columns_of_every_width_are_added() {
         for (width, stride, kernel, dilation) in
@@ -185,7 +186,7 @@ mod tests {
         }
     }
 
-    /// The sentences are PyTorch's.
+    /// The error messages are PyTorch's.
     #[test]
     fn columns_that_do_not_fit_are_refused() {
         let sentence = |shape: &[usize], stride: isize| {

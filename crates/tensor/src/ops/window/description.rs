@@ -1,4 +1,4 @@
-//! Describes the windows of recorded poolings, for code that writes a recorded program in another form.
+//! Describes the windows of recorded poolings, for code that exports a recorded program, for example to ONNX.
 
 pub use crate::kernel::conv::geometry::WindowAxis;
 use crate::ops::window::windowed::{MeanForm, PoolForm, PoolingForm};

@@ -16,7 +16,7 @@ pub enum GridMode {
     /// The mean of the four neighbours, weighted by distance. PyTorch: `bilinear`.
     #[default]
     Bilinear,
-    /// The nearest pixel; of two, the pixel with the even index. PyTorch: `nearest`.
+    /// The nearest pixel. If two pixels are equally near, the pixel with the even index. PyTorch: `nearest`.
     Nearest,
 }
 
@@ -74,7 +74,7 @@ pub trait GridSampling: TensorLike<Elem: Float> {
             GridMode::Nearest => {
                 let column = PixelIndices::new(&x.apply_unary(Unary::Round, at)?, shape[3], 0, at)?;
                 let row = PixelIndices::new(&y.apply_unary(Unary::Round, at)?, shape[2], 0, at)?;
-                // The gradient of the grid is zeros.
+                // The nearest pixel stays the same if the grid changes slightly, so the gradient of the grid is zero.
                 pixels(self, &row, &column, at)?.with_zero_gradients(&[grid], at)
             }
             GridMode::Bilinear => bilinear(self, &x, &y, at),
@@ -249,8 +249,8 @@ impl PixelIndices {
         Ok(PixelIndices { index, inside })
     }
 
-    /// Returns the row-major positions of pixels in their planes, for the rows `self` and the columns `column`. A plane has `width` columns.
-    /// The position outside of the image is `usize::MAX`.
+    /// Returns the row-major positions of pixels in their planes, for the rows `self` and the columns `column`. A plane has `width`
+    /// columns. A pixel outside of the image has the position `usize::MAX`.
     fn positions(&self, column: &Self, width: usize, at: Site) -> Result<Vec<usize>, Error> {
         let (rows, columns) = (self.index.in_order(at)?, column.index.in_order(at)?);
         let (tops, lefts) = (self.inside.in_order(at)?, column.inside.in_order(at)?);

@@ -1,13 +1,13 @@
 //! Compatibility with PyTorch before it had broadcasting.
 //!
 //! Before version 0.2, PyTorch ran pointwise operations on tensors with different shapes but the same number of elements by viewing both as
-//! one-dimensional. Broadcasting silently changed the result of `add(ones(4, 1), randn(4))` from `[4, 1]` to `[4, 4]`. The same change is
-//! still a frequent silent mistake in training scripts. The difference of predictions `[n, 1]` and targets `[n]` is `[n, n]`, and the mean
-//! of this difference does not show the mistake.
+//! one-dimensional ("1-D view"). Broadcasting silently changed the result of `add(ones(4, 1), randn(4))` from `[4, 1]` to `[4, 4]`. The
+//! same change is still a frequent silent mistake in training scripts. The difference of predictions `[n, 1]` and targets `[n]` is
+//! `[n, n]`, and the mean of this difference does not show the mistake.
 //!
 //! | setting | effect | default here | PyTorch today |
 //! |---|---|---|---|
-//! | [`broadcast_warning`] | warns of broadcasts for which the 1-D view exists too, or refuses them | warn | off: its switch does nothing |
+//! | [`broadcast_warning`] | warns of broadcasts of operands that have a 1-D view too, or refuses these broadcasts | warn | off: its switch does nothing |
 //! | [`when`] | the broadcasts that `broadcast_warning` applies to | [`Suspicious`] | [`Backward`] |
 //! | [`legacy_pointwise`] | uses the 1-D view if shapes do not broadcast | off | removed |
 //! | [`zero_dim`] | allows tensors without dimensions | yes | yes |
@@ -21,8 +21,9 @@
 //!
 //! [`Rules`] apply to a scope of one thread ([`Rules::scope`]) or to the process ([`set_process`]). The environment variable
 //! `WENGERT_BROADCAST_WARNING` can set the first two rules of the table: to `off`, `warn` or `deny`, optionally with the condition, as in
-//! `warn:backward`. The innermost setting wins. Each line of code warns once of each kind of problem. A warning goes to a [`Collector`] of
-//! the thread, or else to the process's handler ([`set_handler`]), which prints to standard error by default.
+//! `warn:backward`. The rules of the innermost scope have priority, then the rules of the process, then the environment variable. Each line
+//! of code warns once of each kind of problem. A warning goes to a [`Collector`] of the thread, or else to the process's handler
+//! ([`set_handler`]), which prints to standard error by default.
 //!
 //! ```
 //! # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }

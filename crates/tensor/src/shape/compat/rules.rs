@@ -238,7 +238,7 @@ thread_local! {
 static PROCESS: AtomicU8 = AtomicU8::new(0);
 
 /// The state from which `never_strict` is computed. It is 0 before any rules exist, and 1 while all rules allow tensors without dimensions.
-/// It is 2 after the first rules that refuse them.
+/// It is 2 after the first rules that refuse these tensors.
 static STRICTNESS: AtomicU8 = AtomicU8::new(0);
 
 /// Returns true if rules exist and no thread has ever had rules that refuse tensors without dimensions. The check for tensors without

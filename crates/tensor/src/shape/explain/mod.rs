@@ -89,7 +89,7 @@ impl Explanation {
         let shapes: Vec<&Shape> = operands.iter().map(|(_, shape)| shape).collect();
         let joined = broadcast::join(&shapes);
         let rank = shapes.iter().map(|shape| shape.rank()).max().unwrap_or(0);
-        // Whether one dimension broadcasts does not depend on the other dimensions.
+        // The sizes of each dimension are joined separately, because a dimension broadcasts independently of the other dimensions.
         let size = |axis| {
             let column: Vec<Shape> = shapes.iter().map(|&shape| Shape::from(size_at(shape, rank, axis))).collect();
             broadcast::join(&column.iter().collect::<Vec<_>>()).ok().map(|shape| shape[0])
@@ -120,7 +120,7 @@ impl Explanation {
         self.operands.iter().map(|(name, shape)| (name.as_str(), shape))
     }
 
-    /// Returns the expansion to the result of the operand with index `operand`. Returns `None` if there is no result or no such operand.
+    /// Returns the expansion of the operand with index `operand` to the result. Returns `None` if there is no result or no such operand.
     pub fn expansion(&self, operand: usize) -> Option<Expansion> {
         Expansion::new(&self.operands.get(operand)?.1, self.joined.as_ref().ok()?)
     }
@@ -306,7 +306,8 @@ mod tests {
                 }
                 Err(mismatch) => {
                     prop_assert_eq!(explanation.expansion(0), None);
-                    // The mismatch counts its dimension in the joint rank of all operands up to the failing one.
+                    // The mismatch counts its dimension in the joint rank of all operands up to the failing one. Later operands may have a
+                    // higher rank.
                     let lead = explanation.rank() - mismatch.merged.rank().max(mismatch.shape.rank());
                     let failing = lead + mismatch.axis;
                     prop_assert_eq!(explanation.sizes()[failing], None);

@@ -170,7 +170,7 @@ impl<'a> Picture<'a> {
         svg.line("  </g>");
     }
 
-    /// Returns a sample of each kind of operands' cell that occurs in the picture. The label of a sample is the meaning of its colour.
+    /// Returns the legend: a cell of each kind that the operands have in the picture. The label of the cell is the meaning of its colour.
     fn legend(&self) -> Vec<Drawn> {
         let operands = self.explanation.operands().len();
         let cells: Vec<Cell> = (0..operands).flat_map(|operand| self.explanation.cells(operand)).collect();

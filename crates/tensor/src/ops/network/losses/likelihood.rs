@@ -180,9 +180,9 @@ fn cross_entropy<A: TensorLike<Elem: Float>>(x: &A, y: &A, at: Site) -> Result<A
     value.with_derivative(terms, at)
 }
 
-/// Returns pairs of an operand, x or y, and the derivative of (x - y) / (x (1 - x)) with respect to it. The formula is the first derivative
-/// of the cross-entropy. `other` is 1 - x. As in PyTorch, 1e-12 is added to each factor of the divisor. In the first derivative, the whole
-/// divisor has a lower bound instead.
+/// Returns the second derivatives of the cross-entropy: pairs of an operand, x or y, and the derivative of (x - y) / (x (1 - x)) with
+/// respect to this operand. `other` is 1 - x. As in PyTorch, 1e-12 is added to each factor of the divisor. In the first derivative, the
+/// whole divisor has a lower bound instead.
 #[allow(clippy::type_complexity)]
 fn cross_entropy_second<A: TensorLike<Elem: Float>>(
     x: &A,

@@ -13,7 +13,7 @@ pub struct ClassOptions<'w, A> {
     pub weight: Option<&'w A>,
     /// The class index that marks targets to ignore.
     pub ignore_index: i64,
-    /// The share of each target that is spread evenly over all classes, from 0 to 1. Only for cross-entropy.
+    /// The probability, from 0 to 1, that is taken from each target and spread evenly over all classes. Only for cross-entropy.
     pub label_smoothing: f64,
     /// The reduction of the losses of the targets.
     pub reduction: LossReduction,

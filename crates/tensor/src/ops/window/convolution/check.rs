@@ -28,7 +28,7 @@ pub(crate) fn prepare<A: TensorLike>(
         "Expected {batched}-dimensional weight with a kernel that is not empty for {name}, but got weight of size {kernel}"
     );
     ensure!(groups > 0, at, "non-positive groups is not supported");
-    // In PyTorch, only the sentence about divisibility has two pairs of brackets.
+    // In PyTorch's error messages, the size has two pairs of brackets only after "divisible by".
     let (requirement, size) =
         if kernel[0] < groups { ("at least", kernel.to_string()) } else { ("divisible by", format!("[{kernel}]")) };
     ensure!(

@@ -75,7 +75,7 @@ pub(in crate::ops::window) fn avg_pool<A: Windowed<Elem: Float>>(
 fn max_pool<A: TensorLike>(x: &A, rank: usize, size: &Sizes, at: Site) -> Result<A> {
     let counts = check(x, rank, size, Some(1), at)?;
     let (mut x, added) = add_batch(x, rank + 2, at)?;
-    // An array that is expanded may be larger than memory. Its maxima would take memory for half of the elements.
+    // An expanded array may have more elements than memory can hold. The first step to the maxima would store up to half as many elements.
     reserve::check_fits::<A::Elem>(&x.shape(), at)?;
     for (k, &count) in counts.iter().enumerate().rev() {
         let (axis, shape) = (2 + k, x.shape());
@@ -109,7 +109,7 @@ fn check<A: TensorLike>(
 ) -> Result<Vec<usize>, A::Error> {
     let (shape, name, unbatched, batched) = (x.shape(), at.operation, rank + 1, rank + 2);
     let lead = shape.rank().saturating_sub(rank);
-    // The colon is only in PyTorch's sentence of maximum pooling.
+    // PyTorch's error message has this colon only for maximum pooling.
     let colon = if name.contains("max") { ":" } else { "" };
     ensure!(
         (1..=2).contains(&lead),

@@ -32,15 +32,16 @@ fn largest<A: Windowed<Elem: Float>>(x: &A, axes: &[WindowAxis], at: Site) -> Re
         let volume = Volume::of(&x.shape());
         let planes = largest(&volume.planes(x, at)?, &[rows, columns], at)?;
         let plane = [rows.output, columns.output];
-        let lines = largest(&volume.lines(&planes, plane, at)?, &[depth, each(plane)], at)?;
+        let lines = largest(&volume.lines(&planes, plane, at)?, &[depth, single_elements(plane)], at)?;
         return volume.volumes(&lines, depth.output, plane, at);
     }
     let form = form::<A>(&x.shape(), axes, at)?;
     x.apply_max_pool(x, &form, f64::NEG_INFINITY, at)
 }
 
-/// Returns windows of one element each, along a dimension with an element for each window of planes of sizes `plane`.
-fn each(plane: [usize; 2]) -> WindowAxis {
+/// Returns the windows along a flattened plane of sizes `plane` in the step along the depth. Each element is a window of its own, so it
+/// stays unchanged.
+fn single_elements(plane: [usize; 2]) -> WindowAxis {
     let count = area(plane);
     WindowAxis { input: count, kernel: 1, output: count, stride: 1, dilation: 1, before: 0 }
 }
@@ -71,7 +72,7 @@ fn positions<T: Float>(x: &Tensor<T>, axes: &[WindowAxis], at: Site) -> Result<T
         let within = volume.lines(&positions(&planes, &[rows, columns], at)?, plane, at)?;
         let maxima = volume.lines(&largest(&planes, &[rows, columns], at)?, plane, at)?;
         // The position of each maximum among the maxima of the planes gives its plane, and its position in the plane.
-        let chosen = positions(&maxima, &[depth, each(plane)], at)?.try_flatten(2, 3)?;
+        let chosen = positions(&maxima, &[depth, single_elements(plane)], at)?.try_flatten(2, 3)?;
         let within = within.try_flatten(2, 3)?.try_gather(2, &chosen)?;
         let planes_before = chosen.try_floor_divide(area(plane) as i64)?;
         let places = planes_before.try_mul(area([rows.input, columns.input]) as i64)?.try_add(&within)?;

@@ -43,7 +43,8 @@ pub(crate) fn average<A: Windowed<Elem: Float>>(x: &A, mut spans: Vec<WindowSpan
         return x.sum_over(&Axes::from_iter(2..2 + spans.len()), at)?.divide_by(divisor, at);
     }
     if spans.len() == 3 {
-        // The divisor of a window is the product of the divisors of both steps.
+        // The mean is computed in two steps: over planes, then along the depth. The divisor of a window is the product of the divisors of
+        // both steps.
         let (volume, depth) = (Volume::of(&x.shape()), spans.remove(0));
         let (depth_count, plane) = (depth.count(), [spans[0].count(), spans[1].count()]);
         let planes = average(&volume.planes(x, at)?, spans, at)?;

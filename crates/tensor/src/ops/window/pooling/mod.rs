@@ -57,7 +57,8 @@ pub trait Pooling: Windowed<Elem: Float> {
     }
 
     /// Returns the result of [`max_pool1d`](Self::max_pool1d), and the position of each maximum along the last dimension of `self`. A
-    /// window of padding alone has position 0. Evaluates a recorded variable. PyTorch: `max_pool1d` with `return_indices`.
+    /// window of padding alone has position 0. A variable on a tape is evaluated, because the positions are not recorded. PyTorch:
+    /// `max_pool1d` with `return_indices`.
     fn try_max_pool1d_with_indices(
         &self,
         kernel: impl Into<Sizes>,
@@ -67,7 +68,8 @@ pub trait Pooling: Windowed<Elem: Float> {
     }
 
     /// Returns the result of [`max_pool2d`](Self::max_pool2d), and the row-major position of each maximum in its plane `[h, w]` of `self`.
-    /// A window of padding alone has position 0. Evaluates a recorded variable. PyTorch: `max_pool2d` with `return_indices`.
+    /// A window of padding alone has position 0. A variable on a tape is evaluated, because the positions are not recorded. PyTorch:
+    /// `max_pool2d` with `return_indices`.
     fn try_max_pool2d_with_indices(
         &self,
         kernel: impl Into<Sizes>,
@@ -77,7 +79,8 @@ pub trait Pooling: Windowed<Elem: Float> {
     }
 
     /// Returns the result of [`max_pool3d`](Self::max_pool3d), and the row-major position of each maximum in its volume `[d, h, w]` of
-    /// `self`. A window of padding alone has position 0. Evaluates a recorded variable. PyTorch: `max_pool3d` with `return_indices`.
+    /// `self`. A window of padding alone has position 0. A variable on a tape is evaluated, because the positions are not recorded.
+    /// PyTorch: `max_pool3d` with `return_indices`.
     fn try_max_pool3d_with_indices(
         &self,
         kernel: impl Into<Sizes>,
@@ -87,9 +90,9 @@ pub trait Pooling: Windowed<Elem: Float> {
     }
 
     /// Returns zeros with each element of `[n, c, l]` (or `[c, l]`) at its position in `indices`, the inverse of
-    /// [`max_pool1d_with_indices`](Self::max_pool1d_with_indices) except for elements that are no maximum. `output_size` is the length of the
-    /// result. The length of the pooled array has no other record if windows overlap or leave elements out. By default, the windows cover
-    /// the result exactly. If positions are equal, the last element wins. PyTorch: `nn.functional.max_unpool1d`.
+    /// [`max_pool1d_with_indices`](Self::max_pool1d_with_indices) except for elements that are no maximum. `output_size` is the length of
+    /// the result. Unless the stride is 1, arrays of several lengths have the same number of windows. By default, the windows cover the
+    /// result exactly. If positions are equal, the last element wins. PyTorch: `nn.functional.max_unpool1d`.
     fn try_max_unpool1d(
         &self,
         indices: &Tensor<i64>,
@@ -353,7 +356,7 @@ mod tests {
         assert!(x.try_max_pool3d(2, &options).is_err() && x.try_avg_pool3d(2, &options).is_err());
     }
 
-    /// The sentences are PyTorch's, except for an empty dimension.
+    /// The error messages are PyTorch's, except for an empty dimension.
     #[test]
     fn positions_that_do_not_fit_are_refused() {
         let (x, options) = (Tensor::<f64>::ones([1, 2, 2]), PoolOptions::default());
@@ -483,7 +486,7 @@ mod tests {
         );
     }
 
-    /// The sentences are PyTorch's, but name the public operation where PyTorch names an internal function.
+    /// The error messages are PyTorch's, but name the public operation where PyTorch names an internal function.
     #[test]
     fn refused_volumes() {
         let ones = |shape: &[usize]| Tensor::<f64>::ones(shape);
@@ -502,7 +505,7 @@ mod tests {
             (ones(&[1, 0, 4, 4, 4]).try_max_pool3d(2, &options()), empty("max_pool3d", "[1, 0, 4, 4, 4]", 1)),
             (ones(&[1, 4, 4, 0]).try_avg_pool3d(2, &options()), empty("avg_pool3d", "[1, 4, 4, 0]", 3)),
             (ones(&[1, 4, 2, 3]).try_avg_pool3d([4, 2, 4], &options()), small("T: 4 H: 2 W: 3", "kT: 4 kH: 2 kW: 4")),
-            // Each window would have elements of the input, as in the planes below.
+            // The kernel is larger than the depth without padding, although every window would contain elements of the input.
             (
                 ones(&[1, 2, 4, 4]).try_avg_pool3d(3, &options().padding(1)),
                 small("T: 2 H: 4 W: 4", "kT: 3 kH: 3 kW: 3"),

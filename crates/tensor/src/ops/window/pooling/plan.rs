@@ -68,7 +68,7 @@ pub(crate) fn window_axes<A: TensorLike>(
     Ok(axes)
 }
 
-/// Returns an error unless `shape` is `[n, c, d, h, w]` or `[c, d, h, w]`, where only n may be 0. The sentences are PyTorch's.
+/// Returns an error unless `shape` is `[n, c, d, h, w]` or `[c, d, h, w]`, where only n may be 0. The error messages are PyTorch's.
 fn check_volumes(shape: &Shape, at: Site) -> Result<(), Error> {
     if !matches!(shape.rank(), 4 | 5) {
         let message = "non-empty 4D or 5D (batch mode) tensor expected for input";

@@ -37,7 +37,7 @@ pub(crate) fn max_unpool<A: TensorLike<Elem: Float>>(
     let plane = Shape::from(&sizes[..]).checked_numel().unwrap_or(usize::MAX);
     // Like PyTorch, the error names the last of several wrong positions.
     if let Some(index) = indices.iter().filter(|&index| index < 0 || index as u64 >= plane as u64).last() {
-        // The size of a line has a second factor of 1.
+        // PyTorch writes the size of a one-dimensional result with a second factor of 1.
         let factors = sizes.iter().chain((rank == 1).then_some(&1)).map(usize::to_string);
         let sizes = factors.collect::<Vec<String>>().join("x");
         let message = format!("Found an invalid max index: {index} (output volumes are of size {sizes})");

@@ -1,4 +1,4 @@
-//! The shapes of pooled volumes, whose planes are pooled first. A second step pools along the depth.
+//! The shapes of the two steps of a pooling over volumes. The first step pools planes, and the second step pools along the depth.
 
 use crate::ops::{Compose, Result, TensorLike};
 use crate::{Shape, Site};
