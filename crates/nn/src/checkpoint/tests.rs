@@ -478,7 +478,7 @@ fn a_tensor_that_cannot_be_converted_leaves_the_model_and_the_average_unchanged(
     average.update(&model(1.0));
     assert!(average.try_swap(&mut other).is_err());
     assert_eq!(values(&other), [2.0; 3]);
-    average.update(&other); // The average is not swapped.
+    average.update(&other); // After a successful swap this would panic.
 }
 
 #[test]
@@ -663,7 +663,7 @@ fn objects_that_a_file_cannot_distinguish_are_not_saved() {
     sgd.common_mut().set_states(&outer.0[1].1, states());
     let checkpoint =
         |sgd: &Sgd<f64>| Checkpoint::new().optimizer("a", sgd, &outer).optimizer("a.b", &Sgd::new(0.25), &inner);
-    // Only `a` has a state of a parameter below `c`.
+    // The only entry of a state is `@optimizer.a.c.w.step`, which cannot belong to `a.b`.
     let saved = Checkpoint::from_bytes(checkpoint(&sgd).to_bytes().unwrap()).unwrap();
     let (mut first, mut second) = (Sgd::new(1.0), Sgd::new(1.0));
     saved.load_optimizer("a", &mut first, &outer).unwrap();
@@ -675,7 +675,7 @@ fn objects_that_a_file_cannot_distinguish_are_not_saved() {
     sgd.common_mut().set_states(&outer.0[0].1, states());
     let text = refusal(checkpoint(&sgd));
     assert!(text.contains("the entry '@optimizer.a.b.w.step' of the object 'a' could also belong to 'a.b'"), "{text}");
-    // An object whose name looks like a group of another object, and two kinds of objects with the same name.
+    // Also refused: an object whose name looks like a group of another object, and two kinds of objects with the same name.
     let text = refusal(Checkpoint::new().optimizer("a", &sgd, &inner).optimizer("a.groups.0.w", &sgd, &inner));
     assert!(text.contains("of the object 'a.groups.0.w' could also belong to 'a'"), "{text}");
     let average = WeightAverage::swa();
@@ -740,7 +740,7 @@ fn states_of_empty_parameters_are_restored() {
     restores_empty_parameters(|| Adafactor::new(0.1));
     restores_empty_parameters(|| Muon::new(0.1));
     restores_empty_parameters(|| Adam::new(0.1));
-    // Earlier versions saved only the number of steps.
+    // Earlier versions saved only the number of steps for an empty parameter.
     let (model, mut muon) = (model::<f64>(&[("a", &[0, 3]), ("b", &[1, 3])]), Muon::new(0.1));
     let old = |count| {
         let mut muon = Muon::new(0.1);
