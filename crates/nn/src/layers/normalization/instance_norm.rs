@@ -140,7 +140,7 @@ impl<const D: usize, T: Float> Layer<T> for InstanceNorm<D, T> {
     }
 }
 
-/// Returns `parameter`, `[c]`, once for each example one after the other, `[examples · c]`.
+/// Returns `parameter`, `[c]`, repeated for each example, as `[examples · c]`.
 #[track_caller]
 fn repeat<'t, T: Float>(parameter: Option<&Var<'t, T>>, examples: usize) -> Result<Option<Var<'t, T>>, Error> {
     match parameter {
