@@ -157,7 +157,7 @@ fn check_windows<T: Float>(recordings: &[Recording<T>], dynamic: Option<&Dynamic
 /// The graph under construction.
 struct Merge<'r, T: Float> {
     graph: Graph<T>,
-    /// The nodes that come before the nodes of the graph.
+    /// The nodes that compute sizes, expanded constants and indices. They come before the nodes of the recordings.
     prologue: Vec<Node>,
     recordings: &'r [Recording<T>],
     dynamic: Option<&'r Dynamic>,
@@ -363,7 +363,7 @@ struct Part {
     values: Vec<Tensor<i64>>,
 }
 
-/// Returns true if each tensor has the elements of the tensor in `lists`, in row-major order.
+/// Returns true if each tensor has the elements of the tensor at the same position in `lists`, in row-major order.
 fn have_elements(values: &[Tensor<i64>], lists: &[&Tensor<i64>]) -> bool {
     values.iter().zip(lists).all(|(value, index)| value.iter().eq(index.iter()))
 }

@@ -228,7 +228,7 @@ fn programs_that_depend_on_values_are_errors() {
         Export::new().to_bytes([("x", &x)], ["y"], |_, [x]| [record(x)])
     };
     assert!(export(|x| x + 1.0).is_ok());
-    // The value of the input, as a constant of the program.
+    // This program has the value of its input as a constant.
     assert!(matches!(export(|x| x * x.value().amax(..).item()), Err(Error::Varies { operation: "constant", .. })));
     // The indices of a sorted array are computed when they are recorded.
     assert!(matches!(export(|x| x.topk(1, 1, true).0), Err(Error::Varies { .. })));
