@@ -409,7 +409,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// [`Error::Mismatch`], on every rank, if a rank called another operation; [`Error::Lost`].
     pub fn gather(&mut self, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
-        // Parameters may have been frozen since they were divided, so the length comes from the shards and not from the
+        // Parameters may have been frozen since they were divided, so the number of divided elements comes from the shards and not from the
         // model.
         let division = self.division(self.parameter_shards.as_ref().map_or(0, ParameterShards::total), 0);
         match self.parameter_shards.as_mut().filter(|parameter_shards| parameter_shards.has_values) {
@@ -691,7 +691,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         let Some(parameter_shards) = &self.parameter_shards else {
             return Ok(first.then(|| Checkpoint::new().model(model).optimizer(name, &self.optimizer, model)));
         };
-        // As in `gather`, the length comes from the shards, because parameters may have been frozen since they were divided.
+        // As in `gather`, the number of divided elements comes from the shards, because parameters may have been frozen since they were
+        // divided.
         let division = self.division(parameter_shards.total(), 0);
         let united = parameter_shards.united_optimizer(model, &self.optimizer, &division)?;
         Ok(united.map(|optimizer| Checkpoint::new().model(model).optimizer(name, &optimizer, model)))

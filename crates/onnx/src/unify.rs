@@ -221,8 +221,8 @@ impl<T: Float> Merge<'_, T> {
         }
     }
 
-    /// Replaces the index `value`, which has the given values in the recordings, by an integer input or a slice of one. Returns false if no
-    /// input has these values.
+    /// Replaces the index `value` by an integer input or a slice of one. `lists` has the values of the index in the recordings. Returns
+    /// false if no input has these values.
     ///
     /// # Errors
     ///

@@ -206,7 +206,7 @@ fn a_line_search_is_restored_with_its_settings_and_from_files_without_them() {
             assert_eq!(restored.to_vector(), model.to_vector());
         }
     }
-    // An older file lacks these settings. The program's settings then stay, and the last pairs are kept.
+    // Files of earlier versions lack these settings. Loading such a file keeps the program's settings and the last pairs of the history.
     let bytes = fs::read(&file).unwrap();
     let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
     let header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
@@ -528,7 +528,7 @@ fn a_file_of_torch_save_is_recognized() {
         let text = refusal(start);
         assert!(text.contains("it is a file of `torch.save`") && text.contains("save_file"), "{text}");
     }
-    // Later protocols of pickle, with `_use_new_zipfile_serialization=False`.
+    // Files in later protocols of pickle, which `torch.save` writes with `_use_new_zipfile_serialization=False`.
     for start in [&b"\x80\x03\x8a\x0al\xfc\x9cF\xf9 j"[..], b"\x80\x05\x95\x0d\0\0\0\0\0\0\0"] {
         assert!(refusal(start).contains("it is a file of `torch.save`"));
     }

@@ -341,7 +341,7 @@ fn averages_and_plateaus_resume_with_the_same_bits() {
         assert_eq!(bytes(&whole), bytes(&parts), "{name}");
     }
     assert_eq!((expected.updates(), second.updates()), (18, 18));
-    // `model` has its last weights. The file of the best model has the average at the best epoch.
+    // `model` has the weights of the last step, and not the average. The file of the best model has the average at the best epoch.
     let last = model.to_vector();
     assert_eq!(last, resumed.to_vector());
     expected.apply_to(&mut model);

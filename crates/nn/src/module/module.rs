@@ -228,7 +228,7 @@ fn short_name(name: &'static str) -> &'static str {
     for (position, character) in name.char_indices() {
         match character {
             '<' | '[' | '(' => {
-                // The parameters of a path's last part begin here. Another part may follow.
+                // The parameters of a part of the path begin here, so the type's name ends here, unless another part follows.
                 end = end.or((depth == 0).then_some(position));
                 depth += 1;
             }

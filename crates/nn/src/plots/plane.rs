@@ -114,7 +114,7 @@ fn draw<T: Float>(
     Ok(in_pixels(&svg, SIZE))
 }
 
-/// Returns the colour of a class. There are 10 colours.
+/// Returns the colour of a class. The 10 colours repeat, also for negative classes.
 fn class_colour(class: i64) -> RGBColor {
     colour(class.rem_euclid(10) as usize)
 }
