@@ -31,9 +31,8 @@ pub(crate) fn numbers<T: Float>(example: &Tensor<T>, turn: usize) -> Result<Tens
 }
 
 /// Returns the integer input of the recording with index `turn`. Recording 0 gets the example. In other recordings,
-/// each integer is replaced by the integer `turn` places later in the ascending list of the distinct integers. After
-/// the largest integer, the list continues with the smallest. If all integers are equal, they are smaller by 1 in every
-/// second recording.
+/// each integer becomes the integer `turn` places later in the ascending list of distinct integers. After the largest,
+/// the smallest follows. If all integers are equal, they are smaller by 1 in every second recording.
 ///
 /// # Errors
 ///
