@@ -312,7 +312,7 @@ fn take_steps<K: Task, O: Optimizer>(
 ) -> Result<Option<String>, Box<dyn StdError>> {
     let Arguments { steps, batch, .. } = *arguments;
     let stop = StopSignal::listen()?;
-    // All ranks draw the same order of rows. Each rank reads only the rows of its shards.
+    // All ranks draw the same order of rows. Each rank reads only the rows of its shards (parts of each batch).
     let loader = DataLoader::new(Rows::new(task.rows()), batch).shuffle().seed(1).drop_last();
     let (mut began, mut before) = (Instant::now(), group.traffic());
     let (mut timed, mut loss) = (first, None);

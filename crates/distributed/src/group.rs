@@ -297,7 +297,7 @@ impl Group {
     }
 }
 
-/// Returns a 64-bit hash of the parts. It is the same in every process that runs the same build of a program.
+/// Returns a 64-bit hash of the parts. The hash is the same in every process that runs the same build of a program.
 pub(crate) fn hash<'b>(parts: impl IntoIterator<Item = &'b [u8]>) -> u64 {
     let mut hasher = DefaultHasher::new();
     parts.into_iter().for_each(|part| hasher.write(part));

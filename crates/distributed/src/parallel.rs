@@ -228,8 +228,8 @@ pub struct DataParallel<'g, O: Optimizer<T>, T: Float = f32> {
 }
 
 impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
-    /// Returns an optimiser that makes the steps of `optimizer`, with 8 shards. Before this, sends the parameters and
-    /// buffers of rank 0 to every rank, and checks that they are equal.
+    /// Returns a data-parallel optimiser that makes the steps of `optimizer`, with 8 shards in a batch. First sends the parameters and
+    /// buffers of rank 0 to every rank, and checks that the models of all ranks are equal.
     ///
     /// # Errors
     ///
@@ -266,14 +266,14 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
 
     /// Makes a rank send sums of the gradients of at most `shards` of its shards, while it computes the next shards. The number of shards
     /// in a sum is a power of two, or smaller at the end of the batch. By default a rank sends as few sums as the fixed tree permits, often
-    /// only one. With 1, it sends the gradients of every shard separately. The result is the same.
+    /// only one. With 1, it sends the gradients of every shard separately. This setting does not change the result.
     #[must_use]
     pub fn send_every(self, shards: usize) -> Self {
         DataParallel { largest: shards.max(1), ..self }
     }
 
     /// Sets the size of the buckets in which gradients are sent; 4 MiB by default. In [`step_recorded`](Self::step_recorded) each bucket is
-    /// sent as soon as it is complete, unless states are sharded. The result is the same. PyTorch: `bucket_cap_mb`.
+    /// sent as soon as it is complete, unless states are sharded. This setting does not change the result. PyTorch: `bucket_cap_mb`.
     #[must_use]
     pub fn bucket_bytes(self, bytes: usize) -> Self {
         DataParallel { bucket: (bytes / size_of::<T>()).max(1), ..self }
@@ -285,7 +285,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Panics
     ///
-    /// If the shards have parameters or states that would be lost: with [sharded parameters](Self::sharded_parameters) before a call of
+    /// If parameters or states of the optimiser would be lost: with [sharded parameters](Self::sharded_parameters) before a call of
     /// [`gather`](Self::gather), and with [sharded states](Self::sharded) after a step.
     #[must_use]
     #[track_caller]
@@ -300,7 +300,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Errors
     ///
-    /// [`Error::ShardedParameters`]; [`Error::ShardedStates`]. An error drops the shards, so sharded parameters stay NaN.
+    /// [`Error::ShardedParameters`]; [`Error::ShardedStates`]. An error drops the ranks' slices, so sharded parameters stay NaN.
     pub fn try_fast(self) -> Result<Self> {
         self.need_whole("`gather` them before `fast`")?;
         if self.parameter_shards.as_ref().is_some_and(|shards| shards.has_states(&self.optimizer)) {
@@ -310,14 +310,14 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     }
 
     /// Divides the optimiser's states among the ranks (ZeRO, stage 1), so that each of N ranks has about 1/N of them.
-    /// The slices consist of whole blocks of 1,024 elements. States of frozen parameters stay whole on every rank. The
-    /// result is the same, and the amount of data sent is about the same. This method turns [`fast`](Self::fast) off.
+    /// The slices consist of whole blocks of 1,024 elements. States of frozen parameters stay whole on every rank. The result is the same
+    /// as without sharding, and the amount of data sent is about the same. This method turns [`fast`](Self::fast) off.
     ///
     /// # Panics
     ///
     /// If the optimiser is not [elementwise](Optimizer::is_elementwise), such as Adafactor and Muon. If the parameters
     /// are [sharded](Self::sharded_parameters), before a call of [`gather`](Self::gather). If parameters were frozen or
-    /// unfrozen after an earlier call that sharded states, and there are states by now.
+    /// unfrozen after an earlier call that sharded states, and the optimiser has states by now.
     #[must_use]
     #[track_caller]
     pub fn sharded(self, model: &(impl Module<T> + ?Sized)) -> Self {
@@ -332,8 +332,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// # Errors
     ///
     /// [`Error::NotElementwise`]; [`Error::ShardedParameters`]; [`Error::FrozenChanged`] if parameters were frozen or
-    /// unfrozen after an earlier call, and its shards have states. An error drops the shards, so sharded parameters
-    /// stay NaN.
+    /// unfrozen after an earlier call, and the optimiser has states by now. An error drops the ranks' slices, so sharded parameters stay
+    /// NaN.
     #[track_caller]
     pub fn try_sharded(self, model: &(impl Module<T> + ?Sized)) -> Result<Self> {
         self.need_whole("`gather` them before `sharded`")?;
@@ -343,7 +343,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// Divides the parameters and the optimiser's states among the ranks (ZeRO, stage 3), so that each of N ranks has
     /// about 1/N of them. The slices consist of whole blocks of 1,024 elements. A rank receives the other parts for
     /// each operation that reads them, in the forward and again in the backward pass. The rank that has a part of a
-    /// parameter also sums the gradient of this part. The result is the same, but much more data is sent.
+    /// parameter also sums the gradient of this part. The result is the same as without sharding, but much more data is sent.
     ///
     /// This works only for [`step_recorded`](Self::step_recorded), without [`SyncBatchNorm`](crate::SyncBatchNorm), and
     /// for batches whose number of rows is a multiple of the number of shards. PyTorch: `FullyShardedDataParallel`.
@@ -352,8 +352,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Panics
     ///
-    /// If the optimiser is not [elementwise](Optimizer::is_elementwise). If parameters were frozen or unfrozen after an
-    /// earlier call, and its shards have parameters or states. In both cases the model is not changed.
+    /// If the optimiser is not [elementwise](Optimizer::is_elementwise). If parameters were frozen or unfrozen after an earlier call, and
+    /// the slices of that call have parameters or states. In both cases the model is not changed.
     #[must_use]
     #[track_caller]
     pub fn sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Self {
@@ -368,7 +368,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// # Errors
     ///
     /// [`Error::NotElementwise`]; [`Error::FrozenChanged`] if parameters were frozen or unfrozen after an earlier call,
-    /// and its shards have parameters or states. In both cases the model is not changed, but the shards are dropped, so
+    /// and the slices of that call have parameters or states. In both cases the model is not changed, but the slices are dropped, so
     /// parameters that were sharded stay NaN.
     #[track_caller]
     pub fn try_sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Result<Self> {
@@ -409,7 +409,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// [`Error::Mismatch`], on every rank, if a rank called another operation; [`Error::Lost`].
     pub fn gather(&mut self, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
-        // Parameters may have been frozen since they were divided, so the length comes from the shards and not from the
+        // Parameters may have been frozen since they were divided, so the number of divided elements comes from the shards and not from the
         // model.
         let division = self.division(self.parameter_shards.as_ref().map_or(0, ParameterShards::total), 0);
         match self.parameter_shards.as_mut().filter(|parameter_shards| parameter_shards.has_values) {
@@ -460,7 +460,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
 
     /// Returns the number of bytes of the optimiser's states on this rank.
     pub fn state_bytes(&self, model: &(impl Module<T> + ?Sized)) -> usize {
-        // With shards, only frozen parameters have states of their own.
+        // If states are sharded, `common` has only the states of frozen parameters.
         let states = model.parameters().into_iter().filter_map(|own| self.optimizer.common().states(own));
         let whole: usize =
             states.flat_map(|states| &states.tensors).map(|tensor| tensor.numel() * size_of::<T>()).sum();
@@ -539,8 +539,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     }
 
     /// Returns the division of a batch of `rows` rows into shards, and of the shards among the ranks, with a seed from
-    /// `generator`. Returns an error if there are more ranks than shards or no rows, or if sharded parameters do not
-    /// permit this number of rows.
+    /// `generator`. Returns an error if there are no rows, if there are more ranks than shards, or if sharded parameters do not permit this
+    /// number of rows.
     pub(crate) fn planned(&self, rows: usize, generator: &mut Generator) -> Result<Planned> {
         let size = self.group.size();
         let shards = if self.fast { size } else { self.shards };
@@ -627,8 +627,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
 
     /// Updates the part of the parameters that this rank owns. `sums` begins with the summed gradients of this part. If
     /// only states are sharded, the new parameters replace these gradients. Returns the norm of the gradient of all
-    /// parameters before clipping, or `None` without clipping. Returns an error if the frozen parameters changed, or a
-    /// trained parameter has no gradient.
+    /// parameters before clipping, or `None` without clipping. Returns an error if parameters were frozen or unfrozen, or a trained
+    /// parameter has no gradient.
     pub(crate) fn step_shard<M: Module<T>>(
         &mut self,
         model: &M,
@@ -691,7 +691,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         let Some(parameter_shards) = &self.parameter_shards else {
             return Ok(first.then(|| Checkpoint::new().model(model).optimizer(name, &self.optimizer, model)));
         };
-        // As in `gather`, the length comes from the shards, because parameters may have been frozen since they were divided.
+        // As in `gather`, the number of divided elements comes from the shards, because parameters may have been frozen since they were
+        // divided.
         let division = self.division(parameter_shards.total(), 0);
         let united = parameter_shards.united_optimizer(model, &self.optimizer, &division)?;
         Ok(united.map(|optimizer| Checkpoint::new().model(model).optimizer(name, &optimizer, model)))

@@ -86,8 +86,8 @@ pub(crate) fn recording<R, T: Float>(weight: f64, record: impl FnOnce() -> Resul
         Ok(Some(Within::Recording { points, .. })) => points,
         _ => Vec::new(),
     };
-    // A derivative that begins like an earlier one, but then differs, is recorded a second time. The tape drops the points of the first
-    // attempt, so that nothing else holds them.
+    // If a derivative begins like an earlier one but then differs, it is recorded a second time. The tape drops the points of the first
+    // attempt, so `points` has the only reference to them.
     let kept = points.into_iter().filter(|point| Rc::strong_count(point) > 1);
     Ok((recorded, kept.filter_map(|point| point.downcast().ok()).collect()))
 }
@@ -102,7 +102,7 @@ pub(crate) enum SyncScope {
     Together,
 }
 
-/// Returns the scope of the calling thread.
+/// Returns the way in which a layer on the calling thread can get statistics.
 pub(crate) fn sync_scope() -> SyncScope {
     let scope = WITHIN.try_with(|within| match &*within.borrow() {
         None => SyncScope::Alone,
@@ -157,8 +157,8 @@ impl<T: Float> Point<T> {
         count.into_iter().chain(values.iter().map(T::to_f64).collect::<Vec<_>>())
     }
 
-    /// Sets the result of this synchronization point from `all`, the contributions of all shards. Returns an error for
-    /// the statistics of a single value per channel, or of none.
+    /// Sets the result of this synchronization point from `all`, the contributions of all shards. Returns an error if a channel has at most
+    /// one value in all shards together, because it has no variance then.
     fn put(&self, all: &[f64]) -> Result<()> {
         let channels = self.channels;
         let shards = || all.chunks(self.width());

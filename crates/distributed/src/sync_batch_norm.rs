@@ -146,7 +146,7 @@ impl<T: Float> SyncBatchNorm<T> {
             Some(momentum) => Share::Fixed(momentum),
             None => Share::Nth((self.num_batches_tracked.value.try_item()? as u64).saturating_add(1)),
         };
-        // Outside of a step, a batch without values has no mean and no variance.
+        // Outside of a step, a batch without values has no mean and no variance, so the running statistics stay.
         if shape.numel() > 0 {
             tape.try_blend(&self.running_mean, mean, share)?;
             tape.try_blend(&self.running_var, variance, share)?;

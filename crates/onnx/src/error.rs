@@ -52,7 +52,8 @@ pub enum Error {
         dynamic: Option<String>,
     },
 
-    /// An index that equals two integer inputs, or two slices of one, in all recordings. The export cannot tell which one the model reads.
+    /// An index that equals two integer inputs, or two slices of one input, in all recordings. The export cannot tell which one the model
+    /// reads.
     #[error(
         "the index of '{operation}' is ambiguous: two integer inputs, or two slices of one, have the same examples\n  \
          --> {recorded}\n  hint: give examples whose slices differ"

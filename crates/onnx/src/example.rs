@@ -1,9 +1,9 @@
 //! Inputs for the recordings of a model. They are made from the examples of the user.
 //!
 //! The first recording gets the examples. The values of the inputs change between recordings, so that data of the
-//! program that depends on them changes too. A number is a number of the example that is scaled towards 0, and a zero
-//! becomes a number below 1. Each distinct integer becomes an integer of the example, the same one at all its places.
-//! If all integers of the example are equal, every second recording has the integer below.
+//! program that depends on them changes too. Later, each number is a number of the example times a factor below 1, and
+//! a zero becomes such a factor. Each distinct integer is replaced by another integer of the example, by the same one
+//! at all its places. If all integers are equal, every second recording has integers that are smaller by 1.
 
 use wengert_tensor::ops::Indexing as _;
 use wengert_tensor::{Element, Float, Tensor};
@@ -31,8 +31,8 @@ pub(crate) fn numbers<T: Float>(example: &Tensor<T>, turn: usize) -> Result<Tens
 }
 
 /// Returns the integer input of the recording with index `turn`. Recording 0 gets the example. In other recordings,
-/// each integer is replaced in the ascending list of the distinct integers, by the one that is `turn` places later. The
-/// smallest comes after the largest. If all integers are equal, they are smaller by 1 in every second recording.
+/// each integer becomes the integer `turn` places later in the ascending list of distinct integers. After the largest,
+/// the smallest follows. If all integers are equal, they are smaller by 1 in every second recording.
 ///
 /// # Errors
 ///

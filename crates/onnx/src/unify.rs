@@ -157,7 +157,7 @@ fn check_windows<T: Float>(recordings: &[Recording<T>], dynamic: Option<&Dynamic
 /// The graph under construction.
 struct Merge<'r, T: Float> {
     graph: Graph<T>,
-    /// The nodes that come before the nodes of the graph.
+    /// The nodes that compute sizes, expanded constants and indices. They come before the nodes of the recordings.
     prologue: Vec<Node>,
     recordings: &'r [Recording<T>],
     dynamic: Option<&'r Dynamic>,
@@ -221,8 +221,8 @@ impl<T: Float> Merge<'_, T> {
         }
     }
 
-    /// Replaces the index `value`, which has the given values in the recordings, by an integer input or a slice of one. Returns false if no
-    /// input has these values.
+    /// Replaces the index `value` by an integer input or a slice of one. `lists` has the values of the index in the recordings. Returns
+    /// false if no input has these values.
     ///
     /// # Errors
     ///
@@ -363,7 +363,7 @@ struct Part {
     values: Vec<Tensor<i64>>,
 }
 
-/// Returns true if each tensor has the elements of the tensor in `lists`, in row-major order.
+/// Returns true if each tensor has the elements of the tensor at the same position in `lists`, in row-major order.
 fn have_elements(values: &[Tensor<i64>], lists: &[&Tensor<i64>]) -> bool {
     values.iter().zip(lists).all(|(value, index)| value.iter().eq(index.iter()))
 }

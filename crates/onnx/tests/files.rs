@@ -228,7 +228,7 @@ fn programs_that_depend_on_values_are_errors() {
         Export::new().to_bytes([("x", &x)], ["y"], |_, [x]| [record(x)])
     };
     assert!(export(|x| x + 1.0).is_ok());
-    // The value of the input, as a constant of the program.
+    // This program has the value of its input as a constant.
     assert!(matches!(export(|x| x * x.value().amax(..).item()), Err(Error::Varies { operation: "constant", .. })));
     // The indices of a sorted array are computed when they are recorded.
     assert!(matches!(export(|x| x.topk(1, 1, true).0), Err(Error::Varies { .. })));
@@ -252,7 +252,7 @@ fn examples_of_equal_numbers_show_dependences() {
 fn programs_that_depend_on_the_dynamic_size_are_errors() {
     let generator = &mut Generator::new(0);
     let (lstm, x): (LSTM<f64>, _) = (LSTM::new(2, 3, generator), Tensor::ones([4, 1, 2]));
-    // The first dimension is time, and the network records each step.
+    // The first dimension is time. The network records operations for each step, so the program depends on the length.
     let steps = Export::new().batch("time").to_bytes([("x", &x)], ["y"], |_, [x]| [lstm.forward(x)]);
     assert!(matches!(steps, Err(Error::Structure { .. })));
     let batches = Export::new().dynamic("n", [("x", 1)]).to_bytes([("x", &x)], ["y"], |_, [x]| [lstm.forward(x)]);

@@ -169,7 +169,7 @@ fn checkpoints_keep_the_states_of_frozen_parameters() {
                 // Parameters are frozen after the states are divided.
                 model.freeze("weight");
                 assert_eq!(saved(group, &parallel, &model, &path("frozen")), stepped);
-                // Parameters are frozen before the states are divided, and the states are loaded after or before it.
+                // Parameters are frozen before the states are divided, and the states are loaded after or before the division.
                 let mut after = start(&mut model).sharded(&model);
                 after.load(&Checkpoint::open(path("stepped")).unwrap(), "optimizer", &mut model).unwrap();
                 assert_eq!(saved(group, &after, &model, &path("after")), stepped);
@@ -178,7 +178,7 @@ fn checkpoints_keep_the_states_of_frozen_parameters() {
                 before.load(&Checkpoint::open(path("stepped")).unwrap(), "optimizer", &mut model).unwrap();
                 let before = before.sharded(&model);
                 assert_eq!(saved(group, &before, &model, &path("before")), stepped);
-                // A file without states removes the states of the shards.
+                // Loading a file without states removes the states of this rank's slice.
                 parallel.load(&Checkpoint::open(path("empty")).unwrap(), "optimizer", &mut model).unwrap();
                 assert_eq!(saved(group, &parallel, &model, &path("again")), empty);
             });

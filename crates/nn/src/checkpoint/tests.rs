@@ -206,7 +206,7 @@ fn a_line_search_is_restored_with_its_settings_and_from_files_without_them() {
             assert_eq!(restored.to_vector(), model.to_vector());
         }
     }
-    // An older file lacks these settings. The program's settings then stay, and the last pairs are kept.
+    // Files of earlier versions lack these settings. Loading such a file keeps the program's settings and the last pairs of the history.
     let bytes = fs::read(&file).unwrap();
     let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
     let header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
@@ -478,7 +478,7 @@ fn a_tensor_that_cannot_be_converted_leaves_the_model_and_the_average_unchanged(
     average.update(&model(1.0));
     assert!(average.try_swap(&mut other).is_err());
     assert_eq!(values(&other), [2.0; 3]);
-    average.update(&other); // The average is not swapped.
+    average.update(&other); // After a successful swap this would panic.
 }
 
 #[test]
@@ -528,7 +528,7 @@ fn a_file_of_torch_save_is_recognized() {
         let text = refusal(start);
         assert!(text.contains("it is a file of `torch.save`") && text.contains("save_file"), "{text}");
     }
-    // Later protocols of pickle, with `_use_new_zipfile_serialization=False`.
+    // Files in later protocols of pickle, which `torch.save` writes with `_use_new_zipfile_serialization=False`.
     for start in [&b"\x80\x03\x8a\x0al\xfc\x9cF\xf9 j"[..], b"\x80\x05\x95\x0d\0\0\0\0\0\0\0"] {
         assert!(refusal(start).contains("it is a file of `torch.save`"));
     }
@@ -663,7 +663,7 @@ fn objects_that_a_file_cannot_distinguish_are_not_saved() {
     sgd.common_mut().set_states(&outer.0[1].1, states());
     let checkpoint =
         |sgd: &Sgd<f64>| Checkpoint::new().optimizer("a", sgd, &outer).optimizer("a.b", &Sgd::new(0.25), &inner);
-    // Only `a` has a state of a parameter below `c`.
+    // The only entry of a state is `@optimizer.a.c.w.step`, which cannot belong to `a.b`.
     let saved = Checkpoint::from_bytes(checkpoint(&sgd).to_bytes().unwrap()).unwrap();
     let (mut first, mut second) = (Sgd::new(1.0), Sgd::new(1.0));
     saved.load_optimizer("a", &mut first, &outer).unwrap();
@@ -675,7 +675,7 @@ fn objects_that_a_file_cannot_distinguish_are_not_saved() {
     sgd.common_mut().set_states(&outer.0[0].1, states());
     let text = refusal(checkpoint(&sgd));
     assert!(text.contains("the entry '@optimizer.a.b.w.step' of the object 'a' could also belong to 'a.b'"), "{text}");
-    // An object whose name looks like a group of another object, and two kinds of objects with the same name.
+    // Also refused: an object whose name looks like a group of another object, and two kinds of objects with the same name.
     let text = refusal(Checkpoint::new().optimizer("a", &sgd, &inner).optimizer("a.groups.0.w", &sgd, &inner));
     assert!(text.contains("of the object 'a.groups.0.w' could also belong to 'a'"), "{text}");
     let average = WeightAverage::swa();
@@ -740,7 +740,7 @@ fn states_of_empty_parameters_are_restored() {
     restores_empty_parameters(|| Adafactor::new(0.1));
     restores_empty_parameters(|| Muon::new(0.1));
     restores_empty_parameters(|| Adam::new(0.1));
-    // Earlier versions saved only the number of steps.
+    // Earlier versions saved only the number of steps for an empty parameter.
     let (model, mut muon) = (model::<f64>(&[("a", &[0, 3]), ("b", &[1, 3])]), Muon::new(0.1));
     let old = |count| {
         let mut muon = Muon::new(0.1);

@@ -79,7 +79,7 @@ struct Named {
     bytes: Vec<u8>,
 }
 
-/// Adds the parameters and buffers of `model`. A reserved name is an error of the checkpoint, if that has none yet.
+/// Adds the parameters and buffers of `model`. A reserved name becomes the error of the checkpoint, if the checkpoint has no error yet.
 #[precompiled]
 fn add_model<T: Float>(checkpoint: &mut Checkpoint, model: &dyn Module<T>) {
     let leaves = model.leaves();
@@ -139,7 +139,8 @@ impl Checkpoint {
     }
 
     /// Adds another object that has states for the parameters of `model`, under `name`: an [`Lbfgs`](crate::Lbfgs) or a
-    /// [`WeightAverage`](crate::WeightAverage). Between two swaps, when the model has the average, saving the checkpoint is an error.
+    /// [`WeightAverage`](crate::WeightAverage). If a [`swap`](crate::WeightAverage::swap) has put the average into the model, saving is an
+    /// error until a second swap.
     pub fn states<T: Float, R: Resume<T>>(self, name: &str, of: &R, model: &(impl Module<T> + ?Sized)) -> Self {
         self.collect(name, |archive| of.clone().archive(model, archive))
     }
@@ -152,7 +153,8 @@ impl Checkpoint {
         self
     }
 
-    /// Adds the entries of `archive` to the file under `name`. An error of the archive becomes the error of the checkpoint, if that has none yet.
+    /// Adds the entries of `archive` to the file under `name`. An error of the archive becomes the error of the checkpoint, if the
+    /// checkpoint has no error yet.
     fn add(&mut self, name: &str, archive: Archive) {
         match archive.into_entries() {
             Ok(entries) => {

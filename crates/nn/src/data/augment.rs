@@ -2,8 +2,8 @@
 //! generator gives the same batches in each run.
 //!
 //! Images are `[n, c, h, w]`. Each image gets its own random change. All channels of an image change in the same way. Pixels outside of an
-//! image are 0. [`gaussian_noise`] and [`mixup`] take tensors of any other shape too: they change each element on its own, or a whole
-//! batch. torchvision: `torchvision.transforms.v2`.
+//! image are 0. Two functions also take tensors of any other shape: [`gaussian_noise`] changes each element on its own, and [`mixup`] mixes
+//! whole samples. torchvision: `torchvision.transforms.v2`.
 
 use std::ops::RangeInclusive;
 
@@ -544,8 +544,8 @@ mod tests {
         }
     }
 
-    /// The draws are compared with the distribution functions for 2 and 3, which are polynomials (Kolmogorov and Smirnov's test). For large
-    /// parameters, √(8 alpha) · (share - 1/2) is nearly normal.
+    /// Compares the draws with the distribution functions (Kolmogorov-Smirnov test). For `alpha` of 1, 2 and 3 these are polynomials. For
+    /// large `alpha`, √(8 alpha) · (draw - 1/2) is nearly normal.
     #[test]
     fn shares_have_the_beta_distribution_for_every_alpha() {
         let (generator, n) = (&mut Generator::new(7), 10_000);

@@ -427,7 +427,7 @@ mod tests {
         let path = folder.path().join("photo.jpg");
         RgbImage::new(3, 2).save(&path).unwrap();
         let mut bytes = fs::read(&path).unwrap();
-        // A segment after the first marker, with the field 0x112, the orientation: 6, a quarter turn.
+        // Inserts an EXIF segment after the first marker. Its field 0x112, the orientation, is 6: a quarter turn.
         let fields = b"Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0";
         let segment = [&[0xFF, 0xE1, 0, fields.len() as u8 + 2], &fields[..]].concat();
         bytes.splice(2..2, segment);

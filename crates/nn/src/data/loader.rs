@@ -430,8 +430,8 @@ mod tests {
         }
     }
 
-    /// The batches after a panic do not depend on the number of threads. With two threads, the batches came in another order and some were
-    /// missing. With one thread, every call panicked.
+    /// The batches after a panic do not depend on the number of threads. In an earlier version, two threads gave the batches in another
+    /// order and left some out. With one thread, every call panicked.
     #[test]
     fn an_epoch_goes_on_after_a_panic() {
         let loader = DataLoader::new(numbered(14), 2).map(|(_, class), _| match class.get(&[0]) {

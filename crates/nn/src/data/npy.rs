@@ -255,7 +255,7 @@ mod tests {
         }
         let half = npy(&header("<f4", "False", "(1,)"), &0.5f32.to_le_bytes());
         assert!(refusal(&half, |path| read_npy::<i64>(path)).ends_with("0.5 is not a number of the type i64"));
-        // 2⁶³ is above the largest i64. The f64 below it and -2⁶³ are integers of i64.
+        // 2⁶³ is above the largest i64. The largest f64 below 2⁶³ and the number -2⁶³ fit i64.
         let file = |value: f64| npy(&header("<f8", "False", "(1,)"), &value.to_le_bytes());
         for value in [2f64.powi(63), -2f64.powi(63).next_up(), f64::MAX, f64::INFINITY, f64::NAN] {
             let text = refusal(&file(value), |path| read_npy::<i64>(path));

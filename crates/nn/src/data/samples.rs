@@ -77,8 +77,9 @@ impl<X: Dataset, Y: Dataset> Samples<X, Y> {
         &self.targets
     }
 
-    /// Returns samples with the same targets and the inputs that `change` returns, for example reshaped or scaled. It is called once, with all
-    /// inputs. For a change of each batch see [`DataLoader::map`](crate::DataLoader::map). PyTorch: `transform`, which changes one sample.
+    /// Returns samples with the same targets and the inputs that `change` returns, for example reshaped or scaled. `change` is called once,
+    /// with all inputs. For a change of each batch see [`DataLoader::map`](crate::DataLoader::map). PyTorch: `transform`, which changes one
+    /// sample.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }

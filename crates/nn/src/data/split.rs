@@ -77,7 +77,7 @@ impl HeldOut {
         }
     }
 
-    /// Returns the exact share of `members` of the `n` samples, which is not an integer in general.
+    /// Returns the exact number of samples to hold out of a class that has `members` of the `n` samples. It need not be an integer.
     fn of(self, members: usize, n: usize) -> f64 {
         match self {
             HeldOut::Share(share) => members as f64 * share,
@@ -101,8 +101,8 @@ pub fn random(n: usize, held_out: impl Into<HeldOut>, generator: &mut Generator)
 }
 
 /// Holds out the share or the number `held_out` of the samples as [`random`] does, with the classes in nearly the same proportion in both
-/// parts. Each class contributes its share, rounded down. The classes with the largest remainders contribute one more sample. Both parts are in the order of the samples. scikit-learn:
-/// `StratifiedShuffleSplit`.
+/// parts. Each class contributes its share, rounded down. The classes with the largest remainders contribute one more sample. Both parts
+/// are in the order of the samples. scikit-learn: `StratifiedShuffleSplit`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -259,7 +259,7 @@ mod tests {
         for count in [0, 1, 7, 100] {
             assert_eq!(random(100, count, &mut Generator::new(0)).unwrap().1.len(), count);
         }
-        // The shares of 4 of 12 samples are 2.67 of 8 and 1.33 of 4 samples.
+        // Of 12 samples, 4 are held out. The exact shares are 2.67 of the 8 samples of class 0, and 1.33 of the 4 samples of class 1.
         let classes = Tensor::from([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1]);
         let (train, test) = stratified(&classes, 4, &mut Generator::new(0)).unwrap();
         let ones = |part: &[usize]| part.iter().filter(|&&i| i >= 8).count();

@@ -46,8 +46,8 @@ fn a_number_too_large_for_the_type_is_an_error_and_one_too_small_is_0() {
     fs::write(&file, "1,2\n3,1e39\n").unwrap();
     assert_eq!(end(read_table::<f32>(&file).unwrap_err()), "line 2, column 2: '1e39' is too large for f32");
     assert_eq!(read_table::<f64>(&file).unwrap(), Tensor::from([[1.0, 2.0], [3.0, 1e39]]));
-    // The number in the file is half a unit in the last place above the largest f32. It rounds up to infinity, while smaller numbers round
-    // down.
+    // The number in the file is half a unit in the last place above the largest f32. It rounds up to infinity. Numbers between the largest
+    // f32 and this number round down to the largest f32.
     fs::write(&file, "3.4028235677973366e38").unwrap();
     assert!(matches!(read_table::<f32>(&file), Err(Error::NumberTooLarge { line: 1, column: 1, .. })));
     fs::write(&file, "-3.4028235677973362e38, 1e-60").unwrap();

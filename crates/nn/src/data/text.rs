@@ -95,8 +95,8 @@ impl Vocabulary {
         Vocabulary { tokens: Tokens::Bytes }
     }
 
-    /// Returns the vocabulary of the words of `text`, in ascending order. A word is a part of the text without white space. The vocabulary does
-    /// not know line breaks; put words in their places if the model should predict them.
+    /// Returns the vocabulary of the words of `text`, in ascending order. White space separates the words and has no tokens of its own:
+    /// replace line breaks by a word, such as `<eos>`, if the model should predict them.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }

@@ -22,8 +22,8 @@ pub(super) const SUFFIX: &str = ".tmp";
 const ATTEMPTS: usize = 100;
 
 /// The age after which every temporary file without a lock counts as a leftover of a killed process, whatever file it
-/// was to replace. On some network file systems, other machines do not see the lock. A write by another machine takes
-/// less time than this.
+/// was to replace. On some network file systems, other machines do not see the lock. The limit assumes that a write by another machine
+/// takes less than an hour.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// Creates a temporary file in `folder` for the contents of `target`, and locks the file if the file system has locks.

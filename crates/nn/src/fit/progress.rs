@@ -213,7 +213,7 @@ mod tests {
         };
         let usual = line(30, 12, &epoch(&["accuracy"]), 0.25);
         assert_eq!(usual, "epoch 12/30  loss 0.3819 / 0.3581  accuracy 0.9896 / 0.9911  4.5 s left");
-        // The longest times, many epochs, a metric with a longer name, and a huge loss.
+        // A line has at most 80 characters, also with the longest times, many epochs, a metric with a longer name, or a huge loss.
         let huge = Scores { loss: 1.25e9, metrics: Vec::new() };
         let huge = Epoch { lr: 0.1, train: huge.clone(), validation: Some(huge) };
         for line in [
@@ -226,7 +226,7 @@ mod tests {
         ] {
             assert!(line.chars().count() <= 80, "{line}");
         }
-        // The scores of two metrics with short names fit too. Only the time does not.
+        // The scores of two metrics with short names fit into 80 characters, but not together with the time.
         let two = line(30, 12, &epoch(&["accuracy", "f1"]), 0.25);
         let scores = two.strip_suffix("  4.5 s left").unwrap();
         assert_eq!(scores.chars().count(), 79, "{two}");

@@ -322,7 +322,7 @@ fn averages_and_plateaus_resume_with_the_same_bits() {
         average: &'a mut crate::WeightAverage<f64>,
         test: &'a DataLoader<(Tensor<f64>, Tensor<i64>)>,
     ) -> Fit<'a, f64, Tensor<f64>> {
-        // No loss changes by 100, so after the first epoch no measure counts as an improvement. Therefore the rate is halved after each
+        // No loss changes by 100, so after the first epoch no measure counts as an improvement. Therefore the rate is halved after every
         // second epoch.
         let plateau = crate::schedule::ReduceLROnPlateau::new(0.1).factor(0.5).patience(1).absolute_threshold(100.0);
         let fit = Fit::new(epochs).validation(test).plateau("loss", plateau).folder(folder.path());
@@ -341,7 +341,7 @@ fn averages_and_plateaus_resume_with_the_same_bits() {
         assert_eq!(bytes(&whole), bytes(&parts), "{name}");
     }
     assert_eq!((expected.updates(), second.updates()), (18, 18));
-    // `model` has its last weights. The file of the best model has the average at the best epoch.
+    // `model` has the weights of the last step, and not the average. The file of the best model has the average at the best epoch.
     let last = model.to_vector();
     assert_eq!(last, resumed.to_vector());
     expected.apply_to(&mut model);

@@ -14,8 +14,8 @@
 //! the number of inputs on which an output depends. Its *fan out* is the number of outputs that depend on an input. For a convolution with
 //! several groups or a stride above 1, the fan out is larger than this number, as in PyTorch.
 //!
-//! The elements are drawn in row-major order, each from one number of the generator. Each is computed in f64 and rounded once. An exception
-//! is [`orthogonal`], which draws one vector after the other and computes each vector from all vectors before it.
+//! The elements are drawn in row-major order, each from one number of the generator. Each is computed in f64 and rounded once. Exceptions:
+//! [`orthogonal`] computes each vector from all vectors before it, and [`sparse`] then draws the places of zeros.
 
 mod fan;
 mod orthogonal;

@@ -11,7 +11,7 @@ use wengert_tensor::{Error, Float, Generator, Site, Sizes, Tensor};
 /// columns, its columns are orthogonal to each other, otherwise its rows.
 ///
 /// The function draws vectors of normal numbers and makes them orthogonal by the Gram-Schmidt process. The process runs twice for each
-/// vector, which is enough to remove rounding errors (B. N. Parlett, The Symmetric Eigenvalue Problem, 6.9).
+/// vector. After that, the vectors are orthogonal up to rounding (B. N. Parlett, The Symmetric Eigenvalue Problem, 6.9).
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }

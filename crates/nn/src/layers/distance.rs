@@ -12,7 +12,7 @@ use crate::layers::forward::output_of;
 use crate::module::Module;
 
 /// The cosine of the angle between two inputs, along a dimension. The shapes of the inputs broadcast, and the result lacks the dimension. A
-/// length below `eps` counts as `eps`. PyTorch: `torch.nn.CosineSimilarity`.
+/// norm of an input below `eps` counts as `eps`. PyTorch: `torch.nn.CosineSimilarity`.
 ///
 /// For tensors without a tape see [`cosine_similarity`](wengert_tensor::ops::Norms::cosine_similarity).
 ///
@@ -48,7 +48,7 @@ impl CosineSimilarity {
         CosineSimilarity { dim, eps: 1e-8, made: Location::caller() }
     }
 
-    /// Sets the smallest length by which the layer divides; 1e-8 by default. It must not be negative.
+    /// Sets the smallest norm by which the layer divides; 1e-8 by default. It must not be negative.
     #[must_use]
     pub fn eps(self, eps: f64) -> Self {
         CosineSimilarity { eps, ..self }

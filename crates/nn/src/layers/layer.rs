@@ -146,7 +146,7 @@ impl<T: Float, L: Layer<T>> Layer<T> for Option<L> {
         match self {
             Some(layer) => {
                 let y = forward_and_trace(layer, x)?;
-                // The paths of a model lead to the option. If it has the key of its layer, the output was passed on already.
+                // The paths of a model lead to the option. If the option and its layer have the same key, the output was passed on already.
                 let is_passed = trace::key(self, self.type_name()) == trace::key(layer, layer.type_name());
                 Ok(if is_passed { y } else { pass_output(self, y) })
             }

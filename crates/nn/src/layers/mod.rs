@@ -1,4 +1,4 @@
-//! Layers. Those that exist in PyTorch have PyTorch's names, layouts and initial distributions.
+//! Layers. A layer that exists in PyTorch has PyTorch's name, layout and distribution of initial parameters.
 
 mod activation;
 mod attention;

@@ -61,9 +61,9 @@ pub(super) fn check_classes(shape: &Shape, at: Site) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns max(0, `margin` - (`own` - `others`)), by which the score `own` fails to exceed the scores `others` by the margin. `own` and `others`
-/// broadcast to the shape of `is_pair`. The result is 0 with gradient 0 where `is_pair` is false, even if a score there is infinite. As in
-/// PyTorch, this is also the result for two infinite scores of the same sign.
+/// Returns max(0, `margin` - (`own` - `others`)): the amount that the score `own` lacks to exceed the scores `others` by the margin. `own`
+/// and `others` broadcast to the shape of `is_pair`. The result is 0 with gradient 0 where `is_pair` is false, even if a score there is
+/// infinite. As in PyTorch, this is also the result for two infinite scores of the same sign.
 #[track_caller]
 pub(super) fn shortfall<A: TensorLike<Elem: Float>>(
     own: &A,

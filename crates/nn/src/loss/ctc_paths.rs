@@ -13,7 +13,7 @@ pub(super) struct Paths {
     pub(super) states: usize,
     /// The class of each state, `[n, states]`: a label or the blank.
     pub(super) classes: Tensor<i64>,
-    /// The log-probability of each state before the first step, `[n, states]`. Only a sample without steps uses them.
+    /// The log-probability of each state before the first step, `[n, states]`. Only a sample without steps uses these values.
     pub(super) before: Vec<f64>,
     /// The penalty of each state at the first step, `[n, states]`. Only the first two states have the penalty 0, because a path begins in one of
     /// these two.

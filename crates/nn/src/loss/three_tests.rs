@@ -15,7 +15,7 @@ fn different_shapes_are_errors() {
     assert!(TripletMarginLoss::new().try_by_distance(&column, &row, &column, |x, _| x.clone()).is_err());
 }
 
-/// The sentence is PyTorch's, from both losses.
+/// The text of the error is PyTorch's, both for `of` and for `by_distance`.
 #[test]
 fn a_margin_that_is_not_positive_is_an_error() {
     let x = Tensor::from([[1.0], [2.0]]);

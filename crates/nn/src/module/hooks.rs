@@ -333,7 +333,7 @@ mod tests {
         assert!(error.is_none_or(|error| error == "the hook at '2': the function did not call a layer there"));
     }
 
-    /// A layer with the name and the address of its only field.
+    /// A layer that has the same type name and the same address as its only field.
     mod wrapped {
         use super::*;
 

@@ -228,7 +228,7 @@ fn short_name(name: &'static str) -> &'static str {
     for (position, character) in name.char_indices() {
         match character {
             '<' | '[' | '(' => {
-                // The parameters of a path's last part begin here. Another part may follow.
+                // The parameters of a part of the path begin here, so the type's name ends here, unless another part follows.
                 end = end.or((depth == 0).then_some(position));
                 depth += 1;
             }
@@ -365,8 +365,8 @@ fn set_from_vector<T: Float>(module: &mut dyn Module<T>, vector: &Tensor<T>) -> 
 ///
 /// # Errors
 ///
-/// If the shape of a buffer has changed since the tape recorded its statistic, or memory cannot hold the result. The buffers before it have
-/// been updated.
+/// If the shape of a buffer has changed since the tape recorded its statistic, or memory cannot hold the result. The buffers before this
+/// buffer are then updated already.
 #[twins]
 pub fn try_update_buffers<T: Float>(model: &mut (impl Module<T> + ?Sized), gradients: &Gradients<T>) -> Result<()> {
     let mut outcome = Ok(());

@@ -73,7 +73,7 @@ impl<T: Float> Asgd<T> {
     }
 
     /// Sets t₀, which determines when the averaging begins. The mean covers the values after step t₀ + 2 and after later steps, as in
-    /// PyTorch. Before, it is the parameter itself. It must not be negative.
+    /// PyTorch. Before, the mean is the parameter itself. `t0` must not be negative.
     #[must_use]
     pub fn t0(self, t0: f64) -> Self {
         Asgd { t0, ..self }

@@ -320,7 +320,7 @@ mod tests {
         average.update(&weight);
         average.apply_to(&mut weight);
         assert_eq!(weight.weight.value.to_vec(), [3.0]);
-        average.update(&weight); // `apply_to` is not a swap
+        average.update(&weight); // `apply_to` is not a swap, so an update is allowed
     }
 
     #[test]

@@ -18,7 +18,8 @@ pub struct Common<O, T: Float = f32> {
     pub weight_decay: f64,
     /// True if each step subtracts `lr · weight_decay` times the parameter from the parameter. If false, `weight_decay` times the parameter is
     /// added to the gradient. [`Optimizer::update`](crate::Optimizer::update) applies a decoupled decay by
-    /// [`decayed_parameter`](Self::decayed_parameter). Optimisers without such a decay, for example [`Sgd`](crate::Sgd), then apply none.
+    /// [`decayed_parameter`](Self::decayed_parameter). Optimisers that do not call it, for example [`Sgd`](crate::Sgd), then apply no
+    /// decay.
     pub decoupled: bool,
     /// True if steps follow the gradient, which maximizes the loss. If false, they go against the gradient.
     pub maximize: bool,
@@ -54,8 +55,8 @@ impl<O, T: Float> Common<O, T> {
         PenalizedGradient { sign, has_penalty, penalty: T::from_f64(self.weight_decay) }
     }
 
-    /// Returns the function that applies decoupled weight decay to the parameter before an update. Without such a decay, the parameter stays as
-    /// it is.
+    /// Returns the function that applies decoupled weight decay to the parameter before an update. If the decay is not decoupled, the
+    /// parameter stays as it is.
     pub fn decayed_parameter(&self) -> DecayedParameter<T> {
         DecayedParameter { factor: T::from_f64(if self.decoupled { 1.0 - self.lr * self.weight_decay } else { 1.0 }) }
     }

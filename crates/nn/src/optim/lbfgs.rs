@@ -61,7 +61,8 @@ pub struct Lbfgs<T: Float = f32> {
     scale: f64,
 }
 
-/// The last move of the parameters, which was `length` times `direction`, or the last direction along which no move was made.
+/// The last move of the parameters, `length` times `direction`. If the loss hardly falls along a direction, a step ends before it makes the
+/// move. The planned move is stored nevertheless, as in PyTorch.
 #[derive(Clone, Debug)]
 struct Last<T: Float> {
     direction: Tensor<T>,
@@ -70,8 +71,8 @@ struct Last<T: Float> {
     gradient: Tensor<T>,
 }
 
-/// A move `s` of the parameters, or a direction along which no move was made. `y` is the gradient after the move minus
-/// the gradient before the move.
+/// A move `s` of the parameters, and the change `y` of the gradient: the gradient from which the next direction is computed, minus the
+/// gradient before the move. `s` may also be a planned move; see [`Last`].
 #[derive(Clone, Debug)]
 struct Pair<T: Float> {
     y: Tensor<T>,
@@ -492,7 +493,7 @@ mod tests {
         (y - x.square()).square() * 100.0 + (1.0 - x).square()
     }
 
-    /// The squared error of eight equations whose matrix is a part of Hilbert's.
+    /// The squared error of eight linear equations whose matrix is a part of the Hilbert matrix.
     fn hilbert<T: Float>(p: Var<'_, T>) -> Var<'_, T> {
         let row = |i: i32| (0..4).map(move |j| 1.0 / f64::from(i + j + 1));
         let right = rounded::<T>((0..8).map(|i| row(i).sum::<f64>() + 0.01 * (f64::from(i) * 2.0).cos()));

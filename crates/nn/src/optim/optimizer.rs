@@ -194,7 +194,7 @@ pub trait Optimizer<T: Float = f32>: Clone {
     fn set_lr(&mut self, lr: f64) {
         self.common_mut().lr = lr;
         for group in &mut self.common_mut().groups {
-            // If the optimiser's rate was 0 when the ratio was computed, the ratio is infinite or NaN.
+            // If the optimiser's rate was 0 when the ratio was computed, the ratio is infinite or NaN, and the group keeps its own rate.
             if group.ratio.is_finite() {
                 group.settings.common_mut().lr = lr * group.ratio;
             }
@@ -417,7 +417,7 @@ fn advance<T: Float>(
         let own = states.entry(id).or_default();
         let update = |own: &mut _| optimizer.update_one(group, &mut parameter.value, gradient, own);
         if let Err(error) = count_step(own, update) {
-            // A checkpoint has no entries for a parameter that no step has updated.
+            // Removes a state that this step has made, because a checkpoint has no entries for a parameter that no step has updated.
             if own.steps == 0 {
                 states.remove(&id);
             }

@@ -44,7 +44,7 @@ enum Bracket<T: Float> {
 }
 
 /// Searches along a line for a point that satisfies the strong Wolfe conditions. Returns this point and the number of evaluated points. If
-/// no point that satisfies the conditions was found, returns the end of the last bracket with the lower loss.
+/// no point that satisfies the conditions was found, returns the end with the lower loss of the last interval in which it searched.
 ///
 /// `at` evaluates the point at a given length from `start`. The first length that is tried is `length`. `largest` is the largest absolute value
 /// of an element of the direction. `limit` is the largest number of points that are evaluated after the first one.
@@ -66,7 +66,7 @@ pub(super) fn strong_wolfe<T: Float>(
 
 impl<T: Float> Search<T> {
     /// Returns true if the first Wolfe condition holds: the loss at `point` is low enough. The bound is rounded to the element type, as in
-    /// PyTorch. Otherwise no move would satisfy the condition if the loss should fall by less than its rounding error.
+    /// PyTorch. Without this rounding, no move would satisfy the condition if the loss should fall by less than its rounding error.
     fn descends(&self, point: &Point<T>) -> bool {
         let bound = self.start.loss + DESCENT * point.length * self.start.slope;
         point.loss <= T::from_f64(bound).to_f64()

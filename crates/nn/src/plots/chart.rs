@@ -215,7 +215,8 @@ impl Chart<'_> {
     }
 }
 
-/// Returns the scores of an epoch on the training samples, or on the validation samples if there are any.
+/// Returns the scores of an epoch on the training samples if `part` is `train`, otherwise on the validation samples, or `None` without
+/// any.
 fn scores<'e>(epoch: &'e Epoch, part: &str) -> Option<&'e Scores> {
     if part == "train" { Some(&epoch.train) } else { epoch.validation.as_ref() }
 }

@@ -12,8 +12,8 @@ const SIZE: (u32, u32) = (640, 560);
 /// The width and height of the image that shows the regions of a decision boundary, in pixels.
 const REGION: usize = 160;
 
-/// The largest coordinate that is drawn, in absolute value. Next to it, the other points would have one place, and the drawing library does not
-/// end for the largest numbers.
+/// The largest absolute value of a coordinate that is drawn. Beside a larger one, all other points would fall on one place. For the largest
+/// numbers of f64, the drawing library does not terminate.
 const LARGEST: f64 = 1e12;
 
 /// Draws points `[n, 2]` in the colours of their classes `[n]`, as an SVG image. Classes whose difference is a multiple of 10 have the same
@@ -114,7 +114,7 @@ fn draw<T: Float>(
     Ok(in_pixels(&svg, SIZE))
 }
 
-/// Returns the colour of a class. There are 10 colours.
+/// Returns the colour of a class. The 10 colours repeat, also for negative classes.
 fn class_colour(class: i64) -> RGBColor {
     colour(class.rem_euclid(10) as usize)
 }

@@ -27,7 +27,7 @@ impl<T: Float> Lowering<T> {
                 let one = self.number(1.0);
                 let largest = self.map("Sub", &[one, y]);
                 let (is_below, smaller) = (self.test("Less", &[x, y]), self.map("Min", &[x, largest]));
-                // The lower bound decides if it is above the upper bound.
+                // If the lower bound is above the upper bound, the result is the lower bound.
                 let inside = self.map("Where", &[is_below, y, smaller]);
                 self.log_odds(inside)
             }
@@ -64,7 +64,7 @@ impl<T: Float> Lowering<T> {
         self.map("Where", &[truth, x, y])
     }
 
-    /// Returns the larger or smaller operand. If one operand is NaN, returns the other one.
+    /// Returns the larger (`Max`) or smaller (`Min`) operand. If one operand is NaN, returns the other one.
     fn ignoring_nan(&mut self, operator: &'static str, x: ValueId, y: ValueId) -> ValueId {
         let [x_is_nan, y_is_nan] = [x, y].map(|operand| self.test("IsNaN", &[operand]));
         let chosen = self.map(operator, &[x, y]);
@@ -90,7 +90,8 @@ impl<T: Float> Lowering<T> {
         let remainder = self.fmod(x, y);
         let multiple = self.map("Sub", &[x, remainder]);
         let quotient = self.map("Div", &[multiple, y]);
-        // The difference is a multiple of y up to rounding, so the nearest integer is the quotient rounded towards 0.
+        // x - `remainder` is a multiple of y up to rounding, so the integer nearest to the quotient is x / y rounded
+        // towards 0.
         let towards_zero = self.map("Round", &[quotient]);
         let (one, differs) = (self.number(1.0), self.signs_differ(remainder, y));
         let below = self.map("Sub", &[towards_zero, one]);

@@ -152,7 +152,7 @@ impl<T: Float> Lowering<T> {
             return x;
         }
         let sizes = self.integers(shape.iter().map(|&size| size as i64));
-        // A size of 0 would otherwise stand for the input's size.
+        // Without this attribute, a size of 0 would stand for the size of the input in this dimension.
         let attributes = if shape.contains(&0) { vec![("allowzero", Attribute::Integer(1))] } else { Vec::new() };
         self.node_with("Reshape", &[x, sizes], attributes, shape.clone())
     }
@@ -162,7 +162,8 @@ impl<T: Float> Lowering<T> {
         if own == *shape {
             return x;
         }
-        // Both shapes broadcast, so a size that does not change is written as 1. It then need not be known.
+        // `Expand` broadcasts, so a size that does not change is written as 1. The file then does not need this size, which may
+        // be dynamic.
         let added = shape.rank() - own.rank();
         let same = |axis: usize| axis >= added && own[axis - added] == shape[axis];
         let sizes: Vec<i64> = (0..shape.rank()).map(|axis| if same(axis) { 1 } else { shape[axis] as i64 }).collect();

@@ -24,7 +24,7 @@ impl<T: Float> Lowering<T> {
 
     /// Reduces over `axes`, which stay with size 1.
     fn reduce(&mut self, operator: &'static str, x: ValueId, axes: &[usize]) -> ValueId {
-        // An operator without dimensions would reduce all of them.
+        // With an empty list of axes, the operator would reduce all dimensions.
         if axes.is_empty() {
             return x;
         }

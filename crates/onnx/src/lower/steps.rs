@@ -64,8 +64,8 @@ fn needed<T: Float>(program: &Program<T>, outputs: &[usize]) -> Vec<bool> {
 }
 
 impl<T: Float> Lowering<T> {
-    /// Translates one step, whose inputs are translated. Returns an error if the operation has no form in ONNX. The
-    /// functions below return the same error.
+    /// Translates one step, whose inputs are already translated. Returns an error if the operation has no form in ONNX.
+    /// The functions below return the same error.
     fn step(&mut self, step: &Step<T>) -> Result<ValueId> {
         let shape = &step.shape;
         Ok(match step.op {
@@ -76,7 +76,7 @@ impl<T: Float> Lowering<T> {
             Op::Alias(_) => self.input(step, 0)?,
             Op::Unary(op) => {
                 let x = self.input(step, 0)?;
-                // The function of an expansion is the expansion of the function.
+                // The function is computed before the expansion, on fewer elements.
                 let small = self.unary(op, self.before(x))?;
                 self.expand(small, shape)
             }
@@ -136,7 +136,8 @@ impl<T: Float> Lowering<T> {
     fn custom(&mut self, step: &Step<T>) -> Result<ValueId> {
         let Some(custom) = &step.custom else { return Err(self.unsupported()) };
         if let &Custom::Softmax { axis, log } = custom {
-            // The operator needs a dimension. For a number, the first input of the step has the same value.
+            // The operator needs a dimension. For a number, take the first input of the step, which is this softmax
+            // computed by other operations.
             if step.shape.rank() == 0 {
                 return self.input(step, 0);
             }

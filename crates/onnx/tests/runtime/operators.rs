@@ -250,7 +250,7 @@ fn pooling(node: &Node, x: &Tensor<f64>) -> Tensor<f64> {
     let is_maximum = node.operator == "MaxPool";
     let pads = node.integers("pads").unwrap_or(vec![0; 2 * rank]);
     assert!(is_maximum || pads.iter().all(|&pad| pad == 0));
-    // ONNX Runtime refuses a larger padding.
+    // ONNX Runtime refuses a padding that is not below the size of the kernel.
     assert!(pads.iter().zip(kernel.iter().cycle()).all(|(pad, size)| pad < size), "{pads:?} {kernel:?}");
     let mut x = padded(x, &pads, f64::NEG_INFINITY);
     // Each pooled dimension becomes windows, whose elements are the last dimension and are reduced.

@@ -10,8 +10,8 @@ use crate::layers::attention::masks::{causal_mask, not_padding};
 use crate::layers::attention::multihead::MultiheadAttention;
 use crate::layers::forward::{in_layer, output_of, refused};
 
-/// A cache of the keys and values of all steps that an attention layer has decoded, or of all positions of a memory. A clone of the cache
-/// shares these tensors with the original.
+/// A cache of the keys and values of all steps that an attention layer has decoded, or of all positions of a memory (a sequence to attend
+/// to). A clone of the cache shares these tensors with the original.
 #[derive(Clone, Debug)]
 pub struct AttentionCache<T: Float = f32> {
     /// The keys and the values, each `[n, heads, s, e / heads]`, for n sequences of s steps and e features. `None` if the cache is empty.

@@ -9,12 +9,12 @@ use crate::layers::forward::{optional, output_of};
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
-/// A convolution over sequences, from `[n, in, l]` to `[n, out, l']`. Output sizes have a prime. There are n sequences of length l, with
-/// `in` input and `out` output channels. PyTorch: `torch.nn.Conv1d`.
+/// A convolution over sequences, from `[n, in, l]` to `[n, out, l']`, for n sequences with `in` input and `out` output channels. The length
+/// is l before and l' after the layer. PyTorch: `torch.nn.Conv1d`.
 pub type Conv1d<T = f32> = Conv<1, T>;
 
-/// A convolution over images, from `[n, in, h, w]` to `[n, out, h', w']`. Output sizes have a prime. There are n images of height h and
-/// width w, with `in` input and `out` output channels. PyTorch: `torch.nn.Conv2d`.
+/// A convolution over images, from `[n, in, h, w]` to `[n, out, h', w']`, for n images with `in` input and `out` output channels. The
+/// height and width are h and w before, and h' and w' after the layer. PyTorch: `torch.nn.Conv2d`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -30,8 +30,8 @@ pub type Conv1d<T = f32> = Conv<1, T>;
 /// ```
 pub type Conv2d<T = f32> = Conv<2, T>;
 
-/// A convolution over volumes, from `[n, in, d, h, w]` to `[n, out, d', h', w']`. Output sizes have a prime. There are n volumes of depth
-/// d, height h and width w, with `in` input and `out` output channels. PyTorch: `torch.nn.Conv3d`.
+/// A convolution over volumes, from `[n, in, d, h, w]` to `[n, out, d', h', w']`, for n volumes with `in` input and `out` output channels.
+/// Depth, height and width are d, h and w before, and d', h' and w' after the layer. PyTorch: `torch.nn.Conv3d`.
 pub type Conv3d<T = f32> = Conv<3, T>;
 
 /// A convolution over `D` dimensions (1 to 3): [`Conv1d`], [`Conv2d`], [`Conv3d`]. An input may also lack the batch dimension. The layout of the

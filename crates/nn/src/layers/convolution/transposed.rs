@@ -9,12 +9,12 @@ use crate::layers::forward::{optional, output_of};
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
-/// A transposed convolution over sequences, from `[n, in, l]` to `[n, out, l']`. Output sizes have a prime. There are n sequences of
-/// length l, with `in` input and `out` output channels. PyTorch: `torch.nn.ConvTranspose1d`.
+/// A transposed convolution over sequences, from `[n, in, l]` to `[n, out, l']`, for n sequences with `in` input and `out` output channels.
+/// The length is l before and l' after the layer. PyTorch: `torch.nn.ConvTranspose1d`.
 pub type ConvTranspose1d<T = f32> = ConvTranspose<1, T>;
 
-/// A transposed convolution over images, from `[n, in, h, w]` to `[n, out, h', w']`. Output sizes have a prime. There are n images of
-/// height h and width w, with `in` input and `out` output channels. PyTorch: `torch.nn.ConvTranspose2d`.
+/// A transposed convolution over images, from `[n, in, h, w]` to `[n, out, h', w']`, for n images with `in` input and `out` output
+/// channels. The height and width are h and w before, and h' and w' after the layer. PyTorch: `torch.nn.ConvTranspose2d`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -29,8 +29,8 @@ pub type ConvTranspose1d<T = f32> = ConvTranspose<1, T>;
 /// ```
 pub type ConvTranspose2d<T = f32> = ConvTranspose<2, T>;
 
-/// A transposed convolution over volumes, from `[n, in, d, h, w]` to `[n, out, d', h', w']`. Output sizes have a prime. There are n
-/// volumes of depth d, height h and width w, with `in` input and `out` output channels. PyTorch: `torch.nn.ConvTranspose3d`.
+/// A transposed convolution over volumes, from `[n, in, d, h, w]` to `[n, out, d', h', w']`, for n volumes with `in` input and `out` output
+/// channels. Depth, height and width are d, h and w before, and d', h' and w' after the layer. PyTorch: `torch.nn.ConvTranspose3d`.
 pub type ConvTranspose3d<T = f32> = ConvTranspose<3, T>;
 
 /// A transposed convolution, the adjoint of a convolution, over `D` dimensions (1 to 3): [`ConvTranspose1d`], [`ConvTranspose2d`],

@@ -148,7 +148,7 @@ impl<const D: usize, T: Float> Layer<T> for BatchNorm<D, T> {
         }
         let normed = in_layer(x.try_batch_norm_training(weight, bias, self.eps), self.made, name)?;
         let BatchNormed { output, mean, variance } = normed;
-        // A batch without values has no mean and no variance.
+        // A batch without values has no mean and no variance, so the running statistics stay.
         if let Some((running_mean, running_var)) = running.filter(|_| x.shape().numel() > 0) {
             let share = self.share()?;
             tape.try_blend(running_mean, mean, share)?;
@@ -335,7 +335,7 @@ mod tests {
         let tape = Tape::training(&mut Generator::new(0));
         let x = tape.constant(Tensor::from([[1.0], [2.0]]));
         assert!(layer.try_forward(x).is_err());
-        // The number of the next batch does not overflow.
+        // A wrong count of -1 does not make the number of the next batch overflow.
         layer.num_batches_tracked.as_mut().unwrap().value = Tensor::scalar(-1);
         assert!(layer.try_forward(x).is_ok());
     }

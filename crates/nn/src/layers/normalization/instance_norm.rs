@@ -115,7 +115,7 @@ impl<const D: usize, T: Float> InstanceNorm<D, T> {
         let normed = x.try_reshape(&joined)?.try_batch_norm_training(weight.as_ref(), bias.as_ref(), self.eps)?;
         let BatchNormed { output, mean, variance } = normed;
         if shape.numel() == 0 {
-            // A batch without values has no mean and no variance.
+            // A batch without values has no mean and no variance, so the running statistics stay.
             return output.try_reshape(&shape);
         }
         for (running, statistic) in [(running.0, mean), (running.1, variance)] {
@@ -140,7 +140,7 @@ impl<const D: usize, T: Float> Layer<T> for InstanceNorm<D, T> {
     }
 }
 
-/// Returns `parameter`, `[c]`, once for each example one after the other, `[examples · c]`.
+/// Returns `parameter`, `[c]`, repeated for each example, as `[examples · c]`.
 #[track_caller]
 fn repeat<'t, T: Float>(parameter: Option<&Var<'t, T>>, examples: usize) -> Result<Option<Var<'t, T>>, Error> {
     match parameter {

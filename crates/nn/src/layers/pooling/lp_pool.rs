@@ -12,12 +12,12 @@ use crate::layers::pooling::max_pool::MaxPool;
 use crate::layers::pooling::window::{Window, window_settings};
 use crate::module::Module;
 
-/// The norm of each window of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`. Output sizes have a prime.
-/// PyTorch: `torch.nn.LPPool1d`.
+/// The norm of each window of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`, where l' is the length of the
+/// output. PyTorch: `torch.nn.LPPool1d`.
 pub type LPPool1d = LPPool<1>;
 
-/// The norm of each window of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']`. Output sizes have a
-/// prime. PyTorch: `torch.nn.LPPool2d`.
+/// The norm of each window of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']`, where h' and w' are
+/// the height and width of the output. PyTorch: `torch.nn.LPPool2d`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -30,8 +30,8 @@ pub type LPPool1d = LPPool<1>;
 /// ```
 pub type LPPool2d = LPPool<2>;
 
-/// The norm of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. Output sizes have a prime. There are n volumes with c
-/// channels, depth d, height h and width w. PyTorch: `torch.nn.LPPool3d`.
+/// The norm of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']`, where d', h' and w' are the depth, height and width of the
+/// output. There are n volumes with c channels, depth d, height h and width w. PyTorch: `torch.nn.LPPool3d`.
 pub type LPPool3d = LPPool<3>;
 
 /// The norm of each window over `D` dimensions, (Σ xᵖ)^(1/p) over the elements x of the window: [`LPPool1d`], [`LPPool2d`], [`LPPool3d`].

@@ -11,12 +11,12 @@ use crate::layers::layer::Layer;
 use crate::layers::pooling::window::{Window, padding_setting, window_settings};
 use crate::module::Module;
 
-/// The maximum of each window of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`. Output sizes have a prime.
-/// PyTorch: `torch.nn.MaxPool1d`.
+/// The maximum of each window of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`, where l' is the length of the
+/// output. PyTorch: `torch.nn.MaxPool1d`.
 pub type MaxPool1d = MaxPool<1>;
 
-/// The maximum of each window of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']`. Output sizes have
-/// a prime. PyTorch: `torch.nn.MaxPool2d`.
+/// The maximum of each window of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']`, where h' and w'
+/// are the height and width of the output. PyTorch: `torch.nn.MaxPool2d`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -30,8 +30,8 @@ pub type MaxPool1d = MaxPool<1>;
 /// ```
 pub type MaxPool2d = MaxPool<2>;
 
-/// The maximum of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. Output sizes have a prime. There are n volumes with c
-/// channels, depth d, height h and width w. PyTorch: `torch.nn.MaxPool3d`.
+/// The maximum of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']`, where d', h' and w' are the depth, height and width of the
+/// output. There are n volumes with c channels, depth d, height h and width w. PyTorch: `torch.nn.MaxPool3d`.
 pub type MaxPool3d = MaxPool<3>;
 
 /// The maximum of each window over `D` dimensions: [`MaxPool1d`], [`MaxPool2d`], [`MaxPool3d`].
@@ -79,8 +79,8 @@ impl<T: Float, const D: usize> Layer<T> for MaxPool<D> {
 #[twins]
 impl<const D: usize> MaxPool<D> {
     /// Returns the maximum of each window, and the row-major position of each maximum in the last `D` dimensions of `x`, for
-    /// [`MaxUnpool`](crate::MaxUnpool). The position of a window of padding alone is 0, or for `D` = 3 the position of any element. Evaluates `x`.
-    /// PyTorch: `return_indices=True`.
+    /// [`MaxUnpool`](crate::MaxUnpool). A window of padding alone has position 0. `x` is evaluated at once, because the positions are not
+    /// recorded. PyTorch: `return_indices=True`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }

@@ -36,7 +36,7 @@ pub trait RecurrentKind<T: Float>: Copy + 'static {
     const NAME: &'static str;
     /// The number of gates of the cell.
     const GATES: usize;
-    /// True if a step needs the bias of the state alone. If false, it is added to the bias of the input once for all steps.
+    /// True if a step needs the bias of the state alone. If false, this bias is added to the bias of the input once for all steps.
     const SEPARATE_HIDDEN_BIAS: bool;
     /// The state that is passed from step to step.
     type State<'t>: RecurrentState<'t, T>;

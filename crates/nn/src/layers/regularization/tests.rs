@@ -83,8 +83,8 @@ fn a_step_with_gradients_of_an_evaluating_tape_is_reported() {
         BatchNorm1d, BatchNorm2d, GRU, InstanceNorm1d, Linear, Module, MultiheadAttention, Optimizer as _, RReLU, Sgd,
         SpectralNorm, TransformerEncoderLayer, TransformerOptions,
     };
-    /// Makes a step of the parameters of `model` and of a scalar that multiplies a random input of shape `x`. Returns
-    /// the layers of the warnings.
+    /// Makes a step of the parameters of `model` and of a scalar that multiplies a random input of shape `x`. Returns the layers that
+    /// the step's warnings name.
     fn warned<M: Module<f64>>(
         model: M,
         x: &[usize],
@@ -140,7 +140,7 @@ fn a_step_with_gradients_of_an_evaluating_tape_is_reported() {
             assert_eq!(layers[7..9].concat(), ["BatchNorm", "BatchNorm"]);
         }
     }
-    // These layers behave equally in training and evaluation, or are frozen.
+    // These layers behave equally in training and evaluation, or are frozen, so there is no warning.
     let mut frozen = spectral();
     frozen.freeze("");
     let silent = [

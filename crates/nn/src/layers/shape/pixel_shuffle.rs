@@ -47,8 +47,8 @@ functions_with_settings! {
         downscale_factor: usize
     } = try_pixel_unshuffle;
 
-    /// A layer that divides the channels of `[n, c, …]` into groups. It takes the first channels of all groups, then all second channels, and
-    /// so on. PyTorch: `torch.nn.ChannelShuffle`.
+    /// A layer that divides the channels of `[n, c, …]` into groups. The output has the first channel of each group, then the second
+    /// channel of each group, and so on. PyTorch: `torch.nn.ChannelShuffle`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
