@@ -32,7 +32,8 @@ impl Packed {
         Packed { parts, step: axis.stride, len, before: axis.before, input: axis.input }
     }
 
-    /// Describes one axis of the planes of a convolution's result, which are copied with zeros around them. They have a single part.
+    /// Describes one axis of the planes of a convolution's result. The planes are copied with zeros around them. They are not split by the
+    /// stride, so they have a single part.
     pub(crate) fn output(axis: &WindowAxis) -> Packed {
         let (room, last) = (reach(axis), (axis.input - 1 + axis.before) / axis.stride);
         let len = room + axis.output.max(last + 1);
@@ -49,7 +50,8 @@ impl Packed {
     }
 }
 
-/// Returns the distance, within a part, between the elements that the first tap and the last tap of a window read.
+/// Returns the distance between the elements that the first tap and the last tap of a window read. The distance is in elements of a part,
+/// which has every `stride`-th element.
 pub(crate) fn reach(axis: &WindowAxis) -> usize {
     (axis.kernel - 1) * axis.dilation / axis.stride
 }
@@ -123,13 +125,13 @@ pub(crate) struct WindowRun {
 }
 
 impl WindowRun {
-    /// Returns the run over all windows of a convolution, whose values are stored in row-major order.
+    /// Returns the positions of all windows of a convolution. The values of the windows are stored in row-major order in the result.
     pub(crate) fn whole(geometry: &Geometry, planes: &Planes) -> Self {
         let counts = geometry.axes.map(|axis| axis.output);
         WindowRun { counts, strides: planes.strides(), start: 0, steps: row_major_strides(counts) }
     }
 
-    /// Returns the length of a run: the number of elements from the first window to the last.
+    /// Returns the length of a run: the number of elements of a copied plane from the first window to the last.
     pub(crate) fn run(&self) -> usize {
         (0..3).map(|k| (self.counts[k] - 1) * self.strides[k]).sum::<usize>() + 1
     }

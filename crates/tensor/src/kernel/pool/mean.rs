@@ -71,7 +71,7 @@ impl WindowSpans {
         WindowSpans { size, count, placement, divisor, regular: (0, end), len, stride: len }
     }
 
-    /// Returns a single window over a dimension of size 1, for poolings over one dimension.
+    /// Returns a single window over a dimension of size 1. It is the second dimension of a pooling over one dimension.
     pub(crate) fn none() -> Self {
         WindowSpans::to_size(1, 1)
     }
@@ -123,8 +123,8 @@ impl WindowSpans {
     #[inline(always)]
     fn irregular(&self) -> impl Iterator<Item = (usize, (usize, usize))> {
         let numbers = (0..self.regular.0).chain(self.regular.1..self.count);
-        // If adaptive windows differ in size, all of them are visited in order. Each step adds to a quotient and a remainder, which costs
-        // less than two divisions.
+        // If adaptive windows differ in size, all of them are visited in order. The quotients of their bounds are updated by additions,
+        // which cost less than two divisions for each window.
         let (whole, part) = (self.size / self.count.max(1), self.size % self.count.max(1));
         let (mut start, mut rest) = (0, 0);
         numbers.map(move |number| match self.placement {
@@ -273,7 +273,7 @@ fn add<T: Float>(to: &mut [T], x: &[T]) {
 }
 
 /// Sets `sum` to the elementwise sum of `rows`, which follow each other in memory and are as long as `sum`. There must not be exactly one
-/// row.
+/// row, because it needs no sum.
 #[inline(always)]
 fn sum_rows<T: Float>(rows: &[T], sum: &mut [T]) {
     let width = sum.len();
@@ -455,7 +455,7 @@ mod tests {
             let (mut got, mut expected) = (vec![7.0; x.len()], vec![0.0; x.len()]);
             spread(&pool, &g, &mut got).unwrap();
             by_definition(&pool, planes, |window, place, divisor| expected[place] += g[window] / divisor);
-            // The terms are not negative. Each of at most 11 * 11 terms, and each sum of them, is rounded once.
+            // The terms are not negative, so no digits cancel. Each of at most 11 * 11 terms, and each sum of them, is rounded once.
             let near = |(got, expected): (&f64, &f64)| (got - expected).abs() <= 1000.0 * f64::EPSILON * expected;
             prop_assert!(got.iter().zip(&expected).all(near));
         }
