@@ -15,8 +15,7 @@ pub(crate) mod plan {
     /// reduces even if each total has fewer than [`ELEMENTS_PER_TOTAL`] terms.
     pub(crate) const MAX_ROW: usize = 1 << 14;
 
-    /// The value of [`MAX_ROW`] for a tensor that is reduced to a single value. The whole tensor is then one row, which only one thread
-    /// computes.
+    /// The value of [`MAX_ROW`] for a tensor that is reduced to a single value. A single thread computes such a tensor.
     pub(crate) const MAX_WHOLE: usize = 1 << 12;
 
     /// The shortest row, in elements, that an instruction of a fused program reduces. A program that runs row by row over shorter rows
@@ -79,16 +78,14 @@ pub(crate) mod plan {
     /// region saves. Measured with 14 small models.
     pub(crate) const MAX_REGION_VALUE: usize = 1 << 12;
 
-    /// The largest number of multiplications of a batch of products in a region. A larger product of one column may run on several threads,
-    /// unlike the other steps of a region.
+    /// The largest number of multiplications of a batch of products in a region. A larger product of one column may run on several threads.
     pub(crate) const MAX_REGION_PRODUCT: usize = super::matmul::MIN_PARALLEL_COLUMN - 1;
 
     /// The largest part of a concatenation, in elements, that a step of a region computes. The concatenation copies the part out of the
     /// region's memory, while other steps write larger parts directly. Measured with recurrent networks.
     pub(crate) const MAX_REGION_PART: usize = 512;
 
-    /// The largest number of elements in the memory of a region (a sequence of small steps). This memory must stay in the second-level
-    /// cache.
+    /// The largest number of elements in the memory of a region (a sequence of small steps), which stays in the second-level cache.
     pub(crate) const MAX_REGION: usize = 1 << 16;
 
     /// The smallest number of steps of a region. A shorter region saves less than the copies of its results cost.
@@ -99,8 +96,7 @@ pub(crate) mod plan {
     pub(crate) const MAX_REGION_COMPILATIONS: usize = 4;
 
     /// An expression stores equal shapes once. A new shape is compared with this number of its first shapes, and later shapes are found by
-    /// their hashes. A new view is compared with the same number of the expression's first views. A view that equals a later view is stored
-    /// again.
+    /// their hashes. A new view is compared with the same number of first views. A view that equals a later view is stored again.
     pub(crate) const MAX_SCANNED: usize = 16;
 }
 
@@ -214,8 +210,8 @@ pub(crate) mod rows {
     pub(crate) const VECTOR_ELEMENTS: usize = 16;
 
     /// The largest number of rows that are computed one after the other even if they are short. With more short rows, the rows are first
-    /// gathered (copied into one contiguous block). This applies to operations over two operands of at most one block, if at most two
-    /// nested loops visit each operand.
+    /// gathered (copied into one contiguous block). This applies to operations over two operands of at most one block, if two nested loops
+    /// suffice.
     pub(crate) const FEW_GATHERED_ROWS: usize = 8;
 
     /// The shortest row of the result, in elements, that is computed by itself even if there are more than [`FEW_GATHERED_ROWS`] rows. Both
@@ -481,8 +477,8 @@ pub(crate) mod scan {
     /// The number of adjacent lanes (lines along the sorted or summed dimension) that are processed together: a cache line of f32.
     pub(crate) const ADJACENT: usize = 16;
 
-    /// The approximate number of elements of a task, if the lanes (lines along the dimension) are rows of the tensor. A task has whole
-    /// lanes.
+    /// The approximate number of elements of a task, if the lanes (lines along the dimension) are rows of the tensor. Lanes are not
+    /// divided.
     pub(crate) const TASK: usize = 1 << 12;
 
     /// The number of adjacent lanes (lines along the summed dimension) whose running sums are computed together. Their totals stay in the

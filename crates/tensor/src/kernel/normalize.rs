@@ -108,7 +108,6 @@ dispatched! {
 mod tests {
     use super::*;
 
-    /// Compares the results with the definition, element by element in f64.
     #[test]
     fn rows_equal_their_definition() {
         for (rows, len, shared) in [(1, 1, 1), (3, 7, 7), (6, 20, 1), (8, 300, 100), (5, 33, 11), (2, 40_000, 1)] {

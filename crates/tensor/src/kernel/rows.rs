@@ -20,7 +20,7 @@ pub(crate) fn select<T: Element>(x: Source<T>, axis: usize, index: &[i64], out: 
     if out.is_empty() {
         return;
     }
-    // All slices have the layout of the first slice. Slice `k` starts `k` strides after it.
+    // All slices have the layout of the first slice. Slice `k` starts `k` strides of the dimension `axis` after the first slice.
     let (first, stride) = (x.layout.slice(axis, 0, 1, 1), x.layout.strides()[axis]);
     let space = IterationSpace::new(first.shape(), [&first]);
     let width = Shape::from(&first.shape()[axis..]).numel();

@@ -40,7 +40,7 @@ impl Packed {
         Packed { parts: vec![0], step: 1, len, before: room, input: axis.output }
     }
 
-    /// Returns the first and the end of the half-open range of a part's elements that are inside the plane, not in the padding. The third
+    /// Returns the start and the end of the half-open range of a part's elements that are inside the plane, not in the padding. The third
     /// number is the position in the plane of the first of these elements.
     pub(crate) fn inside(&self, part: usize) -> (usize, usize, usize) {
         let first = self.before.saturating_sub(part).div_ceil(self.step);
@@ -56,7 +56,6 @@ pub(crate) fn reach(axis: &WindowAxis) -> usize {
     (axis.kernel - 1) * axis.dilation / axis.stride
 }
 
-/// Returns the row-major strides of an array with these sizes.
 pub(crate) fn row_major_strides([_, height, width]: [usize; 3]) -> [usize; 3] {
     [height * width, width, 1]
 }

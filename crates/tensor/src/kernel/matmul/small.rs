@@ -300,7 +300,7 @@ mod tests {
         }
     }
 
-    /// Returns the product of two matrices by its definition, or its sum with `out`.
+    /// Returns the product of two matrices by its definition, plus `out` if `sizes.add` is true.
     fn expected(sizes: Sizes, x: Matrix<f64>, y: Matrix<f64>, mut out: Vec<f64>) -> Vec<f64> {
         let mut product = vec![0.0; out.len()];
         by_definition(Sizes { add: false, ..sizes }, x, y, &mut product);

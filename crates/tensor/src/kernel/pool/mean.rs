@@ -220,10 +220,10 @@ dispatched! {
             let (start, end) = pool.rows.span(i);
             let rows = &x[start * width..end * width];
             if end == start + 1 {
-                along(&pool.columns, rows, out);
+                sum_windows(&pool.columns, rows, out);
             } else {
                 sum_rows(rows, row);
-                along(&pool.columns, row, out);
+                sum_windows(&pool.columns, row, out);
             }
             let by = T::from_f64(pool.rows.divisor(i));
             for (out, &divisor) in out.iter_mut().zip(divisors) {
@@ -290,7 +290,7 @@ fn sum_rows<T: Float>(rows: &[T], sum: &mut [T]) {
 
 /// Sets each element of `out` to the sum of the elements of `row` in one window.
 #[inline(always)]
-fn along<T: Float>(windows: &WindowSpans, row: &[T], out: &mut [T]) {
+fn sum_windows<T: Float>(windows: &WindowSpans, row: &[T], out: &mut [T]) {
     let sum = |(start, end): (usize, usize)| row[start..end].iter().fold(T::ZERO, |sum, &x| sum + x);
     for (number, span) in windows.irregular() {
         out[number] = sum(span);
@@ -335,7 +335,7 @@ fn taps<T: Float, const S: usize>(from: &[T], len: usize, out: &mut [T]) {
     }
 }
 
-/// Overwrites `row` with the adjoint of [`along`], applied to `shares`. `shares` has each window's contribution to its elements.
+/// Overwrites `row` with the adjoint of [`sum_windows`], applied to `shares`. `shares` has each window's contribution to its elements.
 #[inline(always)]
 fn spread_windows<T: Float>(windows: &WindowSpans, shares: &[T], row: &mut [T]) {
     row.fill(T::ZERO);

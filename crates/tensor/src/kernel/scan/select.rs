@@ -22,7 +22,6 @@ pub(super) fn make_heap<T: Copy>(items: &mut [T], before: &impl Fn(&T, &T) -> bo
     }
 }
 
-/// Replaces the top of a heap by `value`.
 pub(super) fn replace_top<T: Copy>(heap: &mut [T], value: T, before: &impl Fn(&T, &T) -> bool) {
     sift(heap, 0, value, before);
 }
