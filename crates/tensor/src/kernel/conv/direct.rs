@@ -26,8 +26,8 @@ use crate::thresholds::conv::{CHUNK, MAX_SUMS, MIN_PARALLEL, RUN_ELEMENTS, SEGME
 /// groups. For each input plane and tap (a position in the window), a group stores the weights of all its rows.
 struct Weights<T: Products> {
     data: Scratch<T>,
-    /// For each group of rows: its first row, its number of rows, the number of rows that the kernel computes for it, and the position of
-    /// its first weight in `data`.
+    /// For each group of rows: its first row, its number of rows, the number of rows that the kernel computes, and the position of its
+    /// first weight in `data`.
     groups: Vec<(usize, usize, usize, usize)>,
     len: usize,
 }
