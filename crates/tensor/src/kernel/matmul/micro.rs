@@ -524,7 +524,7 @@ macro_rules! kernels {
             }
 
             fn tile_rows(&self, left: usize) -> usize {
-                // Chooses the largest number of rows of which at least three quarters remain.
+                // Chooses the first tile that the remaining rows fill to at least three quarters. The tiles are in descending order.
                 [$($rows),*].into_iter().find(|&rows| 4 * left >= 3 * rows).unwrap_or(1)
             }
 
