@@ -77,8 +77,8 @@ macro_rules! vectors {
                 use std::arch::x86_64::*;
                 let $count = from.len().min($lanes) as i32;
                 let $part = from.as_ptr();
-                // SAFETY: a value of this type exists only on processors with the instructions. The mask selects at most as many elements as
-                // the slice has.
+                // SAFETY: a value of this type exists only on processors with the instructions. The mask selects at most as many elements
+                // as the slice has.
                 unsafe { $load_part }
             }
 
@@ -94,8 +94,8 @@ macro_rules! vectors {
                 use std::arch::x86_64::*;
                 let $room = to.len().min($lanes) as i32;
                 let $to = to.as_mut_ptr();
-                // SAFETY: a value of this type exists only on processors with the instructions. The mask selects at most as many elements as
-                // the slice has.
+                // SAFETY: a value of this type exists only on processors with the instructions. The mask selects at most as many elements
+                // as the slice has.
                 unsafe { $store_part }
             }
 
