@@ -11,11 +11,11 @@
 /// Thresholds of the planner, which decides which values are fused, computed again, or written directly into a larger result.
 pub(crate) mod plan {
     /// The longest row, in elements, that an instruction of a fused program reduces, so that later instructions of the same pass can read
-    /// the total. The values of one row must stay in the second-level cache. Also the largest tensor whose totals a fused program computes
-    /// however few elements each total sums.
+    /// the total. The values of one row must stay in the second-level cache. Also the largest tensor, in elements, that a fused program
+    /// reduces even if each total has fewer than [`ELEMENTS_PER_TOTAL`] terms.
     pub(crate) const MAX_ROW: usize = 1 << 14;
 
-    /// The value of [`MAX_ROW`] for a tensor that is reduced to one value, which is then a single row. Only one thread runs this pass.
+    /// The value of [`MAX_ROW`] for a tensor that is reduced to a single value. A single thread computes such a tensor.
     pub(crate) const MAX_WHOLE: usize = 1 << 12;
 
     /// The shortest row, in elements, that an instruction of a fused program reduces. A program that runs row by row over shorter rows
@@ -26,9 +26,9 @@ pub(crate) mod plan {
     /// The number of rows up to which an instruction reduces rows shorter than [`MIN_ROW`] too.
     pub(crate) const FEW_ROWS: usize = 4;
 
-    /// The smallest number of elements that each total of a reduction sums, for a reduction within a fused program. Each task of this
-    /// program keeps its own copy of all totals. With fewer elements per total, the reduction is a separate step, unless the reduced tensor
-    /// has at most [`MAX_ROW`] elements.
+    /// The smallest number of terms per total of a reduction that is a part of a fused program. Each task of the program keeps its own copy
+    /// of all totals. With fewer terms per total, the reduction is a separate step, unless the reduced tensor has at most [`MAX_ROW`]
+    /// elements.
     pub(crate) const ELEMENTS_PER_TOTAL: usize = 16;
 
     /// The largest number of values that the planner visits when it tests whether a value is computed only from expanded operands. These
@@ -54,7 +54,7 @@ pub(crate) mod plan {
     pub(crate) const MIN_CONCATENATION: usize = 1 << 10;
 
     /// The longest row of one operand, in elements, if a program writes several operands of a concatenation side by side. A row has the
-    /// dimensions from the concatenation's dimension on. The program's values for it must stay in the second-level cache.
+    /// dimensions from the concatenation's dimension on. The program's values for one row must stay in the second-level cache.
     pub(crate) const MAX_CONCATENATED_ROW: usize = 1 << 12;
 
     /// The largest number of elements in all operands of one joined product (64 MiB of f32). A joined product replaces a sum of several
@@ -73,30 +73,30 @@ pub(crate) mod plan {
     /// little time compared with its run.
     pub(crate) const MAX_PLANNED_NODES: usize = 1 << 20;
 
-    /// The largest value, in elements, that a step of a region computes (views may be larger). With larger values, the work of a step takes
-    /// longer than its start, which a region saves. Measured with 14 small models.
+    /// The largest value, in elements, that a step of a *region* computes (views may be larger). A region is a sequence of steps that run
+    /// in one block of memory (see `engine/plan/regions.rs`). With larger values, the work of a step takes longer than its start, which a
+    /// region saves. Measured with 14 small models.
     pub(crate) const MAX_REGION_VALUE: usize = 1 << 12;
 
-    /// The largest number of multiplications of a batch of products in a region. A larger product of one column may run on
-    /// several threads.
+    /// The largest number of multiplications of a batch of products in a region. A larger product of one column may run on several threads.
     pub(crate) const MAX_REGION_PRODUCT: usize = super::matmul::MIN_PARALLEL_COLUMN - 1;
 
     /// The largest part of a concatenation, in elements, that a step of a region computes. The concatenation copies the part out of the
     /// region's memory, while other steps write larger parts directly. Measured with recurrent networks.
     pub(crate) const MAX_REGION_PART: usize = 512;
 
-    /// The largest number of elements in the memory of a region. This memory must stay in the second-level cache.
+    /// The largest number of elements in the memory of a region (a sequence of small steps), which stays in the second-level cache.
     pub(crate) const MAX_REGION: usize = 1 << 16;
 
     /// The smallest number of steps of a region. A shorter region saves less than the copies of its results cost.
     pub(crate) const MIN_REGION_STEPS: usize = 4;
 
-    /// The largest number of times that a region is compiled. The shapes and strides of its inputs rarely change, because the plan has
-    /// fixed shapes. A region whose inputs change more often runs step by step.
+    /// The largest number of times that a region is compiled, each time for fixed shapes and strides of its inputs. These rarely change,
+    /// because the plan has fixed shapes. A region whose inputs change more often runs step by step.
     pub(crate) const MAX_REGION_COMPILATIONS: usize = 4;
 
-    /// The number of an expression's first shapes with which a new shape of the expression is compared. Later shapes are found by their
-    /// hashes. A new view is compared with the same number of first views. A view that equals a later view is stored again.
+    /// An expression stores equal shapes once. A new shape is compared with this number of its first shapes, and later shapes are found by
+    /// their hashes. A new view is compared with the same number of first views. A view that equals a later view is stored again.
     pub(crate) const MAX_SCANNED: usize = 16;
 }
 
@@ -210,7 +210,8 @@ pub(crate) mod rows {
     pub(crate) const VECTOR_ELEMENTS: usize = 16;
 
     /// The largest number of rows that are computed one after the other even if they are short. With more short rows, the rows are first
-    /// gathered (copied into one contiguous block). This applies to two operands of at most one block that need at most two loops.
+    /// gathered (copied into one contiguous block). This applies to operations over two operands of at most one block, if two nested loops
+    /// suffice.
     pub(crate) const FEW_GATHERED_ROWS: usize = 8;
 
     /// The shortest row of the result, in elements, that is computed by itself even if there are more than [`FEW_GATHERED_ROWS`] rows. Both
@@ -223,8 +224,8 @@ pub(crate) mod rows {
     /// The longest row, in elements, that is gathered by a loop with a constant row length. Each length needs a loop of its own.
     pub(crate) const MAX_SHORT_ROW: usize = 8;
 
-    /// The smallest copy, in bytes, that may use vectors instead of `memcpy`. Shorter copies never use the instruction `rep movsb`, which
-    /// takes up to 20 times as long as a loop for some addresses. Measured on an AMD Zen 4 with glibc 2.36.
+    /// The smallest copy, in bytes, that may use vectors instead of `memcpy`. For shorter copies, `memcpy` never uses the instruction `rep
+    /// movsb`. For some addresses, this instruction takes up to 20 times as long as a loop. Measured on an AMD Zen 4 with glibc 2.36.
     #[cfg(any(target_arch = "x86_64", test))]
     pub(crate) const MIN_VECTOR_COPY: usize = 1 << 11;
 }
@@ -289,8 +290,9 @@ pub(crate) mod matmul {
     /// column of the right one. For more rows, it is faster to copy the columns and to compute several columns at once.
     pub(crate) const MAX_DOT_ROWS: usize = 16;
 
-    /// The largest number of results for which `gemm` reads both operands in place, and the largest number of terms for which this is faster
-    /// than the kernel for few rows: [8, 200] x [200, 24] in f32 1.1 instead of 2.8 us, [8, 512] x [512, 24] 4.5 instead of 2.3 (AMD Zen 4).
+    /// The largest number of results, and of terms of each, for which `gemm` with operands in place is faster than the kernel for few rows.
+    /// With more results, `gemm` rearranges the operands. Measured on an AMD Zen 4 with f32: [8, 200] x [200, 24] takes 1.1 us instead of
+    /// 2.8 us, but [8, 512] x [512, 24] takes 4.5 us instead of 2.3 us.
     pub(crate) const MAX_GEMM_IN_PLACE: usize = 256;
 
     /// The number of columns for which the kernel for few rows computes the sums before it writes them to the result.
@@ -315,12 +317,12 @@ pub(crate) mod matmul {
     pub(crate) const MAX_BY_DEFINITION: usize = FEW_COLUMNS;
 
     /// The largest number of multiplications of a product for the compact kernel. This kernel reads the matrices in place, if the right
-    /// matrix has contiguous rows and the left one contiguous rows or columns. Other matrices are copied first. `gemm` rearranges both
-    /// matrices.
+    /// matrix has contiguous rows and the left one contiguous rows or columns. Other matrices are copied first. The crate `gemm`, which
+    /// computes larger products, rearranges both matrices.
     pub(crate) const MAX_COMPACT: usize = 1 << 13;
 
     /// The value of [`MAX_COMPACT`] if neither matrix must be copied. The value is less than the work of one part of a product that is
-    /// split by rows.
+    /// split by rows. So each part uses the same kernel as the whole product.
     pub(crate) const MAX_COMPACT_IN_PLACE: usize = 1 << 16;
 
     /// The value of [`MAX_COMPACT`] for a product that is not split, on AMD's processors. These processors read rows that cross cache lines
@@ -343,8 +345,8 @@ pub(crate) mod matmul {
     /// A single column needs no minimum.
     pub(crate) const MIN_THIN_TERMS: usize = 64;
 
-    /// The largest number of columns, in bytes of a row, for which the kernel for few columns copies the columns of the right matrix:
-    /// 8 columns of f32, 4 of f64. It copies columns that are not contiguous. For more columns, the compact kernel is faster.
+    /// The largest size of a row of the right matrix, in bytes, for which the kernel for few columns copies columns that are not
+    /// contiguous: 8 columns of f32, 4 of f64. For more columns, the compact kernel is faster.
     pub(crate) const MAX_COPIED_COLUMNS: usize = 32;
 
     /// The smallest number of rows for which [`MAX_COPIED_COLUMNS`] is used. For fewer rows, at most 3 columns are copied. Parts of a
@@ -396,15 +398,15 @@ pub(crate) mod matmul {
     pub(crate) const COLUMN_UNIT: usize = 64;
 
     /// The value of [`COLUMN_UNIT`] for a product with fewer than [`MIN_WIDE`] columns and fewer than [`MIN_SPLIT_SUM`] terms per sum.
-    /// Products of 256 or 384 columns use [`COLUMN_UNIT`] too.
+    /// Products of 256 or 384 columns still use [`COLUMN_UNIT`].
     pub(crate) const NARROW_COLUMN_UNIT: usize = 16;
 
     /// The smallest number of columns of a product that is split among threads in units of [`COLUMN_UNIT`] columns, whatever its other
     /// sizes are.
     pub(crate) const MIN_WIDE: usize = 512;
 
-    /// The smallest number of rows that a task transposes, if threads share the transposition of a right matrix. A strip of a matrix with
-    /// fewer rows is one task.
+    /// The smallest number of rows that a task transposes, if threads share the transposition of a right matrix. If the matrix has fewer
+    /// rows, a task transposes a whole strip (a range of columns).
     pub(crate) const MIN_TRANSPOSED_ROWS: usize = 64;
 
     /// The number of threads from which on a product may be divided by rows and columns. On 16 threads of an Intel Emerald Rapids, this made
@@ -475,13 +477,15 @@ pub(crate) mod scan {
     /// The number of adjacent lanes (lines along the sorted or summed dimension) that are processed together: a cache line of f32.
     pub(crate) const ADJACENT: usize = 16;
 
-    /// The approximate number of elements of a task, if the lanes are rows. A task has whole lanes.
+    /// The approximate number of elements of a task, if the lanes (lines along the dimension) are rows of the tensor. Lanes are not
+    /// divided.
     pub(crate) const TASK: usize = 1 << 12;
 
-    /// The number of adjacent lanes whose running sums are computed together. Their totals stay in the first-level cache.
+    /// The number of adjacent lanes (lines along the summed dimension) whose running sums are computed together. Their totals stay in the
+    /// first-level cache.
     pub(crate) const SCANNED_COLUMNS: usize = 64;
 
-    /// The number of elements of a lane whose exponentials and logarithms are computed with one call for a running logarithm of sums.
+    /// For `logcumsumexp`: the number of elements of a lane whose exponentials and logarithms are computed with one call.
     pub(crate) const LOG_BLOCK: usize = 256;
 
     /// The shortest lane (a line along the sorted dimension), in elements, that several threads sort together.
@@ -511,7 +515,7 @@ pub(crate) mod distances {
     /// The number of rows of the second matrix in a block. A block of f64 has 32 KiB.
     pub(crate) const COLUMNS: usize = 32;
 
-    /// The number of terms in a block. The sums of the blocks are added to each other, which keeps rounding errors small.
+    /// The number of terms (coordinates) in a block. The sums of the blocks are added to each other, which keeps rounding errors small.
     pub(crate) const TERMS: usize = 128;
 
     /// The number of rows of the first matrix in a task. A task copies the whole second matrix.
@@ -531,10 +535,11 @@ pub(crate) mod softmax {
     /// The largest number of columns of a block. With this value, a row of the block is as long as a block of other operations.
     pub(crate) const MAX_WIDTH: usize = super::blocks::BLOCK;
 
-    /// The largest number of rows. With more rows, the columns of a block are so few that the calls for each row take too long.
+    /// The largest number of rows for which a softmax is computed by blocks of columns. With more rows, the columns of a block are so few
+    /// that the calls for each row take too long.
     pub(crate) const MAX_ROWS: usize = 128;
 
-    /// The smallest number of columns.
+    /// The smallest number of columns for which a softmax is computed by blocks of columns.
     pub(crate) const MIN_COLUMNS: usize = 64;
 }
 
@@ -548,8 +553,8 @@ pub(crate) mod ops {
     /// smaller tensors, recording takes longer than the passes.
     pub(crate) const MIN_FUSED: usize = 1 << 12;
 
-    /// The lengths of rows, in elements, that a kernel normalizes. A reduction adds the elements of shorter and of longer rows in another
-    /// order.
+    /// The lengths of rows, in elements, that one kernel normalizes in a single pass. For other lengths, a reduction adds the elements in
+    /// another order, so the kernel would give other bits than separate operations.
     pub(crate) const NORMALIZED_ROWS: std::ops::RangeInclusive<usize> = 16..=1 << 16;
 
     /// The value of [`MIN_FUSED`] for normalizations. Smaller tensors stay in the second-level cache between the passes. Measured on an AMD

@@ -31,8 +31,8 @@ pub(crate) enum RowNorm {
     Largest,
 }
 
-/// Writes the distance of each row of `x` to each row of `y` to `out`, `[m, n]`. `x` and `y` are row-major, and have at least one term (one
-/// coordinate) in each row of `terms`.
+/// Writes the distance of each row of `x` to each row of `y` to `out`, `[m, n]`. `x` and `y` are row-major. Their rows have `terms` terms
+/// (coordinates), at least one.
 pub(crate) fn distances<T: Float>(norm: RowNorm, x: &[T], y: &[T], terms: usize, out: &mut [T]) {
     let n = y.len() / terms;
     if out.is_empty() {
@@ -50,7 +50,7 @@ pub(crate) fn distances<T: Float>(norm: RowNorm, x: &[T], y: &[T], terms: usize,
                     y[start..end].iter().zip(&mut block).for_each(|(&y, row)| row[column] = y);
                 }
                 for (x, out) in x.chunks(ROWS_AT_ONCE * terms).zip(out.chunks_mut(ROWS_AT_ONCE * n)) {
-                    // If fewer rows are left, the last row is computed several times.
+                    // If fewer than [`ROWS_AT_ONCE`] rows are left, the last row is computed several times.
                     let last = x.len() / terms - 1;
                     let rows = std::array::from_fn(|row| &x[row.min(last) * terms..][start..end]);
                     let mut sums = [[T::ZERO; COLUMNS]; ROWS_AT_ONCE];
@@ -72,7 +72,7 @@ pub(crate) fn distances<T: Float>(norm: RowNorm, x: &[T], y: &[T], terms: usize,
     });
 }
 
-/// Adds the sums `out` of the earlier blocks of terms to `sums`. If the norm is the largest magnitude, keeps the larger value instead.
+/// Adds the sums `out` of the earlier blocks of terms to `sums`. For [`RowNorm::Largest`], keeps the larger of the two values instead.
 fn add_sums<T: Float>(norm: RowNorm, sums: &mut [T; COLUMNS], out: &[T]) {
     let combine = |sum: T, earlier: T| if norm == RowNorm::Largest { larger(earlier, sum) } else { earlier + sum };
     sums.iter_mut().zip(out).for_each(|(sum, &earlier)| *sum = combine(*sum, earlier));
@@ -95,8 +95,8 @@ impl FloatInstances for AddTerms {
 
 dispatched! {
     with FMA;
-    /// Adds a term for each element of each row of `x` to the sums of this row: the norm's function of the difference between the element and
-    /// the sum's element in the corresponding row of `block`.
+    /// Adds the terms of the distance between row `r` of `x` and column `c` of `block` to `sums[r][c]`, for all `r` and `c`. Term `t` is
+    /// the magnitude or the square of `block[t][c] - x[r][t]`. For [`RowNorm::Largest`], keeps the largest term instead of the sum.
     fn add_terms<T: FloatMath>(
         norm: RowNorm,
         x: [&[T]; ROWS_AT_ONCE],
@@ -111,9 +111,9 @@ dispatched! {
     }
 }
 
-/// Does the same as [`add_terms`] for the norm whose function is `step`. Adds eight terms of all rows at a time, so that each sum is read
-/// and written only once per eight terms, and each element of the block is read once for all rows. The loops over columns have a constant
-/// length, so that they have no remainder without vectors.
+/// Does the same as [`add_terms`]. `step(sum, d)` adds the term of the difference `d` to a sum. Adds eight terms of all rows at a time, so
+/// that each sum is read and written only once per eight terms, and each element of the block is read once for all rows. The loops over
+/// columns have a constant length, so that they have no remainder without vectors.
 #[inline(always)]
 fn add<T: FloatMath>(
     x: [&[T]; ROWS_AT_ONCE],

@@ -69,8 +69,8 @@ fn gather_rows<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize, out
 }
 
 crate::scalar::cpu::dispatched! {
-    /// Fills rows of `row` elements. Rows begin `down` elements apart in `data`, and their elements are `across` apart. The first element
-    /// is at `position`.
+    /// Fills `out` with rows of `row` elements of `data`. `steps` has the distance between the starts of rows, and the distance between the
+    /// elements of a row. The first element is at `position`.
     fn rows_of_constant<T: Copy>(
         data: &[T],
         position: usize,
@@ -105,7 +105,7 @@ fn strided_rows<T: Copy, const N: usize>(data: &[T], position: usize, (down, acr
     }
 }
 
-/// Returns whether [`spread`] writes several rows per loop, if it is called for whole rows.
+/// Returns whether one loop of [`spread`] writes several rows, if `spread` is called for whole rows.
 pub(crate) fn writes_by_rows(space: &IterationSpace<1>) -> bool {
     let (_, inner) = space.loop_of(space.depth() - 1);
     space.repeats().is_some() || space.depth() == 2 && (inner == [0] || space.loop_of(0).1 == [0])
@@ -130,7 +130,7 @@ fn by_rows<T: Copy>(row: usize, values: impl Iterator<Item = T>, out: &mut [T]) 
     of_constant!(row, rows(values, out), 2 3 4 5 6 7 8, {
         for (out, value) in out.chunks_exact_mut(row).zip(values) {
             match row {
-                // Two stores of eight elements, which overlap below 16, cover every length from 9 to 16.
+                // Two stores of eight elements fill a row of 9 to 16 elements. They overlap if the row has fewer than 16.
                 9..=16 => {
                     if let Some(first) = out.first_chunk_mut() {
                         *first = [value; 8];
@@ -169,7 +169,8 @@ fn repeat_prefix<T: Copy>(out: &mut [T], row: usize) {
     }
 }
 
-/// Does the same as [`spread`], segment by segment. This also works for operands whose layout [`spread`] has no faster loop for.
+/// Does the same as [`spread`] for an operand of any layout. Copies one segment at a time: the elements of the innermost loop, which have a
+/// constant stride.
 fn fill_by_segments<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize, out: &mut [T]) {
     let mut done = 0;
     space.walk(0, start, out.len(), |position, stride, count| {

@@ -30,12 +30,12 @@ pub(crate) fn gather<T: Element>(x: Source<T>, positions: Source<i64>, out: &mut
     }
 }
 
-/// Four elements to read for each point, with their weights: the positions in a plane, one for each point of each batch. A position outside
-/// of the plane stands for an element 0.
+/// The four elements from which a value at each point is interpolated. Each of the four entries has a position in a plane and a weight for
+/// each point of each batch. A position outside of the plane stands for an element 0.
 pub(crate) type Corners<'a, T> = [(&'a [usize], &'a [T]); 4];
 
-/// Writes, for each plane of `plane` elements of `x` and each of the `points` points, the sum of weight times element over the corners. A
-/// batch has `channels` planes, which share their points.
+/// Interpolates planes at given points. Writes, for each plane of `plane` elements of `x` and each of the `points` points, the sum of
+/// weight times element over the four corners. A batch has `channels` planes, which share their points.
 pub(crate) fn sample<T: Float>(
     x: &[T],
     (plane, channels, points): (usize, usize, usize),
@@ -77,7 +77,7 @@ pub(crate) fn scatter_add<T: Element>(x: Source<T>, positions: Source<i64>, out:
     }
 }
 
-/// The values that [`scatter`] reads: a slice, or one number for all places.
+/// The values that [`scatter`] reads: a slice, or one number for all positions.
 pub(crate) type Values<'a, T> = Operand<'a, T>;
 
 /// Combines `out[positions[i]]` with `x[i]` by `op` for every `i`, in order. If `op` is `None`, sets `out[positions[i]]` to `x[i]`.
@@ -104,8 +104,8 @@ crate::scalar::cpu::dispatched! {
 }
 
 /// Writes each element of `x` to its position in `window`, a layout over `out` with the shape of `x`. Callers pass zeros in `out`. If
-/// `shared` is true, several elements may have the same position, and all elements are added to `out`. Otherwise they are stored, which
-/// keeps -0.
+/// `shared` is true, several elements may have the same position, and all elements are added to `out`. Otherwise the elements are stored,
+/// because the sum of 0 and an element -0 would be 0.
 pub(crate) fn embed<T: Element>(x: Source<T>, window: &Layout, shared: bool, out: &mut [T]) {
     if window.numel() == 0 {
         return;
@@ -136,8 +136,9 @@ pub(crate) fn embed<T: Element>(x: Source<T>, window: &Layout, shared: bool, out
 }
 
 /// Writes the windows `x`, whose elements are the last dimension, to their positions in `window`, and adds elements that share a position.
-/// `axis` is the dimension of the windows. Does the same as [`embed`] with the same order of additions. If that makes the inner loop longer,
-/// the loop over the elements of a window, from the last to the first, is outside of the loop over the windows.
+/// `axis` is the dimension of the windows. Does the same as [`embed`] with the same order of additions. If this makes the inner loop
+/// longer, the outer loop is over the elements of a window, and the inner loop over the windows. The outer loop then goes from the last
+/// element to the first, which keeps the order of additions.
 pub(crate) fn embed_windows<T: Element>(x: Source<T>, window: &Layout, axis: usize, out: &mut [T]) {
     let last = window.shape().rank() - 1;
     let order: Axes = (0..axis).chain([last]).chain(axis..last).collect();

@@ -12,7 +12,8 @@ use crate::scalar::cpu::dispatched;
 use crate::thresholds::blocks::{MIN_PARALLEL, TASK};
 use crate::{Float, Reduction};
 
-/// The weight and the bias of a normalization. Each parameter belongs to `shared` adjacent elements of a tensor. The parameters repeat.
+/// The weight and the bias of a normalization. Each parameter belongs to `shared` adjacent elements of a tensor. After the last parameter,
+/// the first one follows again.
 #[derive(Clone, Copy)]
 pub(crate) struct Affine<'a, T> {
     pub(crate) weight: Option<&'a [T]>,
@@ -21,8 +22,8 @@ pub(crate) struct Affine<'a, T> {
 }
 
 impl<'a, T: Float> Affine<'a, T> {
-    /// Returns one of the parameters for `len` elements that begin with the row-major index `start`. `neutral` stands for a missing parameter.
-    /// The elements share a parameter, or the parameters of the elements are adjacent.
+    /// Returns one of the parameters for `len` elements that begin with the row-major index `start`. `neutral` stands for a missing
+    /// parameter. The `len` elements must share one parameter, or have adjacent parameters of their own.
     fn part(&self, parameters: Option<&'a [T]>, neutral: T, start: usize, len: usize) -> Operand<'a, T> {
         let Some(parameters) = parameters else { return Operand::Splat(neutral) };
         let first = start / self.shared % parameters.len();
@@ -34,27 +35,28 @@ impl<'a, T: Float> Affine<'a, T> {
         let each = if self.shared == 1 { x.len() } else { self.shared };
         for ((x, out), start) in x.chunks(each).zip(out.chunks_mut(each)).zip((start..).step_by(each)) {
             let weight = self.part(self.weight, T::ONE, start, x.len());
-            // The sum of any number and -0 is this number.
+            // A missing bias is -0, because the sum of any number and -0 is this number.
             standardize(x, mean, scale, weight, self.part(self.bias, -T::ZERO, start, x.len()), out);
         }
     }
 }
 
-/// Normalizes each row of `len` elements of `x` by its mean and by the root of its variance plus `eps`, or without a mean by the root of its
-/// mean square plus `eps`.
+/// Normalizes each row of `len` elements of `x`. If `centred` is true, subtracts the mean and divides by √(variance + `eps`), as layer
+/// normalization does. Otherwise only divides by √(mean square + `eps`), as RMS normalization does.
 #[wengert_macros::precompiled]
 pub(crate) fn rows<T: Float>(x: &[T], len: usize, centred: bool, eps: T, parameters: Affine<'_, T>, out: &mut [T]) {
     let count = T::from_f64(len as f64);
     each_row(x, len, out, &|start, x, out| {
         let mean = if centred { slice_total(Reduction::Sum, x) / count } else { T::ZERO };
-        // The squares are overwritten later.
+        // `out` holds the squares until `apply` overwrites them.
         squares(x, mean, out);
         let scale = T::ONE / (slice_total(Reduction::Sum, out) / count + eps).sqrt();
         parameters.apply(x, mean, scale, start, out);
     });
 }
 
-/// Normalizes each row of `len` elements of `x` by given means and scales. The number of means is the number of channels, which repeat.
+/// Normalizes each row of `len` elements of `x` by given means and scales. There is one mean for each channel. Row `i` belongs to channel
+/// `i` modulo the number of channels.
 #[wengert_macros::precompiled]
 pub(crate) fn rows_by_statistics<T: Float>(
     x: &[T],
@@ -106,7 +108,6 @@ dispatched! {
 mod tests {
     use super::*;
 
-    /// Compares the results with the definition, element by element in f64.
     #[test]
     fn rows_equal_their_definition() {
         for (rows, len, shared) in [(1, 1, 1), (3, 7, 7), (6, 20, 1), (8, 300, 100), (5, 33, 11), (2, 40_000, 1)] {

@@ -8,8 +8,8 @@ use crate::memory::threads::Schedule;
 use crate::thresholds::blocks::{MIN_PARALLEL, TASK};
 use crate::{Element, Layout};
 
-/// A range of indices of a padded dimension, and the source of its elements. The source is the index in the tensor for the first index of
-/// the range, and the step from each index in the tensor to the next. `None` means the number of the padding.
+/// A range of indices of a padded dimension, and the source of its elements. The source has the index in the tensor for the first index of
+/// the range, and the step to each next index in the tensor. `None` means that the range is filled with the constant of the padding.
 pub(crate) type Part = (Range<usize>, Option<(usize, isize)>);
 
 /// A dimension of the padded tensor: its size, and its parts before, inside and after the copy of the tensor.
@@ -27,7 +27,7 @@ struct Loop {
 }
 
 /// Fills `out` with the padded elements of `data`. `axes` has an entry for each dimension of `layout`, `None` for dimensions without
-/// padding. `value` is the number of the padding.
+/// padding. `value` is the constant of the padding.
 pub(crate) fn pad<T: Element>(data: &[T], layout: &Layout, axes: &[Option<PaddedAxis>], value: T, out: &mut [T]) {
     if out.is_empty() {
         return;
@@ -59,7 +59,7 @@ pub(crate) fn pad<T: Element>(data: &[T], layout: &Layout, axes: &[Option<Padded
     });
 }
 
-/// Fills `out` with the padded elements that `loops` visit from `position` on.
+/// Fills `out` with the padded elements that `loops` visit. `position` is the index in `data` of the tensor's first element in these loops.
 fn fill<T: Element>(data: &[T], loops: &[Loop], position: isize, value: T, out: &mut [T]) {
     let [Loop { size, stride, parts, .. }, inner @ ..] = loops else {
         return out[0] = data[position as usize];

@@ -20,7 +20,7 @@ pub(crate) fn select<T: Element>(x: Source<T>, axis: usize, index: &[i64], out: 
     if out.is_empty() {
         return;
     }
-    // All slices have the layout of the first slice. Slice `k` starts `k` strides after it.
+    // All slices have the layout of the first slice. Slice `k` starts `k` strides of the dimension `axis` after the first slice.
     let (first, stride) = (x.layout.slice(axis, 0, 1, 1), x.layout.strides()[axis]);
     let space = IterationSpace::new(first.shape(), [&first]);
     let width = Shape::from(&first.shape()[axis..]).numel();
@@ -75,7 +75,7 @@ pub(crate) fn put_beside<T: Element>(x: Operand<'_, T>, row: usize, (k, count): 
     }
 }
 
-/// Returns true if `out`, which is copied from operands of the same size, is large enough for stores that bypass the caches.
+/// Returns true if `out`, which is copied from operands of the same total size, is large enough for stores that bypass the caches.
 pub(crate) fn is_copy_streamed<T>(out: &[T]) -> bool {
     let bytes = size_of_val(out);
     bytes >= MIN_STREAMED && 2 * bytes > MAX_CACHED
@@ -150,14 +150,14 @@ pub(crate) fn sum<T: Element>(terms: &[(&[T], &[i64])], size: usize, width: usiz
     add(terms, size, width, out);
 }
 
-/// Adds the sums that [`sum`] stores to the slices of `out`, one slice after the other.
+/// Adds the same slices as [`sum`] to the current elements of `out`, one slice after the other.
 pub(crate) fn add<T: Element>(terms: &[(&[T], &[i64])], size: usize, width: usize, out: &mut [T]) {
     let count: usize = terms.iter().map(|(x, _)| x.len()).sum();
     if count == 0 {
         return;
     }
     if width == 1 {
-        // Each element of the result is a slice. The part of each task has all slices of some indices of the outer dimensions.
+        // Each slice is a single element of the result. The part of each task has whole lines along the indexed dimension.
         let outer = (TASK / size).max(1);
         let schedule = Schedule::parallel_from(MIN_PARALLEL, count);
         return partition::chunks(out, outer * size, schedule, |task, out| {

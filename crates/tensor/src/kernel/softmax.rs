@@ -9,8 +9,8 @@ use crate::thresholds::blocks::MIN_PARALLEL;
 use crate::thresholds::softmax::{BLOCK, MAX_WIDTH};
 use crate::{Binary, Float, Reduction, Unary};
 
-/// Writes eˣ / Σ eˣ, or its logarithm if `log` is true, to `out`, where the sum is over a column. `x` consists of matrices. `sizes` has their
-/// number of rows and of columns.
+/// Writes eˣ / Σ eˣ, or its logarithm if `log` is true, to `out`, where the sum is over a column. `x` consists of matrices of equal size,
+/// one after the other. `sizes` has their number of rows and of columns.
 ///
 /// # Errors
 ///

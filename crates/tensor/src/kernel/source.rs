@@ -38,8 +38,8 @@ impl<'a, T: Scalar> Source<'a, T> {
         }
     }
 
-    /// Returns the row that the tensor repeats, if all its elements are repetitions of one contiguous row. There must be at least one
-    /// element.
+    /// Returns a contiguous row if the tensor consists of repetitions of this row. Otherwise returns `None`. A contiguous tensor is one
+    /// row, repeated once. There must be at least one element.
     pub(crate) fn row(&self) -> Option<&'a [T]> {
         let (mut len, mut repeats) = (1, false);
         for (&size, &stride) in self.layout.shape().iter().zip(self.layout.strides()).rev() {

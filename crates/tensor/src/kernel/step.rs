@@ -6,7 +6,7 @@ use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
 use crate::thresholds::parts::{STEP_BLOCK, STEP_PART};
 
-/// Updates one part of the arrays: the first array, the input and the states.
+/// A function that updates one part of the arrays. It gets the parts of the first array, of the input and of the states.
 pub(crate) type UpdatePart<'f, T, const N: usize> = dyn Fn(&mut [T], &[T], &mut [&mut [T]; N]) + Sync + 'f;
 
 /// Calls `part` for each part of the arrays, on several threads if the arrays are long. This function does not depend on the formula of the
@@ -27,7 +27,7 @@ pub(crate) fn update<T: Element, const N: usize>(
 }
 
 dispatched! {
-    /// Computes `(x, states) = f(x, input, states)` for each index of the arrays, which are one part.
+    /// Computes `(x, states) = f(x, input, states)` for each index of the arrays. Callers pass one part of longer arrays.
     pub(crate) fn update_part<T: Element, F: Fn(T, T, [T; N]) -> (T, [T; N]); const N: usize>(
         x: &mut [T],
         input: &[T],
@@ -42,8 +42,8 @@ dispatched! {
     }
 }
 
-/// Updates `count` elements, at most a block. The compiler makes one version for a whole block and one for fewer elements. So a whole
-/// block is copied by a few vector instructions. `f` is never called on padding.
+/// Updates `count` elements, at most [`STEP_BLOCK`]. The compiler makes one version for a whole block and one for fewer elements. So a
+/// whole block is copied by a few vector instructions. `f` is not called for the unused elements of the local arrays.
 #[inline(always)]
 fn update_block<T: Element, const N: usize>(
     start: usize,

@@ -15,8 +15,8 @@ use crate::thresholds::blocks::{BLOCK, TASK};
 pub(crate) use crate::thresholds::transpose::{PITCH, WIDE};
 use crate::thresholds::transpose::{SIDE, TALL, TILE};
 
-/// Splits `0 .. len` into ranges of about `each` elements, and returns the range with index `number`. If `len` is at least [`SIDE`], the
-/// side of the squares that are transposed at once, no range is shorter than that. The last range includes the remainder.
+/// Splits `0 .. len` into ranges of about `each` elements, and returns the range with index `number`. If `len` is at least [`SIDE`] (the
+/// side of the squares that are transposed at once), each range has at least this length. The last range includes the remainder.
 fn part(len: usize, each: usize, number: usize) -> Range<usize> {
     let last = parts(len, each) - 1;
     let start = number.min(last) * each;
@@ -75,9 +75,9 @@ pub(crate) struct TransposedTile<'a, T: Scalar> {
     data: &'a [T],
     space: &'a IterationSpace<1>,
     tiles: Tiles,
-    /// The rows of the tile, counted over all matrices of the batch.
+    /// The rows of the tile that is in the buffer, counted over all matrices of the batch.
     rows: Range<usize>,
-    /// The columns of the tile.
+    /// The columns of the tile that is in the buffer.
     columns: Range<usize>,
     elements: Scratch<T>,
 }
@@ -94,7 +94,7 @@ impl<'a, T: Scalar> TransposedTile<'a, T> {
     }
 
     /// Returns the `len` elements of the operand that begin with the row-major index `start`. They must be the first elements of a row of a
-    /// tile. Reads this tile first, unless it was the last one that was read.
+    /// tile. First reads this tile into the buffer, unless it is there already.
     pub(crate) fn row(&mut self, start: usize, len: usize) -> &[T] {
         let Tiles { height, width } = self.tiles;
         let (row, column) = (start / width, start % width);
@@ -237,7 +237,7 @@ mod x86 {
             segments.into_iter().enumerate().for_each(|(j, vector)| store(vector, j, 0));
             return;
         }
-        // The quarters of the square are transposed separately.
+        // A register has eight elements of 8 bytes. So the quarters of the square, of eight rows and columns, are transposed separately.
         const HALF: usize = SIDE / 2;
         let low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
         let high = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
@@ -395,7 +395,7 @@ mod tests {
             let wide = Tensor::from_fn([batch, rows, 2 * columns], |i| number(i[2], i[0], i[1]));
             let others = [
                 plain.clone(),
-                // These layouts have strides of two or negative strides.
+                // The layout of one operand has strides of two, and the other layout has negative strides.
                 wide.slice(2, (0.., 2)),
                 plain.flip([1, 2]),
                 // This operand is expanded along one dimension.

@@ -23,8 +23,8 @@ pub(crate) fn scratch<T: Scalar>(len: usize) -> Result<PooledBuffer<T>, Allocati
     pool::allocate(len, bytes)
 }
 
-/// Returns an error if a request of `bytes` bytes exceeds the available memory, also after the pool was emptied. Requests of fewer than
-/// [`MIN_CHECKED`] bytes are not checked.
+/// Returns an error if a request of `bytes` bytes exceeds the available memory. Empties the pool of buffers first if this may help.
+/// Requests of fewer than [`MIN_CHECKED`] bytes are not checked.
 #[inline]
 fn check(bytes: usize) -> Result<(), AllocationError> {
     if bytes < MIN_CHECKED { Ok(()) } else { check_large(bytes) }

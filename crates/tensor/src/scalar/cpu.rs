@@ -240,7 +240,8 @@ fn stream_avx2<T: Copy>(from: &[T], to: &mut [T]) {
     }
 }
 
-/// Copies `from` to `to`. Uses vectors of AVX2 instead of `memcpy`, if the set has them, for copies that [`is_slow`] describes.
+/// Copies `from` to `to`. For copies that [`is_slow`] describes, uses vectors of AVX2 instead of `memcpy`, if the instruction set in use
+/// has them.
 #[inline]
 pub(crate) fn copy<T: Copy>(from: &[T], to: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
@@ -292,7 +293,7 @@ fn copy_avx2<T: Copy>(from: &[T], to: &mut [T]) {
             _mm256_storeu_si256(to.add(done).cast(), _mm256_loadu_si256(from.add(done).cast()));
             done += VECTOR;
         }
-        // The last vector may overlap the one before it.
+        // The last vector may overlap the vector before it.
         _mm256_storeu_si256(to.add(last).cast(), _mm256_loadu_si256(from.add(last).cast()));
     }
 }

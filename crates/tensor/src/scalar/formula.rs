@@ -12,7 +12,7 @@ pub enum Formula {
     AddScaled { op: Binary, value: f64 },
     /// x + weight · (y - x) if |weight| < 1/2, otherwise y + (weight - 1) · (y - x).
     Blend { weight: f64 },
-    /// The same, where the weight is the third operand.
+    /// Like [`Blend`](Formula::Blend), but the weight is the third operand.
     Blends,
     /// x with replacements for NaN, ∞ and -∞. An infinity without a replacement becomes the largest or the lowest finite number.
     Finite { nan: f64, posinf: Option<f64>, neginf: Option<f64> },

@@ -37,7 +37,7 @@ const CHEAP: usize = 1;
 /// The cost of a division, in additions.
 const DIVISION: usize = 2;
 
-/// The cost of an exponential, which is a polynomial of a reduced argument, in additions.
+/// The cost, in additions, of an exponential. It is computed as a polynomial of a reduced argument.
 const EXPONENTIAL: usize = 4;
 
 /// The cost of every other function, in additions. Most of these functions take longer than an exponential.
@@ -188,9 +188,9 @@ functions! {
         Hypot = "hypot", EXPENSIVE;
         /// |x| with the sign of y.
         Copysign = "copysign", CHEAP;
-        /// Remainder with the sign of x.
+        /// Remainder of x / y with the sign of x.
         Fmod = "fmod", EXPENSIVE;
-        /// Remainder with the sign of y.
+        /// Remainder of x / y with the sign of y.
         Remainder = "remainder", EXPENSIVE;
         /// ⌊x / y⌋
         FloorDivide = "floor_divide", EXPENSIVE;

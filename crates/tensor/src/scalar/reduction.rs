@@ -10,9 +10,9 @@ use crate::scalar::math::{larger, larger_number, smaller, smaller_number};
 names! {
     /// Reductions over some dimensions.
     Reduction {
-        /// The sum; 0 of no elements.
+        /// The sum. The sum of no elements is 0.
         Sum = "sum",
-        /// The product; 1 of no elements.
+        /// The product. The product of no elements is 1.
         Prod = "prod",
         /// The largest element. If any element is NaN, the result is NaN and its derivative is NaN everywhere.
         Amax = "amax",
@@ -116,7 +116,7 @@ impl<T: Semiring> Fold<T> for Product {
     }
 }
 
-/// The largest element. If several elements are equal, the first.
+/// The largest element. If several elements are equal, the first of them.
 pub(crate) struct Largest;
 
 impl<T: Semiring> Fold<T> for Largest {
@@ -135,7 +135,7 @@ impl<T: Semiring> Fold<T> for Largest {
     }
 }
 
-/// The smallest element. If several elements are equal, the first.
+/// The smallest element. If several elements are equal, the first of them.
 pub(crate) struct Smallest;
 
 impl<T: Semiring> Fold<T> for Smallest {

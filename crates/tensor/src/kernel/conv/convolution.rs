@@ -2,10 +2,11 @@
 //! the result `z` `[n, out, …]`, with up to three spatial dimensions.
 //!
 //! The [`direct`] kernels serve the shapes for which they are faster: they multiply and add copied planes. All other convolutions, and all
-//! convolutions of integers, are matrix products. So are the gradients of weights if `x` has infinite elements or NaNs. An operand or the
-//! result of the product is a matrix whose columns are the windows of `x` ([`im2col`](crate::kernel::conv::im2col)). This matrix is
-//! computed in tiles that stay in the second-level cache. If windows have one element, this matrix can be `x` itself. The partition depends
-//! only on shapes, and partial sums are added in order, so the bits do not depend on the number of threads.
+//! convolutions of integers, are matrix products. The gradient of the weights is also a matrix product if `x` has infinite elements or
+//! NaNs. An operand or the result of the product is a matrix whose columns are the windows of `x`
+//! ([`im2col`](crate::kernel::conv::im2col)). This matrix is computed in tiles that stay in the second-level cache. If windows have one
+//! element, this matrix can be `x` itself. The partition depends only on shapes, and partial sums are added in order, so the bits do not
+//! depend on the number of threads.
 //!
 //! The caller checks the arguments and resolves padding modes and defaults.
 
@@ -64,7 +65,7 @@ impl Geometry {
         self.axes.iter().all(plain)
     }
 
-    /// Returns the sizes of the matrix product of the weights and a matrix of `windows` columns, one for each window.
+    /// Returns the sizes of the matrix product of the weights and a matrix with one column for each of `windows` windows.
     fn product(&self, windows: usize) -> Sizes {
         Sizes { m: self.out, n: windows, k: self.rows(), add: false }
     }
@@ -91,7 +92,7 @@ pub(crate) fn forward<T: Element>(geometry: &Geometry, x: &[T], w: &[T], z: &mut
     };
     let room = if geometry.is_pointwise() { 0 } else { geometry.rows() * geometry.tile() };
     if tiles == 1 {
-        // A task computes several blocks if one block has little work.
+        // A task computes several blocks (groups of images) if one block has little work.
         let per_part = (TILE / (4 * geometry.rows() * windows)).max(1);
         return partition::try_chunks(z, per_part * out * windows, geometry.schedule(), |part, z| {
             let mut columns = Scratch::new(room)?;

@@ -26,8 +26,8 @@ use crate::thresholds::conv::{CHUNK, MAX_SUMS, MIN_PARALLEL, RUN_ELEMENTS, SEGME
 /// groups. For each input plane and tap (a position in the window), a group stores the weights of all its rows.
 struct Weights<T: Products> {
     data: Scratch<T>,
-    /// For each group of rows: its first row, its number of valid rows, its number of computed rows, and the position of its first weight
-    /// in `data`.
+    /// For each group of rows: its first row, its number of rows, the number of rows that the kernel computes, and the position of its
+    /// first weight in `data`.
     groups: Vec<(usize, usize, usize, usize)>,
     len: usize,
 }
@@ -182,7 +182,7 @@ fn compute_sums<T: Products>(
     let work = sums.iter().map(|sum| sum.windows.run().saturating_mul(sum.weights.len)).fold(0, usize::saturating_add);
     let schedule = Schedule::parallel_from(MIN_PARALLEL, work.saturating_mul(blocks));
     if blocks >= 4 {
-        // A task of a thread computes several blocks if one block has little work.
+        // A task computes several blocks (groups of an image) if one block has little work.
         let per_part = ((1 << 18) / work.max(1)).clamp(1, blocks.div_ceil(4));
         return partition::try_chunks(out, per_part * block_len, schedule, |part, out| {
             let mut source = Scratch::zeroed(inputs * plane + SLACK)?;
@@ -333,8 +333,8 @@ pub(crate) fn input_efficiency(geometry: &Geometry) -> f64 {
 
 /// Returns the estimate of [`efficiency`]: the number of windows, divided by the number of elements from the first computed sum to the
 /// last. The divisor is rounded up to a multiple of [`WINDOWS_AT_ONCE`]. `counts` has the number of sums along each axis, and `lens` the
-/// sizes of the copied planes. Returns 0 if the `planes` elements of a copied plane are many more than one plane of the input and of the
-/// result have.
+/// sizes of the copied planes. `planes` is the number of elements of a copied plane. Returns 0 if it is much larger than a plane of the
+/// input and a plane of the result together.
 fn share_of_results(geometry: &Geometry, lens: [f64; 3], planes: f64, counts: [usize; 3]) -> f64 {
     if planes > (16 * (geometry.plane() + geometry.windows()) + (1 << 16)) as f64 {
         return 0.0;
@@ -420,8 +420,8 @@ fn residue_sum<'k, T: Products>(
         let (axis, residue) = (&geometry.axes[k], residues[k]);
         (residue.first * axis.stride + residue.remainder - axis.before) * step[k]
     };
-    // If a residue has a single element, the distance to the next one does not matter. The product in the `else` branch could overflow
-    // then.
+    // If a residue has a single element, the distance to the next element does not matter, and the product in the `else` branch could
+    // overflow.
     let distance = |k: usize| if residues[k].count == 1 { 1 } else { geometry.axes[k].stride * step[k] };
     let windows = WindowRun {
         counts: residues.map(|residue| residue.count),
@@ -445,7 +445,7 @@ struct WeightSums<'a, T: Products> {
     windows: WindowRun,
     /// The number of partial sums.
     parts: usize,
-    /// The number of images in each partial sum. The last one may have fewer.
+    /// The number of images in each partial sum. The last sum may have fewer.
     images: usize,
     /// The number of images in a run (a contiguous range of elements). A run contains several images if they are small.
     per_run: usize,
@@ -558,7 +558,7 @@ fn weight_gradient<T: Products>(
     Ok(())
 }
 
-/// Sets `w` to the sum of several arrays of the same length, which `sums` stores one after the other. They are added in this order.
+/// Sets `w` to the sum of several arrays of the same length, which `sums` stores one after the other. The arrays are added in this order.
 pub(crate) fn add_up<T: Products>(sums: &[T], w: &mut [T]) {
     let (first, others) = sums.split_at(w.len());
     w.copy_from_slice(first);

@@ -32,14 +32,15 @@ impl Packed {
         Packed { parts, step: axis.stride, len, before: axis.before, input: axis.input }
     }
 
-    /// Describes one axis of the planes of a convolution's result, which are copied with zeros around them. They have a single part.
+    /// Describes one axis of the planes of a convolution's result. The planes are copied with zeros around them. They are not split by the
+    /// stride, so they have a single part.
     pub(crate) fn output(axis: &WindowAxis) -> Packed {
         let (room, last) = (reach(axis), (axis.input - 1 + axis.before) / axis.stride);
         let len = room + axis.output.max(last + 1);
         Packed { parts: vec![0], step: 1, len, before: room, input: axis.output }
     }
 
-    /// Returns the first and the end of the half-open range of a part's elements that are inside the plane, not in the padding. The third
+    /// Returns the start and the end of the half-open range of a part's elements that are inside the plane, not in the padding. The third
     /// number is the position in the plane of the first of these elements.
     pub(crate) fn inside(&self, part: usize) -> (usize, usize, usize) {
         let first = self.before.saturating_sub(part).div_ceil(self.step);
@@ -49,12 +50,12 @@ impl Packed {
     }
 }
 
-/// Returns the distance, within a part, between the elements that the first tap and the last tap of a window read.
+/// Returns the distance between the elements that the first tap and the last tap of a window read. The distance is in elements of a part,
+/// which has every `stride`-th element.
 pub(crate) fn reach(axis: &WindowAxis) -> usize {
     (axis.kernel - 1) * axis.dilation / axis.stride
 }
 
-/// Returns the row-major strides of an array with these sizes.
 pub(crate) fn row_major_strides([_, height, width]: [usize; 3]) -> [usize; 3] {
     [height * width, width, 1]
 }
@@ -123,13 +124,13 @@ pub(crate) struct WindowRun {
 }
 
 impl WindowRun {
-    /// Returns the run over all windows of a convolution, whose values are stored in row-major order.
+    /// Returns the positions of all windows of a convolution. The values of the windows are stored in row-major order in the result.
     pub(crate) fn whole(geometry: &Geometry, planes: &Planes) -> Self {
         let counts = geometry.axes.map(|axis| axis.output);
         WindowRun { counts, strides: planes.strides(), start: 0, steps: row_major_strides(counts) }
     }
 
-    /// Returns the length of a run: the number of elements from the first window to the last.
+    /// Returns the length of a run: the number of elements of a copied plane from the first window to the last.
     pub(crate) fn run(&self) -> usize {
         (0..3).map(|k| (self.counts[k] - 1) * self.strides[k]).sum::<usize>() + 1
     }

@@ -152,7 +152,8 @@ fn exact_floor_divide<T: FloatMath>(x: T, y: T) -> T {
     floor_divide(x, y, x % y)
 }
 
-/// Returns x + weight · (y - x), computed from `y` unless |weight| < 1/2.
+/// Returns x + weight · (y - x) if |weight| < 1/2. Otherwise returns the equal value y + (weight - 1) · (y - x), which is rounded like in
+/// PyTorch's `lerp`.
 #[inline(always)]
 fn blend<T: FloatMath>(x: T, y: T, weight: T) -> T {
     let near = weight.abs() < T::from_f64(0.5);
@@ -233,8 +234,8 @@ fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut
 #[inline(always)]
 fn ordinary_powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut [T]) {
     let parity = if let Operand::Splat(y) = y { T::parity(y) } else { None };
-    // A number that serves as an operand of all elements is copied to an array, so that one loop serves all operands. The array of a slice
-    // first holds ones.
+    // An operand that is one number is copied to an array, so that one loop serves both kinds of operands. The array of a slice first holds
+    // ones.
     let splat = |operand| if let Operand::Splat(number) = operand { [number; 64] } else { [T::ONE; 64] };
     let (mut bases, mut exponents) = (splat(x), splat(y));
     for (number, out) in out.chunks_mut(64).enumerate() {
@@ -397,7 +398,7 @@ fn is_narrow<T: FloatMath>() -> bool {
     T::DTYPE == DType::F32 && !instruction_set().is_reproducible()
 }
 
-/// Computes [`wide::short_remainder`] for elements of a narrow type.
+/// Computes [`wide::short_remainder`] for elements of f32, by conversion to f64 and back.
 #[inline(always)]
 fn short_remainder<T: FloatMath>(x: T, y: T) -> T {
     T::from_f64(wide::short_remainder(x.to_f64(), y.to_f64()))

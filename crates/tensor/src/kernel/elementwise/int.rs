@@ -119,7 +119,7 @@ dispatched! {
             Binary::Xor => two(x, y, out, |x, y| x ^ y),
             Binary::ShiftLeft => two(x, y, out, |x, y| if shift(y) < T::BITS { x << shift(y) } else { T::ZERO }),
             Binary::ShiftRight => two(x, y, out, |x, y| {
-                // A shift by at least the width of the type leaves only the sign.
+                // A shift by at least the width of the type leaves only copies of the sign bit.
                 let sign = if T::MIN < T::ZERO { x >> (T::BITS - 1) } else { T::ZERO };
                 if shift(y) < T::BITS { x >> shift(y) } else { sign }
             }),
@@ -248,7 +248,7 @@ mod tests {
             numbers.extend((-2..=2).flat_map(|i| [(1 << bits) + i, -(1 << bits) + i, ((1 << bits) + i) / 3 * 2]));
         }
         let pairs: Vec<(i64, i64)> = numbers.iter().flat_map(|&x| numbers.iter().map(move |&y| (x, y))).collect();
-        // Groups in which all pairs are small, and groups with large numbers.
+        // Small pairs come first, so that there are groups of 16 pairs without large numbers, and groups with some.
         let small = pairs.iter().copied().filter(|&(x, y)| is_exact(x) && is_exact(y));
         let pairs: Vec<(i64, i64)> = small.chain(pairs.iter().copied()).filter(|&(_, y)| y != 0).collect();
         let (x, y): (Vec<i64>, Vec<i64>) = pairs.iter().copied().unzip();

@@ -61,22 +61,23 @@ cpu::dispatched! {
                 out,
                 #[inline(always)]
                 |x| {
-                    // NaN becomes 0.
+                    // The comparison is false for NaN, so NaN becomes 0.
                     let above = if x.to_f64() > 0.0 { x.to_f64() } else { 0.0 };
                     U::from_i64(integer(if above < 255.0 { above } else { 255.0 }))
                 },
             ),
             (DType::F32 | DType::F64, _) => one(x, out, |x| U::from_f64(x.to_f64())),
-            // Integers beyond 2⁵³ would lose digits as f64.
+            // Integers are converted as `i64`, because integers beyond 2⁵³ would lose digits as f64.
             _ => one(x, out, |x| U::from_i64(x.to_i64())),
         }
     }
 }
 
-/// The number 2⁵¹. [`integer`] converts smaller numbers.
+/// The number 2⁵¹. [`integer`] converts only numbers whose magnitude is less than this.
 const MAX_SHIFTED: f64 = (1u64 << 51) as f64;
 
-/// The number 2⁵² + 2⁵¹. The distance of an f64 near this number from it is an integer, which is in the last bits of the f64.
+/// The number 2⁵² + 2⁵¹. The difference between an f64 near this number and this number is an integer, which is in the last bits of the
+/// f64.
 const SHIFT: f64 = 3.0 * MAX_SHIFTED;
 
 /// Returns `x`, rounded toward 0, as an integer. |x| must be less than [`MAX_SHIFTED`]. Unlike `as`, this has a vector form for every
@@ -281,7 +282,7 @@ pub(crate) fn two_corrected<T: Scalar>(
 }
 
 /// Does the same as [`two`]. On x86-64, the stores bypass the caches, except for the elements before the first cache line boundary and
-/// after the last whole group of 16.
+/// after the last whole group of 16 elements.
 #[inline(always)]
 pub(crate) fn two_streamed<T: Scalar>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
     let len = out.len();
@@ -344,7 +345,7 @@ fn two_rows<T: Copy, const X_MOVES: bool, const Y_MOVES: bool>(
 }
 
 /// Computes [`two`] for one row. A row of 16 to [`MAX_VECTOR_ROW`] elements is computed in vectors of 16 elements. The last vector overlaps
-/// the one before it, unless the length of the row is a multiple of 16.
+/// the vector before it, unless the length of the row is a multiple of 16.
 #[inline(always)]
 fn two_short<T: Copy>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
     if !(16..=MAX_VECTOR_ROW).contains(&out.len()) {

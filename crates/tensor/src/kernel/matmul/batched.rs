@@ -124,7 +124,7 @@ impl<'a, T: Element> Batch<'a, T> {
         let (Sizes { m, n, k, .. }, (left, right)) = (self.sizes, self.operands(0));
         let units = m.div_ceil(ROW_UNIT);
         let parts = most_parts(units, least);
-        // The columns of a view of windows overlap. A copy could need much more memory than the view.
+        // Overlapping columns, as in a view of windows, are not copied. A copy could need much more memory than the view.
         let is_copied = parts > 1 && is_written_by_squares(right, k, n) && right.column_stride.unsigned_abs() >= k;
         let transposed = if is_copied { Some(TransposedStrips::new(right, k, n)?) } else { None };
         let across = tiles_across(self.sizes, parts);
@@ -210,13 +210,14 @@ pub(crate) fn matmul<T: Element>(
     let least = least_units(m, n, work / parallel);
     let whole = m.div_ceil(ROW_UNIT) < 2 * least;
     let parts = (n / COLUMN_UNIT).min(work / (2 * MIN_PARALLEL)).min(MAX_COLUMN_PARTS);
-    // Each part has whole units of columns. If there are few columns, an odd number of units would make the sizes of the parts too
-    // different.
+    // The width of each part except the last is a multiple of a unit. With few columns and an odd number of units of [`COLUMN_UNIT`]
+    // columns, the parts would differ too much in width. Such products use the smaller unit, except for sums of at least [`MIN_SPLIT_SUM`]
+    // terms.
     let in_units = n >= MIN_WIDE || n >= 4 * COLUMN_UNIT && n.is_multiple_of(2 * COLUMN_UNIT);
     let (parts, unit) =
         if in_units || k >= MIN_SPLIT_SUM { (parts, COLUMN_UNIT) } else { (parts.min(2), NARROW_COLUMN_UNIT) };
     // In a division by rows, each part rearranges the whole right matrix. In a division by columns, each part reads the left matrix in
-    // place if the rows of the left matrix are contiguous.
+    // place if its rows are contiguous. So wide products with such a left matrix are divided by columns.
     let wide = in_units && n >= if m < MANY_ROWS { m } else { 2 * m };
     let by_columns = whole || wide && left.column_stride == 1;
     if m > 1 && by_columns && (parts >= 4 || parts >= 2 && k < MIN_SPLIT_SUM) {
@@ -264,7 +265,8 @@ impl<T: Element> TransposedStrips<T> {
     }
 }
 
-/// Returns the number of tiles beside each other, if a product is divided among `parts` threads. The number divides `parts`.
+/// Returns the number of tiles in each row of tiles, if the result of a product is divided among `parts` threads. The number divides
+/// `parts`.
 ///
 /// A thread with whole rows writes contiguous elements, which it usually reads in the next operation too. But it also reads the whole right
 /// matrix. So the columns are divided only if there are many threads and the sums are long. The tiles are then nearly square, so that a thread
@@ -277,8 +279,8 @@ fn tiles_across(Sizes { m, n, k, .. }: Sizes, parts: usize) -> usize {
     across.min_by_key(|&across| m * across / parts + n / across).unwrap_or(1)
 }
 
-/// Returns the minimum number of units of [`ROW_UNIT`] rows in a part of a product. The product has enough work for `parts` threads. Parts
-/// are large, because each part reads the whole right side.
+/// Returns the minimum number of units of [`ROW_UNIT`] rows in a part of a product that is divided by rows. The product has enough work for
+/// `parts` threads. Parts are large, because each part reads the whole right side.
 ///
 /// A product in parts has the bits of the undivided product only if `gemm` takes the same code path for every part. `gemm` takes other
 /// paths for products with little work, and for results of at most 64 x 64 or of at most 256 elements.
@@ -387,7 +389,7 @@ mod tests {
     /// Checks that a right matrix with contiguous columns gives the same bits as its row-major copy, at several distances of the columns.
     #[test]
     fn a_right_matrix_with_contiguous_columns_gives_the_bits_of_its_copy() {
-        // Other kernels, with another order of additions, read contiguous columns of products with few rows or columns.
+        // Products with few rows or columns are left out. Other kernels, which add in another order, read their contiguous columns.
         for [m, n, k] in SIZES.into_iter().filter(|&[m, n, _]| m > 16 && n > 16) {
             for distance in [k, k.next_multiple_of(128), k + 3] {
                 let element =

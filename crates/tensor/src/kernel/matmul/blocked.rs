@@ -2,8 +2,8 @@
 //! additions differs between processors. Here the order is fixed. The terms of each sum are divided into panels. For each element of the
 //! result, the terms of a panel are added to a partial sum. The partial sums of the panels are added in order.
 //!
-//! The right side is copied to strips of columns, which the loops of [`micro`](crate::kernel::matmul::micro) read in order. The blocks are
-//! after K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication" (2008).
+//! The right side is copied to strips (ranges of columns), which the loops of [`micro`](crate::kernel::matmul::micro) read in order. The
+//! blocks are after K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication" (2008).
 
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
 use crate::kernel::matmul::micro::{HasMicroKernels, MicroKernel, MicroKernels, SmallProduct};
@@ -13,8 +13,8 @@ use crate::memory::scratch::Scratch;
 use crate::scalar::element::Semiring;
 use crate::thresholds::matmul::{PANEL_COLUMNS, PANEL_ROWS, PANEL_TERMS};
 
-/// A part of the right side of a product: `terms` rows, copied in strips of `width` columns. The rows of a strip follow each other in
-/// memory.
+/// A part of the right side of a product: `terms` rows, copied strip by strip. A strip has `width` adjacent columns, and its rows follow
+/// each other in memory.
 struct Panel<T> {
     elements: Scratch<T>,
     width: usize,
@@ -23,7 +23,7 @@ struct Panel<T> {
 }
 
 impl<T: Semiring> Panel<T> {
-    /// Copies the first `terms` rows and `columns` columns of `y`. The last strip is padded with zeros.
+    /// Copies the first `terms` rows and `columns` columns of `y`, in strips of `width` columns. The last strip is padded with zeros.
     fn new(y: Matrix<T>, terms: usize, columns: usize, width: usize) -> Result<Self, AllocationError> {
         let mut elements = Scratch::new(terms * columns.next_multiple_of(width))?;
         for (number, strip) in elements.chunks_exact_mut(terms * width).enumerate() {

@@ -1,8 +1,8 @@
 //! The inner loops of matrix products and convolutions, with their sums in vector registers. The loops use the vectors of each instruction
 //! set explicitly, because loops that the compiler vectorizes keep the sums in memory.
 //!
-//! The loops are generic over [`Simd`], whose methods are the instructions. The types that implement it are tokens without data. A value of
-//! such a type exists only if the processor has the instructions, so its methods are safe to call.
+//! The loops are generic over [`Simd`], whose methods are the instructions. The types that implement it have no data and are called tokens.
+//! A value of a token type exists only if the processor has the instructions, so its methods are safe to call.
 #![allow(unsafe_code)]
 
 use std::array::from_fn;
@@ -34,9 +34,9 @@ trait Simd<T, const L: usize>: Copy {
 #[derive(Clone, Copy)]
 struct Avx512(());
 
-/// The type whose value shows that the processor has AVX2. A value exists only on these processors. If `FUSED` is true, they also have FMA,
-/// and the loops use it. Otherwise the loops give the same bits as with [`Portable`], in vectors of 256 bits (128 bits for dot products of
-/// f32).
+/// The type whose value shows that the processor has AVX2. A value exists only on these processors. If `FUSED` is true, these processors
+/// also have FMA, and the loops use it. Otherwise the loops give the same bits as with [`Portable`], in vectors of 256 bits (128 bits for
+/// dot products of f32).
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 struct Avx2<const FUSED: bool>(());
@@ -61,13 +61,13 @@ macro_rules! vectors {
 
             #[inline(always)]
             fn splat(self, value: $type) -> Self::Vector {
-                // SAFETY: a token exists only on processors with the instruction.
+                // SAFETY: a value of this type exists only on processors with the instruction.
                 unsafe { std::arch::x86_64::$splat(value) }
             }
 
             #[inline(always)]
             fn load(self, from: &[$type; $lanes]) -> Self::Vector {
-                // SAFETY: a token exists only on processors with the instruction. The array is as long as the vector.
+                // SAFETY: a value of this type exists only on processors with the instruction. The array is as long as the vector.
                 unsafe { std::arch::x86_64::$load(from.as_ptr()) }
             }
 
@@ -77,14 +77,14 @@ macro_rules! vectors {
                 use std::arch::x86_64::*;
                 let $count = from.len().min($lanes) as i32;
                 let $part = from.as_ptr();
-                // SAFETY: a token exists only on processors with the instructions. The mask selects at most as many elements as the
-                // slice has.
+                // SAFETY: a value of this type exists only on processors with the instructions. The mask selects at most as many elements
+                // as the slice has.
                 unsafe { $load_part }
             }
 
             #[inline(always)]
             fn store(self, x: Self::Vector, to: &mut [$type; $lanes]) {
-                // SAFETY: a token exists only on processors with the instruction. The array is as long as the vector.
+                // SAFETY: a value of this type exists only on processors with the instruction. The array is as long as the vector.
                 unsafe { std::arch::x86_64::$store(to.as_mut_ptr(), x) }
             }
 
@@ -94,8 +94,8 @@ macro_rules! vectors {
                 use std::arch::x86_64::*;
                 let $room = to.len().min($lanes) as i32;
                 let $to = to.as_mut_ptr();
-                // SAFETY: a token exists only on processors with the instructions. The mask selects at most as many elements as the
-                // slice has.
+                // SAFETY: a value of this type exists only on processors with the instructions. The mask selects at most as many elements
+                // as the slice has.
                 unsafe { $store_part }
             }
 
@@ -103,7 +103,7 @@ macro_rules! vectors {
             fn multiply_add(self, $x: Self::Vector, $y: Self::Vector, $z: Self::Vector) -> Self::Vector {
                 #[allow(clippy::wildcard_imports)]
                 use std::arch::x86_64::*;
-                // SAFETY: a token exists only on processors with the instructions.
+                // SAFETY: a value of this type exists only on processors with the instructions.
                 unsafe { $multiply_add }
             }
 
@@ -111,7 +111,7 @@ macro_rules! vectors {
             fn sum(self, $whole: Self::Vector) -> $type {
                 #[allow(clippy::wildcard_imports)]
                 use std::arch::x86_64::*;
-                // SAFETY: a token exists only on processors with the instructions.
+                // SAFETY: a value of this type exists only on processors with the instructions.
                 unsafe { $sum }
             }
         }
@@ -287,8 +287,8 @@ pub(crate) struct TileSums<'a, T> {
     pub(crate) count: usize,
 }
 
-/// Adds a dot product to `sums[r][k]` for each row `r` and each run `k`: the sum of `left[r * pitch + i]` · `right[runs[k] + i]` over
-/// `i < count`. There are `rows` rows. `runs` has the position of each run's first element in `right`.
+/// Adds a dot product to `sums[r][k]` for each row `r` and each run `k`: the sum of `left[r * pitch + i]` · `right[runs[k] + i]` over `i <
+/// count`. There are `rows` rows. A run is a contiguous range of `right`, and `runs` has the positions of the first elements of the runs.
 pub(crate) struct DotProducts<'a, T> {
     pub(crate) rows: usize,
     pub(crate) left: &'a [T],
@@ -314,7 +314,7 @@ pub(crate) struct SmallProduct<'a, T> {
     pub(crate) add: bool,
 }
 
-/// The operands of one of the three loops: sums of tiles, dot products, or a small matrix product.
+/// One of the three loops, with its operands: sums of tiles, dot products, or a small matrix product.
 pub(crate) enum MicroKernel<'a, T> {
     TileSums(TileSums<'a, T>),
     DotProducts(DotProducts<'a, T>),
@@ -389,7 +389,7 @@ where
         *row = &row[..vectors];
     }
     for (number, some) in runs.chunks(C).enumerate() {
-        // If fewer than `C` runs remain, the last one is computed several times to fill all `C` places.
+        // If fewer than `C` runs remain, the last run is computed several times, so that the loops always have `C` runs.
         let (mut columns, mut column_ends): ([&[[T; L]]; C], [&[T]; C]) = ([&[]; C], [&[]; C]);
         for (c, (column, end)) in columns.iter_mut().zip(&mut column_ends).enumerate() {
             (*column, *end) = right[some[c.min(some.len() - 1)]..][..count].as_chunks();
@@ -437,7 +437,7 @@ fn small_product<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const
 ) {
     let SmallProduct { k, x, .. } = product;
     if x.column_stride == 1 {
-        // Each slice has the length `k`, so that the loop needs no checks of indices.
+        // Each row is a slice of length `k`, so that the loop over `k` terms needs no checks of indices.
         let mut rows: [&[T]; R] = [&[]; R];
         for (r, row) in rows.iter_mut().enumerate() {
             *row = &x.row(r)[..k];
@@ -449,7 +449,7 @@ fn small_product<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const
     }
 }
 
-/// Loads `C` vectors from a row. The last one may have fewer elements than a vector.
+/// Loads `C` vectors from a row. If the row ends within the last vector, the other elements of this vector are 0.
 #[inline(always)]
 fn load_row<T: Scalar, S: Simd<T, L>, const L: usize, const C: usize>(cpu: S, row: &[T]) -> [S::Vector; C] {
     let (whole, last) = row.split_at((C - 1) * L);
@@ -499,8 +499,9 @@ fn small_product_of<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, co
     }
 }
 
-/// Returns how many rows and runs the loop [`DotProducts`] computes at once, one of `tiles`. `rows` and `runs` are the numbers that remain.
-/// Chooses the first tile that has no more rows, and that computes at most a third more runs than there are. The last tile has one row.
+/// Returns how many rows and how many runs (contiguous ranges of the right operand) the loop [`DotProducts`] computes at once. `rows` and
+/// `runs` are the numbers that remain. Chooses the first of `tiles` that has at most `rows` rows, and that computes at most `runs` / 3 runs
+/// in vain. Otherwise chooses the last tile, which has one row.
 #[inline(always)]
 fn dot_tile(tiles: &[(usize, usize)], rows: usize, runs: usize) -> (usize, usize) {
     let fits = |&&(r, c): &&(usize, usize)| r <= rows && 3 * runs.next_multiple_of(c) <= 4 * runs;
@@ -523,7 +524,7 @@ macro_rules! kernels {
             }
 
             fn tile_rows(&self, left: usize) -> usize {
-                // Chooses the largest tile that the remaining rows fill to at least three quarters.
+                // Chooses the first tile that the remaining rows fill to at least three quarters. The tiles are in descending order.
                 [$($rows),*].into_iter().find(|&rows| 4 * left >= 3 * rows).unwrap_or(1)
             }
 
@@ -563,7 +564,7 @@ macro_rules! kernels {
             }
         }
     )*};
-    // The token (type of the instruction set) for dot products: the second one if there are two.
+    // The value of the instruction set's type for dot products: `$dots` if it is given, otherwise `$cpu`.
     (@ $cpu:ident) => { $cpu };
     (@ $cpu:ident $dots:ident) => { $dots };
 }

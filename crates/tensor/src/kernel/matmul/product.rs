@@ -46,7 +46,8 @@ pub trait Products: Semiring {
     }
 }
 
-/// Returns true if it saves time to copy the right matrix to contiguous rows before `gemm` reads it. The bits of the product are the same.
+/// Returns true if it saves time to copy the right matrix to contiguous rows before `gemm` reads it. The copy does not change the bits of
+/// the product.
 fn transposes_first<T>(Sizes { m, n, k, .. }: Sizes, y: Matrix<T>) -> bool {
     if k == SLOW_TERMS {
         return y.column_stride != 1;
@@ -56,15 +57,15 @@ fn transposes_first<T>(Sizes { m, n, k, .. }: Sizes, y: Matrix<T>) -> bool {
     is_slow && is_written_by_squares(y, k, n)
 }
 
-/// Returns whether `gemm` reads both operands in place, which takes less time than all other ways. The product has few results and more work
-/// than the compact kernel is used for. Its sums are not long, and run along contiguous rows and columns.
+/// Returns whether `gemm` reads both operands in place and is faster than all other kernels. This is the case if the product has few
+/// results, but more work than the compact kernel is used for. The sums must not be long, and must run along contiguous rows and columns.
 fn gemm_reads_in_place<T>(Sizes { m, n, k, .. }: Sizes, x: Matrix<T>, y: Matrix<T>) -> bool {
     let contiguous = x.column_stride == 1 && y.row_stride == 1;
     contiguous && m.saturating_mul(n) <= MAX_GEMM_IN_PLACE && k <= MAX_GEMM_IN_PLACE && m * n * k > MAX_COMPACT
 }
 
-/// Returns true if the compact kernel takes less time than `gemm`, although the compact kernel copies the right matrix. The product has many
-/// rows. Its rows are shorter than a vector, its sums have [`SLOW_TERMS`] terms, or it has little work.
+/// Returns true if the compact kernel takes less time than `gemm`, although the compact kernel copies the right matrix. The product must
+/// have many rows. Also, its rows must be shorter than a vector, its sums must have [`SLOW_TERMS`] terms, or it must have little work.
 fn copies_right<T>(sizes: Sizes, x: Matrix<T>, y: Matrix<T>) -> bool {
     let Sizes { m, n, k, .. } = sizes;
     let little = size_of::<T>() == 4 && m.saturating_mul(n).saturating_mul(k) <= MAX_COMPACT_IN_PLACE;
@@ -110,7 +111,8 @@ macro_rules! floats {
                 if has_few_columns(sizes, x, y) {
                     return few_columns(sizes, x, y, out);
                 }
-                // For a single column, `gemm` has a fast kernel if the sums are long and there is enough work. Otherwise `thin` is faster.
+                // True if `thin` may be faster than `gemm`. For a single column, `gemm` is faster if the sums are long and there is enough
+                // work.
                 let narrow = match n {
                     1 => k.saturating_mul(size_of::<$type>()) <= MAX_SHORT_ROW_BYTES || work <= MAX_COMPACT_IN_PLACE,
                     _ if k < MIN_THIN_TERMS => false,

@@ -57,8 +57,8 @@ pub(crate) fn is_written_by_squares<T>(matrix: Matrix<T>, rows: usize, columns: 
         && strips(columns).all(|it| transpose::has_squares(it.len(), rows))
 }
 
-/// Splits the columns of a matrix into strips, the ranges that are copied at once. If there are several, each has more than 100 columns.
-/// No strip has more than [`transpose::PITCH`] columns.
+/// Splits the columns of a matrix into strips, the ranges of columns that are copied at once. If there are several strips, each has more
+/// than 100 columns. No strip has more than [`transpose::PITCH`] columns.
 pub(crate) fn strips(columns: usize) -> impl Iterator<Item = Range<usize>> {
     let number = if columns <= transpose::PITCH { 1 } else { columns.div_ceil(transpose::WIDE) };
     let start = move |strip: usize| if strip < number { strip * (columns / SIDE) / number * SIDE } else { columns };
@@ -203,7 +203,7 @@ pub(crate) fn few_rows<T: Semiring + HasMicroKernels>(
     let kernels = T::kernels();
     for first in (0..n).step_by(DOT_COLUMNS) {
         let width = DOT_COLUMNS.min(n - first);
-        // The sums of a column of the result are contiguous.
+        // The results, column by column: the sums of one column are contiguous.
         let mut sums = [T::ZERO; MAX_DOT_ROWS * DOT_COLUMNS];
         for from in (0..k).step_by(SEGMENT) {
             kernels.run(MicroKernel::DotProducts(DotProducts {
@@ -300,7 +300,7 @@ mod tests {
         }
     }
 
-    /// Returns the product of two matrices by its definition, or its sum with `out`.
+    /// Returns the product of two matrices by its definition, plus `out` if `sizes.add` is true.
     fn expected(sizes: Sizes, x: Matrix<f64>, y: Matrix<f64>, mut out: Vec<f64>) -> Vec<f64> {
         let mut product = vec![0.0; out.len()];
         by_definition(Sizes { add: false, ..sizes }, x, y, &mut product);

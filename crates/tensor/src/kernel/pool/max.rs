@@ -111,7 +111,7 @@ pub(crate) fn places<T: Float>(pool: &MaxPool, x: &[T], out: &mut [i64]) {
     });
 }
 
-/// For each window in a row of windows: the largest element found so far, and its offset from the window's corner.
+/// For each window in a row of windows: the largest element found so far, and its row-major offset from the window's corner.
 struct RowMaxima<T> {
     best: Vec<T>,
     offsets: Vec<u32>,
@@ -236,7 +236,7 @@ dispatched! {
         }
     }
 
-    /// Writes the largest element of each window to `out`, and -∞ for a window without elements.
+    /// Writes the largest element of each window to `out`, and -∞ for a window without elements inside the plane.
     fn choose_own<T: Float>(pool: &MaxPool, x: &[T], out: &mut [T], row: &mut [T]) {
         for (i, out) in out.chunks_exact_mut(pool.columns.output).enumerate() {
             out.fill(T::start(Reduction::Amax));
@@ -274,7 +274,7 @@ dispatched! {
 #[inline(always)]
 fn keep_larger<T: Float, const STRIDE: usize>(best: &mut [T], x: &[T]) {
     let larger = |best: T, x: T| if (x > best) | x.is_nan() { x } else { best };
-    // `x` may end inside the group of the last element.
+    // The last element is handled separately, because `x` may end before its group of `STRIDE` elements is complete.
     let Some((last, best)) = best.split_last_mut() else { return };
     let groups = &x.as_chunks::<STRIDE>().0[..best.len()];
     for j in 0..best.len() {
@@ -321,8 +321,8 @@ fn for_each_tap(pool: &MaxPool, i: usize, mut visit: impl FnMut(usize, u32, (usi
     }
 }
 
-/// Returns as many elements of `x` as `row` has. They begin at position `first` and are `stride` apart. If they are not adjacent in `x`,
-/// they are copied to `row`.
+/// Returns as many elements of `x` as `row` has. They begin at position `first` and are `stride` apart. If `stride` is not 1, they are
+/// copied to `row`, so that they are adjacent.
 #[inline(always)]
 fn adjacent<'a, T: Float>(x: &'a [T], first: usize, stride: usize, row: &'a mut [T]) -> &'a [T] {
     if stride == 1 {

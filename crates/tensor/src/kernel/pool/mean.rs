@@ -71,7 +71,7 @@ impl WindowSpans {
         WindowSpans { size, count, placement, divisor, regular: (0, end), len, stride: len }
     }
 
-    /// Returns a single window over a dimension of size 1, for poolings over one dimension.
+    /// Returns a single window over a dimension of size 1. It is the second dimension of a pooling over one dimension.
     pub(crate) fn none() -> Self {
         WindowSpans::to_size(1, 1)
     }
@@ -123,8 +123,8 @@ impl WindowSpans {
     #[inline(always)]
     fn irregular(&self) -> impl Iterator<Item = (usize, (usize, usize))> {
         let numbers = (0..self.regular.0).chain(self.regular.1..self.count);
-        // If adaptive windows differ in size, all of them are visited in order. Each step adds to a quotient and a remainder, which costs
-        // less than two divisions.
+        // If adaptive windows differ in size, all of them are visited in order. The quotients of their bounds are updated by additions,
+        // which cost less than two divisions for each window.
         let (whole, part) = (self.size / self.count.max(1), self.size % self.count.max(1));
         let (mut start, mut rest) = (0, 0);
         numbers.map(move |number| match self.placement {
@@ -220,10 +220,10 @@ dispatched! {
             let (start, end) = pool.rows.span(i);
             let rows = &x[start * width..end * width];
             if end == start + 1 {
-                along(&pool.columns, rows, out);
+                sum_windows(&pool.columns, rows, out);
             } else {
                 sum_rows(rows, row);
-                along(&pool.columns, row, out);
+                sum_windows(&pool.columns, row, out);
             }
             let by = T::from_f64(pool.rows.divisor(i));
             for (out, &divisor) in out.iter_mut().zip(divisors) {
@@ -273,7 +273,7 @@ fn add<T: Float>(to: &mut [T], x: &[T]) {
 }
 
 /// Sets `sum` to the elementwise sum of `rows`, which follow each other in memory and are as long as `sum`. There must not be exactly one
-/// row.
+/// row, because it needs no sum.
 #[inline(always)]
 fn sum_rows<T: Float>(rows: &[T], sum: &mut [T]) {
     let width = sum.len();
@@ -290,7 +290,7 @@ fn sum_rows<T: Float>(rows: &[T], sum: &mut [T]) {
 
 /// Sets each element of `out` to the sum of the elements of `row` in one window.
 #[inline(always)]
-fn along<T: Float>(windows: &WindowSpans, row: &[T], out: &mut [T]) {
+fn sum_windows<T: Float>(windows: &WindowSpans, row: &[T], out: &mut [T]) {
     let sum = |(start, end): (usize, usize)| row[start..end].iter().fold(T::ZERO, |sum, &x| sum + x);
     for (number, span) in windows.irregular() {
         out[number] = sum(span);
@@ -335,7 +335,7 @@ fn taps<T: Float, const S: usize>(from: &[T], len: usize, out: &mut [T]) {
     }
 }
 
-/// Overwrites `row` with the adjoint of [`along`], applied to `shares`. `shares` has each window's contribution to its elements.
+/// Overwrites `row` with the adjoint of [`sum_windows`], applied to `shares`. `shares` has each window's contribution to its elements.
 #[inline(always)]
 fn spread_windows<T: Float>(windows: &WindowSpans, shares: &[T], row: &mut [T]) {
     row.fill(T::ZERO);
@@ -455,7 +455,7 @@ mod tests {
             let (mut got, mut expected) = (vec![7.0; x.len()], vec![0.0; x.len()]);
             spread(&pool, &g, &mut got).unwrap();
             by_definition(&pool, planes, |window, place, divisor| expected[place] += g[window] / divisor);
-            // The terms are not negative. Each of at most 11 * 11 terms, and each sum of them, is rounded once.
+            // The terms are not negative, so no digits cancel. Each of at most 11 * 11 terms, and each sum of them, is rounded once.
             let near = |(got, expected): (&f64, &f64)| (got - expected).abs() <= 1000.0 * f64::EPSILON * expected;
             prop_assert!(got.iter().zip(&expected).all(near));
         }

@@ -9,7 +9,7 @@ use crate::kernel::elementwise::operand::Operand;
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::{Element, Float, Layout, Reduction, Shape};
 
-/// The maximum length, in elements, of a run that is reduced by one call of a kernel: 64 chains of at most 64 elements each.
+/// The maximum number of contiguous elements that one call of a kernel reduces: 64 chains (independent totals) of at most 64 elements each.
 pub(crate) const LONG_RUN: usize = 4096;
 
 /// The width of rows, in elements, below which several contiguous rows are accumulated at a time, as one wide row.
@@ -18,10 +18,10 @@ pub(crate) const NARROW: usize = 64;
 /// The maximum width of a wide row that is made of several narrow rows, in elements.
 const WIDE: usize = 256;
 
-/// The maximum length of a row whose elements are reduced in sequence.
+/// The maximum length, in elements, of a row whose elements are reduced in sequence.
 const SHORT_ROW: usize = 32;
 
-/// Reduces a slice: divides it into runs of at most [`LONG_RUN`] elements, and combines their totals in a balanced tree.
+/// Reduces a slice: divides it into parts of at most [`LONG_RUN`] elements, and combines the totals of the parts in a balanced tree.
 pub(crate) fn slice_total<T: Element>(op: Reduction, x: &[T]) -> T {
     if x.len() > LONG_RUN {
         let (left, right) = x.split_at((x.len() / 2).next_multiple_of(LONG_RUN));
@@ -42,7 +42,7 @@ pub(crate) fn total_of<T: Float>(op: Reduction, x: Operand<'_, T>, len: usize) -
         (Operand::Splat(x), Some(function)) => {
             let mut total = [x];
             T::binary(function, Operand::Splat(x), Operand::Splat(T::from_i64(len as i64)), &mut total);
-            // A sum of slices begins with 0, so that zeros of both signs give 0.
+            // The sum of a slice begins with +0 and is never -0. Adding 0 turns -0 into +0 here too.
             if op == Reduction::Sum { total[0] + T::ZERO } else { total[0] }
         }
     }
@@ -54,8 +54,8 @@ pub(crate) fn side_by_side(width: usize) -> usize {
 }
 
 /// Accumulates `rows` rows of `x`, which begin `stride` elements apart, into the row `total`. Groups of eight rows are added in sequence
-/// and not in a tree. So callers limit the number of rows. If rows are contiguous and narrower than [`NARROW`], a group has eight wide
-/// rows, so more rows are allowed.
+/// and not in a tree. So callers limit the number of rows. Contiguous rows that are narrower than [`NARROW`] are joined to wide rows first,
+/// so callers may pass more of them.
 pub(crate) fn accumulate_rows<T: Element>(op: Reduction, total: &mut [T], x: &[T], stride: usize, rows: usize) {
     let width = total.len();
     if width >= NARROW || stride != width || rows < 2 * side_by_side(width) {
@@ -118,8 +118,8 @@ impl Accumulator {
         Accumulator { op, space: IterationSpace::new(shape, [&layout]), count: totals.numel() }
     }
 
-    /// Returns the length of a row and the position of the first total, if the elements `start .. start + len` are whole short rows. Each
-    /// row is reduced to one total, and these totals must be adjacent. Otherwise returns `None`.
+    /// Returns the length of a row and the position of the first total, if the elements `start .. start + len` are whole short rows with
+    /// adjacent totals. Each row is reduced to one total. Otherwise returns `None`.
     fn short_rows(&self, start: usize, len: usize) -> Option<(usize, usize)> {
         let space = &self.space;
         let innermost = space.depth() - 1;

@@ -3,8 +3,8 @@
 //!
 //! A *lane* is a line of elements along the dimension. Contiguous lanes of at least [`SHORT`] elements, and few long lanes, are searched
 //! one after the other. The extreme value is computed first, and then its first position is searched. Other lanes are scanned together, row
-//! by row. Long lanes are split into segments. The results of the segments are compared in order, so the positions do not depend on the
-//! number of threads.
+//! by row. Long lanes are split into segments. The best elements of the segments are compared in order, so the positions do not depend on
+//! the number of threads.
 use crate::kernel::reduce::accumulator::{LONG_RUN, slice_total};
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid, Tile};
@@ -16,8 +16,9 @@ use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::thresholds::blocks::{MAX_TASKS, TASK};
 use crate::{Element, Layout, Reduction};
 
-/// The length, in elements, of the runs of a lane (a line along the dimension) that is searched by itself. The extreme value of each run is
-/// computed before the position is searched in the best run. A segment of such a lane has whole runs.
+/// The length, in elements, of the runs (ranges) into which a lane is divided if it is searched by itself. A lane is a line along the
+/// dimension. The extreme value of each run is computed before the position is searched in the best run. A segment of the lane has whole
+/// runs.
 const EXTREME_SEGMENT: usize = LONG_RUN;
 
 /// The smallest number of elements of a segment if a lane (a line along the dimension) is divided among several tasks.
@@ -39,8 +40,8 @@ fn wins<T: Element>(largest: bool, old: T, new: T) -> bool {
 }
 
 dispatched! {
-    /// Compares `row` with the best elements of earlier rows. Where the element of `row` is better, stores it in `best`, and stores
-    /// `number`, the index of the row, in `at`.
+    /// Compares `row` with the best elements of earlier rows. Where the element of `row` is larger (or smaller), stores it in `best`, and
+    /// stores `number`, the index of the row, in `at`.
     #[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
     fn challenge<T: Element>(largest: bool, row: &[T], number: u32, best: &mut [T], at: &mut [u32]) {
         let len = row.len();
@@ -168,8 +169,8 @@ impl<T: Element> Lanes<'_, T> {
         self.data[(self.space.position(0, lane) as isize + position as isize * self.step) as usize]
     }
 
-    /// Computes one position for each lane, one lane after the other. The first lane has index `first`. Searches only the `size` elements
-    /// of each lane that begin with element `from`.
+    /// Finds the position of the extreme element of each lane, one lane after the other. The first lane has index `first`. Searches only
+    /// the `size` elements of each lane that begin with element `from`.
     fn one_by_one(&self, first: usize, from: usize, size: usize, out: &mut [i64]) {
         let (data, step, mut lane) = (self.data, self.step, Vec::new());
         for (i, out) in out.iter_mut().enumerate() {
@@ -222,8 +223,8 @@ impl<T: Element> Lanes<'_, T> {
 mod tests {
     use crate::prelude::*;
 
-    /// Tests long and short lanes, contiguous and strided, which are searched alone, together, or in segments. The largest elements of long
-    /// lanes, up to three equal numbers or NaNs, are far apart.
+    /// Tests long and short lanes (lines of elements), contiguous and strided. The kernel searches them alone, together, or in segments.
+    /// The largest elements of long lanes, up to three equal numbers or NaNs, are far apart.
     #[test]
     fn the_first_of_equal_elements_is_found_in_every_lane() {
         for [rows, columns] in

@@ -99,7 +99,7 @@ mod tests {
         }
     }
 
-    /// Checks that lines that are read in turns give the bits of lines that are reduced one after the other.
+    /// Checks that reading several lines in turns gives the same bits as reducing one line after the other.
     #[test]
     fn turns_give_the_same_bits() {
         let (stride, count) = (1500, 133);

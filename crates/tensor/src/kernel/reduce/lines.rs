@@ -48,7 +48,7 @@ pub(super) fn reduce<T: Semiring, F: Fold<T>>(x: &[T], len: usize, stride: usize
             lines::<T, F>(x, len, stride, out);
         }
     } else {
-        // All orders give the same bits.
+        // Integers and truth values are not rounded, so all orders give the same bits.
         reduce_in_order::<T, F>(x, len, stride, out);
     }
 }
@@ -124,7 +124,7 @@ dispatched! {
     }
 }
 
-/// Folds each line in order by the function `f`.
+/// Folds each line in order by the function `f`, beginning with `start`.
 #[inline(always)]
 fn each_in_order<T: Copy>(x: &[T], len: usize, stride: usize, out: &mut [T], start: T, f: impl Fn(T, T) -> T) {
     // Constant lengths let the compiler vectorize over adjacent lines.
@@ -162,7 +162,7 @@ fn each_in_tree<T: Copy>(x: &[T], len: usize, stride: usize, out: &mut [T], star
 }
 
 /// Folds a line in 64 chains. Chain `i` combines the elements `i`, `i + 64` and so on. The elements after the last whole chunk of 64 are
-/// folded in eight chains. A line that is shorter than 64 has only these.
+/// folded in eight chains. A line of fewer than 64 elements has only these elements.
 #[inline(always)]
 fn long_line<T: Semiring, F: Fold<T>>(x: &[T]) -> T {
     if !F::SELECTS {
@@ -193,7 +193,7 @@ fn line<T: Semiring, F: Fold<T>, const N: usize>(x: &[T]) -> T {
     with_rest::<T, F, N>(totals, rest)
 }
 
-/// Combines the `N` totals of a line's chains with the elements after its last whole chunk, which are fewer than `N`.
+/// Combines the `N` totals of a line's chains with the elements `rest` after the last whole chunk, which are fewer than `N`.
 #[inline(always)]
 fn with_rest<T: Semiring, F: Fold<T>, const N: usize>(totals: [T; N], rest: &[T]) -> T {
     // The remaining elements are combined in chains of their own. Adding them to `totals` would make the compiler keep `totals` in memory
@@ -239,7 +239,7 @@ fn selected<T: Semiring, F: Fold<T>>(total: T, has_nan: bool, totals: [T; 64], n
     if bad { x.iter().copied().find(|x| x != x).unwrap_or(total) } else { total }
 }
 
-/// Combines the totals pairwise, the second half with the first half, until one total is left. Returns it.
+/// Combines the totals pairwise, the second half with the first half, until one total is left. Returns this total.
 #[inline(always)]
 fn combined<T: Semiring, F: Fold<T>, const N: usize>(mut totals: [T; N]) -> T {
     let mut width = N / 2;
@@ -252,8 +252,8 @@ fn combined<T: Semiring, F: Fold<T>, const N: usize>(mut totals: [T; N]) -> T {
     totals[0]
 }
 
-/// Returns whether `lines` lines of `len` elements, `stride` apart, contain a NaN. The elements between the lines are searched too. If
-/// there are many elements between the lines, returns true without a search. The loop of a maximum is faster if there is no NaN.
+/// Returns whether `lines` lines of `len` elements, `stride` apart, may contain a NaN. The elements between the lines are searched too. If
+/// there are many elements between the lines, returns true without a search. If the result is false, a faster loop can compute a maximum.
 #[inline(always)]
 fn has_nan<T: Copy + PartialEq>(x: &[T], len: usize, stride: usize, lines: usize) -> bool {
     stride > 4 * len || any_nan(&x[..if lines == 0 { 0 } else { (lines - 1) * stride + len }])

@@ -1,5 +1,5 @@
 //! Reductions of rows: the elements of each row are accumulated into a row of totals.
-#![allow(clippy::needless_range_loop)] // See `lines`.
+#![allow(clippy::needless_range_loop)] // The file `lines.rs` says why its loops use indices.
 
 use crate::scalar::cpu::dispatched;
 use crate::scalar::element::Semiring;

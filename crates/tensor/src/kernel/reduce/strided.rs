@@ -2,8 +2,7 @@
 //!
 //! Loops follow the order of the dimensions in memory. If the innermost dimension is reduced, each of its lines is reduced first, and then
 //! the results of the lines. If the innermost dimension is kept, adjacent results are accumulated together, row by row. Elements with other
-//! strides are first copied into contiguous rows. So are the elements of rows that are too short, and of short lines except contiguous ones
-//! along a single loop (see [`gathered`]).
+//! strides, in short rows and in most short lines are first copied into contiguous rows (see [`gathered`]).
 //!
 //! Elements are added in a balanced tree. Its leaves are the sums that the [accumulator](crate::kernel::reduce::accumulator) computes. The
 //! tree depends only on the layout and the element type, so any number of threads gives the same bits.
@@ -39,10 +38,12 @@ const GATHERED: (usize, usize) = (16, 256);
 /// The size and the stride of each dimension.
 type Dimensions = SmallVec<[(usize, usize); INLINE_RANK]>;
 
-/// The smallest work for several threads, in bytes. One thread reads less than this from its second-level cache as fast as several threads.
+/// The smallest number of bytes that several threads reduce together. One thread reads fewer bytes from its second-level cache as fast as
+/// several threads.
 const PARALLEL: usize = 1 << 18;
 
-/// A list of loops over dimensions, in memory order: loops with stride 0 come first, then the largest stride, and no stride is negative.
+/// A list of loops over dimensions, in memory order. Loops with stride 0 come first, and then loops with descending strides. No stride is
+/// negative.
 type Loops = IterationSpace<1>;
 
 /// Returns loops from pairs of a size and a stride, the outermost first. The function is inlined, so that the result is built in the
@@ -184,8 +185,8 @@ fn lines_first<T: Element>(
         totals_of_lines(op, data, kept, (len, stride), piece, out);
         return Ok(());
     }
-    // The dimensions other than the innermost one, in memory order. The flag is true for reduced dimensions, over which the totals of the
-    // lines are reduced again.
+    // The dimensions other than the innermost reduced one, in memory order. The flag is true for reduced dimensions, over which the totals
+    // of the lines are reduced again.
     let mut all = SmallVec::<[_; INLINE_RANK]>::new();
     for (loops, count, again) in [(kept, kept.depth(), false), (reduced, reduced.depth() - 1, true)] {
         for (size, [stride]) in loops.loops().take(count).filter(|&(size, _)| size > 1) {
@@ -206,8 +207,8 @@ fn lines_first<T: Element>(
     run(op, &totals, &loops(&kept), &loops(&reduced), out)
 }
 
-/// Computes the totals of the pieces of all lines. A line has `len` elements that are `stride` apart. `lines` gives the position of each
-/// line's first element.
+/// Computes the totals of the pieces of all lines. A line has `len` elements that are `stride` apart, in pieces of `piece` elements.
+/// `lines` gives the position of each line's first element.
 fn totals_of_lines<T: Element>(
     op: Reduction,
     data: &[T],
@@ -344,8 +345,8 @@ fn gathered<T: Element>(op: Reduction, data: &[T], kept: &Loops, reduced: &Loops
     });
 }
 
-/// Calls `visit` with parts of `out`. Element `i` of `out` is the result of line `first + i`. The other arguments of `visit` are the
-/// position of the part's first line, and the distance between its lines.
+/// Calls `visit` with ranges of `out` whose lines are evenly spaced. Element `i` of `out` is the result of line `first + i`. The other
+/// arguments of `visit` are the position of the range's first line, and the distance between its lines.
 fn each_line<T>(lines: &Loops, first: usize, out: &mut [T], mut visit: impl FnMut(usize, usize, &mut [T])) {
     let mut rest = out;
     lines.walk(0, first, rest.len(), |position, apart, count| {
@@ -361,14 +362,14 @@ struct ColumnBlocks {
     width: usize,
     /// The number of results in a strip. The last strip of each group of adjacent results may have fewer.
     strip: usize,
-    /// The number of strips in a group of `width` adjacent results.
+    /// The number of strips in a group of `width` adjacent results. A strip is a range of them that is computed at once.
     strips_per_group: usize,
     /// The number of strips in total.
     strips: usize,
     /// The number of rows that a block accumulates. The last part of the rows may have fewer.
     part: usize,
     parts: usize,
-    /// The maximum number of rows of a leaf of the tree in which rows are added.
+    /// The rows are added in a balanced tree. This is the maximum number of rows that a leaf of the tree adds.
     leaf: usize,
     /// The number of blocks in a task of a thread.
     each: usize,
@@ -407,8 +408,8 @@ impl ColumnBlocks {
         strip / self.strips_per_group * self.width + strip % self.strips_per_group * self.strip
     }
 
-    /// Computes the totals of all parts of the rows, in tasks of several blocks. The totals of each part are stored after the totals of the
-    /// part before.
+    /// Computes the totals of all parts of the rows, in tasks of several blocks. The totals of each part of the rows are stored after the
+    /// totals of the part before it.
     fn run<T: Element>(&self, op: Reduction, data: &[T], kept: &Loops, reduced: &Loops, out: &mut [T]) {
         let (count, blocks) = (reduced.numel(), self.strips * self.parts);
         let tasks = blocks.div_ceil(self.each);
@@ -479,7 +480,8 @@ mod tests {
     use crate::prelude::*;
     use crate::{num_threads, set_num_threads};
 
-    /// Shapes and reduced dimensions. They are large enough for pieces, parts and several threads.
+    /// Shapes and reduced dimensions. The shapes are so large that lines are cut into pieces, rows are divided into parts, and several
+    /// threads run.
     const LARGE: [(&[usize], &[isize]); 14] = [
         (&[1, 300_000], &[1]),
         (&[5, 70_001], &[1]),

@@ -25,7 +25,7 @@ use crate::thresholds::scan::{
 };
 use crate::{DType, Element, Float, Reduction, Shape, Unary};
 
-/// The number of elements that are compared with a bound at once.
+/// The number of elements that [`next_beyond`] compares with the bound at once.
 const PART: usize = 16;
 
 /// A function that reads a lane and writes its results. It is a trait object, so that the loops over lanes are compiled once for all
@@ -84,7 +84,7 @@ pub(crate) fn each<T: Element, U: Element>(
     Ok(())
 }
 
-/// Returns an error if there is too little memory for `count` lanes of `size` elements, with a key and a position for each element.
+/// Returns an error if there is too little memory for copies of `count` lanes of `size` elements, with a key and a position per element.
 /// Functions of lanes allocate this memory without a check. Lanes of fewer than [`MIN_CHECKED_LANE`] elements are not checked.
 pub(crate) fn check_room(size: usize, count: usize) -> Result<(), AllocationError> {
     if size >= MIN_CHECKED_LANE {
@@ -142,9 +142,9 @@ pub(crate) fn running_products<T: Element>(x: Source<T>, axis: usize, out: &mut 
     }
 }
 
-/// For each lane of `x` along dimension `axis`, replaces a total, which begins as `start`, by `step(total, position, element)` for one
-/// element after the other. Writes `value(total)` for each element to `out`, which is row-major. The steps of a lane wait for each other, so
-/// steps of several lanes alternate.
+/// Scans each lane of `x` along dimension `axis`. A total begins as `start`, and each element replaces it by `step(total, position,
+/// element)`. Writes `value(total)` for each element to `out`, which is row-major. Each step of a lane depends on the step before it, so
+/// the loop alternates between several lanes.
 fn scan<T: Element, U: Element, A: Copy + Sync>(
     x: Source<T>,
     axis: usize,
@@ -211,7 +211,8 @@ pub(crate) fn running_extremes<T: Element>(
     axis: usize,
     out: &mut [i64],
 ) -> Result<(), AllocationError> {
-    // A total has the best element so far and its position. A comparison with NaN is false, so only another NaN replaces a NaN.
+    // The running total of a lane is its best element so far and the position of this element. A comparison with NaN is false, so only
+    // another NaN replaces a NaN.
     let update = |(best, place): (T, i64), i: usize, x: T, wins: bool| {
         let wins = wins | is_nan(x);
         (if wins { x } else { best }, if wins { i as i64 } else { place })
@@ -266,7 +267,8 @@ fn has_rayon() -> bool {
 /// The highest bit of a key.
 const SIGN: u64 = 1 << 63;
 
-/// The low bits of a [`key`]. Different elements of the types f32, u8 and bool have keys that differ in other bits too.
+/// The low bits of a [`key`], which [`order`] replaces by positions. Different elements of the types f32, u8 and bool have keys that also
+/// differ in the other bits.
 const LOW: u64 = (1 << 29) - 1;
 
 /// Returns a number that orders an element among the elements of its type. Equal elements have equal keys, and NaN has the largest key. If
@@ -277,7 +279,7 @@ fn key<T: Element>(x: T, descending: bool) -> u64 {
         DType::I64 => x.to_i64() as u64 ^ SIGN,
         _ if is_nan(x) => u64::MAX,
         _ => {
-            // The sum with 0 turns -0 into 0. Numbers of the same sign are ordered like their bits.
+            // The sum with 0 turns -0 into 0. Positive numbers are ordered like their bits, and negative numbers in the opposite order.
             let bits = (x.to_f64() + 0.0).to_bits();
             if bits & SIGN == 0 { bits | SIGN } else { !bits }
         }
@@ -299,7 +301,8 @@ pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
     }
     let (least, largest) =
         keys.clone().fold((u64::MAX, 0), |(least, largest), (key, _)| (key.min(least), key.max(largest)));
-    // The difference from the least key moves up until its highest bit is bit 63. The position replaces the lowest bits.
+    // The differences from the least key are shifted left, as far as the largest difference allows. This makes room for the positions in
+    // the lowest bits.
     let bits = u64::BITS - (lane.len() as u64).leading_zeros();
     let (positions, free) = ((1 << bits) - 1, largest.saturating_sub(least).leading_zeros().min(bits));
     let number = |(key, position): (u64, u64)| (key - least) << free & !positions | position;
@@ -307,7 +310,8 @@ pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
     sort_numbers(&mut numbers);
     let position = |number: u64| (number & positions) as i64;
     if free < bits {
-        // Different keys may be equal without their lowest bits. Few neighbours are equal, except for elements that are equal themselves.
+        // Different keys may have become equal, because the positions replaced their lowest bits. So each run of equal keys is sorted again
+        // by the whole keys. Few runs are long, except runs of equal elements.
         for run in numbers.chunk_by_mut(|&x, &y| x >> bits == y >> bits).filter(|run| run.len() > 1) {
             run.sort_unstable_by_key(|&number| (key(lane[position(number) as usize], descending), number));
         }
@@ -315,8 +319,8 @@ pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
     out.iter_mut().zip(numbers).for_each(|(out, number)| *out = position(number));
 }
 
-/// Does the same as [`order`] for integers whose range has at most as many values as the lane has elements. Counts the elements of each
-/// value first. Returns false, without writing to `out`, for all other lanes.
+/// Does the same as [`order`] for integers, by counting sort: counts the elements of each value first. The range of the integers must have
+/// at most as many values as the lane has elements. Returns false, without writing to `out`, for all other lanes.
 fn order_by_counts<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) -> bool {
     // The keys of bytes and truth values differ only in their highest 8 bits.
     let shift = match T::DTYPE {
@@ -343,7 +347,7 @@ fn order_by_counts<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) ->
     true
 }
 
-/// Sorts the keys of a lane, which also have the positions of their elements.
+/// Sorts numbers that consist of the keys and the positions of a lane's elements.
 fn sort_numbers(numbers: &mut [u64]) {
     if numbers.len() >= MIN_SHARED_LANE && num_threads() > 1 && has_rayon() {
         // Rayon sorts in parallel by divide and conquer.
@@ -367,7 +371,7 @@ pub(crate) fn top<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
     let before = |x: &(u64, i64), y: &(u64, i64)| x.0 < y.0;
     let item = |position: usize| (key(lane[position], largest), position as i64);
     let items: Vec<(u64, i64)> = if wanted * 64 <= lane.len() {
-        // Most elements do not pass the last element of the heap, so they need no key.
+        // Most elements do not come before the top of the heap, the last of the selected elements. They need no key.
         let mut heap: Vec<_> = (0..wanted).map(item).collect();
         select::make_heap(&mut heap, &before);
         let mut next = wanted;
@@ -395,7 +399,7 @@ dispatched! {
     fn next_beyond<T: Element>(largest: bool, lane: &[T], start: usize, bound: T) -> Option<usize> {
         let rest = &lane[start..];
         let stays = |&x: &T| if largest { x <= bound } else { x >= bound };
-        // In most parts, no element passes the bound. A loop without branches finds these parts.
+        // In most parts of [`PART`] elements, no element is beyond the bound. A loop without branches skips these parts.
         let all_stay = |part: &&[T; PART]| part.iter().fold(true, |all, x| all & stays(x));
         let skipped = PART * rest.as_chunks().0.iter().take_while(all_stay).count();
         rest[skipped..].iter().position(|x| !stays(x)).map(|position| start + skipped + position)
@@ -471,9 +475,9 @@ pub(crate) fn nanmedian<T: Element>(lane: &[T]) -> usize {
     items.select_nth_unstable((count - 1) / 2).1.1
 }
 
-/// Returns a position of the most frequent element. If several elements are equally frequent, chooses the smallest of them. Each NaN is an
-/// element of its own. The position is PyTorch's: the last of the equal elements after `std::sort`, which keeps their order in lanes of up
-/// to 16 elements.
+/// Returns a position of the most frequent element. If several elements are equally frequent, chooses the smallest of them. Each NaN counts
+/// as a different element. The position is PyTorch's: the last of the equal elements after `std::sort`, which keeps their order in lanes of
+/// up to 16 elements.
 pub(crate) fn mode<T: Element>(lane: &[T]) -> usize {
     let mut items: Vec<(u64, usize)> = lane.iter().map(|&x| key(x, false)).zip(0..).collect();
     select::sort(&mut items, &|x: &(u64, usize), y: &(u64, usize)| x.0 < y.0);

@@ -14,7 +14,7 @@ pub(super) fn partial_sort<T: Copy>(items: &mut [T], count: usize, before: &impl
     sort_heap(&mut items[..count], before);
 }
 
-/// Makes a heap of the items, with the last of their order at the top. C++: `std::make_heap`.
+/// Makes a heap of the items. The item that comes last in the order is at the top. C++: `std::make_heap`.
 pub(super) fn make_heap<T: Copy>(items: &mut [T], before: &impl Fn(&T, &T) -> bool) {
     for parent in (0..items.len() / 2).rev() {
         let value = items[parent];
@@ -22,7 +22,6 @@ pub(super) fn make_heap<T: Copy>(items: &mut [T], before: &impl Fn(&T, &T) -> bo
     }
 }
 
-/// Replaces the top of a heap by `value`.
 pub(super) fn replace_top<T: Copy>(heap: &mut [T], value: T, before: &impl Fn(&T, &T) -> bool) {
     sift(heap, 0, value, before);
 }
@@ -46,7 +45,7 @@ pub(super) fn nth_element<T: Copy>(items: &mut [T], nth: usize, before: &impl Fn
     let mut steps = 2 * items.len().ilog2();
     while end - start > 3 {
         if steps == 0 {
-            // The pivots were bad too often.
+            // Many partitions were uneven. A heap selects the rest, because its worst case is faster.
             heap_select(&mut items[start..end], nth + 1 - start, before);
             items.swap(start, nth);
             return;
@@ -70,7 +69,8 @@ pub(super) fn sort<T: Copy>(items: &mut [T], before: &impl Fn(&T, &T) -> bool) {
     }
 }
 
-/// Partitions the items until no part has [`MIN_PARTITIONED`] items. After `steps` partitions of the longest part, sorts the rest.
+/// Partitions the items, as quicksort does, until each part has fewer than [`MIN_PARTITIONED`] items. Sorts a part by a heap if `steps`
+/// nested partitions were not enough.
 fn sort_roughly<T: Copy>(mut items: &mut [T], mut steps: u32, before: &impl Fn(&T, &T) -> bool) {
     while items.len() >= MIN_PARTITIONED {
         if steps == 0 {
@@ -95,8 +95,8 @@ fn insertion_sort<T: Copy>(items: &mut [T], before: &impl Fn(&T, &T) -> bool) {
     }
 }
 
-/// Splits at least four items by a pivot, the median of three items. Returns the number of items in the first part. No item of the
-/// second part comes before one of the first part.
+/// Splits at least four items by a pivot, the median of three items. Returns the number of items in the first part. No item of the second
+/// part comes before an item of the first part.
 fn partition<T: Copy>(items: &mut [T], before: &impl Fn(&T, &T) -> bool) -> usize {
     let (a, b, c) = (1, items.len() / 2, items.len() - 1);
     let less = |i: usize, j: usize| before(&items[i], &items[j]);
@@ -124,7 +124,8 @@ fn partition<T: Copy>(items: &mut [T], before: &impl Fn(&T, &T) -> bool) -> usiz
     }
 }
 
-/// Moves the first `count` items of the order to the start of `items`, as a heap with the last of these items at the top.
+/// Moves the first `count` items of the order to the start of `items`, as a heap. The item at the top comes last in the order of these
+/// items.
 fn heap_select<T: Copy>(items: &mut [T], count: usize, before: &impl Fn(&T, &T) -> bool) {
     if count == 0 {
         return;

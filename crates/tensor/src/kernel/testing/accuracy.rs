@@ -60,8 +60,8 @@ pub(crate) fn bounds(name: &str) -> Option<(f64, f64)> {
 /// The bound, in ulp, for functions with PyTorch's accuracy of nine digits: 10⁻⁹ in units of 2⁻⁵², rounded up.
 const NINE_DIGITS: f64 = 4.6e6;
 
-/// Functions that have zeros at negative arguments, between two floating-point numbers. At negative arguments, errors of f64 results below
-/// 1 are measured in ulps of the number 1.
+/// Functions that have zeros at negative arguments, between two floating-point numbers. At negative arguments, the errors of f64 results of
+/// magnitude below 1 are measured in ulps of the number 1.
 const WITH_NEGATIVE_ZEROS: &[&str] = &["lgamma", "digamma"];
 
 /// Returns a sample of all f32 bit patterns. The sample is denser between -20 and 20. It includes the multiples of 1/8 from -32 to 32, and

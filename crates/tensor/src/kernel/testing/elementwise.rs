@@ -27,8 +27,8 @@ fn two_alone<T: Oracle>(op: Binary, x: T, y: T) -> T {
     out[0]
 }
 
-/// The number of elements for which the kernels also run on a block of one element, if the oracle's result is exact. A block of one element
-/// does not know its position, so the others would repeat the same comparison with the oracle.
+/// The number of elements for which the kernels also run on a block of one element, if the oracle's result is exact. Later elements have
+/// the same values again, so their blocks of one element would repeat the same comparisons.
 const ALONE: usize = 2 * VALUES;
 
 /// Asserts that each result is one that the oracle, the simple code of the tests, allows. Also asserts that a single element gives the same
@@ -159,7 +159,7 @@ fn in_place<T: Oracle>(shape: &Shape, recipes: [&Recipe; 2], seed: u64) {
         update(&mut expected, &window, y.source(), |x, y| op.map_or(y, |op| exact(op, x, y)));
         assert_bits(&Tensor::from(got), &expected, name);
     }
-    // Runs one of these operations on tensors, which copy the elements first if necessary.
+    // Runs one of these operations on a tensor. Another tensor holds its buffer, so the operation must copy the elements first.
     let mut x = Tensor::from(before.clone()).with_layout(window.clone());
     let held = x.clone();
     let expected = zip(&elements(x.source()), &elements(y.source()), |x, y| exact(Binary::Maximum, x, y));
@@ -207,7 +207,7 @@ fn blocks_join_at_every_length() {
             let mut seen = Vec::new();
             for (i, a) in recipes.iter().enumerate() {
                 let (b, c) = (&recipes[(i + 2) % recipes.len()], &recipes[(i + 3) % recipes.len()]);
-                // Several recipes give the same layouts of a long dimension.
+                // Several recipes give the same layouts of a long dimension. Equal layouts are tested once.
                 let layouts = [a, b, c].map(|recipe| recipe.layout(&shape));
                 if seen.contains(&layouts) {
                     continue;

@@ -26,7 +26,7 @@ pub(crate) fn at<T: Copy>(x: Source<T>, index: &[usize]) -> T {
     x.data[x.layout.position(index).expect("an index of the shape")]
 }
 
-/// Calls `visit` with the position of each element in the buffer, in row-major order. Within a row, the positions differ by one stride.
+/// Calls `visit` with the position of each element in the buffer, in row-major order.
 fn for_positions(layout: &Layout, mut visit: impl FnMut(usize)) {
     let shape = layout.shape();
     let (outer, len, stride) = match (&shape[..], layout.strides()) {
@@ -125,7 +125,8 @@ pub(crate) fn nth<T: Copy>(x: Source<T>, position: usize) -> T {
     at(x, &index)
 }
 
-/// Visits the elements of `x` in row-major order. For each element, sets the element of `out` at the same index of `window` to `f(old, x)`.
+/// Replaces elements of `out` by `f(old, x)`, for each element `x` in row-major order. `window` is a layout over `out` with the shape of
+/// `x`, and gives the position of the old element.
 pub(crate) fn update<T: Element>(out: &mut [T], window: &Layout, x: Source<T>, f: impl Fn(T, T) -> T) {
     let mut elements = elements(x).into_iter();
     for_positions(window, |position| {

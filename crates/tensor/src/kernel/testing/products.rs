@@ -56,7 +56,7 @@ fn large_products_equal_the_oracle() {
         // These products have a single result.
         (&[], [1, 300, 1]),
         (&[3], [1, 65, 1]),
-        // This product has one row, which is computed in several pieces of columns.
+        // This product has one row, which is computed in several ranges of columns.
         (&[], [1, 13, 9001]),
         // These products have few rows.
         (&[], [6, 33, 200]),

@@ -106,7 +106,7 @@ impl Account {
     }
 
     /// Records the end of a trial at `now`. A trial measures whether helpers that rest on a busy machine would have a processor for
-    /// themselves. `passed` is the number of helpers that would.
+    /// themselves. `passed` is the number of helpers that passed the trial.
     pub(super) fn end_trial(&mut self, passed: usize, now: Instant) {
         self.resting = self.resting.saturating_sub(passed);
         self.balance = AFTER_TRIAL;

@@ -8,17 +8,17 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// The number of runs before the first trial, and after a trial that has changed the choice.
+/// The number of runs before the first trial, and between a trial that has changed the choice and the next trial.
 const FIRST_PERIOD: u32 = 16;
 
 /// The largest number of runs between two trials. A trial takes at most [`TRIAL`] runs, so later trials cost less than 1% of the time.
 const LONGEST_PERIOD: u32 = 1024;
 
-/// The number of runs of a trial. The first one often takes longer, because the data is in the caches of the other core. So it does not
+/// The number of runs of a trial. The first run often takes longer, because the data is in the caches of other cores. So its time does not
 /// count.
 const TRIAL: u32 = 4;
 
-/// The number of last runs before a trial with which the trial is compared.
+/// A trial is compared with this number of runs before it.
 const COMPARED: u32 = 8;
 
 /// A trial changes the choice if the shortest run of the trial takes less than this fraction of the shortest [compared](COMPARED) run.
@@ -55,8 +55,8 @@ pub(super) fn note_helped() {
 pub(crate) struct ThreadChoice(Cell<State>);
 
 impl ThreadChoice {
-    /// Runs `work` in the way that was faster in earlier runs, or in the other way for a trial. Work that shares no operation with helpers
-    /// is not measured. A run with helpers in which no helper ran a task does not count.
+    /// Runs `work` with helpers or on the calling thread alone, whichever was faster in earlier runs. A trial runs it in the other way.
+    /// Work that shares no operation with helpers is not measured. A run with helpers in which no helper ran a task does not count.
     #[inline]
     pub(crate) fn run<R>(&self, work: impl FnOnce() -> R) -> R {
         let mut state = self.0.get();
@@ -88,7 +88,7 @@ impl Drop for Alone {
     }
 }
 
-/// The choice, and the times on which the next one depends.
+/// The choice between helpers and the calling thread alone, and the times on which the next choice depends.
 #[derive(Clone, Copy, Debug)]
 struct State {
     /// True if the last run had operations with tasks for several threads. Only then does the next run read the clock.
@@ -101,7 +101,7 @@ struct State {
     left: u32,
     /// The number of runs between the last trial and the next one.
     period: u32,
-    /// The shortest of the last runs before the trial, and of the runs of the trial.
+    /// The shortest times: of the last runs before the trial, and of the runs of the trial.
     shortest: [Duration; 2],
 }
 
@@ -162,7 +162,8 @@ mod tests {
 
     use super::*;
 
-    /// Enters the times of `runs` runs. A run takes `helped` or `alone` microseconds, depending on its way. Returns the number of runs alone.
+    /// Enters the times of `runs` runs. A run with helpers takes `helped` microseconds, and a run without helpers `alone` microseconds.
+    /// Returns the number of runs without helpers.
     fn enter(state: &mut State, runs: u32, helped: u64, alone: u64) -> u32 {
         let mut runs_alone = 0;
         for _ in 0..runs {

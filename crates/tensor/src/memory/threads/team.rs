@@ -252,9 +252,9 @@ impl Team {
     /// Waits while the thread with index `thread` works on its own range of tasks. Each test whether it has finished reduces `patience` by
     /// 1. Stops waiting when `patience` is 0.
     ///
-    /// If a thread takes a task from another thread's range, the task's data moves to the cache of another core. Then the owner of the
-    /// range is late in the next operation too. An owner that has not started may be asleep or suspended, so this function does not wait
-    /// for it.
+    /// If a thread takes a task from another thread's range, the task's data moves to the cache of another core. In the next operation, the
+    /// owner of the range then waits for this data and is late again. An owner that has not started may be asleep or suspended, so this
+    /// function does not wait for it.
     fn leave_to_owner(&self, thread: usize, patience: &mut u32) {
         let first = self.share(thread).start;
         while *patience > 0 {

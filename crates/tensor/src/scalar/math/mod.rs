@@ -152,8 +152,8 @@ pub(crate) trait FloatMath:
     fn tanh_near<const FMA: bool>(square: Self) -> Self;
     /// Computes ln x for arguments that satisfy [`is_ordinary`](Self::is_ordinary); error at most 1 unit in the last place.
     fn log_ordinary<const FMA: bool>(x: Self) -> Self;
-    /// Computes ln x, for ordinary arguments with the same bits as [`log_ordinary`](Self::log_ordinary). The result is -∞ at 0 and NaN
-    /// below.
+    /// Computes ln x, for ordinary arguments with the same bits as [`log_ordinary`](Self::log_ordinary). The result is -∞ at 0 and NaN for
+    /// negative x.
     fn log<const FMA: bool>(x: Self) -> Self;
     /// Computes the error function; error at most 2 units in the last place.
     fn erf<const FMA: bool>(x: Self) -> Self;

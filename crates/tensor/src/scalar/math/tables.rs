@@ -37,7 +37,7 @@ struct Table {
     /// True if f(-t) is -f(t). Otherwise f(-t) is 1 - f(t), and the table has f(-t) with full relative accuracy.
     odd: bool,
     end: f32,
-    /// The coefficients of the formula for the number of t's segment: t · (`curve` · t + `slope`), rounded.
+    /// The coefficients of the formula for the index of the segment that contains t. The index is t · (`curve` · t + `slope`), rounded.
     curve: f32,
     slope: f32,
     /// The origin of each segment, which is subtracted from t before its polynomial is evaluated.
@@ -170,7 +170,7 @@ fn exponentials(x: &[f32], out: &mut [f32]) {
         // Results of 0 are masked out, because Intel's processors take a hundred cycles for a product that is rounded to 0. Results of 0
         // are common: a masked softmax has arguments of -∞.
         let some = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, all(below));
-        // This order keeps NaN: if one operand is NaN, the instruction returns the second.
+        // This order of the operands keeps a NaN of `x`: if an operand is NaN, the instruction returns the second one.
         let x = _mm512_min_ps(all(above), x);
         let shifted = _mm512_fmadd_ps(x, all(f32::LOG2_E), round);
         let n = _mm512_sub_ps(shifted, round);
@@ -282,7 +282,7 @@ impl Registers {
     #[inline]
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
     fn apply<const ODD: bool>(&self, x: __m512) -> (__m512, u16) {
-        // This order keeps NaN: if one operand is NaN, the instruction returns the second.
+        // This order of the operands keeps a NaN of `x`: if an operand is NaN, the instruction returns the second one.
         let t = _mm512_min_ps(self.end, _mm512_abs_ps(x));
         let shifted = _mm512_fmadd_ps(t, _mm512_fmadd_ps(t, self.curve, self.slope), _mm512_set1_ps(f32::ROUND));
         // The table lookup reads only the lowest bits of `segment`.

@@ -10,7 +10,7 @@ use super::super::team::{Caller, Idle, Tasks, Wait};
 /// A policy that makes a helper sleep until `leave` is true.
 struct SleepUntil<'a> {
     leave: &'a AtomicBool,
-    /// The number of waits that were started anew.
+    /// The number of calls of `restart`.
     restarts: usize,
 }
 
@@ -24,7 +24,7 @@ impl Wait for SleepUntil<'_> {
     }
 }
 
-/// Runs the helper within the caller's first task, so that the caller does not go on.
+/// Runs the helper within the caller's first task, so that the caller claims no further task meanwhile.
 #[test]
 fn a_helper_runs_its_own_tasks_and_then_the_tasks_of_a_late_caller() {
     for (patience, descending) in [(0, false), (1, true), (3, false), (3, true)] {
