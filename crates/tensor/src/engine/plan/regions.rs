@@ -394,8 +394,8 @@ impl Compilation {
         Some(())
     }
 
-    /// Returns a program bound to operands with the layouts `layouts`. If an earlier step has an equal program with equal layouts, returns the
-    /// program of that step. Returns `None` if the program cannot be bound.
+    /// Returns a program bound to operands with the layouts `layouts`. If an earlier step has an equal program with equal layouts, returns
+    /// the program of that step. Returns `None` if the program cannot be bound.
     fn shared(&mut self, program: &BoundProgram, layouts: SmallVec<[Option<Layout>; 4]>) -> Option<Rc<SharedProgram>> {
         let (program, shape) = (program.program(), program.shape());
         let is_same = |own: &&Rc<SharedProgram>| {
