@@ -244,6 +244,19 @@ fn step(kind: &str, n: &[usize]) -> Result<Step, String> {
                 mse_loss(z, &y)
             })
         }
+        // The likelihood of a hidden Markov model, by the forward algorithm.
+        ("hmm", &[states, steps]) => {
+            let (transitions, scores) = (Tensor::<f32>::rand([states, states], g), Tensor::rand([steps, states], g));
+            let likelihood = formula!(move |[transitions, scores]| {
+                let transitions = transitions.log_softmax(1);
+                let mut forward = scores.select(0, 0);
+                for step in 1..steps {
+                    forward = (forward.unsqueeze(1) + &transitions).logsumexp(0) + scores.select(0, step);
+                }
+                forward.logsumexp(0)
+            });
+            computing(move || grad(likelihood, [&transitions, &scores]))
+        }
         _ => return Err(format!("unknown kind '{kind}', or not its numbers: {n:?}")),
     })
 }
