@@ -40,19 +40,25 @@ pub(crate) fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Sou
     two(operands, out, op.cost(), arithmetic, &|x, y, out| T::binary(op, x, y, out));
 }
 
-/// Computes `out = formula(x, …)` for operands that are as long as `out`.
-pub(crate) fn formula<T: Float>(formula: Formula, operands: &[&[T]], out: &mut [T]) {
+/// Computes `out = formula(x, …)`. All operands have the same shape.
+pub(crate) fn formula<T: Float, const N: usize>(formula: Formula, operands: [Source<T>; N], out: &mut [T]) {
     if out.is_empty() {
         return;
     }
-    let streams = driver::is_streamed(size_of_val(out), operands.len() * size_of_val(out));
-    let tiling = match streams {
-        true => Tiling::of_operation(out.len(), out.len(), operands.len()),
-        false => Tiling::of_contiguous(out.len(), operands.len()),
-    };
+    if out.len() <= BLOCK {
+        let whole: SmallVec<[Operand<T>; 3]> = operands.iter().map_while(Source::whole).collect();
+        if whole.len() == N {
+            return T::formula(formula, &whole, out);
+        }
+    }
+    let streams = driver::is_streamed(size_of_val(out), operands.iter().map(|x| size_of_val(x.data)).sum());
+    let accesses = operands.map(|x| Access::new(x.layout));
+    let inputs: [Input<T>; N] = std::array::from_fn(|k| Input::new(&accesses[k], operands[k].data));
+    let tiling = tiling(out.len(), &accesses, N, streams);
     driver::fill(&tiling, out, streams, &|blocks| {
+        let mut readers = inputs.each_ref().map(|x| x.reader(&tiling));
         blocks(&mut |start, out| {
-            let parts: SmallVec<[&[T]; 3]> = operands.iter().map(|x| &x[start..start + out.len()]).collect();
+            let parts = readers.each_mut().map(|x| x.read(start, out.len()));
             T::formula(formula, &parts, out);
         });
     });
