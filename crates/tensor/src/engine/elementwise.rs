@@ -11,8 +11,8 @@ use crate::engine::tiling::Tiling;
 use crate::engine::{driver, elementwise_small};
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::kernel::elementwise::{block, loops};
-use crate::kernel::fill;
 use crate::kernel::source::Source;
+use crate::kernel::{fill, transpose};
 use crate::scalar::cpu;
 use crate::scalar::formula::Formula;
 use crate::shape::iteration_space::IterationSpace;
@@ -108,14 +108,15 @@ pub(crate) fn convert<T: Element, U: Element>(x: Source<T>, out: &mut [U]) {
 /// Copies `x` to `out`, in row-major order.
 pub(crate) fn copy<T: Element>(x: Source<T>, out: &mut [T]) {
     let access = if out.is_empty() { Access::Number } else { Access::new(x.layout) };
+    let streams = driver::is_streamed(size_of_val(out), size_of_val(x.data));
     let space = match access {
         Access::Strided(space) => space,
+        Access::Transposed(space, tiles) if !streams && transpose::copy(x.data, &space, tiles, out) => return,
         // The rows of a tile are short. For them, an inlined loop is faster than a call of `memcpy`.
         Access::Transposed(..) => return map(x, out, |x| x),
         _ => return one(x, out, true, 1, &loops::copy),
     };
     // Blocks are gathered directly into the result.
-    let streams = driver::is_streamed(size_of_val(out), size_of_val(x.data));
     let tiling = match streams {
         true => Tiling::of_operation(out.len(), space.run_length(), 1),
         false => Tiling::of_copy(out.len(), space.run_length()),
