@@ -17,7 +17,7 @@ use crate::scalar::cpu;
 use crate::scalar::formula::Formula;
 use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::blocks::BLOCK;
-use crate::thresholds::rows::{MIN_LOOPED_REPEATED_ROW, MIN_LOOPED_ROW};
+use crate::thresholds::rows::{MIN_LOOPED_REPEATED_ROW, MIN_LOOPED_ROW, MIN_UNGATHERED_ROW};
 use crate::{Binary, Compare, Element, Float, Layout, Shape, Unary};
 
 /// Computes `out = op(x)`.
@@ -52,6 +52,9 @@ pub(crate) fn formula<T: Float, const N: usize>(formula: Formula, operands: [Sou
         }
     }
     let streams = driver::is_streamed(size_of_val(out), operands.iter().map(|x| size_of_val(x.data)).sum());
+    if formula_by_rows(formula, operands, streams, out) {
+        return;
+    }
     let accesses = operands.map(|x| Access::new(x.layout));
     let inputs: [Input<T>; N] = std::array::from_fn(|k| Input::new(&accesses[k], operands[k].data));
     let tiling = tiling(out.len(), &accesses, N, streams);
@@ -62,6 +65,42 @@ pub(crate) fn formula<T: Float, const N: usize>(formula: Formula, operands: [Sou
             T::formula(formula, &parts, out);
         });
     });
+}
+
+/// Computes [`formula`] row by row, in the order of the two innermost loops. Computes nothing and returns false if there is a single loop, if
+/// rows are too short or longer than a block, or if an operand's stride along its rows is neither 0 nor 1.
+fn formula_by_rows<T: Float, const N: usize>(
+    formula: Formula,
+    operands: [Source<T>; N],
+    streams: bool,
+    out: &mut [T],
+) -> bool {
+    let space = IterationSpace::new(operands[0].layout.shape(), operands.map(|x| x.layout));
+    let Some(outer) = space.depth().checked_sub(2) else { return false };
+    let ((height, down), (columns, across)) = (space.loop_of(outer), space.loop_of(outer + 1));
+    let is_plain = across.iter().all(|&stride| stride == 0 || stride == 1);
+    if !is_plain || !(MIN_UNGATHERED_ROW..=BLOCK).contains(&columns) {
+        return false;
+    }
+    let tiling = Tiling::of_row_broadcast(out.len(), (height, columns), streams);
+    driver::fill(&tiling, out, streams, &|blocks| {
+        blocks(&mut |start, out| {
+            let (mut row, mut rest) = (start / columns, out);
+            while !rest.is_empty() {
+                let count = (height - row % height).min(rest.len() / columns);
+                let (now, later) = rest.split_at_mut(count * columns);
+                let mut starts: [usize; N] = std::array::from_fn(|k| space.position(k, row * columns));
+                for out in now.chunks_exact_mut(columns) {
+                    let parts: [Operand<T>; N] =
+                        std::array::from_fn(|k| Operand::row(operands[k].data, starts[k], across[k] == 1, columns));
+                    T::formula(formula, &parts, out);
+                    starts = std::array::from_fn(|k| starts[k].wrapping_add_signed(down[k]));
+                }
+                (row, rest) = (row + count, later);
+            }
+        });
+    });
+    true
 }
 
 /// Computes `out = x op y`. Both operands have the same shape.
