@@ -11,13 +11,13 @@ use crate::engine::tiling::Tiling;
 use crate::engine::{driver, elementwise_small};
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::kernel::elementwise::{block, loops};
-use crate::kernel::fill;
 use crate::kernel::source::Source;
+use crate::kernel::{fill, transpose};
 use crate::scalar::cpu;
 use crate::scalar::formula::Formula;
 use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::blocks::BLOCK;
-use crate::thresholds::rows::{MIN_LOOPED_REPEATED_ROW, MIN_LOOPED_ROW};
+use crate::thresholds::rows::{MIN_LOOPED_REPEATED_ROW, MIN_LOOPED_ROW, MIN_UNGATHERED_ROW};
 use crate::{Binary, Compare, Element, Float, Layout, Shape, Unary};
 
 /// Computes `out = op(x)`.
@@ -40,22 +40,67 @@ pub(crate) fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Sou
     two(operands, out, op.cost(), arithmetic, &|x, y, out| T::binary(op, x, y, out));
 }
 
-/// Computes `out = formula(x, …)` for operands that are as long as `out`.
-pub(crate) fn formula<T: Float>(formula: Formula, operands: &[&[T]], out: &mut [T]) {
+/// Computes `out = formula(x, …)`. All operands have the same shape.
+pub(crate) fn formula<T: Float, const N: usize>(formula: Formula, operands: [Source<T>; N], out: &mut [T]) {
     if out.is_empty() {
         return;
     }
-    let streams = driver::is_streamed(size_of_val(out), operands.len() * size_of_val(out));
-    let tiling = match streams {
-        true => Tiling::of_operation(out.len(), out.len(), operands.len()),
-        false => Tiling::of_contiguous(out.len(), operands.len()),
-    };
+    if out.len() <= BLOCK {
+        let whole: SmallVec<[Operand<T>; 3]> = operands.iter().map_while(Source::whole).collect();
+        if whole.len() == N {
+            return T::formula(formula, &whole, out);
+        }
+    }
+    let streams = driver::is_streamed(size_of_val(out), operands.iter().map(|x| size_of_val(x.data)).sum());
+    if formula_by_rows(formula, operands, streams, out) {
+        return;
+    }
+    let accesses = operands.map(|x| Access::new(x.layout));
+    let inputs: [Input<T>; N] = std::array::from_fn(|k| Input::new(&accesses[k], operands[k].data));
+    let tiling = tiling(out.len(), &accesses, N, streams);
     driver::fill(&tiling, out, streams, &|blocks| {
+        let mut readers = inputs.each_ref().map(|x| x.reader(&tiling));
         blocks(&mut |start, out| {
-            let parts: SmallVec<[&[T]; 3]> = operands.iter().map(|x| &x[start..start + out.len()]).collect();
+            let parts = readers.each_mut().map(|x| x.read(start, out.len()));
             T::formula(formula, &parts, out);
         });
     });
+}
+
+/// Computes [`formula`] row by row, in the order of the two innermost loops. Computes nothing and returns false if there is a single loop, if
+/// rows are too short or longer than a block, or if an operand's stride along its rows is neither 0 nor 1.
+fn formula_by_rows<T: Float, const N: usize>(
+    formula: Formula,
+    operands: [Source<T>; N],
+    streams: bool,
+    out: &mut [T],
+) -> bool {
+    let space = IterationSpace::new(operands[0].layout.shape(), operands.map(|x| x.layout));
+    let Some(outer) = space.depth().checked_sub(2) else { return false };
+    let ((height, down), (columns, across)) = (space.loop_of(outer), space.loop_of(outer + 1));
+    let is_plain = across.iter().all(|&stride| stride == 0 || stride == 1);
+    if !is_plain || !(MIN_UNGATHERED_ROW..=BLOCK).contains(&columns) {
+        return false;
+    }
+    let tiling = Tiling::of_row_broadcast(out.len(), (height, columns), streams);
+    driver::fill(&tiling, out, streams, &|blocks| {
+        blocks(&mut |start, out| {
+            let (mut row, mut rest) = (start / columns, out);
+            while !rest.is_empty() {
+                let count = (height - row % height).min(rest.len() / columns);
+                let (now, later) = rest.split_at_mut(count * columns);
+                let mut starts: [usize; N] = std::array::from_fn(|k| space.position(k, row * columns));
+                for out in now.chunks_exact_mut(columns) {
+                    let parts: [Operand<T>; N] =
+                        std::array::from_fn(|k| Operand::row(operands[k].data, starts[k], across[k] == 1, columns));
+                    T::formula(formula, &parts, out);
+                    starts = std::array::from_fn(|k| starts[k].wrapping_add_signed(down[k]));
+                }
+                (row, rest) = (row + count, later);
+            }
+        });
+    });
+    true
 }
 
 /// Computes `out = x op y`. Both operands have the same shape.
@@ -102,14 +147,15 @@ pub(crate) fn convert<T: Element, U: Element>(x: Source<T>, out: &mut [U]) {
 /// Copies `x` to `out`, in row-major order.
 pub(crate) fn copy<T: Element>(x: Source<T>, out: &mut [T]) {
     let access = if out.is_empty() { Access::Number } else { Access::new(x.layout) };
+    let streams = driver::is_streamed(size_of_val(out), size_of_val(x.data));
     let space = match access {
         Access::Strided(space) => space,
+        Access::Transposed(space, tiles) if !streams && transpose::copy(x.data, &space, tiles, out) => return,
         // The rows of a tile are short. For them, an inlined loop is faster than a call of `memcpy`.
         Access::Transposed(..) => return map(x, out, |x| x),
         _ => return one(x, out, true, 1, &loops::copy),
     };
     // Blocks are gathered directly into the result.
-    let streams = driver::is_streamed(size_of_val(out), size_of_val(x.data));
     let tiling = match streams {
         true => Tiling::of_operation(out.len(), space.run_length(), 1),
         false => Tiling::of_copy(out.len(), space.run_length()),

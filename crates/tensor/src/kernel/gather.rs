@@ -1,8 +1,8 @@
 //! Reads elements at arbitrary positions (gather), adds or writes elements at arbitrary positions (scatter), and writes elements to a view
 //! ([`embed`]).
 //!
-//! The caller checks that the positions are in bounds. All loops but [`sample`] run on the calling thread. Additions happen in the order of
-//! the source's elements.
+//! The caller checks that the positions are in bounds. All loops but [`sample`] and [`sample_nearest`] run on the calling thread. Additions
+//! happen in the order of the source's elements.
 #![allow(clippy::needless_range_loop)]
 
 use crate::kernel::elementwise::operand::Operand;
@@ -30,33 +30,101 @@ pub(crate) fn gather<T: Element>(x: Source<T>, positions: Source<i64>, out: &mut
     }
 }
 
-/// The four elements from which a value at each point is interpolated. Each of the four entries has a position in a plane and a weight for
-/// each point of each batch. A position outside of the plane stands for an element 0.
-pub(crate) type Corners<'a, T> = [(&'a [usize], &'a [T]); 4];
+/// A point between the elements of a plane. A plane is a matrix in row-major order, with 0 outside of its rows and columns.
+#[derive(Clone, Copy)]
+pub(crate) struct GridPoint<T> {
+    /// The row and the column of the neighbour above and to the left of the point. Either may be outside of the plane.
+    corner: [isize; 2],
+    /// The position of this neighbour if all four neighbours are inside of the plane, and `usize::MAX` otherwise.
+    inside: usize,
+    /// The weights of the four neighbours, in row-major order.
+    weights: [T; 4],
+}
 
-/// Interpolates planes at given points. Writes, for each plane of `plane` elements of `x` and each of the `points` points, the sum of
-/// weight times element over the four corners. A batch has `channels` planes, which share their points.
+impl<T: Float> GridPoint<T> {
+    /// Returns the point in column `x` and row `y` of a plane of `height` rows and `width` columns. `left` and `top` are `x` and `y`, rounded
+    /// down. A neighbour's weight is the area of the rectangle between the point and the opposite neighbour. A coordinate that is not finite
+    /// gives weights of NaN.
+    pub(crate) fn new([x, y]: [T; 2], [left, top]: [T; 2], (height, width): (usize, usize)) -> Self {
+        let (right, bottom) = (x - left, y - top);
+        let (rest, below) = (T::ONE - right, T::ONE - bottom);
+        let corner = [whole_coordinate(top, height), whole_coordinate(left, width)];
+        let fits = |place: isize, size: usize| (0..size as isize - 1).contains(&place);
+        let inside = match fits(corner[0], height) && fits(corner[1], width) {
+            true => corner[0] as usize * width + corner[1] as usize,
+            false => usize::MAX,
+        };
+        GridPoint { corner, inside, weights: [below * rest, below * right, bottom * rest, bottom * right] }
+    }
+
+    /// Returns the four neighbours of the point, if one of them is outside of the plane.
+    fn neighbours(&self, plane: &[T], (height, width): (usize, usize)) -> [T; 4] {
+        [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(down, across)| {
+            let (row, column) = (self.corner[0] + down, self.corner[1] + across);
+            let inside = (0..height as isize).contains(&row) && (0..width as isize).contains(&column);
+            if inside { plane[row as usize * width + column as usize] } else { T::ZERO }
+        })
+    }
+}
+
+/// Converts a whole coordinate to an integer. Coordinates below -2 and NaN become -2. Coordinates above `size` become `size`.
+fn whole_coordinate<T: Float>(place: T, size: usize) -> isize {
+    // A conversion of a number that is out of range gives the nearest integer.
+    if place >= T::from_f64(-2.0) { (place.to_f64() as isize).min(size as isize) } else { -2 }
+}
+
+/// Writes, for each plane of `x` and each point, the sum of weight times neighbour over the four neighbours. `sizes` has the height and the
+/// width of a plane. A batch has `channels` planes, which share its `count` points.
 pub(crate) fn sample<T: Float>(
     x: &[T],
-    (plane, channels, points): (usize, usize, usize),
-    corners: Corners<'_, T>,
+    sizes: (usize, usize),
+    (channels, count): (usize, usize),
+    points: &[GridPoint<T>],
     out: &mut [T],
 ) {
-    let planes = (TASK / points.max(1)).max(1);
+    each_plane(x, sizes, count, out, |number, plane, out| {
+        let width = sizes.1;
+        for (out, point) in out.iter_mut().zip(&points[number / channels * count..]) {
+            let near = plane.get(point.inside..).and_then(|rest| rest.get(..width + 2));
+            let [a, b, c, d] = match near {
+                Some(near) => [near[0], near[1], near[width], near[width + 1]],
+                None => point.neighbours(plane, sizes),
+            };
+            let [e, f, g, h] = point.weights;
+            *out = a * e + b * f + c * g + d * h;
+        }
+    });
+}
+
+/// Writes, for each plane of `x` and each position, the element of the plane at this position, or 0 if it is `usize::MAX`. The other
+/// arguments are as for [`sample`].
+pub(crate) fn sample_nearest<T: Float>(
+    x: &[T],
+    sizes: (usize, usize),
+    (channels, count): (usize, usize),
+    positions: &[usize],
+    out: &mut [T],
+) {
+    each_plane(x, sizes, count, out, |number, plane, out| {
+        for (out, &position) in out.iter_mut().zip(&positions[number / channels * count..]) {
+            *out = plane.get(position).copied().unwrap_or(T::ZERO);
+        }
+    });
+}
+
+/// Calls `f` with the number of each plane of `x`, the plane, and its `count` results.
+fn each_plane<T: Float>(
+    x: &[T],
+    (height, width): (usize, usize),
+    count: usize,
+    out: &mut [T],
+    f: impl Fn(usize, &[T], &mut [T]) + Sync,
+) {
+    let planes = (TASK / count.max(1)).max(1);
     let schedule = Schedule::parallel_from(MIN_PARALLEL, out.len());
-    partition::chunks(out, planes * points.max(1), schedule, |task, out| {
-        for (number, out) in (task * planes..).zip(out.chunks_exact_mut(points)) {
-            let plane = &x[number * plane..][..plane];
-            let first = number / channels * points;
-            let corners =
-                corners.map(|(positions, weights)| (&positions[first..][..points], &weights[first..][..points]));
-            for i in 0..points {
-                let term = |(positions, weights): (&[usize], &[T])| {
-                    plane.get(positions[i]).copied().unwrap_or(T::ZERO) * weights[i]
-                };
-                let [a, b, c, d] = corners;
-                out[i] = term(a) + term(b) + term(c) + term(d);
-            }
+    partition::chunks(out, planes * count.max(1), schedule, |task, out| {
+        for (number, out) in (task * planes..).zip(out.chunks_exact_mut(count)) {
+            f(number, &x[number * height * width..][..height * width], out);
         }
     });
 }

@@ -11,6 +11,7 @@ pub(crate) mod normalize;
 pub(crate) mod pad;
 pub(crate) mod pool;
 pub(crate) mod reduce;
+pub(crate) mod resample;
 pub(crate) mod rows;
 pub(crate) mod scan;
 pub(crate) mod softmax;

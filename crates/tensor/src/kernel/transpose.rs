@@ -8,10 +8,12 @@
 use std::ops::Range;
 
 use crate::Scalar;
+use crate::memory::partition::{self, Partition};
 use crate::memory::scratch::Scratch;
+use crate::memory::threads::Schedule;
 use crate::scalar::cpu::dispatched;
 use crate::shape::iteration_space::IterationSpace;
-use crate::thresholds::blocks::{BLOCK, TASK};
+use crate::thresholds::blocks::{BLOCK, MIN_PARALLEL, TASK};
 pub(crate) use crate::thresholds::transpose::{PITCH, WIDE};
 use crate::thresholds::transpose::{SIDE, TALL, TILE};
 
@@ -106,11 +108,38 @@ impl<'a, T: Scalar> TransposedTile<'a, T> {
             let row = if self.descends() { self.rows.end - 1 } else { self.rows.start };
             let column = if step < 0 { self.columns.end - 1 } else { self.columns.start };
             let first = self.space.position(0, row * width + column);
-            transposed(&self.data[first..], step, self.columns.len(), self.rows.len(), &mut self.elements);
+            transposed(&self.data[first..], step, self.columns.len(), self.rows.len(), PITCH, &mut self.elements);
         }
         let number = if self.descends() { self.rows.end - 1 - row } else { row - self.rows.start };
         &self.elements[number * PITCH..][..len]
     }
+}
+
+/// Copies a transposed operand to `out`, in row-major order. The squares are transposed directly into `out`. Copies nothing and returns false
+/// if the elements of a column are in descending order in memory.
+pub(crate) fn copy<T: Scalar>(data: &[T], space: &IterationSpace<1>, tiles: Tiles, out: &mut [T]) -> bool {
+    let (_, [down]) = space.loop_of(space.depth() - 2);
+    let (_, [step]) = space.loop_of(space.depth() - 1);
+    if down < 0 {
+        return false;
+    }
+    let ((bands, each), width) = (tiles.bands(out.len()), tiles.width());
+    let first_row = |band: usize| if band < bands { tiles.rows(band).start } else { out.len() / width };
+    let tasks = bands.div_ceil(each);
+    let ends: Vec<usize> = (1..=tasks).map(|task| first_row(bands.min(task * each)) * width).collect();
+    let schedule = Schedule::parallel_from(MIN_PARALLEL, out.len());
+    partition::run(tasks, schedule, Partition::ends(out, &ends), |task, out: &mut [T]| {
+        let start = tiles.rows(task * each).start;
+        for rows in (task * each..bands.min((task + 1) * each)).map(|band| tiles.rows(band)) {
+            for columns in tiles.columns() {
+                let lowest = if step < 0 { columns.end - 1 } else { columns.start };
+                let first = space.position(0, rows.start * width + lowest);
+                let to = &mut out[(rows.start - start) * width + columns.start..];
+                transposed(&data[first..], step, columns.len(), rows.len(), width, to);
+            }
+        }
+    });
+    true
 }
 
 /// Returns true if [`materialize`] can transpose a matrix of `segments` columns of `len` elements.
@@ -122,22 +151,22 @@ pub(crate) fn has_squares(segments: usize, len: usize) -> bool {
 /// each, and begin `step` elements apart. The sizes must satisfy [`has_squares`]. Rows of `out` are [`PITCH`] apart.
 pub(crate) fn materialize<T: Scalar>(x: &[T], step: usize, segments: usize, len: usize, out: &mut [T]) {
     for Range { start, end } in (0..parts(len, TALL)).map(|number| part(len, TALL, number)) {
-        transposed(&x[start..], step as isize, segments, end - start, &mut out[start * PITCH..]);
+        transposed(&x[start..], step as isize, segments, end - start, PITCH, &mut out[start * PITCH..]);
     }
 }
 
 /// Computes `tile[j, i] = x[i, j]`, where `x[i, j]` is element `j` of segment `i`. The `segments` segments have `len` contiguous elements
 /// each, and begin `step` elements apart. If `step` is negative, `x` begins with the last segment. Both sizes are at least [`SIDE`].
-/// `segments` is at most [`PITCH`], and `len` at most [`TALL`] + [`SIDE`]. Rows of the tile are [`PITCH`] apart.
-fn transposed<T: Scalar>(x: &[T], step: isize, segments: usize, len: usize, tile: &mut [T]) {
-    assert!(segments >= SIDE && len >= SIDE && segments <= PITCH && len <= TALL + SIDE);
+/// Rows of the tile are `pitch` apart, which is at least `segments`.
+fn transposed<T: Scalar>(x: &[T], step: isize, segments: usize, len: usize, pitch: usize, tile: &mut [T]) {
+    assert!(segments >= SIDE && len >= SIDE && segments <= pitch);
     // If a size is not a multiple of [`SIDE`], the last square is moved back so that it ends with the last element. It then overlaps the
     // square before it.
     let places = |len: usize| (0..len.div_ceil(SIDE)).map(move |number| (number * SIDE).min(len - SIDE));
     for segment in places(segments) {
         let lowest = if step < 0 { segments - SIDE - segment } else { segment };
         for first in places(len) {
-            square(&x[lowest * step.unsigned_abs() + first..], step, &mut tile[first * PITCH + segment..]);
+            square(&x[lowest * step.unsigned_abs() + first..], step, pitch, &mut tile[first * pitch + segment..]);
         }
     }
 }
@@ -150,24 +179,24 @@ fn start_of_row(i: usize, step: isize) -> usize {
 }
 
 /// Computes `to[j, i] = x[i, j]` for a square of [`SIDE`] rows `i` and columns `j`. Rows of `x` are `step` apart, and rows of `to` are
-/// [`PITCH`] apart. If `step` is negative, `x` begins with the last row.
+/// `pitch` apart. If `step` is negative, `x` begins with the last row.
 #[inline]
-fn square<T: Scalar>(x: &[T], step: isize, to: &mut [T]) {
+fn square<T: Scalar>(x: &[T], step: isize, pitch: usize, to: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
     if crate::scalar::cpu::instruction_set() == crate::scalar::cpu::InstructionSet::Avx512 && size_of::<T>() >= 4 {
         // SAFETY: the processor has AVX-512, which was just checked.
-        return unsafe { x86::square(x, step, to) };
+        return unsafe { x86::square(x, step, pitch, to) };
     }
     #[cfg(target_arch = "aarch64")]
     if crate::scalar::cpu::instruction_set() == crate::scalar::cpu::InstructionSet::Neon && size_of::<T>() >= 4 {
-        return neon::square(x, step, to);
+        return neon::square(x, step, pitch, to);
     }
     let segment = |i: usize| {
         x[start_of_row(i, step)..].first_chunk::<SIDE>().expect("a segment of the square lies within the operand")
     };
     let mut segments: [[T; SIDE]; SIDE] = std::array::from_fn(|i| *segment(i));
     transpose(&mut segments);
-    for (segment, to) in segments.iter().zip(to.chunks_mut(PITCH)) {
+    for (segment, to) in segments.iter().zip(to.chunks_mut(pitch)) {
         to[..SIDE].copy_from_slice(segment);
     }
 }
@@ -206,15 +235,15 @@ mod x86 {
         _mm512_setr_epi64, _mm512_storeu_si512,
     };
 
-    use super::{PITCH, SIDE, start_of_row};
+    use super::{SIDE, start_of_row};
     use crate::Scalar;
 
     /// Does the same as [`square`](super::square), for elements of 4 or 8 bytes. One check of bounds covers the segments of all rows. With
     /// a check for each segment, the processor would load fewer segments at the same time.
     #[target_feature(enable = "avx512f")]
-    pub(super) fn square<T: Scalar>(x: &[T], step: isize, to: &mut [T]) {
+    pub(super) fn square<T: Scalar>(x: &[T], step: isize, pitch: usize, to: &mut [T]) {
         const LAST: usize = SIDE - 1;
-        assert!(size_of::<T>() >= 4 && to.len() >= LAST * PITCH + SIDE);
+        assert!(size_of::<T>() >= 4 && to.len().checked_sub(SIDE).is_some_and(|rest| pitch <= rest / LAST));
         assert!(x.len().checked_sub(SIDE).is_some_and(|rest| step.unsigned_abs() <= rest / LAST));
         let (x, to) = (x.as_ptr(), to.as_mut_ptr());
         // SAFETY: `i` is less than `SIDE`, and the 64 bytes from element `first` on are within the segment, which is within `x`.
@@ -222,7 +251,7 @@ mod x86 {
         // SAFETY: as for `load`, with row `j` of the square. Every bit pattern is a valid number of the element types that have 4 or 8
         // bytes.
         let store =
-            |v: __m512i, j: usize, first: usize| unsafe { _mm512_storeu_si512(to.add(j * PITCH + first).cast(), v) };
+            |v: __m512i, j: usize, first: usize| unsafe { _mm512_storeu_si512(to.add(j * pitch + first).cast(), v) };
         if size_of::<T>() == 4 {
             let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
             let high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
@@ -263,14 +292,14 @@ mod neon {
         vtrn2q_u32, vtrn2q_u64,
     };
 
-    use super::{PITCH, SIDE, start_of_row};
+    use super::{SIDE, start_of_row};
     use crate::Scalar;
 
     /// Does the same as [`square`](super::square), for elements of 4 or 8 bytes. Transposes small blocks, which have as many rows as a
     /// register has elements.
-    pub(super) fn square<T: Scalar>(x: &[T], step: isize, to: &mut [T]) {
+    pub(super) fn square<T: Scalar>(x: &[T], step: isize, pitch: usize, to: &mut [T]) {
         const LAST: usize = SIDE - 1;
-        assert!(size_of::<T>() >= 4 && to.len() >= LAST * PITCH + SIDE);
+        assert!(size_of::<T>() >= 4 && to.len().checked_sub(SIDE).is_some_and(|rest| pitch <= rest / LAST));
         assert!(x.len().checked_sub(SIDE).is_some_and(|rest| step.unsigned_abs() <= rest / LAST));
         let (x, to) = (x.as_ptr(), to.as_mut_ptr());
         let side = 16 / size_of::<T>();
@@ -280,7 +309,7 @@ mod neon {
             // bytes. Every processor of AArch64 has NEON.
             unsafe {
                 let from = |row: usize| x.add(start_of_row(i + row, step) + j);
-                let store = |row: usize, v: uint64x2_t| vst1q_u64(to.add((j + row) * PITCH + i).cast(), v);
+                let store = |row: usize, v: uint64x2_t| vst1q_u64(to.add((j + row) * pitch + i).cast(), v);
                 if size_of::<T>() == 4 {
                     let rows: [uint32x4_t; 4] = std::array::from_fn(|row| vld1q_u32(from(row).cast()));
                     let even = [0, 2].map(|row| vreinterpretq_u64_u32(vtrn1q_u32(rows[row], rows[row + 1])));
@@ -340,14 +369,17 @@ mod tests {
             for (segments, len, step) in [(16, 16, 16), (17, 31, 40), (WIDE + 15, TALL + 15, 50), (100, 32, 33)] {
                 let x: Vec<T> = (0..segments * step).map(of).collect();
                 let (mut tile, mut descending) = (vec![of(0); TILE], vec![of(0); TILE]);
-                transposed(&x, step as isize, segments, len, &mut tile);
-                transposed(&x, -(step as isize), segments, len, &mut descending);
+                transposed(&x, step as isize, segments, len, PITCH, &mut tile);
+                transposed(&x, -(step as isize), segments, len, PITCH, &mut descending);
+                let mut dense = vec![of(0); segments * len];
+                transposed(&x, step as isize, segments, len, segments, &mut dense);
                 let mut square = std::array::from_fn(|i| std::array::from_fn(|j| x[i * step + j]));
                 transpose(&mut square);
                 for j in 0..len {
                     for i in 0..segments {
                         let got = tile[j * PITCH + i];
                         assert_eq!(got, x[i * step + j], "{segments}x{len}, {i}, {j}");
+                        assert_eq!(got, dense[j * segments + i], "{segments}x{len}, {i}, {j}");
                         assert_eq!(got, descending[j * PITCH + segments - 1 - i], "{segments}x{len}, {i}, {j}");
                         assert!(i >= SIDE || j >= SIDE || square[j][i] == got, "{i}, {j}");
                     }

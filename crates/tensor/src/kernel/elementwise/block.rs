@@ -62,7 +62,7 @@ pub trait BlockKernels: Scalar {
 #[doc(hidden)]
 pub trait FloatBlockKernels: BlockKernels {
     /// Computes `out = formula(x, …)` for operands that are as long as `out`.
-    fn formula(formula: Formula, operands: &[&[Self]], out: &mut [Self]);
+    fn formula(formula: Formula, operands: &[Operand<Self>], out: &mut [Self]);
     /// Computes `out = x op y`, where 1 stands for true and 0 for false.
     fn flags(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
     /// Computes `out = mask != 0 ? x : y`.

@@ -62,7 +62,7 @@ macro_rules! kernels {
         }
 
         impl FloatBlockKernels for $type {
-            fn formula(formula: Formula, operands: &[&[Self]], out: &mut [Self]) {
+            fn formula(formula: Formula, operands: &[Operand<Self>], out: &mut [Self]) {
                 self::formula(formula, operands, out);
             }
 
@@ -572,8 +572,8 @@ dispatched! {
         three(mask, x, y, out, |mask, x, y| if mask != T::ZERO { x } else { y });
     }
 
-    fn formula<T: FloatMath>(formula: Formula, operands: &[&[T]], out: &mut [T]) {
-        let operand = |k: usize| Operand::Slice(operands[k]);
+    fn formula<T: FloatMath>(formula: Formula, operands: &[Operand<'_, T>], out: &mut [T]) {
+        let operand = |k: usize| operands[k];
         let number = |x: Option<f64>, other: T| x.map_or(other, T::from_f64);
         match formula {
             Formula::Clamp { low, high } => {

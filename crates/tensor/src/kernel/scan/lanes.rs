@@ -287,6 +287,60 @@ fn key<T: Element>(x: T, descending: bool) -> u64 {
     if descending { !key } else { key }
 }
 
+/// The [`key`] of an element and its position in the lane, for selections. Items are ordered by their keys, and then by their positions.
+trait Item: Copy + Ord {
+    fn new(key: u64, position: usize) -> Self;
+    fn key(self) -> u64;
+    fn position(self) -> usize;
+}
+
+impl Item for (u64, usize) {
+    fn new(key: u64, position: usize) -> Self {
+        (key, position)
+    }
+
+    fn key(self) -> u64 {
+        self.0
+    }
+
+    fn position(self) -> usize {
+        self.1
+    }
+}
+
+/// An item of half the size: the position replaces the low bits of the key. See [`packs`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct PackedItem(u64);
+
+impl Item for PackedItem {
+    fn new(key: u64, position: usize) -> Self {
+        PackedItem(key & !LOW | position as u64)
+    }
+
+    fn key(self) -> u64 {
+        self.0 & !LOW
+    }
+
+    fn position(self) -> usize {
+        (self.0 & LOW) as usize
+    }
+}
+
+/// Returns whether keys without their [`LOW`] bits order the elements of a lane of `len` elements, and positions fit into these bits.
+fn packs<T: Element>(len: usize) -> bool {
+    !matches!(T::DTYPE, DType::F64 | DType::I64) && len as u64 <= LOW
+}
+
+/// Returns the items of a lane, in order.
+fn items<T: Element, I: Item>(lane: &[T]) -> Vec<I> {
+    lane.iter().enumerate().map(|(position, &x)| I::new(key(x, false), position)).collect()
+}
+
+/// Returns true if `x` has the smaller key.
+fn before<I: Item>(x: &I, y: &I) -> bool {
+    x.key() < y.key()
+}
+
 /// Writes the positions of a lane's elements to `out`, in ascending or descending order of the elements. Equal elements keep their order.
 pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
     if order_by_counts(descending, lane, out) {
@@ -294,7 +348,7 @@ pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
     }
     let keys = lane.iter().map(|&x| key(x, descending)).zip(0..);
     // Numbers that consist of key and position are all different, so an unstable sort gives the stable order.
-    if !matches!(T::DTYPE, DType::F64 | DType::I64) && lane.len() as u64 <= LOW {
+    if packs::<T>(lane.len()) {
         let mut numbers: Vec<u64> = keys.map(|(key, position)| key & !LOW | position).collect();
         sort_numbers(&mut numbers);
         return out.iter_mut().zip(numbers).for_each(|(out, number)| *out = (number & LOW) as i64);
@@ -364,18 +418,24 @@ fn sort_numbers(numbers: &mut [u64]) {
 /// `partial_sort` if few elements of a long lane are selected. Otherwise it calls `nth_element` for the last selected element, and `sort`
 /// for the elements before it.
 pub(crate) fn top<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
+    match packs::<T>(lane.len()) {
+        true => top_items::<T, PackedItem>(largest, lane, out),
+        false => top_items::<T, (u64, usize)>(largest, lane, out),
+    }
+}
+
+fn top_items<T: Element, I: Item>(largest: bool, lane: &[T], out: &mut [i64]) {
     let wanted = out.len();
     if wanted == 0 {
         return;
     }
-    let before = |x: &(u64, i64), y: &(u64, i64)| x.0 < y.0;
-    let item = |position: usize| (key(lane[position], largest), position as i64);
-    let items: Vec<(u64, i64)> = if wanted * 64 <= lane.len() {
+    let item = |position: usize| I::new(key(lane[position], largest), position);
+    let items: Vec<I> = if wanted * 64 <= lane.len() {
         // Most elements do not come before the top of the heap, the last of the selected elements. They need no key.
-        let mut heap: Vec<_> = (0..wanted).map(item).collect();
+        let mut heap: Vec<I> = (0..wanted).map(item).collect();
         select::make_heap(&mut heap, &before);
         let mut next = wanted;
-        while let Some(position) = next_beyond(largest, lane, next, lane[heap[0].1 as usize]) {
+        while let Some(position) = next_beyond(largest, lane, next, lane[heap[0].position()]) {
             let item = item(position);
             if before(&item, &heap[0]) {
                 select::replace_top(&mut heap, item, &before);
@@ -385,12 +445,12 @@ pub(crate) fn top<T: Element>(largest: bool, lane: &[T], out: &mut [i64]) {
         select::sort_heap(&mut heap, &before);
         heap
     } else {
-        let mut items: Vec<_> = (0..lane.len()).map(item).collect();
+        let mut items: Vec<I> = (0..lane.len()).map(item).collect();
         select::nth_element(&mut items, wanted - 1, &before);
         select::sort(&mut items[..wanted - 1], &before);
         items
     };
-    out.iter_mut().zip(items).for_each(|(out, (_, position))| *out = position);
+    out.iter_mut().zip(items).for_each(|(out, item)| *out = item.position() as i64);
 }
 
 dispatched! {
@@ -409,18 +469,24 @@ dispatched! {
 /// Returns the position of the element with rank `rank`: the number of elements before it in ascending order. The lane is not empty. Among
 /// equal elements, selects the one that PyTorch's quickselect finds.
 pub(crate) fn nth<T: Element>(rank: usize, lane: &[T]) -> usize {
-    let mut items: Vec<(u64, usize)> = lane.iter().map(|&x| key(x, false)).zip(0..).collect();
-    let above = |x: (u64, usize), y: (u64, usize)| x.0 > y.0;
-    let (mut low, mut high) = (0, lane.len() - 1);
+    match packs::<T>(lane.len()) {
+        true => nth_item(rank, items::<T, PackedItem>(lane)),
+        false => nth_item(rank, items::<T, (u64, usize)>(lane)),
+    }
+}
+
+fn nth_item<I: Item>(rank: usize, mut items: Vec<I>) -> usize {
+    let above = |x: I, y: I| x.key() > y.key();
+    let (mut low, mut high) = (0, items.len() - 1);
     loop {
         if high <= low {
-            return items[rank].1;
+            return items[rank].position();
         }
         if high == low + 1 {
             if above(items[low], items[high]) {
                 items.swap(low, high);
             }
-            return items[rank].1;
+            return items[rank].position();
         }
         // The median of three elements becomes the pivot, at position `low`. The other two elements are at `low + 1` and `high`, where they
         // stop the search loops.
@@ -465,31 +531,44 @@ pub(crate) fn median<T: Element>(lane: &[T]) -> usize {
 /// Returns the position of the median, or of the lower of two medians, of the elements that are not NaN. If all elements are NaN, the
 /// position is PyTorch's, which is the choice of `nth_element` among items without an order.
 pub(crate) fn nanmedian<T: Element>(lane: &[T]) -> usize {
-    let mut items: Vec<(u64, usize)> = lane.iter().map(|&x| key(x, false)).zip(0..).collect();
     let count = lane.iter().filter(|&&x| !is_nan(x)).count();
+    match packs::<T>(lane.len()) {
+        true => median_item(count, items::<T, PackedItem>(lane)),
+        false => median_item(count, items::<T, (u64, usize)>(lane)),
+    }
+}
+
+/// Returns the position for [`nanmedian`]. `count` elements of the lane are not NaN.
+fn median_item<I: Item>(count: usize, mut items: Vec<I>) -> usize {
     if count == 0 {
         select::nth_element(&mut items, 0, &|_: &_, _: &_| false);
-        return items[0].1;
+        return items[0].position();
     }
     // NaN has the largest key.
-    items.select_nth_unstable((count - 1) / 2).1.1
+    items.select_nth_unstable((count - 1) / 2).1.position()
 }
 
 /// Returns a position of the most frequent element. If several elements are equally frequent, chooses the smallest of them. Each NaN counts
 /// as a different element. The position is PyTorch's: the last of the equal elements after `std::sort`, which keeps their order in lanes of
 /// up to 16 elements.
 pub(crate) fn mode<T: Element>(lane: &[T]) -> usize {
-    let mut items: Vec<(u64, usize)> = lane.iter().map(|&x| key(x, false)).zip(0..).collect();
-    select::sort(&mut items, &|x: &(u64, usize), y: &(u64, usize)| x.0 < y.0);
-    let same = |x: &(u64, usize), y: &(u64, usize)| x.0 == y.0 && !is_nan(lane[x.1]);
+    match packs::<T>(lane.len()) {
+        true => mode_item(lane, items::<T, PackedItem>(lane)),
+        false => mode_item(lane, items::<T, (u64, usize)>(lane)),
+    }
+}
+
+fn mode_item<T: Element, I: Item>(lane: &[T], mut items: Vec<I>) -> usize {
+    select::sort(&mut items, &before);
+    let same = |x: &I, y: &I| x.key() == y.key() && !is_nan(lane[x.position()]);
     // The runs of equal elements are in ascending order, and the smallest element wins. So a later run must be longer.
-    let mut longest: &[(u64, usize)] = &[];
+    let mut longest: &[I] = &[];
     for run in items.chunk_by(same) {
         if run.len() > longest.len() {
             longest = run;
         }
     }
-    longest.last().map_or(0, |last| last.1)
+    longest.last().map_or(0, |last| last.position())
 }
 
 #[cfg(test)]

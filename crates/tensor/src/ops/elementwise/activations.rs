@@ -333,7 +333,19 @@ fn exponential_unit<A: TensorLike<Elem: Float>>(x: &A, scale: f64, alpha: f64, r
 
 #[cfg(test)]
 mod tests {
+    use crate::ops::elementwise::activations::Activation;
+    use crate::ops::primitive::testing::check_formula;
     use crate::prelude::*;
+
+    #[test]
+    fn formulas_have_the_bits_of_separate_operations() {
+        for (low, high) in [(-0.7, 1.5), (2.0, -1.0), (-1.0, 1.0), (0.0, 6.0)] {
+            check_formula(&Activation::Clamp(low, high));
+        }
+        let threshold = Activation::Threshold { threshold: 0.1, value: 2.0 };
+        let others = [Activation::Hardshrink(0.5), Activation::Softshrink(0.5), Activation::Softshrink(0.0)];
+        others.iter().chain([&Activation::Hardswish, &threshold]).for_each(check_formula);
+    }
 
     #[test]
     fn edges() {

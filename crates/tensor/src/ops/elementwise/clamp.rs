@@ -211,7 +211,15 @@ pub trait Bounded: TensorLike<Elem: Float> {
 
 #[cfg(test)]
 mod tests {
+    use crate::ops::elementwise::clamp::FiniteNumbers;
+    use crate::ops::primitive::testing::check_formula;
     use crate::prelude::*;
+
+    #[test]
+    fn formulas_have_the_bits_of_separate_operations() {
+        check_formula(&FiniteNumbers { nan: 0.25, posinf: None, neginf: None });
+        check_formula(&FiniteNumbers { nan: f64::NAN, posinf: Some(9.0), neginf: Some(7.0) });
+    }
 
     #[test]
     fn rounding_to_the_most_extreme_numbers_of_digits() {

@@ -321,69 +321,18 @@ fn log1p_of_power<A: TensorLike<Elem: Float>>(x: &A, power: Unary, at: Site) -> 
 
 #[cfg(test)]
 mod tests {
-    use crate::Float;
-    use crate::ops::LossReduction::None as Each;
+    use crate::Binary;
+    use crate::ops::elementwise::mixed::{AddScaled, Blend, Blends};
+    use crate::ops::primitive::testing::check_formula;
     use crate::prelude::*;
 
-    /// Compares operations on contiguous operands, which one loop computes, with operations on operands with gaps, which are computed step
-    /// by step.
     #[test]
     fn formulas_have_the_bits_of_separate_operations() {
-        fn check<T: Float>() {
-            let most = T::MAX.to_f64();
-            let values = [
-                0.3,
-                f64::NAN,
-                -0.0,
-                3.0,
-                -3.0,
-                f64::INFINITY,
-                0.5,
-                -2.9,
-                1.7,
-                f64::NEG_INFINITY,
-                most,
-                -0.7,
-                0.0,
-                -most,
-            ];
-            for count in [0, 7, 5000] {
-                let of = |k: usize| Tensor::from_fn([count], |i| T::from_f64(values[(i[0] * k + i[0] / 14 + k) % 14]));
-                let operands = [of(1), of(3), of(5)];
-                // Every second element of a longer tensor.
-                let apart = |x: &Tensor<T>| x.unsqueeze(1).expand([count as isize, 2]).contiguous().select(1, 0);
-                let [x, y, z] = &operands;
-                let [a, b, c] = &operands.each_ref().map(apart);
-                let pairs = [
-                    (x.clamp(-0.7, 1.5), a.clamp(-0.7, 1.5)),
-                    (x.clamp(2.0, -1.0), a.clamp(2.0, -1.0)),
-                    (x.hardtanh(-1.0, 1.0), a.hardtanh(-1.0, 1.0)),
-                    (x.relu6(), a.relu6()),
-                    (x.hardswish(), a.hardswish()),
-                    (x.hardshrink(0.5), a.hardshrink(0.5)),
-                    (x.softshrink(0.5), a.softshrink(0.5)),
-                    (x.softshrink(0.0), a.softshrink(0.0)),
-                    (x.threshold(0.1, 2.0), a.threshold(0.1, 2.0)),
-                    (x.huber_loss(y, 0.7, None, Each), a.huber_loss(b, 0.7, None, Each)),
-                    (x.smooth_l1_loss(y, 0.7, Each), a.smooth_l1_loss(b, 0.7, Each)),
-                    (x.nan_to_num(0.25, None, None), a.nan_to_num(0.25, None, None)),
-                    (x.nan_to_num(f64::NAN, Some(9.0), Some(7.0)), a.nan_to_num(f64::NAN, Some(9.0), Some(7.0))),
-                    (x.lerp(y, 0.3), a.lerp(b, 0.3)),
-                    (x.lerp(y, -0.9), a.lerp(b, -0.9)),
-                    (x.lerp(y, z), a.lerp(b, c)),
-                    (x.addcmul(y, z, 0.3), a.addcmul(b, c, 0.3)),
-                    (x.addcmul(y, z, 1.0), a.addcmul(b, c, 1.0)),
-                    (x.addcdiv(y, z, 0.3), a.addcdiv(b, c, 0.3)),
-                    (x.addcdiv(y, z, 1.0), a.addcdiv(b, c, 1.0)),
-                ];
-                for (number, (got, expected)) in pairs.iter().enumerate() {
-                    let same = |x: T, y: T| x.to_f64().to_bits() == y.to_f64().to_bits() || x.is_nan() && y.is_nan();
-                    assert!(got.iter().zip(expected.iter()).all(|(x, y)| same(x, y)), "{number} {}", T::DTYPE);
-                }
-            }
+        [0.3, -0.9, 0.5].into_iter().for_each(|weight| check_formula(&Blend { weight }));
+        check_formula(&Blends);
+        for (op, value) in [(Binary::Mul, 0.3), (Binary::Mul, 1.0), (Binary::Div, 0.3), (Binary::Div, 1.0)] {
+            check_formula(&AddScaled { op, value });
         }
-        check::<f32>();
-        check::<f64>();
     }
 
     #[test]

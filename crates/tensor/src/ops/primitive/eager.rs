@@ -15,10 +15,12 @@ use crate::kernel::scan::lanes;
 use crate::kernel::source::Source;
 use crate::memory::available::AllocationError;
 use crate::ops::TensorLike;
+use crate::ops::primitive::pair::join_all;
 use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::primitive::traced;
 use crate::ops::reduce::norms::Norm;
 use crate::ops::reduce::statistics::Variance;
+use crate::scalar::formula::Formula;
 use crate::shape::compat::{self, BroadcastRule, Resolved};
 use crate::thresholds::ops::{MANY_TERMS, MIN_FUSED};
 use crate::{Binary, Compare, Element, Error, Float, Layout, Reduction, Shape, Site, Tensor, Unary, View};
@@ -86,14 +88,10 @@ impl<T: Element> TensorLike for Tensor<T> {
     where
         T: Float,
     {
-        let slices: SmallVec<[&[T]; 3]> = operands.iter().map_while(|x| x.as_slice()).collect();
-        let shape = operands[0].shape();
         match composite.formula() {
-            _ if slices.len() < N => composite.of(operands, at),
-            Some(formula) if operands.iter().all(|x| x.shape() == shape) => {
-                Tensor::build(shape, at, |out| elementwise::formula(formula, &slices, out))
-            }
-            _ => Self::composed(operands, composite, at),
+            Some(formula) => computed_by_formula(formula, operands, at),
+            None if operands.iter().all(|x| x.is_contiguous()) => Self::composed(operands, composite, at),
+            None => composite.of(operands, at),
         }
     }
 
@@ -387,6 +385,30 @@ fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at:
     build_in_operand_order(shape, at, [x.layout, y.layout], |[first, second], out| {
         let (x, y) = (x.with_layout(first), y.with_layout(second));
         elementwise::binary(op, first.shape(), x, y, out);
+    })
+}
+
+/// Computes `formula` of operands that broadcast.
+fn computed_by_formula<T: Float, const N: usize>(
+    formula: Formula,
+    operands: [&Tensor<T>; N],
+    at: Site,
+) -> Result<Tensor<T>, Error> {
+    let shapes = operands.map(Tensor::shape);
+    let joined;
+    let shape = match shapes.iter().all(|&shape| shape == shapes[0]) {
+        true => shapes[0],
+        false => {
+            joined = join_all(&shapes, at)?;
+            &joined
+        }
+    };
+    crate::memory::reserve::addressable::<T>(shape, at)?;
+    let mut expanded = [const { None }; N];
+    let each = operands.iter().zip(&mut expanded).map(|(x, expanded)| x.source().over(shape, expanded));
+    let sources: SmallVec<[Source<T>; 3]> = each.collect();
+    build_in_operand_order(shape, at, std::array::from_fn::<_, N, _>(|k| sources[k].layout), |layouts, out| {
+        elementwise::formula(formula, std::array::from_fn::<_, N, _>(|k| sources[k].with_layout(layouts[k])), out);
     })
 }
 

@@ -14,4 +14,6 @@ pub(crate) mod eager;
 pub(crate) mod evaluate;
 pub(crate) mod pair;
 pub(crate) mod tensor_like;
+#[cfg(test)]
+pub(crate) mod testing;
 pub(crate) mod traced;

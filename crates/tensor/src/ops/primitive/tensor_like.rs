@@ -348,8 +348,8 @@ pub trait Composite<const N: usize = 1> {
     #[track_caller]
     fn of<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A>;
 
-    /// Returns the formula of an elementwise operation that a single loop computes with the same bits. For plain tensors of equal shapes,
-    /// this loop replaces the primitives.
+    /// Returns the formula of an elementwise operation that a single loop computes with the same bits. For plain tensors, this loop replaces
+    /// the primitives. The operands broadcast.
     fn formula(&self) -> Option<Formula> {
         None
     }

@@ -149,10 +149,13 @@ pub trait Norms: TensorLike<Elem: Float> {
             return Ok(self.clone());
         }
         let others = Dims::from(&others[..]);
-        let is_long = norm(&self.apply_detach(at)?, p, &others, true, at)?.compare(Compare::Gt, maxnorm, at)?;
-        // The norms of short slices have no influence. They may be NaN, so 0 replaces these slices.
-        let long = self.choose(&expand(&is_long, &self.shape(), at)?, 0.0, at)?;
-        let length = norm(&long, p, &others, true, at)?;
+        let length = norm(&self.apply_detach(at)?, p, &others, true, at)?;
+        let is_long = length.compare(Compare::Gt, maxnorm, at)?;
+        // The norms of short slices have no influence. Their derivatives may be NaN, so 0 replaces these slices.
+        let length = match self.is_plain() {
+            true => length,
+            false => norm(&self.choose(&expand(&is_long, &self.shape(), at)?, 0.0, at)?, p, &others, true, at)?,
+        };
         let factor = length.fill_shape(maxnorm, &length.shape(), at)?.divide_by(&length.plus(1e-7, at)?, at)?;
         self.times(&factor.choose(&is_long, 1.0, at)?, at)
     }

@@ -8,6 +8,8 @@ use wengert_macros::twins;
 use crate::ops::primitive::pair::expand;
 use crate::ops::reduce::reductions::{drop_reduced, mean, reduce_dims};
 use crate::ops::{Compose, Composite, Result, TensorLike};
+use crate::scalar::formula::Formula;
+use crate::scalar::math::is_nan;
 use crate::{Binary, Compare, Dims, Float, Reduction, Site, Unary, View};
 
 /// `var`, `std` and related operations. `dims` is one dimension, several, or all (`..`, or an empty list). The reduced dimensions
@@ -69,7 +71,15 @@ pub trait Statistics: TensorLike<Elem: Float> {
     fn try_nansum(&self, dims: impl Into<Dims>) -> Result<Self> {
         let at = Site::here("nansum");
         let axes = dims.into().resolve_or_all(self.shape().rank(), at)?;
-        drop_reduced(Self::composed([self], &KnownSum { axes: &axes }, at)?, &axes, keepdim, at)
+        if self.is_plain() {
+            // If no total is NaN, no element is NaN.
+            let total = self.sum_over(&axes, at)?;
+            if !total.to_tensor(at)?.iter().any(is_nan) {
+                return drop_reduced(total, &axes, keepdim, at);
+            }
+        }
+        let known = Self::composed_elementwise([self], &Known, at)?;
+        drop_reduced(known.sum_over(&axes, at)?, &axes, keepdim, at)
     }
 
     /// Returns the mean over `dims` of the elements that are not NaN; NaN if there are none, and then the gradient is NaN too. PyTorch:
@@ -93,14 +103,16 @@ fn variance<A: TensorLike<Elem: Float>>(x: &A, dims: &Dims, correction: f64, kee
     drop_reduced(x.apply_variance(&axes, correction, dims.is_all(), at)?, &axes, keepdim, at)
 }
 
-/// A composite operation: the sum over `axes`, which stay with size 1, of the elements that are not NaN.
-struct KnownSum<'a> {
-    axes: &'a [usize],
-}
+/// A composite operation: the elements that are not NaN, and 0 for each NaN.
+struct Known;
 
-impl Composite for KnownSum<'_> {
+impl Composite for Known {
     fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
-        x.replace_where(&x.apply_compare(Compare::Ne, x, at)?, 0.0, at)?.sum_over(self.axes, at)
+        x.replace_where(&x.apply_compare(Compare::Ne, x, at)?, 0.0, at)
+    }
+
+    fn formula(&self) -> Option<Formula> {
+        Some(Formula::Finite { nan: 0.0, posinf: Some(f64::INFINITY), neginf: Some(f64::NEG_INFINITY) })
     }
 }
 
@@ -130,6 +142,8 @@ fn first<A: TensorLike>(x: &A, axes: &[usize], at: Site) -> Result<A> {
 
 #[cfg(test)]
 mod tests {
+    use crate::ops::primitive::testing::check_formula;
+    use crate::ops::reduce::statistics::Known;
     use crate::prelude::*;
 
     const NAN: f64 = f64::NAN;
@@ -191,5 +205,23 @@ mod tests {
         assert_eq!(x.nansum(1).to_vec(), [1.0, 0.0]);
         let means = x.nanmean(1).to_vec();
         assert!(means[0] == 1.0 && means[1].is_nan());
+        // The sum of two infinities is NaN without a NaN among the elements.
+        let inf = f64::INFINITY;
+        let sums = Tensor::from([[inf, -inf, 1.0], [inf, NAN, 1.0], [NAN, 2.0, -0.5]]).nansum(1).to_vec();
+        assert!(sums[0].is_nan() && sums[1..] == [inf, 1.5]);
+        check_formula(&Known);
+    }
+
+    #[test]
+    fn sums_of_known_elements_equal_sums_with_zeros() {
+        let x = Tensor::<f32>::from_fn([60, 70, 3], |i| ((i[0] * 31 + i[1] * 17 + i[2] * 7) % 101) as f32);
+        let holes = x.remainder(5.0).eq(0.0).logical_and(x.lt(50.0));
+        let (broken, zeroed) = (x.masked_fill(&holes, f32::NAN), x.masked_fill(&holes, 0.0));
+        for dims in [&[0isize][..], &[1], &[2], &[0, 2], &[0, 1, 2]] {
+            // All values are small whole numbers, so every order of summation gives the same result.
+            assert_eq!(broken.nansum(dims), zeroed.sum(dims), "{dims:?}");
+            assert_eq!(broken.transpose(0, 1).nansum(dims), zeroed.transpose(0, 1).sum(dims), "{dims:?}");
+            assert_eq!(x.nansum(dims), x.sum(dims), "{dims:?}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use crate::memory::reserve::addressable;
 use crate::ops::shape::views::{raise_rank, unsqueeze};
 use crate::ops::{Compose, IntoArray, Result, TensorLike, arrays};
 use crate::shape::dims;
-use crate::{Error, Position, Shape, Site, View, ensure};
+use crate::{Error, Position, Shape, Site, Tensor, View, ensure};
 
 /// Joins tensors along an existing dimension. All other sizes must be equal. Skips tensors of shape `[0]`. Refuses an empty list, rank 0,
 /// and different ranks. PyTorch: `cat`.
@@ -186,6 +186,9 @@ pub fn try_block_diag<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
     }
     let blocks = raise_ranks(&tensors, 2, at)?;
     let columns = blocks.iter().fold(0usize, |columns, block| columns.saturating_add(block.shape()[1]));
+    if tensors[0].is_plain() {
+        return plain_block_diag(&blocks, columns, at);
+    }
     let (mut rows, mut start) = (Vec::with_capacity(blocks.len()), 0);
     for block in &blocks {
         let shape = block.shape();
@@ -195,6 +198,24 @@ pub fn try_block_diag<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
         start += shape[1];
     }
     join(&rows, 0, at)
+}
+
+/// Returns the matrix with `columns` columns whose diagonal blocks are the tensors `blocks`.
+fn plain_block_diag<A: TensorLike>(blocks: &[A], columns: usize, at: Site) -> Result<A> {
+    let height = blocks.iter().fold(0usize, |rows, block| rows.saturating_add(block.shape()[0]));
+    let plain: Vec<Tensor<A::Elem>> = blocks.iter().map(|block| block.to_tensor(at)).collect::<Result<_, _>>()?;
+    let ordered: Vec<_> = plain.iter().map(|block| block.in_order(at)).collect::<Result<_, _>>()?;
+    let result = Tensor::build_on_zeros(&Shape::from([height, columns]), at, |out: &mut [A::Elem]| {
+        let (mut rows, mut left) = (out.chunks_exact_mut(columns.max(1)), 0);
+        for (block, elements) in plain.iter().zip(&ordered) {
+            let (height, width) = (block.shape()[0], block.shape()[1]);
+            for (k, row) in rows.by_ref().take(height).enumerate() {
+                row[left..left + width].copy_from_slice(&elements[k * width..][..width]);
+            }
+            left += width;
+        }
+    })?;
+    blocks[0].try_constant(&result)
 }
 
 /// The order of the first two dimensions of the grids of [`meshgrid`].

@@ -6,8 +6,9 @@
 
 use wengert_macros::{precompiled, twins};
 
-use crate::kernel::gather;
-use crate::ops::{ArrayOperand, Compose, Result, TensorLike};
+use crate::kernel::gather::{self, GridPoint};
+use crate::memory::reserve::check_list;
+use crate::ops::{ArrayOperand, Compose, Composite, Result, TensorLike};
 use crate::{Binary, Compare, Error, Float, Scalar, Shape, Site, Sizes, Tensor, Unary, ensure};
 
 /// The formula by which a sample at a point between pixels is computed.
@@ -67,9 +68,12 @@ pub trait GridSampling: TensorLike<Elem: Float> {
             let coordinate = grid.slice_axis(3, k, 1, at)?;
             let flat = coordinate.shape();
             let coordinate = coordinate.reshape_to([flat[0], 1, flat[1], flat[2]], at)?;
-            pixel_positions(&coordinate, shape[3 - k], padding, align_corners, at)
+            Self::composed([&coordinate], &PixelPositions { size: shape[3 - k], padding, align_corners }, at)
         };
         let (x, y) = (place(0)?, place(1)?);
+        if self.is_plain() {
+            return self.try_constant(&self.to_tensor(at)?.sampled(&x.to_tensor(at)?, &y.to_tensor(at)?, mode, at)?);
+        }
         match mode {
             GridMode::Nearest => {
                 let column = PixelIndices::new(&x.apply_unary(Unary::Round, at)?, shape[3], 0, at)?;
@@ -175,25 +179,29 @@ fn check(image: &Shape, grid: &Shape, at: Site) -> Result<(), Error> {
     Ok(())
 }
 
-/// Converts coordinates to positions among `size` pixels. `Border` and `Reflection` move positions outside of the image into it.
-fn pixel_positions<A: TensorLike<Elem: Float>>(
-    coordinate: &A,
+/// A composite operation: the positions of coordinates among `size` pixels. `Border` and `Reflection` move positions outside of the image
+/// into it.
+struct PixelPositions {
     size: usize,
     padding: GridPadding,
     align_corners: bool,
-    at: Site,
-) -> Result<A> {
-    let last = size as f64 - 1.0;
-    let shifted = coordinate.plus(1.0, at)?;
-    let place = match align_corners {
-        true => shifted.divide_by(2.0, at)?.times(last, at)?,
-        false => shifted.times(size as f64, at)?.minus(1.0, at)?.divide_by(2.0, at)?,
-    };
-    match padding {
-        GridPadding::Zeros => Ok(place),
-        GridPadding::Border => clamp_to_pixels(&place, last, at),
-        GridPadding::Reflection if align_corners => clamp_to_pixels(&reflect(&place, 0.0, last, at)?, last, at),
-        GridPadding::Reflection => clamp_to_pixels(&reflect(&place, -0.5, size as f64, at)?, last, at),
+}
+
+impl Composite for PixelPositions {
+    fn of<A: TensorLike<Elem: Float>>(&self, [coordinate]: [&A; 1], at: Site) -> Result<A> {
+        let PixelPositions { size, padding, align_corners } = *self;
+        let last = size as f64 - 1.0;
+        let shifted = coordinate.plus(1.0, at)?;
+        let place = match align_corners {
+            true => shifted.divide_by(2.0, at)?.times(last, at)?,
+            false => shifted.times(size as f64, at)?.minus(1.0, at)?.divide_by(2.0, at)?,
+        };
+        match padding {
+            GridPadding::Zeros => Ok(place),
+            GridPadding::Border => clamp_to_pixels(&place, last, at),
+            GridPadding::Reflection if align_corners => clamp_to_pixels(&reflect(&place, 0.0, last, at)?, last, at),
+            GridPadding::Reflection => clamp_to_pixels(&reflect(&place, -0.5, size as f64, at)?, last, at),
+        }
     }
 }
 
@@ -248,29 +256,39 @@ impl PixelIndices {
         })?;
         Ok(PixelIndices { index, inside })
     }
-
-    /// Returns the row-major positions of pixels in their planes, for the rows `self` and the columns `column`. A plane has `width`
-    /// columns. A pixel outside of the image has the position `usize::MAX`.
-    fn positions(&self, column: &Self, width: usize, at: Site) -> Result<Vec<usize>, Error> {
-        let (rows, columns) = (self.index.in_order(at)?, column.index.in_order(at)?);
-        let (tops, lefts) = (self.inside.in_order(at)?, column.inside.in_order(at)?);
-        let inside = tops.iter().zip(&*lefts).map(|(&row, &column)| row & column);
-        let position =
-            |((&row, &column), inside)| if inside { row as usize * width + column as usize } else { usize::MAX };
-        Ok(rows.iter().zip(&*columns).zip(inside).map(position).collect())
-    }
 }
 
 #[precompiled]
 impl<T: Float> Tensor<T> {
-    /// Returns the sums of four pixels times their weights. `corners` has the positions of the pixels in their planes, and the weights, for
-    /// points of the shape `points`, `[n, 1, a, b]`. A position outside of the plane stands for a pixel of 0.
-    fn sampled(&self, corners: &[(Vec<usize>, Vec<T>)], points: Shape, at: Site) -> Result<Self, Error> {
+    /// Returns samples `[n, c, a, b]` at the columns `x` and the rows `y`, both `[n, 1, a, b]`. Pixels outside of the image are 0.
+    fn sampled(&self, x: &Self, y: &Self, mode: GridMode, at: Site) -> Result<Self, Error> {
         let (image, shape) = (self.in_order(at)?, self.shape());
-        let [a, b, c, d] = corners else { unreachable!("a point has four neighbours") };
-        let corners = [a, b, c, d].map(|(positions, weights)| (&positions[..], &weights[..]));
-        let sizes = (shape[2] * shape[3], shape[1], points[2] * points[3]);
-        Tensor::build(&points.with_size(1, shape[1]), at, |out| gather::sample(&image, sizes, corners, out))
+        let (sizes, counts) = ((shape[2], shape[3]), (shape[1], x.shape()[2] * x.shape()[3]));
+        let target = x.shape().with_size(1, shape[1]);
+        check_list::<GridPoint<T>>(x.numel(), at)?;
+        let whole = if mode == GridMode::Bilinear { Unary::Floor } else { Unary::Round };
+        let (left, top) = (x.apply_unary(whole, at)?, y.apply_unary(whole, at)?);
+        let (lefts, tops) = (left.in_order(at)?, top.in_order(at)?);
+        let corners = lefts.iter().zip(&*tops);
+        match mode {
+            GridMode::Bilinear => {
+                let (columns, rows) = (x.in_order(at)?, y.in_order(at)?);
+                let places = columns.iter().zip(&*rows).zip(corners);
+                let point =
+                    |((&x, &y), (&left, &top)): ((&T, &T), (&T, &T))| GridPoint::new([x, y], [left, top], sizes);
+                let points: Vec<_> = places.map(point).collect();
+                Tensor::build(&target, at, |out| gather::sample(&image, sizes, counts, &points, out))
+            }
+            GridMode::Nearest => {
+                let is_index = |place: T, size: usize| (0.0..size as f64).contains(&place.to_f64());
+                let position = |(&left, &top): (&T, &T)| match is_index(left, sizes.1) && is_index(top, sizes.0) {
+                    true => top.to_f64() as usize * sizes.1 + left.to_f64() as usize,
+                    false => usize::MAX,
+                };
+                let positions: Vec<usize> = corners.map(position).collect();
+                Tensor::build(&target, at, |out| gather::sample_nearest(&image, sizes, counts, &positions, out))
+            }
+        }
     }
 }
 
@@ -294,16 +312,6 @@ fn bilinear<A: TensorLike<Elem: Float>>(image: &A, x: &A, y: &A, at: Site) -> Re
     let beside = |places: &A, axis: usize, step: i64| PixelIndices::new(places, shape[axis], step, at);
     let columns = [(rest(&right)?, beside(&left, 3, 0)?), (right, beside(&left, 3, 1)?)];
     let rows = [(rest(&bottom)?, beside(&top, 2, 0)?), (bottom, beside(&top, 2, 1)?)];
-    if image.is_plain() {
-        let mut corners = Vec::with_capacity(4);
-        for (height, row) in &rows {
-            for (width, column) in &columns {
-                let weights = height.times(width, at)?.to_tensor(at)?;
-                corners.push((row.positions(column, shape[3], at)?, weights.elements(at)?));
-            }
-        }
-        return image.try_constant(&image.to_tensor(at)?.sampled(&corners, x.shape(), at)?);
-    }
     let mut total: Option<A> = None;
     for (height, row) in &rows {
         for (width, column) in &columns {
@@ -319,9 +327,10 @@ fn bilinear<A: TensorLike<Elem: Float>>(image: &A, x: &A, y: &A, at: Site) -> Re
 
 #[cfg(test)]
 mod tests {
-    use super::{GridMode, GridPadding};
-    use crate::ops::GridSampling;
+    use super::{GridMode, GridPadding, PixelIndices, PixelPositions, bilinear, pixels};
+    use crate::ops::{Composite, GridSampling, TensorLike};
     use crate::prelude::*;
+    use crate::{Site, Unary};
 
     const PADDINGS: [GridPadding; 3] = [GridPadding::Zeros, GridPadding::Border, GridPadding::Reflection];
 
@@ -344,6 +353,46 @@ mod tests {
                 let equal =
                     |(got, expected): (&f64, &f64)| (got - expected).abs() < 1e-12 || got.is_nan() && expected.is_nan();
                 assert!(got.iter().zip(&expected).all(equal), "{mode:?} {padding:?}: {got:?}");
+            }
+        }
+    }
+
+    /// Compares the kernels with the operations that a recorded variable takes.
+    #[test]
+    fn samples_have_the_bits_of_separate_operations() {
+        let at = Site::here("test");
+        for [n, c, h, w, a, b] in [[2, 3, 5, 4, 6, 7], [1, 1, 1, 1, 3, 2], [2, 4, 1, 9, 40, 50], [1, 2, 9, 1, 5, 5]] {
+            let (image, grid) = (
+                Tensor::<f32>::randn([n, c, h, w], &mut Generator::new(1)),
+                Tensor::<f32>::randn([n, a, b, 2], &mut Generator::new(2)),
+            );
+            let edges = [f32::NAN, f32::INFINITY, -f32::INFINITY, -1.0, 1.0, 1e30, -1e30, 0.0];
+            let grid = Tensor::from_fn([n, a, b, 2], |i| match (i[1] * b + i[2]) * 2 + i[3] {
+                k if k < 8 => edges[(k * 3 + k / 4) % 8],
+                _ => grid.get(i).unwrap(),
+            });
+            for (padding, align_corners) in PADDINGS.into_iter().flat_map(|padding| [(padding, true), (padding, false)])
+            {
+                let place = |k: usize, size: usize| {
+                    let coordinate = grid.select(3, k as isize).unsqueeze(1);
+                    PixelPositions { size, padding, align_corners }.of([&coordinate], at).unwrap()
+                };
+                let (x, y) = (place(0, w), place(1, h));
+                let whole = |x: &Tensor<f32>, size: usize| {
+                    PixelIndices::new(&x.apply_unary(Unary::Round, at).unwrap(), size, 0, at).unwrap()
+                };
+                let nearest = pixels(&image, &whole(&y, h), &whole(&x, w), at).unwrap();
+                for (mode, expected) in
+                    [(GridMode::Bilinear, bilinear(&image, &x, &y, at).unwrap()), (GridMode::Nearest, nearest)]
+                {
+                    let got = image.grid_sample(&grid, mode, padding, align_corners);
+                    let equal = |(got, expected): (f32, f32)| {
+                        got.to_bits() == expected.to_bits()
+                            || got == 0.0 && expected == 0.0
+                            || got.is_nan() && expected.is_nan()
+                    };
+                    assert!(got.iter().zip(expected.iter()).all(equal), "{mode:?} {padding:?} {align_corners} {h} {w}");
+                }
             }
         }
     }

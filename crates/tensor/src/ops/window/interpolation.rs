@@ -6,6 +6,7 @@
 
 use wengert_macros::twins;
 
+use crate::kernel::resample::{self as kernel, WeightedSum};
 use crate::memory::reserve;
 use crate::ops::window::pooling::adaptive_avg_pool;
 use crate::ops::window::windows::at_least;
@@ -70,15 +71,80 @@ pub trait Interpolation: Windowed<Elem: Float> {
         ensure!(rank == 2 || !cubic, at, "{mode:?} is not defined for {}D input", own.rank());
         match (mode, rank) {
             (InterpolateMode::Area, _) => adaptive_avg_pool(self, rank, &Sizes::from(&size[..]), at),
-            _ => {
-                let mut x = self.clone();
-                for (k, &to) in size.iter().enumerate() {
-                    x = resample(&x, 2 + k, to, mode, at)?;
-                }
-                Ok(x)
-            }
+            (InterpolateMode::Linear { .. }, _) if self.is_plain() => plain_sums::<_, 2>(self, &size, mode, at),
+            (InterpolateMode::Cubic { .. }, _) if self.is_plain() => plain_sums::<_, 4>(self, &size, mode, at),
+            _ => separate_sums(self, &size, mode, at),
         }
     }
+}
+
+/// Resamples one dimension after the other.
+fn separate_sums<A: TensorLike<Elem: Float>>(x: &A, size: &[usize], mode: InterpolateMode, at: Site) -> Result<A> {
+    let mut x = x.clone();
+    for (k, &to) in size.iter().enumerate() {
+        x = resample(&x, 2 + k, to, mode, at)?;
+    }
+    Ok(x)
+}
+
+/// Does the same as [`separate_sums`] for a plain tensor and a mode whose sums have `N` terms. Resamples two dimensions at once.
+fn plain_sums<A: TensorLike<Elem: Float>, const N: usize>(
+    x: &A,
+    size: &[usize],
+    mode: InterpolateMode,
+    at: Site,
+) -> Result<A> {
+    let mut result = x.to_tensor(at)?;
+    // The dimensions that each pass resamples.
+    let passes: &[&[usize]] = match size.len() {
+        1 => &[&[0]],
+        2 => &[&[0, 1]],
+        _ => &[&[0], &[1, 2]],
+    };
+    for &dims in passes {
+        let shape = result.shape().clone();
+        let mut target = shape.clone();
+        let mut sums = [None, None];
+        for (&dim, sums) in dims.iter().zip(&mut sums) {
+            let (from, to) = (shape[2 + dim], size[dim]);
+            // If the size does not change, the dimension stays (see `resample`).
+            if from != to {
+                check_taps(to, at)?;
+                *sums = Some(weighted_sums::<A::Elem, N>(from, to, mode));
+                target[2 + dim] = to;
+            }
+        }
+        if target == shape {
+            continue;
+        }
+        let [down, across] = sums.each_ref().map(Option::as_deref);
+        // A signal is a matrix of one row.
+        let (sizes, [down, across]) = match shape.get(3 + dims[0]..) {
+            Some(rest) if !rest.is_empty() => ((shape[2 + dims[0]], Shape::from(rest).numel()), [down, across]),
+            _ => ((1, shape[2]), [None, down]),
+        };
+        let elements = result.in_order(at)?;
+        let resampled = Tensor::build(&target, at, |out| kernel::resample(&elements, sizes, down, across, out))?;
+        drop(elements);
+        result = resampled;
+    }
+    x.try_constant(&result)
+}
+
+/// Returns an error if there is no memory for the terms of `to` weighted sums.
+fn check_taps(to: usize, at: Site) -> Result<(), Error> {
+    reserve::check_list::<[f64; 8]>(to, at).map_err(|_| Error::out_of_memory([to], DType::F64, at))
+}
+
+/// Returns the weighted sum of `N` old elements for each new element.
+fn weighted_sums<T: Float, const N: usize>(from: usize, to: usize, mode: InterpolateMode) -> Vec<WeightedSum<T, N>> {
+    let taps = taps(from, to, mode);
+    let term = |k: usize| (&taps[k].0, taps[k].1.as_deref().unwrap_or_default());
+    let terms: [(&Vec<i64>, &[f64]); N] = std::array::from_fn(term);
+    let sum = |number: usize| {
+        (terms.map(|(index, _)| index[number] as usize), terms.map(|(_, weights)| T::from_f64(weights[number])))
+    };
+    (0..to).map(sum).collect()
 }
 
 fn resample<A: TensorLike<Elem: Float>>(x: &A, axis: usize, to: usize, mode: InterpolateMode, at: Site) -> Result<A> {
@@ -89,8 +155,7 @@ fn resample<A: TensorLike<Elem: Float>>(x: &A, axis: usize, to: usize, mode: Int
     }
     // A new element is a weighted sum of up to 4 old elements. Each term of the sums has a list of positions and a list of weights, with one
     // entry per new element.
-    let refused = |_| Error::out_of_memory([to], DType::F64, at);
-    reserve::check_list::<[f64; 8]>(to, at).map_err(refused)?;
+    check_taps(to, at)?;
     let mut sum: Option<A> = None;
     for (index, weights) in taps(from, to, mode) {
         let read = x.apply_index_select(axis, &Tensor::try_from_vec(index, [to])?, at)?;
@@ -169,8 +234,45 @@ fn cubic(x: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::window::interpolation::{InterpolateMode, Interpolation, cubic};
+    use crate::Site;
+    use crate::ops::window::interpolation::{InterpolateMode, Interpolation, cubic, separate_sums};
     use crate::prelude::*;
+
+    /// Compares the kernel with the operations that a recorded variable takes.
+    #[test]
+    fn two_dimensions_at_once_have_the_bits_of_separate_dimensions() {
+        let modes =
+            |align_corners| [InterpolateMode::Linear { align_corners }, InterpolateMode::Cubic { align_corners }];
+        let sizes: [(&[usize], &[usize]); 9] = [
+            (&[5], &[9]),
+            (&[9], &[4]),
+            (&[5, 7], &[11, 13]),
+            (&[5, 7], &[5, 3]),
+            (&[5, 7], &[3, 7]),
+            (&[40, 90], &[70, 30]),
+            (&[1, 1], &[4, 3]),
+            (&[3, 4, 5], &[5, 3, 7]),
+            (&[3, 4, 5], &[3, 6, 5]),
+        ];
+        for (from, to) in sizes {
+            let shape = [&[2, 3], from].concat();
+            let x = Tensor::<f32>::randn(&shape[..], &mut Generator::new(1));
+            for mode in modes(false).into_iter().chain(modes(true)) {
+                if from.len() != 2 && matches!(mode, InterpolateMode::Cubic { .. }) {
+                    continue;
+                }
+                let expected = separate_sums(&x, to, mode, Site::here("test")).unwrap();
+                let got = x.interpolate(to, mode);
+                assert_eq!(got.shape(), expected.shape());
+                assert!(
+                    got.iter().zip(expected.iter()).all(|(x, y)| x.to_bits() == y.to_bits()),
+                    "{from:?} {to:?} {mode:?}"
+                );
+                let apart = x.transpose(0, 1).contiguous().transpose(0, 1);
+                assert_eq!(apart.interpolate(to, mode), got);
+            }
+        }
+    }
 
     #[test]
     fn corners_or_outer_edges_stay_aligned() {

@@ -136,8 +136,14 @@ fn check_weight<A: TensorLike>(weight: &A, shape: &Shape, at: Site) -> Result<()
 #[cfg(test)]
 mod tests {
     use crate::ops::LossReduction::{Mean, None as Each, Sum};
-    use crate::ops::network::losses::regression::RegressionLosses;
+    use crate::ops::network::losses::regression::{Huber, RegressionLosses};
+    use crate::ops::primitive::testing::check_formula;
     use crate::prelude::*;
+
+    #[test]
+    fn formulas_have_the_bits_of_separate_operations() {
+        [(0.7, 1.0), (0.7, 0.7)].into_iter().for_each(|(delta, divisor)| check_formula(&Huber { delta, divisor }));
+    }
 
     #[test]
     fn the_two_branches_meet() {
