@@ -6,8 +6,8 @@
     tools/mutants.py --package FOLDER                  # only writes the package of the lower folders
 
 The modules `broadcast` to `threads` are in the lower folders of wengert-tensor, which import none of the upper folders. The
-script copies them to a small package, which compiles in seconds. Their own unit tests must find each mutant. `engine` (binding and
-tiling) and `checkpoint` run in their crates. The results go to target/mutants/GROUP/mutants.out; the status is 0 if none is missed.
+script copies them to a small package, which compiles in seconds. Their own unit tests must find each mutant. `engine` (binding, tiling
+and short axes), `kernel` (selection, padding and distances) and `checkpoint` run in their crates. The results go to target/mutants/GROUP/mutants.out; the status is 0 if none is missed.
 """
 
 import argparse
@@ -31,10 +31,17 @@ GROUPS = {
     "storage": (["src/memory/storage.rs"], ["memory::"]),
     "pool": (["src/memory/pool/*.rs"], ["memory::"]),
     "threads": (["src/memory/threads/*.rs"], ["memory::"]),
-    "engine": (["crates/tensor/src/engine/bound.rs", "crates/tensor/src/engine/tiling.rs"], ["engine::", "tensor::program::"]),
+    "engine": (
+        [f"crates/tensor/src/engine/{name}.rs" for name in ("bound", "tiling", "short_axis", "run_short_axis")],
+        ["engine::", "tensor::program::"],
+    ),
+    "kernel": (
+        [f"crates/tensor/src/kernel/{name}.rs" for name in ("scan/select", "pad", "distance")],
+        ["kernel::scan", "ops::shape::padding", "distances"],
+    ),
     "checkpoint": (["crates/nn/src/checkpoint/*.rs"], ["checkpoint::"]),
 }
-PACKAGES = {"engine": "wengert-tensor", "checkpoint": "wengert-nn"}
+PACKAGES = {"engine": "wengert-tensor", "kernel": "wengert-tensor", "checkpoint": "wengert-nn"}
 
 # The unit tests of these files use the upper folders, so the small package leaves them out.
 CUT = ["shape/diagnostic/mod.rs", "shape/dims.rs", "shape/ranges.rs", "scalar/math/mod.rs"]

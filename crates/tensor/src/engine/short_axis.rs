@@ -126,10 +126,10 @@ fn in_order(order: &[usize], shape: &Shape, first: usize) -> Layout {
 /// the longest one is moved to the end of the order.
 fn order(sizes: &[usize]) -> Axes {
     let mut order: Axes = (0..sizes.len()).collect();
+    // Of several longest dimensions, this is the last one, which stays at the end.
     let longest = (0..sizes.len()).max_by_key(|&axis| sizes[axis]);
     if let (Some(longest), Some(&last)) = (longest, sizes.last())
         && last < LONG_DIMENSION
-        && sizes[longest] > last
     {
         order.remove(longest);
         order.push(longest);
@@ -161,7 +161,7 @@ impl LaneAccess {
         let mut copied = whole.permute(&axes);
         let lanes = shape.rank() - first;
         for axis in lanes..shape.rank() {
-            if copied.strides()[axis] == 0 && copied.shape()[axis] > 1 {
+            if copied.strides()[axis] == 0 {
                 copied = copied.slice(axis, 0, 1, 1);
             }
         }
@@ -207,7 +207,7 @@ mod tests {
     use crate::engine::access::ProgramArgument;
     use crate::prelude::*;
     use crate::scalar::instruction::Instruction;
-    use crate::{Binary, Unary};
+    use crate::{Binary, Compare, Unary};
 
     fn wave(shape: &[usize], seed: f64) -> Tensor<f64> {
         Tensor::from_fn(shape, |i| (i.iter().fold(seed, |sum, &k| 1.7 * sum + k as f64) * 12.9898).sin())
@@ -283,5 +283,122 @@ mod tests {
         assert!(!by_lanes(&program(sum(1)), &[&long.0, &long.1], &Shape::from([70, 90, 129])));
         let few = (wave(&[3, 1, 5], 1.0), wave(&[4, 5], 2.0));
         assert!(!by_lanes(&program(sum(1)), &[&few.0, &few.1], &Shape::from([3, 4, 5])));
+        let same = wave(&[70, 90, 1], 4.0);
+        assert!(!by_lanes(&program(sum(1)), &[&same, &same], &shape));
+        for (length, expected) in [(31, false), (32, true)] {
+            let (x, y) = (wave(&[length, 1], 1.0), wave(&[3], 2.0));
+            assert_eq!(by_lanes(&program(sum(1)), &[&x, &y], &Shape::from([length, 3])), expected);
+        }
+    }
+
+    /// Returns the results of `program`, which must run lane by lane.
+    fn results(program: &Program, inputs: &[&Tensor<f64>], shape: &Shape) -> Vec<Tensor<f64>> {
+        assert!(by_lanes(program, inputs, shape), "{shape}");
+        let arguments: Vec<_> = inputs.iter().map(|&input| ProgramArgument::from(input)).collect();
+        program.run(&arguments, shape, Site::here("test")).unwrap().into_vec()
+    }
+
+    /// Tests rows of several dimensions, with sums over whole rows, over other dimensions and over a dimension of size 1.
+    #[test]
+    fn rows_of_several_dimensions() {
+        let (x, y) = (wave(&[40, 1, 2, 3, 1], 1.0), wave(&[50, 2, 3, 1], 2.0));
+        let shape = Shape::from([40, 50, 2, 3, 1]);
+        let over = |axes: u64| Output::Reduced(Reduction::Sum, 2, axes);
+        let program = |outputs| {
+            let code = vec![Instruction::Binary(Binary::Sub, 0, 1), Instruction::Reduce(Reduction::Sum, 2)];
+            Program::new(2, code, outputs, Some(2))
+        };
+        let got = results(&program(vec![Output::PerRow(3), over(1), over(28), over(17)]), &[&x, &y], &shape);
+        let terms = &x - &y;
+        let over_rows = terms.sum_keepdim([2, 3, 4]);
+        let expected = [&over_rows, &terms.sum_keepdim(0), &over_rows, &terms.sum_keepdim(0)];
+        assert!(got.iter().zip(expected).all(|(got, expected)| close(got, expected)));
+        // A sum over a part of each row.
+        assert!(!by_lanes(&program(vec![over(8)]), &[&x, &y], &shape));
+    }
+
+    /// Tests instructions without a loop over all lanes, on operands of every form: a function of copied lanes, and a selection among
+    /// lanes, numbers and equal lanes. One operand is transposed.
+    #[test]
+    fn instructions_that_run_lane_by_lane() {
+        let (x, y, g) = (wave(&[5, 70], 1.0).t().unsqueeze(1), wave(&[90, 5], 2.0), wave(&[70, 90, 1], 3.0));
+        let code = vec![
+            Instruction::Unary(Unary::Exp, 1),
+            Instruction::Compare(Compare::Lt, 2, 0),
+            Instruction::Select(4, 3, 2),
+            Instruction::Select(4, 0, 5),
+        ];
+        let outputs = [3, 5, 6].map(|value| Output::Reduced(Reduction::Sum, value, 2)).to_vec();
+        let got = results(&Program::new(3, code, outputs, None), &[&x, &y, &g], &Shape::from([70, 90, 5]));
+        let (exp, mask) = (y.exp().expand([70, 90, 5]), g.lt(&x));
+        let chosen = where_(&mask, &exp, &g);
+        let expected = [exp, chosen.clone(), where_(&mask, &x, &chosen)].map(|terms| terms.sum_keepdim(1));
+        assert!(got.iter().zip(&expected).all(|(got, expected)| close(got, expected)));
+    }
+
+    /// Tests programs that reduce an input directly: without an instruction, and beside instructions with a single slot for results.
+    #[test]
+    fn reductions_of_inputs() {
+        let (x, y, g) = (wave(&[70, 1, 5], 1.0), wave(&[90, 5], 2.0), wave(&[70, 90, 1], 3.0));
+        let shape = Shape::from([70, 90, 5]);
+        let sum = |value, axes| Output::Reduced(Reduction::Sum, value, axes);
+        let whole = x.expand([70, 90, 5]);
+        let check = |got: &[Tensor<f64>], expected: &[Tensor<f64>]| {
+            assert!(got.iter().zip(expected).all(|(got, expected)| close(got, expected)));
+        };
+        let sums = [whole.sum_keepdim(1), whole.sum_keepdim(0), whole.sum_keepdim(2)];
+        check(&results(&Program::new(1, vec![], vec![sum(0, 2), sum(0, 1), sum(0, 4)], None), &[&x], &shape), &sums);
+        let product = vec![Instruction::Binary(Binary::Mul, 0, 1)];
+        let program = Program::new(2, product.clone(), vec![sum(2, 2), sum(1, 2), sum(1, 1)], None);
+        let expected = [(&y * &x).sum_keepdim(1), sums[0].clone(), sums[1].clone()];
+        check(&results(&program, &[&y, &x], &shape), &expected);
+        let program = Program::new(3, product, vec![sum(3, 2), sum(2, 2), sum(2, 1)], None);
+        let expected = [(&g * &y).sum_keepdim(1), sums[0].clone(), sums[1].clone()];
+        check(&results(&program, &[&g, &y, &x], &shape), &expected);
+    }
+
+    #[test]
+    fn the_longest_dimension_is_the_inner_loop_beside_a_short_one() {
+        let table: [(&[usize], &[usize]); 6] = [
+            (&[300, 128], &[0, 1]),
+            (&[300, 127], &[1, 0]),
+            (&[5, 200, 7], &[0, 2, 1]),
+            (&[7, 3, 7], &[0, 1, 2]),
+            (&[4], &[0]),
+            (&[], &[]),
+        ];
+        for (sizes, expected) in table {
+            assert_eq!(&order(sizes)[..], expected);
+        }
+    }
+
+    /// Compares the blocks and tasks with lengths computed by hand. They determine the order of sums, so other lengths give other bits.
+    #[test]
+    fn lengths_of_blocks_and_tasks() {
+        // For each number of lanes: the length of a block and the number of tasks of a program that only reduces rows, and of one that
+        // reduces another dimension.
+        for (lanes, rows, across) in [(2, [900, 1], [900, 1]), (16, [128, 12], [512, 14]), (128, [64, 53], [64, 53])] {
+            let (x, y) = (wave(&[7, 1, lanes], 1.0), wave(&[900, lanes], 2.0));
+            let layouts = [Some(x.layout().clone()), Some(y.layout().clone())];
+            let shape = Shape::from([7, 900, lanes]);
+            for (output, expected) in [(Output::PerRow(3), rows), (Output::Reduced(Reduction::Sum, 2, 1), across)] {
+                let code = vec![Instruction::Binary(Binary::Mul, 0, 1), Instruction::Reduce(Reduction::Sum, 2)];
+                let program = Program::new(2, code, vec![output], Some(2));
+                let (plan, _) = ShortAxis::new(&program, &layouts, &shape).unwrap();
+                assert_eq!([plan.tiling.block, plan.tiling.tasks()], expected, "{lanes}");
+            }
+        }
+    }
+
+    /// Adds 2⁵³ and then 2,047 ones to each total. The sum of 2⁵³ and 1 is rounded to 2⁵³, so the first stage loses its 15 ones. The sums of
+    /// later stages are even numbers, which are added exactly. A stage has 16 rows, because a row has two blocks.
+    #[test]
+    fn a_stage_has_16_rows_of_totals() {
+        let x = Tensor::from_fn([2048, 1, 128], |i| if i[0] == 0 { 2f64.powi(53) } else { 1.0 });
+        let y = Tensor::ones([128, 128]);
+        let product = vec![Instruction::Binary(Binary::Mul, 0, 1)];
+        let program = Program::new(2, product, vec![Output::Reduced(Reduction::Sum, 2, 1)], None);
+        let got = results(&program, &[&x, &y], &Shape::from([2048, 128, 128]));
+        assert!(got[0].iter().all(|total| total == 2f64.powi(53) + 2032.0));
     }
 }

@@ -196,4 +196,17 @@ mod tests {
             }
         }
     }
+
+    /// Pins the places of equal items in a list of bad pivots, which is sorted and selected by a heap after some partitions. The expected
+    /// numbers were computed with `std::sort` and `std::nth_element` of the GNU C++ library.
+    #[test]
+    fn equal_items_of_bad_pivots_have_the_places_of_cpp() {
+        let items: Vec<(i64, u64)> = killer(64).into_iter().map(|key| key / 2).zip(0..).collect();
+        let before = |x: &(i64, u64), y: &(i64, u64)| x.0 < y.0;
+        let hash = |items: &[(i64, u64)]| items.iter().fold(0u64, |h, item| h.wrapping_mul(31).wrapping_add(item.1));
+        let (mut sorted, mut selected) = (items.clone(), items);
+        sort(&mut sorted, &before);
+        nth_element(&mut selected, 16, &before);
+        assert_eq!([hash(&sorted), hash(&selected)], [0x182c_18dd_77ff_60e2, 0xcc37_0aa6_156a_1270]);
+    }
 }

@@ -275,6 +275,10 @@ mod tests {
         assert_eq!(refused, 4 * 3 * 3 + 3);
         assert_eq!(Tensor::<f64>::zeros([0, 3]).pad(&[1, 1], PadMode::Constant(1.0)).shape(), &[0, 5]);
         assert_eq!(Tensor::<f64>::zeros([2, 0]).pad(&[1, 1], PadMode::Constant(1.0)), Tensor::ones([2, 2]));
+        // The first stride of this view is the sum of the second dimension's stride and size, and not their product.
+        let view = Tensor::<f64>::from_fn([3, 5, 1], |i| (5 * i[0] + i[1]) as f64).narrow(1, 0, 4);
+        let expected = view.contiguous().pad(&[1, 1], PadMode::Constant(0.5));
+        assert_eq!(view.pad(&[1, 1], PadMode::Constant(0.5)), expected);
     }
 
     #[test]
