@@ -11,7 +11,7 @@ use crate::error::{Result, refusal};
 /// A function of one variable.
 pub(crate) type Map<'f, T> = dyn for<'t> Fn(Var<'t, T>) -> Var<'t, T> + 'f;
 
-/// A function of a variable and its arguments, which recorded solvers keep.
+/// A function of a variable and additional arguments, in the form in which recorded solvers store it.
 pub(crate) type MapWith<T> = dyn for<'t> Fn(Var<'t, T>, &[Var<'t, T>]) -> Var<'t, T>;
 
 /// Returns the value of `f` at `x`.
@@ -97,8 +97,8 @@ pub(crate) fn check_shape(what: &str, got: &Shape, expected: &Shape, at: Site) -
     Err(refusal(format!("{what} must have the shape {expected}, got {got}"), at))
 }
 
-/// Returns `g` divided by its largest magnitude, and this magnitude, which counts as a constant. If all elements are 0, it is replaced by
-/// 1. The product of both results has the value and the derivatives of `g`.
+/// Returns `g` divided by its largest magnitude, and this magnitude, which counts as a constant. If all elements are 0, the magnitude is
+/// replaced by 1. The product of both results has the value and the derivatives of `g`.
 pub(crate) fn normalised<'t, T: Float>(g: Var<'t, T>) -> (Var<'t, T>, Var<'t, T>) {
     if g.numel() == 0 {
         return (g, g.tape().constant(1.0));

@@ -421,7 +421,7 @@ struct Subproblem {
     values: Vec<f64>,
     /// Vᵀ, in row-major order.
     right: Vec<f64>,
-    /// -Uᵀ y.
+    /// -Uᵀ y, where y are the residuals.
     target: Vec<f64>,
     scale: Vec<f64>,
 }

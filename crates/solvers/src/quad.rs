@@ -292,7 +292,7 @@ struct Part {
 
 /// The map from the points of the rule to the points of the integral.
 struct Domain {
-    /// The interval of the points of the rule.
+    /// The interval in which the rule has its points: from a to b if both are finite, else from 0 to 1.
     start: [f64; 2],
     kind: Kind,
 }

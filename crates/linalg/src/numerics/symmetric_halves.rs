@@ -109,9 +109,9 @@ fn join<T: Float>(first: &Pairs<T>, second: &Pairs<T>, between: T) -> Result<Pai
     Ok(Pairs { values: places.sorted(&all), vectors })
 }
 
-/// Finds the rows whose eigenvalue, up to rounding errors, does not change when the halves are joined. If two rows have nearly equal
-/// elements of `d`, rotates them so that one of them does not change. Returns two lists: the rows that change, in ascending order of `d`,
-/// and the unchanged rows.
+/// Finds the rows (eigenvectors of the halves) whose eigenvalue, up to rounding errors, does not change when the halves are joined. If two
+/// rows have nearly equal elements of `d`, rotates them so that one of them does not change. Returns two lists: the rows that change, in
+/// ascending order of `d`, and the unchanged rows.
 fn deflate<T: Float>(d: &mut [T], z: &mut [T], factor: T, rows: &mut JoinedRows<T>) -> (Vec<usize>, Vec<usize>) {
     let mut order: Vec<usize> = (0..d.len()).collect();
     order.sort_by(|&x, &y| d[x].partial_cmp(&d[y]).unwrap_or(std::cmp::Ordering::Equal));
