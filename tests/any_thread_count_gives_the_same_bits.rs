@@ -5,7 +5,7 @@ use wengert::tensor::prelude::*;
 use wengert::tensor::set_num_threads;
 use wengert_tests::alone;
 
-/// Returns tensors whose sums round, in eight layouts.
+/// Returns tensors in eight layouts, whose sums are rounded, so that the order of additions changes their bits.
 fn layouts() -> Vec<Tensor<f32>> {
     let x = Tensor::from_fn([301, 517], |index| ((index[0] * 7919 + index[1] * 104_729) % 10_007) as f32 / 997.0 - 5.0);
     vec![

@@ -1,5 +1,5 @@
-//! Quantiles, searches, covariances, reductions by index, samples at grids, integrals, products, distances, rearrangements and others have PyTorch's values, first
-//! and second derivatives, and error sentences. `tools/array_cases.py` wrote the cases.
+//! Quantiles, searches, covariances, reductions by index, samples at grids, integrals, products, distances, rearrangements and others: they
+//! have PyTorch's values, first and second derivatives, and error sentences. `tools/array_cases.py` wrote the cases.
 
 use serde_json::Value;
 use wengert::prelude::*;
@@ -95,7 +95,7 @@ where
     }
 }
 
-/// Returns the maxima `x` at their positions.
+/// Returns an array with the maxima `x` at their positions, and zeros elsewhere.
 fn unpooled<A: Windowed<Elem = f64>>(case: &Value, x: &A) -> Result<A, A::Error> {
     let (arguments, index) = (&case["arguments"], tensor(&case["index"]));
     let given = |key: &str| number(&arguments[key]) as usize;

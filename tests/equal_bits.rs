@@ -215,7 +215,8 @@ fn emulated_processors_have_the_pinned_bits() {
     }
 }
 
-/// Checks that a cached plan serves only one instruction set. Functions of numbers are computed when the plan is made.
+/// Checks that a cached plan serves only one instruction set. Functions of constants are computed when a plan is made, with the instruction
+/// set in use.
 #[test]
 fn cached_plans_have_the_bits_of_the_instruction_set() {
     let _alone = alone();

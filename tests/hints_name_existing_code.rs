@@ -28,7 +28,7 @@ const REPLACED: [(&str, &str); 9] = [
     ("|list| ..", "|list| (list[0] * list[1]).sum(..)"),
 ];
 
-/// Methods without an object, and the object.
+/// Methods that hints name without an object, each with an object on which it can be called.
 const OBJECTS: [(&str, &str); 2] = [("cast::<", "mask"), ("set_frozen(", "parameter.clone()")];
 
 /// Declares the names in expressions. The three programs differ in `x`: a tensor, a variable, a number.
@@ -146,7 +146,7 @@ fn method_calls(text: &str) -> Vec<&str> {
 fn statement(span: &str) -> String {
     let mut text = span.to_owned();
     for (from, to) in REPLACED {
-        // `T::` is no end of another name.
+        // `T::` is replaced only where it is a whole name.
         let at_start = text.starts_with(from) || text.contains(&format!(" {from}")) || !from.starts_with('T');
         text = if at_start { text.replace(from, to) } else { text };
     }

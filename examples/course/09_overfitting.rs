@@ -50,7 +50,7 @@ fn overfit(options: &Options) -> Result {
         let mut adam = AdamW::new(1e-3).weight_decay(decay);
         let mut curve = Vec::new();
         for step in 0..=options.get::<u32>("steps") {
-            // A call with a tensor evaluates: dropout is off.
+            // A call with a tensor evaluates the model: dropout is off.
             if step % 10 == 0 {
                 let scores = model.forward(test.inputs());
                 curve.push((f64::from(step), f64::from(cross_entropy(&scores, test.targets()).item())));

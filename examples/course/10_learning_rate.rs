@@ -1,7 +1,7 @@
 //! 10. Choosing a learning rate: try rates from 0.0001 to 100 for a short time, then decrease the rate during the training.
 //!
-//! A rate that is too small learns slowly. A rate that is too large makes the loss jump or grow. A short run for each of some rates
-//! shows the useful range. Half of the largest useful rate is a good start, and a schedule decreases it to 0.
+//! A rate that is too small learns slowly. A rate that is too large makes the loss jump or grow. Short runs with several rates show the
+//! useful range. Half of the largest useful rate is a good start, and a schedule decreases it to 0.
 
 use std::process::ExitCode;
 
@@ -58,7 +58,7 @@ fn choose(options: &Options) -> Result {
         let (losses, right) = train(&data, 1, seed, |_| lr)?;
         let loss = last_loss(&losses);
         println!("   rate {lr:>8.4}   loss {loss:>8.4}   held out: {:.1}% right", 100.0 * right);
-        // A loss above 4 is worse than guessing by far; it is drawn at 4.
+        // A loss above 4 is much worse than guessing. It is drawn at 4.
         curve.push((lr.log10(), if loss < 4.0 { loss } else { 4.0 }));
     }
 

@@ -1,4 +1,4 @@
-//! 11. `Fit`, the loop as a library, and a training that survives its end.
+//! 11. `Fit`, the loop as a library, and a training that survives an interruption.
 //!
 //! `Fit` runs the loop of the last examples and writes its state after each epoch: the model, the state of the optimiser, the
 //! random generator and the history. After Ctrl-C, a crash or a power failure, `--resume` goes on after the last complete epoch.

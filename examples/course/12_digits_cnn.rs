@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     run(options.count("epochs", 15, "Number of passes over the digits"), compare)
 }
 
-/// The layers of example 1. `Flatten` turns `[n, 1, 8, 8]` to `[n, 64]`.
+/// The layers of example 1. `Flatten` turns `[n, 1, 8, 8]` into `[n, 64]`.
 fn perceptron(generator: &mut Generator) -> Sequential {
     Sequential::new()
         .add(Flatten::default())
@@ -66,7 +66,7 @@ fn compare(options: &Options) -> Result {
         let right = [&images, &shifted].map(|images| 100.0 * accuracy(&model.forward(images), classes));
         lines.push(format!("{name:<13}   held out: {:.1}% right, shifted by a pixel: {:.1}%", right[0], right[1]));
         if name == "convolutional" {
-            // Blue is negative, red is positive.
+            // In the picture, negative weights are blue, and positive weights are red.
             options.write("filters.svg", filters(&model.parameters()[0].value, 8)?)?;
         }
         println!();

@@ -51,8 +51,8 @@ impl Network {
 }
 
 /// Returns the exact solution at one place and time. The transform of Cole and Hopf leads to the heat equation, whose solution
-/// is an integral over the initial values. The substitution makes its weight exp(-z²), and the sum over z is exact to the last
-/// digits.
+/// is an integral over the initial values. The substitution y = x - √(4νt) z gives it the weight exp(-z²), and a sum over z is exact to the
+/// last digits.
 fn exact(x: f64, t: f64) -> f64 {
     let spread = (4.0 * NU * t).sqrt();
     let (mut above, mut below) = (0.0, 0.0);

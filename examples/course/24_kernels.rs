@@ -16,7 +16,7 @@ fn main() -> ExitCode {
 }
 
 /// Returns the values at `at` `[m]`: the mean of `y`, weighted by exp(-(distance / width)² / 2). Nadaraya and Watson,
-/// 1964. With `leave_out`, `at` is `x`.
+/// 1964. With `leave_out`, `at` must be `x`.
 fn predict<'t>(
     at: Var<'t, f64>,
     x: Var<'t, f64>,

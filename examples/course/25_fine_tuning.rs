@@ -2,7 +2,7 @@
 //!
 //! Images are cheap, but labels are not. `digit_features.safetensors` has layers that PyTorch trained on 1,200 digits without
 //! labels (see `make_digit_features.py` beside it), in half precision. The example uses the labels of only a few other digits.
-//! It compares with a network that learns from these labels alone.
+//! It compares the result with a network that learns from these labels alone.
 
 use std::process::ExitCode;
 

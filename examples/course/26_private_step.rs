@@ -49,12 +49,12 @@ fn private_means(gradients: [Tensor; 2], bound: f32, noise: f32, generator: &mut
     })
 }
 
-/// Returns ε after `steps` steps, each on a random part of the data to which each sample belongs with probability `q`, for noise of
-/// standard deviation `sigma` bounds. (Mironov, Talwar and Zhang 2019, "Rényi differential privacy of the sampled Gaussian
+/// Returns ε after `steps` steps, each on a random part of the data to which each sample belongs with probability `q`, for noise whose
+/// standard deviation is `sigma` times the bound. (Mironov, Talwar and Zhang 2019, "Rényi differential privacy of the sampled Gaussian
 /// mechanism", 3.3; the conversion to ε and δ is proposition 3 of Mironov 2017.)
 fn epsilon(q: f64, sigma: f64, steps: usize) -> f64 {
     let of_order = |order: i32| {
-        // ln Σ C(order, k) (1 - q)^(order - k) q^k exp((k² - k) / (2 σ²)), with the largest term outside.
+        // ln Σ C(order, k) (1 - q)^(order - k) q^k exp((k² - k) / (2 σ²)), with the largest term outside of the sum.
         let mut log_binomial = 0.0;
         let terms: Vec<f64> = (0..=order)
             .map(|k| {

@@ -3,7 +3,7 @@
 //! The first run trains the network and writes `digits.safetensors`. The file has the weights and the scale of the
 //! pixels, because a network without its scale gives wrong answers. Later runs only load the file. The tool reads a
 //! digit that is drawn with letters, prints its answer, and says "not sure" instead of guessing. A wrong line of the
-//! drawing is an error with its number.
+//! drawing is an error that shows the number of the line.
 //!
 //! ```text
 //! cargo run --release --example 28_tool -- --image drawing.txt

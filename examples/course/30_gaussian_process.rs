@@ -12,7 +12,7 @@ use wengert::linalg::prelude::*;
 use wengert::prelude::*;
 use wengert_course::{Chart, Options, Result, row_svg, run};
 
-/// The number of points of the data. No first coordinate is between -1 and 1.
+/// The number of data points. Their first coordinates leave a gap from -1 to 1, in which the curve is less sure.
 const POINTS: usize = 40;
 
 fn main() -> ExitCode {
@@ -26,7 +26,7 @@ fn covariances<'t>(x: Var<'t, f64>, y: Var<'t, f64>, lengths: Var<'t, f64>, heig
     (distance.square().sum(-1) * -0.5).exp() * height.square()
 }
 
-/// Returns the lower factor `[n, n]` of the covariances of the data with their noise.
+/// Returns the lower Cholesky factor `[n, n]` of the covariances of the data with their noise.
 fn factor<'t>(x: Var<'t, f64>, [lengths, height, noise]: [Var<'t, f64>; 3]) -> Var<'t, f64> {
     let own = Tensor::<f64>::eye(x.shape()[0]);
     (covariances(x, x, lengths, height) + noise.square() * own).cholesky()

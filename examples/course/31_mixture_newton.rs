@@ -1,8 +1,8 @@
 //! 31. Newton's method: a mixture of three normal distributions, fitted in a few steps.
 //!
 //! Gradient descent knows the slope. Newton's method also knows how the slope changes: it solves H s = -g with the Hessian matrix H of all
-//! parameters and goes the step s. Far from the minimum a Hessian may have negative curvature. Then a multiple of the identity is added
-//! until a Cholesky factor exists (K. Levenberg 1944, D. Marquardt 1963). Close to the minimum each step doubles the number of right digits.
+//! parameters and makes step s. Far from the minimum a Hessian may have negative curvature. Then a multiple of the identity is added until
+//! a Cholesky factor exists (K. Levenberg 1944, D. Marquardt 1963). Close to the minimum each step doubles the number of right digits.
 
 use std::f64::consts::TAU;
 use std::process::ExitCode;
@@ -22,14 +22,14 @@ fn main() -> ExitCode {
 }
 
 /// Returns the logarithms `[n]` of the density of a mixture at points `[n]`. The parameters have one element for each
-/// part. The weights are scores of a softmax, and the deviations are logarithms.
+/// part (normal distribution). The weights are scores of a softmax, and the deviations are logarithms.
 fn log_density<'t>(x: Var<'t, f64>, [weights, means, deviations]: [Var<'t, f64>; 3]) -> Var<'t, f64> {
     let distance = (x.unsqueeze(1) - means) / deviations.exp(); // [n, parts]
     let parts = weights.log_softmax(0) - deviations - distance.square() * 0.5 - 0.5 * TAU.ln();
     parts.logsumexp(1)
 }
 
-/// Returns the parameters of the parts. The last weight is fixed at 0: the softmax needs only differences.
+/// Returns the parameters of the parts. The last weight is fixed at 0, because the softmax depends only on the differences of weights.
 fn all<'t>(theta: Var<'t, f64>, layout: &TreeLayout<[Shape; 3]>) -> [Var<'t, f64>; 3] {
     let [weights, means, deviations] = layout.unravel(&theta);
     [weights.pad(&[0, 1], PadMode::Constant(0.0)), means, deviations]

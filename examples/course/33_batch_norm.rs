@@ -55,7 +55,7 @@ fn compare(options: &Options) -> Result {
                     losses.push((losses.len() as f64, f64::from(loss)));
                 }
             }
-            // A call with a tensor evaluates: the layers use the averages.
+            // A call with a tensor evaluates the model: the layers use the averages.
             let right = 100.0 * accuracy(&model.forward(test.inputs()), test.targets());
             let loss = losses.last().map_or(f64::NAN, |last| last.1);
             print!("{}{loss:>10.4}   {right:>9.1}%", if normalised { "    " } else { "" });

@@ -34,9 +34,9 @@ mod course;
 
 /// Height and width of all images after resizing.
 const SIZE: usize = 32;
-/// The number of batches of a whole training, and the number without a better validation after which it ends. Both are converted to epochs,
-/// with limits: a training has 40 to 400 epochs, and its patience is at least 10 epochs. An epoch of few images has few batches. Then batch
-/// normalisation needs many epochs before its running statistics fit the network.
+/// The number of batches of a whole training, and the number of batches without a better validation after which the training ends. Both are
+/// converted to epochs, with limits: a training has 40 to 400 epochs, and its patience is at least 10 epochs. An epoch of few images has
+/// few batches. Then batch normalisation needs many epochs before its running statistics fit the network.
 const BATCHES: [u64; 2] = [4000, 1000];
 
 fn main() -> ExitCode {

@@ -16,7 +16,7 @@ fn main() -> ExitCode {
 }
 
 fn shift(options: &Options) -> Result {
-    // The file gives pixels [h, w, 3]; a batch of one image is [1, 3, h, w]. The permutation moves no pixel.
+    // The file gives pixels [h, w, 3]; a batch of one image is [1, 3, h, w]. The permutation moves no pixel in memory.
     let pixels = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/chelsea.png"))?;
     let (h, w) = (pixels.shape()[0], pixels.shape()[1]);
     let images = (pixels.cast::<f32>() / 255.0).permute([2, 0, 1]).unsqueeze(0);

@@ -1,4 +1,4 @@
-//! A plane of hidden places behind the data: each coordinate of the data is a Gaussian process of the place. A port of `gplvm.py` of HIPS/autograd.
+//! Hidden places of points in a plane: each coordinate of the data is a Gaussian process over the places. A port of HIPS/autograd's `gplvm.py`.
 
 use std::process::ExitCode;
 

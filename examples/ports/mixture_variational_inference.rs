@@ -1,4 +1,4 @@
-//! A mixture of ten normal distributions that comes close to a density without its normalisation. A port of `mixture_variational_inference.py` of
+//! A mixture of ten normal distributions that approximates a density known up to a factor. A port of `mixture_variational_inference.py` of
 //! HIPS/autograd. The sum over the parts is exact, so that only the noise within a part is random (A. Graves, 2016, arXiv:1607.05690).
 
 use std::process::ExitCode;

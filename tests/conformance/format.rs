@@ -28,10 +28,10 @@ pub struct Case {
     pub inputs: Vec<Input>,
     pub steps: Vec<Step>,
     pub outputs: Vec<Output>,
-    /// One window for each output that requires a gradient; `None` stands for a gradient of ones. Empty if the case has
-    /// no gradient.
+    /// The incoming gradients of the outputs that require a gradient; `None` stands for a gradient of ones. Empty if the case has no
+    /// gradient.
     pub grad_outputs: Vec<Option<Window>>,
-    /// One key for each input, if gradients are expected.
+    /// The key of each input's expected gradient, if gradients are expected.
     pub grads: Option<Vec<Option<String>>>,
     pub second: Option<Second>,
     /// True if the case compares the written buffer.

@@ -117,7 +117,7 @@ fn expected(case: &Case) -> Option<&Expected> {
     case.error.as_ref().filter(|error| error.phase != Phase::Forward).or(second)
 }
 
-/// Returns true if a gradient of `output` would reach one of `sources`, or if it has no derivative.
+/// Returns true if a gradient of `output` would reach one of `sources`, or if `output` has no derivative.
 fn is_reached<'t, T: Float>(tape: &'t Tape<T>, output: Var<'t, T>, sources: &[Var<'t, T>]) -> bool {
     match tape.try_vjp(&[(output, tape.constant(Tensor::zeros(output.shape())))], sources) {
         Ok(gradients) => gradients.iter().any(Option::is_some),

@@ -142,7 +142,7 @@ impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
         value.try_unsqueeze(-1 - rank)
     }
 
-    /// Returns the sum Σ pₖ xₖ over the components, where pₖ is the mixture's probability of component k and xₖ is its part of `x`.
+    /// Returns the sum Σ pₖ xₖ over the components. pₖ is the mixture's probability of component k, and xₖ are the elements of `x` for it.
     fn weighted(&self, x: &A) -> Result<A> {
         let rank = self.components.event_shape().rank();
         let mut probs = self.mixture.probs().clone();
@@ -256,7 +256,8 @@ struct Parts<D, A: Array> {
     upper: Option<Upper<D, A>>,
 }
 
-/// The formulas for bounds above the median, by the distribution of the negative values.
+/// The parts of the formulas where the lower bound is above the median. They use the distribution of -x, which keeps the digits of the
+/// upper tail.
 struct Upper<D, A: Array> {
     reflected: D,
     /// True where the lower bound is above the median.

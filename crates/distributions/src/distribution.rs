@@ -57,8 +57,8 @@ pub trait Distribution<A: Array> {
     ///
     /// # Errors
     ///
-    /// If memory cannot hold the values. Also if the distribution is made of one that has no `icdf` and needs it, such as
-    /// [`Truncated`](crate::Truncated).
+    /// If memory cannot hold the values. Also if the distribution needs the `icdf` of another distribution, as
+    /// [`Truncated`](crate::Truncated) does, and this one has none.
     fn try_sample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
         self.try_rsample(shape, generator)?.try_detach()
     }

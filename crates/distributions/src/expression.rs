@@ -77,7 +77,7 @@ fn away_from<A: Array>(y: &A, value: f64, x: &A, other: f64) -> Result<A> {
 }
 
 /// Returns the logarithms of the probabilities `p` and 1 - `p`. The derivative of ln 0 counts as 0, as in PyTorch. So a probability of 0
-/// does not make the derivatives of values NaN that do not depend on it.
+/// gives no NaN in the derivatives of results that do not depend on it.
 pub(crate) fn logarithms_of_share<A: Array>(p: &A) -> Result<[A; 2], A::Error> {
     let logarithm = |end: f64, inside: f64, function: &dyn Fn(Expr<A>) -> Expr<A>| {
         let at_end = p.try_eq(end)?;

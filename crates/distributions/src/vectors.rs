@@ -311,7 +311,7 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
         let terms = times(&safe, self.classes.logits())? - (of(&safe) + 1.0).gammaln();
         let terms = Expr::from(filled(terms.get()?, &negative, f64::NEG_INFINITY)).sum_last(1);
         let factorial = of(&probs.try_number(A::Elem::from_f64(n + 1.0))?).gammaln();
-        // A sum that is NaN does not count as another number.
+        // If the sum is NaN, this mask is false, so the result is NaN.
         let other = (of(&x).sum_last(1) - n).abs().get()?.try_gt(0.0)?;
         (terms + factorial).masked(other, f64::NEG_INFINITY).get()
     }

@@ -31,7 +31,7 @@ use crate::transforms::{complex_line, dimension, half_line, real_line};
 /// # Errors
 ///
 /// All transforms return an error for the reasons of [`Transforms`](crate::Transforms). They also return an error if a dimension appears
-/// twice, or `sizes` and `dims` differ in length. For `..`, only more sizes than dimensions are an error.
+/// twice, or `sizes` and `dims` differ in length. For `..`, there may be fewer sizes than dimensions, but not more.
 #[twins(blanket)]
 pub trait TransformsOfMany: Array {
     /// Returns the transforms of complex numbers `[…, 2]` along `dims`. If `dims` is empty, the result is the array itself. PyTorch:

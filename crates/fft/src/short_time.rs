@@ -183,8 +183,8 @@ pub trait ShortTime: Array {
 
     /// Returns the signals `[…, n]` of spectra `[…, f, t, 2]`: the inverse of [`stft`](Self::stft) with the same options. Overlapping frames
     /// are weighted, added and divided by the sum of the squared windows (Griffin and Lim, 1984). So the result is the signal whose
-    /// spectra are nearest to the given ones. Only the first `n_fft` / 2 + 1 frequencies are read. With `length`, the signals are cut or extended by zeros to this length. PyTorch:
-    /// `torch.istft`.
+    /// spectra are nearest to the given spectra. Only the first `n_fft` / 2 + 1 frequencies are read. With `length`, the signals are cut or
+    /// extended by zeros to this length. PyTorch: `torch.istft`.
     ///
     /// # Errors
     ///
@@ -240,7 +240,7 @@ fn padded<A: Array>(x: &A, options: &Stft<A::Elem>, at: Site) -> Result<A> {
     }
     let shape = x.shape();
     let last = shape.rank() - 1;
-    // Other values than a constant are only for one or two dimensions before the last one.
+    // Padding by other values than a constant accepts only one or two dimensions before the last one, so these are joined to one.
     let count = Shape::from(&shape[..last]).numel();
     let lines = x.apply_view(View::Reshape(Shape::from([count, shape[last]])), at)?;
     let padded = lines.try_pad(&[margin as isize; 2], options.pad_mode)?;

@@ -5,9 +5,8 @@ use pulp::x86::{V3, V4};
 #[cfg(target_arch = "x86_64")]
 use wengert_tensor::{InstructionSet, instruction_set};
 
-/// Calls `work`. For AVX2 and AVX-512, `work` is compiled for the instruction set in use. `work` and all functions that it calls must be
-/// `#[inline(always)]`. Other functions, and all functions for other instruction sets, are compiled for the oldest processor that the
-/// program supports.
+/// Calls `work`, compiled for AVX2 or AVX-512 if one of them is in use. Only `work` and the functions that it calls with
+/// `#[inline(always)]` are compiled so. All other code is compiled for the oldest processor that the program supports.
 #[inline]
 pub(crate) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]

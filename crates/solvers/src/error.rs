@@ -55,7 +55,7 @@ pub enum Error {
     Limit {
         /// The number of steps, iterations or parts.
         count: usize,
-        /// The name of the counted parts: `steps`, `iterations` or `intervals`.
+        /// The unit of `count`: `steps`, `iterations` or `intervals`.
         unit: &'static str,
         /// What the solver has reached: a time, an error, a residual or the interval of a root.
         progress: String,

@@ -1,4 +1,5 @@
-//! Evaluates functions of variables at tensors. Each evaluation has a tape of its own, and equal programs share a plan.
+//! Evaluates functions of variables at tensors. Each evaluation has a tape of its own. Evaluations that record equal operations share an
+//! execution plan.
 
 use wengert_autograd::transforms::{try_infer, try_jacobian};
 use wengert_autograd::{Tape, Var};
@@ -10,7 +11,7 @@ use crate::error::{Result, refusal};
 /// A function of one variable.
 pub(crate) type Map<'f, T> = dyn for<'t> Fn(Var<'t, T>) -> Var<'t, T> + 'f;
 
-/// A function of a variable and its arguments, which recorded solvers keep.
+/// A function of a variable and additional arguments, in the form in which recorded solvers store it.
 pub(crate) type MapWith<T> = dyn for<'t> Fn(Var<'t, T>, &[Var<'t, T>]) -> Var<'t, T>;
 
 /// Returns the value of `f` at `x`.
@@ -59,7 +60,7 @@ pub(crate) fn numbers<T: Float>(x: &Tensor<T>) -> Vec<f64> {
     x.iter().map(T::to_f64).collect()
 }
 
-/// Returns a tensor with these elements, rounded to its type.
+/// Returns a tensor with the elements `numbers`, rounded to the element type.
 pub(crate) fn tensor<T: Float>(numbers: &[f64], shape: &Shape) -> Result<Tensor<T>> {
     Ok(Tensor::try_from_vec(numbers.iter().map(|&number| T::from_f64(number)).collect(), shape)?)
 }
@@ -96,8 +97,8 @@ pub(crate) fn check_shape(what: &str, got: &Shape, expected: &Shape, at: Site) -
     Err(refusal(format!("{what} must have the shape {expected}, got {got}"), at))
 }
 
-/// Returns `g` divided by the size of its largest element, and this size, which counts as a constant. The size is 1 if there is no element
-/// other than 0. Products of both have the derivatives of `g`.
+/// Returns `g` divided by its largest magnitude, and this magnitude, which counts as a constant. If all elements are 0, the magnitude is
+/// replaced by 1. The product of both results has the value and the derivatives of `g`.
 pub(crate) fn normalised<'t, T: Float>(g: Var<'t, T>) -> (Var<'t, T>, Var<'t, T>) {
     if g.numel() == 0 {
         return (g, g.tape().constant(1.0));

@@ -20,8 +20,8 @@ use crate::evaluate::{
 };
 use crate::implicit::Implicit;
 
-/// Returns the x that minimises half the sum of the squares of `residuals(x)`, from `x0`, with the reason of the end. [`LeastSquares`] has
-/// tolerances, and solutions with derivatives. SciPy: `least_squares(method="lm")`.
+/// Returns the x that minimises half the sum of the squares of `residuals(x)`, searched from `x0`, and the reason why the search ended.
+/// [`LeastSquares`] has tolerances, and solutions with derivatives. SciPy: `least_squares(method="lm")`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_solvers as solvers; }
@@ -48,7 +48,7 @@ pub fn try_least_squares<T: Float>(
 
 /// The Levenberg-Marquardt method, with its tolerances.
 ///
-/// The tests for the end are MINPACK's. `ftol` compares the actual and the predicted decrease of the cost with the cost. `xtol` compares the
+/// The stopping tests are MINPACK's. `ftol` compares the actual and the predicted decrease of the cost with the cost. `xtol` compares the
 /// radius of the trust region with x, in scaled variables. `gtol` compares the cosines of the angles between the residuals and the columns
 /// of the Jacobian with 0.
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ pub struct LeastSquaresResult<T: Float> {
     pub jacobian: Tensor<T>,
     /// The largest absolute value of the gradient of the cost.
     pub optimality: f64,
-    /// The reason of the end.
+    /// The reason why the method ended.
     pub end: FitEnd,
     /// The number of accepted steps.
     pub iterations: usize,
@@ -347,14 +347,14 @@ impl Point {
     }
 }
 
-/// The trust region: steps with |D p| ≤ radius for the diagonal matrix D.
+/// The trust region: the steps p with |D p| ≤ `radius`. D has the diagonal `scale`, and `parameter` is the parameter of the last step.
 struct Region {
     scale: Vec<f64>,
     radius: f64,
     parameter: f64,
 }
 
-/// The judgement of a step.
+/// The result of [`Region::judge`].
 struct Outcome {
     accepted: bool,
     /// The actual and the predicted relative decrease of the sum of squares.
@@ -383,14 +383,15 @@ impl Region {
         self.scale.iter_mut().zip(&point.columns).for_each(|(scale, column)| *scale = scale.max(*column));
     }
 
-    /// Decides whether a step is accepted, and changes the radius and the parameter (Moré, section 5 and 6; MINPACK's `lmder`).
+    /// Decides whether a step is accepted, and changes the radius and the parameter (Moré, section 5 and 6; MINPACK's `lmder`). `new` is
+    /// the norm of the residuals after the step.
     fn judge(&mut self, point: &Point, step: &Step, new: f64, is_first: bool) -> Outcome {
         let old = norm(&point.y);
         let length = norm(&self.scaled(&step.x));
         if is_first {
             self.radius = self.radius.min(length);
         }
-        // A point that is not finite, or at which the norm is at least tenfold, counts as a relative decrease of -1.
+        // If the norm is not finite, or at least ten times the old norm, the step counts as a relative decrease of -1.
         let actual = if 0.1 * new < old { 1.0 - (new / old).powi(2) } else { -1.0 };
         let (linear, damped) = ((step.linear / old).powi(2), self.parameter * (length / old).powi(2));
         let predicted = linear + 2.0 * damped;
@@ -420,7 +421,7 @@ struct Subproblem {
     values: Vec<f64>,
     /// Vᵀ, in row-major order.
     right: Vec<f64>,
-    /// -Uᵀ y.
+    /// -Uᵀ y, where y are the residuals.
     target: Vec<f64>,
     scale: Vec<f64>,
 }
@@ -445,7 +446,7 @@ impl Subproblem {
     fn step(&self, parameter: &mut f64, radius: f64) -> Step {
         let rank_limit = f64::EPSILON * self.values.len() as f64 * self.values.first().copied().unwrap_or(0.0);
         let is_singular = self.values.iter().any(|&value| value <= rank_limit);
-        // The coordinates of the scaled step along the rows of Vᵀ.
+        // The coordinates of the scaled step D p along the rows of Vᵀ.
         let coordinates = |parameter: f64| -> Vec<f64> {
             let pairs = self.values.iter().zip(&self.target);
             if parameter == 0.0 {
@@ -460,7 +461,7 @@ impl Subproblem {
             *parameter = 0.0;
             return self.finish(&q);
         }
-        // The derivative of the norm with respect to the parameter.
+        // The derivative of the norm of q with respect to the parameter.
         let slope = |q: &[f64], parameter: f64| {
             let terms = q.iter().zip(&self.values).filter(|(q, _)| **q != 0.0);
             -terms.map(|(q, s)| q * q / (s * s + parameter)).sum::<f64>() / norm(q)
@@ -494,7 +495,7 @@ impl Subproblem {
         self.finish(&q)
     }
 
-    /// Returns the step with these coordinates of the scaled step.
+    /// Returns the step p. `q` has the coordinates of the scaled step D p along the rows of Vᵀ.
     fn finish(&self, q: &[f64]) -> Step {
         let n = self.scale.len();
         let mut x = vec![0.0; n];

@@ -167,8 +167,8 @@ impl Quad {
     /// # Errors
     ///
     /// If a limit is NaN, or the function, the integral or its error estimate is NaN or infinite. If the largest number of parts does not
-    /// reach the tolerance, or the part with the largest error is too narrow to be divided. Roundings of the sum are not detected, and also
-    /// end at this limit. If the function cannot be evaluated.
+    /// reach the tolerance, or the part with the largest error is too narrow to be divided. Rounding errors that prevent convergence are
+    /// not detected, and end at this limit too. If the function cannot be evaluated.
     pub fn try_call<T: Float>(
         &self,
         f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
@@ -179,10 +179,9 @@ impl Quad {
     }
 
     /// Records the integral as an operation on the tape of the arguments. The derivatives with respect to `args` are
-    /// integrals of the derivatives of `f`. The tolerances apply to the products of the incoming gradient, scaled to a
-    /// largest element of 1, and the derivatives, and to the largest element over all arguments. The derivatives with
-    /// respect to limits that are variables are the values of `f` there, with the other sign for the limit `a`. All are of
-    /// every order, in both modes.
+    /// integrals of the derivatives of `f`. The tolerances apply to the largest element of all these integrals, for an incoming gradient
+    /// that is scaled to a largest element of 1. The derivatives with respect to limits that are variables are the values of `f` there,
+    /// with the other sign for the limit `a`. All are of every order, in both modes.
     ///
     /// `f` gets the number and `args`. All variables that it uses must be among the arguments; the compiler refuses functions that capture
     /// variables. At least one argument or limit must be a variable; it gives the tape.
@@ -293,7 +292,7 @@ struct Part {
 
 /// The map from the points of the rule to the points of the integral.
 struct Domain {
-    /// The interval of the points of the rule.
+    /// The interval in which the rule has its points: from a to b if both are finite, else from 0 to 1.
     start: [f64; 2],
     kind: Kind,
 }
@@ -302,7 +301,7 @@ struct Domain {
 #[derive(Clone, Copy)]
 enum Kind {
     Finite,
-    /// From the number to infinity with the sign `toward`. `sign` is the sign of the integral.
+    /// From the number `from` to infinity with the sign `toward`. `sign` is the sign of the integral.
     Half {
         from: f64,
         toward: f64,
@@ -327,7 +326,7 @@ impl Domain {
         Domain { start, kind }
     }
 
-    /// Returns the points of the integral for a point of the rule, each with its weight.
+    /// Returns the points of the integral for a point of the rule, each with its weight. The second point is used for [`Kind::Whole`] only.
     fn points(&self, t: f64) -> [(f64, f64); 2] {
         let (x, weight) = ((1.0 - t) / t, 1.0 / (t * t));
         match self.kind {

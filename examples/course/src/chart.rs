@@ -358,8 +358,8 @@ fn band(colour: RGBColor) -> ShapeStyle {
     colour.mix(0.4).stroke_width(6 * UNITS)
 }
 
-/// Returns the sample of a layer for the legend, in the form of the layer: three paths, empty ones included, and the radius of a
-/// circle. `place` is the left end of the sample.
+/// Returns the shapes that stand for a layer in the legend: three paths, of which some are empty, and the radius of a circle. `(x, y)` is
+/// the left end of the shapes.
 fn sample(kind: Kind, colour: RGBColor, (x, y): (i32, i32)) -> ([PathElement<(i32, i32)>; 3], u32) {
     let units = UNITS as i32;
     let (length, half, arm) = (24 * units, 12 * units, 6 * units);

@@ -113,7 +113,7 @@ fn wrong_arguments_are_a_sentence() {
             let error = text(&output.stderr);
             assert_eq!((output.status.code(), error.lines().next()), (Some(2), Some(message)), "{name}");
         }
-        // Whatever an option is for, a word is no count and no number.
+        // The word `abc` is no count and no number, so an option with such a value refuses it.
         let help = text(&run(&name, &["--help"]).stdout);
         for option in help.split("--").skip(1).filter_map(|rest| rest.split_once(' ')) {
             let (option, kind) = option;

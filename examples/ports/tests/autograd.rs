@@ -46,8 +46,8 @@ fn near(start: &Tensor<f64>) -> Tensor<f64> {
     start + Tensor::<f64>::arange(start.numel()).sin() * 0.1
 }
 
-/// Compares value and gradient at two points. If the table has a rate for the port, also compares the point after 20
-/// steps of gradient descent.
+/// Compares value and gradient at two points. If the table has a learning rate for the port, also compares the point after 20 steps of
+/// gradient descent.
 fn compare(name: &str, start: &Tensor<f64>, objective: impl for<'t> Fn(Var<'t, f64>) -> Var<'t, f64>) {
     let case = &CASES[name];
     for (at, point) in [start.clone(), near(start)].iter().enumerate() {

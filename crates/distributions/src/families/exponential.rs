@@ -223,8 +223,8 @@ impl<A: Array> Family for Weibull<A> {
     fn moments(&self) -> Result<[A; 2], A::Error> {
         let raw = |order: f64| (1.0 / of(&self.concentration) * order + 1.0).gammaln().exp();
         let mean = (raw(1.0) * &self.scale).get()?;
-        // The variance is the first term of this product for scale 1. For large k, ln Γ(1 + 2/k) - 2 ln Γ(1 + 1/k) has a Taylor series in
-        // 1/k whose first term is π²/6 / k², and the difference of the moments has few digits.
+        // For scale 1, the variance is Γ(1 + 2/k) - Γ(1 + 1/k)², a difference that has few digits for large k. There it is computed as
+        // Γ(1 + 1/k)² (eᵗ - 1). t = ln Γ(1 + 2/k) - 2 ln Γ(1 + 1/k) is a Taylor series in 1/k.
         let is_large = self.concentration.try_gt(20.0)?;
         let h = (1.0 / Expr::from(try_where_(&is_large, &self.concentration, 20.0))).get()?;
         let series = LOGARITHM_OF_MOMENTS.iter().rev().fold(of(&h) * 0.0, |sum, &c| sum * &h + c) * of(&h).square();

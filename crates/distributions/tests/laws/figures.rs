@@ -43,8 +43,8 @@ fn assert_near(what: &str, got: &Data, want: &Value, tolerance: f64) {
     }
 }
 
-/// Compares the densities, the probabilities and the moments of a distribution with the figures of the case `name`. The parameters are columns and the values are a row, so
-/// that they broadcast.
+/// Compares the densities, probabilities and moments of a distribution with the figures of the case `name`. The parameters are columns and
+/// the values are a row, so that they broadcast.
 fn check<D: Distribution<Data>>(name: &str, make: impl Fn(&[Data]) -> D) {
     let case = &cases()["families"][name];
     let parameters: Vec<Data> =
@@ -221,7 +221,7 @@ fn made_of_others_without_a_mean() {
     near(transformed.log_prob(x.exp()), once.log_prob(&x) - &x);
     near(transformed.cdf(x.exp()), once.cdf(&x));
     near(transformed.icdf(0.25), once.icdf(0.25).exp());
-    // A transform of a transform equals both in one list.
+    // Two nested transformed distributions equal a single one with both transforms.
     let affine = || Transform::Affine { loc: Tensor::scalar(0.5), scale: Tensor::scalar(-2.0) };
     let both = TransformedDistribution::new(normal(), vec![affine(), Transform::Exp]);
     let nested =
@@ -231,7 +231,7 @@ fn made_of_others_without_a_mean() {
     near(nested.icdf(0.25), both.icdf(0.25));
     let truncated = Truncated::new(nested, 0.5, 2.0);
     assert_eq!(truncated.cdf(Tensor::from([0.25, 0.5, 2.0, 3.0])).to_vec(), [0.0, 0.0, 1.0, 1.0]);
-    // A product by 2 divides the density of 9 numbers by 2⁹.
+    // Multiplying the 9 numbers of a value by 2 divides the density by 2⁹.
     let lkj = LkjCholesky::new(3, &Tensor::scalar(0.6));
     let factor = lkj.sample([], &mut Generator::new(0));
     let twice = Transform::Affine { loc: Tensor::scalar(0.0), scale: Tensor::scalar(2.0) };

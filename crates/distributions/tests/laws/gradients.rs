@@ -91,7 +91,7 @@ fn distribution_functions_and_combinations() {
     let (x, a, b) = (Tensor::from([[0.0], [0.5], [2.5]]), Tensor::from([0.0, 1.2]), Tensor::from([0.7, 1.5]));
     let once = || check().order(1);
     let df = Tensor::from([0.8, 5.0]);
-    // At x = a, the location, the formula of the distribution function has no derivative of its own.
+    // At x = a, the location, a Taylor polynomial replaces the formula of the distribution function, which has no derivative there.
     assert_gradcheck!(once(), |d, x, a, b| StudentT::new(d, a, b).cdf(x), &df, &x, &a, &b);
     let p = Tensor::from([[0.1], [0.45], [0.97]]);
     assert_gradcheck!(once(), |d, p, a, b| StudentT::new(d, a, b).icdf(p), &df, &p, &a, &b);

@@ -159,7 +159,8 @@ fn values_and_derivatives() {
     }
 }
 
-/// Returns the result of a case, and the gradient of a function of the result with respect to the first input that is no count.
+/// Returns the result y of a case, and the gradient of the sum of y sin y. The gradient is with respect to the first input that is no
+/// count.
 fn with_gradient<'t>(name: &str, x: &[V<'t>]) -> [V<'t>; 2] {
     let (y, variable) = (result(name, x), x[counts(name).min(x.len() - 1)]);
     [y, (y * y.sin()).sum(..).grad_or_zeros([variable])[0]]

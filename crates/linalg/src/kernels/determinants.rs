@@ -32,8 +32,8 @@ fn write_from_factors<T: Float, const N: usize>(
     })
 }
 
-/// Returns the error of a computation with the factors of matrices. Only an operation on tensors can fail here, because singular matrices
-/// have results.
+/// Returns the error of an operation on tensors. Determinants and cofactors fail for no other reason, because singular matrices have
+/// results. So no message about a matrix is needed.
 fn failed(failure: RangeFailure, at: Site) -> Error {
     failure.error(&[], at, |_, _| String::new())
 }

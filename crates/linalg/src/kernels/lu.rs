@@ -29,7 +29,7 @@ pub(crate) enum Singular {
 
 impl Singular {
     /// Returns PyTorch's error message. `element` is the text that names the matrix of a batch. `order` is the position of the first zero
-    /// on the diagonal, counted from 1.
+    /// on the diagonal of U, counted from 1.
     pub(crate) fn sentence(self, element: &str, order: usize) -> String {
         match self {
             Singular::Solve => {
@@ -106,7 +106,7 @@ fn factor_rule<'t, T: Float>(lu: Var<'t, T>, pivots: Var<'t, T>, g: Var<'t, T>) 
     if rows > least {
         diagonal -= transposed(below(lu)).matmul(below(g));
     }
-    // Multiplies by U⁻ᵀ on the right, with a solver for systems on the left: Y U⁻ᵀ = (U⁻¹ Yᵀ)ᵀ.
+    // Returns Y U⁻ᵀ. The solver multiplies by an inverse from the left, so this is computed as (U⁻¹ Yᵀ)ᵀ.
     let divided = |y: Var<'t, T>| Ok::<_, RuleError>(transposed(solved(Coefficients::UPPER, factors, transposed(y))?));
     let by_unit = |y: Var<'t, T>| solved(Coefficients::UNIT_UPPER, transposed(factors), y);
     let mut whole = by_unit(divided(lower.try_tril(-1)? + diagonal.try_triu(0)?)?)?;
@@ -218,8 +218,8 @@ impl Kernel for SolveWith {
     }
 }
 
-/// Computes X = A⁻¹ B for A and B of one batch. B is a batch of matrices, or of vectors with as many elements as A has rows. The factors of
-/// A are not kept.
+/// Computes X = A⁻¹ B for A and B with equal batch dimensions. B is a batch of matrices, or of vectors with as many elements as A has rows.
+/// The factors of A are not kept.
 pub(crate) struct SolveNow;
 
 impl Computation for SolveNow {

@@ -50,7 +50,7 @@ impl Kernel for Pinv {
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
         let (a, p, g) = (call.inputs[0], call.outputs[0], gradients[0]);
         let (pt, gt) = (transposed(p), transposed(g));
-        // These products may be larger than A.
+        // These products may need more memory than A, so their errors are returned.
         let second = gt.try_matmul(p)?.try_matmul(pt)?;
         let third = pt.try_matmul(p)?.try_matmul(gt)?;
         let sum = second - a.try_matmul(p.try_matmul(second)?)? + third - third.try_matmul(p)?.try_matmul(a)?;

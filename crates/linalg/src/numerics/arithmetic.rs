@@ -19,7 +19,7 @@ pub(crate) fn zeros<T: Float>(rows: usize, columns: usize) -> Result<Vec<T>, Fai
     Ok(data)
 }
 
-/// The largest number of elements that [`with_scratch`] takes from the stack. The memory is cleared at each call.
+/// The largest number of elements that [`with_scratch`] takes from the stack. Each call clears this memory, so it must be small.
 const STACK: usize = 64;
 
 /// Calls `work` with `len` zeros. Up to [`STACK`] zeros are on the stack, because an allocation would take as long as the work on a small
@@ -75,8 +75,8 @@ pub(crate) fn dot<T: Float>(x: &[T], y: &[T]) -> T {
     if len < LANES { rest } else { total(sums) + rest }
 }
 
-/// Returns the dot products of four vectors with `y`, with the bits of [`dot`]. In a single dot product, each addition waits for the one
-/// before.
+/// Returns the dot products of four vectors with `y`, with the bits of [`dot`]. Four at once are faster, because in a single dot product
+/// each addition waits for the previous one.
 #[inline(always)]
 pub(crate) fn dots<T: Float>([a, b, c, d]: [&[T]; 4], y: &[T]) -> [T; 4] {
     let len = y.len();
@@ -166,7 +166,7 @@ pub(crate) fn scale<T: Float>(largest: T) -> T {
     if magnitude == 0.0 || exponent.abs() < bound {
         return T::ONE;
     }
-    // The limit is for subnormal numbers. Their factor would be larger than the largest number.
+    // Without this limit, the factor for a subnormal number would overflow.
     let limit = if size_of::<T>() == 8 { 1020.0 } else { 125.0 };
     T::from_f64((-exponent.floor()).clamp(-limit, limit).exp2())
 }
@@ -212,7 +212,7 @@ pub(crate) fn rotation<T: Float>(x: T, y: T) -> (T, T, T) {
     if r >= small() {
         return (x / r, y / r, r);
     }
-    // Numbers as small as `x` and `y` have too few digits for the quotients.
+    // A length as small as `r` is rounded to few digits. So the quotients are computed from larger numbers.
     let (x, y) = (x / tiny(), y / tiny());
     let length = length(&[x, y]);
     (x / length, y / length, r)

@@ -1,4 +1,4 @@
-//! Matrices made bidiagonal by Householder reflections (Golub and Van Loan, "Matrix Computations", section 5.4).
+//! The reduction of matrices to bidiagonal form by Householder reflections (Golub and Van Loan, "Matrix Computations", section 5.4).
 
 use wengert_tensor::{Float, each_part};
 
@@ -86,7 +86,8 @@ fn reduce<T: Float>(a: &mut [T], rows: usize, columns: usize, out: &mut Bidiagon
     }
 }
 
-/// The vectors of the change -u wᵀ - y vᵀ of the remaining matrix. Also the vector and the factor of the next reflection of its rows.
+/// The vectors of the change -u wᵀ - y vᵀ of the remaining matrix. Also the vector `next` and the factor of the next reflection of its
+/// rows.
 #[derive(Clone, Copy)]
 struct Step<'a, T> {
     u: &'a [T],

@@ -89,7 +89,7 @@ fn join<T: Float>(first: &Triplets<T>, second: &Triplets<T>, middle: Middle<T>) 
         }
         z[own] = sum;
     }
-    // The largest magnitude of the whole matrix is near 1. So errors of 8 ε √ε do not matter, and no block needs smaller ones.
+    // The matrix is scaled so that its largest magnitude is near 1. So errors of 8 ε √ε do not matter, also in a block of small elements.
     let start = larger(larger(abs(middle.0), abs(middle.1)), T::EPSILON.sqrt());
     let tolerance = T::from_f64(8.0) * T::EPSILON * d.iter().fold(start, |all, &d| larger(all, d));
     let (kept, deflated) = deflate(&d, &mut z, (own, count), tolerance, [&mut left, &mut right]);
@@ -113,7 +113,7 @@ fn join<T: Float>(first: &Triplets<T>, second: &Triplets<T>, middle: Middle<T>) 
     })
 }
 
-/// Returns the block-diagonal matrix of `rows`, a square matrix with `order` rows, and the number 1.
+/// Returns the block-diagonal matrix of two blocks: the square matrix `rows`, with `order` rows, and the number 1.
 fn with_unit<T: Float>(rows: &[T], order: usize) -> Result<Vec<T>, Failure> {
     let mut out = zeros(order + 1, order + 1)?;
     for (out, row) in out.chunks_exact_mut(order + 1).zip(rows.chunks_exact(order)) {
@@ -123,8 +123,8 @@ fn with_unit<T: Float>(rows: &[T], order: usize) -> Result<Vec<T>, Failure> {
     Ok(out)
 }
 
-/// Computes the singular vectors from `differences`, which has dᵢ² - σⱼ² for poles d and roots σ. Writes the left vectors to `left`, and
-/// replaces the differences by the right vectors.
+/// Computes the weights of the rows in the joined singular vectors from `differences`, which has dᵢ² - σⱼ² for poles d and roots σ. Writes
+/// the weights of the left vectors to `left`, and replaces the differences by the weights of the right vectors.
 #[inline(always)]
 fn fill_weights<T: Float>(poles: &[T], z: &[T], differences: &mut [T], left: &mut [T]) {
     let count = poles.len();
@@ -141,10 +141,10 @@ fn fill_weights<T: Float>(poles: &[T], z: &[T], differences: &mut [T], left: &mu
     }
 }
 
-/// Finds the rows whose singular value, up to rounding errors, does not change when the blocks are joined. If two rows have nearly equal
-/// elements of `d`, rotates them so that one of them does not change. Returns two lists: the other rows (first `own`, then in ascending
-/// order of `d`), and the unchanged rows. The element `z[own]` must not vanish: if its magnitude is below `tolerance`, it becomes
-/// `tolerance` with the same sign.
+/// Finds the rows (singular vectors of the blocks) whose singular value, up to rounding errors, does not change when the blocks are joined.
+/// If two rows have nearly equal elements of `d`, rotates them so that one of them does not change. Returns two lists: the rows that change
+/// (first `own`, the row between the blocks, then in ascending order of `d`), and the unchanged rows. The element `z[own]` must not vanish:
+/// if its magnitude is below `tolerance`, it becomes `tolerance` with the same sign.
 fn deflate<T: Float>(
     d: &[T],
     z: &mut [T],

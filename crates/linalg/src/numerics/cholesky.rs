@@ -1,5 +1,5 @@
-//! The Cholesky factor: halves of large matrices (Gustavson, "Recursion leads to automatic variable blocking for dense linear-algebra
-//! algorithms", 1997), and blocks of columns of smaller ones.
+//! The Cholesky factor. Large matrices are divided in halves (Gustavson, "Recursion leads to automatic variable blocking for dense
+//! linear-algebra algorithms", 1997). Smaller ones are factored by blocks of columns.
 
 use wengert_tensor::ops::Views as _;
 use wengert_tensor::{Error, Float, Shape, Tensor};
@@ -64,8 +64,8 @@ fn factor<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) -> Result
     factor(a, n, next, rows)
 }
 
-/// Factors a square block of columns by block. After a block is factored, its product with its transpose is subtracted
-/// from the columns behind it. Returns the same as [`cholesky`].
+/// Factors a square on the diagonal by blocks of columns. After a block is factored, its product with its transpose is subtracted from the
+/// columns behind it. Returns the same as [`cholesky`].
 #[inline(always)]
 fn factor_blocks<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) -> Option<usize> {
     let mut across = vec![T::ZERO; if count > DEPTH { DEPTH * (count - DEPTH) } else { 0 }];

@@ -18,7 +18,7 @@ pub(crate) fn cofactors<T: Float>(a: &[T], result: &mut [T], n: usize) -> Result
     }
     let (mut lu, mut pivots) = (a.to_vec(), vec![T::ZERO; n]);
     if factor(&mut lu, (n, n), &mut pivots)?.is_some() {
-        // No comparison of magnitudes selects a NaN as pivot.
+        // A NaN is never selected as pivot. So a matrix with a NaN may seem to be singular.
         if a.iter().any(|x| x.is_nan()) {
             result.fill(T::NAN);
             return Ok(());
@@ -48,7 +48,7 @@ pub(crate) fn product<T: Float>(numbers: impl Iterator<Item = T> + Clone) -> T {
     if is_regular || numbers.clone().any(|x| x == T::ZERO || !x.is_finite()) {
         return plain;
     }
-    // Multiplies numbers from 1 to 2 by a power of 2 with its own exponent.
+    // Keeps the product between 1 and 2, and counts the exponent of its power of two separately.
     let (mut product, mut exponent) = (1.0, 0.0);
     for x in numbers {
         product *= x.to_f64();

@@ -1,8 +1,8 @@
 //! Eigenvalues and eigenvectors of symmetric matrices.
 //!
-//! The matrix becomes tridiagonal by reflections. Small matrices become diagonal by implicit QL steps with Wilkinson's shift (Dubrulle,
-//! Martin and Wilkinson, "The implicit QL algorithm", 1968; Golub and Van Loan, "Matrix Computations", section 8.3), and large ones by
-//! `symmetric_halves` if the eigenvectors are wanted.
+//! The matrix becomes tridiagonal by reflections. If it is large and its eigenvectors are wanted, `symmetric_halves` solves it. Otherwise
+//! it becomes diagonal by implicit QL steps with Wilkinson's shift (Dubrulle, Martin and Wilkinson, "The implicit QL algorithm", 1968;
+//! Golub and Van Loan, "Matrix Computations", section 8.3).
 
 use wengert_tensor::Float;
 
@@ -71,7 +71,8 @@ pub(crate) fn symmetric<T: Float>(
     Ok(())
 }
 
-/// Returns the indices of the elements of `diagonal` in ascending order of the elements. Each index has the factor 1 beside it.
+/// Returns the indices of the elements of `diagonal` in ascending order of the elements. Each index has the factor 1 beside it, because
+/// [`Panels`] multiplies vectors by a factor.
 fn ascending<T: Float>(diagonal: &[T]) -> Vec<(usize, T)> {
     let mut places: Vec<(usize, T)> = (0..diagonal.len()).map(|i| (i, T::ONE)).collect();
     places.sort_by(|x, y| diagonal[x.0].partial_cmp(&diagonal[y.0]).unwrap_or(std::cmp::Ordering::Equal));

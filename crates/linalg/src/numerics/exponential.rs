@@ -1,8 +1,9 @@
 //! The matrix exponential by scaling and squaring.
 //!
 //! exp(A) = p(A / 2ˢ)^(2ˢ), where p is the Taylor polynomial. Paterson and Stockmeyer's scheme computes a polynomial of degree q² with
-//! 2 (q - 1) products. The scaling s follows from norms of powers, because ‖A‖ alone can be much too large for it. Sources: Al-Mohy and
-//! Higham, "A new scaling and squaring algorithm for the matrix exponential", 2009; Higham, "Functions of Matrices", section 10.3.
+//! 2 (q - 1) products. The scaling s follows from norms of powers of A. An s that follows from ‖A‖ alone can be much too large. Sources:
+//! Al-Mohy and Higham, "A new scaling and squaring algorithm for the matrix exponential", 2009; Higham, "Functions of Matrices", section
+//! 10.3.
 
 use wengert_tensor::Float;
 
@@ -70,7 +71,7 @@ fn norm<T: Float>(a: &[T], n: usize) -> T {
 }
 
 /// Returns a bound of the error of the Taylor polynomial of degree m for a matrix of norm θ: θ^(m+1) / (m+1)! e^(2θ). The error is relative
-/// to the smallest possible exponential.
+/// to e^(-θ), the smallest norm that the exponential can have.
 fn remainder(degree: usize, norm: f64) -> f64 {
     let term = (1..=degree + 1).fold(1.0, |term, k| term * norm / k as f64);
     term * (2.0 * norm).exp()

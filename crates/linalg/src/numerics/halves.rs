@@ -1,5 +1,5 @@
-//! The scheme of division into halves: a matrix with two diagonals is divided until its blocks are small. The blocks are solved, and the
-//! solutions of neighbouring blocks are joined.
+//! Divide and conquer for symmetric tridiagonal and bidiagonal matrices. Both are stored as two vectors: the diagonal, and the elements
+//! beside it. A matrix is divided until its blocks are small. Then the solutions of neighbouring blocks are joined.
 //!
 //! `symmetric_halves` and `bidiagonal_halves` say how a block is divided and how two solutions are joined. This file knows neither.
 
@@ -69,7 +69,7 @@ fn add_tasks<'a, T: Float, P: Halves<T>>(problem: &P, block: Block<'a, T>, tasks
     }
 }
 
-/// Returns the solution of a block. `done` has the solutions of its parts that are tasks. If it is `None`, the function solves all parts.
+/// Returns the solution of a block. `done` yields the solutions of its tasks. Without `done`, the function solves the whole block.
 fn conquer<T: Float, P: Halves<T>>(
     problem: &P,
     block: Block<'_, T>,

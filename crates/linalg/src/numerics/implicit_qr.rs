@@ -43,7 +43,7 @@ pub(crate) fn diagonalize<T: Float>(
             continue;
         }
         steps = steps.checked_sub(1).ok_or(Failure::NoConvergence)?;
-        // A step moves small values to the end. So steps run towards the end of a block with the smaller diagonal element.
+        // A step moves small values to the end. So steps run towards the end of the block at which the diagonal element is smaller.
         if start > block.1 || end < block.0 || block.0 == usize::MAX {
             reversed = abs(diagonal[start]) < abs(diagonal[end]);
         }

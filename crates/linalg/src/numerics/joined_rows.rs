@@ -7,8 +7,8 @@ use super::failure::Failure;
 use super::products::product_of;
 use crate::simd::vectorized;
 
-/// The rows of a block-diagonal matrix with two blocks, which are combined with each other. At first, rows of the first block have zeros in
-/// the columns of the second block.
+/// A matrix that begins as block-diagonal with two blocks, and whose rows are then combined with each other. Products skip rows that are
+/// still zero in the columns of a block.
 pub(super) struct JoinedRows<T> {
     width: usize,
     /// The number of columns of the first block.

@@ -1,4 +1,4 @@
-//! Small matrices, one in each lane of the vectors. So every instruction works on several matrices of a batch.
+//! Small matrices, one in each lane (element) of vector registers. So every instruction works on several matrices of a batch.
 //!
 //! For each function here, another file has a function that computes a single matrix. Both do the same arithmetic in the same order. So a
 //! matrix has the same result in a batch and alone.
@@ -8,8 +8,8 @@ use wengert_tensor::Float;
 use super::arithmetic::abs;
 use super::triangular::Coefficients;
 
-/// The number of matrices in a group, which are computed together. With 16 matrices, an element of the group fills two vectors of f64 with
-/// AVX-512, or one of f32.
+/// The number of matrices in a group, which are computed together. The elements at one position of 16 matrices fill two AVX-512 registers
+/// for f64, or one for f32.
 pub(crate) const WIDTH: usize = 16;
 
 /// The largest matrix, in rows, that is computed in lanes. A group of f64 matrices of this size takes 32 KiB, the size of a first-level
@@ -134,7 +134,7 @@ pub(crate) fn factor<T: Float>(a: &mut [Lanes<T>], n: usize, pivots: &mut [Lanes
         }
         for other in after.chunks_exact_mut(n) {
             let element = other[column];
-            // Below a zero on the diagonal, all elements are 0 or NaN. They stay and are subtracted, so that NaN spreads.
+            // Below a zero pivot, all elements are 0 or NaN. They become factors without a division, so that a NaN spreads in its row.
             let factor =
                 map(|lane| if diagonal[lane] == T::ZERO { element[lane] } else { element[lane] / diagonal[lane] });
             other[column] = factor;
@@ -176,7 +176,8 @@ pub(crate) fn solve_triangular<T: Float>(
             |other: usize| if other > row { &after[(other - row - 1) * width..] } else { &before[other * width..] };
         let count = known.len();
         for step in 0..count {
-            // For a single column, the solved elements are subtracted in the order in which they were solved.
+            // For a single column, `triangular` subtracts elements in the order in which they were solved. Here the order is the same, for
+            // equal bits.
             let other = if width == 1 && coefficients.upper { known.end - 1 - step } else { known.start + step };
             for (y, x) in own.iter_mut().zip(solved(other)) {
                 subtract_scaled(y, &factors[other], x);

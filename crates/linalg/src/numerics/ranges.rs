@@ -1,5 +1,5 @@
-//! The work on a range of the matrices of a batch. Several small matrices are computed together in lanes, and each larger matrix is
-//! computed alone.
+//! The work on a range (a part) of the matrices of a batch. Small matrices are computed together, one in each lane of vector registers.
+//! Each larger matrix is computed alone.
 
 use wengert_tensor::{Error, Float};
 
@@ -10,10 +10,11 @@ use super::triangular::{Coefficients, Triangular};
 use super::{cholesky, lu};
 use crate::simd::vectorized;
 
-/// The minimum number of small matrices in a range that is computed in lanes.
+/// The minimum number of matrices in a range that are computed together, one in each vector lane. In a shorter range, each matrix is
+/// computed alone.
 const LEAST_COUNT: usize = 4;
 
-/// Returns true if `count` matrices with at most `n` rows and columns are computed together in lanes.
+/// Returns true if `count` matrices with at most `n` rows and columns are computed together, one in each vector lane.
 fn in_lanes(n: usize, count: usize) -> bool {
     n <= LARGEST && count >= LEAST_COUNT
 }
@@ -22,8 +23,8 @@ fn buffer<T: Float>(size: usize) -> Vec<Lanes<T>> {
     vec![[T::ZERO; WIDTH]; size]
 }
 
-/// Returns the first failure of a group of matrices. `orders` has the order of each matrix's failure, or 0 if it has not failed. `first` is
-/// the index of the first matrix in the batch.
+/// Returns the first failure of a group of matrices. `orders` has the `order` of each matrix's [`RangeFailure::Pivot`], or 0 if it has not
+/// failed. `first` is the index of the first matrix in the batch.
 fn first_failure(orders: &[usize], first: usize) -> Result<(), RangeFailure> {
     match orders.iter().position(|&order| order > 0) {
         Some(lane) => Err(RangeFailure::Pivot { matrix: first + lane, order: orders[lane] }),

@@ -18,7 +18,7 @@ const WIDE_BLOCK: usize = 64;
 /// The number of elements of the vectors from which blocks are faster than single reflections.
 pub(crate) const MIN_BLOCKED: usize = 128;
 
-/// Reflections of vectors with `order` elements.
+/// A product of Householder reflections I - τ v vᵀ of vectors with `order` elements.
 pub(crate) struct Reflectors<T> {
     order: usize,
     /// The vectors v, one in each row.
@@ -35,7 +35,7 @@ pub(crate) struct Reflectors<T> {
 #[inline(always)]
 pub(crate) fn reflector<T: Float>(x: &mut [T], pivot: usize) -> (T, T) {
     if x.iter().all(|&x| abs(x) < small()) {
-        // Numbers as small as the elements of `x` have too few digits for the quotients.
+        // The length of such small elements is rounded to few digits. So the reflection is computed from larger elements.
         x.iter_mut().for_each(|x| *x = *x / tiny());
         let (factor, image) = normal_reflector(x, pivot);
         return (factor, image * tiny());

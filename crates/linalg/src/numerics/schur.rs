@@ -1,23 +1,23 @@
 //! The real Schur form of a square matrix: A = Q T Qᵀ, where Q is orthogonal. T is upper triangular, except for blocks of two rows on the
 //! diagonal, whose eigenvalues are a conjugate pair.
 //!
-//! Reflections make the matrix zero below the elements under the diagonal (Hessenberg form). Implicit steps with two shifts then make
-//! these elements zero (Francis, "The QR transformation", 1961; Golub and Van Loan, "Matrix Computations", algorithms 7.4.2 and 7.5.2).
+//! Reflections set all elements below the subdiagonal to zero (Hessenberg form). Implicit QR steps with two shifts then set elements of the
+//! subdiagonal to zero (Francis, "The QR transformation", 1961; Golub and Van Loan, "Matrix Computations", algorithms 7.4.2 and 7.5.2).
 
 use super::failure::Failure;
 
 /// The iteration counts as failed after this number of steps for one block. Usually, two or three steps for each eigenvalue are enough.
 const MAX_STEPS: usize = 60;
 
-/// Steps with these numbers use other shifts, because the usual ones may repeat forever.
+/// The numbers of the steps for a block that use exceptional shifts. With the usual shifts alone, the iteration may repeat forever.
 const STEPS_WITH_OTHER_SHIFTS: [usize; 5] = [10, 20, 30, 40, 50];
 
-/// A matrix of `order` rows that orthogonal matrices change from both sides, and the product of these matrices.
+/// A matrix of `order` rows under orthogonal similarity transformations, and the product of their orthogonal matrices.
 pub(super) struct Similar<'a> {
     pub(super) order: usize,
     /// The matrix, row by row.
     pub(super) t: &'a mut [f64],
-    /// The product of the orthogonal matrices, row by row. It is empty if nobody needs it.
+    /// The product of the orthogonal matrices, row by row. It is empty if no eigenvectors are wanted.
     pub(super) q: &'a mut [f64],
     /// Memory for a row.
     pub(super) row: &'a mut [f64],
@@ -146,7 +146,7 @@ impl Similar<'_> {
         if square < 0.0 || c == 0.0 {
             return;
         }
-        // The eigenvector of the eigenvalue d + x.
+        // (x, c) is the eigenvector of the eigenvalue d + x.
         let x = half + square.sqrt().copysign(half);
         let length = x.hypot(c);
         let (cosine, sine) = (x / length, c / length);
@@ -179,6 +179,6 @@ fn reflector(v: &mut [f64]) -> Option<(f64, f64)> {
     v.iter_mut().for_each(|x| *x /= size);
     let length = v.iter().map(|x| x * x).sum::<f64>().sqrt().copysign(v[0]);
     v[0] += length;
-    // Half the square of the length of w is this product.
+    // This product is half the squared length of w.
     Some((1.0 / (length * v[0]), -length * size))
 }

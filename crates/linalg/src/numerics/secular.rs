@@ -169,8 +169,8 @@ fn find_root<T: Float, const SQUARES: bool>(matrix: RankOne<'_, T>, index: usize
 
 /// Returns the step from λ to the zero of an interpolating function. This function has poles at the indices `split - 1` and `split`, and
 /// the value and slope of the secular function at λ. `below` and `above` have the sums of values and slopes over the poles before index
-/// `split` and over the other poles. If `separate` is true, the function's two terms have these two slopes. Otherwise the term of the pole
-/// that is the origin is exact.
+/// `split` and over the other poles. If `separate` is true, the function's two terms have the slopes in `below` and `above`. Otherwise the
+/// term of the pole at the origin is exact.
 #[inline(always)]
 fn change<T: Float, const SQUARES: bool>(
     matrix: RankOne<'_, T>,

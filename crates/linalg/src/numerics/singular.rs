@@ -1,7 +1,7 @@
 //! The singular value decomposition A = U diag(σ) Vᵀ.
 //!
-//! The matrix becomes bidiagonal by reflections. Small matrices become diagonal by implicit QR steps, and large ones by `bidiagonal_halves`
-//! if the singular vectors are wanted.
+//! The matrix becomes bidiagonal by reflections. If it is large and its singular vectors are wanted, `bidiagonal_halves` solves it.
+//! Otherwise it becomes diagonal by implicit QR steps.
 
 use std::borrow::Cow;
 
@@ -186,7 +186,8 @@ fn triplets<T: Float>(diagonal: &mut [T], above: &mut [T]) -> Result<Triplets<T>
     Ok(Triplets { values, left, right: rows })
 }
 
-/// Returns the indices of the elements of `diagonal` in descending order of their magnitudes. Each index has the factor 1 beside it.
+/// Returns the indices of the elements of `diagonal` in descending order of their magnitudes. Each index has the factor 1 beside it,
+/// because [`Panels`] multiplies vectors by a factor.
 fn descending<T: Float>(diagonal: &[T]) -> Vec<(usize, T)> {
     let mut places: Vec<(usize, T)> = (0..diagonal.len()).map(|i| (i, T::ONE)).collect();
     let order = |x: T, y: T| abs(y).partial_cmp(&abs(x)).unwrap_or(std::cmp::Ordering::Equal);

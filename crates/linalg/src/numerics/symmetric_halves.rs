@@ -109,13 +109,13 @@ fn join<T: Float>(first: &Pairs<T>, second: &Pairs<T>, between: T) -> Result<Pai
     Ok(Pairs { values: places.sorted(&all), vectors })
 }
 
-/// Finds the rows whose eigenvalue, up to rounding errors, does not change when the halves are joined. If two rows have nearly equal
-/// elements of `d`, rotates them so that one of them does not change. Returns two lists: the other rows in ascending order of `d`, and the
-/// unchanged rows.
+/// Finds the rows (eigenvectors of the halves) whose eigenvalue, up to rounding errors, does not change when the halves are joined. If two
+/// rows have nearly equal elements of `d`, rotates them so that one of them does not change. Returns two lists: the rows that change, in
+/// ascending order of `d`, and the unchanged rows.
 fn deflate<T: Float>(d: &mut [T], z: &mut [T], factor: T, rows: &mut JoinedRows<T>) -> (Vec<usize>, Vec<usize>) {
     let mut order: Vec<usize> = (0..d.len()).collect();
     order.sort_by(|&x, &y| d[x].partial_cmp(&d[y]).unwrap_or(std::cmp::Ordering::Equal));
-    // The largest magnitude of the whole matrix is near 1. So errors of 8 ε √ε do not matter, and no block needs smaller ones.
+    // The matrix is scaled so that its largest magnitude is near 1. So errors of 8 ε √ε do not matter, also in a block of small elements.
     let start = larger(factor, T::EPSILON.sqrt());
     let tolerance = T::from_f64(8.0) * T::EPSILON * d.iter().fold(start, |all, &d| larger(all, abs(d)));
     let (mut kept, mut deflated) = (Vec::new(), Vec::new());

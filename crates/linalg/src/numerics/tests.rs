@@ -357,7 +357,7 @@ fn the_pseudoinverse_satisfies_penroses_equations() {
             assert_eq!(pseudoinverse(&a, [m, n], CUTOFF, &mut inverse), Ok(rank));
             let (left, right) = (product(&a, &inverse, [m, n, m]), product(&inverse, &a, [n, m, n]));
             let name = format!("[{m}, {n}] of rank {rank}");
-            // The condition numbers of these matrices are below 1000.
+            // The errors grow with the condition numbers of these matrices, which are below 1000.
             assert_close(&product(&left, &a, [m, m, n]), &a, 1000, &name);
             assert_close(&product(&right, &inverse, [n, n, m]), &inverse, 1000, &name);
             assert_close(&transposed(&left, m, m), &left, 1000, &name);

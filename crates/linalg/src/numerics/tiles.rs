@@ -147,7 +147,7 @@ fn tile<T: Float, const ROWS: usize, const COLUMNS: usize>(
     }
 }
 
-/// Does the same as [`tile`], for a tile with all of its columns. Its sums stay in registers.
+/// Does the same as [`tile`], for a tile with all `COLUMNS` columns. Its sums stay in registers.
 #[inline(always)]
 fn whole_tile<T: Float, const ROWS: usize, const COLUMNS: usize>(
     c: &mut [T],

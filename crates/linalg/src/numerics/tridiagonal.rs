@@ -1,4 +1,5 @@
-//! Symmetric matrices made tridiagonal by Householder reflections (Golub and Van Loan, "Matrix Computations", section 8.3).
+//! The reduction of symmetric matrices to tridiagonal form by Householder reflections (Golub and Van Loan, "Matrix Computations", section
+//! 8.3).
 
 use wengert_tensor::Float;
 

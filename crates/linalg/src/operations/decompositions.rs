@@ -39,9 +39,9 @@ pub enum QrMode {
 pub trait Decompositions: Array {
     /// Returns Q with orthonormal columns and the upper triangle R, with Q R = A.
     ///
-    /// The signs on the diagonal of R are LAPACK's. Each diagonal element has the opposite sign of the first element of its column before
-    /// the column's Householder reflection. If the elements below are zeros, it equals this first element. The shapes follow from the
-    /// [`QrMode`]. A NaN in a column of A gives NaN in the same column of R.
+    /// The signs on the diagonal of R are LAPACK's. Each diagonal element has the opposite sign of the element at its place before the
+    /// column's Householder reflection. If all elements below are zeros, it keeps this element. The shapes follow from the [`QrMode`]. A
+    /// NaN in a column of A gives NaN in the same column of R.
     ///
     /// The derivative exists if the first min(m, n) columns of A are linearly independent. [`QrMode::Complete`] has no derivative for
     /// matrices with more rows than columns, and their gradient panics. [`QrMode::R`] has a derivative, unlike in PyTorch. PyTorch:

@@ -99,8 +99,8 @@ pub trait MatrixNorms: Array {
     ///
     /// If A has fewer than two dimensions, `ord` is not a matrix norm, an element is NaN or infinite, the iteration for
     /// the singular values does not converge, or there is not enough memory. Orders other than ±2 return an error for
-    /// matrices that are not square. Empty matrices are such an error only for [`Frobenius`](MatrixOrder::Frobenius)
-    /// and [`Nuclear`](MatrixOrder::Nuclear).
+    /// matrices that are not square. If these matrices are empty, only [`Frobenius`](MatrixOrder::Frobenius) and
+    /// [`Nuclear`](MatrixOrder::Nuclear) return this error.
     fn try_cond(&self, ord: impl Into<MatrixOrder>) -> Result<Self, Self::Error> {
         condition(self, ord.into(), Site::here("cond"))
     }

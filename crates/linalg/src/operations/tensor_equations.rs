@@ -9,7 +9,8 @@ use crate::matrices::refusal;
 use crate::operations::inverting::Inverting as _;
 use crate::operations::solving::Solving as _;
 
-/// Linear equations between arrays. The coefficients become a square matrix if the first dimensions are joined to one, and the others too.
+/// Linear equations between arrays. The coefficients become a square matrix if the first dimensions are joined to one dimension, and the
+/// other dimensions to another one.
 #[twins(blanket)]
 pub trait TensorEquations: Array {
     /// Returns the inverse of the linear map with the coefficients `self`. The first `ind` dimensions of `self` are the dimensions of the
@@ -50,9 +51,9 @@ pub trait TensorEquations: Array {
         inverse.try_reshape(sizes)
     }
 
-    /// Returns the array X with A X = B. B is `b`, and A is `self`. The sum of the products runs over the dimensions that A has more than B:
-    /// its last ones, which are the dimensions of X. The product of their sizes must equal the product of A's other sizes, and so the
-    /// number of elements of B. If other dimensions of A belong to X, move them to the end with `movedim` (PyTorch's argument `dims`).
+    /// Returns the array X with A X = B. B is `b`, and A is `self`. A has more dimensions than B, and its additional last dimensions are
+    /// the dimensions of X. A X is the sum of products over them. The product of their sizes must equal the product of A's other sizes, and
+    /// the number of elements of B. If other dimensions of A belong to X, move them to the end with `movedim` (PyTorch's argument `dims`).
     /// PyTorch: `torch.linalg.tensorsolve`.
     ///
     /// ```

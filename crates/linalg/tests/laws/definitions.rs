@@ -355,7 +355,8 @@ fn eigenpairs_of_general_matrices() {
     let generator = &mut Generator::new(7);
     for n in [1, 2, 3, 4, 5, 8, 17, 40, 100] {
         let random = Tensor::<f64>::randn([n, n], generator);
-        // The last of these matrices has no basis of eigenvectors, and the one before it needs other shifts than the usual ones.
+        // "shift" has no basis of eigenvectors. For "cyclic", the usual shifts of the QR iteration may repeat forever, so the iteration
+        // needs its exceptional shifts.
         let matrices = [
             ("random", random.clone()),
             ("symmetric", &random + random.t()),

@@ -152,7 +152,7 @@ fn batches_equal_loops() {
     }
 }
 
-/// Returns the value of `f`, and the gradient with respect to the first input of a number that is computed from this value.
+/// Returns the value y of `f`, and the gradient of the sum of y sin y with respect to the first input.
 fn with_gradient<'t>(f: Operation, x: &[Var<'t, f64>]) -> [Var<'t, f64>; 2] {
     let y = f(x);
     [y, (y * y.sin()).sum(..).grad_or_zeros([x[0]])[0]]
@@ -188,13 +188,13 @@ fn gradients_do_not_depend_on_the_scale() {
     let a = Tensor::from([[0.3f32, -1.0, 0.5], [0.9, 0.1, -0.4], [-0.2, 0.7, 0.6]]);
     let weights = Tensor::from([[1.0f32, 2.0, -1.0], [0.5, 0.3, 0.2], [0.0, 1.0, 1.0]]);
     let near = |got: &Tensor<f32>, want: &Tensor<f32>| (got - want).abs().amax(..).item() < 1e-5;
-    // The gradient of a loss times a factor.
+    // The gradient of a loss that is multiplied by `factor`, divided by `factor` again.
     let exponential = |factor: f32| gradient(&a, |x| (x.matrix_exp() * &weights).sum(..) * factor) / factor;
     for factor in [1e-30, 1e-3, 1e8, 1e20, 1e30] {
         assert!(near(&exponential(factor), &exponential(1.0)), "{factor:e}: {}", exponential(factor));
     }
     assert_eq!(gradient(&a, |x| (x.matrix_exp() * 0.0).sum(..)), Tensor::zeros([3, 3]));
-    // The polar factor U Vᵀ of a matrix times a factor. Squares of the singular values overflow or underflow.
+    // The gradient of the polar factor U Vᵀ of a matrix times `factor`. Squares of the singular values overflow or underflow.
     let polar = |factor: f32| {
         let slope = gradient(&(&a * factor), |x| {
             let (u, _, vh) = x.svd(false);

@@ -15,8 +15,8 @@ use crate::error::{Error, Result};
 use crate::evaluate::{Map, MapWith, largest, norm, numbers, tensor, with_constants};
 use crate::implicit::Implicit;
 
-/// Returns a local minimum of a function whose result is one number, from `x0`, with the reason of the end. The method is BFGS. [`Minimize`]
-/// has other settings, and minima with derivatives. SciPy: `minimize`.
+/// Returns a local minimum of a function whose result is one number, searched from `x0`, and the reason why the search ended. The method is
+/// BFGS. [`Minimize`] has other settings, and minima with derivatives. SciPy: `minimize`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_solvers as solvers; }
@@ -56,8 +56,8 @@ pub enum MinimizeMethod {
 
 /// A minimiser of smooth functions without constraints, with its method and tolerances.
 ///
-/// Each iteration computes a direction. It then searches a point along this direction that satisfies the strong Wolfe conditions, with the
-/// constants 1e-4 and 0.9. Gradients and products of the Hessian are exact.
+/// Each iteration computes a direction. It then searches for a point along this direction that satisfies the strong Wolfe conditions, with
+/// the constants 1e-4 and 0.9. Gradients and products of the Hessian are exact.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Minimize {
@@ -74,7 +74,8 @@ pub enum MinimizeEnd {
     Gtol,
     /// The largest number of iterations was reached. SciPy: `status` 1.
     MaxIterations,
-    /// No tried point along the direction is lower, because rounding errors hide the decrease or the gradient is wrong. SciPy: `status` 2.
+    /// No tried point along the direction has a lower value, because rounding errors hide the decrease or the gradient is wrong. SciPy:
+    /// `status` 2.
     NoProgress,
     /// The function is -∞ at the last point.
     Unbounded,
@@ -83,13 +84,13 @@ pub enum MinimizeEnd {
 /// The result of a minimisation.
 #[derive(Clone, Debug)]
 pub struct MinimizeResult<T: Float> {
-    /// The last point, with the shape of the start. Its value is the lowest, up to rounding errors.
+    /// The last point, with the shape of the start. Its value is the lowest that was found, up to rounding errors.
     pub x: Tensor<T>,
     /// The value of the function at `x`.
     pub value: f64,
     /// The gradient at `x`, with the shape of the start.
     pub gradient: Tensor<T>,
-    /// The reason of the end.
+    /// The reason why the minimisation ended.
     pub end: MinimizeEnd,
     /// The number of iterations. SciPy: `nit`.
     pub iterations: usize,

@@ -15,17 +15,17 @@ const CURVATURE: f64 = 0.9;
 /// The largest number of evaluations in one search.
 const EVALUATIONS: usize = 40;
 
-/// A tried point: the share of the direction, and the slope along it.
+/// A tried point `start + share · direction`, and the slope of the function along the direction there. The share is the step length.
 struct Trial {
     share: f64,
     slope: f64,
     point: Point,
 }
 
-/// Returns a point on the line from `start` along `direction` that satisfies the strong Wolfe conditions. If there is
-/// none within the limits, returns a point that only decreases the function, and `None` without such a point, for
-/// example because rounding errors hide the decrease. A point with the value -∞ ends the search and is returned.
-/// `first` is the first tried share of the direction.
+/// Returns a point on the line from `start` along `direction` that satisfies the strong Wolfe conditions. If the search finds none within
+/// its limits, returns a point that only decreases the function. Returns `None` if there is no such point either, for example because
+/// rounding errors hide the decrease. A point with the value -∞ ends the search and is returned. `first` is the step length that is tried
+/// first.
 pub(super) fn strong_wolfe<T: Float>(
     objective: &mut Objective<'_, T>,
     start: &Point,
@@ -101,8 +101,8 @@ impl<T: Float> Search<'_, '_, T> {
         (is_level || self.decreases(trial)) && trial.slope.abs() <= -CURVATURE * self.slope
     }
 
-    /// Searches between two shares. `low` satisfies the condition of decrease with the smallest value so far, and its slope points towards
-    /// `high`.
+    /// Searches between two trials. `low` satisfies the condition of sufficient decrease, and has the smallest value so far. From `low`
+    /// towards `high`, the function falls at first.
     fn zoom(&mut self, mut low: Trial, mut high: Trial) -> Result<Option<Point>> {
         while self.evaluations < EVALUATIONS {
             let (near, far) = (low.share.min(high.share), low.share.max(high.share));
@@ -128,7 +128,7 @@ impl<T: Float> Search<'_, '_, T> {
     }
 }
 
-/// Returns the minimum of the cubic polynomial with the values and slopes at two shares, if there is one.
+/// Returns the step length at the minimum of the cubic polynomial that has the values and slopes of two trials, if it has a minimum.
 fn cubic(a: &Trial, b: &Trial) -> Option<f64> {
     let d1 = a.slope + b.slope - 3.0 * (a.point.value - b.point.value) / (a.share - b.share);
     let root = d1 * d1 - a.slope * b.slope;

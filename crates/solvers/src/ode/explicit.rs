@@ -6,8 +6,8 @@ use super::field::Field;
 use super::tableau::{Tableau, weight};
 use crate::error::Result;
 
-/// The number of elements that are combined at a time, so that they stay in the first-level cache: 512 numbers of each
-/// slope, at most 32 KiB.
+/// The number of elements that [`combine`] computes at a time, so that they stay in the first-level cache: 512 numbers
+/// of each slope, at most 32 KiB.
 const BLOCK: usize = 512;
 
 /// The state and the slopes of a Runge-Kutta method.
@@ -71,7 +71,7 @@ impl<T: Float> Explicit<T> {
         if finite { (sum / y.len() as f64).sqrt() } else { f64::NAN }
     }
 
-    /// Writes the state at the share `theta` of the last step, which began at `y`.
+    /// Writes the state at the fraction `theta` of the last step, which began at `y`.
     pub(super) fn interpolate(&self, theta: f64, h: f64, y: &[T], out: &mut Vec<T>) {
         let weights = self.tableau.interpolation.iter().map(|coefficients| weight(coefficients, theta));
         combine(y, h, weights.zip(&self.slopes), out);

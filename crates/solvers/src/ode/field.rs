@@ -26,7 +26,7 @@ impl<T: Float> Field<'_, T> {
     /// Writes the slope of the state `y` at time `t` to `slope`.
     pub(super) fn slope(&mut self, t: f64, y: &[T], slope: &mut Vec<T>) -> Result<()> {
         self.evaluations += 1;
-        // The time is a tensor and not a number, because equal programs share a plan only if their numbers are equal too.
+        // The time is a tensor and not a number, because programs share an execution plan only if their numbers are equal.
         let time = Tensor::scalar(T::from_f64(t));
         let state = Tensor::try_from_vec(y.to_vec(), &self.shape)?;
         let value = try_infer(

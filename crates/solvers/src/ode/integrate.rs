@@ -41,7 +41,7 @@ impl Method {
         }
     }
 
-    /// Returns true if the method chooses its steps.
+    /// Returns true if the method chooses the lengths of its steps.
     pub fn is_adaptive(self) -> bool {
         matches!(self, Method::Bosh3 | Method::Dopri5 | Method::Rodas4)
     }
@@ -315,9 +315,9 @@ impl<T: Float> Output<'_, T> {
 /// 1996, section IV.2; the constants are from their code `dopri5`). The stiff method uses the last error only, like their code `rodas` with
 /// `IWORK(3) = 2`.
 struct Control {
-    /// The exponent of the error in the factor.
+    /// The exponent of the current step's error in the factor of the step length.
     exponent: f64,
-    /// The exponent of the error of the last accepted step.
+    /// The exponent of `last_error`, the error of the last accepted step before.
     integral: f64,
     last_error: f64,
     after_rejection: bool,
@@ -325,7 +325,7 @@ struct Control {
 
 /// The factor of the predicted step length that makes a rejection unlikely.
 const SAFETY: f64 = 0.9;
-/// The smallest and the largest factor between two steps.
+/// The smallest and the largest ratio of the lengths of two successive steps.
 const FACTORS: [f64; 2] = [0.2, 10.0];
 
 impl Control {

@@ -88,7 +88,7 @@ pub struct Odeint {
 pub struct Trajectory<T: Float> {
     /// The states at the requested times, `[times, …]`.
     pub values: Tensor<T>,
-    /// The number of accepted steps. SciPy's `solve_ivp` has one more time than steps without `t_eval`.
+    /// The number of accepted steps. Without `t_eval`, SciPy's `solve_ivp` returns one more time than this number.
     pub accepted: usize,
     /// The number of rejected steps.
     pub rejected: usize,
@@ -160,8 +160,8 @@ impl Odeint {
     /// If the times are not a vector that increases or decreases strictly, a tolerance is negative, both tolerances are
     /// 0, the step size is not positive, or the slope does not have the state's shape. If the initial state or the
     /// slope there is NaN or infinite. If a fixed step, or every shorter step down to the resolution of the time, gives
-    /// such a state. If the error estimate asks for a step below the resolution of the time, or the largest number of
-    /// steps is reached. If the right-hand side cannot be evaluated.
+    /// a state that is not finite. If the error estimate asks for a step below the resolution of the time, or the largest number of steps
+    /// is reached. If the right-hand side cannot be evaluated.
     pub fn try_call<T: Float>(
         &self,
         f: impl for<'t> Fn(Var<'t, T>, Var<'t, T>) -> Var<'t, T>,

@@ -30,7 +30,7 @@ const C: [&[f64]; 5] = [
     &[8.083246795921522, -7.981132988064893, -31.52159432874371, 16.31930543123136, -6.058818238834054],
 ];
 
-/// The time of each stage, as a share of the step.
+/// The time of each stage, as a fraction of the step.
 const NODES: [f64; STAGES] = [0.0, 0.386, 0.21, 0.63, 1.0, 1.0];
 
 /// The weight of the derivative with respect to the time in each stage.
@@ -143,7 +143,7 @@ impl<T: Float> Rosenbrock<T> {
         (sum / self.old.len() as f64).sqrt()
     }
 
-    /// Writes the state at the share `theta` of the last step.
+    /// Writes the state at the fraction `theta` of the last step.
     pub(super) fn interpolate(&self, theta: f64, out: &mut Vec<T>) {
         out.clear();
         for i in 0..self.old.len() {

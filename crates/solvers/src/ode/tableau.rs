@@ -1,11 +1,11 @@
 //! The coefficients of explicit Runge-Kutta methods.
 //!
-//! The last row of each table gives the new state. So the slope at the new state is computed with the step, for the
-//! error estimate, the interpolation and the next step.
+//! The last row of each table gives the new state. So the step also computes the slope at the new state, for the error estimate, the
+//! interpolation and the next step.
 
 /// The coefficients of an explicit Runge-Kutta method, as in Butcher's tables.
 pub(super) struct Tableau {
-    /// The time of each stage after the first, as a share of the step.
+    /// The time of each stage after the first, as a fraction of the step.
     pub(super) nodes: &'static [f64],
     /// For each stage after the first, the weights of the slopes before it. The last stage is the new state.
     pub(super) rows: &'static [&'static [f64]],
@@ -73,7 +73,7 @@ pub(super) const DORMAND_PRINCE: Tableau = Tableau {
     ],
 };
 
-/// Returns the weight of a slope in the interpolation at the share `theta` of the step.
+/// Returns the weight of a slope in the interpolation at the fraction `theta` of the step.
 pub(super) fn weight(coefficients: &[f64], theta: f64) -> f64 {
     coefficients.iter().rev().fold(0.0, |sum, coefficient| (sum + coefficient) * theta)
 }

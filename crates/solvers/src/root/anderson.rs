@@ -80,7 +80,7 @@ impl FixedPoint {
         FixedPoint { rtol, ..self }
     }
 
-    /// Sets the absolute tolerance of the residual. The equation of the gradient has no absolute tolerance.
+    /// Sets the absolute tolerance of the residual. The equation for the gradient is solved with the relative tolerance only.
     pub fn atol(self, atol: f64) -> Self {
         FixedPoint { atol, ..self }
     }

@@ -243,8 +243,8 @@ impl<T: Float> Search<'_, T> {
         Ok((x, y))
     }
 
-    /// Returns the point after the full step and the residual there, or the old point if its residual is smaller. A last step changes the
-    /// residual by rounding errors only.
+    /// Returns the point after the full step and the residual there, or the old point if its residual is smaller. After the last step,
+    /// rounding errors may make the residual larger.
     fn full(&mut self) -> Result<Option<(Vec<f64>, f64)>> {
         let (x, y) = self.point(1.0)?;
         let (old, new) = (largest(self.y), largest(&y));
@@ -254,7 +254,7 @@ impl<T: Float> Search<'_, T> {
     /// Returns the first tried point that reduces |f|² by at least 1e-4 times the predicted decrease, and the residual there. Returns `None`
     /// if no share of the step down to a rounding error does.
     fn reduce(&mut self) -> Result<Option<(Vec<f64>, f64)>> {
-        // The merits are relative to |f|² at the start, so that no square overflows or is rounded to 0.
+        // The merit of a point is |f|² / 2 relative to |f|² at the start, so that no square overflows or is rounded to 0.
         let (start, size) = (0.5, norm(self.y));
         let shortest = T::EPSILON.to_f64() * norm(self.x).max(T::EPSILON.to_f64()) / norm(self.step);
         let mut share = 1.0;

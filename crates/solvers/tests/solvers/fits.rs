@@ -157,7 +157,8 @@ fn minima_are_scipys() {
                 assert_near(&found.x.to_vec(), &expected, 1e-6, 1e-8, &what);
             }
             let iterations = case["iterations"].as_u64().unwrap() as usize;
-            // The case has the iterations of BFGS. Newton's method stays near a saddle of Wood's function for a while.
+            // The case has the number of iterations of SciPy's BFGS. Newton's method stays near a saddle of Wood's
+            // function for a while.
             let factor = match (method, name) {
                 (MinimizeMethod::Bfgs, _) => 1.5,
                 (_, "wood") => 10.0,

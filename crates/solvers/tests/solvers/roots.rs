@@ -257,7 +257,7 @@ fn small_roots_are_accurate() {
     assert!((x.item() * 1e12 - 1.0).abs() < 1e-4, "{:e}", x.item());
 }
 
-/// The equation of the gradient is linear, so the derivative is proportional to the weight of the loss.
+/// The equation for the gradient is linear. So a small weight of the loss must give an equally accurate derivative.
 #[test]
 fn small_gradients_of_fixed_points_are_accurate() {
     let tape = Tape::<f64>::new();

@@ -7,10 +7,10 @@ use super::jet::{Jet, continued_fraction, factorial};
 use super::log1p_minus;
 use super::normal::log_ndtr;
 
-/// Computes xᵃ yᵇ / B(a, b) for x + y = 1, as the exponential of a number and a factor. The result has both.
+/// Computes numbers e and f such that xᵃ yᵇ / B(a, b) is f exp(e), for x + y = 1.
 ///
-/// The number is a sum of two parts. The first part comes from the deviations of x and y from a / (a + b) and b / (a + b). The second part
-/// consists of errors of Stirling's formula (C. Loader, "Fast and accurate computation of binomial probabilities", 2000).
+/// The exponent e is a sum of two parts. The first part comes from the deviations of x and y from a / (a + b) and b / (a + b). The second
+/// part consists of errors of Stirling's formula (C. Loader, "Fast and accurate computation of binomial probabilities", 2000).
 fn weight_parts(a: f64, b: f64, [x, y]: [f64; 2]) -> [f64; 2] {
     let total = a + b;
     let distance = x * b - y * a; // (x - a / total) · total

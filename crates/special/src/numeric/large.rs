@@ -9,7 +9,7 @@ use super::jet::Jet;
 use super::log1p_minus;
 use super::normal::erfcx;
 
-/// The parameters a from which [`gammainc`] is accurate: the neglected term of the expansion is below a⁻² / 300.
+/// The smallest parameter a for which [`gammainc`] is accurate: the neglected term of the expansion is below a⁻² / 300.
 const LEAST_PARAMETER: f64 = 1e6;
 
 /// The largest |μ|. Farther from the mean, the continued fraction and the series have less than 500 terms.
@@ -81,7 +81,7 @@ pub(crate) fn gammainc(a: f64, x: f64, upper: bool, order: usize) -> f64 {
     let mu = Jet::linear([0, 0], (x - a) / a, [0.0; 2]);
     let eta = mu * taylor(&ETA, mu);
     let term = (taylor(&FIRST, eta).value() + taylor(&SECOND, eta).value() / a) / (2.0 * PI * a).sqrt();
-    // The tail on the side of x.
+    // The tail probability beyond x: of the upper tail if x is above the mean a, else of the lower one.
     let is_upper = x > a;
     let normal = 0.5 * erfcx((-exponent).max(0.0).sqrt());
     let tail = exponent.exp() * if is_upper { normal + term } else { normal - term };

@@ -249,7 +249,7 @@ fn incomplete_functions_of_large_and_small_parameters() {
         assert_close(a.gammaincc(&x).item(), want, 3e-13);
         assert_close(a.gammainc(&x).item(), 1.0 - want, 1e-15);
     }
-    // a, b, x and the function.
+    // The columns are a, b, x, the function, and the largest permitted relative error.
     let beta = [
         (1e14, 1e14, 0.5, 0.5, 1e-12),
         (1e-8, 0.1, 0.1, 0.999_999_879_454_492_2, 1e-14),
