@@ -58,10 +58,7 @@ fn slope<'t, T: Float>(function: Function, inputs: &[Var<'t, T>], z: Var<'t, T>,
         Function::Log1mexp => -(-x).expm1().reciprocal(),
         Function::Bessel { order, scaled } => slope_of_bessel(order, scaled, x)?,
         Function::BesselStep { order } => slope_of_bessel_step(order, x, z)?,
-        Function::BesselJ { order } => {
-            let other = |order| record(Function::BesselJ { order }, &[x]);
-            if order == 0 { -other(1)? } else { (other(order - 1)? - other(order + 1)?) * 0.5 }
-        }
+        Function::BesselJ { order } => slope_of_bessel_j(order, x)?,
         Function::BesselY { order } => slope_of_bessel_y(order, x)?,
         Function::Polynomial { family, n, order } => {
             record(Function::Polynomial { family, n, order: order + 1 }, &[x])?
@@ -117,6 +114,12 @@ fn slope_of_bessel<T: Float>(order: usize, scaled: bool, x: Var<'_, T>) -> RuleR
     }
     let other = |order| record(Function::Bessel { order, scaled: false }, &[x]);
     if order == 0 { other(1) } else { Ok((other(order - 1)? + other(order + 1)?) * 0.5) }
+}
+
+/// Returns the derivative of a Bessel function of the first kind at x.
+fn slope_of_bessel_j<T: Float>(order: usize, x: Var<'_, T>) -> RuleResult<'_, T> {
+    let other = |order| record(Function::BesselJ { order }, &[x]);
+    Ok(if order == 0 { -other(1)? } else { (other(order - 1)? - other(order + 1)?) * 0.5 })
 }
 
 /// Returns the derivative of a Bessel function of the second kind at x. Near the pole at 0, the function of the next order is -∞, and the
