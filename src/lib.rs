@@ -140,7 +140,7 @@ pub mod fft {
     //! | subject | place |
     //! |---|---|
     //! | one dimension | [`Transforms`]: `fft`, `ifft`, `rfft`, `irfft`, `hfft`, `ihfft` |
-    //! | several dimensions | [`TransformsOfMany`]: `fft2`, `fftn`, `rfft2`, `irfftn`, … |
+    //! | several dimensions | [`TransformsOfMany`]: `fft2`, `fftn`, `rfft2`, `irfftn`, `hfftn`, … |
     //! | the scale | [`Norm`] |
     //! | frequencies, and their order | [`fftfreq`], [`rfftfreq`]; [`Shifts`]: `fftshift`, `ifftshift` |
     //! | spectra of frames of a signal | [`ShortTime`]: `stft`, `istft`; [`Stft`]; [`hann_window`], [`hamming_window`], [`blackman_window`], [`bartlett_window`], [`kaiser_window`] |
@@ -215,8 +215,9 @@ pub mod special {
     //! | subject | place |
     //! |---|---|
     //! | the functions | [`Special`]: `ndtr`, `erfcx`, `i0`, `gammaln`, `gammainc`, `betainc`, … |
+    //! | orthogonal polynomials | [`Polynomials`]: `legendre_polynomial_p`, `chebyshev_polynomial_t`, … |
     //! | the arrays that have these functions | [`Array`], [`Elementwise`] |
-    //! | the imports of most programs | `wengert::special::prelude`: the trait without its name |
+    //! | the imports of most programs | `wengert::special::prelude`: the traits without their names |
     //!
     //! ```
     //! use wengert::{prelude::*, special::prelude::*};
@@ -228,7 +229,7 @@ pub mod special {
     #[doc(hidden)]
     pub use wengert_special::*;
     #[doc(inline)]
-    pub use wengert_special::{Array, Elementwise, Special};
+    pub use wengert_special::{Array, Elementwise, Polynomials, Special};
 }
 
 // The crates below are modules and not `pub use wengert_nn as nn`. With the latter, the compiler proposes to import traits from a path that does

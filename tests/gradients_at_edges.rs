@@ -42,6 +42,29 @@ fn a_running_sum_of_exponentials_at_infinity() {
     }
 }
 
+/// The extremes of a single NaN are recorded. Operations along a dimension return a single number unchanged.
+#[test]
+fn a_single_number() {
+    let functions: [(&str, Recorded, f64, f64); 8] = [
+        ("amax", |x| x[0].amax(..), NAN, NAN),
+        ("amin", |x| x[0].amin(0), NAN, NAN),
+        ("aminmax", |x| x[0].aminmax(0).0 + x[0].aminmax(0).1, NAN, NAN),
+        ("amax", |x| x[0].amax_keepdim(-1), 2.0, 1.0),
+        ("max", |x| x[0].max_all(), NAN, 1.0),
+        ("max", |x| x[0].max(0).0, NAN, 1.0),
+        ("logcumsumexp", |x| x[0].logcumsumexp(0), INF, 1.0),
+        ("logcumsumexp", |x| x[0].logcumsumexp(-1), -INF, 1.0),
+    ];
+    for (name, f, x, expected) in functions {
+        let found = gradients(f, &[Tensor::scalar(x)]);
+        let found = found[0].as_ref().unwrap();
+        assert!(same(found, &[expected]), "{name} at {x}: {found:?}");
+    }
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::scalar(1.0));
+    assert!(x.try_logcumsumexp(1).is_err() && x.try_amax(1).is_err());
+}
+
 #[test]
 fn the_second_derivative_of_a_running_sum_of_exponentials_at_infinity() {
     for (x, expected) in

@@ -123,6 +123,17 @@ def main():
         ([6, 3, 2], {"n_fft": 6, "hop_length": 3, "window": "hamming_window", "onesided": False, "length": 6}),
     ]:
         cases.append(short_time("istft", shape, arguments))
+    for name in ["hfftn", "ihfftn"]:
+        is_complex = name == "hfftn"
+        for norm in ["backward", "ortho", "forward"]:
+            cases.append(case(name, [3, 4, 2], is_complex, {"norm": norm}))
+        for arguments in [{"s": [2, 5]}, {"dim": [2, 0]}, {"s": [3, 3], "dim": [0, 1]}, {"dim": [0]}]:
+            cases.append(case(name, [3, 4, 2], is_complex, {"norm": "backward", **arguments}))
+        cases.append(case(name, [0, 3, 2], is_complex, {"dim": [1, 2]}))
+        for shape, arguments in [([3, 3], {"s": [2], "dim": [0, 1]}), ([3, 3], {"dim": [0, 0]}), ([3, 3], {"dim": []}), ([3], {"s": [0]})]:
+            cases.append(case(name, shape, is_complex, {"norm": "backward", **arguments}))
+        for shape in [[2, 3, 4], [3]]:
+            cases.append(case(name[:-1] + "2", shape, is_complex, {"norm": "ortho"}))
     OUT.write_text("[\n" + ",\n".join(json.dumps(entry) for entry in cases) + "\n]\n")
     print(f"{len(cases)} cases in {OUT.relative_to(ROOT)}")
 

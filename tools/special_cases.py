@@ -89,6 +89,27 @@ def tables():
     for order in (0, 1):
         yield f"i{order}", lambda x, order=order: mpmath.besseli(order, x), bessel
         yield f"i{order}e", lambda x, order=order: mpmath.besseli(order, x) * mpmath.exp(-abs(x)), bessel + [1e4, -1e6]
+    first = [-100.25, -3.25, 0.0, 1e-8, 0.5, 1.0, 2.375, 3.75, 5.5, 8.65, 10.0, 14.9, 25.0, 100.25, 1000.5, 1e6]
+    for order in (0, 1):
+        yield f"bessel_j{order}", lambda x, order=order: mpmath.besselj(order, x), first
+        yield f"bessel_y{order}", lambda x, order=order: mpmath.bessely(order, x), [1e-30] + [x for x in first if x > 0]
+    inside = [-1.0, -0.75, -0.3, 0.0, 0.1, 0.5, 0.999, 1.0]
+    # A value below 2⁻²⁰⁰ counts as 0.
+    zero = {"zeroprec": 200}
+    u = lambda n, x: mpmath.chebyu(n, x, **zero)
+    polynomials = {
+        "chebyshev_polynomial_t": lambda n, x: mpmath.chebyt(n, x, **zero),
+        "chebyshev_polynomial_u": u,
+        "chebyshev_polynomial_v": lambda n, x: u(n, x) - u(n - 1, x),
+        "chebyshev_polynomial_w": lambda n, x: u(n, x) + u(n - 1, x),
+        "hermite_polynomial_h": mpmath.hermite,
+        "hermite_polynomial_he": lambda n, x: mpmath.hermite(n, x / mpmath.sqrt(2)) / mpmath.sqrt(2) ** n,
+        "laguerre_polynomial_l": lambda n, x: mpmath.laguerre(n, 0, x, **zero),
+        "legendre_polynomial_p": lambda n, x: mpmath.legendre(n, x, **zero),
+    }
+    for name, function in polynomials.items():
+        for n in (1, 2, 7, 30):
+            yield f"{name}{n}", lambda x, n=n, function=function: function(n, x), inside + [-2.5, 1.5, 4.0]
     yield "gammaln", mpmath.loggamma, SHAPES
     yield "multigammaln3", lambda x: sum(mpmath.loggamma(x - mpf(i) / 2) for i in range(3)) + 1.5 * mpmath.log(mpmath.pi), [1.5, 4.0, 30.0]
     for order in (0, 1, 2, 4):

@@ -7,7 +7,7 @@
 //! | subject | items |
 //! |---|---|
 //! | one dimension | [`Transforms`]: `fft`, `ifft`, `rfft`, `irfft`, `hfft`, `ihfft` |
-//! | several dimensions | [`TransformsOfMany`]: `fft2`, `fftn`, `rfft2`, `irfftn`, … |
+//! | several dimensions | [`TransformsOfMany`]: `fft2`, `fftn`, `rfft2`, `irfftn`, `hfftn`, … |
 //! | the scale | [`Norm`] |
 //! | frequencies, and their order | [`fftfreq`], [`rfftfreq`]; [`Shifts`]: `fftshift`, `ifftshift` |
 //! | spectra of frames of a signal | [`ShortTime`]: `stft`, `istft`; [`Stft`]; [`hann_window`], [`hamming_window`], [`blackman_window`], [`bartlett_window`], [`kaiser_window`] |

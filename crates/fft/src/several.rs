@@ -5,7 +5,7 @@ use wengert_tensor::ops::Result;
 use wengert_tensor::{Dims, Site};
 
 use crate::array::Array;
-use crate::complex::pairs;
+use crate::complex::{conjugated, pairs};
 use crate::norm::Norm;
 use crate::steps::refused;
 use crate::transforms::{complex_line, dimension, half_line, real_line};
@@ -110,6 +110,61 @@ pub trait TransformsOfMany: Array {
     fn try_irfft2(&self, norm: Norm) -> Result<Self> {
         half_lines(self, None, &Dims::from([-2, -1]), norm, Site::here("irfft2"))
     }
+
+    /// Returns the real spectra of signals that are given by their first halves along the last dimension of `dims`: complex numbers with a
+    /// last dimension of size 2. The other half of a signal is its conjugate, mirrored along all of `dims`. In the result, the last dimension
+    /// of `dims` has the last of `sizes` as its size. The default is 2 (m - 1), where m is the dimension's size in the halves. PyTorch:
+    /// `torch.fft.hfftn`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
+    /// use wengert::fft::{Norm, prelude::*};
+    /// use wengert::prelude::*;
+    ///
+    /// let spectrum = Tensor::<f64>::from_fn([4, 6], |i| (i[0] * i[1]) as f64);
+    /// let half = spectrum.ihfftn(None, .., Norm::Backward);
+    /// assert_eq!(half.shape(), &[4, 4, 2]);
+    /// let back = half.hfftn(Some(&[4, 6]), .., Norm::Backward);
+    /// assert!((back - spectrum).abs().amax(..).item() < 1e-13);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// See [`TransformsOfMany`]. `dims` must have at least one dimension.
+    fn try_hfftn(&self, sizes: Option<&[usize]>, dims: impl Into<Dims>, norm: Norm) -> Result<Self> {
+        mirrored_lines(self, sizes, &dims.into(), norm, Site::here("hfftn"))
+    }
+
+    /// Returns the first halves of the inverse transforms of real spectra, as complex numbers with a new last dimension of size 2. This is
+    /// the inverse of [`hfftn`](Self::hfftn). The last dimension of `dims` gets size n/2 + 1, where n is the last of `sizes`. Without
+    /// `sizes`, n is the size of this dimension. PyTorch: `torch.fft.ihfftn`.
+    ///
+    /// # Errors
+    ///
+    /// See [`TransformsOfMany`]. `dims` must have at least one dimension.
+    fn try_ihfftn(&self, sizes: Option<&[usize]>, dims: impl Into<Dims>, norm: Norm) -> Result<Self> {
+        mirrored_halves(self, sizes, &dims.into(), norm, Site::here("ihfftn"))
+    }
+
+    /// Returns the real spectra `[…, h, 2 (m - 1)]` of signals that are given by their halves `[…, h, m, 2]`; see [`hfftn`](Self::hfftn).
+    /// PyTorch: `torch.fft.hfft2`.
+    ///
+    /// # Errors
+    ///
+    /// See [`TransformsOfMany`].
+    fn try_hfft2(&self, norm: Norm) -> Result<Self> {
+        mirrored_lines(self, None, &Dims::from([-2, -1]), norm, Site::here("hfft2"))
+    }
+
+    /// Returns the halves `[…, h, w/2 + 1, 2]` of the inverse transforms of real spectra `[…, h, w]`; see [`ihfftn`](Self::ihfftn). PyTorch:
+    /// `torch.fft.ihfft2`.
+    ///
+    /// # Errors
+    ///
+    /// See [`TransformsOfMany`].
+    fn try_ihfft2(&self, norm: Norm) -> Result<Self> {
+        mirrored_halves(self, None, &Dims::from([-2, -1]), norm, Site::here("ihfft2"))
+    }
 }
 
 /// A dimension, and the number of elements to which signals along it are cut or extended. `None` selects the default: the size of the
@@ -174,4 +229,20 @@ fn half_lines<A: Array>(x: &A, sizes: Option<&[usize]>, dims: &Dims, norm: Norm,
     let ((axis, n), others) = last::<A>(&lines, at)?;
     let half = others.iter().try_fold(x.clone(), |x, &(axis, n)| complex_line(&x, n, axis, true, norm, at))?;
     half_line(&half, n, axis, norm, at)
+}
+
+/// Computes [`hfftn`](TransformsOfMany::hfftn). The last dimension is transformed as `hfft` does, from the conjugate.
+fn mirrored_lines<A: Array>(x: &A, sizes: Option<&[usize]>, dims: &Dims, norm: Norm, at: Site) -> Result<A> {
+    let lines = lines::<A>(sizes, dims, pairs(x, at)?.rank() - 1, at)?;
+    let ((axis, n), others) = last::<A>(&lines, at)?;
+    let half = others.iter().try_fold(x.clone(), |x, &(axis, n)| complex_line(&x, n, axis, false, norm, at))?;
+    half_line(&conjugated(&half, at)?, n, axis, norm.swapped(), at)
+}
+
+/// Computes [`ihfftn`](TransformsOfMany::ihfftn). The last dimension is transformed as `ihfft` does.
+fn mirrored_halves<A: Array>(x: &A, sizes: Option<&[usize]>, dims: &Dims, norm: Norm, at: Site) -> Result<A> {
+    let lines = lines::<A>(sizes, dims, x.shape().rank(), at)?;
+    let ((axis, n), others) = last::<A>(&lines, at)?;
+    let half = conjugated(&real_line(x, n, axis, norm.swapped(), at)?, at)?;
+    others.iter().try_fold(half, |x, &(axis, n)| complex_line(&x, n, axis, true, norm, at))
 }

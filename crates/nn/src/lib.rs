@@ -179,7 +179,7 @@
 //!
 //! | item | contents |
 //! |---|---|
-//! | [`Dataset`], [`Samples`], [`Sequences`], [`Padded`] | samples by index: tensors, inputs with targets, sequences of different lengths |
+//! | [`Dataset`], [`Samples`], [`Sequences`], [`Padded`], [`ConcatDataset`], [`JoinBatches`] | samples by index: tensors, inputs with targets, sequences of different lengths, joined data sets |
 //! | [`DataLoader`], [`Batches`] | the batches of an epoch, in an order that a seed determines |
 //! | [`augment`], [`split`](mod@split) | random changes of samples; training and held-out samples |
 //! | [`Normalize`] | a shift and a scale for inputs |
@@ -240,7 +240,9 @@ pub mod schedule;
 mod trace;
 
 pub use checkpoint::{Checkpoint, LoadReport, Saved, from_bytes, load, save, to_bytes};
-pub use data::{Batches, Classes, DataLoader, Dataset, Padded, Samples, Sequences, Table, Vocabulary};
+pub use data::{
+    Batches, Classes, ConcatDataset, DataLoader, Dataset, JoinBatches, Padded, Samples, Sequences, Table, Vocabulary,
+};
 #[cfg(feature = "images")]
 pub use data::{ImageFolder, ImageReader};
 pub use data::{NumpyArray, write_npy};

@@ -2,6 +2,7 @@
 
 use wengert_tensor::{Error, Float, Site, Tensor};
 
+use crate::numeric::orthogonal::{self, Family};
 use crate::numeric::{bessel, beta, gamma, inverse, normal};
 
 /// An elementwise function of one to three arrays.
@@ -19,6 +20,12 @@ pub(crate) enum Function {
     Bessel { order: usize, scaled: bool },
     /// exp(-|x|) times the difference of the modified Bessel functions of |x| of the orders `order` + 1 and `order`.
     BesselStep { order: usize },
+    /// The Bessel function of the first kind of x, of order `order`.
+    BesselJ { order: usize },
+    /// The Bessel function of the second kind of x, of order `order`.
+    BesselY { order: usize },
+    /// The derivative of order `order` of the orthogonal polynomial of degree `n` of a family.
+    Polynomial { family: Family, n: usize, order: usize },
     /// ln B(a, b), the logarithm of the beta function.
     Betaln,
     /// xᵃ⁻¹ e⁻ˣ / Γ(a) of (a, x), the density of the gamma distribution.
@@ -53,6 +60,13 @@ impl Function {
             Function::Bessel { scaled: false, .. } => "bessel_i",
             Function::Bessel { scaled: true, .. } => "bessel_ie",
             Function::BesselStep { .. } => "bessel_step",
+            Function::BesselJ { order: 0 } => "bessel_j0",
+            Function::BesselJ { order: 1 } => "bessel_j1",
+            Function::BesselJ { .. } => "bessel_j",
+            Function::BesselY { order: 0 } => "bessel_y0",
+            Function::BesselY { order: 1 } => "bessel_y1",
+            Function::BesselY { .. } => "bessel_y",
+            Function::Polynomial { family, .. } => family.name(),
             Function::Betaln => "betaln",
             Function::GammaDensity => "gamma_density",
             Function::Gammainc { upper: false, .. } => "gammainc",
@@ -75,6 +89,9 @@ impl Function {
             Function::Log1mexp => normal::log1mexp(x),
             Function::Bessel { order, scaled } => bessel::bessel_i(order, x, scaled),
             Function::BesselStep { order } => bessel::bessel_step(order, x),
+            Function::BesselJ { order } => bessel::bessel_j(order, x),
+            Function::BesselY { order } => bessel::bessel_y(order, x),
+            Function::Polynomial { family, n, order } => orthogonal::derivative(family, n, order, x),
             Function::Betaln => gamma::betaln(x, y),
             Function::GammaDensity => gamma::gamma_density(x, y),
             Function::Gammainc { order, upper } => gamma::gammainc(x, y, upper, order),

@@ -1,6 +1,6 @@
 //! Special functions of tensors and recorded variables, with the names of `torch.special` or `scipy.special` where they exist there.
 //!
-//! Each function is a method of the trait [`Special`]. Its derivative is a formula of recorded functions, so derivatives of every order,
+//! Each function is a method of the trait [`Special`] or, for orthogonal polynomials, [`Polynomials`]. Its derivative is a formula of recorded functions, so derivatives of every order,
 //! both modes and `vmap` work. The incomplete gamma and beta functions also have derivatives with respect to their shape parameters. For
 //! the gamma functions, these exist up to order 15, and for the beta function up to a total order of 6.
 //!
@@ -19,6 +19,8 @@
 //! |---|---|
 //! | [`ndtr`](Special::ndtr), [`log_ndtr`](Special::log_ndtr), [`ndtri`](Special::ndtri), [`erfcx`](Special::erfcx), [`log1mexp`](Special::log1mexp), [`entr`](Special::entr) | relative 3e-15 |
 //! | [`i0`](Special::i0), [`i0e`](Special::i0e), [`i1`](Special::i1), [`i1e`](Special::i1e) | relative 3e-15 |
+//! | [`bessel_j0`](Special::bessel_j0), [`bessel_j1`](Special::bessel_j1), [`bessel_y0`](Special::bessel_y0), [`bessel_y1`](Special::bessel_y1) | 3e-15 times the larger of 0.1 and the value's magnitude |
+//! | the orthogonal polynomials of [`Polynomials`], up to degree 30 | 3e-14 times the larger of 1 and the value's magnitude |
 //! | [`gammaln`](Special::gammaln), [`betaln`](Special::betaln), [`polygamma`](Special::polygamma), [`multigammaln`](Special::multigammaln) | 2e-14 times the larger of 1 and the value's magnitude |
 //! | [`gammainc`](Special::gammainc), [`gammaincc`](Special::gammaincc), [`betainc`](Special::betainc), [`betaincc`](Special::betaincc) | relative 3e-13; more for parameters of `betainc` below 1e-3 or above 1e7 |
 //! | derivatives of `gammainc` and `betainc` with respect to the shape parameters | relative 1e-10; for order 2, 1e-15 if this is larger |
@@ -31,10 +33,12 @@ mod array;
 mod function;
 mod numeric;
 mod ops;
+mod polynomials;
 mod rules;
 
 pub use array::{Array, Elementwise};
 pub use ops::Special;
+pub use polynomials::Polynomials;
 
 /// Special functions of single numbers, for the crate of probability distributions.
 #[doc(hidden)]
@@ -53,9 +57,9 @@ pub mod numbers {
     pub use crate::numeric::inverse::student_icdf;
 }
 
-/// The trait [`Special`], imported without its name.
+/// The traits [`Special`] and [`Polynomials`], imported without their names.
 pub mod prelude {
-    pub use crate::Special as _;
+    pub use crate::{Polynomials as _, Special as _};
 }
 
 /// Panics with the full text of `error`, at the caller's line.

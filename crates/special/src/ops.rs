@@ -69,7 +69,8 @@ pub trait Special: Array {
         value.with_derivative(|| Ok(vec![(self.clone(), Some(self.try_log()?.try_add(1.0)?.try_neg()?))]), at)
     }
 
-    /// Returns the modified Bessel function of the first kind of order 0; ∞ at ±∞. PyTorch: `special.i0`.
+    /// Returns the modified Bessel function of the first kind of order 0; ∞ at ±∞. PyTorch: `special.i0`, `special.modified_bessel_i0`.
+    #[doc(alias("modified_bessel_i0"))]
     fn try_i0(&self) -> Result<Self> {
         apply(Function::Bessel { order: 0, scaled: false }, [self.clone()], Site::here("i0"))
     }
@@ -80,7 +81,8 @@ pub trait Special: Array {
         apply(Function::Bessel { order: 0, scaled: true }, [self.clone()], Site::here("i0e"))
     }
 
-    /// Returns the modified Bessel function of the first kind of order 1; ±∞ at ±∞. PyTorch: `special.i1`.
+    /// Returns the modified Bessel function of the first kind of order 1; ±∞ at ±∞. PyTorch: `special.i1`, `special.modified_bessel_i1`.
+    #[doc(alias("modified_bessel_i1"))]
     fn try_i1(&self) -> Result<Self> {
         apply(Function::Bessel { order: 1, scaled: false }, [self.clone()], Site::here("i1"))
     }
@@ -88,6 +90,40 @@ pub trait Special: Array {
     /// Returns exp(-|x|) I₁(x), where I₁ is [`i1`](Self::i1). PyTorch: `special.i1e`.
     fn try_i1e(&self) -> Result<Self> {
         apply(Function::Bessel { order: 1, scaled: true }, [self.clone()], Site::here("i1e"))
+    }
+
+    /// Returns the Bessel function of the first kind of order 0; 0 at ±∞, where PyTorch returns NaN. PyTorch: `special.bessel_j0`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_special as special; pub use wengert_autograd::prelude; }
+    /// use wengert::{prelude::*, special::prelude::*};
+    ///
+    /// let tape = Tape::<f64>::new();
+    /// let x = tape.var(&Tensor::from([0.0, 2.404825557695773])); // the second number is a root
+    /// let y = x.bessel_j0();
+    /// assert!((y.value() - Tensor::from([1.0, 0.0])).abs().amax(..).item() < 1e-15);
+    /// let [slope] = y.sum(..).grad([x]);
+    /// assert!((slope.value() + x.value().bessel_j1()).abs().amax(..).item() < 1e-15); // the derivative is -J₁
+    /// ```
+    fn try_bessel_j0(&self) -> Result<Self> {
+        apply(Function::BesselJ { order: 0 }, [self.clone()], Site::here("bessel_j0"))
+    }
+
+    /// Returns the Bessel function of the first kind of order 1; 0 at ±∞, where PyTorch returns NaN. PyTorch: `special.bessel_j1`.
+    fn try_bessel_j1(&self) -> Result<Self> {
+        apply(Function::BesselJ { order: 1 }, [self.clone()], Site::here("bessel_j1"))
+    }
+
+    /// Returns the Bessel function of the second kind of order 0: -∞ at 0, NaN below, and 0 at ∞, where PyTorch returns NaN. The derivative
+    /// is ∞ at 0. PyTorch: `special.bessel_y0`.
+    fn try_bessel_y0(&self) -> Result<Self> {
+        apply(Function::BesselY { order: 0 }, [self.clone()], Site::here("bessel_y0"))
+    }
+
+    /// Returns the Bessel function of the second kind of order 1: -∞ at 0, NaN below, and 0 at ∞, where PyTorch returns NaN. The derivative
+    /// is ∞ at 0. PyTorch: `special.bessel_y1`.
+    fn try_bessel_y1(&self) -> Result<Self> {
+        apply(Function::BesselY { order: 1 }, [self.clone()], Site::here("bessel_y1"))
     }
 
     /// Returns ln |Γ(x)|; the same as `lgamma`. PyTorch: `special.gammaln`.

@@ -58,6 +58,11 @@ fn slope<'t, T: Float>(function: Function, inputs: &[Var<'t, T>], z: Var<'t, T>,
         Function::Log1mexp => -(-x).expm1().reciprocal(),
         Function::Bessel { order, scaled } => slope_of_bessel(order, scaled, x)?,
         Function::BesselStep { order } => slope_of_bessel_step(order, x, z)?,
+        Function::BesselJ { order } => slope_of_bessel_j(order, x)?,
+        Function::BesselY { order } => slope_of_bessel_y(order, x)?,
+        Function::Polynomial { family, n, order } => {
+            record(Function::Polynomial { family, n, order: order + 1 }, &[x])?
+        }
         Function::Betaln => inputs[input].digamma() - (x + inputs[1]).digamma(),
         Function::GammaDensity if input == 0 => times_logarithm(z, gamma_log_slope(inputs)),
         Function::GammaDensity => slope_of_gamma_density(x, inputs[1], z),
@@ -109,6 +114,23 @@ fn slope_of_bessel<T: Float>(order: usize, scaled: bool, x: Var<'_, T>) -> RuleR
     }
     let other = |order| record(Function::Bessel { order, scaled: false }, &[x]);
     if order == 0 { other(1) } else { Ok((other(order - 1)? + other(order + 1)?) * 0.5) }
+}
+
+/// Returns the derivative of a Bessel function of the first kind at x.
+fn slope_of_bessel_j<T: Float>(order: usize, x: Var<'_, T>) -> RuleResult<'_, T> {
+    let other = |order| record(Function::BesselJ { order }, &[x]);
+    Ok(if order == 0 { -other(1)? } else { (other(order - 1)? - other(order + 1)?) * 0.5 })
+}
+
+/// Returns the derivative of a Bessel function of the second kind at x. Near the pole at 0, the function of the next order is -∞, and the
+/// function of the order before is left out. Their difference would be NaN.
+fn slope_of_bessel_y<T: Float>(order: usize, x: Var<'_, T>) -> RuleResult<'_, T> {
+    let next = record(Function::BesselY { order: order + 1 }, &[x])?;
+    if order == 0 {
+        return Ok(-next);
+    }
+    let off_pole = filled(x, &next.eq(f64::NEG_INFINITY), 1.0);
+    Ok((record(Function::BesselY { order: order - 1 }, &[off_pole])? - next) * 0.5)
 }
 
 /// Returns the derivative of z, the difference of two scaled Bessel functions at x.

@@ -10,7 +10,7 @@ use crate::{Error, Result};
 ///
 /// A [`Tensor`] is a data set; dimension 0 counts the samples. A tuple of two to four data sets of the same length is a data set, whose
 /// batches are tuples. [`Samples`](crate::Samples) pairs two data sets, inputs and targets. [`Sequences`](crate::Sequences) have different
-/// lengths. A [`DataLoader`](crate::DataLoader) makes batches.
+/// lengths. [`ConcatDataset`](crate::ConcatDataset) joins data sets. A [`DataLoader`](crate::DataLoader) makes batches.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -122,6 +122,45 @@ pub trait Dataset: Sized + Send + Sync + 'static {
         let (rest, part) = split::random(self.try_len()?, held_out, generator)?;
         Ok((self.subset(&rest)?, self.subset(&part)?))
     }
+
+    /// Splits as [`random_split`](Self::random_split) does, with the classes in the same proportion in both parts; see
+    /// [`split::stratified`]. `classes` has one class for each sample. This method is for data sets whose targets are not one tensor of
+    /// classes, such as a tuple of targets. scikit-learn: `train_test_split(stratify=classes)`.
+    ///
+    /// ```
+    /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
+    /// use wengert::nn::{Dataset, Generator, Samples};
+    /// use wengert::prelude::*;
+    ///
+    /// // The targets are two classes. The split keeps the proportion of each pair of classes.
+    /// let (colors, sizes) = (Tensor::from([0, 1, 0, 1, 0, 1, 0, 1]), Tensor::from([0, 0, 1, 1, 0, 0, 1, 1]));
+    /// let pairs = stack(&[&colors, &sizes], 1).unique_dim(0).1;
+    /// let data = Samples::new(Tensor::<f32>::zeros([8, 3]), (colors, sizes))?;
+    /// let (train, test) = data.stratified_split_by(&pairs, 0.5, &mut Generator::new(0))?;
+    /// assert_eq!((train.len(), test.len()), (4, 4));
+    /// let (colors, sizes) = test.targets();
+    /// assert_eq!(stack(&[colors, sizes], 1).unique_dim(0).2.to_vec(), [1, 1, 1, 1]);
+    /// # Ok::<(), wengert_nn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for `random_split`. Also if `classes` does not have one class for each sample, or a class has a single sample.
+    fn stratified_split_by(
+        &self,
+        classes: &Tensor<i64>,
+        held_out: impl Into<HeldOut>,
+        generator: &mut Generator,
+    ) -> Result<(Self, Self)> {
+        let (found, expected) = (classes.numel(), self.try_len()?);
+        if found != expected {
+            return Err(Error::Dataset(format!(
+                "expected one class for each of {expected} samples, but got {found} classes"
+            )));
+        }
+        let (rest, part) = split::stratified(classes, held_out, generator)?;
+        Ok((self.subset(&rest)?, self.subset(&part)?))
+    }
 }
 
 /// A tensor is a data set whose samples are counted by dimension 0. A batch of consecutive samples is a view. A tensor of rank 0 has no
@@ -205,7 +244,7 @@ fn common_length(lengths: &[usize]) -> Result<usize> {
 
 #[cfg(test)]
 mod tests {
-    use wengert_tensor::ops::{Comparison as _, Views as _};
+    use wengert_tensor::ops::{Arithmetic as _, Comparison as _, Views as _};
 
     use super::*;
     use crate::{DataLoader, Samples, Sequences};
@@ -227,6 +266,22 @@ mod tests {
         }
         seen.sort_unstable();
         assert!(seen.into_iter().eq(0..10));
+    }
+
+    #[test]
+    fn a_split_by_classes_of_any_data_set() {
+        let numbers = Tensor::<i64>::arange(12);
+        let classes = numbers.remainder(3);
+        let data = (numbers.clone(), (numbers.clone(), numbers.cast::<f32>()));
+        let (rest, part) = data.stratified_split_by(&classes, 0.25, &mut Generator::new(4)).unwrap();
+        let mut held_out: Vec<i64> = part.0.iter().map(|number| number % 3).collect();
+        held_out.sort_unstable();
+        assert_eq!((rest.len(), held_out), (9, vec![0, 1, 2]));
+        assert_eq!((&part.0, part.0.cast::<f32>()), (&part.1.0, part.1.1.clone()));
+        let error = data.stratified_split_by(&classes.narrow(0, 0, 11), 0.25, &mut Generator::new(4)).unwrap_err();
+        assert_eq!(error.to_string(), "expected one class for each of 12 samples, but got 11 classes");
+        let single = Tensor::from([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        assert!(data.stratified_split_by(&single, 0.25, &mut Generator::new(4)).is_err());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `dataset`, `samples`, `sequences` | the trait of data sets; inputs with targets; sequences of different lengths |
+//! | `dataset`, `samples`, `sequences`, `concat` | the trait of data sets; inputs with targets; sequences of different lengths; joined data sets |
 //! | `split` | splits into samples for training and for validation |
 //! | `loader`, `batches` | the batches of an epoch |
 //! | `augment` | random changes of images and other inputs |
@@ -12,6 +12,7 @@
 
 pub mod augment;
 mod batches;
+mod concat;
 mod csv;
 mod dataset;
 mod idx;
@@ -32,6 +33,7 @@ mod text;
 mod write_npy;
 
 pub use batches::Batches;
+pub use concat::{ConcatDataset, JoinBatches};
 pub use dataset::Dataset;
 pub use idx::read_idx;
 #[cfg(feature = "images")]

@@ -1,6 +1,26 @@
-//! The modified Bessel functions of the first kind, of integer order.
+//! Bessel functions of integer order: the modified functions of the first kind, and the functions of the first and second kind.
 
 use std::f64::consts::PI;
+
+/// Computes the Bessel function of the first kind Jₙ(x), where n is `order`. It is 0 at ±∞.
+pub(crate) fn bessel_j(order: usize, x: f64) -> f64 {
+    match order {
+        0 => libm::j0(x),
+        1 => libm::j1(x),
+        _ => libm::jn(i32::try_from(order).unwrap_or(i32::MAX), x),
+    }
+}
+
+/// Computes the Bessel function of the second kind Yₙ(x), where n is `order`. It is -∞ at 0, NaN below, and 0 at ∞.
+pub(crate) fn bessel_y(order: usize, x: f64) -> f64 {
+    match order {
+        // The functions of `libm` return -∞ at -0 for some orders only.
+        _ if x == 0.0 => f64::NEG_INFINITY,
+        0 => libm::y0(x),
+        1 => libm::y1(x),
+        _ => libm::yn(i32::try_from(order).unwrap_or(i32::MAX), x),
+    }
+}
 
 /// Computes the modified Bessel function Iₙ(x), where n is `order`. Multiplies it by exp(-|x|) if `scaled` is true.
 ///

@@ -7,6 +7,7 @@ pub(crate) mod inverse;
 pub(crate) mod jet;
 pub(crate) mod large;
 pub(crate) mod normal;
+pub(crate) mod orthogonal;
 
 /// Evaluates a polynomial at `t`. The coefficient of the highest power comes first.
 fn polynomial(t: f64, coefficients: &[f64]) -> f64 {

@@ -17,6 +17,16 @@ fn functions_of_one_operand() {
     assert_gradcheck!(|x| x.i1e(), &x);
     assert_gradcheck!(|x| x.ndtri(), &Tensor::from([0.01, 0.3, 0.5, 0.9]));
     assert_gradcheck!(|x| x.log1mexp(), &Tensor::from([-3.0, -0.9, -0.2]));
+    assert_gradcheck!(|x| x.bessel_j0(), &x);
+    assert_gradcheck!(|x| x.bessel_j1(), &x);
+    assert_gradcheck!(|x| x.bessel_y0(), &Tensor::from([0.5, 1.5, 4.0]));
+    assert_gradcheck!(|x| x.bessel_y1(), &Tensor::from([0.5, 1.5, 4.0]));
+    let near = Tensor::from([-1.25, -1.0, 0.25, 1.0, 1.5]);
+    assert_gradcheck!(|x| x.chebyshev_polynomial_t(5) + x.chebyshev_polynomial_u(4), &near);
+    assert_gradcheck!(|x| x.chebyshev_polynomial_v(3) * x.chebyshev_polynomial_w(4), &near);
+    assert_gradcheck!(|x| x.hermite_polynomial_h(4) * x.hermite_polynomial_he(3), &near);
+    assert_gradcheck!(|x| x.laguerre_polynomial_l(5) * x.legendre_polynomial_p(6), &near);
+    assert_gradcheck!(|x| x.legendre_polynomial_p(1) + x.hermite_polynomial_h(0), &near);
     let positive = Tensor::from([0.6, 1.5, 4.0]);
     assert_gradcheck!(|x| x.entr(), &positive);
     // The trigamma function of tensors has only nine correct digits.

@@ -22,6 +22,10 @@ fn functions<T: Float>() -> Vec<(&'static str, Columns<T>, f64, f64)> {
         ("i0e", |x| x[0].i0e(), 3e-15, 0.0),
         ("i1", |x| x[0].i1(), 3e-15, 0.0),
         ("i1e", |x| x[0].i1e(), 3e-15, 0.0),
+        ("bessel_j0", |x| x[0].bessel_j0(), 3e-15, 0.1),
+        ("bessel_j1", |x| x[0].bessel_j1(), 3e-15, 0.1),
+        ("bessel_y0", |x| x[0].bessel_y0(), 3e-15, 0.1),
+        ("bessel_y1", |x| x[0].bessel_y1(), 3e-15, 0.1),
         ("gammaln", |x| x[0].gammaln(), 2e-14, 1.0),
         ("multigammaln3", |x| x[0].multigammaln(3), 2e-14, 1.0),
         ("polygamma0", |x| x[0].polygamma(0), 2e-14, 1.0),
@@ -32,6 +36,22 @@ fn functions<T: Float>() -> Vec<(&'static str, Columns<T>, f64, f64)> {
         ("gammainc", |x| x[0].gammainc(&x[1]), 3e-13, 0.0),
         ("gammaincc", |x| x[0].gammaincc(&x[1]), 3e-13, 0.0),
         ("betainc", |x| x[0].betainc(&x[1], &x[2]), 3e-13, 0.0),
+    ]
+}
+
+/// The orthogonal polynomials by their names.
+type Polynomial<T> = fn(&T, usize) -> T;
+
+fn polynomials<A: wengert_special::Array>() -> [(&'static str, Polynomial<A>); 8] {
+    [
+        ("chebyshev_polynomial_t", A::chebyshev_polynomial_t),
+        ("chebyshev_polynomial_u", A::chebyshev_polynomial_u),
+        ("chebyshev_polynomial_v", A::chebyshev_polynomial_v),
+        ("chebyshev_polynomial_w", A::chebyshev_polynomial_w),
+        ("hermite_polynomial_h", A::hermite_polynomial_h),
+        ("hermite_polynomial_he", A::hermite_polynomial_he),
+        ("laguerre_polynomial_l", A::laguerre_polynomial_l),
+        ("legendre_polynomial_p", A::legendre_polynomial_p),
     ]
 }
 
@@ -81,6 +101,70 @@ fn every_function_has_its_accuracy_in_both_types() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn polynomials_have_their_accuracy_in_both_types() {
+    let cases = cases();
+    let both = polynomials::<Tensor<f64>>().into_iter().zip(polynomials::<Tensor<f32>>());
+    for ((name, double), (_, single)) in both {
+        for n in [1, 2, 7, 30] {
+            let table = &cases[format!("{name}{n}")];
+            let x = columns::<f64>(table);
+            let (error64, at) = error(&double(&x[0], n), &x[1], 1.0);
+            assert!(error64 <= 3e-14, "{name} {n}: {error64:e} at {:?}", x[0].get(&[at]));
+            let x = columns::<f32>(table);
+            let (error32, at) = error(&single(&x[0], n), &x[1], 1.0);
+            assert!(error32 <= 1.2e-7, "{name} {n} in f32: {error32:e} at {:?}", x[0].get(&[at]));
+        }
+    }
+}
+
+/// The values are PyTorch's, except for Bessel functions at infinity, where PyTorch returns NaN.
+#[test]
+fn bessel_functions_and_polynomials_at_their_edges() {
+    const INF: f64 = f64::INFINITY;
+    const NAN: f64 = f64::NAN;
+    let same = |x: &Tensor<f64>, expected: &[f64]| {
+        let x = x.to_vec();
+        let equal = x.iter().zip(expected).all(|(x, y)| (x - y).abs() < 1e-15 || x == y || x.is_nan() && y.is_nan());
+        assert!(x.len() == expected.len() && equal, "{x:?}, not {expected:?}");
+    };
+    let x = Tensor::<f64>::from([0.0, -0.0, INF, -INF, NAN, -1.0]);
+    same(&x.bessel_j0(), &[1.0, 1.0, 0.0, 0.0, NAN, 0.7651976865579665]);
+    same(&x.bessel_j1(), &[0.0, 0.0, 0.0, 0.0, NAN, -0.44005058574493355]);
+    same(&x.bessel_y0(), &[-INF, -INF, 0.0, NAN, NAN, NAN]);
+    same(&x.bessel_y1(), &[-INF, -INF, 0.0, NAN, NAN, NAN]);
+    let slopes = |f: for<'t> fn(Var<'t, f64>) -> Var<'t, f64>| {
+        let tape = Tape::new();
+        let x = tape.var(&Tensor::from([0.0, 1e-300]));
+        let [first] = f(x).sum(..).grad([x]);
+        let [second] = first.sum(..).grad([x]);
+        [first.value().to_vec(), second.value().to_vec()].concat()
+    };
+    same(&Tensor::from(slopes(|x| x.bessel_j0())), &[0.0, 0.0, -0.5, -0.5]);
+    same(&Tensor::from(slopes(|x| x.bessel_j1())), &[0.5, 0.5, 0.0, 0.0]);
+    let found = slopes(|x| x.bessel_y0());
+    assert!(found[0] == INF && found[1] > 6e299 && found[2..] == [-INF, -INF], "{found:?}");
+    // PyTorch's second derivative at 0 is NaN.
+    same(&Tensor::from(slopes(|x| x.bessel_y1())), &[INF, INF, -INF, -INF]);
+    for (name, f) in polynomials::<Tensor<f64>>() {
+        let y = |n| f(&Tensor::from([INF, NAN, -1.0]), n).to_vec();
+        assert_eq!(y(0), [1.0; 3], "{name}");
+        assert!(y(1)[0].is_infinite() && y(1)[1].is_nan() && y(2)[0] == INF && y(3)[0].is_nan(), "{name}");
+        // At -1 the values are whole numbers or, for Laguerre polynomials, fractions.
+        let expected = match name {
+            "chebyshev_polynomial_t" | "legendre_polynomial_p" => -1.0,
+            "chebyshev_polynomial_u" => -8.0,
+            "chebyshev_polynomial_v" => -15.0,
+            "chebyshev_polynomial_w" => -1.0,
+            "hermite_polynomial_h" => -464.0,
+            "hermite_polynomial_he" => 20.0,
+            _ => 25.9765873015873,
+        };
+        assert!((y(7)[2] - expected).abs() < 1e-13, "{name}: {}", y(7)[2]);
+    }
+    assert_eq!(Tensor::<f64>::zeros([0, 3]).legendre_polynomial_p(3).shape(), &[0, 3]);
 }
 
 #[test]

@@ -309,7 +309,7 @@ fn draw_trials<T: Element, P: Float>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::{Dropout, Reductions, Views};
+    use crate::ops::{Arithmetic, Dropout, Reductions, Views};
 
     fn generator() -> Generator {
         Generator::new(1)
@@ -324,6 +324,43 @@ mod tests {
             assert!(drawn.iter().all(|x| x.to_bits() == other.normal().to_bits()), "{count}");
             assert_eq!(one, other);
         }
+    }
+
+    /// Compares the blocks of f32 with single draws, and with the probabilities of the words: Φ(z) is the middle of the part of (0, 1) that
+    /// the upper 52 bits of a word number.
+    #[test]
+    fn normal_numbers_of_f32_are_quantiles_of_words() {
+        for count in [1, 63, 64, 65, 200, 20_000] {
+            let (mut blocks, mut single) = (Generator::from_state(9, 3), Generator::from_state(9, 3));
+            let drawn = Tensor::<f32>::randn([count], &mut blocks).to_vec();
+            for z in drawn {
+                let p = ((single.clone().next_u64() >> 12) as f64 + 0.5) / (1u64 << 52) as f64;
+                assert_eq!(z.to_bits(), (single.normal() as f32).to_bits(), "{count}");
+                let z = f64::from(z);
+                let density = (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
+                // The bound has the rounding of z to f32, half a unit in the last place, and the errors of f64.
+                let bound = density * z.abs() * 2f64.powi(-24) * 1.01 + 1e-15;
+                let found = 0.5 * libm::erfc(-z / std::f64::consts::SQRT_2);
+                assert!((found - p).abs() <= bound, "{z}: {found} {p}");
+            }
+            assert_eq!(blocks, single);
+        }
+    }
+
+    /// The bounds are five standard errors of the means. A power of even order 2k has the mean (2k - 1)!!, and a power of odd order 0.
+    #[test]
+    fn normal_numbers_of_f32_have_the_moments_of_the_distribution() {
+        let n = 200_000;
+        let z = Tensor::<f32>::randn([n], &mut generator()).cast::<f64>();
+        let moment = |order: i32| if order % 2 == 1 { 0.0 } else { (1..order).step_by(2).map(f64::from).product() };
+        for order in 1..=6 {
+            let found = z.pow(f64::from(order)).mean(..).item();
+            let deviation = (moment(2 * order) - moment(order) * moment(order)).sqrt();
+            assert!((found - moment(order)).abs() < 5.0 * deviation / (n as f64).sqrt(), "{order}: {found}");
+        }
+        // Neighbours are independent: the mean of their products is 0, with the standard deviation 1.
+        let product = (z.slice(0, 1..) * z.slice(0, ..-1)).mean(..).item();
+        assert!(product.abs() < 5.0 / (n as f64).sqrt(), "{product}");
     }
 
     #[test]

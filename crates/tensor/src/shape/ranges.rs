@@ -94,6 +94,8 @@ enum Numbers {
         end: i64,
         step: i64,
     },
+    /// A number of the range is above the largest i64.
+    Overflow,
     /// `single` is true if the caller wrote the numbers as f32.
     Floats {
         start: f64,
@@ -110,11 +112,12 @@ pub(crate) enum Series {
 }
 
 impl Progression {
-    /// Returns the numbers of the progression. Refuses a step that is 0 or NaN or leads away from the end, and floating-point ends that are
-    /// not finite. The error messages are PyTorch's.
+    /// Returns the numbers of the progression. Refuses a step that is 0, NaN or infinite or leads away from the end, and floating-point ends
+    /// that are not finite. Refuses numbers of type `usize` above the largest i64. The error messages are PyTorch's.
     pub(crate) fn resolve(self, at: Site) -> Result<Series, Error> {
         let sign = "upper bound and lower bound inconsistent with step sign";
         match self.0 {
+            Numbers::Overflow => Err(Error::argument(at, "value cannot be converted to type int64_t without overflow")),
             Numbers::Integers { start, end, step } => {
                 ensure!(step != 0, at, "step must be nonzero");
                 ensure!(if step > 0 { end >= start } else { end <= start }, at, "{sign}");
@@ -125,6 +128,7 @@ impl Progression {
             Numbers::Floats { start, end, step, single } => {
                 ensure!(start.is_finite() && end.is_finite(), at, "unsupported range: {start} -> {end}");
                 ensure!(step != 0.0 && !step.is_nan(), at, "step must be nonzero");
+                ensure!(step.is_finite(), at, "step must be finite but got {step}");
                 ensure!(if step > 0.0 { end >= start } else { end <= start }, at, "{sign}");
                 // The conversion saturates. A count that does not fit into `usize` becomes `usize::MAX`, which the caller refuses as a
                 // size.
@@ -161,9 +165,10 @@ macro_rules! progressions {
 progressions!(i64: |start, end, step| Numbers::Integers { start, end, step });
 progressions!(i32: |start, end, step| Numbers::Integers { start: start.into(), end: end.into(), step: step.into() });
 progressions!(usize: |start, end, step| {
-    // A number that does not fit into i64 becomes the largest i64. With a small start and step, memory cannot hold the progression.
-    let [start, end, step] = [start, end, step].map(|number| i64::try_from(number).unwrap_or(i64::MAX));
-    Numbers::Integers { start, end, step }
+    match [start, end, step].map(i64::try_from) {
+        [Ok(start), Ok(end), Ok(step)] => Numbers::Integers { start, end, step },
+        _ => Numbers::Overflow,
+    }
 });
 progressions!(f64: |start, end, step| Numbers::Floats { start, end, step, single: false });
 progressions!(f32: |start, end, step| {
@@ -259,6 +264,11 @@ mod tests {
         assert_eq!(refused((0..4, -1).into()), "upper bound and lower bound inconsistent with step sign");
         assert_eq!(refused((-1i64).into()), "upper bound and lower bound inconsistent with step sign");
         assert_eq!(refused((0.0..f64::INFINITY).into()), "unsupported range: 0 -> inf");
+        assert_eq!(refused((0.0..1.0, f64::INFINITY).into()), "step must be finite but got inf");
+        let overflow = "value cannot be converted to type int64_t without overflow";
+        assert_eq!(refused((usize::MAX - 2..usize::MAX).into()), overflow);
+        assert_eq!(refused((0..usize::MAX, usize::MAX).into()), overflow);
+        assert_eq!(refused(usize::MAX.into()), overflow);
         assert!(!refused((0.0..1.0, 1e-300).into()).is_empty());
         assert!(!refused((i64::MIN..i64::MAX).into()).is_empty());
     }

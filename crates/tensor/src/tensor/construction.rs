@@ -142,8 +142,8 @@ fn from_fn<T: Element>(shape: &Sizes, mut f: impl FnMut(&[usize]) -> T, at: Site
 impl<T: Number> Tensor<T> {
     /// Returns evenly spaced numbers, without the end: `arange(n)` from 0 to `n - 1`, `arange(2..5)`, or with a step,
     /// `arange((0.0..1.0, 0.1))`. The step may be negative. Floating-point numbers are computed in f64 as `start + k · step`, and rounding
-    /// decides whether the last number is below the end, so [`linspace`](Self::linspace) is safer for them. Refuses a step that is 0, NaN
-    /// or leads away from the end, and infinite and NaN ends. PyTorch: `arange`.
+    /// decides whether the last number is below the end, so [`linspace`](Self::linspace) is safer for them. Refuses a step that is 0, NaN,
+    /// infinite or leads away from the end, infinite and NaN ends, and numbers of type `usize` above the largest i64. PyTorch: `arange`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;

@@ -4,7 +4,7 @@ use wengert_macros::twins;
 
 use crate::ops::primitive::pair::{binary, pair};
 use crate::ops::{Argument, Operand, Result, TensorLike};
-use crate::{Binary, Float, Number, Scalar, Site, Unary};
+use crate::{Binary, Error, Float, Number, Scalar, Site, Unary, ensure};
 
 /// Elementwise arithmetic of one or two operands.
 ///
@@ -121,9 +121,9 @@ pub trait Arithmetic: TensorLike {
     }
 
     /// Returns `self` to the power `exponent`. `pow(x, 0)` and `pow(1, y)` are 1 even for NaN. A finite negative base with a fractional
-    /// exponent gives NaN. An integer with a negative exponent gives 0, except for the bases 1 and -1. If the exponent is the number 1/2 or
-    /// -1/2, computes the square root or its inverse, which differ from the power at -0 and -∞. The root of -0 is -0, and the root of -∞ is
-    /// NaN. PyTorch: `pow`, `float_power`.
+    /// exponent gives NaN. If the exponent is the number 1/2 or -1/2, computes the square root or its inverse, which differ from the power at
+    /// -0 and -∞. The root of -0 is -0, and the root of -∞ is NaN. Refuses a negative number as the exponent of integers. If the exponents
+    /// are a tensor, an integer with a negative exponent gives 0, except for the bases 1 and -1. PyTorch: `pow`, `float_power`.
     #[in_place(Binary::Pow)]
     #[doc(alias("powf", "powi", "power", "float_power", "__pow__"))]
     fn try_pow(&self, exponent: impl Operand<Self>) -> Result<Self>
@@ -132,7 +132,7 @@ pub trait Arithmetic: TensorLike {
     {
         let at = Site::here("pow");
         let exponent = exponent.into_argument(self)?;
-        if let Some(root) = root(&exponent) {
+        if let Some(root) = root(&exponent, at)? {
             return self.apply_unary(root, at);
         }
         let (x, y) = pair(self, exponent, at)?;
@@ -342,12 +342,35 @@ pub trait Arithmetic: TensorLike {
     }
 }
 
-/// Returns the root that a power computes if its exponent is the number 1/2 or -1/2, and `None` for other exponents.
-pub(crate) fn root<A: TensorLike>(exponent: &Argument<A>) -> Option<Unary> {
-    let Argument::Number(exponent) = exponent else { return None };
-    match exponent.to_f64() {
+/// Returns the root that a power computes if its exponent is the number 1/2 or -1/2, and `None` for other exponents. Refuses a negative
+/// number as the exponent of integers.
+pub(crate) fn root<A: TensorLike>(exponent: &Argument<A>, at: Site) -> Result<Option<Unary>, Error> {
+    let Argument::Number(exponent) = exponent else { return Ok(None) };
+    let exponent = exponent.to_f64();
+    let is_refused = A::Elem::DTYPE.is_integer() && exponent < 0.0;
+    ensure!(!is_refused, at, "Integers to negative integer powers are not allowed.");
+    Ok(match exponent {
         0.5 => Some(Unary::PowHalf),
         -0.5 => Some(Unary::PowMinusHalf),
         _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    /// PyTorch refuses a negative number, also for an empty tensor, and computes with a tensor of exponents.
+    #[test]
+    fn integers_to_negative_powers() {
+        let refused = "Integers to negative integer powers are not allowed.";
+        let mut x = Tensor::from([2i64, 1, -1, 0]);
+        assert_eq!(x.try_pow(-1).unwrap_err().sentence(), refused);
+        assert_eq!(x.try_pow_(-2).unwrap_err().sentence(), refused);
+        assert_eq!(Tensor::<i64>::zeros(0).try_pow(-1).unwrap_err().sentence(), refused);
+        assert_eq!(x.pow(&Tensor::scalar(-1)).to_vec(), [0, 1, -1, 0]);
+        x.pow_(2);
+        assert_eq!(x.to_vec(), [4, 1, 1, 0]);
+        assert_eq!(Tensor::from([2.0, -4.0]).pow(-1).to_vec(), [0.5, -0.25]);
     }
 }

@@ -60,7 +60,9 @@ pub trait InPlace: TensorLike {
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Self::Error> {
         let other = other.into_argument(self)?;
         self.check_write(array(&other), at)?;
-        if let (Binary::Pow, Some(root)) = (op, root(&other)) {
+        if op == Binary::Pow
+            && let Some(root) = root(&other, at)?
+        {
             let value = self.apply_unary(root, at)?;
             return self.put(value, at);
         }
@@ -160,7 +162,9 @@ impl<T: Element> InPlace for Tensor<T> {
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Error> {
         let other = other.into_argument(self)?;
         self.check_write(array(&other), at)?;
-        if let (Binary::Pow, Some(root)) = (op, root(&other)) {
+        if op == Binary::Pow
+            && let Some(root) = root(&other, at)?
+        {
             let value = self.apply_unary(root, at)?;
             return self.put(value, at);
         }

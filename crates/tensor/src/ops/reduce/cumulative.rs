@@ -60,7 +60,7 @@ pub trait Cumulative: TensorLike<Elem: Number> {
     }
 
     /// Returns, for each element, ln Σ eˣ over this element and all elements x before it along `dim`, without overflow. The gradient of an
-    /// element ∞ is NaN. Results of ∞ add nothing to the gradients of other elements. PyTorch: `logcumsumexp`.
+    /// element ∞ is NaN, except for rank 0. Results of ∞ add nothing to the gradients of other elements. PyTorch: `logcumsumexp`.
     fn try_logcumsumexp(&self, dim: impl Position) -> Result<Self>
     where
         Self::Elem: Float,
@@ -70,6 +70,11 @@ pub trait Cumulative: TensorLike<Elem: Number> {
             let array = LaneArray::new(&self.to_tensor(at)?, dim.position(), at)?;
             let out = |out: &mut [_]| lanes::running_log_sums(array.values().source(), array.axis, out);
             return Ok(self.constant(&array.restore_rank(Tensor::build(&array.shape, at, out)?, at)?));
+        }
+        if self.shape().rank() == 0 {
+            // The result of a single number is this number, and its gradient is 1 even at ±∞, as in PyTorch.
+            dims::axis(dim.position(), 0, at)?;
+            return Ok(self.clone());
         }
         log_sums(self, dim.position(), at)
     }

@@ -249,6 +249,31 @@ mod tests {
         assert_eq!(sentence(&[2], 1), "Dimension out of range (expected to be in range of [-1, 0], but got 1)");
     }
 
+    /// Slices of one element are compared with a plain search. The numbers of a slice are its places among the sorted slices.
+    #[test]
+    fn distinct_slices_of_one_element() {
+        let mut generator = crate::Generator::new(5);
+        for n in [1usize, 2, 9, 1000] {
+            let x = Tensor::<i64>::randint(-9, 9, [n], &mut generator);
+            let mut sorted = x.to_vec();
+            sorted.sort_unstable();
+            sorted.dedup();
+            let place = |value: i64| sorted.iter().position(|&other| other == value).unwrap() as i64;
+            let numbers: Vec<i64> = x.iter().map(place).collect();
+            let sizes: Vec<i64> = sorted.iter().map(|&value| x.iter().filter(|&x| x == value).count() as i64).collect();
+            for (shape, found, dim) in [([n, 1], [sorted.len(), 1], 0), ([1, n], [1, sorted.len()], 1)] {
+                let (slices, inverse, counts) = x.reshape(shape).unique_dim(dim);
+                assert_eq!((slices.shape().sizes(), slices.to_vec()), (&found[..], sorted.clone()));
+                assert_eq!((inverse.to_vec(), counts.to_vec()), (numbers.clone(), sizes.clone()), "{shape:?}");
+            }
+            let (rows, inverse, counts) = x.reshape([n, 1]).unique_dim(1);
+            assert_eq!((rows, inverse.to_vec(), counts.to_vec()), (x.reshape([n, 1]), vec![0], vec![1]));
+        }
+        let (rows, inverse, counts) = Tensor::from([[NAN], [-0.0], [0.0], [NAN]]).unique_dim(0);
+        assert_eq!((rows.shape().sizes(), rows.get(&[0, 0])), (&[3, 1][..], Some(0.0)));
+        assert_eq!((inverse.to_vec(), counts.to_vec()), (vec![1, 0, 0, 2], vec![2, 1, 1]));
+    }
+
     #[test]
     fn runs_of_equal_elements_and_slices() {
         let (values, runs, lengths) = Tensor::from([1i64, 1, 2, 2, 3, 1, 1, 2]).unique_consecutive(None);

@@ -9,7 +9,7 @@ use crate::kernel::scan::lanes;
 use crate::ops::reduce::lane_array::LaneArray;
 use crate::ops::reduce::reductions::{drop_reduced, extreme_values, extremes};
 use crate::ops::{Result, TensorLike};
-use crate::{Dims, Position, Reduction, Shape, Site, Tensor, View, ensure};
+use crate::{Dims, Error, Position, Reduction, Shape, Site, Tensor, View, ensure};
 
 /// The largest and smallest elements, with their positions. [`Reductions::amax`](crate::ops::Reductions::amax) returns only the
 /// values, and shares the gradient between equal elements.
@@ -104,6 +104,10 @@ fn extreme<A: TensorLike>(
 }
 
 fn running_extreme<A: TensorLike>(x: &A, largest: bool, dim: isize, at: Site) -> Result<(A, Tensor<i64>), A::Error> {
+    if x.shape().rank() == 0 && !matches!(dim, -1 | 0) {
+        let message = format!("{}(): Expected reduction dim -1 or 0 for scalar but got {dim}", at.operation);
+        return Err(Error::argument(at, message).into());
+    }
     let array = LaneArray::new(x, dim, at)?;
     let values = array.values().to_tensor(at)?;
     let positions =
@@ -123,6 +127,16 @@ mod tests {
     use crate::prelude::*;
 
     const NAN: f64 = f64::NAN;
+
+    #[test]
+    fn a_scalar_has_two_dimensions() {
+        let x = Tensor::scalar(1.0);
+        assert_eq!((x.cummax(-1), x.cummin(0)), ((x.clone(), Tensor::scalar(0)), (x.clone(), Tensor::scalar(0))));
+        let sentence = x.try_cummax(1).unwrap_err().sentence();
+        assert_eq!(sentence, "cummax(): Expected reduction dim -1 or 0 for scalar but got 1");
+        let sentence = x.try_cummin(-2).unwrap_err().sentence();
+        assert_eq!(sentence, "cummin(): Expected reduction dim -1 or 0 for scalar but got -2");
+    }
 
     #[test]
     fn the_first_tie_and_the_first_nan() {

@@ -148,8 +148,8 @@ fn interpolate_lanes<A: TensorLike<Elem: Float>>(
     at: Site,
 ) -> Result<A> {
     let (count, axis) = (q.values.len(), array.axis);
-    let rank = |q: f64, last: i64| A::Elem::from_f64(q).to_f64() * last as f64;
-    let rounded = |rank: f64| A::Elem::from_f64(rank).to_f64();
+    let rounded = |number: f64| A::Elem::from_f64(number).to_f64();
+    let rank = |q: f64, last: i64| rounded(q) * last as f64;
     // For each lane (a line of elements): the positions of the elements below and above each quantile, the rank of the largest element, and
     // a flag for each quantile. The flag is 0 if the quantile is the element below for every rank, and otherwise 1. If the lane has a NaN
     // that is not skipped, all positions are the position of a NaN, and the rank is 0 because it does not matter.
@@ -179,10 +179,11 @@ fn interpolate_lanes<A: TensorLike<Elem: Float>>(
         return Ok(below);
     }
     let above = array.take(&positions.slice_axis(axis, count, count, at)?, at)?;
-    let last = positions.slice_axis(axis, 2 * count, 1, at)?.try_cast::<A::Elem>()?;
+    // The ranks are rounded like the ranks of the positions. In f32 the rank of the largest of many elements is not exact.
+    let last = positions.slice_axis(axis, 2 * count, 1, at)?.try_cast::<f64>()?;
     let line = Shape::ones(array.shape.rank()).with_size(axis, count);
-    let values = q.values.iter().map(|&q| A::Elem::from_f64(q)).collect();
-    let ranks = last.times(&Tensor::try_from_vec(values, line)?, at)?;
+    let values = q.values.iter().map(|&q| rounded(q)).collect();
+    let ranks = last.times(&Tensor::try_from_vec(values, line)?, at)?.try_cast::<A::Elem>()?;
     let mut weights = ranks.minus(&ranks.apply_unary(Unary::Floor, at)?, at)?;
     if interpolation == QuantileInterpolation::Midpoint {
         let between = weights.compare(Compare::Ne, 0.0, at)?;
@@ -241,6 +242,15 @@ mod tests {
         assert!(x.quantile(0.0, None, Linear).item().is_nan());
         assert_eq!(x.nanquantile([0.5, 0.0], None, Linear).to_vec(), [2.0, 1.0]);
         assert!(Tensor::from([NAN]).nanquantile(0.5, None, Lower).item().is_nan());
+    }
+
+    /// The rank of the largest element has more digits than f32. The element below the quantile is followed by ∞.
+    #[test]
+    fn the_ranks_of_many_elements_are_rounded_once() {
+        let (count, below) = ((1 << 24) + 2, 6_291_456);
+        let x = Tensor::<f32>::from_fn(count, |i| if i[0] > below { f32::INFINITY } else { 1.0 });
+        assert_eq!(x.quantile(0.375, None, Linear).item(), f32::INFINITY);
+        assert_eq!(x.quantile(0.375, None, Midpoint).item(), f32::INFINITY);
     }
 
     #[test]

@@ -5,7 +5,9 @@ use wengert_macros::twins;
 use crate::kernel::reduce::arg;
 use crate::ops::{Compose, Result, TensorLike};
 use crate::shape::dims;
-use crate::{DType, Dims, Element, Error, Float, Number, Position, Reduction, Scalar, Site, Tensor, View, ensure};
+use crate::{
+    DType, Dims, Element, Error, Float, Number, Position, Reduction, Scalar, Shape, Site, Tensor, View, ensure,
+};
 
 /// Reductions. `dims` is one dimension, several, or all (`..`, or an empty list as in PyTorch). The reduced dimensions are removed,
 /// unless the method's name ends in `_keepdim`: then they stay with size 1.
@@ -175,6 +177,12 @@ pub(crate) fn extreme_values<A: TensorLike>(x: &A, op: Reduction, dims: &Dims, k
         for &dim in named {
             check_lanes(shape[dims::axis(dim, shape.rank(), at)?], dim, at)?;
         }
+    }
+    if shape.is_empty() && !x.is_plain() && matches!(op, Reduction::Amax | Reduction::Amin) {
+        // A single NaN has the gradient NaN, as in PyTorch. So the reduction is recorded, although its value is the element.
+        dims.resolve_or_all(0, at)?;
+        let line = x.apply_view(View::Reshape(Shape::from([1])), at)?;
+        return line.apply_reduce_away(op, &[0], at);
     }
     reduce_dims(x, op, dims, keepdim, at)
 }
