@@ -251,7 +251,7 @@ fn step(kind: &str, n: &[usize]) -> Result<Step, String> {
                 let transitions = transitions.log_softmax(1);
                 let mut forward = scores.select(0, 0);
                 for step in 1..steps {
-                    forward = (forward.unsqueeze(1) + &transitions).logsumexp(0) + scores.select(0, step);
+                    forward = (forward.unsqueeze(1) + transitions).logsumexp(0) + scores.select(0, step);
                 }
                 forward.logsumexp(0)
             });

@@ -368,7 +368,7 @@ mod tests {
         assert_eq!(x.try_pow(-1).unwrap_err().sentence(), refused);
         assert_eq!(x.try_pow_(-2).unwrap_err().sentence(), refused);
         assert_eq!(Tensor::<i64>::zeros(0).try_pow(-1).unwrap_err().sentence(), refused);
-        assert_eq!(x.pow(&Tensor::scalar(-1)).to_vec(), [0, 1, -1, 0]);
+        assert_eq!(x.pow(Tensor::scalar(-1)).to_vec(), [0, 1, -1, 0]);
         x.pow_(2);
         assert_eq!(x.to_vec(), [4, 1, 1, 0]);
         assert_eq!(Tensor::from([2.0, -4.0]).pow(-1).to_vec(), [0.5, -0.25]);
