@@ -358,7 +358,7 @@ fn band(colour: RGBColor) -> ShapeStyle {
     colour.mix(0.4).stroke_width(6 * UNITS)
 }
 
-/// Returns the shapes that stand for a layer in the legend: three paths, of which some are empty, and the radius of a circle. `(x, y)` is
+/// Returns the shapes that stand for a layer in the legend: three paths (some of them empty), and the radius of a circle. `(x, y)` is
 /// the left end of the shapes.
 fn sample(kind: Kind, colour: RGBColor, (x, y): (i32, i32)) -> ([PathElement<(i32, i32)>; 3], u32) {
     let units = UNITS as i32;

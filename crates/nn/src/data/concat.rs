@@ -18,8 +18,8 @@ use crate::{Error, Result};
 /// use wengert::nn::{ConcatDataset, DataLoader, Dataset, Samples};
 /// use wengert::prelude::*;
 ///
-/// let first = Samples::new(Tensor::from([[1.0f32], [2.0]]), Tensor::from([0, 1]))?;
-/// let second = Samples::new(Tensor::from([[3.0f32], [4.0], [5.0]]), Tensor::from([1, 0, 1]))?;
+/// let first = Samples::new(Tensor::from([[1.0f32], [2.0]]), Tensor::from([0i64, 1]))?;
+/// let second = Samples::new(Tensor::from([[3.0f32], [4.0], [5.0]]), Tensor::from([1i64, 0, 1]))?;
 /// let both = ConcatDataset::new(vec![first, second])?;
 /// assert_eq!(both.len(), 5);
 /// let (x, classes) = DataLoader::new(both, 4).epoch(0).next().unwrap()?;
