@@ -135,7 +135,8 @@ pub mod autograd {
 
 #[cfg(feature = "fft")]
 pub mod fft {
-    //! Fourier transforms of tensors and variables: the crate [`wengert-fft`](wengert_fft), whose page has the rules.
+    //! Fourier transforms of tensors and variables: the crate [`wengert-fft`](wengert_fft). Its page explains the shapes, the norms and
+    //! the derivatives.
     //!
     //! | subject | place |
     //! |---|---|
@@ -173,7 +174,8 @@ pub mod fft {
 
 #[cfg(feature = "linalg")]
 pub mod linalg {
-    //! Linear algebra: the crate [`wengert-linalg`](wengert_linalg), whose page has the rules. PyTorch: `torch.linalg`.
+    //! Linear algebra: the crate [`wengert-linalg`](wengert_linalg). Its page explains batches, errors and
+    //! derivatives. PyTorch: `torch.linalg`.
     //!
     //! | subject | place |
     //! |---|---|

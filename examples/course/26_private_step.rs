@@ -2,8 +2,8 @@
 //!
 //! The gradient of a batch is a mean, in which one unusual sample can dominate. With the gradient of every sample, the step
 //! clips each gradient to a bound and adds noise. The noise hides whether one person's sample was in the data. (Abadi et al. 2016,
-//! "Deep learning with differential privacy".) How well it hides is a number, ε: with and without the sample, the probability of
-//! any result differs by a factor of at most exp(ε), except with probability δ.
+//! "Deep learning with differential privacy".) A number ε measures how well it hides this. With and without the sample, the
+//! probability of any result differs by a factor of at most exp(ε), except with probability δ.
 
 use std::process::ExitCode;
 

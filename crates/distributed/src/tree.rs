@@ -93,7 +93,8 @@ impl<V> Sums<V> {
         self.open.push((node, value));
     }
 
-    /// Returns the partial sums to which the last shard's vector will be added, in the order of these additions.
+    /// Returns the partial sums that are still open, the last one first. The vector of a node's last shard is added to them in this order.
+    /// It is added piece by piece, as its gradients become complete.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = &V> {
         self.open.iter().rev().map(|(_, value)| value)
     }

@@ -84,7 +84,7 @@ pub(crate) fn norm(numbers: &[f64]) -> f64 {
     size * numbers.iter().map(|x| (x / size).powi(2)).sum::<f64>().sqrt()
 }
 
-/// Returns the sum of the products of the elements.
+/// Returns the dot product of `x` and `y`.
 pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {
     x.iter().zip(y).map(|(x, y)| x * y).sum()
 }

@@ -93,7 +93,8 @@ pub struct LeastSquaresResult<T: Float> {
     pub end: FitEnd,
     /// The number of accepted steps.
     pub iterations: usize,
-    /// The number of points where the residuals were evaluated. Each accepted point is evaluated once more, with its Jacobian. SciPy: `nfev`.
+    /// The number of points where the residuals were evaluated. The second evaluation of an accepted point, with its Jacobian, is
+    /// not counted. SciPy: `nfev`.
     pub evaluations: usize,
 }
 

@@ -297,7 +297,7 @@ struct Domain {
     kind: Kind,
 }
 
-/// The kind of an interval.
+/// The kind of an integral's interval: finite, infinite on one side, or infinite on both sides.
 #[derive(Clone, Copy)]
 enum Kind {
     Finite,

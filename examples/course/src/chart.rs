@@ -8,7 +8,7 @@ use plotters::prelude::*;
 
 use crate::Result;
 
-/// The colours, in the order in which layers use them.
+/// The colours of a chart. The argument `colour` of the methods that draw is an index into this list.
 const COLOURS: [RGBColor; 10] = [
     RGBColor(31, 119, 180),
     RGBColor(214, 96, 20),

@@ -1,5 +1,5 @@
-//! Shared code of the course that is not its subject: charts and the data. `options.rs` is a link to the code of the package
-//! `wengert-options`, so that `own_images`, which links to this folder, needs no unpublished package.
+//! Helpers that the programs of the course share: charts, data and options. The example `examples/own_images` links to this
+//! folder, and must not depend on unpublished packages. So `options.rs` is a link to the source of `wengert-options`.
 
 mod chart;
 mod digits;

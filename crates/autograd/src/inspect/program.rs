@@ -62,9 +62,9 @@ pub enum Custom {
     IndexAdd { axis: usize, indices: Vec<Tensor<i64>>, size: usize },
     /// The cumulative sum along `axis`.
     CumSum { axis: usize },
-    /// The variance over `axes`, which stay with size 1.
+    /// The variance over `axes`, which the result keeps with size 1.
     Variance { axes: Axes, correction: f64 },
-    /// The norm over `axes`, which stay with size 1.
+    /// The norm over `axes`, which the result keeps with size 1.
     Norm { ord: f64, axes: Axes },
     /// The array `slot` of a convolution, computed from the other two arrays.
     Convolution { form: ConvolutionForm, slot: Slot },

@@ -15,7 +15,8 @@ use crate::{BatchedCall, Call, Error, Operation, Var};
 pub(crate) struct Variance {
     pub(crate) axes: Axes,
     pub(crate) correction: f64,
-    /// True if the caller named no dimensions, so that the variance is over all dimensions. Also true for a batch of single numbers.
+    /// True if the caller named no dimensions, so that the variance is over all of them. Under `vmap`, also true if each example is a single
+    /// number. If the divisor is not positive, this selects PyTorch's derivative (see the top of this file).
     pub(crate) is_total: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Changes the gradient of a variable by a function of the caller.
+//! Gradient hooks: a function that the caller passes replaces the gradient of a variable.
 
 use std::rc::Rc;
 

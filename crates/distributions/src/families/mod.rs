@@ -8,7 +8,7 @@ pub(crate) mod student;
 pub(crate) mod trials;
 pub(crate) mod uniform;
 
-/// ln √(2π)
+/// The number ln √(2π), the constant term in the logarithm of the normal density.
 pub(crate) const LN_SQRT_2PI: f64 = 0.918_938_533_204_672_8;
 /// The Euler-Mascheroni constant γ.
 pub(crate) const EULER: f64 = 0.577_215_664_901_532_9;

@@ -179,6 +179,6 @@ fn reflector(v: &mut [f64]) -> Option<(f64, f64)> {
     v.iter_mut().for_each(|x| *x /= size);
     let length = v.iter().map(|x| x * x).sum::<f64>().sqrt().copysign(v[0]);
     v[0] += length;
-    // This product is half the squared length of w.
+    // `v` is now w, and this product is half its squared length. So the first result is f = 2 / |w|².
     Some((1.0 / (length * v[0]), -length * size))
 }

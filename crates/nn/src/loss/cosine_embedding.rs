@@ -63,7 +63,7 @@ impl FormulaOfThree for CosineEmbedding {
     }
 }
 
-/// Returns [`CosineEmbeddingLoss::of`] with the default options. PyTorch: `nn.functional.cosine_embedding_loss`.
+/// Returns the loss that [`CosineEmbeddingLoss::of`] computes with the default options. PyTorch: `nn.functional.cosine_embedding_loss`.
 ///
 /// # Errors
 ///

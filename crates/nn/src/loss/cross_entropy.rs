@@ -100,7 +100,7 @@ impl<T: Float> CrossEntropyLoss<T> {
     }
 }
 
-/// Returns [`CrossEntropyLoss::of`] with the default options: the mean over all targets except -100, without weights and smoothing.
+/// Returns the loss that [`CrossEntropyLoss::of`] computes with the default options: the mean over all targets except -100, without weights and smoothing.
 /// PyTorch: `torch.nn.functional.cross_entropy`.
 ///
 /// ```

@@ -122,7 +122,7 @@ impl CtcLoss {
     }
 }
 
-/// Returns [`CtcLoss::of`] with the default options. PyTorch: `nn.functional.ctc_loss`.
+/// Returns the loss that [`CtcLoss::of`] computes with the default options. PyTorch: `nn.functional.ctc_loss`.
 ///
 /// # Errors
 ///

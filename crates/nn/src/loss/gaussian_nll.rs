@@ -64,7 +64,7 @@ impl FormulaOfThree for GaussianNll {
     }
 }
 
-/// Returns [`GaussianNllLoss::of`] with the default options. PyTorch: `nn.functional.gaussian_nll_loss`.
+/// Returns the loss that [`GaussianNllLoss::of`] computes with the default options. PyTorch: `nn.functional.gaussian_nll_loss`.
 ///
 /// # Errors
 ///

@@ -90,7 +90,7 @@ fn label_counts<T: Float>(labels: &Tensor<i64>, classes: usize, at: Site) -> Res
     Ok(counts)
 }
 
-/// Returns [`MultilabelMarginLoss::of`] with the default options. PyTorch: `nn.functional.multilabel_margin_loss`.
+/// Returns the loss that [`MultilabelMarginLoss::of`] computes with the default options. PyTorch: `nn.functional.multilabel_margin_loss`.
 ///
 /// # Errors
 ///
@@ -146,7 +146,7 @@ impl<T: Float> MultilabelSoftMarginLoss<T> {
     }
 }
 
-/// Returns [`MultilabelSoftMarginLoss::of`] with the default options. PyTorch:
+/// Returns the loss that [`MultilabelSoftMarginLoss::of`] computes with the default options. PyTorch:
 /// `nn.functional.multilabel_soft_margin_loss`.
 ///
 /// # Errors

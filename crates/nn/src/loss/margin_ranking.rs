@@ -51,7 +51,7 @@ impl FormulaOfThree for MarginRanking {
     }
 }
 
-/// Returns [`MarginRankingLoss::of`] with the default options. PyTorch: `nn.functional.margin_ranking_loss`.
+/// Returns the loss that [`MarginRankingLoss::of`] computes with the default options. PyTorch: `nn.functional.margin_ranking_loss`.
 ///
 /// # Errors
 ///

@@ -93,7 +93,7 @@ impl<T: Float> MultiMarginLoss<T> {
     }
 }
 
-/// Returns [`MultiMarginLoss::of`] with the default options. PyTorch: `torch.nn.functional.multi_margin_loss`.
+/// Returns the loss that [`MultiMarginLoss::of`] computes with the default options. PyTorch: `torch.nn.functional.multi_margin_loss`.
 ///
 /// # Errors
 ///

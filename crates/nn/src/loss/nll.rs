@@ -61,7 +61,7 @@ impl<T: Float> NllLoss<T> {
     }
 }
 
-/// Returns [`NllLoss::of`] with the default options. PyTorch: `torch.nn.functional.nll_loss`.
+/// Returns the loss that [`NllLoss::of`] computes with the default options. PyTorch: `torch.nn.functional.nll_loss`.
 ///
 /// # Errors
 ///

@@ -106,7 +106,7 @@ fn check_triple<A: TensorLike>(anchor: &A, positive: &A, negative: &A, at: Site)
     check_shape("the negative", &negative.shape(), &anchor.shape(), at)
 }
 
-/// Returns [`TripletMarginLoss::of`] with the default options. PyTorch: `nn.functional.triplet_margin_loss`.
+/// Returns the loss that [`TripletMarginLoss::of`] computes with the default options. PyTorch: `nn.functional.triplet_margin_loss`.
 ///
 /// # Errors
 ///

@@ -22,7 +22,7 @@ impl<T: Float> Lowering<T> {
         Ok(self.reduce(operator, x, &axes))
     }
 
-    /// Reduces over `axes`, which stay with size 1.
+    /// Reduces over `axes`, which the result keeps with size 1.
     fn reduce(&mut self, operator: &'static str, x: ValueId, axes: &[usize]) -> ValueId {
         // With an empty list of axes, the operator would reduce all dimensions.
         if axes.is_empty() {

@@ -120,7 +120,7 @@ impl Minimize {
         Minimize { method: MinimizeMethod::Bfgs, gtol: 1e-5, max_iter: None }
     }
 
-    /// Sets the method.
+    /// Sets the method of minimisation. The default is [`MinimizeMethod::Bfgs`].
     pub fn method(self, method: MinimizeMethod) -> Self {
         Minimize { method, ..self }
     }

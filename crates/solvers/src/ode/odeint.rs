@@ -111,7 +111,7 @@ impl Odeint {
         Odeint { settings }
     }
 
-    /// Sets the method.
+    /// Sets the method of integration. The default is [`Method::Dopri5`].
     pub fn method(mut self, method: Method) -> Self {
         self.settings.method = method;
         self

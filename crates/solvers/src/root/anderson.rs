@@ -121,8 +121,9 @@ impl FixedPoint {
     }
 
     /// Records the fixed point as an operation on the tape of `x0`. Its derivatives with respect to `args` follow from the implicit function
-    /// theorem, in both modes and of every order. The gradient is the solution w of w = v + Jᵀ w for the Jacobian J, found by the same method
-    /// with products of Jᵀ and vectors. The derivative with respect to the start is zero.
+    /// theorem, in both modes and of every order. For an incoming gradient v, the same method solves w = v + Jᵀ w, where J is the Jacobian of
+    /// `g` with respect to the point. The gradients of `args` are w times the derivatives of `g` with respect to them. The derivative with
+    /// respect to the start is zero.
     ///
     /// `g` gets the point and `args`. All variables that it uses must be among the arguments; the compiler refuses functions that capture
     /// variables. jaxopt: `implicit_diff`.

@@ -227,7 +227,7 @@ pub(crate) fn copy_strided<T: Copy>(data: &[T], position: usize, stride: isize, 
 }
 
 crate::scalar::cpu::dispatched! {
-    /// Does the same as [`copy_strided`] for the strides -1, 2, 3 and 4. The compiler reads these elements by vectors.
+    /// Does the same as [`copy_strided`] for the strides -1, 2, 3 and 4. The compiler vectorizes these loops.
     fn copy_by_vectors<T: Copy>(data: &[T], position: usize, stride: isize, out: &mut [T]) {
         match stride {
             2 => copy_every::<T, 2>(&data[position..], out),

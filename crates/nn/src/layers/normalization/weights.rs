@@ -85,7 +85,7 @@ impl<T: Float> WeightNorm<T> {
     }
 }
 
-/// Returns the norm of `v` over all dimensions except `dim`; the other dimensions stay with size 1. If `dim` is `None`, returns the norm over all
+/// Returns the norm of `v` over all dimensions except `dim`. The result keeps these dimensions with size 1. If `dim` is `None`, returns the norm over all
 /// dimensions, a single number.
 #[track_caller]
 fn norm_except<A: TensorLike<Elem: Float>>(v: &A, dim: Option<usize>) -> Result<A, A::Error> {

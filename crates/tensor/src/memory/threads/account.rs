@@ -62,7 +62,8 @@ pub(super) struct Account {
     resting: usize,
     /// The duration of the next rest.
     rest: Duration,
-    /// The end of the current rest. It is `None` before the first rest, and from the start of a trial until the next rest begins.
+    /// The time at which the current rest ends and a trial (see the top of this file) begins. It is `None` before the first rest, and from
+    /// the start of a trial until the next rest.
     until: Option<Instant>,
 }
 

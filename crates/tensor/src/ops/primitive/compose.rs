@@ -60,12 +60,12 @@ pub(crate) trait Compose: TensorLike {
         number(self, Self::Elem::from_f64(value), shape, at)
     }
 
-    /// Returns the sum over `axes`, which stay with size 1.
+    /// Returns the sum over `axes`, which the result keeps with size 1.
     fn sum_over(&self, axes: &[usize], at: Site) -> Result<Self> {
         if axes.is_empty() { Ok(self.clone()) } else { self.apply_reduce(Reduction::Sum, axes, at) }
     }
 
-    /// Returns the mean over `axes`, which stay with size 1.
+    /// Returns the mean over `axes`, which the result keeps with size 1.
     fn mean_over(&self, axes: &[usize], at: Site) -> Result<Self> {
         self.sum_over(axes, at)?.divide_by_count(self.shape().numel_over(axes), at)
     }

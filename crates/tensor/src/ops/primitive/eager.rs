@@ -362,7 +362,7 @@ impl ElementInstances for ProductSums {
     }
 }
 
-/// A composite operation: the sum of products over `axes`, which stay with size 1.
+/// A composite operation: the sum of products over `axes`, which the result keeps with size 1.
 struct ProductSum<'a> {
     axes: &'a [usize],
 }

@@ -256,7 +256,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     /// `view` would read it.
     fn apply_embed(&self, view: View, shape: &Shape, at: Site) -> Result<Self>;
 
-    /// Reduces over `axes`, which stay with size 1. A reduction of no elements gives the identity of `op`: 0 for a sum, 1 for a product,
+    /// Reduces over `axes`, which the result keeps with size 1. A reduction of no elements gives the identity of `op`: 0 for a sum, 1 for a product,
     /// the lowest value for a maximum.
     fn apply_reduce(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self>;
 
@@ -267,7 +267,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
         self.apply_reduce(op, axes, at)?.apply_view(View::Reshape(shape), at)
     }
 
-    /// Returns the sum of the products of pairs of elements over `axes`, which stay with size 1. The shapes are equal.
+    /// Returns the sum of the products of pairs of elements over `axes`, which the result keeps with size 1. The shapes are equal.
     #[doc(hidden)]
     fn apply_product_sum(&self, other: &Self, axes: &[usize], at: Site) -> Result<Self> {
         self.apply_binary(Binary::Mul, other, at)?.apply_reduce(Reduction::Sum, axes, at)
@@ -276,14 +276,14 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     /// Returns the running sum along `axis`.
     fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self>;
 
-    /// Returns the variance over `axes`, which stay with size 1: see [`Statistics::var`](crate::ops::Statistics::var). `is_total` is true
+    /// Returns the variance over `axes`, which the result keeps with size 1: see [`Statistics::var`](crate::ops::Statistics::var). `is_total` is true
     /// if the caller named no dimensions. The variance is a primitive because its derivative, 2 (x - mean) / (n - `correction`) for n
     /// elements, needs no term for the mean. If n - `correction` is not positive, the derivative depends on `is_total`.
     fn apply_variance(&self, axes: &[usize], correction: f64, is_total: bool, at: Site) -> Result<Self>
     where
         Self::Elem: Float;
 
-    /// Returns the `ord`-norm over `axes`, which stay with size 1: see [`Norms::vector_norm`](crate::ops::Norms::vector_norm). The
+    /// Returns the `ord`-norm over `axes`, which the result keeps with size 1: see [`Norms::vector_norm`](crate::ops::Norms::vector_norm). The
     /// norm is a primitive because its derivatives at the zero vector and at zero elements are conventions.
     fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self>
     where

@@ -199,7 +199,7 @@ pub(crate) fn norm<A: TensorLike<Elem: Float>>(x: &A, ord: f64, dims: &Dims, kee
     drop_reduced(x.apply_norm(ord, &axes, at)?, &axes, keepdim, at)
 }
 
-/// A composite operation: the `ord`-norm over `axes`, which stay with size 1.
+/// A composite operation: the `ord`-norm over `axes`, which the result keeps with size 1.
 pub(crate) struct Norm<'a> {
     pub(crate) ord: f64,
     pub(crate) axes: &'a [usize],

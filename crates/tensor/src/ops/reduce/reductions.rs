@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Reductions. `dims` is one dimension, several, or all (`..`, or an empty list as in PyTorch). The reduced dimensions are removed,
-/// unless the method's name ends in `_keepdim`: then they stay with size 1.
+/// unless the method's name ends in `_keepdim`: then the result keeps them with size 1.
 ///
 /// ```
 /// # use wengert_tensor::prelude::*;
@@ -129,7 +129,7 @@ pub trait Reductions: TensorLike {
     }
 }
 
-/// Returns the reduction over `dims`, which stay with size 1 or are removed.
+/// Returns the reduction over `dims`, which the result keeps with size 1 or removes.
 pub(crate) fn reduce_dims<A: TensorLike>(x: &A, op: Reduction, dims: &Dims, keepdim: bool, at: Site) -> Result<A> {
     let shape = x.shape();
     let axes = dims.resolve_or_all(shape.rank(), at)?;
@@ -153,7 +153,7 @@ fn reduced_mask<A: TensorLike>(
     if none { Ok(mask) } else { Ok(reduce_dims(&mask, op, dims, keepdim, at)?) }
 }
 
-/// Returns the mean over `dims`, which stay with size 1 or are removed.
+/// Returns the mean over `dims`, which the result keeps with size 1 or removes.
 pub(crate) fn mean<A: TensorLike>(x: &A, dims: &Dims, keepdim: bool, at: Site) -> Result<A> {
     let shape = x.shape();
     let count = shape.numel_over(&dims.resolve_or_all(shape.rank(), at)?);
@@ -161,7 +161,7 @@ pub(crate) fn mean<A: TensorLike>(x: &A, dims: &Dims, keepdim: bool, at: Site) -
     sum.divide_by_count(count, at)
 }
 
-/// Returns the largest or smallest elements over `dims`, which stay with size 1 or are removed. Refuses empty dimensions.
+/// Returns the largest or smallest elements over `dims`, which the result keeps with size 1 or removes. Refuses empty dimensions.
 pub(crate) fn extreme_values<A: TensorLike>(x: &A, op: Reduction, dims: &Dims, keepdim: bool, at: Site) -> Result<A> {
     let shape = x.shape();
     if shape.contains(&0) {

@@ -131,7 +131,7 @@ impl Composite for Normalized {
     }
 }
 
-/// A composite operation: ln Σ eˣ over `axes`, which stay with size 1.
+/// A composite operation: ln Σ eˣ over `axes`, which the result keeps with size 1.
 struct LogSumExp<'a> {
     axes: &'a [usize],
 }

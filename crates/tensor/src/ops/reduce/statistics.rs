@@ -13,7 +13,7 @@ use crate::scalar::math::is_nan;
 use crate::{Binary, Compare, Dims, Float, Reduction, Site, Unary, View};
 
 /// `var`, `std` and related operations. `dims` is one dimension, several, or all (`..`, or an empty list). The reduced dimensions
-/// are removed, unless the method's name ends in `_keepdim`: then they stay with size 1.
+/// are removed, unless the method's name ends in `_keepdim`: then the result keeps them with size 1.
 ///
 /// ```
 /// # use wengert_tensor::prelude::*;
@@ -116,7 +116,7 @@ impl Composite for Known {
     }
 }
 
-/// A composite operation: the variance over `axes`, which stay with size 1.
+/// A composite operation: the variance over `axes`, which the result keeps with size 1.
 pub(crate) struct Variance<'a> {
     pub(crate) axes: &'a [usize],
     pub(crate) correction: f64,
@@ -135,7 +135,7 @@ impl Composite for Variance<'_> {
     }
 }
 
-/// Returns the first element along `axes`, which stay with size 1.
+/// Returns the first element along `axes`, which the result keeps with size 1.
 fn first<A: TensorLike>(x: &A, axes: &[usize], at: Site) -> Result<A> {
     axes.iter().try_fold(x.clone(), |x, &axis| x.apply_view(View::Slice { axis, start: 0, len: 1, step: 1 }, at))
 }
