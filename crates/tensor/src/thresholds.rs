@@ -88,6 +88,10 @@ pub(crate) mod plan {
     /// The largest number of elements in the memory of a region (a sequence of small steps), which stays in the second-level cache.
     pub(crate) const MAX_REGION: usize = 1 << 16;
 
+    /// The number of different programs, the most recent ones, among which a region searches for an equal program. A recurrence has fewer
+    /// programs in one step. Regions without equal programs may have many.
+    pub(crate) const MAX_SEARCHED_PROGRAMS: usize = 256;
+
     /// The smallest number of steps of a region. A shorter region saves less than the copies of its results cost.
     pub(crate) const MIN_REGION_STEPS: usize = 4;
 

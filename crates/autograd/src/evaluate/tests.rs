@@ -78,8 +78,6 @@ fn the_derivative_of_a_sigmoid_is_computed_from_the_sigmoid() {
     assert_eq!(plan.steps.iter().filter_map(stored).collect::<Vec<_>>(), [1, 1, 1]);
 }
 
-/// Checks that a transposed matrix is copied if several products with few rows read it. It is not copied for a single product, or for many
-/// rows.
 /// Checks that programs compute a cheap value again if few of them read it, and that it is stored if many do.
 #[test]
 fn a_value_that_many_programs_read_is_stored() {
@@ -99,6 +97,8 @@ fn a_value_that_many_programs_read_is_stored() {
     assert_eq!((reads(20), reads(60)), (20, 1));
 }
 
+/// Checks that a transposed matrix is copied if several products with few rows read it. It is not copied for a single product, or for many
+/// rows.
 #[test]
 fn a_matrix_that_small_products_share_is_rearranged_once() {
     let copies = |rows: usize, products: usize| {

@@ -22,7 +22,8 @@ use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
 use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::plan::{
-    MAX_REGION, MAX_REGION_COMPILATIONS, MAX_REGION_PART, MAX_REGION_PRODUCT, MAX_REGION_VALUE, MIN_REGION_STEPS,
+    MAX_REGION, MAX_REGION_COMPILATIONS, MAX_REGION_PART, MAX_REGION_PRODUCT, MAX_REGION_VALUE, MAX_SEARCHED_PROGRAMS,
+    MIN_REGION_STEPS,
 };
 use crate::{DType, Float, Layout, Shape, Site, View};
 
@@ -401,7 +402,7 @@ impl Compilation {
         let is_same = |own: &&Rc<SharedProgram>| {
             own.shape == *shape && own.program == *program && own.binding.layouts() == &layouts[..]
         };
-        if let Some(own) = self.programs.iter().find(is_same) {
+        if let Some(own) = self.programs.iter().rev().take(MAX_SEARCHED_PROGRAMS).find(is_same) {
             return Some(Rc::clone(own));
         }
         let binding = Binding::new(program, layouts, shape, self.dtype, Site::here("plan")).ok()?;

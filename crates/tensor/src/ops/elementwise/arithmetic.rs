@@ -122,8 +122,9 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns `self` to the power `exponent`. `pow(x, 0)` and `pow(1, y)` are 1 even for NaN. A finite negative base with a fractional
     /// exponent gives NaN. If the exponent is the number 1/2 or -1/2, computes the square root or its inverse, which differ from the power at
-    /// -0 and -∞. The root of -0 is -0, and the root of -∞ is NaN. Refuses a negative number as the exponent of integers. If the exponents
-    /// are a tensor, an integer with a negative exponent gives 0, except for the bases 1 and -1. PyTorch: `pow`, `float_power`.
+    /// -0 and -∞. The root of -0 is -0, and the root of -∞ is NaN. Refuses a negative number as the exponent of i64. Beside u8, the number -1
+    /// becomes 255 first, as in other operations. If the exponents are a tensor, an integer with a negative exponent gives 0, except for the
+    /// bases 1 and -1. PyTorch: `pow`, `float_power`.
     #[in_place(Binary::Pow)]
     #[doc(alias("powf", "powi", "power", "float_power", "__pow__"))]
     fn try_pow(&self, exponent: impl Operand<Self>) -> Result<Self>
@@ -343,7 +344,7 @@ pub trait Arithmetic: TensorLike {
 }
 
 /// Returns the root that a power computes if its exponent is the number 1/2 or -1/2, and `None` for other exponents. Refuses a negative
-/// number as the exponent of integers.
+/// number as the exponent of i64. Beside u8, it was converted to another number before.
 pub(crate) fn root<A: TensorLike>(exponent: &Argument<A>, at: Site) -> Result<Option<Unary>, Error> {
     let Argument::Number(exponent) = exponent else { return Ok(None) };
     let exponent = exponent.to_f64();

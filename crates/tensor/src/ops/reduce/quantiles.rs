@@ -250,7 +250,6 @@ mod tests {
         let (count, below) = ((1 << 24) + 2, 6_291_456);
         let x = Tensor::<f32>::from_fn(count, |i| if i[0] > below { f32::INFINITY } else { 1.0 });
         assert_eq!(x.quantile(0.375, None, Linear).item(), f32::INFINITY);
-        assert_eq!(x.quantile(0.375, None, Midpoint).item(), f32::INFINITY);
     }
 
     #[test]

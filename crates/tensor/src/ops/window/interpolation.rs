@@ -69,10 +69,15 @@ pub trait Interpolation: Windowed<Elem: Float> {
         let size = at_least(&size, rank, ("size", 1), at)?;
         let cubic = matches!(mode, InterpolateMode::Cubic { .. });
         ensure!(rank == 2 || !cubic, at, "{mode:?} is not defined for {}D input", own.rank());
-        match (mode, rank) {
-            (InterpolateMode::Area, _) => adaptive_avg_pool(self, rank, &Sizes::from(&size[..]), at),
-            (InterpolateMode::Linear { .. }, _) if self.is_plain() => plain_sums::<_, 2>(self, &size, mode, at),
-            (InterpolateMode::Cubic { .. }, _) if self.is_plain() => plain_sums::<_, 4>(self, &size, mode, at),
+        // The passes over a plain tensor read it in row-major order. A small result does not justify a copy of a large view.
+        let plain = |x: &Self| -> std::result::Result<bool, Self::Error> {
+            let new = Shape::from(&size[..]).numel().saturating_mul(own[0]).saturating_mul(own[1]);
+            Ok(x.is_plain() && (own.numel() <= new || x.to_tensor(at)?.is_contiguous()))
+        };
+        match mode {
+            InterpolateMode::Area => adaptive_avg_pool(self, rank, &Sizes::from(&size[..]), at),
+            InterpolateMode::Linear { .. } if plain(self)? => plain_sums::<_, 2>(self, &size, mode, at),
+            InterpolateMode::Cubic { .. } if plain(self)? => plain_sums::<_, 4>(self, &size, mode, at),
             _ => separate_sums(self, &size, mode, at),
         }
     }
@@ -109,7 +114,8 @@ fn plain_sums<A: TensorLike<Elem: Float>, const N: usize>(
             let (from, to) = (shape[2 + dim], size[dim]);
             // If the size does not change, the dimension stays (see `resample`).
             if from != to {
-                check_taps(to, at)?;
+                // The lists of terms, and the sums made from them.
+                check_taps(to.saturating_mul(2), at)?;
                 *sums = Some(weighted_sums::<A::Elem, N>(from, to, mode));
                 target[2 + dim] = to;
             }
@@ -271,6 +277,17 @@ mod tests {
                 let apart = x.transpose(0, 1).contiguous().transpose(0, 1);
                 assert_eq!(apart.interpolate(to, mode), got);
             }
+        }
+    }
+
+    /// Reads only the elements of a large view that the result needs. No memory could hold all its elements.
+    #[test]
+    fn a_large_view_is_not_copied() {
+        let wide = Tensor::<f32>::ones([1, 1, 1]).expand([1, 1, 1usize << 40]);
+        assert_eq!(wide.interpolate(4, InterpolateMode::Linear { align_corners: false }).to_vec(), [1.0; 4]);
+        let turned = Tensor::<f64>::rand([2, 3, 8, 6], &mut Generator::new(1)).transpose(2, 3);
+        for mode in [InterpolateMode::Linear { align_corners: true }, InterpolateMode::Cubic { align_corners: false }] {
+            assert_eq!(turned.interpolate([3, 4], mode), turned.contiguous().interpolate([3, 4], mode));
         }
     }
 
