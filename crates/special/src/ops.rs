@@ -114,14 +114,14 @@ pub trait Special: Array {
         apply(Function::BesselJ { order: 1 }, [self.clone()], Site::here("bessel_j1"))
     }
 
-    /// Returns the Bessel function of the second kind of order 0: -∞ at 0, NaN below, and 0 at ∞, where PyTorch returns NaN. The derivative
-    /// is ∞ at 0. PyTorch: `special.bessel_y0`.
+    /// Returns the Bessel function of the second kind of order 0: -∞ at 0, and NaN below 0. It is 0 at ∞; PyTorch
+    /// returns NaN there. The derivative is ∞ at 0. PyTorch: `special.bessel_y0`.
     fn try_bessel_y0(&self) -> Result<Self> {
         apply(Function::BesselY { order: 0 }, [self.clone()], Site::here("bessel_y0"))
     }
 
-    /// Returns the Bessel function of the second kind of order 1: -∞ at 0, NaN below, and 0 at ∞, where PyTorch returns NaN. The derivative
-    /// is ∞ at 0. PyTorch: `special.bessel_y1`.
+    /// Returns the Bessel function of the second kind of order 1: -∞ at 0, and NaN below 0. It is 0 at ∞; PyTorch
+    /// returns NaN there. The derivative is ∞ at 0. PyTorch: `special.bessel_y1`.
     fn try_bessel_y1(&self) -> Result<Self> {
         apply(Function::BesselY { order: 1 }, [self.clone()], Site::here("bessel_y1"))
     }

@@ -12,8 +12,8 @@ use crate::numeric::orthogonal::Family;
 /// not have.
 ///
 /// The time grows with `n`. The polynomial of degree 0 is 1, also for NaN. Degrees from 3 on are NaN at ±∞, as in PyTorch, because the
-/// terms of the recurrence cancel. Values that overflow are infinite or NaN. PyTorch's Hermite polynomials are NaN from degree 512 on.
-/// In PyTorch the degree may be a tensor; call the method for each degree instead.
+/// terms of the recurrence cancel. Values that overflow are infinite or NaN. PyTorch's Hermite polynomials are NaN
+/// for some large degrees. In PyTorch the degree may be a tensor; call the method for each degree instead.
 ///
 /// ```
 /// # mod wengert { pub use wengert_special as special; pub use wengert_autograd::prelude; }

@@ -123,7 +123,7 @@ fn slope_of_bessel_j<T: Float>(order: usize, x: Var<'_, T>) -> RuleResult<'_, T>
 }
 
 /// Returns the derivative of a Bessel function of the second kind at x. Near the pole at 0, the function of the next order is -∞, and the
-/// function of the order before is left out. Their difference would be NaN.
+/// function of the order before is evaluated at 1 instead. Otherwise their difference would be NaN.
 fn slope_of_bessel_y<T: Float>(order: usize, x: Var<'_, T>) -> RuleResult<'_, T> {
     let next = record(Function::BesselY { order: order + 1 }, &[x])?;
     if order == 0 {

@@ -10,7 +10,7 @@ use crate::{Error, Result};
 ///
 /// A [`Tensor`] is a data set; dimension 0 counts the samples. A tuple of two to four data sets of the same length is a data set, whose
 /// batches are tuples. [`Samples`](crate::Samples) pairs two data sets, inputs and targets. [`Sequences`](crate::Sequences) have different
-/// lengths. [`ConcatDataset`](crate::ConcatDataset) joins data sets. A [`DataLoader`](crate::DataLoader) makes batches.
+/// lengths. [`ConcatDataset`](crate::ConcatDataset) joins data sets whose batches are tensors. A [`DataLoader`](crate::DataLoader) makes batches.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -123,8 +123,8 @@ pub trait Dataset: Sized + Send + Sync + 'static {
         Ok((self.subset(&rest)?, self.subset(&part)?))
     }
 
-    /// Splits as [`random_split`](Self::random_split) does, with the classes in the same proportion in both parts; see
-    /// [`split::stratified`]. `classes` has one class for each sample. This method is for data sets whose targets are not one tensor of
+    /// Holds out as many samples as [`random_split`](Self::random_split), with the classes in nearly the same proportion in both parts. Both
+    /// parts keep the order of the samples; see [`split::stratified`]. `classes` has one class for each sample. This method is for data sets whose targets are not one tensor of
     /// classes, such as a tuple of targets. scikit-learn: `train_test_split(stratify=classes)`.
     ///
     /// ```

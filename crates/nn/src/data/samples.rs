@@ -117,8 +117,8 @@ impl<X: Dataset, Y: Dataset> Dataset for Samples<X, Y> {
 }
 
 impl<X: Dataset> Samples<X, Tensor<i64>> {
-    /// Splits as [`random_split`](Dataset::random_split) does, with the classes in the same proportion in both parts;
-    /// see [`split::stratified`].
+    /// Holds out as many samples as [`random_split`](Dataset::random_split), with the classes in nearly the same proportion in both parts.
+    /// Both parts keep the order of the samples; see [`split::stratified`].
     ///
     /// # Errors
     ///

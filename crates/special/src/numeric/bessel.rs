@@ -14,7 +14,7 @@ pub(crate) fn bessel_j(order: usize, x: f64) -> f64 {
 /// Computes the Bessel function of the second kind Yₙ(x), where n is `order`. It is -∞ at 0, NaN below, and 0 at ∞.
 pub(crate) fn bessel_y(order: usize, x: f64) -> f64 {
     match order {
-        // The functions of `libm` return -∞ at -0 for some orders only.
+        // The pole does not depend on the sign of 0.
         _ if x == 0.0 => f64::NEG_INFINITY,
         0 => libm::y0(x),
         1 => libm::y1(x),

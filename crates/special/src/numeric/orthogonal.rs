@@ -66,11 +66,13 @@ pub(crate) fn derivative(family: Family, n: usize, order: usize, x: f64) -> f64 
     now[0] = 1.0;
     for k in 0..n {
         let [a, b, c, d] = family.coefficients(k);
-        for m in (0..=order).rev() {
+        for m in 0..=order {
+            // The m-th derivative is 0 for degrees below m. Its product with an infinite x would be NaN.
+            let same = if m <= k { (a * x + b) * now[m] } else { 0.0 };
             let lower = if m > 0 { m as f64 * a * now[m - 1] } else { 0.0 };
             let earlier = if k > 0 { c * before[m] } else { 0.0 };
-            // `before` takes the next values. The loop goes down, because it still reads the lower derivative of `now`.
-            before[m] = ((a * x + b) * now[m] + lower - earlier) / d;
+            // `before` takes the next values.
+            before[m] = (same + lower - earlier) / d;
         }
         std::mem::swap(&mut before, &mut now);
     }
@@ -84,6 +86,10 @@ fn value(family: Family, n: usize, x: f64) -> f64 {
         let [a, b, c, d] = family.coefficients(k);
         let earlier = if k > 0 { c * before } else { 0.0 };
         (before, now) = (now, ((a * x + b) * now - earlier) / d);
+        // All higher degrees are NaN too.
+        if now.is_nan() {
+            break;
+        }
     }
     now
 }

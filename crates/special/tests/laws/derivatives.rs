@@ -95,3 +95,19 @@ fn derivatives_of_log_ndtr_in_the_tails() {
 fn a_wrong_derivative_is_found() {
     assert_gradcheck!(|x| x.gammainc(2.0) + x.detach(), &Tensor::from([1.5]));
 }
+
+/// Checks slopes that are constant, where a product of the recurrence would be infinity times 0.
+#[test]
+fn slopes_of_polynomials_of_low_degree_at_infinity() {
+    let slope = |f: fn(Var<'_, f64>) -> Var<'_, f64>, at: f64| {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::scalar(at));
+        f(x).grad([x])[0].item()
+    };
+    for at in [f64::INFINITY, f64::NEG_INFINITY, 1e308] {
+        assert_eq!(slope(|x| x.chebyshev_polynomial_t(1), at), 1.0);
+        assert_eq!(slope(|x| x.hermite_polynomial_h(1), at), 2.0);
+        assert_eq!(slope(|x| x.laguerre_polynomial_l(1), at), -1.0);
+    }
+    assert!(slope(|x| x.legendre_polynomial_p(3), f64::NAN).is_nan());
+}
