@@ -85,22 +85,35 @@ fn formula_by_rows<T: Float, const N: usize>(
     let tiling = Tiling::of_row_broadcast(out.len(), (height, columns), streams);
     driver::fill(&tiling, out, streams, &|blocks| {
         blocks(&mut |start, out| {
-            let (mut row, mut rest) = (start / columns, out);
-            while !rest.is_empty() {
-                let count = (height - row % height).min(rest.len() / columns);
-                let (now, later) = rest.split_at_mut(count * columns);
-                let mut starts: [usize; N] = std::array::from_fn(|k| space.position(k, row * columns));
-                for out in now.chunks_exact_mut(columns) {
+            by_matrices((height, columns), start, out, |first, out| {
+                let mut starts: [usize; N] = std::array::from_fn(|k| space.position(k, first));
+                for out in out.chunks_exact_mut(columns) {
                     let parts: [Operand<T>; N] =
                         std::array::from_fn(|k| Operand::row(operands[k].data, starts[k], across[k] == 1, columns));
                     T::formula(formula, &parts, out);
                     starts = std::array::from_fn(|k| starts[k].wrapping_add_signed(down[k]));
                 }
-                (row, rest) = (row + count, later);
-            }
+            });
         });
     });
     true
+}
+
+/// Divides `out`, which has whole rows of `columns` elements, where a matrix of `height` rows ends. Calls `each` for each part, with the
+/// row-major index of its first element. `start` is the index of the first element of `out`.
+fn by_matrices<T>(
+    (height, columns): (usize, usize),
+    start: usize,
+    out: &mut [T],
+    mut each: impl FnMut(usize, &mut [T]),
+) {
+    let (mut row, mut rest) = (start / columns, out);
+    while !rest.is_empty() {
+        let count = (height - row % height).min(rest.len() / columns);
+        let (now, later) = rest.split_at_mut(count * columns);
+        each(row * columns, now);
+        (row, rest) = (row + count, later);
+    }
 }
 
 /// Computes `out = x op y`. Both operands have the same shape.
@@ -303,14 +316,10 @@ fn by_rows<U: Element>(
     let tiling = Tiling::of_row_broadcast(out.len(), (height, columns), streams);
     driver::fill(&tiling, out, streams, &|blocks| {
         blocks(&mut |start, out| {
-            let (mut row, mut rest) = (start / columns, out);
-            while !rest.is_empty() {
-                let count = (height - row % height).min(rest.len() / columns);
-                let (now, later) = rest.split_at_mut(count * columns);
-                let starts = [space.position(0, row * columns), space.position(1, row * columns)];
-                f(RowBroadcast { rows: count, ..rows }, starts, now);
-                (row, rest) = (row + count, later);
-            }
+            by_matrices((height, columns), start, out, |first, out| {
+                let starts = [space.position(0, first), space.position(1, first)];
+                f(RowBroadcast { rows: out.len() / columns, ..rows }, starts, out);
+            });
         });
     });
     true
