@@ -208,7 +208,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// The tape is full: it has 2³² - 1 nodes, or its concatenations and operations with parameters have 2³² inputs in total.
+    /// The tape is full: it has 2³² - 1 nodes, or its concatenations and its [`Operation`](crate::Operation)s have 2³² inputs in total.
     #[error(
         "the tape is full: it cannot number more than 4,294,967,295 operations\n  {at}\n  hint: a tape is for one step; make \
          a new one (`Tape::new()`) for each step of a loop"

@@ -26,7 +26,7 @@
 //! | `grad`, `vmap`, `jacobian`, `hessian`, `hvp` of functions of tensors; functions kept in a `let` | [`transforms`]; [`formula`] |
 //! | derivatives compared with central differences | [`gradcheck`](mod@gradcheck), [`assert_gradcheck`], [`GradCheck`] |
 //! | an operation of your own, by its derivative | [`Function`], [`FunctionCall`] |
-//! | the interface of all operations with parameters | [`Operation`], [`Call`], [`BatchedCall`] |
+//! | the interface of custom operations, and of built-in ones that store arguments | [`Operation`], [`Call`], [`BatchedCall`] |
 //! | the recorded program as text and as a picture | [`Graph`] |
 //! | the origin of the first NaN or infinity | [`NonFinite`], [`NonFiniteOperand`] |
 //! | the simplification of recorded programs | [`set_simplification`], [`simplification`] |

@@ -4,8 +4,8 @@ use wengert_nn::Dataset;
 
 /// A data set whose samples are row indices. A [`DataLoader`](wengert_nn::DataLoader) over it gives the order of the rows in an epoch.
 /// Ranks that use the same seed get the same order. Each rank reads only the rows of its [shards](crate::Shard), which are parts of a
-/// batch. If the number of rows is not a multiple of the batch size, the last batch is smaller. The sizes of the last batch's shards may
-/// then differ by one row, and there may be fewer shards. `drop_last` leaves the last batch out. PyTorch: `DistributedSampler`.
+/// batch. If the number of rows is not a multiple of the batch size, the last batch is smaller. Its shards may then differ in size by one
+/// row, or there may be fewer shards. `drop_last` leaves this batch out. PyTorch: `DistributedSampler`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }

@@ -3,8 +3,8 @@
 //!
 //! Each rank owns a slice of the vector. It receives the other ranks' partial sums of that slice and finishes the sum. If all ranks need
 //! the whole vector, it then sends its slice to the others. For each of its nodes of the summation tree, a rank sends each element outside
-//! of its slice once. It also sends its slice of the result to each other rank. With one node for each of N ranks, a rank sends 2 (N - 1) /
-//! N vectors, as in the best all-reduce.
+//! of its slice once. It also sends its slice of the result to each other rank. With one node for each of N ranks, this is 2 (N - 1) / N
+//! times the vector, as in the best all-reduce.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -194,8 +194,8 @@ pub(crate) struct Summing<'d, 'g, T> {
     plan: &'d Plan,
     /// True if MPI adds the vectors, in its own order.
     by_mpi: bool,
-    /// The number of the round: the index of the node that each rank sends next. The field `sent` is the number of this node's buckets that
-    /// are already sent.
+    /// The number of the round. In round k, each rank sends the sum of the node with index k in its list of nodes of the summation tree. The
+    /// field `sent` is the number of this sum's buckets that are already sent.
     round: usize,
     sent: usize,
     /// The started exchanges, each with its round and bucket.

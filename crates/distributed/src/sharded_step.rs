@@ -72,7 +72,7 @@ impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
                 let (loss, rest) = computed?;
                 own = layout.tail(leaves, loss, &rest, weight);
             } else {
-                // This rank has no shard in this round, but other ranks have one and need its part of the parameters.
+                // This rank has no shard of the batch in this round, but other ranks have one and need this rank's part of the parameters.
                 lockstep.take_part()?;
             }
             let count = |rank| if plan.node(rank, round).is_some() { after } else { 0 };
@@ -101,7 +101,7 @@ impl<O: Optimizer<T>, T: Float> DataParallel<'_, O, T> {
     }
 }
 
-/// The state of a rank during the exchanges of a round, in which each rank computes at most one shard.
+/// The state of a rank during the exchanges of a round, in which each rank computes at most one shard of the batch.
 struct Lockstep<'s, 'g, T: Float> {
     parameter_shards: &'s ParameterShards<T>,
     division: &'s Division<'g>,
@@ -113,7 +113,7 @@ struct Lockstep<'s, 'g, T: Float> {
     weight: T,
     /// For each gradient, the sums of the part that this rank owns. The key is the parameter's position in the list of `parameter_shards`.
     sums: BTreeMap<usize, Sums<Vec<T>>>,
-    /// The exchanges that were made for this rank's last shard.
+    /// The exchanges that were made for the last shard of the batch that this rank has computed.
     events: Vec<Event>,
     /// The error that ended the evaluation.
     failed: Option<Error>,
@@ -150,7 +150,7 @@ impl<T: Float> Lockstep<'_, '_, T> {
         let mut parts: Vec<(usize, Vec<T>)> =
             received.into_iter().map(|(rank, payload)| (rank, payload.into_elements())).collect();
         parts.extend(own.map(|own| (group.rank(), own[mine].to_vec())));
-        // The shards of a round are added in the order of the ranks.
+        // The gradients of a round's shards are added in the order of the ranks.
         parts.sort_unstable_by_key(|&(rank, _)| rank);
         let sums = self.sums.entry(position).or_insert_with(Sums::new);
         for (rank, part) in parts {
@@ -161,7 +161,8 @@ impl<T: Float> Lockstep<'_, '_, T> {
         Ok(())
     }
 
-    /// Repeats the exchanges of this rank's last shard, on a rank that has no shard in this round but whose parameters other ranks need.
+    /// Takes part in the exchanges of a round in which this rank has no shard of the batch, but other ranks need its parameters. Makes the same
+    /// exchanges as for the last shard that this rank has computed.
     fn take_part(&mut self) -> Result<()> {
         for at in 0..self.events.len() {
             match self.events[at] {

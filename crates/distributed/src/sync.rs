@@ -16,7 +16,7 @@ use wengert_tensor::{Shape, Site};
 use crate::Result;
 use crate::group::Group;
 
-/// The name of the operation that records a point.
+/// The name of the recorded operation of a synchronization point.
 const NAME: &str = "sync_batch_norm";
 
 /// The synchronization points of a shard, in the order of recording.
@@ -96,7 +96,7 @@ pub(crate) fn recording<R, T: Float>(weight: f64, record: impl FnOnce() -> Resul
 pub(crate) enum SyncScope {
     /// No step is running: the layer uses the statistics of its input.
     Alone,
-    /// The step computes one shard after the other: the statistics of all shards are unknown.
+    /// The step computes one shard after the other, so the statistics of the later shards are not known yet.
     OneByOne,
     /// The step records all shards before it evaluates them, so the shards can exchange their statistics.
     Together,

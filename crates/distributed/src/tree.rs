@@ -93,8 +93,8 @@ impl<V> Sums<V> {
         self.open.push((node, value));
     }
 
-    /// Returns the partial sums that are still open, the last one first. The vector of a node's last shard is added to them in this order.
-    /// It is added piece by piece, as its gradients become complete.
+    /// Returns the partial sums whose right halves are not complete, the last one first. If only the node's last shard is missing, its vector
+    /// must be added to these sums in this order. The caller can then add it piece by piece, as the shard's gradients become complete.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = &V> {
         self.open.iter().rev().map(|(_, value)| value)
     }
@@ -114,12 +114,13 @@ impl<V> Sums<V> {
 /// The shards of the batch that each rank computes in a step, grouped into the nodes of the tree of sums.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// The nodes that each rank adds up and sends, in order.
+    /// For each rank, the nodes of the tree whose sums it computes and sends, in order.
     pub(crate) nodes: Vec<Vec<Node>>,
 }
 
 impl Plan {
-    /// Divides `leaves` shards among `size` ranks. Each rank gets consecutive shards, grouped into nodes of at most `largest` shards.
+    /// Divides `leaves` shards among `size` ranks. Each rank gets consecutive shards, grouped into nodes of the summation tree with at most
+    /// `largest` shards each.
     pub(crate) fn new(leaves: usize, size: usize, largest: usize) -> Self {
         let nodes = (0..size).map(|rank| nodes(part(leaves, size, rank), leaves, largest)).collect();
         Plan { nodes }
@@ -130,12 +131,12 @@ impl Plan {
         Plan { nodes: (0..size).map(|rank| (rank..leaves).step_by(size).map(Node::leaf).collect()).collect() }
     }
 
-    /// Returns the number of rounds. A rank sends one node in each round, so this is the largest number of nodes of a rank.
+    /// Returns the number of rounds. A rank sends the sum of one node in each round, so this is the largest number of nodes of a rank.
     pub(crate) fn rounds(&self) -> usize {
         self.nodes.iter().map(Vec::len).max().unwrap_or_default()
     }
 
-    /// Returns the node that `rank` sends in `round`, or `None` if the rank has sent all its nodes.
+    /// Returns the node whose sum `rank` sends in `round`, or `None` if the rank has sent the sums of all its nodes.
     pub(crate) fn node(&self, rank: usize, round: usize) -> Option<Node> {
         self.nodes[rank].get(round).copied()
     }

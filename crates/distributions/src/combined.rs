@@ -142,7 +142,8 @@ impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
         value.try_unsqueeze(-1 - rank)
     }
 
-    /// Returns the sum Σ pₖ xₖ over the components. pₖ is the mixture's probability of component k, and xₖ are the elements of `x` for it.
+    /// Returns the sum Σ pₖ xₖ over the components. pₖ is the mixture's probability of component k, and xₖ are the elements of `x` for
+    /// component k.
     fn weighted(&self, x: &A) -> Result<A> {
         let rank = self.components.event_shape().rank();
         let mut probs = self.mixture.probs().clone();
@@ -247,7 +248,7 @@ pub struct Truncated<D, A> {
     bounds: [Option<A>; 2],
 }
 
-/// The parts of the formulas of a truncated distribution.
+/// The probabilities from which the formulas of a truncated distribution are computed.
 struct Parts<D, A: Array> {
     /// The probability of the values below the lower bound, under the base.
     low: A,
@@ -256,8 +257,8 @@ struct Parts<D, A: Array> {
     upper: Option<Upper<D, A>>,
 }
 
-/// The parts of the formulas where the lower bound is above the median. They use the distribution of -x, which keeps the digits of the
-/// upper tail.
+/// The quantities from which the formulas are computed where the lower bound is above the median. They come from the distribution of -x,
+/// because the difference of two `cdf` values near 1 would lose digits.
 struct Upper<D, A: Array> {
     reflected: D,
     /// True where the lower bound is above the median.
@@ -304,7 +305,8 @@ impl<A: Array, D: Distribution<A>> Truncated<D, A> {
         Ok([share(&self.bounds[0], 0.0)?, share(&self.bounds[1], 1.0)?])
     }
 
-    /// Returns the probability between the bounds and the other parts of the formulas. A probability of 0 becomes NaN.
+    /// Returns the probability between the bounds, and the other probabilities of the formulas. A probability of 0 between the bounds
+    /// becomes NaN.
     fn parts(&self) -> Result<Parts<D, A>, A::Error> {
         let [low, high] = self.shares()?;
         let mut probability = (of(&high) - &low).get()?;

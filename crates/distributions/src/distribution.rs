@@ -95,8 +95,8 @@ pub trait Distribution<A: Array> {
         Err(missing(self.name(), "icdf", Site::here("icdf")))
     }
 
-    /// Returns the distribution of -x for values x of this distribution; `None` if it is not of the same type. Its `cdf` has the digits of the
-    /// upper tail of this distribution.
+    /// Returns the distribution of -x for values x of this distribution; `None` if it is not of the same type. Its `cdf` computes small
+    /// probabilities of the upper tail exactly, where 1 - `cdf` of this distribution would lose all digits.
     #[doc(hidden)]
     fn reflected(&self) -> Option<Result<Self, A::Error>>
     where
@@ -257,8 +257,9 @@ pub(crate) fn array<A: Array>(value: impl Operand<A>, x: &A) -> Result<A> {
     }
 }
 
-/// Returns draws of a distribution with the batch shape `batch`, independent for each element of the shape `target`, to which `batch`
-/// broadcasts. `draws` returns draws for the shape of samples that it gets, and `shape` is the shape of the samples that are wanted.
+/// Returns draws of a distribution with the batch shape `batch`, which are independent for each element of the shape `target`, to which
+/// `batch` broadcasts. `shape` is the shape of the samples (`sample_shape` in PyTorch). `draws` returns draws of the distribution for a
+/// given shape of samples.
 pub(crate) fn drawn_over<A: Array>(
     draws: impl FnOnce(Shape) -> Result<A>,
     shape: &Shape,

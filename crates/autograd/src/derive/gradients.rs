@@ -466,7 +466,8 @@ mod tests {
         let mut frozen = Parameter::new(Tensor::scalar(1.0));
         frozen.set_frozen(true);
         assert_eq!(gradients.of_or_zeros(&frozen), Tensor::scalar(0.0));
-        // These keys have no zeros: the loss depends on `square`, may depend on `constant`, and does not know the variables of `other`.
+        // For these keys, `of_or_zeros` is an error: the loss depends on `square`, may depend on `constant`, and does not know the variables
+        // of the tape `other`.
         let other = Tape::<f64>::new();
         for key in [square, constant, other.var(&Tensor::scalar(1.0))] {
             assert!(gradients.try_of_or_zeros(key).is_err(), "{key:?}");
@@ -516,7 +517,7 @@ mod tests {
         };
         let all = step(&buffer, &means);
         assert_eq!(shares(&all), [1, 2, 3, 4]);
-        // Two tapes with two batches each.
+        // Adds up the gradients of two tapes, each of which has recorded two batches.
         let mut sum = step(&buffer, &means[..2]);
         sum += step(&buffer, &means[2..]);
         assert_eq!(shares(&sum), [1, 2, 3, 4]);

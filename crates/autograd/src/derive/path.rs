@@ -281,7 +281,7 @@ mod tests {
                 );
             }
         }
-        // No derivative with respect to x passes through the operation.
+        // In these sums, no derivative with respect to x passes through the operation that has none.
         let accepted = [
             x.detach().floor_divide(2.0).sum(..) + x.sum(..),
             custom(three()) + x.sum(..),

@@ -37,13 +37,13 @@ thread_local! {
 struct Kept {
     /// The derivatives by the length of the tape before each was recorded. A request is compared only with the derivatives of one length.
     by_start: ByNode<Vec<KeptDerivative>>,
-    /// The size of all derivatives.
+    /// The total [size](Derivative::size) of all derivatives, in nodes.
     size: usize,
     /// The number of uses of all derivatives so far.
     uses: u64,
 }
 
-/// A kept derivative, with the number of its last use.
+/// A kept derivative, with the value of [`Kept::uses`] at its last use.
 struct KeptDerivative {
     derivative: Rc<Derivative>,
     used: u64,
@@ -107,20 +107,20 @@ pub(super) type InputGradients = Vec<(Index, Option<Index>)>;
 struct Derivative {
     request: Request,
     dtype: DType,
-    /// The identity of the tape's nodes up to the end of the derivative before this one. It is `None` for the first derivative of a tape.
+    /// The number that identifies the tape's nodes up to the end of the derivative before this one. `None` for a tape's first derivative.
     base: Option<Identity>,
-    /// The nodes from the end of `base` to the end of this derivative, with their lines of code.
+    /// The nodes after the derivative before this one, up to the end of this derivative, with their lines of code.
     part: Part,
     locations: Vec<Option<&'static Location<'static>>>,
     /// The end of the tape before this derivative was recorded.
     start: Extent,
-    /// The identity of the tape's nodes up to the end of this derivative.
+    /// The number that identifies the tape's nodes up to the end of this derivative.
     identity: Identity,
     calls: Vec<LoggedCall>,
     gradients: InputGradients,
 }
 
-/// A part of a derivative that may have other nodes each time.
+/// A call of a rule that may record other nodes each time, such as a rule of a custom operation. So a replay calls the rule again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum RuleCall {
     /// The gradient `g` at the operation `node`, times the derivative with respect to the input with index `input`.
@@ -130,7 +130,7 @@ pub(super) enum RuleCall {
 }
 
 impl RuleCall {
-    /// Records the nodes of this part. Returns the node of its result, or `None` if the derivative is zero.
+    /// Calls the rule, which records nodes. Returns the node of the result, or `None` if the derivative is zero.
     fn record<T: Float>(self, tape: &Tape<T>, at: Site) -> Result<Option<Index>, Error> {
         Ok(match self {
             RuleCall::Vjp { node, input, g } => {
@@ -162,7 +162,8 @@ pub(super) struct CallLog {
     calls: Vec<LoggedCall>,
     /// The number of operations, data and names that the calls stored in the tape's record.
     stored: usize,
-    /// The calls of a replay that could not be finished, which are appended again. It is `None` if there was no such replay.
+    /// The calls of a replay that could not be finished. Their nodes are copied instead of calling the rules again. It is `None` if there
+    /// was no such replay.
     unfinished: Option<Box<Unfinished>>,
 }
 
@@ -217,7 +218,7 @@ impl Unfinished {
 pub(super) enum Replay {
     /// The gradients are recorded.
     Recorded(InputGradients),
-    /// The derivative must be derived as usual, with this log.
+    /// The derivative must be derived as usual. The log has the calls of rules that need not be made again.
     Unrecorded(CallLog),
 }
 

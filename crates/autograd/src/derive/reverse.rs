@@ -86,7 +86,7 @@ impl<'t, T: Float> Tape<T> {
     /// # Errors
     ///
     /// If a seed has another shape than its output, an operation between inputs and outputs has no derivative (even if the gradient at its
-    /// result is zero), or a variable belongs to another tape.
+    /// result is zero), or a variable belongs to another tape. Also if a derivative rule returns an error, or the tape is full.
     pub fn try_vjp(
         &'t self,
         outputs: &[(Var<'t, T>, Var<'t, T>)],
@@ -137,7 +137,8 @@ impl<'t, T: Float> Tape<T> {
         }
     }
 
-    /// Records the gradients of `request`, which was not replayed. `log` may have parts of the derivative that are not recorded again.
+    /// Records the gradients of `request` for which no kept derivative could be copied completely. Rules whose results `log` has already are
+    /// not called again: their nodes are copied.
     fn derive(&self, request: Request, log: CallLog) -> Result<InputGradients, Error> {
         let (start, at) = (self.record.borrow().mark(), request.at);
         let outputs = || request.outputs.iter().map(|&[output, _]| output);
@@ -197,9 +198,9 @@ impl<'t, T: Float> Tape<T> {
         Ok(())
     }
 
-    /// Propagates adjoints through the nodes of `path` before slot `end`, from the last node to the first. Stops at the first node with an
-    /// adjoint that is no addition, subtraction or multiplication, and returns its slot, or `None` if there is no other node. These
-    /// operations are frequent, so the tape is borrowed only once for all of their nodes before the next other node.
+    /// Propagates adjoints through the additions, subtractions and multiplications of `path` before slot `end`, from the last node to the
+    /// first. Stops at the first node of another operation that has an adjoint, and returns its slot, or `None` if there is no such node.
+    /// These three operations are frequent, so the tape is borrowed only once for a run of them.
     fn propagate_linear(
         &self,
         path: &Path,
@@ -292,7 +293,7 @@ impl<'t, T: Float> Var<'t, T> {
     /// # Errors
     ///
     /// If this variable is not a single number, does not depend on one of the inputs, or belongs to another tape than an input. Also if an
-    /// operation between them has no derivative.
+    /// operation between them has no derivative, a derivative rule returns an error, or the tape is full.
     pub fn try_grad<const N: usize>(self, inputs: [Var<'t, T>; N]) -> Result<[Var<'t, T>; N], Error> {
         let gradients = self.gradients(&inputs, Site::here("grad"))?;
         Ok(std::array::from_fn(|position| gradients[position]))
@@ -313,7 +314,7 @@ impl<'t, T: Float> Var<'t, T> {
     /// # Errors
     ///
     /// If this variable is not a single number, or belongs to another tape than an input. Also if an operation between the inputs and this
-    /// variable has no derivative.
+    /// variable has no derivative, a derivative rule returns an error, or the tape is full.
     pub fn try_grad_or_zeros<const N: usize>(self, inputs: [Var<'t, T>; N]) -> Result<[Var<'t, T>; N], Error> {
         let gradients = self.gradients_or_zeros(&inputs, Site::here("grad_or_zeros"))?;
         Ok(std::array::from_fn(|position| gradients[position]))

@@ -1,4 +1,5 @@
-//! A map from the nodes of a path to their slots. A node is found without hashing, and making a map does not depend on the size of the tape.
+//! A map from the nodes of a path to their slots. A node is found without hashing, and the time to make a map does not depend on the size of
+//! the tape.
 //!
 //! The map has a number for each node of the tape. The numbers of a map are larger than the numbers of all maps before, so that the memory
 //! of one map serves the next one without being cleared.

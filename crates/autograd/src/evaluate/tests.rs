@@ -62,8 +62,8 @@ fn a_sum_over_columns_is_finished_before_it_is_read() {
     assert_eq!(steps(&tape, &[y]), [0, 1, 2, 2, 2]);
 }
 
-/// Checks that a fused program reads an expensive value (the sigmoid) that is stored in any case. Cheap values that are computed from the
-/// sigmoid must not be stored too.
+/// Checks that the derivative of a sigmoid reads the sigmoid, which is expensive, and which is stored anyway for a matrix product. Cheap
+/// values that are computed from the sigmoid must not be stored too.
 #[test]
 fn the_derivative_of_a_sigmoid_is_computed_from_the_sigmoid() {
     let tape = Tape::<f64>::new();
@@ -84,14 +84,14 @@ fn a_value_that_many_programs_read_is_stored() {
     let reads = |count: usize| {
         let tape = Tape::<f64>::new();
         let x = tape.var(&Tensor::ones([30, 40]));
-        // Each sum over the columns needs a program of its own, because the next program reads it.
+        // Each maximum over dimension 0 ends a program, because the next program reads the whole maximum.
         let y = x * 2.0;
         let mut state = tape.var(&Tensor::ones([40]));
         for _ in 0..count {
             state = (y + state).amax(0);
         }
         let all = steps(&tape, &[state]);
-        // The program that multiplies by 2 also adds and reduces.
+        // Counts the programs that compute `y` again: their two instructions multiply by 2 and add. Reductions are not instructions.
         all.iter().filter(|&&instructions| instructions == 2).count()
     };
     assert_eq!((reads(20), reads(60)), (20, 1));
@@ -335,7 +335,7 @@ fn play<'t>(tape: &'t Tape<f64>, shapes: &[Vec<usize>], moves: &[Move], most: us
                 match form {
                     0 => x.try_flip([0]).ok(),
                     1 => x.try_flatten(0, -1).ok(),
-                    // Two copies of the value, so that products of the result are batches.
+                    // Repeats the value twice along a new first dimension, so that matrix products of the result are batched.
                     2 => x
                         .unsqueeze(0)
                         .try_expand(Shape::from([2]).iter().chain(x.shape().iter()).copied().collect::<Shape>())
@@ -374,7 +374,7 @@ fn evaluated(tape: &Tape<f64>, roots: &[Index], simplify: bool) -> Vec<Tensor<f6
     let plan = plan(&record, roots, DType::F64, simplify);
     let run = || record.run(&plan, wengert_tensor::Site::here("test")).unwrap();
     let first = run();
-    // The second run compiles the regions. Every run computes the same bits, and results with the same layouts.
+    // The second run compiles the regions (consecutive small steps). Every run computes the same bits, and results with the same layouts.
     for again in [run(), run()] {
         for (x, y) in first.iter().zip(&again) {
             assert_eq!((x.shape(), x.strides(), bits(x)), (y.shape(), y.strides(), bits(y)));
@@ -387,8 +387,8 @@ fn bits(x: &Tensor<f64>) -> Vec<u64> {
     x.iter().map(|x| x.to_bits()).collect()
 }
 
-/// Records a recurrence of small matrices with all kinds of steps that a region has. Returns its loss and the gradient. Expressions with
-/// another `factor` have another plan.
+/// Records a recurrence of small matrices. Its plan has all kinds of steps that may be in a region (consecutive small steps). Returns the
+/// loss and its gradient. Each `factor` gives another plan.
 fn filter<'t>(x: Var<'t, f64>, factor: f64) -> [Var<'t, f64>; 2] {
     let mut p = x.tape().constant(Tensor::eye(2));
     let mut loss = x.tape().constant(0.0);
@@ -405,8 +405,8 @@ fn filter<'t>(x: Var<'t, f64>, factor: f64) -> [Var<'t, f64>; 2] {
     [loss, dx]
 }
 
-/// Checks that a region computes the bits of its steps for inputs of several layouts: first with a plan for each layout, and then with one
-/// plan for all.
+/// Checks that a compiled region (consecutive small steps) computes the same bits as its steps one by one, for inputs of several layouts.
+/// First each layout has its own plan, and then all layouts share one plan.
 #[test]
 fn a_region_computes_the_bits_of_its_steps() {
     let wide = Tensor::from_fn([6, 5], |i| ((i[0] * 5 + i[1]) as f64).sin());
@@ -433,7 +433,7 @@ fn a_region_computes_the_bits_of_its_steps() {
     }
 }
 
-/// Checks a region whose first program computes its output in another order than the row-major one.
+/// Checks a region (consecutive small steps) whose first step computes its output in another order than the row-major one.
 #[test]
 fn a_region_reads_values_in_the_order_in_which_they_were_computed() {
     let x = Tensor::from_fn([40, 3], |i| ((i[0] * 3 + i[1]) as f64).sin());
@@ -453,7 +453,7 @@ fn a_region_reads_values_in_the_order_in_which_they_were_computed() {
     }
 }
 
-/// Checks that small steps form a region, also on flipped data. Steps with large values must run separately.
+/// Checks that consecutive steps with small values form a compiled region, also on flipped data. A region has no steps with large values.
 #[test]
 fn small_steps_form_a_region() {
     let compiled = |x: &Tensor<f64>, scale: usize| {
@@ -475,7 +475,7 @@ fn small_steps_form_a_region() {
     assert_eq!(compiled(&x.flip([0]), 300), (inside, all));
 }
 
-/// Checks that the steps of a region may write parts of a concatenation that has its own memory.
+/// Checks that the steps of a region (consecutive small steps) may write parts of a concatenation that has its own memory.
 #[test]
 fn a_region_writes_parts_of_a_concatenation() {
     let tape = Tape::<f64>::new();
@@ -631,7 +631,7 @@ fn large_frontiers_are_kept_after_repeated_evaluations() {
     assert!(work < 10 * tape.len(), "{work} nodes computed of {}", tape.len());
 }
 
-/// Requesting all members of a large group takes time in proportion to its size. A search for each pair of members would take minutes.
+/// Requests the values of all nodes of a large group, which are evaluated together. A search of the group for each node would take minutes.
 #[test]
 fn all_members_of_a_large_group_are_requested_at_once() {
     let tape = Tape::<f64>::new();

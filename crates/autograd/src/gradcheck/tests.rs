@@ -375,7 +375,8 @@ fn a_kink_with_equal_derivatives_is_undecided() {
         assert!(derivative.kink && derivative.expected == derivative.got, "{failure}");
         assert!(failure.to_string().contains("-1.000000 on one side and 1.000000 on the other"), "{failure}");
     }
-    // The differences of a constant and a linear function are exact. A wide tolerance does not matter for a constant.
+    // The central differences of a constant function and of a linear function are exact. A wide tolerance does not matter for a constant
+    // function.
     assert!(gradcheck(|[x]| x.floor() + 1e12, [&Tensor::from([1.5])]).is_ok());
     assert!(gradcheck(|[x]| x * 0.0 + 1e12, [&Tensor::from([1.5])]).is_ok());
     assert!(gradcheck(|[x]| x * 3.0, [&Tensor::from([0.0, 1.5])]).is_ok());

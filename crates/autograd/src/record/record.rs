@@ -1,5 +1,5 @@
 //! The contents of a tape: an expression, the data of its leaves, and the line of code of each node. Also the operations that [`Op::Other`]
-//! refers to, which may have arguments of their own.
+//! refers to. They are objects that may store arguments, such as positions.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -12,8 +12,8 @@ use wengert_tensor::{Float, Tensor};
 /// and its field is the index of its name in `Record::names`.
 pub(crate) const DETACH: Op = Op::Alias(u32::MAX);
 
-/// The contents of a tape. `O` is the type of operations that [`Op::Other`] refers to, which may have arguments of their own. This file
-/// stores such operations with their names, but calls none of their methods.
+/// The contents of a tape. `O` is the type of the operations that [`Op::Other`] refers to: objects that may store arguments, such as
+/// positions. This file stores these operations with their names, but calls none of their methods.
 pub(crate) struct Record<T: Float, O> {
     /// The nodes. Only the methods of the record append nodes, because each node needs a line of code.
     pub(crate) expression: Expression,
@@ -71,7 +71,7 @@ const RULE_NODES: usize = 1 << 16;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     pub(crate) extent: Extent,
-    /// The most recent identity of the expression at that time.
+    /// The most recent identity of the expression at that time. It is a number for the expression's nodes.
     pub(crate) identity: Option<Identity>,
     /// The number of stored operations, data and names.
     pub(crate) stored: usize,
@@ -181,7 +181,7 @@ impl<T: Float, O> Record<T, O> {
         &self.locations
     }
 
-    /// Returns the operations that have arguments of their own, in the order of recording, from index `start` on.
+    /// Returns the operations that [`Op::Other`] refers to, in the order of recording, from index `start` on.
     pub(crate) fn operations_from(&self, start: usize) -> impl ExactSizeIterator<Item = &O> {
         self.operations[start..].iter().map(|(operation, _)| operation)
     }
@@ -195,7 +195,8 @@ impl<T: Float, O> Record<T, O> {
         }
     }
 
-    /// Returns the nodes `roots`, followed by the other nodes of their groups that have no kept values.
+    /// Returns the nodes `roots`, followed by the nodes that must be evaluated together with them: the other nodes of their groups. Nodes
+    /// whose values are kept are left out.
     pub(crate) fn with_groups(&self, roots: &[Index]) -> Vec<Index> {
         let mut wanted = roots.to_vec();
         let mut groups: Vec<usize> = roots.iter().filter_map(|root| self.group_of.get(root).copied()).collect();
@@ -295,7 +296,7 @@ impl<T: Float, O> Record<T, O> {
         Some(index)
     }
 
-    /// Appends a node for an operation that has arguments of its own, and stores this operation with its name.
+    /// Appends a node with an [`Op::Other`], and stores the operation that it refers to, with the operation's name.
     pub(crate) fn push_operation(
         &mut self,
         operation: (O, &'static str),

@@ -20,7 +20,7 @@ thread_local! {
 }
 
 /// The record of a tape. Its memory may come from a dropped tape of the same thread. When this record is dropped, a
-/// later tape can reuse the memory, within the limits of this file.
+/// later tape can reuse the memory, within the limits [`MAX_RECORDS`] and [`MAX_NODES`].
 pub(crate) struct RecycledRecord<T: Float, O: 'static>(Option<Box<RefCell<Record<T, O>>>>);
 
 impl<T: Float, O: 'static> RecycledRecord<T, O> {

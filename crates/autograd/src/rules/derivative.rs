@@ -175,8 +175,8 @@ impl<'t, T: Float> Primitive<'t, T> {
         starts.collect()
     }
 
-    /// Records the derivative of an `Operation`, a value that may have arguments of its own, applied to `v`. `number` is the operation's
-    /// index in the tape's list.
+    /// Records the derivative of an operation that is an object of the trait `Operation`, applied to `v`. `number` is the operation's index in
+    /// the tape's list of such objects.
     fn custom(&self, number: u32, input: usize, v: Var<'t, T>, mode: Mode) -> Result<Formula<'t, T>, Error> {
         let operation = self.tape.record.borrow().operation(number).clone();
         if !operation.is_differentiable() {
@@ -268,7 +268,7 @@ mod tests {
                 }
             }
         }
-        // The derivatives of the complement, of seven functions of two integers, and of `zeta` with respect to its first operand.
+        // The derivatives of the bitwise complement, of seven functions of two integers, and of `zeta` with respect to its first operand.
         assert_eq!(refused, 1 + 2 * 7 + 1);
     }
 }

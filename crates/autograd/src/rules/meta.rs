@@ -21,7 +21,8 @@ pub(crate) enum WithDerivative {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Role {
-    /// An input with a derivative. The field is the position of the input that is its slope. If the field is `None`, the slope is 1.
+    /// An input with a derivative. Another input has the values of this derivative (the slope), and the field is the position of that other
+    /// input. If the field is `None`, the slope is 1.
     Input(Option<usize>),
     /// The slope of another input. It counts as a constant in the derivative.
     Slope,

@@ -47,7 +47,7 @@ pub(super) fn site(name: &'static str) -> Site {
 }
 
 /// Records `operation` on the batched inputs. Returns `None` if the recording fails, and stores the error in `call`. An elementwise
-/// operation is the same for a batch. Other operations must already count the batch dimension.
+/// operation is the same for a batch. Any other operation must already count its dimensions with the batch dimension first.
 pub(super) fn elementwise<'t, T: Float>(operation: impl Operation<T>, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
     let inputs = call.value_of(call.try_all_batched())?;
     call.value_of(inputs[0].tape.record_operation(Rc::new(operation), &inputs, call.at))

@@ -49,7 +49,7 @@ pub(super) fn derivative<'t, T: Float>(
         Unary::Acosh => v * (x * x - 1.0).rsqrt(),
         Unary::Atanh => v / (1.0 - x * x),
         Unary::Sigmoid => v * (1.0 - z) * z,
-        // The result is 0 for x ≤ 0. At NaN it is v, because the comparison is false.
+        // Records 0 for x ≤ 0, and v elsewhere. At NaN it is v, because the comparison is false.
         Unary::Relu => where_(&z.le(0.0), &v.zeros_like(), v),
         Unary::Hardsigmoid => {
             // PyTorch's slope is 1/6 rounded to an f32. As in PyTorch, there is no second derivative: a request for it is an error.

@@ -39,8 +39,8 @@ impl<'t, T: Float> Tape<T> {
             return Ok(Var::new(self, index));
         }
         let op = if parameter.is_frozen() { Op::Constant } else { Op::Variable };
-        // If the values of a parameter are not in the model's memory (`GradientSink::is_elsewhere`), its tensor is an
-        // expanded number. So this leaf must not be read as an expansion.
+        // If the values of a parameter are not in the model's memory (`GradientSink::is_elsewhere`), its tensor is an expanded number that
+        // only stands for them. So the recorded program must not use the fact that all its elements are equal.
         let var = self.unread_leaf(&parameter.value, op, Some(at))?;
         self.record.borrow_mut().parameters.push((id, var.index));
         Ok(var)

@@ -102,7 +102,8 @@ impl<'t, T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If the operation refuses the inputs' shapes, no memory can hold a result of its shape, or an input belongs to another tape.
+    /// If the operation refuses the inputs' shapes, or no memory can hold a result of its shape. If an input belongs to another tape, or the
+    /// tape is full.
     pub fn try_apply(&'t self, operation: impl Operation<T>, inputs: &[Var<'t, T>]) -> Result<Var<'t, T>, Error> {
         let at = Site::here(operation.name());
         self.record_operation(Rc::new(operation), inputs, at)
@@ -117,7 +118,7 @@ impl<'t, T: Float> Tape<T> {
         (0..record.len() as Index).filter(named).map(call).collect()
     }
 
-    /// Records an operation that is an [`Operation`]: a value that may have arguments of its own, such as positions or a stride.
+    /// Records an operation that is an object of the trait [`Operation`]. Such an object may store arguments, such as positions or a stride.
     pub(crate) fn record_operation(
         &'t self,
         operation: Rc<dyn Operation<T>>,

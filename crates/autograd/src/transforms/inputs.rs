@@ -131,7 +131,8 @@ macro_rules! form {
     };
 }
 
-/// Implements the traits of this file for a form of tensors or parameters. `$leaf` records one input, and `$along` records one direction.
+/// Implements the traits of this file for a form of tensors or parameters. `$leaf` is the function that records one input as a variable.
+/// `$along` records the direction of one input, for a directional derivative, as a constant.
 macro_rules! data {
     ($([$($generics:tt)*] $inputs:ty, $each:ident, $leaf:expr, $along:expr;)*) => {$(
         impl<$($generics)*> Inputs for $inputs {
@@ -241,8 +242,8 @@ macro_rules! functions {
     };
 }
 
-/// The form of a single input. `@list` iterates over the input, `@names` returns the names of the inputs, whose type is `@keys`, `@form`
-/// takes the input out of a list, and the last rule gives the type.
+/// The code for the form of a single input. `@list` iterates over the inputs. `@names` gives their names, and `@keys` the type of the names.
+/// `@form` converts a list with one element for each input to this form. The last rule gives the type of this form.
 macro_rules! one {
     (@keys) => {
         ()
@@ -262,7 +263,7 @@ macro_rules! one {
     };
 }
 
-/// The form of an array of inputs, with the rules of [`one`].
+/// The code for the form of an array of inputs, with the same rules as [`one`].
 macro_rules! several {
     (@keys) => {
         ()
@@ -281,7 +282,7 @@ macro_rules! several {
     };
 }
 
-/// The form of a list of inputs, with the rules of [`one`].
+/// The code for the form of a list of inputs, with the same rules as [`one`].
 macro_rules! list {
     (@keys) => { () };
     (@names $inputs:expr) => { () };
@@ -290,7 +291,7 @@ macro_rules! list {
     ($value:ty) => { Vec<$value> };
 }
 
-/// The form of a map of inputs, with the rules of [`one`]. The list has the order of the keys.
+/// The code for the form of a map of inputs, with the same rules as [`one`]. A list of its inputs is in the order of the keys.
 macro_rules! map {
     (@keys) => { Vec<K> };
     (@names $inputs:expr) => { $inputs.keys().cloned().collect() };

@@ -78,7 +78,7 @@ pub fn try_infer<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> Res
     Ok(results.pop().unwrap_or_else(|| unreachable!("one result")))
 }
 
-/// Returns the value of `f` at `input`, from a tape of its own.
+/// Returns the value of `f` at `input`. Records `f` on a new tape.
 fn evaluate_at<T: Float>(
     f: impl for<'t> FnOnce(Var<'t, T>) -> Var<'t, T>,
     input: &Tensor<T>,
@@ -313,8 +313,8 @@ pub fn try_hessian<I: Inputs, F: for<'s> Objective<'s, I>>(
 /// # Errors
 ///
 /// If the function's result is not one number or belongs to another tape, the shapes of input and direction differ, the lists of inputs and
-/// directions have different lengths, their maps have different keys, or an operation in the function has no first or second derivative. Also returns the errors of
-/// [`value`](Var::value).
+/// directions have different lengths, their maps have different keys, or an operation in the function has no first or second derivative. Also
+/// returns the errors of [`value`](Var::value).
 #[twins]
 pub fn try_hvp<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I, v: I) -> Result<I::Each<I::Array>, Error> {
     let at = Site::here("hvp");

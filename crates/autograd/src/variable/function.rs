@@ -166,8 +166,8 @@ struct Packed<F> {
     at: Site,
 }
 
-/// The gradients that a function's rule has recorded last. The rule records the gradients of all inputs together, so it is called only once
-/// for each upstream gradient.
+/// The gradients that a function's rule has recorded most recently. The rule records the gradients of all inputs together, so it is called
+/// only once for each upstream gradient.
 struct LastGradients {
     /// The id of the tape, the node of the function's result, and the node of the upstream gradient for which the rule was called. The
     /// operation alone does not identify a call: if a batch records the function once for each example, the nodes of all examples share one

@@ -71,7 +71,7 @@ macro_rules! number_first {
     )*};
 }
 
-// A number of another type on the left is an error with a remedy; see `LeftNumber`.
+// A number of another type on the left is a compile error, whose message suggests a remedy; see `LeftNumber`.
 macro_rules! refused_first {
     ($trait:ident $method:ident, $($number:ident)*) => {$(
         refused_first!(@ $trait $method $number, Var<'t, T>);

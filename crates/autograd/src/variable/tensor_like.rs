@@ -126,7 +126,8 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
                 self.record_over(Op::Expand, &shape, at)
             }
             View::Reshape(shape) => {
-                // This returns an error if a size is too large, which can happen only for a tensor without elements.
+                // This returns an error if a size is too large. The number of elements stays the same, so this can happen only for a
+                // tensor without elements.
                 tensor::addressable::<T>(&shape, at)?;
                 self.record_over(Op::Reshape, &shape, at)
             }

@@ -96,7 +96,7 @@ impl Mpi {
     }
 }
 
-/// Shuts MPI down regularly. This waits for all ranks.
+/// Shuts MPI down in the regular way (`MPI_Finalize`), which waits for all ranks.
 fn end(universe: Universe) {
     drop(universe);
 }

@@ -340,7 +340,7 @@ fn settings_after_sharding_lose_nothing() {
     let error = stepped.try_sharded_parameters(&mut model).err().unwrap();
     assert!(matches!(error, Error::FrozenChanged) && model.to_vector().iter().all(|x| x.is_finite()), "{error}");
 
-    // Nothing is lost before the first step, or after the values were gathered.
+    // The same settings are allowed before the first step, when there are no states, and after `gather` has restored the values.
     let mut model = make();
     let before = model.to_vector();
     assert!(parallel(&mut model).sharded(&model).try_fast().is_ok());

@@ -122,7 +122,7 @@ fn equal_nodes_of_other_lines_keep_their_lines() {
     assert_eq!(line(second), line(first) + 3);
 }
 
-/// Takes derivatives of derivatives. For each one, a replay compares only the nodes after the previous derivative.
+/// Takes derivatives of derivatives. Before a kept derivative is recorded again, only the nodes after the previous derivative are compared.
 #[test]
 fn nodes_between_derivatives_are_compared() {
     let third = |scale: f64| {
@@ -168,7 +168,7 @@ fn the_kept_derivatives_are_small_together() {
         let (size, count) = (size_of_kept(), kept().len());
         assert!(size <= MAX_KEPT && newest.start.nodes + newest.gradients.len() < tape.len());
         most = most.max(size);
-        // The derivatives with the last uses are kept: all of them, or the newer half.
+        // The most recently used derivatives are kept: all derivatives, or half of them after the size was too large.
         let (mut used, uses) = KEPT.with_borrow(|kept| {
             (kept.by_start.values().flatten().map(|kept| kept.used).collect::<Vec<u64>>(), kept.uses)
         });
@@ -262,7 +262,7 @@ fn only_the_derivative_that_no_longer_fits_is_dropped() {
     assert!(custom.len() == 1 && !is_kept(&custom[0]));
 }
 
-/// The rule changes the operation of a node, but not the number of nodes.
+/// Checks a derivative rule that records another function than in the kept derivative, but the same number of nodes.
 #[test]
 fn a_rule_may_record_another_function() {
     for step in [0, 0, 1, 0, 1, 1] {
@@ -362,7 +362,7 @@ fn an_operation_without_a_derivative_beside_the_loss_keeps_no_derivative() {
     assert_eq!(kept().len(), before);
 }
 
-/// Tests every pair of forms of a rule, one after the other. Some forms read values or record parameters.
+/// Tests every pair of the derivative rules of [`Formed`], one after the other. Some of these rules read values or record parameters.
 #[test]
 fn a_rule_that_records_other_nodes_leaves_a_valid_tape() {
     for first in 0..10 {
@@ -380,7 +380,8 @@ fn a_rule_that_records_other_nodes_leaves_a_valid_tape() {
     }
 }
 
-/// The product of two arrays and their sum. Its derivative with respect to the first array is recorded in a form of its own.
+/// The product of two arrays and their sum. `form` selects how the derivative with respect to the first array is recorded: with the terms of
+/// its sum in one or the other order, or not at all.
 struct ProductAndSum {
     form: usize,
 }
@@ -411,7 +412,7 @@ impl<T: Float> Function<T> for ProductAndSum {
     }
 }
 
-/// Doubles its input. Its rule depends on `form`, and some forms have effects on the tape or read its state.
+/// An operation that doubles its input. `form` selects one of ten derivative rules. Some of them change the tape or read its state.
 struct Formed<T: Float> {
     form: usize,
     parameter: Rc<Parameter<T>>,
