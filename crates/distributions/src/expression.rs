@@ -70,7 +70,8 @@ impl<A: Array> Expr<A> {
     }
 }
 
-/// Returns `y`, with `other` in place of the elements that are `value` where `x` is 0.
+/// Returns `y`, with `other` in place of each element that equals `value` where `x` is 0. There, x times a logarithm of y would have NaN as
+/// its derivative.
 fn away_from<A: Array>(y: &A, value: f64, x: &A, other: f64) -> Result<A> {
     let moved = try_where_(x.try_ne(0.0)?, y, other)?;
     try_where_(y.try_ne(value)?, y, &moved)

@@ -252,7 +252,7 @@ impl<A: Array> LkjCholesky<A> {
 }
 
 impl<A: Array> LkjCholesky<A> {
-    /// Returns vectors `[…, dim - 1]` with the elements `value`(0), `value`(1), …. All copies of the distribution get the same vector.
+    /// Returns vectors `[…, dim - 1]` with the elements `value`(0), `value`(1), …. The vector is the same for all distributions of the batch.
     fn constants(&self, value: impl Fn(f64) -> f64) -> Result<A> {
         let number = |index: &[usize]| A::Elem::from_f64(value(index[0] as f64));
         let vector = self.concentration.try_constant(&Tensor::try_from_fn([self.dim - 1], number)?)?;

@@ -21,7 +21,7 @@ pub enum Support<A> {
     Interval(A, A),
     /// The counts 0, 1, 2, …
     Counts,
-    /// The integers from 0 to a bound. Each element of the array is the bound of one copy of the distribution.
+    /// The integers from 0 to a bound. Each element of the array is the bound for one distribution of the batch.
     CountsTo(A),
     /// The numbers 0 and 1.
     Boolean,

@@ -66,7 +66,8 @@ impl<A: Array> Transform<A> {
                 let z = (of(x) - &logarithms_of_offsets(x, Site::here("forward"))?).get()?;
                 let rest = (-of(&z)).logsigmoid().get()?.try_cumsum(-1)?;
                 let share = (Expr::from(z.try_logsigmoid()) + &rest - (-of(&z)).logsigmoid()).exp().get()?;
-                // The logarithm of the sum that remains after all outputs but the last. No numbers give the share 1, whose logarithm is 0.
+                // The logarithm of the sum that remains after all outputs but the last. An empty vector gives a single share of 1, whose
+                // logarithm is 0.
                 let last = match rest.shape().last() {
                     Some(0) => wengert_tensor::ops::Reductions::try_sum_keepdim(&rest, -1)?,
                     last => rest.try_narrow(-1, last.map_or(0, |&count| count - 1), 1)?,

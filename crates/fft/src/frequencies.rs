@@ -61,8 +61,8 @@ fn frequencies<T: Float>(n: usize, count: usize, d: f64, number: impl Fn(usize) 
 #[twins(blanket)]
 pub trait Shifts: TensorLike {
     /// Rotates the array so that element 0 of each of the dimensions `dims` moves to index n/2, where n is the size of the dimension. The
-    /// last dimension of complex numbers, which has size 2, counts too: for `[h, w, 2]`, shift the dimensions `[0, 1]`. PyTorch:
-    /// `torch.fft.fftshift`.
+    /// last dimension of complex numbers, which has size 2, is a dimension too, and must not be among `dims`: for `[h, w, 2]`, pass `[0, 1]`.
+    /// PyTorch: `torch.fft.fftshift`.
     ///
     /// # Errors
     ///

@@ -231,7 +231,8 @@ fn half_lines<A: Array>(x: &A, sizes: Option<&[usize]>, dims: &Dims, norm: Norm,
     half_line(&half, n, axis, norm, at)
 }
 
-/// Computes [`hfftn`](TransformsOfMany::hfftn). The last dimension is transformed as `hfft` does, from the conjugate.
+/// Computes [`hfftn`](TransformsOfMany::hfftn): forward transforms along the other dimensions, and then `hfft` along the last one. `hfft` is
+/// the real inverse transform of the conjugate, with the other normalization.
 fn mirrored_lines<A: Array>(x: &A, sizes: Option<&[usize]>, dims: &Dims, norm: Norm, at: Site) -> Result<A> {
     let lines = lines::<A>(sizes, dims, pairs(x, at)?.rank() - 1, at)?;
     let ((axis, n), others) = last::<A>(&lines, at)?;
@@ -239,7 +240,7 @@ fn mirrored_lines<A: Array>(x: &A, sizes: Option<&[usize]>, dims: &Dims, norm: N
     half_line(&conjugated(&half, at)?, n, axis, norm.swapped(), at)
 }
 
-/// Computes [`ihfftn`](TransformsOfMany::ihfftn). The last dimension is transformed as `ihfft` does.
+/// Computes [`ihfftn`](TransformsOfMany::ihfftn): `ihfft` along the last dimension, and then inverse transforms along the other dimensions.
 fn mirrored_halves<A: Array>(x: &A, sizes: Option<&[usize]>, dims: &Dims, norm: Norm, at: Site) -> Result<A> {
     let lines = lines::<A>(sizes, dims, x.shape().rank(), at)?;
     let ((axis, n), others) = last::<A>(&lines, at)?;

@@ -56,7 +56,7 @@ impl<T: Float> Stft<T> {
     }
 
     /// Sets whether the signal is padded by `n_fft` / 2 elements on both sides, so that frame t is centred at element t · `hop_length`. The
-    /// default is true. Otherwise frame t begins there.
+    /// default is true. Otherwise frame t begins at this element.
     #[must_use]
     pub fn center(mut self, center: bool) -> Self {
         self.center = center;
@@ -255,7 +255,7 @@ fn weighted<A: Array>(frames: &A, weights: Option<&Tensor<A::Elem>>, at: Site) -
     frames.apply_binary(Binary::Mul, &weights, at)
 }
 
-/// Returns the sums `[total]` of the squared weights of `count` frames.
+/// Returns, for each of the `total` elements of a signal, the sum of the squared weights that it has in the `count` frames.
 fn overlap<T: Float>(
     options: &Stft<T>,
     weights: Option<Tensor<T>>,

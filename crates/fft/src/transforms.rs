@@ -35,8 +35,8 @@ use crate::steps::{Steps, check_size, refused};
 #[twins(blanket)]
 pub trait Transforms: Array {
     /// Returns the transforms X_k = Σ x_j e^(-2πi jk/n), summed over j, of complex numbers `[…, n, 2]` along `dim`. Without `n`, the shape
-    /// stays the same. A NaN or an infinite element makes every number of its transform NaN or infinite, in at least one of its parts.
-    /// PyTorch: `torch.fft.fft`.
+    /// stays the same. If an element is NaN or infinite, every number of the transform is NaN or infinite in its real part, its imaginary
+    /// part or both. PyTorch: `torch.fft.fft`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }

@@ -16,7 +16,8 @@ pub trait Array: TensorLike<Elem: Float> {
     #[doc(hidden)]
     fn apply_kernel<K: Kernel>(kernel: K, inputs: &[&Self], at: Site) -> Result<Vec<Self>, Self::Error>;
 
-    /// Computes the result of several kernels at once, without recording. Returns `None` for variables, which record each kernel instead.
+    /// Computes the result of an operation that consists of several kernels. Nothing is recorded. Returns `None` for variables, which record
+    /// each kernel instead.
     #[doc(hidden)]
     fn compute_now<C: Computation>(_computation: C, _inputs: &[&Self], _at: Site) -> Option<Result<Self, Self::Error>> {
         None

@@ -5,8 +5,8 @@ use pulp::x86::{V3, V4};
 #[cfg(target_arch = "x86_64")]
 use wengert_tensor::{InstructionSet, instruction_set};
 
-/// Calls `work`, compiled for AVX2 or AVX-512 if one of them is in use. Only `work` and the functions that it calls with
-/// `#[inline(always)]` are compiled so. All other code is compiled for the oldest processor that the program supports.
+/// Calls `work`, compiled for AVX2 or AVX-512 if one of them is in use. Only `work` and the functions that it calls with `#[inline(always)]`
+/// are compiled in this way. All other code is compiled for the oldest processor that the program supports.
 #[inline]
 pub(crate) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]

@@ -52,8 +52,8 @@ pub fn twins(arguments: TokenStream, item: TokenStream) -> TokenStream {
     twins::expand(arguments.into(), item.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Compiles a function that is generic over the element type in its own crate, once for each common type: f32, f64 and, if the bound is
-/// `Element`, i64. Otherwise every crate that calls the function compiles it.
+/// Compiles a generic function in the crate that defines it, once for each common element type: f32, f64 and, if the bound is `Element`, i64.
+/// Without this attribute, every crate that calls the function compiles it.
 ///
 /// rustc compiles a generic function at `opt-level` 2 and 3 in the crate that chooses the type arguments. For the functions of wengert,
 /// this crate is the user's program. The attribute does not change the signature. It replaces the body by an inlined choice among functions

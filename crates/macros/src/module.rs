@@ -88,8 +88,8 @@ fn element(input: &DeriveInput) -> Result<Type> {
     Ok(if is_double { parse_quote!(f64) } else { parse_quote!(f32) })
 }
 
-/// Returns true if a type is plain data, which is no module. Plain data are the types in the list, and references, options, vectors, boxes,
-/// arrays, slices and tuples of plain data.
+/// Returns true if a type is plain data, which is not a module. Plain data are the types in the list, and references, options, vectors,
+/// boxes, arrays, slices and tuples of plain data.
 fn is_plain(of: &Type) -> bool {
     const PLAIN: &str = "usize u8 u16 u32 u64 u128 isize i8 i16 i32 i64 i128 f32 f64 \
                          bool char str String PathBuf Duration PhantomData";

@@ -1,5 +1,5 @@
-//! The attribute `#[precompiled]`. It compiles a function that is generic over the element type in its own crate, once for each common
-//! type.
+//! The attribute `#[precompiled]`. A generic function with this attribute is compiled in the crate that defines it, once for each common
+//! element type. The crates that call it do not compile it again for these types.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree, token_stream};
 use quote::{ToTokens, quote};
@@ -176,9 +176,8 @@ struct Parameter {
 }
 
 impl Parameter {
-    /// Finds the only type parameter of a function and its block. Its bound is `Float` or `Element`, and stands in the
-    /// list of parameters or in the function's `where` clause. Returns an error if there is no such parameter, or
-    /// another one.
+    /// Finds the only type parameter of a function and its block. Its bound is `Float` or `Element`, and stands in the list of parameters or
+    /// in the function's `where` clause. Returns an error if there is no such parameter, or if there is another type parameter.
     fn find<'a>(
         parameters: impl Iterator<Item = &'a GenericParam>,
         clause: Option<&WhereClause>,

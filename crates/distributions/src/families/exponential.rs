@@ -35,7 +35,7 @@ impl<A: Array> Family for Laplace<A> {
 
     fn distribution(&self, x: &A) -> Result<A> {
         let z = ((of(x) - &self.loc) / &self.scale).get()?;
-        // Each formula gets only arguments of its own half, where it is accurate. Both have the same derivative at 0.
+        // The formulas for z < 0 and for z ≥ 0 get only these arguments, for which they are accurate. Both have the same derivative at 0.
         let is_low = z.try_lt(0.0)?;
         let low = Expr::from(try_where_(&is_low, &z, 0.0)).exp() * 0.5;
         let high = 1.0 - (-of(&z)).masked(&is_low, 0.0).exp() * 0.5;
@@ -86,7 +86,7 @@ impl<A: Array> Family for Gumbel<A> {
 
     fn density(&self, x: &A) -> Result<A> {
         let z = ((of(x) - &self.loc) / &self.scale).get()?;
-        // At -∞, the two terms are infinite and have different signs.
+        // At z = -∞, the two terms are infinite and have different signs, so their sum would be NaN.
         let infinite = z.try_eq(f64::NEG_INFINITY)?;
         let terms = (of(&z) + (-of(&z)).exp()).masked(infinite, f64::INFINITY);
         (-terms - of(&self.scale).ln()).get()
@@ -205,7 +205,7 @@ impl<A: Array> Family for Weibull<A> {
     }
 
     fn density(&self, x: &A) -> Result<A> {
-        // At ∞, the terms are infinite and have different signs.
+        // At x = ∞, the terms are infinite and have different signs, so their sum would be NaN.
         let infinite = x.try_eq(f64::INFINITY)?;
         let (k, z) = (&self.concentration, (of(x).masked(&infinite, 1.0) / &self.scale).get()?);
         let density = of(k).ln() - of(&self.scale).ln() + (of(k) - 1.0) * of(&z).ln() - of(&z).pow(of(k));

@@ -35,7 +35,7 @@ impl<A: Array> Family for Gamma<A> {
 
     fn density(&self, x: &A) -> Result<A> {
         let (a, rate) = (|| of(&self.concentration), || of(&self.rate));
-        // At ∞, the terms are infinite and may have different signs.
+        // At x = ∞, the terms are infinite and may have different signs, so their sum would be NaN.
         let infinite = x.try_eq(f64::INFINITY)?;
         let x = of(x).masked(&infinite, 1.0).get()?;
         let density = a() * rate().ln() + (a() - 1.0).xlogy(of(&x)) - rate() * &x - a().gammaln();

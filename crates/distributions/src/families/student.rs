@@ -37,8 +37,8 @@ impl<A: Array> StudentT<A> {
             - (df() * 0.5).betaln(of(&self.df) * 0.0 + 0.5)
     }
 
-    /// Returns the distribution function of the standardised variable z = (x - loc) / scale, for its derivative with respect to df. z does
-    /// not depend on variables. The values have few digits in the tails, so callers replace them.
+    /// Returns the distribution function of the standardised variable z = (x - loc) / scale. Callers use only its derivative with respect to
+    /// df, for a z without a derivative. They compute the values in another way, because these values have few digits in the tails.
     fn standard_distribution(&self, z: &A) -> Result<A> {
         let square = of(z).square().get()?;
         let half = (of(&self.df) * 0.5).get()?;

@@ -64,8 +64,8 @@ macro_rules! trials {
             accessor!(probs);
             $(accessor!($rest);)?
 
-            /// Returns k ln p + n ln(1 - p) for k successes and n failures, where p is the probability of a success. A term whose factor k
-            /// or n is 0 is 0.
+            /// Returns k ln p + n ln(1 - p) for k successes and n failures, where p is the probability of a success. For k = 0 or n = 0, the
+            /// term with this factor is 0, even if the logarithm is -∞.
             fn logarithm(&self, successes: &A, failures: &A) -> Result<Expr<A>, A::Error> {
                 let [p, q] = &self.logarithms;
                 Ok(times(successes, p)? + times(failures, q)?)
@@ -173,7 +173,8 @@ impl<A: Array> Family for Binomial<A> {
     }
 
     fn distribution(&self, k: &A) -> Result<A> {
-        // All counts are up to n. The incomplete beta function of 0 failures has no derivative, so it gets another argument.
+        // For k ≥ n, the probability of at most k successes is 1. The incomplete beta function has no derivative for n - k = 0 failures, so
+        // there it is computed for 1 failure and not used.
         let all = k.try_ge(&self.total_count)?;
         let failures = (of(&self.total_count) - k).masked(&all, 1.0).get()?;
         let share = k.try_add(1.0)?.try_betaincc(&failures, &self.probs)?;
@@ -304,7 +305,7 @@ impl<A: Array> Family for NegativeBinomial<A> {
         Ok([mean, variance.get()?])
     }
 
-    /// Draws a Poisson number whose rate is a gamma draw. For r = 0, which is no parameter of a gamma distribution, the rate is 0.
+    /// Draws a Poisson number whose rate is a gamma draw. For r = 0, which is not a valid parameter of the gamma distribution, the rate is 0.
     fn draw(&self, noise: Noise<'_, A>) -> Result<A> {
         let r = noise.expand(&self.total_count)?;
         let gamma = draw(Kind::Gamma, std::slice::from_ref(&r), noise.generator, noise.at)?;

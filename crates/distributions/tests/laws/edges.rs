@@ -93,7 +93,7 @@ fn lower_tails_keep_their_digits() {
     assert_close(Laplace::new(&zero(), 1.0).icdf(1e-20).item(), 2e-20f64.ln(), 1e-15);
     assert_close(Cauchy::new(&zero(), 1.0).cdf(-1e17).item(), 1e-17 / std::f64::consts::PI, 1e-15);
     assert_close(Cauchy::new(&zero(), 1.0).icdf(1e-20).item(), -1e20 / std::f64::consts::PI, 1e-15);
-    // π/2 in f32 is larger than π/2, where the tangent is negative.
+    // π/2 rounded to f32 is larger than π/2, and the tangent of a number above π/2 is negative.
     let cauchy = Cauchy::new(&Tensor::scalar(0f32), 1.0).icdf(1e-10).item();
     assert_close(f64::from(cauchy), -1e10 / std::f64::consts::PI, 1e-6);
     assert_eq!(HalfCauchy::new(&Tensor::scalar(1f32)).icdf(1.0).item(), f32::INFINITY);
@@ -135,13 +135,15 @@ fn slope_of_student(df: f64, z: f64) -> f64 {
 
 #[test]
 fn shares_with_small_concentrations() {
-    // All gamma draws of a vector underflow with the probability 1/8 or more. The largest share is nearly always 1.
+    // With a probability near 1/9, all three gamma draws of a vector would underflow to 0. The largest share must still be nearly 1 almost
+    // always.
     let shares = Dirichlet::new(&Tensor::<f64>::full([3], 1e-3)).sample([2000], &mut Generator::new(0));
     let largest = shares.amax(-1);
     assert!(largest.gt(0.99).cast::<f64>().mean(..).item() > 0.97);
     let means = shares.mean(0).to_vec();
     assert!(means.iter().all(|mean| (mean - 1.0 / 3.0).abs() < 0.05), "{means:?}");
-    // The derivative of the mean of the first share with respect to the concentrations: aₖ / Σ a has the derivatives 2/9 and -1/9, over a.
+    // The mean of the first share is a₁ / Σ aₖ. If all three concentrations are a, the derivatives are 2 / (9 a) for a₁, and -1 / (9 a) for
+    // the others.
     let tape = Tape::<f64>::new();
     let a = tape.var(&Tensor::full([3], 0.2));
     let x = Dirichlet::new(a).rsample([20_000], &mut Generator::new(1));
@@ -166,7 +168,7 @@ fn copies_of_composed_distributions_are_independent() {
         let (first, second) = (samples.select(1, 0).sign(), samples.select(1, 1).sign());
         assert!((first * second).mean(..).item().abs() < 0.15);
     };
-    // One vector of weights for three mixtures, and three vectors of weights for one family of components.
+    // First, three mixtures share one vector of weights. Then three vectors of weights share the same two components.
     let mixture = MixtureSameFamily::new(Categorical::new(&halves), Normal::new(&rows, 0.1));
     check(&mixture.sample([1000], generator), [10.0, 20.0, 30.0]);
     let weights = halves.expand([3, 2]);
@@ -175,7 +177,8 @@ fn copies_of_composed_distributions_are_independent() {
     let different = Normal::new(&Tensor::<f64>::zeros([4, 2]), 1.0);
     assert!(MixtureSameFamily::try_new(Categorical::new(&weights), different).is_err());
 
-    // An affine transform with more copies than the base: of the shape [], and of the shape [1, 2] for [3, 2].
+    // Affine transforms whose parameters have a larger shape than the base, so that the batch shape grows: from [] to [3], and from [1, 2] to
+    // [3, 2].
     let affine = |shape: &[usize]| Transform::Affine { loc: Tensor::zeros(shape), scale: Tensor::full(shape, 2.0) };
     let base = Normal::new(&Tensor::<f64>::scalar(0.0), 1.0);
     let transformed = TransformedDistribution::new(base, vec![affine(&[3])]);
@@ -212,7 +215,7 @@ fn counts_of_rare_events() {
 #[test]
 fn samples_have_a_density() {
     let generator = &mut Generator::new(0);
-    // One of about 30,000 numbers rounds to the upper end.
+    // About one of 30,000 numbers of f32 would round to the upper end 1001, where the density is 0.
     let uniform = Uniform::new(&Tensor::scalar(1000f32), 1001.0);
     let x = uniform.sample([1_000_000], generator);
     assert!(x.lt(1001.0).all(..).item() && uniform.log_prob(&x).isfinite().all(..).item());
@@ -263,7 +266,7 @@ fn truncation_to_tails() {
         let by_low = slope(low, |low| Truncated::new(Normal::new(low * 0.0, 1.0), low, high).icdf(0.3));
         assert_close(by_low, (at(low + 1e-4) - at(low - 1e-4)) / 2e-4, 1e-5);
     }
-    // Without an upper bound, and in a tail where all probabilities are 0.
+    // Without an upper bound, and in a tail whose probabilities are nearly 0.
     let tail = Truncated::new(Normal::new(&Tensor::scalar(0.0), 1.0), 30.0, f64::INFINITY);
     assert_close(tail.log_prob(30.01).item(), 3.102_255_423_138_6, 1e-12);
     assert_close(tail.icdf(0.5).item(), 30.023_070_467_827_3, 1e-13);
@@ -285,7 +288,7 @@ fn stick_breaking_of_no_numbers_is_one() {
     let shares = TransformedDistribution::new(Normal::new(&none, 1.0), vec![Transform::StickBreaking]);
     assert_eq!((shares.batch_shape(), shares.event_shape()), (Shape::from([2]), Shape::from([1])));
     assert_eq!(shares.sample([3], &mut Generator::new(0)), Tensor::ones([3, 2, 1]));
-    // A number without dimensions is no vector, and vectors without numbers have no shares.
+    // Stick-breaking needs a dimension, and its inverse needs at least one share.
     assert!(transform.try_forward(&Tensor::<f64>::scalar(1.0)).is_err());
     assert!(transform.try_inverse(&none).is_err());
 }
@@ -317,12 +320,12 @@ fn there_is_at_least_one_class() {
             assert_eq!(sentence, expected);
         }
     }
-    // A batch without distributions has samples without elements.
+    // Samples of an empty batch of distributions have no elements.
     let generator = &mut Generator::new(0);
     let empty = Tensor::<f64>::ones([0, 3]);
     assert_eq!(Categorical::new(&empty).sample([2], generator).shape(), &[2, 0]);
     assert_eq!(Multinomial::new(2, &empty).sample([2], generator).shape(), &[2, 0, 3]);
-    // As in PyTorch, a vector of shares may be empty. Its sum is not 1.
+    // As in PyTorch, the samples of a Dirichlet distribution may be empty vectors. Their sum is 0 and not 1, so their density is 0.
     let dirichlet = Dirichlet::new(&Tensor::<f64>::ones([2, 0]));
     assert_eq!(dirichlet.sample([3], generator).shape(), &[3, 2, 0]);
     assert_eq!(dirichlet.log_prob(Tensor::zeros([2, 0])).to_vec(), [f64::NEG_INFINITY; 2]);

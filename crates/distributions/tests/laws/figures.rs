@@ -204,7 +204,7 @@ fn made_of_others() {
     assert_near("truncated.icdf", &ours.icdf(vector(&cases["shares"])), &truncated[3], 1e-12);
 }
 
-/// Checks distributions made of others that have no mean, with values that are tensors, numbers and variables.
+/// Checks truncated and transformed distributions, which have no formula for the mean. Their values are tensors, numbers and variables.
 #[test]
 fn made_of_others_without_a_mean() {
     let inf = f64::INFINITY;

@@ -100,7 +100,8 @@ fn result<'t>(name: &str, x: &[V<'t>]) -> V<'t> {
     )
 }
 
-/// Returns the sum of all elements of the arrays in `list`, times weight(1), weight(2), …, in row-major order.
+/// Returns the weighted sum of all elements of the arrays in `list`. The elements in row-major order have the weights weight(1), weight(2),
+/// ….
 fn weighted<'t>(tape: &'t Tape<f64>, list: &[V<'t>], weight: fn(f64) -> f64) -> V<'t> {
     let (mut sum, mut count) = (tape.constant(0.0), 0.0);
     for x in list {
@@ -159,7 +160,7 @@ fn values_and_derivatives() {
     }
 }
 
-/// Returns the result y of a case, and the gradient of the sum of y sin y. The gradient is with respect to the first input that is no
+/// Returns the result y of a case, and the gradient of the sum of y sin y. The gradient is with respect to the first input that is not a
 /// count.
 fn with_gradient<'t>(name: &str, x: &[V<'t>]) -> [V<'t>; 2] {
     let (y, variable) = (result(name, x), x[counts(name).min(x.len() - 1)]);

@@ -78,7 +78,8 @@ fn discrete_distributions() {
     check(&NegativeBinomial::new(3.5, &number(0.6)), true);
 }
 
-/// Checks that a negative binomial distribution that ends at 0 failures is always 0, also beside other parameters.
+/// Checks that every draw from a negative binomial distribution that ends at 0 failures is 0, also if the batch has distributions with other
+/// parameters.
 #[test]
 fn no_failures_give_no_successes() {
     for probs in [0.0, 0.3, 0.999] {

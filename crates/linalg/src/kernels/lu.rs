@@ -18,7 +18,7 @@ use crate::numerics::lu::exchange_rows;
 use crate::numerics::ranges::{factor_all, lu_solve_all, solve_all, solve_triangular_all};
 use crate::numerics::triangular::Coefficients;
 
-/// The operation that refuses singular matrices. It selects the error message. `Accepted` means that singular matrices are no error.
+/// The operation that refuses singular matrices. The error message depends on it. `Accepted` means that a singular matrix is not an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Singular {
     Accepted,

@@ -1,8 +1,8 @@
 //! The kernels. Each kernel computes the results of a batch with tensors, and has a derivative rule.
 //!
-//! The rules are formulas over recorded variables, so they can be differentiated again. Their source is M. B. Giles, "An extended
-//! collection of matrix derivative results for forward and reverse mode algorithmic differentiation" (2008). Other rules name their source
-//! or state their derivation.
+//! The rules are formulas over recorded variables, so they can be differentiated again. If a rule names no other source and no derivation,
+//! its source is M. B. Giles, "An extended collection of matrix derivative results for forward and reverse mode algorithmic differentiation"
+//! (2008).
 
 pub(crate) mod cholesky;
 pub(crate) mod determinants;

@@ -75,8 +75,8 @@ pub(crate) fn dot<T: Float>(x: &[T], y: &[T]) -> T {
     if len < LANES { rest } else { total(sums) + rest }
 }
 
-/// Returns the dot products of four vectors with `y`, with the bits of [`dot`]. Four at once are faster, because in a single dot product
-/// each addition waits for the previous one.
+/// Returns the dot products of four vectors with `y`. The bits are the same as in four calls of [`dot`]. Four products at once are faster,
+/// because in a single one each addition waits for the previous one.
 #[inline(always)]
 pub(crate) fn dots<T: Float>([a, b, c, d]: [&[T]; 4], y: &[T]) -> [T; 4] {
     let len = y.len();

@@ -86,8 +86,8 @@ fn reduce<T: Float>(a: &mut [T], rows: usize, columns: usize, out: &mut Bidiagon
     }
 }
 
-/// The vectors of the change -u wᵀ - y vᵀ of the remaining matrix. Also the vector `next` and the factor of the next reflection of its
-/// rows.
+/// One step of the reduction, which changes the remaining matrix by -u wᵀ - y vᵀ. `next` and `factor` are the vector and the factor of the
+/// next reflection of its rows.
 #[derive(Clone, Copy)]
 struct Step<'a, T> {
     u: &'a [T],

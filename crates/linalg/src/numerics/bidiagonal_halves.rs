@@ -89,7 +89,8 @@ fn join<T: Float>(first: &Triplets<T>, second: &Triplets<T>, middle: Middle<T>) 
         }
         z[own] = sum;
     }
-    // The matrix is scaled so that its largest magnitude is near 1. So errors of 8 ε √ε do not matter, also in a block of small elements.
+    // The matrix is scaled so that its largest magnitude is near 1. Compared with it, errors of 8 ε √ε do not matter. So the tolerance is at
+    // least this number, even in a block of small elements.
     let start = larger(larger(abs(middle.0), abs(middle.1)), T::EPSILON.sqrt());
     let tolerance = T::from_f64(8.0) * T::EPSILON * d.iter().fold(start, |all, &d| larger(all, d));
     let (kept, deflated) = deflate(&d, &mut z, (own, count), tolerance, [&mut left, &mut right]);

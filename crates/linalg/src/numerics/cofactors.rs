@@ -48,7 +48,7 @@ pub(crate) fn product<T: Float>(numbers: impl Iterator<Item = T> + Clone) -> T {
     if is_regular || numbers.clone().any(|x| x == T::ZERO || !x.is_finite()) {
         return plain;
     }
-    // Keeps the product between 1 and 2, and counts the exponent of its power of two separately.
+    // Keeps the magnitude of the product between 1 and 2, and sums up the exponents of the powers of two separately.
     let (mut product, mut exponent) = (1.0, 0.0);
     for x in numbers {
         product *= x.to_f64();

@@ -11,7 +11,7 @@ use super::arithmetic::{abs, larger};
 use super::failure::Failure;
 use super::products::product;
 
-/// The largest q, so that the polynomial of degree q² has at most degree 16.
+/// The largest q. The Taylor polynomial has the degree q², which is at most 16.
 const MAX_ROOT: usize = 4;
 
 /// Writes exp(A) for a matrix `[n, n]`. All elements are NaN if an element of A is NaN or infinite, or if the 1-norm of A overflows.

@@ -83,14 +83,14 @@ fn is_pair(schur: &Similar<'_>, row: usize) -> bool {
 type Equation = (Complex<f64>, Complex<f64>, Complex<f64>);
 
 /// Writes the eigenvector x of the Schur form T for the eigenvalue λ of the block that begins with the row `first`: (T - λ) x = 0. The
-/// elements after the block are 0, and the elements before it follow row by row, from the last to the first.
+/// elements after the block are 0. The elements before it are computed by back substitution, from the last row to the first.
 fn eigenvector(schur: &Similar<'_>, value: Complex<f64>, first: usize, x: &mut [Complex<f64>]) {
     let n = schur.order;
     x.fill(Complex::ZERO);
     x[first] = Complex::ONE;
     if value.im != 0.0 {
         let [a, b, c, d] = schur.block(first);
-        // Both rows of the block give the vector. The row with the larger element beside the diagonal loses fewer digits.
+        // Either row of (block - λ) x = 0 determines x up to a factor. The row with the larger off-diagonal element loses fewer digits.
         (x[first], x[first + 1]) = if b.abs() >= c.abs() { (b.into(), value - a) } else { (value - d, c.into()) };
     }
     let size = schur.t.iter().fold(0.0, |size: f64, t| size.max(t.abs()));

@@ -101,7 +101,7 @@ impl<T: Float> JoinedRows<T> {
     }
 }
 
-/// The ascending order of values.
+/// The permutation that sorts values in ascending order, and its inverse.
 pub(super) struct Places {
     /// The indices of the values in ascending order.
     sources: Vec<usize>,

@@ -176,8 +176,8 @@ pub(crate) fn solve_triangular<T: Float>(
             |other: usize| if other > row { &after[(other - row - 1) * width..] } else { &before[other * width..] };
         let count = known.len();
         for step in 0..count {
-            // For a single column, `triangular` subtracts elements in the order in which they were solved. Here the order is the same, for
-            // equal bits.
+            // For a single column, `triangular` subtracts elements in the order in which they were solved. The order here is the same, so
+            // that both give the same bits.
             let other = if width == 1 && coefficients.upper { known.end - 1 - step } else { known.start + step };
             for (y, x) in own.iter_mut().zip(solved(other)) {
                 subtract_scaled(y, &factors[other], x);

@@ -34,9 +34,9 @@ pub(crate) fn factor<T: Float>(
     Ok(zero)
 }
 
-/// Factors the columns `first..first + count`. All earlier columns must be factored, and their products subtracted from
-/// these columns. Exchanges whole rows of the matrix, and writes the exchanges to `pivots`. Sets `zero` to the number
-/// of the first zero on the diagonal of U, if this was `None`.
+/// Factors the columns `first..first + count`. All earlier columns must be factored, and their products subtracted from these columns.
+/// Exchanges whole rows of the matrix, and writes the exchanges to `pivots`. If `zero` is `None`, sets it to the number of the first zero on
+/// the diagonal in these columns of U, counted from 1.
 fn factor_columns<T: Float>(
     a: &mut [T],
     (rows, width): (usize, usize),
@@ -171,7 +171,8 @@ fn index_of_largest<T: Float>(x: &[T]) -> usize {
     if abs(x[0]) < largest { x.iter().position(|&x| abs(x) == largest).unwrap_or(0) } else { 0 }
 }
 
-/// Exchanges rows of the matrix `a`, which have `width` elements, as the factorization of its rows from `first` on has exchanged them.
+/// Applies the row exchanges `pivots` to the matrix `a`, whose rows have `width` elements. The first of `pivots` belongs to the row `first`,
+/// and is the number of the row, counted from 1, with which this row is exchanged.
 #[inline(always)]
 fn exchange_rows_from<T: Float>(pivots: &[T], a: &mut [T], width: usize, first: usize) {
     for (row, pivot) in (first..).zip(pivots) {

@@ -6,10 +6,11 @@ use wengert_tensor::{Float, each_part};
 use super::arithmetic::add_scaled;
 use crate::simd::vectorized;
 
-/// The minimum number of elements in a part of a matrix. For a much smaller part, the start of its task would take longer than the work.
+/// The minimum number of elements in a part of a matrix: a group of rows that is one task. For a much smaller part, the start of the task
+/// would take longer than the work.
 const PART: usize = 1 << 14;
 
-/// The maximum number of parts of a matrix. Each part needs memory for its sums.
+/// The maximum number of parts of a matrix. Each part needs memory for a row of sums.
 const MOST_PARTS: usize = 16;
 
 /// Returns the number of parts into which a pass over `elements` elements is divided. It does not depend on the number of threads, so the

@@ -7,7 +7,7 @@ use super::arithmetic::{add_scaled, zeros};
 use super::failure::Failure;
 use super::reflectors::matrix;
 
-/// The number of multiplications from which the kernels of tensors are faster than plain loops.
+/// The minimum number of multiplications for which `Tensor::matmul` is faster than plain loops.
 const MIN_KERNEL: usize = 16 * 16 * 16;
 
 /// Returns the product of the matrices `[m, k]` and `[k, n]`.

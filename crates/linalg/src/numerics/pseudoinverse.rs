@@ -1,4 +1,4 @@
-//! The pseudoinverse, and the solution of smallest length of least-squares problems.
+//! The pseudoinverse, and the solution of least-squares problems that has the smallest norm.
 
 use wengert_tensor::Float;
 
@@ -24,8 +24,8 @@ impl Cutoff {
     }
 }
 
-/// Writes the pseudoinverse `[columns, rows]` of a matrix `[rows, columns]`, and returns the rank: the number of
-/// singular values above the bound of `cutoff`. The errors are the ones of [`singular`].
+/// Writes the pseudoinverse `[columns, rows]` of a matrix `[rows, columns]`, and returns the rank: the number of singular values above the
+/// bound of `cutoff`. Returns an error where [`singular`] does.
 pub(crate) fn pseudoinverse<T: Float>(
     a: &[T],
     [rows, columns]: [usize; 2],
@@ -54,8 +54,8 @@ pub(crate) fn pseudoinverse<T: Float>(
     Ok(rank)
 }
 
-/// Writes the pseudoinverse of a symmetric matrix. Only the matrix's lower triangle is read. Eigenvalues with a
-/// magnitude up to the bound of `cutoff` count as zeros. The errors are the ones of [`symmetric`].
+/// Writes the pseudoinverse of a symmetric matrix. Only the matrix's lower triangle is read. Eigenvalues with a magnitude up to the bound of
+/// `cutoff` count as zeros. Returns an error where [`symmetric`] does.
 pub(crate) fn symmetric_pseudoinverse<T: Float>(
     a: &[T],
     order: usize,
@@ -76,11 +76,11 @@ pub(crate) fn symmetric_pseudoinverse<T: Float>(
     Ok(())
 }
 
-/// Writes the X with the least |A X - B|, and among several the one of smallest length. Returns the rank of A. The shapes are A `[m, n]`, B
-/// `[m, k]` and X `[n, k]`.
+/// Writes the X that minimizes |A X - B|. If several X minimize it, writes the one with the smallest norm. Returns the rank of A. The shapes
+/// are A `[m, n]`, B `[m, k]` and X `[n, k]`.
 ///
-/// If m ≥ n > 0, and the rank of A is full by a safe margin, computes X by QR with column pivoting. Otherwise computes
-/// X by singular values. The errors are the ones of [`singular`].
+/// If m ≥ n > 0, and the rank of A is full by a safe margin, computes X by QR with column pivoting. Otherwise computes X by singular values.
+/// Returns an error where [`singular`] does.
 pub(crate) fn least_squares<T: Float>(
     a: &[T],
     b: &[T],

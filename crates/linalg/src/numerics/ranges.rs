@@ -32,8 +32,8 @@ fn first_failure(orders: &[usize], first: usize) -> Result<(), RangeFailure> {
     }
 }
 
-/// Replaces each matrix of a range by its Cholesky factor. A matrix that is not positive-definite is a failure. `first`
-/// is the index of the range's first matrix in the batch.
+/// Replaces each matrix of a range by its Cholesky factor. Returns an error if a matrix is not positive-definite. `first` is the index of the
+/// range's first matrix in the batch.
 pub(crate) fn cholesky_all<T: Float>(data: &mut [T], n: usize, first: usize) -> Result<(), RangeFailure> {
     let size = n * n;
     if !in_lanes(n, data.len() / size) {
@@ -59,8 +59,8 @@ pub(crate) fn cholesky_all<T: Float>(data: &mut [T], n: usize, first: usize) -> 
     )
 }
 
-/// Replaces each matrix of a range by its factors L and U, and writes the row exchanges to `pivots`. `first` is the
-/// index of the range's first matrix in the batch. If `refuse` is true, a zero on the diagonal of U is a failure.
+/// Replaces each matrix of a range by its factors L and U, and writes the row exchanges to `pivots`. `first` is the index of the range's
+/// first matrix in the batch. If `refuse` is true, returns an error for a zero on the diagonal of U.
 pub(crate) fn factor_all<T: Float>(
     data: &mut [T],
     (rows, columns): (usize, usize),
@@ -98,8 +98,8 @@ pub(crate) fn factor_all<T: Float>(
     Ok(())
 }
 
-/// Writes the inverses of the matrices of a range to `inverses`. `first` is the index of the range's first matrix in the batch. If `refuse`
-/// is true, a singular matrix is a failure.
+/// Writes the inverses of the matrices in `a` to `inverses`. `first` is the index of the first of these matrices in the batch. If `refuse` is
+/// true, returns an error for a singular matrix.
 pub(crate) fn invert_all<T: Float>(
     a: &[T],
     inverses: &mut [T],
@@ -137,8 +137,8 @@ pub(crate) fn invert_all<T: Float>(
     solve_each(a, inverses, (n, n), (first, refuse))
 }
 
-/// Replaces each matrix B of a range (`n` rows of `width` elements) by the solution X of A X = B. `first` is the index of the range's first
-/// matrix in the batch. A singular matrix is a failure.
+/// Replaces each matrix B in `b` (`n` rows of `width` elements) by the solution X of A X = B. `first` is the index of the first of these
+/// matrices in the batch. Returns an error if a matrix A is singular.
 pub(crate) fn solve_all<T: Float>(
     a: &[T],
     b: &mut [T],
@@ -168,8 +168,8 @@ pub(crate) fn solve_all<T: Float>(
     )
 }
 
-/// Replaces each matrix B of a range by the solution X of A X = B, one after the other. If `refuse` is true, a singular
-/// matrix is a failure.
+/// Replaces each matrix B in `b` by the solution X of A X = B, one after the other. If `refuse` is true, returns an error for a singular
+/// matrix A.
 fn solve_each<T: Float>(
     a: &[T],
     b: &mut [T],
@@ -243,7 +243,8 @@ pub(crate) fn diagonals_all<T: Float>(
     })
 }
 
-/// Replaces each matrix B of a range (`n` rows of `width` elements) by the solution X of A X = B. `a` has the triangular matrices A.
+/// Replaces each matrix B in `b` (`n` rows of `width` elements) by the solution X of A X = B. `a` has the triangular matrices A, one for each
+/// B.
 pub(crate) fn solve_triangular_all<T: Float>(
     coefficients: Coefficients,
     a: &[T],
@@ -272,7 +273,8 @@ pub(crate) fn solve_triangular_all<T: Float>(
     Ok(())
 }
 
-/// Replaces each matrix B `[n, width]` of a range by the solution X of A X = B. `lu` and `pivots` are the factors of the matrices A.
+/// Replaces each matrix B `[n, width]` in `b` by the solution X of A X = B. `lu` and `pivots` are the factors of the matrices A, one for each
+/// B.
 pub(crate) fn lu_solve_all<T: Float>(
     lu: &[T],
     pivots: &[T],

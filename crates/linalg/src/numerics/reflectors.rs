@@ -35,7 +35,7 @@ pub(crate) struct Reflectors<T> {
 #[inline(always)]
 pub(crate) fn reflector<T: Float>(x: &mut [T], pivot: usize) -> (T, T) {
     if x.iter().all(|&x| abs(x) < small()) {
-        // The length of such small elements is rounded to few digits. So the reflection is computed from larger elements.
+        // Computed from such small elements, the norm of `x` would have few correct digits. So the elements are first made larger.
         x.iter_mut().for_each(|x| *x = *x / tiny());
         let (factor, image) = normal_reflector(x, pivot);
         return (factor, image * tiny());
@@ -210,8 +210,8 @@ pub(crate) struct Block<T: Float> {
 }
 
 impl<T: Float> Block<T> {
-    /// Returns Vᵀ T V C, which the product of this block and C subtracts from C. If `transposed` is true, returns Vᵀ Tᵀ V C, for the
-    /// transposed product.
+    /// Returns Vᵀ T V C. The product of this block and C is C minus this result. If `transposed` is true, returns Vᵀ Tᵀ V C, for the product
+    /// of the transposed block and C.
     pub(crate) fn apply(&self, c: &Tensor<T>, transposed: bool) -> Result<Tensor<T>, Failure> {
         let of = || {
             let triangle = if transposed { self.triangle.try_t()? } else { self.triangle.clone() };
@@ -237,8 +237,8 @@ pub(crate) fn subtract<T: Float>(from: &mut [T], stride: usize, matrix: &Tensor<
     );
 }
 
-/// Returns a tensor `[rows, columns]` of the elements `data`. The number of elements fits, so the only possible failure is a lack of
-/// memory.
+/// Returns a tensor `[rows, columns]` of the elements `data`. Their number must be `rows` times `columns`. So the only possible failure is a
+/// lack of memory.
 pub(crate) fn matrix<T: Float>(data: Vec<T>, rows: usize, columns: usize) -> Result<Tensor<T>, Failure> {
     Tensor::try_from_vec(data, [rows, columns]).map_err(|_| Failure::Memory)
 }

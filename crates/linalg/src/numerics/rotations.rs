@@ -14,7 +14,7 @@ const WIDTH: usize = 16;
 /// The number of rotations times the number of columns from which several threads share the panels.
 const MIN_PARALLEL: usize = 1 << 19;
 
-/// Rotations of neighbouring rows, in the order in which they happen.
+/// Rotations of neighbouring rows, in the order in which they are applied.
 #[derive(Default)]
 pub(crate) struct Sweeps<T> {
     sweeps: Vec<Sweep>,

@@ -72,8 +72,8 @@ impl Similar<'_> {
         }
     }
 
-    /// Multiplies the matrix from both sides by the reflection I - `factor` v vᵀ of the rows and columns from `first` on. The rows are zero
-    /// before the column `left`, and the columns are zero from the row `bottom` on.
+    /// Multiplies the matrix from both sides by the reflection I - `factor` v vᵀ, which changes the rows and the columns from `first` on.
+    /// These rows are zero before the column `left`. These columns are zero from the row `bottom` on.
     fn reflect(&mut self, first: usize, v: &[f64], factor: f64, left: usize, bottom: usize) {
         let n = self.order;
         let row = &mut self.row[left..n];
@@ -168,8 +168,8 @@ impl Similar<'_> {
     }
 }
 
-/// Replaces `v` by a vector w such that I - f w wᵀ maps `v` to a multiple of the first unit vector. Returns f and the multiple, or `None` if
-/// `v` is such a multiple.
+/// Replaces `v` by a vector w such that I - f w wᵀ maps `v` to a multiple of the first unit vector. Returns f and the first element of the
+/// mapped vector, or `None` if `v` already is such a multiple.
 fn reflector(v: &mut [f64]) -> Option<(f64, f64)> {
     let size = v.iter().fold(0.0, |size: f64, x| size.max(x.abs()));
     if v[1..].iter().all(|&x| x == 0.0) {
@@ -179,6 +179,6 @@ fn reflector(v: &mut [f64]) -> Option<(f64, f64)> {
     v.iter_mut().for_each(|x| *x /= size);
     let length = v.iter().map(|x| x * x).sum::<f64>().sqrt().copysign(v[0]);
     v[0] += length;
-    // `v` is now w, and this product is half its squared length. So the first result is f = 2 / |w|².
+    // `v` is now w, and `length * v[0]` is |w|² / 2. So the first result is f = 2 / |w|².
     Some((1.0 / (length * v[0]), -length * size))
 }

@@ -19,8 +19,8 @@ use super::reflectors::Reflectors;
 use super::rotations::Panels;
 use super::tiles::{Rows, copy_transposed};
 
-/// The number of rows per column from which a matrix is first made triangular. This takes fewer operations (Chan, "An improved algorithm
-/// for computing the singular value decomposition", 1982).
+/// A matrix with at least this number of rows per column is made triangular (QR) before it is made bidiagonal. This takes fewer operations
+/// (Chan, "An improved algorithm for computing the singular value decomposition", 1982).
 const TALL: usize = 2;
 
 /// The memory to which the singular vectors are written.

@@ -58,8 +58,8 @@ pub(super) fn divide<T: Float>(
     Ok(pairs)
 }
 
-/// Divides the matrix into blocks of at most [`LEAF`] rows. At each division, subtracts the matrix of rank one that contains the element
-/// between the halves.
+/// Divides the matrix into blocks of at most [`LEAF`] rows. At each division, subtracts the matrix of rank one that has the off-diagonal
+/// element which couples the two halves.
 fn tear<T: Float>(diagonal: &mut [T], beside: &[T]) {
     let order = diagonal.len();
     if order <= LEAF {
@@ -115,7 +115,8 @@ fn join<T: Float>(first: &Pairs<T>, second: &Pairs<T>, between: T) -> Result<Pai
 fn deflate<T: Float>(d: &mut [T], z: &mut [T], factor: T, rows: &mut JoinedRows<T>) -> (Vec<usize>, Vec<usize>) {
     let mut order: Vec<usize> = (0..d.len()).collect();
     order.sort_by(|&x, &y| d[x].partial_cmp(&d[y]).unwrap_or(std::cmp::Ordering::Equal));
-    // The matrix is scaled so that its largest magnitude is near 1. So errors of 8 ε √ε do not matter, also in a block of small elements.
+    // The matrix is scaled so that its largest magnitude is near 1. Compared with it, errors of 8 ε √ε do not matter. So the tolerance is at
+    // least this number, even in a block of small elements.
     let start = larger(factor, T::EPSILON.sqrt());
     let tolerance = T::from_f64(8.0) * T::EPSILON * d.iter().fold(start, |all, &d| larger(all, abs(d)));
     let (mut kept, mut deflated) = (Vec::new(), Vec::new());

@@ -48,7 +48,7 @@ fn cases<T: Float>(rows: usize, columns: usize) -> Vec<Case<T>> {
         columns,
         data: (0..rows * columns).map(|k| T::from_f64(of(k))).collect(),
     };
-    // The test products of large matrices take long. So large matrices have fewer kinds.
+    // The products that check large matrices take long. So there are fewer kinds of large matrices.
     let (large, few) = (rows * columns > 4000, ["random", "identity", "rank 1", "graded", "large"]);
     kinds.iter().filter(|kind| !large || few.contains(&kind.0)).map(case).collect()
 }
@@ -286,8 +286,8 @@ fn non_finite_elements_are_errors() {
 
 #[test]
 fn the_signs_are_lapacks() {
-    // A diagonal element of R has the opposite sign of the first element that the reflection maps to it. In a column that is already
-    // triangular, it keeps its sign.
+    // A reflection maps a vector to its diagonal element of R and zeros. The diagonal element has the opposite sign of the vector's first
+    // element. If the column has only zeros below the diagonal, the element keeps its sign.
     let mut a = vec![3.0f64, 1.0, 4.0, 2.0];
     let q = qr::factor(&mut a, 2, 2).unwrap().product(2).unwrap();
     let expected = [-0.6, -0.8, -0.8, 0.6];

@@ -5,8 +5,8 @@
 
 use wengert_tensor::Float;
 
-/// The maximum number of rows of P and B in the difference C - Pᵀ B. With more rows, C is loaded and stored less often. But the slower
-/// loops that compute these rows then have more work. Measured at sizes of 32 to 512 with AVX2.
+/// The maximum number of rows of P and B in the difference C - Pᵀ B. With more rows, C is loaded and stored less often. But P and B come from
+/// slower loops, which then have more work. Measured at sizes of 32 to 512 with AVX2.
 pub(crate) const DEPTH: usize = 16;
 
 /// The number of rows of C in a tile. 4 rows of 64 bytes are 8 vectors with AVX2, so the sums and their factors fit 16 registers.

@@ -136,8 +136,8 @@ impl<T: Float> Triangular<'_, T> {
     }
 
     /// Solves for a single column of B, by blocks of rows. The products of a row with the blocks that are solved before do not depend on
-    /// other rows of its block. So the processor computes several rows at once. In a block, each solved element is subtracted from the
-    /// others.
+    /// other rows of its block. So the processor computes several rows at once. Within a block, the products with each solved element are
+    /// subtracted from the elements that are not yet solved.
     #[inline(always)]
     fn solve_vector(self, b: &mut [T], (first, count): (usize, usize)) {
         let upper = self.coefficients.upper;

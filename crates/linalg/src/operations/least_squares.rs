@@ -66,8 +66,8 @@ impl Tolerance {
 pub struct LeastSquares<A> {
     /// The solutions `[…, n, k]`, or `[…, n]` for a vector on the right side.
     pub solution: A,
-    /// The squared lengths `[…, k]` of the columns of A X - B, or an empty array `[0]` if m ≤ n. PyTorch also gives an empty array if a
-    /// matrix does not have full rank.
+    /// The squared lengths `[…, k]` of the columns of A X - B, where k is 1 for vectors. An empty array `[0]` if m ≤ n. PyTorch gives an
+    /// empty array for matrices without full rank too.
     pub residuals: A,
     /// The ranks `[…]` of the matrices, as numbers of the element type. The ranks have no derivative.
     pub rank: A,
@@ -202,8 +202,8 @@ fn check_hermitian(tolerance: Tolerance, shape: &Shape, at: Site) -> std::result
     check_square("linalg.eigh", shape, at)
 }
 
-/// Returns true if the right sides of A (`left`) and B (`right`) are vectors, and false if they are matrices. Returns
-/// PyTorch's error message if the sizes do not match.
+/// Returns true if B consists of vectors, and false if it consists of matrices. `left` is the shape of A, and `right` is the shape of B.
+/// Returns PyTorch's error message if the sizes do not match.
 fn check_sizes(left: &Shape, right: &Shape) -> std::result::Result<bool, String> {
     let name = "torch.linalg.lstsq";
     if left.rank() < 2 {

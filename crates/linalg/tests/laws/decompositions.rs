@@ -169,8 +169,8 @@ fn values_and_derivatives_are_pytorchs() {
     for case in file["cases"].as_array().unwrap() {
         let (name, kind, x) = (case["f"].as_str().unwrap(), case["kind"].as_str().unwrap(), matrix(case));
         let name_of = |what: &str| format!("{what} of {name}, {kind} {}", x.shape());
-        // Matrices that are not random have equal values or dependent columns, so their vectors are arbitrary. The functions of QR, `eigh`, `eig`
-        // and `svd` are left out for these matrices.
+        // Matrices that are not random have equal eigenvalues or singular values, or dependent columns, so PyTorch may choose other vectors.
+        // The functions of QR, `eigh`, `eig` and `svd` are left out for these matrices.
         if kind != "random" && ["qr", "eigh_", "eig_", "svd_"].iter().any(|prefix| name.starts_with(prefix)) {
             continue;
         }
@@ -179,7 +179,7 @@ fn values_and_derivatives_are_pytorchs() {
         let y = function(name)(variable);
         assert_eq!(y.shape(), sizes(&case["y_shape"])[..], "{}", name_of("shape"));
         let Some(expected) = numbers(&case["y"]) else { continue };
-        // PyTorch's condition numbers of singular matrices are quotients by rounding errors.
+        // PyTorch's condition numbers of singular matrices are quotients by rounding errors, so they are not compared.
         if name.starts_with("cond") && expected.iter().any(|x| x.abs() > 1e6 || x.abs() < 1e-6) {
             continue;
         }

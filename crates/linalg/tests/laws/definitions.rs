@@ -306,7 +306,7 @@ fn strange_matrices_have_the_same_results_in_a_batch_and_alone() {
                 }
                 assert_same(&batch.det().select(0, k), &a.det(), a);
             }
-            // A batch of equal matrices fails if and only if the matrix fails.
+            // A batch of copies of a matrix gives an error if and only if the single matrix does.
             let equal = stack(&vec![matrices[0].clone(); 4], 0);
             let one = &matrices[0];
             let pairs = [
@@ -438,7 +438,7 @@ fn a_complete_decomposition_of_a_tall_matrix_has_no_derivative() {
     assert!(error.starts_with(sentence), "{error}");
 }
 
-/// As in PyTorch, the power 0 has a gradient of zeros, and not none.
+/// As in PyTorch, the gradient of the power 0 is zeros, and not missing.
 #[test]
 fn the_power_zero_has_a_gradient_of_zeros() {
     let tape = Tape::new();

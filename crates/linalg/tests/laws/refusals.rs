@@ -1,10 +1,11 @@
-//! Refused shapes and matrices, with PyTorch's sentences and the caller's line.
+//! Errors for shapes and matrices that do not fit an operation: PyTorch's messages, and the caller's line.
 
 use wengert_autograd::{Tape, Var};
 use wengert_linalg::prelude::*;
 use wengert_tensor::prelude::*;
 
-/// Checks that an operation has the error `sentence` at a line of this file: on tensors, and on variables when it is recorded or evaluated.
+/// Checks that an operation returns an error with the message `sentence` and a line of this file: on tensors, and on variables when it is
+/// recorded or evaluated.
 macro_rules! refused {
     ($(|$($x:ident),+| $call:expr, [$($input:expr),+] => $sentence:expr;)*) => {$({
         let eager = (|$($x: &Tensor<f64>),+| $call.map(drop).unwrap_err())($(&$input),+);

@@ -1,5 +1,5 @@
-//! Any number of threads gives the same bits, and the same error. The number of threads is a setting of the whole process, also for the
-//! other tests. Their results do not depend on it.
+//! Any number of threads gives the same bits, and the same error. The number of threads is a setting of the whole process, so it changes for
+//! the other tests too. Their results do not depend on it.
 
 use wengert_autograd::Generator;
 use wengert_linalg::prelude::*;

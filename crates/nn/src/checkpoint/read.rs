@@ -158,7 +158,7 @@ impl Saved {
     /// Reads the parameters and buffers of `model`. Returns the names that were not loaded. The report is empty unless the load is
     /// [`partial`](Self::partial). PyTorch: `load_state_dict`.
     ///
-    /// As in PyTorch, a file may lack the `num_batches_tracked` of a batch normalization. The layer keeps its count.
+    /// As in PyTorch, a file may lack the `num_batches_tracked` of a batch normalization. Then the layer keeps its own count.
     ///
     /// # Errors
     ///
@@ -341,7 +341,8 @@ pub(super) fn kind(info: &TensorInfo) -> (Shape, String) {
 struct Target<'m> {
     dtype: DType,
     shape: Shape,
-    /// True for a parameter, and for a buffer with the model's element type: other floating-point types can be converted.
+    /// True for a parameter, and for a buffer with the model's element type. Such a value can be converted from another floating-point type
+    /// in the file.
     is_convertible: bool,
     /// Decodes elements of the type `dtype`. Returns a function that replaces the value.
     decode: Box<Decode<'m>>,

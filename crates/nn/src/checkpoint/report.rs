@@ -6,7 +6,7 @@ use crate::KeyMismatch;
 use crate::error::keys;
 
 /// The names that [`Saved::load_model`](crate::Saved::load_model) did not load. The report is empty unless the load was
-/// [`partial`](crate::Saved::partial). Counts `num_batches_tracked` that the file lacks are not listed.
+/// [`partial`](crate::Saved::partial). A count `num_batches_tracked` that the file lacks is not listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadReport {
     /// The names that the model has and the file does not have.

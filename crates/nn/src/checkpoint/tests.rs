@@ -206,7 +206,8 @@ fn a_line_search_is_restored_with_its_settings_and_from_files_without_them() {
             assert_eq!(restored.to_vector(), model.to_vector());
         }
     }
-    // Files of earlier versions lack these settings. Loading such a file keeps the program's settings and the last pairs of the history.
+    // Files of earlier versions lack the settings `max_iter`, `max_eval` and `history_size`. Loading such a file keeps the program's
+    // settings, and as many of the last pairs of the history as `history_size` allows.
     let bytes = fs::read(&file).unwrap();
     let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
     let header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
@@ -536,7 +537,7 @@ fn a_file_of_torch_save_is_recognized() {
 
 #[test]
 fn a_header_whose_length_begins_as_a_file_of_torch_save_is_valid() {
-    // The lengths 640 and 66,176 begin with the bytes 80 02.
+    // The little-endian lengths 640 and 66,176 begin with the bytes 80 02, as a pickle of `torch.save` does.
     for length in [640, 640 + 65_536] {
         assert!(
             refusal(&with_header(&("{}".to_owned() + &" ".repeat(length - 2)), 0))
@@ -595,7 +596,8 @@ fn restored_optimisers_continue_the_same_way() {
     resumes(|| Adam::new(0.1).amsgrad().group("weight", |adam| adam.weight_decay(0.5)), |adam| adam.set_lr(0.03));
 }
 
-/// Checks that `convert` restores the states that `from` has after three steps of a number and a vector.
+/// Checks that `convert` loads a checkpoint of another element type: `into` gets the states that `from` has after three steps. The parameters
+/// are a number and a vector.
 fn converts<T: Float, U: Float, O: Optimizer<T>, P: Optimizer<U>>(mut from: O, mut into: P) {
     let file = tempfile::NamedTempFile::new().unwrap();
     let mut model = (Parameter::new(Tensor::<T>::scalar(T::ONE)), Parameter::new(Tensor::<T>::ones([3])));
@@ -671,11 +673,12 @@ fn objects_that_a_file_cannot_distinguish_are_not_saved() {
     let steps = |sgd: &Sgd<f64>, parameter| sgd.common().states(parameter).map(|states| states.steps);
     assert_eq!((steps(&first, &outer.0[0].1), steps(&first, &outer.0[1].1)), (None, Some(3)));
     assert_eq!(steps(&second, &inner.0[0].1), None);
-    // The state of `b.w` could be a state of `w` that belongs to `a.b`.
+    // In the file, this state of the parameter `b.w` in the object `a` has the same name as a state of `w` in `a.b`.
     sgd.common_mut().set_states(&outer.0[0].1, states());
     let text = refusal(checkpoint(&sgd));
     assert!(text.contains("the entry '@optimizer.a.b.w.step' of the object 'a' could also belong to 'a.b'"), "{text}");
-    // Also refused: an object whose name looks like a group of another object, and two kinds of objects with the same name.
+    // Also refused: an object whose name looks like an entry of another object's group, and two objects of different kinds with the same
+    // name.
     let text = refusal(Checkpoint::new().optimizer("a", &sgd, &inner).optimizer("a.groups.0.w", &sgd, &inner));
     assert!(text.contains("of the object 'a.groups.0.w' could also belong to 'a'"), "{text}");
     let average = WeightAverage::swa();

@@ -287,7 +287,8 @@ fn beta(alpha: f64, generator: &mut Generator) -> f64 {
 
 /// Draws from the beta distribution with two equal parameters up to 1, by M. D. Jöhnk's rejection method ("Erzeugung von betaverteilten und
 /// gammaverteilten Zufallszahlen", 1964). Computes with logarithms, because u^(1/`alpha`) of a random number u from 0 to 1 underflows for
-/// small `alpha`. The method accepts at least 1 draw of 2. For parameters above 1 it is slow: it accepts 1 draw of 184,756 for 10.
+/// small `alpha`. The method accepts at least half of the draws. For parameters above 1 it would be slow: for 10, it accepts 1 of 184,756
+/// draws.
 fn johnk(alpha: f64, generator: &mut Generator) -> f64 {
     // For smaller parameters the quotients could be infinite. Draws for 1e-300 are already 0 or 1, except with a probability near 1e-300.
     let alpha = alpha.max(1e-300);
@@ -529,7 +530,8 @@ mod tests {
             let mean = shares.iter().sum::<f64>() / 4000.0;
             let variance = shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / 4000.0;
             let expected = 1.0 / (4.0 * (2.0 * alpha + 1.0));
-            // The bounds are five standard errors for n = 4000 draws: √(`expected`/n) of the mean, and at most 0.25/√n of the variance.
+            // The bounds are five standard errors for n = 4000 draws. The standard error is √(`expected`/n) for the mean, and at most 0.25/√n
+            // for the variance.
             assert!((mean - 0.5).abs() < 5.0 * (expected / 4000.0).sqrt(), "{mean}");
             assert!((variance - expected).abs() < 5.0 * 0.25 / 4000f64.sqrt(), "{variance} {expected}");
         }

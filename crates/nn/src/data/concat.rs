@@ -141,7 +141,8 @@ impl<D: Dataset<Batch: JoinBatches>> Dataset for ConcatDataset<D> {
             0 => self.parts[0].batch(&[]),
             1 => Ok(batches.remove(0)),
             _ => {
-                // `order[k]` is the sample at position k of the joined batches. The batch needs the position of each sample.
+                // `order[k]` is the index, in the requested batch, of the sample at position k of the joined batches. `positions` is the
+                // inverse permutation.
                 let mut positions = vec![0; order.len()];
                 order.iter().enumerate().for_each(|(position, &i)| positions[i] = position);
                 JoinBatches::join_batches(batches, &positions)
@@ -163,14 +164,14 @@ mod tests {
     use super::*;
     use crate::DataLoader;
 
-    /// Returns the numbers from `start` to `end`, and the tenfold of each as a row.
+    /// Returns the numbers from `start` to `end` - 1. Also returns ten times each number, as a row of one element.
     fn numbered(start: i64, end: i64) -> (Tensor<i64>, Tensor<f64>) {
         let numbers = Tensor::<i64>::arange(start..end);
         let rows = Tensor::<f64>::arange(start..end).try_unsqueeze(1).unwrap() * 10.0;
         (numbers, rows)
     }
 
-    /// The parts have 3, 0, 4 and 1 samples.
+    /// Returns a data set of four parts, which have 3, 0, 4 and 1 samples.
     fn joined() -> ConcatDataset<(Tensor<i64>, Tensor<f64>)> {
         ConcatDataset::new(vec![numbered(0, 3), numbered(3, 3), numbered(3, 7), numbered(7, 8)]).unwrap()
     }

@@ -124,8 +124,9 @@ pub trait Dataset: Sized + Send + Sync + 'static {
     }
 
     /// Holds out as many samples as [`random_split`](Self::random_split), with the classes in nearly the same proportion in both parts. Both
-    /// parts keep the order of the samples; see [`split::stratified`]. `classes` has one class for each sample. This method is for data sets whose targets are not one tensor of
-    /// classes, such as a tuple of targets. scikit-learn: `train_test_split(stratify=classes)`.
+    /// parts keep the order of the samples; see [`split::stratified`]. `classes` has one class for each sample. This method is for data sets
+    /// whose targets are not a single tensor of classes, but for example a tuple of tensors. scikit-learn:
+    /// `train_test_split(stratify=classes)`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }

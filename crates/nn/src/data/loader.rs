@@ -67,7 +67,7 @@ impl<B: Send + 'static> DataLoader<B> {
         DataLoader { fetch, all: samples, samples, batch_size, shuffle, weights, drop_last, seed, prefetch, workers }
     }
 
-    /// Shuffles the samples. The order is different in each epoch. Replaces [`weighted`](Self::weighted) with its number of samples: an epoch
+    /// Shuffles the samples. The order is different in each epoch. Undoes [`weighted`](Self::weighted) and its number of samples: an epoch
     /// then has each sample of the data set once.
     #[must_use]
     pub fn shuffle(self) -> Self {

@@ -88,8 +88,8 @@ fn read<E: Element>(reader: &mut impl Read) -> std::result::Result<Tensor<E>, Re
     tensor.try_permute(dims).map_err(|error| Refusal::Malformed(0, error.to_string()))
 }
 
-/// Reads the header of a `.npy` file. Returns the header, and true if the elements are in Fortran's order (column by
-/// column). A header that is not valid or has another type than numbers is an error.
+/// Reads the header of a `.npy` file. Returns the header, and true if the elements are in Fortran's order (column by column). Returns an
+/// error if the header is not valid, or the elements are not numbers.
 fn read_header(reader: &mut impl Read) -> std::result::Result<(Header, bool), Refusal> {
     let refuse = |byte, problem: &str| Err(Refusal::Malformed(byte, problem.to_owned()));
     let start = take(reader, 8)?;

@@ -55,7 +55,8 @@ impl Number {
             Number::Large(integer) => (E::from_f64(integer as f64), false),
             Number::Float(float) => {
                 let value = E::from_f64(float);
-                // The largest i64, to which larger numbers are clamped, is rounded to 2⁶³ as f64. So 2⁶³ would seem to be exact.
+                // If E is i64, the number 2⁶³ is clamped to the largest i64, 2⁶³ - 1, which converts back to 2⁶³ as f64. So 2⁶³ would seem to
+                // be exact without the second condition.
                 (value, value.to_f64() == float && float < 2f64.powi(63))
             }
         };
