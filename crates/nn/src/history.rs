@@ -192,8 +192,7 @@ impl History {
     ///
     /// # Errors
     ///
-    /// [`Error::Read`] if the file cannot be read. [`Error::Malformed`] if it is not text in UTF-8, or a line is not an epoch with the number of
-    /// the line.
+    /// [`Error::Read`] if the file cannot be read. [`Error::Malformed`] if it is not text in UTF-8, or if line n does not describe epoch n.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         History::from_file(path.as_ref())
     }

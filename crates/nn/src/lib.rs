@@ -1,8 +1,8 @@
 //! Layers and losses that are recorded on the tape, and optimisers, data sets and checkpoints.
 //!
-//! Layers are plain data: a model is a struct of layers, and a layer is a struct of [`Parameter`]s. There is no registry. The parameters of
-//! a model are the parameters of its fields (see [`Module`]). The code of this crate uses the shapes of tensors and recorded variables. It
-//! accepts any layout of elements in memory.
+//! Layers are plain data: a model is a struct of layers, and a layer is a struct of [`Parameter`]s. There is no registry. The parameters of a model
+//! are the parameters of its fields (see [`Module`]). The code of this crate depends only on the shapes of tensors and variables, so their elements
+//! may have any layout in memory.
 //!
 //! A mistake in a program, such as a wrong shape, panics at the caller's line. Most methods that can panic have a twin with the prefix
 //! `try_` that returns an error. Most constructors and a few other methods have no twin; their documentation says when they panic.

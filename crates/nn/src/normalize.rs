@@ -219,8 +219,8 @@ fn extremes<T: Float>(inputs: &Tensor<T>) -> Result<(f64, f64)> {
 
 /// Returns a normalization by the mean and the standard deviation of `inputs` over the dimensions `dims`. A deviation of 0 becomes 1.
 ///
-/// The mean of equal elements may differ from the elements by rounding, and their deviation then from 0. So features with equal elements are
-/// found by their extremes.
+/// If all elements of a feature are equal, rounding may make their mean differ from them, and then the deviation is not exactly 0. So these features
+/// are recognized by their equal extremes, and their mean is set to this extreme.
 #[precompiled]
 fn over<T: Float>(inputs: &Tensor<T>, dims: Dims) -> Result<Normalize<T>> {
     check_samples(inputs)?;

@@ -1,4 +1,4 @@
-//! Reads files in bounded memory: only regular files, and gzipped files only up to 16 MiB or 100 times their size.
+//! Reads files in bounded memory: only regular files. A gzipped file is decompressed up to 16 MiB, or up to 100 times its size if that is more.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;

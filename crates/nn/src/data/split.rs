@@ -166,8 +166,8 @@ pub fn k_fold(n: usize, k: usize, generator: &mut Generator) -> Result<Vec<Split
 /// If `k` is less than 2, there are no samples, or a class has fewer than `k` samples.
 pub fn stratified_k_fold(classes: &Tensor<i64>, k: usize, generator: &mut Generator) -> Result<Vec<Split>> {
     check_folds(classes.numel(), k)?;
-    // Each class starts at the fold after the last fold of the previous class. So the numbers of samples in the folds differ by at most
-    // one.
+    // The first sample of each class goes to the fold after the fold of the last sample of the previous class. So the total sizes of the folds differ
+    // by at most one too.
     let order = shuffled_members(classes, k, generator)?.into_iter().flatten();
     let mut fold = vec![0; classes.numel()];
     order.enumerate().for_each(|(position, sample)| fold[sample] = position % k);

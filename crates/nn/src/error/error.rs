@@ -201,13 +201,13 @@ pub enum Error {
         problem: &'static str,
     },
 
-    /// A problem of data or of an argument about data. Examples are different numbers of inputs and targets, a wrong shape, a wrong share
-    /// of the samples, and too few samples.
+    /// A problem of data, or of an argument that concerns data. Examples are different numbers of inputs and targets, a wrong shape, a wrong share of
+    /// the samples, and too few samples.
     #[error("{0}")]
     Dataset(String),
 
-    /// A wrong argument, or a call at the wrong time, that does not concern data. Examples are an unknown measure, colliding names of objects in a
-    /// checkpoint, and an average of another model.
+    /// A wrong argument, or a call at the wrong time, that does not concern data. Examples are an unknown measure, two objects with the same name in
+    /// a checkpoint, and a [`WeightAverage`](crate::WeightAverage) of a model with other parameters.
     #[error("{0}")]
     Argument(String),
 

@@ -77,9 +77,9 @@ pub(crate) fn keys(
     text
 }
 
-/// Pairs each missing name with the most similar unexpected name whose tensor has the same shape. Names are similar if one ends with a dot
-/// and the other, or if at most half of the characters differ. Names of more than [`SHOWN`] bytes are never similar. Compares only the
-/// first missing names, because errors list only these.
+/// Pairs each missing name with the most similar unexpected name whose tensor has the same shape. Names are similar if one of them ends with a dot
+/// followed by the other, as `layer.weight` and `weight`, or if at most half of the characters differ. Names of more than [`SHOWN`] bytes are never
+/// similar. Compares only the first missing names, because errors list only these.
 pub(crate) fn similar_names(missing: &[(String, Shape)], unexpected: &[(String, Shape)]) -> Vec<(String, String)> {
     let similarity = |name: &str, other: &str| match () {
         () if other.len() > SHOWN || name.len() > SHOWN => 0.0,

@@ -46,7 +46,7 @@ pub(super) fn create_temporary(folder: &Path, target: &Path) -> io::Result<(Path
     Err(io::Error::new(io::ErrorKind::AlreadyExists, "no name for a temporary file is free"))
 }
 
-/// Removes leftovers of killed processes from `folder`: temporary files for `target`, and those older than
+/// Removes temporary files that killed processes left in `folder`: the files that were to replace `target`, and all files that are older than
 /// [`ABANDONED`]. Files that are locked or cannot be removed stay.
 pub(super) fn remove_leftovers(folder: &Path, target: &Path) {
     let prefix = prefix(target);

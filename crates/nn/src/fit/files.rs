@@ -23,8 +23,8 @@ impl<T: Float> Settings<'_, T> {
         let Some(folder) = &self.folder else { return Ok(None) };
         fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
         let last = folder.join(LAST);
-        // For a link to a missing file, `exists` returns true. Such a link is then an error, because a new training would overwrite the old
-        // one.
+        // For a link to a missing file, `exists` returns true, and `open` returns an error. Otherwise a new training would overwrite the files of the
+        // old training.
         if self.resume && exists(&last)? { Checkpoint::open(last).map(Some) } else { Ok(None) }
     }
 

@@ -196,9 +196,9 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
         self
     }
 
-    /// Resumes after the last epoch in the folder, or starts from the beginning if the folder has no checkpoint. With the same settings,
-    /// the result is the same as after a training without an interruption. `run` returns an error if `last.safetensors` or the log cannot
-    /// be read, if the checkpoint does not fit, or if the log has fewer epochs.
+    /// Resumes after the last epoch in the folder, or starts from the beginning if the folder has no checkpoint. With the same settings, the result
+    /// is the same as after a training without an interruption. `run` returns an error if `last.safetensors` or the log cannot be read, if the
+    /// checkpoint does not fit the model and the optimiser, or if the log has fewer epochs than the checkpoint.
     #[must_use]
     pub fn resume(mut self) -> Self {
         self.settings.resume = true;

@@ -110,7 +110,7 @@ impl Reporter {
         }
     }
 
-    /// Returns the line of an epoch, below the header if the epoch is the first of a training with validation.
+    /// Returns the line of an epoch. If the epoch is the first one of this run and there is validation, the header is above the line.
     fn text(&self, number: u64, epoch: &Epoch, seconds: Option<f64>, is_last: bool) -> String {
         let line = self.line(number, epoch, seconds, is_last);
         if self.done == 1 && epoch.validation.is_some() { format!("{HEADER}\n{line}") } else { line }

@@ -421,10 +421,11 @@ fn a_norm_that_is_no_norm_and_a_resumed_training_without_a_folder_are_errors() {
     assert_eq!(text, "resume: there is no folder to resume from; set it by `folder`");
 }
 
-/// Two numbers as separate inputs, with the class and the sum as two targets.
+/// Two inputs, a number and an index, and two targets, a class and a number.
 type Pairs = ((Tensor<f64>, Tensor<i64>), (Tensor<i64>, Tensor<f64>));
 
-/// Returns a loader of 40 samples: a number and an index from 0 to 2, with the sign of their sum and the sum.
+/// Returns a loader of 40 samples: a number and an index from 0 to 2. The targets come from s = number + index - 1: class 1 if s is positive,
+/// otherwise 0, and s itself.
 fn pairs(generator: &mut Generator) -> DataLoader<Pairs> {
     let (numbers, indices) = (Tensor::<f64>::randn([40], generator), Tensor::randint(0, 3, [40], generator));
     let sums = &numbers + indices.cast::<f64>() - 1.0;

@@ -7,9 +7,9 @@ use wengert_tensor::{Error, Float, Generator, Shape, Site, Sizes, Tensor};
 use crate::init::fan::{Fan, Nonlinearity, fans_at};
 use crate::init::random::drawn;
 
-/// Returns a weight with elements drawn uniformly from -b to b, where b = `gain` √(6 / (fan in + fan out)). This width is a compromise between
-/// values and gradients that keep their size (X. Glorot and Y. Bengio, "Understanding the difficulty of training deep feedforward neural
-/// networks", 2010). PyTorch: `xavier_uniform_`.
+/// Returns a weight with elements drawn uniformly from -b to b, where b = `gain` √(6 / (fan in + fan out)). This bound is a compromise: √(3 / fan in)
+/// keeps the size of the values from layer to layer, and √(3 / fan out) keeps the size of the gradients (X. Glorot and Y. Bengio, "Understanding the
+/// difficulty of training deep feedforward neural networks", 2010). PyTorch: `xavier_uniform_`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }

@@ -1,4 +1,4 @@
-//! Weights with many zeros: the identity of a convolution, and sparse matrices.
+//! Weights with many zeros: convolutions that copy their input, and sparse matrices.
 
 use wengert_macros::twins;
 use wengert_tensor::{Error, Float, Generator, Site, Sizes, Tensor};
@@ -131,7 +131,7 @@ mod tests {
     fn each_column_has_its_zeros_and_the_rest_the_deviation() {
         let weight: Tensor<f64> = sparse([200, 300], 0.3, 2.0, &mut Generator::new(0));
         assert!(weight.eq(0.0).count_nonzero(0).iter().all(|count| count == 60));
-        // The standard deviation of the mean square of n = 42,000 normal numbers is √(2/n) of the variance. The bound is five times this number.
+        // The mean square of n = 42,000 normal numbers has a standard deviation of √(2/n) times their variance. The bound is five such deviations.
         let square = weight.iter().map(|x| x * x).sum::<f64>() / 42_000.0;
         assert!((square / 4.0 - 1.0).abs() < 5.0 * (2.0f64 / 42_000.0).sqrt(), "{square}");
         assert_ne!(weight.select(1, 0).eq(0.0), weight.select(1, 1).eq(0.0));

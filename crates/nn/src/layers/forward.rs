@@ -37,9 +37,9 @@ pub(crate) fn pass_output<T: Float, V: Output<T>>(layer: &(impl Module<T> + ?Siz
     trace::pass(|| trace::key(layer, layer.type_name()), output)
 }
 
-/// Returns a generator for one forward pass of a random layer, forked from the generator of `tape`. Returns `None` if
-/// `tape` is not a training tape. The tape then notes that a layer of the kind `layer` was evaluated. If `is_random` is
-/// false, the layer does the same in training, and the tape notes nothing.
+/// Returns a generator for one forward pass of a random layer, forked from the generator of `tape`. Returns `None` if `tape` is not a training tape.
+/// The tape then notes that a layer of the kind `layer` was evaluated. If `is_random` is false, the layer computes the same in training as in
+/// evaluation, and the tape notes nothing.
 pub(crate) fn fork_or_note<T: Float>(tape: &Tape<T>, layer: &'static str, is_random: bool) -> Option<Generator> {
     let generator = tape.draw(Generator::fork);
     if generator.is_none() && is_random {

@@ -122,8 +122,8 @@ impl<T: Float, L: Layer<T> + ?Sized> Layer<T> for Box<L> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
         let y = (**self).try_forward(x)?;
-        // The paths of a model lead to the box and not to the layer that it contains. So the output is also passed on under the key of the box,
-        // for hooks and recorded shapes.
+        // A hook or a summary finds the box under its path, and not the layer in it. So the box also passes the output to its hooks, and records its
+        // shape.
         Ok(pass_output(self, y))
     }
 }
@@ -146,7 +146,8 @@ impl<T: Float, L: Layer<T>> Layer<T> for Option<L> {
         match self {
             Some(layer) => {
                 let y = forward_and_trace(layer, x)?;
-                // The paths of a model lead to the option. If the option and its layer have the same key, the output was passed on already.
+                // A hook or a summary finds the option under its path, and not the layer in it. So the option also passes the output to `trace`,
+                // unless both have the same key (address and type), under which the layer has passed it already.
                 let is_passed = trace::key(self, self.type_name()) == trace::key(layer, layer.type_name());
                 Ok(if is_passed { y } else { pass_output(self, y) })
             }

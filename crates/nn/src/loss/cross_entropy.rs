@@ -75,8 +75,8 @@ impl<T: Float> CrossEntropyLoss<T> {
         logits.try_cross_entropy(Classes::Indices(targets), self.options(weight.as_ref()))
     }
 
-    /// Returns the loss of `logits` (scores before the softmax) for targets that are probabilities of the classes, in the shape of the logits.
-    /// The mean is over all samples and other dimensions than the classes. No class is ignored.
+    /// Returns the loss of `logits` (scores before the softmax) for targets that are probabilities of the classes, in the shape of the logits. The
+    /// mean is over the samples and all other dimensions except the classes. No class is ignored.
     ///
     /// # Errors
     ///

@@ -14,7 +14,8 @@ use crate::loss::ctc_paths::{IMPOSSIBLE, Paths};
 /// The name of this loss in errors.
 const CTC_LOSS: &str = "ctc_loss";
 
-/// About the memory that a tape needs to record one step, in bytes: twenty nodes with their lines of code and their views.
+/// The approximate memory that a tape needs to record one step, in bytes: twenty nodes with their lines of code and their views. An input with more
+/// steps than memory can record is an error.
 const STEP_BYTES: usize = 1024;
 
 /// The loss of connectionist temporal classification. It is minus the logarithm of the probability that the classes of the input steps become

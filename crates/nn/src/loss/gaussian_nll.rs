@@ -68,7 +68,7 @@ impl FormulaOfThree for GaussianNll {
 ///
 /// # Errors
 ///
-/// If the shapes do not fit, a variance of a tensor is negative, or there is not enough memory.
+/// If the shapes do not fit, `variance` is a tensor with a negative element, or there is not enough memory.
 #[twins]
 pub fn try_gaussian_nll_loss<P: IntoArray<Array: TensorLike<Elem: Float>>>(
     mean: P,

@@ -201,7 +201,7 @@ mod tests {
             let tape = Tape::new();
             let x = tape.var(&Tensor::from([scores]));
             let found = multilabel_margin_loss(x, &Tensor::from([labels]));
-            // The bound covers a division by 3 and a product with 3 of a number below 5.
+            // The bound covers two roundings of numbers below 5: the loss divides by 3, and the test multiplies by 3.
             let close = |x: f64, y: f64| x == y || (x - y).abs() <= 10.0 * f64::EPSILON;
             assert!(close(3.0 * found.value().item(), loss), "{scores:?}: {}", found.value());
             let found = found.backward().of(x).clone();

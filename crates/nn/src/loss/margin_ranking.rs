@@ -1,4 +1,4 @@
-//! A loss of the margin between two scores.
+//! A loss for pairs of scores: the score that should be larger must exceed the other one by a margin.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{ArrayOperand, IntoArray, LossReduction, MarginLosses as _, TensorLike};

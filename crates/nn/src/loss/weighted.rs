@@ -1,10 +1,11 @@
-//! The type of losses of scores for classes. It has the weights of the classes, and the reduction over the samples.
+//! The type of the classification losses that compare scores, one for each class, with targets. It has the weights of the classes, and the reduction
+//! over the samples.
 
 use wengert_tensor::ops::LossReduction;
 use wengert_tensor::{Float, Tensor};
 
-/// A loss of scores for classes. `F` is the formula with its own options. The losses of this type are
-/// [`CrossEntropyLoss`](super::CrossEntropyLoss), [`NllLoss`](super::NllLoss), [`MultiMarginLoss`](super::MultiMarginLoss),
+/// A classification loss, which compares scores, one for each class, with targets. `F` is the formula with its own options. The losses of this type
+/// are [`CrossEntropyLoss`](super::CrossEntropyLoss), [`NllLoss`](super::NllLoss), [`MultiMarginLoss`](super::MultiMarginLoss),
 /// [`MultilabelSoftMarginLoss`](super::MultilabelSoftMarginLoss).
 #[derive(Clone, Debug)]
 pub struct WeightedLoss<F, T: Float = f32> {
@@ -26,9 +27,9 @@ impl<F: Default, T: Float> WeightedLoss<F, T> {
         Self::default()
     }
 
-    /// Sets a weight for each of the c classes, in a tensor `[c]`. The weight of a class multiplies the loss of the
-    /// samples of the class. If targets are probabilities, smoothed or several labels, the weight multiplies the part
-    /// of the loss that belongs to the class. [`reduction`](Self::reduction) says how the weights affect the mean.
+    /// Sets a weight for each of the c classes, in a tensor `[c]`. The weight of a class multiplies the loss of the samples of the class. If a target
+    /// spreads over several classes (as probabilities, by label smoothing, or as several labels), the weight multiplies the part of the loss that
+    /// belongs to the class. [`reduction`](Self::reduction) says how the weights affect the mean.
     #[must_use]
     pub fn weight(self, weight: &Tensor<T>) -> Self {
         Self { weight: Some(weight.clone()), ..self }
@@ -41,7 +42,7 @@ impl<F: Default, T: Float> WeightedLoss<F, T> {
     /// | loss | divisor of the mean |
     /// |---|---|
     /// | [`CrossEntropyLoss`](super::CrossEntropyLoss) of class indices, [`NllLoss`](super::NllLoss) | the sum of the weights of all targets that are not ignored |
-    /// | [`CrossEntropyLoss`](super::CrossEntropyLoss) of probabilities | the number of samples, times the other dimensions than the classes |
+    /// | [`CrossEntropyLoss`](super::CrossEntropyLoss) of probabilities | the number of samples, times the sizes of the dimensions after the classes |
     /// | [`MultiMarginLoss`](super::MultiMarginLoss), [`MultilabelSoftMarginLoss`](super::MultilabelSoftMarginLoss) | the number of samples |
     ///
     /// If all targets are ignored, or there are no samples, the mean is NaN.

@@ -46,7 +46,7 @@ pub(super) const IGNORED: i64 = -100;
 ///
 /// # Errors
 ///
-/// If the shapes do not fit, or a target is neither a class nor [`IGNORED`]. The error is the message.
+/// Returns the message of the error if the shapes do not fit, or a target is neither a class nor [`IGNORED`].
 pub(super) fn class_dim(logits: &Shape, targets: &Tensor<i64>) -> Result<usize, String> {
     let shape = targets.shape();
     let axis = match logits.rank() {

@@ -211,8 +211,8 @@ impl ConfusionMatrix {
         (all.clone().map(|other| self.count(class, other)).sum(), all.map(|other| self.count(other, class)).sum())
     }
 
-    /// Returns the average over the classes of the score that `number` reads from the scores of a class. `Macro` leaves out classes that do
-    /// not occur. `Micro` returns the accuracy, which equals the average of each score.
+    /// Returns the average over the classes of the score that `number` reads from the scores of a class. `Macro` leaves out classes that do not
+    /// occur. `Micro` returns the accuracy: each sample has one target and one prediction, so the micro averages of all scores equal the accuracy.
     fn averaged(&self, average: Average, number: fn(&ClassScores) -> f64) -> f64 {
         let occurs = |class: usize| self.totals(class) != (0, 0);
         let weight = |class: usize, scores: &ClassScores| match average {

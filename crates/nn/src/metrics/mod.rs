@@ -173,7 +173,8 @@ pub trait Part<const INDEX: usize> {
     fn part(&self) -> &Self::Part;
 }
 
-/// Implements [`Part`] for a part of tuples.
+/// Implements [`Part`] for tuples. Each row of the macro's input gives one part of one length of tuples: its index, its type, and the types of all
+/// parts.
 macro_rules! part {
     ($($index:tt: $part:ident of ($($all:ident),*);)*) => {$(
         impl<$($all),*> Part<$index> for ($($all),*) {
@@ -198,9 +199,9 @@ part! {
     3: D of (A, B, C, D);
 }
 
-/// Implements [`Metric`] for metrics by their own methods of the same names. Adds the method `by`, which returns the metric with another score as
-/// its value, and the method `head`, for a model with several outputs. If the elements of the targets may have any number type, a row ends with a name for
-/// this type.
+/// Implements [`Metric`] for metrics by their own methods of the same names. Adds the method `by`, which returns the metric with another score as its
+/// value, and the method `head`, for a model with several outputs. Each row of the macro's input has a metric and the type of its targets. If the
+/// elements of the targets may have any number type, a type parameter for this type follows.
 macro_rules! metrics {
     ($($metric:ty, $targets:ty $(, $label:ident)?);* $(;)?) => {$(
         impl<T: Float $(, $label: Number)?> Metric<T, $targets> for $metric {

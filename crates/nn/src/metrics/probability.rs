@@ -182,8 +182,8 @@ mod tests {
         assert_eq!(perplexity, Perplexity::new());
     }
 
-    /// The six samples have the confidences 0.55, 0.65, 0.95, 0.78, 0.3 and 0.62, in five bins. The first, third, fourth and sixth samples
-    /// are correct. The formula gives (|0 - 0.3| + |1 - 0.55| + |2 - 2.05| + |1 - 0.95|) / 6.
+    /// The six samples have the confidences 0.55, 0.65, 0.95, 0.78, 0.3 and 0.62, in five bins. The first, third, fourth and sixth samples are
+    /// correct. Each bin contributes |number of correct samples - sum of confidences|: (|0 - 0.3| + |1 - 0.55| + |2 - 2.05| + |1 - 0.95|) / 6.
     #[test]
     fn the_calibration_error_follows_the_formula() {
         let probabilities = [

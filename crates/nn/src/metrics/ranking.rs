@@ -1,4 +1,5 @@
-//! Metrics of scores for one of two classes. The curves have a point for each threshold of the score.
+//! Metrics of binary classification: each sample has a score, and belongs to the class or not. The curves have a point for each threshold of the
+//! score.
 
 use wengert_tensor::{Float, Number, Tensor};
 
@@ -64,9 +65,8 @@ impl BinaryScores {
         Ok(())
     }
 
-    /// Returns the ROC curve: the true positive rate against the false positive rate, from (0, 0) to (1, 1). The true positive rate is NaN
-    /// without samples of the class. The false positive rate is NaN without other samples. Without any samples, the curve is a single
-    /// point.
+    /// Returns the ROC curve: the true positive rate against the false positive rate, from (0, 0) to (1, 1). The true positive rate is NaN if no
+    /// label is 1. The false positive rate is NaN if no label is 0. Without any samples, the curve is a single point.
     pub fn roc(&self) -> Curve {
         let (steps, positives) = self.steps();
         let negatives = self.scored.len() as f64 - positives;

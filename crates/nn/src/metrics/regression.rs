@@ -1,4 +1,4 @@
-//! Metrics of predicted values.
+//! Metrics of regression, which compare predicted numbers with targets.
 
 use wengert_tensor::{Float, Shape, Site, Tensor, check_list};
 
@@ -26,7 +26,7 @@ pub struct RegressionErrors {
     features: Vec<Feature>,
 }
 
-/// The sums over all samples for one feature (an element of a target).
+/// The sums of the errors, and the statistics of the targets, over all samples for one feature (an element of a target).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Feature {
     absolute: f64,

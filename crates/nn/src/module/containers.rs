@@ -75,7 +75,7 @@ impl<T: Float, K: AsRef<str> + Ord, M: Module<T>> Module<T> for BTreeMap<K, M> {
     }
 }
 
-/// The children are the elements of the array or tuple. Their names are their indices.
+/// The children are the elements of the array. Their names are their indices.
 impl<T: Float, M: Module<T>, const N: usize> Module<T> for [M; N] {
     fn kind(&self) -> &'static str {
         "Array"
@@ -155,10 +155,11 @@ macro_rules! pointers {
 
 pointers!(Box<M>, &mut M);
 
-/// Implements [`Module`] for tuples of modules. Each line has the type parameter and the index of each element.
+/// Implements [`Module`] for tuples of modules. Each line of the macro's input gives one length of tuples: the type parameter and the index of each
+/// element.
 macro_rules! tuples {
     ($($($module:ident $position:tt),+;)*) => {$(
-        /// The children are the elements of the array or tuple. Their names are their indices.
+        /// The children are the elements of the tuple. Their names are their indices.
         impl<T: Float, $($module: Module<T>),+> Module<T> for ($($module,)+) {
             fn kind(&self) -> &'static str {
                 "Tuple"

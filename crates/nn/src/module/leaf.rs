@@ -11,7 +11,7 @@ use crate::{Result, bytes};
 pub enum Leaf<'m, T: Float = f32> {
     /// The leaf is a parameter.
     Parameter(&'m Parameter<T>),
-    /// The leaf is a buffer, which has any element type.
+    /// The leaf is a buffer. Its element type may differ from `T`.
     Buffer(&'m dyn AnyBuffer),
 }
 
@@ -29,7 +29,7 @@ impl<'m, T: Float> Leaf<'m, T> {
 pub enum LeafMut<'m, T: Float = f32> {
     /// The leaf is a parameter.
     Parameter(&'m mut Parameter<T>),
-    /// The leaf is a buffer, which has any element type.
+    /// The leaf is a buffer. Its element type may differ from `T`.
     Buffer(&'m mut dyn AnyBuffer),
 }
 

@@ -77,13 +77,13 @@ impl<T: Float, M: Module<T>> AsModule<T> for M {
 #[doc(alias("ModuleList", "ModuleDict", "ParameterList", "ParameterDict"))]
 #[twins]
 pub trait Module<T: Float = f32>: AsModule<T> {
-    /// Returns the name of the module's type without its path and parameters, for tables and errors.
+    /// Returns the name of the module's type without its path and generic parameters, for tables and errors.
     fn kind(&self) -> &'static str {
         short_name(std::any::type_name::<Self>())
     }
 
-    /// Returns the name of the module's type with its path and parameters. Hooks and [`summary_with`](Self::summary_with) find a module by its
-    /// address and this name. A pointer to a module and `Some` return the name of the module that they contain.
+    /// Returns the name of the module's type with its path and generic parameters. Hooks and [`summary_with`](Self::summary_with) find a module by
+    /// its address and this name. A pointer to a module and `Some` return the name of the module that they contain.
     #[doc(hidden)]
     fn type_name(&self) -> &'static str {
         std::any::type_name::<Self>()
@@ -221,14 +221,14 @@ pub trait Module<T: Float = f32>: AsModule<T> {
     }
 }
 
-/// Returns the name of a type without its path and parameters: `Linear` for `wengert_nn::Linear<f32>`. The path may have parameters too, as in
-/// `<model::Maker as Make>::make::Linear<f32>`, the name of a type that is defined in a method.
+/// Returns the name of a type without its path and generic parameters: `Linear` for `wengert_nn::Linear<f32>`. The path may have generic parameters
+/// too, as in `<model::Maker as Make>::make::Linear<f32>`, the name of a type that is defined in a method.
 fn short_name(name: &'static str) -> &'static str {
     let (mut depth, mut start, mut end, mut previous) = (0, 0, None, ' ');
     for (position, character) in name.char_indices() {
         match character {
             '<' | '[' | '(' => {
-                // The parameters of a part of the path begin here, so the type's name ends here, unless another part follows.
+                // Generic parameters begin here. So the type's name ends here, unless another part of the path follows.
                 end = end.or((depth == 0).then_some(position));
                 depth += 1;
             }
@@ -307,7 +307,8 @@ fn summary<T: Float>(module: &dyn Module<T>) -> String {
     write_table(&rows, num_parameters(module), num_frozen(module))
 }
 
-/// Returns the table of [`Module::summary_with`]. `outputs` has the shape of each layer's output, by the key of the layer.
+/// Returns the table of [`Module::summary_with`]. `outputs` has the shape of each layer's output, by the layer's key (its address and the name of its
+/// type).
 #[precompiled]
 fn summary_of_outputs<T: Float>(module: &dyn Module<T>, outputs: &HashMap<ModuleKey, Shape>) -> String {
     let mut rows = vec![["path", "kind", "output", "count"].map(str::to_owned)];
@@ -642,7 +643,7 @@ mod tests {
             line.split_whitespace().collect::<Vec<_>>().join(" ")
         };
         assert_eq!(line(&inner, "0 "), "0 Linear [7, 3] 9");
-        // The inner run is part of the outer run, so its output is the last one of this layer.
+        // The inner `summary_with` runs during the outer one, so the outer table also shows the inner output, which is the layer's last one.
         assert_eq!(line(&outer, "blocks.0.0 "), "blocks.0.0 Linear [7, 3] 9");
         assert_eq!(line(&outer, "loop "), "loop Linear [1, 1] 3");
         let panic = std::panic::AssertUnwindSafe(|| model.summary_with(|_| panic!("inside")));

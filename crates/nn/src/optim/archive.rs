@@ -31,7 +31,7 @@ pub struct Archive {
     stored: Option<Stored>,
     missing: Vec<Key>,
     mismatched: Vec<Mismatch>,
-    /// The first error: an entry could not be read from the file, or the object cannot be saved now.
+    /// The first error: an entry could not be read from the file, or the object refused to be saved, as a `WeightAverage` between two swaps does.
     failed: Option<Error>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) enum Key {
     State(String),
 }
 
-/// The value of an entry as a file has it. A number or a flag is a tensor of rank 0.
+/// The value of an entry in the form in which a file stores it. A number or a flag is a tensor of rank 0.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) dtype: Dtype,
@@ -80,13 +80,13 @@ pub(crate) struct Entry {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// The settings that mark the objects of a file: each object has one of them. An optimiser and an `Lbfgs` have the first one, and a
-/// `WeightAverage` has the second one.
+/// The settings by which the objects in a file are found, because each saved object has one of them. An optimiser and an `Lbfgs` have `lr`, and a
+/// `WeightAverage` has `decay`.
 const MARKS: [&str; 2] = ["lr", "decay"];
 
 impl Key {
-    /// Returns the name of the object to which the entry `in_file` of a file belongs, if the entry is one of the settings that mark an object.
-    /// Returns `None` for other entries, and for the same setting of a group.
+    /// Returns the name of the object to which the entry `in_file` of a file belongs, if the entry is one of the settings in [`MARKS`]. Returns
+    /// `None` for other entries, and for these settings of a parameter group.
     pub(crate) fn marked_object(in_file: &str) -> Option<&str> {
         let key = in_file.strip_prefix("@settings.")?;
         let object = MARKS.iter().find_map(|setting| key.strip_suffix(setting)?.strip_suffix('.'))?;
@@ -105,9 +105,9 @@ impl Key {
         }
     }
 
-    /// Returns the key of the entry that is called `in_file` in a file. Returns `None` if the entry does not belong to the object (for example
-    /// an optimiser) that was saved under `name`. `objects` are the [marked](Self::marked_object) objects of the file. An entry whose name begins
-    /// with the names `a` and `a.b` of two objects belongs to `a.b`.
+    /// Returns the key of the entry that is called `in_file` in a file. Returns `None` if the entry does not belong to the object (for example an
+    /// optimiser) that was saved under `name`. `objects` are the names of the objects in the file, which [`marked_object`](Self::marked_object)
+    /// finds. An entry whose name begins with the names `a` and `a.b` of two objects belongs to `a.b`.
     pub(crate) fn from_file(in_file: &str, name: &str, objects: &[&str]) -> Option<Key> {
         let key = |prefix| {
             let key = in_file.strip_prefix(prefix)?;
@@ -145,7 +145,7 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// If the object cannot be saved now.
+    /// If an error was recorded by [`fail`](Self::fail).
     pub(crate) fn into_entries(self) -> Result<HashMap<Key, Entry>> {
         self.failed.map_or(Ok(self.entries), Err)
     }
@@ -171,32 +171,32 @@ impl Archive {
         self.stored.as_ref().is_some_and(|stored| stored.kinds.contains_key(key))
     }
 
-    /// Saves `value` when saving, or sets `value` to the number in the file when restoring. If the file has no such
-    /// number, keeps `value` and records the misfit.
+    /// Saves `value` when saving, or sets `value` to the number in the file when restoring. If the file has no such number, keeps `value` and records
+    /// the problem.
     pub(crate) fn number(&mut self, key: Key, value: &mut f64) {
         if let Some(bytes) = self.scalar(key, Dtype::F64, &value.to_le_bytes()) {
             *value = f64::from_le_bytes(word(&bytes));
         }
     }
 
-    /// Saves `value` when saving, or sets `value` to the integer in the file when restoring. If the file has no such
-    /// integer, keeps `value` and records the misfit.
+    /// Saves `value` when saving, or sets `value` to the integer in the file when restoring. If the file has no such integer, keeps `value` and
+    /// records the problem.
     pub(crate) fn integer(&mut self, key: Key, value: &mut u64) {
         if let Some(bytes) = self.scalar(key, Dtype::U64, &value.to_le_bytes()) {
             *value = u64::from_le_bytes(word(&bytes));
         }
     }
 
-    /// Saves `value` when saving, or sets `value` to the flag in the file when restoring. If the file has no such flag,
-    /// keeps `value` and records the misfit.
+    /// Saves `value` when saving, or sets `value` to the flag in the file when restoring. If the file has no such flag, keeps `value` and records the
+    /// problem.
     pub(crate) fn flag(&mut self, key: Key, value: &mut bool) {
         if let Some(bytes) = self.scalar(key, Dtype::BOOL, &[u8::from(*value)]) {
             *value = bytes == [1];
         }
     }
 
-    /// Saves `value` when saving, or sets `value` to the tensor in the file when restoring. The tensor in the file must
-    /// have the same shape, or rank 0. If the file has no such tensor, keeps `value` and records the misfit.
+    /// Saves `value` when saving, or sets `value` to the tensor in the file when restoring. The tensor in the file must have rank 0 or the same
+    /// shape. If the file has no such tensor, keeps `value` and records the problem.
     pub(crate) fn tensor<T: Float>(&mut self, key: Key, value: &mut Tensor<T>) {
         if self.stored.is_none() {
             let entry = Entry { dtype: dtype(T::DTYPE), shape: value.shape().clone(), bytes: to_bytes(value) };
@@ -209,8 +209,8 @@ impl Archive {
         }
     }
 
-    /// When saving, stores the bytes `own` as a single element, and returns `None`. When restoring, returns the bytes
-    /// of the entry if it is a single element of the type `dtype`. Otherwise records the misfit and returns `None`.
+    /// When saving, stores the bytes `own` as a single element, and returns `None`. When restoring, returns the bytes of the entry if it is a single
+    /// element of the type `dtype`. Otherwise records the problem and returns `None`.
     fn scalar(&mut self, key: Key, dtype: Dtype, own: &[u8]) -> Option<Vec<u8>> {
         if self.stored.is_none() {
             self.entries.insert(key, Entry { dtype, shape: Shape::scalar(), bytes: own.to_vec() });
@@ -236,8 +236,8 @@ impl Archive {
         }
     }
 
-    /// Reads an entry of the file: its shape, its element type and its bytes. Returns `None` if the file lacks the entry, `fits` returns false
-    /// for its shape and type, or the bytes cannot be read, and keeps the reason. The second argument of `fits` is true if floating-point
+    /// Reads an entry of the file: its shape, its element type and its bytes. Returns `None` if the file lacks the entry, `fits` returns false for
+    /// its shape and type, or the bytes cannot be read. Then the archive keeps the reason. The second argument of `fits` is true if floating-point
     /// types are converted. `expected` is the shape and the type for the error.
     fn read(
         &mut self,

@@ -59,7 +59,8 @@ pub struct WeightAverage<T: Float = f32> {
     parameters: Vec<Tensor<T>>,
     /// The bytes of each buffer, in the order of the model's buffers.
     buffers: Vec<Vec<u8>>,
-    /// True between the first and the second of two swaps. Then `parameters` and `buffers` are the model's own.
+    /// True between the first and the second of two swaps. Then the model has the averages, and `parameters` and `buffers` have the model's own
+    /// values.
     is_swapped: bool,
 }
 

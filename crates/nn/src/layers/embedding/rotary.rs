@@ -6,7 +6,7 @@ use wengert_tensor::{Error as TensorError, Float, Scalar as _, Site, Tensor};
 
 use crate::layers::embedding::positions::rate;
 
-/// The choice which two elements of a vector form a pair that is rotated together.
+/// The rule that divides the elements of a vector into pairs, which are rotated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RotaryPairs {
     /// Elements 2i and 2i + 1 of a vector form pair i, as in the paper "RoFormer".
@@ -46,7 +46,8 @@ pub fn try_rotary<A: TensorLike<Elem: Float>>(x: &A, offset: usize, pairs: Rotar
         }
     };
     let half = width / 2;
-    // An offset near `usize::MAX` does not overflow: the largest positions share an angle, as after rounding to f64.
+    // Positions above `usize::MAX` are replaced by `usize::MAX`, so that the sum does not overflow. In f64, neighbouring positions of this size are
+    // the same number anyway.
     let angle = |index: &[usize]| offset.saturating_add(index[0]) as f64 * rate(index[1], width);
     let angles = Tensor::<f64>::try_from_fn([length, half], angle)?;
     let table = |of: fn(f64) -> f64, columns: &[usize]| {

@@ -335,7 +335,7 @@ mod tests {
         let tape = Tape::training(&mut Generator::new(0));
         let x = tape.constant(Tensor::from([[1.0], [2.0]]));
         assert!(layer.try_forward(x).is_err());
-        // A wrong count of -1 does not make the number of the next batch overflow.
+        // A count of -1 is wrong, and is `u64::MAX` as an unsigned number. The number of the next batch, the count plus 1, must not overflow.
         layer.num_batches_tracked.as_mut().unwrap().value = Tensor::scalar(-1);
         assert!(layer.try_forward(x).is_ok());
     }

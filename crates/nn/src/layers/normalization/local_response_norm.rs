@@ -29,11 +29,11 @@ functions_with_settings! {
     LocalResponseNorm {
         /// The number of neighbouring channels.
         size: usize,
-        /// The factor of the mean square.
+        /// The factor of the mean square in the divisor, (k + alpha · mean square)^beta.
         alpha: f64,
-        /// The exponent of the divisor.
+        /// The exponent in the divisor, (k + alpha · mean square)^beta.
         beta: f64,
-        /// The addend of the divisor.
+        /// The number that is added in the divisor, (k + alpha · mean square)^beta.
         k: f64
     } = try_local_response_norm;
 }

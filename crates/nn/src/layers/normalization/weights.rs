@@ -1,4 +1,4 @@
-//! Normalized weights: a weight of a length and a direction as separate parameters, and a weight that is divided by its largest singular value.
+//! Normalized weights: a weight whose lengths and directions are separate parameters, and a weight that is divided by its largest singular value.
 //!
 //! [`WeightNorm`] is from Salimans and Kingma, "Weight normalization" (2016). [`SpectralNorm`] is from Miyato et al., "Spectral normalization
 //! for generative adversarial networks" (2018).
@@ -263,8 +263,8 @@ mod tests {
     fn the_estimate_converges_to_the_largest_singular_value() {
         let normed = SpectralNorm::new(&weight(), &mut Generator::new(1));
         let scale = weight() / normed.weight(&Tape::new()).value();
-        // The singular value 3.0212500158534694 is from `torch.linalg.svdvals`. Each iteration divides the error by (3.02 / 1.09)² = 7.7, and
-        // 7.7⁻¹⁵ < 1e-13.
+        // The singular values 3.0212500158534694 and 1.09 are from `torch.linalg.svdvals`. `new` makes 15 power iterations. Each of them divides the
+        // error by (3.02 / 1.09)² = 7.7, and 7.7⁻¹⁵ < 1e-13.
         assert!(scale.iter().all(|sigma| (sigma - 3.0212500158534694).abs() < 1e-10), "{scale}");
         let kernel = Tensor::<f64>::randn([4, 3, 2, 2], &mut Generator::new(2));
         let normed = SpectralNorm::new(&kernel, &mut Generator::new(1)).iterations(2);

@@ -12,7 +12,8 @@ use crate::layers::recurrent::cell::RecurrentCell;
 use crate::layers::recurrent::kind::RecurrentKind;
 use crate::layers::recurrent::state::RecurrentState as _;
 
-/// About the memory that a tape needs to record one step, in bytes: four or more nodes with their lines of code and their views.
+/// The approximate memory that a tape needs to record one step, in bytes: four or more nodes with their lines of code and their views. An input with
+/// more steps than memory can record is an error.
 const STEP_BYTES: usize = 256;
 
 /// The sizes of a batch of sequences, and the order of their dimensions.

@@ -31,7 +31,8 @@ fn assert_close(got: &[f64], want: &[f64]) {
     }
 }
 
-/// A state that can be made from one variable, summed and read.
+/// A state of a network in the tests: `of` makes it from one variable, `total` returns a weighted sum of its elements, and `last` returns its last
+/// variable.
 trait Probe<'t>: RecurrentState<'t, f64> {
     fn of(h: Var<'t, f64>) -> Self;
     fn total(self) -> Var<'t, f64>;
