@@ -9,16 +9,17 @@ use crate::graph::{Attribute, Graph, Kind, Node, Source, Value};
 use crate::protobuf::Message;
 use crate::unify::Size;
 
-/// The version of the format. It is the oldest one that belongs to [`OPERATORS`], so that older runtimes read the file.
+/// The version of ONNX's file format (`ir_version`). It is the oldest one that allows the operators of version [`OPERATORS`], so that older
+/// runtimes can read the file.
 const FORMAT: u64 = 8;
 
-/// The version of the operators: the oldest one that has all operators and attributes of this crate.
+/// The version of ONNX's operators: the oldest one that has all operators and attributes that this crate writes.
 const OPERATORS: u64 = 18;
 
 /// The largest number of bytes of a message of Protocol Buffers.
 const MAX_BYTES: usize = i32::MAX as usize;
 
-/// The names of the file.
+/// The names that the file contains.
 pub(crate) struct Names<'n> {
     /// The name of the graph.
     pub(crate) graph: &'n str,

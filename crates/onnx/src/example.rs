@@ -1,9 +1,9 @@
 //! Inputs for the recordings of a model. They are made from the examples of the user.
 //!
 //! The first recording gets the examples. The values of the inputs change between recordings, so that data of the
-//! program that depends on them changes too. Later, each number is a number of the example times a factor below 1, and
-//! a zero becomes such a factor. Each distinct integer is replaced by another integer of the example, by the same one
-//! at all its places. If all integers are equal, every second recording has integers that are smaller by 1.
+//! program that depends on them changes too. In later recordings, each number is a number of the example times a factor
+//! below 1, and a zero becomes such a factor. Equal integers of the example are replaced by one other integer of the
+//! example. If all integers are equal, every second recording has integers that are smaller by 1.
 
 use wengert_tensor::ops::Indexing as _;
 use wengert_tensor::{Element, Float, Tensor};
@@ -56,7 +56,7 @@ pub(crate) fn indices(name: &str, example: &Tensor<i64>, turn: usize) -> Result<
     Ok(Tensor::try_from_vec(values, example.shape())?)
 }
 
-/// Returns an example of size `size` along `axis`, with the slices of the example in turn.
+/// Returns an example of size `size` along `axis`. It has the slices of `example` in order, and after the last slice the first one again.
 ///
 /// # Errors
 ///

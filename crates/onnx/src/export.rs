@@ -193,8 +193,8 @@ impl<T: Float> Export<T> {
     /// Adds inputs of integers (i64), each with its name and an example. The function that records the model gets them as a third argument,
     /// in the same order.
     ///
-    /// An integer input may be the index of [`Embedding`](wengert_nn::Embedding), `embedding` or `index_select`, whole or one slice after
-    /// the other (`select`). An example has at least two different values, or one value above 0. The slices that the
+    /// The whole integer input, or each of its slices (`select`), may be the index of [`Embedding`](wengert_nn::Embedding), `embedding` or
+    /// `index_select`. An example has at least two different values, or one value above 0. The slices that the
     /// model reads must differ in the example.
     ///
     /// ```
@@ -376,9 +376,9 @@ impl<T: Float, const K: usize> IndexExport<'_, T, K> {
     }
 }
 
-/// Records the model once, with inputs that differ for each `turn` and have `size` as the size of the dynamic
-/// dimension. Returns an error if an example cannot be changed so, an output is on another tape, or an operation has no
-/// form in ONNX.
+/// Records the model once, with inputs that are made from the examples. The inputs differ for each `turn`, and their dynamic
+/// dimension has the size `size`. Returns an error if an input cannot be made from its example, an output is on another
+/// tape, or an operation has no form in ONNX.
 fn recording<T: Float>(
     interface: &Interface<'_, T>,
     record: &Record<'_, T>,

@@ -31,7 +31,7 @@ impl Kind {
     }
 }
 
-/// The origin of a value.
+/// The way in which a value gets its elements: as an input, as a constant, or from a node.
 #[derive(Clone, Debug)]
 pub(crate) enum Source<T: Float> {
     Input,
@@ -51,9 +51,9 @@ pub(crate) struct Value<T: Float> {
     pub(crate) kind: Kind,
     pub(crate) shape: Shape,
     pub(crate) origin: Origin,
-    /// The value before an expansion, if this value is an expansion.
+    /// If this value is an expansion (a broadcast), the value that is expanded.
     pub(crate) before: Option<ValueId>,
-    /// The id of the parameter whose values these are.
+    /// If this value is a parameter of the model, the parameter's id.
     pub(crate) parameter: Option<u64>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Origin {
     pub(crate) recorded: &'static Location<'static>,
 }
 
-/// An argument of an operator that is part of the graph.
+/// An attribute of an operator: an argument whose value the file stores with the node. Inputs, in contrast, are values of the graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Attribute {
     Integer(i64),

@@ -72,7 +72,7 @@ impl Message {
 mod tests {
     use super::Message;
 
-    /// Compares with the examples of the description of the format.
+    /// Compares encoded fields with the examples in the description of Protocol Buffers' format.
     #[test]
     fn fields_have_the_bytes_of_the_description() {
         let (mut outer, mut inner) = (Message::default(), Message::default());

@@ -17,15 +17,15 @@ pub(crate) struct Recording<T: Float> {
     pub(crate) graph: Graph<T>,
     /// The values of the integer inputs.
     pub(crate) indices: Vec<Tensor<i64>>,
-    /// The size of the dynamic dimension, or 0.
+    /// The size of the dynamic dimension in this recording, or 0 if there is no such dimension.
     pub(crate) size: usize,
 }
 
-/// A dimension of inputs whose size is not known.
+/// The dynamic dimension: its size is not known when the model is exported. Several inputs may have it.
 #[derive(Clone, Debug)]
 pub(crate) struct Dynamic {
     pub(crate) name: String,
-    /// The dimension of each input, in the order of all inputs.
+    /// For each input, the index of its dynamic dimension, or `None`. The integer inputs come last.
     pub(crate) axes: Vec<Option<usize>>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) enum Size {
     Computed,
 }
 
-/// A graph for all inputs.
+/// The graph of the file, which computes the model for all inputs.
 pub(crate) struct Unified<T: Float> {
     pub(crate) graph: Graph<T>,
     /// The sizes of all inputs and then of all outputs.
@@ -135,9 +135,9 @@ fn check_structure<T: Float>(graph: &Graph<T>, other: &Graph<T>, dynamic: Option
     }
 }
 
-/// Returns an error if the size of a result of a convolution or pooling is no linear function of the dynamic size. The
-/// paddings are attributes, which the recordings share. For a result that is not linear, the dynamic sizes between the
-/// recorded ones may need other paddings.
+/// Returns an error if the size of a result of a convolution or pooling is not a linear function of the dynamic size. The
+/// paddings are attributes of the node, so they must be right for all dynamic sizes. If the function is not linear, sizes
+/// between the recorded ones may need other paddings.
 fn check_windows<T: Float>(recordings: &[Recording<T>], dynamic: Option<&Dynamic>) -> Result<()> {
     let graph = &recordings[0].graph;
     let has_windows = |node: &&Node| node.attributes.iter().any(|&(name, _)| name == "kernel_shape");
@@ -161,7 +161,7 @@ struct Merge<'r, T: Float> {
     prologue: Vec<Node>,
     recordings: &'r [Recording<T>],
     dynamic: Option<&'r Dynamic>,
-    /// The vector with the size of the dynamic dimension.
+    /// The value that holds the size of the dynamic dimension, a vector of one element. `None` until a node needs it.
     size: Option<ValueId>,
     /// For each value of the recordings, the nodes that read it.
     readers: Vec<Vec<usize>>,
@@ -311,7 +311,7 @@ impl<T: Float> Merge<'_, T> {
         self.graph.add_value(Source::Sizes(integers), Kind::Integer, shape, origin)
     }
 
-    /// Appends a node with integers before the nodes of the graph, and returns its result.
+    /// Adds a node whose result is a tensor of integers to the prologue, and returns this result.
     fn before(
         &mut self,
         operator: &'static str,
@@ -325,7 +325,7 @@ impl<T: Float> Merge<'_, T> {
         value
     }
 
-    /// Makes `value` the result of a node before the nodes of the graph.
+    /// Adds a node whose result is `value` to the prologue, whose nodes run before the nodes of the recordings.
     fn define(
         &mut self,
         value: ValueId,
@@ -357,7 +357,7 @@ fn varies(Origin { operation, recorded }: Origin, dynamic: Option<&Dynamic>) -> 
 
 /// An integer input or a slice of one.
 struct Part {
-    /// The dimension and the index of the slice.
+    /// The dimension and the index of the slice, or `None` for the whole input.
     slice: Option<(usize, i64)>,
     /// The values in the recordings.
     values: Vec<Tensor<i64>>,
@@ -401,7 +401,7 @@ fn slope(points: impl Iterator<Item = (i64, i64)> + Clone) -> Option<i64> {
 
 /// Returns true if the tensors have the same shape and the same bits. So NaNs with the same bits are equal.
 fn is_equal<E: wengert_tensor::Element>(x: &Tensor<E>, y: &Tensor<E>) -> bool {
-    // Floats have equal bits as f64, and integers are also compared exactly.
+    // Different floats have different bits as f64. Large integers may be rounded to the same f64, so integers are also compared by `==`.
     let is_same = |(x, y): (E, E)| x.to_f64().to_bits() == y.to_f64().to_bits() && (E::DTYPE.is_float() || x == y);
     x.shape() == y.shape() && (x.shares_storage(y) && x.layout() == y.layout() || x.iter().zip(y.iter()).all(is_same))
 }

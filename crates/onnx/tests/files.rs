@@ -1,4 +1,5 @@
-//! Files of all cases, decoded and computed by a runtime of the tests; pinned bytes; and errors.
+//! Tests of exported files. A small runtime decodes the files of all cases and computes their outputs. Other tests compare the bytes of small
+//! files with expected bytes, or check errors.
 
 mod cases;
 mod runtime;
@@ -12,7 +13,7 @@ use wengert_autograd::{Call, Operation};
 use wengert_nn::{LSTM, Layer, Linear, Module, write_npy};
 use wengert_onnx::{Error, Export, IndexExport};
 
-/// Computes each run of a case, and compares the outputs with the values of our own operations.
+/// Computes each run of a case, and compares the outputs with the values that the operations of this workspace compute.
 fn check<T: Float>(case: &Case<T>, bound: f64) {
     let model = Model::decode(&case.bytes);
     for run_of_case in &case.runs {
@@ -230,14 +231,14 @@ fn programs_that_depend_on_values_are_errors() {
     assert!(export(|x| x + 1.0).is_ok());
     // This program has the value of its input as a constant.
     assert!(matches!(export(|x| x * x.value().amax(..).item()), Err(Error::Varies { operation: "constant", .. })));
-    // The indices of a sorted array are computed when they are recorded.
+    // `topk` computes its indices while the program is recorded, so they are constants of the program.
     assert!(matches!(export(|x| x.topk(1, 1, true).0), Err(Error::Varies { .. })));
     let branch: for<'t> fn(Var<'t, f64>) -> Var<'t, f64> =
         |x| if x.value().sum(..).item() > 9.0 { x.exp() } else { x.tanh() };
     assert!(matches!(export(branch), Err(Error::Structure { .. })));
 }
 
-/// The recordings order equal elements in different ways.
+/// Elements that are equal in the example differ in the other recordings, in varying order. So a dependence on their order is found.
 #[test]
 fn examples_of_equal_numbers_show_dependences() {
     let x = Tensor::<f64>::zeros([2]);
@@ -323,9 +324,9 @@ fn equal_slices_and_inputs_are_ambiguous() {
     assert!(matches!(error, Error::Ambiguous { operation: "index_select", .. }), "{error}");
     assert!(error.to_string().contains("two slices of one, have the same examples\n  --> "), "{error}");
     assert!(sum(Export::new(), &Tensor::from([[1, 2]]), &steps).is_ok());
-    // The only slice is the whole input.
+    // The slice along the first dimension, which has size 1, is the whole input. This does not count as two candidates.
     assert!(sum(Export::new(), &Tensor::from([[1, 1]]), &[(0, 0)]).is_ok());
-    // The rows of a dynamic batch repeat the row of the example.
+    // In the recordings of a dynamic batch, the only row of the example is repeated. So several rows have the same values.
     let batch = || Export::new().dynamic("n", [("tokens", 0)]);
     assert!(matches!(sum(batch(), &Tensor::from([[1, 2]]), &[(0, -1)]), Err(Error::Ambiguous { .. })));
     assert!(sum(batch(), &Tensor::from([[1, 2], [2, 0]]), &[(0, 0)]).is_ok());
@@ -380,7 +381,7 @@ fn too_large_files_are_errors() {
         Export::new().to_bytes([("x", &x)], ["y"], |tape, [x]| [x + tape.constant(constant).sum(..)])
     };
     assert!(matches!(record(&windows), Err(Error::TooLarge { bytes: 3_600_120_000 })));
-    // Expanded data is written once.
+    // The file has the only distinct element of this expanded tensor, and not 2³⁰ copies.
     assert!(record(&Tensor::scalar(1.0).expand([1 << 15, 1 << 15])).unwrap().len() < 1000);
 }
 

@@ -57,7 +57,7 @@ pub enum Error {
         count: usize,
         /// The unit of `count`: `steps`, `iterations` or `intervals`.
         unit: &'static str,
-        /// What the solver has reached: a time, an error, a residual or the interval of a root.
+        /// The state at the end: the time, error, residual or interval of the root that the solver has reached.
         progress: String,
         /// A remedy.
         hint: &'static str,
@@ -105,7 +105,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the first line of the text.
+    /// Returns the first line of the error's text.
     pub fn sentence(&self) -> String {
         self.to_string().lines().next().unwrap_or_default().to_owned()
     }
@@ -140,7 +140,7 @@ impl From<Error> for wengert_autograd::Error {
     }
 }
 
-/// Returns the error of an argument.
+/// Returns [`Error::Argument`], the error of an unsuitable argument, with this message.
 pub(crate) fn refusal(message: impl Into<String>, at: Site) -> Error {
     Error::Argument { message: message.into(), at }
 }

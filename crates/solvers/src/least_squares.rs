@@ -348,7 +348,8 @@ impl Point {
     }
 }
 
-/// The trust region: the steps p with |D p| ≤ `radius`. D has the diagonal `scale`, and `parameter` is the parameter of the last step.
+/// The trust region: the steps p with |D p| ≤ `radius`. D has the diagonal `scale`. `parameter` is the Levenberg-Marquardt parameter of the
+/// last step.
 struct Region {
     scale: Vec<f64>,
     radius: f64,
@@ -379,13 +380,13 @@ impl Region {
         x.iter().zip(&self.scale).map(|(x, scale)| x * scale).collect()
     }
 
-    /// Scales each variable by the largest norm of its column so far.
+    /// Scales each variable by the largest norm that its column of the Jacobian has had so far.
     fn scale_by(&mut self, point: &Point) {
         self.scale.iter_mut().zip(&point.columns).for_each(|(scale, column)| *scale = scale.max(*column));
     }
 
-    /// Decides whether a step is accepted, and changes the radius and the parameter (Moré, section 5 and 6; MINPACK's `lmder`). `new` is
-    /// the norm of the residuals after the step.
+    /// Decides whether a step is accepted. Changes the radius of the trust region and the Levenberg-Marquardt parameter (Moré, sections 5 and
+    /// 6; MINPACK's `lmder`). `new` is the norm of the residuals after the step.
     fn judge(&mut self, point: &Point, step: &Step, new: f64, is_first: bool) -> Outcome {
         let old = norm(&point.y);
         let length = norm(&self.scaled(&step.x));
@@ -442,8 +443,8 @@ impl Subproblem {
         Ok(Subproblem { values, right, target, scale: scale.to_vec() })
     }
 
-    /// Returns the step that minimises |J p + y|² with |D p| close to `radius` or below. Changes the parameter to the parameter of this step
-    /// (Moré, section 5; MINPACK's `lmpar`).
+    /// Returns the step that minimises |J p + y|² with |D p| close to `radius` or below. Sets `parameter`, which is the Levenberg-Marquardt
+    /// parameter of the last step, to the parameter of this step (Moré, section 5; MINPACK's `lmpar`).
     fn step(&self, parameter: &mut f64, radius: f64) -> Step {
         let rank_limit = f64::EPSILON * self.values.len() as f64 * self.values.first().copied().unwrap_or(0.0);
         let is_singular = self.values.iter().any(|&value| value <= rank_limit);

@@ -48,7 +48,7 @@ const KRONROD: [f64; 11] = [
     0.1494455540029169,
 ];
 
-/// The weights of every second node in Gauss's rule.
+/// The weights of Gauss's rule, whose nodes are every second node of Kronrod's rule.
 const GAUSS: [f64; 5] =
     [0.06667134430868814, 0.1494513491505806, 0.21908636251598204, 0.26926671930999635, 0.29552422471475287];
 
@@ -93,9 +93,9 @@ pub struct QuadResult<T: Float> {
     pub value: Tensor<T>,
     /// The estimate of the absolute error. SciPy: `abserr`.
     pub error: f64,
-    /// The number of parts of the interval.
+    /// The number of parts into which the interval was divided.
     pub intervals: usize,
-    /// The number of points of the rule. On an interval from -∞ to ∞, the function is evaluated twice for each of them.
+    /// The number of evaluated points: 21 for each part that was tried. On an interval from -∞ to ∞, the function is evaluated twice for each.
     /// SciPy: `neval`.
     pub evaluations: usize,
 }
@@ -290,7 +290,7 @@ struct Part {
     error: f64,
 }
 
-/// The map from the points of the rule to the points of the integral.
+/// The substitution that maps the points of the quadrature rule to the interval of the integral.
 struct Domain {
     /// The interval in which the rule has its points: from a to b if both are finite, else from 0 to 1.
     start: [f64; 2],
@@ -301,13 +301,13 @@ struct Domain {
 #[derive(Clone, Copy)]
 enum Kind {
     Finite,
-    /// From the number `from` to infinity with the sign `toward`. `sign` is the sign of the integral.
+    /// From the number `from` to infinity with the sign `toward`. The integral is multiplied by `sign`, because `from` may be the upper limit.
     Half {
         from: f64,
         toward: f64,
         sign: f64,
     },
-    /// From -∞ to ∞, or with the sign -1 from ∞ to -∞.
+    /// From -∞ to ∞, or from ∞ to -∞ if the sign is -1. The sign is 0 if both limits are the same infinity.
     Whole {
         sign: f64,
     },
@@ -326,7 +326,8 @@ impl Domain {
         Domain { start, kind }
     }
 
-    /// Returns the points of the integral for a point of the rule, each with its weight. The second point is used for [`Kind::Whole`] only.
+    /// Maps the point `t` of the quadrature rule to points of the integral's interval, each with the factor for the function's value there.
+    /// Only [`Kind::Whole`] uses the second point.
     fn points(&self, t: f64) -> [(f64, f64); 2] {
         let (x, weight) = ((1.0 - t) / t, 1.0 / (t * t));
         match self.kind {
@@ -336,8 +337,8 @@ impl Domain {
         }
     }
 
-    /// Returns the parts for some intervals, and the shape of the function's result. Returns an error if the function
-    /// cannot be evaluated, or a value is not finite.
+    /// Applies the quadrature rule to each of `intervals`. Returns a [`Part`] for each, and the shape of the function's result. Returns an
+    /// error if the function cannot be evaluated, or a value is not finite.
     fn evaluate<T: Float>(&self, f: &Map<'_, T>, intervals: &[[f64; 2]], at: Site) -> Result<(Vec<Part>, Shape)> {
         let per_point = if matches!(self.kind, Kind::Whole { .. }) { 2 } else { 1 };
         let mut points = Vec::with_capacity(42 * intervals.len());
@@ -375,7 +376,8 @@ impl Domain {
     }
 }
 
-/// Returns the part for the values at its 21 points: pairs of points from the ends to the centre, and the centre.
+/// Returns the [`Part`] for `interval` from the function's values at the 21 points of the rule. The points come in pairs on both sides of the
+/// centre, from the ends inwards, and the centre comes last.
 fn part(interval: [f64; 2], values: &[Vec<f64>], size: usize) -> Part {
     let half = 0.5 * (interval[1] - interval[0]);
     let (mut value, mut error) = (vec![0.0; size], 0.0f64);
@@ -410,7 +412,7 @@ fn part(interval: [f64; 2], values: &[Vec<f64>], size: usize) -> Part {
 struct Integral<T: Float> {
     solver: Quad,
     f: Rc<MapWith<T>>,
-    /// The limits that are numbers.
+    /// The limits a and b. `None` stands for a limit that is a variable.
     limits: [Option<f64>; 2],
     at: Site,
 }
@@ -433,7 +435,7 @@ impl<T: Float> Function<T> for Integral<T> {
     }
 
     fn shapes(&self, inputs: &[Shape]) -> std::result::Result<Vec<Shape>, String> {
-        // The shape of the function's result, from a record that is never evaluated.
+        // Records the function on a tape that is never evaluated, to get the shape of its result.
         let tape = Tape::new();
         let filled = |shape: &Shape| tape.constant(T::ZERO.to_f64()).try_expand(shape);
         let args = inputs[self.variable_limits()..].iter().map(filled).collect::<std::result::Result<Vec<_>, _>>();
@@ -471,7 +473,7 @@ impl<T: Float> Function<T> for Integral<T> {
         if args.is_empty() {
             return results;
         }
-        // The integral of the gradients of all arguments, as one vector.
+        // Integrates the gradients with respect to all arguments at once: the integrand returns them as one vector.
         let (f, count) = (Rc::clone(&self.f), args.len());
         let slopes: Rc<MapWith<T>> = Rc::new(move |x, known| {
             let (args, g) = (known[..count].to_vec(), known[count]);

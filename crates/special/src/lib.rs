@@ -1,8 +1,8 @@
 //! Special functions of tensors and recorded variables, with the names of `torch.special` or `scipy.special` where they exist there.
 //!
 //! Each function is a method of the trait [`Special`] or, for orthogonal polynomials, [`Polynomials`]. Its derivative is a formula of recorded
-//! functions, so derivatives of every order, both modes and `vmap` work. The incomplete gamma and beta functions also have derivatives with respect to their shape parameters. For
-//! the gamma functions, these exist up to order 15, and for the beta function up to a total order of 6.
+//! functions, so derivatives of every order, both modes and `vmap` work. The incomplete gamma and beta functions also have derivatives with
+//! respect to their shape parameters. For the gamma functions, these exist up to order 15, and for the beta functions up to a total order of 6.
 //!
 //! ```
 //! # mod wengert { pub use wengert_special as special; pub use wengert_autograd::prelude; }

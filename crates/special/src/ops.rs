@@ -189,15 +189,15 @@ pub trait Special: Array {
         apply(Function::Gammainc { order: 0, upper: true }, pair(self, x, at)?, at)
     }
 
-    /// Returns the x at which [`gammainc`](Self::gammainc) equals `p`: 0 for p = 0, ∞ for p = 1, NaN outside of [0, 1]. NaN unless the
-    /// shape is positive and finite. SciPy: `special.gammaincinv`.
+    /// Returns the x at which [`gammainc`](Self::gammainc) equals `p`: 0 for p = 0, ∞ for p = 1, NaN outside of [0, 1]. NaN unless `self`
+    /// (the parameter a) is positive and finite. SciPy: `special.gammaincinv`.
     fn try_gammaincinv(&self, p: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("gammaincinv");
         apply(Function::GammaincInv { upper: false }, pair(self, p, at)?, at)
     }
 
-    /// Returns the x at which [`gammaincc`](Self::gammaincc) equals `p`: ∞ for p = 0, 0 for p = 1, NaN outside of [0, 1]. NaN unless the
-    /// shape is positive and finite. SciPy: `special.gammainccinv`.
+    /// Returns the x at which [`gammaincc`](Self::gammaincc) equals `p`: ∞ for p = 0, 0 for p = 1, NaN outside of [0, 1]. NaN unless `self`
+    /// (the parameter a) is positive and finite. SciPy: `special.gammainccinv`.
     fn try_gammainccinv(&self, p: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("gammainccinv");
         apply(Function::GammaincInv { upper: true }, pair(self, p, at)?, at)

@@ -104,10 +104,11 @@ fn slope<'t, T: Float>(function: Function, inputs: &[Var<'t, T>], z: Var<'t, T>,
     })
 }
 
-/// Returns the derivative of a Bessel function at x.
+/// Returns the derivative at x of a modified Bessel function of the first kind, or of exp(-|x|) times this function if `scaled` is true.
 fn slope_of_bessel<T: Float>(order: usize, scaled: bool, x: Var<'_, T>) -> RuleResult<'_, T> {
     if scaled {
-        // The differences keep their digits for large x. A function of odd order is odd, and its derivative is even.
+        // `BesselStep` computes differences of Bessel functions that lose no digits for large x. A function of odd order is odd, and its
+        // derivative is even.
         let step = |order| record(Function::BesselStep { order }, &[x]);
         let slope = if order == 0 { step(0)? } else { (step(order)? - step(order - 1)?) * 0.5 };
         return Ok(if order.is_multiple_of(2) { x.sign() * slope } else { slope });

@@ -99,7 +99,7 @@ impl<T: Float> PenalizedGradient<T> {
     }
 }
 
-/// A function that prepares each element of the parameter for an update; see [`Common::decayed_parameter`].
+/// A function that applies decoupled weight decay to each element of a parameter before an update; see [`Common::decayed_parameter`].
 #[derive(Clone, Copy, Debug)]
 pub struct DecayedParameter<T> {
     factor: T,

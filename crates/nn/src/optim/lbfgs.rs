@@ -276,7 +276,7 @@ impl<T: Float> Lbfgs<T> {
         Ok(())
     }
 
-    /// Returns an error unless the vectors of earlier moves have `length` elements, as the current gradient.
+    /// Returns an error unless the stored vectors of earlier moves have `length` elements, which is the length of the current gradient.
     fn check_length(&self, length: usize) -> Result<()> {
         match self.last.as_ref().map(|last| last.gradient.numel()).filter(|&last| last != length) {
             Some(last) => Err(Error::Argument(format!(

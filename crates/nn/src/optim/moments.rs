@@ -4,13 +4,13 @@ use wengert_tensor::Float;
 
 use crate::optim::setting::{Range, Setting};
 
-/// The settings of an optimiser with running means of the gradient and of its square. Adamax has a decaying maximum of the gradient's size
-/// instead of the second mean.
+/// The settings of an optimiser with running means of the gradient and of its square. Adamax has a decaying maximum of the gradient's
+/// absolute value instead of the second mean.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moments {
     /// The decay rates of the two means. Each step multiplies each old mean by its decay rate.
     pub(super) betas: [f64; 2],
-    /// The constant that is added to the divisor of a step, so that the divisor is not 0. Adamax adds it to the gradient's size.
+    /// The constant that is added to the divisor of a step, so that the divisor is not 0. Adamax adds it to the gradient's absolute value.
     pub(super) eps: f64,
 }
 

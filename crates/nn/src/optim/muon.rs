@@ -90,8 +90,8 @@ impl<T: Float> Muon<T> {
         Muon { eps, ..self }
     }
 
-    /// Multiplies steps by 0.2 √max(rows, columns) instead of √max(1, rows / columns), so that the same learning rate and weight decay as for
-    /// [`AdamW`](crate::AdamW) fit. PyTorch: `adjust_lr_fn="match_rms_adamw"`.
+    /// Multiplies steps by 0.2 √max(rows, columns) instead of √max(1, rows / columns). Then a learning rate and a weight decay that suit
+    /// [`AdamW`](crate::AdamW) suit this optimiser too. PyTorch: `adjust_lr_fn="match_rms_adamw"`.
     #[must_use]
     pub fn match_adamw(self) -> Self {
         Muon { match_adamw: true, ..self }

@@ -427,7 +427,7 @@ fn advance<T: Float>(
     buffers.into_iter().try_for_each(|buffer| update_buffer(buffer, gradients))
 }
 
-/// Counts a step in `states` and calls `update`. If the update fails, takes the count back.
+/// Increases the number of steps in `states` by 1 and calls `update`. If the update fails, restores the number.
 fn count_step<T: Float>(states: &mut States<T>, update: impl FnOnce(&mut States<T>) -> Result<()>) -> Result<()> {
     states.steps += 1;
     update(states).inspect_err(|_| states.steps -= 1)

@@ -37,7 +37,7 @@ struct Search<T: Float> {
 }
 
 /// The result of the first phase of a search: a point that satisfies both Wolfe conditions, or two points between which the second phase
-/// searches. At the limit of evaluations, no minimum needs to lie between them.
+/// searches. If the first phase ends at the limit of evaluations, there may be no minimum between the two points.
 enum Bracket<T: Float> {
     Found(Point<T>),
     Between([Point<T>; 2]),

@@ -54,7 +54,7 @@ impl Default for Chart<'_> {
 }
 
 impl Chart<'_> {
-    /// Returns the settings of a chart of two rates, whose axes go from 0 to 1.
+    /// Returns a chart without lines and names, with the settings for two rates: both axes go from 0 to 1.
     pub(super) fn of_rates() -> Self {
         Chart { markers: false, rates: true, corner: Some(LowerRight), ..Chart::default() }
     }

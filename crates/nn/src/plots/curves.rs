@@ -1,4 +1,4 @@
-//! The curves of a training: losses and metrics, ROC and precision-recall curves.
+//! Draws the curves of a training: losses and metrics, ROC and precision-recall curves.
 
 use std::path::Path;
 
@@ -13,8 +13,8 @@ use crate::metrics::BinaryScores;
 
 impl History {
     /// Draws the losses against the epoch, as an SVG image of 800 x 500 pixels. The axis of the losses is logarithmic if all are above
-    /// 10⁻¹² and they span more than a factor of 100. A loss that is infinite, NaN or too large for the axis leaves a gap. Too large is
-    /// beyond 10³⁰⁰, or beyond 10¹² if a loss is at most 10⁻¹².
+    /// 10⁻¹² and they span more than a factor of 100. A loss that is infinite, NaN or too large for the axis leaves a gap. The largest loss
+    /// in the curve is 10³⁰⁰, or 10¹² if a loss is at most 10⁻¹².
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Images with captions, and the filters of a model.
+//! Draws images with captions, and the filters of a model.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Confusion matrices.
+//! Draws confusion matrices.
 
 use std::fmt::Write as _;
 

@@ -12,8 +12,8 @@ const SIZE: (u32, u32) = (640, 560);
 /// The width and height of the image that shows the regions of a decision boundary, in pixels.
 const REGION: usize = 160;
 
-/// The largest absolute value of a coordinate that is drawn. Beside a larger one, all other points would fall on one place. For the largest
-/// numbers of f64, the drawing library does not terminate.
+/// The largest absolute value of a coordinate that is drawn. With a larger coordinate in the picture, all other points would look like one
+/// point. For the largest numbers of f64, the drawing library does not terminate.
 const LARGEST: f64 = 1e12;
 
 /// Draws points `[n, 2]` in the colours of their classes `[n]`, as an SVG image. Classes whose difference is a multiple of 10 have the same
@@ -119,7 +119,8 @@ fn class_colour(class: i64) -> RGBColor {
     colour(class.rem_euclid(10) as usize)
 }
 
-/// Draws axes and points. Sets `place` to the ranges of the drawing units (see [`UNITS`]) between the axes: horizontal and vertical.
+/// Draws axes and points. Sets `place` to the position of the plotting area in drawing units (see [`UNITS`]): its horizontal and its
+/// vertical range.
 fn chart(
     svg: &mut String,
     place: &mut (std::ops::Range<i32>, std::ops::Range<i32>),

@@ -33,8 +33,8 @@ pub(super) fn text(size: u32) -> TextStyle<'static> {
     ("sans-serif", size * UNITS).into_font().color(&INK)
 }
 
-/// Returns a drawing, whose coordinates are units, as an SVG image of `size` pixels. Changes the width and the height, and keeps the
-/// `viewBox`.
+/// Returns `drawing`, an SVG image with coordinates in drawing units (see [`UNITS`]), as an image of `size` pixels. Changes the attributes
+/// `width` and `height`, and keeps the `viewBox`.
 pub(super) fn in_pixels(drawing: &str, size: (u32, u32)) -> String {
     let header = |(width, height): (u32, u32)| format!("width=\"{width}\" height=\"{height}\"");
     drawing.replacen(&header((size.0 * UNITS, size.1 * UNITS)), &header(size), 1)
@@ -45,7 +45,7 @@ pub(super) fn colour(number: usize) -> RGBColor {
     PALETTE[number % PALETTE.len()]
 }
 
-/// Escapes a text for SVG and HTML. The result may also stand in double quotes.
+/// Escapes a text for SVG and HTML. The result can also be the value of an attribute in double quotes.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -75,8 +75,8 @@ pub(super) fn on_axis(x: f64, largest: f64) -> String {
     significant(if x.abs() < 1e-9 * largest { 0.0 } else { x })
 }
 
-/// Returns an image as a PNG in an address, `data:image/png;base64,…`. `pixels` are red, green and blue, row by row. The format is
-/// described at <https://www.w3.org/TR/png/>. Writing a PNG here avoids a dependency on a crate for PNG.
+/// Returns a data URL, `data:image/png;base64,…`, with an image as PNG. `pixels` has the red, green and blue of each pixel, row by row. The
+/// format is described at <https://www.w3.org/TR/png/>. Writing a PNG here avoids a dependency on a crate for PNG.
 pub(super) fn png(pixels: &[[u8; 3]], width: usize) -> String {
     let height = pixels.len().checked_div(width).unwrap_or(0);
     let size = [width as u32, height as u32].map(u32::to_be_bytes).concat();

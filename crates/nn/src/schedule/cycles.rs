@@ -40,7 +40,7 @@ impl OneCycleLR {
         OneCycleLR { max_lr, steps, pct_start, anneal: Anneal::Cos, div_factor, final_div_factor, three_phase: false }
     }
 
-    /// Sets the share of the steps in which the rate rises; 0.3 by default.
+    /// Sets the fraction of the steps in which the rate rises; 0.3 by default.
     ///
     /// # Panics
     ///
@@ -105,7 +105,7 @@ impl Schedule for OneCycleLR {
 }
 
 /// The way in which the height of the cycles of a [`CyclicLR`] changes. The height of a cycle is the largest rise of the rate above
-/// `base_lr`, as a share of `max_lr` - `base_lr`.
+/// `base_lr`, as a fraction of `max_lr` - `base_lr`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Cycle {
     /// The height is constant.
@@ -157,7 +157,7 @@ impl CyclicLR {
 
 impl Schedule for CyclicLR {
     fn lr(&self, step: u64) -> f64 {
-        // A sum above `u64::MAX` is a cycle that no training completes.
+        // If the sum overflows, no training completes the first cycle, so `u64::MAX` serves as the length.
         let period = self.up.saturating_add(self.down);
         let (cycles, done) = (step / period, step % period);
         let share =

@@ -28,12 +28,13 @@ pub struct ReduceLROnPlateau {
 pub struct Plateau {
     /// The current learning rate.
     pub lr: f64,
-    /// The measure of the last improvement. Before the first improvement, it is infinite.
+    /// The measure that counted as the last improvement. Later measures are compared with it. Before the first improvement, it is infinite.
     pub best: f64,
     /// The number of measures without an improvement since the last improvement or reduction of the rate. During a cooldown it is 0.
     /// PyTorch: `num_bad_epochs`.
     pub waited: u64,
-    /// The number of next measures that do not count towards a reduction, because the rate has just been reduced. PyTorch: `cooldown_counter`.
+    /// The number of further measures that will not count towards a reduction, because the rate has just been reduced. PyTorch:
+    /// `cooldown_counter`.
     pub cooling: u64,
 }
 
@@ -78,7 +79,7 @@ impl ReduceLROnPlateau {
         ReduceLROnPlateau { patience, ..self }
     }
 
-    /// Sets how much better than the best measure a measure must be to count as an improvement. `threshold` is a share of the best measure;
+    /// Sets how much better than the best measure a measure must be to count as an improvement. `threshold` is a fraction of the best measure;
     /// 1e-4 by default.
     #[must_use]
     pub fn threshold(self, threshold: f64) -> Self {
@@ -105,7 +106,7 @@ impl ReduceLROnPlateau {
         ReduceLROnPlateau { cooldown, ..self }
     }
 
-    /// Sets the smallest rate to which the schedule reduces; 0 by default.
+    /// Sets the lower limit of the learning rate; 0 by default.
     ///
     /// For a group with its own rate, this rate is multiplied by the group's ratio; see [`set_lr`](crate::Optimizer::set_lr).
     #[must_use]

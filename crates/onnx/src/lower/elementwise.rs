@@ -1,4 +1,4 @@
-//! Functions of two operands, comparisons and selection.
+//! Translates elementwise functions of two operands, comparisons and selection.
 
 use wengert_tensor::{Binary, Compare, Float};
 
@@ -27,7 +27,7 @@ impl<T: Float> Lowering<T> {
                 let one = self.number(1.0);
                 let largest = self.map("Sub", &[one, y]);
                 let (is_below, smaller) = (self.test("Less", &[x, y]), self.map("Min", &[x, largest]));
-                // If the lower bound is above the upper bound, the result is the lower bound.
+                // Clamps x to the bounds y and 1 - y. If the lower bound is above the upper bound, the lower bound counts.
                 let inside = self.map("Where", &[is_below, y, smaller]);
                 self.log_odds(inside)
             }
@@ -72,12 +72,12 @@ impl<T: Float> Lowering<T> {
         self.map("Where", &[x_is_nan, y, unless_y])
     }
 
-    /// Returns the remainder with the sign of x.
+    /// Returns the remainder of x / y that has the sign of x.
     fn fmod(&mut self, x: ValueId, y: ValueId) -> ValueId {
         self.map_with("Mod", &[x, y], vec![("fmod", Attribute::Integer(1))])
     }
 
-    /// Returns the remainder with the sign of y.
+    /// Returns the remainder of x / y that has the sign of y.
     fn remainder(&mut self, x: ValueId, y: ValueId) -> ValueId {
         let remainder = self.fmod(x, y);
         let moved = self.map("Add", &[remainder, y]);

@@ -1,5 +1,5 @@
-//! Functions of one operand. Where ONNX has no operator, a formula of several operators takes its place. `expm1` and
-//! `log1p` are accurate near 0.
+//! Translates elementwise functions of one operand. Where ONNX has no operator, a formula of several operators takes its
+//! place. The formulas of `expm1` and `log1p` are accurate near 0.
 
 use std::f64::consts::{LN_2, LN_10, PI, SQRT_2};
 
@@ -72,7 +72,7 @@ impl<T: Float> Lowering<T> {
         self.map("Log", &[odds])
     }
 
-    /// Returns ln x / `base`, where `base` is the logarithm of another base.
+    /// Returns the logarithm of x to another base: ln x / `base`, where `base` is the natural logarithm of this base.
     fn log_over(&mut self, x: ValueId, base: f64) -> ValueId {
         let (log, base) = (self.map("Log", &[x]), self.number(base));
         self.map("Div", &[log, base])

@@ -1,4 +1,4 @@
-//! Reading and adding at indices.
+//! Translates the operations that read elements at indices or add to them.
 
 use wengert_tensor::ops::Views as _;
 use wengert_tensor::{Float, Shape, Tensor};

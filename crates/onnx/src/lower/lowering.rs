@@ -13,7 +13,7 @@ pub(super) struct Lowering<T: Float> {
     pub(super) graph: Graph<T>,
     /// The value of each translated step of the program.
     pub(super) values: Vec<Option<ValueId>>,
-    /// The truth values from which a mask of zeros and ones was made, by mask.
+    /// For each mask of zeros and ones, the truth values from which it was made.
     pub(super) truths: FxHashMap<ValueId, ValueId>,
     /// The operation and the source line of the step that is being translated.
     pub(super) origin: Origin,
@@ -139,7 +139,7 @@ impl<T: Float> Lowering<T> {
         before
     }
 
-    /// Returns the value before its expansions.
+    /// Returns the value that one or more expansions turn into `value`, or `value` itself if it is no expansion.
     pub(super) fn before(&self, mut value: ValueId) -> ValueId {
         while let Some(before) = self.graph.values[value].before {
             value = before;

@@ -1,4 +1,4 @@
-//! Reductions, variances, norms and cumulative sums.
+//! Translates reductions, variances, norms and cumulative sums.
 
 use wengert_tensor::{Float, Reduction, Shape};
 

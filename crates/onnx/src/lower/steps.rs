@@ -136,8 +136,8 @@ impl<T: Float> Lowering<T> {
     fn custom(&mut self, step: &Step<T>) -> Result<ValueId> {
         let Some(custom) = &step.custom else { return Err(self.unsupported()) };
         if let &Custom::Softmax { axis, log } = custom {
-            // The operator needs a dimension. For a number, take the first input of the step, which is this softmax
-            // computed by other operations.
+            // The operator needs a dimension. For a tensor of rank 0, returns the first input of the step, which is the
+            // same softmax computed by other operations.
             if step.shape.rank() == 0 {
                 return self.input(step, 0);
             }

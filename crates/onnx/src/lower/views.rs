@@ -1,4 +1,4 @@
-//! Views and their adjoints, and concatenation.
+//! Translates views, their adjoints, and concatenations.
 
 use wengert_tensor::broadcast::join;
 use wengert_tensor::ops::{TensorLike as _, Views as _};
@@ -27,7 +27,7 @@ impl<T: Float> Lowering<T> {
                     (0, _) => start,
                     (len, step) => start + (len - 1) * step + step.signum(),
                 };
-                // An end of -1 would be the last element. The lowest number stands for the place before the first element.
+                // In ONNX, an end of -1 is the last element, and the lowest number is the position before the first element.
                 let end = if end < 0 { i64::MIN } else { end };
                 self.slice(x, vec![[start, end, axis as i64, step]], shape)
             }

@@ -1,4 +1,4 @@
-//! Convolutions and poolings.
+//! Translates convolutions and poolings.
 
 use wengert_tensor::ops::{ConvolutionForm, MeanForm, MeanWindow, PoolingForm, Slot, WindowAxis};
 use wengert_tensor::{Float, Shape, Tensor};
@@ -108,7 +108,8 @@ impl<T: Float> Lowering<T> {
                 let MeanWindow { start, end, divisor } = windows[window];
                 if (start..end).contains(&place) { 1.0 / divisor } else { 0.0 }
             };
-            // The rows of the left factor belong to the elements of the result.
+            // A left factor has a row for each element of the result along this dimension, and a column for each element of `x`. For the last
+            // dimension, the matrix is the right factor, and therefore transposed.
             let sizes = if is_adjoint { [size, windows.len()] } else { [windows.len(), size] };
             let element = |at: &[usize]| T::from_f64(share(if is_adjoint { [at[1], at[0]] } else { [at[0], at[1]] }));
             let is_last = k + 1 == input.rank() - 2;
@@ -145,8 +146,8 @@ fn end_padding(window: &WindowAxis) -> i64 {
     last.saturating_add(span).saturating_sub(input).saturating_sub(before)
 }
 
-/// Returns the size and the stride of windows that lie inside `size` elements, begin at the first element and have means without padding.
-/// Returns `None` for other windows.
+/// Returns the size and the stride of equal windows without padding, of which the first begins at the first of `size` elements. Each mean is
+/// the sum divided by the size of the window. Returns `None` for other windows.
 fn regular(windows: &[MeanWindow], size: usize) -> Option<(usize, usize)> {
     let first = windows.first()?;
     let kernel = first.end - first.start;

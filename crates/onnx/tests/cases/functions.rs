@@ -1,4 +1,4 @@
-//! Each elementwise function on random numbers of its domain.
+//! The cases of elementwise functions. Each function gets random numbers of its domain.
 
 use wengert_autograd::prelude::*;
 

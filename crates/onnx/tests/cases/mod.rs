@@ -1,4 +1,4 @@
-//! Models with inputs and the outputs that our own operations compute.
+//! The cases: exported models with inputs, and with the outputs that the operations of this workspace compute.
 
 mod functions;
 mod models;
@@ -14,7 +14,7 @@ pub struct Case<T: Float> {
     pub runs: Vec<Run<T>>,
 }
 
-/// The inputs of a run, and the outputs that our own operations compute, each with its name.
+/// The inputs of a run, and the outputs that the operations of this workspace compute, each with its name.
 pub struct Run<T: Float> {
     pub inputs: Vec<(String, Tensor<T>)>,
     pub indices: Vec<(String, Tensor<i64>)>,

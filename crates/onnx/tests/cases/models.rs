@@ -1,4 +1,4 @@
-//! Whole models, most of them with a dynamic batch.
+//! The cases of whole models, most of them with a dynamic batch.
 
 use wengert_autograd::prelude::*;
 use wengert_nn::{

@@ -1,4 +1,4 @@
-//! Reductions, views, joining, indexing, products and windows.
+//! The cases of reductions, views, joining, indexing, products and windows.
 
 use wengert_autograd::prelude::*;
 use wengert_onnx::Export;
@@ -174,7 +174,7 @@ fn windows<T: Float>() -> Vec<Case<T>> {
     ]
 }
 
-/// Derivatives with respect to inputs, which contain the adjoints of views and poolings.
+/// Returns the cases of derivatives with respect to the input. Their programs contain the adjoints of views and poolings.
 fn derivatives<T: Float>() -> Vec<Case<T>> {
     let x = || between::<T>(-1.0, 1.0, &[3, 4]);
     let image = || between::<T>(-1.0, 1.0, &[1, 2, 6, 5]);

@@ -1,4 +1,4 @@
-//! The operators, with the attributes and defaults of the specification.
+//! Computes the operators, with the attributes and defaults of ONNX's specification.
 
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Shape, Tensor};
@@ -98,7 +98,7 @@ fn gather(node: &Node, x: &Value, index: &Tensor<i64>) -> Value {
     }
 }
 
-/// Computes an operator whose first input and result are numbers.
+/// Computes an operator whose first input and result are tensors of floating-point numbers. `x` is the first input.
 fn numbers(node: &Node, x: &Tensor<f64>, inputs: &[&Value]) -> Tensor<f64> {
     let y = || inputs[1].floats();
     let integers = |position: usize| inputs[position].integers().to_vec();
@@ -205,7 +205,8 @@ fn slice(x: &Tensor<f64>, [starts, ends, axes, steps]: [Vec<i64>; 4]) -> Tensor<
     x
 }
 
-/// Pads the spatial dimensions of `x` with `value`. `pads` has the sides before all dimensions, and then the sides after them.
+/// Pads the spatial dimensions of `x` with `value`. `pads` has the number of elements to add at the start of each dimension, and then the
+/// numbers for the ends.
 fn padded(x: &Tensor<f64>, pads: &[i64], value: f64) -> Tensor<f64> {
     let rank = pads.len() / 2;
     let sides: Vec<isize> = (0..rank).rev().flat_map(|k| [pads[k] as isize, pads[rank + k] as isize]).collect();
@@ -253,7 +254,7 @@ fn pooling(node: &Node, x: &Tensor<f64>) -> Tensor<f64> {
     // ONNX Runtime refuses a padding that is not below the size of the kernel.
     assert!(pads.iter().zip(kernel.iter().cycle()).all(|(pad, size)| pad < size), "{pads:?} {kernel:?}");
     let mut x = padded(x, &pads, f64::NEG_INFINITY);
-    // Each pooled dimension becomes windows, whose elements are the last dimension and are reduced.
+    // Replaces each pooled dimension by its windows. The elements of each window are in a new last dimension, which is then reduced.
     for k in 0..rank {
         let span = (kernel[k] - 1) * dilations[k] + 1;
         let windows = x.unfold(2 + k as isize, span as usize, strides[k] as usize);

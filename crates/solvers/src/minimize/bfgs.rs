@@ -1,6 +1,6 @@
 //! The direction of the BFGS method: an approximation of the inverse Hessian times the gradient.
 //!
-//! J. Nocedal and S. J. Wright, "Numerical optimization" (2006), algorithm 6.1, with the first scale of equation 6.20.
+//! J. Nocedal and S. J. Wright, "Numerical optimization" (2006), algorithm 6.1. The first update scales the identity by equation 6.20.
 
 use super::objective::Point;
 use crate::evaluate::dot;

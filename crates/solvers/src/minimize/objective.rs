@@ -6,7 +6,7 @@ use wengert_tensor::{Float, Shape};
 use crate::error::Result;
 use crate::evaluate::{Map, numbers, round, tensor};
 
-/// A function, and the work so far.
+/// The function to minimise, and the number of its evaluations so far.
 pub(super) struct Objective<'f, T: Float> {
     pub(super) f: &'f Map<'f, T>,
     pub(super) shape: &'f Shape,

@@ -8,14 +8,14 @@ use super::objective::{Objective, Point};
 use crate::error::Result;
 use crate::evaluate::dot;
 
-/// The factor of the slope in the condition of sufficient decrease.
+/// The constant c₁ of the first Wolfe condition: the value must fall by at least c₁ · step length · |slope at the start|.
 const DECREASE: f64 = 1e-4;
-/// The factor of the slope in the condition of the curvature.
+/// The constant c₂ of the second Wolfe condition: the absolute slope must be at most c₂ · |slope at the start|.
 const CURVATURE: f64 = 0.9;
 /// The largest number of evaluations in one search.
 const EVALUATIONS: usize = 40;
 
-/// A tried point `start + share · direction`, and the slope of the function along the direction there. The share is the step length.
+/// A tried point `start + share · direction`, and the slope of the function along the direction there. `share` is the step length.
 struct Trial {
     share: f64,
     slope: f64,
@@ -66,7 +66,8 @@ pub(super) fn strong_wolfe<T: Float>(
         let next = next.clamp(2.0 * share, 10.0 * share);
         (last, share) = (trial, next);
     }
-    // A decrease without the condition of the curvature is still a decrease.
+    // The limit of evaluations is reached. The last point has a lower value than the start, so it is returned although its slope is still
+    // too steep for the second Wolfe condition.
     Ok((last.share > 0.0).then_some(last.point))
 }
 
@@ -92,17 +93,17 @@ impl<T: Float> Search<'_, '_, T> {
         trial.point.value <= self.start.value + DECREASE * trial.share * self.slope
     }
 
-    /// Returns true if a point satisfies the conditions. Near a minimum, rounding errors hide the decrease of the value. The decrease then
-    /// follows from the slope (W. W. Hager and H. Zhang, "A new conjugate gradient method with guaranteed descent", 2005, equation 4.1 with
-    /// δ = 0.1).
+    /// Returns true if a point satisfies both Wolfe conditions. Near a minimum, rounding errors hide the decrease of the value. The slope then
+    /// decides instead of the value (W. W. Hager and H. Zhang, "A new conjugate gradient method with guaranteed descent", 2005, equation 4.1
+    /// with δ = 0.1).
     fn accepts(&self, trial: &Trial) -> bool {
         let rounding = 4.0 * T::EPSILON.to_f64() * self.start.value.abs();
         let is_level = (trial.point.value - self.start.value).abs() <= rounding && trial.slope <= -0.8 * self.slope;
         (is_level || self.decreases(trial)) && trial.slope.abs() <= -CURVATURE * self.slope
     }
 
-    /// Searches between two trials. `low` satisfies the condition of sufficient decrease, and has the smallest value so far. From `low`
-    /// towards `high`, the function falls at first.
+    /// Searches between two trials. `low` satisfies the first Wolfe condition (sufficient decrease), and has the smallest value so far. From
+    /// `low` towards `high`, the function falls at first.
     fn zoom(&mut self, mut low: Trial, mut high: Trial) -> Result<Option<Point>> {
         while self.evaluations < EVALUATIONS {
             let (near, far) = (low.share.min(high.share), low.share.max(high.share));

@@ -16,7 +16,8 @@ use super::field::Field;
 use super::integrate::{Settings, check_times, integrate};
 use crate::evaluate::normalised;
 
-/// The right-hand side that a recorded problem keeps.
+/// The right-hand side f(t, y, arguments) of a recorded initial value problem. The recorded operation stores it to compute values and
+/// derivatives later.
 pub(super) type SharedDynamics<T> = Rc<dyn for<'t> Fn(Var<'t, T>, Var<'t, T>, &[Var<'t, T>]) -> Var<'t, T>>;
 
 /// An initial value problem as an operation. The inputs are the initial state, the times and the arguments.
@@ -49,7 +50,8 @@ impl<T: Float> Function<T> for Problem<T> {
 
     fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let (states, times, args) = (call.outputs[0], call.inputs[1], &call.inputs[2..]);
-        // The adjoint is linear in the gradient, whose size is arbitrary. Because of the absolute tolerance, small gradients would be wrong.
+        // The adjoint is proportional to the gradient, whose size is arbitrary. For a small gradient, the absolute tolerance of the solver would
+        // be too coarse, so the gradient is scaled first.
         let (g, scale) = normalised(gradients[0]);
         let (count, size) = (times.numel(), call.inputs[0].numel());
         let tape = times.tape();
@@ -88,8 +90,8 @@ impl<T: Float> Function<T> for Problem<T> {
     }
 }
 
-/// Returns the right-hand side of the backward problem. Its state is the vector of the state, the adjoint, and the gradients of the
-/// arguments.
+/// Returns the right-hand side of the backward problem. The state of this problem is one vector, which joins the state y, the adjoint a and
+/// the gradients of the arguments.
 fn adjoint<T: Float>(f: &SharedDynamics<T>, shape: Shape, arg_shapes: Vec<Shape>) -> SharedDynamics<T> {
     let (f, size) = (Rc::clone(f), shape.numel());
     let sizes: Vec<usize> = arg_shapes.iter().map(|shape| shape.numel()).collect();

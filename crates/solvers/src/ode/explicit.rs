@@ -62,7 +62,7 @@ impl<T: Float> Explicit<T> {
                 self.tableau.error.iter().zip(&self.slopes).map(|(weight, slope)| weight * slope[i].to_f64());
             let scale = atol + rtol * old.to_f64().abs().max(new.to_f64().abs());
             let error = h * weighted.sum::<f64>();
-            // The tolerance of an element can be 0 if its error is 0.
+            // If the error of an element is 0, `scale` may be 0 too, and the quotient would be NaN.
             if error != 0.0 {
                 sum += (error / scale).powi(2);
             }

@@ -47,7 +47,7 @@ impl Method {
     }
 }
 
-/// The settings of an integration.
+/// The settings with which an initial value problem is solved.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub(super) method: Method,
@@ -57,7 +57,7 @@ pub(super) struct Settings {
     pub(super) max_steps: usize,
 }
 
-/// The number of steps of an integration.
+/// The numbers of steps that the solution of an initial value problem took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) accepted: usize,
@@ -156,7 +156,7 @@ pub(super) fn too_many(settings: &Settings, t: f64, at: Site) -> Error {
     }
 }
 
-/// A method with an error estimate.
+/// A method with an error estimate, from which the step length follows.
 enum Stepper<T> {
     Explicit(Explicit<T>),
     Rosenbrock(Box<Rosenbrock<T>>),
@@ -282,10 +282,10 @@ fn adaptive<T: Float>(
     Ok(counts)
 }
 
-/// The states at the requested times.
+/// The output of the solver: the states at the requested times, which are appended to `rows`.
 struct Output<'a, T> {
     times: &'a [f64],
-    /// The position of the next time.
+    /// The index in `times` of the next time whose state is to be written.
     next: usize,
     rows: &'a mut Vec<T>,
     row: Vec<T>,
@@ -317,7 +317,7 @@ impl<T: Float> Output<'_, T> {
 struct Control {
     /// The exponent of the current step's error in the factor of the step length.
     exponent: f64,
-    /// The exponent of `last_error`, the error of the last accepted step before.
+    /// The exponent of `last_error`, the error of the accepted step before the current one.
     integral: f64,
     last_error: f64,
     after_rejection: bool,
@@ -366,7 +366,7 @@ fn first_length<T: Float>(
     if y.is_empty() {
         return Ok(interval);
     }
-    // The root of the mean square, relative to the tolerances. An element without a tolerance does not count.
+    // Returns the root mean square of the terms, each divided by its tolerance. An element whose tolerance is 0 counts as 0.
     let mean = |terms: &mut dyn Iterator<Item = f64>| -> f64 {
         let scaled = terms.zip(y).map(|(term, y)| {
             let scale = settings.atol + settings.rtol * y.to_f64().abs();

@@ -88,7 +88,7 @@ pub struct Odeint {
 pub struct Trajectory<T: Float> {
     /// The states at the requested times, `[times, …]`.
     pub values: Tensor<T>,
-    /// The number of accepted steps. Without `t_eval`, SciPy's `solve_ivp` returns one more time than this number.
+    /// The number of accepted steps. In SciPy, it is `len(t) - 1` for the result of `solve_ivp` without `t_eval`.
     pub accepted: usize,
     /// The number of rejected steps.
     pub rejected: usize,

@@ -135,7 +135,7 @@ impl<T: Float> Rosenbrock<T> {
         let mut sum = 0.0;
         for ((old, new), error) in self.old.iter().zip(&self.new).zip(&self.stages[5]) {
             let scale = atol + rtol * old.abs().max(new.to_f64().abs());
-            // The tolerance of an element can be 0 if its error is 0.
+            // If the error of an element is 0, `scale` may be 0 too, and the quotient would be NaN.
             if *error != 0.0 {
                 sum += (error / scale).powi(2);
             }

@@ -3,7 +3,7 @@
 //! The last row of each table gives the new state. So the step also computes the slope at the new state, for the error estimate, the
 //! interpolation and the next step.
 
-/// The coefficients of an explicit Runge-Kutta method, as in Butcher's tables.
+/// The coefficients of an explicit Runge-Kutta method, as in a Butcher tableau.
 pub(super) struct Tableau {
     /// The time of each stage after the first, as a fraction of the step.
     pub(super) nodes: &'static [f64],

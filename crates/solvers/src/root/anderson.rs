@@ -204,8 +204,9 @@ impl History {
         *self = History { capacity: self.capacity, ..History::default() };
     }
 
-    /// Adds a residual and an image, and returns the next point: the image minus a combination of the differences of
-    /// images. The same combination of the differences of residuals is nearest to the residual.
+    /// Adds the image g(x) of the current point x and the residual g(x) - x, and returns the next point. This is the image minus a linear
+    /// combination of the differences of images. Its coefficients bring the combination of the differences of residuals nearest to the
+    /// residual.
     fn next(&mut self, residual: Vec<f64>, image: Vec<f64>) -> Vec<f64> {
         let minus = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x - y).collect::<Vec<f64>>();
         if self.capacity == 0 {
@@ -218,7 +219,8 @@ impl History {
             self.images.truncate(self.capacity);
         }
         let (mut next, mut rest) = (image.clone(), residual.clone());
-        // Newer differences come first. Each is made orthogonal to the ones before it, together with the difference of the images.
+        // Gram-Schmidt, from the newest difference of residuals to the oldest: each is made orthogonal to the newer ones. The differences of
+        // images are combined with the same coefficients.
         let mut basis: Vec<(Vec<f64>, Vec<f64>)> = Vec::with_capacity(self.residuals.len());
         for (column, image) in self.residuals.iter().zip(&self.images) {
             let (mut q, mut p) = (column.clone(), image.clone());

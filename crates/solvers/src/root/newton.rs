@@ -37,12 +37,11 @@ pub fn try_root<T: Float>(f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>, x0: &Ten
 
 /// Newton's method for systems of n equations with n unknowns, with its tolerances.
 ///
-/// Each iteration solves J d = -f with the exact Jacobian J. It moves along d by the largest tried share of d that
-/// reduces |f|² sufficiently. The method converges quadratically near a root with a regular Jacobian, and may fail far
-/// from roots. It ends when the full step d satisfies |D d| ≤ rtol |D x|, where D has the norms of the columns of J, or
-/// when no element of d exceeds atol. It also ends when f is exactly 0. The last step is made, unless it increases the
-/// largest residual. If the Jacobian at the root is regular, the error of the result is about the square of the
-/// tolerance.
+/// Each iteration solves J d = -f with the exact Jacobian J. It moves by the largest tried fraction of d that reduces |f|²
+/// sufficiently. The method converges quadratically near a root with a regular Jacobian, and may fail far from roots. It
+/// ends when the full step d satisfies |D d| ≤ rtol |D x|, where D has the norms of the columns of J, or when no element of
+/// d exceeds atol. It also ends when f is exactly 0. The last step is made, unless it increases the largest residual. If
+/// the Jacobian at the root is regular, the error of the result is about the square of the tolerance.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Root {
@@ -234,7 +233,7 @@ struct Search<'a, T: Float> {
 }
 
 impl<T: Float> Search<'_, T> {
-    /// Returns the point at a share of the step, and the function there.
+    /// Returns the point after the fraction `share` of the step, and the value of the function at this point.
     fn point(&mut self, share: f64) -> Result<(Vec<f64>, Vec<f64>)> {
         let mut x: Vec<f64> = self.x.iter().zip(self.step).map(|(x, step)| x + share * step).collect();
         round::<T>(&mut x);
@@ -251,8 +250,8 @@ impl<T: Float> Search<'_, T> {
         Ok(Some(if new <= old { (x, new) } else { (self.x.to_vec(), old) }))
     }
 
-    /// Returns the first tried point that reduces |f|² by at least 1e-4 times the predicted decrease, and the residual there. Returns `None`
-    /// if no share of the step down to a rounding error does.
+    /// Returns the first tried point that reduces |f|² by at least 1e-4 times the predicted decrease, and the residual there. Tries smaller
+    /// and smaller fractions of the step. Returns `None` if the step is as small as a rounding error before |f|² is reduced.
     fn reduce(&mut self) -> Result<Option<(Vec<f64>, f64)>> {
         // The merit of a point is |f|² / 2 relative to |f|² at the start, so that no square overflows or is rounded to 0.
         let (start, size) = (0.5, norm(self.y));
@@ -265,7 +264,7 @@ impl<T: Float> Search<'_, T> {
             if merit <= start * (1.0 - 2e-4 * share) {
                 return Ok(Some((x, largest(&y))));
             }
-            // The minimum of the parabola through the merit at both points, with this slope at the start.
+            // The next share: the minimum of the parabola that has the merits of both points and this slope at the start.
             let parabola = share * share * start / (merit - start + 2.0 * share * start);
             share = if parabola.is_finite() { parabola.clamp(0.1 * share, 0.5 * share) } else { 0.1 * share };
         }

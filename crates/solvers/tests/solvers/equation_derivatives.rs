@@ -76,7 +76,7 @@ fn wrong_arguments_of_the_adjoint_are_errors() {
     }
     assert!(record(Odeint::new(), times, other.var(&number)).is_err());
     assert!(record(Odeint::new(), other.constant(Tensor::from([0.0, 1.0])), rate).is_err());
-    // Times that do not increase are refused when the value is requested.
+    // Equal times are an error, but only when the value is requested.
     assert!(record(Odeint::new(), tape.constant(Tensor::from([1.0, 1.0])), rate).unwrap().try_value().is_err());
 }
 
@@ -154,7 +154,7 @@ fn a_batch_is_a_loop() {
     }
 }
 
-/// The parameters of a model are arguments, bound in the right-hand side.
+/// Passes a parameter of a model to the solver as an argument. The right-hand side binds the parameter to this argument.
 #[test]
 fn a_model_is_differentiated_by_binding_its_parameters() {
     let weight = Parameter::new(Tensor::from([[-0.5, 1.0], [-1.0, -0.2]]));
@@ -189,7 +189,8 @@ fn a_failure_while_a_value_is_computed_is_an_error() {
     assert!(text.starts_with("the step at time ") && text.contains(file!()), "{text}");
 }
 
-/// The gradient of the first state is much larger than the gradient of the last state. The first state does not depend on the first time.
+/// Checks the derivative with respect to the first time for a loss with a much larger gradient at the first state than at the last one. The
+/// first state does not depend on the first time, so the large gradient must not cause rounding errors.
 #[test]
 fn the_derivative_of_the_first_time_does_not_cancel() {
     let solver = Odeint::new().rtol(1e-9).atol(1e-9);

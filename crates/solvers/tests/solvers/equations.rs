@@ -40,7 +40,8 @@ fn slope<'t, T: Float>(name: &str, t: Var<'t, T>, y: Var<'t, T>) -> Var<'t, T> {
 
 const STIFF: [&str; 2] = ["van_der_pol", "robertson"];
 
-/// The error of the solution may exceed the tolerance of a step by the growth of errors, which is largest for Lorenz's equations.
+/// Compares solutions with SciPy's. The errors of single steps may grow with time, most of all for Lorenz's equations. So the error of the
+/// solution may exceed the tolerance of a step.
 #[test]
 fn adaptive_solutions_are_scipys() {
     for case in cases("equations") {
@@ -95,7 +96,7 @@ fn solutions_in_f32_have_the_accuracy_of_f32() {
     }
 }
 
-/// The error falls with the power of the step length that is the order of the method.
+/// Checks that the error is proportional to hᵖ, where h is the step length and p is the order of the method.
 #[test]
 fn fixed_steps_have_their_order() {
     let error = |method, steps: usize| {
@@ -189,14 +190,14 @@ fn states_may_be_empty_or_have_any_shape() {
     assert_eq!(single, Tensor::ones([1, 2]));
 }
 
-/// The slopes and tolerances are so different that their squares overflow.
+/// Tests problems with so large slopes or so small tolerances that squares of their quotients overflow.
 #[test]
 fn overflow_in_the_first_step_does_not_end_in_nan() {
     let times = Tensor::from([0.0, 0.5, 1.0]);
     // The solution has a pole at exp(-400).
     let pole = Odeint::new().try_call(|_, y| y.exp(), &Tensor::scalar(400.0f64), &times).map(|solved| solved.values);
     assert!(matches!(pole, Err(Error::StepTooSmall { .. } | Error::NotFinite { .. })), "{pole:?}");
-    // A tolerance of 0 has no scale where the state is 0.
+    // With an absolute tolerance of 0, the permitted error is 0 where the state is 0.
     for atol in [1e-200, 0.0] {
         for method in [Method::Bosh3, Method::Dopri5, Method::Rodas4] {
             let solver = Odeint::new().method(method).rtol(1e-6).atol(atol);
@@ -222,7 +223,7 @@ fn steps_at_large_times_have_the_length_of_the_rounded_times() {
     }
 }
 
-/// The intervals are 3 steps long up to the rounding errors of the times.
+/// Checks that an interval of 3 steps takes 3 steps, although its length has a rounding error. A clearly longer interval takes 4.
 #[test]
 fn rounded_times_take_no_additional_fixed_step() {
     let solver = Odeint::new().method(Method::Rk4).step_size(0.1);

@@ -225,7 +225,7 @@ fn minima_and_fits_have_derivatives_of_both_modes_and_orders() {
         .unwrap();
 }
 
-/// The minimum of a quadratic function is linear in the linear term.
+/// Checks the derivative of b / 4, the point where 2 x² - b x is smallest, with respect to b.
 #[test]
 fn the_derivative_of_a_quadratic_minimum_is_exact() {
     let slope = grad(
@@ -243,7 +243,7 @@ fn the_derivative_of_a_quadratic_minimum_is_exact() {
     assert!(x.try_value().unwrap_err().to_string().starts_with("no progress after 2 iterations"));
 }
 
-/// The squares of the residuals or of the derivatives overflow or are rounded to 0.
+/// Tests problems where the squares of the residuals or derivatives overflow or are rounded to 0.
 #[test]
 fn fits_do_not_depend_on_the_scale_of_the_residuals() {
     for (scale, target) in [(1e-170, 3.0), (1.0, 3.0), (1e150, 1e7), (1e160, 3.0)] {

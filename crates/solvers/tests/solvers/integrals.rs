@@ -65,7 +65,7 @@ fn functions_may_return_arrays() {
     assert!((value - expected).abs().amax(..).item() < 1e-15);
     assert_eq!(quad(|x: Var<'_, f64>| x.expand([0]), 0.0, 1.0).shape(), &[0]);
     assert_eq!(quad(|x: Var<'_, f64>| x, 2.0, 2.0).item(), 0.0);
-    // A function that does not depend on the number.
+    // Tests a function that does not depend on its argument.
     assert!((quad(|x: Var<'_, f64>| x.tape().constant(2.0), 0.0, 3.0).item() - 6.0).abs() < 1e-14);
 }
 
@@ -128,10 +128,11 @@ fn a_singularity_at_the_upper_end_is_an_error_of_the_limit() {
     assert!(matches!(error, Error::Limit { unit: "intervals", .. }), "{error}");
     let text = error.to_string();
     assert!(text.contains("the part is too narrow") && !text.contains("`limit`"), "{text}");
-    // Substitute x = 1 - u.
+    // The substitution x = 1 - u moves the singularity to the end 0.
     let value = quad(|u: Var<'_, f64>| u.sqrt().reciprocal(), 0.0, 1.0).item();
     assert!((value - 2.0).abs() < 1e-7, "{value}");
-    // The map of an infinite interval moves the finite end to 1. A division of the interval avoids this.
+    // An infinite interval is mapped to (0, 1], so the singularity at the finite end moves from 0 to 1. An integral over (0, 1) and another one
+    // over (1, ∞) avoid this.
     fn f(x: Var<'_, f64>) -> Var<'_, f64> {
         (-x).exp() / x.sqrt()
     }

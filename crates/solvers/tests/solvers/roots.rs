@@ -169,7 +169,7 @@ fn roots_have_derivatives_of_both_modes_and_orders() {
 
 #[test]
 fn a_fourth_derivative_of_a_root_is_exact() {
-    // x = √a.
+    // The root of x² - a is x = √a.
     let half = formula!(|a| {
         Root::new().record(|x, args| x.square() - args[0], a.tape().constant(Tensor::scalar(1.0)), &[a])
     });
@@ -195,7 +195,7 @@ fn fixed_points_have_derivatives_of_both_modes_and_orders() {
         .unwrap();
 }
 
-/// A root is linear in the right-hand side of a linear system, so its derivative is the inverse matrix.
+/// The root of the linear system A x - b is A⁻¹ b, so its derivative with respect to b is A⁻¹.
 #[test]
 fn the_derivative_of_a_linear_root_is_the_inverse() {
     let matrix = Tensor::from([[3.0, 1.0], [-1.0, 2.0]]);
@@ -230,14 +230,14 @@ fn products_of_small_values_are_no_change_of_sign() {
     assert!(matches!(error, Error::NoBracket { .. }), "{error}");
 }
 
-/// The difference of the ends overflows.
+/// Tests an interval whose length overflows.
 #[test]
 fn intervals_may_have_any_finite_ends() {
     let x = brentq(|x| (x * 1e-307).exp() - 10.0, -1.5e308f64, 1.2e308);
     assert!((x / (10f64.ln() * 1e307) - 1.0).abs() < 1e-14, "{x:e}");
 }
 
-/// The squares of the derivatives overflow or are rounded to 0.
+/// Tests equations whose derivatives are so large or small that their squares overflow or are rounded to 0.
 #[test]
 fn roots_do_not_depend_on_the_scale_of_the_equations() {
     let start = Tensor::scalar(400.0f64);

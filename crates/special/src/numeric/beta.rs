@@ -68,8 +68,8 @@ pub(crate) fn betainc(a: f64, b: f64, [x, y]: [f64; 2], orders: [usize; 2]) -> f
 }
 
 fn lower(a: f64, b: f64, [x, y]: [f64; 2], orders: [usize; 2]) -> f64 {
-    // The logarithm of the weight w = xᵃ yᵇ / (a B(a, b)), as Taylor coefficients in a and b without the constant term. So `exp` gives w
-    // divided by its value.
+    // The Taylor coefficients of ln w in a and b, with the weight w = xᵃ yᵇ / (a B(a, b)). The constant term is replaced by 0, so the
+    // exponential of this jet is the jet of w divided by the value of w.
     let logarithm = |i, j| {
         let slope = match (i, j) {
             (0, 0) => return 0.0,
@@ -95,7 +95,7 @@ fn fraction(a: f64, b: f64, [x, y]: [f64; 2], orders: [usize; 2]) -> Jet {
     let lambda = linear(y * a - x * b, [y, -x]);
     let first = (lambda + number(1.0)) / linear(a + 1.0, [1.0, 0.0]);
     continued_fraction(first, |n| {
-        // The parentheses keep the digits of a small a.
+        // The numbers in parentheses are computed before a is added, so that a small a loses fewer digits.
         let below = linear(a + (2.0 * n - 1.0), [1.0, 0.0]);
         let share = linear(n * (b - n) * x, [0.0, n * x]) / below;
         // The first numerator has no factor a, because w is divided by a.
@@ -133,7 +133,7 @@ pub fn student_cdf(df: f64, z: f64) -> f64 {
     let x = if inverse < 1.0 { [1.0 / (1.0 + inverse), inverse / (1.0 + inverse)] } else { x };
     let half = 0.5 * df;
     let tails = if x[0] == 0.0 {
-        // The first term of the power series.
+        // x is too small for an f64: the first term of the power series, computed from logarithms.
         (half * (df.ln() - 2.0 * z.abs().ln()) - half.ln() - betaln(half, 0.5)).exp()
     } else {
         betainc(half, 0.5, x, [0, 0])

@@ -33,7 +33,7 @@ pub(crate) fn betaln(a: f64, b: f64) -> f64 {
     }
     let rest = stirling_error(b) - stirling_error(a + b);
     if a < 12.0 {
-        // ln Γ(b) - ln Γ(a + b) by Stirling's formula.
+        // Stirling's formula gives ln Γ(b) - ln Γ(a + b).
         return lgamma(a) + (a - (b - 0.5) * (a / b).ln_1p() - a * (a + b).ln() + rest);
     }
     let share = a / (a + b);
@@ -118,8 +118,8 @@ pub(crate) fn gammainc(a: f64, x: f64, upper: bool, order: usize) -> f64 {
         return large::gammainc(a, x, upper, order);
     }
     let orders = [order, 0];
-    // The logarithm of the weight w = xᵃ e⁻ˣ / Γ(a + 1), as Taylor coefficients in a without the constant term. So `exp` gives w divided by
-    // its value.
+    // The Taylor coefficients of ln w in a, with the weight w = xᵃ e⁻ˣ / Γ(a + 1). The constant term is replaced by 0, so the exponential of
+    // this jet is the jet of w divided by the value of w.
     let logarithm = |i, _| match i {
         0 => 0.0,
         1 => x.ln() - polygamma(0, a + 1.0),

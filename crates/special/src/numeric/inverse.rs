@@ -29,7 +29,7 @@ fn solve(start: f64, target: f64, sign: f64, logarithm: impl Fn(f64) -> (f64, f6
         let step = if is_regular { (target - value) / slope } else { sign * 2.0 };
         let step = step.clamp(-50.0, 50.0);
         u += step;
-        // A step as small as the rounding errors does not shrink any more.
+        // Ends when a step is as small as the rounding errors, because further steps would not be smaller.
         if step.abs() <= 2.0 * f64::EPSILON * u.abs() || step.abs() < 1e-13 && step.abs() >= last {
             break;
         }
@@ -95,7 +95,7 @@ pub(crate) fn logit_of_betaincinv(a: f64, b: f64, [p, q]: [f64; 2]) -> f64 {
     // For x near 0, the tail probability is nearly xᵃ / (a B(a, b)). The logarithm of the tail probability is a concave function of the
     // logit, so it is below this asymptote, and Newton's method converges from the root of the asymptote.
     let root = (p.ln() + a.ln() + betaln(a, b)) / a;
-    // For an x this small, the next term of the series is below the rounding error.
+    // For an x this small, the asymptote is exact: the next term of the tail probability's power series is below the rounding error.
     if root + b.ln_1p() < -40.0 && root < -40.0 {
         return root;
     }

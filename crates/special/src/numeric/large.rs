@@ -65,7 +65,7 @@ const SECOND: [f64; 8] = [
     7.649_160_916_081_11e-6,
 ];
 
-/// Returns true if [`gammainc`] is accurate.
+/// Returns true if [`gammainc`] is accurate for these arguments.
 pub(crate) fn is_large(a: f64, x: f64) -> bool {
     a >= LEAST_PARAMETER && (x - a).abs() <= LARGEST_DISTANCE * a
 }
@@ -88,7 +88,8 @@ pub(crate) fn gammainc(a: f64, x: f64, upper: bool, order: usize) -> f64 {
     if upper == is_upper { tail } else { 1.0 - tail }
 }
 
-/// Returns the derivative of the lower function with respect to a, divided by its factor exp(-a η²/2) / √(2π a), as a jet in a.
+/// Returns the derivative of the regularised lower incomplete gamma function with respect to a, divided by the factor
+/// exp(-a η²/2) / √(2π a), as a jet in a.
 ///
 /// With T = `FIRST` + `SECOND` / a, the lower function is Φ(√a η) - exp(-a η²/2) T / √(2π a), where Φ is the normal distribution function.
 /// Its derivative follows from a ∂η/∂a = -μ/η and ∂(-a η²/2)/∂a = ln(1 + μ).
@@ -104,7 +105,8 @@ fn slope(a: f64, x: f64, order: usize) -> Jet {
     let term = first + second * inverse;
     let slope_of_term = taylor(&derivative(&FIRST), eta) + taylor(&derivative(&SECOND), eta) * inverse;
     let slope_of_eta = ratio.scaled(-1.0) * inverse;
-    // The Taylor coefficients of ln(x/a) in a, and of the logarithm of the factor, without the constant term.
+    // The Taylor coefficients of ln(x/a) in a. `factor` has the coefficients of the logarithm of exp(-a η²/2) / √(2π a), without the constant
+    // term.
     let sign = |i: usize| if i % 2 == 1 { -1.0 } else { 1.0 };
     let logarithm = Jet::new(orders, |i, _| match i {
         0 => mu.value().ln_1p(),

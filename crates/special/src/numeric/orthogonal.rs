@@ -71,7 +71,7 @@ pub(crate) fn derivative(family: Family, n: usize, order: usize, x: f64) -> f64 
             let same = if m <= k { (a * x + b) * now[m] } else { 0.0 };
             let lower = if m > 0 { m as f64 * a * now[m - 1] } else { 0.0 };
             let earlier = if k > 0 { c * before[m] } else { 0.0 };
-            // `before` takes the next values.
+            // Overwrites `before` with the values of degree k + 1. The swap below makes them the current values.
             before[m] = (same + lower - earlier) / d;
         }
         std::mem::swap(&mut before, &mut now);

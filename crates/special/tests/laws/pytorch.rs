@@ -86,7 +86,7 @@ fn values_and_derivatives() {
     }
 }
 
-/// Returns the value of a function, and the gradient of the square of the value.
+/// Returns the value of a function, and the gradient of the square of the value with respect to the first input.
 fn with_gradient<'t>(name: &str, x: &[Var<'t, f64>]) -> [Var<'t, f64>; 2] {
     let y = function(name, x);
     [y, (y * y).sum(..).grad_or_zeros([x[0]])[0]]

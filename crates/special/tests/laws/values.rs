@@ -6,11 +6,12 @@ use wengert_autograd::prelude::*;
 use wengert_autograd::{GradCheck, assert_gradcheck, transforms};
 use wengert_special::prelude::*;
 
-/// A function of the columns of a table, which computes the expected column.
+/// A function that computes a special function for each row of a table. It gets the columns of the table as tensors. The last column has the
+/// expected results.
 type Columns<T> = fn(&[Tensor<T>]) -> Tensor<T>;
 
-/// The functions by the names of their tables. The third entry is the largest permitted error in f64. It is relative to the result, or to
-/// the fourth entry if this is larger.
+/// Returns for each function the name of its table, the function, the largest permitted error in f64, and a size. Errors are relative to the
+/// expected value, or to this size if it is larger.
 fn functions<T: Float>() -> Vec<(&'static str, Columns<T>, f64, f64)> {
     vec![
         ("log_ndtr", |x| x[0].log_ndtr(), 3e-15, 0.0),
@@ -39,7 +40,7 @@ fn functions<T: Float>() -> Vec<(&'static str, Columns<T>, f64, f64)> {
     ]
 }
 
-/// The orthogonal polynomials by their names.
+/// A function that computes an orthogonal polynomial of a given degree at each element.
 type Polynomial<T> = fn(&T, usize) -> T;
 
 fn polynomials<A: wengert_special::Array>() -> [(&'static str, Polynomial<A>); 8] {
@@ -233,7 +234,7 @@ fn edges() {
     let huge = Tensor::from([-f64::MAX, f64::MAX]);
     assert_eq!(text(huge.i0()), "[inf, inf]");
     assert_eq!(text(huge.i1()), "[-inf, inf]");
-    // PyTorch's values: 1 / √(2πx).
+    // The expected values are PyTorch's. They equal 1 / √(2πx).
     for (got, want) in huge.i0e().iter().chain(huge.i1e().abs().iter()).zip([2.975_447_459_315_900_2e-155; 4]) {
         assert_close(got, want, 1e-14);
     }
@@ -301,7 +302,7 @@ fn assert_close(got: f64, want: f64, tolerance: f64) {
 
 #[test]
 fn incomplete_functions_of_large_and_small_parameters() {
-    // Computed with mpmath: a, (x - a) / √a, and the smaller of the lower and the upper function at x.
+    // The columns are a, (x - a) / √a, and the smaller of the lower and the upper function at x, computed with mpmath.
     let gamma = [
         (1.01e6, -8.0, 5.244_613_627_577_96e-16),
         (1e10, 0.0, 0.499_998_670_192_398_6),
@@ -339,7 +340,7 @@ fn incomplete_functions_of_large_and_small_parameters() {
         (1e-8, 0.1, 0.1, 0.999_999_879_454_492_2, 1e-14),
         (0.1, 1e-8, 0.9, 1.205_455_077_719_11e-7, 1e-7),
         (1e-3, 1e-8, 0.9, 1.002_185_667_129_9e-5, 1e-9),
-        // Far from the mean, where b is small and a is large: 1 - erf(√3), nearly.
+        // Far from the mean, with a large a and a small b, the function is nearly 1 - erf(√3).
         (1e14, 0.5, 1.0 - 3e-14, 0.014_347_7, 1e-2),
     ];
     for (a, b, x, want, tolerance) in beta {
@@ -356,7 +357,7 @@ fn the_derivative_with_respect_to_a_large_shape() {
         let [slope] = shape.gammainc(a).grad([shape]);
         let expected = -1.0 / (std::f64::consts::TAU * a).sqrt();
         assert_close(slope.item(), expected, 1.0 / a);
-        // Above the mean by one standard deviation, P is Φ(z) with z = (x - a) / √a, nearly.
+        // One standard deviation above the mean, P is nearly Φ(z) with z = (x - a) / √a.
         let x = a + a.sqrt();
         let [slope] = shape.gammainc(x).grad([shape]);
         let [curvature] = slope.grad([shape]);
@@ -397,7 +398,7 @@ fn second_derivatives_at_the_ends_of_the_support() {
     let beta = |a: f64, x: f64| second(&|x| x.tape().constant(a).betainc(2.0, x), x);
     assert_eq!([1.0, 2.0, 3.0].map(|a| beta(a, 0.0)), [-2.0, 6.0, 0.0]);
     assert_eq!([1.0, 2.0, 3.0].map(|a| beta(a, 1.0)), [-2.0, -6.0, -12.0]);
-    // The mixed derivative with respect to a and x.
+    // Tests the mixed derivative with respect to a and x.
     let tape = Tape::<f64>::new();
     let (a, x) = (tape.var(&Tensor::scalar(3.0)), tape.var(&Tensor::scalar(0.0)));
     let [slope] = a.gammainc(x).grad([x]);
@@ -411,7 +412,7 @@ fn the_upper_incomplete_beta_function() {
         let sum = a.betainc(&b, x) + a.betaincc(&b, x);
         assert!((sum - 1.0).abs().amax(..).item() < 1e-15);
     }
-    // (1 - x)ᵇ for a = 1.
+    // For a = 1, the expected value is (1 - x)ᵇ.
     assert_close(Tensor::scalar(1.0).betaincc(1e6, 1e-20).item(), 1.0 - 1e-14, 1e-16);
     assert_close(Tensor::scalar(1f32).betaincc(1e6, 1e-6).item().into(), (-1f64).exp(), 1e-6);
     let x = Tensor::scalar(0.3);

@@ -149,7 +149,7 @@ pub(crate) enum Input<'a, T> {
 }
 
 impl<'a, T: Element> Input<'a, T> {
-    /// Returns the operand that is read by `access`. `data` is the buffer of the layout from which `access` was made.
+    /// Returns the operand whose elements are read as `access` says. `data` is the whole buffer of the operand, which its layout describes.
     pub(crate) fn new(access: &'a Access, data: &'a [T]) -> Self {
         match access {
             Access::Uniform(position) => Input::Uniform(data[*position]),
@@ -234,6 +234,7 @@ impl<T: Element> Reader<'_, T> {
         Operand::Slice(&self.gathered)
     }
 }
+
 /// Expands a layout to `shape`. Extra leading dimensions of size 1 are removed first. Returns `None` if the layout does not expand.
 pub(crate) fn expand(layout: &Layout, shape: &Shape) -> Option<Layout> {
     let mut own = layout.clone();

@@ -134,7 +134,7 @@ pub(crate) struct Binding {
     registers: Registers,
     /// If [`run_small`] runs the program, the number of elements in the block that stores one value. Otherwise `None`.
     pub(crate) small_block: Option<usize>,
-    /// If the last dimension is short and instructions run along the dimensions before it, the plan of this run. Otherwise `None`.
+    /// The plan of the run, if the last dimension is so short that instructions run along the dimensions before it. Otherwise `None`.
     short_axis: Option<ShortAxis>,
     reduced: SmallVec<[ReducedOutput; 2]>,
     /// For each output that [joins](Output::joined_row) values, the number of adjacent elements of the output that come from one value. For

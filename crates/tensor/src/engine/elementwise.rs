@@ -67,8 +67,8 @@ pub(crate) fn formula<T: Float, const N: usize>(formula: Formula, operands: [Sou
     });
 }
 
-/// Computes [`formula`] row by row, in the order of the two innermost loops. Computes nothing and returns false if there is a single loop, if
-/// rows are too short or longer than a block, or if an operand's stride along its rows is neither 0 nor 1.
+/// Computes [`formula`] row by row. The rows and columns are the two innermost loops of the operands. Computes nothing and returns false if
+/// there is a single loop, if rows are too short or longer than a block, or if an operand's stride along its rows is neither 0 nor 1.
 fn formula_by_rows<T: Float, const N: usize>(
     formula: Formula,
     operands: [Source<T>; N],
@@ -99,8 +99,8 @@ fn formula_by_rows<T: Float, const N: usize>(
     true
 }
 
-/// Divides `out`, which has whole rows of `columns` elements, where a matrix of `height` rows ends. Calls `each` for each part, with the
-/// row-major index of its first element. `start` is the index of the first element of `out`.
+/// Divides `out` at the ends of matrices of `height` rows. `out` consists of whole rows of `columns` elements. Calls `each` for each part,
+/// with the row-major index of its first element. `start` is the index of the first element of `out`.
 fn by_matrices<T>(
     (height, columns): (usize, usize),
     start: usize,
@@ -168,7 +168,7 @@ pub(crate) fn copy<T: Element>(x: Source<T>, out: &mut [T]) {
         Access::Transposed(..) => return map(x, out, |x| x),
         _ => return one(x, out, true, 1, &loops::copy),
     };
-    // Blocks are gathered directly into the result.
+    // The elements of each block are copied directly from `x` to the result, without a buffer between them.
     let tiling = match streams {
         true => Tiling::of_operation(out.len(), space.run_length(), 1),
         false => Tiling::of_copy(out.len(), space.run_length()),

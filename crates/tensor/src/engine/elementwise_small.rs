@@ -14,8 +14,8 @@ use crate::thresholds::rows::{FEW_GATHERED_ROWS, LONG_GATHERED_ROW, MAX_PIECE, M
 use crate::{Binary, Element, Layout, Shape};
 
 /// Returns the rows and columns in which two operands that broadcast to `shape` are read. The shape has at least one element. Returns
-/// `None` if the operands need more than two loops, or if the elements of a row are neither adjacent nor one repeated element. The same
-/// holds if the rows of an operand are in descending order in memory.
+/// `None` if the operands need more than two loops, or if the elements of a row are neither adjacent nor one repeated element. Also
+/// returns `None` if the rows of an operand are in descending order in memory.
 #[inline(always)]
 pub(crate) fn rows_of(shape: &Shape, [x, y]: [&Layout; 2]) -> Option<RowBroadcast> {
     // The sizes and strides of the loops are in variables and not in arrays. The compiler keeps variables in registers but arrays in
@@ -52,8 +52,8 @@ fn broadcast_stride(layout: &Layout, from_end: usize) -> isize {
     }
 }
 
-/// Computes `out = op(x, y)` for operands that broadcast to `shape`. Computes nothing and returns false if [`rows_of`] returns `None` and
-/// an operand that must be copied has long rows.
+/// Computes `out = op(x, y)` for operands that broadcast to `shape`, and returns true. If [`rows_of`] returns `None`, operands with short
+/// rows are copied before they are read. If an operand that must be copied has long rows, computes nothing and returns false.
 #[inline]
 pub(crate) fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, out: &mut [T]) -> bool {
     let rows = |rows: RowBroadcast, x: &[T], y: &[T], out: &mut [T]| {

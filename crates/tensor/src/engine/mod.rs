@@ -3,7 +3,7 @@
 //! | file | duty |
 //! |---|---|
 //! | `elementwise` | single operations over tensors of any layout, into a new result or in place |
-//! | `elementwise_small` | the same for few elements, without a plan of access |
+//! | `elementwise_small` | the same for few elements, without a choice of an `Access` for each operand |
 //! | `program`, `registers` | a fused program, and the slots in which its values are stored |
 //! | `bound`, `access` | a program bound to a shape and to layouts: how each input is read |
 //! | `tiling`, `driver` | the division of a shape into blocks and tasks, and the threads that run the tasks |

@@ -34,8 +34,8 @@ fn same_axis(space: &Shape, shape: &Shape, axis: usize) -> Option<usize> {
     if is_same { axis.checked_sub(extra) } else { None }
 }
 
-/// Replaces a concatenation by one output of a fused program, if that program computes all operands and [`joined`] returns this output. If
-/// no other step reads an operand, the program no longer writes this operand separately.
+/// Removes each concatenation whose operands are all computed by one fused program, and for which [`joined`] returns an output. The program
+/// gets this output, which is the concatenated result. The program no longer writes the operands that no other step reads.
 pub(super) fn side_by_side(steps: &mut Vec<Step>, roots: &[(OperandRef, Shape)], buffers: u32) {
     let mut readers = count_reads(steps, roots, buffers);
     // For each buffer, the position in `done` of the program that writes it.

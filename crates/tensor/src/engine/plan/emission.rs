@@ -30,7 +30,7 @@ pub struct Plan {
     pub concat_buffers: ConcatBuffers,
     /// The requested values, each with the shape of its node.
     pub roots: Vec<(OperandRef, Shape)>,
-    /// The regions of consecutive steps over small values, in order.
+    /// The regions, in order. A region consists of consecutive steps that compute only small values.
     pub regions: Vec<Region>,
     /// The choice between helper threads and the calling thread alone for the runs of this plan.
     pub(crate) threads: ThreadChoice,
@@ -117,9 +117,9 @@ impl Placements<'_> {
             Definition::Reduce(op, x, axes) => Work::Reduce(op, axes, self.values.shape(x).clone()),
             Definition::View(view, from, x) => {
                 let (view, from) = (&self.values.views[view], &self.values.shapes[from]);
-                // A reshape of a large expansion is copied, because the planner has found no smaller reshape. If memory cannot hold the
-                // copy, this is an error at once. With a view instead of a copy, later steps would run over all elements, which may take
-                // years.
+                // A reshape of an operand that is expanded to many elements is copied. The planner would reshape the operand before its
+                // expansion if this were possible. If memory cannot hold the copy, the run fails at once. With a view instead of a copy,
+                // later steps would run over all elements, which may take years.
                 let copies = matches!(view, View::Reshape(_))
                     && from.numel() >= MANY_TERMS
                     && from.numel() != self.values.shape(x).numel();
@@ -185,7 +185,8 @@ impl Placements<'_> {
         }
     }
 
-    /// Returns the step of the kernel (fused program) with index `number`. Returns `None` if other kernels compute all of its values again.
+    /// Returns the step of the kernel (fused program) with index `number`. Returns `None` if no step reads its values from memory, because other
+    /// kernels compute these values themselves.
     fn fused(&self, number: u32, stored: &[bool], buffers: &mut BufferNumbers) -> Option<Step> {
         let kernel = &self.kernels[number as usize];
         let members = self.used(number, stored);

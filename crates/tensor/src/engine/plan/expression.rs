@@ -62,7 +62,7 @@ pub enum Op {
 /// node's `operands`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sameness {
-    /// The host computes the result.
+    /// The host computes the result, which need not equal an input.
     Other = 0,
     /// The result equals the first input. The value does not depend on the other inputs. Only the derivative uses them.
     Alias = 1,
@@ -428,9 +428,9 @@ impl Expression {
         }
     }
 
-    /// Returns true if both expressions have the same nodes, shapes, views and numbers, and the same nodes with expanded data. The nodes
-    /// are compared last. Expressions that the same code records often differ only in a shape, a number or a view, and these lists are
-    /// short.
+    /// Returns true if both expressions have the same nodes, shapes, views and numbers, and if [expanded data](Self::set_unexpanded) is marked
+    /// at the same nodes. The nodes are compared last. Expressions that the same code records often differ only in a shape, a number or a
+    /// view, and these lists are short.
     pub(super) fn same(&self, other: &Self) -> bool {
         let end = self.extent();
         let is_known =
@@ -481,7 +481,7 @@ impl Part {
     }
 }
 
-/// A map from nodes to values.
+/// A map with the indices of nodes as keys.
 pub type ByNode<V> = FxHashMap<Index, V>;
 
 #[cfg(test)]
