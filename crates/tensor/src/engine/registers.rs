@@ -16,7 +16,8 @@ pub(crate) enum Register {
 pub(crate) struct Registers {
     /// The register of each instruction's result.
     pub(crate) results: Vec<Register>,
-    /// For each instruction, true if its result is one output, and neither another output nor an instruction reads it.
+    /// For each instruction, true if its result is one output, and neither another output nor an instruction reads it. Such a result may be
+    /// written with stores that bypass the caches.
     pub(crate) only_written: Vec<bool>,
     /// The number of slots in the memory of a thread.
     pub(crate) slots: usize,

@@ -43,8 +43,7 @@ pub(crate) struct LaneTotals {
     pub(crate) accumulator: Accumulator,
     /// True if all lanes are first reduced to one lane, because the reduction covers the last dimension.
     pub(crate) across: bool,
-    /// A layout over the totals, which are stored lane by lane. It has the shape of the output, and gives the position of each of its
-    /// elements.
+    /// The layout that reads the output's elements, in the output's shape, from the totals. The totals are stored lane by lane.
     pub(crate) arrangement: Layout,
 }
 
@@ -60,7 +59,7 @@ pub(crate) struct ShortAxis {
 
 impl ShortAxis {
     /// Returns the plan for inputs with the given layouts, and the layouts of the outputs. Returns `None` if the program cannot run lane by
-    /// lane, or if another way is faster.
+    /// lane, or if it runs faster block by block.
     pub(crate) fn new(
         program: &Program,
         layouts: &[Option<Layout>],
@@ -313,12 +312,12 @@ mod tests {
         let over_rows = terms.sum_keepdim([2, 3, 4]);
         let expected = [&over_rows, &terms.sum_keepdim(0), &over_rows, &terms.sum_keepdim(0)];
         assert!(got.iter().zip(expected).all(|(got, expected)| close(got, expected)));
-        // A sum over a part of each row.
+        // A program that sums over only a part of each row does not run lane by lane.
         assert!(!by_lanes(&program(vec![over(8)]), &[&x, &y], &shape));
     }
 
-    /// Tests instructions without a loop over all lanes, on operands of every form: a function of copied lanes, and a selection among
-    /// lanes, numbers and equal lanes. One operand is transposed.
+    /// Tests instructions that are computed for one lane at a time, such as `Exp`. Their operands have every form: lanes with different
+    /// elements, lanes with equal elements, and one number for each lane. One operand is transposed.
     #[test]
     fn instructions_that_run_lane_by_lane() {
         let (x, y, g) = (wave(&[5, 70], 1.0).t().unsqueeze(1), wave(&[90, 5], 2.0), wave(&[70, 90, 1], 3.0));
@@ -336,7 +335,7 @@ mod tests {
         assert!(got.iter().zip(&expected).all(|(got, expected)| close(got, expected)));
     }
 
-    /// Tests programs that reduce an input directly: without an instruction, and beside instructions with a single slot for results.
+    /// Tests programs that reduce an input itself: programs without instructions, and programs whose only instruction is a product.
     #[test]
     fn reductions_of_inputs() {
         let (x, y, g) = (wave(&[70, 1, 5], 1.0), wave(&[90, 5], 2.0), wave(&[70, 90, 1], 3.0));
@@ -372,11 +371,12 @@ mod tests {
         }
     }
 
-    /// Compares the blocks and tasks with lengths computed by hand. They determine the order of sums, so other lengths give other bits.
+    /// Compares the length of a block and the number of tasks with numbers computed by hand. Both determine the order in which elements are
+    /// added, so other numbers would change the bits of sums.
     #[test]
     fn lengths_of_blocks_and_tasks() {
-        // For each number of lanes: the length of a block and the number of tasks of a program that only reduces rows, and of one that
-        // reduces another dimension.
+        // For each number of lanes (the size of the last dimension): `[length of a block, number of tasks]` of a program that only reduces
+        // rows, and of a program that reduces another dimension.
         for (lanes, rows, across) in [(2, [900, 1], [900, 1]), (16, [128, 12], [512, 14]), (128, [64, 53], [64, 53])] {
             let (x, y) = (wave(&[7, 1, lanes], 1.0), wave(&[900, lanes], 2.0));
             let layouts = [Some(x.layout().clone()), Some(y.layout().clone())];

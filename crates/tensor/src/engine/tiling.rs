@@ -74,8 +74,8 @@ impl Tiling {
 
     /// Returns the tiling of `count` elements into blocks of whole rows of `row` elements, for an operation that costs one addition. The
     /// second innermost loop of the operands has `rows` rows. If `streams` is true, results bypass the caches, and a block has about
-    /// [`BLOCK`] elements. Its number of rows is then a multiple of `rows`, or less than `rows`. Otherwise a block has about [`TASK`]
-    /// elements.
+    /// [`BLOCK`] elements. Its number of rows is then a multiple of `rows`, or less than `rows`. If `streams` is false, a block has about
+    /// [`TASK`] elements.
     pub(crate) fn of_row_broadcast(count: usize, (rows, row): (usize, usize), streams: bool) -> Self {
         let rows = if rows < BLOCK / row { BLOCK / row / rows * rows } else { BLOCK / row };
         let unit = if streams { rows * row } else { (TASK / row * row).max(row) };

@@ -78,7 +78,7 @@ fn add_sums<T: Float>(norm: RowNorm, sums: &mut [T; COLUMNS], out: &[T]) {
     sums.iter_mut().zip(out).for_each(|(sum, &earlier)| *sum = combine(*sum, earlier));
 }
 
-/// The type that stands for the function [`add_terms`].
+/// The type that stands for the function [`add_terms`], so that generic callers find the instance for their element type.
 struct AddTerms;
 
 impl FloatInstances for AddTerms {
@@ -113,7 +113,7 @@ dispatched! {
 
 /// Does the same as [`add_terms`]. `step(sum, d)` adds the term of the difference `d` to a sum. Adds eight terms of all rows at a time, so
 /// that each sum is read and written only once per eight terms, and each element of the block is read once for all rows. The loops over
-/// columns have a constant length, so that they have no remainder without vectors.
+/// columns have a constant length, so that the compiler uses vector instructions for all columns.
 #[inline(always)]
 fn add<T: FloatMath>(
     x: [&[T]; ROWS_AT_ONCE],

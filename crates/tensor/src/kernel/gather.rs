@@ -57,7 +57,7 @@ impl<T: Float> GridPoint<T> {
         GridPoint { corner, inside, weights: [below * rest, below * right, bottom * rest, bottom * right] }
     }
 
-    /// Returns the four neighbours of the point, if one of them is outside of the plane.
+    /// Returns the elements of the four neighbours of the point. A neighbour outside of the plane counts as 0.
     fn neighbours(&self, plane: &[T], (height, width): (usize, usize)) -> [T; 4] {
         [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(down, across)| {
             let (row, column) = (self.corner[0] + down, self.corner[1] + across);
@@ -73,8 +73,8 @@ fn whole_coordinate<T: Float>(place: T, size: usize) -> isize {
     if place >= T::from_f64(-2.0) { (place.to_f64() as isize).min(size as isize) } else { -2 }
 }
 
-/// Writes, for each plane of `x` and each point, the sum of weight times neighbour over the four neighbours. `sizes` has the height and the
-/// width of a plane. A batch has `channels` planes, which share its `count` points.
+/// Interpolates `x`: writes, for each plane of `x` and each point, the weighted sum of the point's four neighbours in the plane. `sizes` has
+/// the height and the width of a plane. An image has `channels` planes, which share its `count` points.
 pub(crate) fn sample<T: Float>(
     x: &[T],
     sizes: (usize, usize),
@@ -96,8 +96,8 @@ pub(crate) fn sample<T: Float>(
     });
 }
 
-/// Writes, for each plane of `x` and each position, the element of the plane at this position, or 0 if it is `usize::MAX`. The other
-/// arguments are as for [`sample`].
+/// Writes, for each plane of `x` and each position, the element of the plane at this position. For the position `usize::MAX`, writes 0. The
+/// other arguments are as for [`sample`].
 pub(crate) fn sample_nearest<T: Float>(
     x: &[T],
     sizes: (usize, usize),
@@ -203,10 +203,10 @@ pub(crate) fn embed<T: Element>(x: Source<T>, window: &Layout, shared: bool, out
     });
 }
 
-/// Writes the windows `x`, whose elements are the last dimension, to their positions in `window`, and adds elements that share a position.
-/// `axis` is the dimension of the windows. Does the same as [`embed`] with the same order of additions. If this makes the inner loop
-/// longer, the outer loop is over the elements of a window, and the inner loop over the windows. The outer loop then goes from the last
-/// element to the first, which keeps the order of additions.
+/// Does the same as [`embed`], with the same order of additions, if `x` consists of windows that may overlap. The windows are numbered along
+/// dimension `axis`, and the last dimension has the elements of a window. The inner loop is usually over the elements of a window. It is
+/// over the windows if it is longer then. In this case, the outer loop goes from the last element of a window to the first, because this
+/// keeps the order of additions.
 pub(crate) fn embed_windows<T: Element>(x: Source<T>, window: &Layout, axis: usize, out: &mut [T]) {
     let last = window.shape().rank() - 1;
     let order: Axes = (0..axis).chain([last]).chain(axis..last).collect();

@@ -1,6 +1,6 @@
 //! Normalization of contiguous rows: subtracts a mean from each row, multiplies it by a scale, and applies a weight and a bias.
 //!
-//! The result has the bits of the separate operations, because a row is summed like in a reduction and each element is rounded in the same
+//! The result has the bits of the separate operations, because a row is summed as in a reduction and each element is rounded in the same
 //! steps. One pass over a row that stays in the caches replaces several passes over the whole tensor.
 
 use crate::kernel::elementwise::loops::three;

@@ -16,7 +16,8 @@ use crate::thresholds::blocks::{MIN_PARALLEL, TASK};
 pub(crate) type WeightedSum<T, const N: usize> = ([usize; N], [T; N]);
 
 /// Computes weighted sums along the columns of each matrix of `x`, and then along the rows of the results. A matrix has `height` rows of
-/// `width` elements. `down` has the sum for each new row, and `across` the sum for each new column. With `None`, the dimension stays.
+/// `width` elements. `down` has the sum for each new row, and `across` the sum for each new column. If one of them is `None`, the matrices
+/// do not change along its dimension.
 ///
 /// # Errors
 ///

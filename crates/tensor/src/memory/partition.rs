@@ -243,7 +243,7 @@ pub(crate) fn chunks<T: Send>(out: &mut [T], size: usize, schedule: Schedule, ta
     run(out.len().div_ceil(size), schedule, Partition::chunks(out, size), task);
 }
 
-/// Runs tasks that may return errors, as [`run`] does. After a failure, the remaining tasks still run. Then an error is returned.
+/// Does the same as [`run`], for tasks that may return errors. If a task fails, the remaining tasks still run, and then an error is returned.
 pub(crate) fn try_run<S: Split>(
     count: usize,
     schedule: Schedule,
@@ -259,7 +259,7 @@ pub(crate) fn try_run<S: Split>(
     if failed.into_inner() { Err(AllocationError) } else { Ok(()) }
 }
 
-/// Runs tasks that may return errors, as [`chunks`] does.
+/// Does the same as [`chunks`], for tasks that may return errors.
 pub(crate) fn try_chunks<T: Send>(
     out: &mut [T],
     size: usize,

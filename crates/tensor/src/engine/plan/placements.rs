@@ -110,8 +110,8 @@ impl<'a> Placements<'a> {
         operands.iter().map(needs).max().unwrap_or(0)
     }
 
-    /// Returns the kernel (fused program) over the shape `space` that runs at `level`, after a chain of that many kernels. Adds this kernel
-    /// if it does not exist.
+    /// Returns the kernel (fused program) over the shape `space` that runs after a chain of `level` other kernels. Adds this kernel if it
+    /// does not exist.
     fn kernel(&mut self, level: u32, space: ShapeId) -> u32 {
         *self.by_place.entry((level, space)).or_insert_with(|| {
             self.kernels.push(Kernel { level, space, row: None, members: Vec::new() });
@@ -141,8 +141,8 @@ impl<'a> Placements<'a> {
             definition => {
                 let operands = definition.operands();
                 let level = self.level(&operands, value.shape);
-                // A value with one element for each row is placed in the kernel (fused program) that reduced the rows of its operand. The
-                // other operands must be available there.
+                // A value with one element for each row is placed in the kernel (fused program) that reduced the rows of its operand, if
+                // this kernel can also read the other operands.
                 for &operand in &operands {
                     if let Placement::PerRow(kernel) = self.placements[operand as usize] {
                         let Kernel { level: own, space, row, .. } = self.kernels[kernel as usize];
@@ -202,8 +202,9 @@ impl<'a> Placements<'a> {
         self.alone(id);
     }
 
-    /// Returns true if a value is computed only from expanded operands, which have fewer elements than the value. An instruction of a
-    /// kernel then reduces even short rows of the value. Returns false if the computation has too many values to search.
+    /// Returns true if a value is computed only from expanded operands, which have fewer elements than the value. A reduction of the value's
+    /// rows then becomes an instruction of a kernel even if the rows are short. Returns false if the computation has too many values to
+    /// search.
     fn is_computed_from_smaller(&self, id: Id) -> bool {
         let mut open: SmallVec<[Id; 8]> = SmallVec::from_slice(&[id]);
         let mut seen = 0;

@@ -26,7 +26,7 @@ impl Placements<'_> {
         }
         let readers = self.readers_elsewhere();
         let costs = self.costs(&stored, &readers);
-        // For each value, the last kernel that computes it again.
+        // For each value, the last kernel to which it was added, so that no kernel computes it twice.
         let mut taken_by = vec![u32::MAX; self.values.list.len()];
         for kernel in 0..self.kernels.len() as u32 {
             let Kernel { space, .. } = self.kernels[kernel as usize];
@@ -62,7 +62,7 @@ impl Placements<'_> {
     /// Returns, for each value, the number of kernels (fused programs) other than its own that read it.
     fn readers_elsewhere(&self) -> Vec<usize> {
         let mut readers = vec![0; self.values.list.len()];
-        // For each value, the last kernel that was counted.
+        // For each value, the last kernel that was counted as its reader, so that no kernel is counted twice.
         let mut counted = vec![u32::MAX; self.values.list.len()];
         for kernel in 0..self.kernels.len() as u32 {
             for read in self.kernels[kernel as usize].members.iter().flat_map(|&member| self.reads(member)) {

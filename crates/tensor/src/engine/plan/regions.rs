@@ -32,7 +32,7 @@ use crate::{DType, Float, Layout, Shape, Site, View};
 pub struct Region {
     /// The positions of the steps in the plan.
     pub(crate) steps: Range<usize>,
-    /// The operands that no step of the region computes, without the numbers.
+    /// The operands that no step of the region computes, except numbers.
     pub(crate) inputs: Vec<OperandRef>,
     /// The buffers that later steps or the plan's roots read.
     results: Vec<u32>,
@@ -81,8 +81,8 @@ enum Compute {
     Program(Rc<SharedProgram>, SmallVec<[Argument; 4]>),
     /// A batch of products of two matrices.
     Products(Box<Products>),
-    /// Copies, each written to the positions of a layout relative to `start`. The last field is the number of elements of the result. A
-    /// number fills the whole result.
+    /// Copies of operands into the result. Each is written to the positions of its layout, relative to `start` in the region's memory. An
+    /// operand that is a number fills the whole result. The last field is the number of elements of the result.
     Copies(Vec<(Operand, Layout)>, usize),
 }
 
@@ -92,7 +92,8 @@ enum Compute {
 struct SharedProgram {
     program: Program,
     shape: Shape,
-    /// The binding to layouts whose lowest element is at position 0.
+    /// The binding of the program to the layouts of its operands. Each layout begins at position 0, so that operands anywhere in memory can
+    /// share the binding.
     binding: Binding,
 }
 
@@ -156,7 +157,7 @@ pub(super) fn find(steps: &[Step], concatenations: &ConcatBuffers, is_root: &[bo
     regions
 }
 
-/// Returns the buffers among the sources of operands.
+/// Returns the indices of the buffers from which operands are read. Omits operands that are data or numbers.
 fn buffers(reads: &[OperandRef]) -> impl Iterator<Item = u32> {
     reads.iter().filter_map(OperandRef::buffer)
 }
@@ -267,14 +268,14 @@ impl Compiled {
 }
 
 impl Place {
-    /// Returns the elements and the layout, given the inputs' elements and the region's memory.
+    /// Returns the elements of the value in this place and their layout, given the inputs' elements and the region's memory.
     #[inline]
     fn source<'a, T>(&'a self, inputs: &[&'a [T]], memory: &'a [T]) -> Source<'a, T> {
         let data = self.input.map_or(memory, |input| inputs[input]);
         Source { data, layout: &self.layout }
     }
 
-    /// Returns the matrices in the last two dimensions.
+    /// Returns the value in this place as a batch of matrices, which are its last two dimensions.
     fn matrices(&self) -> Matrices {
         let &[.., row_stride, column_stride] = self.layout.strides() else {
             unreachable!("matrices have two dimensions")
@@ -315,11 +316,11 @@ fn compile(region: &Region, steps: &[Step], inputs: Vec<Layout>, dtype: DType) -
 /// The state of a compilation.
 struct Compilation {
     dtype: DType,
-    /// The place of each buffer.
+    /// For each buffer, the memory that has its elements: an input or the region's memory, and a layout.
     places: FxHashMap<u32, Place>,
-    /// The place of each leaf, whose data is known before the plan runs.
+    /// The same for each leaf, whose data is known before the plan runs.
     known: FxHashMap<u32, Place>,
-    /// The different programs of the steps before.
+    /// The distinct programs of the steps that were added before. A step with an equal program shares it.
     programs: Vec<Rc<SharedProgram>>,
     len: usize,
     operations: Vec<Operation>,
@@ -440,7 +441,7 @@ impl Compilation {
         self.places.insert(buffer, Place { input: None, layout });
     }
 
-    /// Returns an operand in the shape in which it is stored.
+    /// Returns an operand of a step: a number, or the place of its elements. The place has the shape in which the elements are stored.
     fn operand(&self, source: &OperandRef) -> Operand {
         match source {
             OperandRef::Number(value) => Operand::Number(*value),
@@ -449,7 +450,8 @@ impl Compilation {
         }
     }
 
-    /// Returns the place of an operand as a view of shape `shape`, or `None` if this needs a copy. A number gets a place first.
+    /// Returns the place of an operand as a view of shape `shape`, or `None` if this needs a copy. If the operand is a number, adds an
+    /// operation that first stores the number in the region's memory.
     fn elements(&mut self, source: &OperandRef, shape: &Shape) -> Option<Place> {
         let Place { input, layout } = match self.operand(source) {
             Operand::Elements(place) => place,

@@ -112,7 +112,8 @@ impl<'a> OldValues<'a> {
         sums
     }
 
-    /// Returns the two operands of an addition if both have the shape of its result. Returns `None` for all other values.
+    /// Returns the two operands of an addition, which are terms of a sum, if both have the shape of its result. Returns `None` for all other
+    /// values.
     fn addends(&self, id: Id) -> Option<[Id; 2]> {
         let Value { definition: Definition::Binary(Binary::Add, x, y), shape, .. } = self.values.list[id as usize]
         else {
@@ -207,7 +208,7 @@ struct Rewriting {
 }
 
 impl Rewriting {
-    /// Returns the new value for an operand of an old value, with the operand's shape.
+    /// Returns the rewritten value that replaces an operand of an old value. The operand's shape stays the same.
     fn operand(&self, (id, shape): Shaped) -> Shaped {
         (self.new[id as usize], shape)
     }
@@ -230,7 +231,8 @@ impl Rewriting {
         }
     }
 
-    /// Defines a concatenation along the dimension `axis`. Records the order of its parts if this is the first dimension.
+    /// Defines a concatenation along the dimension `axis`. If this is the first dimension, records the order of the parts, so that
+    /// [`product`](Self::product) can use the same order.
     fn concatenation(&mut self, axis: usize, parts: Vec<Shaped>, node: Index) -> Id {
         if axis == 0 {
             let order: Vec<Id> = parts.iter().map(|&(id, _)| id).collect();
@@ -320,7 +322,8 @@ impl Rewriting {
         }
     }
 
-    /// Defines the elements `range` of a slice's adjoint along the dimension `axis`. `range` lies within the slice.
+    /// Defines a view of the elements `range`, along the dimension `axis`, of a slice's adjoint. `range` lies within the slice, so the view
+    /// has elements of `slice.x`.
     fn part(&mut self, slice: Slice, axis: usize, range: Range<usize>, to: &Shape, node: Index) -> Id {
         if range == (slice.start..slice.end) {
             return slice.x.0;
@@ -330,9 +333,9 @@ impl Rewriting {
         self.values.view(view, slice.x.0, &from, to, node)
     }
 
-    /// Defines the sum of products xᵀ g as one product over the rows of all operands. If the operands x or the operands g are already
-    /// concatenated, keeps their order. Otherwise uses the order in which the operands were defined. For a sequence, this is the order of
-    /// its steps.
+    /// Defines the sum of products xᵀ g as one product of two concatenations: the rows of all x, and the rows of all g. If the plan already
+    /// concatenates these x or these g, uses the order of that concatenation. Otherwise uses the order in which the operands were defined.
+    /// For a sequence, this is the order of its steps.
     fn product(&mut self, products: Vec<Product>, node: Index) -> Shaped {
         let key = |&[(x, _), (y, _)]: &Product| (x.min(y) as usize, x.max(y) as usize);
         let order = positions_by_key(&mut products.iter().map(key));

@@ -1,9 +1,9 @@
 //! Turns the nodes of an expression into the values that must be computed. Each value is computed only over the dimensions along which it
 //! varies.
 //!
-//! An expansion has the same value as its input. Data that the host marks as expanded is read before its expansion. An operation on
-//! expanded operands is computed on the operands before the expansion. A sum over an expanded dimension is a multiplication by the
-//! dimension's size. So the gradient of a sum of any size is a single number.
+//! An expansion has the same value as its input. The host (such as the tape) can mark data as expanded: then the plan reads the smaller data
+//! from before the expansion. An operation on expanded operands is computed on the operands before the expansion. A sum over an expanded
+//! dimension is a multiplication by the dimension's size. So the gradient of a sum of any size is a single number.
 //!
 //! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once, and
 //! functions of one or two numbers are computed while planning. Operations that change nothing, such as a multiplication by 1, are removed.
@@ -145,7 +145,7 @@ impl Values {
                 let (x, view) = (id(self, 0), expression.view(number).clone());
                 self.view(view, x, expression.shape(operands[0]), expression.shape(index), index)
             }
-            // All floating-point types support the same operations.
+            // All floating-point types support the same operations, so it does not matter which of them is asked.
             Op::Unary(op) if f64::supports_unary(op) => {
                 let x = id(self, 0);
                 self.elementwise(Definition::Unary(op, x), index)

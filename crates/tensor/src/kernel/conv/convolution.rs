@@ -92,7 +92,7 @@ pub(crate) fn forward<T: Element>(geometry: &Geometry, x: &[T], w: &[T], z: &mut
     };
     let room = if geometry.is_pointwise() { 0 } else { geometry.rows() * geometry.tile() };
     if tiles == 1 {
-        // A task computes several blocks (groups of images) if one block has little work.
+        // If the convolution of one block (one group of one image) is little work, a task computes several blocks.
         let per_part = (TILE / (4 * geometry.rows() * windows)).max(1);
         return partition::try_chunks(z, per_part * out * windows, geometry.schedule(), |part, z| {
             let mut columns = Scratch::new(room)?;
@@ -128,7 +128,8 @@ pub(crate) fn input_gradient<T: Element>(
         return T::convolve(DirectCall::Input { geometry, w, z, x });
     }
     let (windows, plane) = (geometry.windows(), geometry.plane());
-    // If there are fewer than 4 images (times groups), the channels are divided into up to 4 slices. So more threads have work.
+    // If there are fewer than 4 blocks (a block is one group of one image), their channels are divided into up to 4 slices, so that more
+    // threads have work.
     let slices = if geometry.batch * geometry.groups >= 4 { 1 } else { geometry.channels.min(4) };
     let each = geometry.channels.div_ceil(slices);
     let slices = geometry.channels.div_ceil(each);

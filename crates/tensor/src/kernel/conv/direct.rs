@@ -92,7 +92,7 @@ impl<T: Products> Sum<'_, T> {
         self.windows.run().div_ceil(CHUNK)
     }
 
-    /// Computes a tile `out` of the result of the block (a group of an image) with index `block`. The tile has the windows in the chunks
+    /// Computes a tile `out` of the result of the block (one group of one image) with index `block`. The tile has the windows in the chunks
     /// `chunks` of a run, and the rows in the groups `groups`. The result has one plane per row. `source` has the copied planes, and
     /// `results` is scratch memory.
     fn compute(
@@ -134,7 +134,7 @@ impl<T: Products> Sum<'_, T> {
         }
     }
 
-    /// Computes one block (a group of an image). The tiles of its result are tasks of `schedule`.
+    /// Computes one block (one group of one image). The tiles of its result are tasks of `schedule`.
     fn compute_tiles(
         &self,
         block: usize,
@@ -161,7 +161,7 @@ impl<T: Products> Sum<'_, T> {
     }
 }
 
-/// Copies the planes of each block (a group of an image) of `x`, and writes the weighted sums of the planes to `out`. Elements of `out`
+/// Copies the planes of each block (one group of one image) of `x`, and writes the weighted sums of the planes to `out`. Elements of `out`
 /// that no sum computes keep their values.
 fn compute_sums<T: Products>(
     blocks: usize,
@@ -182,7 +182,7 @@ fn compute_sums<T: Products>(
     let work = sums.iter().map(|sum| sum.windows.run().saturating_mul(sum.weights.len)).fold(0, usize::saturating_add);
     let schedule = Schedule::parallel_from(MIN_PARALLEL, work.saturating_mul(blocks));
     if blocks >= 4 {
-        // A task computes several blocks (groups of an image) if one block has little work.
+        // If the convolution of one block (one group of one image) is little work, a task computes several blocks.
         let per_part = ((1 << 18) / work.max(1)).clamp(1, blocks.div_ceil(4));
         return partition::try_chunks(out, per_part * block_len, schedule, |part, out| {
             let mut source = Scratch::zeroed(inputs * plane + SLACK)?;
@@ -331,10 +331,10 @@ pub(crate) fn input_efficiency(geometry: &Geometry) -> f64 {
     share_of_results(geometry, lens, lens.iter().product(), geometry.axes.map(|axis| axis.input.div_ceil(axis.stride)))
 }
 
-/// Returns the estimate of [`efficiency`]: the number of windows, divided by the number of elements from the first computed sum to the
-/// last. The divisor is rounded up to a multiple of [`WINDOWS_AT_ONCE`]. `counts` has the number of sums along each axis, and `lens` the
-/// sizes of the copied planes. `planes` is the number of elements of a copied plane. Returns 0 if it is much larger than a plane of the
-/// input and a plane of the result together.
+/// Returns the estimate of [`efficiency`]: the number of windows, divided by the number of computed sums. Sums are computed for all elements
+/// of a copied plane from the first needed sum to the last, rounded up to a multiple of [`WINDOWS_AT_ONCE`]. `counts` has the number of
+/// needed sums along each axis, and `lens` the sizes of a copied plane. `planes` is the number of elements of all parts of a copied plane.
+/// Returns 0 if `planes` is much larger than a plane of the input and a plane of the result together.
 fn share_of_results(geometry: &Geometry, lens: [f64; 3], planes: f64, counts: [usize; 3]) -> f64 {
     if planes > (16 * (geometry.plane() + geometry.windows()) + (1 << 16)) as f64 {
         return 0.0;
@@ -377,7 +377,7 @@ fn input_gradient<T: Products>(
     let [depth, height, width] = geometry.axes.map(|axis| residues(&axis));
     let read = |residues: &[Residue]| residues.iter().map(|residue| residue.count).sum::<usize>();
     if read(&depth) * read(&height) * read(&width) < geometry.plane() {
-        // No window reads some of the input elements, so their gradient is zero.
+        // Some input elements are not read by any window, so their gradient is zero.
         x.fill(T::ZERO);
     }
     let mut sums = Vec::with_capacity(depth.len() * height.len() * width.len());
@@ -523,7 +523,7 @@ impl<'a, T: Products> WeightSums<'a, T> {
         pairs.for_each(|(x, to)| self.planes.copy(x, &mut to[image * part..], self.per_run * part));
     }
 
-    /// Copies the rows `rows` of the block (a group of an image) of `z` with index `block` to `results`. A row of `results` has the values
+    /// Copies the rows `rows` of the block (one group of one image) of `z` with index `block` to `results`. A row of `results` has the values
     /// of several images. The image of this block has the index `image` among them.
     fn copy_results(&self, z: &[T], (block, image): (usize, usize), rows: std::ops::Range<usize>, results: &mut [T]) {
         let windows = self.geometry.windows();

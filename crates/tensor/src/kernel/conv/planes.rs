@@ -50,8 +50,8 @@ impl Packed {
     }
 }
 
-/// Returns the distance between the elements that the first tap and the last tap of a window read. The distance is in elements of a part,
-/// which has every `stride`-th element.
+/// Returns the distance between the elements that the first tap and the last tap of a window read. The distance is in elements of a part of
+/// the plane. A part has every `stride`-th element along the axis.
 pub(crate) fn reach(axis: &WindowAxis) -> usize {
     (axis.kernel - 1) * axis.dilation / axis.stride
 }

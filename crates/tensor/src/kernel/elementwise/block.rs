@@ -67,9 +67,9 @@ pub trait FloatBlockKernels: BlockKernels {
     fn flags(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
     /// Computes `out = mask != 0 ? x : y`.
     fn choose(mask: Operand<Self>, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
-    /// Runs `instructions` up to the first that has no loop of its own here, such as an exponential. Returns the number of instructions
-    /// that ran. Each value has `len` elements, which have 64, 128 or 256 bytes in total. The first result is stored at position `from` of
-    /// `values`, and the others follow it.
+    /// Runs `instructions` up to the first one for which this function has no loop, such as an exponential. Returns the number of
+    /// instructions that ran. Each value has `len` elements, which have 64, 128 or 256 bytes in total. The first result is stored at
+    /// position `from` of `values`, and the others follow it.
     fn arithmetic(instructions: &[Instruction], values: &mut [Self], from: usize, len: usize) -> usize;
     /// Returns the thread-local memory for the registers (intermediate values) of compiled programs.
     fn arena() -> &'static LocalKey<RefCell<Vec<Self>>>;

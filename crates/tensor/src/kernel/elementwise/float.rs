@@ -140,13 +140,13 @@ fn floor_divide<T: FloatMath>(x: T, y: T, rest: T) -> T {
     if quotient - floor > T::from_f64(0.5) { floor + T::ONE } else { floor }
 }
 
-/// Returns the remainder with the sign of `y`.
+/// Returns the remainder of `x / y` with the sign of `y`, from the remainder that the operator `%` computes without rounding.
 #[inline]
 fn exact_remainder<T: FloatMath>(x: T, y: T) -> T {
     remainder(y, x % y)
 }
 
-/// Returns PyTorch's floor division.
+/// Returns the quotient `x / y`, rounded down as in PyTorch's `floor_divide`, from the remainder that `%` computes without rounding.
 #[inline]
 fn exact_floor_divide<T: FloatMath>(x: T, y: T) -> T {
     floor_divide(x, y, x % y)
@@ -283,8 +283,8 @@ fn is_ordinary_power<T: FloatMath>(x: T, y: T) -> bool {
     T::is_power(x, y) & (y != -T::ONE) & (y != T::from_f64(2.0)) & (y != T::from_f64(3.0))
 }
 
-/// Computes a power by a quotient or a product, by the power of |x| if `y` is whole and x negative, or by `powf`. If another loop of
-/// [`powers`] or [`ordinary_powers`] computes the same pair of operands, the result is the same.
+/// Computes a power `x` to the `y`: for the exponents -1, 2 and 3 by a quotient or a product, for a negative `x` and a whole `y` by the power
+/// of |x|, and otherwise by `powf`. The loops of [`powers`] and [`ordinary_powers`] give the same bits for the same operands.
 #[inline(always)]
 fn unusual_power<T: FloatMath, const FMA: bool>(x: T, y: T) -> T {
     if y == -T::ONE {
@@ -416,7 +416,7 @@ macro_rules! inlined {
     };
 }
 
-/// Wraps a function of one or two numbers of f64 in an inlined closure over elements.
+/// Wraps a function of one or two f64 numbers in an inlined closure, which converts elements to f64 and the result back.
 macro_rules! widened {
     ($($x:ident),+ => $result:expr) => {
         #[inline(always)]

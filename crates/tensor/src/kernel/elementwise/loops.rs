@@ -432,7 +432,7 @@ mod tests {
         let edges = [0.0, -0.0, 0.5, -0.99, 1.0, -1.5, 254.9, 255.0, 256.0, 1e10, -1e10, MAX_SHIFTED, -MAX_SHIFTED];
         let large = [9.3e18, -9.3e18, 1e300, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, MAX_SHIFTED - 0.5, -3e9];
         for shift in 0..edges.len() {
-            // The first chunks of 64 elements have only edges, and the others also large numbers.
+            // The first three chunks of 64 elements have only numbers of `edges`. The others also have numbers of `large`.
             let x: Vec<f64> = (0..200).map(|i| edges[(i + shift) % edges.len()]).collect();
             let with_large = (0..100).map(|i| if i % 9 == 4 { large[(i + shift) % large.len()] } else { 3.7 });
             let x: Vec<f64> = x.into_iter().chain(with_large).collect();

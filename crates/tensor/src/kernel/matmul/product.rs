@@ -117,7 +117,7 @@ macro_rules! floats {
                     1 => k.saturating_mul(size_of::<$type>()) <= MAX_SHORT_ROW_BYTES || work <= MAX_COMPACT_IN_PLACE,
                     _ if k < MIN_THIN_TERMS => false,
                     _ if y.row_stride == 1 => n <= THIN_COLUMNS,
-                    // `thin` copies the columns first.
+                    // The columns are not contiguous. `thin` must copy them first, so it is faster only for fewer columns.
                     _ => n <= if m < MIN_THIN_ROWS { 3 } else { MAX_COPIED_COLUMNS / size_of::<$type>() },
                 };
                 if narrow && x.column_stride == 1 && (x.row_stride >= 0 || m == 1) {

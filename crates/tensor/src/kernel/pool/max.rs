@@ -76,7 +76,8 @@ pub(crate) fn choose<T: Float>(pool: &MaxPool, x: &[T], values: &[T], nothing: T
     });
 }
 
-/// Overwrites `out` with the adjoint of [`choose`] with respect to `values`, applied to the gradient `g` of its result.
+/// Overwrites `out` with the gradient of the argument `values` of [`choose`], for the gradient `g` of its result: each window's gradient goes
+/// to the position of the window's largest element of `x`.
 pub(crate) fn scatter<T: Float>(pool: &MaxPool, x: &[T], g: &[T], out: &mut [T]) {
     let (plane, windows, per_part) = (pool.plane(), pool.windows(), pool.per_part());
     partition::chunks(out, per_part * plane, Schedule::Parallel, |part, out| {
@@ -115,7 +116,7 @@ pub(crate) fn places<T: Float>(pool: &MaxPool, x: &[T], out: &mut [i64]) {
 struct RowMaxima<T> {
     best: Vec<T>,
     offsets: Vec<u32>,
-    /// One element of each window, copied to adjacent places.
+    /// A buffer for one element of each window: the elements at the same offset in all windows, copied so that they are contiguous.
     row: Vec<T>,
 }
 

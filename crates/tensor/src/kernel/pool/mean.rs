@@ -71,7 +71,7 @@ impl WindowSpans {
         WindowSpans { size, count, placement, divisor, regular: (0, end), len, stride: len }
     }
 
-    /// Returns a single window over a dimension of size 1. It is the second dimension of a pooling over one dimension.
+    /// Returns a single window over a dimension of size 1. A pooling over one dimension uses it as its other dimension.
     pub(crate) fn none() -> Self {
         WindowSpans::to_size(1, 1)
     }
@@ -318,8 +318,8 @@ fn sum_windows<T: Float>(windows: &WindowSpans, row: &[T], out: &mut [T]) {
     }
 }
 
-/// Sets `out[j]` to the sum of `from[S j + k]` over `k < len`: the sum of a window of `len` elements, where `S` is the windows' distance.
-/// The outer loop is over `k`.
+/// Sets `out[j]` to the sum of `from[S j + k]` over `k < len`: the sum of window `j`. The windows have `len` elements and are `S` elements
+/// apart. The outer loop is over `k`.
 #[inline(always)]
 fn taps<T: Float, const S: usize>(from: &[T], len: usize, out: &mut [T]) {
     out.fill(T::ZERO);

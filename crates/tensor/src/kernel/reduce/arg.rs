@@ -31,7 +31,8 @@ const WIDE: usize = 1024;
 /// lanes below which long lanes are searched one after the other.
 const SHORT: usize = 16;
 
-/// The approximate number of elements of a task that searches a segment, and the smallest number of elements for several threads.
+/// The approximate number of elements in a task that searches segments of lanes. Also the smallest number of elements that several threads
+/// search.
 const PART: usize = 1 << 16;
 
 /// Returns true if the element `new` replaces `old`, the best element so far. `old` comes before `new` along the dimension.

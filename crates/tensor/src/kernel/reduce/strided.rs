@@ -31,8 +31,8 @@ const PIECE: usize = 1 << 15;
 /// The approximate maximum size of a strip, in bytes. A strip is a group of adjacent results that are accumulated together.
 const STRIP: usize = 1 << 14;
 
-/// The size of a block of elements that are copied into rows together: the number of rows, and the number of elements in each row. Each
-/// element of a row belongs to another result.
+/// The size of a block of elements that are copied into rows together: the number of rows, and the number of elements in each row. The
+/// elements of a row belong to different results.
 const GATHERED: (usize, usize) = (16, 256);
 
 /// The size and the stride of each dimension.
@@ -358,11 +358,11 @@ fn each_line<T>(lines: &Loops, first: usize, out: &mut [T], mut visit: impl FnMu
 
 /// The division of the work of [`columns`] into blocks. A block computes a strip of adjacent results from a part of the rows.
 struct ColumnBlocks {
-    /// The number of adjacent results.
+    /// The number of results in a group. The results of a group are adjacent in memory.
     width: usize,
     /// The number of results in a strip. The last strip of each group of adjacent results may have fewer.
     strip: usize,
-    /// The number of strips in a group of `width` adjacent results. A strip is a range of them that is computed at once.
+    /// The number of strips in a group of `width` adjacent results. A strip is a range of a group's results that are computed at once.
     strips_per_group: usize,
     /// The number of strips in total.
     strips: usize,

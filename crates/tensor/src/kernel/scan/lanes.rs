@@ -104,7 +104,8 @@ fn adjacent<T: Element, U: Element>(
     f: &LaneFn<T, U>,
 ) {
     let (len, width) = (out.height(), starts.len());
-    // Lanes whose size is a power of two would compete for the same places in the cache. The 16 extra elements avoid this.
+    // The copies of lanes are 16 elements longer than the lanes. Without these elements, lanes whose size is a power of two would map to the
+    // same cache sets and evict each other.
     let (pitch, apart) = (size + 16, len + 16);
     let (mut lanes, mut results) = (vec![T::ZERO; pitch * width], vec![U::ZERO; apart * width]);
     for j in 0..size {
@@ -225,8 +226,8 @@ pub(crate) fn running_extremes<T: Element>(
     }
 }
 
-/// Writes, for each element, ln Σ eˣ over this element and all elements before it in its lane along dimension `axis`. The exponentials are
-/// of the differences from the largest element so far. When a larger element comes, the sum so far is scaled.
+/// Writes, for each element, ln Σ eˣ over this element and all elements before it in its lane along dimension `axis`. To avoid overflow, the
+/// largest element so far is subtracted from the exponents. When a larger element follows, the sum so far is scaled to it.
 #[wengert_macros::precompiled]
 pub(crate) fn running_log_sums<T: Float>(x: Source<T>, axis: usize, out: &mut [T]) -> Result<(), AllocationError> {
     let size = x.layout.shape()[axis];
@@ -331,7 +332,7 @@ fn packs<T: Element>(len: usize) -> bool {
     !matches!(T::DTYPE, DType::F64 | DType::I64) && len as u64 <= LOW
 }
 
-/// Returns the items of a lane, in order.
+/// Returns an item (a sort key and a position) for each element of a lane, in the order of the elements.
 fn items<T: Element, I: Item>(lane: &[T]) -> Vec<I> {
     lane.iter().enumerate().map(|(position, &x)| I::new(key(x, false), position)).collect()
 }
@@ -538,7 +539,7 @@ pub(crate) fn nanmedian<T: Element>(lane: &[T]) -> usize {
     }
 }
 
-/// Returns the position for [`nanmedian`]. `count` elements of the lane are not NaN.
+/// Returns the result of [`nanmedian`]: the position of the median of the `count` elements that are not NaN. `items` has all elements.
 fn median_item<I: Item>(count: usize, mut items: Vec<I>) -> usize {
     if count == 0 {
         select::nth_element(&mut items, 0, &|_: &_, _: &_| false);
@@ -674,7 +675,7 @@ mod tests {
         }
     }
 
-    /// Compares the selection of few elements with the same selection among the keys of all elements.
+    /// Compares the positions that [`top`] selects with the first positions of a partial sort of all elements by their keys.
     #[test]
     fn few_selected_elements_are_those_of_a_partial_sort() {
         fn check<T: Element>(lane: &[T]) {
@@ -702,7 +703,7 @@ mod tests {
         assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), 3);
         assert_eq!(median(&[4.0, NAN, 3.0]), 1);
         assert_eq!((nanmedian(&[4.0, NAN, 3.0]), nanmedian(&[NAN, 5.0])), (2, 1));
-        // PyTorch's positions.
+        // The expected positions are PyTorch's.
         assert_eq!([1, 2, 3, 4, 5, 6, 7, 8].map(|size| nanmedian(&vec![NAN; size])), [0, 0, 0, 2, 2, 3, 5, 6]);
         let lane: Vec<i64> = (0..1000).map(|i| i * 7919 % 1000).collect();
         for rank in [0, 1, 17, 499, 998, 999] {

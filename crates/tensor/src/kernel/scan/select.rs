@@ -164,7 +164,8 @@ fn sift<T: Copy>(heap: &mut [T], mut hole: usize, value: T, before: &impl Fn(&T,
 mod tests {
     use super::*;
 
-    /// A sequence for which the medians of three are bad pivots: D. R. Musser, "Introspective Sorting and Selection Algorithms" (1997).
+    /// Returns a sequence for which the medians of three are bad pivots: D. R. Musser, "Introspective Sorting and Selection Algorithms"
+    /// (1997).
     fn killer(half: i64) -> Vec<i64> {
         let first = (1..=half).map(|i| if i % 2 == 1 { i } else { half + i - 1 });
         first.chain((1..=half).map(|i| 2 * i)).collect()
@@ -197,8 +198,8 @@ mod tests {
         }
     }
 
-    /// Pins the places of equal items in a list of bad pivots, which is sorted and selected by a heap after some partitions. The expected
-    /// numbers were computed with `std::sort` and `std::nth_element` of the GNU C++ library.
+    /// Checks the places of equal items in a list with bad pivots. After some partitions, such a list is sorted and selected by a heap. The
+    /// expected numbers were computed with `std::sort` and `std::nth_element` of the GNU C++ library.
     #[test]
     fn equal_items_of_bad_pivots_have_the_places_of_cpp() {
         let items: Vec<(i64, u64)> = killer(64).into_iter().map(|key| key / 2).zip(0..).collect();

@@ -80,8 +80,8 @@ fn sample() -> Vec<f32> {
 }
 
 /// Returns the distance between `got` and `exact` in ulp. It is 0 if both are NaN, and infinite if only one is. `unit` is the ulp of a
-/// number of the size of `exact`. Both numbers are clamped to `beyond`, which is the power of two after the largest finite number for f32,
-/// and infinity for f64.
+/// number of the size of `exact`. Both numbers are clamped to the range from -`beyond` to `beyond`. For f32, `beyond` is the power of two
+/// after the largest finite number, so that an overflow is a distance of few ulp. For f64, it is infinity.
 fn distance(got: f64, exact: f64, unit: f64, beyond: f64) -> f64 {
     if got.is_nan() || exact.is_nan() {
         return if got.is_nan() && exact.is_nan() { 0.0 } else { f64::INFINITY };

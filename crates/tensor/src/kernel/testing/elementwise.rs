@@ -14,7 +14,7 @@ use crate::kernel::testing::support::{assert_bits, large_recipes, site, zip};
 use crate::ops::{InPlace, TensorLike};
 use crate::{Binary, Compare, DType, Element, Error, Layout, Shape, Tensor, Unary};
 
-/// Applies the kernel to a single element.
+/// Returns `op(x)`, computed by the block kernel for a block of one element.
 fn alone<T: Oracle>(op: Unary, x: T) -> T {
     let mut out = [T::ZERO];
     T::unary(op, Operand::Slice(&[x]), &mut out);
@@ -122,7 +122,8 @@ impl<T: Oracle> Operands<T> {
 
     fn check_casts(&self) {
         let ex = elements(self.x.source());
-        // The expected results are conversions by Rust's `as`: integers exactly, and floating-point numbers by value.
+        // The expected results are conversions by Rust's `as`. Elements of i64 are converted from i128, so that no digits are lost. Elements
+        // of all other types are converted from f64, which represents them exactly.
         let exact = |x: T| if T::DTYPE == DType::I64 { i128::from(x.to_i64()) } else { 0 };
         let whole = T::DTYPE == DType::I64;
         macro_rules! casts {
@@ -278,7 +279,7 @@ fn functions_in_f32_are_near_those_in_f64() {
             ((f64::from(single) - double).abs() / ulp, x).0
         });
         let worst = worst.fold(0.0, |worst: f64, error| if error > worst || error.is_nan() { error } else { worst });
-        // One bound is used for all functions, with a larger one for `ndtr`.
+        // All functions have the same bound, except `ndtr`, which has a larger one.
         let bound = if op == Unary::Ndtr { 5.0 } else { 3.0 };
         assert!(worst <= bound, "{op:?}: {worst} ulp");
     }

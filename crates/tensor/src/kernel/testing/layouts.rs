@@ -25,7 +25,7 @@ pub(crate) struct Recipe {
 /// The way in which a dimension of a tensor is cut out of a larger dimension of its buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AxisRecipe {
-    /// The numbers of elements of the larger dimension before and after this dimension.
+    /// The number of elements that are cut off at the start of the larger dimension, and the number cut off at its end.
     pub(crate) around: (usize, usize),
     /// The distance between the kept elements: only every `step`-th element is kept.
     pub(crate) step: usize,

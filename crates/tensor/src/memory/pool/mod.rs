@@ -216,8 +216,8 @@ mod tests {
         // The other buffers of the old size are still in the pool, and the pool's counters are right.
         assert_eq!(cycle(&mut pool, old), (true, 0));
         assert_eq!((pool.bytes, pool.count), (3 * old + new, 4));
-        // If a buffer is returned that is larger than the limit, no other buffer is removed. If the returned buffer's size was never
-        // requested, no other buffer is removed either.
+        // A buffer that is larger than the limit, or whose size was never requested, is not put into the pool. No other buffer is removed to
+        // make room for it.
         assert_eq!(cycle(&mut pool, 2 * limit), (false, 2 * limit));
         assert_eq!(pool.put(0, 4 * new, 4 * new, limit).len(), 1);
         assert_eq!((pool.bytes, pool.count), (3 * old + new, 4));

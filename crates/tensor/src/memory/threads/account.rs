@@ -200,7 +200,7 @@ mod tests {
         let mut account = Account::new();
         account.enter(1, spent, now);
         assert_eq!((account.balance, account.resting()), (0, 0));
-        // Without helpers, no helper can begin to rest.
+        // An operation without helpers overdraws the account, but no helper begins to rest.
         account.enter(0, spent, now);
         assert!(account.balance < 0 && account.until.is_none());
         account.enter(1, Spent { waited: Duration::ZERO, suspended: Duration::ZERO, ..spent }, now);

@@ -101,7 +101,7 @@ struct State {
     left: u32,
     /// The number of runs between the last trial and the next one.
     period: u32,
-    /// The shortest times: of the last runs before the trial, and of the runs of the trial.
+    /// The shortest time of the last runs before the trial, and the shortest time of the runs of the trial.
     shortest: [Duration; 2],
 }
 
@@ -148,7 +148,7 @@ impl State {
         }
     }
 
-    /// Ends a trial. If `is_faster` is true, the work goes on in the way of the trial.
+    /// Ends a trial. If `is_faster` is true, later runs use the way of the trial: with helpers or without them.
     fn end_trial(&mut self, is_faster: bool) {
         let period = if is_faster { FIRST_PERIOD } else { (self.period * 2).min(LONGEST_PERIOD) };
         let prefers_alone = self.prefers_alone != is_faster;
@@ -162,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    /// Enters the times of `runs` runs. A run with helpers takes `helped` microseconds, and a run without helpers `alone` microseconds.
+    /// Records the times of `runs` runs. A run with helpers takes `helped` microseconds, and a run without helpers `alone` microseconds.
     /// Returns the number of runs without helpers.
     fn enter(state: &mut State, runs: u32, helped: u64, alone: u64) -> u32 {
         let mut runs_alone = 0;
