@@ -295,7 +295,7 @@ mod tests {
         assert_eq!((&x + 4).sqrt().to_vec(), [3.0, 3.0]);
     }
 
-    /// Checks numbers on the left, by reference and by value. A literal has a single possible type, so a method may follow.
+    /// Checks numbers on the left, by reference and by value. The type of a literal is not ambiguous, so a method call may follow.
     #[test]
     #[allow(clippy::op_ref)]
     fn numbers_of_the_element_type_or_i32_on_the_left() {

@@ -326,8 +326,8 @@ mod tests {
         }
     }
 
-    /// Compares the blocks of f32 with single draws, and with the probabilities of the words: Φ(z) is the middle of the part of (0, 1) that
-    /// the upper 52 bits of a word number.
+    /// Compares numbers z that are drawn in blocks with single draws, and their probabilities Φ(z) with the random words. The upper 52 bits
+    /// of a word select one of 2⁵² equal intervals of (0, 1), and Φ(z) is the middle of this interval.
     #[test]
     fn normal_numbers_of_f32_are_quantiles_of_words() {
         for count in [1, 63, 64, 65, 200, 20_000] {
@@ -338,7 +338,7 @@ mod tests {
                 assert_eq!(z.to_bits(), (single.normal() as f32).to_bits(), "{count}");
                 let z = f64::from(z);
                 let density = (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
-                // The bound has the rounding of z to f32, half a unit in the last place, and the errors of f64.
+                // The bound covers the rounding of z to f32, half a unit in the last place, and the rounding errors of f64.
                 let bound = density * z.abs() * 2f64.powi(-24) * 1.01 + 1e-15;
                 let found = 0.5 * libm::erfc(-z / std::f64::consts::SQRT_2);
                 assert!((found - p).abs() <= bound, "{z}: {found} {p}");

@@ -299,7 +299,7 @@ fn copy_avx2<T: Copy>(from: &[T], to: &mut [T]) {
 }
 
 /// Copies 16 elements, on x86-64 with stores that bypass the caches. There, `to` must be aligned to 16 bytes. If `from` was just computed,
-/// this is faster than [`stream`] of a whole block, because the processor reads and writes memory at the same time.
+/// this is faster than [`stream`] of a whole block, because the processor reads operands and writes results at the same time.
 #[inline(always)]
 pub(crate) fn stream_line<T: Copy>(from: &[T; 16], to: &mut [T; 16]) {
     #[cfg(target_arch = "x86_64")]
@@ -347,7 +347,7 @@ mod tests {
     fn a_copy_by_vectors_is_a_copy() {
         let from: Vec<u8> = (0..9000).map(|i| (i * 7 % 251) as u8).collect();
         let mut to = vec![255u8; 20_000];
-        // The start of `to` that is as far from the start of a page as the start of `from`.
+        // The offset in `to` whose address is as far from the start of a memory page as the address of `from`.
         let same = from.as_ptr().addr().wrapping_sub(to.as_ptr().addr()) % 4096;
         for offset in (0..70).map(|offset| same + offset) {
             for len in [0, 1, 33, MIN_VECTOR_COPY - 1, MIN_VECTOR_COPY, MIN_VECTOR_COPY + 37, 4096, 5001] {

@@ -215,12 +215,12 @@ impl Drop for ThreadPool {
 #[derive(Default)]
 struct Waiting {
     turns: u32,
-    /// The time at which the caller first read the clock in this wait. It is `None` in a short wait.
+    /// The time after the first [`SHORT_WAIT`] turns of this wait. It is `None` before.
     since: Option<Instant>,
 }
 
 impl Waiting {
-    /// Spins once. In a long wait, yields the processor instead, because a suspended helper may need it.
+    /// Spins once. From turn [`CALLER_SPINS`] on, yields the processor instead, because a suspended helper may need it.
     fn turn(&mut self) {
         self.turns = self.turns.saturating_add(1);
         if self.turns == SHORT_WAIT {

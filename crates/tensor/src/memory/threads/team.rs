@@ -23,7 +23,7 @@ use super::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering
 /// The function that runs a task, given the task's index.
 pub(super) type Task<'a> = &'a (dyn Fn(usize) + Sync);
 
-/// The largest number of tasks in one operation. Both ends of a range of tasks are stored in 64 bits.
+/// The largest number of tasks in one operation. A range of tasks is stored in 64 bits: 32 bits for its start and 32 bits for its end.
 pub(super) const MAX_NUMBERED_TASKS: usize = u32::MAX as usize;
 
 /// A value whose cache line contains no other value. The alignment is 128 bytes, because processors fetch cache lines in pairs.
@@ -209,7 +209,8 @@ impl Team {
             // Release: a thread that claims a task from this range also sees the fields of the operation.
             seat.0.unclaimed.store(pack(self.share(thread)), Ordering::Release);
         }
-        // Either this thread sees that a helper sleeps and wakes it, or the helper sees its tasks before it parks (`sleep`).
+        // This fence pairs with the fence in `sleep`. Either this thread sees that a helper is asleep and wakes it, or the helper sees its
+        // new tasks before it parks.
         fence(Ordering::SeqCst);
     }
 

@@ -147,7 +147,8 @@ pub trait Activations: TensorLike<Elem: Float> {
         activate(self, Activation::Hardswish, Site::here("hardswish"))
     }
 
-    /// Returns min(max(x + 3, 0), 6) / 6. Derivative 0 at ±3; no second derivative, as in PyTorch. PyTorch: `hardsigmoid`.
+    /// Returns min(max(x + 3, 0), 6) / 6. Derivative 0 at ±3. As in PyTorch, taking a second derivative is an error. PyTorch:
+    /// `hardsigmoid`.
     fn try_hardsigmoid(&self) -> Result<Self> {
         self.apply_unary(Unary::Hardsigmoid, Site::here("hardsigmoid"))
     }
@@ -323,8 +324,8 @@ fn exponential_unit<A: TensorLike<Elem: Float>>(x: &A, scale: f64, alpha: f64, r
     if x.is_plain() {
         return Ok(result);
     }
-    // The slope `alpha` · `rate` · e^(`rate`·x) keeps its digits where the curve is flat. Computed from the result as 1 + (eˣ - 1), it
-    // would be 0 there. As in PyTorch, the slope at 0 is the slope of the curve, and the second derivative is 0.
+    // The slope `alpha` · `rate` · e^(`rate`·x) is accurate where the curve is flat. Computed from the result as 1 + (eˣ - 1), it would be
+    // 0 there. As in PyTorch, the slope at 0 is the slope of the curve, and the second derivative is 0.
     let below = try_where_(&x.try_ge(0.0)?, &zero(x)?, x)?;
     let slope = below.try_mul(rate)?.try_exp()?.try_mul(alpha * rate)?;
     let slope = try_where_(&positive, &zero(x)?.try_add(scale)?, &slope)?;

@@ -344,7 +344,7 @@ pub trait Arithmetic: TensorLike {
 }
 
 /// Returns the root that a power computes if its exponent is the number 1/2 or -1/2, and `None` for other exponents. Refuses a negative
-/// number as the exponent of i64. Beside u8, it was converted to another number before.
+/// number as the exponent of i64. Beside an array of u8, a negative number was already converted to a u8, for example -1 to 255.
 pub(crate) fn root<A: TensorLike>(exponent: &Argument<A>, at: Site) -> Result<Option<Unary>, Error> {
     let Argument::Number(exponent) = exponent else { return Ok(None) };
     let exponent = exponent.to_f64();
@@ -361,7 +361,7 @@ pub(crate) fn root<A: TensorLike>(exponent: &Argument<A>, at: Site) -> Result<Op
 mod tests {
     use crate::prelude::*;
 
-    /// PyTorch refuses a negative number, also for an empty tensor, and computes with a tensor of exponents.
+    /// As in PyTorch, a negative number as exponent is refused, even for an empty tensor. Negative exponents in a tensor are allowed.
     #[test]
     fn integers_to_negative_powers() {
         let refused = "Integers to negative integer powers are not allowed.";

@@ -181,8 +181,8 @@ pub trait Bounded: TensorLike<Elem: Float> {
         self.try_sub(&self.try_trunc()?)
     }
 
-    /// Rounds to `decimals` digits after the decimal point, or to powers of ten if `decimals` is negative. Halves round to even. PyTorch:
-    /// `round` with `decimals`.
+    /// Rounds to `decimals` digits after the decimal point. A negative `decimals` rounds to a multiple of a power of ten: -2 to hundreds.
+    /// Halves round to even. PyTorch: `round` with `decimals`.
     #[in_place]
     fn try_round_to(&self, decimals: i32) -> Result<Self> {
         let at = Site::here("round_to");

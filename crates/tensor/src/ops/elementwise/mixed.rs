@@ -1,4 +1,4 @@
-//! Arithmetic of two and three operands, which broadcast, and tests of single elements. Most of these operations are made of simpler
+//! Arithmetic of two and three operands, which broadcast, and elementwise predicates. Most of these operations are made of simpler
 //! operations, which give the derivatives.
 
 use wengert_macros::twins;
@@ -12,7 +12,7 @@ use crate::ops::{
 use crate::scalar::formula::Formula;
 use crate::{Binary, Element, Float, Scalar, Site, Tensor, Unary, ensure};
 
-/// Arithmetic of two and three operands, and tests of single elements.
+/// Arithmetic of two and three operands, and elementwise predicates.
 #[twins(blanket)]
 pub trait Mixed: TensorLike<Elem: Float> {
     /// Returns `self + weight · (end - self)`, computed as a step from `self` where |weight| < 1/2, and from `end` elsewhere. PyTorch:

@@ -232,8 +232,8 @@ fn extremes<A: TensorLike<Elem: Float>>(
     let value = A::apply_select(&reached, &extreme, &own, at)?;
     // The derivative of each element of the result is the derivative of a mean: the mean of the sources that equal the largest or smallest
     // one. If `include_self` is true, the element of `x` counts as a source. An element without sources is its own mean. No source equals a
-    // result NaN, so the count is 0. The gradient is multiplied by 0 or 1 and not selected by a mask, so that 0 · 1/0 makes it NaN in this
-    // case.
+    // result that is NaN, so the count is 0. The gradient is multiplied by 0 or 1 and not selected by a mask, so that 0 · 1/0 makes it NaN
+    // in this case.
     let ties = |x: &A, extreme: &A| -> Result<(A, A), A::Error> {
         let others = x.apply_compare(Compare::Ne, extreme, at)?;
         let ones = x.fill_shape(1.0, &x.shape(), at)?.replace_where(&others, 0.0, at)?;
@@ -328,7 +328,7 @@ mod tests {
         }
     }
 
-    /// Tests a reduction in which one target gets all sources, so that the scan has many steps.
+    /// Tests a reduction in which one target gets all sources.
     #[test]
     fn many_sources_of_one_target() {
         for n in [1, 2, 3, 4, 5, 31, 32, 33, 100] {

@@ -14,8 +14,8 @@ use crate::{Binary, Error, Number, Scalar, Shape, Site, Sizes, ensure};
 /// `mm`, `bmm`, `mv`, `dot`, `addmm` and related operations.
 ///
 /// Methods whose names begin with `add` or `badd` return `beta` * `self` + `alpha` * product. `self` expands to the shape of the product.
-/// If `beta` is 0, `self` is ignored, even if it is NaN. If `alpha` is 0, the value of the product is ignored. The gradient of the product
-/// is multiplied by 0, as in PyTorch.
+/// If `beta` is 0, `self` is ignored, even if it is NaN. If `alpha` is 0, the value of the product is ignored, and the gradient of the
+/// product is multiplied by 0, as in PyTorch.
 #[twins(blanket)]
 pub trait Blas: TensorLike<Elem: Number> {
     /// Returns the product of two matrices, `[m, k]` and `[k, n]`. PyTorch: `mm`.

@@ -86,8 +86,8 @@ pub trait Recurrent: TensorLike<Elem: Float> {
         update_lstm(self, cell, at)
     }
 
-    /// Returns the next state of a gated recurrent unit (Cho et al. 2014; the reset gate multiplies the product with the state, as in
-    /// cuDNN). PyTorch: `gru_cell`.
+    /// Returns the next state of a gated recurrent unit (Cho et al. 2014; the reset gate multiplies the product of weights and state
+    /// instead of the state, as in cuDNN). PyTorch: `gru_cell`.
     fn try_gru_cell(&self, state: &Self, weights: CellWeights<'_, Self>) -> Result<Self> {
         let at = Site::here("gru_cell");
         let (x, h) = linear_parts(self, state, &weights, 3, at)?;

@@ -280,8 +280,8 @@ impl<T: Element> TensorLike for Tensor<T> {
 #[precompiled]
 impl<T: Float> Tensor<T> {
     /// Returns the sum of `self` and the matrix product of `x` and `y`, which has the shape of `self`. Adds in place if `self` is
-    /// contiguous and shares its buffer with no other tensor. A product of [equal terms](has_equal_terms) is computed separately, and then
-    /// added.
+    /// contiguous and shares its buffer with no other tensor. If each element of the product is a [sum of equal terms](has_equal_terms),
+    /// the product is computed first and then added.
     pub(crate) fn plus_product(self, x: &Self, y: &Self, at: Site) -> Result<Self, Error> {
         if has_equal_terms(x, y) {
             return self.apply_binary(Binary::Add, &x.apply_matmul(y, at)?, at);

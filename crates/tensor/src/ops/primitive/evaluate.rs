@@ -127,8 +127,8 @@ struct Buffers<'a, T: Float, E: ?Sized> {
     values: Vec<Option<Tensor<T>>>,
     /// The data that was fetched for the current step, and views of that data.
     fetched: SmallVec<[(OperandRef, Tensor<T>); 2]>,
-    /// For each buffer that is a view of data that is not in memory: the step that makes the view. The step runs again for each step that
-    /// reads the view.
+    /// Some data is not in memory, but is loaded for each step that reads it. For each buffer that is a view of such data, this list has
+    /// the step that makes the view. This step runs again for each step that reads the view.
     views: Vec<Option<&'a Step>>,
     concatenations: Concatenations<'a, T>,
 }
@@ -169,8 +169,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Buffers { host, values: vec![None; plan.buffers], fetched: SmallVec::new(), views: Vec::new(), concatenations }
     }
 
-    /// Returns true if a step makes a view of data that is not in memory, unless the view is a root of the plan. Records the step in
-    /// `views`. The step then runs for each step that reads the view.
+    /// Returns true if a step makes a view of data that is loaded only when a step reads it, unless the view is a root of the plan. Such a
+    /// step is not run now but recorded in `views`, and then runs for each step that reads the view.
     fn postpone(&mut self, step: &'a Step, roots_of: &[SmallVec<[usize; 1]>]) -> bool {
         let (Work::View(..) | Work::Copy(..), &[buffer]) = (&step.work, &step.writes[..]) else {
             return false;

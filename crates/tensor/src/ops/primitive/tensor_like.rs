@@ -305,8 +305,8 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     fn apply_index_select(&self, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self>;
 
     /// Applies the adjoint of [`apply_index_select`](Self::apply_index_select) to each pair of `terms`, an array and its `index`, and
-    /// returns the sum. The result is zeros in which a dimension of size `size` replaces the dimensions of `index` from `axis` on. Each
-    /// slice is added at its index, in the order of `index`. There is at least one pair, and all pairs give the same shape.
+    /// returns the sum. In the result, one dimension of size `size` replaces the dimensions of `index`, which start at `axis`. Each slice
+    /// is added to zeros at its index, in the order of `index`. There is at least one pair, and all pairs give the same shape.
     fn apply_index_add(terms: &[(&Self, &Tensor<i64>)], axis: usize, size: usize, at: Site) -> Result<Self>;
 
     /// Joins the arrays `parts`, at least one, along `axis`. All other sizes are equal.

@@ -1,9 +1,9 @@
 //! Running sums and products along a dimension, and differences.
 //!
-//! A running sum is a primitive: its adjoint is the running sum from the other end. Running products of variables, and logarithms of
-//! running sums, are scans in log n steps (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986). Every step is recorded, so
-//! derivatives of every order are exact, even if factors of a product are zero. Running products of tensors are computed directly. Running
-//! extremes are in [`Extremes`](crate::ops::Extremes).
+//! A running sum is a primitive: its adjoint is the running sum from the other end. For variables, running products and logarithms of
+//! running sums are scans in log n steps (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986). Every step is recorded, so
+//! derivatives of every order are exact, even if factors of a product are zero. For tensors, they are computed directly. Running extremes
+//! are in [`Extremes`](crate::ops::Extremes).
 
 use wengert_macros::twins;
 

@@ -249,7 +249,8 @@ mod tests {
         assert_eq!(sentence(&[2], 1), "Dimension out of range (expected to be in range of [-1, 0], but got 1)");
     }
 
-    /// Slices of one element are compared with a plain search. The numbers of a slice are its places among the sorted slices.
+    /// Compares `unique_dim` for slices of one element with a plain search. `numbers` has the place of each slice among the sorted distinct
+    /// slices.
     #[test]
     fn distinct_slices_of_one_element() {
         let mut generator = crate::Generator::new(5);

@@ -226,7 +226,8 @@ mod tests {
         let x = Tensor::from([0.0, 1.0, 3.0]);
         assert_eq!(y.cumulative_trapezoid_over(&x, 1), Tensor::from([[1.5, 7.5], [0.5, 1.5]]));
         assert_eq!(y.trapezoid_over(Tensor::from([[0.0, 1.0, 3.0], [0.0, 2.0, 3.0]]), 1).to_vec(), [7.5, 1.5]);
-        // PyTorch's `trapezoid` gives the same results if the points do not match the values in number or in rank, and broadcast.
+        // PyTorch's `trapezoid` gives the same results for points that differ from the values in number or in rank, but broadcast with
+        // them.
         assert_eq!(y.trapezoid_over(Tensor::from([[0.0, 2.0]]), 1).to_vec(), [9.0, 2.0]);
         assert_eq!(y.trapezoid_over(Tensor::from([[7.0, 7.0, 7.0]]), 0).to_vec(), [0.0; 3]);
         assert_eq!(y.trapezoid_over(Tensor::<f64>::arange(6).reshape([2, 1, 3]), 0).shape(), &[1, 3]);

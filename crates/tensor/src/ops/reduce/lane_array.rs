@@ -36,7 +36,7 @@ impl<A: TensorLike> LaneArray<A> {
         Ok(array)
     }
 
-    /// Returns the number of elements of a lane, which is the size of the divided dimension.
+    /// Returns the number of elements of a lane, which is the size of dimension `axis`.
     pub(crate) fn len(&self) -> usize {
         self.shape[self.axis]
     }

@@ -60,7 +60,7 @@ pub trait Norms: TensorLike<Elem: Float> {
 
     /// Returns the distances `[…, m, n]` by the `p`-norm between all rows of `self`, `[…, m, k]`, and all rows of `other`, `[…, n, k]`. The
     /// batch dimensions broadcast. The derivative is 0 at equal points. For p = ∞, each coordinate with the largest difference gets the
-    /// whole gradient. A difference NaN gives NaN. Refuses a negative `p`. PyTorch: `cdist`.
+    /// whole gradient. A difference that is NaN gives NaN. Refuses a negative `p`. PyTorch: `cdist`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -151,7 +151,8 @@ pub trait Norms: TensorLike<Elem: Float> {
         let others = Dims::from(&others[..]);
         let length = norm(&self.apply_detach(at)?, p, &others, true, at)?;
         let is_long = length.compare(Compare::Gt, maxnorm, at)?;
-        // The norms of short slices have no influence. Their derivatives may be NaN, so 0 replaces these slices.
+        // Slices that are not too long stay unchanged, so their norms have no influence. The derivatives of these norms may be NaN, so 0
+        // replaces these slices.
         let length = match self.is_plain() {
             true => length,
             false => norm(&self.choose(&expand(&is_long, &self.shape(), at)?, 0.0, at)?, p, &others, true, at)?,
@@ -161,8 +162,8 @@ pub trait Norms: TensorLike<Elem: Float> {
     }
 
     /// Returns the cosine of the angle between `self` and `other` along `dim`: the sum of the products, divided by both 2-norms. Each norm
-    /// is raised to at least `eps`. The shapes broadcast. The result is 0 if one operand is zero and `eps` is positive. Refuses an `eps` that is negative
-    /// or NaN. PyTorch: `nn.functional.cosine_similarity`.
+    /// is raised to at least `eps`. The shapes broadcast. The result is 0 if one operand is zero and `eps` is positive. Refuses a negative
+    /// or NaN `eps`. PyTorch: `nn.functional.cosine_similarity`.
     fn try_cosine_similarity(&self, other: impl ArrayOperand<Self>, dim: impl Position, eps: f64) -> Result<Self> {
         let other = &other.into_array(self)?;
         let at = Site::here("cosine_similarity");
@@ -306,7 +307,7 @@ fn distance_norm<A: TensorLike<Elem: Float>>(x: &A, p: f64, axis: usize, at: Sit
     let size = x.apply_unary(Unary::Abs, at)?;
     let sum = |x: &A| x.apply_reduce(Reduction::Sum, &[axis], at);
     if p == 0.0 || shape[axis] == 0 {
-        // Counts the differences that are not 0. A difference NaN gives NaN. The derivative is 0.
+        // Counts the differences that are not 0. A difference that is NaN gives NaN. The derivative is 0.
         let differences = x.apply_unary(Unary::Sign, at)?.apply_unary(Unary::Abs, at)?;
         let unknown = x.compare(Compare::Ne, x, at)?;
         return sum(&differences.replace_where(&unknown, f64::NAN, at)?);
@@ -466,7 +467,7 @@ mod tests {
             }
         }
         let (x, nan) = (Tensor::from([[INF, 0.0], [1.0, 2.0]]), Tensor::from([[f64::NAN, 0.0]]));
-        // As in PyTorch, a difference NaN gives NaN, also for p = 0. (`dist` counts it as 1 for p = 0.)
+        // As in PyTorch, a difference that is NaN gives NaN, also for p = 0. (`dist` counts it as 1 for p = 0.)
         assert!(x.cdist(&nan, 0).isnan().all(..).item() && x.pdist(0).to_vec() == [2.0]);
         assert!(Tensor::from([[INF, 0.0], [INF, 1.0]]).pdist(0).item().is_nan());
         assert_eq!(x.narrow(0, 0, 1).dist(&nan, 0).item(), 1.0);

@@ -151,8 +151,8 @@ fn interpolate_lanes<A: TensorLike<Elem: Float>>(
     let rounded = |number: f64| A::Elem::from_f64(number).to_f64();
     let rank = |q: f64, last: i64| rounded(q) * last as f64;
     // For each lane (a line of elements): the positions of the elements below and above each quantile, the rank of the largest element, and
-    // a flag for each quantile. The flag is 0 if the quantile is the element below for every rank, and otherwise 1. If the lane has a NaN
-    // that is not skipped, all positions are the position of a NaN, and the rank is 0 because it does not matter.
+    // a flag for each quantile. The flag is 0 if the quantile is the element below for every interpolation weight, and otherwise 1. If the
+    // lane has a NaN that is not skipped, all positions are the position of a NaN, and the rank is 0 because it does not matter.
     let positions = array.positions(3 * count + 1, at, &|lane, out| {
         let mut order = vec![0; lane.len()];
         lanes::order(false, lane, &mut order);
@@ -179,7 +179,8 @@ fn interpolate_lanes<A: TensorLike<Elem: Float>>(
         return Ok(below);
     }
     let above = array.take(&positions.slice_axis(axis, count, count, at)?, at)?;
-    // The ranks are rounded like the ranks of the positions. In f32 the rank of the largest of many elements is not exact.
+    // The rank of each quantile is computed in f64 and then rounded to the element type, as for the positions above. In f32, the rank of
+    // the largest of more than 2²⁴ elements would not be exact.
     let last = positions.slice_axis(axis, 2 * count, 1, at)?.try_cast::<f64>()?;
     let line = Shape::ones(array.shape.rank()).with_size(axis, count);
     let values = q.values.iter().map(|&q| rounded(q)).collect();
@@ -244,7 +245,8 @@ mod tests {
         assert!(Tensor::from([NAN]).nanquantile(0.5, None, Lower).item().is_nan());
     }
 
-    /// The rank of the largest element has more digits than f32. The element below the quantile is followed by ∞.
+    /// f32 cannot represent the rank of the largest element, 2²⁴ + 1. The quantile lies between the last element 1 and the first element ∞,
+    /// so that it is ∞. A rounded largest rank would give 1.
     #[test]
     fn the_ranks_of_many_elements_are_rounded_once() {
         let (count, below) = ((1 << 24) + 2, 6_291_456);

@@ -152,7 +152,8 @@ fn check_lines(sorted: &Shape, values: &Shape, at: Site) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the position of each value in its line of `sorted`: the line with the leading indices of the value, or the only line.
+/// Returns the position at which each value would be inserted into its line of `sorted`. This line has the same leading indices as the
+/// value, or is the only line.
 fn places<T: Element>(sorted: &Tensor<T>, values: &Tensor<T>, right: bool, at: Site) -> Result<Tensor<i64>, Error> {
     let (lines, searched) = (sorted.in_order(at)?, values.in_order(at)?);
     let length = sorted.shape()[sorted.rank() - 1];
@@ -175,7 +176,7 @@ const SEARCHES: usize = 8;
 /// Writes the position of each of at most [`SEARCHES`] values in the sorted `line`.
 fn search<T: Element>(line: &[T], values: &[T], right: bool, out: &mut [i64]) {
     let (mut first, mut left) = ([0; SEARCHES], line.len());
-    // The position is in the range that begins with `first` and has `left` elements, or behind it.
+    // The position is in the range that begins with `first` and has `left` elements, or directly after this range.
     while left > 0 {
         let half = left.div_ceil(2);
         for (first, &value) in first.iter_mut().zip(values) {

@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(x.nansum(1).to_vec(), [1.0, 0.0]);
         let means = x.nanmean(1).to_vec();
         assert!(means[0] == 1.0 && means[1].is_nan());
-        // The sum of two infinities is NaN without a NaN among the elements.
+        // The sum of ∞ and -∞ is NaN, although no element is NaN.
         let inf = f64::INFINITY;
         let sums = Tensor::from([[inf, -inf, 1.0], [inf, NAN, 1.0], [NAN, 2.0, -0.5]]).nansum(1).to_vec();
         assert!(sums[0].is_nan() && sums[1..] == [inf, 1.5]);

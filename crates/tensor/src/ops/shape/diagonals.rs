@@ -68,8 +68,9 @@ pub trait Diagonals: TensorLike {
 
 #[twins]
 impl Tensor<i64> {
-    /// Returns the indices of the lower triangle of a matrix `[rows, columns]`, in row-major order: the rows, then the columns, `[2, count]`.
-    /// The triangle includes the diagonal that lies `offset` places above the main diagonal. PyTorch: `tril_indices`.
+    /// Returns the indices of the elements in the lower triangle of a matrix `[rows, columns]`, in row-major order. The result `[2, count]`
+    /// has the row indices of the `count` elements, then their column indices. The triangle includes the diagonal that lies `offset` places
+    /// above the main diagonal. PyTorch: `tril_indices`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -79,8 +80,9 @@ impl Tensor<i64> {
         triangle_indices(rows, columns, offset, true, Site::here("tril_indices"))
     }
 
-    /// Returns the indices of the upper triangle of a matrix `[rows, columns]`, in row-major order: the rows, then the columns, `[2, count]`.
-    /// The triangle includes the diagonal that lies `offset` places above the main diagonal. PyTorch: `triu_indices`.
+    /// Returns the indices of the elements in the upper triangle of a matrix `[rows, columns]`, in row-major order. The result `[2, count]`
+    /// has the row indices of the `count` elements, then their column indices. The triangle includes the diagonal that lies `offset` places
+    /// above the main diagonal. PyTorch: `triu_indices`.
     pub fn try_triu_indices(rows: usize, columns: usize, offset: isize) -> Result<Self, Error> {
         triangle_indices(rows, columns, offset, false, Site::here("triu_indices"))
     }

@@ -144,13 +144,13 @@ fn check_output(shape: &Shape, sides: &[Side], at: Site) -> Result<(), Error> {
     Err(Error::argument(at, message))
 }
 
-/// Removes the elements that the negative numbers in `side` crop.
+/// Removes elements at both ends of a dimension. A negative number in `side` is the number of elements to remove at its end.
 fn crop<A: TensorLike>(x: &A, (axis, left, right): Side, at: Site) -> Result<A> {
     let (start, end) = (left.min(0).unsigned_abs(), right.min(0).unsigned_abs());
     x.slice_axis(axis, start, x.shape()[axis] - start - end, at)
 }
 
-/// Adds elements before and after, as many as the positive numbers in `side` say.
+/// Adds elements at both ends of a dimension. A positive number in `side` is the number of elements to add at its end.
 fn extend<A: TensorLike>(x: &A, (axis, left, right): Side, mode: PadMode, at: Site) -> Result<A> {
     let shape = x.shape();
     let size = shape[axis];
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(padded([0, 2], PadMode::Constant(9.0)), [1.0, 2.0, 3.0, 9.0, 9.0]);
         assert_eq!(padded([2, 0], PadMode::Replicate), [1.0, 1.0, 1.0, 2.0, 3.0]);
         assert_eq!(padded([1, 2], PadMode::Circular), [3.0, 1.0, 2.0, 3.0, 1.0, 2.0]);
-        // `Reflect` mirrors at the border before cropping. `Circular` takes the elements that wrap around after cropping.
+        // `Reflect` mirrors at the border before cropping. `Circular` crops first, so that the cropped elements do not wrap around.
         assert_eq!(padded([-1, 2], PadMode::Reflect), [2.0, 3.0, 2.0, 1.0]);
         assert_eq!(padded([-1, 2], PadMode::Circular), [2.0, 3.0, 2.0, 3.0]);
         assert_eq!(padded([-1, -2], PadMode::Constant(0.0)), [0.0; 0]);

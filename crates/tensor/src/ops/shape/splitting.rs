@@ -66,7 +66,8 @@ pub trait Splitting: TensorLike {
         parts(self, axis, bounds, at)
     }
 
-    /// Splits dimension `dim`, whose size is a multiple of `N`, into `N` parts of the same size. PyTorch: `chunk`, unpacked.
+    /// Splits dimension `dim`, whose size is a multiple of `N`, into `N` parts of the same size. PyTorch: `chunk`, unpacked into `N`
+    /// variables.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -85,8 +86,8 @@ pub trait Splitting: TensorLike {
         Ok(into_array(parts(self, axis, (0..N).map(|part| (part * size, (part + 1) * size)), at)?))
     }
 
-    /// Splits dimension `dim` into `N` parts of the given sizes, which add up to its size. PyTorch: `split` with a list,
-    /// unpacked.
+    /// Splits dimension `dim` into `N` parts of the given sizes, which add up to its size. PyTorch: `split` with a list, unpacked into `N`
+    /// variables.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -211,8 +212,8 @@ fn parts<A: TensorLike>(
     bounds: impl Iterator<Item = (usize, usize)>,
     at: Site,
 ) -> Result<Vec<A>, A::Error> {
-    // Checks that memory can hold the list of parts before the first part is made. The lower bound of `bounds` is this number of parts, or
-    // 0 for lists of sizes or positions, which are already in memory.
+    // Checks that memory can hold the list of parts before the first part is made. The lower bound of `bounds.size_hint()` is this number
+    // of parts. It is 0 for lists of sizes or positions, which are already in memory.
     reserve::check_list::<A>(bounds.size_hint().0, at)?;
     bounds.map(|(start, end)| x.slice_axis(axis, start, end - start, at)).collect()
 }

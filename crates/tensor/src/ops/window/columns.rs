@@ -168,7 +168,8 @@ mod tests {
         assert_eq!(Tensor::<f64>::zeros([0, 4, 4]).col2im(3, 2, 1, 0, 1).shape(), &[0, 1, 3, 3]);
     }
 
-    /// Compares with additions element by element. Long rows are added by loops in a different order than short rows.
+    /// The columns of an image, added as windows again, give each element times the number of its windows. For long rows, the loops are
+    /// nested in another order than for short rows.
     #[test]
     fn columns_of_every_width_are_added() {
         for (width, stride, kernel, dilation) in

@@ -87,9 +87,9 @@ pub trait GridSampling: TensorLike<Elem: Float> {
 
     /// Returns the grid of each affine map of `self`, for [`grid_sample`](Self::grid_sample). Maps `[n, 2, 3]` and images of `size`
     /// `[n, c, h, w]` give `[n, h, w, 2]`. Maps `[n, 3, 4]` and volumes of `size` `[n, c, d, h, w]` give `[n, d, h, w, 3]`. The point of a
-    /// pixel is the map's matrix times (x, y, 1). Here -1 and 1 are the centres of the first and the last pixel with `align_corners`,
-    /// otherwise their outer edges. A single pixel along a dimension has the coordinate 0. Refuses sizes that are not positive. PyTorch:
-    /// `nn.functional.affine_grid`.
+    /// pixel is the map's matrix times (x, y, 1), or times (x, y, z, 1) for volumes. Here -1 and 1 are the centres of the first and the
+    /// last pixel with `align_corners`, otherwise their outer edges. A single pixel along a dimension has the coordinate 0. Refuses sizes
+    /// that are not positive. PyTorch: `nn.functional.affine_grid`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -357,7 +357,7 @@ mod tests {
         }
     }
 
-    /// Compares the kernels with the operations that a recorded variable takes.
+    /// Compares the kernels for tensors with the primitive operations that are recorded for variables.
     #[test]
     fn samples_have_the_bits_of_separate_operations() {
         let at = Site::here("test");

@@ -69,7 +69,7 @@ pub trait Interpolation: Windowed<Elem: Float> {
         let size = at_least(&size, rank, ("size", 1), at)?;
         let cubic = matches!(mode, InterpolateMode::Cubic { .. });
         ensure!(rank == 2 || !cubic, at, "{mode:?} is not defined for {}D input", own.rank());
-        // The passes over a plain tensor read it in row-major order. A small result does not justify a copy of a large view.
+        // `plain_sums` copies a view that is not contiguous. A result with fewer elements than the view does not justify this copy.
         let plain = |x: &Self| -> std::result::Result<bool, Self::Error> {
             let new = Shape::from(&size[..]).numel().saturating_mul(own[0]).saturating_mul(own[1]);
             Ok(x.is_plain() && (own.numel() <= new || x.to_tensor(at)?.is_contiguous()))
@@ -114,7 +114,7 @@ fn plain_sums<A: TensorLike<Elem: Float>, const N: usize>(
             let (from, to) = (shape[2 + dim], size[dim]);
             // If the size does not change, the dimension stays (see `resample`).
             if from != to {
-                // The lists of terms, and the sums made from them.
+                // Checks the memory for two lists with an entry per new element: the terms, and the weighted sums made from the terms.
                 check_taps(to.saturating_mul(2), at)?;
                 *sums = Some(weighted_sums::<A::Elem, N>(from, to, mode));
                 target[2 + dim] = to;
@@ -244,7 +244,7 @@ mod tests {
     use crate::ops::window::interpolation::{InterpolateMode, Interpolation, cubic, separate_sums};
     use crate::prelude::*;
 
-    /// Compares the kernel with the operations that a recorded variable takes.
+    /// Compares the kernel for tensors with the operations that are recorded for variables, which resample one dimension after the other.
     #[test]
     fn two_dimensions_at_once_have_the_bits_of_separate_dimensions() {
         let modes =

@@ -38,8 +38,8 @@ impl Window {
         if self.dilation == 1 { Ok(spans) } else { spans.apply_view(self.dilation_view(&spans.shape()), at) }
     }
 
-    /// Applies the adjoint of [`view`](Self::view): adds the windows `x`, whose elements are the last dimension, along `axis` of zeros. That
-    /// dimension has `size` elements in the result.
+    /// Applies the adjoint of [`view`](Self::view): adds the windows `x`, whose elements are the last dimension, to zeros. In the result,
+    /// dimension `axis` has `size` elements.
     pub(crate) fn embed<A: TensorLike>(self, x: &A, axis: usize, size: usize, at: Site) -> Result<A> {
         let last = x.shape().rank() - 1;
         let spans = x.shape().with_size(last, self.span());

@@ -181,7 +181,8 @@ losses! {
     }
     |x, y, options| x.try_huber_loss(y, options.delta, weight.as_ref(), options.reduction);
 
-    /// The divergence of log-probabilities from probabilities: [`kl_div`](LikelihoodLosses::kl_div). PyTorch: `nn.KLDivLoss`.
+    /// The Kullback-Leibler divergence of log-probabilities (the prediction) from probabilities (the target):
+    /// [`kl_div`](LikelihoodLosses::kl_div). PyTorch: `nn.KLDivLoss`.
     #[doc(alias = "KLDivLoss")]
     KlDivLoss kl_div try_kl_div
     {

@@ -171,7 +171,8 @@ mod tests {
         }
     }
 
-    /// PyTorch gives the same numbers, except for p = 0, which it cannot differentiate.
+    /// The norm of order 0 counts the coordinates that differ, and the norm of order -∞ is the smallest difference. For the other orders,
+    /// PyTorch gives the same losses.
     #[test]
     fn distances_of_any_order_are_norms() {
         let (a, n) = (Tensor::from([[1.0, 2.0]]), Tensor::from([[1.0, 5.0]]));

@@ -21,7 +21,7 @@ pub trait AdaptivePooling: Windowed<Elem: Float> {
         avg_pool(self, 1, &size.into(), Site::here("adaptive_avg_pool1d"))
     }
 
-    /// Returns the means of `size` windows of `[n, c, h, w]` (or `[c, h, w]`). PyTorch:
+    /// Returns the means of the windows of `[n, c, h, w]` (or `[c, h, w]`). `size` is the number of windows along h and along w. PyTorch:
     /// `nn.functional.adaptive_avg_pool2d`.
     ///
     /// ```
@@ -34,7 +34,8 @@ pub trait AdaptivePooling: Windowed<Elem: Float> {
         avg_pool(self, 2, &size.into(), Site::here("adaptive_avg_pool2d"))
     }
 
-    /// Returns the means of `size` windows of `[n, c, d, h, w]` (or `[c, d, h, w]`). PyTorch: `nn.functional.adaptive_avg_pool3d`.
+    /// Returns the means of the windows of `[n, c, d, h, w]` (or `[c, d, h, w]`). `size` is the number of windows along each of d, h and w.
+    /// PyTorch: `nn.functional.adaptive_avg_pool3d`.
     fn try_adaptive_avg_pool3d(&self, size: impl Into<Sizes>) -> Result<Self> {
         avg_pool(self, 3, &size.into(), Site::here("adaptive_avg_pool3d"))
     }
@@ -45,14 +46,15 @@ pub trait AdaptivePooling: Windowed<Elem: Float> {
         max_pool(self, 1, &size.into(), Site::here("adaptive_max_pool1d"))
     }
 
-    /// Returns the largest element of each of `size` windows of `[n, c, h, w]` (or `[c, h, w]`). The gradient flows to the first of several
-    /// equal elements, or to the last NaN. PyTorch: `nn.functional.adaptive_max_pool2d`.
+    /// Returns the largest element of each window of `[n, c, h, w]` (or `[c, h, w]`). `size` is the number of windows along h and along w.
+    /// The gradient flows to the first of several equal elements, or to the last NaN. PyTorch: `nn.functional.adaptive_max_pool2d`.
     fn try_adaptive_max_pool2d(&self, size: impl Into<Sizes>) -> Result<Self> {
         max_pool(self, 2, &size.into(), Site::here("adaptive_max_pool2d"))
     }
 
-    /// Returns the largest element of each of `size` windows of `[n, c, d, h, w]` (or `[c, d, h, w]`). The gradient flows to the first of
-    /// several equal elements, or to the last NaN. PyTorch: `nn.functional.adaptive_max_pool3d`.
+    /// Returns the largest element of each window of `[n, c, d, h, w]` (or `[c, d, h, w]`). `size` is the number of windows along each of
+    /// d, h and w. The gradient flows to the first of several equal elements, or to the last NaN. PyTorch:
+    /// `nn.functional.adaptive_max_pool3d`.
     fn try_adaptive_max_pool3d(&self, size: impl Into<Sizes>) -> Result<Self> {
         max_pool(self, 3, &size.into(), Site::here("adaptive_max_pool3d"))
     }

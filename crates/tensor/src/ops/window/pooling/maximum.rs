@@ -58,7 +58,7 @@ pub(crate) fn max_pool_with_indices<A: Windowed<Elem: Float>>(
     let axes = window_axes(x, rank, kernel, options, true, at)?;
     let (batch, added) = add_batch(x, rank + 2, at)?;
     let indices = positions(&batch.to_tensor(at)?, &axes, at)?;
-    // The values are not read at the indices, because a window without elements inside the plane has no index.
+    // The values are not read at the indices, because a window of only padding has the value -∞, but the index 0.
     let values = largest(&batch, &axes, at)?;
     Ok((remove_batch(values, added, at)?, remove_batch(indices, added, at)?))
 }
@@ -71,7 +71,8 @@ fn positions<T: Float>(x: &Tensor<T>, axes: &[WindowAxis], at: Site) -> Result<T
         let planes = volume.planes(x, at)?;
         let within = volume.lines(&positions(&planes, &[rows, columns], at)?, plane, at)?;
         let maxima = volume.lines(&largest(&planes, &[rows, columns], at)?, plane, at)?;
-        // The position of each maximum among the maxima of the planes gives its plane, and its position in the plane.
+        // `maxima` has the maximum of each window within each plane, and `within` its position in the plane. The position in `maxima` of
+        // the largest element of a three-dimensional window gives its plane, and selects its position in `within`.
         let chosen = positions(&maxima, &[depth, single_elements(plane)], at)?.try_flatten(2, 3)?;
         let within = within.try_flatten(2, 3)?.try_gather(2, &chosen)?;
         let planes_before = chosen.try_floor_divide(area(plane) as i64)?;

@@ -89,9 +89,9 @@ pub trait Pooling: Windowed<Elem: Float> {
         max_pool_with_indices(self, 3, &kernel.into(), options, Site::here("max_pool3d_with_indices"))
     }
 
-    /// Returns zeros with each element of `[n, c, l]` (or `[c, l]`) at its position in `indices`, the inverse of
-    /// [`max_pool1d_with_indices`](Self::max_pool1d_with_indices) except for elements that are no maximum. `output_size` is the length of
-    /// the result. Unless the stride is 1, arrays of several lengths have the same number of windows. By default, the windows cover the
+    /// Returns zeros with each element of `[n, c, l]` (or `[c, l]`) at the position that `indices` gives. This is the inverse of
+    /// [`max_pool1d_with_indices`](Self::max_pool1d_with_indices), except for elements that are no maximum. `output_size` is the length of
+    /// the result: unless the stride is 1, arrays of several lengths have the same number of windows. By default, the windows cover the
     /// result exactly. If positions are equal, the last element wins. PyTorch: `nn.functional.max_unpool1d`.
     fn try_max_unpool1d(
         &self,
@@ -103,11 +103,11 @@ pub trait Pooling: Windowed<Elem: Float> {
         max_unpool(self, 1, indices, &kernel.into(), options, output_size, Site::here("max_unpool1d"))
     }
 
-    /// Returns zeros with each element of `[n, c, h, w]` (or `[c, h, w]`) at its row-major position in its plane, which `indices` has. This
-    /// is the inverse of [`max_pool2d_with_indices`](Self::max_pool2d_with_indices), except for elements that are no maximum. `output_size` is
-    /// the height and the width of the result. By default, the windows cover the result exactly. If positions are equal, the last element
-    /// wins. Refuses dimensions of size 0 except the batch, and an `output_size` that differs from the default by the stride or more.
-    /// PyTorch: `nn.functional.max_unpool2d`.
+    /// Returns zeros with each element of `[n, c, h, w]` (or `[c, h, w]`) at the row-major position in its plane that `indices` gives. This
+    /// is the inverse of [`max_pool2d_with_indices`](Self::max_pool2d_with_indices), except for elements that are no maximum. `output_size`
+    /// is the height and the width of the result. By default, the windows cover the result exactly. If positions are equal, the last
+    /// element wins. Refuses dimensions of size 0 except the batch, and an `output_size` that differs from the default by the stride or
+    /// more. PyTorch: `nn.functional.max_unpool2d`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -126,8 +126,8 @@ pub trait Pooling: Windowed<Elem: Float> {
         max_unpool(self, 2, indices, &kernel.into(), options, output_size, Site::here("max_unpool2d"))
     }
 
-    /// Returns zeros with each element of `[n, c, d, h, w]` (or `[c, d, h, w]`) at its row-major position in its volume, which `indices` has.
-    /// This is the inverse of [`max_pool3d_with_indices`](Self::max_pool3d_with_indices), except for elements that are no maximum.
+    /// Returns zeros with each element of `[n, c, d, h, w]` (or `[c, d, h, w]`) at the row-major position in its volume that `indices`
+    /// gives. This is the inverse of [`max_pool3d_with_indices`](Self::max_pool3d_with_indices), except for elements that are no maximum.
     /// `output_size` is the depth, the height and the width of the result. By default, the windows cover the result exactly. If positions
     /// are equal, the last element wins. PyTorch: `nn.functional.max_unpool3d`.
     fn try_max_unpool3d(
@@ -271,7 +271,8 @@ mod tests {
         assert_eq!(x.adaptive_avg_pool3d([2, 0, 3]).shape(), &[2, 2, 0, 3]);
     }
 
-    /// Both steps of a pooling over volumes choose the element that a single step chooses: the first of equal ones, or the last NaN.
+    /// A maximum pooling of volumes has two steps: within planes, and along the depth. Together they choose the same element as a single
+    /// step: the first of equal elements, or the last NaN.
     #[test]
     fn maxima_of_volumes_equal_their_definition() {
         let nans = [[0, 0, 1, 2, 3], [0, 0, 2, 2, 3], [1, 1, 0, 0, 0]];
@@ -351,7 +352,7 @@ mod tests {
         assert_eq!(x.max_pool3d(2, &options).shape(), &shape);
         assert_eq!(x.max_pool3d_with_indices(2, &options).1.shape(), &shape);
         assert_eq!(x.avg_pool3d(2, &options).shape(), &shape);
-        // The channels and the depth are one dimension of the planes, which would be too long.
+        // The pooling of planes merges the channels and the depth into one dimension, whose size would be too large.
         let x = Tensor::<f64>::zeros([0usize, 1 << 40, 1 << 40, 4, 4]);
         assert!(x.try_max_pool3d(2, &options).is_err() && x.try_avg_pool3d(2, &options).is_err());
     }
@@ -505,7 +506,7 @@ mod tests {
             (ones(&[1, 0, 4, 4, 4]).try_max_pool3d(2, &options()), empty("max_pool3d", "[1, 0, 4, 4, 4]", 1)),
             (ones(&[1, 4, 4, 0]).try_avg_pool3d(2, &options()), empty("avg_pool3d", "[1, 4, 4, 0]", 3)),
             (ones(&[1, 4, 2, 3]).try_avg_pool3d([4, 2, 4], &options()), small("T: 4 H: 2 W: 3", "kT: 4 kH: 2 kW: 4")),
-            // The kernel is larger than the depth without padding, although every window would contain elements of the input.
+            // A kernel that is larger than the depth without padding is refused, even if every window would contain elements of the input.
             (
                 ones(&[1, 2, 4, 4]).try_avg_pool3d(3, &options().padding(1)),
                 small("T: 2 H: 4 W: 4", "kT: 3 kH: 3 kW: 3"),
