@@ -28,7 +28,7 @@ struct Entry {
     operands: Vec<(usize, f64)>,
 }
 
-/// An entry of a list, by its index.
+/// A reference to an entry of a list.
 #[derive(Clone, Copy)]
 struct Number<'l> {
     list: &'l List,

@@ -60,7 +60,7 @@ fn line(options: &Options) -> Result {
     options.write("line.svg", row_svg(&[chart, loss])?)
 }
 
-/// Returns the text `y = 1.995 x - 0.982`.
+/// Returns the equation of a line as text, such as `y = 1.995 x - 0.982`.
 fn equation(slope: f32, offset: f32) -> String {
     format!("y = {slope:.3} x {} {:.3}", if offset < 0.0 { '-' } else { '+' }, offset.abs())
 }

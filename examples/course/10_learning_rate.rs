@@ -41,7 +41,7 @@ fn last_loss(losses: &[(f64, f64)]) -> f64 {
     last.iter().map(|(_, loss)| loss).sum::<f64>() / last.len() as f64
 }
 
-/// Returns the means of the losses over ten steps each, with the number of the first step.
+/// Returns the mean loss of each ten successive steps, with the number of the first of these steps.
 fn smooth(losses: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mean = |part: &[(f64, f64)]| (part[0].0, part.iter().map(|point| point.1).sum::<f64>() / part.len() as f64);
     losses.chunks(10).map(mean).collect()

@@ -44,7 +44,7 @@ fn compare(options: &Options) -> Result {
     let as_images = |rows: &Tensor| rows.reshape([rows.shape()[0], 1, 8, 8]);
     let train = Samples::new(as_images(train.inputs()), train.targets().clone())?;
     let (images, classes) = (as_images(test.inputs()), test.targets());
-    // One pixel to the right: the last column is lost, and a column of paper comes in.
+    // Shifts the images by a pixel to the right: the last column is lost, and a column of paper (0) is inserted at the left.
     let paper = Tensor::<f32>::zeros([images.shape()[0], 1, 8, 1]);
     let shifted = cat(&[paper, images.narrow(3, 0, 7)], 3);
 

@@ -83,7 +83,7 @@ fn print_origin(tape: &Tape<f64>) {
     }
 }
 
-/// Returns a text with indented lines of at most 78 letters.
+/// Returns a text with indented lines of at most 78 characters.
 fn indented(text: &str) -> String {
     let mut lines = String::new();
     for line in text.lines() {

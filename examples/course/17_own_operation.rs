@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     run(Options::new("17_own_operation", "Your own operation, differentiated twice"), own_operation)
 }
 
-/// The log-density with ν degrees of freedom.
+/// The log-density of Student's t distribution with ν degrees of freedom.
 struct StudentT {
     nu: f64,
 }
@@ -43,7 +43,7 @@ impl Operation<f64> for StudentT {
     }
 
     fn vjp<'t>(&self, call: &Call<'t, f64>, _input: usize, g: Var<'t, f64>) -> Option<Var<'t, f64>> {
-        // -(ν + 1) x / (ν + x²)
+        // The derivative is -(ν + 1) x / (ν + x²).
         let x = call.input(0);
         Some(g * x * -(self.nu + 1.0) / (x * x + self.nu))
     }
@@ -68,7 +68,7 @@ fn own_operation(options: &Options) -> Result {
     println!("{}\n", gradcheck(|[location, scale]| log_density(&data, location, scale), [&location, &scale])?);
 
     println!("2. The most likely location, by gradient ascent:\n");
-    // Each step divides by the expected curvature, the Fisher information: Fisher's scoring. One observation has (ν + 1) / (ν + 3) / scale².
+    // Fisher scoring: each step divides by the expected curvature, the Fisher information. One observation has (ν + 1) / (ν + 3) / scale².
     let information = 5.0 * (4.0 / 6.0) / (0.5 * 0.5);
     for step in 0..=30 {
         let tape = Tape::new();

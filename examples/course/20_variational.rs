@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     run(options.count("epochs", 120, "Number of passes over the digits"), variational)
 }
 
-/// The number of drawn numbers for each digit.
+/// The number of latent variables of each digit. They are drawn at random from the encoder's distributions.
 const LATENT: usize = 8;
 
 #[derive(Module)]
@@ -33,7 +33,7 @@ impl Autoencoder {
         }
     }
 
-    /// Returns means and logarithms of variances, `[n, LATENT]` each.
+    /// Returns the means and the logarithms of the variances of the latent variables, `[n, LATENT]` each.
     fn distributions<'t>(&self, x: Var<'t>) -> [Var<'t>; 2] {
         self.encoder.forward(x).chunk_into(1)
     }

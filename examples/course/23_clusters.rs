@@ -25,7 +25,7 @@ fn clusters(options: &Options) -> Result {
     let heaps = Tensor::from([[-2.0, -1.5], [2.0, -1.8], [0.0, 0.3], [-2.2, 2.0], [2.1, 1.7]]);
     let points = (heaps.unsqueeze(1) + Tensor::randn([5, 80, 2], generator) * 0.5).reshape([400, 2]);
 
-    // The first centre is a point. Each other centre begins at the point that is farthest from the centres so far.
+    // The first centre begins at the first point. Each other centre begins at the point that is farthest from the centres so far.
     let mut centres = points.narrow(0, 0, 1);
     while centres.shape()[0] < k {
         let farthest = distances(&points, &centres).amin(1).argmax(0).item();

@@ -15,8 +15,8 @@ fn main() -> ExitCode {
     run(options.count("steps", 40, "Number of steps of gradient descent"), kernels)
 }
 
-/// Returns the values at `at` `[m]`: the mean of `y`, weighted by exp(-(distance / width)² / 2). Nadaraya and Watson,
-/// 1964. With `leave_out`, `at` must be `x`.
+/// Returns the predicted values at the points `at` `[m]`: the mean of `y`, weighted by exp(-(distance / width)² / 2).
+/// With `leave_out`, `at` must be `x`. (Nadaraya and Watson 1964.)
 fn predict<'t>(
     at: Var<'t, f64>,
     x: Var<'t, f64>,

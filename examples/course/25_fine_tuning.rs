@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     run(options.count("steps", 150, "Number of training steps"), fine_tune)
 }
 
-/// The network of PyTorch's script: the parameters of `features` have the same paths.
+/// The network of the script `make_digit_features.py`: the parameters of `features` have the same paths as in the file of weights.
 #[derive(Module)]
 struct Network {
     features: Sequential,

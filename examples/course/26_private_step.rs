@@ -36,8 +36,8 @@ const BATCH: usize = 64;
 /// The probability with which the bound on privacy may fail: less than 1 divided by the number of samples.
 const DELTA: f64 = 1e-4;
 
-/// Returns the sums of the clipped gradients, with noise, divided by the expected number of samples. The actual number of samples
-/// would tell something about them.
+/// Returns the sums of the clipped gradients, with noise, divided by the expected number of samples. The actual number would reveal
+/// information about the samples.
 fn private_means(gradients: [Tensor; 2], bound: f32, noise: f32, generator: &mut Generator) -> [Tensor; 2] {
     // Each sample has one factor for all elements of its gradients: [n, 1, 1] and [n, 1].
     let squares = gradients[0].flatten(1, 2).square().sum(1) + gradients[1].square().sum(1);

@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     run(options.text("image", "", image).flag("train", "Train the network again"), tool)
 }
 
-/// A network and the largest pixel of the data.
+/// A network and the largest pixel value of its training data. Pixels are divided by this value.
 struct Reader {
     network: Sequential,
     ink: f64,

@@ -17,7 +17,7 @@ const SAMPLES: usize = 512;
 const RATE: f64 = 64.0;
 /// The band of the tones, in Hz.
 const BAND: std::ops::Range<f64> = 4.0..16.0;
-/// The tones: frequency in Hz, and fading per second.
+/// The tones: the frequency in Hz, and the rate of exponential decay per second.
 const TONES: [(f64, f64); 3] = [(5.37, 0.25), (7.81, 0.5), (12.24, 0.4)];
 
 fn main() -> ExitCode {
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
 }
 
 /// Returns the sum `[SAMPLES]` of fading tones. The arguments have the shape `[tones]`, and `fading` is the logarithm
-/// of the fading per second.
+/// of the decay rate per second.
 fn tones<'t>([frequency, fading, cosine, sine]: [Var<'t, f64>; 4]) -> Var<'t, f64> {
     let t = Tensor::<f64>::arange(SAMPLES) / RATE;
     let angle = frequency.unsqueeze(1) * &t * TAU; // [tones, SAMPLES]

@@ -1,7 +1,7 @@
-//! 30. A Gaussian process: a curve with a band that tells how sure it is, and a length for each direction, learned.
+//! 30. A Gaussian process: a curve with a band that shows its uncertainty, and a learned length scale for each coordinate.
 //!
 //! A Gaussian process is a normal distribution over functions. The kernel says how much the values at two points vary together. Its
-//! parameters, the length of a wave, its height and the noise, maximise the likelihood of the data. The likelihood contains a Cholesky
+//! parameters are the length scales, the height and the noise. They maximise the likelihood of the data. The likelihood contains a Cholesky
 //! factor, a solution and a determinant, and the gradient goes through all of them.
 
 use std::f64::consts::TAU;
@@ -12,7 +12,7 @@ use wengert::linalg::prelude::*;
 use wengert::prelude::*;
 use wengert_course::{Chart, Options, Result, row_svg, run};
 
-/// The number of data points. Their first coordinates leave a gap from -1 to 1, in which the curve is less sure.
+/// The number of data points. Their first coordinates leave a gap from -1 to 1, in which the predictions are less certain.
 const POINTS: usize = 40;
 
 fn main() -> ExitCode {

@@ -42,7 +42,7 @@ fn samples(count: usize, generator: &mut Generator) -> Tensor<f64> {
     cat(&parts, 0)
 }
 
-/// Returns the step of Newton's method, and the multiple of the identity that it needed.
+/// Returns the step of Newton's method, and the damping: the multiple of the identity that makes the Hessian positive definite.
 fn newton(gradient: &Tensor<f64>, hessian: &Tensor<f64>, mut damping: f64) -> (Tensor<f64>, f64) {
     let n = gradient.numel();
     loop {
@@ -74,7 +74,7 @@ fn mixture(options: &Options) -> Result {
             break;
         }
         let curvature = hessian(&loss, &theta);
-        // A step that does not help is repeated with ten times the damping.
+        // A step that does not decrease the loss is computed again with ten times the damping.
         loop {
             let (move_, used) = newton(&gradient, &curvature, damping);
             let next = &theta + &move_;

@@ -29,7 +29,7 @@ fn convolutional(generator: &mut Generator) -> Sequential {
         .add(Linear::new(32 * 2 * 2, 10, generator))
 }
 
-/// Moves images by one pixel to the right. The last column is lost, and a column of paper comes in.
+/// Moves images by one pixel to the right. The last column is lost, and a column of paper (0) is inserted at the left.
 fn moved(images: &Tensor) -> Tensor {
     let paper = Tensor::<f32>::zeros([images.shape()[0], 1, 8, 1]);
     cat(&[paper, images.narrow(3, 0, 7)], 3)
@@ -66,7 +66,7 @@ fn compare(options: &Options) -> Result {
     }
     println!();
 
-    // Three digits in eight epochs.
+    // A picture of three digits, as they are shifted in eight epochs.
     let few = train.inputs().narrow(0, 0, 3);
     let epochs: Result<Vec<Tensor>> = (0..8).map(|_| Ok(random_shift(&few, 1, generator)?)).collect();
     let rows = stack(&epochs?, 1).reshape([-1, 1, 8, 8]); // [3, 8, 1, 8, 8]: a row for each digit

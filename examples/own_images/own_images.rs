@@ -27,16 +27,16 @@ use wengert::prelude::*;
 
 use course::{DIGITS, Options, Result, run};
 
-/// The command-line options of the course's examples, and the parts that this example does not use.
+/// The library of the course. This example uses only its command-line options.
 #[allow(dead_code, unused_imports)]
 #[path = "src/lib.rs"]
 mod course;
 
 /// Height and width of all images after resizing.
 const SIZE: usize = 32;
-/// The number of batches of a whole training, and the number of batches without a better validation after which the training ends. Both are
-/// converted to epochs, with limits: a training has 40 to 400 epochs, and its patience is at least 10 epochs. An epoch of few images has
-/// few batches. Then batch normalisation needs many epochs before its running statistics fit the network.
+/// The number of batches of a training, and its patience: the number of batches without a better validation score after which it ends. Both
+/// are converted to epochs, with limits: a training has 40 to 400 epochs, and its patience is at least 10 epochs. An epoch of few images
+/// has few batches. Then batch normalisation needs many epochs before its running statistics fit the network.
 const BATCHES: [u64; 2] = [4000, 1000];
 
 fn main() -> ExitCode {
@@ -69,7 +69,7 @@ fn network(classes: usize, generator: &mut Generator) -> Sequential {
             .add(ReLU);
     }
     layers // [n, 64, 8, 8]
-        // The maximum of each channel over the image: the place of an object does not matter. A mean would add up its surroundings too.
+        // The maximum of each channel over the image: the place of an object does not matter. A mean would also include its surroundings.
         .add(AdaptiveMaxPool2d::new(1)) // [n, 64, 1, 1]
         .add(Flatten::default())
         .add(Dropout::new(0.2))

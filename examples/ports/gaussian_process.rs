@@ -1,4 +1,5 @@
-//! A Gaussian process whose mean, noise, height and lengths maximise the likelihood of the data. A port of `gaussian_process.py` of HIPS/autograd.
+//! A Gaussian process whose mean, noise, height and length scales maximise the likelihood of the data. A port of `gaussian_process.py` of
+//! HIPS/autograd.
 
 use std::process::ExitCode;
 
@@ -52,7 +53,7 @@ pub fn predict<'t>(theta: Var<'t, f64>, at: Var<'t, f64>, x: Var<'t, f64>, y: Va
     stack(&[mean, theta.select(0, 2).exp() - (cross * weights).sum(0)], 0)
 }
 
-/// Returns the parameters after at most 100 moves of L-BFGS to the largest likelihood, and minus the logarithm of the likelihood.
+/// Maximizes the likelihood by at most 100 iterations of L-BFGS. Returns the parameters, and minus the logarithm of their likelihood.
 pub fn fit(x: &Tensor<f64>, y: &Tensor<f64>) -> (Tensor<f64>, f64) {
     let objective = formula!(|theta| objective(theta, theta.tape().constant(x), theta.tape().constant(y)));
     Lbfgs::new(1.0).strong_wolfe().max_iter(100).minimize(objective, &start(4))

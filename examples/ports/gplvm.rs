@@ -1,4 +1,5 @@
-//! Hidden places of points in a plane: each coordinate of the data is a Gaussian process over the places. A port of HIPS/autograd's `gplvm.py`.
+//! A Gaussian process latent variable model: each coordinate of the data is a Gaussian process over hidden places of the points in a plane.
+//! A port of HIPS/autograd's `gplvm.py`.
 
 use std::process::ExitCode;
 
@@ -31,7 +32,7 @@ pub fn objective<'t>([settings, places]: [Var<'t, f64>; 2], data: &Tensor<f64>) 
     process(0) + process(1) - Normal::new(tape.constant(0.0), 1.0).log_prob(places).sum(..)
 }
 
-/// Returns the parameters after at most `steps` moves of L-BFGS, and the objective for these parameters.
+/// Returns the parameters after at most `steps` iterations of L-BFGS, and the objective for these parameters.
 pub fn fit(data: &Tensor<f64>, steps: usize) -> ([Tensor<f64>; 2], f64) {
     let (start, layout) = ravel(&start());
     let mut lbfgs = Lbfgs::new(1.0).strong_wolfe().max_iter(steps);

@@ -44,7 +44,7 @@ pub fn objective<'t>([weights, hidden, noise]: [Var<'t, f64>; 3], observed: &Ten
     -series.log_prob(observed).sum(..) / observed.shape()[0] as f64
 }
 
-/// Returns the parameters after at most `steps` moves of L-BFGS, and the objective for these parameters.
+/// Returns the parameters after at most `steps` iterations of L-BFGS, and the objective for these parameters.
 pub fn fit(observed: &Tensor<f64>, steps: usize) -> ([Tensor<f64>; 3], f64) {
     let (start, layout) = ravel(&start());
     let mut lbfgs = Lbfgs::new(1.0).strong_wolfe().max_iter(steps);

@@ -38,7 +38,7 @@ pub fn mixture<'t>(
     MixtureSameFamily::new(Categorical::from_logits(logits), Independent::new(parts, 1))
 }
 
-/// Returns minus an estimate of the lower bound of the evidence, from noise `[10, n, 2]`: n draws of each part.
+/// Returns minus an estimate of the evidence lower bound (ELBO), from noise `[10, n, 2]`: n draws of each part.
 pub fn objective<'t>([logits, settings]: [Var<'t, f64>; 2], noise: &Tensor<f64>) -> Var<'t, f64> {
     let part = settings.unsqueeze(1);
     let x = part.slice(2, ..2) + part.slice(2, 2..).exp() * noise;
@@ -62,7 +62,7 @@ impl Fit {
         Fit { theta: Parameter::new(theta), layout, adam: Adam::new(0.1), random: RandomState::new(0) }
     }
 
-    /// Makes one step, and returns the estimate of the lower bound before it.
+    /// Makes one step of Adam, and returns the estimate of the evidence lower bound (ELBO) before this step.
     pub fn step(&mut self) -> f64 {
         let noise = self.random.randn([10, 40, 2]);
         let (loss, gradients) = Tape::new()

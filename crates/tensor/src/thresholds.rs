@@ -15,7 +15,7 @@ pub(crate) mod plan {
     /// reduces even if each total has fewer than [`ELEMENTS_PER_TOTAL`] terms.
     pub(crate) const MAX_ROW: usize = 1 << 14;
 
-    /// The value of [`MAX_ROW`] for a tensor that is reduced to a single value. A single thread computes such a tensor.
+    /// The value of [`MAX_ROW`] for a tensor that is reduced to a single value. Such a tensor is a single row, which one thread computes.
     pub(crate) const MAX_WHOLE: usize = 1 << 12;
 
     /// The shortest row, in elements, that an instruction of a fused program reduces. A program that runs row by row over shorter rows
@@ -61,8 +61,8 @@ pub(crate) mod plan {
     /// products. It needs copies of their operands side by side.
     pub(crate) const MAX_JOINED: usize = 1 << 24;
 
-    /// A sum of the gradients of slices is cut into parts where slices start or end. This is the largest average number of parts per slice.
-    /// More parts mean more steps with fewer elements each. Measured with causal attention.
+    /// A sum of the gradients of slices is cut into parts where slices start or end. If the slices have more than this number of parts on
+    /// average, they are divided into two sums. More parts mean more steps with fewer elements each. Measured with causal attention.
     pub(crate) const MAX_PARTS: usize = 8;
 
     /// The largest number of plans that a thread keeps. A training step that reads many values, each on its own, needs a plan for each of
@@ -81,8 +81,8 @@ pub(crate) mod plan {
     /// The largest number of multiplications of a batch of products in a region. A larger product of one column may run on several threads.
     pub(crate) const MAX_REGION_PRODUCT: usize = super::matmul::MIN_PARALLEL_COLUMN - 1;
 
-    /// The largest part of a concatenation, in elements, that a step of a region computes. The concatenation copies the part out of the
-    /// region's memory, while other steps write larger parts directly. Measured with recurrent networks.
+    /// The largest operand of a concatenation, in elements, that a step of a region may compute. It is copied from the region's memory to
+    /// the concatenation. A step outside a region writes its result directly there. Measured with recurrent networks.
     pub(crate) const MAX_REGION_PART: usize = 512;
 
     /// The largest number of elements in the memory of a region (a sequence of small steps), which stays in the second-level cache.
@@ -99,8 +99,8 @@ pub(crate) mod plan {
     /// because the plan has fixed shapes. A region whose inputs change more often runs step by step.
     pub(crate) const MAX_REGION_COMPILATIONS: usize = 4;
 
-    /// An expression stores equal shapes once. A new shape is compared with this number of its first shapes, and later shapes are found by
-    /// their hashes. A new view is compared with the same number of first views. A view that equals a later view is stored again.
+    /// The number of an expression's first shapes, and of its first views, with which a new shape or view is compared. Later shapes are
+    /// found by their hashes, so equal shapes are stored once. A view that equals a later view is stored again.
     pub(crate) const MAX_SCANNED: usize = 16;
 }
 
@@ -161,7 +161,7 @@ pub(crate) mod blocks {
     /// copies take longer than the start of a run that reads them in place.
     pub(crate) const MAX_MEDIUM_BLOCK: usize = 1 << 12;
 
-    /// The largest size of all these blocks of a program together, in bytes: a first-level cache.
+    /// The largest total size, in bytes, of all these blocks of a program: the size of a first-level cache.
     pub(crate) const MAX_MEDIUM_BLOCKS: usize = 1 << 15;
 
     /// A task that computes several totals has about this number of elements per total, or more. With fewer elements, clearing and
@@ -196,7 +196,8 @@ pub(crate) mod rows {
     /// several rows of this length.
     pub(crate) const MIN_READ_ROW: usize = 128;
 
-    /// The longest period of a repeating operand, in elements, that is copied. The copy must stay in the first-level cache.
+    /// The largest number of elements after which an operand repeats, if it is first copied to a buffer. The copy must stay in the
+    /// first-level cache.
     pub(crate) const MAX_PERIOD: usize = 4096;
 
     /// The shortest row, in elements, for which an instruction of a program reads an operand with one value per row directly. For shorter
@@ -218,8 +219,8 @@ pub(crate) mod rows {
     /// suffice.
     pub(crate) const FEW_GATHERED_ROWS: usize = 8;
 
-    /// The shortest row of the result, in elements, that is computed by itself even if there are more than [`FEW_GATHERED_ROWS`] rows. Both
-    /// thresholds apply to the same operations.
+    /// The shortest row of the result, in elements, that these operations compute without gathering even if there are more than
+    /// [`FEW_GATHERED_ROWS`] rows. Formulas of several operations are computed row by row only if their rows are at least this long.
     pub(crate) const MIN_UNGATHERED_ROW: usize = 16;
 
     /// The largest number of elements that a plain loop copies. For a copy this short, a call of `memcpy` takes longer.
@@ -294,9 +295,9 @@ pub(crate) mod matmul {
     /// column of the right one. For more rows, it is faster to copy the columns and to compute several columns at once.
     pub(crate) const MAX_DOT_ROWS: usize = 16;
 
-    /// The largest number of results, and of terms of each, for which `gemm` with operands in place is faster than the kernel for few rows.
-    /// With more results, `gemm` rearranges the operands. Measured on an AMD Zen 4 with f32: [8, 200] x [200, 24] takes 1.1 us instead of
-    /// 2.8 us, but [8, 512] x [512, 24] takes 4.5 us instead of 2.3 us.
+    /// `gemm` with operands in place is faster than the kernel for few rows if a product has at most this number of elements, each with at
+    /// most this number of terms. With more elements, `gemm` rearranges the operands. Measured on an AMD Zen 4 with f32: [8, 200] x [200, 24]
+    /// takes 1.1 us instead of 2.8 us, but [8, 512] x [512, 24] takes 4.5 us instead of 2.3 us.
     pub(crate) const MAX_GEMM_IN_PLACE: usize = 256;
 
     /// The number of columns for which the kernel for few rows computes the sums before it writes them to the result.
@@ -502,8 +503,8 @@ pub(crate) mod scan {
 
 /// Thresholds for the tasks of other kernels.
 pub(crate) mod parts {
-    /// When slices are added by an index, the columns of the result are divided among tasks at multiples of this number. The value is large
-    /// enough that few cache lines belong to two tasks.
+    /// In `index_add` and similar operations, the columns of the result are divided among tasks at multiples of this number. The value is
+    /// large enough that few cache lines belong to two tasks.
     pub(crate) const COLUMNS: usize = 32;
 
     /// The number of elements of a task in an optimiser's step. With this size, the start on another thread costs little compared with the
@@ -549,8 +550,8 @@ pub(crate) mod softmax {
 
 /// Thresholds of operations.
 pub(crate) mod ops {
-    /// The shortest row of an index, in elements, whose positions are used without a copy. For shorter rows, the calls take longer than the
-    /// copy.
+    /// The shortest row of an index tensor, in elements, for which `gather` and `scatter` use the indices themselves as positions, with one
+    /// call per row. For shorter rows, the calls take longer than computing the positions of several rows into a block.
     pub(crate) const MIN_DIRECT_INDEX: usize = 16;
 
     /// The smallest tensor, in elements, for which an operation of several passes over memory is recorded and fused into one pass. For
@@ -575,7 +576,7 @@ pub(crate) mod ops {
     /// mask divides its queries into blocks.
     pub(crate) const QUERY_UNIT: usize = 32;
 
-    /// The largest number of blocks of queries in attention. With more blocks, fewer hidden scores are computed, but each block has a fixed
+    /// The largest number of blocks of queries in attention. With more blocks, fewer masked scores are computed, but each block has a fixed
     /// cost.
     pub(crate) const MAX_QUERY_BLOCKS: usize = 8;
 

@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn a_bar_is_scaled_to_the_whole_height_and_centred() {
         let shares = features(&rectangle(100, 10..74, 50..66)).unwrap();
-        // 64 pixels become 32, and the width of 16 becomes 8: two squares in the middle of each row.
+        // The bar is scaled from 64 x 16 to 32 x 8 pixels. A square has 4 x 4 pixels, so the bar fills two squares of each row.
         for row in shares.chunks(SIDE) {
             assert_eq!(row, [0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0]);
         }

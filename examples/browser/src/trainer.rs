@@ -21,7 +21,7 @@ const HIDDEN: usize = 64;
 /// The number of samples in a step.
 const BATCH: usize = 32;
 
-/// The largest count of black pixels in a square in the table, whose squares have 4 x 4 pixels.
+/// The largest possible number in the table: the count of black pixels in a square of 4 x 4 pixels.
 const MOST_INK: f32 = 16.0;
 
 type Batch = (Tensor, Tensor<i64>);
@@ -191,8 +191,8 @@ mod tests {
         assert!(trainer.save().unwrap() == saved);
     }
 
-    /// Returns an image of 280 x 280 pixels with a line of the page's width through these points. The coordinates are shares of the image's
-    /// side.
+    /// Returns an image of 280 x 280 pixels with a line through these points, as thick as the lines that the page draws. The coordinates are
+    /// fractions of the image's side.
     fn drawn(points: &[(f32, f32)]) -> Vec<u8> {
         let is_near = |x: f32, y: f32| {
             points.windows(2).any(|ends| {

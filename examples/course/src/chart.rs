@@ -26,14 +26,14 @@ const PALE: RGBColor = RGBColor(232, 232, 232);
 /// The width and height of a chart in pixels: alone, beside another, and in a longer row. A row of three is readable on a page that is
 /// 850 pixels wide.
 const SIZES: [(u32, u32); 3] = [(560, 420), (440, 340), (320, 300)];
-/// The width of a letter of a title, as a share of the height of the letter.
+/// The average width of a letter of a title, as a fraction of the font size.
 const LETTER: f64 = 0.55;
 /// The number of drawing units per pixel of the picture. plotters rounds each coordinate to a whole unit.
 const UNITS: u32 = 10;
 /// The length of a dash, and the length of the gap after it, in drawing units.
 const DASH: (u32, u32) = (6 * UNITS, 4 * UNITS);
 
-/// A chart: layers over two axes, drawn in the order of their addition.
+/// A chart: layers, such as lines and points, over two axes. The layers are drawn in the order in which they were added.
 pub struct Chart {
     title: String,
     axes: [&'static str; 2],
@@ -228,7 +228,7 @@ impl Chart {
             of.into_iter().map(|point| (share(point.0, x), share(point.1, y))).collect::<Vec<_>>()
         };
         let points: Vec<(f64, f64)> = self.layers.iter().flat_map(shares).collect();
-        // The approximate size of a letter and a line of the legend, as shares of the area.
+        // The approximate width and height of the legend, as shares of the area: 0.015 per letter and 0.055 per line, and its margins.
         let names = self.layers.iter().filter(|layer| !layer.name.is_empty());
         let wide = names.clone().map(|layer| layer.name.len()).max().unwrap_or(0) as f64 * 0.015 + 0.1;
         let high = names.count() as f64 * 0.055 + 0.05;
@@ -321,7 +321,8 @@ fn joined(pieces: &[[Crossing; 2]]) -> Vec<Vec<(f64, f64)>> {
         ends.iter().for_each(|end| by_side.entry(end.side).or_default().push(piece));
     }
     let mut is_taken = vec![false; pieces.len()];
-    // Returns the points of the pieces that continue a line at a side.
+    // Returns the points of a line that begins at a side of a cell: follows the pieces that are not taken yet, each from its end on the side
+    // that the piece before has reached.
     let follow = |mut side: usize, is_taken: &mut [bool]| {
         let mut points = Vec::new();
         while let Some(&piece) = by_side[&side].iter().find(|&&piece| !is_taken[piece]) {
@@ -405,7 +406,7 @@ pub fn row_svg(charts: &[Chart]) -> Result<String> {
         }
         area.present().map_err(owned)?;
     }
-    // The `viewBox` stays in units, and the picture gets its size in pixels.
+    // The `viewBox` stays in drawing units, and the picture gets its size in pixels.
     let header = |units: u32| format!("width=\"{}\" height=\"{}\"", width * units, height * units);
     Ok(svg.replacen(&header(UNITS), &header(1), 1))
 }

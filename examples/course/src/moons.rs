@@ -17,7 +17,7 @@ pub fn moons(n: usize, generator: &mut Generator) -> (Tensor, Tensor<i64>) {
     (stack(&[x, y], 1) + Tensor::randn([n, 2], generator) * 0.12, class)
 }
 
-/// Draws the moons over the regions of their classes. `classify` maps points `[m, 2]` to scores `[m, 2]`.
+/// Draws the moons over the regions of the two predicted classes. `classify` maps points `[m, 2]` to scores `[m, 2]`.
 pub fn moons_chart(
     title: String,
     points: &Tensor,

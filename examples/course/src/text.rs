@@ -32,7 +32,8 @@ pub fn text(path: impl AsRef<Path>, length: usize, seed: u64) -> Result<(Vocabul
     Ok((vocabulary, train, DataLoader::new(test.subset(&end_to_end)?, 256)))
 }
 
-/// Draws a character from scores `[characters]`. A temperature below 1 prefers likely characters, above 1 unlikely ones.
+/// Draws a character from scores `[characters]`. A temperature below 1 raises the probability of the likely characters. A
+/// temperature above 1 raises the probability of the unlikely ones.
 pub fn draw(scores: &Tensor, temperature: f64, generator: &mut Generator) -> i64 {
     let probabilities = (scores / temperature as f32).softmax(-1);
     probabilities.multinomial(1, false, generator).item()

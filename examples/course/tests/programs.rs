@@ -8,7 +8,7 @@ use std::io::pipe;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The widest line of an example's help, in letters. A terminal often has 80 columns.
+/// The largest permitted width of a line of an example's help, in characters. A terminal often has 80 columns.
 const WIDTH: usize = 78;
 
 fn here() -> &'static Path {

@@ -80,7 +80,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The width of the help, in letters.
+/// The width of the help, in characters.
 const WIDTH: usize = 78;
 /// The column at which the explanations of the help begin.
 const COLUMN: usize = 30;
@@ -242,7 +242,8 @@ fn wrapped(column: usize, text: &str) -> String {
     lines.iter().map(|line| format!("{}{line}\n", " ".repeat(column))).collect()
 }
 
-/// Ends the program without a message when `println` or `print` finds its output closed, as by `| head -1`. Without this, it would panic.
+/// Sets a panic hook: when `println` or `print` panics because the output is closed, as by `| head -1`, it ends the program without a
+/// message.
 fn end_with_the_output() {
     let report = panic::take_hook();
     panic::set_hook(Box::new(move |info| {

@@ -28,7 +28,7 @@ const TOLERANCE: f64 = 1e-10;
 static CASES: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("cases.json")).expect("cases.json is JSON"));
 
-/// Returns the numbers of a list in the table.
+/// Returns the numbers of a JSON list.
 fn numbers(list: &Value) -> Vec<f64> {
     list.as_array().expect("a list").iter().map(|number| number.as_f64().expect("a number")).collect()
 }
@@ -41,13 +41,13 @@ fn assert_close(found: &Tensor<f64>, expected: &Value) {
     assert!(error < TOLERANCE, "{error:e}");
 }
 
-/// Returns the second point at which the table has numbers. It is near `start`.
+/// Returns the second point for which `cases.json` has a value and a gradient. It is near the first point `start`.
 fn near(start: &Tensor<f64>) -> Tensor<f64> {
     start + Tensor::<f64>::arange(start.numel()).sin() * 0.1
 }
 
-/// Compares value and gradient at two points. If the table has a learning rate for the port, also compares the point after 20 steps of
-/// gradient descent.
+/// Compares value and gradient at two points with `cases.json`. If this file has a learning rate for the port, also compares the point
+/// after 20 steps of gradient descent.
 fn compare(name: &str, start: &Tensor<f64>, objective: impl for<'t> Fn(Var<'t, f64>) -> Var<'t, f64>) {
     let case = &CASES[name];
     for (at, point) in [start.clone(), near(start)].iter().enumerate() {

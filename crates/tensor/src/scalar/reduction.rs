@@ -79,7 +79,8 @@ pub(crate) trait Fold<T> {
     /// elements by [`combine_numbers`](Self::combine_numbers).
     const SELECTS: bool = false;
 
-    /// Combines two totals. The elements of the first total usually come first in memory, or the elements of both alternate there.
+    /// Combines two totals. Usually, the elements of the first total precede the elements of the second in memory. In some loops, the
+    /// elements of the two totals alternate in memory.
     fn combine(x: T, y: T) -> T;
 
     /// Combines two totals that are not NaN.

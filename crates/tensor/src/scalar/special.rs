@@ -97,7 +97,7 @@ crate::scalar::cpu::dispatched! {
     /// Writes the [`normal_quantile`] of each number of `p` to `out`, with the same bits. The loops have vector forms.
     pub(crate) fn normal_quantiles(p: &[f64; QUANTILES], out: &mut [f64; QUANTILES]) {
         // `places` has the positions of the numbers in the tails of the distribution. `tails` has the distance of each of these numbers from
-        // 0 or 1. Its unused elements have any number in the tails.
+        // 0 or 1. Its unused elements keep the value 0.01.
         let (mut places, mut tails, mut count) = ([0; QUANTILES], [0.01; QUANTILES], 0);
         for i in 0..QUANTILES {
             let q = p[i] - 0.5;
@@ -361,8 +361,9 @@ fn zeta_of_positive(s: f64, q: f64) -> f64 {
 /// true, computes the part from t above x. The result is NaN if an argument is negative or NaN, and if both are 0 or both are infinite.
 ///
 /// For x < a + 1, the lower part is computed by a series (Abramowitz and Stegun 6.5.29). Otherwise the upper part is computed by a
-/// continued fraction (6.5.31, by W. J. Lentz's method). Each converges fast in its range. The other part is 1 minus the computed part. If
-/// both a and x are small, this difference costs the upper part some digits.
+/// continued fraction (6.5.31, by W. J. Lentz's method). If x is near a, both need a small multiple of √a terms. After a million terms the
+/// computation ends, so the result is inexact for a above 10¹⁰ and x near a. The other part is 1 minus the computed part. If both a and x
+/// are small, this difference costs the upper part some digits.
 pub(crate) fn incomplete_gamma(a: f64, x: f64, is_upper: bool) -> f64 {
     if !(a >= 0.0 && x >= 0.0) || a == 0.0 && x == 0.0 || a.is_infinite() && x.is_infinite() {
         return f64::NAN;

@@ -178,7 +178,7 @@ pub enum Error {
     /// A shape whose number of elements, size in bytes or single size exceeds `isize::MAX`.
     #[error("{}", diagnostic::too_large(shape, *dtype, at))]
     TooLarge {
-        /// The shape.
+        /// The shape that is too large.
         shape: Shape,
         /// The element type.
         dtype: DType,
@@ -189,7 +189,7 @@ pub enum Error {
     /// A result, or memory needed to compute it, that does not fit into memory.
     #[error("{}", diagnostic::out_of_memory(shape, *dtype, at))]
     OutOfMemory {
-        /// The shape.
+        /// The shape of the result, or of the memory.
         shape: Shape,
         /// The element type.
         dtype: DType,

@@ -505,7 +505,8 @@ mod tests {
         all
     }
 
-    /// Returns the layouts of rank 0 to 3 that are made of ten pairs of a small size and stride, and fit into a buffer.
+    /// Returns all layouts of rank 0 to 3 with offset 11 that fit into a buffer of 40 elements. The size and the stride of each dimension
+    /// are one of ten pairs.
     fn small_layouts() -> Vec<Layout> {
         let mut lists: Vec<Vec<(usize, isize)>> = vec![Vec::new()];
         let mut all = Vec::new();

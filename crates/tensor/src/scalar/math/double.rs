@@ -168,8 +168,8 @@ impl FloatMath for f64 {
         if Self::is_ordinary(x) { Self::log_ordinary::<FMA>(x) } else { x.ln() }
     }
 
-    /// Computes the error function; error at most 2 units in the last place. Uses [`ERF_NEAR`] for |x| below 0.85, and 1 - 2 Φ(-√2 x) for
-    /// larger |x|.
+    /// Computes the error function; error at most 2 units in the last place. Uses [`ERF_NEAR`] for |x| below 0.85. For larger |x|, the
+    /// result is 1 - 2 Φ(-√2 |x|) with the sign of x.
     #[inline(always)]
     fn erf<const FMA: bool>(x: f64) -> f64 {
         let square = x * x;

@@ -102,7 +102,7 @@ pub(crate) trait FloatMath:
 
     /// The number of bits of the fraction.
     const DIGITS: u32;
-    /// The exponent field of the number 1, which stands for the exponent 0.
+    /// The bias of the exponent, as a number: the value of the exponent field that stands for the exponent 0.
     const BIAS: Self;
     const EPSILON: Self;
     const MAX: Self;
@@ -126,7 +126,7 @@ pub(crate) trait FloatMath:
     /// removes it again.
     const RAISED: Self;
     const LOWER: Self;
-    /// tanh is a polynomial below the first bound and 1 above the second.
+    /// The two bounds of |x| in [`tanh`](Self::tanh): below the first, it is a polynomial. Above the second, the result is ±1.
     const TANH_RANGE: (Self, Self);
     /// True if [`pow_ordinary`](Self::pow_ordinary) is faster than the standard library only with FMA instructions.
     const POW_NEEDS_FMA: bool;
@@ -148,7 +148,7 @@ pub(crate) trait FloatMath:
     fn split(x: Self) -> (Self, Self);
     /// Computes ln(1 + m) - m for 1 + m in √½ .. √2.
     fn log1p_rest<const FMA: bool>(m: Self) -> Self;
-    /// Computes (tanh x)/x - 1 as a function of x², for x below the first bound of [`TANH_RANGE`](Self::TANH_RANGE).
+    /// Computes ((tanh x)/x - 1)/x² as a function of x², for |x| below the first bound of [`TANH_RANGE`](Self::TANH_RANGE).
     fn tanh_near<const FMA: bool>(square: Self) -> Self;
     /// Computes ln x for arguments that satisfy [`is_ordinary`](Self::is_ordinary); error at most 1 unit in the last place.
     fn log_ordinary<const FMA: bool>(x: Self) -> Self;
@@ -385,8 +385,8 @@ pub(crate) trait FloatMath:
     }
 }
 
-/// Defines the items of [`FloatMath`] that the standard library provides for both `f32` and `f64`. If the instruction set in use is
-/// reproducible, the crate `libm` replaces the functions of the C library whose results are rounded.
+/// Defines the items of [`FloatMath`] that the standard library provides for both `f32` and `f64`. Some of these functions, such as `ln`
+/// and `sin`, are the C library's, whose last bits depend on the platform. In the mode of equal bits, the crate `libm` replaces them.
 macro_rules! from_std {
     ($type:ident $bits:ident) => {
         type Bits = $bits;

@@ -56,7 +56,7 @@ fn sine_and_cosine<const FMA: bool>(x: f64) -> (f64, f64, u64) {
     (sine, cosine, shifted.to_bits())
 }
 
-/// The coefficients of (arctan t)/t - 1 as a power series in t², divided by t². For |t| up to tan π/8, the omitted terms are below 10⁻¹⁰.
+/// The coefficients of ((arctan t)/t - 1)/t² as a power series in t². For |t| up to tan π/8, the omitted terms are below 10⁻¹⁰.
 const ARCTANGENT: [f64; 11] = [
     -1.0 / 23.0,
     1.0 / 21.0,

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use crate::Shape;
 use crate::shape::compat::warning::{self, VARIABLE, Warning};
 
-/// The reaction to a broadcast of operands that PyTorch before version 0.2 viewed as one-dimensional, often with another result.
+/// The reaction to a broadcast of operands that PyTorch before version 0.2 viewed as one-dimensional instead. The two results often differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BroadcastWarning {
     /// No reaction, as in today's PyTorch.
@@ -142,8 +142,8 @@ impl Rules {
         Rules { when, ..self }
     }
 
-    /// Returns these rules with `legacy_pointwise` replaced. The value true allows a view as one-dimensional of shapes that do not
-    /// broadcast.
+    /// Returns these rules with `legacy_pointwise` replaced. If it is true, operands that do not broadcast are viewed as one-dimensional if
+    /// they have the same number of elements.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }

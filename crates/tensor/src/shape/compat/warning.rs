@@ -23,7 +23,7 @@ pub const VARIABLE: &str = "WENGERT_BROADCAST_WARNING";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// A broadcast of operands that PyTorch before version 0.2 viewed as one-dimensional, often with another result.
+    /// A broadcast of operands that PyTorch before version 0.2 viewed as one-dimensional instead. The two results often differ.
     Broadcast {
         /// The shapes of `self` and `other`.
         shapes: (Shape, Shape),

@@ -215,8 +215,8 @@ fn hint_line(hint: Option<String>) -> String {
     hint.map_or_else(String::new, |hint| format!("\n  hint: {hint}"))
 }
 
-/// Returns the text of the shapes, one per line. If `failing` has a dimension, counted in the longest shape, and two sizes, a line with a
-/// mark under this dimension and the sizes follows.
+/// Returns the text of the shapes, one per line. `failing` is a dimension of the longest shape, and the two sizes that disagree there. If
+/// it is not `None`, the last line of the text marks this dimension and shows the sizes.
 fn align(shapes: &[(&str, &Shape)], failing: Option<(usize, usize, usize)>) -> String {
     let columns = Columns::new(&shapes.iter().map(|&(_, shape)| shape).collect::<Vec<_>>());
     let width = shapes.iter().map(|(name, _)| name.len() + 1).max().unwrap_or(0);
@@ -342,7 +342,7 @@ mod tests {
         assert_eq!(hint(&add_in_place(&[3], &[4, 3])), Some(swapped));
         assert_eq!(hint(&add_in_place(&[4, 1], &[4])), Some("to pair them element by element: b.unsqueeze(1)"));
         assert_eq!(hint(&add_in_place(&[3], &[1, 3])), Some("to pair them element by element: b.squeeze(0)"));
-        // No hint: a view of `a` would not enlarge it.
+        // There is no hint: the result has more elements than `a`, so no view of `a` can hold it.
         assert_eq!(hint(&add_in_place(&[32], &[4, 32, 14, 14])), None);
         let error = ones(&[3]).try_atan2_(ones(&[4, 3])).unwrap_err();
         let other_name = "in place, a keeps its shape; `a = a.atan2(&b)` gives [4, 3]";
@@ -376,9 +376,9 @@ mod tests {
     fn broadcast_shapes_shows_the_dimensions_that_pytorch_has_joined() {
         type Row = (&'static [&'static [usize]], (usize, usize), usize, &'static str, &'static str);
         let table: &[Row] = &[
-            // The columns: shapes, a pair, the index of the failing shape, its sizes, and the joint shape. The pair is the size of the
-            // failing dimension in the failing shape, and the position of this dimension, counted from the end. The joint shape joins the
-            // shapes before the failing one, and after the failing dimension also the failing one.
+            // The columns: shapes, a pair, the index of the failing shape, its sizes, and the joined shape in PyTorch's message. The pair is
+            // the size of the failing dimension in the failing shape, and the position of this dimension, counted from the end. PyTorch
+            // joins the last dimensions first, so it has joined the failing shape only after the failing dimension.
             (&[&[4, 5, 1, 1, 2], &[2, 1, 6, 1, 2]], (2, 5), 1, "2, 1, 6, 1, 2", "[4, 5, 6, 1, 2]"),
             (&[&[2], &[3], &[1, 1, 1]], (3, 1), 1, "3,", "[1, 1, 2]"),
             (&[&[2, 1], &[3], &[4, 2]], (2, 1), 2, "4, 2", "[2, 3]"),
