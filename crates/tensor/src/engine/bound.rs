@@ -191,12 +191,13 @@ impl Binding {
         } else if small_block.is_none() {
             small_block = run_small::medium_block_for(&tiling, values, dtype.size());
         }
+        let sums_products = short_axis.is_none();
         Ok(Binding {
             dtype,
             layouts,
             accesses,
             tiling,
-            registers: Registers::new(program),
+            registers: Registers::new(program, sums_products),
             small_block,
             short_axis,
             reduced,

@@ -1,6 +1,10 @@
 //! The registers of a fused program. A slot is used again after its value has been read for the last time.
 
+use smallvec::SmallVec;
+
 use crate::engine::program::{Output, Program};
+use crate::scalar::instruction::{Instruction, ValueIndex};
+use crate::{Binary, Reduction, Unary};
 
 /// The memory in which the result of an instruction is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,18 +23,23 @@ pub(crate) struct Registers {
     /// For each instruction, true if its result is one output, and neither another output nor an instruction reads it. Such a result may be
     /// written with stores that bypass the caches.
     pub(crate) only_written: Vec<bool>,
+    /// For each instruction, true if it computes a product that is only summed; see [`only_summed`].
+    pub(crate) only_summed: Vec<bool>,
     /// The number of slots in the memory of a thread.
     pub(crate) slots: usize,
 }
 
 impl Registers {
-    pub(crate) fn new(program: &Program) -> Self {
+    /// Chooses the registers. If `sums_products` is true, products that are only summed are not stored.
+    pub(crate) fn new(program: &Program, sums_products: bool) -> Self {
         let (inputs, instructions) = (program.inputs() as usize, program.instructions());
-        let (last_use, direct) = (last_uses(program), direct_outputs(program));
+        let (reads, direct) = (reads(program), direct_outputs(program));
+        let only_summed = if sums_products { only_summed(program, &reads) } else { vec![false; instructions.len()] };
+        let last_use = last_uses(program, &only_summed);
         let mut results: Vec<Register> = Vec::with_capacity(instructions.len());
         let mut free: Vec<u32> = Vec::new();
         let mut slots = 0;
-        for (position, instruction) in instructions.iter().enumerate() {
+        for position in 0..instructions.len() {
             let value = inputs + position;
             // The result gets its register before the registers of the operands become free. So no instruction writes to a register that it
             // reads.
@@ -43,7 +52,7 @@ impl Registers {
             };
             results.push(result);
             let mut seen = [u32::MAX; 3];
-            for (number, operand) in instruction.operands().enumerate() {
+            for (number, operand) in values_read(program, &only_summed, position).into_iter().enumerate() {
                 let computed = (operand as usize).checked_sub(inputs).map(|number| results[number]);
                 if let (Some(Register::Slot(slot)), false) = (computed, seen.contains(&operand))
                     && last_use[operand as usize] == position
@@ -57,21 +66,68 @@ impl Registers {
                 free.push(slot);
             }
         }
-        let reads = reads(program);
         let only_written = (inputs..direct.len()).map(|value| direct[value].is_some() && reads[value] == 1).collect();
-        Registers { results, only_written, slots: slots as usize }
+        Registers { results, only_written, only_summed, slots: slots as usize }
+    }
+}
+
+/// Returns, for each instruction, true if it computes a product or a square that is only read by one sum, of rows or of an output. Such a
+/// product need not be stored.
+fn only_summed(program: &Program, reads: &[usize]) -> Vec<bool> {
+    let (inputs, instructions) = (program.inputs(), program.instructions());
+    let sums_of_rows = instructions.iter().filter_map(|instruction| match *instruction {
+        Instruction::Reduce(Reduction::Sum, value) => Some(value),
+        _ => None,
+    });
+    let sums = program.outputs().iter().filter_map(|output| match *output {
+        Output::Reduced(Reduction::Sum, value, _) => Some(value),
+        _ => None,
+    });
+    let mut only_summed = vec![false; instructions.len()];
+    for value in sums.chain(sums_of_rows).filter(|&value| value >= inputs && reads[value as usize] == 1) {
+        let position = (value - inputs) as usize;
+        only_summed[position] = matches!(
+            instructions[position],
+            Instruction::Binary(Binary::Mul, ..) | Instruction::Unary(Unary::Square, _)
+        );
+    }
+    only_summed
+}
+
+/// Returns the values that are read when the instruction at `position` runs. A sum of a product that is not stored reads the operands of
+/// this product.
+fn values_read(program: &Program, only_summed: &[bool], position: usize) -> SmallVec<[ValueIndex; 3]> {
+    let instruction = program.instructions()[position];
+    let mut values: SmallVec<[ValueIndex; 3]> = instruction.operands().collect();
+    if let Instruction::Reduce(_, value) = instruction {
+        values.extend(operands_of_product(program, only_summed, value));
+    }
+    values
+}
+
+/// Returns the operands of the product `value` if it is one of the products that are only summed. Otherwise returns no values.
+fn operands_of_product(program: &Program, only_summed: &[bool], value: ValueIndex) -> SmallVec<[ValueIndex; 3]> {
+    match value.checked_sub(program.inputs()) {
+        Some(position) if only_summed[position as usize] => {
+            program.instructions()[position as usize].operands().collect()
+        }
+        _ => SmallVec::new(),
     }
 }
 
 /// Returns, for each value, the position of the last instruction that reads it. The position is `usize::MAX` if the value is an output, and
 /// 0 if no instruction reads the value.
-fn last_uses(program: &Program) -> Vec<usize> {
+fn last_uses(program: &Program, only_summed: &[bool]) -> Vec<usize> {
     let mut last_use = vec![0; program.inputs() as usize + program.instructions().len()];
-    for (position, instruction) in program.instructions().iter().enumerate() {
-        instruction.operands().for_each(|value| last_use[value as usize] = position);
+    for position in 0..program.instructions().len() {
+        for value in values_read(program, only_summed, position) {
+            last_use[value as usize] = position;
+        }
     }
-    for output in program.outputs() {
-        output.values().iter().for_each(|&value| last_use[value as usize] = usize::MAX);
+    for &value in program.outputs().iter().flat_map(Output::values) {
+        for value in operands_of_product(program, only_summed, value).into_iter().chain([value]) {
+            last_use[value as usize] = usize::MAX;
+        }
     }
     last_use
 }

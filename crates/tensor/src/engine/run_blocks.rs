@@ -23,7 +23,7 @@ use crate::engine::registers::{Register, Registers};
 use crate::engine::stages::Stages;
 use crate::engine::tiling::Tiling;
 use crate::kernel::elementwise::operand::Operand;
-use crate::kernel::reduce::accumulator::{Accumulator, total_of};
+use crate::kernel::reduce::accumulator::{Accumulator, total_of, total_of_products};
 use crate::kernel::rows;
 use crate::memory::available::AllocationError;
 use crate::scalar::cpu;
@@ -92,6 +92,8 @@ enum BlockValue<'a, T> {
     Input(&'a [T]),
     /// All elements of the block. They are stored in the slot with this index.
     Slot(usize),
+    /// The products of two values of the block, which are an `Input` or a `Slot` each. The products are not stored, but only summed.
+    Products(ValueIndex, ValueIndex),
     /// One element for each row of the block. These elements are stored in an input of the program.
     InputRows(&'a [T]),
     /// One element for each row of the block. These elements are stored in the slot with this index.
@@ -198,6 +200,12 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
             }
             for (position, (&instruction, &place)) in program.instructions().iter().zip(&registers.results).enumerate()
             {
+                if registers.only_summed[position]
+                    && let Some((x, y)) = self.factors(instruction)
+                {
+                    self.values[inputs.len() + position] = BlockValue::Products(x, y);
+                    continue;
+                }
                 let streamed = match self.shared.streams && registers.only_written[position] {
                     true => self.stream(instruction, place, block),
                     false => None,
@@ -211,11 +219,17 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
                 self.write(k, output, block);
             }
             for (ReducedOutput { value, output, accumulator, .. }, stages) in reduced.iter().zip(&mut stages) {
-                let total = &mut *outputs[*output];
-                stages.begin_block(number, total);
+                let totals = &mut *outputs[*output];
+                stages.begin_block(number, totals);
                 let value = self.expand(*value, 0, block);
                 let spare = take(&mut self.slots[self.first.spare + 1]);
-                accumulator.accumulate(self.operand(value, len), start, len, total, &mut spare[..len]);
+                match self.values[value] {
+                    BlockValue::Products(x, y) => {
+                        let (x, y) = (self.elements(x, len), self.elements(y, len));
+                        accumulator.accumulate_products(x, y, start, totals, &mut spare[..len]);
+                    }
+                    _ => accumulator.accumulate(self.operand(value, len), start, len, totals, &mut spare[..len]),
+                }
                 self.slots[self.first.spare + 1] = spare;
             }
             number += 1;
@@ -233,6 +247,25 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
             BlockValue::Splat(value) => Operand::Splat(*value),
             BlockValue::Input(elements) | BlockValue::InputRows(elements) => Operand::Slice(&elements[..len]),
             BlockValue::Slot(slot) | BlockValue::SlotRows(slot) => Operand::Slice(&self.slots[*slot][..len]),
+            BlockValue::Products(..) => unreachable!("products that are not stored are only summed"),
+        }
+    }
+
+    /// Returns the `len` elements of a factor of [`BlockValue::Products`].
+    fn elements(&self, factor: ValueIndex, len: usize) -> &[T] {
+        match self.operand(factor as usize, len) {
+            Operand::Slice(elements) => elements,
+            Operand::Splat(_) => unreachable!("the factors are elements of the block"),
+        }
+    }
+
+    /// Returns the operands of a multiplication or a square, if each is all elements of the block.
+    fn factors(&self, instruction: Instruction) -> Option<(ValueIndex, ValueIndex)> {
+        let all = |value: ValueIndex| matches!(self.values[value as usize], BlockValue::Input(_) | BlockValue::Slot(_));
+        match instruction {
+            Instruction::Binary(_, x, y) if all(x) && all(y) => Some((x, y)),
+            Instruction::Unary(_, x) if all(x) => Some((x, x)),
+            _ => None,
         }
     }
 
@@ -374,7 +407,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         for value in instruction.operands() {
             match self.values[value as usize] {
                 BlockValue::Splat(_) => {}
-                BlockValue::Input(_) | BlockValue::Slot(_) => elements = true,
+                BlockValue::Input(_) | BlockValue::Slot(_) | BlockValue::Products(..) => elements = true,
                 BlockValue::InputRows(_) | BlockValue::SlotRows(_) => rows = true,
             }
         }
@@ -396,6 +429,14 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     /// `out`, and returns `None`.
     fn reduce(&self, op: Reduction, x: usize, block: Block, out: &mut [T]) -> Option<T> {
         let (row, by_rows) = (self.shared.tiling.row_len, self.is_rows(x));
+        if let BlockValue::Products(x, y) = self.values[x] {
+            let (x, y) = (self.elements(x, block.len), self.elements(y, block.len));
+            if block.rows <= 1 {
+                return Some(total_of_products(x, y));
+            }
+            T::sums_of_products(x, y, row, &mut out[..block.rows]);
+            return None;
+        }
         match self.operand(x, if by_rows { block.rows } else { block.len }) {
             Operand::Slice(x) if by_rows => {
                 out.iter_mut().zip(x).for_each(|(out, &x)| *out = total_of(op, Operand::Splat(x), row));

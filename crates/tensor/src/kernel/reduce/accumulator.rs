@@ -7,7 +7,7 @@
 
 use crate::kernel::elementwise::operand::Operand;
 use crate::shape::iteration_space::{IterationSpace, Segment};
-use crate::{Element, Float, Layout, Reduction, Shape};
+use crate::{Binary, Element, Float, Layout, Reduction, Shape};
 
 /// The maximum number of contiguous elements that one call of a kernel reduces: 64 chains (independent totals) of at most 64 elements each.
 pub(crate) const LONG_RUN: usize = 4096;
@@ -31,6 +31,19 @@ pub(crate) fn slice_total<T: Element>(op: Reduction, x: &[T]) -> T {
     }
     let mut total = [T::ZERO];
     T::reduce_each(op, x, x.len(), 0, &mut total);
+    total[0]
+}
+
+/// Returns the sum of the products `x[i] * y[i]`. It has the same bits as the [`slice_total`] of the stored products.
+pub(crate) fn total_of_products<T: Element>(x: &[T], y: &[T]) -> T {
+    let mut total = [T::ZERO];
+    if x.len() > LONG_RUN {
+        let middle = (x.len() / 2).next_multiple_of(LONG_RUN);
+        total[0] = total_of_products(&x[..middle], &y[..middle]);
+        T::accumulate(Reduction::Sum, &mut total, &[total_of_products(&x[middle..], &y[middle..])]);
+    } else {
+        T::sums_of_products(x, y, x.len(), &mut total);
+    }
     total[0]
 }
 
@@ -130,6 +143,12 @@ impl Accumulator {
         in_order.then(|| (row, space.position(0, start)))
     }
 
+    /// Returns true if each innermost row has one total and more than [`SHORT_ROW`] elements.
+    fn has_long_rows(&self) -> bool {
+        let (row, [stride]) = self.space.loop_of(self.space.depth() - 1);
+        stride == 0 && row > SHORT_ROW
+    }
+
     /// Accumulates `value` into `totals`. `value` holds the elements `start .. start + len` of the tensor, in row-major order. `spare` is
     /// scratch memory for `len` elements.
     pub(crate) fn accumulate<T: Float>(
@@ -153,6 +172,41 @@ impl Accumulator {
                 spare
             }
         };
+        self.accumulate_slice(values, start, segment, totals);
+    }
+
+    /// Accumulates the products of `x` and `y` into `totals`, for an accumulator of sums. Each slice holds elements of the tensor from index
+    /// `start`. The totals get the same bits as from [`accumulate`](Self::accumulate). `spare` is scratch memory of the same length.
+    pub(crate) fn accumulate_products<T: Float>(
+        &self,
+        x: &[T],
+        y: &[T],
+        start: usize,
+        totals: &mut [T],
+        spare: &mut [T],
+    ) {
+        let mut add = |position: usize, x: &[T], y: &[T]| {
+            T::accumulate(self.op, &mut totals[position..=position], &[total_of_products(x, y)]);
+        };
+        match self.space.segment(0, start, x.len()) {
+            Segment::Splat(position) => add(position, x, y),
+            Segment::Walk if self.has_long_rows() => {
+                let mut done = 0;
+                self.space.walk(0, start, x.len(), |position, _, count| {
+                    add(position, &x[done..done + count], &y[done..done + count]);
+                    done += count;
+                });
+            }
+            segment => {
+                T::binary(Binary::Mul, Operand::Slice(x), Operand::Slice(y), spare);
+                self.accumulate_slice(spare, start, segment, totals);
+            }
+        }
+    }
+
+    /// Accumulates `values`, the tensor's elements from index `start`, into several totals. `segment` has the positions of the totals.
+    fn accumulate_slice<T: Float>(&self, values: &[T], start: usize, segment: Segment, totals: &mut [T]) {
+        let (op, space, len) = (self.op, &self.space, values.len());
         let row = space.run_length();
         if let Segment::Slice(position) = segment {
             T::accumulate(op, &mut totals[position..position + len], values);
@@ -220,6 +274,30 @@ mod tests {
                 accumulate_rows(op, &mut got, &x, width, rows);
                 x.chunks(width).for_each(|row| i64::accumulate(op, &mut expected, row));
                 assert_eq!(got, expected, "{op:?} {width} {rows}");
+            }
+        }
+    }
+
+    /// Compares products that are summed directly with products that are stored first, bit by bit.
+    #[test]
+    fn products_are_accumulated_like_stored_products() {
+        let number = |i: usize| ((i * 7919 % 1009) as f64 * 0.37).sin();
+        for (rows, row) in [(9, 7), (9, 32), (9, 33), (9, 300), (2, 4097)] {
+            let (shape, len) = (Shape::from([3, rows, row]), 3 * rows * row);
+            let [x, y]: [Vec<f64>; 2] = [0, 90_000].map(|from| (from..from + len).map(number).collect());
+            for axes in 0..8 {
+                let kept: Shape = (0..3).map(|axis| if axes >> axis & 1 == 1 { 1 } else { shape[axis] }).collect();
+                let accumulator = Accumulator::new(Reduction::Sum, &shape, &Layout::contiguous(kept));
+                let [mut got, mut expected] = [(); 2].map(|()| vec![0.5; accumulator.count]);
+                for start in (0..len).step_by(5000) {
+                    let (x, y) = (&x[start..len.min(start + 5000)], &y[start..len.min(start + 5000)]);
+                    let products: Vec<f64> = x.iter().zip(y).map(|(x, y)| x * y).collect();
+                    let mut spare = vec![0.0; x.len()];
+                    let value = Operand::Slice(&products[..]);
+                    accumulator.accumulate(value, start, x.len(), &mut expected, &mut spare);
+                    accumulator.accumulate_products(x, y, start, &mut got, &mut spare);
+                }
+                assert!(got.iter().map(|x| x.to_bits()).eq(expected.iter().map(|x| x.to_bits())), "{shape:?} {axes:b}");
             }
         }
     }

@@ -23,6 +23,8 @@ pub trait ReductionKernels: Scalar {
     /// Does the same as [`reduce_each`](Self::reduce_each), for lines of 1 to 15 elements. Adds the elements of a line in the same order as
     /// [`accumulate_rows`](Self::accumulate_rows) adds rows.
     fn reduce_short(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]);
+    /// Sums the products `x[i] * y[i]` of lines of `len` elements, with the bits of [`reduce_each`](Self::reduce_each) for these products.
+    fn sums_of_products(x: &[Self], y: &[Self], len: usize, out: &mut [Self]);
 }
 
 /// Implements the trait by generic functions. Default methods would be compiled again in every dependent crate.
@@ -56,6 +58,10 @@ macro_rules! kernels {
             fn reduce_short(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]) {
                 $with_fold!(op, F => lines::reduce_short::<Self, F>(x, len, stride, out));
             }
+
+            fn sums_of_products(x: &[Self], y: &[Self], len: usize, out: &mut [Self]) {
+                lines::sums_of_products(x, y, len, out);
+            }
         }
     )*};
 }
@@ -65,6 +71,7 @@ kernels!(f32 by with_fold, f64 by with_fold, i64 by with_fold, u8 by with_fold, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scalar::element::Semiring;
 
     /// Checks that [`ReductionKernels::reduce_short`] gives the bits that [`ReductionKernels::accumulate_rows`] gives for the transposed
     /// elements.
@@ -97,6 +104,26 @@ mod tests {
             check_against_accumulated_rows(number, f64::to_bits);
             check_against_accumulated_rows(|i| number(i) as f32, |x: f32| u64::from(x.to_bits()));
         }
+    }
+
+    #[test]
+    fn a_sum_of_products_equals_the_sum_of_stored_products() {
+        fn check<T: ReductionKernels + Semiring>(number: impl Fn(usize) -> T, bits: impl Fn(T) -> u64) {
+            for len in [0, 1, 7, 8, 30, 63, 64, 65, 127, 128, 200, 1000, 4096] {
+                let [x, y]: [Vec<T>; 2] = [0, 50_000].map(|from| (from..from + 3 * len).map(&number).collect());
+                let products: Vec<T> = x.iter().zip(&y).map(|(&x, &y)| x.times(y)).collect();
+                let [mut got, mut expected] = [[number(1); 3]; 2];
+                T::reduce_each(Reduction::Sum, &products, len, len, &mut expected);
+                T::sums_of_products(&x, &y, len, &mut got);
+                assert_eq!(got.map(&bits), expected.map(&bits), "{len}");
+            }
+        }
+        let number = |i: usize| ((i * 7919 % 1009) as f64 * 0.37).sin();
+        check(number, f64::to_bits);
+        check(|i| number(i) as f32, |x| u64::from(x.to_bits()));
+        check(|i| if i % 90 == 0 { f32::INFINITY } else { -0.0 }, |x| u64::from(x.to_bits()));
+        check(|i| i as i64 * 7919, |x| x as u64);
+        check(|i| i as u8, u64::from);
     }
 
     /// Checks that reading several lines in turns gives the same bits as reducing one line after the other.

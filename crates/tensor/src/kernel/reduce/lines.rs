@@ -10,7 +10,7 @@
 
 use crate::scalar::cpu::{self, dispatched};
 use crate::scalar::element::Semiring;
-use crate::scalar::reduction::Fold;
+use crate::scalar::reduction::{Fold, Sum};
 
 /// The length in elements below which a line is short, so that [`reduce_short`] can reduce it.
 pub(super) const SHORT: usize = 16;
@@ -96,6 +96,14 @@ dispatched! {
         }
     }
 
+    /// Sums the products `x[i] * y[i]` of lines of `len` elements. The sums have the bits that [`reduce`] gives for these products, which are
+    /// rounded before they are added. The products are not stored, so large arrays are read as fast as the memory allows.
+    pub(super) fn sums_of_products<T: Semiring>(x: &[T], y: &[T], len: usize, out: &mut [T]) {
+        for i in 0..out.len() {
+            out[i] = sum_of_products(&x[i * len..][..len], &y[i * len..][..len]);
+        }
+    }
+
     /// Computes [`reduce`] for long lines of a large array. Several lines are read in turns.
     pub(super) fn interleaved_lines<T: Semiring, F: Fold<T>>(x: &[T], len: usize, stride: usize, out: &mut [T]) {
         let whole = len / 64 * 64;
@@ -177,6 +185,31 @@ fn long_line<T: Semiring, F: Fold<T>>(x: &[T]) -> T {
         extend::<T, F>(&mut totals, &mut nans, chunk);
     }
     selected::<T, F>(total, has_nan, totals, nans, x)
+}
+
+/// Returns the sum of the products of two lines, in the order of [`with_rest`] with 64 chains. For fewer than 64 elements, all chains are
+/// empty, and the order is the one of [`line`] with eight chains.
+#[inline(always)]
+fn sum_of_products<T: Semiring>(x: &[T], y: &[T]) -> T {
+    let ((chunks, x), (others, y)) = (x.as_chunks::<64>(), y.as_chunks::<64>());
+    let mut totals = [T::ZERO; 64];
+    for (chunk, other) in chunks.iter().zip(others) {
+        for i in 0..64 {
+            totals[i] = totals[i].plus(chunk[i].times(other[i]));
+        }
+    }
+    let ((chunks, x), (others, y)) = (x.as_chunks::<8>(), y.as_chunks::<8>());
+    let mut few = [T::ZERO; 8];
+    for (chunk, other) in chunks.iter().zip(others) {
+        for i in 0..8 {
+            few[i] = few[i].plus(chunk[i].times(other[i]));
+        }
+    }
+    let mut last = T::ZERO;
+    for i in 0..x.len().min(y.len()) {
+        last = last.plus(x[i].times(y[i]));
+    }
+    combined::<T, Sum, 64>(totals).plus(combined::<T, Sum, 8>(few)).plus(last)
 }
 
 /// Folds a line in `N` chains (independent totals), and combines the totals pairwise. For a maximum or minimum, the result is valid only if
