@@ -58,7 +58,7 @@ impl Elementwise for Draw {
         for (out, second) in out.make_mut().iter_mut().zip(second.iter()) {
             let (x, y) = (out.to_f64(), second.to_f64());
             let drawn = match self.kind {
-                Kind::Gamma => standard_gamma(x, &mut generator).exp().clamp(least, f64::INFINITY),
+                Kind::Gamma => libm::exp(standard_gamma(x, &mut generator)).clamp(least, f64::INFINITY),
                 Kind::LogGamma => standard_gamma(x, &mut generator),
                 Kind::Beta => beta(x, y, &mut generator).clamp(least, most),
                 Kind::Poisson => poisson(x, &mut generator),
@@ -100,7 +100,7 @@ fn standard_gamma(a: f64, generator: &mut Generator) -> f64 {
     }
     if a < 1.0 {
         let uniform = 1.0 - generator.uniform();
-        return standard_gamma(a + 1.0, generator) + uniform.ln() / a;
+        return standard_gamma(a + 1.0, generator) + libm::log(uniform) / a;
     }
     let d = a - 1.0 / 3.0;
     let c = 1.0 / (9.0 * d).sqrt();
@@ -112,8 +112,8 @@ fn standard_gamma(a: f64, generator: &mut Generator) -> f64 {
         }
         let v = root * root * root;
         let uniform = 1.0 - generator.uniform();
-        if uniform.ln() < 0.5 * z * z + d - d * v + d * v.ln() {
-            return (d * v).ln();
+        if libm::log(uniform) < 0.5 * z * z + d - d * v + d * libm::log(v) {
+            return libm::log(d * v);
         }
     }
 }
@@ -121,7 +121,7 @@ fn standard_gamma(a: f64, generator: &mut Generator) -> f64 {
 /// Draws from the beta distribution: eˣ / (eˣ + eʸ). Here `x` and `y` are the logarithms of gamma draws with the parameters `a` and `b`.
 fn beta(a: f64, b: f64, generator: &mut Generator) -> f64 {
     let (x, y) = (standard_gamma(a, generator), standard_gamma(b, generator));
-    1.0 / (1.0 + (y - x).exp())
+    1.0 / (1.0 + libm::exp(y - x))
 }
 
 /// Draws from the binomial distribution: the count of the numbers below `p` among `trials` uniform numbers. Most of these numbers are not
@@ -160,14 +160,14 @@ fn poisson(rate: f64, generator: &mut Generator) -> f64 {
     let (mut time, mut count) = (rate, 0.0);
     while time > 16.0 {
         let event = (0.875 * time).floor();
-        let at = standard_gamma(event, generator).exp();
+        let at = libm::exp(standard_gamma(event, generator));
         if at > time {
             return count + binomial(event - 1.0, time / at, generator);
         }
         count += event;
         time -= at;
     }
-    let (floor, mut product) = ((-time).exp(), 1.0 - generator.uniform());
+    let (floor, mut product) = (libm::exp(-time), 1.0 - generator.uniform());
     while product > floor {
         count += 1.0;
         product *= 1.0 - generator.uniform();

@@ -259,7 +259,9 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         let inputs: SmallVec<[&Tensor<T>; 16]> = region.inputs.iter().map(|source| self.tensor(source)).collect();
         let sources: SmallVec<[Source<'_, T>; 16]> = inputs.iter().map(|input| input.source()).collect();
         let mut results: SmallVec<[(u32, Tensor<T>); 4]> = SmallVec::new();
+        let mut shape = Shape::scalar();
         let done = region.run(steps, &sources, |buffer, Place { input, layout }, memory| {
+            shape = layout.shape().clone();
             let result = match *input {
                 Some(number) => {
                     let lowest = inputs[number].layout().extent().0;
@@ -276,7 +278,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
             Ok(())
         });
         let first = &steps[region.steps.start];
-        let done = done.map_err(|_| Error::out_of_memory(Shape::scalar(), T::DTYPE, self.host.site(first.node)))?;
+        let done = done.map_err(|_| Error::out_of_memory(shape, T::DTYPE, self.host.site(first.node)))?;
         drop((sources, inputs));
         for (buffer, result) in results {
             self.values[buffer as usize] = Some(result);

@@ -165,7 +165,7 @@ impl FloatMath for f64 {
 
     #[inline(always)]
     fn log<const FMA: bool>(x: f64) -> f64 {
-        if Self::is_ordinary(x) { Self::log_ordinary::<FMA>(x) } else { x.ln() }
+        if Self::is_ordinary(x) { Self::log_ordinary::<FMA>(x) } else { FloatMath::ln(x) }
     }
 
     /// Computes the error function; error at most 2 units in the last place. Uses [`ERF_NEAR`] for |x| below 0.85. For larger |x|, the
