@@ -110,7 +110,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Sorts values in ascending order. Equal values keep their order.
+    /// Returns the order of `values` from the smallest to the largest. Equal values keep their order.
     pub(super) fn ascending<T: Float>(values: &[T]) -> Self {
         let mut sources: Vec<usize> = (0..values.len()).collect();
         sources.sort_by(|&x, &y| values[x].partial_cmp(&values[y]).unwrap_or(std::cmp::Ordering::Equal));

@@ -37,7 +37,7 @@ impl<T: Float> Sweeps<T> {
         self.sweeps.push(Sweep { first, descends, rotations: (start, start) });
     }
 
-    /// Appends a rotation of the next two rows x and y to the current run: x becomes c x + s y, and y becomes c y - s x.
+    /// Appends a rotation of the next two rows x and y to the current sweep: x becomes c x + s y, and y becomes c y - s x.
     #[inline(always)]
     pub(crate) fn push(&mut self, c: T, s: T) {
         self.rotations.push((c, s));

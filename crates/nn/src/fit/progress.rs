@@ -1,4 +1,4 @@
-//! Displays the progress of a training.
+//! Displays the progress of a training run.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};

@@ -15,9 +15,9 @@ use crate::memory::available::AllocationError;
 use crate::memory::reserve::addressable_as;
 use crate::memory::scratch::Scratch;
 use crate::memory::storage::Storage;
-use crate::scalar::instruction::Instruction;
+use crate::scalar::instruction::{Instruction, ValueIndex};
 use crate::thresholds::blocks::{MIN_PER_TOTAL, STAGE};
-use crate::{DType, Error, Float, Layout, Shape, Site};
+use crate::{DType, Error, Float, Layout, Reduction, Shape, Site};
 
 /// A program with its shape, and the binding for the input layouts of its most recent run.
 #[derive(Debug)]
@@ -191,19 +191,8 @@ impl Binding {
         } else if small_block.is_none() {
             small_block = run_small::medium_block_for(&tiling, values, dtype.size());
         }
-        let sums_products = short_axis.is_none();
-        Ok(Binding {
-            dtype,
-            layouts,
-            accesses,
-            tiling,
-            registers: Registers::new(program, sums_products),
-            small_block,
-            short_axis,
-            reduced,
-            joined,
-            outputs,
-        })
+        let registers = Registers::new(program, summed_values(program, &reduced).filter(|_| short_axis.is_none()));
+        Ok(Binding { dtype, layouts, accesses, tiling, registers, small_block, short_axis, reduced, joined, outputs })
     }
 
     /// Returns the layout of each input, or `None` for a number.
@@ -234,6 +223,18 @@ fn contiguous_outputs(
     Ok(outputs)
 }
 
+/// Returns the values whose rows are summed, by instructions or for outputs. The rows of outputs are long.
+fn summed_values(program: &Program, reduced: &[ReducedOutput]) -> impl Iterator<Item = ValueIndex> {
+    let long_rows =
+        |reduced: &&ReducedOutput| reduced.accumulator.op == Reduction::Sum && reduced.accumulator.has_long_rows();
+    let of_outputs = reduced.iter().filter(long_rows).map(|reduced| reduced.value as ValueIndex);
+    let of_instructions = program.instructions().iter().filter_map(|instruction| match *instruction {
+        Instruction::Reduce(Reduction::Sum, value) => Some(value),
+        _ => None,
+    });
+    of_outputs.chain(of_instructions)
+}
+
 /// Describes the outputs of `program` over `shape` that are reductions. `outputs` has the layouts of all outputs.
 fn reduced_outputs(program: &Program, shape: &Shape, outputs: &[Layout]) -> SmallVec<[ReducedOutput; 2]> {
     let mut reduced = SmallVec::new();
@@ -252,7 +253,7 @@ mod tests {
 
     use super::*;
     use crate::kernel::source::Source;
-    use crate::{Binary, Reduction, Unary};
+    use crate::{Binary, Unary};
 
     /// Returns the binding of `program` to inputs of the type f64, each with the contiguous layout of `shape`.
     fn bound(program: &Program, shape: &Shape) -> Binding {

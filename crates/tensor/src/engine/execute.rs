@@ -4,8 +4,8 @@ use crate::Float;
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::scalar::instruction::{Instruction, ValueIndex};
 
-/// Computes an instruction other than a reduction over a block. If the result depends only on operands that are one number each, returns it
-/// as one number. Otherwise writes the result to `out`, and returns `None`. `read(k)` returns the elements of the value with index `k`.
+/// Computes one instruction over a block of elements. The instruction must not be a reduction. If each operand is one number, returns the
+/// result as one number. Otherwise writes the result to `out`, and returns `None`. `read(k)` returns the elements of the value with index `k`.
 #[inline(always)]
 pub(crate) fn execute<'a, T: Float>(
     instruction: Instruction,

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::engine::program::{Output, Program};
 use crate::scalar::instruction::{Instruction, ValueIndex};
-use crate::{Binary, Reduction, Unary};
+use crate::{Binary, Unary};
 
 /// The memory in which the result of an instruction is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,18 +23,19 @@ pub(crate) struct Registers {
     /// For each instruction, true if its result is one output, and neither another output nor an instruction reads it. Such a result may be
     /// written with stores that bypass the caches.
     pub(crate) only_written: Vec<bool>,
-    /// For each instruction, true if it computes a product that is only summed; see [`only_summed`].
+    /// For each instruction, true if it computes a product that is [only summed](only_summed). Such an instruction may be skipped, because
+    /// the sum multiplies the operands itself.
     pub(crate) only_summed: Vec<bool>,
     /// The number of slots in the memory of a thread.
     pub(crate) slots: usize,
 }
 
 impl Registers {
-    /// Chooses the registers. If `sums_products` is true, products that are only summed are not stored.
-    pub(crate) fn new(program: &Program, sums_products: bool) -> Self {
+    /// Chooses the registers. The values `summed` are sums' operands; those that are [only summed](only_summed) products are not stored.
+    pub(crate) fn new(program: &Program, summed: impl Iterator<Item = ValueIndex>) -> Self {
         let (inputs, instructions) = (program.inputs() as usize, program.instructions());
         let (reads, direct) = (reads(program), direct_outputs(program));
-        let only_summed = if sums_products { only_summed(program, &reads) } else { vec![false; instructions.len()] };
+        let only_summed = only_summed(program, &reads, summed);
         let last_use = last_uses(program, &only_summed);
         let mut results: Vec<Register> = Vec::with_capacity(instructions.len());
         let mut free: Vec<u32> = Vec::new();
@@ -71,20 +72,12 @@ impl Registers {
     }
 }
 
-/// Returns, for each instruction, true if it computes a product or a square that is only read by one sum, of rows or of an output. Such a
-/// product need not be stored.
-fn only_summed(program: &Program, reads: &[usize]) -> Vec<bool> {
+/// Returns, for each instruction, true if it computes a product or a square that is one of the values `summed`, and is not read otherwise.
+/// The sum multiplies the operands itself, so the product need not be stored.
+fn only_summed(program: &Program, reads: &[usize], summed: impl Iterator<Item = ValueIndex>) -> Vec<bool> {
     let (inputs, instructions) = (program.inputs(), program.instructions());
-    let sums_of_rows = instructions.iter().filter_map(|instruction| match *instruction {
-        Instruction::Reduce(Reduction::Sum, value) => Some(value),
-        _ => None,
-    });
-    let sums = program.outputs().iter().filter_map(|output| match *output {
-        Output::Reduced(Reduction::Sum, value, _) => Some(value),
-        _ => None,
-    });
     let mut only_summed = vec![false; instructions.len()];
-    for value in sums.chain(sums_of_rows).filter(|&value| value >= inputs && reads[value as usize] == 1) {
+    for value in summed.filter(|&value| value >= inputs && reads[value as usize] == 1) {
         let position = (value - inputs) as usize;
         only_summed[position] = matches!(
             instructions[position],

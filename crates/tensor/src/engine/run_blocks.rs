@@ -92,8 +92,6 @@ enum BlockValue<'a, T> {
     Input(&'a [T]),
     /// All elements of the block. They are stored in the slot with this index.
     Slot(usize),
-    /// The products of two values of the block, which are an `Input` or a `Slot` each. The products are not stored, but only summed.
-    Products(ValueIndex, ValueIndex),
     /// One element for each row of the block. These elements are stored in an input of the program.
     InputRows(&'a [T]),
     /// One element for each row of the block. These elements are stored in the slot with this index.
@@ -138,7 +136,7 @@ impl<T: Float> Blocks<'_, T> {
             // The list of slots includes parts of the outputs. So the slots and the outputs need the same lifetime.
             let outputs = outputs.into_iter().map(|part| &mut *part).collect();
             let (slots, values) = (&mut slots[..], &mut values[..]);
-            Task { shared: self, first, first_output, slots, values }.run(task, outputs)
+            Task { shared: self, first, first_output, slots, values, products: smallvec![] }.run(task, outputs)
         })??;
         if self.streams {
             cpu::streamed();
@@ -165,7 +163,7 @@ impl FirstSlots {
     }
 }
 
-/// Runs the blocks of a task, one after the other on one thread.
+/// The state of a task, which runs its blocks one after the other on one thread.
 struct Task<'a, 's, 'r, T: Float> {
     shared: &'r Blocks<'a, T>,
     first: FirstSlots,
@@ -173,6 +171,8 @@ struct Task<'a, 's, 'r, T: Float> {
     slots: &'s mut [&'r mut [T]],
     /// The values over the current block: the inputs, then the results of the instructions, then [expanded](Self::expand) values.
     values: &'s mut [BlockValue<'r, T>],
+    /// The products of the current block that are not stored, because they are only summed: the index of each product and of its factors.
+    products: SmallVec<[(usize, ValueIndex, ValueIndex); 2]>,
 }
 
 impl<'r, T: Float> Task<'_, '_, 'r, T> {
@@ -195,15 +195,13 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
                 let (part, rest) = take(&mut outputs[k]).split_at_mut(len);
                 (self.slots[self.first_output + k], outputs[k]) = (part, rest);
             }
+            self.products.clear();
             for (k, input) in inputs.iter().enumerate() {
                 self.values[k] = self.read(k, input, block);
             }
             for (position, (&instruction, &place)) in program.instructions().iter().zip(&registers.results).enumerate()
             {
-                if registers.only_summed[position]
-                    && let Some((x, y)) = self.factors(instruction)
-                {
-                    self.values[inputs.len() + position] = BlockValue::Products(x, y);
+                if registers.only_summed[position] && self.leave_out(inputs.len() + position, instruction) {
                     continue;
                 }
                 let streamed = match self.shared.streams && registers.only_written[position] {
@@ -223,12 +221,12 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
                 stages.begin_block(number, totals);
                 let value = self.expand(*value, 0, block);
                 let spare = take(&mut self.slots[self.first.spare + 1]);
-                match self.values[value] {
-                    BlockValue::Products(x, y) => {
+                match self.factors_of(value) {
+                    Some((x, y)) => {
                         let (x, y) = (self.elements(x, len), self.elements(y, len));
                         accumulator.accumulate_products(x, y, start, totals, &mut spare[..len]);
                     }
-                    _ => accumulator.accumulate(self.operand(value, len), start, len, totals, &mut spare[..len]),
+                    None => accumulator.accumulate(self.operand(value, len), start, len, totals, &mut spare[..len]),
                 }
                 self.slots[self.first.spare + 1] = spare;
             }
@@ -247,11 +245,11 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
             BlockValue::Splat(value) => Operand::Splat(*value),
             BlockValue::Input(elements) | BlockValue::InputRows(elements) => Operand::Slice(&elements[..len]),
             BlockValue::Slot(slot) | BlockValue::SlotRows(slot) => Operand::Slice(&self.slots[*slot][..len]),
-            BlockValue::Products(..) => unreachable!("products that are not stored are only summed"),
         }
     }
 
-    /// Returns the `len` elements of a factor of [`BlockValue::Products`].
+    /// Returns the `len` elements of a factor of a product that is not stored.
+    #[inline(never)]
     fn elements(&self, factor: ValueIndex, len: usize) -> &[T] {
         match self.operand(factor as usize, len) {
             Operand::Slice(elements) => elements,
@@ -259,14 +257,28 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         }
     }
 
-    /// Returns the operands of a multiplication or a square, if each is all elements of the block.
-    fn factors(&self, instruction: Instruction) -> Option<(ValueIndex, ValueIndex)> {
+    /// Leaves out the computation of `product`, a multiplication or a square, if each operand is all elements of the block. Then returns
+    /// true, and the sum of the product multiplies the operands.
+    #[inline(never)]
+    fn leave_out(&mut self, product: usize, instruction: Instruction) -> bool {
         let all = |value: ValueIndex| matches!(self.values[value as usize], BlockValue::Input(_) | BlockValue::Slot(_));
-        match instruction {
-            Instruction::Binary(_, x, y) if all(x) && all(y) => Some((x, y)),
-            Instruction::Unary(_, x) if all(x) => Some((x, x)),
-            _ => None,
+        let (x, y) = match instruction {
+            Instruction::Binary(_, x, y) => (x, y),
+            Instruction::Unary(_, x) => (x, x),
+            _ => return false,
+        };
+        let left_out = all(x) && all(y);
+        if left_out {
+            self.products.push((product, x, y));
+            self.values[product] = BlockValue::Input(&[]);
         }
+        left_out
+    }
+
+    /// Returns the factors of the value with index `value`, if it is a product that is not stored.
+    #[inline]
+    fn factors_of(&self, value: usize) -> Option<(ValueIndex, ValueIndex)> {
+        self.products.iter().find(|(product, ..)| *product == value).map(|&(_, x, y)| (x, y))
     }
 
     /// Reads the elements of a block from the input with index `k`.
@@ -407,7 +419,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         for value in instruction.operands() {
             match self.values[value as usize] {
                 BlockValue::Splat(_) => {}
-                BlockValue::Input(_) | BlockValue::Slot(_) | BlockValue::Products(..) => elements = true,
+                BlockValue::Input(_) | BlockValue::Slot(_) => elements = true,
                 BlockValue::InputRows(_) | BlockValue::SlotRows(_) => rows = true,
             }
         }
@@ -429,13 +441,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     /// `out`, and returns `None`.
     fn reduce(&self, op: Reduction, x: usize, block: Block, out: &mut [T]) -> Option<T> {
         let (row, by_rows) = (self.shared.tiling.row_len, self.is_rows(x));
-        if let BlockValue::Products(x, y) = self.values[x] {
-            let (x, y) = (self.elements(x, block.len), self.elements(y, block.len));
-            if block.rows <= 1 {
-                return Some(total_of_products(x, y));
-            }
-            T::sums_of_products(x, y, row, &mut out[..block.rows]);
-            return None;
+        if let Some(factors) = self.factors_of(x) {
+            return self.sum_products(factors, block, out);
         }
         match self.operand(x, if by_rows { block.rows } else { block.len }) {
             Operand::Slice(x) if by_rows => {
@@ -444,6 +451,17 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
             Operand::Slice(x) if block.rows > 1 => T::reduce_each(op, x, row, row, &mut out[..block.rows]),
             x => return Some(total_of(op, x, row)),
         }
+        None
+    }
+
+    /// Sums the products of the factors like [`reduce`](Self::reduce).
+    #[inline(never)]
+    fn sum_products(&self, (x, y): (ValueIndex, ValueIndex), block: Block, out: &mut [T]) -> Option<T> {
+        let (x, y) = (self.elements(x, block.len), self.elements(y, block.len));
+        if block.rows <= 1 {
+            return Some(total_of_products(x, y));
+        }
+        T::sums_of_products(x, y, self.shared.tiling.row_len, &mut out[..block.rows]);
         None
     }
 

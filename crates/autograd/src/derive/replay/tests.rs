@@ -122,7 +122,8 @@ fn equal_nodes_of_other_lines_keep_their_lines() {
     assert_eq!(line(second), line(first) + 3);
 }
 
-/// Takes derivatives of derivatives. Before a kept derivative is recorded again, only the nodes after the previous derivative are compared.
+/// Takes third derivatives that differ only in a factor after the second derivative. The derivative that an earlier tape recorded is copied
+/// if this tape has the same nodes. Only the nodes after the previous derivative are compared for this, so the factor must be found there.
 #[test]
 fn nodes_between_derivatives_are_compared() {
     let third = |scale: f64| {

@@ -293,8 +293,9 @@ impl Matrices {
     }
 }
 
-/// Compiles a region for inputs of the type `dtype` with the layouts `inputs`, whose lowest elements are at position 0. Returns `None` if a
-/// value cannot be placed.
+/// Compiles a region for inputs of the type `dtype` with the layouts `inputs`. Each layout has the offset at which the input's first
+/// element in memory is at position 0. Returns `None` if a step cannot be compiled for these layouts, for example because an operand would
+/// have to be copied to get its shape.
 fn compile(region: &Region, steps: &[Step], inputs: Vec<Layout>, dtype: DType) -> Option<Compiled> {
     let (places, known) = (FxHashMap::default(), FxHashMap::default());
     let mut compilation = Compilation { dtype, places, known, programs: Vec::new(), len: 0, operations: Vec::new() };

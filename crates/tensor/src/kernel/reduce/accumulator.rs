@@ -144,9 +144,11 @@ impl Accumulator {
     }
 
     /// Returns true if each innermost row has one total and more than [`SHORT_ROW`] elements.
-    fn has_long_rows(&self) -> bool {
-        let (row, [stride]) = self.space.loop_of(self.space.depth() - 1);
-        stride == 0 && row > SHORT_ROW
+    pub(crate) fn has_long_rows(&self) -> bool {
+        self.space.depth().checked_sub(1).is_some_and(|innermost| {
+            let (row, [stride]) = self.space.loop_of(innermost);
+            stride == 0 && row > SHORT_ROW
+        })
     }
 
     /// Accumulates `value` into `totals`. `value` holds the elements `start .. start + len` of the tensor, in row-major order. `spare` is

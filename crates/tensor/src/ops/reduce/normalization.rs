@@ -134,8 +134,8 @@ pub trait Normalization: TensorLike<Elem: Float> {
     }
 
     /// Divides each element of `[n, c, …]` by (k + `alpha` · m)^`beta`. Here m is the mean square of the elements at the same place in `size`
-    /// neighbouring channels: `size / 2` channels before and `(size - 1) / 2` behind. Channels that do not exist count as 0 (Krizhevsky et
-    /// al. 2012). PyTorch: `nn.functional.local_response_norm`.
+    /// channels: the element's own channel, `size / 2` channels before it, and `(size - 1) / 2` channels after it. Channels that do not exist
+    /// count as 0 (Krizhevsky et al. 2012). PyTorch: `nn.functional.local_response_norm`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
