@@ -204,6 +204,10 @@ pub(crate) mod rows {
     /// rows, the values are first repeated along the rows.
     pub(crate) const MIN_SCALED_ROW: usize = 8;
 
+    /// The shortest row, in elements, whose sum of products is computed without storing the products. For shorter rows, a loop that
+    /// multiplies all rows of a block and then a loop that sums them are faster.
+    pub(crate) const MIN_SUMMED_ROW: usize = 256;
+
     /// The smallest length of an operand's rows, in elements, at which the operand is not gathered (copied into contiguous pieces). This
     /// applies to operations over at most one block.
     pub(crate) const LONG_GATHERED_ROW: usize = 128;

@@ -17,6 +17,7 @@ use crate::memory::scratch::Scratch;
 use crate::memory::storage::Storage;
 use crate::scalar::instruction::{Instruction, ValueIndex};
 use crate::thresholds::blocks::{MIN_PER_TOTAL, STAGE};
+use crate::thresholds::rows::MIN_SUMMED_ROW;
 use crate::{DType, Error, Float, Layout, Reduction, Shape, Site};
 
 /// A program with its shape, and the binding for the input layouts of its most recent run.
@@ -191,7 +192,8 @@ impl Binding {
         } else if small_block.is_none() {
             small_block = run_small::medium_block_for(&tiling, values, dtype.size());
         }
-        let registers = Registers::new(program, summed_values(program, &reduced).filter(|_| short_axis.is_none()));
+        let summed = summed_values(program, &reduced, tiling.row_len).filter(|_| short_axis.is_none());
+        let registers = Registers::new(program, summed);
         Ok(Binding { dtype, layouts, accesses, tiling, registers, small_block, short_axis, reduced, joined, outputs })
     }
 
@@ -223,13 +225,13 @@ fn contiguous_outputs(
     Ok(outputs)
 }
 
-/// Returns the values whose rows are summed, by instructions or for outputs. The rows of outputs are long.
-fn summed_values(program: &Program, reduced: &[ReducedOutput]) -> impl Iterator<Item = ValueIndex> {
-    let long_rows =
+/// Returns the values whose long rows are summed, for outputs or by instructions. Instructions sum rows of `row_len` elements.
+fn summed_values(program: &Program, reduced: &[ReducedOutput], row_len: usize) -> impl Iterator<Item = ValueIndex> {
+    let is_sum =
         |reduced: &&ReducedOutput| reduced.accumulator.op == Reduction::Sum && reduced.accumulator.has_long_rows();
-    let of_outputs = reduced.iter().filter(long_rows).map(|reduced| reduced.value as ValueIndex);
-    let of_instructions = program.instructions().iter().filter_map(|instruction| match *instruction {
-        Instruction::Reduce(Reduction::Sum, value) => Some(value),
+    let of_outputs = reduced.iter().filter(is_sum).map(|reduced| reduced.value as ValueIndex);
+    let of_instructions = program.instructions().iter().filter_map(move |instruction| match *instruction {
+        Instruction::Reduce(Reduction::Sum, value) if row_len >= MIN_SUMMED_ROW => Some(value),
         _ => None,
     });
     of_outputs.chain(of_instructions)

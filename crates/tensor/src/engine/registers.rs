@@ -26,6 +26,8 @@ pub(crate) struct Registers {
     /// For each instruction, true if it computes a product that is [only summed](only_summed). Such an instruction may be skipped, because
     /// the sum multiplies the operands itself.
     pub(crate) only_summed: Vec<bool>,
+    /// True if there is a product that is only summed.
+    pub(crate) sums_products: bool,
     /// The number of slots in the memory of a thread.
     pub(crate) slots: usize,
 }
@@ -68,7 +70,8 @@ impl Registers {
             }
         }
         let only_written = (inputs..direct.len()).map(|value| direct[value].is_some() && reads[value] == 1).collect();
-        Registers { results, only_written, only_summed, slots: slots as usize }
+        let sums_products = only_summed.contains(&true);
+        Registers { results, only_written, only_summed, sums_products, slots: slots as usize }
     }
 }
 

@@ -195,13 +195,18 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
                 let (part, rest) = take(&mut outputs[k]).split_at_mut(len);
                 (self.slots[self.first_output + k], outputs[k]) = (part, rest);
             }
-            self.products.clear();
+            if registers.sums_products {
+                self.products.clear();
+            }
             for (k, input) in inputs.iter().enumerate() {
                 self.values[k] = self.read(k, input, block);
             }
             for (position, (&instruction, &place)) in program.instructions().iter().zip(&registers.results).enumerate()
             {
-                if registers.only_summed[position] && self.leave_out(inputs.len() + position, instruction) {
+                if registers.sums_products
+                    && registers.only_summed[position]
+                    && self.leave_out(inputs.len() + position, instruction)
+                {
                     continue;
                 }
                 let streamed = match self.shared.streams && registers.only_written[position] {
@@ -278,6 +283,9 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     /// Returns the factors of the value with index `value`, if it is a product that is not stored.
     #[inline]
     fn factors_of(&self, value: usize) -> Option<(ValueIndex, ValueIndex)> {
+        if !self.shared.registers.sums_products {
+            return None;
+        }
         self.products.iter().find(|(product, ..)| *product == value).map(|&(_, x, y)| (x, y))
     }
 

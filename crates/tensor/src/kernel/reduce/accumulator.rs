@@ -7,6 +7,7 @@
 
 use crate::kernel::elementwise::operand::Operand;
 use crate::shape::iteration_space::{IterationSpace, Segment};
+use crate::thresholds::rows::MIN_SUMMED_ROW;
 use crate::{Binary, Element, Float, Layout, Reduction, Shape};
 
 /// The maximum number of contiguous elements that one call of a kernel reduces: 64 chains (independent totals) of at most 64 elements each.
@@ -143,11 +144,11 @@ impl Accumulator {
         in_order.then(|| (row, space.position(0, start)))
     }
 
-    /// Returns true if each innermost row has one total and more than [`SHORT_ROW`] elements.
+    /// Returns true if each innermost row has one total and at least [`MIN_SUMMED_ROW`] elements.
     pub(crate) fn has_long_rows(&self) -> bool {
         self.space.depth().checked_sub(1).is_some_and(|innermost| {
             let (row, [stride]) = self.space.loop_of(innermost);
-            stride == 0 && row > SHORT_ROW
+            stride == 0 && row >= MIN_SUMMED_ROW
         })
     }
 
@@ -284,7 +285,7 @@ mod tests {
     #[test]
     fn products_are_accumulated_like_stored_products() {
         let number = |i: usize| ((i * 7919 % 1009) as f64 * 0.37).sin();
-        for (rows, row) in [(9, 7), (9, 32), (9, 33), (9, 300), (2, 4097)] {
+        for (rows, row) in [(9, 7), (9, 32), (9, 255), (9, 300), (2, 4097)] {
             let (shape, len) = (Shape::from([3, rows, row]), 3 * rows * row);
             let [x, y]: [Vec<f64>; 2] = [0, 90_000].map(|from| (from..from + len).map(number).collect());
             for axes in 0..8 {

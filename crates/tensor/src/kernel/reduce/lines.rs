@@ -99,14 +99,8 @@ dispatched! {
     /// Sums the products `x[i] * y[i]` of lines of `len` elements. The sums have the bits that [`reduce`] gives for these products, which are
     /// rounded before they are added. The products are not stored, so large arrays are read as fast as the memory allows.
     pub(super) fn sums_of_products<T: Semiring>(x: &[T], y: &[T], len: usize, out: &mut [T]) {
-        if len < LINE_OF_CHAINS {
-            for i in 0..out.len() {
-                out[i] = sum_of_products::<T, 8>(&x[i * len..][..len], &y[i * len..][..len]);
-            }
-        } else {
-            for i in 0..out.len() {
-                out[i] = sum_of_products::<T, 64>(&x[i * len..][..len], &y[i * len..][..len]);
-            }
+        for i in 0..out.len() {
+            out[i] = sum_of_products(&x[i * len..][..len], &y[i * len..][..len]);
         }
     }
 
@@ -193,38 +187,29 @@ fn long_line<T: Semiring, F: Fold<T>>(x: &[T]) -> T {
     selected::<T, F>(total, has_nan, totals, nans, x)
 }
 
-/// Returns the sum of the products of two lines, in the order of [`line`] with `N` chains.
+/// Returns the sum of the products of two lines, in the order of [`with_rest`] with 64 chains. For fewer than 64 elements, all chains are
+/// empty, and the order is the one of [`line`] with eight chains.
 #[inline(always)]
-fn sum_of_products<T: Semiring, const N: usize>(x: &[T], y: &[T]) -> T {
-    let (totals, x, y) = chains_of_products::<T, N>(x, y);
-    if N == 8 {
-        return combined::<T, Sum, N>(totals).plus(last_products(x, y));
-    }
-    let (few, x, y) = chains_of_products::<T, 8>(x, y);
-    combined::<T, Sum, N>(totals).plus(combined::<T, Sum, 8>(few)).plus(last_products(x, y))
-}
-
-/// Sums the products of the whole chunks of `N` elements in `N` chains. Returns the totals of the chains, and the elements after the chunks.
-#[inline(always)]
-fn chains_of_products<'a, T: Semiring, const N: usize>(x: &'a [T], y: &'a [T]) -> ([T; N], &'a [T], &'a [T]) {
-    let ((chunks, x), (others, y)) = (x.as_chunks::<N>(), y.as_chunks::<N>());
-    let mut totals = [T::ZERO; N];
+fn sum_of_products<T: Semiring>(x: &[T], y: &[T]) -> T {
+    let ((chunks, x), (others, y)) = (x.as_chunks::<64>(), y.as_chunks::<64>());
+    let mut totals = [T::ZERO; 64];
     for (chunk, other) in chunks.iter().zip(others) {
-        for i in 0..N {
+        for i in 0..64 {
             totals[i] = totals[i].plus(chunk[i].times(other[i]));
         }
     }
-    (totals, x, y)
-}
-
-/// Sums the products of the elements after the last whole chunk, one after the other.
-#[inline(always)]
-fn last_products<T: Semiring>(x: &[T], y: &[T]) -> T {
-    let mut total = T::ZERO;
-    for i in 0..x.len().min(y.len()) {
-        total = total.plus(x[i].times(y[i]));
+    let ((chunks, x), (others, y)) = (x.as_chunks::<8>(), y.as_chunks::<8>());
+    let mut few = [T::ZERO; 8];
+    for (chunk, other) in chunks.iter().zip(others) {
+        for i in 0..8 {
+            few[i] = few[i].plus(chunk[i].times(other[i]));
+        }
     }
-    total
+    let mut last = T::ZERO;
+    for i in 0..x.len().min(y.len()) {
+        last = last.plus(x[i].times(y[i]));
+    }
+    combined::<T, Sum, 64>(totals).plus(combined::<T, Sum, 8>(few)).plus(last)
 }
 
 /// Folds a line in `N` chains (independent totals), and combines the totals pairwise. For a maximum or minimum, the result is valid only if
