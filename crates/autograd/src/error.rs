@@ -92,7 +92,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// [`Gradients`](crate::Gradients) have no gradient with respect to a variable or parameter, even if the loss depends on it.
+    /// [`Gradients`](crate::Gradients) have no gradient with respect to a variable or parameter, although the loss may depend on it.
     #[error("{what} has no gradient here: {}\n  {at}\n  hint: {}", reason.clause(), reason.remedy())]
     NoGradient {
         /// A description of the parameter or variable, with the line of code that made it.

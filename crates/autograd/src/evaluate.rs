@@ -16,7 +16,8 @@ use crate::{Error, Tape, Var};
 /// costs time.
 const FRONTIER: usize = 16;
 
-/// The number of evaluations of a tape after which the number of kept values is not limited. [`KEPT`] still limits their size.
+/// The number of evaluations of a tape after which [`FRONTIER`] no longer limits the number of kept values. After so many evaluations, later
+/// ones are likely to read the values again. [`KEPT`] still limits the size of the values.
 const REPEATED: usize = 3;
 
 /// The maximum size, in bytes, of all values that one evaluation keeps in addition to the requested values.

@@ -119,7 +119,7 @@ fn measure(group: &Group) -> Result<(), Box<dyn StdError>> {
     Ok(())
 }
 
-/// Returns the share of the time in which a machine computes and does not wait for messages.
+/// Returns the fraction of a step's time in which a machine computes. For the rest of the time, the machine waits for messages.
 fn efficiency(ranks: f64, model: (&str, f64, f64), network: (&str, f64, f64), strong: bool, by_mpi: bool) -> f64 {
     let compute = if strong { model.2 / ranks } else { model.2 };
     compute / (compute + predicted(ranks, 4.0 * model.1, network.1, network.2, by_mpi))

@@ -132,7 +132,7 @@ trait Task {
     fn logits<'t>(&self, model: &Self::Model, tape: &'t Tape, inputs: &Tensor<Self::Input>) -> Var<'t>;
 }
 
-/// The task to classify handwritten digits. Its inputs are images `[n, 64]`.
+/// The task of classifying handwritten digits. Its inputs are images `[n, 64]`.
 struct Digits {
     samples: Samples,
     network: fn(&mut Generator) -> Sequential,
@@ -195,7 +195,7 @@ impl Task for Digits {
     }
 }
 
-/// The task to predict the next character of a text.
+/// The task of predicting the next character of a text.
 struct Characters {
     text: Vec<i64>,
 }
@@ -277,7 +277,7 @@ fn train<K: Task, O: Optimizer>(
     Ok(())
 }
 
-/// Returns a data-parallel training with the settings of the command line.
+/// Returns a data-parallel optimiser with the settings of the command line.
 fn data_parallel<'g, O: Optimizer>(
     group: &'g Group,
     arguments: &Arguments,
@@ -300,8 +300,8 @@ fn data_parallel<'g, O: Optimizer>(
     Ok(parallel)
 }
 
-/// Takes the remaining steps, from number `first` on, and saves checkpoints if `--out` is given. Returns a text about
-/// the last loss, or `None` if a signal ended the training.
+/// Takes the remaining steps, from number `first` on, and saves checkpoints if `--out` is given. Returns a text with
+/// the last loss, or `None` if a signal ended the training run.
 fn take_steps<K: Task, O: Optimizer>(
     group: &Group,
     arguments: &Arguments,
@@ -356,7 +356,7 @@ fn take_steps<K: Task, O: Optimizer>(
         }
     }
     report(group, parallel, model, (began, before, step - timed), batch);
-    // If the checkpoint is of a finished training, no step is made, so there is no loss to report.
+    // If the checkpoint belongs to a finished training run, no step is made, so there is no loss to report.
     Ok(Some(loss.map_or("no step was left to make".to_owned(), |loss| format!("loss {loss:.6}"))))
 }
 

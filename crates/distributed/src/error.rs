@@ -127,10 +127,10 @@ pub enum Error {
         size: usize,
     },
 
-    /// MPI did not start, or was started before.
+    /// MPI did not start, was started before, or the environment variable `WENGERT_DEADLINE` is not a number of seconds.
     #[error("cannot start MPI: {reason}")]
     Start {
-        /// The reason why MPI did not start.
+        /// The reason.
         reason: &'static str,
     },
 
@@ -138,7 +138,7 @@ pub enum Error {
     #[error("cannot listen to signals: {0}")]
     Signal(std::io::Error),
 
-    /// Rank 0 could not write a file.
+    /// Rank 0 could not write a checkpoint.
     #[error("rank 0 could not write the checkpoint: {reason}")]
     Checkpoint {
         /// The message of rank 0's error.

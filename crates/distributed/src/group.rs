@@ -180,7 +180,7 @@ impl Group {
         part(count, self.size, self.rank)
     }
 
-    /// Prints a line on rank 0 only, such as the progress of a training. A closed or full output is no error.
+    /// Prints a line on rank 0 only, such as the progress of a training run. If the output is closed or full, the line is lost without an error.
     pub fn print(&self, line: impl Display) {
         if self.is_first() {
             let _ = writeln!(std::io::stdout(), "{line}");

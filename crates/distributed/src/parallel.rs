@@ -24,8 +24,8 @@ const BUCKET: usize = 4 << 20;
 const SHARDS: usize = 8;
 
 impl Group {
-    /// Replaces `gradients`, and the statistics for buffers that they contain, by their mean over all ranks. Each rank has computed them
-    /// from its own batch, and all batches have the same number of rows. PyTorch: `DistributedDataParallel`.
+    /// Replaces `gradients`, including the statistics for buffers, by the mean of the gradients of all ranks. Each rank has computed its
+    /// gradients from its own batch, and all batches have the same number of rows. PyTorch: `DistributedDataParallel`.
     ///
     /// All ranks get the same bits, in every run with this number of ranks. With another number of ranks, the order of the additions
     /// differs. [`DataParallel`] gives the same bits for any number. You can add up the gradients of several batches (`gradients += …`)
@@ -296,11 +296,12 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         }
     }
 
-    /// The same as [`fast`](Self::fast), with the error as a value.
+    /// Does the same as [`fast`](Self::fast), but returns the error instead of panicking.
     ///
     /// # Errors
     ///
-    /// [`Error::ShardedParameters`]; [`Error::ShardedStates`]. An error drops the ranks' slices, so sharded parameters stay NaN.
+    /// [`Error::ShardedParameters`]; [`Error::ShardedStates`]. After an error, the ranks' slices are lost with `self`, so sharded parameters
+    /// stay NaN.
     pub fn try_fast(self) -> Result<Self> {
         self.need_whole("`gather` them before `fast`")?;
         if self.parameter_shards.as_ref().is_some_and(|shards| shards.has_states(&self.optimizer)) {
@@ -327,13 +328,13 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         }
     }
 
-    /// The same as [`sharded`](Self::sharded), with the error as a value.
+    /// Does the same as [`sharded`](Self::sharded), but returns the error instead of panicking.
     ///
     /// # Errors
     ///
     /// [`Error::NotElementwise`]; [`Error::ShardedParameters`]; [`Error::FrozenChanged`] if parameters were frozen or
-    /// unfrozen after an earlier call, and the optimiser has states by now. An error drops the ranks' slices, so sharded parameters stay
-    /// NaN.
+    /// unfrozen after an earlier call, and the optimiser has states by now. After an error, the ranks' slices are lost with `self`, so
+    /// sharded parameters stay NaN.
     #[track_caller]
     pub fn try_sharded(self, model: &(impl Module<T> + ?Sized)) -> Result<Self> {
         self.need_whole("`gather` them before `sharded`")?;
@@ -363,7 +364,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         }
     }
 
-    /// The same as [`sharded_parameters`](Self::sharded_parameters), with the error as a value.
+    /// Does the same as [`sharded_parameters`](Self::sharded_parameters), but returns the error instead of panicking.
     ///
     /// # Errors
     ///
@@ -460,7 +461,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
 
     /// Returns the number of bytes of the optimiser's states on this rank.
     pub fn state_bytes(&self, model: &(impl Module<T> + ?Sized)) -> usize {
-        // If states are sharded, `common` has only the states of frozen parameters.
+        // If states are sharded, the model's own parameters have states only if they are frozen. `state_bytes` below counts the others.
         let states = model.parameters().into_iter().filter_map(|own| self.optimizer.common().states(own));
         let whole: usize =
             states.flat_map(|states| &states.tensors).map(|tensor| tensor.numel() * size_of::<T>()).sum();

@@ -185,8 +185,8 @@ impl<T: Float> ParameterShards<T> {
         states.flat_map(|states| &states.tensors).map(|tensor| tensor.numel() * size_of::<T>()).sum()
     }
 
-    /// Replaces the states for the whole `model` in `optimizer` by the states for this rank's slice. A shard whose parameter has no states
-    /// loses its own. The states of parameters that were frozen when the shards were made stay whole.
+    /// Replaces the states for the whole `model` in `optimizer` by the states for this rank's slice. If a parameter has no states, removes
+    /// the states of its shard. The states of parameters that were frozen when the shards were made are not divided.
     pub(crate) fn divide(&self, model: &(impl Module<T> + ?Sized), optimizer: &mut impl Optimizer<T>) {
         for (shard, whole) in self.parameter_shards.iter().zip(model.parameters()) {
             if shard.parameter.is_frozen() {

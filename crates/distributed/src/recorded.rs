@@ -16,8 +16,8 @@ use crate::tree::{Node, Plan, Sums, part};
 use crate::{Error, Result};
 
 impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
-    /// Takes one step, as [`step`](Self::step) does. `loss` records the mean loss of a shard's rows on the tape that it
-    /// is given, and computes nothing. The result has the same bits as with `step`.
+    /// Takes one step, as [`step`](Self::step) does. `loss` gets a tape, on which it records the mean loss of a shard's
+    /// rows without computing it. The result has the same bits as with `step`.
     ///
     /// Because the step evaluates the tapes itself, it sends a bucket of gradients as soon as the bucket is complete. The gradients of the last
     /// layers are sent first, while others are still computed. With [`sharded`](Self::sharded) states the gradients are sent when all are
@@ -145,7 +145,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     }
 }
 
-/// A recorder of the losses of this rank's shards, and of their gradients.
+/// A recorder of the loss of each of this rank's shards, and of the gradients of these losses.
 struct Recorder<'s, 't, T: Float, F> {
     /// The function that records the loss of the shard with the given index, and its gradients.
     loss: F,

@@ -42,7 +42,8 @@ pub(crate) enum Cut {
     /// Each rank has one slice, and a bucket is a part of each slice.
     Slices,
     /// A bucket is a part of the vector, and each rank has a slice of each bucket. Buckets are sent in the order in which a step computes
-    /// them: the divided elements from the last bucket to the first, then the elements after them.
+    /// them. The buckets of the divided elements are sent first, from the last bucket to the first. The bucket of the elements after them is
+    /// sent last.
     Buckets,
 }
 
@@ -200,7 +201,8 @@ pub(crate) struct Summing<'d, 'g, T> {
     sent: usize,
     /// The started exchanges, each with its round and bucket.
     started: Vec<(usize, usize, Started)>,
-    /// For each bucket, this rank's part of it from each vector that this rank computed, with the round in which the vector was sent.
+    /// For each bucket: the elements that this rank owns, from each vector that this rank computed. Each entry has the round in which the
+    /// vector was sent.
     kept: Vec<Vec<(usize, Vec<T>)>>,
 }
 
@@ -243,7 +245,7 @@ impl<'d, 'g, T: Float> Summing<'d, 'g, T> {
         let Summing { division, plan, by_mpi, started, mut kept, .. } = self;
         let rank = division.group.rank();
         let mut flat = vec![T::ZERO; if all { division.length + division.tail } else { 0 }];
-        // For each bucket, the parts of it that were received: the sender, the round and the elements.
+        // For each bucket, the messages that were received: the sender, the round and the elements.
         let mut arrived: Vec<Vec<(usize, usize, Vec<T>)>> = vec![Vec::new(); kept.len()];
         let (mut own, mut gathered) = (Vec::new(), Vec::new());
         for (round, bucket, started) in started {

@@ -1,8 +1,8 @@
 //! A step whose parameters are divided among the ranks (ZeRO, stage 3).
 //!
 //! In each round, every rank computes at most one shard. All ranks record the same operations in the same order. When a parameter is read,
-//! each rank sends its part of the parameter to the others. When a gradient is complete, each rank receives the others' gradients of its
-//! part.
+//! each rank sends its part of the parameter to the others. When the gradient of a parameter is complete, each rank receives, from the
+//! others, their gradients of its own part of the parameter.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -22,7 +22,7 @@ const NAME: &str = "sync_batch_norm";
 /// The synchronization points of a shard, in the order of recording.
 pub(crate) type Points<T> = Vec<Rc<Point<T>>>;
 
-/// A synchronization point of one shard.
+/// One shard's side of a synchronization point, at which all shards of a batch exchange values.
 pub(crate) struct Point<T: Float> {
     kind: Kind,
     channels: usize,

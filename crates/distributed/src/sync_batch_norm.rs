@@ -13,9 +13,9 @@ use crate::sync::{SyncScope, moments, sync_scope};
 /// A layer that normalizes `[n, c, …]` by the mean and variance of the whole batch, over all ranks. PyTorch: `torch.nn.SyncBatchNorm`.
 ///
 /// In [`DataParallel::step_recorded`](crate::DataParallel::step_recorded) the shards of a batch wait for each other at
-/// this layer, in the forward and the backward pass. They exchange 2 or 3 values for each channel, and a count. Up to
-/// rounding, outputs, gradients and running statistics equal the results of one rank that computes the whole batch.
-/// They have the same bits on any number of ranks.
+/// this layer, in the forward and the backward pass. In the forward pass, they exchange 2 values for each channel, and a count. In the
+/// backward pass, they exchange 3 values for each channel. Up to rounding, outputs, gradients and running statistics equal the results of
+/// one rank that computes the whole batch. They have the same bits on any number of ranks.
 ///
 /// Outside of a step, the layer computes the same as [`BatchNorm`](wengert_nn::BatchNorm). Its parameters and buffers have the same names,
 /// and its settings the same defaults. On a training tape it uses the statistics of its input, on any other tape the running statistics. In

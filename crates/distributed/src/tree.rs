@@ -1,9 +1,9 @@
 //! The order in which shards are summed, and the rank that computes each sum. This file sends nothing.
 //!
-//! The shards of a batch are the leaves of one binary tree, whatever the number of ranks. Node `i` of level `l` is the sum of the leaves
-//! from `i · 2ˡ` to `(i + 1) · 2ˡ`, computed as its left half plus its right half. A node at the end may have fewer leaves, which are
-//! summed in the same way. Each rank has a range of neighbouring leaves and adds up the largest nodes in the range. (If parameters are
-//! sharded, a rank has separate leaves: see [`Plan::by_rounds`].) The rank that owns a slice of the vector adds up the remaining nodes.
+//! The shards of a batch are the leaves of one binary tree, whatever the number of ranks. Node `i` of level `l` is the sum of the 2ˡ leaves
+//! from leaf `i · 2ˡ` on, computed as its left half plus its right half. The last node of a level may have fewer leaves, which are summed in
+//! the same way. Each rank has a range of neighbouring leaves and adds up the largest nodes in the range. (If parameters are sharded, the
+//! leaves of a rank are not neighbours: see [`Plan::by_rounds`].) The rank that owns a slice of the vector adds up the remaining nodes.
 
 use std::ops::Range;
 
@@ -93,8 +93,9 @@ impl<V> Sums<V> {
         self.open.push((node, value));
     }
 
-    /// Returns the partial sums whose right halves are not complete, the last one first. If only the node's last shard is missing, its vector
-    /// must be added to these sums in this order. The caller can then add it piece by piece, as the shard's gradients become complete.
+    /// Returns the sums of left halves whose right halves are not complete, the last one first. If only the last shard of a node is missing,
+    /// the node's sum is the shard's vector plus these sums, added in this order. So the caller can add each range of the vector as soon as
+    /// the shard has computed it.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = &V> {
         self.open.iter().rev().map(|(_, value)| value)
     }

@@ -35,7 +35,7 @@ fn mpirun(ranks: usize, program: &Path) -> Command {
     command
 }
 
-/// Returns the path of the example, which is built beside this test.
+/// Returns the path of the example `train_mpi`, which is built in the same target folder as this test.
 fn example() -> PathBuf {
     let program = env::current_exe().unwrap().parent().unwrap().with_file_name("examples").join("train_mpi");
     assert!(program.exists(), "{} is not built: `cargo build --examples --features mpi`", program.display());

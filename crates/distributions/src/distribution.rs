@@ -95,8 +95,8 @@ pub trait Distribution<A: Array> {
         Err(missing(self.name(), "icdf", Site::here("icdf")))
     }
 
-    /// Returns the distribution of -x for values x of this distribution; `None` if it is not of the same type. Its `cdf` computes small
-    /// probabilities of the upper tail exactly, where 1 - `cdf` of this distribution would lose all digits.
+    /// Returns the distribution of -x for values x of this distribution; `None` if it is not of the same type. The `cdf` of the returned
+    /// distribution computes small probabilities of the upper tail accurately, where 1 - `cdf` of this distribution would lose all digits.
     #[doc(hidden)]
     fn reflected(&self) -> Option<Result<Self, A::Error>>
     where

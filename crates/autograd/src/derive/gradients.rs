@@ -145,8 +145,9 @@ impl<T: Float> Gradients<T> {
     ///
     /// # Errors
     ///
-    /// If the loss may depend on `key`, but these gradients do not contain it: for a constant, an intermediate result, or a variable that
-    /// is on another tape or whose gradient was removed by an addition. Also if memory cannot hold the zeros.
+    /// If these gradients do not contain the gradient, although the loss may depend on `key`. This is the case for a constant, an
+    /// intermediate result, a variable of another tape, and a variable whose gradient was removed by an addition. Also if memory cannot hold
+    /// the zeros.
     pub fn try_of_or_zeros(&self, key: impl Key<T>) -> Result<Tensor<T>, Error> {
         if let Some(gradient) = key.find(self) {
             return Ok(gradient.clone());

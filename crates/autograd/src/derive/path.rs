@@ -62,8 +62,9 @@ impl Path {
 
 #[wengert_macros::precompiled]
 impl<'t, T: Float> Tape<T> {
-    /// Returns the path from `sources` to `outputs` through the inputs that `traversal` allows. The time for this depends on the number of
-    /// sources and of the nodes on which the outputs depend, and not on the size of the tape. Nodes before the first source do not count.
+    /// Returns the path from `sources` to `outputs` through the inputs that `traversal` allows. The time for this does not depend on the size
+    /// of the tape. It depends on the number of sources, and on the number of nodes on which the outputs depend. Nodes before the first
+    /// source do not count.
     pub(crate) fn path(
         &self,
         sources: Sources<'_>,

@@ -35,11 +35,12 @@ thread_local! {
 /// The derivatives that a thread keeps.
 #[derive(Default)]
 struct Kept {
-    /// The derivatives by the length of the tape before each was recorded. A request is compared only with the derivatives of one length.
+    /// The derivatives, by the number of nodes that the tape had before the derivative was recorded. A request is compared only with the
+    /// derivatives for the number of nodes of its tape.
     by_start: ByNode<Vec<KeptDerivative>>,
     /// The total [size](Derivative::size) of all derivatives, in nodes.
     size: usize,
-    /// The number of uses of all derivatives so far.
+    /// The number of uses of all derivatives so far. It numbers the uses, so that the least recently used derivatives can be found.
     uses: u64,
 }
 
@@ -162,8 +163,8 @@ pub(super) struct CallLog {
     calls: Vec<LoggedCall>,
     /// The number of operations, data and names that the calls stored in the tape's record.
     stored: usize,
-    /// The calls of a replay that could not be finished. Their nodes are copied instead of calling the rules again. It is `None` if there
-    /// was no such replay.
+    /// The calls of a replay that could not be finished, or `None` if there was no such replay. The nodes of these calls are copied instead
+    /// of calling the rules again.
     unfinished: Option<Box<Unfinished>>,
 }
 
@@ -222,8 +223,8 @@ pub(super) enum Replay {
     Unrecorded(CallLog),
 }
 
-/// Records the requested derivative if the tape has the nodes of a kept derivative. A kept derivative is no longer kept if a rule now
-/// records other nodes. Returns the errors of the rules, and an error if the tape is full.
+/// Records the requested derivative if the tape has the nodes of a kept derivative. If a rule now records other nodes than before, forgets
+/// the kept derivative. Returns the errors of the rules, and an error if the tape is full.
 pub(super) fn replay<T: Float>(tape: &Tape<T>, request: &Request) -> Result<Replay, Error> {
     let found = {
         let record = tape.record.borrow();
@@ -272,7 +273,7 @@ impl Derivative {
         self.part.nodes() + inputs / 2 + 6 * self.calls.len() + OWN_SIZE
     }
 
-    /// Returns the end of the nodes that `base` identifies, where `part` begins.
+    /// Returns the end of the nodes that `base` identifies. The nodes of `part` begin there.
     fn known(&self) -> Extent {
         self.base.map_or_else(Extent::default, |base| base.extent)
     }

@@ -200,7 +200,7 @@ impl<'t, T: Float> Tape<T> {
 
     /// Propagates adjoints through the additions, subtractions and multiplications of `path` before slot `end`, from the last node to the
     /// first. Stops at the first node of another operation that has an adjoint, and returns its slot, or `None` if there is no such node.
-    /// These three operations are frequent, so the tape is borrowed only once for a run of them.
+    /// These three operations are frequent, so the tape is borrowed only once for several of them in a row.
     fn propagate_linear(
         &self,
         path: &Path,

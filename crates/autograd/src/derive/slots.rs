@@ -1,8 +1,8 @@
 //! A map from the nodes of a path to their slots. A node is found without hashing, and the time to make a map does not depend on the size of
 //! the tape.
 //!
-//! The map has a number for each node of the tape. The numbers of a map are larger than the numbers of all maps before, so that the memory
-//! of one map serves the next one without being cleared.
+//! The map has a number for each node of the tape. The numbers of a map are larger than the numbers of all earlier maps. So a map can use
+//! the memory of an earlier map, which need not be cleared.
 
 use std::cell::RefCell;
 
@@ -102,7 +102,8 @@ impl Slots {
     }
 }
 
-/// Sorting takes, for each visited node, about as long as reading the numbers of this many nodes of the tape.
+/// The number of nodes of the tape whose numbers can be read in the time in which one visited node is sorted. [`Slots::sort`] compares the
+/// times of both methods with it.
 const SPARSE: usize = 16;
 
 impl Drop for Slots {
@@ -142,13 +143,13 @@ mod tests {
                 slots.push(node);
                 assert_eq!(slots.get(node), Some(slot));
             }
-            // A second map beside this one has memory of its own.
+            // A second map has memory of its own while this map exists.
             assert!((0..nodes).all(|node| Slots::take(nodes as usize).get(node).is_none()));
             assert_eq!(slots.get(0), None);
         }
     }
 
-    /// After about 2³² slots, a map cannot have larger numbers than the maps before. It then gets memory of its own.
+    /// After about 2³² slots, the numbers of a map cannot be larger than the numbers of the earlier maps. The map then gets new memory.
     #[test]
     fn numbers_do_not_overflow() {
         const NODES: u32 = 4;

@@ -159,7 +159,7 @@ fn a_product_may_be_added_to_its_own_factor() {
 }
 
 /// Returns three numbers for the plan of `roots`: concatenations that copy, concatenations in place, and fused programs that write all
-/// parts side by side. Also runs the plan twice, and checks the values.
+/// parts of a concatenation. Also runs the plan twice, and checks the values.
 fn concatenations(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> (usize, usize, usize) {
     let record = tape.record.borrow();
     let indices: Vec<Index> = roots.iter().map(|root| root.index).collect();
@@ -193,14 +193,15 @@ fn parts_are_written_into_their_concatenation() {
         tape.var(&Tensor::from_fn(shape, |i| i.iter().fold(0.3, |sum, &k| 1.7 * sum + k as f64).sin()))
     };
     let (x, w) = (wave(&[32, 40]), wave(&[40, 40]));
-    // In the first three cases, one program writes the parts side by side. The cases are parts with no other readers, two concatenations
-    // with a common part that a product reads too, and one part twice. A stack along a new last dimension copies its parts.
+    // In the first three cases, one program writes all parts of a concatenation. In the first case, nothing else reads the parts. In the
+    // second case, two concatenations and a product read the part `a`. In the third case, `a` occurs twice. The last case, a stack along a
+    // new last dimension, copies its parts.
     let [a, b, c] = [x.sin(), x.tanh() * 2.0, x + 1.0];
     assert_eq!(concatenations(&tape, &[cat(&[a, b, c], 1).matmul(wave(&[120, 3]))]), (0, 0, 1));
     assert_eq!(concatenations(&tape, &[cat(&[a, b], 1), cat(&[a, c], 1), a.matmul(w)]), (0, 0, 1));
     assert_eq!(concatenations(&tape, &[cat(&[a, b, a], 1)]), (0, 0, 1));
     assert_eq!(concatenations(&tape, &[stack(&[a, b], 2)]), (1, 0, 0));
-    // The program that writes the parts side by side also reduces the rows.
+    // The program that writes both parts also reduces the rows.
     let rows = x - x.mean_keepdim(1);
     assert_eq!(concatenations(&tape, &[cat(&[rows.exp(), rows.square()], 1)]), (0, 0, 1));
     // Here several steps write the parts in place. The first state is data, which no step writes.
@@ -453,7 +454,8 @@ fn a_region_reads_values_in_the_order_in_which_they_were_computed() {
     }
 }
 
-/// Checks that consecutive steps with small values form a compiled region, also on flipped data. A region has no steps with large values.
+/// Checks that consecutive steps form a compiled region if their values have few elements, also on flipped data. A step whose value has
+/// many elements is in no region.
 #[test]
 fn small_steps_form_a_region() {
     let compiled = |x: &Tensor<f64>, scale: usize| {
@@ -511,7 +513,8 @@ fn is_smooth(step: &Move) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Checks programs whose reductions and products sum at most two terms, so that every order of these terms gives the same bits.
+    /// Checks that fused evaluation gives the same bits as the evaluation of one node at a time. The reductions and products of the programs
+    /// sum at most two terms, so that the order of the terms does not change the bits.
     #[test]
     fn fused_equals_one_at_a_time(
         shapes in prop_oneof![

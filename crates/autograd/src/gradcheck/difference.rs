@@ -52,8 +52,8 @@ pub(super) const DISTANCES: [f64; 3] = [1.0, RATIO, RATIO * RATIO];
 pub(super) struct Samples {
     /// The values to the left and to the right of the point, at each of [`DISTANCES`].
     pub(super) pairs: [[Vec<f64>; 2]; 3],
-    /// Half the actual distance between the two points of each pair. It differs from the step h, because x + h is rounded. For a direction
-    /// that moves many elements, it is the step itself.
+    /// The step of each pair of points. If the direction moves a single element, it is half the actual distance between the two points,
+    /// because x + h is rounded. If the direction moves many elements, it is the step h itself.
     pub(super) steps: [f64; 3],
 }
 
@@ -134,7 +134,7 @@ pub(super) fn estimates(
 fn is_kink(steps: [f64; 3], seconds: [f64; 3]) -> bool {
     // E(h)/h is the difference of the slopes.
     let differences = [seconds[0] / steps[0], seconds[2] / steps[2]].map(f64::abs);
-    // The quotient is 1 at a kink, and the quotient of the distances at a smooth point. The limit is halfway.
+    // The quotient is 1 at a kink. At a smooth point, it is the quotient of the distances. The limit is halfway between these numbers.
     differences[0] > 0.0 && differences[1] / differences[0] < f64::midpoint(1.0, steps[2] / steps[0])
 }
 
@@ -174,7 +174,7 @@ mod tests {
             (f64::abs, 0.0),
             (|x| x.max(0.0), 0.0),
             (|x| 1e-5 * x.abs() + x * x, 0.0),
-            // The kink is half a step beside the point.
+            // The kink is half a step away from the point.
             (|x| (x - 1.0).abs(), 1.0 + 3e-6),
         ];
         for (k, (f, x)) in kinks.into_iter().enumerate() {

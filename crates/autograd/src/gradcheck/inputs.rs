@@ -23,7 +23,8 @@ pub trait CheckInputs: Inputs {
     #[doc(hidden)]
     fn tensors(&self) -> Vec<&Tensor<Self::Elem>>;
 
-    /// Returns the result of `f` for the variables in the form of the inputs. `vars` has one variable for each tensor.
+    /// Returns the result of `f` for `vars`, which has one variable for each tensor. `f` gets one variable, an array or a list, like the
+    /// inputs.
     #[doc(hidden)]
     fn call<'t, F: MappedFunction<'t, Self>>(&self, f: &F, vars: &[Var<'t, Self::Elem>]) -> Var<'t, Self::Elem>;
 }

@@ -108,7 +108,7 @@ impl<T: Float> Map<'_, T> {
         }
     }
 
-    /// Returns the map's values at points around `inputs` along one direction, which is given by the weights of `column`.
+    /// Returns the map's values at points on both sides of `inputs`, along the direction that has the weights of `column`.
     pub(super) fn sample(&self, column: &Probe, step: f64, results: &[Shape]) -> Result<Samples, Failure> {
         let shapes: Vec<Shape> = self.inputs.iter().map(|input| input.shape().clone()).collect();
         let direction: Vec<Option<Tensor<T>>> = column.tensors(&shapes);

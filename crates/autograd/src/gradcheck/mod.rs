@@ -51,7 +51,7 @@ const WIDEST: f64 = 1e-2;
 /// `torch.autograd.gradcheck` and `gradgradcheck`; JAX: `jax.test_util.check_grads`.
 ///
 /// The inputs are one tensor, an array of tensors or a list ([`CheckInputs`]). `f` gets its variables in the same form: `|x|` for `&x`, and
-/// `|[x, y]|` for `[&x, &y]`. It may map any shapes to any shape. Inputs may be views. Use `f64`: in `f32` central differences have 4 digits at
+/// `|[x, y]|` for `[&x, &y]`. `f` may map any shapes to any shape. Inputs may be views. Use `f64`: in `f32` central differences have 4 digits at
 /// best.
 ///
 /// ```
@@ -162,8 +162,8 @@ impl GradCheck {
         GradCheck { order: order.clamp(1, 2), ..self }
     }
 
-    /// Sets the step of the central differences for inputs up to 1. For larger inputs the step grows in proportion. The
-    /// default is ∛ε: 6e-6 in f64. If the check is undecided, try half and double the default.
+    /// Sets the step of the central differences for inputs of magnitude up to 1. For larger inputs the step grows in
+    /// proportion to the magnitude. The default is ∛ε: 6e-6 in f64. If the check is undecided, try half and double the default.
     pub fn step(self, step: f64) -> Self {
         GradCheck { step: Some(step), ..self }
     }

@@ -107,7 +107,7 @@ fn f_jvp<'t>([x]: [Var<'t, f64>; 1]) -> Var<'t, f64> {
 fn the_worst_element_is_named() {
     let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
     let y = Tensor::from([1.0, 1.0]);
-    // This function detaches y[1] in the second row, so the derivative with respect to y[1] lacks a part.
+    // This function detaches y[1] in the second row. So on the tape, the derivative of the output [1, 1] with respect to y[1] is 0.
     let mask = Tensor::from([[1.0, 1.0], [1.0, 0.0]]);
     let failure = gradcheck(|[x, y]| x * (y * &mask + y.detach() * &mask.map(|m| 1.0 - m)), [&x, &y]).unwrap_err();
     let Mismatch { worst, failed, compared, culprit } = mismatch(failure);

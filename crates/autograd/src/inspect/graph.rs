@@ -90,7 +90,7 @@ impl<T: Float> Var<'_, T> {
 }
 
 impl Graph {
-    /// Returns the graph in Graphviz's DOT language, for `dot -Tsvg`. Variables are filled boxes, constants boxes, and operations ellipses.
+    /// Returns the graph in Graphviz's DOT language, for `dot -Tsvg`. Variables are filled boxes, constants empty boxes, operations ellipses.
     /// Each node shows its index, name, shape and line of code. Edges lead from operands to results.
     pub fn to_dot(&self) -> String {
         let mut dot = String::from("digraph tape {\n  rankdir=TB;\n  node [fontname=\"monospace\"];\n");

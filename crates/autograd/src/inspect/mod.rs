@@ -1,5 +1,5 @@
-//! Inspection of the program that a tape has recorded: graphs, the origin of the first NaN or infinity, and the list of steps for
-//! code that writes the program in another form.
+//! Inspection of the program that a tape has recorded: graphs, and the origin of the first NaN or infinity. Also the list of steps, for
+//! code that converts the program to another format.
 
 mod graph;
 mod non_finite;

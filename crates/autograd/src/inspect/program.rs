@@ -1,4 +1,4 @@
-//! A read-only view of the program that a tape has recorded, for code that writes the program in another form.
+//! A read-only view of the program that a tape has recorded, for code that converts the program to another format.
 
 use std::any::Any;
 use std::panic::Location;

@@ -34,8 +34,8 @@ struct Placed<'g> {
     middle: f64,
     width: f64,
     top: usize,
-    /// The horizontal middles of the items in the row above to which this item is connected. A passing line has one such item: its node, or
-    /// its own place in that row.
+    /// The horizontal middles of the items in the row above to which this item is connected. A line that passes through this row has one
+    /// such item: the node at which it starts, or the place at which it passes through the row above.
     from: Vec<f64>,
 }
 
@@ -205,7 +205,7 @@ mod tests {
     fn no_line_crosses_a_node_or_leaves_the_picture() {
         let tape = Tape::<f64>::new();
         let (x, w) = (tape.var(&Tensor::ones([3])), tape.var(&Tensor::ones([3])));
-        // The last product reads `x` over several rows, and `w` is read in two rows.
+        // The last product reads `x`, whose line passes through the rows between them. `w` is read in two rows.
         let y = (x.exp() * w).sin().cos() * x + w;
         let svg = y.graph().to_svg();
         let numbers = |text: &str| -> Vec<f64> {

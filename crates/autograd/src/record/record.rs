@@ -63,15 +63,15 @@ pub(crate) struct Record<T: Float, O> {
     pub(crate) on_behalf_of: Option<&'static Location<'static>>,
 }
 
-/// The number of free nodes on the tape without which no derivative or batching rule starts. Rules record nodes with operators, which panic on
-/// a full tape. The number is far above the number of nodes that a rule records.
+/// If fewer nodes than this are free on the tape, derivative and batching rules are not started. Rules record nodes with operators, which
+/// panic on a full tape. A rule records far fewer nodes than this.
 const RULE_NODES: usize = 1 << 16;
 
 /// The end of a record at some time. Later nodes come after it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     pub(crate) extent: Extent,
-    /// The most recent identity of the expression at that time. It is a number for the expression's nodes.
+    /// The most recent identity of the expression at that time. It stands for the expression's nodes up to the identity's extent.
     pub(crate) identity: Option<Identity>,
     /// The number of stored operations, data and names.
     pub(crate) stored: usize,
@@ -222,8 +222,8 @@ impl<T: Float, O> Record<T, O> {
         &self.data[number as usize]
     }
 
-    /// Records the data of a leaf, or the known value of a node, as the expansion of smaller data, if it is large and expanded. Then
-    /// elementwise operations compute each distinct element once.
+    /// Notes that the node is the expansion of smaller data, if `data` is large and expanded. Then elementwise operations compute each
+    /// distinct element once. `data` is the data of a leaf, or the known value of another node.
     pub(crate) fn note_expansion(&mut self, node: Index, data: &Tensor<T>) {
         if let Some(before) = data.unexpanded() {
             self.expression.set_unexpanded(node, before.shape());

@@ -1,12 +1,12 @@
 //! The derivative of every primitive.
 //!
 //! The letters in all rules: `x` and `y` are inputs, `z` is the output, and `g` is the incoming gradient. `v` is a tangent, or in rules for
-//! both modes an incoming gradient or a tangent. A rule is a formula over recorded variables, so it serves every order of derivative. The
+//! both modes an incoming gradient or a tangent. A rule is a formula over recorded variables, so derivatives of every order use it. The
 //! rules of elementwise operations contain no broadcasting: `expand` is a separate operation, recorded before the operation that needs it.
 //! The adjoint of `expand` is a sum.
 //!
-//! An elementwise operation has a diagonal derivative. The same formula, ∂z/∂x · v, serves the incoming gradient in reverse mode and the
-//! tangent in forward mode. Most other operations have one formula for each mode.
+//! An elementwise operation has a diagonal derivative. So both modes use the same formula, ∂z/∂x · v. Here v is the incoming gradient in
+//! reverse mode, and the tangent in forward mode. Most other operations have one formula for each mode.
 //!
 //! | file | primitives |
 //! |---|---|

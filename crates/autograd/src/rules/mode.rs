@@ -39,8 +39,8 @@ pub(super) fn ensure_room<T: Float>(tape: &Tape<T>, at: Site) -> Result<(), Erro
     if tape.record.borrow().has_room_for_rule() { Ok(()) } else { Err(Error::TapeFull { at }) }
 }
 
-/// Returns a placeholder for the line of code that called an operation, which does not know this line when it runs. The
-/// tape puts the real line into an error that says that memory is too small.
+/// Returns a placeholder for the site of a recorded operation. When the operation runs, it does not know the line of code that recorded it.
+/// If memory is too small, the tape puts that line into the error.
 #[track_caller]
 pub(super) fn site(name: &'static str) -> Site {
     Site::here(name)

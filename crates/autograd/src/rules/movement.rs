@@ -204,8 +204,8 @@ impl<T: Float> Operation<T> for IndexAdd {
     }
 }
 
-/// The maximum number of inputs of an [`IndexAdd`] that is a sum of others. When another input is added to a sum, the whole sum is recorded
-/// again. So the cost of recording one sum grows with the square of this number.
+/// The maximum number of inputs of an [`IndexAdd`] that replaces a sum of several [`IndexAdd`]s. Each addition records an [`IndexAdd`] with
+/// all inputs so far. So the cost of recording a sum grows with the square of this number.
 const MAX_TERMS: usize = 16;
 
 /// Records the sum of two [`IndexAdd`]s as a single one. So the gradient of an embedding is filled with zeros only once for up to

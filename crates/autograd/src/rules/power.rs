@@ -48,7 +48,7 @@ pub(super) fn reads_data<T: Float>(y: Var<'_, T>) -> bool {
     matches!(record.op(index), Op::Constant(_)) && record.shape(index).rank() == 0
 }
 
-/// Returns the node that is expanded to the node `index`, or `index` itself.
+/// Returns the node before its expansion if the node `index` is an expansion, and `index` itself otherwise.
 fn before_expansion<T: Float>(record: &Record<T>, mut index: Index) -> Index {
     while record.op(index) == Op::Expand {
         index = record.operands(index)[0];

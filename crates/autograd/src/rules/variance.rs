@@ -80,7 +80,7 @@ mod tests {
         let x = tape.var(&Tensor::from([1.0, 2.0, 6.0]));
         let [dx] = x.var(0, 1).grad([x]);
         assert_eq!(dx.value().to_vec(), [-2.0, -1.0, 3.0]);
-        // The second derivative is 2/(n - 1) (I - 1/n), where I is the identity. The term 1/n comes from the mean.
+        // The second derivative is 2/(n - 1) (I - J/n), where I is the identity, and J is a matrix of ones. The term J/n comes from the mean.
         let weight = Tensor::from([3.0, 0.0, 0.0]);
         let [ddx] = (dx * &weight).sum(..).grad([x]);
         assert_eq!(ddx.value().to_vec(), [2.0, -1.0, -1.0]);

@@ -89,7 +89,7 @@ impl<'t, T: Float> BatchedCall<'t, T> {
         self.inputs[position].1
     }
 
-    /// Returns the input with index `position`. It has a batch dimension if it is batched.
+    /// Returns the input with index `position`. It has a batch dimension only if [`is_batched`](Self::is_batched) returns true.
     ///
     /// # Panics
     ///

@@ -263,8 +263,8 @@ pub trait Operation<T: Float>: Any {
     }
 
     /// Returns true if the operation has a derivative. Otherwise a request for its derivative is an error, which names the operation and
-    /// the line of code that recorded it. As in PyTorch, this request is an error in both modes even if the derivative is multiplied by 0,
-    /// for example by the derivative of a `floor` before or after the operation.
+    /// the line of code that recorded it. As in PyTorch, this is an error in both modes even if the derivative would be multiplied by 0. An
+    /// example is an operation with a `floor` before or after it.
     fn is_differentiable(&self) -> bool {
         true
     }

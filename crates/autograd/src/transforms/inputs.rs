@@ -38,13 +38,13 @@ pub trait Inputs: Sized {
     type Array;
     /// The value of the function: a number, or a variable if the inputs are variables.
     type Number;
-    /// The form of the inputs, with a `V` in the place of each input.
+    /// The structure of the inputs (a single input, an array, a `Vec` or a map), with a `V` in the place of each input.
     type Each<V>;
     /// The variables that the function gets.
     type Vars<'s>;
     /// The variable that the function returns.
     type Output<'s>;
-    /// The names of the inputs: the keys of a map. Other forms have none.
+    /// The names of the inputs: the keys, if the inputs are in a map, and `()` otherwise.
     #[doc(hidden)]
     type Keys: Clone + PartialEq;
 
@@ -67,7 +67,7 @@ pub trait Inputs: Sized {
     #[doc(hidden)]
     fn keys_of_inputs(&self) -> Self::Keys;
 
-    /// Converts a list with one element for each input to the form of the inputs with these names.
+    /// Converts a list with one element for each input to the structure of the inputs. `keys` has the names of the inputs.
     #[doc(hidden)]
     fn arrange<V>(keys: &Self::Keys, list: Vec<V>) -> Self::Each<V>;
 
@@ -131,7 +131,7 @@ macro_rules! form {
     };
 }
 
-/// Implements the traits of this file for a form of tensors or parameters. `$leaf` is the function that records one input as a variable.
+/// Implements the traits of this file for inputs that are tensors or parameters. `$leaf` is the function that records one input as a variable.
 /// `$along` records the direction of one input, for a directional derivative, as a constant.
 macro_rules! data {
     ($([$($generics:tt)*] $inputs:ty, $each:ident, $leaf:expr, $along:expr;)*) => {$(
@@ -186,7 +186,7 @@ macro_rules! data {
     )*};
 }
 
-/// Implements the traits of this file for a form of variables.
+/// Implements the traits of this file for inputs that are variables: a single one, an array, a list or a map.
 macro_rules! variables {
     ($([$($generics:tt)*] $inputs:ty, $each:ident;)*) => {$(
         impl<'t, $($generics)*> Inputs for $inputs {
@@ -242,8 +242,9 @@ macro_rules! functions {
     };
 }
 
-/// The code for the form of a single input. `@list` iterates over the inputs. `@names` gives their names, and `@keys` the type of the names.
-/// `@form` converts a list with one element for each input to this form. The last rule gives the type of this form.
+/// The code for inputs that consist of a single input. `@list` iterates over the inputs. `@names` gives their names, and `@keys` the type of
+/// the names. `@form` converts a list with one element for each input to the structure of the inputs. The last rule gives the type of this
+/// structure.
 macro_rules! one {
     (@keys) => {
         ()
@@ -263,7 +264,7 @@ macro_rules! one {
     };
 }
 
-/// The code for the form of an array of inputs, with the same rules as [`one`].
+/// The code for inputs in an array, with the same rules as [`one`].
 macro_rules! several {
     (@keys) => {
         ()
@@ -282,7 +283,7 @@ macro_rules! several {
     };
 }
 
-/// The code for the form of a list of inputs, with the same rules as [`one`].
+/// The code for inputs in a list, with the same rules as [`one`].
 macro_rules! list {
     (@keys) => { () };
     (@names $inputs:expr) => { () };
@@ -291,7 +292,7 @@ macro_rules! list {
     ($value:ty) => { Vec<$value> };
 }
 
-/// The code for the form of a map of inputs, with the same rules as [`one`]. A list of its inputs is in the order of the keys.
+/// The code for inputs in a map, with the same rules as [`one`]. A list of the inputs is in the order of the keys.
 macro_rules! map {
     (@keys) => { Vec<K> };
     (@names $inputs:expr) => { $inputs.keys().cloned().collect() };

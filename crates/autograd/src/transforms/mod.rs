@@ -106,8 +106,8 @@ fn evaluate_at<T: Float>(
 ///
 /// # Errors
 ///
-/// The errors of [`infer`]. Also if `size` is 0, `input` has no dimensions, or the results do not fit together: a result has no dimensions,
-/// or two results differ in another dimension than dimension 0.
+/// The errors of [`infer`]. Also if `size` is 0, or `input` or a result has no dimensions. Also if the results cannot be joined, because two
+/// of them differ in another dimension than dimension 0.
 #[twins]
 pub fn try_infer_in_batches<T: Float>(
     f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
@@ -312,9 +312,9 @@ pub fn try_hessian<I: Inputs, F: for<'s> Objective<'s, I>>(
 ///
 /// # Errors
 ///
-/// If the function's result is not one number or belongs to another tape, the shapes of input and direction differ, the lists of inputs and
-/// directions have different lengths, their maps have different keys, or an operation in the function has no first or second derivative. Also
-/// returns the errors of [`value`](Var::value).
+/// If the function's result is not one number or belongs to another tape, or an operation in it has no first or second derivative. If the
+/// shapes of an input and its direction differ, the lists of inputs and directions have different lengths, or their maps have different
+/// keys. Also returns the errors of [`value`](Var::value).
 #[twins]
 pub fn try_hvp<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I, v: I) -> Result<I::Each<I::Array>, Error> {
     let at = Site::here("hvp");

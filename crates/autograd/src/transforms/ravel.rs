@@ -59,7 +59,8 @@ pub trait TreeForm: Clone {
         Self: Sized;
 }
 
-/// The form of a structure that was converted to a vector by [`ravel`]. It converts vectors back to structures.
+/// The layout of a structure that [`ravel`] converted to a vector: the shape of each array, in order. [`unravel`](Self::unravel) converts
+/// vectors back to structures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeLayout<F> {
     form: F,

@@ -243,8 +243,8 @@ impl<'t, T: Float> Batch<'t, T> {
         rows.iter().map(|row| self.stack(row)).collect()
     }
 
-    /// Returns an error if the statistic of one of the changes of buffers from index `first` on depends on an example, whose variables are
-    /// `sources`.
+    /// Checks the recorded changes of buffers from index `first` on. Returns an error if the statistic of one of them depends on `sources`,
+    /// the variables of an example.
     fn check_statistics(&self, first: usize, sources: &[Index]) -> Result<(), Error> {
         let tape = self.inputs[0].0.tape;
         let statistics: Vec<Index> =
@@ -334,7 +334,7 @@ fn permute<'t, T: Float>(x: Var<'t, T>, order: Vec<usize>, at: Site) -> Result<V
     if order.is_sorted() { Ok(x) } else { x.apply_view(View::Permute(order.into()), at) }
 }
 
-/// Returns `at` with the name that errors give to all methods of [`Vmap`].
+/// Returns `at` with the operation name `vmap`, which errors of all methods of [`Vmap`] show.
 fn named(at: Site) -> Site {
     Site { operation: "vmap", ..at }
 }
@@ -577,8 +577,7 @@ mod tests {
         assert_eq!(none.value().shape(), &[0, 3]);
     }
 
-    /// Checks products of each example with the same matrix. These become one product of two matrices for all examples. The matrix is not
-    /// repeated.
+    /// Checks that the products of all examples with the same matrix become one product of two matrices, and that the matrix is not repeated.
     #[test]
     fn products_fold() {
         let (x, w) = (Tensor::from_fn([4, 3], |i| (i[0] * 3 + i[1]) as f64), matrix());

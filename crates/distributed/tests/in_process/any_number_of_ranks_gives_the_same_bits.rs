@@ -222,7 +222,7 @@ fn mistakes_are_errors_on_every_rank() {
     });
 }
 
-/// Runs the example `train_mpi`, which `cargo test` builds beside this test.
+/// Runs the example `train_mpi`, which `cargo test` builds too.
 #[test]
 fn the_example_runs_alone() {
     let program = env::current_exe().unwrap().parent().unwrap().with_file_name("examples").join("train_mpi");

@@ -381,8 +381,8 @@ fn a_rule_that_records_other_nodes_leaves_a_valid_tape() {
     }
 }
 
-/// The product of two arrays and their sum. `form` selects how the derivative with respect to the first array is recorded: with the terms of
-/// its sum in one or the other order, or not at all.
+/// The product of two arrays, and their sum. The derivative with respect to the first array is a sum of two terms. `form` selects the order
+/// of these terms, or that this derivative is not recorded.
 struct ProductAndSum {
     form: usize,
 }
@@ -460,7 +460,8 @@ impl<T: Float> Operation<T> for Formed<T> {
     }
 }
 
-/// A step of a random program. Changes of `form` and of some numbers leave the recorded nodes unchanged.
+/// A step of a random program. `operands` selects earlier values. In most kinds of steps, `form` and numbers that are data change the
+/// values or the derivative, but not the recorded nodes of the program.
 #[derive(Clone, Debug)]
 struct Move {
     kind: usize,
@@ -481,7 +482,7 @@ struct Steps {
     takes_second: bool,
 }
 
-/// The change of a program between two steps.
+/// A change of a random program, which gives the next program. `Back` restores the first program.
 #[derive(Clone, Debug)]
 enum Edit {
     Nothing,
@@ -607,7 +608,7 @@ fn caught<R>(work: impl FnOnce() -> Result<R, Error>) -> Result<R, String> {
     }
 }
 
-/// Records the gradients of `loss`. Adds 1 to `replayed` if a kept derivative was recorded again.
+/// Records the gradients of `loss`. Adds 1 to `replayed` if they were copied from a kept derivative.
 fn gradients<'t, T: Float>(
     loss: Var<'t, T>,
     inputs: &[Var<'t, T>],
