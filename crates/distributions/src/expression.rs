@@ -38,13 +38,15 @@ impl<A: Array> Expr<A> {
         self.then(|x| y.get().and_then(|y| x.try_pow(&y)))
     }
 
-    /// Returns x ln y, where x is the value of this formula; 0 at x = 0. At x = y = 0, both derivatives are 0.
+    /// Returns x ln y, where x is the value of this formula; 0 at x = 0. At x = y = 0, the derivatives with respect to x
+    /// and y are 0.
     #[track_caller]
     pub(crate) fn xlogy(self, y: Expr<A>) -> Self {
         self.then(|x| y.get().and_then(|y| x.try_xlogy(&away_from(&y, 0.0, &x, 1.0)?)))
     }
 
-    /// Returns x ln(1 + y), where x is the value of this formula; 0 at x = 0. At x = 0 and y = -1, both derivatives are 0.
+    /// Returns x ln(1 + y), where x is the value of this formula; 0 at x = 0. At x = 0 and y = -1, the derivatives with
+    /// respect to x and y are 0.
     #[track_caller]
     pub(crate) fn xlog1py(self, y: Expr<A>) -> Self {
         self.then(|x| y.get().and_then(|y| x.try_xlog1py(&away_from(&y, -1.0, &x, 0.0)?)))

@@ -33,8 +33,9 @@
 //! # Conventions
 //!
 //! - Outside of the support, the logarithm of the density is -∞. Results for parameters outside of their range have no meaning; many are
-//!   NaN. After [`validate`](Validate::validate), both are errors with PyTorch's message. In PyTorch these checks are on by default.
-//!   Without them (`validate_args=False`), it often returns NaN or the formula's value outside of the support.
+//!   NaN. After [`validate`](Validate::validate), values and parameters that are not allowed are errors with PyTorch's message. In PyTorch
+//!   these checks are on by default. Without the checks (`validate_args=False`), PyTorch often returns NaN or the formula's value for a
+//!   value outside of the support.
 //! - A sample is a function of a [`Generator`](wengert_tensor::Generator) and the parameters. It does not depend on the number of threads.
 //! - Discrete values are whole numbers, stored in the floating-point element type.
 

@@ -218,7 +218,7 @@ impl<A: Array + Matrices> Divergence<A, MultivariateNormal<A>> for MultivariateN
 /// The distribution of Cholesky factors L `[dim, dim]` of correlation matrices L Lᵀ. The density of the matrices is proportional to
 /// |L Lᵀ|^(η - 1), a power of the determinant, with η = `concentration` > 0. The density is uniform for η = 1. For large η the matrices are
 /// near the identity (D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation matrices based on vines and extended onion
-/// method", 2009). `log_prob` does not check that its values are such factors. `rsample` has gradients. PyTorch: `LKJCholesky`, which has
+/// method", 2009). `log_prob` does not check that a value is such a Cholesky factor. `rsample` has gradients. PyTorch: `LKJCholesky`, which has
 /// only `sample`.
 ///
 /// ```

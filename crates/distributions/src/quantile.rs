@@ -76,8 +76,8 @@ impl Counts {
         }
     }
 
-    /// Returns a number near the distribution's mean, and a number near its standard deviation. The first number is NaN if a parameter is
-    /// out of range.
+    /// Returns the first count and the first step of the search in [`smallest`](Self::smallest): numbers near the distribution's mean and
+    /// standard deviation. The first number is NaN if a parameter is out of range.
     fn scale(self, [x, y]: [f64; 2]) -> [f64; 2] {
         let is_share = (0.0..=1.0).contains(&y);
         let (mean, variance) = match self {

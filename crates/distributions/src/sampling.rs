@@ -151,8 +151,9 @@ fn binomial(trials: f64, p: f64, generator: &mut Generator) -> f64 {
 }
 
 /// Draws from the Poisson distribution: the number of events of a Poisson process of rate 1 in the time `rate`. The time of event number n
-/// has a gamma distribution. A draw of it for a large n counts n events at once, and leaves only the time after it (J. H. Ahrens and U.
-/// Dieter, "Computer methods for sampling from gamma, beta, Poisson and binomial distributions", 1974). NaN unless `rate` is in [0, 1e15).
+/// has a gamma distribution. With a draw of this time for a large n, n events are counted at once, and only the time after event n remains
+/// (J. H. Ahrens and U. Dieter, "Computer methods for sampling from gamma, beta, Poisson and binomial distributions", 1974). NaN unless
+/// `rate` is in [0, 1e15).
 fn poisson(rate: f64, generator: &mut Generator) -> f64 {
     if !(0.0..1e15).contains(&rate) {
         return f64::NAN;

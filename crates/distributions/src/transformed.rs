@@ -168,7 +168,8 @@ impl<A: Array> Transform<A> {
         Ok([below, high.is_finite().then(|| y.try_ge(high)).transpose()?])
     }
 
-    /// Returns the transform of `x`. Rounding can give an end of the image, where the density is 0: such values are moved inside.
+    /// Returns the transform of `x`. A value that rounds to an end of the image, where the density is 0, is replaced by a number inside the
+    /// image.
     fn drawn(&self, x: &A) -> Result<A> {
         let y = self.try_forward(x)?;
         let half = 0.5 * A::Elem::EPSILON.to_f64();
@@ -250,7 +251,7 @@ impl<A: Array, D: Distribution<A>> TransformedDistribution<D, A> {
         drawn_over(draws, shape, &self.base.batch_shape(), &self.batch_of_base())
     }
 
-    /// Returns the logarithm of the density at `y` of the values after the first `count` transforms.
+    /// Returns the logarithm of the density at `y`, for the distribution of values of `base` after the first `count` transforms.
     fn density(&self, count: usize, y: &A) -> Result<A> {
         let Some(last) = count.checked_sub(1) else {
             let added = self.event_rank() - self.base.event_shape().rank();
@@ -266,7 +267,7 @@ impl<A: Array, D: Distribution<A>> TransformedDistribution<D, A> {
         (Expr::from(self.density(last, &x)) - slope).get()
     }
 
-    /// Returns the distribution function at `y` of the values after the first `count` transforms.
+    /// Returns the distribution function at `y`, for the distribution of values of `base` after the first `count` transforms.
     fn share(&self, count: usize, y: &A) -> Result<A> {
         let Some(last) = count.checked_sub(1) else { return self.base.try_cdf(y) };
         let transform = &self.transforms[last];
@@ -280,7 +281,7 @@ impl<A: Array, D: Distribution<A>> TransformedDistribution<D, A> {
         }
     }
 
-    /// Returns the quantile function at `p` of the values after the first `count` transforms.
+    /// Returns the quantile function at `p`, for the distribution of values of `base` after the first `count` transforms.
     fn quantile(&self, count: usize, p: &A) -> Result<A> {
         let Some(last) = count.checked_sub(1) else { return self.base.try_icdf(p) };
         let transform = &self.transforms[last];

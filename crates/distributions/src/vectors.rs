@@ -424,7 +424,7 @@ impl<A: Array> Distribution<A> for Dirichlet<A> {
         let at = Site::here("rsample");
         let shape: Shape = shape.into().iter().chain(self.concentration.shape().iter()).copied().collect();
         let concentration = self.concentration.apply_view(View::Expand(shape), at)?;
-        // The logarithms of gamma draws: for small concentrations, all draws of a vector may underflow.
+        // Draws the logarithms of gamma numbers, because for small concentrations all gamma numbers of a vector may underflow.
         let logarithms = draw(Kind::LogGamma, &[concentration], generator, at)?;
         logarithms.try_softmax(-1)?.try_clamp_min(tiny::<A::Elem>())
     }

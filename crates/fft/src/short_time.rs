@@ -188,9 +188,9 @@ pub trait ShortTime: Array {
     ///
     /// # Errors
     ///
-    /// If the spectra do not have the number of frequencies of the options, or no frame. If the squared windows have the sum 0 somewhere,
-    /// as for frames without overlap whose windows begin with 0. If `length` is 0, a setting is out of its range, or memory cannot hold
-    /// the result.
+    /// If the spectra do not have the number of frequencies of the options, or no frame. If the sum of the squared windows is below 1e-11
+    /// at an element, as for frames without overlap whose windows begin with 0. If `length` is 0, a setting is out of its range, or memory
+    /// cannot hold the result.
     fn try_istft(&self, options: &Stft<Self::Elem>, length: Option<usize>) -> Result<Self> {
         let at = Site::here("istft");
         let weights = options.weights::<Self>(at)?;
@@ -240,7 +240,8 @@ fn padded<A: Array>(x: &A, options: &Stft<A::Elem>, at: Site) -> Result<A> {
     }
     let shape = x.shape();
     let last = shape.rank() - 1;
-    // Padding by other values than a constant accepts only one or two dimensions before the last one, so these are joined to one.
+    // Except for constant padding, `pad` accepts only one or two dimensions before the last one. So all dimensions before the last one are
+    // joined to one.
     let count = Shape::from(&shape[..last]).numel();
     let lines = x.apply_view(View::Reshape(Shape::from([count, shape[last]])), at)?;
     let padded = lines.try_pad(&[margin as isize; 2], options.pad_mode)?;

@@ -3,7 +3,7 @@
 use wengert_tensor::ops::{Result, TensorLike};
 use wengert_tensor::{Axes, Binary, Error, Scalar, Shape, Site, View, broadcast};
 
-/// The methods for the steps of a transform.
+/// Array methods from which the transforms are composed.
 pub(crate) trait Steps: TensorLike {
     /// Returns `len` elements along dimension `axis`, beginning with index `start`.
     fn sliced(&self, axis: usize, start: usize, len: usize, at: Site) -> Result<Self> {

@@ -32,7 +32,7 @@ pub trait Kernel: Clone + 'static {
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T>;
 }
 
-/// A computation with tensors that is never recorded, because it is made of several kernels.
+/// A computation with tensors that gives the result of several kernels. Variables record the kernels instead of this computation.
 pub trait Computation {
     /// Computes the result for a batch of matrices.
     ///

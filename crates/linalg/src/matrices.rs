@@ -57,9 +57,8 @@ pub(crate) fn with_core(batch: &[usize], core: &[usize]) -> Shape {
     batch.iter().chain(core).copied().collect()
 }
 
-/// Expands arrays to common batch dimensions, to which the batch dimensions of all of them broadcast. The number beside
-/// each array is the number of its last dimensions that do not belong to the batch. Returns an error if the batch
-/// dimensions do not broadcast.
+/// Expands arrays to common batch dimensions, to which the batch dimensions of all of them broadcast. Each array comes with the number of
+/// its last dimensions that do not belong to the batch. Returns an error if the batch dimensions do not broadcast.
 pub(crate) fn joined<'a, A: Array, const N: usize>(
     arrays: [(&'a A, usize); N],
     at: Site,

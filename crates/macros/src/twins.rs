@@ -90,7 +90,7 @@ impl Function {
         Some(parse2(written))
     }
 
-    /// Returns the sentence about the errors of the method that [`in_place`](Self::in_place) writes.
+    /// Returns the text of the section `# Errors` for the method that [`in_place`](Self::in_place) writes.
     fn in_place_errors(&self, form: &Form) -> String {
         let read: Vec<&Ident> = match form {
             Form::Broadcast => {
@@ -150,7 +150,7 @@ impl Function {
         }
     }
 
-    /// Returns the names of the arguments whose type, without spaces, is `of`.
+    /// Returns the names of the arguments whose type, written without spaces, is the text `of`.
     fn arguments_of(&self, of: &str) -> Vec<&Ident> {
         self.arguments.iter().filter(|argument| text(&argument.of) == of).map(|argument| &argument.name).collect()
     }

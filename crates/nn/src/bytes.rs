@@ -111,7 +111,7 @@ pub(crate) fn dtype(of: DType) -> Dtype {
     }
 }
 
-/// Returns true for the floating-point types that can be converted.
+/// Returns true for the floating-point types that [`convert_floats`] can read.
 pub(crate) fn is_float(dtype: Dtype) -> bool {
     matches!(dtype, Dtype::F16 | Dtype::BF16 | Dtype::F32 | Dtype::F64)
 }

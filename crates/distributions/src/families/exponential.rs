@@ -35,7 +35,7 @@ impl<A: Array> Family for Laplace<A> {
 
     fn distribution(&self, x: &A) -> Result<A> {
         let z = ((of(x) - &self.loc) / &self.scale).get()?;
-        // The formulas for z < 0 and for z ≥ 0 get only these arguments, for which they are accurate. Both have the same derivative at 0.
+        // One formula is accurate for z < 0, the other for z ≥ 0. Each gets only arguments of its own range. Both have the same derivative at 0.
         let is_low = z.try_lt(0.0)?;
         let low = Expr::from(try_where_(&is_low, &z, 0.0)).exp() * 0.5;
         let high = 1.0 - (-of(&z)).masked(&is_low, 0.0).exp() * 0.5;

@@ -38,11 +38,12 @@ impl<A: Array> StudentT<A> {
     }
 
     /// Returns the distribution function of the standardised variable z = (x - loc) / scale. Callers use only its derivative with respect to
-    /// df, for a z without a derivative. They compute the values in another way, because these values have few digits in the tails.
+    /// df, and pass a detached z. [`Student`] computes the values that callers use, because the values of this function have few digits in the
+    /// tails.
     fn standard_distribution(&self, z: &A) -> Result<A> {
         let square = of(z).square().get()?;
         let half = (of(&self.df) * 0.5).get()?;
-        // For z near 0, the Taylor polynomial of degree 3, with a relative error below 1e-12: the next formula has no derivative at 0.
+        // The formulas below have no derivative at z = 0. Near 0, the Taylor polynomial of degree 3 has a relative error below 1e-12.
         let is_tiny = square.try_lt(&(Expr::from(self.df.try_clamp_max(1.0)) * 1e-6).get()?)?;
         let zero = try_where_(&is_tiny, z, 0.0)?;
         let curvature = (of(&self.df) + 1.0) / &self.df * of(&zero).square() / 6.0;
@@ -92,7 +93,7 @@ impl<A: Array> Family for StudentT<A> {
     fn quantile(&self, p: &A) -> Result<A> {
         let at = Site::here("icdf");
         let z = Student::Icdf.of(&self.df, p, at)?;
-        // z is a function of p and df by F(z, df) = p, where F is the distribution function. So dz = (dp - ∂F/∂df ddf) / density.
+        // F(z, df) = p, where F is the distribution function, defines z as a function of p and df. So dz = (dp - ∂F/∂df · ddf) / density.
         let terms = || {
             let slope = (self.standard_density(&z).exp() * -1.0).get()?.try_reciprocal()?;
             let share = self.standard_distribution(&z)?;

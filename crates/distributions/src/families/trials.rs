@@ -13,8 +13,8 @@ use crate::quantile::{Counts, quantile};
 use crate::sampling::{Kind, draw};
 use crate::support::{Parameter, Range, Support, check_parameter, filled, joint};
 
-/// Defines a distribution of trials. Its constructors take the probability of a success or the logit of this probability, and other
-/// parameters.
+/// Defines a distribution over the results of trials that succeed or fail, such as the binomial distribution. Its constructors take the
+/// probability of a success or the logit of this probability, and other parameters.
 macro_rules! trials {
     ($(#[$doc:meta])* $name:ident { $($rest:ident)? }) => {
         $(#[$doc])*

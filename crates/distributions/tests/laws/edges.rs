@@ -101,7 +101,7 @@ fn lower_tails_keep_their_digits() {
         Cauchy::new(&zero(), 1.0).icdf(Tensor::from([0.0, 0.5, 1.0])).to_vec(),
         [f64::NEG_INFINITY, 0.0, f64::INFINITY]
     );
-    // Computed with mpmath.
+    // The expected values were computed with mpmath.
     let student = |df: f64, x: f64| StudentT::new(&Tensor::scalar(df), 0.0, 1.0).cdf(x).item();
     assert_close(student(1e4, -38.0), 1.448_300_534_89e-295, 1e-10);
     assert_close(student(1e8, -27.0), 7.399_332_118_96e-161, 1e-10);
@@ -117,14 +117,14 @@ fn derivatives_at_medians() {
     assert_eq!(slope(0.0, |x| Laplace::new(x.tape().constant(0.0), 2.0).cdf(x)), 0.25);
     assert_eq!(slope(0.5, |p| Laplace::new(p.tape().constant(0.0), 2.0).icdf(p)), 4.0);
     assert_eq!(slope(-1e3, |x| Gumbel::new(x.tape().constant(0.0), 1.0).cdf(x)), 0.0);
-    // The derivative with respect to df is 0 at the median, and nearly 0 beside it.
+    // The derivative with respect to df is 0 at the median, and nearly 0 near the median.
     for z in [0f32, 1e-25, 1e-3] {
         let (value, slope) = with_gradient(&[2f32], |df| StudentT::new(df, 0.0, 1.0).cdf(z));
         assert!((value[0] - 0.5).abs() < 1e-3 && slope[0].abs() < 1e-3, "{z}: {value:?}, {slope:?}");
     }
     let (_, slope) = with_gradient(&[2f32], |df| StudentT::new(df, 0.0, 1.0).icdf(0.5));
     assert_eq!(slope, [0.0]);
-    // Both formulas for the derivative agree where they meet.
+    // The formula for small z and the formula for other z give nearly the same derivative on both sides of the bound 1e-3.
     let df = |z: f64| slope_of_student(2.0, z);
     assert_close(df(0.999e-3) / 0.999e-3, df(1.001e-3) / 1.001e-3, 1e-5);
 }
@@ -177,7 +177,7 @@ fn copies_of_composed_distributions_are_independent() {
     let different = Normal::new(&Tensor::<f64>::zeros([4, 2]), 1.0);
     assert!(MixtureSameFamily::try_new(Categorical::new(&weights), different).is_err());
 
-    // Affine transforms whose parameters have a larger shape than the base, so that the batch shape grows: from [] to [3], and from [1, 2] to
+    // Tests affine transforms whose parameters have a larger shape than the base. The batch shape grows from [] to [3], and from [1, 2] to
     // [3, 2].
     let affine = |shape: &[usize]| Transform::Affine { loc: Tensor::zeros(shape), scale: Tensor::full(shape, 2.0) };
     let base = Normal::new(&Tensor::<f64>::scalar(0.0), 1.0);
@@ -199,7 +199,8 @@ fn copies_of_composed_distributions_are_independent() {
 
 #[test]
 fn counts_of_rare_events() {
-    // With n trials of the probability 1/n, the number of successes is nearly a Poisson number with mean 1. 1 - 1e-6 has few digits in f32.
+    // With n trials of the probability 1/n, the number of successes is nearly a Poisson number with mean 1. A formula with 1 - 1/n would
+    // lose digits, because f32 rounds 1 - 1e-6.
     let n = Tensor::scalar(1e6f32);
     let share = Binomial::new(&n, &Tensor::scalar(1e-6)).cdf(Tensor::from([0.0, 1.0]));
     let expected = (-1f64).exp();
@@ -232,7 +233,7 @@ fn samples_have_a_density() {
 
 #[test]
 fn the_variance_of_narrow_weibull_distributions() {
-    // Computed with mpmath.
+    // The columns are the concentration and the variance, which was computed with mpmath.
     let table = [
         (19.0, 0.004009550091885557),
         (21.0, 0.003319733860019494),
@@ -249,7 +250,8 @@ fn the_variance_of_narrow_weibull_distributions() {
 
 #[test]
 fn truncation_to_tails() {
-    // Computed with SciPy: the logarithm of the density and the distribution function in the middle, and the median.
+    // The columns are the two bounds and three values from SciPy: the logarithm of the density and the distribution function in the middle of
+    // the interval, and the median.
     let table = [
         (5.0, 6.0, -0.975_492_436_675_2, 0.936_978_713_476_6, 5.131_371_763_283_9),
         (9.0, 10.0, -2.415_721_900_924, 0.990_768_095_837_5, 9.075_779_713_738_5),
@@ -261,12 +263,12 @@ fn truncation_to_tails() {
         assert_close(truncated.log_prob(0.5 * (low + high)).item(), logarithm, 1e-6);
         assert_close(truncated.cdf(0.5 * (low + high)).item(), share, 1e-6);
         assert_close(truncated.icdf(0.5).item(), median, 1e-6);
-        // The derivative with respect to the lower bound, against a difference.
+        // Compares the derivative with respect to the lower bound with a central difference.
         let at = |low: f64| Truncated::new(Normal::new(&Tensor::scalar(0.0), 1.0), low, high).icdf(0.3).item();
         let by_low = slope(low, |low| Truncated::new(Normal::new(low * 0.0, 1.0), low, high).icdf(0.3));
         assert_close(by_low, (at(low + 1e-4) - at(low - 1e-4)) / 2e-4, 1e-5);
     }
-    // Without an upper bound, and in a tail whose probabilities are nearly 0.
+    // A truncation without an upper bound, to a tail whose probability is nearly 0.
     let tail = Truncated::new(Normal::new(&Tensor::scalar(0.0), 1.0), 30.0, f64::INFINITY);
     assert_close(tail.log_prob(30.01).item(), 3.102_255_423_138_6, 1e-12);
     assert_close(tail.icdf(0.5).item(), 30.023_070_467_827_3, 1e-13);
@@ -331,7 +333,7 @@ fn there_is_at_least_one_class() {
     assert_eq!(dirichlet.log_prob(Tensor::zeros([2, 0])).to_vec(), [f64::NEG_INFINITY; 2]);
 }
 
-/// Each constructor of a normal distribution of vectors refuses the same shapes.
+/// Checks that all three constructors of [`MultivariateNormal`] refuse the same shapes.
 #[test]
 fn a_matrix_that_does_not_fit_the_mean_is_an_error() {
     let refused: [(&[usize], &[usize]); 5] =

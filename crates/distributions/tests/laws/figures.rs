@@ -1,4 +1,4 @@
-//! Compares every distribution with figures of PyTorch and SciPy, which `tools/distribution_cases.py` computed.
+//! Compares every distribution with results of PyTorch and SciPy, which `tools/distribution_cases.py` computed.
 
 use serde_json::Value;
 use wengert_autograd::prelude::*;
@@ -43,7 +43,7 @@ fn assert_near(what: &str, got: &Data, want: &Value, tolerance: f64) {
     }
 }
 
-/// Compares the densities, probabilities and moments of a distribution with the figures of the case `name`. The parameters are columns and
+/// Compares the densities, probabilities and moments of a distribution with the results in the case `name`. The parameters are columns and
 /// the values are a row, so that they broadcast.
 fn check<D: Distribution<Data>>(name: &str, make: impl Fn(&[Data]) -> D) {
     let case = &cases()["families"][name];
@@ -53,8 +53,8 @@ fn check<D: Distribution<Data>>(name: &str, make: impl Fn(&[Data]) -> D) {
     assert_eq!(distribution.batch_shape(), *parameters[0].shape());
     let near = |what: &str, got: &Data, tolerance| assert_near(&format!("{name}.{what}"), got, &case[what], tolerance);
     let values = vector(&case["values"]);
-    // PyTorch's formulas lose some digits for large parameters. PyTorch's geometric and Bernoulli distributions compute from the logit
-    // instead of the probability.
+    // PyTorch's formulas lose some digits for large parameters, and its geometric and Bernoulli distributions compute from the logit instead
+    // of the probability. So the tolerances are larger than a few ε.
     near("log_prob", &distribution.log_prob(&values), 1e-12);
     near("cdf", &distribution.cdf(&values), 1e-12);
     near("mean", &distribution.mean(), 1e-13);
@@ -475,7 +475,8 @@ fn bounds_are_validated() {
     assert_eq!(none.log_prob(Tensor::from([0.0, 1.0])).to_vec(), [0.0, f64::NEG_INFINITY]);
 }
 
-/// Tests that each error starts with PyTorch's sentence. PyTorch then lists all values, and this crate lists the invalid ones.
+/// Tests that the first line of each error equals the first line of PyTorch's error. In the next lines, PyTorch lists all values, and this
+/// crate lists the invalid values.
 #[test]
 fn vectors_are_validated() {
     let sentence = |error: wengert_tensor::Error| error.sentence().split('\n').next().unwrap_or_default().to_owned();

@@ -36,7 +36,8 @@ log_probs! {
     dirichlet: |x, a| Dirichlet::new(a).base_check(), [0.2, 0.3, 0.5], [0.7, 2.5, 1.0];
 }
 
-/// Computes `log_prob` at a normalised point. The check of derivatives moves a point off the simplex, where the density is not defined.
+/// Wraps a distribution so that `log_prob` first divides its point by the sum of the elements. The check of derivatives changes single
+/// elements, so the point leaves the simplex, outside of which the density is not defined.
 trait BaseCheck<A> {
     fn base_check(self) -> Normalised<Self>
     where

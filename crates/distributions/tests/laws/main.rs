@@ -1,4 +1,4 @@
-//! The tests of the distributions: figures of PyTorch and SciPy, derivatives, edges of supports, samples.
+//! The tests of the distributions: results of PyTorch and SciPy, derivatives, edges of supports, samples.
 
 mod edges;
 mod figures;

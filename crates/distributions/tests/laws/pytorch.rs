@@ -1,5 +1,5 @@
-//! Compares values and derivatives of orders 1 and 2 with figures that `tools/derivative_cases.py` computed with PyTorch. Also compares
-//! batches of the same cases with loops.
+//! Compares values and derivatives of orders 1 and 2 with results that `tools/derivative_cases.py` computed with PyTorch. Also compares
+//! `vmap` with loops for the same cases.
 
 use serde_json::Value;
 use wengert_autograd::prelude::*;
@@ -20,12 +20,13 @@ fn tensors(list: &Value) -> Vec<Option<Tensor<f64>>> {
     list.as_array().unwrap().iter().map(one).collect()
 }
 
-/// Returns true if a function of a distribution takes a value. The value comes first in the inputs of a case.
+/// Returns true if the method `function` of a distribution has an argument, such as the x of `log_prob`. A case has it as its first input.
 fn takes_value(function: &str) -> bool {
     matches!(function, "log_prob" | "cdf" | "icdf")
 }
 
-/// Calls a function of a distribution. The first input is the function's value if it takes one, and the others are the parameters.
+/// Calls the method `$function` of a distribution. If the method has an argument, it is the first input. The other inputs are the parameters
+/// of the distribution.
 macro_rules! call {
     ($function:expr, $x:expr, |$p:ident| { $($name:literal => $make:expr,)* }, $family:expr) => {{
         let (value, $p) = if takes_value($function) { (Some($x[0]), &$x[1..]) } else { (None, &$x[..]) };
@@ -114,7 +115,8 @@ fn weighted<'t>(tape: &'t Tape<f64>, list: &[V<'t>], weight: fn(f64) -> f64) -> 
     sum
 }
 
-/// Asserts that `got` equals `expected`, with an error relative to the largest element. `None` stands for zeros.
+/// Asserts that `got` differs from `expected` by at most `tolerance` times the largest magnitude in `expected`, or times 1 if this magnitude
+/// is below 1. `None` stands for zeros.
 fn check(what: &str, got: V<'_>, expected: Option<&Tensor<f64>>, tolerance: f64) {
     let got = got.value();
     let expected = expected.cloned().unwrap_or_else(|| Tensor::zeros(got.shape()));
@@ -148,7 +150,7 @@ fn values_and_derivatives() {
         let total = weighted(&tape, &[value], f64::cos);
         let first: Vec<V<'_>> = variables.iter().map(|&x| total.grad_or_zeros([x])[0]).collect();
         let [expected, seconds] = ["first", "second"].map(|key| tensors(&case[key])[counts(name)..].to_vec());
-        // Gradients that are null in PyTorch's figures are left out of the sum.
+        // Gradients that are null in PyTorch's results are left out of the sum.
         let present: Vec<V<'_>> =
             first.iter().zip(&expected).filter(|(_, expected)| expected.is_some()).map(|(&x, _)| x).collect();
         let sum = weighted(&tape, &present, f64::sin);
@@ -167,7 +169,7 @@ fn with_gradient<'t>(name: &str, x: &[V<'t>]) -> [V<'t>; 2] {
     [y, (y * y.sin()).sum(..).grad_or_zeros([variable])[0]]
 }
 
-/// Checks that a batch of three examples equals a loop, for values and gradients.
+/// Checks that `vmap` over three examples gives the same values and gradients as a loop over the examples.
 #[test]
 fn a_batch_equals_a_loop() {
     let cases: Value = serde_json::from_str(include_str!("../pytorch.json")).unwrap();

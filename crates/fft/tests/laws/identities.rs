@@ -34,7 +34,7 @@ fn assert_near(got: &Tensor<f64>, expected: &[f64], bound: f64, what: &str) {
 }
 
 /// Checks transforms of different numbers of elements: powers of two, products of small primes, primes, and numbers for which `rustfft` has
-/// a method of its own.
+/// a special algorithm.
 #[test]
 fn every_length_equals_the_definition() {
     for n in (1..=40).chain([64, 97, 100, 127, 128, 243, 256, 360, 509]) {

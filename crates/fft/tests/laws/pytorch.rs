@@ -8,8 +8,8 @@ use wengert_fft::{bartlett_window, blackman_window, hamming_window, hann_window,
 use wengert_tensor::ops::PadMode;
 use wengert_tensor::{Dims, Float};
 
-/// The bound of the difference from PyTorch's values. The digits of the file have an error of 5e-13 of a value. The sums have at most 48
-/// terms of at most 2, and a second derivative is a sum of these sums.
+/// The bound of the difference from PyTorch's values. The file has twelve digits of each value, which gives a relative error of up to
+/// 5e-12. The sums have at most 48 terms of at most 2, and a second derivative is a sum of these sums.
 const TOLERANCE: f64 = 1e-9;
 
 fn tensor(value: &Value) -> Tensor<f64> {

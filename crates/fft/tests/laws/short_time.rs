@@ -36,7 +36,7 @@ fn symmetric_windows_have_the_values_of_pytorch() {
     }
 }
 
-/// A frame of a spectrum is the transform of the windowed elements that begin at its start.
+/// Checks that frame t of the spectra is the transform of the 8 elements from element 5 t on, times the window.
 #[test]
 fn a_frame_is_the_transform_of_its_elements() {
     let (x, window) = (sample([23]), hann_window(8, true));
@@ -99,7 +99,7 @@ fn mistakes_are_errors_at_the_callers_line() {
         ),
         (Tensor::scalar(1.0).try_stft(&four), "The signals must have at least one dimension."),
         (x.try_stft(&Stft::new(10).center(false)), "A frame of n_fft = 10 elements is longer than the signals of 9"),
-        // PyTorch's sentence.
+        // This message equals PyTorch's message.
         (
             x.try_stft(&Stft::new(18)),
             "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding (9, 9) at \

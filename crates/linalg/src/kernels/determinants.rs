@@ -74,7 +74,7 @@ fn transposed_inverse<'t, T: Float>(a: Var<'t, T>) -> Result<Var<'t, T>, RuleErr
     Ok(transposed(applied(Inverse(Singular::Accepted), &[a])?))
 }
 
-/// The kernel that computes the matrix of cofactors, also of singular matrices. For a regular A, this is C = |A| A⁻ᵀ.
+/// The kernel that computes the matrix of cofactors, also of singular matrices. For a nonsingular A, this is C = |A| A⁻ᵀ.
 #[derive(Clone, Copy, Debug)]
 struct Cofactors;
 

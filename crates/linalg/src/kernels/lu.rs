@@ -82,8 +82,9 @@ impl Kernel for Factor {
         Ok(vec![lu, pivots])
     }
 
-    /// For A = P L U, let X = L⁻¹ Pᵀ dA U⁻¹. Then dL = L tril(X, -1) and dU = triu(X) U. If A is not square, this rule applies to its
-    /// square part. The other rows or columns of Pᵀ A are the product of the other rows of L with U, or of L with the other columns of U.
+    /// For A = P L U, let X = L⁻¹ Pᵀ dA U⁻¹. Then dL = L tril(X, -1) and dU = triu(X) U. If A is not square, this rule applies to the
+    /// leading square block of Pᵀ A. Its remaining rows are the product of the remaining rows of L with U. Its remaining columns are the product
+    /// of L with the remaining columns of U.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
         Ok(vec![Some(factor_rule(call.outputs[0], call.outputs[1], gradients[0])?)])
     }
@@ -218,8 +219,8 @@ impl Kernel for SolveWith {
     }
 }
 
-/// Computes X = A⁻¹ B for A and B with equal batch dimensions. B is a batch of matrices, or of vectors with as many elements as A has rows.
-/// The factors of A are not kept.
+/// The computation of X = A⁻¹ B for tensors with equal batch dimensions. B is a batch of matrices, or of vectors with as many elements as A
+/// has rows. It needs no memory for the factors of all matrices A.
 pub(crate) struct SolveNow;
 
 impl Computation for SolveNow {

@@ -76,7 +76,7 @@ pub(crate) fn dot<T: Float>(x: &[T], y: &[T]) -> T {
 }
 
 /// Returns the dot products of four vectors with `y`. The bits are the same as in four calls of [`dot`]. Four products at once are faster,
-/// because in a single one each addition waits for the previous one.
+/// because each addition of a single dot product waits for the addition before it.
 #[inline(always)]
 pub(crate) fn dots<T: Float>([a, b, c, d]: [&[T]; 4], y: &[T]) -> [T; 4] {
     let len = y.len();
@@ -111,7 +111,7 @@ fn add_products<T: Float>(sums: &mut [T; LANES], x: &[T], y: &[T]) {
     }
 }
 
-/// Returns the sum of the partial sums.
+/// Returns the sum of the partial sums. Adds the second half of the sums to the first half, until a single sum remains.
 #[inline(always)]
 pub(crate) fn total<T: Float>(mut sums: [T; LANES]) -> T {
     let mut width = LANES / 2;

@@ -87,7 +87,7 @@ fn reduce<T: Float>(a: &mut [T], rows: usize, columns: usize, out: &mut Bidiagon
 }
 
 /// One step of the reduction, which changes the remaining matrix by -u wᵀ - y vᵀ. `next` and `factor` are the vector and the factor of the
-/// next reflection of its rows.
+/// reflection of rows in the next step.
 #[derive(Clone, Copy)]
 struct Step<'a, T> {
     u: &'a [T],
@@ -115,8 +115,8 @@ fn change<T: Float>(rows: &mut [T], columns: usize, first: usize, step: Step<'_,
     }
 }
 
-/// Subtracts u wᵀ + y vᵀ from the rows, as [`change`] does, in parts on several threads. `sums` has a vector for each part, to which the
-/// part writes its product. At the end, all these vectors are added to the first one.
+/// Subtracts u wᵀ + y vᵀ from the rows, as [`change`] does, in parts on several threads. `sums` has a vector for each part, for the
+/// product that [`change`] computes from the rows of this part. At the end, all these vectors are added to the first one.
 fn change_parts<T: Float>(rows: &mut [T], columns: usize, first: usize, step: Step<'_, T>, sums: &mut [T]) {
     let (len, count) = (rows.len() / columns, sums.len() / columns);
     sum_in_parts(
@@ -129,7 +129,7 @@ fn change_parts<T: Float>(rows: &mut [T], columns: usize, first: usize, step: St
     );
 }
 
-/// Writes the dot product of each row and the vector v to `products`.
+/// Writes the dot product of the vector v and the last elements of each row to `products`.
 #[inline(always)]
 fn multiply<T: Float>(rows: &[T], columns: usize, v: &[T], products: &mut [T]) {
     let row = |i: usize| &rows[i * columns..][columns - v.len()..columns];

@@ -1,9 +1,9 @@
 //! Singular values and vectors of large bidiagonal matrices by division into halves (Gu and Eisenstat, "A divide-and-conquer algorithm for
 //! the bidiagonal SVD", 1995).
 //!
-//! A row in the middle divides the matrix into two blocks. The first block has one more column than rows, and so has the second one if the
-//! whole matrix has. The singular vectors of the blocks transform the matrix into a diagonal with one full row. The secular equation gives
-//! the singular values of this matrix. Most of the work is in products of matrices.
+//! A row in the middle divides the matrix into two blocks. The first block has one more column than rows. The second block has one more
+//! column than rows if the whole matrix has. The singular vectors of the blocks transform the matrix into a diagonal with one full row. The
+//! secular equation gives the singular values of this matrix. Most of the work is in products of matrices.
 //!
 //! The error of each singular value is a few ε times the largest one. So the smallest values are less accurate than with `implicit_qr`.
 
@@ -89,8 +89,8 @@ fn join<T: Float>(first: &Triplets<T>, second: &Triplets<T>, middle: Middle<T>) 
         }
         z[own] = sum;
     }
-    // The matrix is scaled so that its largest magnitude is near 1. Compared with it, errors of 8 ε √ε do not matter. So the tolerance is at
-    // least this number, even in a block of small elements.
+    // The matrix is scaled so that its largest magnitude is near 1. Errors of 8 ε √ε are negligible compared with 1. So the tolerance is at
+    // least 8 ε √ε, even in a block of small elements.
     let start = larger(larger(abs(middle.0), abs(middle.1)), T::EPSILON.sqrt());
     let tolerance = T::from_f64(8.0) * T::EPSILON * d.iter().fold(start, |all, &d| larger(all, d));
     let (kept, deflated) = deflate(&d, &mut z, (own, count), tolerance, [&mut left, &mut right]);

@@ -65,7 +65,7 @@ fn factor<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) -> Result
 }
 
 /// Factors a square on the diagonal by blocks of columns. After a block is factored, its product with its transpose is subtracted from the
-/// columns behind it. Returns the same as [`cholesky`].
+/// columns after it. Returns the same as [`cholesky`].
 #[inline(always)]
 fn factor_blocks<T: Float>(a: &mut [T], n: usize, first: usize, count: usize) -> Option<usize> {
     let mut across = vec![T::ZERO; if count > DEPTH { DEPTH * (count - DEPTH) } else { 0 }];

@@ -5,7 +5,7 @@ use wengert_tensor::{Error, Float};
 use super::arithmetic::{abs, tiny};
 use super::lu::{factor, lu_solve};
 
-/// Writes the cofactors of the `n` by `n` matrix `a` to `result`, whose elements must be zero. For a regular matrix, they are |A| A⁻ᵀ. If
+/// Writes the cofactors of the `n` by `n` matrix `a` to `result`, whose elements must be zero. For a nonsingular matrix, they are |A| A⁻ᵀ. If
 /// an element of a matrix with two or more rows is NaN, all cofactors are NaN.
 ///
 /// The adjugate of a product is the product of the adjugates in reverse order. With P A Q = L U and complete pivoting, U has zeros only at

@@ -1,4 +1,4 @@
-//! Differences C - A B of large parts of matrices, by the products of tensors.
+//! Computes differences C - A B, where C is a large part of a matrix, with the matrix product of tensors.
 
 use wengert_tensor::ops::Products as _;
 use wengert_tensor::{Error, Float, Shape, Tensor};

@@ -71,7 +71,7 @@ pub(crate) fn symmetric<T: Float>(
     Ok(())
 }
 
-/// Returns the indices of the elements of `diagonal` in ascending order of the elements. Each index has the factor 1 beside it, because
+/// Returns the indices of the elements of `diagonal` in ascending order of the elements. Each index is paired with the factor 1, because
 /// [`Panels`] multiplies vectors by a factor.
 fn ascending<T: Float>(diagonal: &[T]) -> Vec<(usize, T)> {
     let mut places: Vec<(usize, T)> = (0..diagonal.len()).map(|i| (i, T::ONE)).collect();
@@ -79,7 +79,7 @@ fn ascending<T: Float>(diagonal: &[T]) -> Vec<(usize, T)> {
     places
 }
 
-/// Computes the eigenvalues and eigenvectors of a tridiagonal matrix by QL steps. `beside` has the elements beside the diagonal.
+/// Computes the eigenvalues and eigenvectors of a tridiagonal matrix by QL steps. `beside` has the off-diagonal elements.
 fn pairs<T: Float>(diagonal: &mut [T], beside: &mut [T]) -> Result<Pairs<T>, Failure> {
     let (order, mut sweeps) = (diagonal.len(), Sweeps::default());
     diagonalize(diagonal, beside, Some(&mut sweeps))?;
@@ -105,8 +105,8 @@ fn diagonalize<T: Float>(
     let mut start = 0;
     while start < diagonal.len() {
         let end = end_of_block(diagonal, beside, start);
-        // A QL step moves small eigenvalues to the start. If the elements of the matrix grow from one end to the other, it converges faster
-        // with the small end at the start.
+        // A QL step moves small eigenvalues to the start. So the iteration converges faster if the end with the small elements is the start.
+        // Otherwise the block is reversed.
         let reversed = abs(diagonal[end]) < abs(diagonal[start]);
         let (d, e) = (&mut diagonal[start..=end], &mut beside[start..end]);
         if reversed {
@@ -136,15 +136,15 @@ fn diagonalize<T: Float>(
     Ok(())
 }
 
-/// Returns the last index of the block that begins at `start`. A block ends before a negligible element of `e`, the elements beside the
-/// diagonal `d`.
+/// Returns the last index of the block that begins at `start`. A block ends before a negligible element of `e`, the off-diagonal
+/// elements of the tridiagonal matrix with diagonal `d`.
 fn end_of_block<T: Float>(d: &[T], e: &[T], start: usize) -> usize {
     let square = T::EPSILON * T::EPSILON;
     let negligible = |i: usize| e[i] * e[i] <= (square * abs(d[i])) * abs(d[i + 1]) + tiny();
     (start..e.len()).find(|&i| negligible(i)).unwrap_or(e.len())
 }
 
-/// Makes an implicit QL step on the block `first..=last` of the matrix with diagonal `d` and elements `e` beside it.
+/// Makes an implicit QL step on the block `first..=last` of the matrix with diagonal `d` and off-diagonal elements `e`.
 /// Records the rotations in `sweeps`, if given.
 fn step<T: Float>(d: &mut [T], e: &mut [T], first: usize, last: usize, mut sweeps: Option<&mut Sweeps<T>>) {
     let two = T::ONE + T::ONE;

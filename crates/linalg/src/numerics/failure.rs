@@ -31,7 +31,7 @@ impl From<Error> for RangeFailure {
 
 impl RangeFailure {
     /// Returns the error. `sentence` makes the message from two arguments: the text that names the matrix (empty if there is no batch), and
-    /// `order`.
+    /// the `order` of [`RangeFailure::Pivot`].
     pub(crate) fn error(self, batch: &[usize], at: Site, sentence: impl FnOnce(String, usize) -> String) -> Error {
         match self {
             RangeFailure::Tensor(error) => error,

@@ -79,7 +79,7 @@ fn is_pair(schur: &Similar<'_>, row: usize) -> bool {
     row + 1 < schur.order && schur.block(row)[2] != 0.0
 }
 
-/// An equation of two unknowns: their coefficients, and the right side.
+/// An equation with two unknowns: the two coefficients, and the right side.
 type Equation = (Complex<f64>, Complex<f64>, Complex<f64>);
 
 /// Writes the eigenvector x of the Schur form T for the eigenvalue λ of the block that begins with the row `first`: (T - λ) x = 0. The
@@ -97,7 +97,8 @@ fn eigenvector(schur: &Similar<'_>, value: Complex<f64>, first: usize, x: &mut [
     // Divisors of 0 occur if the eigenvalue repeats. LAPACK also replaces them by a small number.
     let least = (f64::EPSILON * size).max(MIN_DIVISOR);
     let divisor = |z: Complex<f64>| if z.l1_norm() < least { Complex::from(least) } else { z };
-    // Solves two equations, each with two coefficients and a right side. The first coefficient of the first equation is the larger one.
+    // Solves two equations, each with two coefficients and a right side. The first coefficient of the first equation must be at least as
+    // large as the first coefficient of the second equation.
     let solved = |(a, b, upper): Equation, (c, d, lower): Equation| {
         let factor = c / divisor(a);
         let y = (lower - factor * upper) / divisor(d - factor * b);

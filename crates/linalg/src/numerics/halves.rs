@@ -1,5 +1,5 @@
-//! Divide and conquer for symmetric tridiagonal and bidiagonal matrices. Both are stored as two vectors: the diagonal, and the elements
-//! beside it. A matrix is divided until its blocks are small. Then the solutions of neighbouring blocks are joined.
+//! Divide and conquer for symmetric tridiagonal and bidiagonal matrices. Both are stored as two vectors: the diagonal, and the off-diagonal
+//! elements. A matrix is divided until its blocks are small. Then the solutions of neighbouring blocks are joined.
 //!
 //! `symmetric_halves` and `bidiagonal_halves` say how a block is divided and how two solutions are joined. This file knows neither.
 
@@ -14,7 +14,7 @@ pub(super) const LEAF: usize = 32;
 /// The largest number of rows of a block that is one task of the thread pool.
 const TASK: usize = 128;
 
-/// The diagonal of a block, and its elements beside the diagonal.
+/// The diagonal and the off-diagonal elements of a block.
 pub(super) type Block<'a, T> = (&'a mut [T], &'a mut [T]);
 
 /// A problem that is divided into halves.
@@ -24,7 +24,7 @@ pub(super) trait Halves<T: Float>: Sync {
     /// The elements of a block that belong to neither of its halves.
     type Between;
 
-    /// Divides a block in the middle.
+    /// Divides a block in the middle. Returns the halves, and the elements between them.
     fn split<'a>(&self, block: Block<'a, T>) -> ([Block<'a, T>; 2], Self::Between);
 
     /// Solves a block of at most [`LEAF`] rows, which is overwritten.
@@ -69,7 +69,8 @@ fn add_tasks<'a, T: Float, P: Halves<T>>(problem: &P, block: Block<'a, T>, tasks
     }
 }
 
-/// Returns the solution of a block. `done` yields the solutions of its tasks. Without `done`, the function solves the whole block.
+/// Returns the solution of a block. `done` yields the solutions of its blocks of at most [`TASK`] rows, if tasks have already solved them.
+/// Without `done`, the function solves the whole block.
 fn conquer<T: Float, P: Halves<T>>(
     problem: &P,
     block: Block<'_, T>,

@@ -58,8 +58,8 @@ impl<T: Float> JoinedRows<T> {
         );
     }
 
-    /// Returns a matrix with new rows: the product of `weights` and the rows `combined`, and the rows `unchanged`. `places` has the index
-    /// of each of these rows in the result, in this order. Rows after the end of `places` keep their index.
+    /// Returns a matrix with new rows: first the rows of the product of `weights` and the rows `combined`, then the rows `unchanged`. New
+    /// row k becomes row `places.places[k]` of the result. If there are fewer new rows than rows, the last rows stay the same.
     pub(super) fn assemble(
         &self,
         weights: &[T],
@@ -105,7 +105,7 @@ impl<T: Float> JoinedRows<T> {
 pub(super) struct Places {
     /// The indices of the values in ascending order.
     sources: Vec<usize>,
-    /// For each value, its place in the ascending order.
+    /// For each value, its index in the ascending order.
     places: Vec<usize>,
 }
 

@@ -12,8 +12,8 @@ use super::triangular::Coefficients;
 /// for f64, or one for f32.
 pub(crate) const WIDTH: usize = 16;
 
-/// The largest matrix, in rows, that is computed in lanes. A group of f64 matrices of this size takes 32 KiB, the size of a first-level
-/// cache.
+/// The largest number of rows of matrices that are computed in lanes, one matrix in each lane of vector registers. A group of f64 matrices
+/// of this size takes 32 KiB, the size of a first-level cache.
 pub(crate) const LARGEST: usize = 16;
 
 /// The elements at one position of all matrices of a group.

@@ -57,7 +57,8 @@ fn factor_columns<T: Float>(
     factor_columns(a, (rows, width), (first + half, count - half), pivots, zero)
 }
 
-/// Changes the columns `next..next + others` as the elimination of the factored columns `first..first + count` requires.
+/// Applies the elimination of the factored columns `first..first + count` to the columns `next..next + others`. Computes their rows of U, and
+/// subtracts the product of L and these rows from the rows below.
 fn finish_columns<T: Float>(
     a: &mut [T],
     (rows, width): (usize, usize),
@@ -81,9 +82,8 @@ fn finish_columns<T: Float>(
     subtract_product(&mut a[part(below, next)..], width, &left, &top)
 }
 
-/// Factors columns by panels of [`DEPTH`] columns. Each panel is factored in a transposed copy, in which its columns
-/// are contiguous. Then its product with the rows of U is subtracted from the columns behind it. `pivots` and `zero`
-/// are as in [`factor_columns`].
+/// Factors columns by panels of [`DEPTH`] columns. Each panel is factored in a transposed copy, in which its columns are contiguous. Then
+/// its product with the rows of U is subtracted from the columns after it. `pivots` and `zero` are as in [`factor_columns`].
 #[inline(always)]
 fn factor_panels<T: Float>(
     a: &mut [T],

@@ -1,13 +1,13 @@
 //! Computations on matrices that are stored row by row in slices.
 //!
 //! Eliminations (`lu`, `cholesky`, `triangular`) divide large problems in halves, so most of the work is in products of matrices. They
-//! compute the parts block by block with `tiles`. `lanes` computes small matrices of a batch together, and `ranges` chooses between the
-//! two.
+//! compute small halves block by block with `tiles`. `lanes` computes small matrices of a batch together. `ranges` chooses between `lanes`
+//! and single matrices.
 //!
-//! Eigenvalues and singular values begin with reflections (`reflectors`, `tridiagonal`, `bidiagonal`), which pass over the matrix in
-//! `parts`. Small matrices, and large ones without vectors, then use rotations (`eigen`, `implicit_qr`, `rotations`). Large matrices with
-//! vectors are divided by `halves`: `symmetric_halves` and `bidiagonal_halves` join two solutions with `secular` and `joined_rows`.
-//! Eigenvalues of other matrices (`general`) follow from the Schur form (`schur`).
+//! Eigenvalues and singular values begin with reflections (`reflectors`, `tridiagonal`, `bidiagonal`). With `parts`, several threads apply
+//! them to a large matrix. Small matrices, and large ones without vectors, then use rotations (`eigen`, `implicit_qr`, `rotations`). Large
+//! matrices with vectors are divided by `halves`: `symmetric_halves` and `bidiagonal_halves` join two solutions with `secular` and
+//! `joined_rows`. Eigenvalues of other matrices (`general`) follow from the Schur form (`schur`).
 
 pub(crate) mod arithmetic;
 mod bidiagonal;

@@ -1,4 +1,4 @@
-//! Passes over a large matrix in parts, on several threads. The number of parts follows from the size alone, so any number of threads gives
+//! Divides a large matrix into parts for several threads. The number of parts follows from the size alone, so any number of threads gives
 //! the same bits.
 
 use wengert_tensor::{Float, each_part};
@@ -13,15 +13,15 @@ const PART: usize = 1 << 14;
 /// The maximum number of parts of a matrix. Each part needs memory for a row of sums.
 const MOST_PARTS: usize = 16;
 
-/// Returns the number of parts into which a pass over `elements` elements is divided. It does not depend on the number of threads, so the
-/// sums do not depend on it either.
+/// Returns the number of parts into which a pass over `elements` elements is divided. It does not depend on the number of threads, and
+/// neither do sums over the parts.
 pub(crate) fn parts(elements: usize) -> usize {
     (elements / PART).clamp(1, MOST_PARTS)
 }
 
-/// Passes over rows of `width` elements in parts, on several threads, and adds up the sums of the parts. `sums` has `width` elements for
-/// each part, and the first `width` elements become the total. `end(k)` is the row at which the first k parts end. `run` gets the index of
-/// the first row of a part, its rows, and its sums.
+/// Divides rows of `width` elements into parts, calls `run` for each part on several threads, and adds up the sums that `run` writes. `sums`
+/// has `width` elements for each part, and the first `width` elements become the total. `end(k)` is the row at which the first k parts end.
+/// `run` gets the index of the first row of a part, the rows of the part, and its elements of `sums`.
 #[inline(never)]
 pub(crate) fn sum_in_parts<T: Float>(
     rows: &mut [T],

@@ -35,7 +35,7 @@ pub(crate) struct Reflectors<T> {
 #[inline(always)]
 pub(crate) fn reflector<T: Float>(x: &mut [T], pivot: usize) -> (T, T) {
     if x.iter().all(|&x| abs(x) < small()) {
-        // Computed from such small elements, the norm of `x` would have few correct digits. So the elements are first made larger.
+        // The norm of elements this small would have few correct digits. So the elements are first divided by the number `tiny()`.
         x.iter_mut().for_each(|x| *x = *x / tiny());
         let (factor, image) = normal_reflector(x, pivot);
         return (factor, image * tiny());

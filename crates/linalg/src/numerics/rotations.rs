@@ -22,16 +22,16 @@ pub(crate) struct Sweeps<T> {
     rotations: Vec<(T, T)>,
 }
 
-/// A run of successive rotations: of the rows r and r ± 1, then of r ± 1 and r ± 2, and so on.
+/// Successive rotations of adjacent rows: of the rows r and r ± 1, then of r ± 1 and r ± 2, and so on.
 struct Sweep {
     first: usize,
     descends: bool,
-    /// The index of the run's first rotation, and the index after its last one.
+    /// The index of the sweep's first rotation, and the index after its last rotation.
     rotations: (usize, usize),
 }
 
 impl<T: Float> Sweeps<T> {
-    /// Begins a run of rotations at the row `first`. If `descends` is true, the row indices descend from one rotation to the next.
+    /// Begins a sweep of rotations at the row `first`. If `descends` is true, the row indices descend from one rotation to the next.
     pub(crate) fn begin(&mut self, first: usize, descends: bool) {
         let start = self.rotations.len();
         self.sweeps.push(Sweep { first, descends, rotations: (start, start) });
@@ -90,7 +90,7 @@ impl<T: Float> Panels<T> {
     }
 
     /// Writes the rotated vectors as the columns of a matrix `[order, count]`. Column j is vector `places[j].0` times the factor `places[j].1`.
-    /// Columns after the end of `places` are the vectors with the same index.
+    /// If `places` is shorter, each further column is the vector with the same index.
     pub(crate) fn write_columns(&self, places: &[(usize, T)], out: &mut [T]) {
         if self.count == 0 {
             return;
@@ -108,7 +108,7 @@ impl<T: Float> Panels<T> {
     }
 
     /// Writes the rotated vectors as the rows of a matrix `[count, order]`. Row j is vector `places[j].0` times the factor `places[j].1`.
-    /// Rows after the end of `places` are the vectors with the same index.
+    /// If `places` is shorter, each further row is the vector with the same index.
     pub(crate) fn write_rows(&self, places: &[(usize, T)], out: &mut [T]) {
         if self.count == 0 || self.order == 0 {
             return;

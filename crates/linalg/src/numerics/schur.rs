@@ -9,7 +9,7 @@ use super::failure::Failure;
 /// The iteration counts as failed after this number of steps for one block. Usually, two or three steps for each eigenvalue are enough.
 const MAX_STEPS: usize = 60;
 
-/// The numbers of the steps for a block that use exceptional shifts. With the usual shifts alone, the iteration may repeat forever.
+/// The steps on a block, counted from 0, that use exceptional shifts. With the usual shifts alone, the iteration may repeat forever.
 const STEPS_WITH_OTHER_SHIFTS: [usize; 5] = [10, 20, 30, 40, 50];
 
 /// A matrix of `order` rows under orthogonal similarity transformations, and the product of their orthogonal matrices.
@@ -107,10 +107,11 @@ impl Similar<'_> {
         0
     }
 
-    /// Makes an implicit step with two shifts on the block of at least three rows from `start` to `end`.
+    /// Makes an implicit step with two shifts on the block of at least three rows from `start` to `end`. `number` is the number of earlier
+    /// steps on this block.
     fn step(&mut self, start: usize, end: usize, number: usize) {
         let (last, before) = (end - 1, end - 2);
-        // The shifts are the eigenvalues of the last two rows and columns. Only their sum and product are needed, which are real.
+        // The two shifts are the eigenvalues of the last 2 x 2 block on the diagonal. The step needs only their sum and product, which are real.
         let mut sum = self.at(before, before) + self.at(last, last);
         let mut product = self.at(before, before) * self.at(last, last) - self.at(before, last) * self.at(last, before);
         if STEPS_WITH_OTHER_SHIFTS.contains(&number) {
@@ -169,7 +170,7 @@ impl Similar<'_> {
 }
 
 /// Replaces `v` by a vector w such that I - f w wᵀ maps `v` to a multiple of the first unit vector. Returns f and the first element of the
-/// mapped vector, or `None` if `v` already is such a multiple.
+/// mapped vector, or `None` if `v` already is a multiple of the first unit vector.
 fn reflector(v: &mut [f64]) -> Option<(f64, f64)> {
     let size = v.iter().fold(0.0, |size: f64, x| size.max(x.abs()));
     if v[1..].iter().all(|&x| x == 0.0) {

@@ -1,9 +1,9 @@
 //! The secular equation: the eigenvalues and eigenvectors of a diagonal matrix plus a matrix of rank one.
 //!
 //! The eigenvalues of D + ρ z zᵀ are the roots of 1/ρ + Σ zᵢ² / (dᵢ - λ). Each is computed as the distance from the nearest dᵢ, by rational
-//! interpolation (Li, "Solving secular equations stably and efficiently", 1993). The z for which the computed roots are exact gives
-//! orthogonal vectors (Gu and Eisenstat, "A stable and efficient algorithm for the rank-one modification of the symmetric eigenproblem",
-//! 1994).
+//! interpolation (Li, "Solving secular equations stably and efficiently", 1993). The z for which the computed roots are the exact
+//! eigenvalues gives orthogonal vectors (Gu and Eisenstat, "A stable and efficient algorithm for the rank-one modification of the symmetric
+//! eigenproblem", 1994).
 //!
 //! With `SQUARES`, the matrix is D² + z zᵀ. The roots and differences are then computed from d and σ = √λ. The numbers σ are the singular
 //! values of a matrix that consists of the row z and diag(d). The source is Gu and Eisenstat, "A divide-and-conquer algorithm for the
@@ -41,7 +41,7 @@ pub(super) struct Roots<T> {
     pub(super) roots: Vec<T>,
     /// Row j has the differences dᵢ - λⱼ of the poles d and the root λⱼ, with a small relative error. With `SQUARES`, it has dᵢ² - σⱼ².
     pub(super) differences: Vec<T>,
-    /// The vector z for which the computed roots are exact.
+    /// The vector z of the matrix whose exact eigenvalues are the computed roots. It gives orthogonal eigenvectors.
     pub(super) z: Vec<T>,
 }
 
@@ -108,8 +108,8 @@ fn sums<T: Float, const SQUARES: bool>(poles: &[T], z: &[T], at: (T, T)) -> (T, 
     (total(values) + value, total(slopes) + slope)
 }
 
-/// Computes the root between the poles `index` and `index + 1`, or above the last pole. Writes the differences of all poles and this root
-/// to `differences`. Returns `None` if the iteration does not converge.
+/// Computes the root between the poles `index` and `index + 1`, or above the last pole. Writes [`difference`], for each pole and this
+/// root, to `differences`. Returns `None` if the iteration does not converge.
 #[inline(always)]
 fn find_root<T: Float, const SQUARES: bool>(matrix: RankOne<'_, T>, index: usize, differences: &mut [T]) -> Option<T> {
     let RankOne { poles, z, factor } = matrix;
@@ -167,10 +167,10 @@ fn find_root<T: Float, const SQUARES: bool>(matrix: RankOne<'_, T>, index: usize
     Some(origin + shift)
 }
 
-/// Returns the step from λ to the zero of an interpolating function. This function has poles at the indices `split - 1` and `split`, and
-/// the value and slope of the secular function at λ. `below` and `above` have the sums of values and slopes over the poles before index
-/// `split` and over the other poles. If `separate` is true, the function's two terms have the slopes in `below` and `above`. Otherwise the
-/// term of the pole at the origin is exact.
+/// Returns the step from λ to the zero of a function that approximates the secular function. It has only the poles with the indices
+/// `split - 1` and `split`, and the same value and slope at λ. `below` and `above` are pairs of a value and a slope at λ: the sums of the
+/// terms of the poles before index `split`, and of the other poles. If `separate` is true, the terms of the two poles have these slopes at
+/// λ. Otherwise the term of the pole at the origin is the same as in the secular function.
 #[inline(always)]
 fn change<T: Float, const SQUARES: bool>(
     matrix: RankOne<'_, T>,
@@ -201,7 +201,8 @@ fn reach<T: Float, const SQUARES: bool>(matrix: RankOne<'_, T>) -> T {
 }
 
 /// Returns the step from λ to the zero of a function with two poles. The function has the value and the slope of the secular function at λ.
-/// `ends` has the differences of the poles and λ, and `square` is the function's value far from the poles.
+/// `ends` has the differences of the poles and λ, and `square` is the function's value far from the poles. `last` is true if λ is above both
+/// poles.
 #[inline(always)]
 fn interpolated<T: Float>(ends: [T; 2], (value, slope): (T, T), square: T, last: bool) -> T {
     let two = T::ONE + T::ONE;
@@ -218,7 +219,7 @@ fn interpolated<T: Float>(ends: [T; 2], (value, slope): (T, T), square: T, last:
     if value * change < T::ZERO { change } else { -value / slope }
 }
 
-/// Writes the vector z for which the computed roots are exact. zᵢ² is a product of quotients of differences (Löwner's formula).
+/// Writes the vector z for which the computed roots are the exact eigenvalues. zᵢ² is a product of quotients of differences (Löwner's formula).
 #[inline(always)]
 fn fill_exact<T: Float, const SQUARES: bool>(matrix: RankOne<'_, T>, differences: &[T], z: &mut [T]) {
     let poles = matrix.poles;

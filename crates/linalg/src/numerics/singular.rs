@@ -186,7 +186,7 @@ fn triplets<T: Float>(diagonal: &mut [T], above: &mut [T]) -> Result<Triplets<T>
     Ok(Triplets { values, left, right: rows })
 }
 
-/// Returns the indices of the elements of `diagonal` in descending order of their magnitudes. Each index has the factor 1 beside it,
+/// Returns the indices of the elements of `diagonal` in descending order of their magnitudes. Each index is paired with the factor 1,
 /// because [`Panels`] multiplies vectors by a factor.
 fn descending<T: Float>(diagonal: &[T]) -> Vec<(usize, T)> {
     let mut places: Vec<(usize, T)> = (0..diagonal.len()).map(|i| (i, T::ONE)).collect();

@@ -25,7 +25,7 @@ struct Torn<F>(F);
 
 impl<T: Float, F: Fn(&mut [T], &mut [T]) -> Result<Pairs<T>, Failure> + Sync> Halves<T> for Torn<F> {
     type Solution = Pairs<T>;
-    /// The element beside the diagonal that lies between the two halves.
+    /// The off-diagonal element that couples the two halves.
     type Between = T;
 
     fn split<'a>(&self, (d, e): Block<'a, T>) -> ([Block<'a, T>; 2], T) {
@@ -58,8 +58,8 @@ pub(super) fn divide<T: Float>(
     Ok(pairs)
 }
 
-/// Divides the matrix into blocks of at most [`LEAF`] rows. At each division, subtracts the matrix of rank one that has the off-diagonal
-/// element which couples the two halves.
+/// Divides the matrix into blocks of at most [`LEAF`] rows. At each division, subtracts a matrix of rank one, so that the off-diagonal
+/// element between the two halves becomes 0. Only the diagonal is overwritten.
 fn tear<T: Float>(diagonal: &mut [T], beside: &[T]) {
     let order = diagonal.len();
     if order <= LEAF {
@@ -74,7 +74,7 @@ fn tear<T: Float>(diagonal: &mut [T], beside: &[T]) {
     tear(second, &beside[half..]);
 }
 
-/// Joins the solutions of two halves. `between` is the element beside the diagonal that lies between them.
+/// Joins the solutions of two halves. `between` is the off-diagonal element that couples the halves.
 fn join<T: Float>(first: &Pairs<T>, second: &Pairs<T>, between: T) -> Result<Pairs<T>, Failure> {
     let (split, order) = (first.values.len(), first.values.len() + second.values.len());
     let mut rows = JoinedRows::new(&first.vectors, &second.vectors, split, order)?;
@@ -115,8 +115,8 @@ fn join<T: Float>(first: &Pairs<T>, second: &Pairs<T>, between: T) -> Result<Pai
 fn deflate<T: Float>(d: &mut [T], z: &mut [T], factor: T, rows: &mut JoinedRows<T>) -> (Vec<usize>, Vec<usize>) {
     let mut order: Vec<usize> = (0..d.len()).collect();
     order.sort_by(|&x, &y| d[x].partial_cmp(&d[y]).unwrap_or(std::cmp::Ordering::Equal));
-    // The matrix is scaled so that its largest magnitude is near 1. Compared with it, errors of 8 ε √ε do not matter. So the tolerance is at
-    // least this number, even in a block of small elements.
+    // The matrix is scaled so that its largest magnitude is near 1. Errors of 8 ε √ε are negligible compared with 1. So the tolerance is at
+    // least 8 ε √ε, even in a block of small elements.
     let start = larger(factor, T::EPSILON.sqrt());
     let tolerance = T::from_f64(8.0) * T::EPSILON * d.iter().fold(start, |all, &d| larger(all, abs(d)));
     let (mut kept, mut deflated) = (Vec::new(), Vec::new());

@@ -245,9 +245,9 @@ fn eigenvalues_of_the_second_difference() {
     }
 }
 
-/// Tests matrices with clusters of eigenvalues. Wilkinson's matrices have pairs of eigenvalues that are nearly equal. A block-diagonal
-/// matrix of several of them, with links from 0 to 1 between the blocks, has many nearly equal eigenvalues. With weak links, most of the
-/// vectors are found without the secular equation.
+/// Tests matrices with clusters of eigenvalues. Wilkinson's matrices have pairs of eigenvalues that are nearly equal. A matrix
+/// whose diagonal blocks are Wilkinson's matrices, with an element `link` from 0 to 1 between the blocks, has many nearly equal eigenvalues.
+/// If `link` is small, most of the vectors are found without the secular equation.
 #[test]
 fn eigenvectors_of_clusters() {
     for (copies, link) in [(7, 1e-14), (7, 1e-8), (5, 1.0), (9, 0.0)] {
@@ -286,8 +286,8 @@ fn non_finite_elements_are_errors() {
 
 #[test]
 fn the_signs_are_lapacks() {
-    // A reflection maps a vector to its diagonal element of R and zeros. The diagonal element has the opposite sign of the vector's first
-    // element. If the column has only zeros below the diagonal, the element keeps its sign.
+    // The reflection for a column of A maps the column, from the diagonal on, to a diagonal element of R followed by zeros. This element has
+    // the opposite sign of the column's diagonal element. If the column has only zeros below the diagonal, it does not change.
     let mut a = vec![3.0f64, 1.0, 4.0, 2.0];
     let q = qr::factor(&mut a, 2, 2).unwrap().product(2).unwrap();
     let expected = [-0.6, -0.8, -0.8, 0.6];

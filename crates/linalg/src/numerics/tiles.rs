@@ -115,7 +115,7 @@ fn subtract_tiles<T: Float, const COLUMNS: usize>(
     }
 }
 
-/// Copies the elements of a slice to another slice, which may be shorter or longer. Callers copy parts of rows to and from tiles.
+/// Copies the elements of `from` to the beginning of `to`, up to the end of the shorter slice. Callers copy parts of rows to and from tiles.
 #[inline(always)]
 pub(crate) fn copy_few<T: Float>(from: &[T], to: &mut [T]) {
     for (to, &from) in to.iter_mut().zip(from) {

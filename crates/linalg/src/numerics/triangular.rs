@@ -53,8 +53,7 @@ impl Coefficients {
     }
 }
 
-/// A triangular matrix that is a part of a larger matrix. A row of it has the first elements of a row of `data`. These rows begin `stride`
-/// elements apart.
+/// A triangular matrix that is a part of a larger matrix. Row i consists of the elements of `data` from index i · `stride` on.
 #[derive(Clone, Copy)]
 pub(crate) struct Triangular<'a, T> {
     pub(crate) coefficients: Coefficients,
@@ -93,8 +92,8 @@ impl<T: Float> Triangular<'_, T> {
         self.solve_range(b, width, later)
     }
 
-    /// Splits B into the rows `solved`, given by their first row and their number, and the rows that begin with row `later`. The latter
-    /// come before the solved rows if the matrix is upper triangular, and after them otherwise.
+    /// Splits B into the rows `solved`, given by their first row and their number, and the rows that begin with row `later`. The rows
+    /// from `later` on come before the solved rows if the matrix is upper triangular, and after the solved rows otherwise.
     #[inline(always)]
     fn split<'b>(
         self,
@@ -135,9 +134,9 @@ impl<T: Float> Triangular<'_, T> {
         }
     }
 
-    /// Solves for a single column of B, by blocks of rows. The products of a row with the blocks that are solved before do not depend on
-    /// other rows of its block. So the processor computes several rows at once. Within a block, the products with each solved element are
-    /// subtracted from the elements that are not yet solved.
+    /// Solves for a single column of B, by blocks of rows. For each block, first subtracts the products with all elements of earlier blocks.
+    /// This step computes several rows at once, because the rows do not depend on each other. Then solves the elements of the block one
+    /// after the other, and subtracts the products with each solved element from the elements that are not yet solved.
     #[inline(always)]
     fn solve_vector(self, b: &mut [T], (first, count): (usize, usize)) {
         let upper = self.coefficients.upper;
@@ -168,9 +167,9 @@ impl<T: Float> Triangular<'_, T> {
         }
     }
 
-    /// Subtracts products with the solved elements from `x`. Element k of `x` belongs to row `first + k`. `solved` has the solved elements,
-    /// which belong to the columns `known`. Several rows are computed at once, because in a single sum each addition waits for the one
-    /// before.
+    /// Subtracts the products of the coefficients and the solved elements from `x`. Element k of `x` belongs to row `first + k`. `solved`
+    /// has the solved elements, which belong to the columns `known`. Several rows are computed at once, because in a single sum each
+    /// addition waits for the one before.
     #[inline(always)]
     fn subtract_known(self, x: &mut [T], first: usize, known: Range<usize>, solved: &[T]) {
         let row = |row: usize| &self.data[(first + row) * self.stride..][known.clone()];

@@ -12,7 +12,7 @@ use crate::simd::vectorized;
 /// A tridiagonal matrix T with A = Q T Qᵀ, where Q is a product of reflections.
 pub(crate) struct Tridiagonal<T> {
     pub(crate) diagonal: Vec<T>,
-    /// The elements beside the diagonal. Their number is one less than the number of elements on the diagonal.
+    /// The off-diagonal elements T[i, i + 1]. Their number is one less than the number of elements on the diagonal.
     pub(crate) beside: Vec<T>,
     /// The reflections whose product is Q.
     pub(crate) reflectors: Reflectors<T>,
@@ -66,7 +66,7 @@ fn reduce<T: Float>(a: &mut [T], order: usize, out: &mut Tridiagonal<T>) {
     }
 }
 
-/// Subtracts v wᵀ + w vᵀ from rows of the remaining matrix, beginning with the row of index `first`. Writes what these rows contribute to
+/// Subtracts v wᵀ + w vᵀ from rows of the remaining matrix, beginning with the row of index `first`. Writes the contribution of these rows to
 /// the product of the matrix and the next reflection vector `next`.
 #[inline(always)]
 fn multiply<T: Float>(rows: &mut [T], order: usize, first: usize, [v, w, next]: [&[T]; 3], product: &mut [T]) {

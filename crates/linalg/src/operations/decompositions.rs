@@ -367,7 +367,7 @@ mod tests {
         gradcheck(|[a, tau]| a.householder_product(tau).sin().sum(..), [&a, &tau]).unwrap();
     }
 
-    /// PyTorch 2.15 has the same sentences for the same calls.
+    /// The error messages equal the messages of PyTorch 2.15 for the same calls.
     #[test]
     fn reflections_that_do_not_fit_are_errors() {
         let sentence = |a: &[usize], tau: &[usize]| {

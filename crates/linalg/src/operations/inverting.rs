@@ -63,7 +63,7 @@ pub trait Inverting: Array {
         check_square("linalg.matrix_power", &self.shape(), at)?;
         if exponent == 0 {
             let (n, _) = sizes(&self.shape());
-            // The gradient of the matrices is zeros.
+            // The result does not depend on the matrices, but as in PyTorch their gradient is zeros.
             return self
                 .try_constant(&Tensor::try_eye(n)?)?
                 .try_broadcast_to(self.shape())?

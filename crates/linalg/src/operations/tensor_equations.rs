@@ -52,8 +52,8 @@ pub trait TensorEquations: Array {
     }
 
     /// Returns the array X with A X = B. B is `b`, and A is `self`. A has more dimensions than B, and its additional last dimensions are
-    /// the dimensions of X. A X is the sum of products over them. The product of their sizes must equal the product of A's other sizes, and
-    /// the number of elements of B. If other dimensions of A belong to X, move them to the end with `movedim` (PyTorch's argument `dims`).
+    /// the dimensions of X. The product A X sums over these dimensions. The product of their sizes must equal the product of A's other sizes,
+    /// and the number of elements of B. If other dimensions of A belong to X, move them to the end with `movedim` (PyTorch's argument `dims`).
     /// PyTorch: `torch.linalg.tensorsolve`.
     ///
     /// ```
@@ -99,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a well-conditioned array of the given shape, whose elements differ.
+    /// Returns the well-conditioned `n` by `n` matrix 4 I + R as an array of the shape `shape`. All elements of R differ.
     fn coefficients(shape: &[usize], n: usize) -> Tensor<f64> {
         let noise = Tensor::from_vec((0..n * n).map(|i| ((i * 7919 % 101) as f64).sin()).collect(), [n, n]);
         (Tensor::eye(n) * 4.0 + noise).reshape(shape)
@@ -138,7 +138,7 @@ mod tests {
         gradcheck(|[a]| a.tensorinv(2).square().sum(..), [&a]).unwrap();
     }
 
-    /// PyTorch 2.15 has the same sentences for the same calls.
+    /// The error messages equal the messages of PyTorch 2.15 for the same calls.
     #[test]
     fn sizes_that_do_not_fit_are_errors() {
         let ones = |shape: &[usize]| Tensor::<f64>::ones(shape);

@@ -1,4 +1,4 @@
-//! Decompositions: derivatives against central differences, batches against loops, values and derivatives against PyTorch's.
+//! Compares derivatives of decompositions with central differences, `vmap` with loops, and values and derivatives with PyTorch's.
 //!
 //! The functions of the table do not depend on the signs of singular vectors and eigenvectors. `tools/decomposition_cases.py` has the same
 //! table.
@@ -140,7 +140,7 @@ fn assert_close(got: &Tensor<f64>, expected: &[f64], name: &str) {
     }
 }
 
-/// Checks that a NaN at any position of A gives NaN in the same column of R, also beside zeros.
+/// Checks that a NaN at any position of A gives NaN in the same column of R, also if all other elements are zeros.
 #[test]
 fn a_nan_gives_nan_in_its_column_of_r() {
     for (rows, columns) in [(1, 1), (2, 1), (3, 3), (5, 2), (2, 5), (140, 40)] {
@@ -186,8 +186,8 @@ fn values_and_derivatives_are_pytorchs() {
         assert_close(&y.value(), &expected, &name_of("value"));
         counts[0] += 1;
         let (Some(g), false) = (numbers(&case["g"]), name.starts_with("rank")) else { continue };
-        // If singular values are zero or equal, PyTorch has other conventions for the derivatives of the pseudoinverse and of norms by
-        // singular values.
+        // For zero or equal singular values, PyTorch has other conventions for the derivatives of the pseudoinverse and of the norms that are
+        // computed from singular values. So these derivatives are not compared.
         if kind != "random" && !["matrix_exp", "norm_1", "norm_inf", "norm_fro", "vander"].contains(&name) {
             continue;
         }
@@ -234,7 +234,7 @@ fn errors_are_pytorchs() {
     }
 }
 
-/// Returns the case with random elements of each function and each shape, if PyTorch has a derivative for it.
+/// Returns the cases with random elements for which PyTorch has a derivative, as pairs of the function's name and the input.
 fn random_cases() -> Vec<(String, Tensor<f64>)> {
     let file = file();
     let cases = file["cases"].as_array().unwrap().iter();

@@ -1,4 +1,4 @@
-//! Values by definition: products of the factors, residuals, and known determinants.
+//! Checks results by their definitions: factors multiply to the matrix, solutions have small residuals, determinants equal known values.
 
 use wengert_autograd::{Generator, Tape};
 use wengert_linalg::prelude::*;
@@ -198,7 +198,7 @@ fn determinants_equal_their_expansion() {
     assert!(Tensor::full([2, 2], f64::NAN).det().item().is_nan());
 }
 
-/// The values, derivatives and sentences are PyTorch's.
+/// Checks that values, derivatives and error messages equal PyTorch's.
 #[test]
 fn logarithms_of_determinants() {
     let a = Tensor::from([[[2.0, 0.0], [0.0, 3.0]], [[0.0, 1.0], [1.0, 0.0]], [[1.0, 1.0], [1.0, 1.0]]]);
@@ -326,7 +326,7 @@ fn strange_matrices_have_the_same_results_in_a_batch_and_alone() {
     }
 }
 
-/// Checks a batch in which one matrix fails, and then two. The error names the first of them.
+/// Checks a batch in which one matrix fails, and then a batch in which two matrices fail. The error names the first matrix that fails.
 #[test]
 fn the_first_failure_of_a_batch_is_reported() {
     for (n, count) in [(2, 3), (2, 40), (20, 5)] {
@@ -433,7 +433,7 @@ fn a_complete_decomposition_of_a_tall_matrix_has_no_derivative() {
     let a = tape.var(&random(&[3, 2], 1));
     let sum = a.qr(QrMode::Complete).0.sum(..);
     let error = sum.try_grad([a]).map(drop).unwrap_err().to_string();
-    // PyTorch's sentence.
+    // The message starts like PyTorch's message.
     let sentence = "The QR decomposition is not differentiable when mode='complete' and nrows > ncols.";
     assert!(error.starts_with(sentence), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Derivatives of orders 1 and 2, in forward and in reverse mode, and batches, for every operation of one table.
+//! Checks every operation in a table: derivatives of orders 1 and 2, in forward and in reverse mode, and `vmap`.
 
 use wengert_autograd::transforms::Vmap;
 use wengert_autograd::{GradCheck, Var};
@@ -188,13 +188,14 @@ fn gradients_do_not_depend_on_the_scale() {
     let a = Tensor::from([[0.3f32, -1.0, 0.5], [0.9, 0.1, -0.4], [-0.2, 0.7, 0.6]]);
     let weights = Tensor::from([[1.0f32, 2.0, -1.0], [0.5, 0.3, 0.2], [0.0, 1.0, 1.0]]);
     let near = |got: &Tensor<f32>, want: &Tensor<f32>| (got - want).abs().amax(..).item() < 1e-5;
-    // The gradient of a loss that is multiplied by `factor`, divided by `factor` again.
+    // Returns the gradient of a loss times `factor`, divided by `factor`. The result must not depend on `factor`.
     let exponential = |factor: f32| gradient(&a, |x| (x.matrix_exp() * &weights).sum(..) * factor) / factor;
     for factor in [1e-30, 1e-3, 1e8, 1e20, 1e30] {
         assert!(near(&exponential(factor), &exponential(1.0)), "{factor:e}: {}", exponential(factor));
     }
     assert_eq!(gradient(&a, |x| (x.matrix_exp() * 0.0).sum(..)), Tensor::zeros([3, 3]));
-    // The gradient of the polar factor U Vᵀ of a matrix times `factor`. Squares of the singular values overflow or underflow.
+    // The gradient of the polar factor U Vᵀ of the matrix `a * factor`. The squares of its singular values overflow or underflow, so the
+    // derivative rule must not compute them.
     let polar = |factor: f32| {
         let slope = gradient(&(&a * factor), |x| {
             let (u, _, vh) = x.svd(false);

@@ -1,4 +1,4 @@
-//! The tests of linear algebra: values by definition and from PyTorch, derivatives, batches, refusals, threads.
+//! The tests of linear algebra: values by definition and from PyTorch, derivatives, batches, errors, threads.
 
 mod decompositions;
 mod definitions;

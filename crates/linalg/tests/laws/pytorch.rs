@@ -1,4 +1,4 @@
-//! Values and derivatives of orders 1 and 2 that `tools/linalg_cases.py` computed with PyTorch.
+//! Compares values and derivatives of orders 1 and 2 with results of PyTorch, which `tools/linalg_cases.py` computed.
 
 use serde_json::Value;
 use wengert_autograd::{Tape, Var};
@@ -18,7 +18,7 @@ fn tensors(list: &Value) -> Vec<Option<Tensor<f64>>> {
     list.as_array().unwrap().iter().map(one).collect()
 }
 
-/// Runs an operation. `name` has the name of the operation, a space, and its options.
+/// Returns the results of an operation on `x`. `name` is the name of the operation, a space, and its options, each 0 or 1.
 fn outputs<'t>(name: &str, x: &[Var<'t, f64>]) -> Vec<Var<'t, f64>> {
     let (name, options) = name.split_once(' ').unwrap_or((name, ""));
     let option = |position: usize| options.as_bytes()[position] == b'1';

@@ -6,7 +6,8 @@ use wengert_linalg::prelude::*;
 use wengert_tensor::prelude::*;
 use wengert_tensor::set_num_threads;
 
-/// Returns the results of operations that use several threads. Each batch, and the single large matrix, has enough work for them.
+/// Returns the results of operations that use several threads. Each batch, and the single large matrix, has enough work for several
+/// threads.
 fn results() -> Vec<Tensor<f64>> {
     let mut results = Vec::new();
     for (count, n) in [(3000, 5), (60, 24)] {
@@ -28,7 +29,7 @@ fn results() -> Vec<Tensor<f64>> {
     results
 }
 
-/// Returns the error for a batch of matrices. The matrices with the indices `singular` are singular.
+/// Returns the error of `inv` for a batch of matrices, in which the matrices with the indices `singular` are singular.
 fn refusal(singular: &[usize]) -> String {
     let zeros = |index: &[usize]| index[1] == index[2] && !singular.contains(&index[0]);
     Tensor::from_fn([20_000, 4, 4], |index| f64::from(zeros(index))).try_inv().unwrap_err().sentence()

@@ -1,4 +1,4 @@
-//! Checkpoints: models, and the whole state of a training, in files of the safetensors format, which PyTorch reads too.
+//! Checkpoints: models, and the whole state of a training run, in files of the safetensors format, which PyTorch reads too.
 //!
 //! In Python, `safetensors.torch.load_file(path)` returns a `state_dict` for `load_state_dict`. Names and layouts are the same as in
 //! PyTorch. In the other direction, this crate loads a `state_dict` that `safetensors.torch.save_file` saved. The format is described at
@@ -47,7 +47,7 @@ pub use write::Checkpoint;
 
 /// Writes the parameters and buffers of `model` to the file `path`, completely or not at all (see
 /// [`write_atomically`](crate::write_atomically)). safetensors: `save_file(model.state_dict(), path)`. For the whole
-/// state of a training see [`Checkpoint`].
+/// state of a training run see [`Checkpoint`].
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }

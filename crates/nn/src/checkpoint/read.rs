@@ -438,8 +438,8 @@ fn tensors_of_model(saved: &Saved) -> Result<HashMap<String, TensorInfo>> {
     Ok(found)
 }
 
-/// Returns true if `target` is a count `num_batches_tracked` beside running statistics. A file may lack this count, as in PyTorch, whose first
-/// versions did not save it. The model then keeps its own count. `names` are the names of all parameters and buffers.
+/// Returns true if `target` is the count `num_batches_tracked` of a layer with running statistics. A file may lack this count, because the
+/// first versions of PyTorch did not save it. The model then keeps its own count. `names` are the names of all parameters and buffers.
 fn is_count_of_batches(name: &str, target: &Target<'_>, names: &HashSet<String>) -> bool {
     let Some(prefix) = name.strip_suffix("num_batches_tracked") else { return false };
     target.dtype == DType::I64 && target.shape.rank() == 0 && names.contains(&format!("{prefix}running_mean"))

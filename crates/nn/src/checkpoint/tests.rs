@@ -197,7 +197,7 @@ fn a_line_search_is_restored_with_its_settings_and_from_files_without_them() {
         (0..2).for_each(|_| step(&mut model, &mut search));
         Checkpoint::new().model(&model).states("search", &search, &model).save(&file).unwrap();
         step(&mut model, &mut search);
-        // The program's settings differ from the settings in the file.
+        // Loading replaces the settings of `other`, which differ from the settings in the file.
         for mut other in [Lbfgs::new(0.1), Lbfgs::new(1.0).history_size(2).max_iter(3).max_eval(2)] {
             let (mut restored, saved) = (new(), Checkpoint::open(&file).unwrap());
             saved.load_model(&mut restored).unwrap();
@@ -558,8 +558,8 @@ fn gradients(model: &Linear<f64>, generator: &mut Generator) -> Gradients<f64> {
     gradients
 }
 
-/// Checks that a training continues the same way after its model, optimiser and generator are saved and restored. `made` returns a new
-/// optimiser, and `settled` changes its settings before it is saved.
+/// Checks that a training run continues in the same way after its model, optimiser and generator are saved and restored. `made` returns a new
+/// optimiser, and `settled` changes the optimiser's settings before it is saved.
 fn resumes<O: Optimizer<f64>>(made: impl Fn() -> O, settled: impl Fn(&mut O)) {
     let file = tempfile::NamedTempFile::new().unwrap();
     let mut generator = Generator::new(5);
@@ -665,7 +665,7 @@ fn objects_that_a_file_cannot_distinguish_are_not_saved() {
     sgd.common_mut().set_states(&outer.0[1].1, states());
     let checkpoint =
         |sgd: &Sgd<f64>| Checkpoint::new().optimizer("a", sgd, &outer).optimizer("a.b", &Sgd::new(0.25), &inner);
-    // The only entry of a state is `@optimizer.a.c.w.step`, which cannot belong to `a.b`.
+    // The only state in the file is the entry `@optimizer.a.c.w.step`, which cannot belong to `a.b`. So the file can be saved and loaded.
     let saved = Checkpoint::from_bytes(checkpoint(&sgd).to_bytes().unwrap()).unwrap();
     let (mut first, mut second) = (Sgd::new(1.0), Sgd::new(1.0));
     saved.load_optimizer("a", &mut first, &outer).unwrap();
@@ -743,7 +743,7 @@ fn states_of_empty_parameters_are_restored() {
     restores_empty_parameters(|| Adafactor::new(0.1));
     restores_empty_parameters(|| Muon::new(0.1));
     restores_empty_parameters(|| Adam::new(0.1));
-    // Earlier versions saved only the number of steps for an empty parameter.
+    // Earlier versions saved only the number of steps for an empty parameter. Such files can still be loaded.
     let (model, mut muon) = (model::<f64>(&[("a", &[0, 3]), ("b", &[1, 3])]), Muon::new(0.1));
     let old = |count| {
         let mut muon = Muon::new(0.1);
@@ -753,7 +753,7 @@ fn states_of_empty_parameters_are_restored() {
     };
     old(1).load_optimizer("o", &mut muon, &model).unwrap();
     assert_eq!(muon.common().states(&model.0[0].1).unwrap().steps, 2);
-    // A parameter with elements must have its states.
+    // If a parameter with elements has no states in the file, loading fails.
     assert!(matches!(old(2).load_optimizer("o", &mut muon, &model), Err(Error::Keys { .. })));
 }
 

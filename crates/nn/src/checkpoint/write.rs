@@ -17,8 +17,8 @@ use crate::module::{Leaf, Module};
 use crate::optim::{Archive, Entry, Key, Optimizer, Resume, archive_optimizer};
 use crate::{Error, Result};
 
-/// The whole state of a training in one file: the model, optimisers, a generator and numbers. A training that restores it continues with
-/// the same bits as if it had not been interrupted. PyTorch: `torch.save({"model": model.state_dict(), …})`.
+/// The whole state of a training run in one file: the model, optimisers, a generator and numbers. A training run that restores this state
+/// continues with the same bits as if it had not been interrupted. PyTorch: `torch.save({"model": model.state_dict(), …})`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }

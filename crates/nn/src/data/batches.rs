@@ -61,7 +61,7 @@ impl Prefetch {
 }
 
 impl<B: Send + 'static> Batches<B> {
-    /// Skips the batches before the batch with index `batch`, to resume a training.
+    /// Skips the batches before the batch with index `batch`, to resume a training run.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }

@@ -9,9 +9,9 @@ use crate::data::dataset::Dataset;
 use crate::{Error, Result};
 
 /// The samples of several data sets of one type: the samples of the first data set, then the samples of the second, and so on. A batch may
-/// have samples of several parts. PyTorch: `torch.utils.data.ConcatDataset`.
+/// have samples of several data sets. PyTorch: `torch.utils.data.ConcatDataset`.
 ///
-/// A subset refers to the same parts and copies no samples.
+/// A subset refers to the same data sets and copies no samples.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -29,7 +29,7 @@ use crate::{Error, Result};
 #[derive(Clone, Debug)]
 pub struct ConcatDataset<D> {
     parts: Arc<[D]>,
-    /// For each part, the number of samples of this part and all parts before it.
+    /// For each data set, the number of its samples and of the samples of all data sets before it.
     ends: Arc<[usize]>,
     /// The indices of the samples of a subset, in the order of the subset. `None` means all samples.
     chosen: Option<Arc<[usize]>>,
@@ -105,7 +105,8 @@ impl<D: Dataset<Batch: JoinBatches>> ConcatDataset<D> {
         &self.parts
     }
 
-    /// Returns the indices of samples of a subset as indices of all samples, or an error if an index is out of range.
+    /// Returns the indices, among all joined samples, of the samples at the positions `indices` of this data set. This data set may be a subset.
+    /// Returns an error if an index is out of range.
     fn places(&self, indices: &[usize]) -> Result<Vec<usize>> {
         let n = self.len();
         let place = |&index: &usize| match &self.chosen {
@@ -126,7 +127,8 @@ impl<D: Dataset<Batch: JoinBatches>> Dataset for ConcatDataset<D> {
 
     fn batch(&self, indices: &[usize]) -> Result<D::Batch> {
         let places = self.places(indices)?;
-        // The samples sorted by their part. Samples of one part keep the order of the batch, so that consecutive samples stay together.
+        // Sorts the samples by their data set. Samples of one data set keep the order of the batch, so that consecutive indices stay
+        // consecutive.
         let part_of = |place: usize| self.ends.partition_point(|&end| end <= place);
         let mut order: Vec<usize> = (0..places.len()).collect();
         order.sort_by_key(|&i| part_of(places[i]));

@@ -125,7 +125,7 @@ impl ImageFolder {
         Ok((self.subset(&rest)?, self.subset(&part)?))
     }
 
-    /// Reads all images, and returns them with their classes as a data set in memory. A training over several epochs then decodes each file
+    /// Reads all images, and returns them with their classes as a data set in memory. A training run of several epochs then decodes each file
     /// once instead of once in each epoch. Reading needs twice the memory of the pixels, which have four bytes for each channel.
     ///
     /// ```no_run
@@ -146,7 +146,8 @@ impl ImageFolder {
     }
 }
 
-/// Returns the message for a class folder without images. If the folder has subfolders, the message suggests opening this folder instead.
+/// Returns the message for a class folder without images. If the class folder has subfolders, the message suggests opening the class folder
+/// as the data set.
 fn without_images(class: &Path) -> String {
     let has_folders = entries(class).is_ok_and(|paths| paths.iter().any(|path| path.is_dir()));
     let hint = if has_folders { ", but subfolders: if they are the classes, open this folder" } else { "" };

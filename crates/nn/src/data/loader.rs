@@ -409,7 +409,7 @@ mod tests {
                 assert_eq!(batches.map(Result::unwrap).collect::<Vec<_>>(), all[start.min(7)..]);
             }
         }
-        // The caller stops reading this epoch after its first batch.
+        // The iterator is dropped after its first batch, although its thread makes further batches.
         assert_eq!(loader.prefetch(2).epoch(2).next().unwrap().unwrap(), all[0]);
     }
 
