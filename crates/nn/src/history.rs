@@ -1,4 +1,4 @@
-//! The history of a training, epoch by epoch.
+//! The history of a training run, epoch by epoch.
 
 use std::fmt::{self, Write as _};
 use std::path::Path;
@@ -106,7 +106,7 @@ fn rounded(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// The results of a training, epoch by epoch.
+/// The results of a training run, epoch by epoch.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }

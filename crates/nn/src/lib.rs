@@ -195,14 +195,14 @@
 //! |---|---|
 //! | [`Fit`], [`evaluate`], [`evaluate_heads`], [`EarlyStopping`], [`Progress`] | a training loop |
 //! | [`predict`], [`predict_heads`] | the outputs of a model for all batches of a loader |
-//! | [`History`], [`Epoch`], [`Scores`] | the results of a training, epoch by epoch |
+//! | [`History`], [`Epoch`], [`Scores`] | the results of a training run, epoch by epoch |
 //! | [`accuracy`] | the share of correct predictions in one batch |
 //! | [`metrics`] | accuracy, confusion matrix, curves and errors over all batches of an epoch |
 //! | [`save`], [`load`], [`Saved`], [`LoadReport`] | models in files that PyTorch reads |
 //! | [`to_bytes`], [`from_bytes`] | models as bytes in memory, in the same format |
-//! | [`Checkpoint`] | the whole state of a training in one file |
+//! | [`Checkpoint`] | the whole state of a training run in one file |
 //! | [`write_atomically`] | a file, written completely or not at all |
-//! | `plots` | pictures of a training and its results, with the feature `plots` |
+//! | `plots` | pictures of a training run and its results, with the feature `plots` |
 //!
 //! # Models and their parts
 //!

@@ -39,9 +39,8 @@ impl<T: Float> Normalize<T> {
         Normalize { mean: Buffer::new(mean), std: Buffer::new(std) }
     }
 
-    /// Returns a normalization that changes nothing, with statistics of the given shape. A model uses it before it
-    /// loads a checkpoint with statistics of the same shape. Panics if a size is negative, or there is not enough
-    /// memory.
+    /// Returns a normalization that changes nothing, with statistics of the given shape. A model starts with this normalization if a checkpoint with
+    /// statistics of the same shape is loaded later. Panics if a size is negative, or there is not enough memory.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -254,7 +253,8 @@ mod tests {
     fn each_feature_gets_mean_0_and_deviation_1() {
         let inputs = Tensor::from_fn([50, 3], |i| [10.0, 0.1, 4.0][i[1]] * ((i[0] * 7) % 50) as f64 + 3.0);
         let normalized = Normalize::fit(&inputs).unwrap().apply(&inputs).unwrap();
-        // The tolerance covers sums of 50 values below 2, each rounded a few times. These are at most 100 rounding errors of values below 4.
+        // A mean is a sum of 50 values below 2, and each value is rounded a few times. The tolerance allows for 100 rounding errors of values below
+        // 4.
         let tolerance = 400.0 * f64::EPSILON;
         assert!(normalized.mean(0).iter().all(|mean| mean.abs() < tolerance), "{normalized:?}");
         assert!(normalized.square().mean(0).iter().all(|square| (square - 1.0).abs() < tolerance));

@@ -57,7 +57,8 @@ impl HeldOut {
     ///
     /// # Errors
     ///
-    /// If a share is not from 0 to 1, or a count is not from 0 to `n`. Also if a share is neither 0 nor 1 and one part would be empty.
+    /// If a share is not from 0 to 1, or a count is not from 0 to `n`. Also if a share is neither 0 nor 1, but no sample or every sample would be
+    /// held out.
     fn count(self, n: usize) -> Result<usize> {
         let error = |problem| Err(Error::Dataset(problem));
         match self {
@@ -86,13 +87,13 @@ impl HeldOut {
     }
 }
 
-/// Holds out the share or the number `held_out` of `n` samples, at random; see [`HeldOut`]. Both parts are in random order. PyTorch:
+/// Holds out the share or the number `held_out` of `n` samples, at random; see [`HeldOut`]. Both lists of indices are in random order. PyTorch:
 /// `random_split`; scikit-learn: `ShuffleSplit`.
 ///
 /// # Errors
 ///
-/// If a share is not from 0 to 1, or a number of samples is not from 0 to `n`. Also if a share is neither 0 nor 1 and one part would be
-/// empty.
+/// If a share is not from 0 to 1, or a number of samples is not from 0 to `n`. Also if a share is neither 0 nor 1, but no sample or every sample
+/// would be held out.
 pub fn random(n: usize, held_out: impl Into<HeldOut>, generator: &mut Generator) -> Result<Split> {
     let count = held_out.into().count(n)?;
     let mut rest = generator.permutation(n);
@@ -100,9 +101,9 @@ pub fn random(n: usize, held_out: impl Into<HeldOut>, generator: &mut Generator)
     Ok((rest, part))
 }
 
-/// Holds out the share or the number `held_out` of the samples as [`random`] does, with the classes in nearly the same proportion in both
-/// parts. Each class contributes its share, rounded down. The classes with the largest remainders contribute one more sample. Both parts
-/// are in the order of the samples. scikit-learn: `StratifiedShuffleSplit`.
+/// Holds out the share or the number `held_out` of the samples as [`random`] does, with the classes in nearly the same proportion among the held-out
+/// and the other samples. Of each class, its share is held out, rounded down. The classes with the largest remainders contribute one more sample
+/// until the number is complete. Both lists of indices ascend. scikit-learn: `StratifiedShuffleSplit`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -118,7 +119,7 @@ pub fn random(n: usize, held_out: impl Into<HeldOut>, generator: &mut Generator)
 ///
 /// # Errors
 ///
-/// As for [`random`]. Also if a class has a single sample, because only one part could have it.
+/// As for [`random`]. Also if a class has a single sample, because only one of the two lists could have this sample.
 pub fn stratified(classes: &Tensor<i64>, held_out: impl Into<HeldOut>, generator: &mut Generator) -> Result<Split> {
     let (held_out, n) = (held_out.into(), classes.numel());
     let count = held_out.count(n)?;
@@ -144,8 +145,8 @@ pub fn stratified(classes: &Tensor<i64>, held_out: impl Into<HeldOut>, generator
     Ok((rest, part))
 }
 
-/// Returns `k` random splits of `n` samples, so that each sample is held out once. The sizes of the held-out parts differ by at most one;
-/// larger parts come first. All parts are in the order of the samples. scikit-learn: `KFold(k, shuffle=True)`.
+/// Returns `k` random splits of `n` samples, so that each sample is held out once. The numbers of held-out samples differ by at most one; the splits
+/// with more held-out samples come first. The indices of each split are in ascending order. scikit-learn: `KFold(k, shuffle=True)`.
 ///
 /// # Errors
 ///

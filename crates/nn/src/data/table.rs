@@ -206,7 +206,7 @@ impl Table {
         Ok(Classes { indices: Tensor::from(indices), names: names.into_iter().map(str::to_owned).collect() })
     }
 
-    /// Returns the rows in which no field of these columns is missing. pandas: `dropna(subset=names)`.
+    /// Returns the table with only the rows in which no field of these columns is missing. pandas: `dropna(subset=names)`.
     ///
     /// # Errors
     ///

@@ -22,7 +22,7 @@ use crate::{Error, Result};
 ///
 /// - The file is missing, unreadable or not a regular file, or decompresses to more than 16 MiB and more than 100 times
 ///   its size: [`Error::Read`].
-/// - The text is not UTF-8: [`Error::Malformed`], with the byte.
+/// - The text is not UTF-8: [`Error::Malformed`], with the position of the first byte that is not UTF-8.
 pub fn read_text(path: impl AsRef<Path>) -> Result<String> {
     let path = path.as_ref();
     to_text(path, &mut open(path)?)
@@ -161,11 +161,11 @@ impl Vocabulary {
     }
 }
 
-/// Returns the numbers of the `parts` of a text. The number of a part is its position in `vocabulary`.
+/// Returns the tokens of the `parts` of a text, which are its characters or words. The token of a part is the part's position in `vocabulary`.
 ///
 /// # Errors
 ///
-/// If a part is not in `vocabulary`. The error calls the part `kind`.
+/// If a part is not in `vocabulary`. `kind` is the word for a part in the error, for example `character`.
 fn encode_parts<K: Copy + Eq + Hash + Debug>(
     kind: &str,
     vocabulary: impl Iterator<Item = K>,
@@ -184,8 +184,8 @@ fn find<K>(vocabulary: &[K], token: i64) -> Option<&K> {
     vocabulary.get(usize::try_from(token).ok()?)
 }
 
-/// Returns every window of `length` consecutive tokens as an input. Its target is the window that starts one token later. For `n` tokens,
-/// both are views of `tokens`, `[n - length, length]`.
+/// Returns every window of `length` consecutive tokens as an input. The target of an input is the window that starts one token later. For `n` tokens,
+/// the inputs and the targets are views of `tokens` of the shape `[n - length, length]`.
 ///
 /// # Errors
 ///

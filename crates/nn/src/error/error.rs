@@ -150,7 +150,7 @@ pub enum Error {
         path: PathBuf,
         /// The number of the line, counted from 1.
         line: u64,
-        /// The largest number of bytes of a row.
+        /// The maximum length of a row, in bytes.
         limit: usize,
     },
 

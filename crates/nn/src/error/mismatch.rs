@@ -1,4 +1,4 @@
-//! The differences between a checkpoint and a model, and the type for places in files.
+//! The differences between a checkpoint and a model, and the type of positions in files, which errors name.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use wengert_tensor::Shape;
 
 use crate::error::text::{LISTED, SHOWN, list, shown};
 
-/// A place in a file.
+/// A position in a file or an archive, at which an error occurred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The number of a line, counted from 1.

@@ -24,8 +24,8 @@ pub(super) fn call<V>(kind: Call, make: impl FnOnce() -> io::Result<V>) -> io::R
     make()
 }
 
-/// Writes all bytes. In a test, the test's plan of failures may make the write fail after half of the bytes. After an
-/// earlier planned kill, the write fails without an effect.
+/// Writes all bytes. In a test, the test's plan of failures may make the write fail after half of the bytes. If an earlier call simulated a kill of
+/// the process, the write fails without an effect.
 pub(super) fn write_all(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     #[cfg(test)]
     faults::before_write(|| file.write_all(&bytes[..bytes.len() / 2]))?;
@@ -71,7 +71,7 @@ pub(crate) mod faults {
         (value, STATE.replace(State { plan: Plan::Healthy, calls: Vec::new() }).calls)
     }
 
-    /// Records a system call. Returns an error if the plan lets this call fail.
+    /// Records a system call. Returns an error if the call fails according to the plan.
     pub(in crate::file) fn before(call: Call) -> io::Result<()> {
         STATE.with_borrow_mut(|state| {
             state.calls.push(call);
@@ -84,7 +84,7 @@ pub(crate) mod faults {
         })
     }
 
-    /// Records a write. If the plan lets the write fail, calls `half`, which writes the first half of the bytes, and returns an error. Does
+    /// Records a write. If the write fails according to the plan, calls `half`, which writes the first half of the bytes, and returns an error. Does
     /// not call `half` if the plan killed the process at an earlier call.
     pub(in crate::file) fn before_write(half: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         before(Call::Write).inspect_err(|_| {

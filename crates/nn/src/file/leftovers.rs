@@ -1,8 +1,8 @@
 //! Temporary files: their names, and the removal of files that killed processes left.
 //!
 //! A process holds a lock on its temporary file until it has renamed it. The system releases the locks of a process that ends. A temporary
-//! file without a lock is therefore a leftover. Names are random and practically never occur again. So at worst, a wrong removal makes
-//! another process's write fail, and the old file stays.
+//! file without a lock is therefore a leftover. Names are random and practically never occur again. If the temporary file of a running process is
+//! removed nevertheless, the write of this process fails, and the old file stays.
 
 use std::fs::{self, DirEntry, File, TryLockError};
 use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomState};
@@ -21,9 +21,9 @@ pub(super) const SUFFIX: &str = ".tmp";
 /// The number of random names that are tried for a new temporary file.
 const ATTEMPTS: usize = 100;
 
-/// The age after which every temporary file without a lock counts as a leftover of a killed process, whatever file it
-/// was to replace. On some network file systems, other machines do not see the lock. The limit assumes that a write by another machine
-/// takes less than an hour.
+/// The age after which a temporary file without a lock counts as a leftover of a killed process, also if another file than the current target was to
+/// be replaced. On some network file systems, other machines do not see the lock. The limit assumes that a write by another machine takes less than
+/// an hour.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// Creates a temporary file in `folder` for the contents of `target`, and locks the file if the file system has locks.

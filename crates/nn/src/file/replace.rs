@@ -51,7 +51,7 @@ fn copy_permissions(file: &File, old: Option<&fs::Metadata>) -> io::Result<()> {
 
     let mode = |metadata: &fs::Metadata| metadata.permissions().mode() & 0o777;
     match old.map(mode) {
-        // Permissions are only set if they differ, because some file systems cannot set them. There all files have the same permissions.
+        // Permissions are only set if they differ, because some file systems, on which all files have the same permissions, cannot set them.
         Some(old) if old != mode(&file.metadata()?) => file.set_permissions(fs::Permissions::from_mode(old)),
         _ => Ok(()),
     }

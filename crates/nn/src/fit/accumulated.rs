@@ -21,8 +21,8 @@ impl<T: Float> Accumulated<T> {
         Accumulated { batches, sum: None, samples: 0, added: 0 }
     }
 
-    /// Adds the gradients of a batch of `samples` samples, which are a mean over its samples. Returns the gradients of the step if the step
-    /// is complete, or if this is the last batch. Returns an error if there is not enough memory to scale the gradients.
+    /// Adds the gradients of a batch of `samples` samples. They are gradients of the mean loss over the samples of the batch. Returns the gradients
+    /// of the step if the step is complete, or if this is the last batch. Returns an error if there is not enough memory to scale the gradients.
     pub(super) fn add(
         &mut self,
         mut gradients: Gradients<T>,

@@ -33,7 +33,7 @@ impl EarlyStopping {
         EarlyStopping { min_delta, ..self }
     }
 
-    /// Treats larger measures as better, for example an accuracy.
+    /// Treats larger measures as better, for example if the measure is an accuracy.
     #[must_use]
     pub fn maximize(self) -> Self {
         EarlyStopping { maximize: true, best: f64::NEG_INFINITY, ..self }

@@ -1,4 +1,4 @@
-//! The files of a training: the log, the best model, and the checkpoint from which a training resumes.
+//! The files of a training run: the log, the best model, and the checkpoint from which the run resumes.
 
 use std::fs;
 use std::path::Path;
@@ -18,13 +18,13 @@ use crate::{Error, Result};
 #[precompiled]
 impl<T: Float> Settings<'_, T> {
     /// Creates the folder of the training, if the training has one. Returns the checkpoint from which the training
-    /// resumes, or `None` for a training from the beginning.
+    /// resumes, or `None` if the training starts from the beginning.
     pub(super) fn last_checkpoint(&self) -> Result<Option<Saved>> {
         let Some(folder) = &self.folder else { return Ok(None) };
         fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
         let last = folder.join(LAST);
-        // For a link to a missing file, `exists` returns true, and `open` returns an error. Otherwise a new training would overwrite the files of the
-        // old training.
+        // For a link to a missing file, `exists` returns true, and `open` returns an error. A test that follows the link would return false, and a
+        // new run would overwrite the files of the earlier run.
         if self.resume && exists(&last)? { Checkpoint::open(last).map(Some) } else { Ok(None) }
     }
 
@@ -55,7 +55,7 @@ impl<T: Float> Settings<'_, T> {
 
     /// Updates early stopping. If the training has a folder, writes the log, and the model if this epoch improves the
     /// measure. The log is written before the checkpoint. So after an interruption, the log has at least as many epochs
-    /// as the checkpoint, unless the checkpoint is from an earlier training.
+    /// as the checkpoint, unless the checkpoint is from an earlier training run.
     pub(super) fn save_best(&mut self, history: &History, model: &dyn Module<T>) -> Result<()> {
         let improved = self.stopping.update(measure(history, "early stopping", &self.monitor)?);
         let Some(folder) = &self.folder else { return Ok(()) };
@@ -63,8 +63,8 @@ impl<T: Float> Settings<'_, T> {
         if improved { save(model, folder.join(BEST)) } else { Ok(()) }
     }
 
-    /// Returns a checkpoint with the state of the training except the optimiser. Of the history, it has only the number of epochs. The
-    /// epochs themselves are in the log.
+    /// Returns a checkpoint with the state of the training except the optimiser. The checkpoint has the number of completed epochs, but not their
+    /// history, which is in the log.
     pub(super) fn checkpoint(&self, history: &History, model: &dyn Module<T>, generator: &Generator) -> Checkpoint {
         let (best, waited) = self.stopping.state();
         let mut checkpoint = Checkpoint::new().model(model).generator(generator);

@@ -128,7 +128,7 @@ pub struct Fit<'a, T: Float = f32, X = Tensor<T>, Y = Tensor<i64>, O = Tensor<T>
 }
 
 impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> {
-    /// Returns the settings of a training of `epochs` epochs.
+    /// Returns the settings of a training run of `epochs` epochs.
     pub fn new(epochs: u64) -> Self {
         Fit { validation: None, metrics: Vec::new(), progress: Progress::default(), settings: Settings::new(epochs) }
     }
@@ -139,8 +139,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
         Fit { validation: Some(loader), ..self }
     }
 
-    /// Adds a metric. It is computed on the training samples during the epoch, and on the validation samples after it. Each metric has its
-    /// own name, which is not `loss`.
+    /// Adds a metric. It is computed on the training samples during the epoch, and on the validation samples after it. The names of all metrics must
+    /// differ from each other and from `loss`.
     #[must_use]
     pub fn metric(mut self, name: &str, metric: impl Metric<T, Y, O> + 'a) -> Self {
         self.metrics.push((name.to_owned(), Box::new(metric)));
@@ -196,9 +196,9 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
         self
     }
 
-    /// Resumes after the last epoch in the folder, or starts from the beginning if the folder has no checkpoint. With the same settings, the result
-    /// is the same as after a training without an interruption. `run` returns an error if `last.safetensors` or the log cannot be read, if the
-    /// checkpoint does not fit the model and the optimiser, or if the log has fewer epochs than the checkpoint.
+    /// Resumes the training after the last epoch whose checkpoint is in the [folder](Self::folder), or starts from the beginning if there is no
+    /// checkpoint. With the same settings, the result is the same as without the interruption. `run` returns an error if `last.safetensors` or the
+    /// log cannot be read, if the checkpoint does not fit the model and the optimiser, or if the log has fewer epochs than the checkpoint.
     #[must_use]
     pub fn resume(mut self) -> Self {
         self.settings.resume = true;
@@ -275,8 +275,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
         Ok(history)
     }
 
-    /// Clips the gradients if the settings say so, and makes a step of the optimiser. Adds the weights to the average,
-    /// if there is an average over steps.
+    /// Clips the gradients if the settings have a largest norm, and makes a step of the optimiser. Adds the weights to the average, if there is an
+    /// average over steps.
     fn step<M: Module<T>, P: Optimizer<T>>(
         &mut self,
         mut gradients: Gradients<T>,
@@ -304,8 +304,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
         Ok(history)
     }
 
-    /// Updates the plateau schedule and sets its learning rate after an epoch, if there is this schedule. If the
-    /// training has a folder, writes the checkpoint of the epoch.
+    /// If the settings have a plateau schedule, updates the schedule and sets its learning rate after an epoch. If the training has a folder, writes
+    /// the checkpoint of the epoch.
     fn finish_epoch<M: Module<T>, P: Optimizer<T>>(
         &mut self,
         history: &History,
@@ -462,7 +462,7 @@ impl<T: Float, X, Y, O> fmt::Debug for Fit<'_, T, X, Y, O> {
 }
 
 /// Returns the loss that `compute` records on a training tape, its gradients, and the values of the outputs. Returns an error if the loss or
-/// a gradient is not finite. `epoch` and `batch` count from 1 in the error.
+/// a gradient is not finite. `epoch` and `batch`, both counted from 1, are only used in the error.
 fn finite_gradients<T: Float, const N: usize>(
     model: &dyn Module<T>,
     generator: &mut Generator,

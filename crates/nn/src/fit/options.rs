@@ -64,8 +64,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
         self
     }
 
-    /// Adds the weights to `average` after each epoch, as stochastic weight averaging does. Otherwise like
-    /// [`average_steps`](Self::average_steps), which it replaces. PyTorch: `swa_utils`.
+    /// Adds the weights to `average` after each epoch, as stochastic weight averaging does. The average is used as in
+    /// [`average_steps`](Self::average_steps). The last call of one of these two methods counts. PyTorch: `swa_utils`.
     #[must_use]
     pub fn average_epochs(mut self, average: &'a mut WeightAverage<T>) -> Self {
         self.settings.average = Some((Pace::Epochs, average));

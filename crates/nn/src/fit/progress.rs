@@ -10,9 +10,9 @@ use crate::history::Epoch;
 /// display.
 ///
 /// A line has the scores and the remaining time, `epoch 12/30  loss 0.3819 / 0.3581  accuracy 0.9896 / 0.9911  4.3 s left`. The first value of
-/// a pair is the score on the training samples, and the second the score on the validation samples. A line above the first epoch says so.
-/// Without validation, there are no pairs. The line of the last epoch has the time of the whole training, unless
-/// [`on_epoch`](crate::Fit::on_epoch) ends it.
+/// a pair is the score on the training samples, and the second the score on the validation samples. A line above the first epoch explains the pairs.
+/// Without validation, there are no pairs. The line of the last epoch has the time since the training run started or resumed. If a callback of
+/// [`on_epoch`](crate::Fit::on_epoch) ends the run, its last line has the remaining time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Progress {
     /// Prints a line on the standard output for each epoch. With the feature `progress`, and if the standard error is a terminal, it also
@@ -25,14 +25,14 @@ pub enum Progress {
     Quiet,
 }
 
-/// The line above the first epoch of a training with validation.
+/// The line above the first epoch of a training run with validation.
 const HEADER: &str = "values: training data / validation data";
 
-/// The display of one training.
+/// The display of one training run.
 pub(super) struct Reporter {
     progress: Progress,
     epochs: u64,
-    /// The start of the training. WebAssembly has no clock, so lines show no time there.
+    /// The time at which the training run started or resumed. `None` on WebAssembly, which has no clock; the lines then show no times.
     started: Option<Instant>,
     done: u64,
     /// True after the output could not be written.
@@ -42,7 +42,7 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    /// Returns a display for a training of `epochs` epochs.
+    /// Returns a display for a training run of `epochs` epochs.
     pub(super) fn new(progress: Progress, epochs: u64) -> Self {
         Reporter {
             progress,
@@ -110,14 +110,14 @@ impl Reporter {
         }
     }
 
-    /// Returns the line of an epoch. If the epoch is the first one of this run and there is validation, the header is above the line.
+    /// Returns the line of an epoch. With validation, the header is above the line of the first epoch that this process trains.
     fn text(&self, number: u64, epoch: &Epoch, seconds: Option<f64>, is_last: bool) -> String {
         let line = self.line(number, epoch, seconds, is_last);
         if self.done == 1 && epoch.validation.is_some() { format!("{HEADER}\n{line}") } else { line }
     }
 
-    /// Returns the line of an epoch: `epoch  3/20  loss 0.5000 / 0.5100  15 s left`. The line of the last epoch has the time of the
-    /// training. Without a clock, the time is missing.
+    /// Returns the line of an epoch: `epoch  3/20  loss 0.5000 / 0.5100  15 s left`. The line of the last epoch has the time since the training run
+    /// started or resumed, instead of the remaining time. Without a clock, the time is missing.
     fn line(&self, number: u64, epoch: &Epoch, seconds: Option<f64>, is_last: bool) -> String {
         let width = self.epochs.to_string().len();
         let mut line = format!("epoch {number:width$}/{}  {epoch}", self.epochs);

@@ -44,7 +44,7 @@ pub(super) enum Pace {
 }
 
 impl<T: Float> Settings<'_, T> {
-    /// Returns the default settings for a training of `epochs` epochs.
+    /// Returns the default settings for a training run of `epochs` epochs.
     pub(super) fn new(epochs: u64) -> Self {
         Settings {
             epochs,
@@ -113,8 +113,8 @@ impl<T: Float> Settings<'_, T> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// If there is an average, exchanges the weights of `model` with it. An average over epochs first takes the weights of this epoch.
-    /// Returns false if there is no average, or no weights were added to it yet.
+    /// If the settings have an average, exchanges the weights of `model` with the average. If the average is over epochs, the weights of this epoch
+    /// are first added to it. Returns false if there is no average, or no weights were added to the average yet.
     pub(super) fn swap_in_average(&mut self, model: &mut dyn Module<T>) -> Result<bool> {
         let Some((pace, average)) = &mut self.average else { return Ok(false) };
         if *pace == Pace::Epochs {

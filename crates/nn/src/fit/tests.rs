@@ -62,7 +62,7 @@ fn a_resumed_training_learns_and_gives_the_same_bits() {
         let bytes = |folder: &tempfile::TempDir| fs::read(folder.path().join(name)).unwrap();
         assert_eq!(bytes(&whole), bytes(&parts), "{name}");
     }
-    // A completed training that is resumed restores the model and the history, and trains no epoch.
+    // Resuming a completed training run restores the model and the history, and trains no epoch.
     assert_eq!(run(fit(6, &parts).resume(), &mut self::model()).unwrap(), history);
     let mut best = self::model();
     crate::load(&mut best, whole.path().join(BEST)).unwrap();
@@ -112,12 +112,12 @@ fn a_loss_that_is_not_finite_names_the_line_of_the_operation() {
     assert!(error.starts_with(start) && error.contains(&format!("fit/tests.rs:{line}:")), "{error}");
 }
 
-/// The settings of a short training that writes all its files into `folder`.
+/// The settings of a short training run that writes all its files into `folder`.
 fn in_folder(folder: &Path) -> Fit<'static, f64, Tensor<f64>> {
     Fit::new(3).metric("accuracy", Accuracy::new()).folder(folder)
 }
 
-/// Returns the contents of the files of a training; `None` for a file that does not exist.
+/// Returns the contents of the files of a training run; `None` for a file that does not exist.
 fn contents(folder: &Path) -> [Option<Vec<u8>>; 3] {
     [LOG, BEST, LAST].map(|name| fs::read(folder.join(name)).ok())
 }
@@ -226,7 +226,7 @@ impl Dataset for Panicking {
     }
 }
 
-/// Runs a training that panics, and checks that another training then gives the result of a fresh process.
+/// Runs `training`, which panics, and checks that a second training run in the same process then gives the history `expected`.
 fn panics_and_recovers(expected: &History, training: impl FnOnce(&Path)) {
     let folder = tempfile::tempdir().unwrap();
     let panic = catch_unwind(AssertUnwindSafe(|| training(folder.path()))).unwrap_err();
@@ -265,7 +265,7 @@ fn after_a_panic_in_a_closure_of_the_user_everything_works() {
                 );
             });
         }
-        // The log of a training has the names of its metrics, and a resumed training must have the same metrics. So these trainings write
+        // The log has the names of the metrics, and a resumed training run must have the same metrics. So these runs, which have other metrics, write
         // no files.
         let fit = || Fit::new(9);
         panics_and_recovers(&history, |_| drop(run(fit().metric("planned", counter()), &mut model())));

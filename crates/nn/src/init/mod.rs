@@ -11,11 +11,11 @@
 //! | `Tensor::zeros`, `Tensor::ones`, `Tensor::full`, `Tensor::eye` | `zeros_`, `ones_`, `constant_`, `eye_` |
 //!
 //! A weight has the shape `[out, in, …]`: `[out, in]` for a linear layer, `[out, in / groups, …kernel]` for a convolution. Its *fan in* is
-//! the number of inputs on which an output depends. Its *fan out* is the number of outputs that depend on an input. For a convolution with
-//! several groups or a stride above 1, the fan out is larger than this number, as in PyTorch.
+//! the number of inputs on which an output depends. Its *fan out* is the number of outputs that depend on an input. For a convolution with several
+//! groups or a stride above 1, [`fans`] returns a larger number than this fan out, as PyTorch does.
 //!
 //! The elements are drawn in row-major order, each from one number of the generator. Each is computed in f64 and rounded once. Exceptions:
-//! [`orthogonal`] computes each vector from all vectors before it, and [`sparse`] then draws the places of zeros.
+//! [`orthogonal`] computes each vector from all vectors before it, and [`sparse`] draws the positions of the zeros after the elements.
 
 mod fan;
 mod orthogonal;

@@ -156,8 +156,8 @@ impl<T: Float, L: Layer<T>> Layer<T> for Option<L> {
     }
 }
 
-/// Applies `layer`. During a call with hooks or of [`Module::summary_with`], also applies the layer's hooks and records
-/// the shape of its output.
+/// Applies `layer`. While hooks run, also applies the layer's hooks. While [`Module::summary_with`] runs, also records the shape of the layer's
+/// output.
 #[track_caller]
 fn forward_and_trace<'t, T: Float>(layer: &(impl Layer<T> + ?Sized), x: Var<'t, T>) -> Result<Var<'t, T>> {
     if !trace::is_active() {

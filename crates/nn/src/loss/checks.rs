@@ -5,7 +5,7 @@ use wengert_tensor::ops::{
 };
 use wengert_tensor::{Error, Float, Shape, Site};
 
-/// Returns the mean or the sum of the losses of all samples, or these losses themselves, as `reduction` says.
+/// Returns the mean or the sum of the losses of all samples, or the losses unchanged, as `reduction` says.
 #[track_caller]
 pub(super) fn reduce<A: TensorLike<Elem: Float>>(losses: A, reduction: LossReduction) -> Result<A, A::Error> {
     match reduction {
@@ -41,7 +41,7 @@ pub(super) fn as_batch<A: TensorLike>(scores: &A, at: Site) -> Result<A, A::Erro
 }
 
 /// Reduces the losses `[n]` of the n samples of a batch. `scores` is the shape of the scores before [`as_batch`] gave them a batch
-/// dimension. If they had none, the result is a number of shape `[]`.
+/// dimension. If the scores had no batch dimension, the result is a number of shape `[]`.
 #[track_caller]
 pub(super) fn reduce_batch<A: TensorLike<Elem: Float>>(
     losses: A,

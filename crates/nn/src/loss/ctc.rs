@@ -21,8 +21,8 @@ const STEP_BYTES: usize = 1024;
 /// The loss of connectionist temporal classification. It is minus the logarithm of the probability that the classes of the input steps become
 /// the target when first repetitions and then blanks are removed. The formula is equations 6 to 8 of Graves et al. 2006. PyTorch: `nn.CTCLoss`.
 ///
-/// The gradient of this loss is with respect to the log-probabilities. PyTorch's gradient is already with respect to the input of `log_softmax`.
-/// After the derivative of `log_softmax`, both agree.
+/// The gradient of this loss is with respect to the log-probabilities. PyTorch's gradient is already with respect to the input of `log_softmax`. With
+/// the derivative of `log_softmax`, the two gradients are equal.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }

@@ -55,8 +55,8 @@ impl TripletMarginLoss {
         Self { formula: TripletOptions { eps, ..self.formula }, ..self }
     }
 
-    /// Sets whether the smaller of two distances to the negative example is used: from the anchor, or from the positive example. By default it
-    /// is always from the anchor.
+    /// Sets whether the loss uses the smaller of two distances to the negative example: the anchor's distance and the positive example's distance. By
+    /// default the loss uses the anchor's distance.
     #[must_use]
     pub fn swap(self, swap: bool) -> Self {
         Self { formula: TripletOptions { swap, ..self.formula }, ..self }

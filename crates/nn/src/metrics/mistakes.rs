@@ -20,7 +20,8 @@ pub struct Mistake {
 }
 
 /// Returns the samples with a wrong prediction, with the largest cross-entropy first, and at most `most` of them. Samples of equal
-/// cross-entropy keep their order. A cross-entropy of NaN comes first or last, by its sign. Logits are `[n, c]`, targets `[n]`.
+/// cross-entropy keep their order. A NaN cross-entropy comes first if its sign bit is 0, and last if its sign bit is 1. Logits are `[n, c]`, targets
+/// `[n]`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }

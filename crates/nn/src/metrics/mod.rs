@@ -65,8 +65,8 @@ pub trait Metric<T: Float = f32, Y = Tensor<i64>, O = Tensor<T>> {
     fn reset(&mut self);
 }
 
-/// A metric `M` whose [`value`](Metric::value) is another one of the scores of `M`, for example the F1 score instead of the accuracy. The
-/// method `by` of a metric creates it.
+/// A metric `M` whose [`value`](Metric::value) is a score that the caller chooses, for example the F1 score of a confusion matrix instead of its
+/// accuracy. The method `by` of a metric creates it.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }
@@ -143,7 +143,7 @@ impl<T: Float, Y: Part<HEAD>, M: Metric<T, Y::Part>, const HEAD: usize, const N:
     }
 }
 
-/// For a model with one output. The metric compares the output with the part of the targets with index `HEAD`.
+/// Implements the metric for a model with one output. The output is compared with the part of the targets with index `HEAD`.
 impl<T: Float, Y: Part<HEAD>, M: Metric<T, Y::Part>, const HEAD: usize> Metric<T, Y> for Head<M, HEAD> {
     fn update(&mut self, output: &Tensor<T>, targets: &Y) -> Result<()> {
         self.0.update(output, targets.part())
@@ -158,22 +158,22 @@ impl<T: Float, Y: Part<HEAD>, M: Metric<T, Y::Part>, const HEAD: usize> Metric<T
     }
 }
 
-/// A tuple of targets that has a part with index `INDEX`.
+/// A tuple of targets that has a part (an element) with index `INDEX`, which a [`Head`] compares with an output.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no part with the index {INDEX}",
     label = "the metric of a head needs targets that are a tuple with a part for this head",
     note = "the second argument of `Samples::new` may be a tuple of tensors; it is the tuple of targets"
 )]
 pub trait Part<const INDEX: usize> {
-    /// The type of the part.
+    /// The type of the part with index `INDEX`.
     type Part;
 
-    /// Returns the part.
+    /// Returns the part with index `INDEX`.
     #[doc(hidden)]
     fn part(&self) -> &Self::Part;
 }
 
-/// Implements [`Part`] for tuples. Each row of the macro's input gives one part of one length of tuples: its index, its type, and the types of all
+/// Implements [`Part`] for tuples. Each row of the macro's input is for one part of tuples of one length: its index, its type, and the types of all
 /// parts.
 macro_rules! part {
     ($($index:tt: $part:ident of ($($all:ident),*);)*) => {$(

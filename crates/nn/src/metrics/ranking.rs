@@ -106,8 +106,9 @@ impl BinaryScores {
         points[0].0 + points.windows(2).map(|pair| (pair[1].0 - pair[0].0) * pair[1].1).sum::<f64>()
     }
 
-    /// Returns the accuracy: the share of samples whose label is 1 if their score is above `threshold`, and 0 otherwise. The threshold is 0 for
-    /// logits and 0.5 for probabilities. NaN without samples. torchmetrics: `BinaryAccuracy`; scikit-learn: `accuracy_score`.
+    /// Returns the accuracy: the share of samples whose label equals the prediction, which is 1 for a score above `threshold` and 0 otherwise. The
+    /// usual threshold is 0 for logits and 0.5 for probabilities. NaN without samples. torchmetrics: `BinaryAccuracy`; scikit-learn:
+    /// `accuracy_score`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }

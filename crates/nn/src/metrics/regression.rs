@@ -31,9 +31,9 @@ pub struct RegressionErrors {
 struct Feature {
     absolute: f64,
     squared: f64,
-    /// The mean over all samples of this feature of the targets.
+    /// The mean of the feature's targets over all samples.
     mean: f64,
-    /// The sum over all samples of the squared distance of this feature of the target from its mean.
+    /// The sum over all samples of (target - `mean`)².
     spread: f64,
 }
 

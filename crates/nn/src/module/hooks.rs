@@ -44,9 +44,9 @@ use crate::{Error, Result};
 /// [`Module::summary_with`] lists the paths. The hooks apply to the current thread, and only to layers of the model that `run` gets. If a layer
 /// has several results (for example an LSTM), its hook gets the first one.
 ///
-/// Layers of this crate can be called by `forward` or `try_forward`. A layer of your own is seen if it is called by `forward`, or by a
-/// [`Sequential`](crate::Sequential), a `Vec`, an `Option` or a `Box` that contains it. The same is true of
-/// [`Normalize`](crate::Normalize). Recurrent cells and the `out_proj` of a [`MultiheadAttention`](crate::MultiheadAttention) are not seen.
+/// Layers of this crate can be called by `forward` or `try_forward`. For a layer of your own, the hook runs if the layer is called by `forward`, or
+/// by a [`Sequential`](crate::Sequential), a `Vec`, an `Option` or a `Box` that contains it. For a [`Normalize`](crate::Normalize), the hook runs in
+/// the same cases. For recurrent cells and the `out_proj` of a [`MultiheadAttention`](crate::MultiheadAttention), a hook never runs.
 #[doc(alias("register_forward_hook"))]
 #[derive(Clone)]
 pub struct Hooks<T: Float = f32> {

@@ -43,7 +43,7 @@ type ReadBytes = Box<dyn Fn(&Key) -> Result<Vec<u8>>>;
 pub(crate) struct Stored {
     /// The shape and the element type in the file of each entry that was not requested yet.
     pub(crate) kinds: HashMap<Key, (Shape, Dtype)>,
-    /// True if tensors of other floating-point types are converted.
+    /// True if a tensor of another floating-point type than the requested type is converted to the requested type.
     pub(crate) converts: bool,
     /// Reads the bytes of an entry.
     pub(crate) read: ReadBytes,

@@ -19,7 +19,7 @@ use crate::optim::common::{Common, States, common_accessors};
 use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 
-/// Gradient descent with a falling learning rate. It also keeps a mean of each parameter's values, which begins after `t0` + 1 steps.
+/// Gradient descent with a falling learning rate. It also keeps the mean of each parameter's values after step `t0` + 2 and later steps.
 ///
 /// The model has the last values of its parameters; [`average`](Self::average) returns the mean. PyTorch: `torch.optim.ASGD`, where the mean is
 /// the state `ax`.

@@ -1,5 +1,4 @@
-//! Averages of a model's weights over the steps of a training. A model with averaged weights often predicts better than with its last
-//! weights.
+//! Averages of a model's weights over the steps of a training run. A model with averaged weights often predicts better than with its last weights.
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::{Float, Tensor};
@@ -155,8 +154,8 @@ impl<T: Float> WeightAverage<T> {
         Ok(())
     }
 
-    /// Exchanges the parameters and buffers of `model` with the average, and notes whether the model has the average
-    /// now. The errors are the ones of [`try_swap`](WeightAverage::try_swap).
+    /// Exchanges the parameters and buffers of `model` with the average, and records whether the model has the average now. The errors are the ones
+    /// of [`try_swap`](WeightAverage::try_swap).
     fn exchange(&mut self, model: &mut dyn Module<T>) -> Result<()> {
         if self.updates == 0 {
             let problem = "there is no average yet: call `update` before `swap` or `apply_to`";

@@ -103,8 +103,8 @@ impl Chart<'_> {
         Ok(in_pixels(&svg, SIZE))
     }
 
-    /// Removes points that are too large to be drawn, such as the losses of a training that diverges. A logarithmic axis can show almost
-    /// every number. On a linear axis, a single huge number would make all other points look like 0.
+    /// Removes points that are too large to be drawn, such as the losses of a training run that diverges. A logarithmic axis can show almost every
+    /// number. On a linear axis, a single huge number would make all other points look like 0.
     fn remove_huge(&mut self) {
         let points = || self.lines.iter().flat_map(|(_, points)| points).filter(|point| is_drawn(point));
         let largest = if points().all(|point| point.1 > 1e-12) { 1e300 } else { 1e12 };

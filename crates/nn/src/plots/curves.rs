@@ -1,4 +1,4 @@
-//! Draws the curves of a training: losses and metrics, ROC and precision-recall curves.
+//! Draws the curves of a training run: losses and metrics, ROC and precision-recall curves.
 
 use std::path::Path;
 
@@ -163,7 +163,7 @@ mod tests {
         assert!(heights.len() > 900, "1,000 points have only {} heights", heights.len());
     }
 
-    /// The curve of a training that diverges is readable: the axis becomes logarithmic, so each epoch has another height.
+    /// The curve of a training run that diverges is readable: the axis becomes logarithmic, so each epoch has another height.
     #[test]
     fn a_diverging_loss_is_no_flat_line() {
         let losses: Vec<f64> = (0..40).map(|epoch| 10f64.powi(epoch)).collect();

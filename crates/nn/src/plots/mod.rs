@@ -1,6 +1,5 @@
-//! Pictures of a training and its results, as SVG, which any browser shows. Drawing needs no installed fonts. Each function
-//! returns the picture as text; [`write_atomically`](crate::write_atomically) writes it to a file. [`Page`] collects
-//! pictures on one HTML page.
+//! Pictures of a training run and its results, as SVG, which any browser shows. Drawing needs no installed fonts. Each function returns the picture
+//! as text; [`write_atomically`](crate::write_atomically) writes it to a file. [`Page`] collects pictures on one HTML page.
 //!
 //! [`Graph::to_svg`](wengert_autograd::Graph::to_svg) draws a recorded program.
 

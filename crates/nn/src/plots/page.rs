@@ -1,4 +1,4 @@
-//! An HTML page about a training: a single file that loads nothing from the network.
+//! An HTML page about a training run: a single file that loads nothing from the network.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::file::write_atomically;
 use crate::history::History;
 use crate::metrics::{ConfusionMatrix, Mistake};
 
-/// An HTML page about a training. Methods add its parts; [`save`](Self::save) writes it.
+/// An HTML page about a training run. Methods add its parts; [`save`](Self::save) writes it.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; }

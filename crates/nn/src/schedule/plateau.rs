@@ -23,7 +23,7 @@ pub struct ReduceLROnPlateau {
     state: Plateau,
 }
 
-/// The state of a [`ReduceLROnPlateau`], which a training saves to continue later.
+/// The state of a [`ReduceLROnPlateau`], which a training run saves to continue later.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plateau {
     /// The current learning rate.

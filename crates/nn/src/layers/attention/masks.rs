@@ -22,9 +22,9 @@ impl<'m, 't, T: Float> AttentionMasks<'m, 't, T> {
         AttentionMasks::new().mask(AttentionMask::Causal)
     }
 
-    /// Sets the mask of l queries and s keys, `[l, s]`. A mask `[n, l, s]` has a part for each of n examples. A mask `[n · heads, l, s]`
-    /// has a part for each head of each example. A mask for each head has four dimensions, `[1, heads, l, s]`. Any other shape of one, two
-    /// or four dimensions that broadcasts to `[n, heads, l, s]` is allowed too. In three dimensions, each size may also be 1.
+    /// Sets the mask of l queries and s keys, `[l, s]`. A tensor `[n, l, s]` has one mask for each of n examples. A tensor `[n · heads, l, s]` has
+    /// one mask for each head of each example. A tensor with one mask for each head has four dimensions, `[1, heads, l, s]`. Any other shape of one,
+    /// two or four dimensions that broadcasts to `[n, heads, l, s]` is allowed too. In three dimensions, each size may also be 1.
     ///
     /// With [`AttentionMask::Keep`], a key is visible where the mask is true. PyTorch's boolean `attn_mask` is the
     /// opposite: true hides a key.
@@ -117,7 +117,7 @@ pub(super) fn not_padding(is_padding: &Tensor<bool>, n: usize, s: usize) -> Resu
 ///
 /// # Errors
 ///
-/// If a mask of three dimensions has another first size, for example the number of heads.
+/// If a mask of three dimensions has a first size other than 1, n and n · heads, for example the number of heads.
 #[track_caller]
 fn by_head<A: TensorLike>(mask: &A, [n, heads, l, s]: [usize; 4]) -> Result<A, A::Error> {
     let shape = mask.shape();

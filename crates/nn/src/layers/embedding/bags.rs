@@ -19,9 +19,8 @@ pub(super) struct Bags {
 
 impl Bags {
     /// Collects `indices` into bags. Without `offsets`, `indices` is `[bags, n]`, and each row is a bag. With
-    /// `offsets`, `indices` is `[n]`, and the bags are adjacent parts that begin at the offsets. Indices of the table's
-    /// row `padding` are left out. Returns an error if the shapes do not fit, or the offsets do not ascend from 0 to at
-    /// most the number of indices.
+    /// `offsets`, `indices` is `[n]`, and the bags are adjacent ranges of the indices that begin at the offsets. Indices of the table's row `padding`
+    /// are left out. Returns an error if the shapes do not fit, or the offsets do not ascend from 0 to at most the number of indices.
     #[track_caller]
     pub(super) fn of(
         indices: &Tensor<i64>,

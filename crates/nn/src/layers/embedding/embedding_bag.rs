@@ -27,7 +27,7 @@ pub enum BagMode {
 /// A layer that returns one row for each bag of indices: the sum, mean or maximum of the table's rows with these indices. PyTorch:
 /// `torch.nn.EmbeddingBag`, but without its option `sparse`.
 ///
-/// If the indices are `[bags, n]`, each row is a bag. If the indices are `[n]`, the bags are adjacent parts of them, and `offsets` has the
+/// If the indices are `[bags, n]`, each row is a bag. If the indices are `[n]`, the bags are adjacent ranges of the indices, and `offsets` has the
 /// position where each bag begins.
 ///
 /// ```
@@ -152,7 +152,8 @@ impl EmbeddingBagBuilder {
 #[twins]
 impl<T: Float> EmbeddingBag<T> {
     /// Returns one row for each bag, as a variable `[bags, embedding_dim]` on `tape`. The indices are `[bags, n]` without `offsets`, and `[n]`
-    /// with `offsets`. `per_sample_weights` has the shape of the indices. If it is given, each row is multiplied by its weight before the sum.
+    /// with `offsets`. `per_sample_weights` has the shape of the indices. If it is given, the table's row for an index is multiplied by the index's
+    /// weight before the sum.
     ///
     /// # Errors
     ///

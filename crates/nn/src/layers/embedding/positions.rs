@@ -44,7 +44,7 @@ pub fn try_sinusoidal_positions<T: Float>(length: usize, width: usize) -> Result
     Ok(table)
 }
 
-/// Returns the angle by which the pair of columns with index `pair` advances, in radians per position: BASE^(-2 pair / width).
+/// Returns the difference between the angles of two adjacent positions for the pair of columns with index `pair`, in radians: BASE^(-2 pair / width).
 pub(super) fn rate(pair: usize, width: usize) -> f64 {
     libm::pow(BASE, -2.0 * pair as f64 / width as f64)
 }

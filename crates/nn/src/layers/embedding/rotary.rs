@@ -17,8 +17,8 @@ pub enum RotaryPairs {
 }
 
 /// Encodes positions in `x`, the queries or keys `[…, t, d]` at t positions with d elements. The pair i of elements at position p is
-/// rotated by the angle p / 10000^(2i / d). The product of a query and a key then depends on their positions only through the distance of
-/// both positions.
+/// rotated by the angle p / 10000^(2i / d). The product of a query and a key then depends on their positions only through the difference of both
+/// positions.
 ///
 /// The first vector is at position `offset`. In decoding, `offset` is the number of earlier positions. The function takes tensors and variables.
 ///

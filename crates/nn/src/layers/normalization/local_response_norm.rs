@@ -27,7 +27,7 @@ functions_with_settings! {
     /// assert_eq!(y.to_vec(), [0.5, 2.0 / 6.0, 3.0 / 14.0]);
     /// ```
     LocalResponseNorm {
-        /// The number of neighbouring channels.
+        /// The number of channels in a mean square.
         size: usize,
         /// The factor of the mean square in the divisor, (k + alpha · mean square)^beta.
         alpha: f64,

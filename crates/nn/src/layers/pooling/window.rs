@@ -62,8 +62,8 @@ macro_rules! window_settings {
 /// Defines the builder method `padding` of [`MaxPool`](crate::MaxPool) and [`AvgPool`](crate::AvgPool).
 macro_rules! padding_setting {
     () => {
-        /// Sets the number of elements that are added on each side of the input, one number for all dimensions or one for each. It is at most
-        /// half of the window's size, and 0 by default.
+        /// Sets the number of elements that are added on each side of the input, one number for all dimensions or one for each. It must be at most
+        /// half of the window's size; 0 by default.
         #[must_use]
         pub fn padding(mut self, padding: impl Into<Sizes>) -> Self {
             self.window.padding = padding.into();

@@ -144,7 +144,7 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
         self.kind.try_step(gates, state, &variables)
     }
 
-    /// Returns the parameters as variables of `tape`, in the form that the steps need.
+    /// Returns the parameters as variables of `tape`, prepared for all steps as described at [`CellVariables`].
     #[track_caller]
     pub(super) fn variables<'t>(&self, tape: &'t Tape<T>) -> Result<CellVariables<'t, T>, TapeError> {
         let input = tape.try_parameter(&self.weight_ih)?;

@@ -8,7 +8,7 @@ use wengert_tensor::ops::{Arithmetic as _, Functions as _, Products as _, Recurr
 
 use crate::layers::recurrent::state::RecurrentState;
 
-/// The parameters of a cell as variables of one tape, in the form that each step needs.
+/// The parameters of a cell as variables of one tape, prepared once for all steps: the weights of the state and of the projection are transposed.
 ///
 /// In the shapes, `g` is the number of gates. `in`, `hidden` and `proj` are the numbers of features of the input, the state and the projected
 /// output.

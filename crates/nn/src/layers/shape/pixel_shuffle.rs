@@ -60,7 +60,7 @@ functions_with_settings! {
     /// assert_eq!(y.to_vec(), [0.0, 2.0, 1.0, 3.0]);
     /// ```
     ChannelShuffle {
-        /// The number of groups. It divides the number of channels.
+        /// The number of groups, which must divide the number of channels.
         groups: usize
     } = try_channel_shuffle;
 }

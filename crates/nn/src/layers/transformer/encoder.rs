@@ -77,8 +77,7 @@ impl<T: Float> TransformerEncoderLayer<T> {
     /// Returns the output at `x`, the next position or positions of the sequence. Each new position attends to the positions in `cache`, to
     /// itself and to the new positions before it. The keys and values of the new positions are added to the cache. The output equals the
     /// output of [`forward_masked`](Self::forward_masked) over the whole sequence with [`AttentionMasks::causal`], apart from dropout on a
-    /// training tape. The attention's result before its output layer is a constant.
-    /// So the attention's input and its input projections get no gradient from it.
+    /// training tape. No gradient flows from the output layer of the attention to the attention's input and the projections of this input.
     ///
     /// # Errors
     ///

@@ -13,8 +13,9 @@ use crate::layers::transformer::options::TransformerOptions;
 use crate::module::Module;
 use crate::{Generator, Result};
 
-/// A transformer from one sequence to another: an encoder of the source, and a decoder of the target, which attends to the encoded source. Both
-/// end with a normalization. The embedding of the sequences and the output layer are not part of it. PyTorch: `torch.nn.Transformer`.
+/// A transformer from one sequence to another: an encoder of the source, and a decoder of the target, which attends to the encoded source. The
+/// encoder and the decoder each end with a normalization. The embedding of the sequences and the output layer are not part of it. PyTorch:
+/// `torch.nn.Transformer`.
 ///
 /// In training, the target is the expected sequence without its last element, and the expected outputs are the sequence without its first
 /// element (teacher forcing). To generate a sequence element by element, call [`decode`](TransformerDecoder::decode) of the decoder.
@@ -64,9 +65,9 @@ impl<T: Float> Transformer<T> {
         Transformer { encoder, decoder }
     }
 
-    /// Returns the decoder's output for the target `tgt` and the encoded source `src`. `src_masks` hide positions of the source from the source,
-    /// `tgt_masks` hide positions of the target from the target, and `memory_masks` hide positions of the source from the target. The target
-    /// usually has [`AttentionMasks::causal`].
+    /// Returns the decoder's output for the target `tgt` and the encoded source `src`. The masks hide positions: `src_masks` for the self-attention
+    /// of the source, `tgt_masks` for the self-attention of the target, and `memory_masks` for the attention of the target to the encoded source. The
+    /// target usually has [`AttentionMasks::causal`].
     ///
     /// # Errors
     ///
