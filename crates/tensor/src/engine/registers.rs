@@ -33,7 +33,7 @@ pub(crate) struct Registers {
 }
 
 impl Registers {
-    /// Chooses the registers. The values `summed` are sums' operands; those that are [only summed](only_summed) products are not stored.
+    /// Chooses the registers. `summed` has the operands of sums. An operand that is an [only summed](only_summed) product is not stored.
     pub(crate) fn new(program: &Program, summed: impl Iterator<Item = ValueIndex>) -> Self {
         let (inputs, instructions) = (program.inputs() as usize, program.instructions());
         let (reads, direct) = (reads(program), direct_outputs(program));

@@ -32,7 +32,7 @@ use crate::thresholds::blocks::VECTOR_BYTES;
 use crate::thresholds::rows::MIN_SCALED_ROW;
 use crate::{Float, Reduction};
 
-/// An output of a program that is the reduction of a value.
+/// One output of a program, if the output is the reduction of a value.
 #[derive(Debug)]
 pub(crate) struct ReducedOutput {
     /// The index of the value that is reduced.
@@ -262,8 +262,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         }
     }
 
-    /// Leaves out the computation of `product`, a multiplication or a square, if each operand is all elements of the block. Then returns
-    /// true, and the sum of the product multiplies the operands.
+    /// Leaves out the computation of `product`, a multiplication or a square, if each operand has all elements of the block, and not one number
+    /// or one element per row. Then returns true, and the sum of the product multiplies the operands.
     #[inline(never)]
     fn leave_out(&mut self, product: usize, instruction: Instruction) -> bool {
         let all = |value: ValueIndex| matches!(self.values[value as usize], BlockValue::Input(_) | BlockValue::Slot(_));
@@ -342,7 +342,8 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         expanded
     }
 
-    /// Computes an instruction over a block.
+    /// Computes an instruction over a block. Returns the result if it is one number for the whole block. Otherwise writes the result to the slot
+    /// of the register `place`, and returns this slot.
     #[inline(always)]
     fn compute(&mut self, instruction: Instruction, place: Register, block: Block) -> BlockValue<'r, T> {
         let (instruction, for_each_row) = match block.rows {
@@ -462,7 +463,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         None
     }
 
-    /// Sums the products of the factors like [`reduce`](Self::reduce).
+    /// Does the same as [`reduce`](Self::reduce) for the sum of a product that is not stored: multiplies and adds the two factors.
     #[inline(never)]
     fn sum_products(&self, (x, y): (ValueIndex, ValueIndex), block: Block, out: &mut [T]) -> Option<T> {
         let (x, y) = (self.elements(x, block.len), self.elements(y, block.len));

@@ -2,8 +2,8 @@
 //! position of the last dimension.
 //!
 //! A value over a block has one of four forms: one number, one number per lane, the same elements for all lanes, or separate elements for
-//! each lane. An instruction runs once for all lanes if its operands have the same form (besides single numbers) and their lanes are
-//! adjacent in memory. Otherwise arithmetic of two operands that are not single numbers runs in one loop over lanes. Other instructions run
+//! each lane. An instruction runs once for all lanes if all its operands that are not single numbers have the same form, and lanes
+//! that are adjacent in memory. Otherwise arithmetic of two operands that are not single numbers runs in one loop over lanes. Other instructions run
 //! lane by lane.
 //!
 //! Blocks, tasks and totals do not depend on the number of threads, so any number of threads gives the same bits.
@@ -129,7 +129,7 @@ impl<T: Float> LaneRun<'_, T> {
     }
 }
 
-/// Runs the blocks of a task, one after the other on one thread.
+/// The state of a task, which runs its blocks one after the other on one thread.
 struct LaneTask<'s, 'r, 'm, T: Float> {
     run: &'r LaneRun<'r, T>,
     slots: &'s mut [&'m mut [T]],

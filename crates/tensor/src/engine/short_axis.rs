@@ -32,7 +32,7 @@ pub(crate) enum LaneAccess {
     Copied { arrangement: Layout, space: IterationSpace<1>, step: usize },
 }
 
-/// An output of a program that is the reduction of a value.
+/// The totals of one output, if the output is the reduction of a value.
 #[derive(Debug)]
 pub(crate) struct LaneTotals {
     /// The index of the value that is reduced.
@@ -43,11 +43,11 @@ pub(crate) struct LaneTotals {
     pub(crate) accumulator: Accumulator,
     /// True if all lanes are first reduced to one lane, because the reduction covers the last dimension.
     pub(crate) across: bool,
-    /// The layout that reads the output's elements, in the output's shape, from the totals. The totals are stored lane by lane.
+    /// The layout of the output's elements, with the output's shape, in the array of totals. The totals are stored lane by lane.
     pub(crate) arrangement: Layout,
 }
 
-/// The plan of a run of a program with a short last dimension.
+/// The way in which a program with a short last dimension runs lane by lane.
 #[derive(Debug)]
 pub(crate) struct ShortAxis {
     pub(crate) count: usize,

@@ -37,14 +37,14 @@ impl Tiling {
     }
 
     /// Does the same as [`of_operation`](Self::of_operation), for operands that are all contiguous or single elements, which are read in
-    /// place. A block is then a whole task.
+    /// place. A block then has up to [`TASK`] elements, so that most tasks consist of one block.
     pub(crate) fn of_contiguous(count: usize, cost: usize) -> Self {
         let unit = count.clamp(1, TASK);
         Self::cut(count, unit, unit, 2 * cost)
     }
 
-    /// Does the same as [`of_operation`](Self::of_operation), for a copy that is written directly into the result. A block is a task of
-    /// whole rows, or a part of a long row.
+    /// Does the same as [`of_operation`](Self::of_operation), for a copy that is written directly into the result. A block has at most
+    /// [`TASK`] elements: several whole rows, or a part of a long row.
     pub(crate) fn of_copy(count: usize, row: usize) -> Self {
         let unit = (TASK / row * row).max(row);
         Self::cut(count, unit, parts_of(unit, TASK), 2)
@@ -82,7 +82,7 @@ impl Tiling {
         Self::cut(count, unit, unit, 2)
     }
 
-    /// Returns the tiling of `count` elements into tiles.
+    /// Returns the tiling of `count` elements into `tiles`, for an operation that reads a transposed operand.
     pub(crate) fn of_tiles(count: usize, tiles: Tiles) -> Self {
         let (blocks, each) = tiles.bands(count);
         Tiling { count, blocks, each, tiles: Some(tiles), ..Tiling::default() }

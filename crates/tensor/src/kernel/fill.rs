@@ -1,5 +1,5 @@
 //! Broadcast fill: writes the elements of an operand, such as a bias that is expanded over rows of logits, to a contiguous block.
-//! [`scatter`] writes a block back.
+//! [`scatter`] writes a contiguous block to the elements of an operand.
 //!
 //! If rows are short, most of the time goes into starting each row. The loops in this file start rows quickly.
 #![allow(clippy::needless_range_loop)]

@@ -112,7 +112,7 @@ pub(crate) fn sample_nearest<T: Float>(
     });
 }
 
-/// Calls `f` with the number of each plane of `x`, the plane, and its `count` results.
+/// Calls `f` for each plane of `x`, with the index of the plane, the plane, and the slice of `out` for the plane's `count` results.
 fn each_plane<T: Float>(
     x: &[T],
     (height, width): (usize, usize),
@@ -204,9 +204,9 @@ pub(crate) fn embed<T: Element>(x: Source<T>, window: &Layout, shared: bool, out
 }
 
 /// Does the same as [`embed`], with the same order of additions, if `x` consists of windows that may overlap. The windows are numbered along
-/// dimension `axis`, and the last dimension has the elements of a window. The inner loop is usually over the elements of a window. It is
-/// over the windows if it is longer then. In this case, the outer loop goes from the last element of a window to the first, because this
-/// keeps the order of additions.
+/// dimension `axis`, and the last dimension has the elements of a window. The inner loop is over the elements of a window, or over the
+/// windows if that loop is longer. In the second case, the outer loop goes from the last element of a window to the first, because this keeps
+/// the order of additions.
 pub(crate) fn embed_windows<T: Element>(x: Source<T>, window: &Layout, axis: usize, out: &mut [T]) {
     let last = window.shape().rank() - 1;
     let order: Axes = (0..axis).chain([last]).chain(axis..last).collect();

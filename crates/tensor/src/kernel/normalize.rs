@@ -12,8 +12,8 @@ use crate::scalar::cpu::dispatched;
 use crate::thresholds::blocks::{MIN_PARALLEL, TASK};
 use crate::{Float, Reduction};
 
-/// The weight and the bias of a normalization. Each parameter belongs to `shared` adjacent elements of a tensor. After the last parameter,
-/// the first one follows again.
+/// The weight and the bias of a normalization. Each of their elements belongs to `shared` adjacent elements of a tensor. After the last
+/// element of the weight, the first one follows again.
 #[derive(Clone, Copy)]
 pub(crate) struct Affine<'a, T> {
     pub(crate) weight: Option<&'a [T]>,
@@ -22,8 +22,8 @@ pub(crate) struct Affine<'a, T> {
 }
 
 impl<'a, T: Float> Affine<'a, T> {
-    /// Returns one of the parameters for `len` elements that begin with the row-major index `start`. `neutral` stands for a missing
-    /// parameter. The `len` elements must share one parameter, or have adjacent parameters of their own.
+    /// Returns the weights (or biases) of the `len` elements that begin with the row-major index `start`. `neutral` stands for a missing
+    /// weight or bias. The `len` elements must share one weight, or have one weight each.
     fn part(&self, parameters: Option<&'a [T]>, neutral: T, start: usize, len: usize) -> Operand<'a, T> {
         let Some(parameters) = parameters else { return Operand::Splat(neutral) };
         let first = start / self.shared % parameters.len();

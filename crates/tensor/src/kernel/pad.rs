@@ -8,8 +8,8 @@ use crate::memory::threads::Schedule;
 use crate::thresholds::blocks::{MIN_PARALLEL, TASK};
 use crate::{Element, Layout};
 
-/// A range of indices of a padded dimension, and the source of its elements. The source has the index in the tensor for the first index of
-/// the range, and the step to each next index in the tensor. `None` means that the range is filled with the constant of the padding.
+/// A range of indices of a padded dimension, and the source of its elements. The source is the index of the first element in the tensor, and
+/// the step from the index of one element to the index of the next. `None` means that the range is filled with the constant of the padding.
 pub(crate) type Part = (Range<usize>, Option<(usize, isize)>);
 
 /// A dimension of the padded tensor: its size, and its parts before, inside and after the copy of the tensor.

@@ -1,8 +1,8 @@
 //! Weighted sums along one or two dimensions of matrices, for interpolation.
 //!
-//! The sums along the rows and along the columns are computed together, row by row: the sum of a few rows stays in the first-level cache
-//! while sums of its elements are computed. The terms of a sum are added in order. The results have the bits of separate passes for each
-//! dimension, in which every product and every sum is rounded.
+//! For each row of the result, first the weighted sum of a few rows of the matrix is computed. It stays in the first-level cache, and then
+//! the weighted sums of its elements are computed. The terms of a sum are added in order. The results have the bits of two separate passes,
+//! one for each dimension, in which every product and every sum is rounded.
 
 use crate::Float;
 use crate::memory::available::AllocationError;

@@ -1,4 +1,4 @@
-//! Softmax along a dimension that is not the last one. The columns of a block stay in the caches for all steps.
+//! Softmax along a dimension that is not the last one. A block of columns is so small that it stays in the caches for all steps.
 
 use crate::kernel::elementwise::operand::Operand;
 use crate::memory::available::AllocationError;

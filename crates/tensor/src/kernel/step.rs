@@ -1,4 +1,5 @@
-//! Updates several arrays of the same length in one pass, as optimisers do. Writes the first array and the arrays of states.
+//! Updates an array and its states from an input, in one pass. In an optimiser's step, the array is a parameter, the input is its gradient,
+//! and a state is for example the mean gradient.
 
 use crate::Element;
 use crate::memory::partition::{self, Partition};

@@ -115,8 +115,8 @@ impl<'a, T: Scalar> TransposedTile<'a, T> {
     }
 }
 
-/// Copies a transposed operand to `out`, in row-major order. The squares are transposed directly into `out`. Copies nothing and returns false
-/// if the elements of a column are in descending order in memory.
+/// Copies a transposed operand to `out`, in row-major order. Transposes each tile directly into `out`, without a buffer. Copies nothing and
+/// returns false if the elements of a column are in descending order in memory.
 pub(crate) fn copy<T: Scalar>(data: &[T], space: &IterationSpace<1>, tiles: Tiles, out: &mut [T]) -> bool {
     let (_, [down]) = space.loop_of(space.depth() - 2);
     let (_, [step]) = space.loop_of(space.depth() - 1);

@@ -408,7 +408,7 @@ mod tests {
         assert!(out.iter().enumerate().all(|(i, &x)| x == i / 5 + 1));
         assert_eq!(try_chunks(&mut out, 12, Schedule::Serial, |number, _| failing(number)), Ok(()));
 
-        // There are many units, so that several threads get ranges.
+        // The buffer has 1001 units of 7 elements (the last one is shorter), so that several threads get ranges of units.
         let mut out = vec![0; 1000 * 7 + 3];
         let done = try_ranges(&mut out, 7, 1, |first, part| {
             part.iter_mut().enumerate().for_each(|(i, x)| *x = first * 7 + i + 1);

@@ -1,4 +1,4 @@
-//! Buffers that tensors share. Before a tensor writes to a buffer that another tensor also holds, it copies its elements.
+//! Buffers that tensors share. Before a tensor writes to a buffer that another tensor also holds, the elements are copied to a new buffer.
 //!
 //! A buffer owns its memory, or refers to foreign memory: an `ndarray` array, which it keeps alive, or a view of static memory. Foreign
 //! memory is only read: even if no other tensor holds the buffer, other arrays may read the same memory.
@@ -155,7 +155,7 @@ impl<T: Scalar> Storage<T> {
         if shape.numel() == 0 {
             return Some((Self::from_vec(Vec::new()), Layout::contiguous(shape)));
         }
-        // Removes repetitions along dimensions of stride 0. A view without gaps and overlapping windows is then a slice.
+        // Removes repetitions along dimensions of stride 0. Then the view is a slice if it has neither gaps nor overlapping windows.
         let mut distinct = view.into_dyn();
         for axis in (0..shape.rank()).filter(|&axis| strides[axis] == 0) {
             distinct.collapse_axis(Axis(axis), 0);
@@ -284,7 +284,7 @@ impl<T: Scalar> Storage<T> {
     }
 }
 
-/// A new buffer that nothing else holds.
+/// A new buffer. No tensor holds the buffer yet, so its elements can be written.
 enum Fresh<T: Scalar> {
     Small(Arc<[T]>),
     Large(Scratch<T>),
@@ -317,7 +317,7 @@ impl<T: Scalar> Fresh<T> {
     }
 }
 
-/// The result of a function that fills a buffer and may fail.
+/// The type of the result of a function that fills a buffer: `()`, or a `Result` if the function may fail.
 pub(crate) trait Filled {
     fn filled(self) -> Result<(), AllocationError>;
 }
@@ -334,8 +334,8 @@ impl Filled for Result<(), AllocationError> {
     }
 }
 
-/// Returns two numbers for a non-empty array with these sizes and strides. They are the distance from the lowest element to the first
-/// element, and the length of the range that the elements span. The sums cannot overflow, because the array exists.
+/// Returns the distance in memory from the lowest element to the first element of a non-empty array, and the length of the range that its
+/// elements span. The sums cannot overflow, because the array exists.
 fn extent(shape: &Shape, strides: &[isize]) -> (usize, usize) {
     let reach = |forward: bool| -> usize {
         let axes = shape.iter().zip(strides).filter(|&(_, &stride)| (stride > 0) == forward);

@@ -133,7 +133,7 @@ impl Values {
             }
         }
         if times == 0 {
-            // The start of a reduction (for example 0 for a sum) is the same number in all floating-point types.
+            // The reduction of no elements is a start value, for example 0 for a sum. It is the same number in all floating-point types.
             return self.number(f64::start(op), node);
         }
         let mut result = x;

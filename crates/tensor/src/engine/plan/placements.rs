@@ -44,7 +44,7 @@ pub(super) struct Kernel {
     pub(super) members: Vec<Id>,
 }
 
-/// The placement of values in kernels (fused programs) and separate steps.
+/// The state of the placement: the kernels (fused programs) and separate steps that compute the values placed so far.
 pub(super) struct Placements<'a> {
     pub(super) expression: &'a Expression,
     pub(super) values: &'a Values,
@@ -54,7 +54,7 @@ pub(super) struct Placements<'a> {
     pub(super) kernels: Vec<Kernel>,
     by_place: FxHashMap<(u32, ShapeId), u32>,
     /// For each value that a separate step computes: its level, and the value's index. The level is the length of the longest chain of
-    /// kernels (fused programs) that must finish before the step.
+    /// kernels (fused programs) that must finish before the step can run.
     pub(super) singles: Vec<(u32, Id)>,
 }
 
@@ -100,8 +100,8 @@ impl<'a> Placements<'a> {
         }
     }
 
-    /// Returns the level of a value over `space` that is computed from `operands`. It is the length of the longest chain of kernels (fused
-    /// programs) that must finish before the value.
+    /// Returns the level of a value over `space` that is computed from `operands`. The level is the length of the longest chain of kernels
+    /// (fused programs) that must finish before the value can be computed.
     fn level(&self, operands: &[Id], space: ShapeId) -> u32 {
         let needs = |&operand: &Id| match self.kernel_over(operand, space) {
             Some(kernel) => self.kernels[kernel as usize].level,

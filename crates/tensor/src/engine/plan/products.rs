@@ -26,7 +26,7 @@ pub(super) fn accumulate(steps: Vec<Step>, roots: &[(OperandRef, Shape)], buffer
             continue;
         };
         let product_of = |source: &OperandRef| match *source {
-            // Buffers store values without leading dimensions of size 1.
+            // Buffers store values without leading dimensions of size 1, so the product's shape may be shorter than the sum's shape.
             OperandRef::Buffer(buffer) => products[buffer as usize]
                 .as_ref()
                 .filter(|(_, own)| own.ends_with(&shape) && own.numel() == shape.numel())

@@ -1,8 +1,8 @@
 //! Regions of a plan: consecutive steps that compute only small values. A region runs in one block of memory, and compiles the steps to
 //! *operations* whose operands have fixed places. So it makes no tensor, and compares no layout, for each of its values.
 //!
-//! A plan's first run goes step by step, and the second run compiles the regions. So a plan that runs once only has to find its regions. A
-//! region computes the same bits as its steps: it runs the same programs and the same products.
+//! The first run of a plan executes the steps one by one, and the second run compiles the regions. So a plan that runs only once finds its
+//! regions, but does not compile them. A region computes the same bits as its steps: it runs the same programs and the same products.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -74,14 +74,14 @@ struct Operation {
     work: Compute,
 }
 
-/// The computation of an operation.
+/// The kinds of operations of a region, with their operands.
 #[derive(Debug)]
 enum Compute {
     /// A fused program with its arguments.
     Program(Rc<SharedProgram>, SmallVec<[Argument; 4]>),
     /// A batch of products of two matrices.
     Products(Box<Products>),
-    /// Copies of operands into the result. Each is written to the positions of its layout, relative to `start` in the region's memory. An
+    /// Copies of operands into the result. Each copy is written to the positions of its layout, counted from the operation's `start`. An
     /// operand that is a number fills the whole result. The last field is the number of elements of the result.
     Copies(Vec<(Operand, Layout)>, usize),
 }
@@ -101,7 +101,7 @@ struct SharedProgram {
 #[derive(Debug)]
 enum Argument {
     Number(f64),
-    /// The elements from position `start` on: of an input, or of the region's memory.
+    /// The elements that begin at position `start` in the input with index `input`, or in the region's memory if `input` is `None`.
     Elements {
         input: Option<usize>,
         start: usize,
@@ -162,7 +162,8 @@ fn buffers(reads: &[OperandRef]) -> impl Iterator<Item = u32> {
     reads.iter().filter_map(OperandRef::buffer)
 }
 
-/// Returns the number of elements that a step writes in a region, at most. Returns `None` if a region cannot contain this step.
+/// Returns an upper bound for the number of elements that a step writes to the memory of its region. Returns `None` if a region cannot
+/// contain this step.
 fn written(step: &Step, concatenations: &ConcatBuffers) -> Option<usize> {
     let part = |buffer| concatenations.offsets.get(buffer).map_or(0, |&(_, count)| count);
     if step.writes.iter().any(|buffer| part(buffer) > MAX_REGION_PART) {
@@ -314,7 +315,7 @@ fn compile(region: &Region, steps: &[Step], inputs: Vec<Layout>, dtype: DType) -
     Some(Compiled { inputs, len: compilation.len, operations: compilation.operations, results })
 }
 
-/// The state of a compilation.
+/// A region that is being compiled: the operations so far, and the places of the values.
 struct Compilation {
     dtype: DType,
     /// For each buffer, the memory that has its elements: an input or the region's memory, and a layout.
@@ -328,7 +329,7 @@ struct Compilation {
 }
 
 impl Compilation {
-    /// Adds the operations of a step, and places its results. Returns `None` if a region cannot contain them.
+    /// Adds the operations of a step, and records the places of the step's results. Returns `None` if a region cannot contain the step.
     fn add(&mut self, step: &Step) -> Option<()> {
         match &step.work {
             Work::Fused(program) => self.program(step, &program.borrow())?,
@@ -435,7 +436,7 @@ impl Compilation {
         self.place(buffer, &Layout::contiguous(shape.clone()));
     }
 
-    /// Appends room for the value of a buffer to the region's memory. `layout` is the layout of the elements within this room.
+    /// Reserves the next elements of the region's memory for the value of a buffer. `layout` is the layout of the value within these elements.
     fn place(&mut self, buffer: u32, layout: &Layout) {
         let layout = layout.moved(self.len + layout.offset());
         self.len += layout.numel();
@@ -467,8 +468,8 @@ impl Compilation {
         if layout.shape() == shape {
             return Some(Place { input, layout });
         }
-        // A value is stored before its expansion, and may have more leading dimensions of size 1 than `shape`. This conversion gives the
-        // same strides as the separate step, even for dimensions of size 1.
+        // The stored elements are those before the value's expansion to `shape`. They may have more leading dimensions of size 1 than `shape`.
+        // This conversion gives the strides that the operand has in a separate step, even for dimensions of size 1.
         let own = layout.shape();
         let layout = match own.rank().checked_sub(shape.rank()) {
             Some(extra @ 1..) => layout.reshape(&Shape::from(&own[extra..]))?,

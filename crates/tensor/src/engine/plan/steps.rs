@@ -36,7 +36,7 @@ pub(super) fn count_reads(steps: &[Step], roots: &[(OperandRef, Shape)], buffers
     counts
 }
 
-/// The work of a step.
+/// The computation of a step, with the shapes of the operands.
 #[derive(Debug)]
 pub enum Work {
     /// A fused program, with the binding for the operand layouts of its most recent run.
@@ -87,7 +87,7 @@ pub struct Step {
 pub struct Offset {
     /// The index of the concatenation buffer.
     pub buffer: usize,
-    /// The position of the first element.
+    /// The position of the operand's first element in this buffer.
     pub start: usize,
 }
 

@@ -3,10 +3,11 @@
 
 use crate::engine::plan::expression::{ByNode, Expression, Index, Op};
 
-/// A subgraph of an expression.
+/// A subgraph of an expression, copied to an expression of its own.
 #[derive(Clone, Debug)]
 pub struct Subgraph {
-    /// The nodes of the subgraph. Values that the subgraph reads and does not compute are leaves, numbered in order.
+    /// The nodes of the subgraph. The values that the subgraph reads and does not compute, except numbers, are variables, numbered in the order
+    /// of the nodes.
     pub expression: Expression,
     /// For each node of the subgraph, its index in the whole expression.
     pub nodes: Vec<Index>,

@@ -66,8 +66,8 @@ struct OldValues<'a> {
     values: &'a Values,
     /// For each value, the number of times that other values and `roots` (the requested nodes) read it.
     readers: Vec<u32>,
-    /// For each value, true if it is the adjoint of a slice, or a sum of adjoints of slices. Several sums may share these values. For
-    /// example, two gradients with some equal terms become two concatenations.
+    /// For each value, true if it is the adjoint of a slice, or a sum of adjoints of slices. Such a value becomes a part of every sum that
+    /// reads it, even if there are several. For example, two gradients with some equal terms become two concatenations.
     of_slices: Vec<bool>,
 }
 
@@ -112,8 +112,8 @@ impl<'a> OldValues<'a> {
         sums
     }
 
-    /// Returns the two operands of an addition, which are terms of a sum, if both have the shape of its result. Returns `None` for all other
-    /// values.
+    /// If a value is an addition, and both operands have the shape of the value, returns the operands, which are terms of a sum. Returns `None`
+    /// for all other values.
     fn addends(&self, id: Id) -> Option<[Id; 2]> {
         let Value { definition: Definition::Binary(Binary::Add, x, y), shape, .. } = self.values.list[id as usize]
         else {
@@ -197,7 +197,7 @@ impl<'a> OldValues<'a> {
     }
 }
 
-/// The rewritten values. They are defined one after the other.
+/// The state of the rewriting: the new values that were defined so far, for the old values in ascending order.
 struct Rewriting {
     values: Values,
     /// For each old value, the index of the new value.
@@ -241,7 +241,8 @@ impl Rewriting {
         self.values.concatenation(Concatenation { axis, parts }, node)
     }
 
-    /// Defines the new value of a sum: first adds the unchanged terms in their order, and then the joined terms.
+    /// Defines the new value of a sum: first adds the unchanged terms in their order, and then the concatenations and the products that replace
+    /// the other terms.
     fn sum(&mut self, sum: &Sum, node: Index) -> Id {
         let mut terms: Vec<Id> = sum.others.iter().map(|&term| self.new[term as usize]).collect();
         for (along, slices) in &sum.slices {
@@ -278,8 +279,8 @@ impl Rewriting {
     }
 
     /// Defines the sum of the adjoints of `slices` as one or more concatenations, and adds the concatenations to `terms`. `slices` is
-    /// sorted by start. If slices overlap, one concatenation may have too many parts. Then the function splits `slices` in two halves, and
-    /// defines a concatenation for each half.
+    /// sorted by start. Slices that overlap cut each other into parts. If a slice would have more than [`MAX_PARTS`] parts on average, the
+    /// function splits `slices` in two halves, and defines a concatenation for each half.
     fn slices(&mut self, along: (usize, ShapeId), slices: &[Slice], node: Index, terms: &mut Vec<Id>) {
         let mut cuts: Vec<usize> = slices.iter().flat_map(|slice| [slice.start, slice.end]).collect();
         cuts.sort_unstable();

@@ -2,7 +2,7 @@
 
 use crate::{Axes, Layout, Shape, View};
 
-/// A view of a value before its expansion. Expanded to the shape of the original view, it has the same elements.
+/// A view of a value, which replaces a view of the value's expansion. Expanded to the shape of the replaced view, it has the same elements.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unexpanded {
     /// The value itself.

@@ -78,7 +78,7 @@ impl Values {
         values
     }
 
-    /// Returns new `Values` without any value, and moves the lists of shapes, numbers and views into them.
+    /// Moves the lists of shapes, numbers and views to new `Values`, which do not contain a value yet, and returns the new `Values`.
     pub(super) fn take_tables(&mut self) -> Self {
         Values {
             list: Vec::with_capacity(self.list.len()),

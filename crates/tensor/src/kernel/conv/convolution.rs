@@ -251,7 +251,7 @@ mod tests {
     }
 
     /// Computes `len` sums by the definition of a convolution. For each product of an element of x and an element of w, `term` gets the
-    /// positions of the elements of x, w and z. It returns the index of a sum, and the value to add to it.
+    /// positions of the elements of x, w and z, and returns the index of a sum and the value to add to this sum.
     fn reference<T: Products>(
         geometry: &Geometry,
         len: usize,
@@ -421,8 +421,8 @@ mod tests {
             let axes = [WindowAxis::NONE, axis(size, kernel, before), axis(size, kernel, before)];
             Geometry { batch, groups: 1, channels, out, axes }
         };
-        // These convolutions have many windows, many output channels, many images, windows of one element, or many rows in the matrix of
-        // columns.
+        // In this order: many windows, several images, many output channels, many images, windows of one element, and many rows in the
+        // matrix of columns.
         for geometry in [
             geometry(1, 16, 5, 40, 3, 1),
             geometry(9, 2, 13, 6, 3, 1),

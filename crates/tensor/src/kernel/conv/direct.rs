@@ -292,8 +292,8 @@ fn forward<T: Products>(
     compute_sums(batch * groups, groups, &planes, x, &[sum], z)
 }
 
-/// Returns, for each tap (a position in the window), the position in the input's copied planes of the first element that the tap reads. A
-/// plane has several parts if the stride is greater than 1. The parts begin `pitch` elements apart.
+/// Returns, for each tap (a position in the window), the position of the first element that the tap reads, within a copied plane of the
+/// input. A plane has several parts if the stride is greater than 1. The parts begin `pitch` elements apart.
 fn input_taps(geometry: &Geometry, planes: &Planes, pitch: usize) -> Vec<usize> {
     let strides = planes.strides();
     let taps = |k: usize| {
@@ -348,7 +348,7 @@ fn share_of_results(geometry: &Geometry, lens: [f64; 3], planes: f64, counts: [u
 /// same taps (positions in the window) read all of them.
 struct Residue {
     remainder: usize,
-    /// The position of the first element, as a multiple of the stride from the start of the padding.
+    /// The first element is at position `first` times the stride plus `remainder`, counted from the start of the padding.
     first: usize,
     /// The number of elements.
     count: usize,
@@ -449,7 +449,7 @@ struct WeightSums<'a, T: Products> {
     images: usize,
     /// The number of images in a run (a contiguous range of elements). A run contains several images if they are small.
     per_run: usize,
-    /// For each weight, the position of the first of the contiguous input elements that it multiplies: the weight's run.
+    /// For each weight, the start of its run: the position of the first of the contiguous input elements that the weight multiplies.
     runs: Vec<usize>,
     /// The number of slices into which the rows (the output channels of a group) are divided. Each slice is computed separately.
     slices: usize,

@@ -26,7 +26,7 @@ impl WindowAxis {
     pub(crate) const NONE: WindowAxis =
         WindowAxis { input: 1, kernel: 1, output: 1, stride: 1, dilation: 1, before: 0 };
 
-    /// Returns the position in the input that element `tap` of the window with index `number` reads, or `None` if it is in the padding.
+    /// Returns the position of element `tap` of the window with index `number` in the input, or `None` if the element is in the padding.
     #[inline(always)]
     pub(crate) fn place(&self, number: usize, tap: usize) -> Option<usize> {
         (number * self.stride + tap * self.dilation).checked_sub(self.before).filter(|&place| place < self.input)

@@ -151,14 +151,14 @@ fn add<T: Products>(from: &[T], to: &mut [T]) {
     last.iter_mut().zip(rest).for_each(|(to, &from)| *to = to.plus(from));
 }
 
-/// The operations on the pieces of a row of the matrix of columns. All elements of a piece are either inside the convolution's input or in
-/// its padding.
+/// The operations that [`walk`] calls for each piece of a row of the matrix of columns. All elements of a piece are either inside the
+/// convolution's input or in its padding.
 trait Segments {
-    /// Handles `count` elements of the input `x`, at the positions `place`, `place + step` and so on. `position` is the position in the
-    /// row-major matrix of columns of the first of these elements.
+    /// Handles `count` elements of the input `x`, at the positions `place`, `place + step` and so on. `position` is the position of the first
+    /// of these elements in the matrix of columns, which is row-major.
     fn inside(&mut self, position: usize, place: usize, step: usize, count: usize);
-    /// Handles `count` elements of the padding. `position` is the position in the row-major matrix of columns of the first of these
-    /// elements.
+    /// Handles `count` elements of the padding. `position` is the position of the first of these elements in the matrix of columns, which is
+    /// row-major.
     fn outside(&mut self, position: usize, count: usize);
 }
 

@@ -41,7 +41,7 @@ impl Packed {
     }
 
     /// Returns the start and the end of the half-open range of a part's elements that are inside the plane, not in the padding. The third
-    /// number is the position in the plane of the first of these elements.
+    /// number is the position of the first of these elements in the plane.
     pub(crate) fn inside(&self, part: usize) -> (usize, usize, usize) {
         let first = self.before.saturating_sub(part).div_ceil(self.step);
         let end = (self.input + self.before).saturating_sub(part).div_ceil(self.step).min(self.len);
@@ -80,7 +80,8 @@ impl Planes {
         row_major_strides([0, 1, 2].map(|k| self.0[k].len))
     }
 
-    /// Copies a plane `x` to `to`. The parts of the copy begin `pitch` elements apart. The padding in `to` must already be zero.
+    /// Copies a plane `x` to `to`, split into the parts that the stride separates. The parts begin `pitch` elements apart in `to`. The
+    /// padding in `to` must already be zero.
     pub(crate) fn copy<T: Copy>(&self, x: &[T], to: &mut [T], pitch: usize) {
         let [depth, height, width] = &self.0;
         let mut parts = (0..).step_by(pitch);
@@ -117,7 +118,7 @@ pub(crate) struct WindowRun {
     pub(crate) counts: [usize; 3],
     /// The distance between neighbouring windows in a run, by axis. The last stride is 1.
     pub(crate) strides: [usize; 3],
-    /// The position in the result of the first window's value.
+    /// The position of the first window's value in the result.
     pub(crate) start: usize,
     /// The distance between the values of neighbouring windows in the result, by axis.
     pub(crate) steps: [usize; 3],
@@ -152,8 +153,8 @@ impl WindowRun {
         }
     }
 
-    /// Returns the position in the result of the first window that begins at or after element `at` of the run. A run is a contiguous range
-    /// of a copied plane. Returns `None` if no window begins there.
+    /// Finds the first window that begins at or after element `at` of the run (a contiguous range of a copied plane). Returns the position of
+    /// this window's value in the result, or `None` if no window begins there.
     pub(crate) fn place_from(&self, at: usize) -> Option<usize> {
         let [depth, height, width] = self.counts;
         let (mut d, rest) = (at / self.strides[0], at % self.strides[0]);

@@ -84,7 +84,7 @@ pub trait FloatBlockKernels: BlockKernels {
         let run = |memory: &mut Vec<Self>| {
             let line = CACHE_LINE / size_of::<Self>();
             if memory.len() < len + line {
-                // The old memory is released first.
+                // The old memory is released first, so that both never exist at the same time.
                 *memory = Vec::new();
                 *memory = reserve::zeroed(len + line)?;
             }

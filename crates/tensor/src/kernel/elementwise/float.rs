@@ -152,8 +152,8 @@ fn exact_floor_divide<T: FloatMath>(x: T, y: T) -> T {
     floor_divide(x, y, x % y)
 }
 
-/// Returns x + weight · (y - x) if |weight| < 1/2. Otherwise returns the equal value y + (weight - 1) · (y - x), which is rounded like in
-/// PyTorch's `lerp`.
+/// Returns x + weight · (y - x) if |weight| < 1/2. Otherwise returns y + (weight - 1) · (y - x), which has the same exact value.
+/// PyTorch's `lerp` chooses between the same formulas.
 #[inline(always)]
 fn blend<T: FloatMath>(x: T, y: T, weight: T) -> T {
     let near = weight.abs() < T::from_f64(0.5);
@@ -179,7 +179,7 @@ fn huber<T: FloatMath>(d: T, delta: T) -> T {
     clamped * (d - clamped * T::from_f64(0.5))
 }
 
-/// Returns `x`, raised to at least `eps` and lowered to at most 1 - `eps`.
+/// Returns `x`, clamped to the range from `eps` to 1 - `eps`.
 #[inline(always)]
 fn within<T: FloatMath>(x: T, eps: T) -> T {
     let above = T::ONE - eps;

@@ -1,4 +1,4 @@
-//! Block kernels of integers. Results wrap around.
+//! Block kernels of integers. A result that overflows wraps around.
 
 use std::ops::{BitAnd, BitOr, BitXor, Not, Shl, Shr};
 
@@ -203,7 +203,8 @@ fn is_below<T: Int>(rest: T, divisor: T) -> bool {
     rest != T::ZERO && (rest < T::ZERO) != (divisor < T::ZERO)
 }
 
-/// Returns an integer power, wrapping. A negative exponent gives 0 except for the bases 1 and -1, as in PyTorch.
+/// Returns `base` to the power `exponent`. A result that overflows wraps around. A negative exponent gives 0 except for the bases 1 and -1, as
+/// in PyTorch.
 fn power(base: i64, exponent: i64) -> i64 {
     match (base, exponent) {
         (_, 0..) => {
@@ -248,7 +249,7 @@ mod tests {
             numbers.extend((-2..=2).flat_map(|i| [(1 << bits) + i, -(1 << bits) + i, ((1 << bits) + i) / 3 * 2]));
         }
         let pairs: Vec<(i64, i64)> = numbers.iter().flat_map(|&x| numbers.iter().map(move |&y| (x, y))).collect();
-        // Small pairs come first, so that there are groups of 16 pairs without large numbers, and groups with some.
+        // Small pairs come first, so that some groups of 16 pairs have no large number. Only these groups are divided in f64.
         let small = pairs.iter().copied().filter(|&(x, y)| is_exact(x) && is_exact(y));
         let pairs: Vec<(i64, i64)> = small.chain(pairs.iter().copied()).filter(|&(_, y)| y != 0).collect();
         let (x, y): (Vec<i64>, Vec<i64>) = pairs.iter().copied().unzip();

@@ -128,8 +128,8 @@ pub(crate) fn one_long<T: Copy>(x: Operand<T>, out: &mut [T], f: impl Fn(T) -> T
     );
 }
 
-/// Does the same as [`one_long`]. Uses `fast` for chunks of 64 elements if `ordinary` returns true for all of them. Uses `f` for all other
-/// elements. Both functions must give the same bits for ordinary elements.
+/// Does the same as [`one_long`]. Uses `fast` for each chunk of 64 elements in which `ordinary` returns true for every element. Uses `f` for
+/// all other elements. Both functions must give the same bits for ordinary elements.
 #[inline(always)]
 pub(crate) fn one_guarded<T: Copy, U: Copy>(
     x: Operand<T>,

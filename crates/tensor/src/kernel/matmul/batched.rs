@@ -300,7 +300,7 @@ mod tests {
     use crate::prelude::*;
     use crate::{Site, num_threads, set_num_threads};
 
-    /// Sizes around the thresholds between the code paths of `gemm` and of this crate.
+    /// Sizes `[m, n, k]` around the thresholds between the code paths of `gemm` and of this crate.
     const SIZES: [[usize; 3]; 53] = [
         [128, 128, 64],
         [130, 64, 700],
@@ -389,7 +389,8 @@ mod tests {
     /// Checks that a right matrix with contiguous columns gives the same bits as its row-major copy, at several distances of the columns.
     #[test]
     fn a_right_matrix_with_contiguous_columns_gives_the_bits_of_its_copy() {
-        // Products with few rows or columns are left out. Other kernels, which add in another order, read their contiguous columns.
+        // Products with few rows or columns are left out, because other kernels compute them if the columns are contiguous. These kernels add
+        // in another order.
         for [m, n, k] in SIZES.into_iter().filter(|&[m, n, _]| m > 16 && n > 16) {
             for distance in [k, k.next_multiple_of(128), k + 3] {
                 let element =

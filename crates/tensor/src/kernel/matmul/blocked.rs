@@ -3,7 +3,7 @@
 //! result, the terms of a panel are added to a partial sum. The partial sums of the panels are added in order.
 //!
 //! The right side is copied to strips (ranges of columns), which the loops of [`micro`](crate::kernel::matmul::micro) read in order. The
-//! blocks are after K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication" (2008).
+//! division into blocks follows K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication" (2008).
 
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
 use crate::kernel::matmul::micro::{HasMicroKernels, MicroKernel, MicroKernels, SmallProduct};

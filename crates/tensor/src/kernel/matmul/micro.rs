@@ -41,7 +41,7 @@ struct Avx512(());
 #[derive(Clone, Copy)]
 struct Avx2<const FUSED: bool>(());
 
-/// The type whose value shows that the processor has NEON, as all processors of AArch64 have.
+/// The type whose value shows that the processor has NEON. Every AArch64 processor has NEON.
 #[cfg(target_arch = "aarch64")]
 #[derive(Clone, Copy)]
 struct Neon;
@@ -593,8 +593,8 @@ kernels!(
 
 /// The element types that have the inner loops of matrix products.
 pub(crate) trait HasMicroKernels: Scalar {
-    /// Returns the loops for the instruction set `set`, or for the set in use if that is smaller. On x86-64, [`Neon`](InstructionSet::Neon)
-    /// gives the loops of the mode of equal bits.
+    /// Returns the loops for the smaller of two instruction sets: `set`, and the set that the crate currently uses. On x86-64,
+    /// [`Neon`](InstructionSet::Neon) gives the loops of the mode of equal bits.
     fn kernels_of(set: InstructionSet) -> &'static dyn MicroKernels<Self>;
 
     /// Returns the loops for processors without AVX2 and NEON.

@@ -29,7 +29,8 @@ use crate::thresholds::matmul::{
 pub trait Products: Semiring {
     fn product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) -> Result<(), AllocationError>;
 
-    /// Does the same as [`product`](Self::product), for a product that is not computed as a part of a larger product.
+    /// Does the same as [`product`](Self::product), for a product that is not a part of a larger product. So its bits need not equal the bits
+    /// of a part, and more kernels can be chosen.
     fn whole_product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) -> Result<(), AllocationError> {
         Self::product(sizes, x, y, out)
     }
@@ -65,7 +66,7 @@ fn gemm_reads_in_place<T>(Sizes { m, n, k, .. }: Sizes, x: Matrix<T>, y: Matrix<
 }
 
 /// Returns true if the compact kernel takes less time than `gemm`, although the compact kernel copies the right matrix. The product must
-/// have many rows. Also, its rows must be shorter than a vector, its sums must have [`SLOW_TERMS`] terms, or it must have little work.
+/// have many rows and one of three properties: rows shorter than a vector, sums of [`SLOW_TERMS`] terms, or little work.
 fn copies_right<T>(sizes: Sizes, x: Matrix<T>, y: Matrix<T>) -> bool {
     let Sizes { m, n, k, .. } = sizes;
     let little = size_of::<T>() == 4 && m.saturating_mul(n).saturating_mul(k) <= MAX_COMPACT_IN_PLACE;

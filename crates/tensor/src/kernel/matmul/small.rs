@@ -175,8 +175,8 @@ pub(crate) fn thin<T: Semiring + HasMicroKernels>(
 }
 
 /// Returns whether [`few_rows`] computes a product. The columns of the right matrix must be contiguous, and the sums must not be short. The
-/// product has at most [`MAX_DOT_ROWS`] rows, or a quarter of them if the right matrix is small. For a small right matrix and more rows, it is
-/// faster to copy the columns.
+/// product has at most [`MAX_DOT_ROWS`] rows, or a quarter of this number if the right matrix is small. For a small right matrix and more rows,
+/// it is faster to copy the columns.
 pub(crate) fn has_few_rows<T>(Sizes { m, n, k, .. }: Sizes, y: Matrix<T>) -> bool {
     let contiguous = y.row_stride == 1 && y.column_stride >= 0;
     let is_large = n.saturating_mul(k).saturating_mul(size_of::<T>()) > MAX_COPIED_BYTES;

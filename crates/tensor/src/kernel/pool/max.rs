@@ -48,7 +48,7 @@ impl MaxPool {
         (PART / self.plane().max(1)).max(1)
     }
 
-    /// Returns the position in the plane of an element of window `(i, j)`. `offset` is the row-major distance of the element from the
+    /// Returns the position of an element of window `(i, j)` in the plane. `offset` is the row-major distance of the element from the
     /// window's corner. The corner may be outside the plane, but the element must be inside.
     fn place(&self, i: usize, j: usize, offset: u32) -> usize {
         let corner = i * self.rows.stride * self.columns.input + j * self.columns.stride;

@@ -273,7 +273,7 @@ fn add<T: Float>(to: &mut [T], x: &[T]) {
 }
 
 /// Sets `sum` to the elementwise sum of `rows`, which follow each other in memory and are as long as `sum`. There must not be exactly one
-/// row, because it needs no sum.
+/// row: callers then read the row itself.
 #[inline(always)]
 fn sum_rows<T: Float>(rows: &[T], sum: &mut [T]) {
     let width = sum.len();

@@ -68,8 +68,8 @@ pub(crate) fn side_by_side(width: usize) -> usize {
 }
 
 /// Accumulates `rows` rows of `x`, which begin `stride` elements apart, into the row `total`. Groups of eight rows are added in sequence
-/// and not in a tree. So callers limit the number of rows. Contiguous rows that are narrower than [`NARROW`] are joined to wide rows first,
-/// so callers may pass more of them.
+/// and not in a tree, so callers limit the number of rows to bound the rounding error. Contiguous rows that are narrower than [`NARROW`] are
+/// joined to wide rows first, so callers may pass more of these rows.
 pub(crate) fn accumulate_rows<T: Element>(op: Reduction, total: &mut [T], x: &[T], stride: usize, rows: usize) {
     let width = total.len();
     if width >= NARROW || stride != width || rows < 2 * side_by_side(width) {

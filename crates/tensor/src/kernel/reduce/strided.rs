@@ -1,8 +1,8 @@
 //! Reductions over some dimensions of a tensor of any layout.
 //!
 //! Loops follow the order of the dimensions in memory. If the innermost dimension is reduced, each of its lines is reduced first, and then
-//! the results of the lines. If the innermost dimension is kept, adjacent results are accumulated together, row by row. Elements with other
-//! strides, in short rows and in most short lines are first copied into contiguous rows (see [`gathered`]).
+//! the results of the lines. If the innermost dimension is kept, adjacent results are accumulated together, row by row. Elements that are
+//! not contiguous, and the elements of short rows and of most short lines, are first copied into contiguous rows (see [`gathered`]).
 //!
 //! Elements are added in a balanced tree. Its leaves are the sums that the [accumulator](crate::kernel::reduce::accumulator) computes. The
 //! tree depends only on the layout and the element type, so any number of threads gives the same bits.

@@ -123,8 +123,8 @@ fn adjacent<T: Element, U: Element>(
     }
 }
 
-/// Writes the running sums of `x` along dimension `axis` to `out`. Floating-point numbers are summed in f64, and integers wrap. A sum of
-/// truth values is true from the first `true` on.
+/// Writes the running sums of `x` along dimension `axis` to `out`. Floating-point numbers are summed in f64, and sums of integers wrap around.
+/// A sum of truth values is true from the first `true` on.
 pub(crate) fn running_sums<T: Element>(x: Source<T>, axis: usize, out: &mut [T]) -> Result<(), AllocationError> {
     if T::DTYPE.is_float() {
         scan(x, axis, out, 0.0, |total, _, x| total + x.to_f64(), T::from_f64)
@@ -133,8 +133,8 @@ pub(crate) fn running_sums<T: Element>(x: Source<T>, axis: usize, out: &mut [T])
     }
 }
 
-/// Writes the running products of `x` along dimension `axis` to `out`. Floating-point numbers are multiplied in f64, and integers wrap. A
-/// product of truth values is true up to the first `false`.
+/// Writes the running products of `x` along dimension `axis` to `out`. Floating-point numbers are multiplied in f64, and products of integers wrap
+/// around. A product of truth values is true up to the first `false`.
 pub(crate) fn running_products<T: Element>(x: Source<T>, axis: usize, out: &mut [T]) -> Result<(), AllocationError> {
     if T::DTYPE.is_float() {
         scan(x, axis, out, 1.0, |total, _, x| total * x.to_f64(), T::from_f64)
@@ -204,8 +204,8 @@ fn scan<T: Element, U: Element, A: Copy + Sync>(
     Ok(())
 }
 
-/// Writes, for each element, the position in its lane of the largest (or smallest) element among all elements up to it. Of several equal
-/// elements, the last one is chosen. A NaN is always chosen, and stays until another NaN replaces it.
+/// Writes, for each element, the position of the largest (or smallest) element among this element and the elements before it in its lane. Of
+/// several equal elements, the last one is chosen. A NaN is always chosen, and stays until another NaN replaces it.
 pub(crate) fn running_extremes<T: Element>(
     largest: bool,
     x: Source<T>,
@@ -227,7 +227,8 @@ pub(crate) fn running_extremes<T: Element>(
 }
 
 /// Writes, for each element, ln Σ eˣ over this element and all elements before it in its lane along dimension `axis`. To avoid overflow, the
-/// largest element so far is subtracted from the exponents. When a larger element follows, the sum so far is scaled to it.
+/// largest element so far is subtracted from the exponents. When a larger element follows, the sum so far is multiplied by e to
+/// the power of the difference of the old and the new largest element.
 #[wengert_macros::precompiled]
 pub(crate) fn running_log_sums<T: Float>(x: Source<T>, axis: usize, out: &mut [T]) -> Result<(), AllocationError> {
     let size = x.layout.shape()[axis];
@@ -327,7 +328,8 @@ impl Item for PackedItem {
     }
 }
 
-/// Returns whether keys without their [`LOW`] bits order the elements of a lane of `len` elements, and positions fit into these bits.
+/// Returns whether a key can be packed with a position into one number, for a lane of `len` elements. The key without its [`LOW`] bits must
+/// still order the elements, and every position must fit into these bits.
 fn packs<T: Element>(len: usize) -> bool {
     !matches!(T::DTYPE, DType::F64 | DType::I64) && len as u64 <= LOW
 }
@@ -545,7 +547,7 @@ fn median_item<I: Item>(count: usize, mut items: Vec<I>) -> usize {
         select::nth_element(&mut items, 0, &|_: &_, _: &_| false);
         return items[0].position();
     }
-    // NaN has the largest key.
+    // NaN has the largest key, so the other `count` elements come before all NaNs.
     items.select_nth_unstable((count - 1) / 2).1.position()
 }
 

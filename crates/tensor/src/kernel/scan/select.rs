@@ -4,11 +4,11 @@
 //! Each function orders a list of items by `before`, which returns true if its first argument comes before its second. Equal items have no
 //! order, as in C++.
 
-/// The smallest list that [`sort`] partitions. Shorter lists are sorted by insertion.
+/// The length of the shortest list that [`sort`] partitions. Shorter lists are sorted by insertion.
 const MIN_PARTITIONED: usize = 17;
 
-/// Moves the first `count` items of the order to the start of `items`, in this order. The other items follow without an order. C++:
-/// `std::partial_sort`.
+/// Moves the `count` items that come first in the order to the start of `items`, and sorts them. The other items follow in an unspecified
+/// order. C++: `std::partial_sort`.
 pub(super) fn partial_sort<T: Copy>(items: &mut [T], count: usize, before: &impl Fn(&T, &T) -> bool) {
     heap_select(items, count, before);
     sort_heap(&mut items[..count], before);
@@ -124,8 +124,8 @@ fn partition<T: Copy>(items: &mut [T], before: &impl Fn(&T, &T) -> bool) -> usiz
     }
 }
 
-/// Moves the first `count` items of the order to the start of `items`, as a heap. The item at the top comes last in the order of these
-/// items.
+/// Moves the `count` items that come first in the order to the start of `items`, and makes them a heap. The item at the top of the heap comes
+/// last in the order.
 fn heap_select<T: Copy>(items: &mut [T], count: usize, before: &impl Fn(&T, &T) -> bool) {
     if count == 0 {
         return;
@@ -198,8 +198,8 @@ mod tests {
         }
     }
 
-    /// Checks the places of equal items in a list with bad pivots. After some partitions, such a list is sorted and selected by a heap. The
-    /// expected numbers were computed with `std::sort` and `std::nth_element` of the GNU C++ library.
+    /// Checks that equal items get the same positions as in the GNU C++ library, whose `std::sort` and `std::nth_element` gave the expected
+    /// numbers. The pivots of this list are so bad that both functions change to a heap after some partitions.
     #[test]
     fn equal_items_of_bad_pivots_have_the_places_of_cpp() {
         let items: Vec<(i64, u64)> = killer(64).into_iter().map(|key| key / 2).zip(0..).collect();

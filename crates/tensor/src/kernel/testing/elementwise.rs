@@ -160,7 +160,7 @@ fn in_place<T: Oracle>(shape: &Shape, recipes: [&Recipe; 2], seed: u64) {
         update(&mut expected, &window, y.source(), |x, y| op.map_or(y, |op| exact(op, x, y)));
         assert_bits(&Tensor::from(got), &expected, name);
     }
-    // Runs one of these operations on a tensor. Another tensor holds its buffer, so the operation must copy the elements first.
+    // Runs one of these operations on a tensor whose buffer another tensor also holds. So the operation must copy the elements first.
     let mut x = Tensor::from(before.clone()).with_layout(window.clone());
     let held = x.clone();
     let expected = zip(&elements(x.source()), &elements(y.source()), |x, y| exact(Binary::Maximum, x, y));

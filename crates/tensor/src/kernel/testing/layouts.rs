@@ -141,7 +141,8 @@ pub(crate) fn recipes() -> impl Strategy<Value = Recipe> {
     (vec(axis, RANK), order).prop_map(|(axes, order)| Recipe { axes, order })
 }
 
-/// The number of random values of a large tensor. The number is prime, so elements that are a row or a block apart differ.
+/// The number of random values that [`repeated`] draws. The number is prime, so that elements of a large tensor that are a row or a block
+/// apart differ.
 pub(crate) const VALUES: usize = 4099;
 
 /// Returns a source of elements that calls `draw` for the first [`VALUES`] elements and then repeats them.

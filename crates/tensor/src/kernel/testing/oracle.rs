@@ -26,7 +26,7 @@ pub(crate) fn at<T: Copy>(x: Source<T>, index: &[usize]) -> T {
     x.data[x.layout.position(index).expect("an index of the shape")]
 }
 
-/// Calls `visit` with the position of each element in the buffer, in row-major order.
+/// Calls `visit` for each element of a tensor, in row-major order, with the element's position in the buffer.
 fn for_positions(layout: &Layout, mut visit: impl FnMut(usize)) {
     let shape = layout.shape();
     let (outer, len, stride) = match (&shape[..], layout.strides()) {

@@ -98,8 +98,8 @@ fn recipe(rng: &mut Pcg64) -> Recipe {
     recipe
 }
 
-/// Returns a random tensor that expands to `shape`. On average, one dimension in `stretched` has size 1. If `whole` is true, the elements
-/// are small integers.
+/// Returns a random tensor that expands to `shape`. Each dimension has size 1 with probability 1 / `stretched`. If `whole` is true, the
+/// elements are small integers.
 fn input<T: Float + Sample>(rng: &mut Pcg64, shape: &Shape, whole: bool, stretched: usize) -> Tensor<T> {
     let skipped = if chance(rng, 4) { below(rng, shape.rank() + 1) } else { 0 };
     let own: Shape = shape[skipped..].iter().map(|&size| if chance(rng, stretched) { 1 } else { size }).collect();
@@ -179,8 +179,7 @@ fn rows<T: Float + Oracle>(op: Reduction, x: &Reference<T>, row: usize) -> Refer
     Reference { elements, known, per_row: true }
 }
 
-/// Returns two things for a reduction over `axes`: for each element, the index of the result to which it belongs, and the number of
-/// results.
+/// For a reduction over `axes`, returns the index of the result to which each element belongs, and the number of results.
 fn places(shape: &Shape, axes: u64) -> (Vec<usize>, usize) {
     let kept = |axis: usize| axes >> axis & 1 == 0;
     let count = (0..shape.rank()).filter(|&axis| kept(axis)).map(|axis| shape[axis]).product();
@@ -229,7 +228,7 @@ fn output<T: Float + Oracle>(output: &Output, values: &[Reference<T>], shape: &S
 /// The operands of a random program, and the row that its reductions use.
 struct Operands<T: Element> {
     shape: Shape,
-    /// True if the shape has many short rows. For such shapes the engine computes along the other dimensions.
+    /// True if the shape has many short rows. The engine may then run a program lane by lane (see `ShortAxis`).
     by_lanes: bool,
     /// The first dimension of a row (`None` if the program reduces no rows), and the number of elements of a row.
     row: (Option<usize>, usize),

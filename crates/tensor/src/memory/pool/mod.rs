@@ -32,7 +32,7 @@ static POOL: Shared<Allocation> = Shared {
     fresh: AtomicU64::new(0),
 };
 
-/// Contents and counters of the pool.
+/// The contents of the pool of buffers, and the numbers of requests for buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolStatistics {
     /// The number of bytes in the pool.
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn small_buffers_are_not_pooled() {
-        // No other test of this program sets the capacity.
+        // No other test of this program sets the capacity, so the pool stays on or off during this test.
         let is_on = pool_statistics().capacity > 0;
         assert!(!serves::<u8>(MIN_POOLED - 1) && !serves::<f64>(MIN_POOLED / 8 - 1));
         assert_eq!((serves::<u8>(MIN_POOLED), serves::<f64>(MIN_POOLED / 8)), (is_on, is_on));

@@ -56,7 +56,7 @@ impl<M> Shared<M> {
         drop(removed);
     }
 
-    /// Sets the maximum number of bytes in the pool. Removes all buffers from the pool if they exceed it.
+    /// Sets the maximum number of bytes in the pool. If the pool has more bytes, removes all its buffers.
     pub(super) fn set_limit(&self, bytes: usize) {
         self.limit.store(bytes, Ordering::Relaxed);
         let mut buffers = self.lock();

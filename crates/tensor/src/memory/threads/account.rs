@@ -3,8 +3,8 @@
 //! On a busy machine the system suspends a helper for milliseconds. If the helper has a task at that time, the operation waits for it.
 //! Every operation adds the time that its helpers saved to an account. It subtracts the time that the caller waited for helpers, and the
 //! time that helpers were suspended. When the account is overdrawn, a part of the helpers rests, so that operations run on fewer threads.
-//! After the rest, a *trial* tests whether each resting helper has a processor for itself. Every rest doubles the next one, up to one
-//! second. The next rest is short again after the account was full while no helper rested.
+//! After the rest, a *trial* tests whether each resting helper has a processor for itself. Each rest is twice as long as the one before it,
+//! up to one second. The next rest is short again after the account was full while no helper rested.
 //!
 //! This file does not read the clock, so that its tests need no real time.
 
@@ -28,7 +28,7 @@ const SHORTEST_REST: Duration = Duration::from_millis(20);
 /// again.
 const LONGEST_REST: Duration = Duration::from_secs(1);
 
-/// The time that an operation took, divided by the ways in which it was spent.
+/// The times and the numbers of tasks of one operation, from which the account computes what helpers saved and cost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spent {
     /// The time in which the caller ran tasks.
@@ -43,7 +43,7 @@ pub(super) struct Spent {
     pub(super) suspended: Duration,
 }
 
-/// The number of helpers that an operation may use.
+/// The number of helpers that an operation may use, and whether the other helpers begin a trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Allowance {
     /// The number of helpers that may work.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// The number of runs before the first trial, and between a trial that has changed the choice and the next trial.
 const FIRST_PERIOD: u32 = 16;
 
-/// The largest number of runs between two trials. A trial takes at most [`TRIAL`] runs, so later trials cost less than 1% of the time.
+/// The largest number of runs between two trials. A trial takes at most [`TRIAL`] runs, which is less than 1% of this number.
 const LONGEST_PERIOD: u32 = 1024;
 
 /// The number of runs of a trial. The first run often takes longer, because the data is in the caches of other cores. So its time does not
@@ -27,7 +27,8 @@ const FASTER: f64 = 0.95;
 /// A trial ends early if the first run of the trial takes more than this multiple of the shortest [compared](COMPARED) run.
 const HOPELESS: f64 = 1.5;
 
-/// Work that takes longer is not measured. It moves little data between cores in proportion to its time, and a trial would take long.
+/// Work that takes longer than this is not measured. It moves little data between cores in proportion to its time, and a trial would take
+/// long.
 const LONGEST_RUN: Duration = Duration::from_millis(20);
 
 thread_local! {
@@ -56,7 +57,7 @@ pub(crate) struct ThreadChoice(Cell<State>);
 
 impl ThreadChoice {
     /// Runs `work` with helpers or on the calling thread alone, whichever was faster in earlier runs. A trial runs it in the other way.
-    /// Work that shares no operation with helpers is not measured. A run with helpers in which no helper ran a task does not count.
+    /// Work in which no operation has tasks for several threads is not measured. A run with helpers does not count if no helper ran a task.
     #[inline]
     pub(crate) fn run<R>(&self, work: impl FnOnce() -> R) -> R {
         let mut state = self.0.get();
@@ -79,7 +80,7 @@ impl ThreadChoice {
     }
 }
 
-/// Restores the earlier value of [`ALONE`] at the end of a run, also after a panic.
+/// A guard with the earlier value of [`ALONE`]. It restores this value when it is dropped at the end of a run, also after a panic.
 struct Alone(bool);
 
 impl Drop for Alone {
@@ -176,7 +177,7 @@ mod tests {
     #[test]
     fn work_stays_with_helpers_that_save_time() {
         let mut state = State::default();
-        // With 95 µs alone and 100 µs with helpers, the difference is too small.
+        // A run of 95 µs alone is not faster than a run of 100 µs with helpers by enough to change the choice.
         for alone in [200, 140, 95] {
             let runs_alone = enter(&mut state, 10_000, 100, alone);
             assert!(!state.prefers_alone && (1..=60).contains(&runs_alone), "{alone}: {runs_alone}");
