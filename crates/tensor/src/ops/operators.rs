@@ -98,7 +98,7 @@ other_numbers! {
     u8: i32 = from_i64;
 }
 
-/// The bound of the operators with a number on the left whose type [the module](self) does not list. No type implements this trait.
+/// The bound of the operators whose left operand is a number of a type that [the module](self) does not list. No type implements this trait.
 ///
 /// So these operators cannot be called, and the compiler still infers the type of a literal on the left. The operators exist for the text
 /// below, which the compiler shows if a program uses one of them. `A` is the array on the right.

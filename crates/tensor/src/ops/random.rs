@@ -286,7 +286,7 @@ fn draw_positions(mut weights: Vec<f64>, replacement: bool, generator: &mut Gene
     }
 }
 
-/// Draws a 1 or a 0 for each element of `p`, expanded to `shape`.
+/// Draws a 1 or a 0 for each element of `p`, expanded to `shape`. The element is the probability of a 1.
 fn draw_trials<T: Element, P: Float>(
     p: &Tensor<P>,
     shape: &Shape,

@@ -1,8 +1,8 @@
 //! The helper threads: how they start, how they wait for tasks, and how they detect a busy machine.
 //!
 //! A helper without tasks spins for a while, because a sleeping thread takes 10 to 100 µs to wake up, often longer than an operation. While
-//! the helper spins, it yields its processor every few microseconds, which costs little on an idle machine. If it gets the processor back
-//! late, it shares the processor with another thread. The helper then sleeps at once and reports the lost time.
+//! the helper spins, it yields its processor every few microseconds, which costs little on an idle machine. If the system gives the processor
+//! back late, the helper shares it with another thread. The helper then sleeps at once and reports the lost time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -151,8 +151,8 @@ impl ThreadPool {
         }
     }
 
-    /// Returns how many helpers may work now. Begins and ends trials of the other helpers, which test whether each has a processor for
-    /// itself.
+    /// Returns the number of helpers that the next operation may use. Also begins and ends trials of the other helpers. A trial tests whether
+    /// a helper has a processor for itself.
     fn allowed(&mut self, now: Instant) -> usize {
         let all = self.helpers.len();
         let allowance = self.account.allowance(all, now);
@@ -255,8 +255,7 @@ impl SpinThenSleep {
         if gap < SUSPENSION { Duration::ZERO } else { gap }
     }
 
-    /// Spins for the duration of a trial, or until the trial fails. Reports whether this thread was seldom suspended, so that it had a
-    /// processor for itself.
+    /// Spins for the duration of a trial, or until the trial fails. Reports whether this thread had a processor for itself: see [`passes`].
     fn trial(&mut self) {
         self.restart();
         let mut suspended = Duration::ZERO;
@@ -270,7 +269,7 @@ impl SpinThenSleep {
     }
 }
 
-/// Returns true if the time `suspended` is short enough that the thread had a processor for itself during a trial.
+/// Returns true if a thread that was suspended for the time `suspended` during a trial counts as a thread with a processor for itself.
 fn passes(suspended: Duration) -> bool {
     suspended < TRIAL / 4
 }

@@ -43,15 +43,15 @@ use crate::memory::threads::team::{MAX_NUMBERED_TASKS, Task, Tasks};
 /// larger tensor, and memory is faster in ascending order.
 const CACHED: usize = 8 << 20;
 
-/// The threads on which tasks run, and the order in which they run.
+/// The threads on which tasks run, and the order of the tasks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Schedule {
     /// Tasks run on the calling thread in ascending order.
     Serial,
     /// Tasks run on several threads. Each thread runs its range of tasks in ascending order.
     Parallel,
-    /// Tasks run on several threads. If `bytes` bytes are few enough to be still in the caches, the order alternates between ascending and
-    /// descending.
+    /// Tasks run on several threads. If `bytes` bytes are few enough to be still in the caches, every second sweep runs its tasks in
+    /// descending order.
     Sweep { bytes: usize },
 }
 
@@ -264,8 +264,8 @@ mod tests {
     fn sweeps_over_cached_data_alternate() {
         let orders = Mutex::new(Vec::new());
         let runs = [CACHED, CACHED + 1, CACHED, usize::MAX, 0].map(|bytes| Schedule::Sweep { bytes });
-        // Only the task with number 0 records orders, and only if the tasks that it starts run on its own thread. While another test uses
-        // the pool, this is not certain, so the loop tries again.
+        // Only the task with number 0 records orders, and only if the tasks that it starts surely run on its own thread. This is not so while
+        // another test uses the pool. Then no order is recorded, and the loop tries again.
         while orders.lock().unwrap().is_empty() {
             for_each(2, |number| {
                 if number == 0 && (inside_task() || num_threads() == 1) {

@@ -140,7 +140,7 @@ impl Caller {
         Caller(Arc::new(Team::new(seats, patience)))
     }
 
-    /// Returns the team, for its helpers.
+    /// Returns the team. Each helper's thread calls [`Team::serve`] on it.
     pub(super) fn team(&self) -> &Arc<Team> {
         &self.0
     }
@@ -197,7 +197,7 @@ impl Team {
         }
     }
 
-    /// Publishes the tasks: stores the operation, and gives each of the first `threads` seats its range of tasks.
+    /// Publishes the tasks: stores the operation, and the range of each of the first `threads` threads in the thread's seat.
     fn open(&self, threads: usize, tasks: &Tasks<'_>) {
         let (count, operation) = (tasks.count, &self.operation.0);
         operation.task.store((&raw const tasks.task).cast_mut().cast(), Ordering::Relaxed);
@@ -216,9 +216,9 @@ impl Team {
 
     /// Returns the range of tasks that belongs to the thread with index `thread`. The tasks are numbered in the order in which they run.
     ///
-    /// In ascending and in descending order, a thread has the same tasks, because its core's cache may still contain their data. A helper
-    /// that calls this function while the caller publishes the next operation may get a wrong range. The helper uses the range only to
-    /// decide how long it spins.
+    /// In both orders, a thread gets the tasks with the same indices, because its core's cache may still contain their data. A helper that
+    /// calls this function while the caller publishes the next operation may get a wrong range. The helper uses the range only to decide how
+    /// long it spins.
     fn share(&self, thread: usize) -> Range<usize> {
         let operation = &self.operation.0;
         let count = operation.count.load(Ordering::Relaxed);
@@ -250,8 +250,8 @@ impl Team {
         total
     }
 
-    /// Waits while the thread with index `thread` works on its own range of tasks. Each test whether it has finished reduces `patience` by
-    /// 1. Stops waiting when `patience` is 0.
+    /// Waits while the thread with index `thread` works on its own range of tasks. Tests repeatedly whether that thread has finished the
+    /// range, and subtracts 1 from `patience` after each test. Stops waiting when `patience` is 0.
     ///
     /// If a thread takes a task from another thread's range, the task's data moves to the cache of another core. In the next operation, the
     /// owner of the range then waits for this data and is late again. An owner that has not started may be asleep or suspended, so this
@@ -288,7 +288,8 @@ impl Team {
         }
     }
 
-    /// Runs the task with index `number`, which this thread has claimed.
+    /// Runs the claimed task `number`. The tasks are numbered in the order in which they run, so the number is not the index in descending
+    /// order.
     fn call(&self, number: usize) {
         let operation = &self.operation.0;
         let descending = operation.descending.load(Ordering::Relaxed);
@@ -306,7 +307,7 @@ impl Team {
         if first.is_none() { *first = Some(payload) } else { std::mem::forget(payload) }
     }
 
-    /// Runs the tasks of the helper in seat `own` until `wait` makes it leave.
+    /// Runs tasks on the thread of the helper in seat `own` until `wait` tells the helper to leave.
     pub(super) fn serve(&self, own: usize, wait: &mut impl Wait) {
         let seat = &self.seats[own].0;
         loop {

@@ -122,9 +122,9 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns `self` to the power `exponent`. `pow(x, 0)` and `pow(1, y)` are 1 even for NaN. A finite negative base with a fractional
     /// exponent gives NaN. If the exponent is the number 1/2 or -1/2, computes the square root or its inverse, which differ from the power at
-    /// -0 and -∞. The root of -0 is -0, and the root of -∞ is NaN. Refuses a negative number as the exponent of i64. Beside u8, the number -1
-    /// becomes 255 first, as in other operations. If the exponents are a tensor, an integer with a negative exponent gives 0, except for the
-    /// bases 1 and -1. PyTorch: `pow`, `float_power`.
+    /// -0 and -∞. The root of -0 is -0, and the root of -∞ is NaN. Refuses a negative number as the exponent of i64. If the elements are u8,
+    /// a negative number is first converted to u8, for example -1 to 255, as in other operations. If the exponents are a tensor, an integer
+    /// with a negative exponent gives 0, except for the bases 1 and -1. PyTorch: `pow`, `float_power`.
     #[in_place(Binary::Pow)]
     #[doc(alias("powf", "powi", "power", "float_power", "__pow__"))]
     fn try_pow(&self, exponent: impl Operand<Self>) -> Result<Self>
@@ -270,7 +270,7 @@ pub trait Arithmetic: TensorLike {
         self.apply_unary(Unary::Abs, Site::here("abs"))
     }
 
-    /// Returns -1, 0 or 1; 0 at NaN. PyTorch: `sign`, `sgn`.
+    /// Returns the sign of x: -1, 0 or 1. The sign of NaN is 0. PyTorch: `sign`, `sgn`.
     #[in_place]
     #[doc(alias("signum", "sgn"))]
     fn try_sign(&self) -> Result<Self>
@@ -344,7 +344,7 @@ pub trait Arithmetic: TensorLike {
 }
 
 /// Returns the root that a power computes if its exponent is the number 1/2 or -1/2, and `None` for other exponents. Refuses a negative
-/// number as the exponent of i64. Beside an array of u8, a negative number was already converted to a u8, for example -1 to 255.
+/// number as the exponent of i64. If the elements are u8, a negative number was already converted to a u8, for example -1 to 255.
 pub(crate) fn root<A: TensorLike>(exponent: &Argument<A>, at: Site) -> Result<Option<Unary>, Error> {
     let Argument::Number(exponent) = exponent else { return Ok(None) };
     let exponent = exponent.to_f64();

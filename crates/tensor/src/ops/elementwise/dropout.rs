@@ -6,7 +6,7 @@ use crate::ops::random::draw_each;
 use crate::ops::{Compose, Result, TensorLike};
 use crate::{Float, Generator, Scalar, Site, Tensor, ensure};
 
-/// Dropout.
+/// Dropout: setting random elements to 0 in training.
 #[twins(blanket)]
 pub trait Dropout: TensorLike<Elem: Float> {
     /// Multiplies each element by 0 with probability `p`, and otherwise by 1 / (1 - p). A NaN or an infinity that is multiplied by 0

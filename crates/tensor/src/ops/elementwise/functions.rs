@@ -159,7 +159,7 @@ pub trait Functions: TensorLike<Elem: Float> {
         self.apply_unary(Unary::Sigmoid, Site::here("sigmoid"))
     }
 
-    /// Returns the error function. PyTorch: `erf`.
+    /// Returns the error function erf x. PyTorch: `erf`.
     #[in_place]
     fn try_erf(&self) -> Result<Self> {
         self.apply_unary(Unary::Erf, Site::here("erf"))

@@ -17,7 +17,7 @@ pub struct EmbeddingOptions {
     pub scale_grad_by_freq: bool,
 }
 
-/// Embeddings.
+/// The lookup of rows in an embedding table.
 #[twins(blanket)]
 pub trait Embedding: TensorLike<Elem: Float> {
     /// Returns the rows `index` of `self`, a table `[rows, width]`. The result has the shape of `index` followed by `width`. Refuses

@@ -102,8 +102,7 @@ pub(crate) fn for_gathered_positions(
     f(done, 0, &block[..count]);
 }
 
-/// Returns the row-major positions of all elements of some slices of a tensor of shape `from`. The slices have the indices `index` along
-/// `axis`.
+/// Returns the row-major positions, in a tensor of shape `from`, of all elements of the slices with the indices `index` along `axis`.
 pub(crate) fn slice_positions(from: &Shape, axis: usize, index: &[i64], at: Site) -> Result<Tensor<i64>, Error> {
     let rank = from.rank();
     let index = Tensor::try_from_vec(index.to_vec(), Shape::ones(rank).with_size(axis, index.len()))?;

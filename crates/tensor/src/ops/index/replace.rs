@@ -129,7 +129,8 @@ pub(crate) fn scatter_along<A: TensorLike>(
     if op.is_none() { overwrite(x, &positions, values, at) } else { add_at(x, &positions, values, at) }
 }
 
-/// Returns the row-major positions, in a tensor of shape `shape`, from which `gather` with `index` would read. They have the shape of `index`.
+/// Returns the row-major positions, in a tensor of shape `shape`, from which `gather` with `index` would read. The result has the shape of
+/// `index`.
 pub(crate) fn target_positions(
     shape: &Shape,
     axis: usize,
@@ -140,7 +141,7 @@ pub(crate) fn target_positions(
     gathered_positions(&one_dim(shape), axis, &line, at)?.reshape_to(index.shape().clone(), at)
 }
 
-/// Does the same as [`scatter_along`], for a plain `x` and any places.
+/// Does the same as [`scatter_along`] for a plain `x`. The places can also be a list of positions.
 fn scatter_plain<A: TensorLike>(x: &A, places: Places<'_>, values: &A, op: Option<Reduction>, at: Site) -> Result<A> {
     let mut result = x.to_tensor(at)?.copied(at)?;
     result.scatter_to(places, &values.to_tensor(at)?, op, at)?;

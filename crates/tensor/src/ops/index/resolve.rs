@@ -10,8 +10,8 @@ use crate::{Error, Shape, Site, Span, Tensor, View, ensure};
 /// Index tensors, each with the dimension that it indexes, in the order of the dimensions.
 pub(crate) type IndexTensors = Vec<(usize, Tensor<i64>)>;
 
-/// Applies integers, index tensors of rank 0, slices and new dimensions, which gives a view. Returns the view, and the other items as index
-/// tensors.
+/// Applies the integers, index tensors of rank 0, slices and new dimensions among `items` to `x`, which gives a view. Returns the view, and
+/// the other items as index tensors.
 pub(crate) fn resolve<A: TensorLike>(x: &A, items: &[IndexItem], at: Site) -> Result<(A, IndexTensors), A::Error> {
     let rank = x.shape().rank();
     let indexed: usize = items.iter().map(indexed_dimensions).sum();

@@ -1,9 +1,9 @@
-//! Reductions of the elements that index tensors send to one place. These elements are the sources of the reduction.
+//! Reductions by index: an index tensor gives each element (a source) its target, an element of the result. The sources of one target are
+//! reduced together.
 //!
-//! The reduction of tensors combines each source with its target, the element of the result that the source contributes to. The recorded
-//! sums and means add each source at its target. Recorded products and extremes read the sources sorted by target: a scan combines the n
-//! sources of each target in log n steps (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986). The order of the sources
-//! depends on the index alone, and every step is recorded.
+//! The reduction of tensors combines each source with its target. The recorded sums and means add each source at its target. Recorded
+//! products and extremes read the sources sorted by target: a scan combines the n sources of each target in log n steps (W. D. Hillis and G.
+//! L. Steele, "Data parallel algorithms", 1986). The order of the sources depends on the index alone, and every step is recorded.
 
 use wengert_macros::{precompiled, twins};
 
@@ -27,7 +27,7 @@ pub enum ScatterReduction {
     Amin,
 }
 
-/// Reductions by index.
+/// Reductions of the elements that an index tensor sends to the same element of the result.
 #[twins(blanket)]
 pub trait ScatterReduce: TensorLike<Elem: Float> {
     /// Returns `self` with the reduction of `source` at the positions `index` along dimension `dim`. All elements of `source` (the sources)
@@ -138,7 +138,7 @@ impl Targets {
         let mut last = Tensor::splat(0i64, &shape, at)?;
         let (own, places) = (counts.elements_mut(at)?, last.elements_mut(at)?);
         positions.iter().for_each(|&target| own[target as usize] += 1);
-        // A counting sort: `places` first has the position of the next source of each target.
+        // A counting sort. During the sort, `places` has the position in `order` to which the next source of each target is written.
         let mut sum = 0;
         for (place, count) in places.iter_mut().zip(&*own) {
             *place = sum;

@@ -20,7 +20,8 @@ pub struct Contracted(Pairing);
 enum Pairing {
     /// Pairs the last dimensions of the first operand with the first dimensions of the second operand. The field is the number of pairs.
     Adjacent(usize),
-    /// Pairs dimensions of the first operand (first list) with dimensions of the second operand (second list), place by place.
+    /// Pairs each dimension in the first list, of the first operand, with the dimension at the same position in the second list, of the
+    /// second operand.
     Listed(Vec<isize>, Vec<isize>),
 }
 

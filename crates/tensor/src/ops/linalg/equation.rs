@@ -1,4 +1,4 @@
-//! The parser of `einsum` equations such as `ij,jk->ik`. It knows the ranks of the operands, but no sizes and no data.
+//! The parser of `einsum` equations such as `ij,jk->ik`. The parser needs the ranks of the operands, but not their sizes and elements.
 //!
 //! The grammar is PyTorch's: letters `a-zA-Z`; `...` for dimensions without a name; spaces are ignored. Without `->` the result
 //! has the dimensions of `...`, then the letters that occur once, in alphabetical order with capitals first.

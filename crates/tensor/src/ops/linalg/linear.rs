@@ -72,8 +72,8 @@ fn linear<A: TensorLike>(x: &A, weight: &A, bias: Option<&A>, at: Site) -> Resul
     z.apply_binary(Binary::Add, &expand(bias, &shape, at)?, at)
 }
 
-/// Returns PyTorch's error for an input `[…, k]` and a transposed weight `[features, n]` with another number of features. `operation` is
-/// the name in the error message.
+/// Returns PyTorch's error for an input `[…, k]` and a transposed weight `[features, n]` if k and `features` differ. `operation` is the name
+/// in the error message.
 fn width_mismatch(operation: &str, x: &Shape, weight: &Shape, at: Site) -> Error {
     let (last, features, n) = (x.rank() - 1, weight[0], weight[1]);
     let (rows, k) = (Shape::from(&x[..last]).numel(), x[last]);

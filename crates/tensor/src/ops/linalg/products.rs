@@ -6,15 +6,15 @@ use crate::ops::primitive::pair::{expand, join};
 use crate::ops::{Compose, Result, TensorLike};
 use crate::{Element, Error, Number, Shape, Site, Tensor, ensure};
 
-/// The right operand of [`matmul`](Products::matmul) after an `A`: another `A`, by reference or by value, a tensor after a
-/// variable, or a variable after a tensor. The product with a variable is a variable.
+/// The right operand of [`matmul`](Products::matmul) if the left operand is an `A`: another `A`, by reference or by value, a tensor if `A` is
+/// a variable, or a variable if `A` is a tensor. The product is a variable if one operand is a variable.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no right operand of a matrix product after `{A}`",
     label = "write a tensor or a variable of the same element type",
     note = "the element type of a tensor is converted with `x.cast::<f32>()`; a parameter is put on the tape with `tape.parameter(&p)`"
 )]
 pub trait ProductOperand<A: TensorLike> {
-    /// The product: a variable if one operand is a variable.
+    /// The type of the product: a variable if one operand is a variable.
     type Product: TensorLike;
 
     /// Returns the matrix product of `left` and this operand. Returns an error if the shapes do not fit, the operands belong to different

@@ -23,7 +23,7 @@ pub enum AttentionMask<'m, A> {
     Add(&'m A),
 }
 
-/// Attention.
+/// Scaled dot-product attention.
 #[twins(blanket)]
 pub trait Attention: TensorLike<Elem: Float> {
     /// Returns softmax(q kᵀ · scale) v for queries `self` `[…, l, e]`, keys `[…, s, e]` and values `[…, s, ev]`. The batch dimensions

@@ -106,8 +106,8 @@ pub trait Recurrent: TensorLike<Elem: Float> {
     }
 }
 
-/// Returns the next state and the next cell state of an LSTM. `gates` is the sum W x + b + U s + c for the four gates, side by side. W, b,
-/// U, c are the [`CellWeights`], and s is the state.
+/// Returns the next state and the next cell state of an LSTM. `gates` is the sum W x + b + U s + c. W, b, U, c are the [`CellWeights`], x is
+/// the input, and s is the state. The last dimension of `gates` has the values of the four gates, one gate after the other.
 fn update_lstm<A: TensorLike<Elem: Float>>(gates: &A, cell: &A, at: Site) -> Result<(A, A), A::Error> {
     let sigmoid = |number: usize| gate(gates, number, 4, at)?.apply_unary(Unary::Sigmoid, at);
     let (enter, forget, leave) = (sigmoid(0)?, sigmoid(1)?, sigmoid(3)?);
@@ -116,8 +116,8 @@ fn update_lstm<A: TensorLike<Elem: Float>>(gates: &A, cell: &A, at: Site) -> Res
     Ok((leave.times(&cell.apply_unary(Unary::Tanh, at)?, at)?, cell))
 }
 
-/// Returns the next state of a GRU. `x` is W times the input plus b, and `h` is U times the state plus c, each for the three gates, side by
-/// side. W, b, U and c are the [`CellWeights`].
+/// Returns the next state of a GRU. `x` is W times the input plus b, and `h` is U times the state plus c. W, b, U and c are the
+/// [`CellWeights`]. The last dimension of `x` and of `h` has the values of the three gates, one gate after the other.
 fn update_gru<A: TensorLike<Elem: Float>>(x: &A, h: &A, state: &A, at: Site) -> Result<A> {
     let both = |number: usize| gate(x, number, 3, at)?.plus(&gate(h, number, 3, at)?, at);
     let (reset, update) = (both(0)?.apply_unary(Unary::Sigmoid, at)?, both(1)?.apply_unary(Unary::Sigmoid, at)?);
@@ -125,7 +125,7 @@ fn update_gru<A: TensorLike<Elem: Float>>(x: &A, h: &A, state: &A, at: Site) -> 
     state.minus(&new, at)?.times(&update, at)?.plus(&new, at)
 }
 
-/// Refuses gates that do not have the shape of the state with a last size `count` times as large. Refuses rank 0.
+/// Returns an error unless the shape of `gates` is the shape of `state` with the last size multiplied by `count`. Refuses rank 0.
 fn check_width<A: TensorLike>(gates: &A, state: &A, count: usize, at: Site) -> Result<(), A::Error> {
     let (wide, mut expected) = (gates.shape(), state.shape());
     if let Some(width) = expected.last_mut() {
@@ -180,7 +180,7 @@ fn linear_parts<A: TensorLike<Elem: Float>>(
     Ok((linear(x, weights.input, weights.input_bias)?, linear(state, weights.hidden, weights.hidden_bias)?))
 }
 
-/// Returns the values of gate `number` from `count` gates that are stored side by side along the last dimension.
+/// Returns the values of gate `number` of `count` gates, which are stored one after the other along the last dimension.
 fn gate<A: TensorLike>(gates: &A, number: usize, count: usize, at: Site) -> Result<A> {
     let shape = gates.shape();
     let axis = shape.rank() - 1;

@@ -8,7 +8,7 @@ use crate::ops::{Argument, Operand, Result, TensorLike};
 use crate::shape::compat::BroadcastRule;
 use crate::{Binary, Compare, Reduction, Scalar, Shape, Site, Tensor, View};
 
-/// The methods from which operations of several primitives are written.
+/// Short methods for the code of operations that are made of several primitives.
 pub(crate) trait Compose: TensorLike {
     fn plus(&self, y: impl Operand<Self>, at: Site) -> Result<Self> {
         self.combine(Binary::Add, y, at)

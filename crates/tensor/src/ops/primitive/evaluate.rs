@@ -19,7 +19,7 @@ pub trait Evaluate<T: Float> {
     /// The error of a failed evaluation.
     type Error: From<Error>;
 
-    /// Returns the expression.
+    /// Returns the expression whose nodes are evaluated.
     fn expression(&self) -> &Expression;
 
     /// Returns the value of a node if the node is data, or if its value was computed before. The value can be smaller than the node's
@@ -38,8 +38,8 @@ pub trait Evaluate<T: Float> {
         false
     }
 
-    /// Returns the data of a node that is [not in memory](Self::is_elsewhere). The caller does not keep the data. Returns an error if the
-    /// data cannot be loaded.
+    /// Returns the data of a node that is [not in memory](Self::is_elsewhere). The caller drops the data after the step that reads it.
+    /// Returns an error if the data cannot be loaded.
     fn fetch(&self, node: Index) -> Result<Tensor<T>, Self::Error> {
         unreachable!("the data of node %{node} is here")
     }
@@ -50,8 +50,9 @@ pub trait Evaluate<T: Float> {
         plan.threads.run(|| run_steps(self, plan, at))
     }
 
-    /// Does the same as [`run`](Self::run), but passes each root's value to `ready` with the root's position, as soon as the value is
-    /// computed. Values that no later step reads are released. Returns the errors of `run` and of `ready`.
+    /// Does the same as [`run`](Self::run), but calls `ready` for each root as soon as its value is computed. The arguments are the root's
+    /// position in the plan's list of roots, and the value. Values that no later step reads are released. Returns the errors of `run` and of
+    /// `ready`.
     fn run_each(
         &self,
         plan: &Plan,
@@ -169,8 +170,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         Buffers { host, values: vec![None; plan.buffers], fetched: SmallVec::new(), views: Vec::new(), concatenations }
     }
 
-    /// Returns true if a step makes a view of data that is loaded only when a step reads it, unless the view is a root of the plan. Such a
-    /// step is not run now but recorded in `views`, and then runs for each step that reads the view.
+    /// Postpones `step` if it makes a view of data that is not in memory, unless the view is a root of the plan. Records a postponed step in
+    /// `views`, so that it runs for each step that reads the view. Returns true if the step is postponed.
     fn postpone(&mut self, step: &'a Step, roots_of: &[SmallVec<[usize; 1]>]) -> bool {
         let (Work::View(..) | Work::Copy(..), &[buffer]) = (&step.work, &step.writes[..]) else {
             return false;

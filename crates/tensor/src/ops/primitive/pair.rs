@@ -12,7 +12,7 @@ use crate::{Binary, Compare, Element, Error, Scalar, Shape, Site, Tensor, View};
     note = "the element type of a tensor is converted with `x.cast::<f32>()`; a parameter is put on the tape with `tape.parameter(&p)`"
 )]
 pub trait Operand<A: TensorLike> {
-    /// Converts `self` to an argument of an operation on `beside`.
+    /// Converts `self` to the second operand of an operation whose first operand is `beside`.
     fn into_argument(self, beside: &A) -> Result<Argument<A>, A::Error>;
 }
 
@@ -25,7 +25,7 @@ pub trait Operand<A: TensorLike> {
     note = "a tensor `x` whose method is called with a variable is put on the tape too: `tape.constant(&x)`"
 )]
 pub trait ArrayOperand<A: TensorLike>: Operand<A> {
-    /// Converts `self` to an array. A plain tensor beside a variable becomes a constant on the variable's tape.
+    /// Converts `self` to an array. If the other operand is a variable, a plain tensor becomes a constant on the variable's tape.
     ///
     /// # Errors
     ///
@@ -48,7 +48,8 @@ pub trait ArrayOperand<A: TensorLike>: Operand<A> {
     note = "the array is a tensor or a variable of the same element type; beside a variable it may be a tensor, without `Some`"
 )]
 pub trait OptionalOperand<A: TensorLike> {
-    /// Converts `self` to an array or to `None`. A plain tensor beside a variable becomes a constant on the variable's tape.
+    /// Converts `self` to an array or to `None`. If the other operand is a variable, a plain tensor becomes a constant on the variable's
+    /// tape.
     ///
     /// # Errors
     ///
@@ -115,7 +116,8 @@ macro_rules! numbers {
     )*};
 }
 
-/// Calls the macro `$implement` with the types of numbers that may stand beside arrays, each with its conversion to an element.
+/// Calls the macro `$implement` with the types of numbers that can be the second operand of an operation, each with its conversion to an
+/// element.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! with_number_types {

@@ -161,7 +161,8 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     /// checked immediately, a recorded variable when its values are computed.
     fn guarded(&self, holds: fn(Self::Elem) -> bool, message: &'static str, at: Site) -> Result<Self>;
 
-    /// Applies `composite` to `operands`. For tensors, all its primitives may be planned together, which takes fewer passes over memory.
+    /// Applies `composite` to `operands`. For plain tensors, the primitives of the composite operation may be planned together, which takes
+    /// fewer passes over memory.
     #[doc(hidden)]
     #[track_caller]
     fn composed<const N: usize>(operands: [&Self; N], composite: &impl Composite<N>, at: Site) -> Result<Self>
@@ -321,7 +322,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     note = "a comparison makes a mask: `x.gt(0.0)`, `x.eq(&y)`, `x.isnan()`"
 )]
 pub trait MaskOperand<A: TensorLike> {
-    /// Returns the mask. A `Tensor<bool>` beside a variable becomes a constant on the variable's tape.
+    /// Returns the mask. If the masked array is a variable, a `Tensor<bool>` becomes a constant on the variable's tape.
     ///
     /// # Errors
     ///
@@ -349,7 +350,7 @@ pub trait Composite<const N: usize = 1> {
     fn of<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A>;
 
     /// Returns the formula of an elementwise operation that a single loop computes with the same bits. For plain tensors, this loop replaces
-    /// the primitives. The operands broadcast.
+    /// the primitives. The operands broadcast. Returns `None` if there is no such formula.
     fn formula(&self) -> Option<Formula> {
         None
     }

@@ -96,7 +96,7 @@ impl<'e, T: Float> Traced<'e, T> {
         }
     }
 
-    /// Returns the node of `op` applied to `self`, with the shape `shape`.
+    /// Records the operation `op` of `self`. Returns the new node, which has the shape `shape`.
     fn record(&self, op: Op, shape: &Shape) -> Result<Self, Error> {
         Ok(Self::push(self.trace, op, [self.index], shape))
     }

@@ -1,9 +1,9 @@
 //! Running sums and products along a dimension, and differences.
 //!
-//! A running sum is a primitive: its adjoint is the running sum from the other end. For variables, running products and logarithms of
-//! running sums are scans in log n steps (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986). Every step is recorded, so
-//! derivatives of every order are exact, even if factors of a product are zero. For tensors, they are computed directly. Running extremes
-//! are in [`Extremes`](crate::ops::Extremes).
+//! A running sum is a primitive: its adjoint is the running sum from the other end. For variables, running products and logarithms of running
+//! sums are scans in log n steps (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986). Every step is recorded, so derivatives of
+//! every order are exact, even if factors of a product are zero. Running products and sums of plain tensors are computed directly, without a
+//! scan. Running extremes are in [`Extremes`](crate::ops::Extremes).
 
 use wengert_macros::twins;
 
@@ -121,8 +121,8 @@ fn scan<A: TensorLike>(x: &A, dim: isize, at: Site, combine: impl Fn(&A, &A) -> 
     array.restore_rank(z, at)
 }
 
-/// Returns the factors `x` of a product with PyTorch's convention for derivatives. If no element of `x` is zero, PyTorch divides the product
-/// by each factor, so the derivative with respect to an infinite or NaN factor is NaN.
+/// Returns `x`, the factors of a product, with PyTorch's convention for their derivatives. If no element of `x` is zero, PyTorch divides the
+/// product by each factor, so the derivative with respect to an infinite or NaN factor is NaN.
 fn factors<A: TensorLike>(x: &A, at: Site) -> Result<A> {
     let (values, shape) = (x.apply_detach(at)?, x.shape());
     let axes: Axes = (0..shape.rank()).collect();

@@ -33,9 +33,9 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
         Ok(distinct(&self.to_tensor(at)?, None, true, at)?)
     }
 
-    /// Returns the distinct slices along `dim` in lexicographic order. Also returns the index of each slice of `self` among these, and the
-    /// count of each distinct slice. A slice with a NaN equals no other slice. NaN counts as larger than all numbers; PyTorch leaves its
-    /// order open. Refuses a size of 0 in dimensions other than `dim`. PyTorch: `unique` with `dim`, `return_inverse` and `return_counts`.
+    /// Returns the distinct slices along `dim` in lexicographic order, the index of each slice of `self` in this list, and the count of each
+    /// distinct slice. A slice with a NaN equals no other slice. NaN counts as larger than all numbers; PyTorch does not specify this.
+    /// Refuses a size of 0 in dimensions other than `dim`. PyTorch: `unique` with `dim`, `return_inverse` and `return_counts`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -102,8 +102,8 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
     }
 }
 
-/// Returns the distinct slices of `x` along `dim`, or its distinct elements if `dim` is `None`. If `sorted` is false, only neighbours are
-/// compared.
+/// Returns the distinct slices of `x` along `dim`, or its distinct elements if `dim` is `None`. If `sorted` is false, only adjacent slices
+/// (or elements) are compared, so the result has one for each run of equal ones.
 fn distinct<T: Number>(x: &Tensor<T>, dim: Option<isize>, sorted: bool, at: Site) -> Result<Distinct<T>, Error> {
     let (x, axis, numbered) = match dim {
         None => (x.reshape_to([x.numel()], at)?, 0, x.shape().clone()),
@@ -149,7 +149,7 @@ struct Runs<N> {
     numbered: Shape,
     /// The number of slices.
     count: usize,
-    /// Returns the number of the slice at a place in the order, which is its position along the dimension.
+    /// Maps a position in the order to the number of the slice there. The number of a slice is its position along the dimension.
     number: N,
 }
 
@@ -249,8 +249,8 @@ mod tests {
         assert_eq!(sentence(&[2], 1), "Dimension out of range (expected to be in range of [-1, 0], but got 1)");
     }
 
-    /// Compares `unique_dim` for slices of one element with a plain search. `numbers` has the place of each slice among the sorted distinct
-    /// slices.
+    /// Compares `unique_dim` for slices of one element with a plain search. `numbers` has the position of each slice in the sorted list of
+    /// distinct slices.
     #[test]
     fn distinct_slices_of_one_element() {
         let mut generator = crate::Generator::new(5);

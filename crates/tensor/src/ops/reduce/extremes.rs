@@ -78,14 +78,14 @@ pub trait Extremes: TensorLike {
         position_of_all(self, false, Site { operation: "argmin", ..Site::here("argmin_all") })
     }
 
-    /// Returns the running maximum along `dim`, and the position of each maximum. The position is the last of several equal elements so
-    /// far, or the last NaN so far. The gradient flows to that element. PyTorch: `cummax`.
+    /// Returns the running maximum along `dim`, and the position of each maximum: of the last element so far that equals it, or of the last
+    /// NaN so far. The gradient flows to the element at this position. PyTorch: `cummax`.
     fn try_cummax(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         running_extreme(self, true, dim.position(), Site::here("cummax"))
     }
 
-    /// Returns the running minimum along `dim`, and the position of each minimum. The position is the last of several equal elements so
-    /// far, or the last NaN so far. The gradient flows to that element. PyTorch: `cummin`.
+    /// Returns the running minimum along `dim`, and the position of each minimum: of the last element so far that equals it, or of the last
+    /// NaN so far. The gradient flows to the element at this position. PyTorch: `cummin`.
     fn try_cummin(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         running_extreme(self, false, dim.position(), Site::here("cummin"))
     }

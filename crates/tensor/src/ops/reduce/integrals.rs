@@ -39,10 +39,10 @@ pub trait Integrals: TensorLike<Elem: Float> {
         sum.minus(&ends, at)?.times(dx, at)
     }
 
-    /// Returns the integrals along `dim` of functions whose values are `self`, at the points `x`. The dimension is removed. `x` is usually
-    /// a vector with one point per value. An `x` of lower rank that is no vector first gets leading dimensions of size 1. The differences
-    /// of neighbouring points along `dim` then broadcast with the sums of neighbouring values. So two points give one distance for all
-    /// intervals. A single point gives no distance, and the integral of two values is then 0. PyTorch: `trapezoid` with `x`.
+    /// Returns the integrals along `dim` of functions whose values are `self`, at the points `x`. The dimension is removed. `x` is a vector
+    /// with one point per value, or an array of another rank. An array of lower rank first gets leading dimensions of size 1. The differences
+    /// of its neighbouring points along `dim` then broadcast with the sums of neighbouring values. So two points along `dim` give one
+    /// distance for all intervals. A single point gives no distance, and the integral of two values is then 0. PyTorch: `trapezoid` with `x`.
     fn try_trapezoid_over(&self, x: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self> {
         let x = &x.into_array(self)?;
         let at = Site::here("trapezoid_over");
@@ -181,8 +181,8 @@ fn central_differences<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A>
     x.slice_axis(axis, 2, len, at)?.minus(&x.slice_axis(axis, 0, len, at)?, at)
 }
 
-/// Returns the derivatives `inner` with the derivatives at both ends along `axis`. `slopes` belong to the intervals between neighbouring
-/// points. `widths` are the lengths of these intervals, or `None` if they are equal.
+/// Joins `inner`, the derivatives at the inner points, with the derivatives at both ends along `axis`. `slopes` has the slope in each
+/// interval between neighbouring points. `widths` has the lengths of these intervals, or is `None` if the lengths are equal.
 fn with_ends<A: TensorLike>(
     slopes: &A,
     inner: A,

@@ -23,7 +23,7 @@ pub struct BatchNormed<A> {
     pub variance: A,
 }
 
-/// Normalizations.
+/// Layer, RMS, group, instance, local response and batch normalization.
 ///
 /// ```
 /// # use wengert_tensor::prelude::*;
@@ -34,7 +34,8 @@ pub struct BatchNormed<A> {
 #[twins(blanket)]
 pub trait Normalization: TensorLike<Elem: Float> {
     /// Normalizes over the last dimensions, which have the sizes `shape`. `weight` and `bias` have the same shape. If the normalized
-    /// dimensions have only one element and `eps` is positive, the result is 0 plus the bias. PyTorch: `nn.functional.layer_norm`.
+    /// dimensions have only one element and `eps` is positive, the result is the bias, or 0 without a bias. PyTorch:
+    /// `nn.functional.layer_norm`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -327,7 +328,8 @@ impl<const N: usize> Composite<N> for ByStatistics {
     }
 }
 
-/// Applies a composite operation to the first operand and its parameters. The passes over a large tensor are fused.
+/// Applies a composite operation to an array (the first operand) and its parameters. If the array is large, the operation's passes over
+/// memory are fused.
 #[track_caller]
 fn compose<A: TensorLike<Elem: Float>, const N: usize>(
     operands: [&A; N],

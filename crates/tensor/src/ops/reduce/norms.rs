@@ -28,8 +28,9 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// largest magnitude; for -∞, the smallest magnitude; for 0, the number of nonzero elements. Squares and powers may overflow even if
     /// the norm would not.
     ///
-    /// The derivative is 0 at the zero vector, and everywhere if `ord` is 0. For ±∞, elements of equal magnitude share the gradient evenly.
-    /// The norm of no elements is 0, but is refused for `ord` below 0 and for ∞. PyTorch: `linalg.vector_norm`.
+    /// The derivative is 0 at the zero vector, and everywhere if `ord` is 0. For ∞, the elements of the largest magnitude share the gradient
+    /// evenly; for -∞, the elements of the smallest magnitude. The norm of no elements is 0, but is refused for `ord` below 0 and for ∞.
+    /// PyTorch: `linalg.vector_norm`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -128,9 +129,9 @@ pub trait Norms: TensorLike<Elem: Float> {
         self.apply_binary(Binary::Div, &expand(&divisor, &self.shape(), at)?, at)
     }
 
-    /// Returns `self` with each slice along `dim` whose `p`-norm is larger than `maxnorm` multiplied by `maxnorm` / (norm + 1e-7). Other
-    /// slices stay unchanged, also if their norm is NaN. Refuses a `p` that is not positive, a negative or NaN `maxnorm`, and fewer than
-    /// two dimensions. PyTorch: `renorm`.
+    /// Multiplies each slice along `dim` with a `p`-norm above `maxnorm` by `maxnorm` / (norm + 1e-7), and returns the result. Other slices
+    /// stay unchanged, also if their norm is NaN. Refuses a `p` that is not positive, a negative or NaN `maxnorm`, and fewer than two
+    /// dimensions. PyTorch: `renorm`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -254,7 +255,7 @@ fn distances<A: TensorLike<Elem: Float>>(x: &A, y: &A, p: f64, at: Site) -> Resu
 }
 
 /// Returns the norm that a kernel computes directly from rows of `terms` elements. Returns `None` if `x` is recorded, there are no terms, or
-/// no kernel has this norm.
+/// no kernel computes this norm.
 fn row_norm<A: TensorLike>(x: &A, p: f64, terms: usize) -> Option<RowNorm> {
     let norm = match p {
         1.0 => RowNorm::One,

@@ -12,7 +12,7 @@ use crate::ops::{Compose, Result, TensorLike};
 use crate::scalar::math::is_nan;
 use crate::{Axes, Compare, Error, Float, Position, Scalar, Shape, Site, Tensor, Unary, ensure};
 
-/// The value of a quantile whose rank is between two elements.
+/// The rule for the value of a quantile whose rank is between the ranks of two elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QuantileInterpolation {
     /// A weighted mean of both elements. PyTorch: `linear`.
@@ -68,10 +68,10 @@ impl<const N: usize> From<[f64; N]> for Fractions {
 /// ```
 #[twins(blanket)]
 pub trait Quantiles: TensorLike<Elem: Float> {
-    /// Returns the quantiles at the fractions `q` along `dim`. If the elements along `dim` include a NaN, their quantiles are NaN. The
-    /// ranks are computed in the element type. A weighted mean of an infinity and a number, or of two equal infinities, is this infinity.
-    /// A weighted mean of -∞ and ∞ is NaN. Refuses an empty tensor, and fractions outside [0, 1]. PyTorch, where some of these means are
-    /// NaN: `quantile`.
+    /// Returns the quantiles at the fractions `q` along `dim`. If the elements along `dim` include a NaN, their quantiles are NaN. The ranks
+    /// are rounded to the element type. A weighted mean of an infinity and a number, or of two equal infinities, is this infinity. A weighted
+    /// mean of -∞ and ∞ is NaN. Refuses an empty tensor, and fractions outside [0, 1]. PyTorch: `quantile`, which gives NaN for some of these
+    /// means.
     #[doc(alias("percentile"))]
     #[keepdim]
     fn try_quantile(
@@ -138,8 +138,8 @@ pub(crate) fn python_text(number: f64) -> String {
     if number.is_nan() { "nan".to_owned() } else { number.to_string() }
 }
 
-/// Returns the quantiles of each lane, which is a line of elements of `array`. In the result, the quantiles take the place of the lane's
-/// elements.
+/// Returns the quantiles of each lane (a line of elements of `array` along its dimension `axis`). The result has the quantiles of a lane
+/// instead of its elements.
 fn interpolate_lanes<A: TensorLike<Elem: Float>>(
     array: &LaneArray<A>,
     q: &Fractions,

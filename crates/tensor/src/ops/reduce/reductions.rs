@@ -179,7 +179,8 @@ pub(crate) fn extreme_values<A: TensorLike>(x: &A, op: Reduction, dims: &Dims, k
         }
     }
     if shape.is_empty() && !x.is_plain() && matches!(op, Reduction::Amax | Reduction::Amin) {
-        // A single NaN has the gradient NaN, as in PyTorch. So the reduction is recorded, although its value is the element.
+        // The extreme of a single element is the element itself. But in PyTorch, the gradient at a NaN is NaN, so the reduction of a variable
+        // is recorded.
         dims.resolve_or_all(0, at)?;
         let line = x.apply_view(View::Reshape(Shape::from([1])), at)?;
         return line.apply_reduce_away(op, &[0], at);

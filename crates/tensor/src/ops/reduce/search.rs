@@ -13,7 +13,7 @@ use crate::{Element, Error, Float, Number, Shape, Site, Tensor, ensure};
 pub trait Search: TensorLike<Elem: Number> {
     /// Returns, for each of `values`, the position in `self` at which an insertion of the value keeps `self` sorted. `self` is a sorted
     /// vector, or sorted lines `[…, n]` with the leading dimensions of `values`. If elements equal the value, the position is before the
-    /// first equal element, or behind the last if `right` is true. The position of NaN is behind all elements. If `self` is not sorted or
+    /// first equal element, or after the last one if `right` is true. The position of NaN is after all elements. If `self` is not sorted or
     /// has a NaN, the positions are not specified. Refuses a `self` without dimensions. PyTorch: `searchsorted`.
     ///
     /// ```
@@ -50,10 +50,10 @@ pub trait Search: TensorLike<Elem: Number> {
         Ok(places(boundaries, &self.to_tensor(at)?, right, at)?)
     }
 
-    /// Returns the number of elements in each of `bins` equal intervals between `min` and `max`. The last interval includes `max`.
-    /// Elements outside and NaN do not count. Equal bounds, such as 0 and 0, stand for the smallest and the largest element. If these are
-    /// equal too, the bounds are moved apart by 1 on each side, or to the next number if this is further. Refuses 0 bins, a `max` below
-    /// `min`, and infinite and NaN bounds; with equal bounds, also infinite and NaN elements. PyTorch: `histc`.
+    /// Returns the number of elements in each of `bins` equal intervals between `min` and `max`. The last interval includes `max`. Elements
+    /// outside and NaN do not count. Equal bounds, such as 0 and 0, stand for the smallest and the largest element. If these are equal too,
+    /// the bounds are this number minus 1 and plus 1, or the neighbouring `f64` numbers if they are farther away. Refuses 0 bins, a `max`
+    /// below `min`, and infinite and NaN bounds; with equal bounds, also infinite and NaN elements. PyTorch: `histc`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -189,8 +189,7 @@ fn search<T: Element>(line: &[T], values: &[T], right: bool, out: &mut [i64]) {
     out.iter_mut().zip(first).for_each(|(out, first)| *out = first as i64);
 }
 
-/// Returns true if `value` belongs behind `own`, an element of the sorted line. This holds for every `own` if `value` is NaN, as in
-/// PyTorch.
+/// Returns true if `value` belongs after `own`, an element of the sorted line. This holds for every `own` if `value` is NaN, as in PyTorch.
 #[allow(clippy::neg_cmp_op_on_partial_ord)]
 fn is_before<T: Element>(own: T, value: T, right: bool) -> bool {
     if right { !(own > value) } else { !(own >= value) }
@@ -224,7 +223,7 @@ mod tests {
         assert_eq!(error.sentence(), "boundaries tensor must be 1 dimension, but got dim(2)");
     }
 
-    /// Compares with a search from the first element on, for lines of every length and for more than [`SEARCHES`] values.
+    /// Compares with a linear search, for lines of 0 to 19 elements and for more than [`SEARCHES`] values.
     #[test]
     fn every_length_of_sorted_lines() {
         let values = Tensor::from_fn([3, 19], |i| if i[1] == 7 { NAN } else { (i[0] * 5 + i[1]) as f64 * 0.5 - 1.0 });

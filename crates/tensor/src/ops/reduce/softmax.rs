@@ -49,11 +49,12 @@ pub trait Softmax: TensorLike<Elem: Float> {
         softmax(self, dim.position(), true, Site::here("log_softmax"))
     }
 
-    /// Returns the [`softmax`](Self::softmax) of (x + noise) / `tau` along `dim`, a differentiable draw of one class with the unnormalized
-    /// logarithms of probabilities x. The noise has the standard Gumbel distribution; each element takes one 64-bit word of `generator`, in
-    /// row-major order. If `hard` is true, the values are the one-hot vector of the largest element, with the derivative of the softmax
-    /// (Jang et al. 2017, "Categorical reparameterization with Gumbel-softmax"). If the elements along `dim` include a NaN, their results
-    /// are NaN. Refuses a `dim` of size 0 if `hard` is true. PyTorch: `nn.functional.gumbel_softmax`.
+    /// Returns the [`softmax`](Self::softmax) of (x + noise) / `tau` along `dim`, a differentiable draw of one class. The elements x of
+    /// `self` are the logarithms of the classes' probabilities, not necessarily normalized. The noise has the standard Gumbel distribution;
+    /// each element takes one 64-bit word of `generator`, in row-major order. If `hard` is true, the values are the one-hot vector of the
+    /// largest element, with the derivative of the softmax (Jang et al. 2017, "Categorical reparameterization with Gumbel-softmax"). If the
+    /// elements along `dim` include a NaN, their results are NaN. Refuses a `dim` of size 0 if `hard` is true. PyTorch:
+    /// `nn.functional.gumbel_softmax`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;

@@ -81,8 +81,8 @@ pub trait Sorting: TensorLike {
         array.take_reduced(positions, keepdim, at)
     }
 
-    /// Returns the median along `dim` and its position: the lower of two medians, or the first NaN. Refuses an empty dimension.
-    /// PyTorch: `median` with a dimension.
+    /// Returns the median along `dim`, or the lower of two medians, and its position. If there is a NaN, returns the first NaN and its
+    /// position. Refuses an empty dimension. PyTorch: `median` with a dimension.
     #[keepdim]
     fn try_median(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("median");
@@ -91,8 +91,8 @@ pub trait Sorting: TensorLike {
         array.take_reduced(positions, keepdim, at)
     }
 
-    /// Returns the median of the elements along `dim` that are not NaN, and its position: the lower of two medians. The median of NaNs is
-    /// NaN. Refuses an empty dimension. PyTorch: `nanmedian` with a dimension.
+    /// Returns the median of the elements along `dim` that are not NaN, or the lower of two medians, and its position. NaN if all elements
+    /// are NaN. Refuses an empty dimension. PyTorch: `nanmedian` with a dimension.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -107,10 +107,10 @@ pub trait Sorting: TensorLike {
         array.take_reduced(positions, keepdim, at)
     }
 
-    /// Returns the most frequent element along `dim` and the position of an occurrence. If several elements are equally frequent, chooses
-    /// the smallest. Each NaN counts as a different element, so the result is NaN only if all elements are NaN. The position is the last
-    /// occurrence among up to 16 elements; in longer lines it is PyTorch's choice. Refuses an empty dimension. PyTorch, where a NaN beside
-    /// numbers can give another result: `mode`.
+    /// Returns the most frequent element along `dim` and the position of an occurrence. If several elements are equally frequent, chooses the
+    /// smallest. Each NaN counts as a different element, so the result is NaN only if all elements are NaN. The position is the last
+    /// occurrence among up to 16 elements; in longer lines it is PyTorch's choice. Refuses an empty dimension. PyTorch: `mode`, which can
+    /// give another result if a line has both NaN and numbers.
     #[keepdim]
     fn try_mode(&self, dim: impl Position) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("mode");
@@ -139,8 +139,8 @@ pub trait Sorting: TensorLike {
     }
 }
 
-/// Returns the element whose position among all elements `position` returns, or NaN if there are no elements. Equal elements share the
-/// gradient evenly.
+/// Returns the element at the row-major position that `position` finds among all elements, or NaN if there are no elements. Equal elements
+/// share the gradient evenly.
 fn median_of_all<A: TensorLike<Elem: Float>>(x: &A, position: fn(&[A::Elem]) -> usize, at: Site) -> Result<A> {
     let values = x.to_tensor(at)?.elements(at)?;
     let refused = |_| Error::OutOfMemory { shape: x.shape(), dtype: A::Elem::DTYPE, at };

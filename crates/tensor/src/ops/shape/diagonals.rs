@@ -88,7 +88,7 @@ impl Tensor<i64> {
     }
 }
 
-/// Returns the indices of a lower triangle, or of an upper triangle if `lower` is false.
+/// Returns the row and column indices `[2, count]` of the elements in a lower triangle, or in an upper triangle if `lower` is false.
 fn triangle_indices(rows: usize, columns: usize, offset: isize, lower: bool, at: Site) -> Result<Tensor<i64>, Error> {
     // In i128, no sum or product below overflows.
     let [rows, columns] = [rows, columns].map(|size| size.min(isize::MAX as usize) as i128);

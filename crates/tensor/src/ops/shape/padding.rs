@@ -24,7 +24,7 @@ pub enum PadMode {
     Circular,
 }
 
-/// Padding.
+/// Padding and cropping of dimensions.
 #[twins(blanket)]
 pub trait Padding: TensorLike {
     /// Pads by `sizes`, two values per dimension starting with the last dimension: `[left, right, top, bottom]` for `[…, h, w]`. A negative
@@ -89,7 +89,7 @@ pub(crate) fn pad<A: TensorLike>(x: &A, sizes: &[isize], mode: PadMode, at: Site
     Ok(x)
 }
 
-/// A dimension, and the number of elements added before and after it. A negative number crops elements.
+/// A dimension, and the numbers of elements to add at its start and at its end. A negative number crops elements.
 type Side = (usize, isize, isize);
 
 /// Returns an error if `mode` cannot add or crop as many elements as `side` says.
@@ -144,13 +144,13 @@ fn check_output(shape: &Shape, sides: &[Side], at: Site) -> Result<(), Error> {
     Err(Error::argument(at, message))
 }
 
-/// Removes elements at both ends of a dimension. A negative number in `side` is the number of elements to remove at its end.
+/// Removes elements at the ends of a dimension: `-left` at the start if `left` is negative, and `-right` at the end if `right` is negative.
 fn crop<A: TensorLike>(x: &A, (axis, left, right): Side, at: Site) -> Result<A> {
     let (start, end) = (left.min(0).unsigned_abs(), right.min(0).unsigned_abs());
     x.slice_axis(axis, start, x.shape()[axis] - start - end, at)
 }
 
-/// Adds elements at both ends of a dimension. A positive number in `side` is the number of elements to add at its end.
+/// Adds `left` elements at the start of a dimension, and `right` elements at its end. A negative number counts as 0.
 fn extend<A: TensorLike>(x: &A, (axis, left, right): Side, mode: PadMode, at: Site) -> Result<A> {
     let shape = x.shape();
     let size = shape[axis];
@@ -186,7 +186,7 @@ pub(crate) fn pad_constant<A: TensorLike>(x: &A, sides: &[Side], value: f64, at:
     Ok(x)
 }
 
-/// Returns the padded `x` if `x` is a tensor and elements are added. Returns `None` otherwise.
+/// Returns the padded `x` if `x` is a plain tensor and `sides` add elements. Returns `None` otherwise.
 fn pad_plain<A: TensorLike>(x: &A, sides: &[Side], mode: PadMode, at: Site) -> Result<Option<A>, A::Error> {
     if !x.is_plain() || sides.iter().all(|&(_, left, right)| left <= 0 && right <= 0) {
         return Ok(None);
@@ -216,7 +216,7 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// Describes the result's dimension if a dimension of `size` elements gets `left` elements before and `right` elements after it. Negative
+/// Describes the result of padding a dimension of `size` elements by `left` elements at the start and `right` elements at the end. Negative
 /// numbers crop.
 fn padded_axis(size: usize, left: isize, right: isize, mode: PadMode) -> PaddedAxis {
     let (first, start) = (left.min(0).unsigned_abs(), left.max(0) as usize);

@@ -122,7 +122,7 @@ pub trait Splitting: TensorLike {
     }
 
     /// Splits dimension 1, or dimension 0 of a vector, into `count` parts of the same size. Refuses rank 0, and a size that is no multiple of
-    /// `count`. PyTorch: `hsplit`, whose form with a list is [`tensor_split_at`](Self::tensor_split_at).
+    /// `count`. PyTorch: `hsplit`. For PyTorch's form with a list of indices, use [`tensor_split_at`](Self::tensor_split_at).
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -134,7 +134,7 @@ pub trait Splitting: TensorLike {
     }
 
     /// Splits dimension 0 into `count` parts of the same size. Refuses fewer than two dimensions, and a size that is no multiple of `count`.
-    /// PyTorch: `vsplit`, whose form with a list is [`tensor_split_at`](Self::tensor_split_at).
+    /// PyTorch: `vsplit`. For PyTorch's form with a list of indices, use [`tensor_split_at`](Self::tensor_split_at).
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -146,7 +146,7 @@ pub trait Splitting: TensorLike {
     }
 
     /// Splits dimension 2 into `count` parts of the same size. Refuses fewer than three dimensions, and a size that is no multiple of
-    /// `count`. PyTorch: `dsplit`, whose form with a list is [`tensor_split_at`](Self::tensor_split_at).
+    /// `count`. PyTorch: `dsplit`. For PyTorch's form with a list of indices, use [`tensor_split_at`](Self::tensor_split_at).
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;

@@ -392,8 +392,8 @@ pub(crate) fn swap<A: TensorLike>(x: &A, first: usize, second: usize, at: Site) 
     x.apply_view(View::Permute(order), at)
 }
 
-/// Inserts dimensions of size 1 until there are `rank` dimensions, 1 to 3. Up to two dimensions, a new dimension is the first one; a third
-/// dimension is the last one.
+/// Inserts dimensions of size 1 until there are `rank` dimensions, 1 to 3. Inserts the first and the second dimension before the existing
+/// ones, and appends the third one.
 pub(crate) fn raise_rank<A: TensorLike>(x: &A, rank: usize, at: Site) -> Result<A> {
     let mut shape = x.shape();
     if shape.rank() >= rank {

@@ -16,7 +16,7 @@ pub struct MeanWindow {
 }
 
 impl<P> PoolForm<P> {
-    /// Returns the pooled dimensions of a plane with the dimensions `rows` and `columns`. A pooling over one dimension has no rows.
+    /// Returns only `columns` for a pooling over one dimension, and otherwise `rows` and `columns`.
     fn pooled<W>(&self, [rows, columns]: [W; 2]) -> Vec<W> {
         if self.input.rank() == 3 { vec![columns] } else { vec![rows, columns] }
     }

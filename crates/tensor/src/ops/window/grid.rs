@@ -213,7 +213,8 @@ fn clamp_to_pixels<A: TensorLike<Elem: Float>>(place: &A, last: f64, at: Site) -
     place.choose(&inside, last, at)
 }
 
-/// Returns the positions, reflected at `low` and at `low + span` until they are between these two.
+/// Returns the positions `place`. Positions outside of the range from `low` to `low + span` are reflected at its ends until they are in the
+/// range.
 fn reflect<A: TensorLike<Elem: Float>>(place: &A, low: f64, span: f64, at: Site) -> Result<A> {
     if span == 0.0 {
         return place.fill_shape(0.0, &place.shape(), at)?.with_zero_gradients(&[place], at);

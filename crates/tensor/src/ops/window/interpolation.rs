@@ -35,7 +35,7 @@ pub enum InterpolateMode {
     Area,
 }
 
-/// Interpolation.
+/// Resampling of images and other arrays to another size.
 #[twins(blanket)]
 pub trait Interpolation: Windowed<Elem: Float> {
     /// Resamples `[n, c, …]` to `size`: one value for all dimensions after the first two, or one per dimension. PyTorch:
@@ -92,7 +92,7 @@ fn separate_sums<A: TensorLike<Elem: Float>>(x: &A, size: &[usize], mode: Interp
     Ok(x)
 }
 
-/// Does the same as [`separate_sums`] for a plain tensor and a mode whose sums have `N` terms. Resamples two dimensions at once.
+/// Does the same as [`separate_sums`] for a plain tensor and a mode with `N` terms per dimension. Resamples two dimensions at once.
 fn plain_sums<A: TensorLike<Elem: Float>, const N: usize>(
     x: &A,
     size: &[usize],
@@ -124,7 +124,7 @@ fn plain_sums<A: TensorLike<Elem: Float>, const N: usize>(
             continue;
         }
         let [down, across] = sums.each_ref().map(Option::as_deref);
-        // A signal is a matrix of one row.
+        // The kernel resamples matrices. If `x` has only one dimension after the channels, its lines count as matrices of one row.
         let (sizes, [down, across]) = match shape.get(3 + dims[0]..) {
             Some(rest) if !rest.is_empty() => ((shape[2 + dims[0]], Shape::from(rest).numel()), [down, across]),
             _ => ((1, shape[2]), [None, down]),
@@ -142,7 +142,7 @@ fn check_taps(to: usize, at: Site) -> Result<(), Error> {
     reserve::check_list::<[f64; 8]>(to, at).map_err(|_| Error::out_of_memory([to], DType::F64, at))
 }
 
-/// Returns the weighted sum of `N` old elements for each new element.
+/// Returns, for each new element, the weighted sum that computes it: the indices and the weights of `N` old elements.
 fn weighted_sums<T: Float, const N: usize>(from: usize, to: usize, mode: InterpolateMode) -> Vec<WeightedSum<T, N>> {
     let taps = taps(from, to, mode);
     let term = |k: usize| (&taps[k].0, taps[k].1.as_deref().unwrap_or_default());
@@ -181,8 +181,8 @@ fn resample<A: TensorLike<Elem: Float>>(x: &A, axis: usize, to: usize, mode: Int
     Ok(sum.unwrap_or_else(|| unreachable!("each of these modes has a term")))
 }
 
-/// The terms of the weighted sums. For every new element, a term has the index of an old element and its weight. The weights are `None` if
-/// there is only one term.
+/// The list of the terms of the weighted sums. A term has, for every new element, the index of an old element and its weight. The weights are
+/// `None` if there is only one term.
 type Taps = Vec<(Vec<i64>, Option<Vec<f64>>)>;
 
 fn taps(from: usize, to: usize, mode: InterpolateMode) -> Taps {

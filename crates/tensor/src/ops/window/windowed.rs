@@ -34,7 +34,7 @@ pub enum Slot {
 }
 
 impl Slot {
-    /// Returns the other two arrays, in the order x, w, z. This array's derivative is computed from the other two arrays.
+    /// Returns the other two arrays, in the order x, w, z. The derivative with respect to this array is computed from them.
     pub fn others(self) -> [Slot; 2] {
         match self {
             Slot::Input => [Slot::Weight, Slot::Output],
@@ -121,11 +121,11 @@ pub struct PoolForm<P> {
     pub(crate) windows: P,
 }
 
-/// A maximum pooling.
+/// The shapes and the windows of a maximum pooling.
 #[doc(hidden)]
 pub type PoolingForm = PoolForm<max::MaxPool>;
 
-/// A mean pooling.
+/// The shapes and the windows of a mean pooling.
 #[doc(hidden)]
 pub type MeanForm = PoolForm<mean::MeanPool>;
 

@@ -1,9 +1,9 @@
 //! Losses of a prediction and a target as functions with PyTorch's defaults, such as `mse_loss(&prediction, &target)`, and as
 //! types with options: `MseLoss::new().reduction(LossReduction::Sum).of(&prediction, &target)`.
 //!
-//! Prediction and target must have the same shape unless `broadcast()` is called. Otherwise a prediction `[n, 1]` and a target `[n]` would
-//! broadcast to losses `[n, n]`. The mean of these losses falls in training although the model does not learn the targets. Each loss has
-//! the formula of the method with the same name.
+//! Prediction and target must have the same shape unless `broadcast()` is called. This rule finds a common mistake: a prediction `[n, 1]` and
+//! a target `[n]` would broadcast to losses `[n, n]`. The mean of these losses falls in training although the model does not learn the
+//! targets. Each loss has the formula of the method with the same name.
 
 use wengert_macros::twins;
 
@@ -181,7 +181,7 @@ losses! {
     }
     |x, y, options| x.try_huber_loss(y, options.delta, weight.as_ref(), options.reduction);
 
-    /// The Kullback-Leibler divergence of log-probabilities (the prediction) from probabilities (the target):
+    /// The Kullback-Leibler divergence D(y ‖ eˣ) for log-probabilities x (the prediction) and probabilities y (the target):
     /// [`kl_div`](LikelihoodLosses::kl_div). PyTorch: `nn.KLDivLoss`.
     #[doc(alias = "KLDivLoss")]
     KlDivLoss kl_div try_kl_div
@@ -253,7 +253,7 @@ losses! {
     /// [`hinge_embedding_loss`](MarginLosses::hinge_embedding_loss). PyTorch: `nn.HingeEmbeddingLoss`.
     HingeEmbeddingLoss hinge_embedding_loss try_hinge_embedding_loss
     {
-        /// Sets the distance that dissimilar pairs should have; 1 by default.
+        /// Sets the distance that dissimilar pairs should at least have; 1 by default.
         margin: f64 = 1.0;
     }
     {}

@@ -13,10 +13,10 @@ use crate::{Binary, Compare, Error, Float, Scalar, Shape, Site, Unary, ensure};
 /// Losses that are negative log-likelihoods or divergences.
 #[twins(blanket)]
 pub trait LikelihoodLosses: TensorLike<Elem: Float> {
-    /// Returns the Kullback-Leibler divergence y (ln y - x) of the log-probabilities x (`self`) from the probabilities y (`target`). If
-    /// `log_target` is true, `target` has log-probabilities too. Where a probability y is 0 and x is finite, the loss is 0, but the
-    /// gradient to that y is NaN. `self` and `target` broadcast under the rules of [`compat`](crate::shape::compat). The reduction `Mean`
-    /// divides by the number of elements. For the mathematical divergence, divide a `Sum` by the batch size, or use
+    /// Returns y (ln y - x), the terms of the Kullback-Leibler divergence D(y ‖ eˣ), for log-probabilities x (`self`) and probabilities y
+    /// (`target`). If `log_target` is true, `target` has log-probabilities too. Where a probability y is 0 and x is finite, the loss is 0,
+    /// but the gradient to that y is NaN. `self` and `target` broadcast under the rules of [`compat`](crate::shape::compat). The reduction
+    /// `Mean` divides by the number of elements. For the mathematical divergence, divide a `Sum` by the batch size, or use
     /// [`KlDivLoss::batch_mean`](crate::ops::KlDivLoss::batch_mean). PyTorch: `nn.functional.kl_div`.
     fn try_kl_div(&self, target: impl ArrayOperand<Self>, log_target: bool, reduction: LossReduction) -> Result<Self> {
         let at = Site::here("kl_div");

@@ -48,7 +48,7 @@ pub(crate) fn convolve<A: Windowed<Elem: Number>>(
     remove_batch(add_bias(z, bias, at)?, added, at)
 }
 
-/// Returns the padding before and after each dimension, in elements.
+/// Returns the number of elements to pad at the start of each dimension, and the number to pad at its end.
 fn padding_sides(
     options: &ConvOptions,
     windows: &[Window],

@@ -18,7 +18,7 @@ use crate::ops::window::convolution::transposed::convolve_transposed;
 use crate::ops::{ArrayOperand, OptionalOperand, Result, Windowed};
 use crate::{Number, Site};
 
-/// Convolutions.
+/// Convolutions over one to three dimensions, and transposed convolutions.
 #[twins(blanket)]
 pub trait Convolution: Windowed<Elem: Number> {
     /// Returns the convolution of `[n, c, l]` (or `[c, l]`) by `weight` `[out, c / groups, k]`, plus `bias` `[out]`.

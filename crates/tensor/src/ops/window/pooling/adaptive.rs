@@ -13,7 +13,7 @@ use crate::ops::window::windows::{add_batch, at_least, remove_batch};
 use crate::ops::{Compose, Result, TensorLike};
 use crate::{Error, Float, Reduction, Scalar, Site, Sizes, View, ensure};
 
-/// Pooling to a requested size.
+/// Pooling to a result of the requested size, from which the windows follow.
 #[twins(blanket)]
 pub trait AdaptivePooling: Windowed<Elem: Float> {
     /// Returns the means of `size` windows of `[n, c, l]` (or `[c, l]`). PyTorch: `nn.functional.adaptive_avg_pool1d`.
@@ -73,11 +73,11 @@ pub(in crate::ops::window) fn avg_pool<A: Windowed<Elem: Float>>(
     remove_batch(average(&x, spans.collect(), at)?, added, at)
 }
 
-/// Computes the maximum of the windows along one dimension after the other.
+/// Returns the largest element of each window. Reduces the windows in one dimension after the other.
 fn max_pool<A: TensorLike>(x: &A, rank: usize, size: &Sizes, at: Site) -> Result<A> {
     let counts = check(x, rank, size, Some(1), at)?;
     let (mut x, added) = add_batch(x, rank + 2, at)?;
-    // An expanded array may have more elements than memory can hold. The first step to the maxima would store up to half as many elements.
+    // An expanded array may have more elements than memory can hold. The first of the reductions would store up to half as many elements.
     reserve::check_fits::<A::Elem>(&x.shape(), at)?;
     for (k, &count) in counts.iter().enumerate().rev() {
         let (axis, shape) = (2 + k, x.shape());

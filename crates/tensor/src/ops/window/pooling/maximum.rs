@@ -1,7 +1,7 @@
 //! Maximum pooling: the largest element of each window, and its position.
 //!
-//! Volumes are pooled in two steps: first their planes, then along the depth. If several elements of a window are the largest, or are NaN, both
-//! steps choose the same element as a single step would.
+//! Volumes are pooled in two steps: first their planes, then along the depth. If several elements of a window are the largest, or are NaN,
+//! the two steps together choose the same element as a single step would.
 
 use crate::kernel::conv::geometry::WindowAxis;
 use crate::kernel::pool::max;
@@ -39,8 +39,8 @@ fn largest<A: Windowed<Elem: Float>>(x: &A, axes: &[WindowAxis], at: Site) -> Re
     x.apply_max_pool(x, &form, f64::NEG_INFINITY, at)
 }
 
-/// Returns the windows along a flattened plane of sizes `plane` in the step along the depth. Each element is a window of its own, so it
-/// stays unchanged.
+/// Returns the windows along the flattened rows and columns, `plane`, for the step that pools volumes along the depth only. Each window is a
+/// single element.
 fn single_elements(plane: [usize; 2]) -> WindowAxis {
     let count = area(plane);
     WindowAxis { input: count, kernel: 1, output: count, stride: 1, dilation: 1, before: 0 }
@@ -81,7 +81,7 @@ fn positions<T: Float>(x: &Tensor<T>, axes: &[WindowAxis], at: Site) -> Result<T
         if places.numel() == 0 {
             return Ok(places);
         }
-        // A window of only padding has position 0.
+        // Sets the position of each window of only padding to 0.
         return axes.iter().enumerate().try_fold(places, |places, (number, axis)| {
             let shape = Shape::ones(3).with_size(number, axis.output);
             places.try_mul(&Tensor::try_from_vec(factors(axis), shape)?)

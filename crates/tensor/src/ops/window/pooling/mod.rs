@@ -343,7 +343,8 @@ mod tests {
         );
     }
 
-    /// Batches without volumes have no elements, whatever the sizes of their volumes are.
+    /// Pools batches of 0 volumes. The result is empty, even if memory could not hold one volume. But a product of channels and depth that
+    /// overflows is refused.
     #[test]
     fn no_volumes_have_no_results() {
         let x = Tensor::<f64>::zeros([0usize, 2, 1 << 40, 4, 4]);

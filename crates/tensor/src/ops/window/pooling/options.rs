@@ -35,7 +35,7 @@ impl PoolOptions {
     }
 
     /// Sets the number of elements added on both sides of each pooled dimension: zeros for means, -∞ for maxima. The number is at most half
-    /// the kernel size, which includes the dilation in two and three dimensions.
+    /// the kernel size k. In two and three dimensions with dilation d, it is at most half of d (k - 1) + 1.
     pub fn padding(self, padding: impl Into<Sizes>) -> Self {
         PoolOptions { padding: padding.into(), ..self }
     }
