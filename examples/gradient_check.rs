@@ -1,7 +1,8 @@
-//! The gradient check: central differences use no derivative rules, so they can test them.
+//! The gradient check: it compares derivatives with central differences, which use no derivative rules.
 //!
-//! A function of broadcast operands passes, with a report. Then the derivative of a custom operation has a common mistake: the
-//! factor 2 of y² is missing. The check names the element, both numbers, and the faulty operation.
+//! A function of broadcast operands passes the check, and the program prints the report. Then the derivative of a custom
+//! operation has a common mistake: the factor 2 of y² is missing. The check names the element, both numbers, and the faulty
+//! operation.
 
 use std::process::ExitCode;
 

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The inputs of each sample are a tuple of two pictures, which the model gets. Both pictures go through the same
-//! layers. A linear layer decides from the differences of the results. The held-out pictures are in no pair of the
-//! training. (Bromley et al. 1993, "Signature Verification using a 'Siamese' Time Delay Neural Network".)
+//! layers. A linear layer decides from the differences of the results. The held-out pictures are in no training
+//! pair. (Bromley et al. 1993, "Signature Verification using a 'Siamese' Time Delay Neural Network".)
 
 use std::process::ExitCode;
 

@@ -1,6 +1,6 @@
 //! 1. A first network: it learns to read handwritten digits, in seconds.
 //!
-//! The later examples explain each part. This one shows the whole: data, a model, a training, and the answers of the trained
+//! The later examples explain each part. This one shows the whole: data, a model, its training, and the answers of the trained
 //! network for digits that it has never seen.
 
 use std::process::ExitCode;

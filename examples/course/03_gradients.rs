@@ -3,7 +3,7 @@
 //! A tape records the computation. `grad` walks it backwards and records the derivative on the same tape. The derivative is a
 //! variable like any other, and it has derivatives itself.
 //!
-//! See also `gradient_check`, which compares whole functions with differences and names the wrong element.
+//! See also `gradient_check`, which compares all derivatives of a function with differences and names a wrong element.
 
 use std::process::ExitCode;
 

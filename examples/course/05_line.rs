@@ -1,4 +1,4 @@
-//! 5. A line fitted to points: the loop of every training.
+//! 5. A line fitted to points: the loop of every training run.
 //!
 //! Predict, measure the loss, take its gradient, make a small step downhill. This is gradient descent. A line also has a formula
 //! (least squares), which shows where the loop should end.

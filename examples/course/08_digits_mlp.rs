@@ -1,8 +1,8 @@
 //! 8. Handwritten digits: batches, epochs, and held-out data.
 //!
 //! The loop of example 7 uses all points in each step. Here each step uses a batch of 64 digits, in a new random order in each
-//! pass over the data, an epoch. This is stochastic gradient descent. A quarter of the digits is held out: the network never
-//! trains on it, so it measures the quality of the network.
+//! pass over the data, an epoch. This is stochastic gradient descent. A quarter of the digits is held out. The network never
+//! trains on these digits, so its accuracy for them shows what it does with new digits.
 //!
 //! See also `train_digits`, the same as a complete program with a checkpoint and loss curves.
 

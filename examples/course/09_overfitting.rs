@@ -13,7 +13,7 @@ fn main() -> ExitCode {
     run(options.count_in("steps", 600, [1, 100_000], "Number of steps of each training"), overfit)
 }
 
-/// A training: its samples, the share of numbers that dropout sets to 0, and the weight decay.
+/// The settings of a training run: the number of samples, the share of numbers that dropout sets to 0, and the weight decay.
 struct Trial {
     name: &'static str,
     samples: usize,

@@ -1,8 +1,8 @@
-//! 11. `Fit`, the loop as a library, and a training that survives an interruption.
+//! 11. `Fit`, the loop as a library, and a training run that survives an interruption.
 //!
 //! `Fit` runs the loop of the last examples and writes its state after each epoch: the model, the state of the optimiser, the
 //! random generator and the history. After Ctrl-C, a crash or a power failure, `--resume` goes on after the last complete epoch.
-//! The result has the same bits as a training without an interruption.
+//! The result has the same bits as that of a training run without an interruption.
 
 use std::process::{self, ExitCode};
 
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
     run(options.count_in("kill", 0, [0, 1000], kill), train)
 }
 
-/// A model and everything else that a training changes.
+/// A model and everything else that a training run changes.
 struct State {
     model: Sequential,
     adam: Adam,
@@ -66,7 +66,7 @@ fn train(options: &Options) -> Result {
         process::exit(137); // the exit code of a process that was killed
     }
 
-    // Once more without files and without an interruption.
+    // Trains a second model without files and without an interruption.
     let mut other = State::new(options.seed());
     run(fit(epochs).progress(Progress::Quiet), &mut other)?;
     let mut both = state.model.named_parameters().into_iter().zip(other.model.named_parameters());

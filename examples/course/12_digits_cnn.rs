@@ -1,7 +1,7 @@
 //! 12. Convolutions: the same small weights at every place of an image.
 //!
 //! A `Linear` layer has a weight for every pixel, so a digit that is shifted by a pixel is another input. A convolution moves a
-//! window of 3 x 3 weights over the image. It finds an edge wherever it is, with few weights. `MaxPool2d` then keeps the largest
+//! window of 3 x 3 weights over the image. With few weights, it finds an edge at any place. `MaxPool2d` then keeps the largest
 //! number of each 2 x 2 pixels. The example shifts the held-out digits to show the difference.
 
 use std::process::ExitCode;

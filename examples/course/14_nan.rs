@@ -2,7 +2,7 @@
 //!
 //! NaN ("not a number") is the result of 0 / 0, ∞ - ∞, 0 · ∞ and the logarithm of a negative number. Arithmetic with a
 //! NaN gives NaN, so one element spoils all weights in one step. `first_non_finite` runs the tape again, one operation
-//! at a time, and names the first operation with a NaN or infinite result, with its line.
+//! at a time, and names the first operation with a NaN or infinite result, and its line of code.
 
 use std::process::ExitCode;
 

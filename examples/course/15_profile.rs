@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     run(options.count("steps", 100, "Number of measured steps").count("batch", 64, "Samples in a batch"), profile)
 }
 
-/// The parts of a step.
+/// The names of the measured parts of a training step.
 const PARTS: [&str; 4] = ["batch", "shift", "gradients", "update"];
 
 fn network(generator: &mut Generator) -> Sequential {
@@ -30,7 +30,7 @@ fn network(generator: &mut Generator) -> Sequential {
         .add(Linear::new(64, 10, generator))
 }
 
-/// Makes one step, and returns the time of each part.
+/// Makes one training step, and returns the time of each part of the step.
 fn step(
     number: usize,
     batch: usize,
@@ -79,7 +79,7 @@ fn profile(options: &Options) -> Result {
     }
     println!("\na step takes {total:.0} µs: {:.0} samples in a second", batch as f64 / total * 1e6);
 
-    // A convolution multiplies each of its weights at every pixel, a linear layer once for each sample.
+    // A convolution uses each weight once for every pixel. A linear layer uses each weight once for every sample.
     println!("\nnumbers learned, by layer:");
     for (path, parameter) in state.0.named_parameters() {
         println!("{path:<10} {:<16} {:>8}", parameter.value.shape().to_string(), parameter.value.numel());

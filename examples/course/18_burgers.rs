@@ -59,7 +59,7 @@ fn exact(x: f64, t: f64) -> f64 {
     for step in -400..=400 {
         let z = f64::from(step) * 0.02;
         let y = x - spread * z;
-        // The largest exponent is subtracted in the numerator and the denominator.
+        // The largest possible exponent is subtracted, so that nothing overflows. This divides `above` and `below` by the same number.
         let weight = (-z * z - ((PI * y).cos() + 1.0) / (2.0 * PI * NU)).exp();
         above -= (PI * y).sin() * weight;
         below += weight;

@@ -65,7 +65,7 @@ fn autoencoder(options: &Options) -> Result {
     }
     options.write("plane.svg", chart.to_svg()?)?;
 
-    // The decoder maps any place of the plane to an image: a walk between the codes of two digits.
+    // The decoder maps any place of the plane to an image. The places here are on the line between the codes of two digits.
     let code = |row: isize| places.narrow(0, row, 1);
     let steps = Tensor::<f32>::linspace(0.0, 1.0, 10).unsqueeze(1);
     let walk = code(0) + (code(1) - code(0)) * &steps; // [1, 2] + [1, 2] * [10, 1]

@@ -38,8 +38,8 @@ impl Autoencoder {
         self.encoder.forward(x).chunk_into(1)
     }
 
-    /// Returns the reconstruction loss and the distance of the distributions from a standard normal distribution (Kullback and
-    /// Leibler), in nats per digit.
+    /// Returns the reconstruction loss, and the Kullback-Leibler divergence of the distributions from a standard normal
+    /// distribution, in nats per digit.
     fn loss<'t>(&self, x: Var<'t>, noise: &Tensor) -> [Var<'t>; 2] {
         let [mean, log_variance] = self.distributions(x);
         // The noise is an input, so a gradient flows through the mean and the variance.

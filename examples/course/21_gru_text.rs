@@ -1,8 +1,8 @@
 //! 21. A recurrent network that writes text, one character after the other.
 //!
 //! New: sequences. Characters become vectors (`Embedding`), and a `GRU` carries a state from one character to the next. The
-//! training predicts the next character at every position. To write, the program draws a character from the prediction and
-//! feeds it back.
+//! network is trained to predict the next character at every position. To write, the program draws a character from the
+//! prediction and feeds it back.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
 //! 22. A small transformer that writes better text than the recurrent network, from the same text and the same number of steps.
 //!
 //! New: attention. Every character looks at all earlier characters at once, so the training has no loop over positions. Writing
-//! has a loop; a cache keeps the results of earlier characters, and each new character costs a single row.
+//! has a loop. A cache keeps the results of earlier characters, so only one row is computed for each new character.
 //!
 //! The blocks are written out here in plain operations. `wengert::nn` has them ready: `TransformerEncoder`,
 //! `MultiheadAttention`.

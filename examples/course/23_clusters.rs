@@ -56,7 +56,7 @@ fn clusters(options: &Options) -> Result {
     options.write("clusters.svg", chart.crosses("centres", 7, pairs(&centres)).to_svg()?)
 }
 
-/// Returns pairs of consecutive numbers.
+/// Returns the numbers in pairs: the first two, the next two, and so on.
 fn pairs(numbers: &Tensor<f64>) -> Vec<(f64, f64)> {
     numbers.to_vec().chunks(2).map(|pair| (pair[0], pair[1])).collect()
 }

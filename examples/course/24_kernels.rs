@@ -2,7 +2,7 @@
 //!
 //! Kernel regression predicts a value as the mean of the other values, weighted by the distance of their points. The differences
 //! of every two points are `[n, 1] - [n]`. A narrow kernel follows the noise, a wide one flattens the curve. The leave-one-out error
-//! predicts each point from the others. Its gradient with respect to the width finds the best width.
+//! is the error if each value is predicted from the others. Gradient descent on this error finds the best width.
 
 use std::process::ExitCode;
 
@@ -16,7 +16,7 @@ fn main() -> ExitCode {
 }
 
 /// Returns the predicted values at the points `at` `[m]`: the mean of `y`, weighted by exp(-(distance / width)² / 2).
-/// With `leave_out`, `at` must be `x`. (Nadaraya and Watson 1964.)
+/// If `leave_out` is true, a point's own value is left out of its mean; then `at` must be `x`. (Nadaraya and Watson 1964.)
 fn predict<'t>(
     at: Var<'t, f64>,
     x: Var<'t, f64>,

@@ -41,8 +41,8 @@ fn upright(state: &Tensor) -> Tensor {
     x.abs().lt(2.4).logical_and(angle.abs().lt(12f32.to_radians())).cast()
 }
 
-/// A run: states `[steps, CARTS, 4]`, pushes `[steps, CARTS]`, and ones for the carts that were still upright, else
-/// zeros.
+/// One episode of each cart: states `[steps, CARTS, 4]`, pushes `[steps, CARTS]`, and `alive` `[steps, CARTS]`, which is 1
+/// while a cart's pole is upright and then 0.
 struct Episodes {
     states: Tensor,
     pushes: Tensor,
@@ -84,7 +84,7 @@ fn learn(options: &Options) -> Result {
         }
         returns.reverse();
         let returns = stack(&returns, 0);
-        // The difference from the mean over the upright carts, in standard deviations.
+        // The difference of each return from the mean return of the upright carts, in standard deviations.
         let count = alive.sum(..);
         let mean = (&returns * &alive).sum(..) / &count;
         let difference = (&returns - mean) * &alive;

@@ -1,7 +1,7 @@
 //! 29. A fit in the spectrum: the tones of a bell under a strong drift, by gradients through a Fourier transform.
 //!
 //! The recording is a sum of three fading tones and a slow drift that is much louder. In the spectrum the drift is at low frequencies and
-//! the tones are at others. So the loss compares spectra, in the band of the tones alone. The gradient goes through the transform to the
+//! the tones are at others. So the loss compares spectra, and only in the band of the tones. The gradient goes through the transform to the
 //! frequencies, which become far more exact than the distance between two frequencies of the spectrum.
 
 use std::f64::consts::TAU;
@@ -34,7 +34,7 @@ fn tones<'t>([frequency, fading, cosine, sine]: [Var<'t, f64>; 4]) -> Var<'t, f6
     (level * (cosine.unsqueeze(1) * angle.cos() + sine.unsqueeze(1) * angle.sin())).sum(0)
 }
 
-/// Returns the drift, a random walk, and a little noise.
+/// Returns the sum of a drift, which is a random walk, and a little noise.
 fn disturbance(generator: &mut Generator) -> Tensor<f64> {
     let steps = Tensor::<f64>::randn([SAMPLES], generator);
     steps.cumsum(0) * 0.3 + Tensor::randn([SAMPLES], generator) * 0.1

@@ -1,8 +1,8 @@
 //! 30. A Gaussian process: a curve with a band that shows its uncertainty, and a learned length scale for each coordinate.
 //!
 //! A Gaussian process is a normal distribution over functions. The kernel says how much the values at two points vary together. Its
-//! parameters are the length scales, the height and the noise. They maximise the likelihood of the data. The likelihood contains a Cholesky
-//! factor, a solution and a determinant, and the gradient goes through all of them.
+//! parameters are the length scales, the height and the noise. They are learned: they maximise the likelihood of the data. The
+//! likelihood contains a Cholesky factor, a solution and a determinant, and the gradient goes through all of them.
 
 use std::f64::consts::TAU;
 use std::process::ExitCode;

@@ -29,7 +29,8 @@ fn log_density<'t>(x: Var<'t, f64>, [weights, means, deviations]: [Var<'t, f64>;
     parts.logsumexp(1)
 }
 
-/// Returns the parameters of the parts. The last weight is fixed at 0, because the softmax depends only on the differences of weights.
+/// Returns the weights, means and deviations of all normal distributions. `theta` lacks the last weight, which is fixed at 0, because the
+/// softmax depends only on the differences of weights.
 fn all<'t>(theta: Var<'t, f64>, layout: &TreeLayout<[Shape; 3]>) -> [Var<'t, f64>; 3] {
     let [weights, means, deviations] = layout.unravel(&theta);
     [weights.pad(&[0, 1], PadMode::Constant(0.0)), means, deviations]

@@ -34,8 +34,8 @@ mod course;
 
 /// Height and width of all images after resizing.
 const SIZE: usize = 32;
-/// The number of batches of a training, and its patience: the number of batches without a better validation score after which it ends. Both
-/// are converted to epochs, with limits: a training has 40 to 400 epochs, and its patience is at least 10 epochs. An epoch of few images
+/// The number of batches of a training run, and its patience: the number of batches without a better validation score after which the run
+/// ends. Both are converted to epochs, with limits: a run has 40 to 400 epochs, and its patience is at least 10 epochs. An epoch of few images
 /// has few batches. Then batch normalisation needs many epochs before its running statistics fit the network.
 const BATCHES: [u64; 2] = [4000, 1000];
 
@@ -134,8 +134,8 @@ fn train(options: &Options) -> Result {
     report(options, &model, &history, &test)
 }
 
-/// Writes the names of the classes beside the network, before the training, so that a network whose training was interrupted can be used. A
-/// training that resumes must have the same classes as before.
+/// Writes the names of the classes into the network's folder before the training, so that a network whose training was interrupted can be
+/// used. A resumed training run must have the same classes as before.
 fn write_names(options: &Options, names: &[&str]) -> Result {
     let path = options.file("classes.txt")?;
     match fs::read_to_string(&path) {

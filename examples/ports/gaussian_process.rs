@@ -21,7 +21,7 @@ pub fn data() -> [Tensor<f64>; 2] {
     [((x - 4.0) / 2.0).unsqueeze(1), y]
 }
 
-/// Returns the parameters at the start: the mean, then the logarithms of the noise, of the height and of the lengths.
+/// Returns the initial parameters: the mean, then the logarithms of the noise, of the height and of the lengths.
 pub fn start(count: usize) -> Tensor<f64> {
     RandomState::new(0).randn([count]) * 0.1
 }
@@ -53,7 +53,7 @@ pub fn predict<'t>(theta: Var<'t, f64>, at: Var<'t, f64>, x: Var<'t, f64>, y: Va
     stack(&[mean, theta.select(0, 2).exp() - (cross * weights).sum(0)], 0)
 }
 
-/// Maximizes the likelihood by at most 100 iterations of L-BFGS. Returns the parameters, and minus the logarithm of their likelihood.
+/// Maximizes the likelihood with at most 100 iterations of L-BFGS. Returns the parameters, and minus the logarithm of their likelihood.
 pub fn fit(x: &Tensor<f64>, y: &Tensor<f64>) -> (Tensor<f64>, f64) {
     let objective = formula!(|theta| objective(theta, theta.tape().constant(x), theta.tape().constant(y)));
     Lbfgs::new(1.0).strong_wolfe().max_iter(100).minimize(objective, &start(4))

@@ -13,7 +13,7 @@ fn main() -> ExitCode {
     run(options.count("steps", 300, "Largest number of steps of Newton's method"), mixture)
 }
 
-/// Returns the parameters at the start: the logits `[10]`, a root R of each covariance RᵀR `[10, 2, 2]`, and the means `[10, 2]`.
+/// Returns the initial parameters: the logits `[10]`, a root R of each covariance RᵀR `[10, 2, 2]`, and the means `[10, 2]`.
 pub fn start() -> [Tensor<f64>; 3] {
     let mut random = RandomState::new(0);
     let logits = random.randn([10]) * 0.1;
@@ -26,7 +26,7 @@ pub fn objective<'t>([logits, roots, means]: [Var<'t, f64>; 3], points: &Tensor<
     -MixtureSameFamily::new(Categorical::from_logits(logits), parts).log_prob(points).sum(..)
 }
 
-/// Returns the parameters after at most `steps` steps of Newton's method, and the objective there.
+/// Returns the parameters after at most `steps` steps of Newton's method, and the objective for these parameters.
 pub fn fit(points: &Tensor<f64>, steps: usize) -> ([Tensor<f64>; 3], f64) {
     let (start, layout) = ravel(&start());
     let objective = formula!(|theta| objective(layout.unravel(&theta), points));

@@ -1,5 +1,5 @@
-//! A Gaussian process latent variable model: each coordinate of the data is a Gaussian process over hidden places of the points in a plane.
-//! A port of HIPS/autograd's `gplvm.py`.
+//! A Gaussian process latent variable model: each point has a hidden place in a plane, and each coordinate of the data is a Gaussian process
+//! over these places. A port of HIPS/autograd's `gplvm.py`.
 
 use std::process::ExitCode;
 
@@ -19,13 +19,13 @@ fn main() -> ExitCode {
     run(options.count("steps", 500, "Largest number of moves of the optimiser"), places)
 }
 
-/// Returns the parameters at the start: the parameters of the processes `[2, 5]`, and the places `[90, 2]`.
+/// Returns the initial parameters: five parameters of each Gaussian process `[2, 5]`, and the hidden places of the points `[90, 2]`.
 pub fn start() -> [Tensor<f64>; 2] {
     let mut random = RandomState::new(1);
     [random.randn([2, 5]) * 0.1, random.randn([90, 2]) * 0.1]
 }
 
-/// Returns minus the logarithm of the density of the data `[n, 2]` and of the places `[n, 2]`.
+/// Returns minus the logarithm of the joint density of the data `[n, 2]` and the hidden places `[n, 2]`.
 pub fn objective<'t>([settings, places]: [Var<'t, f64>; 2], data: &Tensor<f64>) -> Var<'t, f64> {
     let tape = places.tape();
     let process = |k| gaussian_process::objective(settings.select(0, k), places, tape.constant(data.select(1, k)));

@@ -31,7 +31,7 @@ pub fn data() -> [Tensor<f64>; 3] {
     [weights, hidden, observed]
 }
 
-/// Returns the parameters at the start: the weights `[100, 2]`, the hidden values `[2, 200]`, the logarithm of the noise.
+/// Returns the initial parameters: the weights `[100, 2]`, the hidden values `[2, 200]`, the logarithm of the noise's scale.
 pub fn start() -> [Tensor<f64>; 3] {
     let mut random = RandomState::new(0);
     [random.randn([OBSERVED, HIDDEN]), random.randn([HIDDEN, SAMPLES]), random.randn([])]

@@ -1,5 +1,6 @@
 //! A mixture of ten normal distributions that approximates a density known up to a factor. A port of `mixture_variational_inference.py` of
-//! HIPS/autograd. The sum over the parts is exact, so that only the noise within a part is random (A. Graves, 2016, arXiv:1607.05690).
+//! HIPS/autograd. The sum over the ten components is exact, so that only the draws from each component are random (A. Graves, 2016,
+//! arXiv:1607.05690).
 
 use std::process::ExitCode;
 
@@ -14,7 +15,7 @@ fn main() -> ExitCode {
     run(options.count("steps", 2000, "Number of steps of the optimiser"), inference)
 }
 
-/// Returns the parameters at the start: the logits `[10]`, then the mean and the logarithm of the deviation of each part, `[10, 4]`.
+/// Returns the initial parameters: the logits `[10]`, then two means and two logarithms of deviations for each component, `[10, 4]`.
 pub fn start() -> [Tensor<f64>; 2] {
     let settings = RandomState::new(0).randn([10, 4]) * 0.1;
     [Tensor::ones([10]), settings + Tensor::from([-1.0, -1.0, -5.0, -5.0])]
@@ -38,7 +39,7 @@ pub fn mixture<'t>(
     MixtureSameFamily::new(Categorical::from_logits(logits), Independent::new(parts, 1))
 }
 
-/// Returns minus an estimate of the evidence lower bound (ELBO), from noise `[10, n, 2]`: n draws of each part.
+/// Returns minus an estimate of the evidence lower bound (ELBO), from noise `[10, n, 2]`: n draws for each component.
 pub fn objective<'t>([logits, settings]: [Var<'t, f64>; 2], noise: &Tensor<f64>) -> Var<'t, f64> {
     let part = settings.unsqueeze(1);
     let x = part.slice(2, ..2) + part.slice(2, 2..).exp() * noise;
@@ -48,7 +49,7 @@ pub fn objective<'t>([logits, settings]: [Var<'t, f64>; 2], noise: &Tensor<f64>)
 
 /// The state of the optimisation.
 pub struct Fit {
-    /// The logits and the settings of the parts, as one vector.
+    /// The logits, the means and the logarithms of the deviations of all components, as one vector.
     pub theta: Parameter<f64>,
     layout: TreeLayout<[Shape; 2]>,
     adam: Adam<f64>,
@@ -56,7 +57,7 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// Returns the state at the start.
+    /// Returns the initial state.
     pub fn at_start() -> Self {
         let (theta, layout) = ravel(&start());
         Fit { theta: Parameter::new(theta), layout, adam: Adam::new(0.1), random: RandomState::new(0) }

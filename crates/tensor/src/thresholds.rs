@@ -15,7 +15,7 @@ pub(crate) mod plan {
     /// reduces even if each total has fewer than [`ELEMENTS_PER_TOTAL`] terms.
     pub(crate) const MAX_ROW: usize = 1 << 14;
 
-    /// The value of [`MAX_ROW`] for a tensor that is reduced to a single value. Such a tensor is a single row, which one thread computes.
+    /// The value of [`MAX_ROW`] for a tensor that is reduced to a single value. Such a tensor is a single row, whose total one thread computes.
     pub(crate) const MAX_WHOLE: usize = 1 << 12;
 
     /// The shortest row, in elements, that an instruction of a fused program reduces. A program that runs row by row over shorter rows
@@ -61,8 +61,9 @@ pub(crate) mod plan {
     /// products. It needs copies of their operands side by side.
     pub(crate) const MAX_JOINED: usize = 1 << 24;
 
-    /// A sum of the gradients of slices is cut into parts where slices start or end. If the slices have more than this number of parts on
-    /// average, they are divided into two sums. More parts mean more steps with fewer elements each. Measured with causal attention.
+    /// A sum of the gradients of overlapping slices is cut into parts where slices start or end, so a slice may cover several parts. If the
+    /// slices cover more than this number of parts on average, two sums of half of the slices each are computed. More parts mean more steps
+    /// with fewer elements each. Measured with causal attention.
     pub(crate) const MAX_PARTS: usize = 8;
 
     /// The largest number of plans that a thread keeps. A training step that reads many values, each on its own, needs a plan for each of
@@ -78,7 +79,8 @@ pub(crate) mod plan {
     /// region saves. Measured with 14 small models.
     pub(crate) const MAX_REGION_VALUE: usize = 1 << 12;
 
-    /// The largest number of multiplications of a batch of products in a region. A larger product of one column may run on several threads.
+    /// The largest number of multiplications of a batch of products in a region. A larger product of one column may run on several threads, so
+    /// it is not a step of a region.
     pub(crate) const MAX_REGION_PRODUCT: usize = super::matmul::MIN_PARALLEL_COLUMN - 1;
 
     /// The largest operand of a concatenation, in elements, that a step of a region may compute. It is copied from the region's memory to
@@ -88,8 +90,8 @@ pub(crate) mod plan {
     /// The largest number of elements in the memory of a region (a sequence of small steps), which stays in the second-level cache.
     pub(crate) const MAX_REGION: usize = 1 << 16;
 
-    /// The number of different programs, the most recent ones, among which a region searches for an equal program. A recurrence has fewer
-    /// programs in one step. Regions without equal programs may have many.
+    /// Equal programs of a region are stored once. This is the number of the region's last stored programs with which a new program is
+    /// compared. One step of a recurrence has fewer programs. A region without equal programs may have many more.
     pub(crate) const MAX_SEARCHED_PROGRAMS: usize = 256;
 
     /// The smallest number of steps of a region. A shorter region saves less than the copies of its results cost.
@@ -99,8 +101,9 @@ pub(crate) mod plan {
     /// because the plan has fixed shapes. A region whose inputs change more often runs step by step.
     pub(crate) const MAX_REGION_COMPILATIONS: usize = 4;
 
-    /// The number of an expression's first shapes, and of its first views, with which a new shape or view is compared. Later shapes are
-    /// found by their hashes, so equal shapes are stored once. A view that equals a later view is stored again.
+    /// A new shape of an expression is compared with this number of the expression's first shapes, and a new view with this number of its
+    /// first views. Later shapes are found by their hashes, so equal shapes are stored once. Later views are not found, so a view that equals
+    /// one of them is stored again.
     pub(crate) const MAX_SCANNED: usize = 16;
 }
 
@@ -139,8 +142,8 @@ pub(crate) mod blocks {
     /// without a copy. Shorter rows share blocks.
     pub(crate) const LONG_ROW: usize = 128;
 
-    /// The value of [`LONG_ROW`] for a program. A program gathers an operand (copies its short rows into a block) once, and reads it
-    /// several times.
+    /// The value of [`LONG_ROW`] for a program. A program gathers an operand (copies its short rows into a block) once and reads
+    /// the block several times, so the copy is worthwhile for longer rows.
     pub(crate) const LONG_ROW_OF_PROGRAM: usize = 512;
 
     /// The blocks of a long row begin at multiples of this number of elements. Vectors of blocks that begin elsewhere cross cache lines, and
@@ -158,10 +161,11 @@ pub(crate) mod blocks {
     pub(crate) const MAX_SMALL_BLOCKS: usize = 1 << 18;
 
     /// The largest block, in bytes, that stores a whole value of a program. The program's inputs are copied to blocks. For larger inputs, the
-    /// copies take longer than the start of a run that reads them in place.
+    /// copies take longer than the preparation that a program needs to read its inputs in place.
     pub(crate) const MAX_MEDIUM_BLOCK: usize = 1 << 12;
 
-    /// The largest total size, in bytes, of all these blocks of a program: the size of a first-level cache.
+    /// The largest total size, in bytes, of the blocks of all values of one program, if each value is stored whole in one block. It is the size
+    /// of a first-level cache.
     pub(crate) const MAX_MEDIUM_BLOCKS: usize = 1 << 15;
 
     /// A task that computes several totals has about this number of elements per total, or more. With fewer elements, clearing and
@@ -184,7 +188,8 @@ pub(crate) mod rows {
     /// into blocks of several rows, if one loop can copy several of them.
     pub(crate) const MIN_LOOPED_ROW: usize = 8;
 
-    /// The value of [`MIN_LOOPED_ROW`] if the row of an operand repeats. Copies of repeated rows are faster.
+    /// The value of [`MIN_LOOPED_ROW`] if the row of an operand repeats. Copies of repeated rows are faster, so longer rows are
+    /// copied too.
     pub(crate) const MIN_LOOPED_REPEATED_ROW: usize = 22;
 
     /// The longest row, in elements, that is computed one vector at a time, with a last vector that overlaps the one before. For longer
@@ -209,7 +214,7 @@ pub(crate) mod rows {
     pub(crate) const MIN_SUMMED_ROW: usize = 256;
 
     /// The smallest length of an operand's rows, in elements, at which the operand is not gathered (copied into contiguous pieces). This
-    /// applies to operations over at most one block.
+    /// applies to operations whose result has at most one block of elements.
     pub(crate) const LONG_GATHERED_ROW: usize = 128;
 
     /// The largest number of elements that one call gathers, that is, copies from short rows into one contiguous block.
@@ -219,12 +224,12 @@ pub(crate) mod rows {
     pub(crate) const VECTOR_ELEMENTS: usize = 16;
 
     /// The largest number of rows that are computed one after the other even if they are short. With more short rows, the rows are first
-    /// gathered (copied into one contiguous block). This applies to operations over two operands of at most one block, if two nested loops
-    /// suffice.
+    /// gathered (copied into one contiguous block). This applies to operations of two operands whose result has at most one block of
+    /// elements, if two nested loops can read the operands.
     pub(crate) const FEW_GATHERED_ROWS: usize = 8;
 
-    /// The shortest row of the result, in elements, that these operations compute without gathering even if there are more than
-    /// [`FEW_GATHERED_ROWS`] rows. Formulas of several operations are computed row by row only if their rows are at least this long.
+    /// The shortest row of the result, in elements, that the operations of [`FEW_GATHERED_ROWS`] compute without gathering, even if there are
+    /// more rows. Formulas of several operations are computed row by row only if their rows are at least this long.
     pub(crate) const MIN_UNGATHERED_ROW: usize = 16;
 
     /// The largest number of elements that a plain loop copies. For a copy this short, a call of `memcpy` takes longer.
@@ -289,7 +294,7 @@ pub(crate) mod transpose {
 /// Thresholds for matrix products.
 pub(crate) mod matmul {
     /// The largest number of columns of a floating-point product that is computed by its definition: plain loops that add the terms of each
-    /// sum.
+    /// sum. If the product is added to the result, each row is first computed in a buffer of this number of elements.
     pub(crate) const FEW_COLUMNS: usize = 64;
 
     /// The largest number of columns of a product for the kernel for few columns, which computes each sum along a row of the left matrix.
@@ -304,7 +309,7 @@ pub(crate) mod matmul {
     /// takes 1.1 us instead of 2.8 us, but [8, 512] x [512, 24] takes 4.5 us instead of 2.3 us.
     pub(crate) const MAX_GEMM_IN_PLACE: usize = 256;
 
-    /// The number of columns for which the kernel for few rows computes the sums before it writes them to the result.
+    /// The kernel for few rows computes all sums of this number of columns before it writes the sums to the result.
     pub(crate) const DOT_COLUMNS: usize = 64;
 
     /// The smallest number of elements of the right matrix that a task reads, if the kernel for few rows divides the columns among threads.
@@ -363,8 +368,8 @@ pub(crate) mod matmul {
     pub(crate) const MIN_THIN_ROWS: usize = 16;
 
     /// The largest size, in bytes, of a row of the left matrix for which the kernel for few columns computes products of a single column with
-    /// any number of rows. The rows must be contiguous. Measured on Zen 4, with f32 matrices: [921, 140] takes 7.7 us, and 15.4 us by `gemm`.
-    /// [1000, 300] takes 17 us and 22 us, [1024, 1024] 62 us and 45 us.
+    /// any number of rows. The rows must be contiguous. Measured on Zen 4, with f32 matrices: [921, 140] takes 7.7 us instead of 15.4 us by
+    /// `gemm`, and [1000, 300] takes 17 us instead of 22 us. But [1024, 1024] takes 62 us instead of 45 us.
     pub(crate) const MAX_SHORT_ROW_BYTES: usize = 1200;
 
     /// `gemm` rearranges a right matrix with contiguous columns slowly if the distance between the columns, in bytes, is a multiple of this
@@ -406,8 +411,8 @@ pub(crate) mod matmul {
     /// kernels for products compute at once.
     pub(crate) const COLUMN_UNIT: usize = 64;
 
-    /// The value of [`COLUMN_UNIT`] for a product with fewer than [`MIN_WIDE`] columns and fewer than [`MIN_SPLIT_SUM`] terms per sum.
-    /// Products of 256 or 384 columns still use [`COLUMN_UNIT`].
+    /// The value of [`COLUMN_UNIT`] for a product with fewer than [`MIN_WIDE`] columns and fewer than [`MIN_SPLIT_SUM`] terms per sum. Products
+    /// of 256 or 384 columns are an exception: an even number of units of [`COLUMN_UNIT`] columns covers them.
     pub(crate) const NARROW_COLUMN_UNIT: usize = 16;
 
     /// The smallest number of columns of a product that is split among threads in units of [`COLUMN_UNIT`] columns, whatever its other
@@ -458,12 +463,12 @@ pub(crate) mod conv {
     /// The number of elements after a buffer's last valid element that kernels may read, without using their values.
     pub(crate) const SLACK: usize = 128;
 
-    /// The number of elements of a piece of a run, for the weight's gradient. A run has the planes of one channel of several images, next
-    /// to each other. Several dot products are computed with one piece while it is in the first-level cache.
+    /// For the weight's gradient, the planes of one channel of several images are stored next to each other and read in pieces of this number
+    /// of elements. Several dot products are computed with one piece while it is in the first-level cache.
     pub(crate) const SEGMENT: usize = 2048;
 
-    /// The approximate number of elements of the copied planes of the images over which one dot product for the weight's gradient runs. A
-    /// plane is one channel of one image.
+    /// For the weight's gradient, one dot product runs over the copied planes of several images. This is the approximate number of elements of
+    /// these planes. A plane is one channel of one image.
     pub(crate) const RUN_ELEMENTS: usize = 1 << 17;
 }
 
@@ -530,8 +535,8 @@ pub(crate) mod distances {
     /// The number of rows of the first matrix in a task. A task copies the whole second matrix.
     pub(crate) const ROWS: usize = 256;
 
-    /// The number of rows whose distances to all later rows are computed at once for the distances between all pairs of rows. The distances
-    /// between these rows are computed twice.
+    /// For the distances between all pairs of rows of one matrix: the number of rows whose distances to all later rows are computed at once.
+    /// The distances of these rows to each other are computed twice.
     pub(crate) const PAIR_ROWS: usize = 64;
 }
 

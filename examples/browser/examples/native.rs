@@ -1,5 +1,5 @@
-//! Does the training of the page without a browser, for a comparison. Prints the time of a step, and writes the checkpoint of 450 steps
-//! with the seed 0. With `WENGERT_SIMD=portable`, the checkpoint has the bits of the build for WebAssembly. Run it in `examples/browser`:
+//! Trains the page's network without a browser, to compare time and result. Prints the time of a step, and writes a checkpoint after 450
+//! steps with the seed 0. With `WENGERT_SIMD=portable`, the checkpoint has the same bits as in the browser. Run it in `examples/browser`:
 //!
 //! ```text
 //! WENGERT_SIMD=portable cargo run --release --example native -- OUT.safetensors

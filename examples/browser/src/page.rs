@@ -16,13 +16,13 @@ fn show_panics() {
     std::panic::set_hook(Box::new(|panic| log_error(&panic.to_string())));
 }
 
-/// A training, for JavaScript. See [`Trainer`].
+/// A training run that JavaScript controls. See [`Trainer`].
 #[wasm_bindgen]
 pub struct Training(Trainer);
 
 #[wasm_bindgen]
 impl Training {
-    /// Returns a training of a new network on the samples of the table.
+    /// Starts a training run of a new network on the samples of the table.
     #[wasm_bindgen(constructor)]
     pub fn new(table: &str, seed: u32) -> std::result::Result<Training, JsError> {
         exception(Trainer::new(table, seed.into())).map(Training)

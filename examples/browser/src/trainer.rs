@@ -9,7 +9,7 @@ use wengert::prelude::*;
 
 use crate::drawing::{SQUARES, features};
 
-/// The result of a function of this page.
+/// A result whose error may have any type.
 pub type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// The number of classes, the digits 0 to 9.
@@ -26,7 +26,7 @@ const MOST_INK: f32 = 16.0;
 
 type Batch = (Tensor, Tensor<i64>);
 
-/// A training in progress: the network, its optimiser and its data.
+/// A training run in progress: the network, its optimiser and its data.
 pub struct Trainer {
     model: Sequential,
     adam: Adam,
@@ -39,8 +39,8 @@ pub struct Trainer {
 }
 
 impl Trainer {
-    /// Returns a training of a new network on the samples of `table`. A line of the table has 64 counts from 0 to 16 and the digit,
-    /// separated by commas. A quarter of the samples tests the network.
+    /// Starts a training run of a new network on the samples of `table`. A line of the table has 64 counts from 0 to 16 and the digit,
+    /// separated by commas. A quarter of the samples is not trained on, and tests the network.
     ///
     /// # Errors
     ///

@@ -13,8 +13,9 @@ pub const DIGITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.cs
 /// Returns digits `[n, height · width]` with pixels from 0 (paper) to 1 (ink), and their classes: a training part and a
 /// held-out part.
 ///
-/// The table [`DIGITS`] has 1,797 digits of 8 x 8 pixels. A table gives three quarters of its rows for training. A folder has
-/// MNIST's IDX files, `train-images-idx3-ubyte` and so on, gzipped or not; the files `t10k` are held out.
+/// `path` is a table or a folder. Of a table, three quarters of the rows are for training. The table [`DIGITS`] has 1,797
+/// digits of 8 x 8 pixels. A folder has MNIST's IDX files, `train-images-idx3-ubyte` and so on, gzipped or not. The files
+/// whose names begin with `t10k` are held out.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Every example explains itself, and refuses wrong arguments with a sentence.
+//! Tests that every example prints its help, and refuses wrong arguments with an error message.
 //!
 //! Each package of examples compiles this file and tests its own programs. `cargo test -p wengert-course` builds the programs first.
 //! `--test programs` alone does not.
@@ -63,7 +63,7 @@ fn in_an_empty_folder<T>(name: &str, run: impl FnOnce(&mut Command) -> T) -> T {
     result
 }
 
-/// Runs a program whose output nobody reads, and returns its exit code and its errors.
+/// Runs a program whose output nobody reads. Returns its exit code, and the text that it wrote to standard error.
 fn run_without_reader(name: &str, arguments: &[&str]) -> (Option<i32>, String) {
     in_an_empty_folder(name, |command| {
         let (reader, writer) = pipe().expect("a pipe can be made");
@@ -77,7 +77,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The test of the package `wengert-course` compares the list of the whole course.
+/// The course is divided among two packages, which both compile this file. Only the package `wengert-course` compares the files of the course
+/// with the examples of both packages.
 #[test]
 fn every_file_of_the_course_is_an_example_of_one_package() {
     if env!("CARGO_PKG_NAME") == "wengert-course" {
@@ -127,7 +128,7 @@ fn wrong_arguments_are_a_sentence() {
     }
 }
 
-/// `| head -1` closes the output after a line. The help is the output that every program writes at once.
+/// Tests a closed output, as after `| head -1`. The test asks for the help, because every program can write it without other work.
 #[test]
 fn a_closed_output_ends_an_example_quietly() {
     for name in names() {

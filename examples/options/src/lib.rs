@@ -227,7 +227,7 @@ fn number(value: &str) -> std::result::Result<u64, lexopt::Error> {
     value.parse().map_err(|_| format!("--seed expects {}, got `{value}`", Kind::Count([0, usize::MAX])).into())
 }
 
-/// Returns a text as lines that begin at a column and end before column [`WIDTH`], except for longer words.
+/// Wraps a text into lines that begin at `column` and end before column [`WIDTH`]. A word that is too long gets a longer line.
 fn wrapped(column: usize, text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

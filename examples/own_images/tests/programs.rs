@@ -1,4 +1,5 @@
-//! The program learns three classes of images, and ends its training early if the validation no longer improves.
+//! Tests that the program learns three classes of images, ends its training early if the validation score no longer improves, and can resume
+//! an interrupted training run.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -62,7 +63,7 @@ fn program(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs the program in `folder` and returns true if it succeeds, its output, and its errors.
+/// Runs the program in `folder`. Returns whether it succeeds, and what it writes to standard output and to standard error.
 fn outcome(folder: &Path, arguments: &[&str]) -> (bool, String, String) {
     let output = program(folder, arguments).output().expect("the program runs");
     let [text, error] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
@@ -127,7 +128,7 @@ fn a_network_of_an_interrupted_training_can_be_used() {
     assert_eq!(run(&folder.0, &["--use", "shapes/rows/2.png"]).lines().count(), 3);
     assert!(run(&folder.0, &["--data", "shapes", "--epochs", "1", "--resume"]).contains("test images"));
 
-    // Other classes need another network.
+    // The saved network has other classes, so it cannot be trained further.
     fs::rename(folder.0.join("shapes/rows"), folder.0.join("shapes/lines")).expect("the folder can be renamed");
     let (success, _, error) = outcome(&folder.0, &["--data", "shapes", "--resume"]);
     assert!(

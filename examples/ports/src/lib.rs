@@ -1,4 +1,4 @@
-//! The parts of the ports that the originals import: NumPy's random numbers, points in the form of a pinwheel, a method of SciPy.
+//! Replacements for what the original programs import: NumPy's random numbers, points in the form of a pinwheel, a method of SciPy.
 
 mod newton;
 mod random;

@@ -1,4 +1,4 @@
-//! Newton's method with products of the Hessian and a vector, never with the Hessian.
+//! Newton's method that computes products of the Hessian and a vector, but never the Hessian itself.
 
 use wengert::autograd::transforms::{hvp, infer, value_and_grad};
 use wengert::prelude::*;

@@ -1,4 +1,4 @@
-//! The random numbers of `numpy.random.RandomState`, so that a port has the data of the original.
+//! The random numbers of `numpy.random.RandomState`, so that a port and the original program compute with the same data.
 //!
 //! The generator is the Mersenne Twister MT19937 (M. Matsumoto and T. Nishimura, 1998). Normal numbers come from the polar method
 //! (G. Marsaglia and T. A. Bray, 1964). NumPy keeps both unchanged in this class.
@@ -36,14 +36,14 @@ impl RandomState {
         RandomState { words, next: WORDS, spare: None }
     }
 
-    /// Returns numbers of the standard normal distribution. NumPy: `randn`.
+    /// Draws numbers from the standard normal distribution. NumPy: `randn`.
     pub fn randn(&mut self, shape: impl Into<Shape>) -> Tensor<f64> {
         let shape = shape.into();
         let numbers: Vec<f64> = (0..shape.numel()).map(|_| self.normal()).collect();
         Tensor::from(numbers).reshape(shape)
     }
 
-    /// Returns the next number of the standard normal distribution.
+    /// Draws the next number from the standard normal distribution.
     fn normal(&mut self) -> f64 {
         if let Some(number) = self.spare.take() {
             return number;

@@ -1,4 +1,4 @@
-//! Checks that the ports compute the numbers of the originals. `tools/autograd_cases.py` writes the expected numbers with NumPy and
+//! Checks that the ports compute the same numbers as the original programs. `tools/autograd_cases.py` writes the expected numbers with NumPy and
 //! autograd.
 
 #![allow(dead_code)] // The functions of the ports that only draw pictures are not called here.

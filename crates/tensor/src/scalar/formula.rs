@@ -2,7 +2,8 @@
 
 use crate::Binary;
 
-/// An elementwise formula of one to three operands, which one loop computes. The results have the bits of the separate operations.
+/// An elementwise formula of one to three operands, which one loop computes. The results have the same bits as if each operation
+/// had its own loop.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub enum Formula {

@@ -79,8 +79,8 @@ functions! {
         Sqrt = "sqrt", CHEAP;
         /// √x with derivative 0 at 0, where [`Sqrt`](Unary::Sqrt) has an infinite derivative. PyTorch uses this convention for `std`.
         SqrtFlat = "sqrt_flat", CHEAP;
-        /// √x with the derivative of the power x^(1/2), which at -0 differs from the derivative of [`Sqrt`](Unary::Sqrt). For powers whose
-        /// exponent is the plain number 1/2 or -1/2, PyTorch computes roots. At -0 and -∞, a root differs from the power.
+        /// √x with the derivative of the power x^(1/2), which at -0 differs from the derivative of [`Sqrt`](Unary::Sqrt). PyTorch
+        /// computes a power as a root if its exponent is the plain number 1/2 or -1/2. At -0 and -∞, the root and the power differ.
         PowHalf = "pow_half", CHEAP;
         /// 1/√x with the derivative of the power x^(-1/2); see [`PowHalf`](Unary::PowHalf).
         PowMinusHalf = "pow_minus_half", CHEAP;

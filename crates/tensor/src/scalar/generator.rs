@@ -111,7 +111,7 @@ impl Generator {
         normal_quantile(self.between())
     }
 
-    /// Draws the same numbers as [`QUANTILES`] calls of [`normal`](Self::normal), in loops that have vector forms.
+    /// Draws the same numbers as [`QUANTILES`] calls of [`normal`](Self::normal), in loops that can be vectorized.
     pub(crate) fn normals(&mut self) -> [f64; QUANTILES] {
         let (mut p, mut z) = ([0.0; QUANTILES], [0.0; QUANTILES]);
         middles(self.seed, self.count, &mut p);
@@ -211,7 +211,7 @@ fn middle(word: u64) -> f64 {
 }
 
 dispatched! {
-    /// Writes the [`middle`]s for the words that follow the first `count` words of a seed.
+    /// Writes the [`middle`] of each word to `out`, for the words that follow the first `count` words of a seed.
     fn middles(seed: u64, count: u64, out: &mut [f64; QUANTILES]) {
         for (number, out) in (1..).zip(out) {
             *out = middle(word(seed, count.wrapping_add(number)));

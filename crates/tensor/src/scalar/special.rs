@@ -94,7 +94,7 @@ pub(crate) fn normal_quantile(p: f64) -> f64 {
 }
 
 crate::scalar::cpu::dispatched! {
-    /// Writes the [`normal_quantile`] of each number of `p` to `out`, with the same bits. The loops have vector forms.
+    /// Writes the [`normal_quantile`] of each number of `p` to `out`, with the same bits. The loops can be vectorized.
     pub(crate) fn normal_quantiles(p: &[f64; QUANTILES], out: &mut [f64; QUANTILES]) {
         // `places` has the positions of the numbers in the tails of the distribution. `tails` has the distance of each of these numbers from
         // 0 or 1. Its unused elements keep the value 0.01.
@@ -407,8 +407,8 @@ fn log1p_less_x(d: f64) -> f64 {
     sum
 }
 
-/// The smallest a for which [`uniform_part`] computes the incomplete gamma function. The terms that it leaves out are below a⁻³ of its
-/// correction, and are lost in the rounding.
+/// The smallest a for which [`uniform_part`] computes the incomplete gamma function. The terms that [`uniform_part`] leaves out are
+/// smaller than a⁻³ times the terms that it adds, so the rounding hides them.
 const MIN_UNIFORM: f64 = 1e6;
 
 /// Computes the incomplete gamma function for large a, and x near a (N. M. Temme, "The asymptotic expansion of the incomplete gamma
@@ -547,7 +547,8 @@ mod tests {
         assert!(digamma(-2.0).is_nan());
     }
 
-    /// Tests large a, where x differs from a by a multiple of √a. The expected values are the smaller parts, integrated with 40 digits.
+    /// Tests large a, where x differs from a by a multiple of √a. The expected value is the smaller one of the lower and the upper function,
+    /// integrated with 40 digits.
     #[test]
     fn incomplete_gamma_functions_of_large_numbers() {
         for (a, multiple, expected) in [
@@ -563,7 +564,7 @@ mod tests {
             assert!((part / expected - 1.0).abs() < 1e-13, "{a} {multiple} {part}");
             assert!((part + rest - 1.0).abs() < 1e-15, "{a} {multiple}");
         }
-        // At the smallest a of this method, the series and the fraction agree with it.
+        // At the smallest a for which `uniform_part` is used, its results agree with the series and with the continued fraction.
         for multiple in [-20.0, -4.0, -0.5, 0.0, 0.5, 4.0, 20.0] {
             let (a, x) = (MIN_UNIFORM, MIN_UNIFORM + multiple * 1e3);
             let is_upper = x >= a + 1.0;

@@ -78,7 +78,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A tensor without dimensions under [`compat::Rules::strict`](crate::shape::compat::Rules::strict).
+    /// An operand without dimensions, which rules such as [`compat::Rules::strict`](crate::shape::compat::Rules::strict) refuse.
     #[error("{}", diagnostic::zero_dim(*operand, shapes, at))]
     ZeroDim {
         /// The position of the first operand without dimensions.
@@ -175,7 +175,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A shape whose number of elements, size in bytes or single size exceeds `isize::MAX`.
+    /// A shape that is too large: its number of elements, its size in bytes, or the size of one dimension exceeds `isize::MAX`.
     #[error("{}", diagnostic::too_large(shape, *dtype, at))]
     TooLarge {
         /// The shape that is too large.

@@ -163,8 +163,8 @@ impl<const N: usize> IterationSpace<N> {
         self.segment_of_rows(k, start)
     }
 
-    /// Returns the positions of a range of elements that begins at `start` and covers several rows (innermost loops). This is the rest of
-    /// [`segment`](Self::segment).
+    /// Returns the positions of a range of elements that begins at `start` and covers several rows (innermost loops).
+    /// [`segment`](Self::segment) calls this function for such a range, and computes other ranges itself.
     fn segment_of_rows(&self, k: usize, start: usize) -> Segment {
         let (mut contiguous, mut constant) = (true, true);
         let mut expected = 1isize;

@@ -201,7 +201,7 @@ impl<T: Float> Tensor<T> {
     }
 }
 
-/// Returns the function of the elements of [`linspace`](Tensor::linspace).
+/// Returns a function that computes the element of [`linspace`](Tensor::linspace) at an index.
 fn spaced(start: f64, end: f64, n: usize) -> impl Fn(usize) -> f64 {
     let parts = n.saturating_sub(1).max(1) as f64;
     // The difference of two finite numbers may be infinite.

@@ -201,7 +201,8 @@ fn rows(f: &mut fmt::Formatter<'_>, shown: &[Vec<Option<usize>>], cells: &[Strin
     }
 }
 
-/// Writes one row in brackets, with line breaks if it is long. The row starts at column `indent`, which includes the bracket.
+/// Writes one row in brackets, with line breaks if it is long. `indent` is the column of the first element, after the opening bracket. Later
+/// lines start at the same column.
 fn row(f: &mut fmt::Formatter<'_>, shown: &[Option<usize>], cells: &[String], indent: usize) -> fmt::Result {
     let mut cells = cells.iter();
     let mut column = indent;

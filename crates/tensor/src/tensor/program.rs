@@ -28,8 +28,8 @@ impl Program {
     /// # Panics
     ///
     /// If the number of inputs is wrong, or an input does not expand to `shape`. The expansion is not checked for a contiguous input with
-    /// as many elements as `shape`, for an input of one element, and for a `shape` without elements. If the program reduces rows and
-    /// `shape` has no elements.
+    /// as many elements as `shape`, for an input of one element, and for a `shape` without elements. Also panics if the program
+    /// reduces rows and `shape` has no elements.
     pub fn run<T: Float>(
         &self,
         inputs: &[ProgramArgument<'_, T>],

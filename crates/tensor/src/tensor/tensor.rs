@@ -400,7 +400,8 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Converts the elements to another type like Rust's `as`. From floats to integers, numbers round toward zero and saturate, and NaN
-    /// becomes 0. To smaller integers, integers wrap. `true` becomes 1, and every nonzero value becomes `true`. PyTorch: `to`.
+    /// becomes 0. To smaller integers, integers wrap. From `bool`, `true` becomes 1. To `bool`, every nonzero value becomes
+    /// `true`. PyTorch: `to`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;

@@ -1,4 +1,4 @@
-//! Functions of `f64`, most of them computed by the methods of `f32`. The polynomials were fitted for this project, with the smallest
+//! Functions of `f64`, most of them computed by the same methods as for `f32`. The polynomials were fitted for this project, with the smallest
 //! relative error.
 #![allow(clippy::excessive_precision)]
 

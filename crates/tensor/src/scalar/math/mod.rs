@@ -67,13 +67,13 @@ pub(crate) fn compare<T: Scalar>(x: T, y: T) -> Ordering {
     x.partial_cmp(&y).unwrap_or_else(|| is_nan(x).cmp(&is_nan(y)))
 }
 
-/// Does the same as [`larger`] by a single instruction. The second number must not be NaN.
+/// Returns the larger number like [`larger`], but with a single instruction. The second number must not be NaN.
 #[inline(always)]
 pub(crate) fn larger_number<T: PartialOrd>(x: T, y: T) -> T {
     if y > x { y } else { x }
 }
 
-/// Does the same as [`smaller`] by a single instruction. The second number must not be NaN.
+/// Returns the smaller number like [`smaller`], but with a single instruction. The second number must not be NaN.
 #[inline(always)]
 pub(crate) fn smaller_number<T: PartialOrd>(x: T, y: T) -> T {
     if y < x { y } else { x }
@@ -86,8 +86,8 @@ macro_rules! declared {
     };
 }
 
-/// The functions of a floating-point type, for one number. Functions with the parameter `FMA` are vectorized in loops. The last bit of
-/// their results may depend on `FMA`.
+/// The functions of a floating-point type, for one number. The compiler vectorizes loops over functions with the parameter
+/// `FMA`. The last bit of their results may depend on `FMA`.
 pub(crate) trait FloatMath:
     Scalar
     + Add<Output = Self>
@@ -126,7 +126,8 @@ pub(crate) trait FloatMath:
     /// removes it again.
     const RAISED: Self;
     const LOWER: Self;
-    /// The two bounds of |x| in [`tanh`](Self::tanh): below the first, it is a polynomial. Above the second, the result is ±1.
+    /// The two bounds of |x| in [`tanh`](Self::tanh): below the first bound, tanh x is computed as a polynomial. Above the
+    /// second bound, the result is ±1.
     const TANH_RANGE: (Self, Self);
     /// True if [`pow_ordinary`](Self::pow_ordinary) is faster than the standard library only with FMA instructions.
     const POW_NEEDS_FMA: bool;
@@ -617,7 +618,7 @@ mod tests {
         check::<f64>(f64::from);
     }
 
-    /// Checks that powers, logarithms of powers, and cubes are exact if an f64 can represent them.
+    /// Checks that powers, cubes, and logarithms of powers of 2 and 10 are exact if an f64 can represent the exact result.
     #[test]
     fn doubles_are_exact_where_results_are() {
         fn check<const FMA: bool>() {

@@ -170,7 +170,7 @@ fn exponentials(x: &[f32], out: &mut [f32]) {
         // Results of 0 are masked out, because Intel's processors take a hundred cycles for a product that is rounded to 0. Results of 0
         // are common: a masked softmax has arguments of -∞.
         let some = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, all(below));
-        // This order of the operands keeps a NaN of `x`: if an operand is NaN, the instruction returns the second one.
+        // This order of the operands keeps a NaN of `x`: if an operand is NaN, the instruction returns the second operand.
         let x = _mm512_min_ps(all(above), x);
         let shifted = _mm512_fmadd_ps(x, all(f32::LOG2_E), round);
         let n = _mm512_sub_ps(shifted, round);
@@ -282,7 +282,7 @@ impl Registers {
     #[inline]
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
     fn apply<const ODD: bool>(&self, x: __m512) -> (__m512, u16) {
-        // This order of the operands keeps a NaN of `x`: if an operand is NaN, the instruction returns the second one.
+        // This order of the operands keeps a NaN of `x`: if an operand is NaN, the instruction returns the second operand.
         let t = _mm512_min_ps(self.end, _mm512_abs_ps(x));
         let shifted = _mm512_fmadd_ps(t, _mm512_fmadd_ps(t, self.curve, self.slope), _mm512_set1_ps(f32::ROUND));
         // The table lookup reads only the lowest bits of `segment`.
@@ -334,7 +334,7 @@ fn left_tail(end: f32, x: &[f32], out: &mut [f32]) {
 mod tests {
     use super::*;
 
-    /// Does the computation of [`Registers`] for a single number.
+    /// Computes the function of `table` like [`Registers`], but for a single number. Calls `general` for arguments outside the table.
     fn naive(table: &Table, general: fn(f32) -> f32, x: f32) -> f32 {
         if !table.odd && x < -table.end {
             return general(x);
@@ -406,7 +406,7 @@ mod tests {
         }
     }
 
-    /// Does the computation of `exponentials` for a single number. `naive_log` does the same for `logarithms`.
+    /// Computes eˣ like `exponentials`, but for a single number. `naive_log` is the same for `logarithms`.
     fn naive_exp(x: f32) -> f32 {
         let x = if x > f32::EXP_RANGE.1 { f32::EXP_RANGE.1 } else { x };
         let x = if x < f32::EXP_RANGE.0 { f32::EXP_RANGE.0 } else { x };

@@ -56,7 +56,8 @@ fn sine_and_cosine<const FMA: bool>(x: f64) -> (f64, f64, u64) {
     (sine, cosine, shifted.to_bits())
 }
 
-/// The coefficients of ((arctan t)/t - 1)/t² as a power series in t². For |t| up to tan π/8, the omitted terms are below 10⁻¹⁰.
+/// The coefficients of ((arctan t)/t - 1)/t² as a power series in t². For |t| up to tan π/8, the omitted terms are below
+/// 10⁻¹⁰ times arctan t.
 const ARCTANGENT: [f64; 11] = [
     -1.0 / 23.0,
     1.0 / 21.0,
@@ -138,8 +139,8 @@ pub(crate) fn has_log_gamma(x: f64) -> bool {
     (x > 0.0) & (x < f64::INFINITY) & ((x - 1.0).abs() > 1e-4) & ((x - 2.0).abs() > 1e-4)
 }
 
-/// Computes ln Γ(x) for arguments that satisfy [`has_log_gamma`], by Stirling's series. For x below 8, the series is for x + 8, and the logarithm of
-/// x (x + 1) … (x + 7) is subtracted.
+/// Computes ln Γ(x) for arguments that satisfy [`has_log_gamma`], by Stirling's series. For x below 8, computes ln Γ(x + 8) by the series and
+/// subtracts the logarithm of x (x + 1) … (x + 7).
 #[inline(always)]
 pub(crate) fn log_gamma<const FMA: bool>(x: f64) -> f64 {
     const HALF_LN_TAU: f64 = 0.918_938_533_204_672_8;

@@ -127,12 +127,12 @@ impl Rules {
         self.broadcast_warning(BroadcastWarning::Off)
     }
 
-    /// Returns these rules with warnings.
+    /// Returns these rules with warnings of the broadcasts that meet [`when`](Rules::when).
     pub fn warn(self) -> Self {
         self.broadcast_warning(BroadcastWarning::Warn)
     }
 
-    /// Returns these rules with errors instead of warnings.
+    /// Returns these rules with errors for the broadcasts that meet [`when`](Rules::when).
     pub fn deny(self) -> Self {
         self.broadcast_warning(BroadcastWarning::Deny)
     }

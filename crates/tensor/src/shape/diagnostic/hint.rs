@@ -65,7 +65,7 @@ pub(crate) fn pairing(a: &Shape, b: &Shape, in_place: bool) -> String {
     hint
 }
 
-/// Returns the expression that views a tensor of shape `from` in shape `to`, which has the same number of elements.
+/// Returns Rust code that views the tensor `name` of shape `from` in shape `to`, which has the same number of elements.
 fn view_as(from: &Shape, name: &str, to: &Shape) -> String {
     if let Some(axis) = extra_one(to, from) {
         return format!("{name}.unsqueeze({axis})");
