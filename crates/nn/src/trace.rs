@@ -9,8 +9,8 @@ use std::rc::Rc;
 use wengert_autograd::Var;
 use wengert_tensor::{Float, Shape};
 
-/// The key of a module: its address, and the name of its type with path and parameters. The address alone is not enough, because a struct, an
-/// array or a tuple may have the address of its first part.
+/// The key of a module: its address, and the name of its type with path and parameters. The address alone is not enough, because a struct, an array
+/// or a tuple may have the same address as its first field or element.
 pub(crate) type ModuleKey = (usize, &'static str);
 
 /// A function that takes the output of a layer and returns the variable that replaces it.
@@ -137,8 +137,8 @@ pub(crate) fn with_hooks<T: Float, R>(hooks: Vec<(ModuleKey, Hook<T>)>, run: imp
     (result, calls.unwrap_or_else(|_| vec![0; count]))
 }
 
-/// Calls `run`. Returns the shape of the last output of each layer that `run` called on this thread. `run` may call this function again: the
-/// outer call then records the same outputs as the inner call.
+/// Calls `run`. Returns the shape of the last output of each layer that `run` called on this thread. `run` may call this function again. An output
+/// during the inner call is then recorded by both calls.
 pub(crate) fn outputs(run: impl FnOnce()) -> HashMap<ModuleKey, Shape> {
     /// A guard that holds the number of outer calls. When it is dropped, it removes the shapes of this call, also if `run` panics.
     struct Outer(usize);

@@ -13,7 +13,7 @@ use wengert_autograd::{Call, Operation};
 use wengert_nn::{LSTM, Layer, Linear, Module, write_npy};
 use wengert_onnx::{Error, Export, IndexExport};
 
-/// Computes each run of a case, and compares the outputs with the values that the operations of this workspace compute.
+/// Evaluates the file of a case for the inputs of each run, and compares the outputs with the values that the operations of this workspace compute.
 fn check<T: Float>(case: &Case<T>, bound: f64) {
     let model = Model::decode(&case.bytes);
     for run_of_case in &case.runs {
@@ -197,7 +197,7 @@ fn an_operation_without_a_form_is_an_error_with_its_line() {
     let line = line!() + 1;
     let error = Export::new().to_bytes([("x", &x)], ["y"], |tape, [x]| [tape.apply(Own, &[x])]).unwrap_err();
     assert!(error.to_string().starts_with(&format!("'own' has no form in ONNX\n  --> {}:{line}:", file!())), "{error}");
-    // An operation on which no output depends does no harm.
+    // An operation on which no output depends may have no form in ONNX.
     let unused = Export::new().to_bytes([("x", &x)], ["y"], |_, [x]| {
         let _ = x.digamma();
         [x.sigmoid()]
@@ -270,7 +270,8 @@ fn programs_that_depend_on_the_dynamic_size_are_errors() {
     assert!(matches!(limit, Err(Error::Varies { .. })));
 }
 
-/// With a stride of 5, the sizes 2, 3, 5 and 67 need no padding after the input, and the size 6 needs one element.
+/// With a stride of 5, the sizes of the recordings (2, 3, 5 and 67) need no padding after the input, but the size 6 needs one element. So the export
+/// must fail, although the recordings agree in their padding.
 #[test]
 fn windows_along_the_dynamic_dimension_are_linear() {
     let (x, weight) = (Tensor::<f64>::ones([1, 1, 4]), Tensor::ones([1, 1, 3]));

@@ -356,7 +356,7 @@ struct Region {
     parameter: f64,
 }
 
-/// The result of [`Region::judge`].
+/// The decision of [`Region::judge`] about a step, with the numbers on which it is based.
 struct Outcome {
     accepted: bool,
     /// The actual and the predicted relative decrease of the sum of squares.
@@ -418,7 +418,7 @@ struct Step {
     linear: f64,
 }
 
-/// The linear least-squares problem at a point, by the singular values of J D⁻¹ = U S Vᵀ.
+/// The linear least-squares problem at a point, stored as the singular value decomposition J D⁻¹ = U S Vᵀ.
 struct Subproblem {
     values: Vec<f64>,
     /// Vᵀ, in row-major order.

@@ -75,9 +75,10 @@ pub fn try_quad<T: Float>(f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>, a: f64, 
 /// Adaptive quadrature with the rule of Gauss and Kronrod with 21 points, with its tolerances.
 ///
 /// The part of the interval with the largest error estimate is halved until the sum of the estimates is at most
-/// max(epsabs, epsrel |integral|). For arrays, the error and the size are the largest of the elements. The function is
-/// evaluated at all points of both halves at once, by [`vmap`](wengert_autograd::transforms::vmap()). The points are
-/// inside of the interval, but near an end that is not 0 they can round to it.
+/// max(epsabs, epsrel |integral|). If the function returns an array, the largest error estimate and the largest
+/// |integral| of all elements count. The function is evaluated at all points of both halves at once, by
+/// [`vmap`](wengert_autograd::transforms::vmap()). The points are inside of the interval, but near an end that is not 0
+/// they can round to it.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Quad {

@@ -1,4 +1,5 @@
-//! The two types of arrays. A tensor computes an elementwise function immediately; a variable records the function on its tape.
+//! The trait of the two types of arrays, tensors and variables. A tensor computes an elementwise function immediately, but a variable records the
+//! function on its tape.
 
 use wengert_autograd::{BatchedCall, Call, Error, Operation, Var};
 use wengert_tensor::ops::{Arithmetic, TensorLike};

@@ -118,8 +118,8 @@ impl<T: Float> DecayedParameter<T> {
 pub struct States<T: Float = f32> {
     /// The number of steps that have updated the parameter, including the current step.
     pub steps: u64,
-    /// One tensor for each name in [`Optimizer::states`](crate::Optimizer::states) that the parameter has. Most have the parameter's shape or
-    /// rank 0.
+    /// One tensor for each state of the parameter, in the order of the names in [`Optimizer::states`](crate::Optimizer::states). Most tensors have
+    /// the parameter's shape or rank 0.
     pub tensors: Vec<Tensor<T>>,
 }
 

@@ -88,7 +88,7 @@ pub(super) fn png(pixels: &[[u8; 3]], width: usize) -> String {
     }
     let packed = packed.finish().unwrap_or_default();
     let mut bytes = b"\x89PNG\r\n\x1a\n".to_vec();
-    // The header is the size, the value 8 (bits for each colour), the code of an image in red, green and blue, and three zeros.
+    // The header has the size, then 8 (the bits of each colour channel), then 2 (the code for red, green and blue), and three zeros.
     for (kind, content) in [(b"IHDR", &[&size[..], &[8, 2, 0, 0, 0]].concat()), (b"IDAT", &packed), (b"IEND", &vec![])]
     {
         let mut crc = Crc::new();

@@ -157,7 +157,7 @@ impl CyclicLR {
 
 impl Schedule for CyclicLR {
     fn lr(&self, step: u64) -> f64 {
-        // If the sum overflows, no training completes the first cycle, so `u64::MAX` serves as the length.
+        // If the sum overflows, no training run completes the first cycle, so `u64::MAX` serves as the length.
         let period = self.up.saturating_add(self.down);
         let (cycles, done) = (step / period, step % period);
         let share =

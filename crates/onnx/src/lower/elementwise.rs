@@ -27,7 +27,7 @@ impl<T: Float> Lowering<T> {
                 let one = self.number(1.0);
                 let largest = self.map("Sub", &[one, y]);
                 let (is_below, smaller) = (self.test("Less", &[x, y]), self.map("Min", &[x, largest]));
-                // Clamps x to the bounds y and 1 - y. If the lower bound is above the upper bound, the lower bound counts.
+                // Clamps x to the bounds y and 1 - y. The lower bound is tested first: an x below y becomes y, even if y is above 1 - y.
                 let inside = self.map("Where", &[is_below, y, smaller]);
                 self.log_odds(inside)
             }

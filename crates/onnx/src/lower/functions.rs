@@ -72,7 +72,7 @@ impl<T: Float> Lowering<T> {
         self.map("Log", &[odds])
     }
 
-    /// Returns the logarithm of x to another base: ln x / `base`, where `base` is the natural logarithm of this base.
+    /// Returns the logarithm of x to a base b, which is ln x / ln b. The argument `base` is ln b.
     fn log_over(&mut self, x: ValueId, base: f64) -> ValueId {
         let (log, base) = (self.map("Log", &[x]), self.number(base));
         self.map("Div", &[log, base])

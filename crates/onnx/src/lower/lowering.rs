@@ -8,7 +8,7 @@ use wengert_tensor::{Float, Shape};
 use crate::error::Error;
 use crate::graph::{Attribute, Graph, Kind, Origin, Source, ValueId};
 
-/// The translation of one program.
+/// The state of the translation of one recorded program into a graph of ONNX operators.
 pub(super) struct Lowering<T: Float> {
     pub(super) graph: Graph<T>,
     /// The value of each translated step of the program.

@@ -1,8 +1,8 @@
 //! Translates a recorded program into a graph of ONNX operators.
 //!
-//! Each recorded operation becomes one operator or a few. An expansion whose result only elementwise operations and
-//! products read usually disappears, because the operators of ONNX broadcast. No file here knows dynamic dimensions:
-//! shapes become constants of the graph, and `unify` compares the graphs of several recordings.
+//! Each recorded operation becomes one operator or a few. An expansion usually disappears if only elementwise
+//! operations and products read its result, because the operators of ONNX broadcast. No file here knows dynamic
+//! dimensions: shapes become constants of the graph, and `unify` compares the graphs of several recordings.
 
 mod elementwise;
 mod functions;

@@ -146,8 +146,8 @@ fn end_padding(window: &WindowAxis) -> i64 {
     last.saturating_add(span).saturating_sub(input).saturating_sub(before)
 }
 
-/// Returns the size and the stride of equal windows without padding, of which the first begins at the first of `size` elements. Each mean is
-/// the sum divided by the size of the window. Returns `None` for other windows.
+/// Returns the size and the stride of the windows over `size` elements. Returns `None` unless all windows have the same size and distance, there is
+/// no padding, and each mean is the window's sum divided by its size.
 fn regular(windows: &[MeanWindow], size: usize) -> Option<(usize, usize)> {
     let first = windows.first()?;
     let kernel = first.end - first.start;

@@ -67,7 +67,7 @@ fn dividends_and_divisors<T: Float>() -> [Tensor<T>; 2] {
     [dividends, divisors].map(|numbers| Tensor::from(numbers.map(T::from_f64)))
 }
 
-/// Operations that are functions in another crate, as methods.
+/// Methods for operations that are functions in another crate, because the macros of this file make cases from methods.
 trait Named: Sized {
     fn ndtr_of(self) -> Self;
 }

@@ -7,7 +7,7 @@ mod structure;
 use wengert_autograd::prelude::*;
 use wengert_onnx::Export;
 
-/// A model as the bytes of a file, with runs to compare.
+/// A model as the bytes of a file, with the inputs and the expected outputs of its runs.
 pub struct Case<T: Float> {
     pub name: String,
     pub bytes: Vec<u8>,

@@ -176,7 +176,8 @@ struct Rotation<T: Float> {
     matrix: Buffer<T>,
 }
 
-/// Returns a case with a buffer and its transposed view, which has the same shape.
+/// Returns a case of a model that reads a buffer and the buffer's transposed view. They have the same shape, so the export must not take one for the
+/// other.
 fn transposed_buffer<T: Float>() -> Case<T> {
     let model = Rotation { matrix: Buffer::new(between(-1.0, 1.0, &[2, 2])) };
     let export = Export::new().model(&model);

@@ -220,9 +220,9 @@ impl<T: Float> Stepper<T> {
     }
 }
 
-/// Takes steps whose length follows from the error estimate, and appends the state at each later time to `rows`.
-/// Returns an error if the first slope is not finite, the steps become too small, or there are more steps than
-/// `max_steps`.
+/// Takes steps whose length follows from the error estimate. Appends the state at each requested time after the first
+/// to `rows`. Returns an error if the first slope is not finite, the steps become too small, or there are more steps
+/// than `max_steps`.
 fn adaptive<T: Float>(
     settings: &Settings,
     mut stepper: Stepper<T>,
@@ -323,7 +323,7 @@ struct Control {
     after_rejection: bool,
 }
 
-/// The factor of the predicted step length that makes a rejection unlikely.
+/// The predicted step length is multiplied by this factor, so that a rejection of the step is unlikely.
 const SAFETY: f64 = 0.9;
 /// The smallest and the largest ratio of the lengths of two successive steps.
 const FACTORS: [f64; 2] = [0.2, 10.0];

@@ -1,7 +1,7 @@
 //! The coefficients of explicit Runge-Kutta methods.
 //!
-//! The last row of each table gives the new state. So the step also computes the slope at the new state, for the error estimate, the
-//! interpolation and the next step.
+//! The last row of each table gives the new state, so a step also computes the slope at the new state. The error estimate, the interpolation and the
+//! next step use this slope.
 
 /// The coefficients of an explicit Runge-Kutta method, as in a Butcher tableau.
 pub(super) struct Tableau {

@@ -190,7 +190,8 @@ impl FixedPoint {
     }
 }
 
-/// The last differences of the residuals and of the images g(x).
+/// The differences between successive residuals and between successive images g(x), newest first, from which the next point is computed. At most
+/// `capacity` of each are stored.
 #[derive(Default)]
 struct History {
     capacity: usize,

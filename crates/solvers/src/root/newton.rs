@@ -264,7 +264,7 @@ impl<T: Float> Search<'_, T> {
             if merit <= start * (1.0 - 2e-4 * share) {
                 return Ok(Some((x, largest(&y))));
             }
-            // The next share: the minimum of the parabola that has the merits of both points and this slope at the start.
+            // The next share: the minimum of the parabola that has the merits of the start and of the tried point, and this slope at the start.
             let parabola = share * share * start / (merit - start + 2.0 * share * start);
             share = if parabola.is_finite() { parabola.clamp(0.1 * share, 0.5 * share) } else { 0.1 * share };
         }

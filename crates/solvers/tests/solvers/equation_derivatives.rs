@@ -4,8 +4,8 @@ use wengert_autograd::transforms::{grad, hessian, vmap};
 use wengert_autograd::{GradCheck, gradcheck, prelude::*};
 use wengert_solvers::{Method, Odeint};
 
-/// Returns the slope of a damped oscillator with a periodic force. The arguments are its stiffness and the frequency of
-/// the force.
+/// Returns dy/dt for a damped oscillator with a periodic force. The arguments are the stiffness of the oscillator and
+/// the frequency of the force.
 fn oscillator<'t>(t: Var<'t, f64>, y: Var<'t, f64>, args: &[Var<'t, f64>]) -> Var<'t, f64> {
     let (x, v) = (y.select(0, 0), y.select(0, 1));
     stack(&[v, (t * args[1]).sin() - x.pow(3.0) * args[0] - v * 0.2], 0)
@@ -95,7 +95,7 @@ fn the_check_of_the_adjoint_finds_wrong_derivatives() {
     assert!(checked.is_err());
 }
 
-/// The adjoint solves the equation backward, so it must agree with the derivative of many small recorded steps.
+/// Compares the gradients of the adjoint, which solves the equation backward in time, with the derivatives of many small recorded steps.
 #[test]
 fn the_adjoint_agrees_with_recorded_steps() {
     let [y0, times, stiffness, frequency] = inputs();

@@ -6,7 +6,7 @@ use wengert_tensor::Float;
 
 use crate::{assert_near, cases, name, numbers, parts, vector};
 
-/// Returns the slope of the equation with this name.
+/// Returns the right-hand side dy/dt of the equation with this name.
 fn slope<'t, T: Float>(name: &str, t: Var<'t, T>, y: Var<'t, T>) -> Var<'t, T> {
     match name {
         "lotka_volterra" => {
@@ -171,7 +171,7 @@ fn failures_are_errors() {
     let error =
         Odeint::new().method(Method::Rk4).try_call(|_, y| y.log() * 1e3, &Tensor::scalar(0.5), &times).unwrap_err();
     assert!(matches!(error, Error::NotFinite { .. }), "{error}");
-    // This method needs the derivative of the slope.
+    // This method needs the derivative of the slope, which `floor_divide` does not have.
     let error = Odeint::new().method(Method::Rodas4).try_call(|_, y| y.floor_divide(2.0), &one, &times).unwrap_err();
     assert!(matches!(error, Error::Autograd(_)), "{error}");
 }
@@ -190,7 +190,7 @@ fn states_may_be_empty_or_have_any_shape() {
     assert_eq!(single, Tensor::ones([1, 2]));
 }
 
-/// Tests problems with so large slopes or so small tolerances that squares of their quotients overflow.
+/// Tests problems in which the slopes are so large, or the tolerances so small, that the square of a slope divided by a tolerance overflows.
 #[test]
 fn overflow_in_the_first_step_does_not_end_in_nan() {
     let times = Tensor::from([0.0, 0.5, 1.0]);

@@ -150,15 +150,15 @@ fn minima_are_scipys() {
             let what = format!("{name}, {method:?}: {:?}, {} iterations", found.end, found.iterations);
             assert!(found.converged(), "{what}");
             assert!(found.gradient.abs().amax(..).item() <= 1e-8, "{what}");
-            // Rosenbrock's function of 10 numbers has two minima.
+            // Rosenbrock's function of 10 numbers has two minima, and a method may find the one that SciPy does not find.
             if name == "rosenbrock_10" && found.value < 1.0 {
                 assert_near(&found.x.to_vec(), &[1.0; 10], 1e-6, 0.0, &what);
             } else {
                 assert_near(&found.x.to_vec(), &expected, 1e-6, 1e-8, &what);
             }
             let iterations = case["iterations"].as_u64().unwrap() as usize;
-            // The case has the number of iterations of SciPy's BFGS. Newton's method stays near a saddle of Wood's
-            // function for a while.
+            // The case has the number of iterations of SciPy's BFGS, so the bound for Newton's method is wider.
+            // Newton's method stays near a saddle of Wood's function for many iterations.
             let factor = match (method, name) {
                 (MinimizeMethod::Bfgs, _) => 1.5,
                 (_, "wood") => 10.0,
@@ -254,7 +254,8 @@ fn fits_do_not_depend_on_the_scale_of_the_residuals() {
     assert!(matches!(error, Error::NotFinite { .. }), "{error}");
 }
 
-/// Both columns of the Jacobian are equal up to a factor and the roundings of f32.
+/// The columns of the Jacobian differ only by a factor and by the roundings of f32. So its rank must count as 1: with rank 2, the roundings would
+/// make the covariance very large.
 #[test]
 fn the_covariance_in_f32_has_the_rank_of_f32() {
     let t = Tensor::from([0.1f32, 0.7, 1.3, 2.9]);

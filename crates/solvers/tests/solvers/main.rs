@@ -9,7 +9,7 @@ mod roots;
 use serde_json::Value;
 use wengert_autograd::prelude::*;
 
-/// Returns the cases of a table.
+/// Returns the cases of the table `table` in `cases.json`.
 fn cases(table: &str) -> Vec<Value> {
     let all: Value = serde_json::from_str(include_str!("../cases.json")).unwrap();
     let cases = all[table].as_array().unwrap().clone();

@@ -53,7 +53,7 @@ impl Jet {
         (0..=rows).flat_map(move |i| (0..=columns).map(move |j| (i, j)))
     }
 
-    /// Returns the first coefficient, which is the value of the function without ε and δ.
+    /// Returns the first coefficient, which is the value of the function at (a, b), where ε and δ are 0.
     pub(crate) fn value(&self) -> f64 {
         self.coefficients[0]
     }
@@ -63,7 +63,8 @@ impl Jet {
         self.coefficients[0] = value;
     }
 
-    /// Returns the derivative of the function with the highest orders that the jet has: `orders`, one for each of its two variables.
+    /// Returns the derivative of the function of order `orders[0]` with respect to a and of order `orders[1]` with respect to b. These are the
+    /// highest orders of the jet.
     pub(crate) fn derivative(&self) -> f64 {
         let [i, j] = self.orders;
         self.at(i, j) * factorial(i) * factorial(j)

@@ -12,7 +12,8 @@ use super::normal::erfcx;
 /// The smallest parameter a for which [`gammainc`] is accurate: the neglected term of the expansion is below a⁻² / 300.
 const LEAST_PARAMETER: f64 = 1e6;
 
-/// The largest |μ|. Farther from the mean, the continued fraction and the series have less than 500 terms.
+/// The largest |μ| for which the expansion is used, where μ = (x - a) / a. Farther from the mean a, the continued fraction and the series need less
+/// than 500 terms.
 const LARGEST_DISTANCE: f64 = 0.1;
 
 /// The Taylor coefficients of η / μ as a function of μ.
@@ -53,7 +54,7 @@ const FIRST: [f64; 13] = [
     1.026_180_978_424_030_8e-8,
 ];
 
-/// The Taylor coefficients of the second coefficient, 1/η³ - 1/μ³ - 1/μ² - 1/(12 μ), as a function of η. It is divided by a.
+/// The Taylor coefficients, in powers of η, of 1/η³ - 1/μ³ - 1/μ² - 1/(12 μ). This is the second coefficient of the expansion, which is divided by a.
 const SECOND: [f64; 8] = [
     -0.001_851_851_851_851_851_8,
     -0.003_472_222_222_222_222,

@@ -1,5 +1,5 @@
-//! Compares values and derivatives of orders 1 and 2 with figures that `tools/derivative_cases.py` computed with PyTorch. Also compares
-//! batches of the same cases with loops.
+//! Compares values and derivatives of orders 1 and 2 with figures that `tools/derivative_cases.py` computed with PyTorch. Also compares [`Vmap`] over
+//! a batch of two examples with a loop over the examples.
 
 use serde_json::Value;
 use wengert_autograd::prelude::*;
@@ -52,7 +52,8 @@ fn weighted<'t>(tape: &'t Tape<f64>, list: &[Var<'t, f64>], weight: fn(f64) -> f
     sum
 }
 
-/// Asserts that `got` equals `expected`, with an error relative to the largest element. `None` stands for zeros.
+/// Asserts that `got` equals `expected`. The error is relative to the largest element of `expected`, or to 1 if that is larger. `None` stands for
+/// zeros.
 fn check(what: &str, got: &Var<'_, f64>, expected: Option<&Tensor<f64>>, tolerance: f64) {
     let got = got.value();
     let expected = expected.cloned().unwrap_or_else(|| Tensor::zeros(got.shape()));

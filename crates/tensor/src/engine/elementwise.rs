@@ -147,7 +147,7 @@ pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>,
     });
 }
 
-/// Computes `out = f(x)` for any function `f`.
+/// Writes `f` of each element of `x` to `out`, for any function `f`.
 pub(crate) fn map<T: Element, U: Element>(x: Source<T>, out: &mut [U], f: impl Fn(T) -> U + Sync) {
     one(x, out, true, 1, &|x, out| loops::one(x, out, &f));
 }

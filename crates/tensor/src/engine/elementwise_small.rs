@@ -98,13 +98,14 @@ pub(crate) fn two<T: Element, U>(
     true
 }
 
-/// An operand of at most one block. Pieces of it are read one after the other, in ascending order.
+/// An operand of at most one block. It is read in pieces (ranges of elements), one after the other in ascending order.
 enum GatheredOperand<'a, T> {
     /// All elements of the operand, if they are contiguous or one repeated element.
     Whole(Operand<'a, T>),
     /// The short row that the operand repeats.
     Row(&'a [T]),
-    /// The loops over the operand's short rows, and the operand's buffer. Each piece is copied from the rows before it is read.
+    /// The loops over the operand's short rows, and the buffer in which the rows are. The elements of a piece are copied out of the rows before the
+    /// piece is read.
     Rows(IterationSpace<1>, &'a [T]),
 }
 

@@ -1,4 +1,4 @@
-//! Makes the steps of a plan after all values have been placed in kernels (fused programs) or as separate steps.
+//! Makes the steps of a plan. Before this, the planner has assigned each value to a kernel (a fused program) or to a step of its own.
 
 use std::cell::RefCell;
 

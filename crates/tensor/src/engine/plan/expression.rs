@@ -128,7 +128,7 @@ pub struct Expression {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     number: u64,
-    /// The lengths of the part of the lists for which the number stands.
+    /// The number stands for the contents of the lists up to these lengths.
     pub extent: Extent,
 }
 
@@ -386,8 +386,8 @@ impl Expression {
         self.push(op, [start, inputs.len() as u32, sameness as u32], shape)
     }
 
-    /// Marks a leaf or a node with a known value whose data is expanded. The host's data for the node must have the shape `before`, which
-    /// has size 1 along each expanded dimension.
+    /// Notes that the host stores the data of a node before its expansion: with the shape `before`, which has size 1 along each expanded dimension.
+    /// The node is a leaf, or its value is already known.
     pub fn set_unexpanded(&mut self, index: Index, before: &Shape) {
         let before = self.intern(before);
         self.unexpanded.insert(index, before);
@@ -469,7 +469,7 @@ impl Part {
         self.nodes.len()
     }
 
-    /// Returns the lengths of the lists from which this part was copied.
+    /// Returns the lengths that the expression's lists had when this part was copied.
     pub fn end(&self) -> Extent {
         Extent {
             nodes: self.start.nodes + self.nodes.len(),
