@@ -16,7 +16,7 @@ use crate::{Error, Tape, Var};
 /// costs time.
 const FRONTIER: usize = 16;
 
-/// The number of evaluations of a tape after which [`FRONTIER`] no longer limits the number of kept values. After so many evaluations, later
+/// The number of evaluations of a tape after which [`FRONTIER`] no longer limits the number of kept values. After this number of evaluations, later
 /// ones are likely to read the values again. [`KEPT`] still limits the size of the values.
 const REPEATED: usize = 3;
 

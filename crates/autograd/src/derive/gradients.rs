@@ -518,7 +518,7 @@ mod tests {
         };
         let all = step(&buffer, &means);
         assert_eq!(shares(&all), [1, 2, 3, 4]);
-        // Adds up the gradients of two tapes, each of which has recorded two batches.
+        // Adds up the gradients of two tapes. Each tape has recorded two batches.
         let mut sum = step(&buffer, &means[..2]);
         sum += step(&buffer, &means[2..]);
         assert_eq!(shares(&sum), [1, 2, 3, 4]);

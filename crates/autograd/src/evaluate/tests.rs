@@ -406,7 +406,7 @@ fn filter<'t>(x: Var<'t, f64>, factor: f64) -> [Var<'t, f64>; 2] {
     [loss, dx]
 }
 
-/// Checks that a compiled region (consecutive small steps) computes the same bits as its steps one by one, for inputs of several layouts.
+/// Checks that a compiled region (consecutive small steps) computes the same bits as its separate steps, for inputs of several layouts.
 /// First each layout has its own plan, and then all layouts share one plan.
 #[test]
 fn a_region_computes_the_bits_of_its_steps() {

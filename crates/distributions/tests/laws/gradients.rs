@@ -37,7 +37,7 @@ log_probs! {
 }
 
 /// Wraps a distribution so that `log_prob` first divides its point by the sum of the elements. The check of derivatives changes single
-/// elements, so the point leaves the simplex, outside of which the density is not defined.
+/// elements, so the point leaves the simplex. The density is not defined outside of it.
 trait BaseCheck<A> {
     fn base_check(self) -> Normalised<Self>
     where

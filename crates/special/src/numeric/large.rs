@@ -54,7 +54,7 @@ const FIRST: [f64; 13] = [
     1.026_180_978_424_030_8e-8,
 ];
 
-/// The Taylor coefficients, in powers of η, of 1/η³ - 1/μ³ - 1/μ² - 1/(12 μ). This is the second coefficient of the expansion, which is divided by a.
+/// The Taylor coefficients, in powers of η, of 1/η³ - 1/μ³ - 1/μ² - 1/(12 μ). This second coefficient of the expansion is divided by a.
 const SECOND: [f64; 8] = [
     -0.001_851_851_851_851_851_8,
     -0.003_472_222_222_222_222,

@@ -1,4 +1,4 @@
-//! The tests of the special functions. They compare values with those of mpmath and PyTorch, and check the derivatives.
+//! The tests of the special functions. They compare values with the values of mpmath and PyTorch, and check the derivatives.
 
 mod derivatives;
 mod pytorch;

@@ -315,7 +315,7 @@ fn incomplete_functions_of_large_and_small_parameters() {
         assert_close(lower.min(upper), want, 1e-11);
         assert_close(lower + upper, 1.0, 1e-15);
     }
-    // In some of these rows x/a overflows or is nearly the largest number. In the others a is small, and `gammaincc` is about as small as a.
+    // In some of these rows x/a overflows or is above 1e305. In the others a is small, and `gammaincc` is about as small as a.
     let tiny = f64::from_bits(1);
     for (a, x, want) in [
         (1e-20, 0.5, 5.597_735_947_761_607_8e-21),

@@ -20,7 +20,7 @@ use crate::thresholds::blocks::{MIN_PER_TOTAL, STAGE};
 use crate::thresholds::rows::MIN_SUMMED_ROW;
 use crate::{DType, Error, Float, Layout, Reduction, Shape, Site};
 
-/// A program with its shape, and the binding for the input layouts of its most recent run.
+/// A program with the shape to which its inputs expand, and the binding (the prepared run) for the input layouts of its most recent run.
 #[derive(Debug)]
 pub struct BoundProgram {
     program: Program,
@@ -124,7 +124,7 @@ pub(crate) fn run_bound<T: Float>(
     run_blocks::run(program, (registers, joined), reduced, tiling, &inputs, results)
 }
 
-/// The parts of a program's run that depend on the layouts of the inputs, but not on their elements.
+/// A program's run, prepared for inputs of given layouts. The next run with the same layouts reuses it for other elements.
 #[derive(Debug)]
 pub(crate) struct Binding {
     dtype: DType,

@@ -1,7 +1,7 @@
 //! Regions of a plan: consecutive steps that compute only small values. A region runs in one block of memory, and compiles the steps to
 //! *operations* whose operands have fixed places. So it makes no tensor, and compares no layout, for each of its values.
 //!
-//! The first run of a plan executes the steps one by one, and the second run compiles the regions. So a plan that runs only once finds its
+//! The first run of a plan executes each step separately, and the second run compiles the regions. So a plan that runs only once finds its
 //! regions, but does not compile them. A region computes the same bits as its steps: it runs the same programs and the same products.
 
 use std::cell::RefCell;
