@@ -331,6 +331,44 @@ mod tests {
         }
     }
 
+    /// Compares sums of products that are not stored with sums of the same products in a program that also returns the products, bit by bit.
+    /// Between a product and its sum, an instruction computes a value for which the register of a factor must not be used again.
+    #[test]
+    fn sums_of_products_that_are_not_stored_have_the_same_bits() {
+        let shape = Shape::from([40, 300]);
+        let data: Vec<f64> = (0..12_000).map(|i| (i as f64 * 0.37).sin()).collect();
+        let layout = Layout::contiguous(shape.clone());
+        let of_rows = Layout::contiguous(Shape::from([40, 1])).expand(&shape).unwrap();
+        let elements = |layout| ProgramArgument::Elements(Source { data: &data[..], layout });
+        let (factors, after) = (
+            [Instruction::Unary(Unary::Abs, 0), Instruction::Unary(Unary::Neg, 1)],
+            [Instruction::Unary(Unary::Neg, 0), Instruction::Unary(Unary::Abs, 5)],
+        );
+        let of_output = |axes| (None, Output::Reduced(Reduction::Sum, 4, axes));
+        let of_rows_in_program = (Some(Instruction::Reduce(Reduction::Sum, 4)), Output::PerRow(7));
+        let sums = [of_output(1), of_output(2), of_output(3), of_rows_in_program];
+        for product in [Instruction::Binary(Binary::Mul, 2, 3), Instruction::Unary(Unary::Square, 2)] {
+            for (sum, output) in &sums {
+                let instructions: Vec<_> = [&factors[..], &[product], &after, sum.as_slice()].concat();
+                for second in [elements(&layout), elements(&of_rows), ProgramArgument::Number(0.7)] {
+                    let run = |more: &[Output]| {
+                        let outputs = [&[output.clone(), Output::Whole(6)], more].concat();
+                        let program = Program::new(2, instructions.clone(), outputs, sum.is_some().then_some(1));
+                        let arguments = [elements(&layout), second.clone()];
+                        BoundProgram::new(program, shape.clone())
+                            .run(&arguments, Site::here("test"), &mut [], |storage, _| storage.as_slice().to_vec())
+                            .unwrap()
+                    };
+                    let bits = |results: &[Vec<f64>]| results.concat().iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                    assert_eq!(bits(&run(&[])), bits(&run(&[Output::Whole(4)])[..2]), "{product:?} {output:?}");
+                }
+            }
+        }
+        let sum = Output::Reduced(Reduction::Sum, 2, 3);
+        let dot = Program::new(2, vec![Instruction::Binary(Binary::Mul, 0, 1)], vec![sum], None);
+        assert!(bound(&dot, &shape).registers.sums_products);
+    }
+
     #[test]
     #[should_panic(expected = "rows of no elements are not reduced")]
     fn rows_of_no_elements_are_refused() {
