@@ -90,6 +90,21 @@ pub enum Error {
         size: usize,
     },
 
+    /// A shard (part of a batch) has gradients of other parameters, changes other buffers, or has other synchronization points than the
+    /// first shard of its rank. Their sum would have no meaning. This happens if the loss uses other layers for some data.
+    #[error(
+        "shard {shard} of the batch has {got}, but the first shard has {expected}; use the same layers for all shards, for example with a \
+         mask"
+    )]
+    ShardsDiffer {
+        /// The index of the shard in the batch.
+        shard: usize,
+        /// The gradients and changes of the first shard of the rank.
+        expected: String,
+        /// The gradients and changes of this shard.
+        got: String,
+    },
+
     /// Parameters were frozen or unfrozen after the optimiser's states were sharded.
     #[error("parameters were frozen or unfrozen after the optimiser's states were sharded; make a new DataParallel")]
     FrozenChanged,

@@ -7,8 +7,8 @@ use wengert_autograd::{Buffer, Change, Gradients, RecordedGradients, Share};
 use wengert_nn::{Leaf, Module};
 use wengert_tensor::{Float, Shape, Tensor};
 
-use crate::Result;
 use crate::group::hash;
+use crate::{Error, Result};
 
 /// The ids and shapes of a model's parameters, and of its buffers of the model's element type or `i64`.
 pub(crate) struct Leaves {
@@ -135,6 +135,15 @@ impl Layout {
     pub(crate) fn length(&self) -> usize {
         let statistic = |(_, kind): &(usize, Kind)| if let Kind::Blend { size, .. } = kind { *size } else { 0 };
         self.gradient_length() + self.changes.iter().map(statistic).sum::<usize>() + 1
+    }
+
+    /// Returns an error if `own`, the layout of the shard with index `shard`, differs from this layout of an earlier shard.
+    pub(crate) fn check(&self, own: &Layout, shard: usize) -> Result<()> {
+        if self == own {
+            return Ok(());
+        }
+        let [expected, got] = [self, own].map(Layout::description);
+        Err(Error::ShardsDiffer { shard, expected, got })
     }
 
     /// Returns the layout as text, for messages and for the comparison between ranks.

@@ -479,8 +479,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Errors
     ///
-    /// The errors of `compute` and of the optimiser; [`Error::NoRows`]; [`Error::TooFewShards`]; [`Error::ShardedParameters`];
-    /// [`Error::FrozenChanged`]; [`Error::Mismatch`], on every rank, if the ranks differ in `rows`, in the parameters that have gradients,
+    /// The errors of `compute` and of the optimiser; [`Error::NoRows`]; [`Error::TooFewShards`]; [`Error::ShardsDiffer`];
+    /// [`Error::ShardedParameters`]; [`Error::FrozenChanged`]; [`Error::Mismatch`], on every rank, if the ranks differ in `rows`, in the parameters that have gradients,
     /// or in types; [`Error::Lost`].
     pub fn step<M: Module<T>>(
         &mut self,
@@ -502,7 +502,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
                 let mut shard = Shard::new(number, part(rows, count, number), seed);
                 let weight = T::from_f64(shard.rows.len() as f64 / rows as f64);
                 let (loss, gradients) = computing(|| compute(model, &mut shard))??;
-                let layout = layout.get_or_insert_with(|| Layout::of(&leaves, &gradients));
+                let own = Layout::of(&leaves, &gradients);
+                let layout = &*layout.get_or_insert_with(|| own.clone());
+                layout.check(&own, number)?;
                 sums.push(Node::leaf(number), layout.flatten(&leaves, loss, &gradients, weight), &mut add);
             }
             Ok(sums.total(&mut add).unwrap_or_default())

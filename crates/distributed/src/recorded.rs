@@ -63,12 +63,10 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
             shards_of(rank).map(|number| Shard::new(number, part(rows, count, number), seed)).collect();
         let tapes: Vec<Tape<T>> = shards.iter_mut().map(|shard| Tape::training(&mut shard.generator)).collect();
         let loss = |place: usize| Ok(loss(model, &tapes[place], &shards[place])?.try_record_backward()?);
-        let mut recorder = Recorder { loss, shards: &shards, rows, waiting: VecDeque::new() };
+        let (waiting, leaves) = (VecDeque::new(), &leaves);
+        let mut recorder = Recorder { loss, shards: &shards, rows, waiting, leaves, layout: None };
         let first = if shards.is_empty() { None } else { Some(recorder.record(0)?) };
-        let layout = first.as_ref().map(|(recorded, points): &(_, Points<T>)| {
-            Layout::of_recorded(&leaves, recorded, points.iter().map(|point| point.width()).collect())
-        });
-        let layout = self.agreed(layout, rows, count)?;
+        let layout = self.agreed(recorder.layout.clone(), rows, count)?;
         let mut points: Vec<Points<T>>;
         (recorder.waiting, points) = first.into_iter().unzip();
         if !layout.points.is_empty() {
@@ -86,18 +84,18 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
                 return Err(Error::ShardedParameters(reason));
             }
             let weight = T::from_f64(1.0 / count as f64);
-            let sums = self.sharded_sums((&leaves, &layout), &plan, weight, |place| recorder.next(place))?;
-            return self.step_sharded(model, &leaves, &layout, sums);
+            let sums = self.sharded_sums((leaves, &layout), &plan, weight, |place| recorder.next(place))?;
+            return self.step_sharded(model, leaves, &layout, sums);
         }
         let length = layout.gradient_length();
         let division = self.division(length, layout.length() - length);
-        let sum = self.summed((&leaves, &layout), (&plan, count), &division, &mut recorder)?;
+        let sum = self.summed((leaves, &layout), (&plan, count), &division, &mut recorder)?;
         if self.parameter_shards.is_some() {
             let sums = sum.finish(false)?;
-            return self.step_slice(model, &leaves, &layout, &division, sums);
+            return self.step_slice(model, leaves, &layout, &division, sums);
         }
         let flat = sum.finish(true)?;
-        self.step_whole(model, &leaves, &layout, flat)
+        self.step_whole(model, leaves, &layout, flat)
     }
 
     /// Evaluates the gradients of this rank's shards, and returns the sum over all ranks, which is still in progress.
@@ -154,6 +152,9 @@ struct Recorder<'s, 't, T: Float, F> {
     rows: usize,
     /// The gradients of the next shards that were recorded in advance but not yet evaluated.
     waiting: VecDeque<RecordedGradients<'t, T>>,
+    leaves: &'s Leaves,
+    /// The layout of the first shard, once it is recorded.
+    layout: Option<Layout>,
 }
 
 impl<'t, T: Float, F: FnMut(usize) -> Result<RecordedGradients<'t, T>>> Recorder<'_, 't, T, F> {
@@ -163,10 +164,14 @@ impl<'t, T: Float, F: FnMut(usize) -> Result<RecordedGradients<'t, T>>> Recorder
     }
 
     /// Records the shard with the index `place`. Returns its gradients, and its synchronization points (where it exchanges values with
-    /// other shards).
+    /// other shards). Returns an error if the shard's layout differs from the layout of the first shard.
     fn record(&mut self, place: usize) -> Result<(RecordedGradients<'t, T>, Points<T>)> {
         let weight = self.weight(place);
-        recording(weight, || (self.loss)(place))
+        let (recorded, points) = recording(weight, || (self.loss)(place))?;
+        let widths = points.iter().map(|point| point.width()).collect();
+        let own = Layout::of_recorded(self.leaves, &recorded, widths);
+        self.layout.get_or_insert_with(|| own.clone()).check(&own, self.shards[place].number)?;
+        Ok((recorded, points))
     }
 
     /// Returns the recorded gradients of the next shard, which has the index `place`. Records the shard if it was not recorded in advance.

@@ -11,7 +11,8 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`], on every rank, if the models differ in paths, shapes or types; [`Error::Lost`].
+    /// [`Error::Mismatch`], on every rank, if the models differ in paths, shapes or types; [`Error::Lost`]; the errors of a buffer that
+    /// refuses the bytes; [`Error::Tensor`] if there is not enough memory.
     pub fn broadcast_model<T: Float>(&self, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
         self.agree("broadcast_model", &described(model))?;
         if self.size() == 1 {

@@ -355,3 +355,43 @@ fn settings_after_sharding_lose_nothing() {
     let error = frozen.release(&mut model).unwrap_err();
     assert!(matches!(error, Error::FrozenChanged) && model.to_vector() == before, "{error}");
 }
+
+/// Returns the error of a step in which the shards with an odd number also use a second layer, and that layer if `synchronized` averages its
+/// statistics over all shards.
+fn step_of_different_shards(group: &Group, recorded: bool, synchronized: bool) -> String {
+    let generator = &mut Generator::new(0);
+    let second = |generator: &mut Generator| Sequential::<f64>::new().add(Linear::new(4, 4, generator));
+    let mut model = (Linear::<f64>::new(4, 4, generator), second(generator));
+    if synchronized {
+        model.1 = model.1.add(SyncBatchNorm::new(4));
+    }
+    let mut parallel = DataParallel::new(group, &mut model, Sgd::new(0.1)).unwrap();
+    let (before, x) = (bytes(&model), Tensor::randn([64, 4], generator));
+    let result = if recorded {
+        parallel.step_recorded(&mut model, 64, generator, |model, tape, shard| {
+            let y = model.0.forward(tape.constant(&shard.of(&x)));
+            Ok(if shard.number % 2 == 1 { model.1.forward(y) } else { y }.square().mean(..))
+        })
+    } else {
+        parallel.step(&mut model, 64, generator, |model, shard| {
+            Ok(Tape::new().value_and_gradients(|tape| {
+                let y = model.0.forward(tape.constant(&shard.of(&x)));
+                if shard.number % 2 == 1 { model.1.forward(y) } else { y }.square().mean(..)
+            }))
+        })
+    };
+    assert_eq!(bytes(&model), before, "nothing is updated");
+    let error = result.unwrap_err();
+    assert!(matches!(error, Error::ShardsDiffer { shard: 1, .. }), "{error}");
+    error.to_string()
+}
+
+#[test]
+fn shards_with_gradients_of_different_parameters_are_refused() {
+    let [group] = Group::in_process::<1>();
+    for (recorded, synchronized) in [(false, false), (true, false), (true, true)] {
+        let message = step_of_different_shards(&group, recorded, synchronized);
+        assert!(message.contains("shard 1 of the batch has 4 gradients of 40 elements") || synchronized, "{message}");
+        assert!(message.contains("but the first shard has 2 gradients of 20 elements"), "{message}");
+    }
+}
