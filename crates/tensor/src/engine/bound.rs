@@ -354,7 +354,7 @@ mod tests {
                     let run = |more: &[Output]| {
                         let outputs = [&[output.clone(), Output::Whole(6)], more].concat();
                         let program = Program::new(2, instructions.clone(), outputs, sum.is_some().then_some(1));
-                        let arguments = [elements(&layout), second.clone()];
+                        let arguments = [elements(&layout), second];
                         BoundProgram::new(program, shape.clone())
                             .run(&arguments, Site::here("test"), &mut [], |storage, _| storage.as_slice().to_vec())
                             .unwrap()
