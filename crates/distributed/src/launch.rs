@@ -1,4 +1,5 @@
-//! Starts and ends the process of a rank: errors end the job, and signals ask the process to end.
+//! Runs the program of a rank. If the program returns an error and there are other ranks, the process exits at once, so that MPI's launcher
+//! ends the whole job. A [`StopSignal`] is a flag. A signal that asks the process to end sets it.
 
 use std::error::Error as StdError;
 use std::io::{self, Write};

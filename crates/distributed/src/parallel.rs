@@ -353,8 +353,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Panics
     ///
-    /// If the optimiser is not [elementwise](Optimizer::is_elementwise). If parameters were frozen or unfrozen after an earlier call, and
-    /// the slices of that call have parameters or states. In both cases the model is not changed.
+    /// If the optimiser is not [elementwise](Optimizer::is_elementwise). If parameters were frozen or unfrozen after an earlier call
+    /// that sharded, and the ranks still have slices of parameters or of the optimiser's states from that call. In both cases the model is not changed.
     #[must_use]
     #[track_caller]
     pub fn sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Self {
@@ -368,9 +368,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotElementwise`]; [`Error::FrozenChanged`] if parameters were frozen or unfrozen after an earlier call,
-    /// and the slices of that call have parameters or states. In both cases the model is not changed, but the slices are dropped, so
-    /// parameters that were sharded stay NaN.
+    /// [`Error::NotElementwise`]; [`Error::FrozenChanged`] if parameters were frozen or unfrozen after an earlier call that sharded, and the
+    /// ranks still have slices of parameters or of the optimiser's states from that call. After an error the model is unchanged, but the
+    /// ranks' slices are lost with `self`. So parameters that are sharded, and therefore NaN in the model, stay NaN.
     #[track_caller]
     pub fn try_sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Result<Self> {
         let mut parallel = self.with_shards(model, Site::here("sharded_parameters"))?;

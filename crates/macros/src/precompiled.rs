@@ -71,7 +71,7 @@ impl Function {
             && !has_ident(self.output.to_token_stream(), "impl")
     }
 
-    /// Returns the generic parameters of the block and of the function.
+    /// Returns the generic parameters of the `impl` block and of the function.
     fn parameters<'a>(&'a self, block: Option<&'a Block>) -> impl Iterator<Item = &'a GenericParam> {
         block.into_iter().flat_map(|block| &block.generics.params).chain(&self.generics.params)
     }

@@ -368,7 +368,9 @@ fn have_elements(values: &[Tensor<i64>], lists: &[&Tensor<i64>]) -> bool {
     values.iter().zip(lists).all(|(value, index)| value.iter().eq(index.iter()))
 }
 
-/// Returns the parts of an input that have the elements of `lists` in the recordings: the whole input or, if it does not match, slices.
+/// Returns the parts of one integer input that have the elements of `lists` in every recording of the model. `inputs` has the value of the
+/// input in each recording, and `lists` has the elements to find in each recording. If the whole input matches, it is the only part.
+/// Otherwise the parts are all slices that match.
 fn matching_parts(inputs: Vec<Tensor<i64>>, lists: &[&Tensor<i64>]) -> Vec<Part> {
     if have_elements(&inputs, lists) {
         return vec![Part { slice: None, values: inputs }];

@@ -182,7 +182,7 @@ pub trait Special: Array {
         apply(Function::Gammainc { order: 0, upper: false }, pair(self, x, at)?, at)
     }
 
-    /// Returns the regularised upper incomplete gamma function, which is 1 - [`gammainc`](Self::gammainc) and accurate where it is small.
+    /// Returns the regularised upper incomplete gamma function, which is 1 - [`gammainc`](Self::gammainc) and accurate where the result is small.
     /// NaN where an operand is negative, both are 0, or both are ∞. PyTorch: `special.gammaincc`.
     fn try_gammaincc(&self, x: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("gammaincc");
@@ -245,7 +245,7 @@ pub trait Special: Array {
         apply(Function::Betainc { orders: [0, 0], upper: false }, triple(self, b, x, at)?, at)
     }
 
-    /// Returns the regularised upper incomplete beta function, which is 1 - [`betainc`](Self::betainc) and accurate where it is small. NaN
+    /// Returns the regularised upper incomplete beta function, which is 1 - [`betainc`](Self::betainc) and accurate where the result is small. NaN
     /// if a or b is negative, both are 0, both are ∞, or x is outside of [0, 1]. SciPy: `special.betaincc`.
     ///
     /// ```

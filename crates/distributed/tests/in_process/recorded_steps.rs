@@ -369,13 +369,13 @@ fn step_of_different_shards(group: &Group, recorded: bool, synchronized: bool) -
     let (before, x) = (bytes(&model), Tensor::randn([64, 4], generator));
     let result = if recorded {
         parallel.step_recorded(&mut model, 64, generator, |model, tape, shard| {
-            let y = model.0.forward(tape.constant(&shard.of(&x)));
+            let y = model.0.forward(tape.constant(shard.of(&x)));
             Ok(if shard.number % 2 == 1 { model.1.forward(y) } else { y }.square().mean(..))
         })
     } else {
         parallel.step(&mut model, 64, generator, |model, shard| {
             Ok(Tape::new().value_and_gradients(|tape| {
-                let y = model.0.forward(tape.constant(&shard.of(&x)));
+                let y = model.0.forward(tape.constant(shard.of(&x)));
                 if shard.number % 2 == 1 { model.1.forward(y) } else { y }.square().mean(..)
             }))
         })

@@ -56,7 +56,8 @@ pub(super) struct Allowance {
 #[derive(Debug)]
 pub(super) struct Account {
     /// The balance, in nanoseconds. It begins at [`LIMIT`], which it never exceeds. It grows by the time that helpers save, and falls by
-    /// the time that they cost. Each rest and each trial sets it to [`AFTER_TRIAL`].
+    /// the time that they cost. It is set to [`AFTER_TRIAL`] at the start of each rest, and at the end of each
+    /// trial.
     balance: i64,
     /// The number of helpers that rest, which means that operations do not use them.
     resting: usize,
