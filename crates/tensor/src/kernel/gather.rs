@@ -183,6 +183,9 @@ pub(crate) fn embed<T: Element>(x: Source<T>, window: &Layout, shared: bool, out
     let (mut terms, mut sums) = ([T::ZERO; BLOCK], [T::ZERO; BLOCK]);
     let place = |position: usize, i: usize, step: isize| (position as isize + i as isize * step) as usize;
     space.for_each_row(&mut |[to, from]| {
+        if let (false, 1, 1) = (shared, to_step, from_step) {
+            return out[to..to + run].copy_from_slice(&x.data[from..from + run]);
+        }
         for first in (0..run).step_by(BLOCK) {
             let (terms, sums) = (&mut terms[..BLOCK.min(run - first)], &mut sums[..BLOCK.min(run - first)]);
             let (to, from) = (place(to, first, to_step), place(from, first, from_step));

@@ -81,8 +81,8 @@ enum Compute {
     Program(Rc<SharedProgram>, SmallVec<[Argument; 4]>),
     /// A batch of products of two matrices.
     Products(Box<Products>),
-    /// Copies of operands into the result. Each copy is written to the positions of its layout, counted from the operation's `start`. An
-    /// operand that is a number fills the whole result. The last field is the number of elements of the result.
+    /// Copies of operands into the result, in order. Each copy is written to the positions of its layout, counted from the operation's
+    /// `start`. An operand that is a number fills the whole result. The last field is the number of elements of the result.
     Copies(Vec<(Operand, Layout)>, usize),
 }
 
@@ -188,6 +188,7 @@ fn written(step: &Step, concatenations: &ConcatBuffers) -> Option<usize> {
         Work::Cat { shapes, in_place: None, .. } if shapes.iter().all(|shape| shape.numel() > 0) => {
             small(shapes.iter().map(|shape| shape.numel()).sum())
         }
+        Work::Embed(view, [from, to]) if !view.may_repeat() && from.numel() > 0 => small(to.numel()),
         Work::Cat { .. } | Work::Reduce(..) | Work::Embed(..) | Work::Node(..) => None,
     }
 }
@@ -370,7 +371,13 @@ impl Compilation {
                 let sum = self.elements(&step.reads[2], sum)?;
                 self.products(step, [left, right], Some(sum))?;
             }
-            Work::Cat { .. } | Work::Reduce(..) | Work::Embed(..) | Work::Node(..) => return None,
+            Work::Embed(view, [from, to]) => {
+                let window = view.apply(&Layout::contiguous(to.clone()))?;
+                let x = Operand::Elements(self.elements(&step.reads[0], from)?);
+                let zeros = (Operand::Number(0.0), Layout::contiguous(to.clone()));
+                self.copies(vec![zeros, (x, window)], to, step.writes[0]);
+            }
+            Work::Cat { .. } | Work::Reduce(..) | Work::Node(..) => return None,
         }
         Some(())
     }

@@ -155,6 +155,10 @@ fn extend<A: TensorLike>(x: &A, (axis, left, right): Side, mode: PadMode, at: Si
     let shape = x.shape();
     let size = shape[axis];
     let (left, right) = (left.max(0) as usize, right.max(0) as usize);
+    if left + right > 0 && matches!(mode, PadMode::Constant(value) if value == 0.0 && value.is_sign_positive()) {
+        let padded = shape.with_size(axis, left + size + right);
+        return x.apply_embed(View::Slice { axis, start: left, len: size, step: 1 }, &padded, at);
+    }
     // Returns `len` new elements. Depending on the mode, the elements are a constant, or come from slices of `x` that start at `mirrored`,
     // `border` or `wrapped`.
     let added = |len: usize, mirrored: usize, border: usize, wrapped: usize| match mode {
