@@ -481,6 +481,64 @@ fn small_steps_form_a_region() {
     assert_eq!(compiled(&x.flip([0]), 300), (inside, all));
 }
 
+/// Returns the weighted sum of neighbours of `x`, which is padded with zeros, its gradient, and a sum of second derivatives. Each number in
+/// `shifts` has the positions of the first neighbour in both dimensions. Neighbours with equal weights have the same gradient.
+fn stencil<'t>(x: Var<'t, f64>, pads: &[isize; 4], shifts: &[([usize; 2], f64)]) -> [Var<'t, f64>; 3] {
+    let sizes = x.shape().sizes().to_vec();
+    let padded = x.pad(pads, PadMode::Constant(0.0));
+    let room = |axis: usize| padded.shape()[axis] as isize - sizes[axis] as isize;
+    let start = |axis: usize, shift: usize| (shift as isize).min(room(axis)).max(0) as usize;
+    let len = |axis: usize| sizes[axis].min(padded.shape()[axis]);
+    let neighbours = shifts.iter().map(|&([rows, columns], weight)| {
+        padded.narrow(0, start(0, rows), len(0)).narrow(1, start(1, columns), len(1)) * weight
+    });
+    let sum = neighbours.reduce(|sum, neighbour| sum + neighbour).unwrap();
+    let [first] = (sum.square() * 0.5).sum(..).grad([x]);
+    let [second] = (first.square() * x).sum(..).grad([x]);
+    [sum, first, second]
+}
+
+/// Checks that slices of sums of adjoints, and sums of shifts of one value, are rewritten without changing a result. All numbers are
+/// integers, so the order of a sum does not matter.
+#[test]
+fn rewritten_stencils_equal_the_separate_steps() {
+    let equal: &[([usize; 2], f64)] =
+        &[([0, 1], 1.0), ([2, 1], 1.0), ([1, 0], 1.0), ([1, 2], 1.0), ([1, 1], -4.0), ([0, 0], 2.0), ([2, 2], 2.0)];
+    let different: &[([usize; 2], f64)] = &[([0, 1], 3.0), ([2, 1], -1.0), ([1, 0], 2.0), ([1, 2], 5.0)];
+    let pads = [[1, 1, 1, 1], [2, 0, 0, 2], [0, 2, 1, 0], [-1, 2, 2, -1], [0, 0, 3, 3], [4, 4, 0, 1], [0, 0, 0, 0]];
+    let wide = Tensor::from_fn([9, 7], |i| ((i[0] * 5 + i[1] * 3) % 7) as f64 - 3.0);
+    let row = wide.narrow(0, 0, 1);
+    let inputs = [wide.clone(), wide.t(), row.clone(), row.expand([4, 7]), wide.narrow(1, 0, 1), wide.flip([1])];
+    for (x, pads, shifts) in
+        inputs.iter().flat_map(|x| pads.iter().flat_map(move |p| [(x, p, equal), (x, p, different)]))
+    {
+        let tape = Tape::new();
+        let roots = stencil(tape.var(x), pads, shifts).map(|root| root.index);
+        let record = tape.record.borrow();
+        let expected = one_at_a_time(&tape, &roots).unwrap();
+        let steps = plan(&record, &roots, DType::F64, true);
+        for _ in 0..3 {
+            let values = record.run(&steps, wengert_tensor::Site::here("test")).unwrap();
+            assert_eq!(values, expected, "{pads:?} {shifts:?} {x}");
+        }
+    }
+}
+
+/// Checks that a sum of neighbours with equal weights has a gradient for which only one copy with zeros around it is made in each
+/// dimension.
+#[test]
+fn shifts_of_a_gradient_are_slices_of_one_copy() {
+    let tape = Tape::new();
+    let x = tape.var(&Tensor::<f64>::ones([6, 5]));
+    let shifts = [([0, 1], 1.0), ([2, 1], 1.0), ([1, 0], 1.0), ([1, 2], 1.0), ([1, 1], -4.0)];
+    let [_, first, _] = stencil(x, &[1; 4], &shifts);
+    let steps = plan(&tape.record.borrow(), &[first.index], DType::F64, true).steps;
+    let count = |is: fn(&Work) -> bool| steps.iter().filter(|step| is(&step.work)).count();
+    // Two adjoints pad `x`, and two pad the gradient.
+    assert_eq!(count(|work| matches!(work, Work::Embed(..))), 4, "{steps:?}");
+    assert_eq!(count(|work| matches!(work, Work::Cat { .. } | Work::Node(..))), 0, "{steps:?}");
+}
+
 /// Checks that the steps of a region (consecutive small steps) may write parts of a concatenation that has its own memory.
 #[test]
 fn a_region_writes_parts_of_a_concatenation() {

@@ -6,6 +6,7 @@
 //! | `definition`, `values`, `identities` | the values that must be computed, each once, simplified |
 //! | `interner` | lists of different values, such as shapes, each with an index |
 //! | `unexpanded` | views of expanded values |
+//! | `slices` | takes slices of the terms of sums of gradients, not of the sums |
 //! | `sums` | rewrites sums, mostly of gradients, as concatenations and larger products |
 //! | `placements` | places values in kernels (fused programs) |
 //! | `recompute` | selects the values that several kernels compute again |
@@ -35,6 +36,7 @@ mod products;
 mod recompute;
 mod regions;
 mod simplification;
+mod slices;
 mod steps;
 mod subgraph;
 mod sums;

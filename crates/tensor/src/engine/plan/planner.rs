@@ -5,6 +5,7 @@ use crate::engine::plan::definition::Id;
 use crate::engine::plan::emission::Plan;
 use crate::engine::plan::expression::{Expression, Index};
 use crate::engine::plan::placements::Placements;
+use crate::engine::plan::slices;
 use crate::engine::plan::sums;
 use crate::engine::plan::values::Values;
 
@@ -13,6 +14,7 @@ use crate::engine::plan::values::Values;
 pub fn plan(expression: &Expression, roots: &[Index], dtype: DType, simplify: bool) -> Plan {
     let mut values = Values::new(expression, roots, dtype, simplify);
     if simplify {
+        values = slices::of_terms(values, expression, roots);
         values = sums::rewritten(values, expression, roots);
     }
     let live = live(expression, &values, roots);

@@ -4,10 +4,11 @@
 //! | sum | rewritten |
 //! |---|---|
 //! | of adjoints of slices; each term is 0 outside one slice | one concatenation of the nonzero parts |
+//! | of adjoints of slices that shift the same value | the value with zeros at both ends, and slices of it |
 //! | of products of a transposed and another matrix, Σ xᵢᵀ gᵢ | one product over all rows, [x₁; x₂; …]ᵀ [g₁; g₂; …] |
 //!
-//! The first kind of sum is the gradient of a sequence that is read step by step. The second kind is the gradient of a weight by which
-//! every step multiplies few rows. Terms are reordered, so the last bits of a result may differ.
+//! The first kind of sum is the gradient of a sequence that is read step by step. The second kind is the gradient of a sum of neighbours,
+//! as in a finite difference. The third kind is the gradient of a weight by which every step multiplies few rows. Terms are reordered, so the last bits of a result may differ.
 
 use std::ops::Range;
 
@@ -25,6 +26,13 @@ struct Slice {
     start: usize,
     end: usize,
     x: Shaped,
+}
+
+/// A value shifted along one dimension: element i is element i + `by` of `x`, or 0 if `x` has no such element.
+#[derive(Clone, Copy)]
+struct Shift {
+    x: Shaped,
+    by: isize,
 }
 
 /// The matrices x and g of a product xᵀ g.
@@ -48,17 +56,14 @@ pub(super) fn rewritten(mut old: Values, expression: &Expression, roots: &[Index
     if sums.is_empty() {
         return old;
     }
-    let values = old.take_tables();
-    let mut rewriting = Rewriting { values, new: vec![NONE; old.list.len()], rows: FxHashMap::default() };
+    let mut rewriting = Rewriting::new(&mut old);
     for (id, &value) in old.list.iter().enumerate() {
         rewriting.new[id] = match sums.get(&(id as Id)) {
             Some(sum) => rewriting.sum(sum, value.node),
             None => rewriting.copied(&old, value),
         };
     }
-    let new = |&id: &Id| if id == NONE { NONE } else { rewriting.new[id as usize] };
-    rewriting.values.of = old.of.iter().map(new).collect();
-    rewriting.values
+    rewriting.finish(&old)
 }
 
 /// The values before sums are rewritten, with properties that the rewriting needs.
@@ -73,13 +78,7 @@ struct OldValues<'a> {
 
 impl<'a> OldValues<'a> {
     fn new(values: &'a Values, expression: &Expression, roots: &[Index]) -> Self {
-        let mut readers = vec![0; values.list.len()];
-        roots.iter().for_each(|&root| readers[values.of(root) as usize] += 1);
-        for id in (0..readers.len()).rev() {
-            if readers[id] > 0 {
-                values.reads(expression, id as Id).iter().for_each(|&read| readers[read as usize] += 1);
-            }
-        }
+        let readers = values.count_readers(expression, roots);
         let mut old = OldValues { values, readers, of_slices: Vec::with_capacity(values.list.len()) };
         for id in 0..values.list.len() as Id {
             let is_of_slices = |id: Id| old.of_slices[id as usize];
@@ -198,23 +197,35 @@ impl<'a> OldValues<'a> {
 }
 
 /// The state of the rewriting: the new values that were defined so far, for the old values in ascending order.
-struct Rewriting {
-    values: Values,
+pub(super) struct Rewriting {
+    pub(super) values: Values,
     /// For each old value, the index of the new value.
-    new: Vec<Id>,
+    pub(super) new: Vec<Id>,
     /// For each concatenation along the first dimension, the indices of its parts in the order of the concatenation. The key is the same
     /// list in ascending order.
     rows: FxHashMap<Vec<Id>, Vec<Id>>,
 }
 
 impl Rewriting {
+    /// Returns the state before the first value is rewritten. Moves the lists of shapes, numbers and views from `old`.
+    pub(super) fn new(old: &mut Values) -> Self {
+        Rewriting { values: old.take_tables(), new: vec![NONE; old.list.len()], rows: FxHashMap::default() }
+    }
+
+    /// Returns the new values, after all values of `old` were rewritten.
+    pub(super) fn finish(mut self, old: &Values) -> Values {
+        let new = |&id: &Id| if id == NONE { NONE } else { self.new[id as usize] };
+        self.values.of = old.of.iter().map(new).collect();
+        self.values
+    }
+
     /// Returns the rewritten value that replaces an operand of an old value. The operand's shape stays the same.
     fn operand(&self, (id, shape): Shaped) -> Shaped {
         (self.new[id as usize], shape)
     }
 
     /// Defines a new value that has the definition of an old value, with the new operands.
-    fn copied(&mut self, old: &Values, Value { mut definition, shape, node }: Value) -> Id {
+    pub(super) fn copied(&mut self, old: &Values, Value { mut definition, shape, node }: Value) -> Id {
         definition.map(|id| self.new[id as usize]);
         match definition {
             Definition::View(view, from, x) => {
@@ -249,7 +260,10 @@ impl Rewriting {
             let operand = |slice: Slice| Slice { x: self.operand(slice.x), ..slice };
             let order = positions_by_key(&mut slices.iter().map(|slice| (slice.start, slice.end)));
             let slices: Vec<Slice> = order.into_iter().map(|position| operand(slices[position])).collect();
-            self.slices(*along, &slices, node, &mut terms);
+            let slices = self.shifts(*along, slices, node, &mut terms);
+            if !slices.is_empty() {
+                self.slices(*along, &slices, node, &mut terms);
+            }
         }
         for (products, is_transposed) in [(&sum.products, false), (&sum.transposed, true)] {
             let mut rest = &products[..];
@@ -276,6 +290,55 @@ impl Rewriting {
         let to = [from[1], from[0]].into();
         let x = self.values.view(View::Permute([1, 0].into_iter().collect()), x, &from, &to, node);
         (x, self.values.intern_shape(&to))
+    }
+
+    /// Finds the adjoints among `slices` that are shifts of the same value, filled with zeros at the ends. Defines the value with zeros at
+    /// both ends once, and adds slices of it to `terms`. Returns the other slices.
+    fn shifts(
+        &mut self,
+        (axis, whole): (usize, ShapeId),
+        slices: Vec<Slice>,
+        node: Index,
+        terms: &mut Vec<Id>,
+    ) -> Vec<Slice> {
+        let to = self.values.shapes[whole].clone();
+        let shifts: Vec<Option<Shift>> = slices.iter().map(|slice| self.shift(*slice, axis, to[axis])).collect();
+        let mut rest = Vec::new();
+        for (slice, shift) in slices.iter().zip(&shifts) {
+            let same = |other: &&Shift| shift.is_some_and(|own| own.x == other.x);
+            let others: Vec<&Shift> = shifts.iter().flatten().filter(same).collect();
+            let (Some(Shift { x, by }), 2..) = (*shift, others.len()) else {
+                rest.push(*slice);
+                continue;
+            };
+            let from = self.values.shapes[x.1].clone();
+            let size = from[axis] as isize;
+            let before = others.iter().map(|other| -other.by).fold(0, isize::max);
+            let after = others.iter().map(|other| to[axis] as isize + other.by - size).fold(0, isize::max);
+            let padded = from.with_size(axis, (before + size + after) as usize);
+            let view = View::Slice { axis, start: before as usize, len: size as usize, step: 1 };
+            let zeros_around = self.values.embed(view, x, &padded, node);
+            let view = View::Slice { axis, start: (before + by) as usize, len: to[axis], step: 1 };
+            terms.push(self.values.view(view, zeros_around, &padded, &to, node));
+        }
+        rest
+    }
+
+    /// Returns the adjoint of `slice` as a shift of a value along the dimension `axis`, which has `len` elements in the adjoint. Returns
+    /// `None` if the adjoint lacks elements of the value that such a shift would have, or if more than half of it is filled with zeros.
+    fn shift(&self, Slice { start, end, x }: Slice, axis: usize, len: usize) -> Option<Shift> {
+        let rank = |shape: ShapeId| self.values.shapes[shape].rank();
+        let (x, first) = match self.values.list[x.0 as usize].definition {
+            Definition::View(view, from, whole) if rank(from) == rank(x.1) => match self.values.views[view] {
+                View::Slice { axis: other, start, step: 1, .. } if other == axis => ((whole, from), start),
+                _ => (x, 0),
+            },
+            _ => (x, 0),
+        };
+        let size = self.values.shapes[x.1][axis] as isize;
+        let by = first as isize - start as isize;
+        let is_shift = start as isize == isize::max(0, -by) && end as isize == isize::min(len as isize, size - by);
+        (is_shift && 2 * (end - start) >= len).then_some(Shift { x, by })
     }
 
     /// Defines the sum of the adjoints of `slices` as one or more concatenations, and adds the concatenations to `terms`. `slices` is

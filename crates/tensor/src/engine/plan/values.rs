@@ -102,6 +102,18 @@ impl Values {
         }
     }
 
+    /// Returns, for each value, the number of times that other values and `roots` (the requested nodes) read it.
+    pub(super) fn count_readers(&self, expression: &Expression, roots: &[Index]) -> Vec<u32> {
+        let mut readers = vec![0; self.list.len()];
+        roots.iter().for_each(|&root| readers[self.of(root) as usize] += 1);
+        for id in (0..readers.len()).rev() {
+            if readers[id] > 0 {
+                self.reads(expression, id as Id).iter().for_each(|&read| readers[read as usize] += 1);
+            }
+        }
+        readers
+    }
+
     /// Returns the index of a node's value.
     pub(super) fn of(&self, node: Index) -> Id {
         self.of[node as usize]
@@ -171,10 +183,7 @@ impl Values {
             }
             Op::Embed(number) => {
                 let x = self.shaped(expression, operands[0]);
-                let view = self.views.intern(expression.view(number).clone());
-                let to = expression.shape(index);
-                let (to, shape) = (self.intern_shape(to), self.intern_trimmed(to));
-                self.intern(Definition::Embed(view, x, to), shape, index)
+                self.embed(expression.view(number).clone(), x, expression.shape(index), index)
             }
             Op::Cat(axis) => {
                 let parts = operands.iter().map(|&part| self.shaped(expression, part)).collect();
@@ -190,6 +199,13 @@ impl Values {
     /// Returns the value of a node, and the index of the node's shape.
     fn shaped(&mut self, expression: &Expression, node: Index) -> Shaped {
         (self.of(node), self.intern_shape(expression.shape(node)))
+    }
+
+    /// Returns the value of the adjoint of a view, which has the shape `to`. The value is added if it is new.
+    pub(super) fn embed(&mut self, view: View, x: Shaped, to: &Shape, node: Index) -> Id {
+        let view = self.views.intern(view);
+        let (to, shape) = (self.intern_shape(to), self.intern_trimmed(to));
+        self.intern(Definition::Embed(view, x, to), shape, node)
     }
 
     /// Returns the value of the matrix product of `x` and `y`, which is added if it is new.
