@@ -292,7 +292,7 @@ impl Rewriting {
         (x, self.values.intern_shape(&to))
     }
 
-    /// Finds the adjoints among `slices` that are shifts of the same value, filled with zeros at the ends. Defines the value with zeros at
+    /// Finds the adjoints among `slices` that are different shifts of the same value, filled with zeros at the ends. Defines the value with zeros at
     /// both ends once, and adds slices of it to `terms`. Returns the other slices.
     fn shifts(
         &mut self,
@@ -305,12 +305,16 @@ impl Rewriting {
         let shifts: Vec<Option<Shift>> = slices.iter().map(|slice| self.shift(*slice, axis, to[axis])).collect();
         let mut rest = Vec::new();
         for (slice, shift) in slices.iter().zip(&shifts) {
-            let same = |other: &&Shift| shift.is_some_and(|own| own.x == other.x);
-            let others: Vec<&Shift> = shifts.iter().flatten().filter(same).collect();
-            let (Some(Shift { x, by }), 2..) = (*shift, others.len()) else {
+            let Some(Shift { x, by }) = *shift else {
                 rest.push(*slice);
                 continue;
             };
+            let of_same = |other: &&Shift| other.x == x;
+            let others: Vec<&Shift> = shifts.iter().flatten().filter(of_same).collect();
+            if others.iter().all(|other| other.by == by) {
+                rest.push(*slice);
+                continue;
+            }
             let from = self.values.shapes[x.1].clone();
             let size = from[axis] as isize;
             let before = others.iter().map(|other| -other.by).fold(0, isize::max);
