@@ -103,7 +103,7 @@ pub mod autograd {
     //! | subject | place |
     //! |---|---|
     //! | a recorded program, its variables, its constants | [`Tape`], [`Var`], [`Constant`] |
-    //! | tensors of a model | [`Parameter`], [`Buffer`], [`Change`], [`Share`] |
+    //! | tensors of a model | [`Parameter`], [`Buffer`], [`BufferChange`], [`BlendWeight`] |
     //! | gradients | [`Gradients`], [`Key`], [`RecordedGradients`], [`GradientSink`], [`LossWith`] |
     //! | derivatives of functions of tensors; functions kept in a `let` | [`transforms`]; [`formula`] |
     //! | the check of a derivative | [`gradcheck`](mod@gradcheck), [`assert_gradcheck`], [`GradCheck`] |
@@ -126,10 +126,10 @@ pub mod autograd {
     pub use wengert_autograd::*;
     #[doc(inline)]
     pub use wengert_autograd::{
-        BatchedCall, Buffer, Call, Change, Constant, Error, Function, FunctionCall, Generator, GradCheck, GradientSink,
-        Gradients, Graph, Key, LossWith, MissingGradient, NonFinite, NonFiniteOperand, Operation, Parameter,
-        RecordedGradients, Share, Tape, Var, assert_gradcheck, formula, gradcheck, set_simplification, simplification,
-        transforms,
+        BatchedCall, BlendWeight, Buffer, BufferChange, Call, Constant, Error, Function, FunctionCall, Generator,
+        GradCheck, GradientSink, Gradients, Graph, Key, LossWith, MissingGradient, NonFinite, NonFiniteOperand,
+        Operation, Parameter, RecordedGradients, Tape, Var, assert_gradcheck, formula, gradcheck, set_simplification,
+        simplification, transforms,
     };
 }
 

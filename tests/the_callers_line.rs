@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::Once;
 
 use wengert::autograd::transforms::{self, Vmap, infer, infer_in_batches, vmap};
-use wengert::autograd::{Call, Error, Function, FunctionCall, GradCheck, Operation, Share};
+use wengert::autograd::{BlendWeight, Call, Error, Function, FunctionCall, GradCheck, Operation};
 use wengert::nn::init::{self, Fan, Nonlinearity};
 use wengert::nn::metrics::ConfusionMatrix;
 use wengert::nn::schedule::{CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR, ReduceLROnPlateau};
@@ -674,7 +674,7 @@ fn every_method_of_a_tape_names_its_callers_line() {
         vmap(|[x]| x, [&Tensor::scalar(1.0)]);
         tape.apply(Refusing, &[x]);
         tape.apply_function(Refusing, &[x]);
-        tape.blend(&Buffer::new(one.clone()), x, Share::Fixed(0.1));
+        tape.blend(&Buffer::new(one.clone()), x, BlendWeight::Fixed(0.1));
         tape.bind(&parameter, x);
         x.backward_with([y]);
         x.record_backward();

@@ -127,12 +127,12 @@ pub enum Error {
 
     /// The tensor of a parameter was changed or replaced after its tape recorded it.
     #[error(
-        "the parameter made at {made} has changed since this tape recorded it\n  {at}\n  hint: a tape is for one \
+        "the parameter made at {created_at} has changed since this tape recorded it\n  {at}\n  hint: a tape is for one \
          step; make a new one after each step of the optimiser (`Tape::new()` or `Tape::training(..)` inside of the loop)"
     )]
     ParameterChanged {
         /// The line of code that made the parameter.
-        made: &'static Location<'static>,
+        created_at: &'static Location<'static>,
         /// The operation that returned this error, and the line of code that called it.
         at: Site,
     },

@@ -8,20 +8,21 @@ use wengert_tensor::ops::Evaluate;
 use wengert_tensor::plan::{ByNode, Expression, Index, Op, Sameness, Subgraph, plan_for};
 use wengert_tensor::{self as tensor, Float, Site, Tensor};
 
+use crate::record::Evaluations;
 use crate::tape::Record;
 use crate::{Error, Tape, Var};
 
 /// The maximum number of values that one evaluation keeps for later evaluations, in addition to the requested values. An evaluation that
-/// would have to keep more keeps none of them, except after [`REPEATED`] evaluations. Keeping values costs memory; computing them again
-/// costs time.
-const FRONTIER: usize = 16;
+/// would have to keep more keeps none of them, except after [`MANY_EVALUATIONS`] evaluations. Keeping values costs memory; computing them
+/// again costs time.
+const MAX_FRONTIER: usize = 16;
 
-/// The number of evaluations of a tape after which [`FRONTIER`] no longer limits the number of kept values. After this number of evaluations, later
-/// ones are likely to read the values again. [`KEPT`] still limits the size of the values.
-const REPEATED: usize = 3;
+/// The number of evaluations of a tape after which [`MAX_FRONTIER`] no longer limits the number of kept values. After this number of
+/// evaluations, later ones are likely to read the values again. [`MAX_KEPT_BYTES`] still limits the size of the values.
+const MANY_EVALUATIONS: usize = 3;
 
 /// The maximum size, in bytes, of all values that one evaluation keeps in addition to the requested values.
-const KEPT: usize = 256 << 20;
+const MAX_KEPT_BYTES: usize = 256 << 20;
 
 #[twins]
 #[precompiled]
@@ -63,28 +64,29 @@ impl<T: Float> Tape<T> {
     /// Returns the values of the nodes `roots`, in order. Also computes the other nodes of their groups, and stores all these values on the
     /// tape.
     pub(crate) fn evaluate(&self, roots: &[Index], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        if self.record.borrow().watchers > 0 {
-            self.record.borrow_mut().read.extend_from_slice(roots);
+        if self.record.borrow().n_observers > 0 {
+            self.record.borrow_mut().observed_nodes.extend_from_slice(roots);
         }
-        let Evaluated { nodes, values } = {
+        let NodeValues { nodes, values } = {
             let record = self.record.borrow();
             let value = |&root: &Index| record.leaf(root).or_else(|| record.values.get(&root).cloned());
             if let Some(known) = roots.iter().map(value).collect() {
                 return Ok(known);
             }
             let wanted = record.with_groups(roots);
-            match record.evaluated {
+            match record.evaluations {
                 None => {
                     debug_assert!(record.values.is_empty(), "values are kept only after an evaluation");
                     let values = record.run(&plan_for(&record, &wanted, T::DTYPE), at)?;
-                    Evaluated { nodes: wanted, values }
+                    NodeValues { nodes: wanted, values }
                 }
-                Some(before) => record.evaluate_again(wanted, before, at)?,
+                Some(evaluations) => record.evaluate_again(wanted, evaluations, at)?,
             }
         };
         let mut record = self.record.borrow_mut();
-        let (last, times) = record.evaluated.unwrap_or_default();
-        record.evaluated = Some((nodes.iter().fold(last, |last, &node| last.max(node)), times + 1));
+        let Evaluations { last_node, count } = record.evaluations.unwrap_or_default();
+        let last_node = nodes.iter().fold(last_node, |last, &node| last.max(node));
+        record.evaluations = Some(Evaluations { last_node, count: count + 1 });
         for (&root, value) in nodes.iter().zip(&values) {
             if record.leaf(root).is_none() {
                 record.values.insert(root, value.clone());
@@ -96,9 +98,9 @@ impl<T: Float> Tape<T> {
 
     /// Returns the values of the nodes `roots` in order, and drops the tape. If this is the first evaluation of the tape, no value is
     /// stored for later evaluations.
-    pub(crate) fn last_values(self, roots: &[Index], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    pub(crate) fn into_values(self, roots: &[Index], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let record = self.record.borrow();
-        if record.evaluated.is_some() {
+        if record.evaluations.is_some() {
             drop(record);
             return self.evaluate(roots, at);
         }
@@ -108,39 +110,39 @@ impl<T: Float> Tape<T> {
 }
 
 /// Nodes with their values.
-struct Evaluated<T: Float> {
+struct NodeValues<T: Float> {
     nodes: Vec<Index>,
     values: Vec<Tensor<T>>,
 }
 
 #[precompiled]
 impl<T: Float> Record<T> {
-    /// Returns the values of the nodes `wanted` on a tape that was evaluated before. `last` is the largest index of a node that was
-    /// requested before, and `times` is the number of evaluations.
+    /// Returns the values of the nodes `wanted` on a tape that was evaluated before. `evaluations` summarizes the earlier evaluations.
     ///
-    /// Nodes after `last` may read a node up to `last` whose value is not stored. That node is computed again. Within the limits of
-    /// [`FRONTIER`], [`REPEATED`] and [`KEPT`], its value is then kept. The kept values follow the values of `wanted`.
+    /// Nodes after `last_node` may read a node up to `last_node` whose value is not stored. That node is computed again. Within the limits
+    /// of [`MAX_FRONTIER`], [`MANY_EVALUATIONS`] and [`MAX_KEPT_BYTES`], its value is then kept. The kept values follow the values of
+    /// `wanted`.
     fn evaluate_again(
         &self,
         mut wanted: Vec<Index>,
-        (last, times): (Index, usize),
+        Evaluations { last_node, count }: Evaluations,
         at: Site,
-    ) -> Result<Evaluated<T>, Error> {
+    ) -> Result<NodeValues<T>, Error> {
         let part = Subgraph::new(self, &|node| self.values.contains_key(&node), &wanted);
-        let frontier = part.frontier(last);
-        if frontier.len() <= FRONTIER || times >= REPEATED {
+        let frontier = part.frontier(last_node);
+        if frontier.len() <= MAX_FRONTIER || count >= MANY_EVALUATIONS {
             let mut bytes = 0;
             wanted.extend(frontier.into_iter().filter(|&node| {
                 bytes = self.shape(node).numel().saturating_mul(size_of::<T>()).saturating_add(bytes);
-                bytes <= KEPT
+                bytes <= MAX_KEPT_BYTES
             }));
         }
         let roots: Vec<Index> = wanted.iter().map(|&node| part.place(node)).collect();
         #[cfg(test)]
-        self.work.set(self.work.get() + part.work());
+        self.n_recomputed.set(self.n_recomputed.get() + part.work());
         let plan = plan_for(&part.expression, &roots, T::DTYPE);
         let values = TapePart { record: self, part, remote: None }.run(&plan, at)?;
-        Ok(Evaluated { nodes: wanted, values })
+        Ok(NodeValues { nodes: wanted, values })
     }
 }
 
@@ -168,8 +170,8 @@ impl<'r, T: Float> TapePart<'r, T> {
         remote: Option<RemoteParameters<'r, T>>,
     ) -> (Self, Vec<Index>) {
         let part = Subgraph::new(record, &|node| record.values.contains_key(&node), roots);
-        let places = roots.iter().map(|&node| part.place(node)).collect();
-        (TapePart { record, part, remote }, places)
+        let positions = roots.iter().map(|&node| part.place(node)).collect();
+        (TapePart { record, part, remote }, positions)
     }
 
     /// Returns the index on the tape of a node that has the index `node` in the part.
@@ -197,7 +199,7 @@ impl<T: Float> Evaluate<T> for TapePart<'_, T> {
         self.record.run_other(self.node(node), operands)
     }
 
-    fn is_elsewhere(&self, node: Index) -> bool {
+    fn is_remote(&self, node: Index) -> bool {
         self.remote.as_ref().is_some_and(|remote| remote.ids.contains_key(&self.node(node)))
     }
 

@@ -20,7 +20,7 @@
 //! | subject | items |
 //! |---|---|
 //! | a recorded program, its variables, its constants | [`Tape`], [`Var`], [`Constant`] |
-//! | tensors of a model: trained, or updated by statistics | [`Parameter`]; [`Buffer`], [`Change`], [`Share`] |
+//! | tensors of a model: trained, or updated by statistics | [`Parameter`]; [`Buffer`], [`BufferChange`], [`BlendWeight`] |
 //! | gradients that outlive the tape | [`Gradients`], [`Key`], [`LossWith`] |
 //! | gradients, each handed over as soon as it is computed | [`RecordedGradients`], [`GradientSink`] |
 //! | `grad`, `vmap`, `jacobian`, `hessian`, `hvp` of functions of tensors; functions kept in a `let` | [`transforms`]; [`formula`] |
@@ -59,7 +59,7 @@ pub use gradcheck::{GradCheck, gradcheck};
 #[doc(hidden)]
 pub use inspect::{Custom, Program, Step};
 pub use inspect::{Graph, NonFinite, NonFiniteOperand};
-pub use parameter::{Buffer, Change, Parameter, Share};
+pub use parameter::{BlendWeight, Buffer, BufferChange, Parameter};
 pub use tape::{BatchedCall, Call, Constant, Operation, Tape, Var};
 pub use variable::{Function, FunctionCall};
 pub use wengert_tensor::plan::{set_simplification, simplification};

@@ -25,7 +25,7 @@ use wengert_tensor::{Element, Float, Tensor};
 pub struct Parameter<T: Float = f32> {
     id: u64,
     frozen: bool,
-    made: &'static Location<'static>,
+    created_at: &'static Location<'static>,
     /// The current values.
     pub value: Tensor<T>,
 }
@@ -34,7 +34,7 @@ impl<T: Float> Parameter<T> {
     /// Returns a parameter with the given values. Error messages name the line of code that calls this function.
     #[track_caller]
     pub fn new(value: Tensor<T>) -> Self {
-        Parameter { id: next_id(), frozen: false, made: Location::caller(), value }
+        Parameter { id: next_id(), frozen: false, created_at: Location::caller(), value }
     }
 
     /// Returns the parameter's id, which is unique in this process.
@@ -45,7 +45,7 @@ impl<T: Float> Parameter<T> {
     /// Returns the line of code that made the parameter. For the parameter of a layer, it is the line that made the layer. For a clone, it
     /// is the line that made the original.
     pub fn made(&self) -> &'static Location<'static> {
-        self.made
+        self.created_at
     }
 
     /// Returns true if the parameter is frozen: it is a constant on tapes. PyTorch: `not requires_grad`.
@@ -62,7 +62,7 @@ impl<T: Float> Parameter<T> {
 
 impl<T: Float> Clone for Parameter<T> {
     fn clone(&self) -> Self {
-        Parameter { id: next_id(), frozen: self.frozen, made: self.made, value: self.value.clone() }
+        Parameter { id: next_id(), frozen: self.frozen, created_at: self.created_at, value: self.value.clone() }
     }
 }
 
@@ -100,66 +100,66 @@ impl<E: Element> Clone for Buffer<E> {
 
 /// The weight of a batch in a running statistic.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Share {
+pub enum BlendWeight {
     /// The statistic of the batch has this weight w, and the previous value has the weight 1 - w. PyTorch: `momentum`.
     Fixed(f64),
     /// The result is the plain average of the statistics of all batches. The field is the number of batches so far,
     /// including this one. The caller of [`Tape::blend`](crate::Tape::blend) does not count earlier batches on the same
     /// tape: the tape adds them. PyTorch: `momentum=None`.
-    Nth(u64),
+    CumulativeAverage(u64),
 }
 
-impl Share {
-    /// Returns the weight of the batch in the new value of the statistic. The weight of `Nth(0)` is 1.
-    pub fn weight(self) -> f64 {
+impl BlendWeight {
+    /// Returns the weight of the batch in the new value of the statistic. The weight of `CumulativeAverage(0)` is 1.
+    pub fn value(self) -> f64 {
         match self {
-            Share::Fixed(weight) => weight,
-            Share::Nth(number) => 1.0 / number.max(1) as f64,
+            BlendWeight::Fixed(weight) => weight,
+            BlendWeight::CumulativeAverage(number) => 1.0 / number.max(1) as f64,
         }
     }
 }
 
 /// The change of a buffer in a training step. `V` is the type of the batch's statistic.
 #[derive(Clone, Debug)]
-pub enum Change<V> {
-    /// The statistic in the buffer moves towards `new` by `share`: it becomes `value + share · (new - value)`.
+pub enum BufferChange<V> {
+    /// The statistic in the buffer moves towards `new` by `weight`: it becomes `value + weight · (new - value)`.
     Blend {
         /// The batch's statistic.
         new: V,
         /// The weight of the batch.
-        share: Share,
+        weight: BlendWeight,
     },
     /// The buffer is a count, which grows by one.
     Count,
 }
 
-impl<V: Copy> Change<V> {
+impl<V: Copy> BufferChange<V> {
     /// Returns the batch's statistic, or `None` for a count.
     pub(crate) fn statistic(&self) -> Option<V> {
         match self {
-            Change::Blend { new, .. } => Some(*new),
-            Change::Count => None,
+            BufferChange::Blend { new, .. } => Some(*new),
+            BufferChange::Count => None,
         }
     }
 }
 
-impl<V> Change<V> {
+impl<V> BufferChange<V> {
     /// Returns the change as it is after `earlier` changes of the same buffer. In a plain average, these count as
     /// earlier batches. Every other kind of change stays the same.
-    pub(crate) fn after(self, earlier: u64) -> Self {
+    pub(crate) fn count_earlier_batches(self, earlier: u64) -> Self {
         match self {
-            Change::Blend { new, share: Share::Nth(number) } => {
-                Change::Blend { new, share: Share::Nth(number.saturating_add(earlier)) }
+            BufferChange::Blend { new, weight: BlendWeight::CumulativeAverage(number) } => {
+                BufferChange::Blend { new, weight: BlendWeight::CumulativeAverage(number.saturating_add(earlier)) }
             }
             other => other,
         }
     }
 
     /// Returns the same change, with its statistic converted by `convert`.
-    pub(crate) fn map<W>(self, convert: impl FnOnce(V) -> W) -> Change<W> {
+    pub(crate) fn map<W>(self, convert: impl FnOnce(V) -> W) -> BufferChange<W> {
         match self {
-            Change::Blend { new, share } => Change::Blend { new: convert(new), share },
-            Change::Count => Change::Count,
+            BufferChange::Blend { new, weight } => BufferChange::Blend { new: convert(new), weight },
+            BufferChange::Count => BufferChange::Count,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use wengert_autograd::{Buffer, Change, Gradients, RecordedGradients, Share};
+use wengert_autograd::{BlendWeight, Buffer, BufferChange, Gradients, RecordedGradients};
 use wengert_nn::{Leaf, Module};
 use wengert_tensor::{Float, Shape, Tensor};
 
@@ -49,8 +49,8 @@ impl Leaves {
         for (id, change) in gradients.changes() {
             if buffers.iter().all(|(known, _)| known != id) {
                 let shape = match change {
-                    Change::Blend { new, .. } => new.shape().clone(),
-                    Change::Count => Shape::scalar(),
+                    BufferChange::Blend { new, .. } => new.shape().clone(),
+                    BufferChange::Count => Shape::scalar(),
                 };
                 buffers.push((*id, shape));
             }
@@ -74,13 +74,13 @@ pub(crate) struct Layout {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
-    Blend { share: Share, size: usize },
+    Blend { weight: BlendWeight, size: usize },
     Count,
 }
 
 impl Layout {
     pub(crate) fn of<T: Float>(leaves: &Leaves, gradients: &Gradients<T>) -> Self {
-        let changes = gradients.changes().iter().map(|(id, change)| (*id, share_of(change)));
+        let changes = gradients.changes().iter().map(|(id, change)| (*id, blend_weight(change)));
         Layout::new(leaves, gradients.parameters().map(|(id, _)| id), changes)
     }
 
@@ -91,14 +91,14 @@ impl Layout {
         recorded: &RecordedGradients<'_, T>,
         points: Vec<usize>,
     ) -> Self {
-        let changes = recorded.changes().map(|(id, change)| (id, share_of(&change)));
+        let changes = recorded.changes().map(|(id, change)| (id, blend_weight(&change)));
         Layout { points, ..Layout::new(leaves, recorded.parameters(), changes) }
     }
 
     fn new(
         leaves: &Leaves,
         parameters: impl Iterator<Item = u64>,
-        changes: impl Iterator<Item = (u64, Option<Share>)>,
+        changes: impl Iterator<Item = (u64, Option<BlendWeight>)>,
     ) -> Self {
         let places = leaves.places();
         let mut gradients: Vec<(usize, usize)> = parameters
@@ -108,10 +108,10 @@ impl Layout {
             })
             .collect();
         gradients.sort_unstable();
-        let changes = changes.filter_map(|(id, share)| {
+        let changes = changes.filter_map(|(id, weight)| {
             let position = leaves.buffers.iter().position(|(known, _)| *known == id)?;
             let size = leaves.buffers[position].1.numel();
-            Some((position, share.map_or(Kind::Count, |share| Kind::Blend { share, size })))
+            Some((position, weight.map_or(Kind::Count, |weight| Kind::Blend { weight, size })))
         });
         Layout { gradients, changes: changes.collect(), points: Vec::new() }
     }
@@ -163,12 +163,12 @@ impl Layout {
         words.push(self.gradients.len() as i64);
         words.extend(self.gradients.iter().flat_map(|&(position, size)| [position as i64, size as i64]));
         for &(position, kind) in &self.changes {
-            let (kind, share, size) = match kind {
-                Kind::Blend { share: Share::Fixed(weight), size } => (0, weight.to_bits() as i64, size),
-                Kind::Blend { share: Share::Nth(number), size } => (1, number as i64, size),
+            let (kind, weight, size) = match kind {
+                Kind::Blend { weight: BlendWeight::Fixed(weight), size } => (0, weight.to_bits() as i64, size),
+                Kind::Blend { weight: BlendWeight::CumulativeAverage(number), size } => (1, number as i64, size),
                 Kind::Count => (2, 0, 0),
             };
-            words.extend([position as i64, kind, share, size as i64]);
+            words.extend([position as i64, kind, weight, size as i64]);
         }
         words
     }
@@ -186,11 +186,11 @@ impl Layout {
         };
         let (gradients, changes) = words.split_at((2 * count as usize).min(words.len()));
         layout.gradients.extend(gradients.as_chunks().0.iter().map(|&[at, size]| (at as usize, size as usize)));
-        layout.changes.extend(changes.as_chunks().0.iter().map(|&[at, kind, share, size]| {
+        layout.changes.extend(changes.as_chunks().0.iter().map(|&[at, kind, weight, size]| {
             let size = size as usize;
             let kind = match kind {
-                0 => Kind::Blend { share: Share::Fixed(f64::from_bits(share as u64)), size },
-                1 => Kind::Blend { share: Share::Nth(share as u64), size },
+                0 => Kind::Blend { weight: BlendWeight::Fixed(f64::from_bits(weight as u64)), size },
+                1 => Kind::Blend { weight: BlendWeight::CumulativeAverage(weight as u64), size },
                 _ => Kind::Count,
             };
             (at as usize, kind)
@@ -210,7 +210,7 @@ impl Layout {
     pub(crate) fn tail<T: Float>(&self, leaves: &Leaves, loss: T, gradients: &Gradients<T>, weight: T) -> Vec<T> {
         let mut tail = Vec::new();
         for (id, change) in gradients.changes() {
-            if let Change::Blend { new, .. } = change
+            if let BufferChange::Blend { new, .. } = change
                 && leaves.buffers.iter().any(|(known, _)| known == id)
             {
                 push(&mut tail, new, weight);
@@ -240,8 +240,8 @@ impl Layout {
             changes.push((
                 *id,
                 match kind {
-                    Kind::Blend { share, .. } => Change::Blend { new: take(shape)?, share },
-                    Kind::Count => Change::Count,
+                    Kind::Blend { weight, .. } => BufferChange::Blend { new: take(shape)?, weight },
+                    Kind::Count => BufferChange::Count,
                 },
             ));
         }
@@ -258,10 +258,10 @@ pub(crate) fn push<T: Float>(flat: &mut Vec<T>, tensor: &Tensor<T>, weight: T) {
 }
 
 /// Returns the weight that a new statistic gets in its buffer (a running average), or `None` for a counter.
-fn share_of<V>(change: &Change<V>) -> Option<Share> {
+fn blend_weight<V>(change: &BufferChange<V>) -> Option<BlendWeight> {
     match change {
-        Change::Blend { share, .. } => Some(*share),
-        Change::Count => None,
+        BufferChange::Blend { weight, .. } => Some(*weight),
+        BufferChange::Count => None,
     }
 }
 

@@ -195,7 +195,7 @@ impl<T: Float> GradientSink<T> for Lockstep<'_, '_, T> {
         self.stop_on_error(added)
     }
 
-    fn is_elsewhere(&self, parameter: u64) -> bool {
+    fn is_remote(&self, parameter: u64) -> bool {
         self.sharded.contains_key(&parameter)
     }
 

@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use wengert_autograd::prelude::*;
-use wengert_autograd::{Buffer, Share};
+use wengert_autograd::{BlendWeight, Buffer};
 use wengert_nn::{Error, Layer, Module};
 use wengert_tensor::Site;
 use wengert_tensor::ops::{BatchNormed, try_stack};
@@ -142,14 +142,16 @@ impl<T: Float> SyncBatchNorm<T> {
                 BatchNormed { output, mean, variance: unbiased }
             }
         };
-        let share = match self.momentum {
-            Some(momentum) => Share::Fixed(momentum),
-            None => Share::Nth((self.num_batches_tracked.value.try_item()? as u64).saturating_add(1)),
+        let blend_weight = match self.momentum {
+            Some(momentum) => BlendWeight::Fixed(momentum),
+            None => {
+                BlendWeight::CumulativeAverage((self.num_batches_tracked.value.try_item()? as u64).saturating_add(1))
+            }
         };
         // Outside of a step, a batch without values has no mean and no variance, so the running statistics stay.
         if shape.numel() > 0 {
-            tape.try_blend(&self.running_mean, mean, share)?;
-            tape.try_blend(&self.running_var, variance, share)?;
+            tape.try_blend(&self.running_mean, mean, blend_weight)?;
+            tape.try_blend(&self.running_var, variance, blend_weight)?;
         }
         tape.count(&self.num_batches_tracked);
         Ok(output)

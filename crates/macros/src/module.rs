@@ -14,19 +14,19 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
     let Data::Struct(data) = &input.data else {
         return Err(Error::new_spanned(&input.ident, "#[derive(Module)] is for structs"));
     };
-    let element = element(&input)?;
-    let (mut names, mut places, mut types) = (Vec::new(), Vec::new(), Vec::new());
+    let element = element_type(&input)?;
+    let (mut names, mut accessors, mut types) = (Vec::new(), Vec::new(), Vec::new());
     for (position, field) in data.fields.iter().enumerate() {
         if is_skipped(field)? || is_plain(&field.ty) {
             continue;
         }
         let index = Index::from(position);
-        let (name, place) = match &field.ident {
+        let (name, accessor) = match &field.ident {
             Some(name) => (name.to_string().trim_start_matches("r#").to_owned(), name.to_token_stream()),
             None => (position.to_string(), index.to_token_stream()),
         };
         names.push(name);
-        places.push(place);
+        accessors.push(accessor);
         types.push(&field.ty);
     }
     // The only child of a tuple struct adds no name to the path: `struct Model(Sequential)`.
@@ -35,8 +35,8 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
     }
     let mut generics = input.generics.clone();
     let parameters: Vec<String> = generics.type_params().map(|parameter| parameter.ident.to_string()).collect();
-    for of in types.iter().filter(|of| mentions(of, &parameters)) {
-        generics.make_where_clause().predicates.push(parse_quote!(#of: Module<#element>));
+    for ty in types.iter().filter(|ty| mentions(ty, &parameters)) {
+        generics.make_where_clause().predicates.push(parse_quote!(#ty: Module<#element>));
     }
     let (name, kind) = (&input.ident, input.ident.to_string());
     let (implemented, arguments, clause) = generics.split_for_impl();
@@ -48,11 +48,11 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
             }
 
             fn children<'m>(&'m self, each: &mut dyn ::core::ops::FnMut(&str, &'m dyn Module<#element>)) {
-                #(each(#names, &self.#places);)*
+                #(each(#names, &self.#accessors);)*
             }
 
             fn children_mut<'m>(&'m mut self, each: &mut dyn ::core::ops::FnMut(&str, &'m mut dyn Module<#element>)) {
-                #(each(#names, &mut self.#places);)*
+                #(each(#names, &mut self.#accessors);)*
             }
         }
     })
@@ -61,11 +61,11 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
 /// Returns the element type, which is the type in `#[module(f64)]`. Without this attribute, it is the type parameter `T`. Without `T`, it
 /// is the floating-point type that the types of the children contain, as in `Parameter<f64>`, or `f32` if there is none. Both types at once
 /// are an error. A `Buffer` may have another element type, so buffers count only if there are no other children.
-fn element(input: &DeriveInput) -> Result<Type> {
+fn element_type(input: &DeriveInput) -> Result<Type> {
     if let Some(attribute) = input.attrs.iter().find(|attribute| attribute.path().is_ident("module")) {
         return attribute.parse_args();
     }
-    let own = |parameter: &GenericParam| matches!(parameter, GenericParam::Type(of) if of.ident == "T");
+    let own = |parameter: &GenericParam| matches!(parameter, GenericParam::Type(ty) if ty.ident == "T");
     if input.generics.params.iter().any(own) {
         return Ok(parse_quote!(T));
     }
@@ -77,8 +77,8 @@ fn element(input: &DeriveInput) -> Result<Type> {
         }
     }
     let (buffers, others): (Vec<&Type>, Vec<&Type>) =
-        fields.into_iter().partition(|of| mentions(of, &["Buffer".to_owned()]));
-    let named = |types: &[&Type], name: &str| types.iter().any(|of| mentions(of, &[name.to_owned()]));
+        fields.into_iter().partition(|ty| mentions(ty, &["Buffer".to_owned()]));
+    let named = |types: &[&Type], name: &str| types.iter().any(|ty| mentions(ty, &[name.to_owned()]));
     if named(&others, "f64") && named(&others, "f32") {
         let message = "the fields have elements of f32 and of f64; a module has one type: mark the fields of the other type with \
                        `#[module(skip)]`, or write `#[module(f64)]` above the struct";
@@ -90,24 +90,24 @@ fn element(input: &DeriveInput) -> Result<Type> {
 
 /// Returns true if a type is plain data, which is not a module. Plain data are the types in the list, and references, options, vectors,
 /// boxes, arrays, slices and tuples of plain data.
-fn is_plain(of: &Type) -> bool {
+fn is_plain(ty: &Type) -> bool {
     const PLAIN: &str = "usize u8 u16 u32 u64 u128 isize i8 i16 i32 i64 i128 f32 f64 \
                          bool char str String PathBuf Duration PhantomData";
-    match of {
-        Type::Reference(of) => is_plain(&of.elem),
-        Type::Array(of) => is_plain(&of.elem),
-        Type::Slice(of) => is_plain(&of.elem),
-        Type::Paren(of) => is_plain(&of.elem),
-        Type::Tuple(of) => of.elems.iter().all(is_plain),
-        Type::Path(of) => {
-            let Some(last) = of.path.segments.last() else { return false };
+    match ty {
+        Type::Reference(ty) => is_plain(&ty.elem),
+        Type::Array(ty) => is_plain(&ty.elem),
+        Type::Slice(ty) => is_plain(&ty.elem),
+        Type::Paren(ty) => is_plain(&ty.elem),
+        Type::Tuple(ty) => ty.elems.iter().all(is_plain),
+        Type::Path(ty) => {
+            let Some(last) = ty.path.segments.last() else { return false };
             if PLAIN.split(' ').any(|plain| last.ident == plain) {
                 return true;
             }
             let PathArguments::AngleBracketed(arguments) = &last.arguments else { return false };
-            let holds = ["Option", "Vec", "Box"].iter().any(|holder| last.ident == holder);
-            let inside = |argument: &GenericArgument| matches!(argument, GenericArgument::Type(of) if is_plain(of));
-            holds && arguments.args.iter().all(inside)
+            let is_container = ["Option", "Vec", "Box"].iter().any(|holder| last.ident == holder);
+            let inside = |argument: &GenericArgument| matches!(argument, GenericArgument::Type(ty) if is_plain(ty));
+            is_container && arguments.args.iter().all(inside)
         }
         _ => false,
     }
@@ -129,6 +129,6 @@ fn is_skipped(field: &Field) -> Result<bool> {
 }
 
 /// Returns true if a type contains one of these names as an identifier.
-fn mentions(of: &Type, names: &[String]) -> bool {
-    names.iter().any(|name| has_ident(of.to_token_stream(), name))
+fn mentions(ty: &Type, names: &[String]) -> bool {
+    names.iter().any(|name| has_ident(ty.to_token_stream(), name))
 }

@@ -15,29 +15,29 @@ use crate::syntax::{Argument, Function, Item, Receiver, has_ident, with_content}
 /// the element type. Methods that are not [eligible](Function::is_eligible) stay the same.
 pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
     if let Ok(function) = parse2::<Function>(item.clone()) {
-        return function.shell(None);
+        return function.with_dispatching_body(None);
     }
     let item = Item::split(item, "#[precompiled] is for functions and `impl` blocks")?;
-    let block = parse2(item.header.clone())?;
-    let mut inside = TokenStream::new();
+    let header = parse2(item.header.clone())?;
+    let mut members = TokenStream::new();
     for member in item.members()? {
         let function = member.function.map(|_| parse2::<Function>(member.tokens.clone())).transpose();
-        inside.extend(match function {
-            Ok(Some(function)) if function.is_eligible() => function.shell(Some(&block))?,
+        members.extend(match function {
+            Ok(Some(function)) if function.is_eligible() => function.with_dispatching_body(Some(&header))?,
             _ => member.tokens,
         });
     }
-    Ok(item.with(inside))
+    Ok(item.with_members(members))
 }
 
 /// The header of an `impl` block.
-struct Block {
+struct ImplHeader {
     generics: Generics,
-    of: Type,
-    implemented: Option<Type>,
+    self_type: Type,
+    implemented_trait: Option<Type>,
 }
 
-impl Parse for Block {
+impl Parse for ImplHeader {
     fn parse(input: ParseStream) -> Result<Self> {
         Attribute::parse_outer(input)?;
         input.parse::<Token![impl]>()?;
@@ -46,8 +46,8 @@ impl Parse for Block {
         let second = if input.parse::<Option<Token![for]>>()?.is_some() { Some(input.parse()?) } else { None };
         input.parse::<Option<WhereClause>>()?;
         Ok(match second {
-            Some(of) => Block { generics, of, implemented: Some(first) },
-            None => Block { generics, of: first, implemented: None },
+            Some(self_type) => ImplHeader { generics, self_type, implemented_trait: Some(first) },
+            None => ImplHeader { generics, self_type: first, implemented_trait: None },
         })
     }
 }
@@ -63,7 +63,7 @@ impl Function {
         let stays = |attribute: &Attribute| {
             ["inline", "track_caller", "cfg"].iter().any(|name| attribute.path().is_ident(name))
         };
-        let has_impl = |argument: &Argument| has_ident(argument.of.to_token_stream(), "impl");
+        let has_impl = |argument: &Argument| has_ident(argument.ty.to_token_stream(), "impl");
         !is_public
             && self.generics.params.iter().all(is_lifetime)
             && !self.attributes.iter().any(stays)
@@ -72,25 +72,28 @@ impl Function {
     }
 
     /// Returns the generic parameters of the `impl` block and of the function.
-    fn parameters<'a>(&'a self, block: Option<&'a Block>) -> impl Iterator<Item = &'a GenericParam> {
-        block.into_iter().flat_map(|block| &block.generics.params).chain(&self.generics.params)
+    fn parameters<'a>(&'a self, header: Option<&'a ImplHeader>) -> impl Iterator<Item = &'a GenericParam> {
+        header.into_iter().flat_map(|header| &header.generics.params).chain(&self.generics.params)
     }
 
     /// Returns the function as a free function: the argument `this` replaces the receiver.
-    fn as_free(&self, block: Option<&Block>) -> FreeFunction {
-        let replaced = |tokens: TokenStream| match block {
-            Some(block) => without_self(tokens, block),
+    fn to_free_function(&self, header: Option<&ImplHeader>) -> FreeFunction {
+        let replaced = |tokens: TokenStream| match header {
+            Some(header) => without_self(tokens, header),
             None => tokens,
         };
-        let this =
-            self.receiver.as_ref().zip(block).map(|(receiver, block)| (quote!(this), type_of(receiver, &block.of)));
-        let argument = |argument: &Argument| (argument.name.to_token_stream(), replaced(argument.of.to_token_stream()));
+        let this = self
+            .receiver
+            .as_ref()
+            .zip(header)
+            .map(|(receiver, header)| (quote!(this), receiver_type(receiver, &header.self_type)));
+        let argument = |argument: &Argument| (argument.name.to_token_stream(), replaced(argument.ty.to_token_stream()));
         let (names, types): (Vec<_>, Vec<_>) = this.into_iter().chain(self.arguments.iter().map(argument)).unzip();
         let muts = self.receiver.iter().map(|_| None).chain(self.arguments.iter().map(|argument| argument.mutable));
         let output = replaced(self.output.to_token_stream());
         let used = quote!(#(#types)* #output);
         let is_used = |lifetime: &&Lifetime| has_ident(used.clone(), &lifetime.ident.to_string());
-        let lifetimes = self.parameters(block).filter_map(lifetime).filter(is_used).cloned().collect();
+        let lifetimes = self.parameters(header).filter_map(lifetime).filter(is_used).cloned().collect();
         FreeFunction {
             names,
             types,
@@ -102,11 +105,12 @@ impl Function {
     }
 
     /// Returns the function with a body that calls the instance (compiled copy) for the element type.
-    fn shell(self, block: Option<&Block>) -> Result<TokenStream> {
-        let element = Parameter::find(self.parameters(block), self.clause.as_ref(), &self.name)?;
-        let FreeFunction { names, types, muts, lifetimes, output: own_output, body: own_body } = self.as_free(block);
-        let Function { attributes, visibility, name, generics, receiver, arguments, output, clause, .. } = self;
-        let Parameter { ident, traits, bound, method, types: compiled, is_open } = element;
+    fn with_dispatching_body(self, header: Option<&ImplHeader>) -> Result<TokenStream> {
+        let element = ElementParameter::find(self.parameters(header), self.where_clause.as_ref(), &self.name)?;
+        let FreeFunction { names, types, muts, lifetimes, output: own_output, body: own_body } =
+            self.to_free_function(header);
+        let Function { attributes, visibility, name, generics, receiver, arguments, output, where_clause, .. } = self;
+        let ElementParameter { ident, instances_trait, bound, method, types: compiled, is_open } = element;
         let compiled = compiled.iter().map(|compiled| {
             let compiled = Ident::new(compiled, Span::call_site());
             quote! {
@@ -129,17 +133,17 @@ impl Function {
                 }
             }
         });
-        let inputs = receiver.iter().map(Receiver::to_token_stream).chain(arguments.iter().map(Argument::passed));
+        let inputs = receiver.iter().map(Receiver::to_token_stream).chain(arguments.iter().map(Argument::without_mut));
         let values = receiver.iter().map(|_| quote!(self));
         let values = values.chain(arguments.iter().map(|argument| argument.name.to_token_stream()));
         Ok(quote! {
             #(#attributes)*
             #[inline(always)]
-            #visibility fn #name #generics (#(#inputs),*) #output #clause {
+            #visibility fn #name #generics (#(#inputs),*) #output #where_clause {
                 #[allow(clippy::too_many_arguments)]
                 fn generic<#(#lifetimes,)* #ident: #bound>(#(#muts #names: #types),*) #own_output #own_body
                 struct Instances;
-                impl ::wengert_tensor::instances::#traits for Instances {
+                impl ::wengert_tensor::instances::#instances_trait for Instances {
                     type Of<#ident: ::wengert_tensor::#bound> = for<#(#lifetimes),*> fn(#(#types),*) #own_output;
                     #(#[inline(always)] #compiled)*
                     #open
@@ -162,12 +166,12 @@ struct FreeFunction {
 }
 
 /// The type parameter of a function that is compiled for several types.
-struct Parameter {
+struct ElementParameter {
     ident: Ident,
     bound: Ident,
     /// The name of the trait `FloatInstances` or `ElementInstances` of the tensor crate. The expanded code implements it with one function
     /// for each of `types`, and with a generic function for further types.
-    traits: Ident,
+    instances_trait: Ident,
     /// The name of the method of `bound` that chooses one of these functions: `float_instance` or `element_instance`.
     method: Ident,
     types: &'static [&'static str],
@@ -175,7 +179,7 @@ struct Parameter {
     is_open: bool,
 }
 
-impl Parameter {
+impl ElementParameter {
     /// Finds the only type parameter of a function and its block. Its bound is `Float` or `Element`, and stands in the list of parameters or
     /// in the function's `where` clause. Returns an error if there is no such parameter, or if there is another type parameter.
     fn find<'a>(
@@ -192,33 +196,33 @@ impl Parameter {
         };
         let narrowed = clause.and_then(|clause| match (clause.predicates.first()?, clause.predicates.len()) {
             (WherePredicate::Type(predicate), 1) if is_type(&predicate.bounded_ty, &parameter.ident) => {
-                bound(predicate.bounds.first()?)
+                element_bound(predicate.bounds.first()?)
             }
             _ => None,
         });
         if let (Some(clause), None) = (clause, &narrowed) {
             return Err(Error::new_spanned(clause, "#[precompiled] reads one bound of the type parameter here"));
         }
-        let Some(bound) = narrowed.or_else(|| bound(parameter.bounds.first()?)) else {
+        let Some(bound) = narrowed.or_else(|| element_bound(parameter.bounds.first()?)) else {
             return Err(Error::new_spanned(parameter, "its bound must be `Float` or `Element`"));
         };
         let is_open = bound == "Element";
         let types: &[&str] = if is_open { &["f32", "f64", "i64"] } else { &["f32", "f64"] };
-        let traits = Ident::new(&format!("{bound}Instances"), Span::call_site());
+        let instances_trait = Ident::new(&format!("{bound}Instances"), Span::call_site());
         let method = Ident::new(&format!("{}_instance", bound.to_string().to_lowercase()), Span::call_site());
-        Ok(Parameter { ident: parameter.ident.clone(), bound, traits, method, types, is_open })
+        Ok(ElementParameter { ident: parameter.ident.clone(), bound, instances_trait, method, types, is_open })
     }
 }
 
 /// Returns `Float` or `Element` if the bound is one of them, and `None` otherwise.
-fn bound(bound: &TypeParamBound) -> Option<Ident> {
+fn element_bound(bound: &TypeParamBound) -> Option<Ident> {
     let TypeParamBound::Trait(bound) = bound else { return None };
     let name = &bound.path.segments.last()?.ident;
     ["Float", "Element"].iter().any(|known| name == known).then(|| name.clone())
 }
 
-fn is_type(of: &Type, name: &Ident) -> bool {
-    *name == of.to_token_stream().to_string()
+fn is_type(ty: &Type, name: &Ident) -> bool {
+    *name == ty.to_token_stream().to_string()
 }
 
 fn lifetime(parameter: &GenericParam) -> Option<&Lifetime> {
@@ -228,18 +232,19 @@ fn lifetime(parameter: &GenericParam) -> Option<&Lifetime> {
     }
 }
 
-/// Returns the type of the argument that replaces the receiver, such as `&Type` for the receiver `&self` in a block for the type `of`.
-fn type_of(receiver: &Receiver, of: &Type) -> TokenStream {
-    let Receiver { and, lifetime, mutable, .. } = receiver;
-    match and {
-        Some(_) => quote!(#and #lifetime #mutable #of),
-        None => quote!(#of),
+/// Returns the type of the argument that replaces the receiver, such as `&Type` for the receiver `&self` in a block for
+/// the type `self_type`.
+fn receiver_type(receiver: &Receiver, self_type: &Type) -> TokenStream {
+    let Receiver { ampersand, lifetime, mutable, .. } = receiver;
+    match ampersand {
+        Some(_) => quote!(#ampersand #lifetime #mutable #self_type),
+        None => quote!(#self_type),
     }
 }
 
 /// Returns the tokens of a method as tokens of a free function: the argument `this` replaces `self`, and the type of
 /// the block replaces `Self`.
-fn without_self(tokens: TokenStream, block: &Block) -> TokenStream {
+fn without_self(tokens: TokenStream, header: &ImplHeader) -> TokenStream {
     let mut out = TokenStream::new();
     let mut tokens = tokens.into_iter();
     while let Some(token) = tokens.next() {
@@ -248,17 +253,17 @@ fn without_self(tokens: TokenStream, block: &Block) -> TokenStream {
                 out.extend([TokenTree::Ident(Ident::new("this", ident.span()))])
             }
             TokenTree::Ident(ident) if ident == "Self" => {
-                let of = &block.of;
-                out.extend(match (&block.implemented, name_after_colons(tokens.clone())) {
+                let self_type = &header.self_type;
+                out.extend(match (&header.implemented_trait, name_after_colons(tokens.clone())) {
                     (Some(implemented), Some(name)) if name.starts_with(char::is_uppercase) => {
-                        quote!(<#of as #implemented>)
+                        quote!(<#self_type as #implemented>)
                     }
-                    (_, Some(_)) => quote!(<#of>),
-                    _ => quote!(#of),
+                    (_, Some(_)) => quote!(<#self_type>),
+                    _ => quote!(#self_type),
                 });
             }
             TokenTree::Group(group) => {
-                out.extend([TokenTree::Group(with_content(&group, without_self(group.stream(), block)))]);
+                out.extend([TokenTree::Group(with_content(&group, without_self(group.stream(), header)))]);
             }
             token => out.extend([token]),
         }

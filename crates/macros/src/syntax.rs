@@ -22,7 +22,7 @@ pub(crate) struct Function {
     pub(crate) receiver: Option<Receiver>,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) output: ReturnType,
-    pub(crate) clause: Option<WhereClause>,
+    pub(crate) where_clause: Option<WhereClause>,
     /// The braces with the body, or the semicolon of a method without a body.
     pub(crate) body: TokenTree,
 }
@@ -37,15 +37,15 @@ impl Parse for Function {
         parenthesized!(inside in input);
         let receiver = Receiver::parse(&inside)?;
         let arguments = Punctuated::<Argument, Token![,]>::parse_terminated(&inside)?.into_iter().collect();
-        let (output, clause, body) = (input.parse()?, input.parse()?, input.parse()?);
-        Ok(Function { attributes, visibility, name, generics, receiver, arguments, output, clause, body })
+        let (output, where_clause, body) = (input.parse()?, input.parse()?, input.parse()?);
+        Ok(Function { attributes, visibility, name, generics, receiver, arguments, output, where_clause, body })
     }
 }
 
 /// A receiver, such as `self`, `&self`, `&'a self` or `&mut self`.
 #[derive(Clone)]
 pub(crate) struct Receiver {
-    pub(crate) and: Option<Token![&]>,
+    pub(crate) ampersand: Option<Token![&]>,
     pub(crate) lifetime: Option<Lifetime>,
     pub(crate) mutable: Option<Token![mut]>,
     this: Token![self],
@@ -55,9 +55,9 @@ impl Receiver {
     /// Parses a receiver, with the comma after it. Returns `None` if there is no receiver.
     fn parse(input: ParseStream) -> Result<Option<Self>> {
         let receiver = |input: ParseStream| -> Result<Self> {
-            let and = input.parse::<Option<Token![&]>>()?;
-            let lifetime = if and.is_some() { input.parse()? } else { None };
-            Ok(Receiver { and, lifetime, mutable: input.parse()?, this: input.parse()? })
+            let ampersand = input.parse::<Option<Token![&]>>()?;
+            let lifetime = if ampersand.is_some() { input.parse()? } else { None };
+            Ok(Receiver { ampersand, lifetime, mutable: input.parse()?, this: input.parse()? })
         };
         if receiver(&input.fork()).is_err() {
             return Ok(None);
@@ -70,8 +70,8 @@ impl Receiver {
 
 impl ToTokens for Receiver {
     fn to_tokens(&self, tokens: &mut TokenStream) {
-        let Receiver { and, lifetime, mutable, this } = self;
-        tokens.extend(quote!(#and #lifetime #mutable #this));
+        let Receiver { ampersand, lifetime, mutable, this } = self;
+        tokens.extend(quote!(#ampersand #lifetime #mutable #this));
     }
 }
 
@@ -80,29 +80,29 @@ impl ToTokens for Receiver {
 pub(crate) struct Argument {
     pub(crate) mutable: Option<Token![mut]>,
     pub(crate) name: Ident,
-    pub(crate) of: Type,
+    pub(crate) ty: Type,
 }
 
 impl Parse for Argument {
     fn parse(input: ParseStream) -> Result<Self> {
         let (mutable, name) = (input.parse()?, input.parse()?);
         input.parse::<Token![:]>()?;
-        Ok(Argument { mutable, name, of: input.parse()? })
+        Ok(Argument { mutable, name, ty: input.parse()? })
     }
 }
 
 impl Argument {
     /// Returns `name: Type`, without `mut`, for the signature of a function that only passes the argument on.
-    pub(crate) fn passed(&self) -> TokenStream {
-        let Argument { name, of, .. } = self;
-        quote!(#name: #of)
+    pub(crate) fn without_mut(&self) -> TokenStream {
+        let Argument { name, ty, .. } = self;
+        quote!(#name: #ty)
     }
 }
 
 impl ToTokens for Argument {
     fn to_tokens(&self, tokens: &mut TokenStream) {
         self.mutable.to_tokens(tokens);
-        tokens.extend(self.passed());
+        tokens.extend(self.without_mut());
     }
 }
 
@@ -136,9 +136,9 @@ impl Item {
         members.parse2(self.body.stream())
     }
 
-    /// Returns the block with `inside` in place of its members.
-    pub(crate) fn with(self, inside: TokenStream) -> TokenStream {
-        let (header, body) = (self.header, with_content(&self.body, inside));
+    /// Returns the block with `members` in place of its members.
+    pub(crate) fn with_members(self, members: TokenStream) -> TokenStream {
+        let (header, body) = (self.header, with_content(&self.body, members));
         quote!(#header #body)
     }
 }

@@ -25,15 +25,15 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
     let item = Item::split(item, "#[twins] is for functions, traits and impl blocks")?;
     let members = item.members()?;
     let names: Vec<String> = members.iter().filter_map(|member| Some(member.function.as_ref()?.to_string())).collect();
-    let mut inside = TokenStream::new();
+    let mut expanded_members = TokenStream::new();
     for Member { function, tokens } in members {
         let missing = |name: &Ident| plain_name(name).is_some_and(|plain| !names.contains(&plain));
-        inside.extend(match function.filter(missing) {
-            Some(_) => parse2::<Function>(tokens)?.written()?,
+        expanded_members.extend(match function.filter(missing) {
+            Some(_) => parse2::<Function>(tokens)?.expand_twins()?,
             None => tokens,
         });
     }
-    let item = item.with(inside);
+    let item = item.with_members(expanded_members);
     Ok(quote!(#item #blanket))
 }
 
@@ -61,13 +61,13 @@ impl Function {
             Ok(form) => form,
             Err(error) => return Some(Err(error)),
         };
-        let Function { visibility, name, generics, arguments, clause, .. } = self;
+        let Function { visibility, name, generics, arguments, where_clause, .. } = self;
         let plain = plain_name(name)?;
         let in_place = format!("{plain}_");
-        let parameters = arguments.iter().map(Argument::passed);
-        let bounds = clause.iter().flat_map(|clause| &clause.predicates);
+        let parameters = arguments.iter().map(Argument::without_mut);
+        let bounds = where_clause.iter().flat_map(|clause| &clause.predicates);
         let method = format_ident!("try_{in_place}", span = name.span());
-        let arrays = self.arguments_of("implArrayOperand<Self>");
+        let arrays = self.arguments_of_type("implArrayOperand<Self>");
         let errors = self.in_place_errors(&form);
         let body = self.in_place_body(form);
         let doc = format!(" [`{plain}`](Self::{plain}) in place: `self` becomes the result.");
@@ -91,15 +91,15 @@ impl Function {
     }
 
     /// Returns the text of the section `# Errors` for the method that [`in_place`](Self::in_place) writes.
-    fn in_place_errors(&self, form: &Form) -> String {
+    fn in_place_errors(&self, form: &InPlaceForm) -> String {
         let read: Vec<&Ident> = match form {
-            Form::Broadcast => {
+            InPlaceForm::Broadcast => {
                 let arrays = ["implOperand<Self>", "Option<Argument<Self>>", "implArrayOperand<Self>"];
-                let is_array = |argument: &&Argument| arrays.contains(&text(&argument.of).as_str());
+                let is_array = |argument: &&Argument| arrays.contains(&text_without_spaces(&argument.ty).as_str());
                 self.arguments.iter().filter(is_array).map(|argument| &argument.name).collect()
             }
-            Form::Binary(_) => names(&self.arguments).collect(),
-            Form::Reads(sources) => sources.iter().collect(),
+            InPlaceForm::Binary(_) => names(&self.arguments).collect(),
+            InPlaceForm::Reads(sources) => sources.iter().collect(),
         };
         let name = &self.name;
         let mut causes = vec![
@@ -115,16 +115,20 @@ impl Function {
     }
 
     /// Returns the body of the method that [`in_place`](Self::in_place) writes. In the body, `at` is the caller's line of code.
-    fn in_place_body(&self, form: Form) -> TokenStream {
+    fn in_place_body(&self, form: InPlaceForm) -> TokenStream {
         let Function { name, generics, arguments, output, .. } = self;
-        let (values, types) = (names(arguments), types(generics));
+        let (values, types) = (names(arguments), turbofish(generics));
         let value = quote!(let value = self.#name #types (#(#values),*)?;);
         match form {
-            Form::Broadcast => {
-                let put = if text(output).starts_with("->Result<Self::Mask") { quote!(put_mask) } else { quote!(put) };
+            InPlaceForm::Broadcast => {
+                let put = if text_without_spaces(output).starts_with("->Result<Self::Mask") {
+                    quote!(put_mask)
+                } else {
+                    quote!(put)
+                };
                 let [operands, bounds, arrays] =
                     ["implOperand<Self>", "Option<Argument<Self>>", "implArrayOperand<Self>"]
-                        .map(|of| self.arguments_of(of));
+                        .map(|ty| self.arguments_of_type(ty));
                 quote! {
                     #(let #operands = #operands.into_argument(self)?;)*
                     let others = [
@@ -137,11 +141,11 @@ impl Function {
                     self.#put(value, at)
                 }
             }
-            Form::Binary(op) => {
+            InPlaceForm::Binary(op) => {
                 let other = names(arguments);
                 quote!(self.update(#op, #(#other),*, at))
             }
-            Form::Reads(sources) => quote! {
+            InPlaceForm::Reads(sources) => quote! {
                 self.check_write(None, at)?;
                 #(self.check_write(Some(#sources), at)?;)*
                 #value
@@ -150,9 +154,13 @@ impl Function {
         }
     }
 
-    /// Returns the names of the arguments whose type, written without spaces, is the text `of`.
-    fn arguments_of(&self, of: &str) -> Vec<&Ident> {
-        self.arguments.iter().filter(|argument| text(&argument.of) == of).map(|argument| &argument.name).collect()
+    /// Returns the names of the arguments whose type, written without spaces, is the text `ty`.
+    fn arguments_of_type(&self, ty: &str) -> Vec<&Ident> {
+        self.arguments
+            .iter()
+            .filter(|argument| text_without_spaces(&argument.ty) == ty)
+            .map(|argument| &argument.name)
+            .collect()
     }
 
     /// Returns the function with its twin. With `#[keepdim]`, returns it twice: under its name, for `keepdim` = false, and with `_keepdim`
@@ -160,26 +168,26 @@ impl Function {
     ///
     /// The source omits the argument `keepdim: bool`, because error messages of the compiler quote the signature from the source. Users
     /// call the method without this argument.
-    fn written(mut self) -> Result<TokenStream> {
+    fn expand_twins(mut self) -> Result<TokenStream> {
         let Some(position) = self.attributes.iter().position(|attribute| attribute.path().is_ident("keepdim")) else {
             return match self.arguments.last() {
-                Some(Argument { name, of, .. }) if name == "keepdim" && text(of) == "bool" => {
+                Some(Argument { name, ty, .. }) if name == "keepdim" && text_without_spaces(ty) == "bool" => {
                     Err(Error::new(name.span(), "write `#[keepdim]` above the method instead of this argument"))
                 }
-                _ => self.with_twin(methods()),
+                _ => self.with_twin(self_path()),
             };
         };
         self.attributes.remove(position);
         let arguments = &self.arguments;
-        let Some(plain) = plain_name(&self.name) else { return self.with_twin(methods()) };
+        let Some(plain) = plain_name(&self.name) else { return self.with_twin(self_path()) };
         check_site(&self.body, &plain)?;
-        let chosen = format_ident!("{}_with", self.name);
-        let method = |name: Ident, attributes: Vec<Attribute>, kept: bool| {
-            let (types, values) = (types(&self.generics), names(arguments));
-            let body = quote!(self.#chosen #types (#(#values,)* #kept));
+        let with_name = format_ident!("{}_with", self.name);
+        let method = |name: Ident, attributes: Vec<Attribute>, keepdim: bool| {
+            let (types, values) = (turbofish(&self.generics), names(arguments));
+            let body = quote!(self.#with_name #types (#(#values,)* #keepdim));
             let arguments = arguments.to_vec();
             let body = Group::new(Delimiter::Brace, body).into();
-            Function { name, attributes, arguments, body, ..self.clone() }.with_twin(methods())
+            Function { name, attributes, arguments, body, ..self.clone() }.with_twin(self_path())
         };
         let without = method(self.name.clone(), self.attributes.clone(), false)?;
         let doc = format!(" Like [`{plain}`](Self::{plain}), but keeps the reduced dimensions with size 1.");
@@ -187,7 +195,7 @@ impl Function {
         let docs = [doc.as_str(), "", " # Errors", "", errors.as_str()];
         let attributes = docs.iter().map(|doc| parse_quote!(#[doc = #doc])).collect();
         let with = method(format_ident!("{}_keepdim", self.name), attributes, true)?;
-        let Function { visibility, generics, receiver, arguments, output, clause, body, .. } = &self;
+        let Function { visibility, generics, receiver, arguments, output, where_clause, body, .. } = &self;
         let keepdim = Ident::new("keepdim", Span::call_site());
         Ok(quote! {
             #without
@@ -195,7 +203,7 @@ impl Function {
 
             #[doc(hidden)]
             #[track_caller]
-            #visibility fn #chosen #generics (#receiver, #(#arguments,)* #keepdim: bool) #output #clause #body
+            #visibility fn #with_name #generics (#receiver, #(#arguments,)* #keepdim: bool) #output #where_clause #body
         })
     }
 
@@ -203,24 +211,24 @@ impl Function {
     /// twin calls a function without a receiver.
     fn with_twin(self, owner: Option<TokenStream>) -> Result<TokenStream> {
         let in_place = self.in_place();
-        let Function { attributes, visibility, name, generics, receiver, arguments, output, clause, body } = self;
+        let Function { attributes, visibility, name, generics, receiver, arguments, output, where_clause, body } = self;
         let attributes = attributes.into_iter().filter(|attribute| !is_in_place(attribute));
         let plain = plain_name(&name).ok_or_else(|| Error::new(name.span(), "its name must begin with `try_`"))?;
         check_site(&body, &plain)?;
         let twin = format_ident!("{plain}", span = name.span());
         let (mut docs, others): (Vec<_>, Vec<_>) = attributes.partition(|attribute| attribute.path().is_ident("doc"));
         let (panics, errors) = split_errors(&mut docs, &arguments, receiver.is_some());
-        let result = success(&output)?;
-        let (passed, values) = (arguments.iter().map(Argument::passed), names(&arguments));
+        let result = ok_type(&output)?;
+        let (passed, values) = (arguments.iter().map(Argument::without_mut), names(&arguments));
         let comma = receiver.as_ref().map(|_| quote!(,));
         let place = if receiver.is_some() { Some(quote!(self.)) } else { owner };
-        let types = types(&generics);
+        let types = turbofish(&generics);
         let link = match &place {
             Some(_) => format!("[`{plain}`](Self::{plain}), with the error as a value."),
             None => format!("[`{plain}`], with the error as a value."),
         };
         let in_place = match in_place {
-            Some(function) => Some(function?.with_twin(methods())?),
+            Some(function) => Some(function?.with_twin(self_path())?),
             None => None,
         };
         Ok(quote! {
@@ -230,7 +238,7 @@ impl Function {
             #panics
             #(#others)*
             #[track_caller]
-            #visibility fn #twin #generics (#receiver #comma #(#passed),*) -> #result #clause {
+            #visibility fn #twin #generics (#receiver #comma #(#passed),*) -> #result #where_clause {
                 match #place #name #types (#(#values),*) {
                     Ok(result) => result,
                     Err(error) => crate::raise(error),
@@ -243,7 +251,7 @@ impl Function {
             #errors
             #(#others)*
             #[track_caller]
-            #visibility fn #name #generics (#receiver #comma #(#arguments),*) #output #clause #body
+            #visibility fn #name #generics (#receiver #comma #(#arguments),*) #output #where_clause #body
         })
     }
 }
@@ -264,8 +272,8 @@ fn split_errors(docs: &mut Vec<Attribute>, arguments: &[Argument], is_method: bo
 /// sizes are the shape of a new array, and only negative sizes are an error.
 fn usual_errors(arguments: &[Argument], is_method: bool) -> String {
     let mut causes: Vec<String> = Vec::new();
-    for Argument { name, of, .. } in arguments {
-        let cause = match text(of).as_str() {
+    for Argument { name, ty, .. } in arguments {
+        let cause = match text_without_spaces(ty).as_str() {
             "implPosition" | "implInto<Span>" | "Option<isize>" => format!("`{name}` is out of range"),
             "implInto<Sizes>" if !is_method => "a size is negative".to_owned(),
             "implInto<Dims>" | "implInto<Sizes>" | "&[usize]" | "[usize;N]" | "&[isize]" => {
@@ -313,7 +321,7 @@ fn is_in_place(attribute: &Attribute) -> bool {
 }
 
 /// The form of the attribute `#[in_place]`, which determines how `try_name_` works.
-enum Form {
+enum InPlaceForm {
     /// `#[in_place]`: the other operands must expand to the shape of `self`.
     Broadcast,
     /// `#[in_place(Binary::Add)]`: the result is the operation that the attribute names, applied to `self` and the only other operand.
@@ -323,11 +331,11 @@ enum Form {
     Reads(Vec<Ident>),
 }
 
-fn in_place_form(attribute: &Attribute) -> Result<Form> {
-    let Meta::List(list) = &attribute.meta else { return Ok(Form::Broadcast) };
+fn in_place_form(attribute: &Attribute) -> Result<InPlaceForm> {
+    let Meta::List(list) = &attribute.meta else { return Ok(InPlaceForm::Broadcast) };
     let form = |input: ParseStream| {
         if !input.peek2(syn::token::Paren) {
-            return Ok(Form::Binary(input.parse::<syn::Path>()?.into_token_stream()));
+            return Ok(InPlaceForm::Binary(input.parse::<syn::Path>()?.into_token_stream()));
         }
         let name: Ident = input.parse()?;
         if name != "reads" {
@@ -335,17 +343,17 @@ fn in_place_form(attribute: &Attribute) -> Result<Form> {
         }
         let inside;
         parenthesized!(inside in input);
-        Ok(Form::Reads(Punctuated::<Ident, Token![,]>::parse_terminated(&inside)?.into_iter().collect()))
+        Ok(InPlaceForm::Reads(Punctuated::<Ident, Token![,]>::parse_terminated(&inside)?.into_iter().collect()))
     };
     form.parse2(list.tokens.clone())
 }
 
 /// Returns the tokens as text without spaces, for comparisons.
-fn text(of: &impl ToTokens) -> String {
-    of.to_token_stream().to_string().replace(' ', "")
+fn text_without_spaces(tokens: &impl ToTokens) -> String {
+    tokens.to_token_stream().to_string().replace(' ', "")
 }
 
-fn methods() -> Option<TokenStream> {
+fn self_path() -> Option<TokenStream> {
     Some(quote!(Self::))
 }
 
@@ -354,7 +362,7 @@ fn names(arguments: &[Argument]) -> impl Iterator<Item = &Ident> {
 }
 
 /// Returns `::<A, B>`, the type and constant arguments for a call of the function. The compiler may not be able to infer them.
-fn types(generics: &Generics) -> Option<TokenStream> {
+fn turbofish(generics: &Generics) -> Option<TokenStream> {
     let names: Vec<&Ident> = generics
         .params
         .iter()
@@ -368,9 +376,9 @@ fn types(generics: &Generics) -> Option<TokenStream> {
 }
 
 /// Returns the type `T` of the output `-> Result<T, E>`, or an error for another output.
-fn success(output: &ReturnType) -> Result<&Type> {
-    if let ReturnType::Type(_, of) = output
-        && let Type::Path(path) = &**of
+fn ok_type(output: &ReturnType) -> Result<&Type> {
+    if let ReturnType::Type(_, ty) = output
+        && let Type::Path(path) = &**ty
         && let Some(last) = path.path.segments.last()
         && last.ident == "Result"
         && let PathArguments::AngleBracketed(arguments) = &last.arguments
@@ -418,7 +426,7 @@ mod tests {
 
     /// Returns the documentation that `#[twins]` writes for the function `name`, as one line.
     fn docs_of(name: &str, function: TokenStream) -> String {
-        let written = parse2::<Function>(function).unwrap().with_twin(methods()).unwrap().to_string();
+        let written = parse2::<Function>(function).unwrap().with_twin(self_path()).unwrap().to_string();
         let end = written.find(&format!("fn {name} ")).unwrap();
         let start = written[..end].rfind('}').map_or(0, |end| end + 1);
         let quoted = written[start..end].split('"').skip(1).step_by(2);
@@ -432,7 +440,7 @@ mod tests {
                 #[in_place(#form)]
                 fn try_add(&self, other: impl Operand<Self>) -> Result<Self> { Ok(1) }
             };
-            parse2::<Function>(function).unwrap().with_twin(methods()).map(|_| ()).map_err(|e| e.to_string())
+            parse2::<Function>(function).unwrap().with_twin(self_path()).map(|_| ()).map_err(|e| e.to_string())
         };
         assert_eq!(error(quote!(Binary::Add)), Ok(()));
         assert_eq!(error(quote!(reads(other))), Ok(()));
@@ -445,7 +453,7 @@ mod tests {
     #[test]
     fn blanket_implements_a_trait_for_all_types_with_its_supertraits() {
         let expanded = |arguments: TokenStream, item: TokenStream| {
-            expand(arguments, item).map(|tokens| text(&tokens)).map_err(|error| error.to_string())
+            expand(arguments, item).map(|tokens| text_without_spaces(&tokens)).map_err(|error| error.to_string())
         };
         let functions = quote! {
             /// Functions.

@@ -286,7 +286,7 @@ fn pair<A: Array>(x: &A, other: impl Operand<A>, at: Site) -> Result<[A; 2], A::
         Argument::Array(y) => y,
         Argument::Number(value) => x.try_number(value)?.apply_view(View::Expand(x.shape()), at)?,
     };
-    let (x, y) = x.joined(&y, BroadcastRule::Operation, at)?;
+    let (x, y) = x.broadcast_with(&y, BroadcastRule::Operation, at)?;
     Ok([x, y])
 }
 

@@ -63,5 +63,5 @@ fn choose<A: Array>(call: &Call<A>) -> Attempt<A> {
         },
         _ => return Err(call.not_built("this element type")),
     };
-    Ok(float(try_where_(&x.mask(condition, Site::here("where"))?, &x, y)?))
+    Ok(float(try_where_(&x.constant_mask(condition, Site::here("where"))?, &x, y)?))
 }

@@ -44,7 +44,7 @@ pub fn attempt<A: Array>(call: &Call<A>) -> Attempt<A> {
         "heaviside" => x()?.try_heaviside(call.operand(1, "values")?)?,
         "masked_fill" => match call.value(0, "self")? {
             Value::Float(x) => {
-                let mask = x.mask(call.bools(1, "mask")?, Site::here("mask"))?;
+                let mask = x.constant_mask(call.bools(1, "mask")?, Site::here("mask"))?;
                 x.try_masked_fill(&mask, call.operand(2, "value")?)?
             }
             Value::Int(x) => match call.given(2, "value") {

@@ -51,7 +51,7 @@ fn fill<A: Array>(call: &Call<A>, target: &mut Value<A>) -> Result<bool, Stop> {
             _ => return Err(call.not_built("this element type")),
         },
         ("masked_fill_", Value::Float(x)) => {
-            let mask = x.mask(call.bools(1, "mask")?, Site::here("mask"))?;
+            let mask = x.constant_mask(call.bools(1, "mask")?, Site::here("mask"))?;
             x.try_masked_fill_(&mask, call.operand(2, "value")?)?;
         }
         _ => return Err(call.not_built("this element type")),

@@ -37,12 +37,12 @@ impl<'t, T: Float> Tape<T> {
             let (op, operands) = derivation.on_behalf_of(index);
             let operand = |&operand: &Index| match path.position(operand).and_then(|slot| batched[slot]) {
                 Some(batch) => (batch, true),
-                None => (self.at(operand), false),
+                None => (self.var_of(operand), false),
             };
             let inputs = operands.iter().map(operand).collect();
             let shape = self.record.borrow().shape(index).clone();
             let call = BatchedCall { inputs, size, shape, at, failure: RuleFailure::default() };
-            batched[slot] = Some(rules::batched(self, index, op, &call)?);
+            batched[slot] = Some(rules::record_batched(self, index, op, &call)?);
         }
         drop(derivation);
         let batch = |output: &Var<'t, T>| path.position(output.index).and_then(|slot| batched[slot]);
@@ -50,7 +50,7 @@ impl<'t, T: Float> Tape<T> {
     }
 
     /// Returns true if one of `nodes` depends on one of `sources`. This includes dependence through inputs that have no derivative.
-    pub(crate) fn depend(&self, nodes: &[Index], sources: &[Index]) -> bool {
+    pub(crate) fn any_depends_on(&self, nodes: &[Index], sources: &[Index]) -> bool {
         !self.path(Sources::Nodes(sources), nodes.iter().copied(), Traversal::All).nodes.is_empty()
     }
 }

@@ -6,7 +6,7 @@ use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Float, Site, Tensor};
 
 use super::path::{Sources, Traversal};
-use crate::rules::{self, Formula, Primitive};
+use crate::rules::{self, Primitive, RuleResult};
 use crate::{Error, Tape, Var};
 
 #[twins]
@@ -71,10 +71,10 @@ impl<'t, T: Float> Tape<T> {
                     continue;
                 };
                 let term = match primitive.jvp(position, v)? {
-                    Formula::Is(term) => Some(term),
-                    Formula::Zero => None,
-                    Formula::FromReverse => transposed_twice(&primitive, position, v)?,
-                    Formula::Undefined => return Err(primitive.undefined()),
+                    RuleResult::Value(term) => Some(term),
+                    RuleResult::Zero => None,
+                    RuleResult::FromReverse => jvp_from_vjp(&primitive, position, v)?,
+                    RuleResult::Undefined => return Err(primitive.not_differentiable_error()),
                 };
                 if let Some(term) = term {
                     tangents[slot] = Some(rules::accumulate(tangents[slot], term, at)?);
@@ -90,13 +90,13 @@ impl<'t, T: Float> Tape<T> {
 /// Records J v, where J is the Jacobian of `primitive` for the input with index `input`, and v is the tangent of this input. Uses only the
 /// reverse rule g ↦ Jᵀ g for an output gradient g. This rule is linear in g, so J v is the derivative of ⟨Jᵀ g, v⟩ with respect to g.
 /// Returns `None` if the result is zero.
-fn transposed_twice<'t, T: Float>(
+fn jvp_from_vjp<'t, T: Float>(
     primitive: &Primitive<'t, T>,
     input: usize,
     v: Var<'t, T>,
 ) -> Result<Option<Var<'t, T>>, Error> {
     let &Primitive { tape, index, at, .. } = primitive;
-    let zeros = Tensor::scalar(T::ZERO).expand(tape.at(index).shape());
+    let zeros = Tensor::scalar(T::ZERO).expand(tape.var_of(index).shape());
     let g = tape.try_leaf(&zeros, Op::Variable, Some(at))?;
     let Some(transposed) = primitive.vjp(input, g)? else { return Ok(None) };
     Ok(tape.reverse(&[(transposed, v)], &[g], at)?[0])

@@ -9,7 +9,7 @@ use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::error::or_raise;
-use crate::parameter::{Buffer, Change};
+use crate::parameter::{Buffer, BufferChange};
 use crate::{Error, MissingGradient, Parameter, Tape, Var};
 
 /// The gradients of one loss with respect to parameters and variables, and the changes of buffers that the loss's tape recorded.
@@ -40,9 +40,9 @@ pub struct Gradients<T: Float = f32> {
     /// The gradients of parameters, sorted by the parameter's id.
     parameters: Vec<(u64, Tensor<T>)>,
     /// The changes of buffers, each with the buffer's id, in the order of recording.
-    changes: Vec<(u64, Change<Tensor<T>>)>,
+    changes: Vec<(u64, BufferChange<Tensor<T>>)>,
     /// True after the addition of gradients of another tape, which removes the gradients of variables.
-    of_several_tapes: bool,
+    is_of_several_tapes: bool,
     pub(super) evaluated_layer: Option<&'static str>,
 }
 
@@ -72,7 +72,7 @@ impl<T: Float> Gradients<T> {
     pub(crate) fn new(
         tape: &Tape<T>,
         by_node: Vec<(Index, Tensor<T>)>,
-        changes: Vec<(u64, Change<Tensor<T>>)>,
+        changes: Vec<(u64, BufferChange<Tensor<T>>)>,
     ) -> Self {
         let nodes = &tape.record.borrow().parameters;
         debug_assert!(by_node.is_sorted_by_key(|&(node, _)| node));
@@ -86,7 +86,7 @@ impl<T: Float> Gradients<T> {
         }
         parameters.sort_unstable_by_key(|&(id, _)| id);
         let (tape, evaluated_layer) = (tape.id, tape.evaluated_layer.get());
-        Gradients { tape, variables, parameters, changes, of_several_tapes: false, evaluated_layer }
+        Gradients { tape, variables, parameters, changes, is_of_several_tapes: false, evaluated_layer }
     }
 
     /// Collects gradients that were computed in another process or by hand. Each gradient comes with its [`Parameter::id`]. If a parameter
@@ -101,18 +101,18 @@ impl<T: Float> Gradients<T> {
     /// ```
     pub fn from_parts(
         parameters: impl IntoIterator<Item = (u64, Tensor<T>)>,
-        changes: impl IntoIterator<Item = (u64, Change<Tensor<T>>)>,
+        changes: impl IntoIterator<Item = (u64, BufferChange<Tensor<T>>)>,
     ) -> Self {
         let by_id: BTreeMap<u64, Tensor<T>> = parameters.into_iter().collect();
         // These gradients were not computed on a tape, so their tape gets an id that no tape has.
         let (tape, variables, parameters) = (u64::MAX, Vec::new(), by_id.into_iter().collect());
         let changes = changes.into_iter().collect();
-        Gradients { tape, variables, parameters, changes, of_several_tapes: false, evaluated_layer: None }
+        Gradients { tape, variables, parameters, changes, is_of_several_tapes: false, evaluated_layer: None }
     }
 
     /// Returns the changes of buffers that the loss's tape recorded, each with its [`Buffer::id`], in the order of recording.
     #[inline]
-    pub fn changes(&self) -> &[(u64, Change<Tensor<T>>)] {
+    pub fn changes(&self) -> &[(u64, BufferChange<Tensor<T>>)] {
         &self.changes
     }
 
@@ -192,7 +192,7 @@ impl<T: Float> Gradients<T> {
     #[track_caller]
     fn total_norm(&self) -> Result<f64, Error> {
         let mut sum = 0.0;
-        for gradient in self.all() {
+        for gradient in self.tensors() {
             sum += gradient.try_vector_norm(2.0, ..)?.item().to_f64().powi(2);
         }
         Ok(sum.sqrt())
@@ -200,7 +200,7 @@ impl<T: Float> Gradients<T> {
 
     /// Returns true if all elements of all gradients are finite.
     pub fn is_finite(&self) -> bool {
-        self.all().all(|gradient| gradient.iter().all(T::is_finite))
+        self.tensors().all(|gradient| gradient.iter().all(T::is_finite))
     }
 
     /// Scales all gradients so that their norm is at most `max_norm`, and returns the norm before the scaling. As in PyTorch, the factor is
@@ -222,7 +222,7 @@ impl<T: Float> Gradients<T> {
     /// Limits every element to the range from `-max` to `max`. NaN stays NaN. PyTorch: `clip_grad_value_`.
     #[doc(alias("clip_grad_value_"))]
     pub fn try_clip_value(&mut self, max: f64) -> Result<(), Error> {
-        for gradient in self.all_mut() {
+        for gradient in self.tensors_mut() {
             *gradient = gradient.try_clamp(-max, max)?;
         }
         Ok(())
@@ -230,14 +230,14 @@ impl<T: Float> Gradients<T> {
 
     /// Multiplies all gradients by `factor`. Use it to take the mean over accumulated batches, or to undo the scaling of a loss.
     pub fn try_scale(&mut self, factor: f64) -> Result<(), Error> {
-        for gradient in self.all_mut() {
+        for gradient in self.tensors_mut() {
             *gradient = gradient.try_mul(factor)?;
         }
         Ok(())
     }
 
-    /// Applies each recorded [`Change::Blend`] of `buffer`, in the order of recording. An optimiser's step does this for all buffers of the
-    /// model.
+    /// Applies each recorded [`BufferChange::Blend`] of `buffer`, in the order of recording. An optimiser's step does this for all buffers
+    /// of the model.
     ///
     /// # Errors
     ///
@@ -245,13 +245,13 @@ impl<T: Float> Gradients<T> {
     pub fn try_update_statistic(&self, buffer: &mut Buffer<T>) -> Result<(), Error> {
         let (id, at) = (buffer.id(), Site::here("update_statistic"));
         for (_, change) in self.changes.iter().filter(|(changed, _)| *changed == id) {
-            let Change::Blend { new, share } = change else { continue };
+            let BufferChange::Blend { new, weight } = change else { continue };
             let (shape, got) = (new.shape(), buffer.value.shape());
             if got != shape {
                 let message = format!("expected a buffer of the statistic's shape {shape}, got one of shape {got}");
                 return Err(Error::Refused { message, at });
             }
-            let moved = new.try_sub(&buffer.value)?.try_mul(share.weight())?;
+            let moved = new.try_sub(&buffer.value)?.try_mul(weight.value())?;
             buffer.value = buffer.value.try_add(&moved)?;
         }
         Ok(())
@@ -259,7 +259,8 @@ impl<T: Float> Gradients<T> {
 
     /// Adds the number of recorded counts to `buffer`. An optimiser's step does this for all buffers of the model.
     pub fn try_update_count(&self, buffer: &mut Buffer<i64>) -> Result<(), Error> {
-        let counted = self.changes.iter().filter(|(id, change)| *id == buffer.id() && matches!(change, Change::Count));
+        let counted =
+            self.changes.iter().filter(|(id, change)| *id == buffer.id() && matches!(change, BufferChange::Count));
         let counted = counted.count() as i64;
         if counted > 0 {
             buffer.value = buffer.value.try_add(counted)?;
@@ -268,8 +269,9 @@ impl<T: Float> Gradients<T> {
     }
 
     /// Adds the gradients of another batch, like `+=`. If only one side has a gradient for a parameter or variable, that gradient is kept.
-    /// The other batch's changes of buffers are appended. In a plain average ([`Share::Nth`](crate::Share::Nth)), their batches come after
-    /// the batches of `self`. Gradients of variables are kept only if both sides belong to the same tape.
+    /// The other batch's changes of buffers are appended. In a plain average
+    /// ([`BlendWeight::CumulativeAverage`](crate::BlendWeight::CumulativeAverage)), their batches come after the batches of `self`.
+    /// Gradients of variables are kept only if both sides belong to the same tape.
     ///
     /// ```
     /// # use wengert_autograd::prelude::*;
@@ -291,22 +293,22 @@ impl<T: Float> Gradients<T> {
         } else {
             self.variables.clear();
         }
-        self.of_several_tapes |= other.of_several_tapes || self.tape != other.tape;
+        self.is_of_several_tapes |= other.is_of_several_tapes || self.tape != other.tape;
         self.evaluated_layer = self.evaluated_layer.or(other.evaluated_layer);
         let own = self.changes.len();
         for (id, change) in other.changes {
             let earlier = self.changes[..own].iter().filter(|(earlier, _)| *earlier == id).count() as u64;
-            self.changes.push((id, change.after(earlier)));
+            self.changes.push((id, change.count_earlier_batches(earlier)));
         }
         Ok(())
     }
 
-    fn all(&self) -> impl Iterator<Item = &Tensor<T>> {
+    fn tensors(&self) -> impl Iterator<Item = &Tensor<T>> {
         let variables = self.variables.iter().map(|(_, gradient)| gradient);
         variables.chain(self.parameters.iter().map(|(_, gradient)| gradient))
     }
 
-    fn all_mut(&mut self) -> impl Iterator<Item = &mut Tensor<T>> {
+    fn tensors_mut(&mut self) -> impl Iterator<Item = &mut Tensor<T>> {
         let variables = self.variables.iter_mut().map(|(_, gradient)| gradient);
         variables.chain(self.parameters.iter_mut().map(|(_, gradient)| gradient))
     }
@@ -369,9 +371,11 @@ impl<T: Float> Key<T> for Var<'_, T> {
         let (what, record) = (format!("{self:?}"), self.tape.record.borrow());
         let is_parameter = record.parameters.iter().any(|&(_, node)| node == self.index);
         let reason = match record.op(self.index) {
-            _ if self.tape.id != gradients.tape && !gradients.of_several_tapes => None,
+            _ if self.tape.id != gradients.tape && !gradients.is_of_several_tapes => None,
             Op::Constant(_) | Op::Number(_) => Some(MissingGradient::Constant),
-            Op::Variable(_) => (gradients.of_several_tapes && !is_parameter).then_some(MissingGradient::SeveralTapes),
+            Op::Variable(_) => {
+                (gradients.is_of_several_tapes && !is_parameter).then_some(MissingGradient::SeveralTapes)
+            }
             _ => Some(MissingGradient::Intermediate),
         };
         match reason {
@@ -390,7 +394,7 @@ impl<T: Float> Key<T> for Var<'_, T> {
 mod tests {
     use wengert_tensor::prelude::*;
 
-    use crate::parameter::{Buffer, Change, Share};
+    use crate::parameter::{BlendWeight, Buffer, BufferChange};
     use crate::{Error, Gradients, Parameter, Tape};
 
     #[test]
@@ -445,7 +449,7 @@ mod tests {
     fn a_buffer_of_another_shape_is_not_updated() {
         let mut buffer = Buffer::new(Tensor::from([1.0, 2.0]));
         let tape = Tape::<f64>::training(&mut Generator::new(0));
-        tape.blend(&buffer, tape.constant(Tensor::from([3.0, 4.0])), Share::Fixed(0.5));
+        tape.blend(&buffer, tape.constant(Tensor::from([3.0, 4.0])), BlendWeight::Fixed(0.5));
         let gradients = tape.var(&Tensor::scalar(1.0)).backward();
         buffer.value = Tensor::scalar(5.0);
         let error = gradients.try_update_statistic(&mut buffer).unwrap_err();
@@ -504,17 +508,17 @@ mod tests {
         let step = |buffer: &Buffer<f64>, means: &[f64]| {
             let tape = Tape::training(&mut Generator::new(0));
             for &mean in means {
-                tape.blend(buffer, tape.constant(mean), Share::Nth(1));
+                tape.blend(buffer, tape.constant(mean), BlendWeight::CumulativeAverage(1));
             }
             tape.var(&Tensor::scalar(1.0)).backward()
         };
         let buffer = Buffer::new(Tensor::scalar(0.0));
         let shares = |gradients: &Gradients<f64>| {
-            let share = |(_, change): &(u64, Change<Tensor<f64>>)| match change {
-                Change::Blend { share: Share::Nth(number), .. } => *number,
+            let number = |(_, change): &(u64, BufferChange<Tensor<f64>>)| match change {
+                BufferChange::Blend { weight: BlendWeight::CumulativeAverage(number), .. } => *number,
                 other => panic!("{other:?}"),
             };
-            gradients.changes().iter().map(share).collect::<Vec<_>>()
+            gradients.changes().iter().map(number).collect::<Vec<_>>()
         };
         let all = step(&buffer, &means);
         assert_eq!(shares(&all), [1, 2, 3, 4]);
@@ -524,6 +528,6 @@ mod tests {
         assert_eq!(shares(&sum), [1, 2, 3, 4]);
         sum += step(&buffer, &means[..2]);
         assert_eq!(shares(&sum), [1, 2, 3, 4, 5, 6]);
-        assert_eq!([0, 1, 4].map(|number| Share::Nth(number).weight()), [1.0, 1.0, 0.25]);
+        assert_eq!([0, 1, 4].map(|number| BlendWeight::CumulativeAverage(number).value()), [1.0, 1.0, 0.25]);
     }
 }

@@ -178,7 +178,7 @@ impl<'t, T: Float> DerivationGuard<'t, T> {
     #[inline(always)]
     pub(crate) fn primitive(&self, index: Index, at: Site) -> Primitive<'t, T> {
         let (op, inputs) = self.on_behalf_of(index);
-        Primitive { tape: self.tape, index, op, inputs, at, starts: Default::default() }
+        Primitive { tape: self.tape, index, op, inputs, at, part_starts: Default::default() }
     }
 }
 

@@ -8,9 +8,9 @@ use wengert_tensor::plan::{Index, plan_for};
 use wengert_tensor::{Float, Site, Tensor};
 
 use super::gradients::Gradients;
-use super::reverse::{statistics, with_values};
+use super::reverse::{fill_in_values, statistic_nodes};
 use crate::evaluate::{RemoteParameters, TapePart};
-use crate::parameter::Change;
+use crate::parameter::BufferChange;
 use crate::{Error, Var};
 
 /// A receiver of the gradients of [`RecordedGradients`], which gets each gradient as soon as it is computed. It may also supply the values
@@ -25,11 +25,11 @@ pub trait GradientSink<T: Float = f32> {
 
     /// Returns true if the values of the parameter with the id `parameter` are not in the model's memory, so that [`fetch`](Self::fetch)
     /// supplies them.
-    fn is_elsewhere(&self, _parameter: u64) -> bool {
+    fn is_remote(&self, _parameter: u64) -> bool {
         false
     }
 
-    /// Returns the values of a parameter that are [not in the model's memory](Self::is_elsewhere). Each step of the evaluation that reads
+    /// Returns the values of a parameter that are [not in the model's memory](Self::is_remote). Each step of the evaluation that reads
     /// the parameter calls this method again.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ pub struct RecordedGradients<'t, T: Float = f32> {
     loss: Var<'t, T>,
     /// Each parameter's id, and the node of its gradient.
     parameters: Vec<(u64, Index)>,
-    changes: Vec<(u64, Change<Index>)>,
+    changes: Vec<(u64, BufferChange<Index>)>,
     at: Site,
 }
 
@@ -108,9 +108,9 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
 
     /// Returns the changes of buffers that the tape has recorded, each with its [`Buffer::id`](crate::Buffer::id). The new statistic in a
     /// change is a variable of the tape.
-    pub fn changes(&self) -> impl Iterator<Item = (u64, Change<Var<'t, T>>)> {
+    pub fn changes(&self) -> impl Iterator<Item = (u64, BufferChange<Var<'t, T>>)> {
         let tape = self.loss.tape;
-        self.changes.iter().map(move |(id, change)| (*id, change.clone().map(|node| tape.at(node))))
+        self.changes.iter().map(move |(id, change)| (*id, change.clone().map(|node| tape.var_of(node))))
     }
 
     /// Computes the loss and its gradients, and passes each gradient to `sink` as soon as it is complete. The gradients of the last layers
@@ -130,14 +130,14 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
         let RecordedGradients { loss, parameters, changes, at } = self;
         let record = loss.tape.record.borrow();
         let mut roots: Vec<Index> = parameters.iter().map(|&(_, gradient)| gradient).collect();
-        roots.extend(statistics(&changes));
+        roots.extend(statistic_nodes(&changes));
         roots.push(loss.index);
-        let owners = record.parameters.iter().filter(|(id, _)| sink.is_elsewhere(*id));
-        let ids = owners.map(|&(id, node)| (node, id)).collect();
+        let remote_parameters = record.parameters.iter().filter(|(id, _)| sink.is_remote(*id));
+        let ids = remote_parameters.map(|&(id, node)| (node, id)).collect();
         let sink = RefCell::new(sink);
         let fetch = |id| sink.borrow_mut().fetch(id);
-        let (part, places) = TapePart::new(&record, &roots, Some(RemoteParameters { ids, fetch: &fetch }));
-        let plan = plan_for(part.expression(), &places, T::DTYPE);
+        let (part, positions) = TapePart::new(&record, &roots, Some(RemoteParameters { ids, fetch: &fetch }));
+        let plan = plan_for(part.expression(), &positions, T::DTYPE);
         let mut values: Vec<Option<Tensor<T>>> = vec![None; roots.len() - parameters.len()];
         part.run_each(&plan, at, &mut |position, value| match parameters.get(position) {
             Some(&(id, _)) => sink.borrow_mut().gradient(id, value),
@@ -148,7 +148,7 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
         })?;
         let mut values = values.into_iter();
         let mut next = || values.next().flatten().unwrap_or_else(|| unreachable!("each root has a value"));
-        let changes = with_values(changes, &mut next);
+        let changes = fill_in_values(changes, &mut next);
         let mut rest = Gradients::from_parts([], changes);
         rest.evaluated_layer = loss.tape.evaluated_layer.get();
         Ok((next().try_item()?, rest))
@@ -163,7 +163,7 @@ mod tests {
     use wengert_tensor::prelude::*;
 
     use super::*;
-    use crate::{Buffer, Parameter, Share, Tape};
+    use crate::{BlendWeight, Buffer, Parameter, Tape};
 
     /// A sink that keeps all gradients, and that supplies the values of the parameters that are not in the model's memory.
     #[derive(Default)]
@@ -179,7 +179,7 @@ mod tests {
             Ok(())
         }
 
-        fn is_elsewhere(&self, parameter: u64) -> bool {
+        fn is_remote(&self, parameter: u64) -> bool {
             self.values.contains_key(&parameter)
         }
 
@@ -197,7 +197,7 @@ mod tests {
         mean: &Buffer<f64>,
     ) -> Var<'t, f64> {
         let hidden = (tape.constant(x).matmul(&tape.parameter(v).t()) + tape.parameter(b)).tanh();
-        tape.blend(mean, hidden.mean(0), Share::Fixed(0.1));
+        tape.blend(mean, hidden.mean(0), BlendWeight::Fixed(0.1));
         hidden.matmul(&tape.parameter(w).t()).square().mean(..)
     }
 
@@ -231,8 +231,8 @@ mod tests {
                 assert_eq!(&found.unwrap().1, expected.of(own));
             }
             let statistic = |gradients: &Gradients<f64>| match &gradients.changes()[0].1 {
-                Change::Blend { new, .. } => new.clone(),
-                Change::Count => unreachable!(),
+                BufferChange::Blend { new, .. } => new.clone(),
+                BufferChange::Count => unreachable!(),
             };
             assert_eq!(statistic(&rest), statistic(&expected));
             // The values of the parameter `w` are fetched twice: for the forward pass, and for the gradient of its layer's input.

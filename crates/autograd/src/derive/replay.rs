@@ -21,59 +21,59 @@ use crate::rules::{self, Primitive};
 use crate::tape::Record;
 use crate::{Error, Tape};
 
-/// The maximum total [size](Derivative::size), in nodes, of the derivatives that a thread keeps. These nodes take about 5 MB.
-const MAX_KEPT: usize = 1 << 17;
+/// The maximum total [size](RecordedDerivative::size), in nodes, of the derivatives that a thread keeps. These nodes take about 5 MB.
+const MAX_CACHED_NODES: usize = 1 << 17;
 
 /// The number of nodes that is added to the size of each derivative, so that a thread keeps at most 2,048 derivatives. A program whose
 /// derivatives never repeat would otherwise keep many small ones without any use.
-const OWN_SIZE: usize = 64;
+const DERIVATIVE_OVERHEAD: usize = 64;
 
 thread_local! {
-    static KEPT: RefCell<Kept> = RefCell::default();
+    static CACHE: RefCell<DerivativeCache> = RefCell::default();
 }
 
 /// The derivatives that a thread keeps.
 #[derive(Default)]
-struct Kept {
+struct DerivativeCache {
     /// The derivatives, by the number of nodes that the tape had before the derivative was recorded. A request is compared only with the
     /// derivatives for the number of nodes of its tape.
-    by_start: ByNode<Vec<KeptDerivative>>,
-    /// The total [size](Derivative::size) of all derivatives, in nodes.
+    by_start: ByNode<Vec<CacheEntry>>,
+    /// The total [size](RecordedDerivative::size) of all derivatives, in nodes.
     size: usize,
     /// The number of uses of all derivatives so far. It numbers the uses, so that the least recently used derivatives can be found.
-    uses: u64,
+    n_uses: u64,
 }
 
-/// A kept derivative, with the value of [`Kept::uses`] at its last use.
-struct KeptDerivative {
-    derivative: Rc<Derivative>,
-    used: u64,
+/// A kept derivative, with the value of [`DerivativeCache::n_uses`] at its last use.
+struct CacheEntry {
+    derivative: Rc<RecordedDerivative>,
+    last_use: u64,
 }
 
-impl Kept {
-    /// Returns the derivative that was recorded on a tape of `start` nodes and for which `serves` returns true, if there is one.
-    fn find(&mut self, start: usize, serves: impl Fn(&Derivative) -> bool) -> Option<Rc<Derivative>> {
-        let found = self.by_start.get_mut(&(start as Index))?.iter_mut().find(|kept| serves(&kept.derivative))?;
-        self.uses += 1;
-        found.used = self.uses;
+impl DerivativeCache {
+    /// Returns the derivative that was recorded on a tape of `start` nodes and for which `matches` returns true, if there is one.
+    fn find(&mut self, start: usize, matches: impl Fn(&RecordedDerivative) -> bool) -> Option<Rc<RecordedDerivative>> {
+        let found = self.by_start.get_mut(&(start as Index))?.iter_mut().find(|kept| matches(&kept.derivative))?;
+        self.n_uses += 1;
+        found.last_use = self.n_uses;
         Some(Rc::clone(&found.derivative))
     }
 
     /// Adds a derivative. If the size is then too large, removes the half of the derivatives whose last use is longest ago.
-    fn insert(&mut self, derivative: Derivative) {
-        self.uses += 1;
+    fn insert(&mut self, derivative: RecordedDerivative) {
+        self.n_uses += 1;
         self.size += derivative.size();
-        let kept = KeptDerivative { derivative: Rc::new(derivative), used: self.uses };
+        let kept = CacheEntry { derivative: Rc::new(derivative), last_use: self.n_uses };
         self.by_start.entry(kept.derivative.start.nodes as Index).or_default().push(kept);
-        while self.size > MAX_KEPT {
-            let mut used: Vec<u64> = self.by_start.values().flatten().map(|kept| kept.used).collect();
-            let middle = used.len() / 2;
-            let (_, &mut middle, _) = used.select_nth_unstable(middle);
-            self.retain(|kept| kept.used > middle);
+        while self.size > MAX_CACHED_NODES {
+            let mut last_uses: Vec<u64> = self.by_start.values().flatten().map(|kept| kept.last_use).collect();
+            let middle = last_uses.len() / 2;
+            let (_, &mut middle, _) = last_uses.select_nth_unstable(middle);
+            self.retain(|kept| kept.last_use > middle);
         }
     }
 
-    fn remove(&mut self, derivative: &Rc<Derivative>) {
+    fn remove(&mut self, derivative: &Rc<RecordedDerivative>) {
         let Some(kept) = self.by_start.get_mut(&(derivative.start.nodes as Index)) else { return };
         if let Some(position) = kept.iter().position(|kept| Rc::ptr_eq(&kept.derivative, derivative)) {
             kept.swap_remove(position);
@@ -82,7 +82,7 @@ impl Kept {
     }
 
     /// Removes the derivatives for which `keeps` returns false.
-    fn retain(&mut self, keeps: impl Fn(&KeptDerivative) -> bool) {
+    fn retain(&mut self, keeps: impl Fn(&CacheEntry) -> bool) {
         self.by_start.retain(|_, kept| {
             kept.retain(&keeps);
             !kept.is_empty()
@@ -105,7 +105,7 @@ pub(super) struct Request {
 pub(super) type InputGradients = Vec<(Index, Option<Index>)>;
 
 /// A recorded derivative, which can be recorded again on a tape with the same nodes.
-struct Derivative {
+struct RecordedDerivative {
     request: Request,
     dtype: DType,
     /// The number that identifies the tape's nodes up to the end of the derivative before this one. `None` for a tape's first derivative.
@@ -139,10 +139,12 @@ impl RuleCall {
                     let record = tape.record.borrow();
                     (record.op(node), record.inputs(node))
                 };
-                let primitive = Primitive { tape, index: node, op, inputs, at, starts: Default::default() };
-                primitive.vjp(input, tape.at(g))?.map(|term| term.index)
+                let primitive = Primitive { tape, index: node, op, inputs, at, part_starts: Default::default() };
+                primitive.vjp(input, tape.var_of(g))?.map(|term| term.index)
             }
-            RuleCall::Sum { total, term } => Some(rules::accumulate(Some(tape.at(total)), tape.at(term), at)?.index),
+            RuleCall::Sum { total, term } => {
+                Some(rules::accumulate(Some(tape.var_of(total)), tape.var_of(term), at)?.index)
+            }
         })
     }
 }
@@ -162,15 +164,15 @@ struct LoggedCall {
 pub(super) struct CallLog {
     calls: Vec<LoggedCall>,
     /// The number of operations, data and names that the calls stored in the tape's record.
-    stored: usize,
+    n_stored: usize,
     /// The calls of a replay that could not be finished, or `None` if there was no such replay. The nodes of these calls are copied instead
     /// of calling the rules again.
-    unfinished: Option<Box<Unfinished>>,
+    unfinished: Option<Box<UnfinishedReplay>>,
 }
 
 /// The calls of a replay that could not be finished, with all nodes that the replay recorded. These nodes are no longer on the tape, but
 /// everything to which they refer is in its record.
-struct Unfinished {
+struct UnfinishedReplay {
     calls: std::vec::IntoIter<LoggedCall>,
     part: Part,
     locations: Vec<Option<&'static Location<'static>>>,
@@ -198,13 +200,13 @@ impl CallLog {
         };
         let result = call.record(tape, at)?;
         let after = tape.record.borrow().mark();
-        self.stored += after.stored - before.stored;
+        self.n_stored += after.n_stored - before.n_stored;
         self.calls.push(LoggedCall { call, on_behalf_of, start: before.extent, end: after.extent, result });
         Ok(result)
     }
 }
 
-impl Unfinished {
+impl UnfinishedReplay {
     /// Appends the nodes of the next call, which must be `call`, and returns this call. Returns `None` after the last call.
     fn next<T: Float>(&mut self, call: RuleCall, tape: &Tape<T>) -> Option<LoggedCall> {
         let logged = self.calls.next()?;
@@ -228,31 +230,40 @@ pub(super) enum Replay {
 pub(super) fn replay<T: Float>(tape: &Tape<T>, request: &Request) -> Result<Replay, Error> {
     let found = {
         let record = tape.record.borrow();
-        let find = |kept: &RefCell<Kept>| {
-            kept.borrow_mut().find(record.len(), |derivative| derivative.serves(&record, request))
+        let find = |kept: &RefCell<DerivativeCache>| {
+            kept.borrow_mut().find(record.len(), |derivative| derivative.matches(&record, request))
         };
         // `try_with` fails while the thread ends.
-        if all_differentiable(&record) { KEPT.try_with(find).ok().flatten() } else { None }
+        if all_differentiable(&record) { CACHE.try_with(find).ok().flatten() } else { None }
     };
     let Some(derivative) = found else { return Ok(Replay::Unrecorded(CallLog::default())) };
     let replay = derivative.record(tape, request.at)?;
     if let Replay::Unrecorded(_) = replay {
-        let _ = KEPT.try_with(|kept| kept.borrow_mut().remove(&derivative));
+        let _ = CACHE.try_with(|kept| kept.borrow_mut().remove(&derivative));
     }
     Ok(replay)
 }
 
 /// Keeps the derivative that was recorded on `tape` after `start`, if a later tape can copy its nodes.
-pub(super) fn keep<T: Float>(tape: &Tape<T>, start: Mark, request: Request, log: CallLog, gradients: &InputGradients) {
+pub(super) fn cache_derivative<T: Float>(
+    tape: &Tape<T>,
+    start: Mark,
+    request: Request,
+    log: CallLog,
+    gradients: &InputGradients,
+) {
     let mut record = tape.record.borrow_mut();
     let known = start.identity.map_or_else(Extent::default, |base| base.extent);
     // A replay copies nodes, but not the data and operations to which nodes refer. So only the logged calls, which run again, may have
     // stored any.
-    let is_copyable = record.mark().stored - start.stored == log.stored;
-    if !is_copyable || record.len() - known.nodes > MAX_KEPT - OWN_SIZE || !all_differentiable(&record) {
+    let is_copyable = record.mark().n_stored - start.n_stored == log.n_stored;
+    if !is_copyable
+        || record.len() - known.nodes > MAX_CACHED_NODES - DERIVATIVE_OVERHEAD
+        || !all_differentiable(&record)
+    {
         return;
     }
-    let derivative = Derivative {
+    let derivative = RecordedDerivative {
         request,
         dtype: T::DTYPE,
         base: start.identity,
@@ -263,24 +274,24 @@ pub(super) fn keep<T: Float>(tape: &Tape<T>, start: Mark, request: Request, log:
         calls: log.calls,
         gradients: gradients.clone(),
     };
-    let _ = KEPT.try_with(|kept| kept.borrow_mut().insert(derivative));
+    let _ = CACHE.try_with(|kept| kept.borrow_mut().insert(derivative));
 }
 
-impl Derivative {
+impl RecordedDerivative {
     /// Returns a measure of the memory of this derivative, in nodes.
     fn size(&self) -> usize {
         let inputs = self.gradients.len() + self.request.outputs.len();
-        self.part.nodes() + inputs / 2 + 6 * self.calls.len() + OWN_SIZE
+        self.part.nodes() + inputs / 2 + 6 * self.calls.len() + DERIVATIVE_OVERHEAD
     }
 
     /// Returns the end of the nodes that `base` identifies. The nodes of `part` begin there.
-    fn known(&self) -> Extent {
+    fn base_end(&self) -> Extent {
         self.base.map_or_else(Extent::default, |base| base.extent)
     }
 
     /// Returns true if the tape has the nodes on which this derivative was recorded, and the request is the same.
-    fn serves<T: Float>(&self, record: &Record<T>, request: &Request) -> bool {
-        let known = self.known();
+    fn matches<T: Float>(&self, record: &Record<T>, request: &Request) -> bool {
+        let known = self.base_end();
         let same_line = |(x, y): (&Option<&Location<'_>>, &Option<&Location<'_>>)| match (x, y) {
             (Some(x), Some(y)) => std::ptr::eq(*x, *y),
             (x, y) => x.is_none() && y.is_none(),
@@ -293,7 +304,7 @@ impl Derivative {
             && record.locations()[known.nodes..].iter().zip(&self.locations).all(same_line)
     }
 
-    /// Records this derivative on a tape that it [serves](Self::serves). If a rule records other nodes than before, removes the recorded
+    /// Records this derivative on a tape that it [matches](Self::matches). If a rule records other nodes than before, removes the recorded
     /// nodes, and returns a log with the calls so far.
     fn record<T: Float>(&self, tape: &Tape<T>, at: Site) -> Result<Replay, Error> {
         let before = tape.record.borrow().mark();
@@ -315,7 +326,7 @@ impl Derivative {
                 calls[number] = LoggedCall { result, end, ..calls[number].clone() };
                 let (part, locations) = record.remove_nodes(before);
                 let first = before.extent.nodes;
-                let unfinished = Box::new(Unfinished { calls: calls.into_iter(), part, locations, first });
+                let unfinished = Box::new(UnfinishedReplay { calls: calls.into_iter(), part, locations, first });
                 return Ok(Replay::Unrecorded(CallLog { unfinished: Some(unfinished), ..CallLog::default() }));
             }
             copied = logged.end;
@@ -328,18 +339,18 @@ impl Derivative {
 
     /// Appends the nodes from `from` to `to` to a tape that ends at `from`.
     fn copy<T: Float>(&self, record: &mut Record<T>, from: Extent, to: Extent) {
-        let first = self.known().nodes;
+        let first = self.base_end().nodes;
         record.append(&self.part, &self.locations[from.nodes - first..to.nodes - first], from, to);
     }
 }
 
 /// Returns true if each custom operation of a tape has a derivative. Asks each operation only once.
 fn all_differentiable<T: Float>(record: &Record<T>) -> bool {
-    let known = record.differentiable.get();
+    let known = record.n_differentiable.get();
     let unknown = record.operations_from(known);
     let count = unknown.len();
     let more = unknown.take_while(|operation| operation.is_differentiable()).count();
-    record.differentiable.set(known + more);
+    record.n_differentiable.set(known + more);
     more == count
 }
 

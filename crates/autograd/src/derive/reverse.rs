@@ -11,7 +11,7 @@ use wengert_tensor::{Binary, Float, Site, Tensor};
 use super::gradients::Gradients;
 use super::path::{Path, Sources, Traversal};
 use super::replay::{self, CallLog, InputGradients, Replay, Request, RuleCall};
-use crate::parameter::Change;
+use crate::parameter::BufferChange;
 use crate::rules::{self, LinearFactor};
 use crate::{Error, Tape, Var};
 
@@ -39,7 +39,7 @@ impl<T: Float> Tape<T> {
         loss: impl for<'a> FnOnce(&'a Tape<T>) -> Var<'a, T>,
     ) -> Result<(T, Gradients<T>), Error> {
         let (value, gradients, []) =
-            self.value_gradients_and(|tape| (loss(tape), []), Site::here("value_and_gradients"))?;
+            self.value_gradients_with(|tape| (loss(tape), []), Site::here("value_and_gradients"))?;
         Ok((value, gradients))
     }
 
@@ -53,16 +53,16 @@ impl<T: Float> Tape<T> {
         self,
         loss: impl for<'a> FnOnce(&'a Tape<T>) -> (Var<'a, T>, [Var<'a, T>; N]),
     ) -> Result<LossWith<T, N>, Error> {
-        self.value_gradients_and(loss, Site::here("value_and_gradients_with"))
+        self.value_gradients_with(loss, Site::here("value_and_gradients_with"))
     }
 
-    fn value_gradients_and<const N: usize>(
+    fn value_gradients_with<const N: usize>(
         self,
         loss: impl for<'a> FnOnce(&'a Tape<T>) -> (Var<'a, T>, [Var<'a, T>; N]),
         at: Site,
     ) -> Result<LossWith<T, N>, Error> {
         let (loss, others) = loss(&self);
-        loss.gradients_and(others, at)
+        loss.gradients_with(others, at)
     }
 }
 
@@ -126,7 +126,7 @@ impl<'t, T: Float> Tape<T> {
             at,
         };
         let gradients = self.record_gradients(request)?;
-        Ok(gradients.into_iter().map(|(_, gradient)| gradient.map(|index| self.at(index))).collect())
+        Ok(gradients.into_iter().map(|(_, gradient)| gradient.map(|index| self.var_of(index))).collect())
     }
 
     /// Records the gradients of `request`. Returns each input with the node of its gradient.
@@ -145,17 +145,17 @@ impl<'t, T: Float> Tape<T> {
         let sources = request.inputs.as_deref().map_or(Sources::Variables, Sources::Nodes);
         let path = self.path(sources, outputs(), Traversal::Differentiable);
         self.check_differentiable(&path, outputs(), at)?;
-        let mut adjoints = Adjoints { nodes: vec![NONE; path.nodes.len()], log };
+        let mut adjoints = Adjoints { nodes: vec![NO_NODE; path.nodes.len()], log };
         for &[output, seed] in &request.outputs {
             if let Some(slot) = path.position(output) {
-                adjoints.add(self, slot, self.at(seed), at)?;
+                adjoints.add(self, slot, self.var_of(seed), at)?;
             }
         }
         self.propagate(&path, &mut adjoints, at)?;
         let gradient = |input: Index| {
             let Some(slot) = path.position(input) else { return Ok((input, None)) };
             // If an output depends on the input only through derivatives that are zero, the gradient is zero, not `None`.
-            let gradient = adjoints.get(self, slot).map_or_else(|| self.at(input).try_zeros_like_at(at), Ok)?;
+            let gradient = adjoints.get(self, slot).map_or_else(|| self.var_of(input).try_zeros_like_at(at), Ok)?;
             Ok((input, Some(gradient.index)))
         };
         let inputs = match &request.inputs {
@@ -167,7 +167,7 @@ impl<'t, T: Float> Tape<T> {
         };
         let gradients = inputs.into_iter().map(gradient).collect::<Result<InputGradients, Error>>()?;
         if !path.may_refuse {
-            replay::keep(self, start, request, adjoints.log, &gradients);
+            replay::cache_derivative(self, start, request, adjoints.log, &gradients);
         }
         Ok(gradients)
     }
@@ -184,9 +184,9 @@ impl<'t, T: Float> Tape<T> {
             let Some(first) = rules::first_differentiable_input(primitive.op) else { continue };
             for position in first..primitive.inputs.len() {
                 let Some(below) = path.position(primitive.inputs[position]) else { continue };
-                let term = if primitive.varies(position) {
+                let term = if primitive.rule_may_vary(position) {
                     let call = RuleCall::Vjp { node: primitive.index, input: position, g: g.index };
-                    adjoints.log.record(call, self, at)?.map(|index| self.at(index))
+                    adjoints.log.record(call, self, at)?.map(|index| self.var_of(index))
                 } else {
                     primitive.vjp(position, g)?
                 };
@@ -212,20 +212,20 @@ impl<'t, T: Float> Tape<T> {
         let record = &mut *guard;
         for slot in (0..end).rev() {
             let g = adjoints.nodes[slot];
-            if g == NONE {
+            if g == NO_NODE {
                 continue;
             }
             let index = path.nodes[slot];
             let node = record.node(index);
-            let factors = [0, 1].map(|input| LinearFactor::of(node.op, input));
+            let factors = [0, 1].map(|input| LinearFactor::for_input(node.op, input));
             let (Some([x, y]), [Some(first), Some(second)]) = (node.pair(), factors) else { return Ok(Some(slot)) };
             let line = record.location(index);
             record.on_behalf_of = Some(line);
             for (factor, input, other) in [(first, x, y), (second, y, x)] {
                 let Some(below) = path.position(input) else { continue };
-                let term = factor.times(record, [g, other], node.shape, line);
+                let term = factor.multiply(record, [g, other], node.shape, line);
                 let sum = match (adjoints.nodes[below], term) {
-                    (NONE, term) => term,
+                    (NO_NODE, term) => term,
                     (total, Some(term)) => record.push(Op::Binary(Binary::Add), [total, term], node.shape, Some(line)),
                     (_, None) => None,
                 };
@@ -238,23 +238,23 @@ impl<'t, T: Float> Tape<T> {
 }
 
 /// Returns the nodes of the new statistics in `changes`, the recorded changes of buffers.
-pub(super) fn statistics(changes: &[(u64, Change<Index>)]) -> impl Iterator<Item = Index> {
+pub(super) fn statistic_nodes(changes: &[(u64, BufferChange<Index>)]) -> impl Iterator<Item = Index> {
     changes.iter().filter_map(|(_, change)| change.statistic())
 }
 
 /// Replaces the nodes of the new statistics in `changes` by their values. Each call of `value` returns the next value, in the order of
-/// [`statistics`].
-pub(super) fn with_values<T: Float>(
-    changes: Vec<(u64, Change<Index>)>,
+/// [`statistic_nodes`].
+pub(super) fn fill_in_values<T: Float>(
+    changes: Vec<(u64, BufferChange<Index>)>,
     value: &mut dyn FnMut() -> Tensor<T>,
-) -> Vec<(u64, Change<Tensor<T>>)> {
+) -> Vec<(u64, BufferChange<Tensor<T>>)> {
     changes.into_iter().map(|(id, change)| (id, change.map(|_| value()))).collect()
 }
 
 /// The index that stands for "no node".
-const NONE: Index = Index::MAX;
+const NO_NODE: Index = Index::MAX;
 
-/// The adjoint of each slot of a path: the node that is the sum of the adjoint's terms so far, or [`NONE`].
+/// The adjoint of each slot of a path: the node that is the sum of the adjoint's terms so far, or [`NO_NODE`].
 struct Adjoints {
     nodes: Vec<Index>,
     /// The calls of rules that may record other nodes each time.
@@ -263,19 +263,19 @@ struct Adjoints {
 
 impl Adjoints {
     fn get<'t, T: Float>(&self, tape: &'t Tape<T>, slot: usize) -> Option<Var<'t, T>> {
-        Some(self.nodes[slot]).filter(|&index| index != NONE).map(|index| tape.at(index))
+        Some(self.nodes[slot]).filter(|&index| index != NO_NODE).map(|index| tape.var_of(index))
     }
 
     #[inline]
     fn add<'t, T: Float>(&mut self, tape: &'t Tape<T>, slot: usize, term: Var<'t, T>, at: Site) -> Result<(), Error> {
         let total = self.nodes[slot];
         self.nodes[slot] = match total {
-            NONE => term.index,
+            NO_NODE => term.index,
             total if replay::is_custom(&tape.record.borrow(), total) => {
                 let sum = self.log.record(RuleCall::Sum { total, term: term.index }, tape, at)?;
                 sum.unwrap_or_else(|| unreachable!("a sum has a result"))
             }
-            total => rules::accumulate(Some(tape.at(total)), term, at)?.index,
+            total => rules::accumulate(Some(tape.var_of(total)), term, at)?.index,
         };
         Ok(())
     }
@@ -372,7 +372,7 @@ impl<'t, T: Float> Var<'t, T> {
     /// If this variable is not a single number or depends on no variable and no parameter, or if an operation between them has no
     /// derivative. Also returns the errors of [`value`](Self::value).
     pub fn try_backward(self) -> Result<Gradients<T>, Error> {
-        let (_, gradients, []) = self.gradients_and([], Site::here("backward"))?;
+        let (_, gradients, []) = self.gradients_with([], Site::here("backward"))?;
         Ok(gradients)
     }
 
@@ -396,12 +396,12 @@ impl<'t, T: Float> Var<'t, T> {
         self,
         others: [Var<'t, T>; N],
     ) -> Result<(Gradients<T>, [Tensor<T>; N]), Error> {
-        let (_, gradients, others) = self.gradients_and(others, Site::here("backward_with"))?;
+        let (_, gradients, others) = self.gradients_with(others, Site::here("backward_with"))?;
         Ok((gradients, others))
     }
 
     /// Computes the value of this loss, its gradients, and the values of `others`.
-    fn gradients_and<const N: usize>(self, others: [Var<'t, T>; N], at: Site) -> Result<LossWith<T, N>, Error> {
+    fn gradients_with<const N: usize>(self, others: [Var<'t, T>; N], at: Site) -> Result<LossWith<T, N>, Error> {
         let (loss, gradients, values) = self.gradients_and_values(&others, at)?;
         let mut values = values.into_iter();
         let others = others.map(|_| values.next().unwrap_or_else(|| unreachable!("a value for each variable")));
@@ -414,14 +414,14 @@ impl<'t, T: Float> Var<'t, T> {
         let reached = self.reverse_to_leaves(at)?;
         let changes = self.tape.changes();
         let mut roots: Vec<Index> = reached.iter().map(|&(_, gradient)| gradient).collect();
-        roots.extend(others.iter().map(|other| other.index).chain(statistics(&changes)));
+        roots.extend(others.iter().map(|other| other.index).chain(statistic_nodes(&changes)));
         // The loss is computed too, because some callers return its value, and others usually request it next.
         roots.push(self.index);
         let mut values = self.tape.evaluate(&roots, at)?.into_iter();
         let entries = reached.iter().map(|&(leaf, _)| leaf).zip(values.by_ref()).collect();
         let mut next = || values.next().unwrap_or_else(|| unreachable!("a value for each root"));
         let others = others.iter().map(|_| next()).collect();
-        let changes = with_values(changes, &mut next);
+        let changes = fill_in_values(changes, &mut next);
         let loss = next().try_item()?;
         Ok((loss, Gradients::new(self.tape, entries, changes), others))
     }

@@ -77,7 +77,7 @@ impl Slots {
     /// Sorts the list of all visited nodes.
     pub(super) fn sort(&self, visited: &mut [Index]) {
         let (Some(&first), Some(&last)) = (visited.iter().min(), visited.iter().max()) else { return };
-        if visited.len() < (last - first) as usize / SPARSE {
+        if visited.len() < (last - first) as usize / NUMBERS_PER_SORTED_NODE {
             visited.sort_unstable();
             return;
         }
@@ -104,7 +104,7 @@ impl Slots {
 
 /// The number of nodes of the tape whose numbers can be read in the time in which one visited node is sorted. [`Slots::sort`] compares the
 /// times of both methods with it.
-const SPARSE: usize = 16;
+const NUMBERS_PER_SORTED_NODE: usize = 16;
 
 impl Drop for Slots {
     fn drop(&mut self) {
@@ -185,7 +185,7 @@ mod tests {
     /// Sorting gives the same list whether the visited nodes are close together or far apart.
     #[test]
     fn visited_nodes_are_sorted() {
-        for step in [1, 3, 5 * SPARSE as Index] {
+        for step in [1, 3, 5 * NUMBERS_PER_SORTED_NODE as Index] {
             let mut slots = Slots::take(10_000);
             let nodes: Vec<Index> = (7..107).map(|k| k * step).rev().collect();
             // Sources that are not visited stay out of the list.

@@ -428,7 +428,7 @@ fn a_region_computes_the_bits_of_its_steps() {
             let by_steps = record.run(&steps, wengert_tensor::Site::here("test")).unwrap();
             assert!(!steps.regions.iter().any(|region| region.is_compiled()), "a plan's first run goes step by step");
             drop(record);
-            let values = tape.last_values(&roots, wengert_tensor::Site::here("test")).unwrap();
+            let values = tape.into_values(&roots, wengert_tensor::Site::here("test")).unwrap();
             assert_eq!(
                 values.iter().map(bits).collect::<Vec<_>>(),
                 by_steps.iter().map(bits).collect::<Vec<_>>(),
@@ -655,7 +655,7 @@ fn work(length: usize, mut step: impl for<'t> FnMut(Var<'t, f64>) -> Var<'t, f64
     for _ in 0..length {
         x = step(x);
     }
-    tape.record.borrow().work.get()
+    tape.record.borrow().n_recomputed.get()
 }
 
 #[test]
@@ -692,7 +692,7 @@ fn large_frontiers_are_kept_after_repeated_evaluations() {
     }
     let total: f64 = state.iter().map(|x| x.item()).sum();
     assert!(total.is_finite());
-    let work = tape.record.borrow().work.get();
+    let work = tape.record.borrow().n_recomputed.get();
     assert!(work < 10 * tape.len(), "{work} nodes computed of {}", tape.len());
 }
 
@@ -716,9 +716,9 @@ fn gradients_read_one_by_one_are_computed_together() {
         y.value();
         let gradients = if or_zeros { y.grad_or_zeros(inputs) } else { y.grad(inputs) };
         gradients[3].value();
-        let work = tape.record.borrow().work.get();
+        let work = tape.record.borrow().n_recomputed.get();
         let read: Vec<f64> = gradients.iter().map(|gradient| gradient.item()).collect();
-        assert_eq!(tape.record.borrow().work.get(), work, "nothing was computed again");
+        assert_eq!(tape.record.borrow().n_recomputed.get(), work, "nothing was computed again");
         let tape = Tape::<f64>::new();
         let again: [Var<'_, f64>; 8] = std::array::from_fn(|i| tape.var(&Tensor::scalar(1.0 + i as f64)));
         let y = again.iter().fold(again[0], |y, &x| (y * x).sin());

@@ -43,14 +43,14 @@
 //! function's values, but at least 1.
 
 /// The golden ratio.
-const RATIO: f64 = 1.618_033_988_749_895;
+const GOLDEN_RATIO: f64 = 1.618_033_988_749_895;
 
 /// The distances of the evaluation points from x, in steps. At each distance there is one point on either side of x.
-pub(super) const DISTANCES: [f64; 3] = [1.0, RATIO, RATIO * RATIO];
+pub(super) const STEP_MULTIPLES: [f64; 3] = [1.0, GOLDEN_RATIO, GOLDEN_RATIO * GOLDEN_RATIO];
 
 /// The values of the function around a point, along one direction. Each list has the elements of all outputs.
 pub(super) struct Samples {
-    /// The values to the left and to the right of the point, at each of [`DISTANCES`].
+    /// The values to the left and to the right of the point, at each of [`STEP_MULTIPLES`].
     pub(super) pairs: [[Vec<f64>; 2]; 3],
     /// The step of each pair of points. If the direction moves a single element, it is half the actual distance between the two points,
     /// because x + h is rounded. If the direction moves many elements, it is the step h itself.
@@ -66,12 +66,12 @@ pub(super) struct Estimate {
     /// The slopes of the function on the left side and on the right side of the point.
     pub(super) slopes: [f64; 2],
     /// True if the function seems to have a kink at the point.
-    pub(super) kink: bool,
+    pub(super) is_kink: bool,
 }
 
 /// The part of the tolerance that covers rounding, in multiples of σ/h. Here σ is the rounding error of a value of the function, and h is
 /// the step.
-const NOISE: f64 = 8.0;
+const NOISE_FACTOR: f64 = 8.0;
 
 /// Estimates the derivatives of Σ weights · outputs, a weighted sum of the function's outputs, along every sampled direction.
 ///
@@ -85,20 +85,20 @@ pub(super) fn estimates(
     accuracy: f64,
     scale: f64,
 ) -> Vec<Estimate> {
-    let along = |values: &[f64]| -> f64 { weights.iter().map(|&(k, weight)| weight * values[k]).sum() };
-    let size = |values: &[f64]| -> f64 { weights.iter().map(|&(k, weight)| (weight * values[k]).abs()).sum() };
-    let middle = along(centre);
+    let weighted_sum = |values: &[f64]| -> f64 { weights.iter().map(|&(k, weight)| weight * values[k]).sum() };
+    let weighted_size = |values: &[f64]| -> f64 { weights.iter().map(|&(k, weight)| (weight * values[k]).abs()).sum() };
+    let middle = weighted_sum(centre);
     let raw: Vec<(Estimate, f64)> = samples
         .iter()
         .map(|Samples { pairs, steps }| {
-            let pairs = pairs.each_ref().map(|pair| pair.each_ref().map(|values| along(values)));
+            let pairs = pairs.each_ref().map(|pair| pair.each_ref().map(|values| weighted_sum(values)));
             let slope = |k: usize| (pairs[k][1] - pairs[k][0]) / (2.0 * steps[k]);
             let extrapolated = |k: usize| {
                 let square = (steps[k + 1] / steps[k]).powi(2);
                 slope(k) + (slope(k) - slope(k + 1)) / (square - 1.0)
             };
             let second = |k: usize| pairs[k][0] + pairs[k][1] - 2.0 * middle;
-            let square = RATIO * RATIO;
+            let square = GOLDEN_RATIO * GOLDEN_RATIO;
             let even = (2.0 + 2.0 * square * square + 4.0 * square).sqrt();
             let odd = ((square + 5.0 / square + square.powi(-3)) / 2.0).sqrt();
             let noise = [
@@ -110,7 +110,7 @@ pub(super) fn estimates(
                 value: extrapolated(0),
                 tolerance: (slope(0) - slope(1)).abs() + accuracy * extrapolated(0).abs().max(scale),
                 slopes: [(middle - pairs[0][0]) / steps[0], (pairs[0][1] - middle) / steps[0]],
-                kink: is_kink(*steps, [0, 1, 2].map(second)),
+                is_kink: is_kink(*steps, [0, 1, 2].map(second)),
             };
             (estimate, noise.into_iter().map(f64::abs).fold(0.0, f64::max))
         })
@@ -120,20 +120,26 @@ pub(super) fn estimates(
     raw.into_iter()
         .zip(samples)
         .map(|((estimate, noise), sample)| {
-            let largest = sample.pairs.as_flattened().iter().map(|values| size(values)).fold(size(centre), f64::max);
+            let largest = sample
+                .pairs
+                .as_flattened()
+                .iter()
+                .map(|values| weighted_size(values))
+                .fold(weighted_size(centre), f64::max);
             let noise = noise.max(typical).max(epsilon * largest);
             let [left, right] = estimate.slopes;
-            let kink = estimate.kink && (right - left).abs() > NOISE * epsilon * largest / sample.steps[0];
-            Estimate { tolerance: estimate.tolerance + NOISE * noise / sample.steps[0], kink, ..estimate }
+            let is_kink = estimate.is_kink && (right - left).abs() > NOISE_FACTOR * epsilon * largest / sample.steps[0];
+            Estimate { tolerance: estimate.tolerance + NOISE_FACTOR * noise / sample.steps[0], is_kink, ..estimate }
         })
         .collect()
 }
 
 /// Returns true if the slopes on the left and on the right of a point differ by about the same number at all distances from the point.
-/// At a smooth point, the difference is the curvature times the distance. `seconds` has the second difference E(h) for each distance h.
-fn is_kink(steps: [f64; 3], seconds: [f64; 3]) -> bool {
+/// At a smooth point, the difference is the curvature times the distance. `second_differences` has the second difference E(h) for each
+/// distance h.
+fn is_kink(steps: [f64; 3], second_differences: [f64; 3]) -> bool {
     // E(h)/h is the difference of the slopes.
-    let differences = [seconds[0] / steps[0], seconds[2] / steps[2]].map(f64::abs);
+    let differences = [second_differences[0] / steps[0], second_differences[2] / steps[2]].map(f64::abs);
     // The quotient is 1 at a kink. At a smooth point, it is the quotient of the distances. The limit is halfway between these numbers.
     differences[0] > 0.0 && differences[1] / differences[0] < f64::midpoint(1.0, steps[2] / steps[0])
 }
@@ -152,8 +158,8 @@ mod tests {
 
     fn derivative(f: impl Fn(f64) -> f64, x: f64) -> Estimate {
         let h = f64::EPSILON.cbrt() * x.abs().max(1.0);
-        let pairs = DISTANCES.map(|distance| [-h, h].map(|step| vec![f(x + distance * step)]));
-        let samples = Samples { pairs, steps: DISTANCES.map(|distance| distance * h) };
+        let pairs = STEP_MULTIPLES.map(|distance| [-h, h].map(|step| vec![f(x + distance * step)]));
+        let samples = Samples { pairs, steps: STEP_MULTIPLES.map(|distance| distance * h) };
         estimates(&[f(x)], &[samples], &[(0, 1.0)], f64::EPSILON, 64.0 * f64::EPSILON, 1.0)[0]
     }
 
@@ -168,7 +174,7 @@ mod tests {
             (|_| 0.1, 0.0),
         ];
         for (k, (f, x)) in smooth.into_iter().enumerate() {
-            assert!(!derivative(f, x).kink, "case {k}: {:?}", derivative(f, x));
+            assert!(!derivative(f, x).is_kink, "case {k}: {:?}", derivative(f, x));
         }
         let kinks: [AtPoint; 4] = [
             (f64::abs, 0.0),
@@ -178,7 +184,7 @@ mod tests {
             (|x| (x - 1.0).abs(), 1.0 + 3e-6),
         ];
         for (k, (f, x)) in kinks.into_iter().enumerate() {
-            assert!(derivative(f, x).kink, "case {k}: {:?}", derivative(f, x));
+            assert!(derivative(f, x).is_kink, "case {k}: {:?}", derivative(f, x));
         }
     }
 

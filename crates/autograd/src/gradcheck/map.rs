@@ -4,13 +4,13 @@
 use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use crate::gradcheck::difference::{DISTANCES, Samples};
+use crate::gradcheck::difference::{STEP_MULTIPLES, Samples};
 use crate::gradcheck::report::{Failure, Mode, Place, Report};
 use crate::inspect::index_of;
 use crate::{Error, Tape, Var};
 
 /// The map from tensors to tensors whose derivatives are checked. It is recorded again for each evaluation.
-pub(super) struct Map<'f, T: Float> {
+pub(super) struct CheckedMap<'f, T: Float> {
     /// The modes that a failure names: the first one in the check in reverse mode, and the second one in the check in forward mode.
     pub(super) modes: [Mode; 2],
     #[allow(clippy::type_complexity)]
@@ -27,7 +27,7 @@ pub(super) struct Probe {
 
 impl Probe {
     /// Returns the weights as tensors of `shapes`. A tensor is `None` if all its weights are zero.
-    fn tensors<T: Float>(&self, shapes: &[Shape]) -> Vec<Option<Tensor<T>>> {
+    fn weight_tensors<T: Float>(&self, shapes: &[Shape]) -> Vec<Option<Tensor<T>>> {
         let mut start = 0;
         shapes
             .iter()
@@ -45,19 +45,19 @@ impl Probe {
     }
 
     /// Returns the sum of `numbers`, weighted by the weights of this probe.
-    fn along(&self, numbers: &[f64]) -> f64 {
+    fn weighted_sum(&self, numbers: &[f64]) -> f64 {
         self.weights.iter().map(|&(k, weight)| weight * numbers[k]).sum()
     }
 }
 
-impl<T: Float> Map<'_, T> {
-    fn refused(&self, error: Error) -> Failure {
+impl<T: Float> CheckedMap<'_, T> {
+    fn refusal(&self, error: Error) -> Failure {
         Failure::Refused { mode: self.modes[0], error }
     }
 
     /// Records the map on `tape`. Returns the variables for the tensors `inputs`, and the results of the map.
     #[allow(clippy::type_complexity)]
-    fn recorded<'t>(
+    fn record_on<'t>(
         &self,
         tape: &'t Tape<T>,
         inputs: &[&Tensor<T>],
@@ -71,16 +71,16 @@ impl<T: Float> Map<'_, T> {
     /// Returns the elements of all results of the map at `inputs` as one list, and the shapes of the results.
     fn values(&self, inputs: &[&Tensor<T>]) -> Result<(Vec<f64>, Vec<Shape>), Failure> {
         let tape = Tape::new();
-        let (_, outputs) = self.recorded(&tape, inputs).map_err(|error| self.refused(error))?;
+        let (_, outputs) = self.record_on(&tape, inputs).map_err(|error| self.refusal(error))?;
         let roots: Vec<Index> = outputs.iter().map(|output| output.index).collect();
-        let values = tape.evaluate(&roots, self.at).map_err(|error| self.refused(error))?;
+        let values = tape.evaluate(&roots, self.at).map_err(|error| self.refusal(error))?;
         let shapes = values.iter().map(|value| value.shape().clone()).collect();
-        Ok((values.iter().flat_map(numbers).collect(), shapes))
+        Ok((values.iter().flat_map(to_f64s).collect(), shapes))
     }
 
     /// Returns the map's values at the point of the check, and the shapes of its results. Returns a failure if a value is not finite, or if
     /// a second evaluation gives other values or shapes.
-    pub(super) fn at_the_point(&self) -> Result<(Vec<f64>, Vec<Shape>), Failure> {
+    pub(super) fn values_at_inputs(&self) -> Result<(Vec<f64>, Vec<Shape>), Failure> {
         let (values, shapes) = self.values(self.inputs)?;
         self.require_finite(&values, &shapes, || None)?;
         let (again, shapes_again) = self.values(self.inputs)?;
@@ -111,7 +111,7 @@ impl<T: Float> Map<'_, T> {
     /// Returns the map's values at points on both sides of `inputs`, along the direction that has the weights of `column`.
     pub(super) fn sample(&self, column: &Probe, step: f64, results: &[Shape]) -> Result<Samples, Failure> {
         let shapes: Vec<Shape> = self.inputs.iter().map(|input| input.shape().clone()).collect();
-        let direction: Vec<Option<Tensor<T>>> = column.tensors(&shapes);
+        let direction: Vec<Option<Tensor<T>>> = column.weight_tensors(&shapes);
         // The step is proportional to the magnitude of the largest element that the direction changes, if this magnitude is above 1.
         let scale = self.inputs.iter().zip(&direction).filter_map(|(x, d)| Some((x, d.as_ref()?)));
         let scale = scale
@@ -119,7 +119,7 @@ impl<T: Float> Map<'_, T> {
             .fold(1.0, f64::max);
         let h = step * scale;
         let mut pairs: [[Vec<f64>; 2]; 3] = Default::default();
-        let mut steps = DISTANCES.map(|distance| distance * h);
+        let mut steps = STEP_MULTIPLES.map(|distance| distance * h);
         for (pair, step) in pairs.iter_mut().zip(&mut steps) {
             let (mut reached, by) = ([0.0; 2], *step);
             for (side, factor) in [-by, by].into_iter().enumerate() {
@@ -130,7 +130,7 @@ impl<T: Float> Map<'_, T> {
                     }
                     to
                 };
-                let moved = self.moved(&direction, move_by);
+                let moved = self.move_inputs(&direction, move_by);
                 let (values, shapes) = self.values(&moved.iter().collect::<Vec<_>>())?;
                 require_shapes(results, &shapes)?;
                 self.require_finite(&values, &shapes, || Some((column.place.clone(), factor)))?;
@@ -145,9 +145,9 @@ impl<T: Float> Map<'_, T> {
 
     /// Returns the inputs at another point. `move_by` gets each element and its component of the direction, and returns the element at the
     /// new point.
-    fn moved(&self, direction: &[Option<Tensor<T>>], mut move_by: impl FnMut((T, T)) -> T) -> Vec<Tensor<T>> {
-        let along = self.inputs.iter().zip(direction);
-        along
+    fn move_inputs(&self, direction: &[Option<Tensor<T>>], mut move_by: impl FnMut((T, T)) -> T) -> Vec<Tensor<T>> {
+        let pairs = self.inputs.iter().zip(direction);
+        pairs
             .map(|(x, d)| match d {
                 None => (*x).clone(),
                 Some(d) => Tensor::from_vec(x.iter().zip(d.iter()).map(&mut move_by).collect(), x.shape()),
@@ -156,7 +156,7 @@ impl<T: Float> Map<'_, T> {
     }
 
     /// Records `value` as a constant on the tape of `like`. If it is `None`, records zeros of the shape of `like`.
-    fn constant<'t>(&self, like: Var<'t, T>, value: Option<Tensor<T>>) -> Result<Var<'t, T>, Error> {
+    fn record_constant<'t>(&self, like: Var<'t, T>, value: Option<Tensor<T>>) -> Result<Var<'t, T>, Error> {
         match value {
             Some(value) => like.tape().try_leaf(&value, Op::Constant, Some(self.at)),
             None => like.try_zeros_like_at(self.at),
@@ -174,14 +174,15 @@ impl<T: Float> Map<'_, T> {
         report: &mut Report,
     ) -> Result<Vec<Vec<f64>>, Error> {
         let tape = Tape::new();
-        let (vars, outputs) = self.recorded(&tape, self.inputs)?;
+        let (vars, outputs) = self.record_on(&tape, self.inputs)?;
         let mut roots: Vec<Index> = Vec::new();
-        for row in at_least_one(rows) {
-            let seed = |(&output, seed)| Ok((output, self.constant(output, seed)?));
-            let seeded = outputs.iter().zip(row.tensors(results)).map(seed).collect::<Result<Vec<_>, Error>>()?;
+        for row in or_zero_probe(rows) {
+            let seed = |(&output, seed)| Ok((output, self.record_constant(output, seed)?));
+            let seeded =
+                outputs.iter().zip(row.weight_tensors(results)).map(seed).collect::<Result<Vec<_>, Error>>()?;
             let gradients = tape.reverse(&seeded, &vars, self.at)?;
             if mode == Mode::Reverse {
-                report.independent = (0..vars.len()).filter(|&input| gradients[input].is_none()).collect();
+                report.independent_inputs = (0..vars.len()).filter(|&input| gradients[input].is_none()).collect();
             }
             for (gradient, x) in gradients.into_iter().zip(&vars) {
                 roots.push(gradient.map_or_else(|| x.try_zeros_like_at(self.at), Ok)?.index);
@@ -189,8 +190,8 @@ impl<T: Float> Map<'_, T> {
         }
         let values = tape.evaluate(&roots, self.at)?;
         let row = |gradients: &[Tensor<T>]| {
-            let flat: Vec<f64> = gradients.iter().flat_map(numbers).collect();
-            columns.iter().map(|column| column.along(&flat)).collect()
+            let flat: Vec<f64> = gradients.iter().flat_map(to_f64s).collect();
+            columns.iter().map(|column| column.weighted_sum(&flat)).collect()
         };
         Ok(values.chunks(vars.len().max(1)).take(rows.len()).map(row).collect())
     }
@@ -198,12 +199,12 @@ impl<T: Float> Map<'_, T> {
     /// Returns the Jacobian, which `jvp` computes column by column: one call for each of `columns`. All columns are evaluated together.
     pub(super) fn forward(&self, rows: &[Probe], columns: &[Probe], shapes: &[Shape]) -> Result<Vec<Vec<f64>>, Error> {
         let tape = Tape::new();
-        let (vars, outputs) = self.recorded(&tape, self.inputs)?;
+        let (vars, outputs) = self.record_on(&tape, self.inputs)?;
         let mut roots: Vec<Index> = Vec::new();
-        for column in at_least_one(columns) {
-            let tangents = vars.iter().zip(column.tensors(shapes));
+        for column in or_zero_probe(columns) {
+            let tangents = vars.iter().zip(column.weight_tensors(shapes));
             let moving = tangents.filter(|(_, tangent)| tangent.is_some() || columns.is_empty());
-            let moving = moving.map(|(&x, tangent)| Ok((x, self.constant(x, tangent)?)));
+            let moving = moving.map(|(&x, tangent)| Ok((x, self.record_constant(x, tangent)?)));
             let tangents = tape.forward(&outputs, &moving.collect::<Result<Vec<_>, Error>>()?, self.at)?;
             roots.extend(tangents.iter().map(|tangent| tangent.index));
         }
@@ -211,15 +212,15 @@ impl<T: Float> Map<'_, T> {
         let flat: Vec<Vec<f64>> = values
             .chunks(outputs.len().max(1))
             .take(columns.len())
-            .map(|tangents| tangents.iter().flat_map(numbers).collect())
+            .map(|tangents| tangents.iter().flat_map(to_f64s).collect())
             .collect();
-        Ok(rows.iter().map(|row| flat.iter().map(|column| row.along(column)).collect()).collect())
+        Ok(rows.iter().map(|row| flat.iter().map(|column| row.weighted_sum(column)).collect()).collect())
     }
 }
 
 /// Returns `probes`, or a direction of zeros if there are none. So at least one derivative is recorded, and errors of the derivative rules
 /// are found.
-fn at_least_one(probes: &[Probe]) -> &[Probe] {
+fn or_zero_probe(probes: &[Probe]) -> &[Probe] {
     const ZEROS: &[Probe] = &[Probe { place: Place::Projection(0), weights: Vec::new() }];
     if probes.is_empty() { ZEROS } else { probes }
 }
@@ -232,7 +233,7 @@ fn require_shapes(before: &[Shape], now: &[Shape]) -> Result<(), Failure> {
     }
 }
 
-fn numbers<T: Float>(tensor: &Tensor<T>) -> Vec<f64> {
+fn to_f64s<T: Float>(tensor: &Tensor<T>) -> Vec<f64> {
     tensor.iter().map(T::to_f64).collect()
 }
 

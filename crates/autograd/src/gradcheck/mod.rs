@@ -42,10 +42,10 @@ use crate::inspect::index_of;
 use crate::transforms::MappedFunction;
 use crate::{Error, Tape, Var, rules};
 use difference::{Samples, estimates};
-use map::{Map, Probe, Random};
+use map::{CheckedMap, Probe, Random};
 
 /// The tolerance at which a comparison becomes inconclusive, relative to the largest derivative, or to 1 if all derivatives are smaller.
-const WIDEST: f64 = 1e-2;
+const MAX_RELATIVE_TOLERANCE: f64 = 1e-2;
 
 /// Checks the derivatives of `f` at `inputs`, of orders 1 and 2, in reverse and forward mode. PyTorch:
 /// `torch.autograd.gradcheck` and `gradgradcheck`; JAX: `jax.test_util.check_grads`.
@@ -225,7 +225,7 @@ impl GradCheck {
         let at = Site::here("gradcheck");
         match self.run(&|_, vars| Ok(f(vars)), inputs, at) {
             Err(Failure::Mismatch(mut mismatch)) => {
-                mismatch.culprit = self.culprit(&f, inputs, mismatch.worst.mode, at);
+                mismatch.culprit = self.find_culprit(&f, inputs, mismatch.worst.mode, at);
                 Err(Failure::Mismatch(mismatch))
             }
             other => other,
@@ -237,8 +237,12 @@ impl GradCheck {
             return Err(Failure::NoMode);
         }
         let mut report = Report::default();
-        let first =
-            Map { modes: [Mode::Reverse, Mode::Forward], record: &|tape, vars| Ok(vec![f(tape, vars)?]), inputs, at };
+        let first = CheckedMap {
+            modes: [Mode::Reverse, Mode::Forward],
+            record: &|tape, vars| Ok(vec![f(tape, vars)?]),
+            inputs,
+            at,
+        };
         let output = self.compare(&first, &mut report)?;
         if self.order < 2 {
             return Ok(report);
@@ -247,7 +251,7 @@ impl GradCheck {
         let u = random.tensor(&output[0]);
         let v: Vec<Tensor<T>> = inputs.iter().map(|input| random.tensor(input.shape())).collect();
         if self.reverse {
-            let gradient = Map {
+            let gradient = CheckedMap {
                 modes: [Mode::ReverseOverReverse, Mode::ForwardOverReverse],
                 record: &|tape, vars| tape.reverse_or_zeros(&[(f(tape, vars)?, tape.constant(&u))], vars, at),
                 inputs,
@@ -256,7 +260,7 @@ impl GradCheck {
             self.compare(&gradient, &mut report)?;
         }
         if self.forward {
-            let derivative = Map {
+            let derivative = CheckedMap {
                 modes: [Mode::ReverseOverForward, Mode::ForwardOverForward],
                 record: &|tape, vars| {
                     let moving: Vec<_> = vars.iter().zip(&v).map(|(&x, v)| (x, tape.constant(v))).collect();
@@ -272,12 +276,12 @@ impl GradCheck {
 
     /// Compares the Jacobian of `map`, computed in each requested mode, with central differences. Adds the comparisons to `report`, and
     /// returns the shapes of the map's outputs.
-    fn compare<T: Float>(&self, map: &Map<'_, T>, report: &mut Report) -> Result<Vec<Shape>, Failure> {
+    fn compare<T: Float>(&self, map: &CheckedMap<'_, T>, report: &mut Report) -> Result<Vec<Shape>, Failure> {
         let shapes: Vec<Shape> = map.inputs.iter().map(|input| input.shape().clone()).collect();
-        let (centre, results) = map.at_the_point()?;
+        let (centre, results) = map.values_at_inputs()?;
         let mut random = Random(self.seed);
-        let columns = self.probes(&shapes, &mut random);
-        let rows = self.probes(&results, &mut random);
+        let columns = self.make_probes(&shapes, &mut random);
+        let rows = self.make_probes(&results, &mut random);
         let epsilon = T::EPSILON.to_f64();
         let accuracy = self.accuracy.unwrap_or(64.0 * epsilon);
         report.scale = centre.iter().map(|value| value.abs()).fold(report.scale.max(1.0), f64::max);
@@ -312,7 +316,7 @@ impl GradCheck {
                         got,
                         tolerance: estimate.tolerance,
                         slopes: estimate.slopes,
-                        kink: estimate.kink,
+                        is_kink: estimate.is_kink,
                     })
                 })
                 .collect();
@@ -323,7 +327,7 @@ impl GradCheck {
 
     /// Returns the probes of tensors with the given shapes. If there are few elements, each probe selects one of them. Otherwise, each
     /// probe is a randomly weighted sum of all elements.
-    fn probes(&self, shapes: &[Shape], random: &mut Random) -> Vec<Probe> {
+    fn make_probes(&self, shapes: &[Shape], random: &mut Random) -> Vec<Probe> {
         let total: usize = shapes.iter().map(Shape::numel).sum();
         if total > self.full_up_to {
             let weights = |random: &mut Random| (0..total).map(|k| (k, random.number())).collect();
@@ -345,7 +349,7 @@ impl GradCheck {
     /// the tape. Returns the first operation whose derivative is wrong or an error. Leaves out operations that refuse
     /// derivatives, and operations with another derivative than their values have, such as `with_derivative`. Returns
     /// `None` if no operation is found.
-    fn culprit<T: Float>(
+    fn find_culprit<T: Float>(
         &self,
         f: &dyn for<'t> Fn(&[Var<'t, T>]) -> Var<'t, T>,
         inputs: &[&Tensor<T>],
@@ -378,7 +382,8 @@ impl GradCheck {
             }
             let values = tape.evaluate(&operands, at).ok()?;
             let points: Vec<&Tensor<T>> = moving.iter().map(|&position| &values[position]).collect();
-            let alone = check.run(&|other, vars| replay(&tape, index, &moving, &values, other, vars), &points, at);
+            let alone =
+                check.run(&|other, vars| record_again(&tape, index, &moving, &values, other, vars), &points, at);
             if let Err(Failure::Mismatch(_) | Failure::Refused { .. }) = alone {
                 return Some(Culprit { operation, recorded });
             }
@@ -389,7 +394,7 @@ impl GradCheck {
 
 /// Records the operation of node `index` of `tape` again, on the tape `other`. `moving` has the positions of the operands that are replaced
 /// by `vars`. The other operands keep their `values`.
-fn replay<'t, T: Float>(
+fn record_again<'t, T: Float>(
     tape: &Tape<T>,
     index: Index,
     moving: &[usize],
@@ -427,7 +432,8 @@ fn judge(mode: Mode, derivatives: Vec<Derivative>, report: &mut Report) -> Resul
     let scale = derivatives.iter().map(|c| c.expected.abs().max(c.got.abs())).fold(1.0, f64::max);
     // A wide tolerance does not matter if both derivatives are exactly equal, as for a constant function. But both are equal (to 0) at a
     // kink with opposite slopes too, such as the absolute value at 0. So a kink stays undecided.
-    let undecided = |c: &&Derivative| c.tolerance > WIDEST * scale && (c.expected != c.got || c.kink);
+    let undecided =
+        |c: &&Derivative| c.tolerance > MAX_RELATIVE_TOLERANCE * scale && (c.expected != c.got || c.is_kink);
     let widest = derivatives.iter().filter(undecided).max_by(|a, b| a.tolerance.total_cmp(&b.tolerance)).cloned();
     let worst = derivatives.into_iter().max_by(|a, b| a.excess().total_cmp(&b.excess()));
     if let (Some(worst), 1..) = (&worst, failed) {

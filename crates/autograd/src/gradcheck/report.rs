@@ -66,7 +66,7 @@ pub enum Place {
 }
 
 impl Place {
-    fn of(&self, single: &str) -> String {
+    fn describe(&self, single: &str) -> String {
         match self {
             Place::Element { index, .. } if index.is_empty() => single.to_owned(),
             Place::Element { index, .. } => format!("{single}{index:?}"),
@@ -74,19 +74,19 @@ impl Place {
         }
     }
 
-    fn of_input(&self) -> String {
+    fn describe_input(&self) -> String {
         match self {
-            Place::Element { tensor, .. } => self.of(&format!("input {tensor}")),
-            Place::Projection(_) => self.of("inputs"),
+            Place::Element { tensor, .. } => self.describe(&format!("input {tensor}")),
+            Place::Projection(_) => self.describe("inputs"),
         }
     }
 
-    fn of_output(&self, mode: Mode) -> String {
+    fn describe_output(&self, mode: Mode) -> String {
         match (mode, self) {
-            (Mode::Reverse | Mode::Forward, _) => self.of("output"),
-            (Mode::ReverseOverForward | Mode::ForwardOverForward, _) => self.of("directional derivative"),
-            (_, Place::Element { tensor, .. }) => self.of(&format!("(gradient of input {tensor})")),
-            (_, Place::Projection(_)) => self.of("gradient"),
+            (Mode::Reverse | Mode::Forward, _) => self.describe("output"),
+            (Mode::ReverseOverForward | Mode::ForwardOverForward, _) => self.describe("directional derivative"),
+            (_, Place::Element { tensor, .. }) => self.describe(&format!("(gradient of input {tensor})")),
+            (_, Place::Projection(_)) => self.describe("gradient"),
         }
     }
 }
@@ -111,7 +111,7 @@ pub struct Derivative {
     /// The slopes on the left side and on the right side of the point, which differ at a kink.
     pub slopes: [f64; 2],
     /// True if the function seems to have a kink at the point: the slopes differ by about the same number at all distances from it.
-    pub kink: bool,
+    pub is_kink: bool,
 }
 
 impl Derivative {
@@ -131,15 +131,21 @@ impl Derivative {
 
 impl fmt::Display for Derivative {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "  d {} / d {}, {}", self.output.of_output(self.mode), self.input.of_input(), self.mode)?;
-        writeln!(f, "    expected    {:>22}  (central differences)", number(self.expected))?;
-        writeln!(f, "    got         {:>22}", number(self.got))?;
+        writeln!(
+            f,
+            "  d {} / d {}, {}",
+            self.output.describe_output(self.mode),
+            self.input.describe_input(),
+            self.mode
+        )?;
+        writeln!(f, "    expected    {:>22}  (central differences)", format_number(self.expected))?;
+        writeln!(f, "    got         {:>22}", format_number(self.got))?;
         let difference = (self.expected - self.got).abs();
         write!(f, "    difference  {difference:>22.1e}  (tolerance {:.1e})", self.tolerance)
     }
 }
 
-fn number(value: f64) -> String {
+fn format_number(value: f64) -> String {
     if value == 0.0 || (1e-4..1e6).contains(&value.abs()) { format!("{value:.12}") } else { format!("{value:.12e}") }
 }
 
@@ -157,7 +163,7 @@ pub struct Report {
     pub worst: Option<Derivative>,
     /// The positions of the inputs on which the output does not depend, according to the tape. Their derivative is zero. The list is empty
     /// if reverse mode is skipped.
-    pub independent: Vec<usize>,
+    pub independent_inputs: Vec<usize>,
     /// The size of the largest value of the function and its derivatives so far, at least 1.
     pub(super) scale: f64,
 }
@@ -167,8 +173,8 @@ impl fmt::Display for Report {
         let modes: Vec<&str> = self.modes.iter().map(|mode| mode.name()).collect();
         let (noun, verb) = if self.compared == 1 { ("derivative", "agrees") } else { ("derivatives", "agree") };
         write!(f, "{} {noun} {verb} with central differences:\n  {}", self.compared, modes.join(", "))?;
-        if !self.independent.is_empty() {
-            let which: Vec<String> = self.independent.iter().map(usize::to_string).collect();
+        if !self.independent_inputs.is_empty() {
+            let which: Vec<String> = self.independent_inputs.iter().map(usize::to_string).collect();
             write!(f, "\n  the output does not depend on input {}", which.join(", "))?;
         }
         match &self.worst {
@@ -212,10 +218,10 @@ impl fmt::Display for Mismatch {
             self.failed, self.compared, worst.mode
         )?;
         if worst.expected != 0.0 && worst.got.is_finite() {
-            writeln!(f, "    got/expected {:>21}", number(worst.got / worst.expected))?;
+            writeln!(f, "    got/expected {:>21}", format_number(worst.got / worst.expected))?;
         }
         let [left, right] = worst.slopes;
-        if worst.kink {
+        if worst.is_kink {
             return write!(
                 f,
                 "  hint: the slope is {left:.6} on one side and {right:.6} on the other: this is no smooth point, and \
@@ -270,7 +276,7 @@ pub enum Failure {
     #[error(
         "gradient check impossible: the function is not repeatable: {} is {first} and then {second} at the same point\n  \
          hint: fix its random numbers",
-        output.of("output")
+        output.describe("output")
     )]
     NotRepeatable {
         /// The element of the function's result that differs.
@@ -312,13 +318,13 @@ pub enum Failure {
 }
 
 fn non_finite(output: &Place, value: f64, moved: &Option<(Place, f64)>, mode: Mode) -> String {
-    let what = output.of_output(mode);
+    let what = output.describe_output(mode);
     match moved {
         None => format!("{what} is {value}"),
         Some((input, step)) => format!(
             "{what} becomes {value} as {} moves by {step:.1e}\n  hint: the point lies at an edge of the domain; move it \
              inside, or choose a smaller step",
-            input.of_input()
+            input.describe_input()
         ),
     }
 }

@@ -97,10 +97,10 @@ fn first_non_finite<T: Float>(tape: &Tape<T>) -> Result<Option<NonFinite>, Error
             last_use[input as usize] = index;
         }
     }
-    let mut values: Vec<Option<(Tensor<T>, Content)>> = Vec::with_capacity(count as usize);
+    let mut values: Vec<Option<(Tensor<T>, NonFiniteContent)>> = Vec::with_capacity(count as usize);
     for index in 0..count {
         let inputs = record.inputs(index);
-        let operands: Vec<&(Tensor<T>, Content)> =
+        let operands: Vec<&(Tensor<T>, NonFiniteContent)> =
             inputs.iter().filter_map(|&input| values[input as usize].as_ref()).collect();
         let value = match record.leaf(index) {
             Some(data) => data,
@@ -109,10 +109,13 @@ fn first_non_finite<T: Float>(tape: &Tape<T>) -> Result<Option<NonFinite>, Error
                 record.compute(index, &values)?
             }
         };
-        let content = Content::of(&value);
-        let had = operands.iter().fold(Content::default(), |all, (_, content)| all.with(*content));
-        let meant = matches!(record.node(index).op, Op::Constant(_) | Op::Number(_));
-        if (content.nan && !had.nan) || (content.infinity && !meant && !had.infinity && !had.nan) {
+        let content = NonFiniteContent::new(&value);
+        let operands_content =
+            operands.iter().fold(NonFiniteContent::default(), |all, (_, content)| all.union(*content));
+        let is_constant = matches!(record.node(index).op, Op::Constant(_) | Op::Number(_));
+        if (content.has_nan && !operands_content.has_nan)
+            || (content.has_infinity && !is_constant && !operands_content.has_infinity && !operands_content.has_nan)
+        {
             let operands: Vec<&Tensor<T>> = operands.iter().map(|(value, _)| value).collect();
             return Ok(Some(describe(&record, index, &value, &operands)));
         }
@@ -128,21 +131,24 @@ fn first_non_finite<T: Float>(tape: &Tape<T>) -> Result<Option<NonFinite>, Error
 
 /// The kinds of non-finite elements that occur in a tensor.
 #[derive(Clone, Copy, Default)]
-struct Content {
-    nan: bool,
-    infinity: bool,
+struct NonFiniteContent {
+    has_nan: bool,
+    has_infinity: bool,
 }
 
-impl Content {
-    fn of<T: Float>(value: &Tensor<T>) -> Self {
-        value.iter().filter(|x| !x.is_finite()).fold(Content::default(), |content, x| {
-            let nan = x.is_nan();
-            content.with(Content { nan, infinity: !nan })
+impl NonFiniteContent {
+    fn new<T: Float>(value: &Tensor<T>) -> Self {
+        value.iter().filter(|x| !x.is_finite()).fold(NonFiniteContent::default(), |content, x| {
+            let has_nan = x.is_nan();
+            content.union(NonFiniteContent { has_nan, has_infinity: !has_nan })
         })
     }
 
-    fn with(self, other: Content) -> Self {
-        Content { nan: self.nan || other.nan, infinity: self.infinity || other.infinity }
+    fn union(self, other: NonFiniteContent) -> Self {
+        NonFiniteContent {
+            has_nan: self.has_nan || other.has_nan,
+            has_infinity: self.has_infinity || other.has_infinity,
+        }
     }
 }
 

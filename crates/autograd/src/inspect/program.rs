@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::panic::Location;
 
-use wengert_tensor::ops::{ConvolutionForm, MeanForm, PoolingForm, Slot};
+use wengert_tensor::ops::{ConvolutionForm, MaxPoolForm, MeanPoolForm, Slot};
 use wengert_tensor::plan::{Index, Op, Sameness};
 use wengert_tensor::{Axes, Float, Shape, Tensor, View};
 
@@ -69,15 +69,15 @@ pub enum Custom {
     /// The array `slot` of a convolution, computed from the other two arrays.
     Convolution { form: ConvolutionForm, slot: Slot },
     /// A maximum pooling, or its adjoint.
-    MaxPooling { form: PoolingForm, is_adjoint: bool },
+    MaxPooling { form: MaxPoolForm, is_adjoint: bool },
     /// A mean pooling, or its adjoint.
-    MeanPooling { form: MeanForm, is_adjoint: bool },
+    MeanPooling { form: MeanPoolForm, is_adjoint: bool },
     /// Any other operation.
     Unknown,
 }
 
 impl Custom {
-    fn of<T: Float>(operation: &dyn Operation<T>) -> Self {
+    fn new<T: Float>(operation: &dyn Operation<T>) -> Self {
         let any: &dyn Any = operation;
         if let Some(WithDerivative::Softmax { axis, log }) = any.downcast_ref() {
             Custom::Softmax { axis: *axis, log: *log }
@@ -124,7 +124,7 @@ impl<T: Float> Step<T> {
                 _ => None,
             },
             custom: match op {
-                Op::Other(number) => Some(Custom::of(&**record.operation(number))),
+                Op::Other(number) => Some(Custom::new(&**record.operation(number))),
                 _ => None,
             },
         }

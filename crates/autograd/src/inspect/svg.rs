@@ -12,31 +12,31 @@ use wengert_tensor::plan::Index;
 use super::graph::{Graph, Kind, Row};
 
 /// The height of a box, in pixels.
-const HEIGHT: usize = 40;
+const BOX_HEIGHT: usize = 40;
 /// The distance between the upper edges of neighbouring rows, in pixels.
-const ROW: usize = 78;
+const ROW_DISTANCE: usize = 78;
 /// The width of the margins and the smallest distance between items of a row, in pixels.
-const GAP: usize = 18;
+const ITEM_GAP: usize = 18;
 /// The width of a letter of a monospaced font of 12 pixels, in pixels.
-const LETTER: f64 = 7.3;
+const LETTER_WIDTH: f64 = 7.3;
 
 /// An item of a row of the picture: a node, or a place at which lines pass through the row.
 #[derive(Clone, Copy)]
 enum Item<'g> {
     Node(&'g Row),
     /// The place at which the lines from the node with this index pass through the row.
-    Pass(Index),
+    PassingLine(Index),
 }
 
 /// An item of a row with its position: its horizontal middle, its width and its upper edge, in pixels.
-struct Placed<'g> {
+struct PlacedItem<'g> {
     item: Item<'g>,
     middle: f64,
     width: f64,
     top: usize,
     /// The horizontal middles of the items in the row above to which this item is connected. A line that passes through this row has one
     /// such item: the node at which it starts, or the place at which it passes through the row above.
-    from: Vec<f64>,
+    line_starts: Vec<f64>,
 }
 
 impl Graph {
@@ -53,17 +53,18 @@ impl Graph {
     /// ```
     pub fn to_svg(&self) -> String {
         let places = place(&self.rows);
-        let width = places.iter().map(|place| place.middle + place.width / 2.0).fold(0.0, f64::max) + GAP as f64;
-        let height = places.iter().map(|place| place.top + HEIGHT).max().unwrap_or(0) + GAP;
+        let width = places.iter().map(|place| place.middle + place.width / 2.0).fold(0.0, f64::max) + ITEM_GAP as f64;
+        let height = places.iter().map(|place| place.top + BOX_HEIGHT).max().unwrap_or(0) + ITEM_GAP;
         let mut svg = format!(
             "<svg width=\"{width:.0}\" height=\"{height}\" viewBox=\"0 0 {width:.0} {height}\" xmlns=\"http://www.w3.org/2000/svg\" \
              font-family=\"monospace\" font-size=\"12\" fill=\"#3c3c3c\" text-anchor=\"middle\">\n<rect width=\"100%\" \
              height=\"100%\" fill=\"#ffffff\"/>\n"
         );
-        for Placed { item, middle, top, from, .. } in &places {
-            let (start, bend) = (top.saturating_sub(ROW - HEIGHT), top.saturating_sub((ROW - HEIGHT) / 2));
-            let down = if let Item::Pass(_) = item { format!(" V{}", top + HEIGHT) } else { String::new() };
-            for x in from {
+        for PlacedItem { item, middle, top, line_starts, .. } in &places {
+            let (start, bend) =
+                (top.saturating_sub(ROW_DISTANCE - BOX_HEIGHT), top.saturating_sub((ROW_DISTANCE - BOX_HEIGHT) / 2));
+            let down = if let Item::PassingLine(_) = item { format!(" V{}", top + BOX_HEIGHT) } else { String::new() };
+            for x in line_starts {
                 let _ = writeln!(
                     svg,
                     "<path d=\"M{x:.1} {start} C{x:.1} {bend} {middle:.1} {bend} {middle:.1} {top}{down}\" fill=\"none\" \
@@ -71,17 +72,17 @@ impl Graph {
                 );
             }
         }
-        for Placed { item, middle, width, top, .. } in &places {
+        for PlacedItem { item, middle, width, top, .. } in &places {
             let Item::Node(row) = item else { continue };
             let [first, second] = labels(row);
             let (fill, round) = match row.kind {
                 Kind::Variable => ("#cfe2ff", 2),
                 Kind::Constant => ("#f2f2f2", 2),
-                Kind::Operation => ("#ffffff", HEIGHT / 2),
+                Kind::Operation => ("#ffffff", BOX_HEIGHT / 2),
             };
             let _ = writeln!(
                 svg,
-                "<g><title>{}:{}</title><rect x=\"{:.1}\" y=\"{top}\" width=\"{width:.1}\" height=\"{HEIGHT}\" rx=\"{round}\" \
+                "<g><title>{}:{}</title><rect x=\"{:.1}\" y=\"{top}\" width=\"{width:.1}\" height=\"{BOX_HEIGHT}\" rx=\"{round}\" \
                  fill=\"{fill}\" stroke=\"#7a7a7a\"/><text x=\"{middle:.1}\" y=\"{}\">{}</text><text x=\"{middle:.1}\" y=\"{}\" \
                  fill=\"#7a7a7a\">{}</text></g>",
                 escape(row.file),
@@ -98,7 +99,7 @@ impl Graph {
 }
 
 /// Returns the nodes of the picture and the places at which lines pass through rows, with their positions.
-fn place(rows: &[Row]) -> Vec<Placed<'_>> {
+fn place(rows: &[Row]) -> Vec<PlacedItem<'_>> {
     // The horizontal middle of each node in its row, and of each line in the rows that it passes through. A key is the index of the node
     // (or of the node that the line comes from) and the row.
     let mut middles: HashMap<(Index, usize), f64> = HashMap::new();
@@ -108,25 +109,25 @@ fn place(rows: &[Row]) -> Vec<Placed<'_>> {
             let above = |index: Index| depth.checked_sub(1).and_then(|row| middles.get(&(index, row)).copied());
             match item {
                 Item::Node(row) => row.inputs.iter().filter_map(|&input| above(input)).collect(),
-                Item::Pass(index) => above(index).into_iter().collect(),
+                Item::PassingLine(index) => above(index).into_iter().collect(),
             }
         };
-        let mean = |from: &[f64]| from.iter().sum::<f64>() / from.len().max(1) as f64;
+        let mean = |xs: &[f64]| xs.iter().sum::<f64>() / xs.len().max(1) as f64;
         let mut wanted: Vec<(Vec<f64>, Item<'_>)> = level.into_iter().map(|item| (operands(item), item)).collect();
         wanted.sort_by(|a, b| mean(&a.0).total_cmp(&mean(&b.0)).then(index(a.1).cmp(&index(b.1))));
         let mut right = 0.0;
-        for (from, item) in wanted {
+        for (line_starts, item) in wanted {
             let width = match item {
                 Item::Node(row) => {
                     let letters = labels(row).iter().map(|label| label.chars().count()).max().unwrap_or(0);
-                    LETTER * letters as f64 + 20.0
+                    LETTER_WIDTH * letters as f64 + 20.0
                 }
-                Item::Pass(_) => 0.0,
+                Item::PassingLine(_) => 0.0,
             };
-            let middle = mean(&from).max(right + GAP as f64 + width / 2.0);
+            let middle = mean(&line_starts).max(right + ITEM_GAP as f64 + width / 2.0);
             right = middle + width / 2.0;
             middles.insert((index(item), depth), middle);
-            places.push(Placed { item, middle, width, top: GAP + depth * ROW, from });
+            places.push(PlacedItem { item, middle, width, top: ITEM_GAP + depth * ROW_DISTANCE, line_starts });
         }
     }
     places
@@ -150,7 +151,7 @@ fn levels(rows: &[Row]) -> Vec<Vec<Item<'_>>> {
     for row in rows {
         let end = ends.get(&row.index).copied().unwrap_or(0);
         for level in levels.iter_mut().take(end).skip(depths[&row.index] + 1) {
-            level.push(Item::Pass(row.index));
+            level.push(Item::PassingLine(row.index));
         }
     }
     levels
@@ -160,7 +161,7 @@ fn levels(rows: &[Row]) -> Vec<Vec<Item<'_>>> {
 fn index(item: Item<'_>) -> Index {
     match item {
         Item::Node(row) => row.index,
-        Item::Pass(index) => index,
+        Item::PassingLine(index) => index,
     }
 }
 
@@ -189,7 +190,7 @@ mod tests {
         let y = (x.matmul(&w).exp() * 2.0 + x.sum(..)).mean(..);
         let graph = y.graph();
         let svg = graph.to_svg();
-        let lines: usize = place(&graph.rows).iter().map(|place| place.from.len()).sum();
+        let lines: usize = place(&graph.rows).iter().map(|place| place.line_starts.len()).sum();
         assert_eq!((svg.matches("<g>").count(), svg.matches("<path").count()), (graph.rows.len(), lines));
         let places = place(&graph.rows);
         for (position, a) in places.iter().enumerate() {

@@ -4,5 +4,5 @@
 mod record;
 mod spare;
 
-pub(crate) use record::{DETACH, Mark, Record};
+pub(crate) use record::{DETACH, Evaluations, Mark, Record};
 pub(crate) use spare::RecycledRecord;

@@ -9,7 +9,7 @@ use wengert_tensor::plan::{ByNode, Expression, Extent, Identity, Index, Op, Part
 use wengert_tensor::{Float, Tensor};
 
 /// The operation that returns its input and stops gradients. Every other [`Op::Alias`] refuses to be differentiated,
-/// and its field is the index of its name in `Record::names`.
+/// and its field is the index of its name in `Record::opaque_names`.
 pub(crate) const DETACH: Op = Op::Alias(u32::MAX);
 
 /// The contents of a tape. `O` is the type of the operations that [`Op::Other`] refers to: objects that may store arguments, such as
@@ -21,46 +21,53 @@ pub(crate) struct Record<T: Float, O> {
     /// operation is recorded.
     locations: Vec<Option<&'static Location<'static>>>,
     /// The number of nodes that have no line of code yet.
-    unlocated: usize,
+    n_unlocated: usize,
     /// The operations that [`Op::Other`] refers to by index, each with its name.
     operations: Vec<(O, &'static str)>,
     /// The number of `operations`, from the first one on, that are known to have derivatives.
-    pub(crate) differentiable: Cell<usize>,
+    pub(crate) n_differentiable: Cell<usize>,
     /// The data of leaves that are tensors.
     data: Vec<Tensor<T>>,
     /// The names of the [`Op::Alias`] operations that refuse to be differentiated.
-    names: Vec<&'static str>,
+    opaque_names: Vec<&'static str>,
     /// The values that evaluations have kept, by node: requested values, values of the same groups, and values that later nodes may read.
     pub(crate) values: ByNode<Tensor<T>>,
     /// The data before the expansion, for leaves and nodes in `values` whose data is large and expanded. The engine
     /// reads this data instead. Leaves of parameters are left out.
     unexpanded: ByNode<Tensor<T>>,
-    /// For each node that is evaluated together with others, the index of its group of nodes in `together`.
+    /// For each node that is evaluated together with others, the index of its group of nodes in `groups`.
     group_of: ByNode<usize>,
-    together: Vec<Vec<Index>>,
-    /// The largest index of a node whose value was requested, directly or with its group, and the number of evaluations
-    /// that computed and stored values. It is `None` before the first of these evaluations.
-    pub(crate) evaluated: Option<(Index, usize)>,
+    groups: Vec<Vec<Index>>,
+    /// A summary of the evaluations that computed and stored values. It is `None` before the first of these evaluations.
+    pub(crate) evaluations: Option<Evaluations>,
     /// The number of nodes after which the tape counts as full, for tests of its errors.
     #[cfg(test)]
-    pub(crate) limit: Cell<usize>,
+    pub(crate) max_nodes: Cell<usize>,
     /// The number of nodes that all evaluations of this tape after the first one have computed.
     #[cfg(test)]
-    pub(crate) work: Cell<usize>,
+    pub(crate) n_recomputed: Cell<usize>,
     /// The id of each parameter on this tape, and its node.
     pub(crate) parameters: Vec<(u64, Index)>,
     /// The id of each parameter that a variable replaces on this tape, and the variable's node. The last entry of a
     /// parameter counts.
-    pub(crate) bound: Vec<(u64, Index)>,
+    pub(crate) bound_parameters: Vec<(u64, Index)>,
     /// The nodes that were recorded as identity matrices.
-    pub(crate) identities: Vec<Index>,
+    pub(crate) identity_matrices: Vec<Index>,
     /// The number of active observers, which ask for the nodes whose values are requested. While there is an observer, these nodes are
-    /// collected in `read`.
-    pub(crate) watchers: usize,
+    /// collected in `observed_nodes`.
+    pub(crate) n_observers: usize,
     /// The nodes whose values were requested while there was an observer.
-    pub(crate) read: Vec<Index>,
+    pub(crate) observed_nodes: Vec<Index>,
     /// The line of code of the operation that is being differentiated or batched. It is `None` at other times.
     pub(crate) on_behalf_of: Option<&'static Location<'static>>,
+}
+
+/// A summary of the evaluations of a tape.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Evaluations {
+    /// The largest index of a node whose value was requested, directly or with its group.
+    pub(crate) last_node: Index,
+    pub(crate) count: usize,
 }
 
 /// If fewer nodes than this are free on the tape, derivative and batching rules are not started. Rules record nodes with operators, which
@@ -74,7 +81,7 @@ pub(crate) struct Mark {
     /// The most recent identity of the expression at that time. It stands for the expression's nodes up to the identity's extent.
     pub(crate) identity: Option<Identity>,
     /// The number of stored operations, data and names.
-    pub(crate) stored: usize,
+    pub(crate) n_stored: usize,
 }
 
 /// Gives read access to the expression of a record.
@@ -92,25 +99,25 @@ impl<T: Float, O> Record<T, O> {
         Record {
             expression: Expression::default(),
             locations: Vec::new(),
-            unlocated: 0,
+            n_unlocated: 0,
             operations: Vec::new(),
-            differentiable: Cell::default(),
+            n_differentiable: Cell::default(),
             data: Vec::new(),
-            names: Vec::new(),
+            opaque_names: Vec::new(),
             values: ByNode::default(),
             unexpanded: ByNode::default(),
             group_of: ByNode::default(),
-            together: Vec::new(),
-            evaluated: None,
+            groups: Vec::new(),
+            evaluations: None,
             #[cfg(test)]
-            limit: Cell::new(usize::MAX),
+            max_nodes: Cell::new(usize::MAX),
             #[cfg(test)]
-            work: Cell::default(),
+            n_recomputed: Cell::default(),
             parameters: Vec::new(),
-            bound: Vec::new(),
-            identities: Vec::new(),
-            watchers: 0,
-            read: Vec::new(),
+            bound_parameters: Vec::new(),
+            identity_matrices: Vec::new(),
+            n_observers: 0,
+            observed_nodes: Vec::new(),
             on_behalf_of: None,
         }
     }
@@ -119,25 +126,25 @@ impl<T: Float, O> Record<T, O> {
     pub(super) fn clear(&mut self) {
         self.expression.clear();
         self.locations.clear();
-        self.unlocated = 0;
+        self.n_unlocated = 0;
         self.operations.clear();
-        self.differentiable.set(0);
+        self.n_differentiable.set(0);
         self.data.clear();
-        self.names.clear();
+        self.opaque_names.clear();
         self.values.clear();
         self.unexpanded.clear();
         self.group_of.clear();
-        self.together.clear();
-        self.evaluated = None;
+        self.groups.clear();
+        self.evaluations = None;
         #[cfg(test)]
-        self.limit.set(usize::MAX);
+        self.max_nodes.set(usize::MAX);
         #[cfg(test)]
-        self.work.set(0);
+        self.n_recomputed.set(0);
         self.parameters.clear();
-        self.bound.clear();
-        self.identities.clear();
-        self.watchers = 0;
-        self.read.clear();
+        self.bound_parameters.clear();
+        self.identity_matrices.clear();
+        self.n_observers = 0;
+        self.observed_nodes.clear();
         self.on_behalf_of = None;
     }
 
@@ -146,7 +153,7 @@ impl<T: Float, O> Record<T, O> {
         Mark {
             extent: self.expression.extent(),
             identity: self.expression.identity(),
-            stored: self.operations.len() + self.data.len() + self.names.len(),
+            n_stored: self.operations.len() + self.data.len() + self.opaque_names.len(),
         }
     }
 
@@ -155,7 +162,7 @@ impl<T: Float, O> Record<T, O> {
     pub(crate) fn remove_nodes(&mut self, end: Mark) -> (Part, Vec<Option<&'static Location<'static>>>) {
         let part = self.expression.part(end.extent);
         let locations = self.locations.split_off(end.extent.nodes);
-        self.unlocated -= locations.iter().filter(|location| location.is_none()).count();
+        self.n_unlocated -= locations.iter().filter(|location| location.is_none()).count();
         self.expression.truncate(end.extent);
         self.expression.share_identity(end.identity);
         (part, locations)
@@ -172,7 +179,7 @@ impl<T: Float, O> Record<T, O> {
         to: Extent,
     ) {
         self.expression.append(part, from, to);
-        self.unlocated += locations.iter().filter(|location| location.is_none()).count();
+        self.n_unlocated += locations.iter().filter(|location| location.is_none()).count();
         self.locations.extend_from_slice(locations);
     }
 
@@ -190,8 +197,8 @@ impl<T: Float, O> Record<T, O> {
     pub(crate) fn group(&mut self, nodes: impl Iterator<Item = Index>) {
         let nodes: Vec<Index> = nodes.collect();
         if nodes.len() > 1 {
-            self.group_of.extend(nodes.iter().map(|&node| (node, self.together.len())));
-            self.together.push(nodes);
+            self.group_of.extend(nodes.iter().map(|&node| (node, self.groups.len())));
+            self.groups.push(nodes);
         }
     }
 
@@ -206,7 +213,7 @@ impl<T: Float, O> Record<T, O> {
         groups.sort_unstable();
         groups.dedup();
         let mut known: ByNode<()> = roots.iter().map(|&root| (root, ())).collect();
-        let others = groups.iter().flat_map(|&group| &self.together[group]).copied();
+        let others = groups.iter().flat_map(|&group| &self.groups[group]).copied();
         wanted.extend(others.filter(|node| !self.values.contains_key(node) && known.insert(*node, ()).is_none()));
         wanted
     }
@@ -254,8 +261,8 @@ impl<T: Float, O> Record<T, O> {
 
     /// Returns an operation that returns its input and refuses to be differentiated, with an error that names `name`.
     pub(crate) fn add_opaque(&mut self, name: &'static str) -> Op {
-        self.names.push(name);
-        Op::Alias((self.names.len() - 1) as u32)
+        self.opaque_names.push(name);
+        Op::Alias((self.opaque_names.len() - 1) as u32)
     }
 
     /// Returns the data of a node, if it is a leaf.
@@ -272,7 +279,7 @@ impl<T: Float, O> Record<T, O> {
     pub(crate) fn has_room_for_rule(&self) -> bool {
         let limit = Index::MAX as usize;
         #[cfg(test)]
-        let limit = self.limit.get().min(limit);
+        let limit = self.max_nodes.get().min(limit);
         limit.saturating_sub(self.len()) >= RULE_NODES
     }
 
@@ -286,11 +293,11 @@ impl<T: Float, O> Record<T, O> {
         location: Option<&'static Location<'static>>,
     ) -> Option<Index> {
         #[cfg(test)]
-        if self.len() >= self.limit.get() {
+        if self.len() >= self.max_nodes.get() {
             return None;
         }
         let location = self.on_behalf_of.or(location);
-        self.locate(&inputs, location);
+        self.set_locations(&inputs, location);
         let index = self.expression.push(op, inputs, shape)?;
         self.locations.push(location);
         Some(index)
@@ -320,33 +327,33 @@ impl<T: Float, O> Record<T, O> {
         location: &'static Location<'static>,
     ) -> Option<Index> {
         #[cfg(test)]
-        if self.len() >= self.limit.get() {
+        if self.len() >= self.max_nodes.get() {
             return None;
         }
         let location = self.on_behalf_of.or(Some(location));
-        self.locate(inputs, location);
+        self.set_locations(inputs, location);
         let index = self.expression.push_list(op, inputs, shape, sameness)?;
         self.locations.push(location);
         Some(index)
     }
 
     /// Gives the line of code of a new node to each of its inputs that has no line of code yet. If the new node has
-    /// none either, counts the node in `unlocated`.
+    /// none either, counts the node in `n_unlocated`.
     #[inline]
-    fn locate(&mut self, inputs: &[Index], location: Option<&'static Location<'static>>) {
+    fn set_locations(&mut self, inputs: &[Index], location: Option<&'static Location<'static>>) {
         if location.is_none() {
-            self.unlocated += 1;
-        } else if self.unlocated > 0 {
-            self.locate_inputs(inputs, location);
+            self.n_unlocated += 1;
+        } else if self.n_unlocated > 0 {
+            self.set_input_locations(inputs, location);
         }
     }
 
     // This is a separate function, because few operations have a constant as an input, and `push` is inlined.
     #[inline(never)]
-    fn locate_inputs(&mut self, inputs: &[Index], location: Option<&'static Location<'static>>) {
+    fn set_input_locations(&mut self, inputs: &[Index], location: Option<&'static Location<'static>>) {
         for &input in inputs {
             let own = &mut self.locations[input as usize];
-            self.unlocated -= usize::from(own.is_none());
+            self.n_unlocated -= usize::from(own.is_none());
             *own = own.or(location);
         }
     }
@@ -357,7 +364,7 @@ impl<T: Float, O> Record<T, O> {
             Op::Constant(_) | Op::Number(_) => "constant",
             Op::Variable(_) => "variable",
             DETACH => "detach",
-            Op::Alias(number) => self.names[number as usize],
+            Op::Alias(number) => self.opaque_names[number as usize],
             Op::Unary(op) => op.name(),
             Op::Binary(op) => op.name(),
             Op::Compare(op) => op.name(),

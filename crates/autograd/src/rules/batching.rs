@@ -18,7 +18,7 @@ use crate::tape::BatchedCall;
 use crate::{Error, Operation, Tape, Var};
 
 /// Records the operation `op` of node `index` for all examples. At least one input is batched.
-pub(crate) fn batched<'t, T: Float>(
+pub(crate) fn record_batched<'t, T: Float>(
     tape: &'t Tape<T>,
     index: Index,
     op: Op,
@@ -43,7 +43,7 @@ pub(crate) fn batched<'t, T: Float>(
         }
         Op::Reshape => x()?.apply_view(View::Reshape(shape), at),
         Op::Reduce(_) => x()?.record_over(op, &shape, at),
-        Op::Matmul => linear::batched(call),
+        Op::Matmul => linear::record_batched(call),
         Op::View(number) => {
             let x = x()?;
             let view = tape.record.borrow().view(number).batched(&x.shape());
@@ -59,7 +59,7 @@ pub(crate) fn batched<'t, T: Float>(
             let operation = tape.record.borrow().operation(number).clone();
             let result = operation.batch(call);
             call.failure.take()?;
-            let Some(result) = result else { return one_by_one(tape, &operation, call) };
+            let Some(result) = result else { return record_examples(tape, &operation, call) };
             tape.check_owns([result], at)?;
             if result.shape() != shape {
                 let (got, expected) = (Box::new(result.shape()), Box::new(shape));
@@ -76,7 +76,7 @@ pub(crate) fn batched<'t, T: Float>(
 pub(crate) const EXAMPLE_BYTES: usize = 64;
 
 /// Records the operation for each example, and stacks the results.
-fn one_by_one<'t, T: Float>(
+fn record_examples<'t, T: Float>(
     tape: &'t Tape<T>,
     operation: &Rc<dyn Operation<T>>,
     call: &BatchedCall<'t, T>,

@@ -10,7 +10,7 @@ use wengert_tensor::ops::{Arithmetic, Comparison, Functions, Mixed, Views, where
 use wengert_tensor::plan::{Index, Op};
 use wengert_tensor::{Binary, Float, Unary};
 
-use super::mode::Formula;
+use super::mode::RuleResult;
 use super::power;
 use crate::Var;
 use crate::tape::Record;
@@ -27,7 +27,7 @@ impl LinearFactor {
     /// Returns the factor in the derivative of an operation with respect to the input with index `input`. Returns `None` if the operation
     /// is not a sum, a difference or a product.
     #[inline(always)]
-    pub(crate) fn of(op: Op, input: usize) -> Option<LinearFactor> {
+    pub(crate) fn for_input(op: Op, input: usize) -> Option<LinearFactor> {
         match (op, input) {
             (Op::Binary(Binary::Add), _) | (Op::Binary(Binary::Sub), 0) => Some(LinearFactor::One),
             (Op::Binary(Binary::Sub), _) => Some(LinearFactor::MinusOne),
@@ -39,7 +39,7 @@ impl LinearFactor {
     /// Records `v` times this factor. `shape` is the index of the shape of `v`, and `other` is the other operand of the operation. Returns
     /// `None` if the tape is full.
     #[inline(always)]
-    pub(crate) fn times<T: Float>(
+    pub(crate) fn multiply<T: Float>(
         self,
         record: &mut Record<T>,
         [v, other]: [Index; 2],
@@ -61,19 +61,19 @@ pub(super) fn derivative<'t, T: Float>(
     [x, y]: [Var<'t, T>; 2],
     z: Var<'t, T>,
     v: Var<'t, T>,
-) -> Formula<'t, T> {
+) -> RuleResult<'t, T> {
     let zero = || v.zeros_like();
-    Formula::Is(match (op, input) {
+    RuleResult::Value(match (op, input) {
         (Binary::Div, 0) => v / y,
         (Binary::Div, _) => -v * (z / y),
-        (Binary::Pow, 0) => return power::to_base(x, y, v),
-        (Binary::Pow, _) => power::to_exponent(x, y, z, v),
-        (Binary::Maximum, 0) => larger(x, y, v),
-        (Binary::Maximum, _) => larger(y, x, v),
-        (Binary::Minimum, 0) => larger(-x, -y, v),
-        (Binary::Minimum, _) => larger(-y, -x, v),
-        (Binary::Fmax, _) => ignoring_nan(x.gt(y), x, y, v, input == 0),
-        (Binary::Fmin, _) => ignoring_nan(x.lt(y), x, y, v, input == 0),
+        (Binary::Pow, 0) => return power::base_derivative(x, y, v),
+        (Binary::Pow, _) => power::exponent_derivative(x, y, z, v),
+        (Binary::Maximum, 0) => maximum_derivative(x, y, v),
+        (Binary::Maximum, _) => maximum_derivative(y, x, v),
+        (Binary::Minimum, 0) => maximum_derivative(-x, -y, v),
+        (Binary::Minimum, _) => maximum_derivative(-y, -x, v),
+        (Binary::Fmax, _) => fmax_derivative(x.gt(y), x, y, v, input == 0),
+        (Binary::Fmin, _) => fmax_derivative(x.lt(y), x, y, v, input == 0),
         // For z = atan2(x, y), ∂z/∂x = y / (x² + y²) and ∂z/∂y = -x / (x² + y²). Both derivatives are 0 at the origin.
         (Binary::Atan2, 0) => v * y * inverse_square(x, y),
         (Binary::Atan2, _) => v * -x * inverse_square(x, y),
@@ -82,7 +82,7 @@ pub(super) fn derivative<'t, T: Float>(
         // The derivative is 1 where `copysign` kept the sign of x, -1 where it changed the sign, and 0 where x is 0. It is NaN where x is
         // infinite.
         (Binary::Copysign, 0) => v * where_(&x.eq(0.0), &zero(), z / x),
-        (Binary::Copysign, _) => return Formula::Zero,
+        (Binary::Copysign, _) => return RuleResult::Zero,
         (Binary::Fmod, 0) => v,
         (Binary::Fmod, _) => -v * (x / y).trunc(),
         (Binary::Remainder, 0) => v,
@@ -98,17 +98,17 @@ pub(super) fn derivative<'t, T: Float>(
             let outside = x.lt(y).logical_or(x.gt(1.0 - y));
             where_(&outside, &zero(), v / (x * (1.0 - x)))
         }
-        (Binary::LogitWithin, _) => return Formula::Zero,
+        (Binary::LogitWithin, _) => return RuleResult::Zero,
         (Binary::Xlogy, 0) => where_(&x.eq(0.0).logical_and(y.le(0.0)), &zero(), v.xlogy(y)),
         (Binary::Xlogy, _) => v * x / y,
         (Binary::Xlog1py, 0) => where_(&x.eq(0.0).logical_and(y.le(-1.0)), &zero(), v.xlog1py(y)),
         (Binary::Xlog1py, _) => v * x / (y + 1.0),
         (Binary::Nextafter, 0) => where_(&x.eq(y), &zero(), v),
-        (Binary::Nextafter, _) => return Formula::Zero,
+        (Binary::Nextafter, _) => return RuleResult::Zero,
         // ∂/∂y ζ(x, y) = -x ζ(x + 1, y). As in PyTorch, there is no derivative with respect to x.
         (Binary::Zeta, 1) => v * -x * (x + 1.0).zeta(y),
-        (Binary::FloorDivide, _) => return Formula::Zero,
-        _ => return Formula::Undefined,
+        (Binary::FloorDivide, _) => return RuleResult::Zero,
+        _ => return RuleResult::Undefined,
     })
 }
 
@@ -119,26 +119,32 @@ fn inverse_square<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>) -> Var<'t, T> {
 }
 
 /// Records `v` where `x` is larger or an operand is NaN, half of `v` where both are equal, and 0 where `x` is smaller.
-fn larger<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>) -> Var<'t, T> {
+fn maximum_derivative<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>) -> Var<'t, T> {
     let shared = where_(&x.eq(y), &(v * 0.5), v);
     where_(&x.lt(y), &v.zeros_like(), shared)
 }
 
-/// Records the derivative of `fmax(x, y)` or `fmin(x, y)`, with respect to `x` if `to_x` is true, and otherwise with respect to `y`. The
-/// derivative is half of `v` where both operands are equal. Elsewhere it is `v` for the selected operand and 0 for the other one. `x` is
-/// selected where `wins` is true or `y` is NaN.
-fn ignoring_nan<'t, T: Float>(wins: Var<'t, T>, x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>, to_x: bool) -> Var<'t, T> {
-    let first = wins.logical_or(y.isnan());
+/// Records the derivative of `fmax(x, y)` or `fmin(x, y)`, with respect to `x` if `is_for_x` is true, and otherwise with respect to `y`.
+/// The derivative is half of `v` where both operands are equal. Elsewhere it is `v` for the selected operand and 0 for the other one. `x`
+/// is selected where `x_wins` is true or `y` is NaN.
+fn fmax_derivative<'t, T: Float>(
+    x_wins: Var<'t, T>,
+    x: Var<'t, T>,
+    y: Var<'t, T>,
+    v: Var<'t, T>,
+    is_for_x: bool,
+) -> Var<'t, T> {
+    let first = x_wins.logical_or(y.isnan());
     let zero = v.zeros_like();
-    let chosen = if to_x { where_(&first, &v, zero) } else { where_(&first, &zero, v) };
+    let chosen = if is_for_x { where_(&first, &v, zero) } else { where_(&first, &zero, v) };
     where_(&x.eq(y), &(v * 0.5), chosen)
 }
 
 /// Records the derivative of z = mask ? x : y, which is `v` for the operand that the mask selects, and 0 for the other one.
-pub(super) fn choice<'t, T: Float>(input: usize, mask: Var<'t, T>, v: Var<'t, T>) -> Formula<'t, T> {
+pub(super) fn select_derivative<'t, T: Float>(input: usize, mask: Var<'t, T>, v: Var<'t, T>) -> RuleResult<'t, T> {
     match input {
-        1 => Formula::Is(where_(&mask, &v, v.zeros_like())),
-        2 => Formula::Is(where_(&mask, &v.zeros_like(), v)),
-        _ => Formula::Zero,
+        1 => RuleResult::Value(where_(&mask, &v, v.zeros_like())),
+        2 => RuleResult::Value(where_(&mask, &v.zeros_like(), v)),
+        _ => RuleResult::Zero,
     }
 }

@@ -8,7 +8,7 @@ use wengert_tensor::plan::{Index, Inputs, Op};
 use wengert_tensor::{Binary, Float, Reduction, Shape, Site, Unary, View};
 
 use super::binary::LinearFactor;
-use super::mode::{Formula, Mode, ensure_room};
+use super::mode::{Mode, RuleResult, ensure_room};
 use super::{binary, linear, movement, power, reduction, unary};
 use crate::record::DETACH;
 use crate::tape::{Record, RuleFailure};
@@ -64,7 +64,7 @@ pub(crate) struct Primitive<'t, T: Float> {
     /// The operation and the line of code that requested the derivative.
     pub(crate) at: Site,
     /// For a concatenation, the index in the result at which each input starts. Computed with the first derivative that needs it.
-    pub(crate) starts: OnceCell<Vec<usize>>,
+    pub(crate) part_starts: OnceCell<Vec<usize>>,
 }
 
 impl<'t, T: Float> Primitive<'t, T> {
@@ -73,25 +73,25 @@ impl<'t, T: Float> Primitive<'t, T> {
     /// returns an error if the rule returns a wrong shape or a variable of another tape.
     #[inline]
     pub(crate) fn vjp(&self, input: usize, g: Var<'t, T>) -> Result<Option<Var<'t, T>>, Error> {
-        if let Some(factor) = LinearFactor::of(self.op, input) {
-            return self.times(factor, input, g).map(Some);
+        if let Some(factor) = LinearFactor::for_input(self.op, input) {
+            return self.multiply_linear(factor, input, g).map(Some);
         }
-        match self.formula(input, g, Mode::Vjp)? {
-            Formula::Is(result) => self.check(Mode::Vjp, input, result).map(Some),
-            Formula::Zero => Ok(None),
-            Formula::Undefined | Formula::FromReverse => Err(self.undefined()),
+        match self.derivative(input, g, Mode::Vjp)? {
+            RuleResult::Value(result) => self.check_result(Mode::Vjp, input, result).map(Some),
+            RuleResult::Zero => Ok(None),
+            RuleResult::Undefined | RuleResult::FromReverse => Err(self.not_differentiable_error()),
         }
     }
 
-    /// Records the derivative with respect to the input with index `input`, times the input's tangent `v`. The [`Formula`] also says if the
-    /// derivative is zero, undefined or only known from the reverse rule. Returns an error if the rule fails, returns a wrong shape or a
-    /// variable of another tape, or the tape is full.
-    pub(crate) fn jvp(&self, input: usize, v: Var<'t, T>) -> Result<Formula<'t, T>, Error> {
-        if let Some(factor) = LinearFactor::of(self.op, input) {
-            return self.times(factor, input, v).map(Formula::Is);
+    /// Records the derivative with respect to the input with index `input`, times the input's tangent `v`. The [`RuleResult`] also says if
+    /// the derivative is zero, undefined or only known from the reverse rule. Returns an error if the rule fails, returns a wrong shape or
+    /// a variable of another tape, or the tape is full.
+    pub(crate) fn jvp(&self, input: usize, v: Var<'t, T>) -> Result<RuleResult<'t, T>, Error> {
+        if let Some(factor) = LinearFactor::for_input(self.op, input) {
+            return self.multiply_linear(factor, input, v).map(RuleResult::Value);
         }
-        match self.formula(input, v, Mode::Jvp)? {
-            Formula::Is(result) => self.check(Mode::Jvp, input, result).map(Formula::Is),
+        match self.derivative(input, v, Mode::Jvp)? {
+            RuleResult::Value(result) => self.check_result(Mode::Jvp, input, result).map(RuleResult::Value),
             other => Ok(other),
         }
     }
@@ -99,26 +99,26 @@ impl<'t, T: Float> Primitive<'t, T> {
     /// Records `v` times `factor`, the derivative of a sum, a difference or a product. The result always has the right shape, so its shape
     /// is not checked.
     #[inline]
-    fn times(&self, factor: LinearFactor, input: usize, v: Var<'t, T>) -> Result<Var<'t, T>, Error> {
+    fn multiply_linear(&self, factor: LinearFactor, input: usize, v: Var<'t, T>) -> Result<Var<'t, T>, Error> {
         let mut record = self.tape.record.borrow_mut();
         let shape = record.node(self.index).shape;
-        let term = factor.times(&mut record, [v.index, self.inputs[1 - input]], shape, self.at.location);
-        term.map(|term| self.tape.at(term)).ok_or(Error::TapeFull { at: self.at })
+        let term = factor.multiply(&mut record, [v.index, self.inputs[1 - input]], shape, self.at.location);
+        term.map(|term| self.tape.var_of(term)).ok_or(Error::TapeFull { at: self.at })
     }
 
     /// Returns true if the rule for the input with index `input` may record different nodes on two tapes with equal nodes. This is the case
     /// for a custom operation, and for a rule that reads data.
     #[inline]
-    pub(crate) fn varies(&self, input: usize) -> bool {
+    pub(crate) fn rule_may_vary(&self, input: usize) -> bool {
         match self.op {
             Op::Other(_) => true,
-            Op::Binary(Binary::Pow) => input == 0 && power::reads_data(self.tape.at(self.inputs[1])),
+            Op::Binary(Binary::Pow) => input == 0 && power::reads_data(self.tape.var_of(self.inputs[1])),
             _ => false,
         }
     }
 
     /// Returns the error that says that this operation has no derivative.
-    pub(crate) fn undefined(&self) -> Error {
+    pub(crate) fn not_differentiable_error(&self) -> Error {
         let record = self.tape.record.borrow();
         let (operation, recorded) = (record.name(self.index), record.location(self.index));
         Error::NotDifferentiable { operation, recorded, at: self.at }
@@ -126,49 +126,49 @@ impl<'t, T: Float> Primitive<'t, T> {
 
     /// Records the derivative with respect to the input with index `input`, applied to `v`. Depending on `mode`, `v` is an incoming
     /// gradient or the tangent of this input.
-    fn formula(&self, input: usize, v: Var<'t, T>, mode: Mode) -> Result<Formula<'t, T>, Error> {
+    fn derivative(&self, input: usize, v: Var<'t, T>, mode: Mode) -> Result<RuleResult<'t, T>, Error> {
         let (tape, at) = (self.tape, self.at);
         // The rules use operators, which panic on a full tape.
         ensure_room(tape, at)?;
-        let z = tape.at(self.index);
-        let x = tape.at(self.inputs[input]);
-        let operand = |position: usize| tape.at(self.inputs[position]);
+        let z = tape.var_of(self.index);
+        let x = tape.var_of(self.inputs[input]);
+        let operand = |position: usize| tape.var_of(self.inputs[position]);
         Ok(match self.op {
-            Op::Constant(_) | Op::Variable(_) | Op::Number(_) | DETACH | Op::Compare(_) => Formula::Zero,
-            Op::Alias(_) => Formula::Undefined,
+            Op::Constant(_) | Op::Variable(_) | Op::Number(_) | DETACH | Op::Compare(_) => RuleResult::Zero,
+            Op::Alias(_) => RuleResult::Undefined,
             Op::Unary(op) => unary::derivative(op, x, z, v, at)?,
             Op::Binary(op) => binary::derivative(op, input, [operand(0), operand(1)], z, v),
-            Op::Select => binary::choice(input, operand(0), v),
-            Op::Expand => Formula::Is(match mode {
+            Op::Select => binary::select_derivative(input, operand(0), v),
+            Op::Expand => RuleResult::Value(match mode {
                 Mode::Vjp => sum_to_shape(v, &x.shape(), at)?,
                 Mode::Jvp => v.apply_view(View::Expand(z.shape()), at)?,
             }),
-            Op::Reshape => Formula::Is(match mode {
+            Op::Reshape => RuleResult::Value(match mode {
                 Mode::Vjp => v.apply_view(View::Reshape(x.shape()), at)?,
                 Mode::Jvp => v.apply_view(View::Reshape(z.shape()), at)?,
             }),
-            Op::Reduce(op) => Formula::Is(reduction::derivative(op, x, z, v, mode)),
-            Op::Matmul => Formula::Is(linear::derivative(input, operand(0), operand(1), v, mode, at)?),
+            Op::Reduce(op) => RuleResult::Value(reduction::derivative(op, x, z, v, mode)),
+            Op::Matmul => RuleResult::Value(linear::derivative(input, operand(0), operand(1), v, mode, at)?),
             Op::View(number) => {
                 let view = tape.record.borrow().view(number).clone();
-                Formula::Is(movement::derivative(view, x, v, mode, at)?)
+                RuleResult::Value(movement::derivative(view, x, v, mode, at)?)
             }
             Op::Embed(number) => {
                 let view = tape.record.borrow().view(number).clone();
-                Formula::Is(movement::embed_derivative(view, z, v, mode, at)?)
+                RuleResult::Value(movement::embed_derivative(view, z, v, mode, at)?)
             }
             Op::Cat(axis) => {
                 let axis = axis as usize;
-                let start = self.starts.get_or_init(|| self.starts_along(axis))[input];
+                let start = self.part_starts.get_or_init(|| self.compute_part_starts(axis))[input];
                 let slice = View::Slice { axis, start, len: x.shape()[axis], step: 1 };
-                Formula::Is(movement::embed_derivative(slice, z, v, mode, Site { operation: "cat", ..at })?)
+                RuleResult::Value(movement::embed_derivative(slice, z, v, mode, Site { operation: "cat", ..at })?)
             }
-            Op::Other(number) => self.custom(number, input, v, mode)?,
+            Op::Other(number) => self.custom_derivative(number, input, v, mode)?,
         })
     }
 
     /// Returns the index in this concatenation along the dimension `axis` at which each input starts.
-    fn starts_along(&self, axis: usize) -> Vec<usize> {
+    fn compute_part_starts(&self, axis: usize) -> Vec<usize> {
         let record = self.tape.record.borrow();
         let sizes = self.inputs.iter().map(|&part| record.shape(part)[axis]);
         let starts = sizes.scan(0, |end, size| Some(std::mem::replace(end, *end + size)));
@@ -177,30 +177,36 @@ impl<'t, T: Float> Primitive<'t, T> {
 
     /// Records the derivative of an operation that is an object of the trait `Operation`, applied to `v`. `number` is the operation's index in
     /// the tape's list of such objects.
-    fn custom(&self, number: u32, input: usize, v: Var<'t, T>, mode: Mode) -> Result<Formula<'t, T>, Error> {
+    fn custom_derivative(
+        &self,
+        number: u32,
+        input: usize,
+        v: Var<'t, T>,
+        mode: Mode,
+    ) -> Result<RuleResult<'t, T>, Error> {
         let operation = self.tape.record.borrow().operation(number).clone();
         if !operation.is_differentiable() {
-            return Ok(Formula::Undefined);
+            return Ok(RuleResult::Undefined);
         }
-        let inputs = self.inputs.iter().map(|&input| self.tape.at(input)).collect();
+        let inputs = self.inputs.iter().map(|&input| self.tape.var_of(input)).collect();
         let (lacks_jvp, failure) = (Cell::new(false), RuleFailure::default());
-        let call = Call { inputs, output: self.tape.at(self.index), at: self.at, lacks_jvp, failure };
+        let call = Call { inputs, output: self.tape.var_of(self.index), at: self.at, lacks_jvp, failure };
         let result = match mode {
             Mode::Vjp => operation.vjp(&call, input, v),
             Mode::Jvp => operation.jvp(&call, input, v),
         };
         call.failure.take()?;
         Ok(match result {
-            _ if call.lacks_jvp.get() => Formula::FromReverse,
-            Some(result) => Formula::Is(result),
-            None => Formula::Zero,
+            _ if call.lacks_jvp.get() => RuleResult::FromReverse,
+            Some(result) => RuleResult::Value(result),
+            None => RuleResult::Zero,
         })
     }
 
     /// Returns the result of a derivative rule, or an error if the result belongs to another tape or has the wrong shape.
-    fn check(&self, mode: Mode, input: usize, result: Var<'t, T>) -> Result<Var<'t, T>, Error> {
+    fn check_result(&self, mode: Mode, input: usize, result: Var<'t, T>) -> Result<Var<'t, T>, Error> {
         self.tape.check_owns([result], self.at)?;
-        let expected = self.tape.at(if mode == Mode::Vjp { self.inputs[input] } else { self.index });
+        let expected = self.tape.var_of(if mode == Mode::Vjp { self.inputs[input] } else { self.index });
         if result.same_shape(&expected) {
             return Ok(result);
         }
@@ -252,9 +258,9 @@ mod tests {
         let [x, y] = [0.25, 0.5].map(|value| tape.var(&Tensor::from([value])));
         let at = Site::here("test");
         let mut refused = 0;
-        let mut check = |op: Op, input: usize, formula: Formula<'_, f64>| {
+        let mut check = |op: Op, input: usize, formula: RuleResult<'_, f64>| {
             let refuses = refuses_derivative(&tape.record.borrow(), op, input);
-            assert_eq!(matches!(formula, Formula::Undefined), refuses, "{op:?} {input}");
+            assert_eq!(matches!(formula, RuleResult::Undefined), refuses, "{op:?} {input}");
             assert!(!refuses || refuses_derivative(&tape.record.borrow(), op, 0), "{op:?}");
             refused += usize::from(refuses);
         };
@@ -263,7 +269,7 @@ mod tests {
         }
         for &op in Binary::ALL {
             for input in 0..2 {
-                if LinearFactor::of(Op::Binary(op), input).is_none() {
+                if LinearFactor::for_input(Op::Binary(op), input).is_none() {
                     check(Op::Binary(op), input, binary::derivative(op, input, [x, y], x, y));
                 }
             }

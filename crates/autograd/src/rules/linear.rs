@@ -36,20 +36,20 @@ pub(super) fn derivative<'t, T: Float>(
 /// Records the matrix products of all examples. If all examples share the right matrix, a single product suffices. The same holds for a
 /// shared left matrix, if the right matrices have one column each. If the stacked factors of all examples are an identity matrix, as in the
 /// computation of a Jacobian, no product is needed.
-pub(super) fn batched<'t, T: Float>(call: &BatchedCall<'t, T>) -> Result<Var<'t, T>, Error> {
+pub(super) fn record_batched<'t, T: Float>(call: &BatchedCall<'t, T>) -> Result<Var<'t, T>, Error> {
     let (x, y, at) = (call.input(0), call.input(1), call.at);
     let (left, right) = (x.shape(), y.shape());
-    let folded = |z: Var<'t, T>, sizes: [usize; 2]| z.apply_view(View::Reshape(sizes.into()), at);
+    let merge_rows = |z: Var<'t, T>, sizes: [usize; 2]| z.apply_view(View::Reshape(sizes.into()), at);
     let result = |z: Var<'t, T>| z.apply_view(View::Reshape(call.shape()), at);
     match (&left[..], &right[..]) {
         (&[size, m, k], &[_, _]) if is_identity(x, [size * m, k]) => result(y),
-        (&[size, m, k], &[_, _]) => result(folded(x, [size * m, k])?.apply_matmul(&y, at)?),
+        (&[size, m, k], &[_, _]) => result(merge_rows(x, [size * m, k])?.apply_matmul(&y, at)?),
         (&[_, k], &[size, _, 1]) => {
             let permuted = x.apply_view(View::Permute([1, 0].into_iter().collect()), at)?;
             result(if is_identity(y, [size, k]) {
                 permuted
             } else {
-                folded(y, [size, k])?.apply_matmul(&permuted, at)?
+                merge_rows(y, [size, k])?.apply_matmul(&permuted, at)?
             })
         }
         _ => call.try_batched(0)?.apply_matmul(&call.try_batched(1)?, at),
@@ -63,7 +63,7 @@ fn is_identity<T: Float>(x: Var<'_, T>, [rows, columns]: [usize; 2]) -> bool {
     while record.op(node) == Op::Reshape {
         node = record.operands(node)[0];
     }
-    rows == columns && record.identities.contains(&node)
+    rows == columns && record.identity_matrices.contains(&node)
 }
 
 /// Returns true if `y` is a transposed view.

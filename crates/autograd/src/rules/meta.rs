@@ -132,7 +132,7 @@ impl<T: Float> Operation<T> for Guard<T> {
     }
 
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
-        Ok(inputs[0].guarded(self.holds, self.message, self.at)?)
+        Ok(inputs[0].check_elements(self.holds, self.message, self.at)?)
     }
 
     fn sameness(&self) -> Sameness {

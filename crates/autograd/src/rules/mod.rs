@@ -43,14 +43,14 @@ mod unary;
 mod variance;
 mod windows;
 
-pub(crate) use batching::{EXAMPLE_BYTES, batched, example_of};
+pub(crate) use batching::{EXAMPLE_BYTES, example_of, record_batched};
 pub(crate) use binary::LinearFactor;
 pub(crate) use cumulative::CumSum;
 pub(crate) use derivative::{
     Primitive, accumulate, first_differentiable_input, is_constant_in, is_differentiable_in, refuses_derivative,
 };
 pub(crate) use meta::{Guard, WithDerivative};
-pub(crate) use mode::Formula;
+pub(crate) use mode::RuleResult;
 pub(crate) use movement::{IndexAdd, IndexSelect, ScatterAdd, Take};
 pub(crate) use norm::Norm;
 pub(crate) use reduction::{Factors, product_over};

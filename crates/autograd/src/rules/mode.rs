@@ -25,8 +25,8 @@ impl Mode {
 }
 
 /// The derivative of one operation with respect to one input, applied to an incoming gradient or a tangent.
-pub(crate) enum Formula<'t, T: Float> {
-    Is(Var<'t, T>),
+pub(crate) enum RuleResult<'t, T: Float> {
+    Value(Var<'t, T>),
     Zero,
     /// The operation has no derivative with respect to this input.
     Undefined,

@@ -230,7 +230,7 @@ pub(super) fn add_index_adds<'t, T: Float>(
         return None;
     }
     let indices = first.indices.iter().chain(&second.indices).cloned().collect();
-    let inputs: Vec<Var<'t, T>> = of_first.iter().chain(of_second).map(|&input| x.tape.at(input)).collect();
+    let inputs: Vec<Var<'t, T>> = of_first.iter().chain(of_second).map(|&input| x.tape.var_of(input)).collect();
     let operation = IndexAdd { axis: first.axis, indices, size: first.size };
     drop(record);
     Some(x.tape.record_operation(Rc::new(operation), &inputs, at))

@@ -18,7 +18,7 @@ pub(crate) struct Norm {
 
 impl Norm {
     /// Records the factor of the derivative ∂z/∂x that differs between the elements x of one norm z.
-    fn per_element<'t, T: Float>(&self, x: Var<'t, T>, z: Var<'t, T>) -> Var<'t, T> {
+    fn element_factor<'t, T: Float>(&self, x: Var<'t, T>, z: Var<'t, T>) -> Var<'t, T> {
         let over = z.expand(x.shape());
         let p = self.ord;
         if p == 1.0 {
@@ -37,7 +37,7 @@ impl Norm {
     }
 
     /// Records `v` times the factor of the derivative ∂z/∂x that is the same for all elements x of one norm z.
-    fn per_result<'t, T: Float>(&self, x: Var<'t, T>, z: Var<'t, T>, v: Var<'t, T>) -> Var<'t, T> {
+    fn multiply_norm_factor<'t, T: Float>(&self, x: Var<'t, T>, z: Var<'t, T>, v: Var<'t, T>) -> Var<'t, T> {
         let p = self.ord;
         if p == 1.0 || p == 2.0 {
             v
@@ -73,12 +73,12 @@ impl<T: Float> Operation<T> for Norm {
     fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
         let (x, z) = (call.input(0), call.output());
         // The 0-norm counts the nonzero elements, so its derivative is zero.
-        (self.ord != 0.0).then(|| self.per_element(x, z) * self.per_result(x, z, g).expand(x.shape()))
+        (self.ord != 0.0).then(|| self.element_factor(x, z) * self.multiply_norm_factor(x, z, g).expand(x.shape()))
     }
 
     fn jvp<'t>(&self, call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
         let (x, z) = (call.input(0), call.output());
-        (self.ord != 0.0).then(|| self.per_result(x, z, (v * self.per_element(x, z)).sum_to(z.shape())))
+        (self.ord != 0.0).then(|| self.multiply_norm_factor(x, z, (v * self.element_factor(x, z)).sum_to(z.shape())))
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {

@@ -4,16 +4,16 @@ use wengert_tensor::Float;
 use wengert_tensor::ops::{Arithmetic, Comparison, Functions, where_};
 use wengert_tensor::plan::{Index, Op};
 
-use super::mode::Formula;
+use super::mode::RuleResult;
 use crate::Var;
 use crate::tape::Record;
 
 /// Records ∂/∂x xʸ · v = v y xʸ⁻¹, for a tangent or incoming gradient v. The result is 0 where y = 0.
-pub(super) fn to_base<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>) -> Formula<'t, T> {
-    match plain_number(y) {
-        Some(0.0) => Formula::Zero,
-        Some(exponent) => Formula::Is(v * slope(x, exponent)),
-        None => Formula::Is(where_(&y.eq(0.0), &v.zeros_like(), v * (y * x.pow(y - 1.0)))),
+pub(super) fn base_derivative<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, v: Var<'t, T>) -> RuleResult<'t, T> {
+    match constant_exponent(y) {
+        Some(0.0) => RuleResult::Zero,
+        Some(exponent) => RuleResult::Value(v * slope(x, exponent)),
+        None => RuleResult::Value(where_(&y.eq(0.0), &v.zeros_like(), v * (y * x.pow(y - 1.0)))),
     }
 }
 
@@ -23,15 +23,20 @@ pub(super) fn slope<'t, T: Float>(x: Var<'t, T>, n: f64) -> Var<'t, T> {
 }
 
 /// Records ∂/∂y xʸ · v = v xʸ ln x, for a tangent or incoming gradient v. The result is 0 where x = 0 and y ≥ 0.
-pub(super) fn to_exponent<'t, T: Float>(x: Var<'t, T>, y: Var<'t, T>, z: Var<'t, T>, v: Var<'t, T>) -> Var<'t, T> {
+pub(super) fn exponent_derivative<'t, T: Float>(
+    x: Var<'t, T>,
+    y: Var<'t, T>,
+    z: Var<'t, T>,
+    v: Var<'t, T>,
+) -> Var<'t, T> {
     let flat = x.eq(0.0).logical_and(y.ge(0.0));
     v * where_(&flat, &v.zeros_like(), z * x.log())
 }
 
 /// Returns the common value of all elements of `y` if `y` was recorded as one number or one constant of rank 0, and `None` otherwise.
-fn plain_number<T: Float>(y: Var<'_, T>) -> Option<f64> {
+fn constant_exponent<T: Float>(y: Var<'_, T>) -> Option<f64> {
     let record = y.tape.record.borrow();
-    let index = before_expansion(&record, y.index);
+    let index = unexpanded_node(&record, y.index);
     match record.op(index) {
         Op::Number(number) => Some(record.number(number)),
         Op::Constant(number) if record.shape(index).rank() == 0 => {
@@ -41,15 +46,15 @@ fn plain_number<T: Float>(y: Var<'_, T>) -> Option<f64> {
     }
 }
 
-/// Returns true if [`to_base`] reads the data of the exponent `y`, which is then a constant of rank 0.
+/// Returns true if [`base_derivative`] reads the data of the exponent `y`, which is then a constant of rank 0.
 pub(super) fn reads_data<T: Float>(y: Var<'_, T>) -> bool {
     let record = y.tape.record.borrow();
-    let index = before_expansion(&record, y.index);
+    let index = unexpanded_node(&record, y.index);
     matches!(record.op(index), Op::Constant(_)) && record.shape(index).rank() == 0
 }
 
 /// Returns the node before its expansion if the node `index` is an expansion, and `index` itself otherwise.
-fn before_expansion<T: Float>(record: &Record<T>, mut index: Index) -> Index {
+fn unexpanded_node<T: Float>(record: &Record<T>, mut index: Index) -> Index {
     while record.op(index) == Op::Expand {
         index = record.operands(index)[0];
     }

@@ -41,7 +41,7 @@ pub(super) fn derivative<'t, T: Float>(
 /// derivatives of any order are exact even if factors are zero. A rule that divides the product by each factor would fail for these
 /// factors.
 pub(crate) fn product_over<'t, T: Float>(x: Var<'t, T>, axes: &[usize], at: Site) -> Result<Var<'t, T>, Error> {
-    let mut x = x.tape.record_operation(Rc::new(Factors { outer: 0 }), &[x], at)?;
+    let mut x = x.tape.record_operation(Rc::new(Factors { n_batch_dims: 0 }), &[x], at)?;
     for &axis in axes {
         let mut size = x.shape()[axis];
         if size == 0 {
@@ -70,13 +70,13 @@ pub(crate) fn product_over<'t, T: Float>(x: Var<'t, T>, axes: &[usize], at: Site
 /// then divides the product by the factor.
 pub(crate) struct Factors {
     /// The number of batch dimensions, which come first. Each example is an input of its own.
-    outer: usize,
+    n_batch_dims: usize,
 }
 
 impl Factors {
     fn times_slope<'t, T: Float>(&self, call: &Call<'t, T>, v: Var<'t, T>) -> Option<Var<'t, T>> {
         let x = call.input(0);
-        let axes: Axes = (self.outer..x.shape().rank()).collect();
+        let axes: Axes = (self.n_batch_dims..x.shape().rank()).collect();
         let zeros = call.value_of(x.eq(0.0).apply_reduce(Reduction::Sum, &axes, call.site("factors")))?;
         let is_divided = zeros.eq(0.0).expand(x.shape());
         let is_odd = x.isfinite().logical_not().logical_and(is_divided);
@@ -102,7 +102,7 @@ impl<T: Float> Operation<T> for Factors {
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        elementwise(Factors { outer: self.outer + 1 }, call)
+        elementwise(Factors { n_batch_dims: self.n_batch_dims + 1 }, call)
     }
 }
 

@@ -7,7 +7,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LN_2, LN_10, PI};
 use wengert_tensor::ops::{Arithmetic, Comparison, Functions, TensorLike, where_};
 use wengert_tensor::{Float, Site, Unary};
 
-use super::mode::Formula;
+use super::mode::RuleResult;
 use super::power;
 use crate::{Error, Var};
 
@@ -18,11 +18,11 @@ pub(super) fn derivative<'t, T: Float>(
     z: Var<'t, T>,
     v: Var<'t, T>,
     at: Site,
-) -> Result<Formula<'t, T>, Error> {
-    Ok(Formula::Is(match op {
+) -> Result<RuleResult<'t, T>, Error> {
+    Ok(RuleResult::Value(match op {
         Unary::Neg => -v,
         Unary::Abs => v * x.sign(),
-        Unary::Sign | Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc => return Ok(Formula::Zero),
+        Unary::Sign | Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc => return Ok(RuleResult::Zero),
         Unary::Reciprocal => -v * z * z,
         Unary::Square => v * x * 2.0,
         Unary::Sqrt => v / (z * 2.0),
@@ -55,7 +55,7 @@ pub(super) fn derivative<'t, T: Float>(
             // PyTorch's slope is 1/6 rounded to an f32. As in PyTorch, there is no second derivative: a request for it is an error.
             let inside = x.gt(-3.0).logical_and(x.lt(3.0));
             let slope = where_(&inside, &(v * f64::from(1.0f32 / 6.0)), v.zeros_like());
-            slope.opaque(Site { operation: "hardsigmoid_backward", ..at })?
+            slope.refuse_gradients(Site { operation: "hardsigmoid_backward", ..at })?
         }
         Unary::Sinc => {
             let angle = x * PI;
@@ -78,6 +78,6 @@ pub(super) fn derivative<'t, T: Float>(
         Unary::Digamma => v * x.trigamma(),
         // The trigamma function is ζ(2, x), whose derivative is -2 ζ(3, x).
         Unary::Trigamma => v * x.filled(&x.shape(), T::from_f64(3.0)).zeta(x) * -2.0,
-        _ => return Ok(Formula::Undefined),
+        _ => return Ok(RuleResult::Undefined),
     }))
 }

@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use wengert_tensor::ops::{ConvolutionForm, MeanForm, PoolingForm, Slot, TensorLike, Windowed};
+use wengert_tensor::ops::{ConvolutionForm, MaxPoolForm, MeanPoolForm, Slot, TensorLike, Windowed};
 use wengert_tensor::{Float, Shape, Site, Tensor, View};
 
 use super::mode::site;
@@ -40,10 +40,10 @@ impl<T: Float> Operation<T> for Convolution {
         let operands = self.slot.others();
         // The derivative computes the array of the requested operand from the other two arrays. One of these is the result of this
         // operation, which the incoming gradient `g` replaces.
-        let asked = operands[input];
-        let of = |slot: Slot| if slot == self.slot { g } else { call.input(1 - input) };
-        let [first, second] = asked.others().map(of);
-        call.value_of(first.apply_convolution(&second, &self.form, asked, call.site("conv")))
+        let target = operands[input];
+        let operand = |slot: Slot| if slot == self.slot { g } else { call.input(1 - input) };
+        let [first, second] = target.others().map(operand);
+        call.value_of(first.apply_convolution(&second, &self.form, target, call.site("conv")))
     }
 
     fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
@@ -56,7 +56,7 @@ impl<T: Float> Operation<T> for Convolution {
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
         let (at, size, operands) = (call.at, call.size, self.slot.others());
         let is_shared = (0..2).any(|position| operands[position] == Slot::Weight && !call.is_batched(position));
-        let form = if is_shared { self.form.over_images(size) } else { self.form.side_by_side(size) };
+        let form = if is_shared { self.form.multiply_batch(size) } else { self.form.multiply_groups(size) };
         let has_channels = |slot: Slot| !is_shared && slot != Slot::Weight;
         let operand = |position: usize| {
             let slot = operands[position];
@@ -64,7 +64,7 @@ impl<T: Float> Operation<T> for Convolution {
                 return Ok(call.input(position));
             }
             let x = call.try_batched(position)?;
-            let x = if has_channels(slot) { exchanged(x, at)? } else { x };
+            let x = if has_channels(slot) { swap_first_dims(x, at)? } else { x };
             x.apply_view(View::Reshape(form.shape(slot).clone()), at)
         };
         let (first, second) = (call.value_of(operand(0))?, call.value_of(operand(1))?);
@@ -74,12 +74,12 @@ impl<T: Float> Operation<T> for Convolution {
             return call.value_of(result.apply_view(View::Reshape(shape), at));
         }
         shape.swap(0, 1);
-        call.value_of(result.apply_view(View::Reshape(shape), at).and_then(|result| exchanged(result, at)))
+        call.value_of(result.apply_view(View::Reshape(shape), at).and_then(|result| swap_first_dims(result, at)))
     }
 }
 
 /// Records `x` with its first two dimensions exchanged.
-fn exchanged<'t, T: Float>(x: Var<'t, T>, at: Site) -> Result<Var<'t, T>, Error> {
+fn swap_first_dims<'t, T: Float>(x: Var<'t, T>, at: Site) -> Result<Var<'t, T>, Error> {
     let order = (0..x.shape().rank()).map(|axis| if axis < 2 { 1 - axis } else { axis });
     x.apply_view(View::Permute(order.collect()), at)
 }
@@ -89,10 +89,10 @@ fn exchanged<'t, T: Float>(x: Var<'t, T>, at: Site) -> Result<Var<'t, T>, Error>
 /// elements of the second input to zeros at these positions. Both operations are linear in the second input. The derivative with respect to
 /// the first input is zero, or undefined where elements are equal.
 pub(crate) struct MaxPooling {
-    pub(crate) form: PoolingForm,
+    pub(crate) form: MaxPoolForm,
     pub(crate) is_adjoint: bool,
     /// The result of the pooling for an empty window.
-    nothing: f64,
+    empty_value: f64,
 }
 
 impl MaxPooling {
@@ -102,7 +102,7 @@ impl MaxPooling {
 
     fn apply<A: Windowed<Elem: Float>>(&self, x: &A, values: &A, at: Site) -> Result<A, A::Error> {
         match self.is_adjoint {
-            false => x.apply_max_pool(values, &self.form, self.nothing, at),
+            false => x.apply_max_pool(values, &self.form, self.empty_value, at),
             true => x.apply_max_unpool(values, &self.form, at),
         }
     }
@@ -122,26 +122,26 @@ impl<T: Float> Operation<T> for MaxPooling {
     }
 
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        let adjoint = MaxPooling { form: self.form.clone(), is_adjoint: !self.is_adjoint, nothing: 0.0 };
+        let adjoint = MaxPooling { form: self.form.clone(), is_adjoint: !self.is_adjoint, empty_value: 0.0 };
         if input == 0 { None } else { call.value_of(adjoint.apply(&call.input(0), &g, call.site(self.operation()))) }
     }
 
     fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        let linear = MaxPooling { form: self.form.clone(), is_adjoint: self.is_adjoint, nothing: 0.0 };
+        let linear = MaxPooling { form: self.form.clone(), is_adjoint: self.is_adjoint, empty_value: 0.0 };
         if input == 0 { None } else { call.value_of(linear.apply(&call.input(0), &v, call.site(self.operation()))) }
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        let batched = MaxPooling { form: self.form.over_images(call.size), ..*self };
+        let batched = MaxPooling { form: self.form.multiply_batch(call.size), ..*self };
         let values = if self.is_adjoint { batched.form.output() } else { batched.form.input() };
-        let (x, values) = (images(call, 0, batched.form.input())?, images(call, 1, values)?);
-        examples(batched.apply(&x, &values, call.at), call)
+        let (x, values) = (merge_batch(call, 0, batched.form.input())?, merge_batch(call, 1, values)?);
+        split_batch(batched.apply(&x, &values, call.at), call)
     }
 }
 
 /// Mean pooling, or its adjoint, which spreads each window's value equally over its elements.
 pub(crate) struct MeanPooling {
-    pub(crate) form: MeanForm,
+    pub(crate) form: MeanPoolForm,
     pub(crate) is_adjoint: bool,
 }
 
@@ -178,22 +178,22 @@ impl<T: Float> Operation<T> for MeanPooling {
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        let batched = MeanPooling { form: self.form.over_images(call.size), is_adjoint: self.is_adjoint };
+        let batched = MeanPooling { form: self.form.multiply_batch(call.size), is_adjoint: self.is_adjoint };
         let from = if self.is_adjoint { batched.form.output() } else { batched.form.input() };
-        examples(batched.apply(&images(call, 0, from)?, call.at), call)
+        split_batch(batched.apply(&merge_batch(call, 0, from)?, call.at), call)
     }
 }
 
 /// Returns the input with index `position`, reshaped to `shape`, in which one dimension contains the images of all examples. Returns `None`
 /// if the rule of `call` fails.
-fn images<'t, T: Float>(call: &BatchedCall<'t, T>, position: usize, shape: &Shape) -> Option<Var<'t, T>> {
+fn merge_batch<'t, T: Float>(call: &BatchedCall<'t, T>, position: usize, shape: &Shape) -> Option<Var<'t, T>> {
     let images = |input: Var<'t, T>| input.apply_view(View::Reshape(shape.clone()), call.at);
     call.value_of(call.try_batched(position).and_then(images))
 }
 
 /// Splits a result for the images of all examples into one result per example. The examples become a new first dimension. If there is an
 /// error instead of a result, stores it in `call` and returns `None`.
-fn examples<'t, T: Float>(result: Result<Var<'t, T>, Error>, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
+fn split_batch<'t, T: Float>(result: Result<Var<'t, T>, Error>, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
     call.value_of(result.and_then(|result| result.apply_view(View::Reshape(call.shape()), call.at)))
 }
 
@@ -202,21 +202,21 @@ impl<T: Float> Windowed for Var<'_, T> {
         self.tape.record_operation(Rc::new(Convolution { form: form.clone(), slot }), &[*self, *other], at)
     }
 
-    fn apply_max_pool(&self, values: &Self, form: &PoolingForm, nothing: f64, at: Site) -> Result<Self, Error> {
-        let pooling = MaxPooling { form: form.clone(), is_adjoint: false, nothing };
+    fn apply_max_pool(&self, values: &Self, form: &MaxPoolForm, empty_value: f64, at: Site) -> Result<Self, Error> {
+        let pooling = MaxPooling { form: form.clone(), is_adjoint: false, empty_value };
         self.tape.record_operation(Rc::new(pooling), &[*self, *values], at)
     }
 
-    fn apply_max_unpool(&self, g: &Self, form: &PoolingForm, at: Site) -> Result<Self, Error> {
-        let pooling = MaxPooling { form: form.clone(), is_adjoint: true, nothing: 0.0 };
+    fn apply_max_unpool(&self, g: &Self, form: &MaxPoolForm, at: Site) -> Result<Self, Error> {
+        let pooling = MaxPooling { form: form.clone(), is_adjoint: true, empty_value: 0.0 };
         self.tape.record_operation(Rc::new(pooling), &[*self, *g], at)
     }
 
-    fn apply_avg_pool(&self, form: &MeanForm, at: Site) -> Result<Self, Error> {
+    fn apply_avg_pool(&self, form: &MeanPoolForm, at: Site) -> Result<Self, Error> {
         self.tape.record_operation(Rc::new(MeanPooling { form: form.clone(), is_adjoint: false }), &[*self], at)
     }
 
-    fn apply_avg_unpool(&self, form: &MeanForm, at: Site) -> Result<Self, Error> {
+    fn apply_avg_unpool(&self, form: &MeanPoolForm, at: Site) -> Result<Self, Error> {
         self.tape.record_operation(Rc::new(MeanPooling { form: form.clone(), is_adjoint: true }), &[*self], at)
     }
 }

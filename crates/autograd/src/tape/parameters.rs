@@ -23,7 +23,7 @@ impl<'t, T: Float> Tape<T> {
     /// Does the same as [`try_parameter`](Self::try_parameter), for the operation at `at`. A new leaf gets the line of code in `at`.
     pub(crate) fn parameter_at(&'t self, parameter: &Parameter<T>, at: Site) -> Result<Var<'t, T>, Error> {
         let id = parameter.id();
-        if let Some(&(_, index)) = self.record.borrow().bound.iter().rev().find(|(bound, _)| *bound == id) {
+        if let Some(&(_, index)) = self.record.borrow().bound_parameters.iter().rev().find(|(bound, _)| *bound == id) {
             return Ok(Var::new(self, index));
         }
         let known = self.record.borrow().parameters.iter().find(|(known, _)| *known == id).map(|&(_, index)| index);
@@ -34,14 +34,14 @@ impl<'t, T: Float> Tape<T> {
             let value = &parameter.value;
             let is_same = |known: Tensor<T>| known.shares_storage(value) && known.layout() == value.layout();
             if !recorded.is_none_or(is_same) {
-                return Err(Error::ParameterChanged { made: parameter.made(), at });
+                return Err(Error::ParameterChanged { created_at: parameter.made(), at });
             }
             return Ok(Var::new(self, index));
         }
         let op = if parameter.is_frozen() { Op::Constant } else { Op::Variable };
-        // If the values of a parameter are not in the model's memory (`GradientSink::is_elsewhere`), its tensor is an expanded number that
+        // If the values of a parameter are not in the model's memory (`GradientSink::is_remote`), its tensor is an expanded number that
         // only stands for them. So the recorded program must not use the fact that all its elements are equal.
-        let var = self.unread_leaf(&parameter.value, op, Some(at))?;
+        let var = self.leaf_without_expansion(&parameter.value, op, Some(at))?;
         self.record.borrow_mut().parameters.push((id, var.index));
         Ok(var)
     }
@@ -65,13 +65,19 @@ impl<'t, T: Float> Tape<T> {
     ///
     /// If the variable has another shape than the parameter, or belongs to another tape.
     pub fn try_bind(&self, parameter: &Parameter<T>, value: Var<'_, T>) -> Result<(), Error> {
-        self.check_fit("parameter", parameter.value.shape(), value, Site::here("bind"))?;
-        self.record.borrow_mut().bound.push((parameter.id(), value.index));
+        self.check_variable_shape("parameter", parameter.value.shape(), value, Site::here("bind"))?;
+        self.record.borrow_mut().bound_parameters.push((parameter.id(), value.index));
         Ok(())
     }
 
     /// Returns an error if a variable belongs to another tape, or if its shape is not `shape`.
-    pub(super) fn check_fit(&self, what: &str, shape: &Shape, value: Var<'_, T>, at: Site) -> Result<(), Error> {
+    pub(super) fn check_variable_shape(
+        &self,
+        what: &str,
+        shape: &Shape,
+        value: Var<'_, T>,
+        at: Site,
+    ) -> Result<(), Error> {
         self.check_owns([value], at)?;
         let got = value.shape();
         if got != *shape {

@@ -60,33 +60,37 @@ impl<'t, T: Float> Tape<T> {
         op: fn(u32) -> Op,
         at: Option<Site>,
     ) -> Result<Var<'t, T>, Error> {
-        let leaf = self.unread_leaf(data, op, at)?;
+        let leaf = self.leaf_without_expansion(data, op, at)?;
         self.record.borrow_mut().note_expansion(leaf.index, data);
         Ok(leaf)
     }
 
     /// Records data as a leaf like [`try_leaf`](Self::try_leaf), but never as an expansion of smaller data, because the
     /// evaluation may read other data of this shape instead.
-    pub(crate) fn unread_leaf(
+    pub(crate) fn leaf_without_expansion(
         &'t self,
         data: &Tensor<T>,
         op: fn(u32) -> Op,
         at: Option<Site>,
     ) -> Result<Var<'t, T>, Error> {
-        self.leaf_of(at, |record| (op(record.add_data(data.clone())), record.expression.intern(data.shape())))
+        self.record_leaf(at, |record| (op(record.add_data(data.clone())), record.expression.intern(data.shape())))
     }
 
     /// Records a number as a leaf that stops gradients. If `at` is `None`, the leaf gets the line of code of the operation that reads it
     /// when the operation is recorded. Returns an error if the tape is full.
     pub(crate) fn try_number(&self, value: T, at: Option<Site>) -> Result<Var<'_, T>, Error> {
-        self.leaf_of(at, |record| {
+        self.record_leaf(at, |record| {
             (record.expression.add_number(value.to_f64()), record.expression.intern(&Shape::scalar()))
         })
     }
 
     /// Records a leaf. `add` stores its data in the record, and returns the leaf's operation and the index of its shape. Returns an error if
     /// the tape is full.
-    fn leaf_of(&self, at: Option<Site>, add: impl FnOnce(&mut Record<T>) -> (Op, u32)) -> Result<Var<'_, T>, Error> {
+    fn record_leaf(
+        &self,
+        at: Option<Site>,
+        add: impl FnOnce(&mut Record<T>) -> (Op, u32),
+    ) -> Result<Var<'_, T>, Error> {
         let pushed = {
             let mut record = self.record.borrow_mut();
             let (op, shape) = add(&mut record);
@@ -114,7 +118,8 @@ impl<'t, T: Float> Tape<T> {
     pub fn calls(&'t self, name: &str) -> Vec<(Vec<Var<'t, T>>, Var<'t, T>)> {
         let record = self.record.borrow();
         let named = |&index: &Index| matches!(record.op(index), Op::Other(_)) && record.name(index) == name;
-        let call = |index| (record.operands(index).iter().map(|&input| self.at(input)).collect(), self.at(index));
+        let call =
+            |index| (record.operands(index).iter().map(|&input| self.var_of(input)).collect(), self.var_of(index));
         (0..record.len() as Index).filter(named).map(call).collect()
     }
 
@@ -125,7 +130,7 @@ impl<'t, T: Float> Tape<T> {
         inputs: &[Var<'t, T>],
         at: Site,
     ) -> Result<Var<'t, T>, Error> {
-        let indices = self.indices(inputs, at)?;
+        let indices = self.owned_indices(inputs, at)?;
         let shapes: SmallVec<[Shape; 2]> = {
             let record = self.record.borrow();
             indices.iter().map(|&index| record.shape(index).clone()).collect()
@@ -149,7 +154,7 @@ impl<'t, T: Float> Tape<T> {
         shape: &Shape,
         at: Site,
     ) -> Result<Var<'t, T>, Error> {
-        let indices = self.indices(parts, at)?;
+        let indices = self.owned_indices(parts, at)?;
         let mut record = self.record.borrow_mut();
         let shape = record.expression.intern(shape);
         let index = record.push_list(Op::Cat(axis as u32), &indices, shape, Sameness::Other, at.location);
@@ -174,7 +179,7 @@ impl<'t, T: Float> Tape<T> {
         }
     }
 
-    fn indices(&self, inputs: &[Var<'_, T>], at: Site) -> Result<Inputs, Error> {
+    fn owned_indices(&self, inputs: &[Var<'_, T>], at: Site) -> Result<Inputs, Error> {
         self.check_owns(inputs.iter().copied(), at)?;
         Ok(inputs.iter().map(|input| input.index).collect())
     }

@@ -14,7 +14,7 @@ use wengert_tensor::plan::{Index, Sameness};
 use wengert_tensor::{Float, Generator, Shape, Site, Tensor};
 
 use crate::Error;
-use crate::parameter::Change;
+use crate::parameter::BufferChange;
 use crate::record::{self, RecycledRecord};
 
 /// The contents of a tape whose operations are [`Operation`]s.
@@ -50,7 +50,7 @@ pub struct Tape<T: Float = f32> {
 pub(super) struct Training {
     pub(super) generator: Generator,
     /// The changes of buffers in the order of recording, each with the buffer's id.
-    pub(super) changes: Vec<(u64, Change<Index>)>,
+    pub(super) changes: Vec<(u64, BufferChange<Index>)>,
 }
 
 #[precompiled]
@@ -101,7 +101,7 @@ impl<T: Float> Tape<T> {
 
     /// Returns the variable for the node with index `index`.
     #[inline]
-    pub(crate) fn at(&self, index: Index) -> Var<'_, T> {
+    pub(crate) fn var_of(&self, index: Index) -> Var<'_, T> {
         Var::new(self, index)
     }
 }

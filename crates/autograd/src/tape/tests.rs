@@ -2,7 +2,7 @@
 
 use wengert_tensor::prelude::*;
 
-use crate::{Buffer, Error, Parameter, Share, Tape, Var};
+use crate::{BlendWeight, Buffer, Error, Parameter, Tape, Var};
 
 #[test]
 fn a_broadcast_is_recorded_as_an_expansion() {
@@ -299,8 +299,8 @@ fn bound_values_and_statistics_must_fit_in_shape_and_tape() {
     let (scalar, foreign) = (tape.constant(Tensor::scalar(1.0)), other.constant(Tensor::from([1.0, 1.0])));
     assert!(matches!(tape.try_bind(&w, scalar), Err(Error::Refused { .. })));
     assert!(matches!(tape.try_bind(&w, foreign), Err(Error::OtherTape { .. })));
-    assert!(matches!(tape.try_blend(&mean, scalar, Share::Fixed(0.1)), Err(Error::Refused { .. })));
-    assert!(matches!(tape.try_blend(&mean, foreign, Share::Fixed(0.1)), Err(Error::OtherTape { .. })));
+    assert!(matches!(tape.try_blend(&mean, scalar, BlendWeight::Fixed(0.1)), Err(Error::Refused { .. })));
+    assert!(matches!(tape.try_blend(&mean, foreign, BlendWeight::Fixed(0.1)), Err(Error::OtherTape { .. })));
     assert!(tape.changes().is_empty());
 }
 
@@ -414,10 +414,10 @@ fn a_full_tape_is_an_error_of_every_operand() {
         ("a tangent of zeros", Box::new(|| tape.try_jvp(&[loss], &[]).map(|tangents| tangents[0]))),
     ];
     for (name, attempt) in attempts {
-        tape.record.borrow().limit.set(tape.len());
+        tape.record.borrow().max_nodes.set(tape.len());
         let result = attempt();
         assert!(matches!(result, Err(Error::TapeFull { .. })), "{name}: {result:?}");
-        tape.record.borrow().limit.set(usize::MAX);
+        tape.record.borrow().max_nodes.set(usize::MAX);
         assert!(attempt().is_ok(), "{name}");
     }
 }
@@ -449,12 +449,12 @@ fn derivatives_on_an_almost_full_tape_are_errors() {
             let attempts: [&dyn Fn() -> Result<(), Error>; 2] =
                 [&|| loss.try_grad([x]).map(drop), &|| tape.try_jvp(&[loss], &[(x, v)]).map(drop)];
             for attempt in attempts {
-                tape.record.borrow().limit.set(tape.len() + free);
+                tape.record.borrow().max_nodes.set(tape.len() + free);
                 let result = attempt();
                 assert!(matches!(result, Err(Error::TapeFull { .. })), "{name}, {free}: {result:?}");
             }
         }
-        tape.record.borrow().limit.set(usize::MAX);
+        tape.record.borrow().max_nodes.set(usize::MAX);
         assert!(loss.try_grad([x]).is_ok(), "{name}");
     }
 }

@@ -5,7 +5,7 @@ use wengert_macros::{precompiled, twins};
 use wengert_tensor::plan::Index;
 use wengert_tensor::{Float, Generator, Site};
 
-use crate::parameter::{Buffer, Change, Share};
+use crate::parameter::{BlendWeight, Buffer, BufferChange};
 use crate::{Error, Tape, Var};
 
 #[twins]
@@ -17,22 +17,23 @@ impl<T: Float> Tape<T> {
     }
 
     /// Records that the training step moves `buffer` towards `new`. `new` is a statistic of the batch, has the buffer's shape, and is
-    /// computed together with the gradients. `share` is the weight of the batch in the result. If this tape has recorded changes of the
-    /// buffer before, their number is added to the number of batches in [`Share::Nth`]. Records nothing on a tape that does not train.
+    /// computed together with the gradients. `weight` is the weight of the batch in the result. If this tape has recorded changes of the
+    /// buffer before, their number is added to the number of batches in [`BlendWeight::CumulativeAverage`]. Records nothing on a tape that
+    /// does not train.
     ///
     /// # Errors
     ///
     /// If the statistic has another shape than the buffer, or belongs to another tape.
-    pub fn try_blend(&self, buffer: &Buffer<T>, new: Var<'_, T>, share: Share) -> Result<(), Error> {
-        self.check_fit("buffer", buffer.value.shape(), new, Site::here("blend"))?;
-        self.change(buffer.id(), Change::Blend { new: new.index, share });
+    pub fn try_blend(&self, buffer: &Buffer<T>, new: Var<'_, T>, weight: BlendWeight) -> Result<(), Error> {
+        self.check_variable_shape("buffer", buffer.value.shape(), new, Site::here("blend"))?;
+        self.record_change(buffer.id(), BufferChange::Blend { new: new.index, weight });
         Ok(())
     }
 
     /// Records that the training step adds one to `buffer`. Records nothing on a tape that does not train.
     #[inline]
     pub fn count(&self, buffer: &Buffer<i64>) {
-        self.change(buffer.id(), Change::Count);
+        self.record_change(buffer.id(), BufferChange::Count);
     }
 
     /// Notes that a layer of the kind `layer`, which behaves differently in training, ran in evaluation mode on this tape. An optimiser
@@ -44,7 +45,7 @@ impl<T: Float> Tape<T> {
     pub fn note_evaluation(&self, layer: &'static str) {
         let may_learn = || {
             let record = self.record.borrow();
-            !record.bound.is_empty() || record.parameters.iter().any(|&(_, index)| record.is_variable(index))
+            !record.bound_parameters.is_empty() || record.parameters.iter().any(|&(_, index)| record.is_variable(index))
         };
         if !self.is_training() && may_learn() {
             self.evaluated_layer.set(Some(layer));
@@ -64,11 +65,11 @@ impl<T: Float> Tape<T> {
         }
     }
 
-    fn change(&self, buffer: u64, change: Change<Index>) {
+    fn record_change(&self, buffer: u64, change: BufferChange<Index>) {
         if let Some(training) = &self.training {
             let changes = &mut training.borrow_mut().changes;
             let earlier = changes.iter().filter(|(earlier, _)| *earlier == buffer).count() as u64;
-            changes.push((buffer, change.after(earlier)));
+            changes.push((buffer, change.count_earlier_batches(earlier)));
         }
     }
 
@@ -80,7 +81,7 @@ impl<T: Float> Tape<T> {
     }
 
     /// Returns the recorded changes of buffers.
-    pub(crate) fn changes(&self) -> Vec<(u64, Change<Index>)> {
+    pub(crate) fn changes(&self) -> Vec<(u64, BufferChange<Index>)> {
         self.training.as_ref().map_or_else(Vec::new, |training| training.borrow().changes.clone())
     }
 }

@@ -49,11 +49,11 @@ pub trait Inputs: Sized {
     type Keys: Clone + PartialEq;
 
     /// Records the output of `f` for these inputs, and calls `derive` with the output. Returns the results of `derive`, or their values if
-    /// the inputs are not variables. `along` has a direction for each input. Tensors among the directions are recorded as constants.
+    /// the inputs are not variables. `directions` has a direction for each input. Tensors among the directions are recorded as constants.
     #[doc(hidden)]
     fn derive<F: for<'s> Objective<'s, Self>>(
         self,
-        along: Option<Self>,
+        directions: Option<Self>,
         f: F,
         derive: Derive<Self::Elem>,
         at: Site,
@@ -77,7 +77,7 @@ pub trait Inputs: Sized {
 
     /// Returns the array with its elements in row-major order in memory. Returns a variable unchanged.
     #[doc(hidden)]
-    fn in_order(array: Self::Array) -> Result<Self::Array, Error>;
+    fn into_contiguous(array: Self::Array) -> Result<Self::Array, Error>;
 
     /// Returns the number of inputs.
     #[doc(hidden)]
@@ -111,7 +111,7 @@ pub struct RecordedOutput<'s, T: Float> {
     pub(super) output: Var<'s, T>,
     pub(super) inputs: Vec<Var<'s, T>>,
     /// The direction along which each input moves, for Hessian-vector products. The list is empty for other transforms.
-    pub(super) along: Vec<Var<'s, T>>,
+    pub(super) directions: Vec<Var<'s, T>>,
 }
 
 /// Implements the methods of [`Inputs`] that depend only on the form of the inputs: a single input, an array, a list or a map.
@@ -132,9 +132,9 @@ macro_rules! form {
 }
 
 /// Implements the traits of this file for inputs that are tensors or parameters. `$leaf` is the function that records one input as a variable.
-/// `$along` records the direction of one input, for a directional derivative, as a constant.
+/// `$direction` records the direction of one input, for a directional derivative, as a constant.
 macro_rules! data {
-    ($([$($generics:tt)*] $inputs:ty, $each:ident, $leaf:expr, $along:expr;)*) => {$(
+    ($([$($generics:tt)*] $inputs:ty, $each:ident, $leaf:expr, $direction:expr;)*) => {$(
         impl<$($generics)*> Inputs for $inputs {
             type Elem = T;
             type Array = Tensor<T>;
@@ -146,7 +146,7 @@ macro_rules! data {
 
             fn derive<F: for<'s> Objective<'s, Self>>(
                 self,
-                along: Option<Self>,
+                directions: Option<Self>,
                 f: F,
                 derive: Derive<T>,
                 at: Site,
@@ -156,10 +156,10 @@ macro_rules! data {
                     let inputs: Vec<Var<'_, T>> = $each!(@list &self).map(|input| $leaf(&tape, input, at)).collect();
                     let output = f(Self::arrange(&self.keys_of_inputs(), inputs.clone()));
                     tape.check_owns([output], at)?;
-                    let along = along.iter().flat_map(|along| $each!(@list along)).map(|of| $along(&tape, of, at)).collect();
-                    derive(RecordedOutput { output, inputs, along }, at)?.iter().map(|result| result.index).collect()
+                    let directions = directions.iter().flat_map(|list| $each!(@list list)).map(|x| $direction(&tape, x, at)).collect();
+                    derive(RecordedOutput { output, inputs, directions }, at)?.iter().map(|result| result.index).collect()
                 };
-                tape.last_values(&results, at)
+                tape.into_values(&results, at)
             }
 
             fn map<F: for<'s> MappedFunction<'s, Self>>(self, f: F, at: Site) -> Result<Tensor<T>, Error> {
@@ -168,14 +168,14 @@ macro_rules! data {
                     let inputs: Vec<Var<'_, T>> = $each!(@list &self).map(|input| $leaf(&tape, input, at)).collect();
                     Vmap::new().variables(&|inputs| vec![f(Self::arrange(&keys, inputs.to_vec()))], &inputs, at)?[0].index
                 };
-                Ok(tape.last_values(&[result], at)?.swap_remove(0))
+                Ok(tape.into_values(&[result], at)?.swap_remove(0))
             }
 
             fn number(array: Tensor<T>) -> Result<T, Error> {
                 Ok(array.try_item()?)
             }
 
-            fn in_order(array: Tensor<T>) -> Result<Tensor<T>, Error> {
+            fn into_contiguous(array: Tensor<T>) -> Result<Tensor<T>, Error> {
                 Ok(array.try_contiguous()?)
             }
 
@@ -200,7 +200,7 @@ macro_rules! variables {
 
             fn derive<F: for<'s> Objective<'s, Self>>(
                 self,
-                along: Option<Self>,
+                directions: Option<Self>,
                 f: F,
                 derive: Derive<T>,
                 at: Site,
@@ -210,8 +210,8 @@ macro_rules! variables {
                 let own = |input: &Var<'t, T>| input.record_over(Op::Reshape, &input.shape(), at);
                 let inputs = $each!(@list &self).map(own).collect::<Result<Vec<_>, _>>()?;
                 let output = f(Self::arrange(&self.keys_of_inputs(), inputs.clone()));
-                let along = along.iter().flat_map(|along| $each!(@list along)).copied().collect();
-                derive(RecordedOutput { output, inputs, along }, at)
+                let directions = directions.iter().flat_map(|list| $each!(@list list)).copied().collect();
+                derive(RecordedOutput { output, inputs, directions }, at)
             }
 
             fn map<F: for<'s> MappedFunction<'s, Self>>(self, f: F, at: Site) -> Result<Var<'t, T>, Error> {
@@ -224,7 +224,7 @@ macro_rules! variables {
                 Ok(array)
             }
 
-            fn in_order(array: Var<'t, T>) -> Result<Var<'t, T>, Error> {
+            fn into_contiguous(array: Var<'t, T>) -> Result<Var<'t, T>, Error> {
                 Ok(array)
             }
 
@@ -307,12 +307,12 @@ data! {
     ['a, T: Float] Vec<&'a Tensor<T>>, list, Tape::leaf_at, Tape::constant_at;
     ['a, T: Float] &'a [Tensor<T>], list, Tape::leaf_at, Tape::constant_at;
     ['a, T: Float] &'a Vec<Tensor<T>>, list, Tape::leaf_at, Tape::constant_at;
-    ['a, T: Float] &'a Parameter<T>, one, parameter, values;
-    ['a, T: Float, const N: usize] [&'a Parameter<T>; N], several, parameter, values;
-    ['a, T: Float] Vec<&'a Parameter<T>>, list, parameter, values;
+    ['a, T: Float] &'a Parameter<T>, one, record_parameter, record_constant;
+    ['a, T: Float, const N: usize] [&'a Parameter<T>; N], several, record_parameter, record_constant;
+    ['a, T: Float] Vec<&'a Parameter<T>>, list, record_parameter, record_constant;
     ['a, T: Float, K: Ord + Clone] &'a BTreeMap<K, Tensor<T>>, map, Tape::leaf_at, Tape::constant_at;
     ['a, T: Float, K: Ord + Clone] BTreeMap<K, &'a Tensor<T>>, map, Tape::leaf_at, Tape::constant_at;
-    ['a, T: Float, K: Ord + Clone] BTreeMap<K, &'a Parameter<T>>, map, parameter, values;
+    ['a, T: Float, K: Ord + Clone] BTreeMap<K, &'a Parameter<T>>, map, record_parameter, record_constant;
 }
 
 variables! {
@@ -322,10 +322,10 @@ variables! {
     [T: Float, K: Ord + Clone] BTreeMap<K, Var<'t, T>>, map;
 }
 
-fn parameter<'s, T: Float>(tape: &'s Tape<T>, parameter: &Parameter<T>, at: Site) -> Var<'s, T> {
+fn record_parameter<'s, T: Float>(tape: &'s Tape<T>, parameter: &Parameter<T>, at: Site) -> Var<'s, T> {
     or_raise(tape.parameter_at(parameter, at))
 }
 
-fn values<'s, T: Float>(tape: &'s Tape<T>, parameter: &Parameter<T>, at: Site) -> Var<'s, T> {
+fn record_constant<'s, T: Float>(tape: &'s Tape<T>, parameter: &Parameter<T>, at: Site) -> Var<'s, T> {
     tape.constant_at(&parameter.value, at)
 }

@@ -134,7 +134,7 @@ impl<'t, T: Float> Tape<T> {
         let ones = self.try_number(T::ONE, Some(at))?.apply_view(View::Expand(count.into()), at)?;
         let diagonal = View::Diagonal { offset: 0, first: 0, second: 1 };
         let identity = ones.apply_embed(diagonal, &[count, count].into(), at)?;
-        self.record.borrow_mut().identities.push(identity.index);
+        self.record.borrow_mut().identity_matrices.push(identity.index);
         identity.apply_view(View::Reshape(join_shapes(&count.into(), shape)), at)
     }
 }

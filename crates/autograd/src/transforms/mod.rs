@@ -73,7 +73,7 @@ use crate::{Error, Tape, Var};
 /// values.
 #[twins]
 pub fn try_infer<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> Result<I::Array, Error> {
-    let derive: Derive<I::Elem> = |of, _| Ok(vec![of.output]);
+    let derive: Derive<I::Elem> = |recorded, _| Ok(vec![recorded.output]);
     let mut results = inputs.derive(None, f, derive, Site::here("infer"))?;
     Ok(results.pop().unwrap_or_else(|| unreachable!("one result")))
 }
@@ -90,7 +90,7 @@ fn evaluate_at<T: Float>(
         tape.check_owns([result], at)?;
         result.index
     };
-    Ok(tape.last_values(&[result], at)?.swap_remove(0))
+    Ok(tape.into_values(&[result], at)?.swap_remove(0))
 }
 
 /// Applies [`infer`] to `size` rows of dimension 0 at a time, and joins the results along dimension 0. The memory for intermediate values
@@ -177,7 +177,8 @@ pub fn try_infer_in_batches<T: Float>(
 #[twins]
 pub fn try_grad<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> Result<I::Each<I::Array>, Error> {
     let at = Site::here("grad");
-    let derive: Derive<I::Elem> = |of, at| of.output.tape.gradients_of(of.output, &of.inputs, at);
+    let derive: Derive<I::Elem> =
+        |recorded, at| recorded.output.tape.gradients_of(recorded.output, &recorded.inputs, at);
     let keys = inputs.keys_of_inputs();
     Ok(I::arrange(&keys, inputs.derive(None, f, derive, at)?))
 }
@@ -204,9 +205,9 @@ pub fn try_value_and_grad<I: Inputs, F: for<'s> Objective<'s, I>>(
     inputs: I,
 ) -> Result<(I::Number, I::Each<I::Array>), Error> {
     let at = Site::here("value_and_grad");
-    let derive: Derive<I::Elem> = |of, at| {
-        let mut results = of.output.tape.gradients_of(of.output, &of.inputs, at)?;
-        results.push(of.output);
+    let derive: Derive<I::Elem> = |recorded, at| {
+        let mut results = recorded.output.tape.gradients_of(recorded.output, &recorded.inputs, at)?;
+        results.push(recorded.output);
         Ok(results)
     };
     let keys = inputs.keys_of_inputs();
@@ -246,9 +247,10 @@ pub fn try_value_and_grad<I: Inputs, F: for<'s> Objective<'s, I>>(
 #[twins]
 pub fn try_jacobian<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> Result<I::Each<I::Array>, Error> {
     let at = Site::here("jacobian");
-    let derive: Derive<I::Elem> = |of, at| of.output.tape.record_jacobians(of.output, &of.inputs, at);
+    let derive: Derive<I::Elem> =
+        |recorded, at| recorded.output.tape.record_jacobians(recorded.output, &recorded.inputs, at);
     let keys = inputs.keys_of_inputs();
-    let jacobians = inputs.derive(None, f, derive, at)?.into_iter().map(I::in_order);
+    let jacobians = inputs.derive(None, f, derive, at)?.into_iter().map(I::into_contiguous);
     Ok(I::arrange(&keys, jacobians.collect::<Result<_, _>>()?))
 }
 
@@ -284,9 +286,10 @@ pub fn try_hessian<I: Inputs, F: for<'s> Objective<'s, I>>(
     inputs: I,
 ) -> Result<I::Each<I::Each<I::Array>>, Error> {
     let at = Site::here("hessian");
-    let derive: Derive<I::Elem> = |of, at| of.output.tape.record_hessians(of.output, &of.inputs, at);
+    let derive: Derive<I::Elem> =
+        |recorded, at| recorded.output.tape.record_hessians(recorded.output, &recorded.inputs, at);
     let (count, keys) = (inputs.count(), inputs.keys_of_inputs());
-    let mut blocks = inputs.derive(None, f, derive, at)?.into_iter().map(I::in_order);
+    let mut blocks = inputs.derive(None, f, derive, at)?.into_iter().map(I::into_contiguous);
     let rows =
         (0..count).map(|_| Ok(I::arrange(&keys, blocks.by_ref().take(count).collect::<Result<Vec<_>, Error>>()?)));
     Ok(I::arrange(&keys, rows.collect::<Result<Vec<_>, Error>>()?))
@@ -332,10 +335,10 @@ pub fn try_hvp<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I, v: I) ->
             "the inputs and the directions have different keys\n  hint: give each input a direction with its key";
         return Err(Error::Refused { message: message.to_owned(), at });
     }
-    let derive: Derive<I::Elem> = |of, at| {
-        let gradients = of.output.tape.gradients_of(of.output, &of.inputs, at)?;
-        let tangents: Vec<_> = of.inputs.into_iter().zip(of.along).collect();
-        of.output.tape.forward(&gradients, &tangents, at)
+    let derive: Derive<I::Elem> = |recorded, at| {
+        let gradients = recorded.output.tape.gradients_of(recorded.output, &recorded.inputs, at)?;
+        let tangents: Vec<_> = recorded.inputs.into_iter().zip(recorded.directions).collect();
+        recorded.output.tape.forward(&gradients, &tangents, at)
     };
     Ok(I::arrange(&keys, inputs.derive(Some(v), f, derive, at)?))
 }

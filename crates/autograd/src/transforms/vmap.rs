@@ -75,11 +75,12 @@ impl Vmap {
         f: impl for<'t> Fn([Var<'t, T>; N]) -> [Var<'t, T>; M],
         inputs: [&Tensor<T>; N],
     ) -> Result<[Tensor<T>; M], Error> {
-        let at = named(Site::here("call"));
+        let at = vmap_site(Site::here("call"));
         let tape = Tape::new();
         let vars = inputs.map(|input| tape.leaf_at(input, at));
-        let results: Vec<Index> = self.variables(&of_slices(f), &vars, at)?.iter().map(|result| result.index).collect();
-        Ok(array(tape.last_values(&results, at)?))
+        let results: Vec<Index> =
+            self.variables(&slice_function(f), &vars, at)?.iter().map(|result| result.index).collect();
+        Ok(array(tape.into_values(&results, at)?))
     }
 
     /// Returns the results of `f` for all examples of the variables `inputs`, as variables on the same tape.
@@ -103,7 +104,7 @@ impl Vmap {
         f: impl Fn([Var<'t, T>; N]) -> [Var<'t, T>; M],
         inputs: [Var<'t, T>; N],
     ) -> Result<[Var<'t, T>; M], Error> {
-        Ok(array(self.variables(&of_slices(f), &inputs, named(Site::here("record")))?))
+        Ok(array(self.variables(&slice_function(f), &inputs, vmap_site(Site::here("record")))?))
     }
 
     /// Does the same as [`record`](Self::record) for any number of inputs and results.
@@ -116,7 +117,7 @@ impl Vmap {
         f: impl Fn(&[Var<'t, T>]) -> Vec<Var<'t, T>>,
         inputs: &[Var<'t, T>],
     ) -> Result<Vec<Var<'t, T>>, Error> {
-        self.variables(&f, inputs, named(Site::here("record_slice")))
+        self.variables(&f, inputs, vmap_site(Site::here("record_slice")))
     }
 
     pub(super) fn variables<'t, T: Float>(
@@ -126,7 +127,7 @@ impl Vmap {
         at: Site,
     ) -> Result<Vec<Var<'t, T>>, Error> {
         let batch = self.batch(inputs, at)?;
-        let results = batch.results(f)?;
+        let results = batch.record_results(f)?;
         let out_dim = |position: usize| match self.out_dims[..] {
             [] => Some(0),
             [one] => Some(one),
@@ -203,33 +204,33 @@ struct Batch<'t, T: Float> {
 
 impl<'t, T: Float> Batch<'t, T> {
     /// Returns the results of `f` for all examples, with the examples along the first dimension.
-    fn results(&self, f: &ExampleFunction<'t, '_, T>) -> Result<Vec<Var<'t, T>>, Error> {
+    fn record_results(&self, f: &ExampleFunction<'t, '_, T>) -> Result<Vec<Var<'t, T>>, Error> {
         let tape = self.inputs[0].0.tape;
         let inputs = self.example(0)?;
         let batched = inputs.iter().zip(&self.inputs).filter(|(_, (_, is_batched))| *is_batched);
         let replaced: Vec<(Var<'t, T>, Var<'t, T>)> = batched.map(|(&example, &(batch, _))| (example, batch)).collect();
         let sources: Vec<Index> = replaced.iter().map(|(example, _)| example.index).collect();
-        let (generator, changes, watch) = (tape.generator(), tape.changes().len(), Watch::new(tape));
+        let (generator, n_changes, observer) = (tape.generator(), tape.changes().len(), Observer::new(tape));
         let results = f(&inputs);
         tape.check_owns(results.iter().copied(), self.at)?;
-        self.check_statistics(changes, &sources)?;
-        let looked_at = watch.end();
-        if self.size == 0 || !tape.depend(&looked_at, &sources) {
+        self.check_statistics(n_changes, &sources)?;
+        let observed = observer.into_nodes();
+        if self.size == 0 || !tape.any_depends_on(&observed, &sources) {
             return tape.batch(&results, &replaced, self.size, self.at);
         }
         // The operations that `f` records may depend on the values of the example, so `f` is called for each example.
         wengert_tensor::check_list::<[u8; EXAMPLE_BYTES]>(self.size, self.at)?;
         let mut rows: Vec<Vec<Var<'t, T>>> = results.into_iter().map(|result| vec![result]).collect();
-        let changes = tape.changes().len();
+        let n_changes = tape.changes().len();
         for number in 1..self.size {
             tape.set_generator(generator.clone());
             let inputs = self.example(number)?;
             let results = f(&inputs);
             tape.check_owns(results.iter().copied(), self.at)?;
             let batched = inputs.iter().zip(&self.inputs).filter(|(_, (_, is_batched))| *is_batched);
-            self.check_statistics(changes, &batched.map(|(input, _)| input.index).collect::<Vec<_>>())?;
+            self.check_statistics(n_changes, &batched.map(|(input, _)| input.index).collect::<Vec<_>>())?;
             // The batch changes each buffer once, like a function that is called once. Only the changes of the first example are kept.
-            tape.truncate_changes(changes);
+            tape.truncate_changes(n_changes);
             if results.len() != rows.len() {
                 return refuse(
                     format!("vmap: example {number} has {} results, not {}", results.len(), rows.len()),
@@ -249,7 +250,7 @@ impl<'t, T: Float> Batch<'t, T> {
         let tape = self.inputs[0].0.tape;
         let statistics: Vec<Index> =
             tape.changes()[first..].iter().filter_map(|(_, change)| change.statistic()).collect();
-        if tape.depend(&statistics, sources) {
+        if tape.any_depends_on(&statistics, sources) {
             let message = "vmap: a running statistic cannot follow single examples\n  hint: evaluate on a tape that does not \
                            train, use a layer without running statistics (group or layer normalisation), or freeze it";
             return refuse(message.to_owned(), self.at);
@@ -287,36 +288,36 @@ impl<'t, T: Float> Batch<'t, T> {
 }
 
 /// An observer of a tape. While it exists, the tape notes the nodes whose values are requested.
-struct Watch<'t, T: Float> {
+struct Observer<'t, T: Float> {
     tape: &'t Tape<T>,
-    before: usize,
+    start: usize,
 }
 
-impl<'t, T: Float> Watch<'t, T> {
+impl<'t, T: Float> Observer<'t, T> {
     fn new(tape: &'t Tape<T>) -> Self {
         let mut record = tape.record.borrow_mut();
-        record.watchers += 1;
-        Watch { tape, before: record.read.len() }
+        record.n_observers += 1;
+        Observer { tape, start: record.observed_nodes.len() }
     }
 
     /// Returns the nodes whose values were requested while the observer existed.
-    fn end(self) -> Vec<Index> {
-        self.tape.record.borrow().read[self.before..].to_vec()
+    fn into_nodes(self) -> Vec<Index> {
+        self.tape.record.borrow().observed_nodes[self.start..].to_vec()
     }
 }
 
-impl<T: Float> Drop for Watch<'_, T> {
+impl<T: Float> Drop for Observer<'_, T> {
     fn drop(&mut self) {
         let mut record = self.tape.record.borrow_mut();
-        record.watchers -= 1;
-        if record.watchers == 0 {
-            record.read.clear();
+        record.n_observers -= 1;
+        if record.n_observers == 0 {
+            record.observed_nodes.clear();
         }
     }
 }
 
 /// Converts a function of arrays to a function of slices.
-fn of_slices<'t, T: Float, const N: usize, const M: usize>(
+fn slice_function<'t, T: Float, const N: usize, const M: usize>(
     f: impl Fn([Var<'t, T>; N]) -> [Var<'t, T>; M],
 ) -> impl Fn(&[Var<'t, T>]) -> Vec<Var<'t, T>> {
     move |inputs| f(std::array::from_fn(|position| inputs[position])).to_vec()
@@ -335,7 +336,7 @@ fn permute<'t, T: Float>(x: Var<'t, T>, order: Vec<usize>, at: Site) -> Result<V
 }
 
 /// Returns `at` with the operation name `vmap`, which errors of all methods of [`Vmap`] show.
-fn named(at: Site) -> Site {
+fn vmap_site(at: Site) -> Site {
     Site { operation: "vmap", ..at }
 }
 
@@ -355,7 +356,7 @@ mod tests {
     use super::*;
     use crate::transforms::{grad, hessian, jacobian};
     use crate::transforms::{try_vmap, vmap};
-    use crate::{BatchedCall, Buffer, Call, Generator, Operation, Share};
+    use crate::{BatchedCall, BlendWeight, Buffer, Call, Generator, Operation};
 
     fn matrix() -> Tensor<f64> {
         Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -465,7 +466,7 @@ mod tests {
         let shared = Vmap::new().in_dims([Some(0), None]);
         let results = shared.try_record(
             |[x, w]| {
-                x.tape().blend(&buffer, w, Share::Fixed(0.1));
+                x.tape().blend(&buffer, w, BlendWeight::Fixed(0.1));
                 [x * w]
             },
             [x, w],
@@ -473,7 +474,7 @@ mod tests {
         assert!(results.is_ok());
         let error = Vmap::new().try_record(
             |[x]| {
-                x.tape().blend(&buffer, x, Share::Fixed(0.1));
+                x.tape().blend(&buffer, x, BlendWeight::Fixed(0.1));
                 [x]
             },
             [x],
@@ -593,7 +594,7 @@ mod tests {
         }
         let record = tape.record.borrow();
         for node in 0..record.len() as u32 {
-            let (name, shape) = (record.name(node), tape.at(node).shape());
+            let (name, shape) = (record.name(node), tape.var_of(node).shape());
             assert!(name != "expand" && (name != "matmul" || shape.rank() == 2), "{name} {shape}");
         }
     }
@@ -610,7 +611,7 @@ mod tests {
                     if looks {
                         x.value();
                     }
-                    x.tape().blend(&mean, w, Share::Fixed(0.5));
+                    x.tape().blend(&mean, w, BlendWeight::Fixed(0.5));
                     x.tape().count(&count);
                     [x * w]
                 },
@@ -631,7 +632,7 @@ mod tests {
         let error = Vmap::new().try_record(
             |[x]| {
                 if x.amax(0).item() > 3.5 {
-                    x.tape().blend(&buffer, x, Share::Fixed(0.1));
+                    x.tape().blend(&buffer, x, BlendWeight::Fixed(0.1));
                 }
                 [x]
             },

@@ -148,7 +148,7 @@ impl<T: Float> Tape<T> {
     ) -> Result<Vec<Var<'t, T>>, Error> {
         let shapes: Vec<Shape> = inputs.iter().map(|input| input.shape()).collect();
         let shapes = function.shapes(&shapes).map_err(|message| Error::Refused { message, at })?;
-        let operation = Packed { function, shapes: shapes.clone(), last: RefCell::default(), at };
+        let operation = PackedFunction { function, shapes: shapes.clone(), last_gradients: RefCell::default(), at };
         let refused = |message| Error::Refused { message, at: Site { operation: operation.name(), ..at } };
         Operation::<T>::shape(&operation, &[]).map_err(refused)?;
         let packed = self.record_operation(Rc::new(operation), inputs, at)?;
@@ -158,10 +158,10 @@ impl<T: Float> Tape<T> {
 
 /// The operation that runs a [`Function`]. An operation has a single result. So if the function does not have exactly
 /// one result, the operation flattens the results and concatenates them to one vector.
-struct Packed<F> {
+struct PackedFunction<F> {
     function: F,
     shapes: Vec<Shape>,
-    last: RefCell<Option<LastGradients>>,
+    last_gradients: RefCell<Option<LastGradients>>,
     /// The line of code that called the function.
     at: Site,
 }
@@ -169,14 +169,23 @@ struct Packed<F> {
 /// The gradients that a function's rule has recorded most recently. The rule records the gradients of all inputs together, so it is called
 /// only once for each upstream gradient.
 struct LastGradients {
-    /// The id of the tape, the node of the function's result, and the node of the upstream gradient for which the rule was called. The
-    /// operation alone does not identify a call: if a batch records the function once for each example, the nodes of all examples share one
-    /// operation.
-    of: (u64, Index, Index),
+    call: CallKey,
     gradients: Vec<Option<Index>>,
 }
 
-impl<T: Float, F: Function<T>> Operation<T> for Packed<F> {
+/// Identifies a call of a rule. The operation alone does not: if a batch records the function once for each example, the nodes of all
+/// examples share one operation.
+#[derive(Clone, Copy, PartialEq)]
+struct CallKey {
+    /// The id of the tape.
+    tape: u64,
+    /// The node of the function's result.
+    output: Index,
+    /// The node of the upstream gradient.
+    gradient: Index,
+}
+
+impl<T: Float, F: Function<T>> Operation<T> for PackedFunction<F> {
     fn name(&self) -> &'static str {
         self.function.name()
     }
@@ -212,14 +221,14 @@ impl<T: Float, F: Function<T>> Operation<T> for Packed<F> {
     }
 
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        let key = (g.tape.id, call.output().index, g.index);
-        let is_known = self.last.borrow().as_ref().is_some_and(|last| last.of == key);
+        let key = CallKey { tape: g.tape.id, output: call.output().index, gradient: g.index };
+        let is_known = self.last_gradients.borrow().as_ref().is_some_and(|last| last.call == key);
         if !is_known {
             let gradients = call.value_of(self.gradients(call, g))?;
-            self.last.replace(Some(LastGradients { of: key, gradients }));
+            self.last_gradients.replace(Some(LastGradients { call: key, gradients }));
         }
-        let index = self.last.borrow().as_ref().and_then(|last| last.gradients[input]);
-        index.map(|index| g.tape.at(index))
+        let index = self.last_gradients.borrow().as_ref().and_then(|last| last.gradients[input]);
+        index.map(|index| g.tape.var_of(index))
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
@@ -240,7 +249,7 @@ impl<T: Float, F: Function<T>> Operation<T> for Packed<F> {
     }
 }
 
-impl<F> Packed<F> {
+impl<F> PackedFunction<F> {
     /// Records the gradients with respect to all inputs of `call`, for the upstream gradient `g`. Returns their nodes, or `None` for an
     /// input without gradient.
     fn gradients<'t, T: Float>(&self, call: &Call<'t, T>, g: Var<'t, T>) -> Result<Vec<Option<Index>>, Error>

@@ -8,26 +8,26 @@ use wengert_tensor::{Float, Site, Tensor};
 use crate::{Error, Var};
 
 impl<'t, T: Float> MaskOperand<Var<'t, T>> for Var<'t, T> {
-    fn to_mask(&self, _beside: &Var<'t, T>, _at: Site) -> Result<Var<'t, T>, Error> {
+    fn to_mask(&self, _masked: &Var<'t, T>, _at: Site) -> Result<Var<'t, T>, Error> {
         Ok(*self)
     }
 }
 
 impl<'t, T: Float> MaskOperand<Var<'t, T>> for Tensor<bool> {
-    fn to_mask(&self, beside: &Var<'t, T>, at: Site) -> Result<Var<'t, T>, Error> {
-        TensorLike::mask(beside, self, at)
+    fn to_mask(&self, masked: &Var<'t, T>, at: Site) -> Result<Var<'t, T>, Error> {
+        TensorLike::constant_mask(masked, self, at)
     }
 }
 
 impl<'t, T: Float> OptionalOperand<Var<'t, T>> for Var<'t, T> {
-    fn into_option(self, _beside: &Var<'t, T>) -> Result<Option<Var<'t, T>>, Error> {
+    fn into_option(self, _first: &Var<'t, T>) -> Result<Option<Var<'t, T>>, Error> {
         Ok(Some(self))
     }
 }
 
 impl<'t, T: Float> OptionalOperand<Var<'t, T>> for &Tensor<T> {
-    fn into_option(self, beside: &Var<'t, T>) -> Result<Option<Var<'t, T>>, Error> {
-        beside.try_constant(self).map(Some)
+    fn into_option(self, first: &Var<'t, T>) -> Result<Option<Var<'t, T>>, Error> {
+        first.try_constant(self).map(Some)
     }
 }
 

@@ -41,7 +41,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         self.tape.try_number(value, None)
     }
 
-    fn mask(&self, mask: &Tensor<bool>, at: Site) -> Result<Self, Error> {
+    fn constant_mask(&self, mask: &Tensor<bool>, at: Site) -> Result<Self, Error> {
         self.tape.try_leaf(&mask.cast_to(at)?, Op::Constant, None)
     }
 
@@ -55,7 +55,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         self.record(DETACH, at)
     }
 
-    fn opaque(&self, at: Site) -> Result<Self, Error> {
+    fn refuse_gradients(&self, at: Site) -> Result<Self, Error> {
         let op = self.tape.record.borrow_mut().add_opaque(at.operation);
         self.record(op, at)
     }
@@ -77,7 +77,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         self.tape.record_operation(Rc::new(WithDerivative::Softmax { axis, log }), &[*self, *x], at)
     }
 
-    fn guarded(&self, holds: fn(T) -> bool, message: &'static str, at: Site) -> Result<Self, Error> {
+    fn check_elements(&self, holds: fn(T) -> bool, message: &'static str, at: Site) -> Result<Self, Error> {
         self.tape.record_operation(Rc::new(Guard { holds, message, at }), &[*self], at)
     }
 
@@ -100,10 +100,10 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
             let shape = record.node(self.index).shape;
             if record.node(other.index).shape == shape {
                 let pushed = record.push(Op::Binary(op), [self.index, other.index], shape, Some(at.location));
-                return pushed.map(|index| self.tape.at(index)).ok_or_else(|| Error::TapeFull { at });
+                return pushed.map(|index| self.tape.var_of(index)).ok_or_else(|| Error::TapeFull { at });
             }
         }
-        let (x, y) = self.joined(other, rule, at)?;
+        let (x, y) = self.broadcast_with(other, rule, at)?;
         x.apply_binary(op, &y, at)
     }
 
@@ -237,7 +237,7 @@ impl<T: Float> InPlace for Var<'_, T> {
 }
 
 impl<'t, T: Float> Operand<Var<'t, T>> for Var<'t, T> {
-    fn into_argument(self, _beside: &Var<'t, T>) -> Result<Argument<Var<'t, T>>, Error> {
+    fn into_argument(self, _first: &Var<'t, T>) -> Result<Argument<Var<'t, T>>, Error> {
         Ok(Argument::Array(self))
     }
 }
@@ -253,16 +253,16 @@ impl<T: Float> IntoArray for Var<'_, T> {
 }
 
 impl<'t, T: Float> Operand<Var<'t, T>> for &Tensor<T> {
-    fn into_argument(self, beside: &Var<'t, T>) -> Result<Argument<Var<'t, T>>, Error> {
-        Ok(Argument::Array(beside.try_constant(self)?))
+    fn into_argument(self, first: &Var<'t, T>) -> Result<Argument<Var<'t, T>>, Error> {
+        Ok(Argument::Array(first.try_constant(self)?))
     }
 }
 
 impl<'t, T: Float> ArrayOperand<Var<'t, T>> for &Tensor<T> {}
 
 impl<'t, T: Float> Operand<Var<'t, T>> for Tensor<T> {
-    fn into_argument(self, beside: &Var<'t, T>) -> Result<Argument<Var<'t, T>>, Error> {
-        (&self).into_argument(beside)
+    fn into_argument(self, first: &Var<'t, T>) -> Result<Argument<Var<'t, T>>, Error> {
+        (&self).into_argument(first)
     }
 }
 

@@ -108,7 +108,7 @@ impl CtcLoss {
             };
             let next = arrivals.try_add(&emitted.try_select(0, step)?)?;
             let ended: Vec<bool> = input_lengths.iter().map(|&length| step >= length).collect();
-            let ended = log_probs.mask(&Tensor::from_vec(ended, [samples, 1]), at)?;
+            let ended = log_probs.constant_mask(&Tensor::from_vec(ended, [samples, 1]), at)?;
             alpha = try_where_(&ended, &alpha, &next)?;
         }
         let ends = alpha.try_gather(1, &paths.ends)?.try_add(&penalties(paths.end, 2)?)?;

@@ -464,7 +464,7 @@ pub(crate) fn walk_mut<'m, T: Float>(
 
 #[cfg(test)]
 mod tests {
-    use wengert_autograd::{Buffer, Share};
+    use wengert_autograd::{BlendWeight, Buffer};
     use wengert_tensor::DType;
 
     use super::*;
@@ -593,7 +593,7 @@ mod tests {
         let step = |model: &Model<Box<Linear<f64>>>, tape: Tape<f64>| {
             let (_, gradients) = tape.value_and_gradients(|tape| {
                 let x = tape.constant(Tensor::from([2.0, 4.0, 8.0]));
-                tape.blend(&model.mean, x, Share::Fixed(0.5));
+                tape.blend(&model.mean, x, BlendWeight::Fixed(0.5));
                 tape.count(&model.seen);
                 wengert_tensor::ops::Reductions::sum(&model.r#loop.forward(x), ..)
             });

@@ -1,6 +1,6 @@
 //! Translates convolutions and poolings.
 
-use wengert_tensor::ops::{ConvolutionForm, MeanForm, MeanWindow, PoolingForm, Slot, WindowAxis};
+use wengert_tensor::ops::{ConvolutionForm, MaxPoolForm, MeanPoolForm, MeanWindow, Slot, WindowAxis};
 use wengert_tensor::{Float, Shape, Tensor};
 
 use super::lowering::{Lowering, integers};
@@ -52,7 +52,7 @@ impl<T: Float> Lowering<T> {
     }
 
     /// Translates a maximum pooling.
-    pub(super) fn max_pooling(&mut self, form: &PoolingForm, x: ValueId) -> ValueId {
+    pub(super) fn max_pooling(&mut self, form: &MaxPoolForm, x: ValueId) -> ValueId {
         let windows = form.moving_windows();
         let befores = windows.iter().map(|window| window.before as i64);
         let mut pads: Vec<i64> = befores.chain(windows.iter().map(|window| end_padding(window).max(0))).collect();
@@ -89,7 +89,7 @@ impl<T: Float> Lowering<T> {
     /// Translates a mean pooling or its adjoint. A pooling with windows of one size without padding becomes
     /// `AveragePool`. Other poolings, and all adjoints, become products with a matrix for each dimension, which has the
     /// weights of the elements in the windows.
-    pub(super) fn mean_pooling(&mut self, form: &MeanForm, is_adjoint: bool, x: ValueId) -> Result<ValueId, Error> {
+    pub(super) fn mean_pooling(&mut self, form: &MeanPoolForm, is_adjoint: bool, x: ValueId) -> Result<ValueId, Error> {
         let windows = form.mean_windows();
         let (input, output) = (form.input(), form.output());
         let regular: Option<Vec<(usize, usize)>> =

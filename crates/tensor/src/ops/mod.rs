@@ -136,4 +136,4 @@ pub use window::description::{MeanWindow, WindowAxis};
 pub use window::grid::{GridMode, GridPadding, GridSampling};
 pub use window::interpolation::{InterpolateMode, Interpolation};
 pub use window::pooling::{AdaptivePooling, PoolOptions, Pooling};
-pub use window::windowed::{ConvolutionForm, MeanForm, PoolingForm, Slot, Windowed};
+pub use window::windowed::{ConvolutionForm, MaxPoolForm, MeanPoolForm, Slot, Windowed};

@@ -9,7 +9,7 @@ use wengert_macros::twins;
 use crate::memory::partition;
 use crate::memory::threads::Schedule;
 use crate::ops::InPlace;
-use crate::ops::primitive::pair::{expand, join_all};
+use crate::ops::primitive::pair::{broadcast_operand_shapes, expand};
 use crate::{DType, Element, Error, Float, Generator, Shape, Site, Sizes, Tensor, ensure};
 
 #[twins]
@@ -24,7 +24,7 @@ impl<T: Float> Tensor<T> {
     /// ```
     #[doc(alias("uniform"))]
     pub fn try_rand(shape: impl Into<Sizes>, generator: &mut Generator) -> Result<Self, Error> {
-        Tensor::draw_tensor(shape.into(), Site::here("rand"), generator, unit::<T>)
+        Tensor::draw_tensor(shape.into(), Site::here("rand"), generator, draw_unit::<T>)
     }
 
     /// Draws numbers uniformly from [`low`, `high`); all numbers are `low` if both bounds are equal. Refuses a `low` above `high`, and
@@ -46,7 +46,7 @@ impl<T: Float> Tensor<T> {
         };
         let bound = last.max(low);
         Tensor::draw_tensor(shape.into(), at, generator, |generator| {
-            let x = T::from_f64(low + (high - low) * unit::<T>(generator).to_f64());
+            let x = T::from_f64(low + (high - low) * draw_unit::<T>(generator).to_f64());
             T::from_f64(x.to_f64().min(bound))
         })
     }
@@ -78,7 +78,7 @@ impl<T: Float> Tensor<T> {
     /// ```
     pub fn try_normal(mean: &Self, std: &Self, generator: &mut Generator) -> Result<Self, Error> {
         let at = Site::here("normal");
-        let shape = join_all(&[mean.shape(), std.shape()], at)?;
+        let shape = broadcast_operand_shapes(&[mean.shape(), std.shape()], at)?;
         ensure!(std.distinct().iter().all(|std| std >= T::ZERO), at, "normal expects all elements of std >= 0.0");
         let (mean, std) = (expand(mean, &shape, at)?, expand(std, &shape, at)?);
         Tensor::build(&shape, at, |out| {
@@ -98,7 +98,7 @@ impl<T: Float> Tensor<T> {
     /// assert!(share[0] == 0.0 && (0.4..0.6).contains(&share[1]) && share[2] == 1.0);
     /// ```
     pub fn try_bernoulli(&self, generator: &mut Generator) -> Result<Self, Error> {
-        draw_trials(self, self.shape(), generator, Site::here("bernoulli"))
+        draw_bernoulli(self, self.shape(), generator, Site::here("bernoulli"))
     }
 
     /// Draws `count` positions with probabilities proportional to the elements: `[count]` from weights `[n]`, or `[m, count]` from
@@ -172,7 +172,7 @@ impl<T: Element> Tensor<T> {
         let at = Site::here("bernoulli_");
         self.check_write(None, at)?;
         let shape = Sizes::from(self.shape()).resolve_expand(P::DTYPE, p.shape(), at)?;
-        *self = draw_trials(p, &shape, generator, at)?;
+        *self = draw_bernoulli(p, &shape, generator, at)?;
         Ok(())
     }
 
@@ -246,13 +246,13 @@ fn draw_chunks<T: Send>(out: &mut [T], generator: &mut Generator, draw: impl Fn(
     const CHUNK: usize = 1 << 13;
     let (first, count) = (generator.clone(), out.len());
     partition::chunks(out, CHUNK, Schedule::parallel_from(2 * CHUNK, count), |number, out| {
-        draw(&mut first.after(number * CHUNK), out);
+        draw(&mut first.copy_ahead(number * CHUNK), out);
     });
-    *generator = first.after(count);
+    *generator = first.copy_ahead(count);
 }
 
 /// Draws a number uniformly from [0, 1). Its resolution is the distance between neighbouring numbers of type `T` in [1/2, 1).
-fn unit<T: Float>(generator: &mut Generator) -> T {
+fn draw_unit<T: Float>(generator: &mut Generator) -> T {
     match T::DTYPE {
         DType::F32 => T::from_f64(f64::from(generator.uniform_f32())),
         _ => T::from_f64(generator.uniform()),
@@ -267,15 +267,15 @@ fn draw_positions(mut weights: Vec<f64>, replacement: bool, generator: &mut Gene
         weights.iter_mut().for_each(|weight| *weight *= scale);
     }
     for out in out {
-        let mark = generator.uniform() * weights.iter().sum::<f64>();
+        let threshold = generator.uniform() * weights.iter().sum::<f64>();
         let mut sum = 0.0;
-        // `mark` is not below the sum of all weights if this sum is so small that `mark` is rounded to the sum. Then the last position with
-        // a weight above 0 is drawn.
+        // `threshold` is not below the sum of all weights if this sum is so small that `threshold` is rounded to the sum. Then the last
+        // position with a weight above 0 is drawn.
         let mut drawn = 0;
         for (position, &weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
             drawn = position;
             sum += weight;
-            if mark < sum {
+            if threshold < sum {
                 break;
             }
         }
@@ -287,7 +287,7 @@ fn draw_positions(mut weights: Vec<f64>, replacement: bool, generator: &mut Gene
 }
 
 /// Draws a 1 or a 0 for each element of `p`, expanded to `shape`. The element is the probability of a 1.
-fn draw_trials<T: Element, P: Float>(
+fn draw_bernoulli<T: Element, P: Float>(
     p: &Tensor<P>,
     shape: &Shape,
     generator: &mut Generator,

@@ -50,7 +50,7 @@ impl InstructionSet {
     }
 
     /// Returns the set that the value `name` of `WENGERT_SIMD` selects, or `None` if no set has this name.
-    fn of_name(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         let name = if name == "reproducible" { "portable" } else { name };
         Self::ALL.into_iter().find(|set| set.name() == name)
     }
@@ -97,7 +97,7 @@ impl fmt::Display for InstructionSet {
 }
 
 /// Returns the largest set that this machine supports.
-fn best() -> InstructionSet {
+fn best_supported() -> InstructionSet {
     let supported = InstructionSet::ALL.into_iter().rev().find(|set| set.is_supported());
     supported.unwrap_or(InstructionSet::Portable)
 }
@@ -115,17 +115,17 @@ pub fn instruction_set() -> InstructionSet {
         3 => InstructionSet::Avx2,
         2 => InstructionSet::Neon,
         1 => InstructionSet::Portable,
-        _ => choose(),
+        _ => choose_set(),
     }
 }
 
 #[cold]
-fn choose() -> InstructionSet {
-    let best = best();
+fn choose_set() -> InstructionSet {
+    let best = best_supported();
     let chosen = match std::env::var_os("WENGERT_SIMD") {
         None => best,
-        Some(name) => match name.to_str().and_then(InstructionSet::of_name) {
-            Some(asked) if asked.is_supported() => asked,
+        Some(name) => match name.to_str().and_then(InstructionSet::from_name) {
+            Some(requested) if requested.is_supported() => requested,
             _ => {
                 log::warn!("WENGERT_SIMD={} is not one of what this machine has; {best} is used", name.display());
                 best
@@ -140,7 +140,7 @@ fn choose() -> InstructionSet {
 /// arithmetic gives the same bits on every set. Functions like `exp` and matrix products may differ in the last bits.
 /// [`InstructionSet::Portable`] gives the same bits on every platform.
 pub fn set_instruction_set(set: InstructionSet) {
-    let set = if set.is_supported() { set } else { best() };
+    let set = if set.is_supported() { set } else { best_supported() };
     CHOSEN.store(set as u8, Ordering::Relaxed);
 }
 
@@ -240,12 +240,12 @@ fn stream_avx2<T: Copy>(from: &[T], to: &mut [T]) {
     }
 }
 
-/// Copies `from` to `to`. For copies that [`is_slow`] describes, uses vectors of AVX2 instead of `memcpy`, if the instruction set in use
-/// has them.
+/// Copies `from` to `to`. For copies that [`is_memcpy_slow`] describes, uses vectors of AVX2 instead of `memcpy`, if the instruction set in
+/// use has them.
 #[inline]
 pub(crate) fn copy<T: Copy>(from: &[T], to: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
-    if is_slow(from, to) && instruction_set() >= InstructionSet::Avx2 {
+    if is_memcpy_slow(from, to) && instruction_set() >= InstructionSet::Avx2 {
         assert_eq!(from.len(), to.len());
         // SAFETY: the processor has AVX2, checked above.
         unsafe { copy_avx2(from, to) };
@@ -258,7 +258,7 @@ pub(crate) fn copy<T: Copy>(from: &[T], to: &mut [T]) {
 /// its source. For such a long copy, glibc's `memcpy` uses the instruction `rep movsb`, which is then slow on AMD's processors.
 #[cfg(target_arch = "x86_64")]
 #[inline]
-fn is_slow<T>(from: &[T], to: &[T]) -> bool {
+fn is_memcpy_slow<T>(from: &[T], to: &[T]) -> bool {
     let distance = to.as_ptr().addr().wrapping_sub(from.as_ptr().addr()) % 4096;
     size_of_val(from) >= MIN_VECTOR_COPY && (1..64).contains(&distance)
 }
@@ -363,15 +363,15 @@ mod tests {
     fn the_set_in_use_is_one_that_the_machine_has() {
         assert!(instruction_set().is_supported());
         assert!(InstructionSet::Portable.is_supported());
-        assert!(best() == InstructionSet::Portable || !best().is_reproducible());
+        assert!(best_supported() == InstructionSet::Portable || !best_supported().is_reproducible());
     }
 
     #[test]
     fn names_are_read() {
         for set in InstructionSet::ALL {
-            assert_eq!(InstructionSet::of_name(set.name()), Some(set));
+            assert_eq!(InstructionSet::from_name(set.name()), Some(set));
         }
-        assert_eq!(InstructionSet::of_name("reproducible"), Some(InstructionSet::Portable));
-        assert_eq!(InstructionSet::of_name("sse9"), None);
+        assert_eq!(InstructionSet::from_name("reproducible"), Some(InstructionSet::Portable));
+        assert_eq!(InstructionSet::from_name("sse9"), None);
     }
 }

@@ -84,11 +84,11 @@ impl Generator {
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.count = self.count.wrapping_add(1);
-        word(self.seed, self.count)
+        word_at(self.seed, self.count)
     }
 
     /// Returns a copy of this generator that is `words` words ahead.
-    pub(crate) fn after(&self, words: usize) -> Self {
+    pub(crate) fn copy_ahead(&self, words: usize) -> Self {
         Generator { seed: self.seed, count: self.count.wrapping_add(words as u64) }
     }
 
@@ -108,13 +108,13 @@ impl Generator {
     /// parts of (0, 1), so it is between -8.21 and 8.21.
     #[inline]
     pub fn normal(&mut self) -> f64 {
-        normal_quantile(self.between())
+        normal_quantile(self.open_uniform())
     }
 
     /// Draws the same numbers as [`QUANTILES`] calls of [`normal`](Self::normal), in loops that can be vectorized.
     pub(crate) fn normals(&mut self) -> [f64; QUANTILES] {
         let (mut p, mut z) = ([0.0; QUANTILES], [0.0; QUANTILES]);
-        middles(self.seed, self.count, &mut p);
+        midpoints(self.seed, self.count, &mut p);
         self.count = self.count.wrapping_add(QUANTILES as u64);
         normal_quantiles(&p, &mut z);
         z
@@ -142,7 +142,7 @@ impl Generator {
             return -self.truncated_normal(-high, -low);
         }
         let [below, above] = [low, high].map(|z| 0.5 * libm::erfc(-z * FRAC_1_SQRT_2));
-        let p = below + self.between() * (above - below);
+        let p = below + self.open_uniform() * (above - below);
         if p > 0.0 { normal_quantile(p).clamp(low, high) } else { high }
     }
 
@@ -150,13 +150,13 @@ impl Generator {
     /// (0, 1), so it is between -3.61 and 36.74.
     #[inline]
     pub(crate) fn gumbel(&mut self) -> f64 {
-        -libm::log(-libm::log(self.between()))
+        -libm::log(-libm::log(self.open_uniform()))
     }
 
     /// Draws the middle of one of the 2⁵² equal parts of (0, 1).
     #[inline]
-    fn between(&mut self) -> f64 {
-        middle(self.next_u64())
+    fn open_uniform(&mut self) -> f64 {
+        midpoint(self.next_u64())
     }
 
     /// Returns `true` with probability `p`: never if `p` is 0 or NaN, always if it is 1.
@@ -200,28 +200,28 @@ impl Generator {
 
 /// Returns the word with the index `count` in the sequence of a seed. The first index is 1.
 #[inline]
-fn word(seed: u64, count: u64) -> u64 {
-    mixed(seed.wrapping_add(count.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
+fn word_at(seed: u64, count: u64) -> u64 {
+    mix_bits(seed.wrapping_add(count.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
 }
 
 /// Divides (0, 1) into 2⁵² equal parts. Returns the middle of the part whose index is in the upper 52 bits of `word`.
 #[inline]
-fn middle(word: u64) -> f64 {
+fn midpoint(word: u64) -> f64 {
     ((word >> 12) as f64 + 0.5) / (1u64 << 52) as f64
 }
 
 dispatched! {
-    /// Writes the [`middle`] of each word to `out`, for the words that follow the first `count` words of a seed.
-    fn middles(seed: u64, count: u64, out: &mut [f64; QUANTILES]) {
+    /// Writes the [`midpoint`] of each word to `out`, for the words that follow the first `count` words of a seed.
+    fn midpoints(seed: u64, count: u64, out: &mut [f64; QUANTILES]) {
         for (number, out) in (1..).zip(out) {
-            *out = middle(word(seed, count.wrapping_add(number)));
+            *out = midpoint(word_at(seed, count.wrapping_add(number)));
         }
     }
 }
 
 /// Returns a word in which each bit depends on all bits of `z`.
 #[inline]
-fn mixed(mut z: u64) -> u64 {
+fn mix_bits(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)

@@ -85,11 +85,15 @@ fn polynomial<const N: usize>(t: f64, coefficients: &[f64; N]) -> f64 {
 /// of polynomials, whose argument in the tails is √(-ln p). The coefficient of the highest power comes first.
 pub(crate) fn normal_quantile(p: f64) -> f64 {
     let q = p - 0.5;
-    if q.abs() <= CENTRAL {
-        return quotient(q, 0.180625 - q * q, &CENTRE);
+    if q.abs() <= MAX_CENTRAL {
+        return rational_function(q, 0.180625 - q * q, &CENTRAL_COEFFICIENTS);
     }
     let r = (-libm::log(if q < 0.0 { p } else { 1.0 - p })).sqrt();
-    let z = if r <= 5.0 { quotient(1.0, r - 1.6, &TAIL) } else { quotient(1.0, r - 5.0, &FAR) };
+    let z = if r <= 5.0 {
+        rational_function(1.0, r - 1.6, &TAIL_COEFFICIENTS)
+    } else {
+        rational_function(1.0, r - 5.0, &FAR_TAIL_COEFFICIENTS)
+    };
     z.copysign(q)
 }
 
@@ -101,11 +105,11 @@ crate::scalar::cpu::dispatched! {
         let (mut places, mut tails, mut count) = ([0; QUANTILES], [0.01; QUANTILES], 0);
         for i in 0..QUANTILES {
             let q = p[i] - 0.5;
-            out[i] = quotient(q, 0.180625 - q * q, &CENTRE);
+            out[i] = rational_function(q, 0.180625 - q * q, &CENTRAL_COEFFICIENTS);
         }
         for (i, p) in p.iter().enumerate() {
             places[count] = i;
-            count += usize::from((p - 0.5).abs() > CENTRAL);
+            count += usize::from((p - 0.5).abs() > MAX_CENTRAL);
         }
         for (tail, &i) in tails.iter_mut().zip(&places[..count]) {
             *tail = p[i].min(1.0 - p[i]);
@@ -113,7 +117,7 @@ crate::scalar::cpu::dispatched! {
         let mut quantiles = [0.0; QUANTILES];
         for (out, tails) in quantiles.as_chunks_mut::<8>().0.iter_mut().zip(tails.as_chunks::<8>().0).take(count.div_ceil(8)) {
             for i in 0..8 {
-                out[i] = quotient(1.0, (-log_of_normal(tails[i])).sqrt() - 1.6, &TAIL);
+                out[i] = rational_function(1.0, (-log_of_normal_number(tails[i])).sqrt() - 1.6, &TAIL_COEFFICIENTS);
             }
         }
         for (k, &i) in places[..count].iter().enumerate() {
@@ -125,21 +129,22 @@ crate::scalar::cpu::dispatched! {
 /// The number of quantiles that one call of [`normal_quantiles`] computes.
 pub(crate) const QUANTILES: usize = 64;
 
-/// The largest distance from 1/2 of a probability whose quantile is computed by the quotient [`CENTRE`].
-const CENTRAL: f64 = 0.425;
+/// The largest distance from 1/2 of a probability whose quantile is computed by the quotient [`CENTRAL_COEFFICIENTS`].
+const MAX_CENTRAL: f64 = 0.425;
 
-/// A number slightly above e⁻²⁵. The quantile of a probability between this number and 0.075 is computed by the quotient [`TAIL`].
+/// A number slightly above e⁻²⁵. The quantile of a probability between this number and 0.075 is computed by the quotient
+/// [`TAIL_COEFFICIENTS`].
 const MIN_TAIL: f64 = 2e-11;
 
 /// Returns `x` times the quotient of two polynomials at `t`.
 #[inline(always)]
-fn quotient(x: f64, t: f64, [above, below]: &[[f64; 8]; 2]) -> f64 {
-    x * polynomial(t, above) / polynomial(t, below)
+fn rational_function(x: f64, t: f64, [numerator, denominator]: &[[f64; 8]; 2]) -> f64 {
+    x * polynomial(t, numerator) / polynomial(t, denominator)
 }
 
 /// Computes ln x for a positive normal x other than 1, with the bits of [`libm::log`]. The formula is from FreeBSD's `e_log.c`.
 #[inline(always)]
-fn log_of_normal(x: f64) -> f64 {
+fn log_of_normal_number(x: f64) -> f64 {
     const LN_2: [f64; 2] = [6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10];
     const ODD: [f64; 4] =
         [6.666_666_666_666_735e-1, 2.857_142_874_366_239e-1, 1.818_357_216_161_805e-1, 1.479_819_860_511_658_6e-1];
@@ -162,7 +167,7 @@ fn log_of_normal(x: f64) -> f64 {
 }
 
 #[rustfmt::skip]
-const CENTRE: [[f64; 8]; 2] = [
+const CENTRAL_COEFFICIENTS: [[f64; 8]; 2] = [
     [
         2_509.080_928_730_122_7, 33_430.575_583_588_13, 67_265.770_927_008_7, 45_921.953_931_549_87,
         13_731.693_765_509_46, 1_971.590_950_306_551_3, 133.141_667_891_784_38, 3.387_132_872_796_366_5,
@@ -174,7 +179,7 @@ const CENTRE: [[f64; 8]; 2] = [
 ];
 
 #[rustfmt::skip]
-const TAIL: [[f64; 8]; 2] = [
+const TAIL_COEFFICIENTS: [[f64; 8]; 2] = [
     [
         0.000_774_545_014_278_341_4, 0.022_723_844_989_269_184, 0.241_780_725_177_450_6, 1.270_458_252_452_368_4,
         3.647_848_324_763_204_5, 5.769_497_221_460_691, 4.630_337_846_156_546, 1.423_437_110_749_683_5,
@@ -186,7 +191,7 @@ const TAIL: [[f64; 8]; 2] = [
 ];
 
 #[rustfmt::skip]
-const FAR: [[f64; 8]; 2] = [
+const FAR_TAIL_COEFFICIENTS: [[f64; 8]; 2] = [
     [
         2.010_334_399_292_288_1e-07, 2.711_555_568_743_487_6e-05, 0.001_242_660_947_388_078_4, 0.026_532_189_526_576_124,
         0.296_560_571_828_504_87, 1.784_826_539_917_291_3, 5.463_784_911_164_114, 6.657_904_643_501_103,
@@ -387,14 +392,14 @@ fn gamma_weight(a: f64, x: f64) -> f64 {
     }
     // Stirling's series gives Γ(a + 1), and `distance` gives ln(x / a). So no large numbers cancel.
     let distance = (x - a) / a;
-    let exponent = if distance.abs() < 0.3 { log1p_less_x(distance) } else { libm::log(x / a) - distance };
+    let exponent = if distance.abs() < 0.3 { log1p_minus_x(distance) } else { libm::log(x / a) - distance };
     let z = 1.0 / (a * a);
     let stirling = (1.0 / 12.0 - z * (1.0 / 360.0 - z * (1.0 / 1260.0 - z / 1680.0))) / a;
     libm::exp(a * exponent - stirling) / (2.0 * PI * a).sqrt()
 }
 
 /// Computes ln(1 + d) - d for |d| below 0.3, by its series.
-fn log1p_less_x(d: f64) -> f64 {
+fn log1p_minus_x(d: f64) -> f64 {
     let (mut power, mut sum) = (-d, 0.0);
     for k in 2..60 {
         power *= -d;
@@ -432,7 +437,7 @@ fn uniform_part(a: f64, x: f64, is_upper: bool) -> f64 {
         &[4.133_597_883_597_883e-3],
     ];
     let mu = (x - a) / a;
-    let half_square = -log1p_less_x(mu);
+    let half_square = -log1p_minus_x(mu);
     let eta = (2.0 * half_square).sqrt().copysign(mu);
     let sum = C.iter().rev().fold(0.0, |sum, c| sum / a + c.iter().fold(0.0, |value, c| value * eta + c));
     let rest = libm::exp(-a * half_square) / (2.0 * PI * a).sqrt() * sum;
@@ -528,7 +533,7 @@ mod tests {
                 normal_quantiles(&p, &mut z);
                 for (p, z) in p.into_iter().zip(z) {
                     assert_eq!(
-                        (z.to_bits(), log_of_normal(p).to_bits()),
+                        (z.to_bits(), log_of_normal_number(p).to_bits()),
                         (normal_quantile(p).to_bits(), libm::log(p).to_bits()),
                         "{p}"
                     );

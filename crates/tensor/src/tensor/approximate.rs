@@ -9,7 +9,7 @@ use approx::{AbsDiffEq, RelativeEq, UlpsEq};
 use crate::{Float, Tensor};
 
 /// Returns true if the shapes are equal and `close` is true for each pair of elements.
-fn all<T: Float>(x: &Tensor<T>, y: &Tensor<T>, close: impl Fn(T, T) -> bool) -> bool {
+fn all_pairs<T: Float>(x: &Tensor<T>, y: &Tensor<T>, close: impl Fn(T, T) -> bool) -> bool {
     x.shape() == y.shape() && x.iter().zip(y.iter()).all(|(x, y)| close(x, y))
 }
 
@@ -29,7 +29,7 @@ impl<T: Float + AbsDiffEq<Epsilon = T>> AbsDiffEq for Tensor<T> {
     }
 
     fn abs_diff_eq(&self, other: &Self, epsilon: T) -> bool {
-        all(self, other, |x, y| x.abs_diff_eq(&y, epsilon))
+        all_pairs(self, other, |x, y| x.abs_diff_eq(&y, epsilon))
     }
 }
 
@@ -49,7 +49,7 @@ impl<T: Float + RelativeEq<Epsilon = T>> RelativeEq for Tensor<T> {
     }
 
     fn relative_eq(&self, other: &Self, epsilon: T, max_relative: T) -> bool {
-        all(self, other, |x, y| x.relative_eq(&y, epsilon, max_relative))
+        all_pairs(self, other, |x, y| x.relative_eq(&y, epsilon, max_relative))
     }
 }
 
@@ -68,7 +68,7 @@ impl<T: Float + UlpsEq<Epsilon = T>> UlpsEq for Tensor<T> {
     }
 
     fn ulps_eq(&self, other: &Self, epsilon: T, max_ulps: u32) -> bool {
-        all(self, other, |x, y| x.ulps_eq(&y, epsilon, max_ulps))
+        all_pairs(self, other, |x, y| x.ulps_eq(&y, epsilon, max_ulps))
     }
 }
 

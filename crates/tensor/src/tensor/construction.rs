@@ -180,7 +180,7 @@ impl<T: Float> Tensor<T> {
     /// assert_eq!(Tensor::<f64>::linspace(0.0, 1.0, 5).to_vec(), [0.0, 0.25, 0.5, 0.75, 1.0]);
     /// ```
     pub fn try_linspace(start: f64, end: f64, n: usize) -> Result<Self, Error> {
-        let (element, at) = (spaced(start, end, n), Site::here("linspace"));
+        let (element, at) = (linspace_function(start, end, n), Site::here("linspace"));
         Tensor::build(&Sizes::from(n).resolve_plain(at)?, at, |out| {
             out.iter_mut().enumerate().for_each(|(i, out)| *out = T::from_f64(element(i)));
         })
@@ -195,14 +195,14 @@ impl<T: Float> Tensor<T> {
     /// ```
     #[doc(alias("geomspace"))]
     pub fn try_logspace(start: f64, end: f64, n: usize, base: f64) -> Result<Self, Error> {
-        let element = spaced(start, end, n);
+        let element = linspace_function(start, end, n);
         let power = |index: &[usize]| T::from_f64(libm::pow(base, element(index[0])));
         from_fn(&Sizes::from(n), power, Site::here("logspace"))
     }
 }
 
 /// Returns a function that computes the element of [`linspace`](Tensor::linspace) at an index.
-fn spaced(start: f64, end: f64, n: usize) -> impl Fn(usize) -> f64 {
+fn linspace_function(start: f64, end: f64, n: usize) -> impl Fn(usize) -> f64 {
     let parts = n.saturating_sub(1).max(1) as f64;
     // The difference of two finite numbers may be infinite.
     let step = if (end - start).is_finite() { (end - start) / parts } else { end / parts - start / parts };

@@ -10,17 +10,17 @@ use std::iter::repeat_n;
 use crate::{DType, Element, Tensor};
 
 /// The largest number of elements that are shown in full.
-const WHOLE: usize = 1000;
+const MAX_FULL_ELEMENTS: usize = 1000;
 
 /// The largest number of elements shown at each end of a dimension, if a tensor is not shown in full.
-const EDGE: usize = 3;
+const EDGE_ITEMS: usize = 3;
 
-/// The largest number of elements shown of a tensor that is not shown in full. A tensor of high rank then shows fewer than [`EDGE`]
+/// The largest number of elements shown of a tensor that is not shown in full. A tensor of high rank then shows fewer than [`EDGE_ITEMS`]
 /// elements at each end.
-const SHOWN: usize = 2000;
+const MAX_SHOWN_ELEMENTS: usize = 2000;
 
 /// The width of a line, in characters.
-const WIDTH: usize = 80;
+const LINE_WIDTH: usize = 80;
 
 /// Writes a line with the type and the shape, such as `Tensor<f32> [4, 3]`, then the rows, for people to read.
 ///
@@ -40,22 +40,22 @@ const WIDTH: usize = 80;
 /// ```
 impl<T: Element> Display for Tensor<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write(self, f, Some(4))
+        write_tensor(self, f, Some(4))
     }
 }
 
 /// Writes the elements like [`Display`], but with all digits that are needed to read the same element back.
 impl<T: Element> Debug for Tensor<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write(self, f, None)
+        write_tensor(self, f, None)
     }
 }
 
-fn write<T: Element>(x: &Tensor<T>, f: &mut fmt::Formatter<'_>, decimals: Option<usize>) -> fmt::Result {
+fn write_tensor<T: Element>(x: &Tensor<T>, f: &mut fmt::Formatter<'_>, decimals: Option<usize>) -> fmt::Result {
     write!(f, "Tensor<{}> {}", T::DTYPE, x.shape())?;
-    let shown = shown(x.shape(), x.numel());
-    let values = read(x, &shown);
-    let mut cells = cells(&values, f.precision(), decimals);
+    let shown = shown_indices(x.shape(), x.numel());
+    let values = read_elements(x, &shown);
+    let mut cells = format_cells(&values, f.precision(), decimals);
     match shown.len() {
         0 => write!(f, " {}", cells.concat()),
         _ if values.is_empty() => f.write_str("\n[]"),
@@ -63,23 +63,23 @@ fn write<T: Element>(x: &Tensor<T>, f: &mut fmt::Formatter<'_>, decimals: Option
             let width = cells.iter().map(String::len).max().unwrap_or(0);
             cells.iter_mut().for_each(|cell| *cell = format!("{cell:>width$}"));
             f.write_char('\n')?;
-            rows(f, &shown, &cells)
+            write_rows(f, &shown, &cells)
         }
     }
 }
 
 /// Returns the positions to show in each dimension. `None` stands for positions that are left out.
-fn shown(sizes: &[usize], numel: usize) -> Vec<Vec<Option<usize>>> {
-    if numel <= WHOLE {
+fn shown_indices(sizes: &[usize], numel: usize) -> Vec<Vec<Option<usize>>> {
+    if numel <= MAX_FULL_ELEMENTS {
         let all = |&size: &usize| (0..if numel == 0 { 0 } else { size }).map(Some).collect();
         return sizes.iter().map(all).collect();
     }
     // The number of elements shown at each end of each dimension; 0 means only the first element.
-    let mut edges = vec![EDGE; sizes.len()];
+    let mut edges = vec![EDGE_ITEMS; sizes.len()];
     let count = |(&size, &edge): (&usize, &usize)| size.min((2 * edge).max(1));
-    while sizes.iter().zip(&edges).map(count).fold(1, usize::saturating_mul) > SHOWN {
-        let most = edges.iter().copied().max().unwrap_or(0);
-        match edges.iter().zip(sizes).position(|(&edge, &size)| edge == most && edge > 0 && size > 1) {
+    while sizes.iter().zip(&edges).map(count).fold(1, usize::saturating_mul) > MAX_SHOWN_ELEMENTS {
+        let max_decimals = edges.iter().copied().max().unwrap_or(0);
+        match edges.iter().zip(sizes).position(|(&edge, &size)| edge == max_decimals && edge > 0 && size > 1) {
             Some(outermost) => edges[outermost] -= 1,
             None => edges.iter_mut().for_each(|edge| *edge = edge.saturating_sub(1)),
         }
@@ -95,7 +95,7 @@ fn shown(sizes: &[usize], numel: usize) -> Vec<Vec<Option<usize>>> {
 }
 
 /// Returns the elements at the shown positions, in row-major order.
-fn read<T: Element>(x: &Tensor<T>, shown: &[Vec<Option<usize>>]) -> Vec<T> {
+fn read_elements<T: Element>(x: &Tensor<T>, shown: &[Vec<Option<usize>>]) -> Vec<T> {
     let positions: Vec<Vec<usize>> = shown.iter().map(|axis| axis.iter().copied().flatten().collect()).collect();
     let count = positions.iter().map(Vec::len).product();
     let mut values = Vec::with_capacity(count);
@@ -118,20 +118,22 @@ enum Notation {
     Scientific(usize),
 }
 
-/// Returns the text of each value. All texts have the same notation. Floats have `precision` decimals; without a precision, `most` limits
-/// the number of decimals.
-fn cells<T: Element>(values: &[T], precision: Option<usize>, most: Option<usize>) -> Vec<String> {
+/// Returns the text of each value. All texts have the same notation. Floats have `precision` decimals; without a precision, `max_decimals`
+/// limits the number of decimals.
+fn format_cells<T: Element>(values: &[T], precision: Option<usize>, max_decimals: Option<usize>) -> Vec<String> {
     match T::DTYPE {
-        DType::F32 => floats(&values.iter().map(|x| x.to_f64() as f32).collect::<Vec<_>>(), precision, most),
-        DType::F64 => floats(&values.iter().map(|x| x.to_f64()).collect::<Vec<_>>(), precision, most),
+        DType::F32 => {
+            format_floats(&values.iter().map(|x| x.to_f64() as f32).collect::<Vec<_>>(), precision, max_decimals)
+        }
+        DType::F64 => format_floats(&values.iter().map(|x| x.to_f64()).collect::<Vec<_>>(), precision, max_decimals),
         _ => values.iter().map(T::to_string).collect(),
     }
 }
 
-fn floats<F: Copy + Display + LowerExp + Into<f64>>(
+fn format_floats<F: Copy + Display + LowerExp + Into<f64>>(
     values: &[F],
     precision: Option<usize>,
-    most: Option<usize>,
+    max_decimals: Option<usize>,
 ) -> Vec<String> {
     let finite: Vec<F> = values.iter().copied().filter(|&x| x.into().is_finite()).collect();
     let sizes = || finite.iter().map(|&x| x.into().abs()).filter(|&size| size > 0.0);
@@ -140,14 +142,16 @@ fn floats<F: Copy + Display + LowerExp + Into<f64>>(
     let decimals = |text: String| text.split('e').next().and_then(|x| x.split_once('.')).map_or(0, |(_, x)| x.len());
     let fixed = finite.iter().map(|x| decimals(x.to_string())).max().unwrap_or(0).max(1);
     let scientific = || finite.iter().map(|x| decimals(format!("{x:e}"))).max().unwrap_or(0).max(1);
-    let notation = match (precision, most) {
+    let notation = match (precision, max_decimals) {
         (Some(precision), _) if largest < 1e16 => Notation::Fixed(precision),
         (Some(precision), _) => Notation::Scientific(precision),
         // Four decimals would show 10⁻⁵ as 0. If all elements are below 0.01, four decimals would leave few digits, as in 0.00123.
-        (None, Some(most)) => match largest >= 1e8 || fixed > most && (smallest < 1e-4 || largest < 1e-2) {
-            false => Notation::Fixed(fixed.min(most)),
-            true => Notation::Scientific(scientific().min(most)),
-        },
+        (None, Some(max_decimals)) => {
+            match largest >= 1e8 || fixed > max_decimals && (smallest < 1e-4 || largest < 1e-2) {
+                false => Notation::Fixed(fixed.min(max_decimals)),
+                true => Notation::Scientific(scientific().min(max_decimals)),
+            }
+        }
         // The standard library's `Debug` for floats has the same upper bound, and the lower bound 10⁻⁴.
         (None, None) => match largest >= 1e16 || smallest < 1e-5 {
             false => Notation::Fixed(fixed),
@@ -164,7 +168,7 @@ fn floats<F: Copy + Display + LowerExp + Into<f64>>(
 }
 
 /// Writes the texts of the elements (`cells`), which have the same width, in nested brackets.
-fn rows(f: &mut fmt::Formatter<'_>, shown: &[Vec<Option<usize>>], cells: &[String]) -> fmt::Result {
+fn write_rows(f: &mut fmt::Formatter<'_>, shown: &[Vec<Option<usize>>], cells: &[String]) -> fmt::Result {
     let outer = shown.len() - 1;
     let mut rows = cells.chunks(shown[outer].iter().flatten().count());
     // `index` is the index of the next row in `shown`, and `depth` the number of open brackets before it. A recursion could overflow the
@@ -179,7 +183,7 @@ fn rows(f: &mut fmt::Formatter<'_>, shown: &[Vec<Option<usize>>], cells: &[Strin
             }
             _ => {
                 repeat_n('[', outer - depth).try_for_each(|bracket| f.write_char(bracket))?;
-                row(f, &shown[outer], rows.next().unwrap_or(&[]), outer + 1)?;
+                write_row(f, &shown[outer], rows.next().unwrap_or(&[]), outer + 1)?;
                 outer
             }
         };
@@ -203,7 +207,7 @@ fn rows(f: &mut fmt::Formatter<'_>, shown: &[Vec<Option<usize>>], cells: &[Strin
 
 /// Writes one row in brackets, with line breaks if it is long. `indent` is the column of the first element, after the opening bracket. Later
 /// lines start at the same column.
-fn row(f: &mut fmt::Formatter<'_>, shown: &[Option<usize>], cells: &[String], indent: usize) -> fmt::Result {
+fn write_row(f: &mut fmt::Formatter<'_>, shown: &[Option<usize>], cells: &[String], indent: usize) -> fmt::Result {
     let mut cells = cells.iter();
     let mut column = indent;
     f.write_char('[')?;
@@ -212,7 +216,7 @@ fn row(f: &mut fmt::Formatter<'_>, shown: &[Option<usize>], cells: &[String], in
         if i > 0 {
             f.write_char(',')?;
             // The 1 is for the comma or bracket after the cell.
-            if column + 2 + cell.len() + 1 > WIDTH {
+            if column + 2 + cell.len() + 1 > LINE_WIDTH {
                 repeat_n(' ', indent)
                     .fold(f.write_char('\n'), |done, space| done.and_then(|()| f.write_char(space)))?;
                 column = indent;
@@ -327,7 +331,7 @@ Tensor<i64> [2, 30]
   49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59]]";
         assert_eq!(count(&[2, 30]).to_string(), text);
         let wide = Tensor::from([1.0e-300, 2.0]).expand([1000, 2]).reshape([500, 4]);
-        assert!(wide.to_string().lines().all(|line| line.len() <= WIDTH));
+        assert!(wide.to_string().lines().all(|line| line.len() <= LINE_WIDTH));
     }
 
     #[test]

@@ -112,10 +112,10 @@ impl<T: Element> Tensor<T> {
     /// If memory cannot hold the copy, or the view has more elements than a tensor can have.
     #[doc(alias("from_numpy"))]
     pub fn try_from_ndarray<D: Dimension>(view: ArrayView<'_, T, D>) -> Result<Self, Error> {
-        Tensor::copy_of(view, Site::here("from_ndarray"))
+        Tensor::copy_view(view, Site::here("from_ndarray"))
     }
 
-    fn copy_of<D: Dimension>(mut view: ArrayView<'_, T, D>, at: Site) -> Result<Self, Error> {
+    fn copy_view<D: Dimension>(mut view: ArrayView<'_, T, D>, at: Site) -> Result<Self, Error> {
         let shape = Shape::from(view.shape());
         addressable::<T>(&shape, at)?;
         for axis in 0..shape.rank() {
@@ -153,7 +153,7 @@ impl<T: Element> Tensor<T> {
         addressable::<T>(&Shape::from(view.shape()), at)?;
         match Storage::from_static_view(view.clone()) {
             Some((storage, layout)) => Ok(Tensor::from_parts(storage, layout)),
-            None => Tensor::copy_of(view, at),
+            None => Tensor::copy_view(view, at),
         }
     }
 
@@ -175,7 +175,7 @@ impl<T: Element> Tensor<T> {
     pub fn try_as_ndarray(&self) -> Result<ArrayViewD<'_, T>, Error> {
         let at = Site::here("as_ndarray");
         let (storage, layout) = self.parts();
-        storage.view(layout).ok_or_else(|| uncountable::<T>(layout.shape(), at))
+        storage.view(layout).ok_or_else(|| too_large_error::<T>(layout.shape(), at))
     }
 
     /// Returns a copy of the elements as an array in row-major order.
@@ -186,7 +186,7 @@ impl<T: Element> Tensor<T> {
     pub fn try_to_ndarray(&self) -> Result<ArrayD<T>, Error> {
         let at = Site::here("to_ndarray");
         let data = self.elements(at)?;
-        array(self.shape(), data).ok_or_else(|| uncountable::<T>(self.shape(), at))
+        array_from_shape(self.shape(), data).ok_or_else(|| too_large_error::<T>(self.shape(), at))
     }
 
     /// Converts to an array in row-major order. Moves the elements if the tensor was made from a vector, is contiguous, covers its buffer
@@ -213,15 +213,15 @@ impl<T: Element> Tensor<T> {
             Ok(data) => data,
             Err(storage) => Tensor::from_parts(storage, layout).elements(at)?,
         };
-        array(&shape, data).ok_or_else(|| uncountable::<T>(&shape, at))
+        array_from_shape(&shape, data).ok_or_else(|| too_large_error::<T>(&shape, at))
     }
 }
 
-fn array<T>(shape: &Shape, data: Vec<T>) -> Option<ArrayD<T>> {
+fn array_from_shape<T>(shape: &Shape, data: Vec<T>) -> Option<ArrayD<T>> {
     ArrayD::from_shape_vec(IxDyn(shape), data).ok()
 }
 
-fn uncountable<T: Element>(shape: &Shape, at: Site) -> Error {
+fn too_large_error<T: Element>(shape: &Shape, at: Site) -> Error {
     Error::TooLarge { shape: shape.clone(), dtype: T::DTYPE, at }
 }
 

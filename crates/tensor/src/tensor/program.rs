@@ -205,7 +205,7 @@ mod tests {
     fn results_larger_than_the_cache() {
         let shape = Shape::from([2100, 2053]);
         let x = Tensor::<f32>::from_fn(&shape, |index| (index[0] * 3 + index[1]) as f32 % 7.0);
-        let row = x.select(0, 5).copied(at()).unwrap();
+        let row = x.select(0, 5).contiguous_copy(at()).unwrap();
         let instructions = vec![Instruction::Binary(Binary::Add, 0, 1), Instruction::Unary(Unary::Square, 2)];
         let outputs = vec![Output::Whole(3), Output::Whole(2), Output::Whole(1), Output::Reduced(Reduction::Sum, 2, 1)];
         let program = Program::new(2, instructions, outputs, None);

@@ -83,11 +83,11 @@ impl<T: Element> Tensor<T> {
             Some(fill) => fill(elements).filled(),
             None => unreachable!("a tensor is filled once"),
         };
-        Self::build_short(shape, at, fill)
+        Self::build_inline(shape, at, fill)
     }
 
     /// Does the same as [`build`](Self::build), but calls `fill` directly. For results of a few elements, this saves a tenth of the time.
-    pub(crate) fn build_short<F: Filled>(
+    pub(crate) fn build_inline<F: Filled>(
         shape: &Shape,
         at: Site,
         fill: impl FnOnce(&mut [T]) -> F,
@@ -157,9 +157,9 @@ impl<T: Element> Tensor<T> {
 
     /// Returns the buffer for writing through the layout. First copies the elements if the buffer is not [writable](Storage::get_mut), or
     /// if two elements may have the same position. The copy is contiguous.
-    pub(crate) fn writable(&mut self, at: Site) -> Result<(&mut [T], &Layout), Error> {
+    pub(crate) fn writable_data(&mut self, at: Site) -> Result<(&mut [T], &Layout), Error> {
         if !self.layout.is_injective() || self.storage.get_mut().is_none() {
-            *self = self.copied(at)?;
+            *self = self.contiguous_copy(at)?;
         }
         match self.storage.get_mut() {
             Some(data) => Ok((data, &self.layout)),
@@ -168,7 +168,7 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Returns a contiguous copy.
-    pub(crate) fn copied(&self, at: Site) -> Result<Self, Error> {
+    pub(crate) fn contiguous_copy(&self, at: Site) -> Result<Self, Error> {
         Tensor::build(self.shape(), at, |out| elementwise::copy(self.source(), out))
     }
 
@@ -253,10 +253,10 @@ impl<T: Element> Tensor<T> {
     /// Returns the elements in row-major order, for writing. Copies them first if the tensor shares its buffer or is not contiguous.
     pub(crate) fn elements_mut(&mut self, at: Site) -> Result<&mut [T], Error> {
         if !self.is_contiguous() {
-            *self = self.copied(at)?;
+            *self = self.contiguous_copy(at)?;
         }
         let count = self.numel();
-        let (data, layout) = self.writable(at)?;
+        let (data, layout) = self.writable_data(at)?;
         let start = if count == 0 { 0 } else { layout.offset() };
         Ok(&mut data[start..start + count])
     }
@@ -319,7 +319,7 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Returns the elements in row-major order. Copies them if the tensor is not contiguous.
-    pub(crate) fn in_order(&self, at: Site) -> Result<Cow<'_, [T]>, Error> {
+    pub(crate) fn row_major_elements(&self, at: Site) -> Result<Cow<'_, [T]>, Error> {
         Ok(match self.as_slice() {
             Some(elements) => Cow::Borrowed(elements),
             None => Cow::Owned(self.elements(at)?),
@@ -396,7 +396,7 @@ impl<T: Element> Tensor<T> {
     /// Returns the tensor itself if it is contiguous, else a contiguous copy. PyTorch: `contiguous`.
     #[doc(alias("ascontiguousarray"))]
     pub fn try_contiguous(&self) -> Result<Self, Error> {
-        if self.is_contiguous() { Ok(self.clone()) } else { self.copied(Site::here("contiguous")) }
+        if self.is_contiguous() { Ok(self.clone()) } else { self.contiguous_copy(Site::here("contiguous")) }
     }
 
     /// Converts the elements to another type like Rust's `as`. From floats to integers, numbers round toward zero and saturate, and NaN

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use proptest::prelude::*;
 use wengert_tensor::{Generator, Site};
 
-use super::{Derivative, KEPT, KeptDerivative, MAX_KEPT, OWN_SIZE, Replay, Request, replay};
+use super::{CACHE, CacheEntry, DERIVATIVE_OVERHEAD, MAX_CACHED_NODES, RecordedDerivative, Replay, Request, replay};
 use crate::prelude::*;
 use crate::transforms::vmap;
 use crate::{Call, Error, Function, FunctionCall, Operation, Parameter, Tape, Var};
@@ -50,10 +50,10 @@ fn loss<'t>(tape: &'t Tape<f64>, rows: &[i64], double: Double) -> (Var<'t, f64>,
 }
 
 /// Returns the derivatives that this thread keeps. The most recently used one comes first.
-fn kept() -> Vec<Rc<Derivative>> {
-    KEPT.with_borrow(|kept| {
-        let mut all: Vec<&KeptDerivative> = kept.by_start.values().flatten().collect();
-        all.sort_by_key(|kept| std::cmp::Reverse(kept.used));
+fn kept() -> Vec<Rc<RecordedDerivative>> {
+    CACHE.with_borrow(|kept| {
+        let mut all: Vec<&CacheEntry> = kept.by_start.values().flatten().collect();
+        all.sort_by_key(|kept| std::cmp::Reverse(kept.last_use));
         all.into_iter().map(|kept| Rc::clone(&kept.derivative)).collect()
     })
 }
@@ -159,7 +159,7 @@ fn a_request_for_other_gradients_is_no_replay() {
 #[test]
 fn the_kept_derivatives_are_small_together() {
     let (mut most, mut before) = (0, 0);
-    for number in 0..2 * MAX_KEPT / 100 {
+    for number in 0..2 * MAX_CACHED_NODES / 100 {
         let tape = Tape::<f64>::new();
         let x = tape.var(&Tensor::from([1.0]));
         // Each program has another factor and so another number among its nodes. None is replayed.
@@ -167,23 +167,23 @@ fn the_kept_derivatives_are_small_together() {
         assert_eq!(y.sum(..).grad([x])[0].item(), number as f64);
         let newest = kept().remove(0);
         let (size, count) = (size_of_kept(), kept().len());
-        assert!(size <= MAX_KEPT && newest.start.nodes + newest.gradients.len() < tape.len());
+        assert!(size <= MAX_CACHED_NODES && newest.start.nodes + newest.gradients.len() < tape.len());
         most = most.max(size);
         // The most recently used derivatives are kept: all derivatives, or half of them after the size was too large.
-        let (mut used, uses) = KEPT.with_borrow(|kept| {
-            (kept.by_start.values().flatten().map(|kept| kept.used).collect::<Vec<u64>>(), kept.uses)
+        let (mut used, uses) = CACHE.with_borrow(|kept| {
+            (kept.by_start.values().flatten().map(|kept| kept.last_use).collect::<Vec<u64>>(), kept.n_uses)
         });
         used.sort_unstable();
         assert!(used.iter().rev().copied().eq((0..count as u64).map(|age| uses - age)));
         assert!(count == before + 1 || count == before / 2, "{before} {count}");
         before = count;
     }
-    assert!(most > MAX_KEPT - 200);
+    assert!(most > MAX_CACHED_NODES - 200);
 }
 
 /// Returns the size of all kept derivatives, which must be the sum of their sizes.
 fn size_of_kept() -> usize {
-    let size = KEPT.with_borrow(|kept| kept.size);
+    let size = CACHE.with_borrow(|kept| kept.size);
     assert_eq!(kept().iter().map(|derivative| derivative.size()).sum::<usize>(), size);
     size
 }
@@ -197,13 +197,13 @@ fn the_size_of_a_derivative_counts_its_parts() {
     let plain = kept().remove(0);
     // A derivative without custom operations has no calls.
     assert_eq!((plain.gradients.len(), plain.request.outputs.len(), plain.calls.len()), (41, 1, 0));
-    assert_eq!(plain.size(), plain.part.nodes() + 42 / 2 + OWN_SIZE);
+    assert_eq!(plain.size(), plain.part.nodes() + 42 / 2 + DERIVATIVE_OVERHEAD);
     let tape = Tape::<f64>::new();
     let x = tape.var(&Tensor::scalar(2.0));
     let _ = (0..10).fold(x, |y, _| tape.apply(ADDS, &[y])).grad([x]);
     let custom = kept().remove(0);
     assert_eq!(custom.calls.len(), 10);
-    assert_eq!(custom.size(), custom.part.nodes() + 1 + 60 + OWN_SIZE);
+    assert_eq!(custom.size(), custom.part.nodes() + 1 + 60 + DERIVATIVE_OVERHEAD);
 }
 
 /// Checks that a derivative is not kept if it is so large that all others would have to be removed.
@@ -212,7 +212,7 @@ fn a_long_derivative_is_not_kept() {
     let tape = Tape::<f64>::new();
     let x = tape.var(&Tensor::scalar(2.0));
     let long = |y: Var<'_, f64>, count: usize| (0..count).fold(y, |y, _| -y).index;
-    let derivative = |y: u32| tape.at(y).grad([x])[0];
+    let derivative = |y: u32| tape.var_of(y).grad([x])[0];
     // Each negation has a node in the derivative.
     let first = derivative(long(x, 60_000));
     assert!(tape.len() > 120_000);
@@ -618,8 +618,8 @@ fn gradients<'t, T: Float>(
     let (seed, before) = (loss.unit_seed(at)?, kept());
     let start = loss.tape().record.borrow().extent();
     let gradients = loss.tape().reverse_or_zeros(&[(loss, seed)], inputs, at);
-    let is_known = |newest: &Rc<Derivative>| before.iter().any(|known| Rc::ptr_eq(known, newest));
-    let is_replay = |newest: &Rc<Derivative>| newest.start == start && is_known(newest);
+    let is_known = |newest: &Rc<RecordedDerivative>| before.iter().any(|known| Rc::ptr_eq(known, newest));
+    let is_replay = |newest: &Rc<RecordedDerivative>| newest.start == start && is_known(newest);
     *replayed += usize::from(kept().first().is_some_and(is_replay));
     gradients
 }

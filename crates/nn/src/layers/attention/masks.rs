@@ -75,7 +75,9 @@ impl<'t, T: Float> CombinedMask<'t, T> {
             (AttentionMask::Add(bias), visible) => {
                 let bias = by_head(*bias, sizes)?;
                 CombinedMask::Add(match visible {
-                    Some(visible) => try_where_(&bias.mask(&visible, Site::here("attend"))?, &bias, f64::NEG_INFINITY)?,
+                    Some(visible) => {
+                        try_where_(&bias.constant_mask(&visible, Site::here("attend"))?, &bias, f64::NEG_INFINITY)?
+                    }
                     None => bias,
                 })
             }

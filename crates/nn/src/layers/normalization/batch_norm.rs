@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use wengert_autograd::{Buffer, Parameter, Share, Var};
+use wengert_autograd::{BlendWeight, Buffer, Parameter, Var};
 use wengert_tensor::Float;
 use wengert_tensor::ops::{BatchNormed, Normalization as _};
 
@@ -122,12 +122,12 @@ impl<const D: usize, T: Float> BatchNorm<D, T> {
     /// Returns the weight of the next batch in the running statistics: the momentum, or 1/n for the n-th batch without
     /// a momentum. Returns an error if the count of batches is not a single number.
     #[track_caller]
-    fn share(&self) -> Result<Share> {
+    fn blend_weight(&self) -> Result<BlendWeight> {
         if let Some(momentum) = self.momentum {
-            return Ok(Share::Fixed(momentum));
+            return Ok(BlendWeight::Fixed(momentum));
         }
         let batches = self.num_batches_tracked.as_ref().map_or(Ok(0), |count| count.value.try_item())?;
-        Ok(Share::Nth((batches as u64).saturating_add(1)))
+        Ok(BlendWeight::CumulativeAverage((batches as u64).saturating_add(1)))
     }
 }
 
@@ -150,9 +150,9 @@ impl<const D: usize, T: Float> Layer<T> for BatchNorm<D, T> {
         let BatchNormed { output, mean, variance } = normed;
         // A batch without values has no mean and no variance, so the running statistics stay.
         if let Some((running_mean, running_var)) = running.filter(|_| x.shape().numel() > 0) {
-            let share = self.share()?;
-            tape.try_blend(running_mean, mean, share)?;
-            tape.try_blend(running_var, variance, share)?;
+            let blend_weight = self.blend_weight()?;
+            tape.try_blend(running_mean, mean, blend_weight)?;
+            tape.try_blend(running_var, variance, blend_weight)?;
         }
         if let Some(count) = &self.num_batches_tracked {
             tape.count(count);

@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use wengert_autograd::{Buffer, Error, Parameter, Share, Var};
+use wengert_autograd::{BlendWeight, Buffer, Error, Parameter, Var};
 use wengert_tensor::Float;
 use wengert_tensor::ops::{BatchNormed, Normalization as _, Reductions as _, Repetition as _, Views as _};
 
@@ -120,7 +120,7 @@ impl<const D: usize, T: Float> InstanceNorm<D, T> {
         }
         for (running, statistic) in [(running.0, mean), (running.1, variance)] {
             let statistic = statistic.try_reshape([examples, channels])?.try_mean(0)?;
-            tape.try_blend(running, statistic, Share::Fixed(self.momentum))?;
+            tape.try_blend(running, statistic, BlendWeight::Fixed(self.momentum))?;
         }
         output.try_reshape(&shape)
     }

@@ -3,7 +3,7 @@
 //! [`WeightNorm`] is from Salimans and Kingma, "Weight normalization" (2016). [`SpectralNorm`] is from Miyato et al., "Spectral normalization
 //! for generative adversarial networks" (2018).
 
-use wengert_autograd::{Buffer, Parameter, Share, Tape, Var};
+use wengert_autograd::{BlendWeight, Buffer, Parameter, Tape, Var};
 use wengert_macros::twins;
 use wengert_tensor::ops::{Arithmetic as _, Blas as _, Norms as _, Products as _, TensorLike, Views as _};
 use wengert_tensor::{Float, Generator, Site, Tensor};
@@ -169,8 +169,8 @@ impl<T: Float> SpectralNorm<T> {
                 u = fixed.try_matmul(v)?.try_normalize(2, 0, EPS)?;
                 v = u.try_matmul(fixed)?.try_normalize(2, 0, EPS)?;
             }
-            tape.try_blend(&self.u, u, Share::Fixed(1.0))?;
-            tape.try_blend(&self.v, v, Share::Fixed(1.0))?;
+            tape.try_blend(&self.u, u, BlendWeight::Fixed(1.0))?;
+            tape.try_blend(&self.v, v, BlendWeight::Fixed(1.0))?;
         } else if !self.original.is_frozen() {
             tape.note_evaluation("SpectralNorm");
         }

@@ -119,7 +119,7 @@ impl<'t, T: Float> Padding<'t, T> {
         let batch = lengths.len();
         let belongs = Tensor::try_from_fn([steps, batch], |index| index[0] < lengths[index[1]])?
             .try_reshape([steps * batch, 1])?;
-        let rows = x.mask(&belongs, Site::here("sequence"))?;
+        let rows = x.constant_mask(&belongs, Site::here("sequence"))?;
         let mut by_step = vec![None; shortest];
         for step in shortest..steps {
             by_step.push(Some(rows.try_narrow(0, step * batch, batch)?));

@@ -370,8 +370,8 @@ mod tests {
                 let (wide_x, wide_y) = (x.cast::<f64>(), y.cast::<f64>());
                 let product = |threads: usize| {
                     set_num_threads(threads);
-                    let added = added_to.clone().plus_product(x, y, Site::here("test")).unwrap();
-                    let again = added.clone().contiguous().plus_product(x, y, Site::here("test")).unwrap();
+                    let added = added_to.clone().add_product(x, y, Site::here("test")).unwrap();
+                    let again = added.clone().contiguous().add_product(x, y, Site::here("test")).unwrap();
                     (x.matmul(y), wide_x.matmul(&wide_y), added, again)
                 };
                 let expected = product(1);

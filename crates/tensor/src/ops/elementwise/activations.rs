@@ -90,7 +90,7 @@ pub trait Activations: TensorLike<Elem: Float> {
 
     /// Returns x Φ(x), where Φ is the normal distribution function. NaN at -∞. PyTorch: `gelu`.
     fn try_gelu(&self) -> Result<Self> {
-        Self::composed([self], &Activation::Gelu, Site::here("gelu"))
+        Self::apply_composite([self], &Activation::Gelu, Site::here("gelu"))
     }
 
     /// Returns the approximation x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³))). NaN at -∞. PyTorch: `gelu` with `approximate='tanh'`.
@@ -204,7 +204,7 @@ enum Activation {
 }
 
 impl Composite for Activation {
-    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
+    fn apply<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
         match *self {
             Activation::Clamp(low, high) => clamp(x, low, high),
             Activation::LeakyRelu(slope) if x.is_plain() => x.combine(Binary::Prelu, slope, at),
@@ -254,7 +254,7 @@ impl Composite for Activation {
 
 #[track_caller]
 fn activate<A: TensorLike<Elem: Float>>(x: &A, activation: Activation, at: Site) -> Result<A> {
-    A::composed_elementwise([x], &activation, at)
+    A::apply_elementwise_composite([x], &activation, at)
 }
 
 /// Returns ln σ(x) as min(x, 0) - ln(1 + e^-|x|), which does not overflow. The derivative at 0 is 1/2.

@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::primitive::pair::{binary, pair};
+use crate::ops::primitive::pair::{binary, broadcast_two};
 use crate::ops::{Argument, Operand, Result, TensorLike};
 use crate::{Binary, Error, Float, Number, Scalar, Site, Unary, ensure};
 
@@ -43,7 +43,7 @@ pub trait Arithmetic: TensorLike {
         Self::Elem: Number,
     {
         let at = Site::here("rsub");
-        let (x, y) = pair(self, other, at)?;
+        let (x, y) = broadcast_two(self, other, at)?;
         y.apply_binary(Binary::Sub, &x, at)
     }
 
@@ -72,7 +72,7 @@ pub trait Arithmetic: TensorLike {
         Self::Elem: Number,
     {
         let at = Site::here("div_trunc");
-        let (x, y) = pair(self, other, at)?;
+        let (x, y) = broadcast_two(self, other, at)?;
         let quotient = x.apply_binary(Binary::Div, &y, at)?;
         quotient.apply_unary(Unary::Trunc, at)
     }
@@ -95,8 +95,8 @@ pub trait Arithmetic: TensorLike {
         Self::Elem: Number,
     {
         let at = Site::here("floor_divide");
-        let (x, y) = pair(self, other, at)?;
-        x.apply_binary(Binary::FloorDivide, &y, at)?.opaque(at)
+        let (x, y) = broadcast_two(self, other, at)?;
+        x.apply_binary(Binary::FloorDivide, &y, at)?.refuse_gradients(at)
     }
 
     /// Returns the remainder of `self / other`, with the sign of `self`. Division by zero gives NaN, and is refused for integers. PyTorch:
@@ -136,7 +136,7 @@ pub trait Arithmetic: TensorLike {
         if let Some(root) = root(&exponent, at)? {
             return self.apply_unary(root, at);
         }
-        let (x, y) = pair(self, exponent, at)?;
+        let (x, y) = broadcast_two(self, exponent, at)?;
         x.apply_binary(Binary::Pow, &y, at)
     }
 

@@ -112,14 +112,14 @@ fn clamp_between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) ->
 }
 
 /// A composite operation: the replacement of NaN, ∞ and -∞.
-struct FiniteNumbers {
+struct NanToNum {
     nan: f64,
     posinf: Option<f64>,
     neginf: Option<f64>,
 }
 
-impl Composite for FiniteNumbers {
-    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
+impl Composite for NanToNum {
+    fn apply<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
         let largest = A::Elem::MAX.to_f64();
         let replace_equal = |result: &A, infinity: f64, value: f64| {
             result.replace_where(&x.compare(Compare::Eq, infinity, at)?, value, at)
@@ -155,7 +155,7 @@ pub trait Bounded: TensorLike<Elem: Float> {
     #[in_place]
     fn try_nan_to_num(&self, nan: f64, posinf: Option<f64>, neginf: Option<f64>) -> Result<Self> {
         let at = Site::here("nan_to_num");
-        Self::composed_elementwise([self], &FiniteNumbers { nan, posinf, neginf }, at)
+        Self::apply_elementwise_composite([self], &NanToNum { nan, posinf, neginf }, at)
     }
 
     /// Returns ln(x / (1 - x)): -∞ at 0, ∞ at 1, and NaN outside [0, 1]. With `eps`, x is first clamped to [eps, 1 - eps], and the
@@ -211,14 +211,14 @@ pub trait Bounded: TensorLike<Elem: Float> {
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::elementwise::clamp::FiniteNumbers;
+    use crate::ops::elementwise::clamp::NanToNum;
     use crate::ops::primitive::testing::check_formula;
     use crate::prelude::*;
 
     #[test]
     fn formulas_have_the_bits_of_separate_operations() {
-        check_formula(&FiniteNumbers { nan: 0.25, posinf: None, neginf: None });
-        check_formula(&FiniteNumbers { nan: f64::NAN, posinf: Some(9.0), neginf: Some(7.0) });
+        check_formula(&NanToNum { nan: 0.25, posinf: None, neginf: None });
+        check_formula(&NanToNum { nan: f64::NAN, posinf: Some(9.0), neginf: Some(7.0) });
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::primitive::pair::{compare, expand, join_all, number, pair};
+use crate::ops::primitive::pair::{broadcast_operand_shapes, broadcast_two, compare, expand, expand_number};
 use crate::ops::{Argument, IntoArray, MaskOperand, Operand, Result, TensorLike};
 use crate::{Binary, Compare, Element, Error, Float, Scalar, Site, Tensor, Unary};
 
@@ -75,7 +75,7 @@ pub trait Comparison: TensorLike {
         Self::Elem: Float,
     {
         let at = Site::here("isinf");
-        let infinity = number(self, Self::Elem::INFINITY, &self.shape(), at)?;
+        let infinity = expand_number(self, Self::Elem::INFINITY, &self.shape(), at)?;
         self.apply_unary(Unary::Abs, at)?.apply_compare(Compare::Eq, &infinity, at)
     }
 
@@ -86,7 +86,7 @@ pub trait Comparison: TensorLike {
         Self::Elem: Float,
     {
         let at = Site::here("isfinite");
-        let infinity = number(self, Self::Elem::INFINITY, &self.shape(), at)?;
+        let infinity = expand_number(self, Self::Elem::INFINITY, &self.shape(), at)?;
         self.apply_unary(Unary::Abs, at)?.apply_compare(Compare::Lt, &infinity, at)
     }
 
@@ -118,7 +118,7 @@ pub trait Comparison: TensorLike {
     #[in_place]
     fn try_logical_not(&self) -> Result<Self::Mask> {
         let at = Site::here("logical_not");
-        let zero = number(self, Scalar::from_i64(0), &self.shape(), at)?;
+        let zero = expand_number(self, Scalar::from_i64(0), &self.shape(), at)?;
         self.apply_compare(Compare::Eq, &zero, at)
     }
 }
@@ -147,7 +147,7 @@ impl<T: Element> Tensor<T> {
 /// Broadcasts both operands and returns the masks of their nonzero elements. Callers combine the masks: the product is "and", the maximum
 /// is "or", and the comparison ≠ is "exclusive or".
 fn nonzero_masks<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A::Mask, A::Mask), A::Error> {
-    let (x, y) = pair(x, other, at)?;
+    let (x, y) = broadcast_two(x, other, at)?;
     Ok((x.apply_nonzero(at)?, y.apply_nonzero(at)?))
 }
 
@@ -172,11 +172,11 @@ pub fn try_where_<X: IntoArray>(mask: impl MaskOperand<X::Array>, x: X, y: impl 
     let mask_shape = mask.shape();
     let (x, y, shape) = match y.into_argument(x)? {
         Argument::Number(value) => {
-            let shape = join_all(&[&mask_shape, &x.shape()], at)?;
-            (expand(x, &shape, at)?, number(x, value, &shape, at)?, shape)
+            let shape = broadcast_operand_shapes(&[&mask_shape, &x.shape()], at)?;
+            (expand(x, &shape, at)?, expand_number(x, value, &shape, at)?, shape)
         }
         Argument::Array(y) => {
-            let shape = join_all(&[&mask_shape, &x.shape(), &y.shape()], at)?;
+            let shape = broadcast_operand_shapes(&[&mask_shape, &x.shape(), &y.shape()], at)?;
             (expand(x, &shape, at)?, expand(&y, &shape, at)?, shape)
         }
     };

@@ -3,7 +3,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::primitive::pair::pair;
+use crate::ops::primitive::pair::broadcast_two;
 use crate::ops::{Arithmetic, Functions, Operand, Result, TensorLike};
 use crate::scalar::special;
 use crate::{Float, Scalar, Site, Tensor};
@@ -35,7 +35,7 @@ pub trait IncompleteGamma: TensorLike<Elem: Float> {
 
 #[track_caller]
 fn regularized<A: TensorLike<Elem: Float>>(a: &A, other: impl Operand<A>, is_upper: bool, at: Site) -> Result<A> {
-    let (a, x) = pair(a, other, at)?;
+    let (a, x) = broadcast_two(a, other, at)?;
     let (orders, bounds) = (a.to_tensor(at)?, x.to_tensor(at)?);
     let values = Tensor::build(orders.shape(), at, |out| {
         for (out, (a, x)) in out.iter_mut().zip(orders.iter().zip(bounds.iter())) {
@@ -46,7 +46,7 @@ fn regularized<A: TensorLike<Elem: Float>>(a: &A, other: impl Operand<A>, is_upp
         || {
             // The derivative with respect to x (`other`) is xᵃ⁻¹ e⁻ˣ / Γ(a), with a minus sign for the integral from x to ∞. The derivative
             // is computed from its logarithm.
-            let a = a.opaque(at)?;
+            let a = a.refuse_gradients(at)?;
             let logarithm = a.try_sub(1.0)?.try_mul(&x.try_log()?)?.try_sub(&x)?.try_sub(&a.try_lgamma()?)?;
             let density = logarithm.try_exp()?;
             let slope = if is_upper { density.try_neg()? } else { density };

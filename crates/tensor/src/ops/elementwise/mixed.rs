@@ -3,8 +3,10 @@
 
 use wengert_macros::twins;
 
-use crate::ops::primitive::pair::{binary, broadcast_three, expand, join_all, number, one_value, pair};
-use crate::ops::reduce::reductions::not_zero;
+use crate::ops::primitive::pair::{
+    binary, broadcast_operand_shapes, broadcast_three, broadcast_two, expand, expand_number, expand_scalar,
+};
+use crate::ops::reduce::reductions::nonzero_mask;
 use crate::ops::{
     Argument, Arithmetic, ArrayOperand, Comparison, Compose, Composite, Functions, MaskOperand, Operand, Result,
     TensorLike, Views, try_where_,
@@ -29,10 +31,10 @@ pub trait Mixed: TensorLike<Elem: Float> {
         let at = Site::here("lerp");
         match weight.into_argument(self)? {
             Argument::Number(weight) => {
-                let (x, y) = pair(self, end, at)?;
-                Self::composed_elementwise([&x, &y], &Blend { weight: weight.to_f64() }, at)
+                let (x, y) = broadcast_two(self, end, at)?;
+                Self::apply_elementwise_composite([&x, &y], &Lerp { weight: weight.to_f64() }, at)
             }
-            Argument::Array(weight) => Self::composed_elementwise([self, end, &weight], &Blends, at),
+            Argument::Array(weight) => Self::apply_elementwise_composite([self, end, &weight], &LerpTensor, at),
         }
     }
 
@@ -40,7 +42,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
     #[in_place]
     fn try_addcmul(&self, x: impl ArrayOperand<Self>, y: impl ArrayOperand<Self>, value: f64) -> Result<Self> {
         let at = Site::here("addcmul");
-        Self::composed_elementwise(
+        Self::apply_elementwise_composite(
             [self, &x.into_array(self)?, &y.into_array(self)?],
             &AddScaled { op: Binary::Mul, value },
             at,
@@ -51,7 +53,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
     #[in_place]
     fn try_addcdiv(&self, x: impl ArrayOperand<Self>, y: impl ArrayOperand<Self>, value: f64) -> Result<Self> {
         let at = Site::here("addcdiv");
-        Self::composed_elementwise(
+        Self::apply_elementwise_composite(
             [self, &x.into_array(self)?, &y.into_array(self)?],
             &AddScaled { op: Binary::Div, value },
             at,
@@ -62,7 +64,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
     #[in_place]
     fn try_ldexp(&self, other: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("ldexp");
-        let (x, y) = pair(self, other, at)?;
+        let (x, y) = broadcast_two(self, other, at)?;
         x.try_mul(&y.try_exp2()?)
     }
 
@@ -96,15 +98,15 @@ pub trait Mixed: TensorLike<Elem: Float> {
     /// with derivative NaN. PyTorch: `logaddexp`.
     fn try_logaddexp(&self, other: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("logaddexp");
-        let (x, y) = pair(self, other, at)?;
-        Self::composed_elementwise([&x, &y], &LogSumOfPowers(Unary::Exp), at)
+        let (x, y) = broadcast_two(self, other, at)?;
+        Self::apply_elementwise_composite([&x, &y], &LogSumOfPowers(Unary::Exp), at)
     }
 
     /// Returns log₂(2ˣ + 2ʸ) for x (`self`) and y (`other`), without overflow. PyTorch: `logaddexp2`.
     fn try_logaddexp2(&self, other: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("logaddexp2");
-        let (x, y) = pair(self, other, at)?;
-        Self::composed_elementwise([&x, &y], &LogSumOfPowers(Unary::Exp2), at)
+        let (x, y) = broadcast_two(self, other, at)?;
+        Self::apply_elementwise_composite([&x, &y], &LogSumOfPowers(Unary::Exp2), at)
     }
 
     /// Returns x ln y for x (`self`) and y (`other`), and 0 at x = 0 unless y is NaN. PyTorch: `xlogy`.
@@ -123,10 +125,10 @@ pub trait Mixed: TensorLike<Elem: Float> {
     #[in_place]
     fn try_heaviside(&self, values: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("heaviside");
-        let (x, values) = pair(self, values, at)?;
-        let zeros = number(&x, Self::Elem::ZERO, &x.shape(), at)?;
+        let (x, values) = broadcast_two(self, values, at)?;
+        let zeros = expand_number(&x, Self::Elem::ZERO, &x.shape(), at)?;
         let above = try_where_(&x.try_gt(0.0)?, &zeros.try_add(1.0)?, &zeros)?;
-        try_where_(&Comparison::try_eq(&x, 0.0)?, &values, &above)?.opaque(at)
+        try_where_(&Comparison::try_eq(&x, 0.0)?, &values, &above)?.refuse_gradients(at)
     }
 
     /// Returns a mask that is true where `self` and `other` differ by at most `atol + rtol · |other|`. Equal infinities are close. Two NaNs
@@ -152,7 +154,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
     ) -> Result<bool, Self::Error> {
         let at = Site::here("allclose");
         let close = is_close(self, other, [rtol, atol], equal_nan, at)?;
-        Ok(not_zero(&close, at)?.iter().all(|close| close))
+        Ok(nonzero_mask(&close, at)?.iter().all(|close| close))
     }
 
     /// Returns a mask that is true where an element is +∞. PyTorch: `isposinf`.
@@ -168,18 +170,18 @@ pub trait Mixed: TensorLike<Elem: Float> {
     /// Returns a mask that is true where the sign bit is set: below 0, at -0, and at a NaN with this bit. PyTorch: `signbit`.
     fn try_signbit(&self) -> Result<Self::Mask> {
         let at = Site::here("signbit");
-        let ones = number(self, Self::Elem::ONE, &self.shape(), at)?;
+        let ones = expand_number(self, Self::Elem::ONE, &self.shape(), at)?;
         ones.apply_binary(Binary::Copysign, &self.try_detach()?, at)?.try_lt(0.0)
     }
 }
 
 /// A composite operation: [`lerp`](Mixed::try_lerp) with one weight.
-struct Blend {
+struct Lerp {
     weight: f64,
 }
 
-impl Composite<2> for Blend {
-    fn of<A: TensorLike<Elem: Float>>(&self, [x, y]: [&A; 2], at: Site) -> Result<A> {
+impl Composite<2> for Lerp {
+    fn apply<A: TensorLike<Elem: Float>>(&self, [x, y]: [&A; 2], at: Site) -> Result<A> {
         // The formulas of `blend`. One formula is chosen for all elements, because all elements have the same weight.
         let weight = A::Elem::from_f64(self.weight).to_f64();
         let (start, step) = if weight.abs() < 0.5 { (x, weight) } else { (y, weight - 1.0) };
@@ -192,12 +194,12 @@ impl Composite<2> for Blend {
 }
 
 /// A composite operation: [`lerp`](Mixed::try_lerp) with an array of weights.
-struct Blends;
+struct LerpTensor;
 
-impl Composite<3> for Blends {
-    fn of<A: TensorLike<Elem: Float>>(&self, [x, y, weight]: [&A; 3], at: Site) -> Result<A> {
+impl Composite<3> for LerpTensor {
+    fn apply<A: TensorLike<Elem: Float>>(&self, [x, y, weight]: [&A; 3], at: Site) -> Result<A> {
         let (x, y, weight) = broadcast_three(x, y, weight, at)?;
-        blend(&x, &y, &weight)
+        lerp(&x, &y, &weight)
     }
 
     fn formula(&self) -> Option<Formula> {
@@ -207,7 +209,7 @@ impl Composite<3> for Blends {
 
 /// Returns x + weight · (y - x). All operands have the same shape.
 #[track_caller]
-fn blend<A: TensorLike<Elem: Float>>(x: &A, y: &A, weight: &A) -> Result<A> {
+fn lerp<A: TensorLike<Elem: Float>>(x: &A, y: &A, weight: &A) -> Result<A> {
     // The step starts at `x` if |weight| < 1/2, and otherwise at `y`, so that the results for the weights 0 and 1 are exact. The formulas
     // for both starts have the same derivatives.
     let near = weight.try_abs()?.try_lt(0.5)?;
@@ -222,7 +224,7 @@ struct AddScaled {
 }
 
 impl Composite<3> for AddScaled {
-    fn of<A: TensorLike<Elem: Float>>(&self, [own, x, y]: [&A; 3], at: Site) -> Result<A> {
+    fn apply<A: TensorLike<Elem: Float>>(&self, [own, x, y]: [&A; 3], at: Site) -> Result<A> {
         let (own, x, y) = broadcast_three(own, x, y, at)?;
         let x = if self.value == 1.0 { x } else { x.try_mul(self.value)? };
         own.try_add(&x.apply_binary(self.op, &y, at)?)
@@ -237,7 +239,7 @@ impl Composite<3> for AddScaled {
 struct LogSumOfPowers(Unary);
 
 impl Composite<2> for LogSumOfPowers {
-    fn of<A: TensorLike<Elem: Float>>(&self, [x, y]: [&A; 2], at: Site) -> Result<A> {
+    fn apply<A: TensorLike<Elem: Float>>(&self, [x, y]: [&A; 2], at: Site) -> Result<A> {
         log_sum_of_powers(x, y, self.0, at)
     }
 }
@@ -263,9 +265,9 @@ pub trait Masking: TensorLike<Elem: Element> {
 /// Returns `value` where `mask` is true, and `x` elsewhere.
 pub(crate) fn masked_fill<A: TensorLike>(x: &A, mask: &A::Mask, value: impl Operand<A>, at: Site) -> Result<A> {
     // The mask is the first operand here, because PyTorch's error message names its shape first.
-    let shape = join_all(&[&mask.shape(), &x.shape()], at)?;
+    let shape = broadcast_operand_shapes(&[&mask.shape(), &x.shape()], at)?;
     let (expanded, mask) = (expand(x, &shape, at)?, expand(mask, &shape, at)?);
-    let value = one_value(x, value, &shape, at, |rank| {
+    let value = expand_scalar(x, value, &shape, at, |rank| {
         format!("masked_fill only supports a 0-dimensional value tensor, but got tensor with {rank} dimension(s).")
     })?;
     A::apply_select(&mask, &value, &expanded, at)
@@ -283,7 +285,7 @@ fn is_close<A: TensorLike<Elem: Float>>(
     for (name, tolerance) in [("rtol", rtol), ("atol", atol)] {
         ensure!(tolerance >= 0.0, at, "{name} must be greater than or equal to zero, but got {tolerance}");
     }
-    let (x, y) = pair(x, other, at)?;
+    let (x, y) = broadcast_two(x, other, at)?;
     let allowed = y.try_mul(rtol)?.try_abs()?.try_add(atol)?;
     let actual = x.try_sub(&y)?.try_abs()?;
     let near = actual.try_isfinite()?.try_logical_and(&actual.try_le(&allowed)?)?;
@@ -322,14 +324,14 @@ fn log1p_of_power<A: TensorLike<Elem: Float>>(x: &A, power: Unary, at: Site) -> 
 #[cfg(test)]
 mod tests {
     use crate::Binary;
-    use crate::ops::elementwise::mixed::{AddScaled, Blend, Blends};
+    use crate::ops::elementwise::mixed::{AddScaled, Lerp, LerpTensor};
     use crate::ops::primitive::testing::check_formula;
     use crate::prelude::*;
 
     #[test]
     fn formulas_have_the_bits_of_separate_operations() {
-        [0.3, -0.9, 0.5].into_iter().for_each(|weight| check_formula(&Blend { weight }));
-        check_formula(&Blends);
+        [0.3, -0.9, 0.5].into_iter().for_each(|weight| check_formula(&Lerp { weight }));
+        check_formula(&LerpTensor);
         for (op, value) in [(Binary::Mul, 0.3), (Binary::Mul, 1.0), (Binary::Div, 0.3), (Binary::Div, 1.0)] {
             check_formula(&AddScaled { op, value });
         }

@@ -10,7 +10,9 @@ use crate::engine::elementwise;
 use crate::ops::elementwise::arithmetic::root;
 use crate::ops::elementwise::mixed::masked_fill;
 use crate::ops::primitive::eager::check_binary;
-use crate::ops::primitive::pair::{align, expand, join_all, number, one_value, same_shape};
+use crate::ops::primitive::pair::{
+    broadcast_operand_shapes, broadcast_two_under, check_in_place_shape, expand, expand_number, expand_scalar,
+};
 use crate::ops::{Argument, MaskOperand, Operand, TensorLike};
 use crate::shape::compat::{BroadcastRule, Resolved};
 use crate::{Binary, Element, Error, ExpandMismatch, Number, Scalar, Shape, Site, Tensor, Unary, View};
@@ -66,7 +68,7 @@ pub trait InPlace: TensorLike {
             let value = self.apply_unary(root, at)?;
             return self.put(value, at);
         }
-        let (_, y) = align(self, other, BroadcastRule::InPlace, at)?;
+        let (_, y) = broadcast_two_under(self, other, BroadcastRule::InPlace, at)?;
         self.put_binary(op, &y, at)
     }
 
@@ -82,7 +84,8 @@ pub trait InPlace: TensorLike {
     #[doc(hidden)]
     fn put_mask(&mut self, mask: Self::Mask, at: Site) -> Result<(), Self::Error> {
         let shape = mask.shape();
-        let (one, zero) = (number(self, Self::Elem::ONE, &shape, at)?, number(self, Self::Elem::ZERO, &shape, at)?);
+        let (one, zero) =
+            (expand_number(self, Self::Elem::ONE, &shape, at)?, expand_number(self, Self::Elem::ZERO, &shape, at)?);
         let value = Self::apply_select(&mask, &one, &zero, at)?;
         self.put(value, at)
     }
@@ -99,12 +102,12 @@ pub trait InPlace: TensorLike {
         self.check_write(array(&other), at)?;
         let shape = self.shape();
         let value = match other {
-            Argument::Number(value) => number(self, value, &shape, at)?,
+            Argument::Number(value) => expand_number(self, value, &shape, at)?,
             Argument::Array(y) => {
-                // `join_all` does not warn about the broadcast. Only operations that combine two operands warn, and a copy does not combine
-                // operands.
-                let joined = join_all(&[&shape, &y.shape()], at)?;
-                same_shape(&shape, &y.shape(), &joined, at)?;
+                // `broadcast_operand_shapes` does not warn about the broadcast. Only operations that combine two operands warn, and a copy
+                // does not combine operands.
+                let joined = broadcast_operand_shapes(&[&shape, &y.shape()], at)?;
+                check_in_place_shape(&shape, &y.shape(), &joined, at)?;
                 expand(&y, &shape, at)?
             }
         };
@@ -118,7 +121,7 @@ pub trait InPlace: TensorLike {
     {
         let at = Site::here("floor_divide_");
         self.update(Binary::FloorDivide, other, at)?;
-        let value = self.opaque(at)?;
+        let value = self.refuse_gradients(at)?;
         self.put(value, at)
     }
 
@@ -127,7 +130,7 @@ pub trait InPlace: TensorLike {
         let at = Site::here("masked_fill_");
         let mask = mask.to_mask(self, at)?;
         let (own, other) = (self.shape(), mask.shape());
-        same_shape(&own, &other, &join_all(&[&own, &other], at)?, at)?;
+        check_in_place_shape(&own, &other, &broadcast_operand_shapes(&[&own, &other], at)?, at)?;
         let value = masked_fill(self, &mask, value, at)?;
         self.put(value, at)
     }
@@ -136,7 +139,7 @@ pub trait InPlace: TensorLike {
     fn try_fill_(&mut self, value: impl Operand<Self>) -> Result<(), Self::Error> {
         let at = Site::here("fill_");
         let shape = self.shape();
-        let filled = one_value(self, value, &shape, at, |rank| {
+        let filled = expand_scalar(self, value, &shape, at, |rank| {
             format!("fill_ only supports 0-dimension value tensor but got tensor with {rank} dimensions.")
         })?;
         self.replace(filled, at)
@@ -145,7 +148,7 @@ pub trait InPlace: TensorLike {
     /// Sets every element to 0. PyTorch: `zero_`.
     fn try_zero_(&mut self) -> Result<(), Self::Error> {
         let at = Site::here("zero_");
-        let zeros = number(self, Self::Elem::ZERO, &self.shape(), at)?;
+        let zeros = expand_number(self, Self::Elem::ZERO, &self.shape(), at)?;
         self.replace(zeros, at)
     }
 
@@ -193,13 +196,13 @@ impl<T: Element> InPlace for Tensor<T> {
     fn put(&mut self, value: Self, at: Site) -> Result<(), Error> {
         // The buffer of `value` replaces the buffer of `self`. If several elements of `value` share one position in memory, `value` is
         // copied first, so that it can be written to.
-        *self = if value.layout().has_internal_overlap() { value.copied(at)? } else { value };
+        *self = if value.layout().has_internal_overlap() { value.contiguous_copy(at)? } else { value };
         Ok(())
     }
 
     fn put_binary(&mut self, op: Binary, y: &Self, at: Site) -> Result<(), Error> {
         check_binary(op, y, self.shape(), at)?;
-        let (data, layout) = self.writable(at)?;
+        let (data, layout) = self.writable_data(at)?;
         elementwise::update(op, data, layout, y.source());
         Ok(())
     }
@@ -223,18 +226,18 @@ pub(crate) fn check_in_place<A: InPlace>(target: &A, others: &[Option<&A>], at: 
     let own = target.shape();
     let others: Vec<Shape> = others.iter().flatten().map(|other| other.shape()).collect();
     let shapes: Vec<&Shape> = std::iter::once(&own).chain(&others).collect();
-    let joined = join_all(&shapes, at)?;
+    let joined = broadcast_operand_shapes(&shapes, at)?;
     if joined != own {
         // The error names the operand that does not expand to the target.
         let other = others.iter().find(|other| ExpandMismatch::between(other, &own).is_some());
-        same_shape(&own, other.unwrap_or(&joined), &joined, at)?;
+        check_in_place_shape(&own, other.unwrap_or(&joined), &joined, at)?;
     }
     Ok(())
 }
 
 /// Sets `target` to `value`, which must have the same shape.
 pub(crate) fn put_same_shape<A: InPlace>(target: &mut A, value: A, at: Site) -> Result<(), A::Error> {
-    same_shape(&target.shape(), &value.shape(), &value.shape(), at)?;
+    check_in_place_shape(&target.shape(), &value.shape(), &value.shape(), at)?;
     target.put(value, at)
 }
 

@@ -5,7 +5,7 @@
 use wengert_macros::twins;
 
 use crate::ops::index::scatter::{index_put, index_set, masked_scatter};
-use crate::ops::primitive::pair::same_shape;
+use crate::ops::primitive::pair::check_in_place_shape;
 use crate::ops::{Argument, ArrayOperand, InPlace, IndexItem, Operand};
 use crate::shape::broadcast;
 use crate::{Error, Number, Site, Tensor};
@@ -73,7 +73,7 @@ pub trait ScatterInPlace: InPlace {
         self.check_write(Some(source), at)?;
         let own = self.shape();
         let joined = broadcast::join(&[&own, mask.shape()]).map_err(|mismatch| Error::Broadcast(mismatch, at))?;
-        same_shape(&own, mask.shape(), &joined, at)?;
+        check_in_place_shape(&own, mask.shape(), &joined, at)?;
         let value = masked_scatter(self, mask, source, at)?;
         self.put(value, at)
     }

@@ -8,7 +8,7 @@ use wengert_macros::twins;
 
 use crate::ops::index::positions::{check_index, check_range, one_dim, positions_in, wrap, wrap_negative};
 use crate::ops::index::replace::gather_along;
-use crate::ops::primitive::pair::join;
+use crate::ops::primitive::pair::broadcast_shape;
 use crate::ops::{Compose, Result, TensorLike};
 use crate::shape::dims;
 use crate::{Error, Position, Shape, Site, Tensor, ensure};
@@ -81,7 +81,7 @@ pub trait Indexing: TensorLike {
                 return self.apply_index_select(axis, &Tensor::from(line), at);
             }
         }
-        check_range(&index.in_order(at)?, from[axis], axis, at)?;
+        check_range(&index.row_major_elements(at)?, from[axis], axis, at)?;
         let taken = gather_along(self, &from, axis, &index.reshape_to(target, at)?, at)?;
         taken.reshape_to(index.shape().clone(), at)
     }
@@ -94,7 +94,7 @@ pub trait Indexing: TensorLike {
         let at = Site::here("take_along_dim");
         let Some(dim) = dim else {
             let line = self.reshape_to([self.shape().numel()], at)?;
-            let index = from_the_start(index, line.shape()[0], 0, at)?;
+            let index = wrap_indices(index, line.shape()[0], 0, at)?;
             return line.try_gather(0, &index.reshape_to([index.numel()], at)?);
         };
         let shape = self.shape();
@@ -115,8 +115,8 @@ pub trait Indexing: TensorLike {
             shape
         };
         let (own, count) = (shape.get(axis).copied().unwrap_or(1), index.shape().get(axis).copied().unwrap_or(1));
-        let index = from_the_start(index, own, axis, at)?;
-        let wide = join(&with(&shape, count), index.shape(), at)?;
+        let index = wrap_indices(index, own, axis, at)?;
+        let wide = broadcast_shape(&with(&shape, count), index.shape(), at)?;
         self.expand_to(&with(&wide, own), at)?.try_gather(dim, &index.expand_to(&wide, at)?)
     }
 
@@ -144,15 +144,15 @@ pub trait Indexing: TensorLike {
     /// ```
     fn try_masked_select(&self, mask: &Tensor<bool>) -> Result<Self> {
         let at = Site::here("masked_select");
-        let shape = join(mask.shape(), &self.shape(), at)?;
+        let shape = broadcast_shape(mask.shape(), &self.shape(), at)?;
         let positions = positions_in(&mask.expand_to(&shape, at)?, at)?;
         self.expand_to(&shape, at)?.apply_take(&positions, at)
     }
 }
 
 /// Returns `index` with negative indices replaced by indices that count from the start of a dimension of size `size`.
-fn from_the_start(index: &Tensor<i64>, size: usize, axis: usize, at: Site) -> Result<Tensor<i64>, Error> {
-    if index.in_order(at)?.iter().all(|&position| position >= 0) {
+fn wrap_indices(index: &Tensor<i64>, size: usize, axis: usize, at: Site) -> Result<Tensor<i64>, Error> {
+    if index.row_major_elements(at)?.iter().all(|&position| position >= 0) {
         Ok(index.clone())
     } else {
         wrap(index, size, axis, at)

@@ -11,7 +11,7 @@ pub use crate::ops::index::item::IndexItem;
 use wengert_macros::twins;
 
 use crate::ops::index::positions::{all_positions, positions_in};
-use crate::ops::index::resolve::{positions, resolve, take, whole_mask};
+use crate::ops::index::resolve::{positions, resolve_items, take_indexed, whole_mask};
 use crate::ops::{Result, TensorLike};
 use crate::{Site, Tensor};
 
@@ -36,8 +36,8 @@ pub trait ItemIndexing: TensorLike {
         if let Some(mask) = whole_mask(items, &self.shape()) {
             return self.apply_take(&positions_in(mask, at)?, at);
         }
-        let (view, indices) = resolve(self, items, at)?;
-        take(&view, indices, at)
+        let (view, indices) = resolve_items(self, items, at)?;
+        take_indexed(&view, indices, at)
     }
 }
 
@@ -62,11 +62,11 @@ pub(crate) fn positions_of<A: TensorLike>(x: &A, items: &[IndexItem], at: Site) 
         item => matches!(item, IndexItem::Ellipsis),
     };
     if items.iter().all(keeps_dimensions) && !is_view(items) {
-        let (_, indices) = resolve(x, items, at)?;
+        let (_, indices) = resolve_items(x, items, at)?;
         return Ok(positions(&shape, indices, at)?);
     }
-    let (view, indices) = resolve(&all_positions(&shape, at)?, items, at)?;
-    Ok(take(&view, indices, at)?)
+    let (view, indices) = resolve_items(&all_positions(&shape, at)?, items, at)?;
+    Ok(take_indexed(&view, indices, at)?)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use wengert_macros::twins;
 use crate::memory::reserve::addressable;
 use crate::ops::TensorLike;
 use crate::ops::index::positions::{indices_in, one_dim, positions_in, unravel};
-use crate::ops::reduce::reductions::not_zero;
+use crate::ops::reduce::reductions::nonzero_mask;
 use crate::{Error, Site, Sizes, Tensor, ensure};
 
 /// The indices of the elements that are not zero.
@@ -22,7 +22,7 @@ pub trait Nonzero: TensorLike {
     #[doc(alias("argwhere", "flatnonzero"))]
     fn try_nonzero(&self) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("nonzero");
-        Ok(indices_in(&not_zero(self, at)?, at)?)
+        Ok(indices_in(&nonzero_mask(self, at)?, at)?)
     }
 
     /// Returns the indices of the elements that are not zero (`true` for masks), as one vector per dimension.
@@ -30,8 +30,8 @@ pub trait Nonzero: TensorLike {
     /// `where` with one argument, `nonzero` with `as_tuple=True`.
     fn try_where_nonzero(&self) -> Result<Vec<Tensor<i64>>, Self::Error> {
         let at = Site::here("where_nonzero");
-        let positions = positions_in(&not_zero(self, at)?, at)?;
-        Ok(unravel(&one_dim(&self.shape()), &positions.in_order(at)?).into_iter().map(Tensor::from).collect())
+        let positions = positions_in(&nonzero_mask(self, at)?, at)?;
+        Ok(unravel(&one_dim(&self.shape()), &positions.row_major_elements(at)?).into_iter().map(Tensor::from).collect())
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn gathered_positions(
     index: &Tensor<i64>,
     at: Site,
 ) -> Result<Tensor<i64>, Error> {
-    let line = index.in_order(at)?;
+    let line = index.row_major_elements(at)?;
     Tensor::build(index.shape(), at, |out| {
         for_gathered_positions(from, axis, index.shape(), &line, &mut |start, first, positions| {
             let out = out[start..start + positions.len()].iter_mut();
@@ -131,14 +131,14 @@ pub(crate) fn indices_in(mask: &Tensor<bool>, at: Site) -> Result<Tensor<i64>, E
     let (shape, rank) = (mask.shape(), mask.rank());
     if !(1..=4).contains(&rank) {
         let positions = positions_in(mask, at)?;
-        let columns = unravel(shape, &positions.in_order(at)?);
+        let columns = unravel(shape, &positions.row_major_elements(at)?);
         return Tensor::build(&[positions.numel(), rank].into(), at, |out| {
             for (axis, column) in columns.iter().enumerate() {
                 out.iter_mut().skip(axis).step_by(rank).zip(column).for_each(|(out, &index)| *out = index);
             }
         });
     }
-    let mask = mask.in_order(at)?;
+    let mask = mask.row_major_elements(at)?;
     let count = mask.iter().filter(|&&chosen| chosen).count();
     // The last row is for indices that `write_indices` writes although their elements are not chosen.
     let indices = Tensor::build(&[count + 1, rank].into(), at, |out: &mut [i64]| match rank {
@@ -226,7 +226,7 @@ pub(crate) fn check_index(
     sentence: impl FnOnce(i64) -> String,
     at: Site,
 ) -> Result<Tensor<i64>, Error> {
-    let index = if index.is_contiguous() { index.clone() } else { index.copied(at)? };
+    let index = if index.is_contiguous() { index.clone() } else { index.contiguous_copy(at)? };
     check_within(index.as_slice().unwrap_or_default(), size, axis, sentence, at)?;
     Ok(index)
 }

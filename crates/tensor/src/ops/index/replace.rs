@@ -8,27 +8,27 @@ use wengert_macros::precompiled;
 use crate::kernel::gather::{Values, scatter};
 use crate::kernel::rows;
 use crate::ops::index::positions::{for_gathered_positions, gathered_positions, one_dim};
-use crate::ops::primitive::pair::number;
+use crate::ops::primitive::pair::expand_number;
 use crate::ops::{Compose, Result, TensorLike};
 use crate::{Binary, Compare, Element, Error, Reduction, Scalar, Shape, Site, Tensor};
 
-/// The places in a tensor that values are written to, one value per place.
+/// The positions in a tensor that values are written to, one value per position.
 #[derive(Clone, Copy)]
-pub(crate) enum Places<'a> {
+pub(crate) enum WritePositions<'a> {
     /// The elements at these row-major positions.
-    Listed(&'a Tensor<i64>),
+    RowMajor(&'a Tensor<i64>),
     /// The elements from which `gather` with this index would read.
-    Along { axis: usize, index: &'a Tensor<i64> },
+    Gather { axis: usize, index: &'a Tensor<i64> },
 }
 
 #[precompiled]
 impl<T: Element> Tensor<T> {
     /// Returns the elements that `gather` reads, in the shape of `index`. `from` is the shape of `self`, or `[1]` if `self` has rank 0.
-    fn gathered(&self, from: &Shape, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self, Error> {
+    fn gather_tensor(&self, from: &Shape, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self, Error> {
         let Some(x) = self.as_slice() else {
             return self.apply_take(&gathered_positions(from, axis, index, at)?, at);
         };
-        let line = index.in_order(at)?;
+        let line = index.row_major_elements(at)?;
         Tensor::build(index.shape(), at, |out| {
             for_gathered_positions(from, axis, index.shape(), &line, &mut |start, first, positions| {
                 let (out, x) = (out[start..start + positions.len()].iter_mut(), &x[first..]);
@@ -37,11 +37,11 @@ impl<T: Element> Tensor<T> {
         })
     }
 
-    /// Combines the elements at `places` with `values` by `op`, one after the other. If `op` is `None`, writes the values. There is at least
-    /// one place.
+    /// Combines the elements at `targets` with `values` by `op`, one after the other. If `op` is `None`, writes the values. There is at
+    /// least one position.
     pub(crate) fn scatter_to(
         &mut self,
-        places: Places<'_>,
+        targets: WritePositions<'_>,
         values: &Self,
         op: Option<Reduction>,
         at: Site,
@@ -50,20 +50,20 @@ impl<T: Element> Tensor<T> {
         let values = match values.source().whole() {
             Some(values) => values,
             None => {
-                ordered = values.in_order(at)?;
+                ordered = values.row_major_elements(at)?;
                 Values::Slice(&ordered)
             }
         };
         let shape = one_dim(self.shape());
         let out = self.elements_mut(at)?;
-        match places {
-            Places::Listed(positions) => scatter(op, values, &positions.in_order(at)?, out),
-            Places::Along { axis, index } => {
+        match targets {
+            WritePositions::RowMajor(positions) => scatter(op, values, &positions.row_major_elements(at)?, out),
+            WritePositions::Gather { axis, index } => {
                 for_gathered_positions(
                     &shape,
                     axis,
                     &one_dim(index.shape()),
-                    &index.in_order(at)?,
+                    &index.row_major_elements(at)?,
                     &mut |start, first, positions| {
                         scatter(op, values.part(start, start + positions.len()), positions, &mut out[first..]);
                     },
@@ -73,26 +73,26 @@ impl<T: Element> Tensor<T> {
         Ok(())
     }
 
-    /// Returns a copy with the slices `values` written to the slices with the indices `index` along dimension `axis`. If `adds` is true, adds
-    /// the slices instead.
+    /// Returns a copy with the slices `values` written to the slices with the indices `index` along dimension `axis`. If `accumulate` is
+    /// true, adds the slices instead.
     pub(crate) fn with_slices(
         &self,
         axis: usize,
         index: &[i64],
         values: &Self,
-        adds: bool,
+        accumulate: bool,
         at: Site,
     ) -> Result<Self, Error> {
-        let (shape, mut result) = (one_dim(self.shape()), self.copied(at)?);
+        let (shape, mut result) = (one_dim(self.shape()), self.contiguous_copy(at)?);
         if values.numel() == 0 {
             return Ok(result);
         }
         let (size, width) = (shape[axis], Shape::from(&shape[axis + 1..]).numel());
         let out = result.elements_mut(at)?;
         match values.source().whole() {
-            Some(values) if !adds => rows::replace(values, index, size, width, out),
-            _ if !adds => rows::replace(Values::Slice(&values.in_order(at)?), index, size, width, out),
-            _ => rows::add(&[(&values.in_order(at)?, index)], size, width, out),
+            Some(values) if !accumulate => rows::replace(values, index, size, width, out),
+            _ if !accumulate => rows::replace(Values::Slice(&values.row_major_elements(at)?), index, size, width, out),
+            _ => rows::add(&[(&values.row_major_elements(at)?, index)], size, width, out),
         }
         Ok(result)
     }
@@ -107,7 +107,7 @@ pub(crate) fn gather_along<A: TensorLike>(
     at: Site,
 ) -> Result<A> {
     if x.is_plain() {
-        return x.try_constant(&x.to_tensor(at)?.gathered(from, axis, index, at)?);
+        return x.try_constant(&x.to_tensor(at)?.gather_tensor(from, axis, index, at)?);
     }
     x.apply_take(&gathered_positions(from, axis, index, at)?, at)
 }
@@ -123,7 +123,7 @@ pub(crate) fn scatter_along<A: TensorLike>(
     at: Site,
 ) -> Result<A> {
     if x.is_plain() {
-        return scatter_plain(x, Places::Along { axis, index }, values, op, at);
+        return scatter_plain(x, WritePositions::Gather { axis, index }, values, op, at);
     }
     let positions = target_positions(&x.shape(), axis, index, at)?;
     if op.is_none() { overwrite(x, &positions, values, at) } else { add_at(x, &positions, values, at) }
@@ -141,10 +141,16 @@ pub(crate) fn target_positions(
     gathered_positions(&one_dim(shape), axis, &line, at)?.reshape_to(index.shape().clone(), at)
 }
 
-/// Does the same as [`scatter_along`] for a plain `x`. The places can also be a list of positions.
-fn scatter_plain<A: TensorLike>(x: &A, places: Places<'_>, values: &A, op: Option<Reduction>, at: Site) -> Result<A> {
-    let mut result = x.to_tensor(at)?.copied(at)?;
-    result.scatter_to(places, &values.to_tensor(at)?, op, at)?;
+/// Does the same as [`scatter_along`] for a plain `x`. `targets` can also be a list of positions.
+fn scatter_plain<A: TensorLike>(
+    x: &A,
+    targets: WritePositions<'_>,
+    values: &A,
+    op: Option<Reduction>,
+    at: Site,
+) -> Result<A> {
+    let mut result = x.to_tensor(at)?.contiguous_copy(at)?;
+    result.scatter_to(targets, &values.to_tensor(at)?, op, at)?;
     x.try_constant(&result)
 }
 
@@ -152,10 +158,10 @@ fn scatter_plain<A: TensorLike>(x: &A, places: Places<'_>, values: &A, op: Optio
 pub(crate) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &A, at: Site) -> Result<A> {
     debug_assert_eq!(positions.shape(), &values.shape());
     if positions.numel() == 0 {
-        return without_writes(x, values, at);
+        return write_nothing(x, values, at);
     }
     if x.is_plain() {
-        return scatter_plain(x, Places::Listed(positions), values, None, at);
+        return scatter_plain(x, WritePositions::RowMajor(positions), values, None, at);
     }
     let shape = x.shape();
     let mut repeated = false;
@@ -167,7 +173,7 @@ pub(crate) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &
             *source = number as i64;
         }
     })?;
-    let written = x.mask(&source.compare(Compare::Ge, 0, at)?, at)?;
+    let written = x.constant_mask(&source.compare(Compare::Ge, 0, at)?, at)?;
     let last = values.apply_take(&source.combine(Binary::Maximum, 0, at)?, at)?;
     let result = A::apply_select(&written, &last, x, at)?;
     if !repeated {
@@ -182,7 +188,7 @@ pub(crate) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &
 
 /// Returns `x`, the result for an index without elements, which writes no element of `values`. The result depends on `values`, so that the
 /// gradient of `values` is zeros, as in PyTorch, and is not missing.
-pub(crate) fn without_writes<A: TensorLike>(x: &A, values: &A, at: Site) -> Result<A> {
+pub(crate) fn write_nothing<A: TensorLike>(x: &A, values: &A, at: Site) -> Result<A> {
     let terms = || {
         let written = values.reshape_to([values.shape().numel()], at)?.slice_axis(0, 0, 0, at)?;
         Ok(vec![(x.clone(), None), (written.apply_scatter_add(&Tensor::zeros([0]), &x.shape(), at)?, None)])
@@ -198,13 +204,17 @@ pub(crate) fn overwrite_with_number<A: TensorLike>(
     at: Site,
 ) -> Result<A> {
     if x.is_plain() {
-        return overwrite(x, positions, &number(x, value, positions.shape(), at)?, at);
+        return overwrite(x, positions, &expand_number(x, value, positions.shape(), at)?, at);
     }
-    x.choose(&x.mask(&mask_without(&x.shape(), positions, at)?, at)?, crate::ops::Argument::Number(value), at)
+    x.choose(
+        &x.constant_mask(&mask_excluding(&x.shape(), positions, at)?, at)?,
+        crate::ops::Argument::Number(value),
+        at,
+    )
 }
 
 /// Returns a mask that is false at `positions` and true elsewhere.
-pub(crate) fn mask_without(shape: &Shape, positions: &Tensor<i64>, at: Site) -> Result<Tensor<bool>, Error> {
+pub(crate) fn mask_excluding(shape: &Shape, positions: &Tensor<i64>, at: Site) -> Result<Tensor<bool>, Error> {
     Tensor::build(shape, at, |kept| {
         kept.fill(true);
         for position in positions.iter() {
@@ -216,11 +226,11 @@ pub(crate) fn mask_without(shape: &Shape, positions: &Tensor<i64>, at: Site) -> 
 /// Returns `x` with `values` added at `positions`. Values for the same position add up.
 pub(crate) fn add_at<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &A, at: Site) -> Result<A> {
     if positions.numel() == 0 {
-        return without_writes(x, values, at);
+        return write_nothing(x, values, at);
     }
     debug_assert!(A::Elem::DTYPE != crate::DType::Bool);
     if x.is_plain() {
-        return scatter_plain(x, Places::Listed(positions), values, Some(Reduction::Sum), at);
+        return scatter_plain(x, WritePositions::RowMajor(positions), values, Some(Reduction::Sum), at);
     }
     x.plus(&values.apply_scatter_add(positions, &x.shape(), at)?, at)
 }

@@ -12,7 +12,11 @@ pub(crate) type IndexTensors = Vec<(usize, Tensor<i64>)>;
 
 /// Applies the integers, index tensors of rank 0, slices and new dimensions among `items` to `x`, which gives a view. Returns the view, and
 /// the other items as index tensors.
-pub(crate) fn resolve<A: TensorLike>(x: &A, items: &[IndexItem], at: Site) -> Result<(A, IndexTensors), A::Error> {
+pub(crate) fn resolve_items<A: TensorLike>(
+    x: &A,
+    items: &[IndexItem],
+    at: Site,
+) -> Result<(A, IndexTensors), A::Error> {
     let rank = x.shape().rank();
     let indexed: usize = items.iter().map(indexed_dimensions).sum();
     ensure!(indexed <= rank, at, "too many indices for tensor of dimension {rank}");
@@ -54,7 +58,7 @@ pub(crate) fn resolve<A: TensorLike>(x: &A, items: &[IndexItem], at: Site) -> Re
             }
             IndexItem::Mask(mask) => {
                 check_mask(mask.shape(), &view.shape(), axis, at)?;
-                for index in unravel(mask.shape(), &positions_in(mask, at)?.in_order(at)?) {
+                for index in unravel(mask.shape(), &positions_in(mask, at)?.row_major_elements(at)?) {
                     indices.push((axis, Tensor::from(index)));
                     axis += 1;
                 }
@@ -100,7 +104,7 @@ fn select<A: TensorLike>(x: &A, axis: usize, position: isize, at: Site) -> Resul
 }
 
 /// Returns the elements of `view` that the index tensors select.
-pub(crate) fn take<A: TensorLike>(view: &A, indices: IndexTensors, at: Site) -> Result<A> {
+pub(crate) fn take_indexed<A: TensorLike>(view: &A, indices: IndexTensors, at: Site) -> Result<A> {
     match &indices[..] {
         [] => Ok(view.clone()),
         [(axis, index)] => view.apply_index_select(*axis, index, at),

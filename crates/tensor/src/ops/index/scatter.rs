@@ -9,10 +9,10 @@ use wengert_macros::twins;
 use crate::ops::index::items::{is_view, positions_of};
 use crate::ops::index::positions::{check_index, check_range, one_dim, slice_positions, wrap};
 use crate::ops::index::replace::{
-    add_at, mask_without, overwrite, overwrite_with_number, scatter_along, target_positions, without_writes,
+    add_at, mask_excluding, overwrite, overwrite_with_number, scatter_along, target_positions, write_nothing,
 };
 use crate::ops::index::resolve::whole_mask;
-use crate::ops::primitive::pair::{join, number, one_value};
+use crate::ops::primitive::pair::{broadcast_shape, expand_number, expand_scalar};
 use crate::ops::{Argument, ArrayOperand, Compose, IndexItem, Operand, Result, TensorLike};
 use crate::shape::broadcast::expands;
 use crate::shape::dims;
@@ -38,7 +38,7 @@ pub trait Scatter: TensorLike {
         let source = &source.into_array(self)?;
         let at = Site::here("scatter");
         match check_targets(self, dim, index, Some(&source.shape()), at)? {
-            None => without_writes(self, source, at),
+            None => write_nothing(self, source, at),
             Some(axis) => scatter_along(self, axis, index, &leading_part(source, index.shape(), at)?, None, at),
         }
     }
@@ -50,7 +50,7 @@ pub trait Scatter: TensorLike {
         match check_targets(self, dim, index, None, at)? {
             None => Ok(self.clone()),
             Some(axis) if self.is_plain() => {
-                scatter_along(self, axis, index, &number(self, value, index.shape(), at)?, None, at)
+                scatter_along(self, axis, index, &expand_number(self, value, index.shape(), at)?, None, at)
             }
             Some(axis) => {
                 let positions = target_positions(&self.shape(), axis, index, at)?;
@@ -75,7 +75,7 @@ pub trait Scatter: TensorLike {
         let source = &source.into_array(self)?;
         let at = Site::here("scatter_add");
         match check_targets(self, dim, index, Some(&source.shape()), at)? {
-            None => without_writes(self, source, at),
+            None => write_nothing(self, source, at),
             Some(axis) => {
                 let source = leading_part(source, index.shape(), at)?;
                 scatter_along(self, axis, index, &source, Some(Reduction::Sum), at)
@@ -101,12 +101,12 @@ pub trait Scatter: TensorLike {
         let (whole, from, axis) = slices("index_add_()", self, dim, index, source, at)?;
         let line = check_index(index, whole[axis], axis, |_| "index out of range in self".into(), at)?;
         if from.numel() == 0 {
-            return without_writes(self, source, at);
+            return write_nothing(self, source, at);
         }
         let values = if alpha == 1.0 { source.clone() } else { source.times(alpha, at)? };
         if self.is_plain() {
             let values = values.to_tensor(at)?;
-            let result = self.to_tensor(at)?.with_slices(axis, &line.in_order(at)?, &values, true, at)?;
+            let result = self.to_tensor(at)?.with_slices(axis, &line.row_major_elements(at)?, &values, true, at)?;
             return self.try_constant(&result);
         }
         let terms = [(&values.reshape_to(from, at)?, &line.reshape_to([line.numel()], at)?)];
@@ -139,7 +139,7 @@ pub trait Scatter: TensorLike {
         ensure!(index.rank() <= 1, at, "Index has to be a vector/scalar");
         let line = wrap(index, whole[axis], axis, at)?.elements(at)?;
         let shape = if self.is_plain() { whole.with_size(axis, line.len()) } else { self.shape() };
-        let value = one_value(self, value, &shape, at, |rank| {
+        let value = expand_scalar(self, value, &shape, at, |rank| {
             format!("index_fill_ only supports a 0-dimensional value tensor, but got tensor with {rank} dimension(s).")
         })?;
         if self.is_plain() {
@@ -147,7 +147,7 @@ pub trait Scatter: TensorLike {
             return self.try_constant(&result);
         }
         let positions = slice_positions(&whole, axis, &line, at)?;
-        self.choose(&self.mask(&mask_without(&self.shape(), &positions, at)?, at)?, &value, at)
+        self.choose(&self.constant_mask(&mask_excluding(&self.shape(), &positions, at)?, at)?, &value, at)
     }
 
     /// Returns `self` with `values`, which broadcast, written to the elements that `items` select. If `accumulate` is true, adds `values`
@@ -195,7 +195,7 @@ pub(crate) fn index_put<A: TensorLike<Elem: Number>>(
 /// Returns `x` with `value` written to the elements that `items` select.
 pub(crate) fn index_set<A: TensorLike>(x: &A, items: &[IndexItem], value: Argument<A>, at: Site) -> Result<A> {
     if let (Some(mask), &Argument::Number(value)) = (whole_mask(items, &x.shape()), &value) {
-        return A::apply_select(&x.mask(mask, at)?, &number(x, value, &x.shape(), at)?, x, at);
+        return A::apply_select(&x.constant_mask(mask, at)?, &expand_number(x, value, &x.shape(), at)?, x, at);
     }
     let positions = positions_of(x, items, at)?;
     match value {
@@ -215,7 +215,7 @@ pub(crate) fn index_set<A: TensorLike>(x: &A, items: &[IndexItem], value: Argume
 
 /// Returns `x` with elements of `source` written where `mask` is true.
 pub(crate) fn masked_scatter<A: TensorLike>(x: &A, mask: &Tensor<bool>, source: &A, at: Site) -> Result<A> {
-    let shape = join(&x.shape(), mask.shape(), at)?;
+    let shape = broadcast_shape(&x.shape(), mask.shape(), at)?;
     let mask = mask.expand_to(&shape, at)?;
     let mut last = -1;
     let numbers = Tensor::build(&shape, at, |numbers| {
@@ -227,10 +227,10 @@ pub(crate) fn masked_scatter<A: TensorLike>(x: &A, mask: &Tensor<bool>, source: 
     ensure!(last < source.shape().numel() as i64, at, "Number of elements of source < number of ones in mask");
     let expanded = x.expand_to(&shape, at)?;
     if last < 0 {
-        return without_writes(&expanded, source, at);
+        return write_nothing(&expanded, source, at);
     }
     let values = source.apply_take(&numbers, at)?;
-    A::apply_select(&x.mask(&mask, at)?, &values, &expanded, at)
+    A::apply_select(&x.constant_mask(&mask, at)?, &values, &expanded, at)
 }
 
 /// Returns the position of dimension `dim` of `x`, or `None` if `index` is empty. Refuses an `index` that does not fit `x` and `source`, and
@@ -265,7 +265,7 @@ pub(crate) fn check_targets<A: TensorLike>(
         at,
         "Expected index {shape} to be no larger than self {own} apart from dimension {axis}{and_source}"
     );
-    check_range(&index.in_order(at)?, own[axis], axis, at)?;
+    check_range(&index.row_major_elements(at)?, own[axis], axis, at)?;
     Ok(Some(axis))
 }
 

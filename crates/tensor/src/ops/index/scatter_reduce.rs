@@ -7,7 +7,7 @@
 
 use wengert_macros::{precompiled, twins};
 
-use crate::ops::index::replace::{Places, add_at, target_positions, without_writes};
+use crate::ops::index::replace::{WritePositions, add_at, target_positions, write_nothing};
 use crate::ops::index::scatter::{check_targets, leading_part};
 use crate::ops::{ArrayOperand, Compose, Result, TensorLike};
 use crate::{Binary, Compare, Error, Float, Position, Reduction, Shape, Site, Tensor};
@@ -57,17 +57,17 @@ pub trait ScatterReduce: TensorLike<Elem: Float> {
         let source = &source.into_array(self)?;
         let at = Site::here("scatter_reduce");
         let Some(axis) = check_targets(self, dim, index, Some(&source.shape()), at)? else {
-            return without_writes(self, source, at);
+            return write_nothing(self, source, at);
         };
         let source = leading_part(source, index.shape(), at)?;
         if self.is_plain() {
             let (x, source) = (self.to_tensor(at)?, source.to_tensor(at)?);
-            return self.try_constant(&x.scatter_reduced(axis, index, &source, reduction, include_self, at)?);
+            return self.try_constant(&x.scatter_reduce_tensor(axis, index, &source, reduction, include_self, at)?);
         }
         let positions = target_positions(&self.shape(), axis, index, at)?;
         let count = source.shape().numel();
         let source = source.reshape_to([count], at)?;
-        let targets = Targets::new(&positions.elements(at)?, self.shape(), at)?;
+        let targets = ScatterTargets::new(&positions.elements(at)?, self.shape(), at)?;
         match reduction {
             ScatterReduction::Sum => sums(self, &source, &targets, include_self, at),
             ScatterReduction::Mean => means(self, &source, &targets, include_self, at),
@@ -81,7 +81,7 @@ pub trait ScatterReduce: TensorLike<Elem: Float> {
 #[precompiled]
 impl<T: Float> Tensor<T> {
     /// Returns [`scatter_reduce`](ScatterReduce::scatter_reduce) of tensors. `source` has the shape of `index`.
-    fn scatter_reduced(
+    fn scatter_reduce_tensor(
         &self,
         axis: usize,
         index: &Tensor<i64>,
@@ -90,34 +90,34 @@ impl<T: Float> Tensor<T> {
         include_self: bool,
         at: Site,
     ) -> Result<Self, Error> {
-        let places = Places::Along { axis, index };
+        let targets = WritePositions::Gather { axis, index };
         let op = match reduction {
             ScatterReduction::Sum | ScatterReduction::Mean => Reduction::Sum,
             ScatterReduction::Prod => Reduction::Prod,
             ScatterReduction::Amax => Reduction::Amax,
             ScatterReduction::Amin => Reduction::Amin,
         };
-        let mut result = self.copied(at)?;
+        let mut result = self.contiguous_copy(at)?;
         if !include_self {
-            result.scatter_to(places, &Tensor::scalar(T::start(op)).expand_to(index.shape(), at)?, None, at)?;
+            result.scatter_to(targets, &Tensor::scalar(T::start(op)).expand_to(index.shape(), at)?, None, at)?;
         }
-        result.scatter_to(places, source, Some(op), at)?;
+        result.scatter_to(targets, source, Some(op), at)?;
         if reduction != ScatterReduction::Mean {
             return Ok(result);
         }
         let mut counts = Tensor::splat(1i64, self.shape(), at)?;
         if !include_self {
-            counts.scatter_to(places, &Tensor::scalar(0).expand_to(index.shape(), at)?, None, at)?;
+            counts.scatter_to(targets, &Tensor::scalar(0).expand_to(index.shape(), at)?, None, at)?;
         }
         let one = Tensor::scalar(1).expand_to(index.shape(), at)?;
-        counts.scatter_to(places, &one, Some(Reduction::Sum), at)?;
+        counts.scatter_to(targets, &one, Some(Reduction::Sum), at)?;
         result.apply_binary(Binary::Div, &counts.cast_to(at)?, at)
     }
 }
 
 /// The targets of the sources, and the sources sorted by target. A source is an element that is reduced. Its target is the element of the
 /// result that it contributes to.
-struct Targets {
+struct ScatterTargets {
     /// The target of each source, as a row-major position in the result.
     positions: Tensor<i64>,
     /// The number of sources of each element of the result, in the shape of the result.
@@ -127,36 +127,47 @@ struct Targets {
     /// For each position in `order`, the number of earlier sources with the same target.
     ranks: Tensor<i64>,
     /// For each element of the result, the position of its last source in `order`; 0 if the element has no source.
-    last: Tensor<i64>,
+    last_sources: Tensor<i64>,
     /// The largest number of sources of one element.
-    most: usize,
+    max_count: usize,
 }
 
-impl Targets {
+impl ScatterTargets {
     fn new(positions: &[i64], shape: Shape, at: Site) -> Result<Self, Error> {
         let mut counts = Tensor::splat(0i64, &shape, at)?;
-        let mut last = Tensor::splat(0i64, &shape, at)?;
-        let (own, places) = (counts.elements_mut(at)?, last.elements_mut(at)?);
+        let mut last_sources = Tensor::splat(0i64, &shape, at)?;
+        let (own, write_positions) = (counts.elements_mut(at)?, last_sources.elements_mut(at)?);
         positions.iter().for_each(|&target| own[target as usize] += 1);
-        // A counting sort. During the sort, `places` has the position in `order` to which the next source of each target is written.
+        // A counting sort. During the sort, `write_positions` has the position in `order` to which the next source of each target is
+        // written.
         let mut sum = 0;
-        for (place, count) in places.iter_mut().zip(&*own) {
-            *place = sum;
+        for (position, count) in write_positions.iter_mut().zip(&*own) {
+            *position = sum;
             sum += count;
         }
         let (mut order, mut ranks) = (vec![0; positions.len()], vec![0; positions.len()]);
         own.fill(0);
         for (source, &target) in positions.iter().enumerate() {
-            let (count, place) = (&mut own[target as usize], &mut places[target as usize]);
-            order[*place as usize] = source as i64;
-            ranks[*place as usize] = *count;
+            let (count, position) = (&mut own[target as usize], &mut write_positions[target as usize]);
+            order[*position as usize] = source as i64;
+            ranks[*position as usize] = *count;
             *count += 1;
-            *place += 1;
+            *position += 1;
         }
-        places.iter_mut().zip(&*own).for_each(|(place, &count)| *place = if count > 0 { *place - 1 } else { 0 });
-        let most = ranks.iter().max().map_or(0, |&rank| rank as usize + 1);
+        write_positions
+            .iter_mut()
+            .zip(&*own)
+            .for_each(|(position, &count)| *position = if count > 0 { *position - 1 } else { 0 });
+        let max_count = ranks.iter().max().map_or(0, |&rank| rank as usize + 1);
         let positions = Tensor::from(positions.to_vec());
-        Ok(Targets { positions, counts, order: Tensor::from(order), ranks: Tensor::from(ranks), last, most })
+        Ok(ScatterTargets {
+            positions,
+            counts,
+            order: Tensor::from(order),
+            ranks: Tensor::from(ranks),
+            last_sources,
+            max_count,
+        })
     }
 
     /// Returns a mask that is true at elements of the result that have sources.
@@ -170,30 +181,46 @@ impl Targets {
         let mut z = source.apply_take(&self.order, at)?;
         let (size, mut reach) = (self.order.numel(), 1);
         // At this point, each element of `z` combines at most `reach` sources of one target: its own source and the sources before it.
-        while reach < self.most {
+        while reach < self.max_count {
             let part = |start: usize| z.slice_axis(0, start, size - reach, at);
             let is_foreign =
                 self.ranks.slice_axis(0, reach, size - reach, at)?.compare(Compare::Lt, reach as i64, at)?;
             // A source of another target becomes the identity before the combination, so that its gradient is 0 and not 0 times infinity.
-            let earlier = part(0)?.replace_where(&z.mask(&is_foreign, at)?, identity, at)?;
+            let earlier = part(0)?.replace_where(&z.constant_mask(&is_foreign, at)?, identity, at)?;
             let later = earlier.apply_binary(op, &part(reach)?, at)?;
             z = A::apply_cat(&[z.slice_axis(0, 0, reach, at)?, later], 0, at)?;
             reach = reach.saturating_mul(2);
         }
-        z.apply_take(&self.last, at)
+        z.apply_take(&self.last_sources, at)
     }
 }
 
 /// Returns `x`. If `include_self` is false, the elements that are targets of a source are replaced by 0.
-fn starting_values<A: TensorLike>(x: &A, targets: &Targets, include_self: bool, at: Site) -> Result<A> {
-    if include_self { Ok(x.clone()) } else { x.replace_where(&x.mask(&targets.has_sources(at)?, at)?, 0.0, at) }
+fn starting_values<A: TensorLike>(x: &A, targets: &ScatterTargets, include_self: bool, at: Site) -> Result<A> {
+    if include_self {
+        Ok(x.clone())
+    } else {
+        x.replace_where(&x.constant_mask(&targets.has_sources(at)?, at)?, 0.0, at)
+    }
 }
 
-fn sums<A: TensorLike<Elem: Float>>(x: &A, source: &A, targets: &Targets, include_self: bool, at: Site) -> Result<A> {
+fn sums<A: TensorLike<Elem: Float>>(
+    x: &A,
+    source: &A,
+    targets: &ScatterTargets,
+    include_self: bool,
+    at: Site,
+) -> Result<A> {
     add_at(&starting_values(x, targets, include_self, at)?, &targets.positions, source, at)
 }
 
-fn means<A: TensorLike<Elem: Float>>(x: &A, source: &A, targets: &Targets, include_self: bool, at: Site) -> Result<A> {
+fn means<A: TensorLike<Elem: Float>>(
+    x: &A,
+    source: &A,
+    targets: &ScatterTargets,
+    include_self: bool,
+    at: Site,
+) -> Result<A> {
     let own = i64::from(include_self);
     let counts = targets.counts.plus(own, at)?.combine(Binary::Maximum, 1, at)?.try_cast::<A::Elem>()?;
     sums(x, source, targets, include_self, at)?.divide_by(&x.try_constant(&counts)?, at)
@@ -202,11 +229,11 @@ fn means<A: TensorLike<Elem: Float>>(x: &A, source: &A, targets: &Targets, inclu
 fn products<A: TensorLike<Elem: Float>>(
     x: &A,
     source: &A,
-    targets: &Targets,
+    targets: &ScatterTargets,
     include_self: bool,
     at: Site,
 ) -> Result<A> {
-    let reached = x.mask(&targets.has_sources(at)?, at)?;
+    let reached = x.constant_mask(&targets.has_sources(at)?, at)?;
     let factor = targets.reduce(source, Binary::Mul, 1.0, at)?;
     if include_self {
         return x.times(&factor.choose(&reached, 1.0, at)?, at);
@@ -217,12 +244,12 @@ fn products<A: TensorLike<Elem: Float>>(
 fn extremes<A: TensorLike<Elem: Float>>(
     x: &A,
     source: &A,
-    targets: &Targets,
+    targets: &ScatterTargets,
     op: Binary,
     include_self: bool,
     at: Site,
 ) -> Result<A> {
-    let reached = x.mask(&targets.has_sources(at)?, at)?;
+    let reached = x.constant_mask(&targets.has_sources(at)?, at)?;
     let own = x.apply_detach(at)?;
     let identity = if op == Binary::Maximum { f64::NEG_INFINITY } else { f64::INFINITY };
     let mut extreme = targets.reduce(&source.apply_detach(at)?, op, identity, at)?;

@@ -70,7 +70,7 @@ fn write<A: TensorLike>(x: &A, view: View, removed: Option<usize>, source: &A, a
     );
     let source = source.reshape_to(whole.clone(), at)?.apply_embed(view.clone(), &shape, at)?;
     let mask = Tensor::splat(true, &whole, at)?.apply_embed(view, &shape, at)?;
-    A::apply_select(&x.mask(&mask, at)?, &source, x, at)
+    A::apply_select(&x.constant_mask(&mask, at)?, &source, x, at)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use wengert_macros::twins;
 
 use crate::ops::linalg::products::{transposed_hint, unequal_vectors};
-use crate::ops::primitive::pair::{expand, number};
+use crate::ops::primitive::pair::{expand, expand_number};
 use crate::ops::shape::views::squeeze;
 use crate::ops::{ArrayOperand, Compose, InPlace, Result, TensorLike};
 use crate::{Binary, Error, Number, Scalar, Shape, Site, Sizes, ensure};
@@ -256,7 +256,7 @@ fn add_product<A: TensorLike>(own: &A, beta: f64, product: A, alpha: f64, at: Si
     if alpha == 0.0 {
         // With `alpha` 0 the value of the product is ignored. PyTorch still multiplies the gradient of the product by 0, so that a NaN in a
         // factor gives a NaN gradient. So only the value is replaced by 0, and the derivative stays.
-        product = product.with_value(&number(&product, A::Elem::ZERO, &product.shape(), at)?, at)?;
+        product = product.with_value(&expand_number(&product, A::Elem::ZERO, &product.shape(), at)?, at)?;
     }
     // With `beta` 0, the values of `own` are not read, and its gradient is zeros.
     if beta == 0.0 {

@@ -121,8 +121,8 @@ fn tensordot<A: TensorLike>(x: &A, y: &A, dims: &Contracted, at: Site) -> Result
         .chain(others.iter().filter(|label| !own.contains(label)))
         .copied()
         .collect();
-    let x = Named { array: x.clone(), labels: own };
-    x.multiply(Named { array: y.clone(), labels: others }, &kept, at)?.arrange(&kept, at)
+    let x = LabelledArray { array: x.clone(), labels: own };
+    x.multiply(LabelledArray { array: y.clone(), labels: others }, &kept, at)?.arrange(&kept, at)
 }
 
 /// Returns the sums of products of `operands` that the equation describes. A letter in several operands aligns their dimensions; size 1
@@ -150,7 +150,7 @@ pub fn try_einsum<I: IntoArray<Array = A> + Clone, A: TensorLike<Elem: Number>>(
     check_sizes(&equation, &shapes).map_err(refuse)?;
     let mut named = Vec::with_capacity(operands.len());
     for (array, labels) in operands.iter().zip(&equation.inputs) {
-        named.push(Named { array: array.clone(), labels: labels.clone() }.take_diagonals(at)?);
+        named.push(LabelledArray { array: array.clone(), labels: labels.clone() }.take_diagonals(at)?);
     }
     let mut rest = named.into_iter();
     let Some(mut total) = rest.next() else {
@@ -199,12 +199,12 @@ fn check_sizes(equation: &Equation, shapes: &[Shape]) -> Result<(), String> {
 }
 
 /// An array whose dimensions have names.
-struct Named<A> {
+struct LabelledArray<A> {
     array: A,
     labels: Vec<Label>,
 }
 
-impl<A: TensorLike> Named<A> {
+impl<A: TensorLike> LabelledArray<A> {
     fn size(&self, label: Label) -> Option<usize> {
         self.labels.iter().position(|&own| own == label).map(|axis| self.array.shape()[axis])
     }
@@ -239,7 +239,7 @@ impl<A: TensorLike> Named<A> {
         let shape = self.array.shape().without(&axes);
         let array = self.array.apply_reduce(Reduction::Sum, &axes, at)?.apply_view(View::Reshape(shape), at)?;
         let labels = self.labels.into_iter().filter(|&label| !is_summed(label)).collect();
-        Ok(Named { array, labels })
+        Ok(LabelledArray { array, labels })
     }
 
     /// Orders the dimensions as in `labels`, which contains all names of `self`. Names that `self` lacks become dimensions of size 1.
@@ -290,7 +290,7 @@ impl<A: TensorLike> Named<A> {
                 true => x.apply_binary(Binary::Mul, &y, at)?,
                 false => x.apply_product_sum(&y, &axes, at)?.apply_view(View::Reshape(whole), at)?,
             };
-            return Ok(Named { array, labels });
+            return Ok(LabelledArray { array, labels });
         }
         let (b, m, k, n) = (sizes(&batch), sizes(&rows).numel(), sizes(&inner).numel(), sizes(&columns).numel());
         let matrices = |named: &Self, order: [&[Label]; 2], rows: usize, columns: usize| {
@@ -302,7 +302,7 @@ impl<A: TensorLike> Named<A> {
         let x = matrices(&x, [&rows, &inner], m, k)?;
         let y = matrices(&y, [&inner, &columns], k, n)?;
         let array = x.apply_matmul(&y, at)?.apply_view(View::Reshape(whole), at)?;
-        Ok(Named { array, labels })
+        Ok(LabelledArray { array, labels })
     }
 }
 

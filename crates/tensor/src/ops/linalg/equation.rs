@@ -48,14 +48,14 @@ impl Equation {
             }
             inputs.push(labels(&symbols, rank - letters));
         }
-        let unnamed = inputs.iter().flatten().filter_map(|label| match label {
+        let ellipsis_rank = inputs.iter().flatten().filter_map(|label| match label {
             Label::Ellipsis(position) => Some(position.unsigned_abs()),
             Label::Letter(_) => None,
         });
-        let unnamed = unnamed.max().unwrap_or(0);
+        let ellipsis_rank = ellipsis_rank.max().unwrap_or(0);
         let output = match right {
-            Some(right) => labels(&symbols(right, "the output")?, unnamed),
-            None => implicit_output(&inputs, unnamed),
+            Some(right) => labels(&symbols(right, "the output")?, ellipsis_rank),
+            None => implicit_output(&inputs, ellipsis_rank),
         };
         for (position, label) in output.iter().enumerate() {
             let Label::Letter(letter) = label else { continue };
@@ -100,26 +100,26 @@ fn symbols(term: &str, what: &str) -> Result<Vec<Option<char>>, String> {
     Ok(symbols)
 }
 
-/// Returns the labels of the dimensions that one term names. In the term, `...` stands for `unnamed` dimensions.
-fn labels(symbols: &[Option<char>], unnamed: usize) -> Vec<Label> {
+/// Returns the labels of the dimensions that one term names. In the term, `...` stands for `ellipsis_rank` dimensions.
+fn labels(symbols: &[Option<char>], ellipsis_rank: usize) -> Vec<Label> {
     let mut labels = Vec::new();
     for symbol in symbols {
         match symbol {
             Some(letter) => labels.push(Label::Letter(*letter)),
-            None => labels.extend((0..unnamed).map(|i| Label::Ellipsis(i as isize - unnamed as isize))),
+            None => labels.extend((0..ellipsis_rank).map(|i| Label::Ellipsis(i as isize - ellipsis_rank as isize))),
         }
     }
     labels
 }
 
 /// Returns the labels of the result of an equation without `->`.
-fn implicit_output(inputs: &[Vec<Label>], unnamed: usize) -> Vec<Label> {
+fn implicit_output(inputs: &[Vec<Label>], ellipsis_rank: usize) -> Vec<Label> {
     let all: Vec<Label> = inputs.iter().flatten().copied().collect();
     let once = |label: &Label| all.iter().filter(|other| *other == label).count() == 1;
     let mut letters: Vec<Label> =
         all.iter().copied().filter(|label| matches!(label, Label::Letter(_)) && once(label)).collect();
     letters.sort_unstable();
-    let mut output = labels(&[None], unnamed);
+    let mut output = labels(&[None], ellipsis_rank);
     output.extend(letters);
     output
 }

@@ -3,7 +3,7 @@
 use wengert_macros::twins;
 
 use crate::ops::linalg::blas::{check_matrices, expand_term};
-use crate::ops::primitive::pair::{expand, join_all, same_shape};
+use crate::ops::primitive::pair::{broadcast_operand_shapes, check_in_place_shape, expand};
 use crate::ops::{ArrayOperand, Compose, OptionalOperand, Result, TensorLike, product};
 use crate::{Binary, Error, Number, Shape, Site, ensure};
 
@@ -66,7 +66,7 @@ fn linear<A: TensorLike>(x: &A, weight: &A, bias: Option<&A>, at: Site) -> Resul
         }
         _ => {
             let own = bias.shape();
-            same_shape(&shape, &own, &join_all(&[&shape, &own], at)?, at)?;
+            check_in_place_shape(&shape, &own, &broadcast_operand_shapes(&[&shape, &own], at)?, at)?;
         }
     }
     z.apply_binary(Binary::Add, &expand(bias, &shape, at)?, at)

@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::primitive::pair::{expand, join};
+use crate::ops::primitive::pair::{broadcast_shape, expand};
 use crate::ops::{Compose, Result, TensorLike};
 use crate::{Element, Error, Number, Shape, Site, Tensor, ensure};
 
@@ -86,7 +86,7 @@ pub fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A> {
     let m = if is_row { 1 } else { left[left.rank() - 2] };
     let n = if is_column { 1 } else { right[right.rank() - 1] };
     let batch_of = |shape: &Shape| Shape::from(&shape[..shape.rank().saturating_sub(2)]);
-    let batch = join(&batch_of(&left), &batch_of(&right), at)?;
+    let batch = broadcast_shape(&batch_of(&left), &batch_of(&right), at)?;
     if inner.0 != inner.1 {
         return Err(inner_mismatch(&left, &right, (m, n), inner, &batch, at).into());
     }

@@ -3,7 +3,7 @@
 use wengert_macros::twins;
 
 use crate::ops::linalg::blas::outer;
-use crate::ops::primitive::pair::pair;
+use crate::ops::primitive::pair::broadcast_two;
 use crate::ops::reduce::reductions::reduce_dims;
 use crate::ops::{ArrayOperand, Compose, Result, TensorLike};
 use crate::shape::broadcast::size_at;
@@ -32,7 +32,7 @@ pub trait Vectors: TensorLike<Elem: Number> {
         let at = Site::here("inner");
         let (left, right) = (self.shape(), other.shape());
         let (Some(&first), Some(&second)) = (left.last(), right.last()) else {
-            let (x, y) = pair(self, other, at)?;
+            let (x, y) = broadcast_two(self, other, at)?;
             return x.apply_binary(Binary::Mul, &y, at);
         };
         ensure!(
@@ -50,7 +50,7 @@ pub trait Vectors: TensorLike<Elem: Number> {
     /// Returns the sum of products along `dim`. The shapes broadcast. PyTorch: `linalg.vecdot`.
     fn try_vecdot(&self, other: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self> {
         let at = Site::here("vecdot");
-        let (x, y) = pair(self, &other.into_array(self)?, at)?;
+        let (x, y) = broadcast_two(self, &other.into_array(self)?, at)?;
         reduce_dims(&x.apply_binary(Binary::Mul, &y, at)?, Reduction::Sum, &Dims::from(dim.position()), false, at)
     }
 
@@ -112,7 +112,7 @@ fn cross<A: TensorLike>(x: &A, y: &A, dim: isize, at: Site) -> Result<A> {
         at,
         "linalg.cross: inputs dimension {dim} must have length 3. Got {size} and {other}"
     );
-    let (x, y) = pair(x, y, at)?;
+    let (x, y) = broadcast_two(x, y, at)?;
     let product = |i: usize, j: usize| x.slice_axis(axis, i, 1, at)?.times(&y.slice_axis(axis, j, 1, at)?, at);
     let component = |i: usize| product((i + 1) % 3, (i + 2) % 3)?.minus(&product((i + 2) % 3, (i + 1) % 3)?, at);
     A::apply_cat(&[component(0)?, component(1)?, component(2)?], axis, at)

@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::primitive::pair::join;
+use crate::ops::primitive::pair::broadcast_shape;
 use crate::ops::shape::views::{squeeze, swap, unsqueeze};
 use crate::ops::{ArrayOperand, Compose, Result, TensorLike, product};
 use crate::thresholds::ops::{MAX_QUERY_BLOCKS, QUERY_UNIT, SCORES_PER_BLOCK};
@@ -123,8 +123,8 @@ fn attend<A: TensorLike<Elem: Float>>(
     for first in (0..queries).step_by(rows) {
         let part = query.slice_axis(axis, first, rows.min(queries - first), at)?;
         // The causal mask hides all keys after the last query of the block, so the block does not read them.
-        let seen = |x: &A| x.slice_axis(axis, 0, keys.min(first + rows), at);
-        let (key, value) = (seen(key)?, seen(value)?);
+        let visible = |x: &A| x.slice_axis(axis, 0, keys.min(first + rows), at);
+        let (key, value) = (visible(key)?, visible(value)?);
         let weights = attention_weights(&part, &key, AttentionMask::Causal, scale, first, at)?;
         parts.push(product(&weights, &value, at)?);
     }
@@ -153,14 +153,14 @@ fn refuse_vectors<A: TensorLike>(operands: &[(&A, &str)], at: Site) -> Result<()
     Ok(())
 }
 
-/// Returns the weight of each value for each query. For a causal mask, `first` is the position of the first of these queries in the
+/// Returns the weight of each value for each query. For a causal mask, `first_query` is the position of the first of these queries in the
 /// sequence.
 fn attention_weights<A: TensorLike<Elem: Float>>(
     query: &A,
     key: &A,
     mask: AttentionMask<'_, A>,
     scale: Option<f64>,
-    first: usize,
+    first_query: usize,
     at: Site,
 ) -> Result<A> {
     let width = query.shape()[query.shape().rank() - 1];
@@ -175,20 +175,20 @@ fn attention_weights<A: TensorLike<Elem: Float>>(
             let (l, s) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
             let seen = Tensor::build(&[l, s].into(), at, |seen| {
                 for (position, seen) in seen.iter_mut().enumerate() {
-                    *seen = position % s <= first + position / s;
+                    *seen = position % s <= first_query + position / s;
                 }
             })?;
-            hide(&scores, &seen, at)?
+            mask_scores(&scores, &seen, at)?
         }
-        AttentionMask::Keep(keep) => hide(&scores, keep, at)?,
+        AttentionMask::Keep(keep) => mask_scores(&scores, keep, at)?,
         AttentionMask::Add(bias) => scores.plus(bias, at)?,
     };
     softmax(&scores, at)
 }
 
 /// Returns the scores, with -∞ where `keep` is false.
-fn hide<A: TensorLike<Elem: Float>>(scores: &A, keep: &Tensor<bool>, at: Site) -> Result<A> {
-    let shape = join(&scores.shape(), keep.shape(), at)?;
+fn mask_scores<A: TensorLike<Elem: Float>>(scores: &A, keep: &Tensor<bool>, at: Site) -> Result<A> {
+    let shape = broadcast_shape(&scores.shape(), keep.shape(), at)?;
     scores.choose(&scores.expand_mask(keep, &shape, at)?, f64::NEG_INFINITY, at)
 }
 

@@ -110,19 +110,21 @@ pub trait Recurrent: TensorLike<Elem: Float> {
 /// the input, and s is the state. The last dimension of `gates` has the values of the four gates, one gate after the other.
 fn update_lstm<A: TensorLike<Elem: Float>>(gates: &A, cell: &A, at: Site) -> Result<(A, A), A::Error> {
     let sigmoid = |number: usize| gate(gates, number, 4, at)?.apply_unary(Unary::Sigmoid, at);
-    let (enter, forget, leave) = (sigmoid(0)?, sigmoid(1)?, sigmoid(3)?);
-    let new = gate(gates, 2, 4, at)?.apply_unary(Unary::Tanh, at)?;
-    let cell = forget.times(cell, at)?.plus(&enter.times(&new, at)?, at)?;
-    Ok((leave.times(&cell.apply_unary(Unary::Tanh, at)?, at)?, cell))
+    let (input_gate, forget_gate, output_gate) = (sigmoid(0)?, sigmoid(1)?, sigmoid(3)?);
+    let candidate = gate(gates, 2, 4, at)?.apply_unary(Unary::Tanh, at)?;
+    let cell = forget_gate.times(cell, at)?.plus(&input_gate.times(&candidate, at)?, at)?;
+    Ok((output_gate.times(&cell.apply_unary(Unary::Tanh, at)?, at)?, cell))
 }
 
 /// Returns the next state of a GRU. `x` is W times the input plus b, and `h` is U times the state plus c. W, b, U and c are the
 /// [`CellWeights`]. The last dimension of `x` and of `h` has the values of the three gates, one gate after the other.
 fn update_gru<A: TensorLike<Elem: Float>>(x: &A, h: &A, state: &A, at: Site) -> Result<A> {
-    let both = |number: usize| gate(x, number, 3, at)?.plus(&gate(h, number, 3, at)?, at);
-    let (reset, update) = (both(0)?.apply_unary(Unary::Sigmoid, at)?, both(1)?.apply_unary(Unary::Sigmoid, at)?);
-    let new = gate(x, 2, 3, at)?.plus(&reset.times(&gate(h, 2, 3, at)?, at)?, at)?.apply_unary(Unary::Tanh, at)?;
-    state.minus(&new, at)?.times(&update, at)?.plus(&new, at)
+    let gate_sum = |number: usize| gate(x, number, 3, at)?.plus(&gate(h, number, 3, at)?, at);
+    let (reset, update) =
+        (gate_sum(0)?.apply_unary(Unary::Sigmoid, at)?, gate_sum(1)?.apply_unary(Unary::Sigmoid, at)?);
+    let candidate =
+        gate(x, 2, 3, at)?.plus(&reset.times(&gate(h, 2, 3, at)?, at)?, at)?.apply_unary(Unary::Tanh, at)?;
+    state.minus(&candidate, at)?.times(&update, at)?.plus(&candidate, at)
 }
 
 /// Returns an error unless the shape of `gates` is the shape of `state` with the last size multiplied by `count`. Refuses rank 0.

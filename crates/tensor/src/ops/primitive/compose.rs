@@ -3,7 +3,7 @@
 //! The settings of [`compat`](crate::shape::compat) do not apply to these methods, because no user calls them. If a method fails, its error
 //! names the [`Site`] of the whole operation.
 
-use crate::ops::primitive::pair::{align, combine, expand, number};
+use crate::ops::primitive::pair::{broadcast_two_under, combine, expand, expand_number};
 use crate::ops::{Argument, Operand, Result, TensorLike};
 use crate::shape::compat::BroadcastRule;
 use crate::{Binary, Compare, Reduction, Scalar, Shape, Site, Tensor, View};
@@ -31,7 +31,7 @@ pub(crate) trait Compose: TensorLike {
     }
 
     fn compare(&self, op: Compare, y: impl Operand<Self>, at: Site) -> Result<Self::Mask> {
-        let (x, y) = align(self, y, BroadcastRule::Step, at)?;
+        let (x, y) = broadcast_two_under(self, y, BroadcastRule::Step, at)?;
         x.apply_compare(op, &y, at)
     }
 
@@ -40,7 +40,7 @@ pub(crate) trait Compose: TensorLike {
         let shape = mask.shape();
         let y = match y.into_argument(self)? {
             Argument::Array(y) => expand(&y, &shape, at)?,
-            Argument::Number(value) => number(self, value, &shape, at)?,
+            Argument::Number(value) => expand_number(self, value, &shape, at)?,
         };
         Self::apply_select(mask, &expand(self, &shape, at)?, &y, at)
     }
@@ -52,12 +52,12 @@ pub(crate) trait Compose: TensorLike {
 
     /// Returns `mask`, which is plain data, as a mask for `self`, expanded to `shape`.
     fn expand_mask(&self, mask: &Tensor<bool>, shape: &Shape, at: Site) -> Result<Self::Mask> {
-        expand(&self.mask(mask, at)?, shape, at)
+        expand(&self.constant_mask(mask, at)?, shape, at)
     }
 
     /// Returns `value`, expanded to `shape`.
     fn fill_shape(&self, value: f64, shape: &Shape, at: Site) -> Result<Self> {
-        number(self, Self::Elem::from_f64(value), shape, at)
+        expand_number(self, Self::Elem::from_f64(value), shape, at)
     }
 
     /// Returns the sum over `axes`, which the result keeps with size 1.

@@ -15,7 +15,7 @@ use crate::kernel::scan::lanes;
 use crate::kernel::source::Source;
 use crate::memory::available::AllocationError;
 use crate::ops::TensorLike;
-use crate::ops::primitive::pair::join_all;
+use crate::ops::primitive::pair::broadcast_operand_shapes;
 use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::primitive::traced;
 use crate::ops::reduce::norms::Norm;
@@ -53,7 +53,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         Ok(data.clone())
     }
 
-    fn mask(&self, mask: &Tensor<bool>, _at: Site) -> Result<Tensor<bool>, Error> {
+    fn constant_mask(&self, mask: &Tensor<bool>, _at: Site) -> Result<Tensor<bool>, Error> {
         Ok(mask.clone())
     }
 
@@ -61,7 +61,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         Ok(self.clone())
     }
 
-    fn guarded(&self, holds: fn(T) -> bool, message: &'static str, at: Site) -> Result<Self, Error> {
+    fn check_elements(&self, holds: fn(T) -> bool, message: &'static str, at: Site) -> Result<Self, Error> {
         if self.distinct().iter().all(holds) { Ok(self.clone()) } else { Err(Error::argument(at, message)) }
     }
 
@@ -69,18 +69,22 @@ impl<T: Element> TensorLike for Tensor<T> {
         true
     }
 
-    fn composed<const N: usize>(operands: [&Self; N], composite: &impl Composite<N>, at: Site) -> Result<Self, Error>
+    fn apply_composite<const N: usize>(
+        operands: [&Self; N],
+        composite: &impl Composite<N>,
+        at: Site,
+    ) -> Result<Self, Error>
     where
         T: Float,
     {
         // For small tensors, tracing the expression takes longer than the passes that fusion saves.
         if operands.iter().all(|x| x.numel() < MIN_FUSED) {
-            return composite.of(operands, at);
+            return composite.apply(operands, at);
         }
         traced::compute_composite(composite, operands, at)
     }
 
-    fn composed_elementwise<const N: usize>(
+    fn apply_elementwise_composite<const N: usize>(
         operands: [&Self; N],
         composite: &impl Composite<N>,
         at: Site,
@@ -89,9 +93,9 @@ impl<T: Element> TensorLike for Tensor<T> {
         T: Float,
     {
         match composite.formula() {
-            Some(formula) => computed_by_formula(formula, operands, at),
-            None if operands.iter().all(|x| x.is_contiguous()) => Self::composed(operands, composite, at),
-            None => composite.of(operands, at),
+            Some(formula) => compute_formula(formula, operands, at),
+            None if operands.iter().all(|x| x.is_contiguous()) => Self::apply_composite(operands, composite, at),
+            None => composite.apply(operands, at),
         }
     }
 
@@ -162,7 +166,7 @@ impl<T: Element> TensorLike for Tensor<T> {
                 Ok(self.with_layout(layout))
             }
             (None, View::Reshape(shape)) => {
-                let copy = self.copied(at)?;
+                let copy = self.contiguous_copy(at)?;
                 Ok(copy.with_layout(Layout::contiguous(shape)))
             }
             (None, view) => unreachable!("{} was checked against the shape", view.name()),
@@ -182,11 +186,11 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn apply_reduce(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {
-        self.reduced_to(&self.shape().with_ones(axes), op, axes, at)
+        self.reduce_to_shape(&self.shape().with_ones(axes), op, axes, at)
     }
 
     fn apply_reduce_away(&self, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {
-        self.reduced_to(&self.shape().without(axes), op, axes, at)
+        self.reduce_to_shape(&self.shape().without(axes), op, axes, at)
     }
 
     fn apply_product_sum(&self, other: &Self, axes: &[usize], at: Site) -> Result<Self, Error> {
@@ -201,14 +205,14 @@ impl<T: Element> TensorLike for Tensor<T> {
     where
         T: Float,
     {
-        self.reduced_by(&Variance { axes, correction }, at)
+        self.reduce_by_composite(&Variance { axes, correction }, at)
     }
 
     fn apply_norm(&self, ord: f64, axes: &[usize], at: Site) -> Result<Self, Error>
     where
         T: Float,
     {
-        self.reduced_by(&Norm { ord, axes }, at)
+        self.reduce_by_composite(&Norm { ord, axes }, at)
     }
 
     fn apply_matmul(&self, other: &Self, at: Site) -> Result<Self, Error> {
@@ -234,7 +238,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn apply_index_select(&self, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self, Error> {
-        let numbers = index.in_order(at)?;
+        let numbers = index.row_major_elements(at)?;
         Tensor::build(&self.shape().replaced(axis..axis + 1, index.shape()), at, |out| {
             rows::select(self.source(), axis, &numbers, out);
         })
@@ -243,7 +247,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     fn apply_index_add(terms: &[(&Self, &Tensor<i64>)], axis: usize, size: usize, at: Site) -> Result<Self, Error> {
         let mut ordered = Vec::with_capacity(terms.len());
         for &(x, index) in terms {
-            ordered.push((x.in_order(at)?, index.in_order(at)?));
+            ordered.push((x.row_major_elements(at)?, index.row_major_elements(at)?));
         }
         let ordered: Vec<(&[T], &[i64])> = ordered.iter().map(|(x, index)| (&**x, &**index)).collect();
         let (shape, end) = (terms[0].0.shape(), axis + terms[0].1.rank());
@@ -282,7 +286,7 @@ impl<T: Float> Tensor<T> {
     /// Returns the sum of `self` and the matrix product of `x` and `y`, which has the shape of `self`. Adds in place if `self` is
     /// contiguous and shares its buffer with no other tensor. If each element of the product is a [sum of equal terms](has_equal_terms),
     /// the product is computed first and then added.
-    pub(crate) fn plus_product(self, x: &Self, y: &Self, at: Site) -> Result<Self, Error> {
+    pub(crate) fn add_product(self, x: &Self, y: &Self, at: Site) -> Result<Self, Error> {
         if has_equal_terms(x, y) {
             return self.apply_binary(Binary::Add, &x.apply_matmul(y, at)?, at);
         }
@@ -305,22 +309,22 @@ impl<T: Float> Tensor<T> {
 
     /// Computes a reduction that is made of several primitives. For a contiguous tensor of at least [`MIN_FUSED`] elements, all primitives
     /// are planned together, so that they need few passes over memory.
-    fn reduced_by(&self, composite: &impl Composite, at: Site) -> Result<Self, Error> {
-        if self.is_contiguous() { Self::composed([self], composite, at) } else { composite.of([self], at) }
+    fn reduce_by_composite(&self, composite: &impl Composite, at: Site) -> Result<Self, Error> {
+        if self.is_contiguous() { Self::apply_composite([self], composite, at) } else { composite.apply([self], at) }
     }
 }
 
 #[precompiled]
 impl<T: Element> Tensor<T> {
     /// Reduces over `axes`. The result has the shape `result`, in which the dimensions `axes` have size 1 or are missing.
-    fn reduced_to(&self, result: &Shape, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {
+    fn reduce_to_shape(&self, result: &Shape, op: Reduction, axes: &[usize], at: Site) -> Result<Self, Error> {
         check_supported::<T>(T::supports_binary(op.function()), at)?;
         let once;
         let repeats = axes.iter().any(|&axis| self.strides()[axis] == 0 && self.shape()[axis] > 1);
         let (layout, times) = match repeats {
             false => (self.layout(), 1),
             true => {
-                let (layout, times) = without_repeats(op, T::DTYPE.is_float(), self.layout(), axes);
+                let (layout, times) = collapse_expanded_axes(op, T::DTYPE.is_float(), self.layout(), axes);
                 once = layout;
                 (&once, times)
             }
@@ -346,11 +350,11 @@ impl ElementInstances for ProductSums {
     type Of<T: Element> = fn(&Tensor<T>, &Tensor<T>, &[usize], Site) -> Result<Tensor<T>, Error>;
 
     fn f32() -> Self::Of<f32> {
-        |x, y, axes, at| Tensor::composed([x, y], &ProductSum { axes }, at)
+        |x, y, axes, at| Tensor::apply_composite([x, y], &ProductSum { axes }, at)
     }
 
     fn f64() -> Self::Of<f64> {
-        |x, y, axes, at| Tensor::composed([x, y], &ProductSum { axes }, at)
+        |x, y, axes, at| Tensor::apply_composite([x, y], &ProductSum { axes }, at)
     }
 
     fn i64() -> Self::Of<i64> {
@@ -368,7 +372,7 @@ struct ProductSum<'a> {
 }
 
 impl Composite<2> for ProductSum<'_> {
-    fn of<A: TensorLike<Elem: Float>>(&self, [x, y]: [&A; 2], at: Site) -> Result<A, A::Error> {
+    fn apply<A: TensorLike<Elem: Float>>(&self, [x, y]: [&A; 2], at: Site) -> Result<A, A::Error> {
         x.apply_binary(Binary::Mul, y, at)?.apply_reduce(Reduction::Sum, self.axes, at)
     }
 }
@@ -377,7 +381,7 @@ impl Composite<2> for ProductSum<'_> {
 fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at: Site) -> Result<Tensor<T>, Error> {
     let may_lead = |layout: &Layout| layout.shape() == shape && !layout.is_contiguous();
     if !may_lead(x.layout) && !may_lead(y.layout) {
-        return Tensor::build_short(shape, at, |out| elementwise::binary(op, shape, x, y, out));
+        return Tensor::build_inline(shape, at, |out| elementwise::binary(op, shape, x, y, out));
     }
     crate::memory::reserve::addressable::<T>(shape, at)?;
     let (mut first, mut second) = (None, None);
@@ -389,7 +393,7 @@ fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at:
 }
 
 /// Computes `formula` of operands that broadcast.
-fn computed_by_formula<T: Float, const N: usize>(
+fn compute_formula<T: Float, const N: usize>(
     formula: Formula,
     operands: [&Tensor<T>; N],
     at: Site,
@@ -399,7 +403,7 @@ fn computed_by_formula<T: Float, const N: usize>(
     let shape = match shapes.iter().all(|&shape| shape == shapes[0]) {
         true => shapes[0],
         false => {
-            joined = join_all(&shapes, at)?;
+            joined = broadcast_operand_shapes(&shapes, at)?;
             &joined
         }
     };
@@ -444,7 +448,7 @@ fn build_in_operand_order<T: Element, const N: usize>(
 /// Replaces the expanded dimensions among `axes` by dimensions of size 1. Returns the new layout, and the number of elements of `layout`
 /// that each element of the new layout represents. A product of floating-point numbers keeps expanded dimensions with fewer than
 /// [`MANY_TERMS`] elements, because a power has other rounding errors. A product of integers or truth values keeps all dimensions.
-fn without_repeats(op: Reduction, is_float: bool, layout: &Layout, axes: &[usize]) -> (Layout, usize) {
+fn collapse_expanded_axes(op: Reduction, is_float: bool, layout: &Layout, axes: &[usize]) -> (Layout, usize) {
     let mut layout = layout.clone();
     let mut times = 1;
     let least = match (op, is_float) {

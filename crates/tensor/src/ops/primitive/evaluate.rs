@@ -34,11 +34,11 @@ pub trait Evaluate<T: Float> {
     fn run_other(&self, node: Index, operands: &[Tensor<T>]) -> Result<Tensor<T>, Self::Error>;
 
     /// Returns true if the data of a node is not in memory. [`fetch`](Self::fetch) then loads the data for each step that reads the node.
-    fn is_elsewhere(&self, _node: Index) -> bool {
+    fn is_remote(&self, _node: Index) -> bool {
         false
     }
 
-    /// Returns the data of a node that is [not in memory](Self::is_elsewhere). The caller drops the data after the step that reads it.
+    /// Returns the data of a node that is [not in memory](Self::is_remote). The caller drops the data after the step that reads it.
     /// Returns an error if the data cannot be loaded.
     fn fetch(&self, node: Index) -> Result<Tensor<T>, Self::Error> {
         unreachable!("the data of node %{node} is here")
@@ -60,14 +60,15 @@ pub trait Evaluate<T: Float> {
         ready: &mut dyn FnMut(usize, Tensor<T>) -> Result<(), Self::Error>,
     ) -> Result<(), Self::Error> {
         let mut buffers = Buffers::new(self, plan);
-        let (mut roots_of, mut last_use) = (vec![SmallVec::<[usize; 1]>::new(); plan.buffers], vec![0; plan.buffers]);
+        let (mut root_positions, mut last_use) =
+            (vec![SmallVec::<[usize; 1]>::new(); plan.buffers], vec![0; plan.buffers]);
         for (position, (source, shape)) in plan.roots.iter().enumerate() {
             match source {
-                OperandRef::Buffer(buffer) => roots_of[*buffer as usize].push(position),
+                OperandRef::Buffer(buffer) => root_positions[*buffer as usize].push(position),
                 source => {
                     buffers.fetched.clear();
                     buffers.fetch(source)?;
-                    ready(position, buffers.value_as(source, shape, at)?.into_owned())?;
+                    ready(position, buffers.value_of_shape(source, shape, at)?.into_owned())?;
                 }
             }
         }
@@ -75,13 +76,13 @@ pub trait Evaluate<T: Float> {
             buffers_of(step).for_each(|buffer| last_use[buffer as usize] = number);
         }
         for (number, step) in plan.steps.iter().enumerate() {
-            if buffers.postpone(step, &roots_of) {
+            if buffers.postpone(step, &root_positions) {
                 continue;
             }
             buffers.run_step(step)?;
-            for &position in step.writes.iter().flat_map(|&buffer| &roots_of[buffer as usize]) {
+            for &position in step.writes.iter().flat_map(|&buffer| &root_positions[buffer as usize]) {
                 let (source, shape) = &plan.roots[position];
-                ready(position, buffers.value_as(source, shape, at)?.into_owned())?;
+                ready(position, buffers.value_of_shape(source, shape, at)?.into_owned())?;
             }
             for buffer in buffers_of(step).filter(|&buffer| last_use[buffer as usize] == number) {
                 buffers.values[buffer as usize] = None;
@@ -130,7 +131,7 @@ struct Buffers<'a, T: Float, E: ?Sized> {
     fetched: SmallVec<[(OperandRef, Tensor<T>); 2]>,
     /// Some data is not in memory, but is loaded for each step that reads it. For each buffer that is a view of such data, this list has
     /// the step that makes the view. This step runs again for each step that reads the view.
-    views: Vec<Option<&'a Step>>,
+    postponed_views: Vec<Option<&'a Step>>,
     concatenations: Concatenations<'a, T>,
 }
 
@@ -153,7 +154,7 @@ fn run_steps<T: Float, E: Evaluate<T> + ?Sized>(host: &E, plan: &Plan, at: Site)
     let mut value_of = |(source, shape): &(OperandRef, Shape)| {
         buffers.fetched.clear();
         buffers.fetch(source)?;
-        Ok(buffers.value_as(source, shape, at)?.into_owned())
+        Ok(buffers.value_of_shape(source, shape, at)?.into_owned())
     };
     plan.roots.iter().map(&mut value_of).collect()
 }
@@ -167,23 +168,29 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     fn new(host: &'a E, plan: &'a Plan) -> Self {
         let memory = plan.concat_buffers.lengths.iter().map(|_| None).collect();
         let concatenations = Concatenations { plan: &plan.concat_buffers, memory };
-        Buffers { host, values: vec![None; plan.buffers], fetched: SmallVec::new(), views: Vec::new(), concatenations }
+        Buffers {
+            host,
+            values: vec![None; plan.buffers],
+            fetched: SmallVec::new(),
+            postponed_views: Vec::new(),
+            concatenations,
+        }
     }
 
     /// Postpones `step` if it makes a view of data that is not in memory, unless the view is a root of the plan. Records a postponed step in
-    /// `views`, so that it runs for each step that reads the view. Returns true if the step is postponed.
-    fn postpone(&mut self, step: &'a Step, roots_of: &[SmallVec<[usize; 1]>]) -> bool {
+    /// `postponed_views`, so that it runs for each step that reads the view. Returns true if the step is postponed.
+    fn postpone(&mut self, step: &'a Step, root_positions: &[SmallVec<[usize; 1]>]) -> bool {
         let (Work::View(..) | Work::Copy(..), &[buffer]) = (&step.work, &step.writes[..]) else {
             return false;
         };
-        let elsewhere = match step.reads[0] {
-            OperandRef::Known(node) => self.host.is_elsewhere(node),
-            OperandRef::Buffer(buffer) => self.views.get(buffer as usize).is_some_and(Option::is_some),
+        let is_view_of_remote = match step.reads[0] {
+            OperandRef::Known(node) => self.host.is_remote(node),
+            OperandRef::Buffer(buffer) => self.postponed_views.get(buffer as usize).is_some_and(Option::is_some),
             OperandRef::Number(_) => false,
         };
-        if elsewhere && roots_of[buffer as usize].is_empty() {
-            self.views.resize(self.values.len(), None);
-            self.views[buffer as usize] = Some(step);
+        if is_view_of_remote && root_positions[buffer as usize].is_empty() {
+            self.postponed_views.resize(self.values.len(), None);
+            self.postponed_views[buffer as usize] = Some(step);
             return true;
         }
         false
@@ -193,14 +200,14 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     #[inline]
     fn fetch(&mut self, source: &OperandRef) -> Result<(), E::Error> {
         match *source {
-            OperandRef::Known(node) if self.host.is_elsewhere(node) => {
+            OperandRef::Known(node) if self.host.is_remote(node) => {
                 let value = self.host.fetch(node)?;
                 self.fetched.push((*source, value));
             }
             OperandRef::Buffer(buffer) => {
-                if let Some(&Some(view)) = self.views.get(buffer as usize) {
+                if let Some(&Some(view)) = self.postponed_views.get(buffer as usize) {
                     self.fetch(&view.reads[0])?;
-                    let value = self.single(view, &view.work)?;
+                    let value = self.run_single(view, &view.work)?;
                     self.fetched.push((*source, value));
                 }
             }
@@ -234,7 +241,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
                 }
             }
             Work::AddedProduct(shapes) => {
-                let result = self.added_product(step, shapes)?;
+                let result = self.run_added_product(step, shapes)?;
                 self.values[step.writes[0] as usize] = Some(result);
             }
             Work::Cat { axis, shapes, in_place } => {
@@ -242,7 +249,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
                 self.values[step.writes[0] as usize] = Some(result);
             }
             work => {
-                let result = self.single(step, work)?;
+                let result = self.run_single(step, work)?;
                 self.values[step.writes[0] as usize] = Some(result);
             }
         }
@@ -252,9 +259,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     /// Runs the steps of a region (steps over few elements that share one block of memory), and stores the values that later steps read.
     /// Returns false if the steps must run separately.
     fn run_region(&mut self, region: &Region, steps: &[Step]) -> Result<bool, E::Error> {
-        let is_elsewhere =
-            |source: &OperandRef| matches!(*source, OperandRef::Known(node) if self.host.is_elsewhere(node));
-        if region.inputs.iter().any(is_elsewhere) {
+        let is_remote = |source: &OperandRef| matches!(*source, OperandRef::Known(node) if self.host.is_remote(node));
+        if region.inputs.iter().any(is_remote) {
             return Ok(false);
         }
         let inputs: SmallVec<[&Tensor<T>; 16]> = region.inputs.iter().map(|source| self.tensor(source)).collect();
@@ -299,7 +305,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     }
 
     /// Returns the value of an operand as a view of shape `shape`.
-    fn value_as(&self, source: &OperandRef, shape: &Shape, at: Site) -> Result<Cow<'_, Tensor<T>>, E::Error> {
+    fn value_of_shape(&self, source: &OperandRef, shape: &Shape, at: Site) -> Result<Cow<'_, Tensor<T>>, E::Error> {
         let value = match source {
             OperandRef::Number(value) => Cow::Owned(Tensor::scalar(T::from_f64(*value))),
             source => Cow::Borrowed(self.tensor(source)),
@@ -318,23 +324,26 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     }
 
     /// Runs a step that consists of one operation.
-    fn single(&self, step: &Step, work: &Work) -> Result<Tensor<T>, E::Error> {
+    fn run_single(&self, step: &Step, work: &Work) -> Result<Tensor<T>, E::Error> {
         let at = self.host.site(step.node);
         match work {
             Work::Reduce(op, axes, shape) => {
-                let x = self.value_as(&step.reads[0], shape, at)?;
+                let x = self.value_of_shape(&step.reads[0], shape, at)?;
                 Ok(x.apply_reduce(*op, &axes_of(*axes), at)?)
             }
-            Work::View(view, shape) => Ok(self.value_as(&step.reads[0], shape, at)?.apply_view(view.clone(), at)?),
+            Work::View(view, shape) => {
+                Ok(self.value_of_shape(&step.reads[0], shape, at)?.apply_view(view.clone(), at)?)
+            }
             Work::Copy(view, shape) => {
-                Ok(self.value_as(&step.reads[0], shape, at)?.apply_view(view.clone(), at)?.copied(at)?)
+                Ok(self.value_of_shape(&step.reads[0], shape, at)?.apply_view(view.clone(), at)?.contiguous_copy(at)?)
             }
             Work::Product([left, right]) => {
-                let (x, y) = (self.value_as(&step.reads[0], left, at)?, self.value_as(&step.reads[1], right, at)?);
+                let (x, y) =
+                    (self.value_of_shape(&step.reads[0], left, at)?, self.value_of_shape(&step.reads[1], right, at)?);
                 Ok(x.apply_matmul(&y, at)?)
             }
             Work::Embed(view, [from, to]) => {
-                Ok(self.value_as(&step.reads[0], from, at)?.apply_embed(view.clone(), to, at)?)
+                Ok(self.value_of_shape(&step.reads[0], from, at)?.apply_embed(view.clone(), to, at)?)
             }
             Work::Node(node, shapes) => {
                 let operands = self.operands(step, shapes, at)?;
@@ -389,28 +398,29 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
 
     /// Returns the operands of a step, each as a tensor of its shape in `shapes`.
     fn operands(&self, step: &Step, shapes: &[Shape], at: Site) -> Result<Vec<Tensor<T>>, E::Error> {
-        let operand = |(read, shape)| self.value_as(read, shape, at).map(Cow::into_owned);
+        let operand = |(read, shape)| self.value_of_shape(read, shape, at).map(Cow::into_owned);
         step.reads.iter().zip(shapes).map(operand).collect()
     }
 
     /// Computes the matrix product of the first two operands of a step, plus the third operand. If the third operand is contiguous, has the
     /// result's shape, and is not read again, the result may be written to its memory.
-    fn added_product(&mut self, step: &Step, [left, right, shape]: &[Shape; 3]) -> Result<Tensor<T>, E::Error> {
+    fn run_added_product(&mut self, step: &Step, [left, right, shape]: &[Shape; 3]) -> Result<Tensor<T>, E::Error> {
         let at = self.host.site(step.node);
-        let whole = |value: &mut Tensor<T>| value.shape() == shape && value.is_contiguous();
-        let is = |source: &OperandRef, buffer: u32| matches!(source, OperandRef::Buffer(other) if *other == buffer);
-        let own = match step.reads[2] {
+        let is_writable = |value: &mut Tensor<T>| value.shape() == shape && value.is_contiguous();
+        let is_buffer =
+            |source: &OperandRef, buffer: u32| matches!(source, OperandRef::Buffer(other) if *other == buffer);
+        let addend = match step.reads[2] {
             OperandRef::Buffer(buffer)
-                if step.drops.contains(&buffer) && !step.reads[..2].iter().any(|read| is(read, buffer)) =>
+                if step.drops.contains(&buffer) && !step.reads[..2].iter().any(|read| is_buffer(read, buffer)) =>
             {
-                self.values[buffer as usize].take_if(whole)
+                self.values[buffer as usize].take_if(is_writable)
             }
             _ => None,
         };
-        let (x, y) = (self.value_as(&step.reads[0], left, at)?, self.value_as(&step.reads[1], right, at)?);
-        Ok(match own {
-            Some(sum) => sum.plus_product(&x, &y, at)?,
-            None => self.value_as(&step.reads[2], shape, at)?.into_owned().plus_product(&x, &y, at)?,
+        let (x, y) = (self.value_of_shape(&step.reads[0], left, at)?, self.value_of_shape(&step.reads[1], right, at)?);
+        Ok(match addend {
+            Some(sum) => sum.add_product(&x, &y, at)?,
+            None => self.value_of_shape(&step.reads[2], shape, at)?.into_owned().add_product(&x, &y, at)?,
         })
     }
 }

@@ -12,8 +12,8 @@ use crate::{Binary, Compare, Element, Error, Scalar, Shape, Site, Tensor, View};
     note = "the element type of a tensor is converted with `x.cast::<f32>()`; a parameter is put on the tape with `tape.parameter(&p)`"
 )]
 pub trait Operand<A: TensorLike> {
-    /// Converts `self` to the second operand of an operation whose first operand is `beside`.
-    fn into_argument(self, beside: &A) -> Result<Argument<A>, A::Error>;
+    /// Converts `self` to the second operand of an operation whose first operand is `first`.
+    fn into_argument(self, first: &A) -> Result<Argument<A>, A::Error>;
 }
 
 /// The second operand of an operation that takes no numbers, such as a matrix product. It is another `A`, by reference or by value, or, if
@@ -30,13 +30,13 @@ pub trait ArrayOperand<A: TensorLike>: Operand<A> {
     /// # Errors
     ///
     /// If the tape is full.
-    fn into_array(self, beside: &A) -> Result<A>
+    fn into_array(self, first: &A) -> Result<A>
     where
         Self: Sized,
     {
-        match self.into_argument(beside)? {
+        match self.into_argument(first)? {
             Argument::Array(array) => Ok(array),
-            Argument::Number(value) => beside.try_number(value),
+            Argument::Number(value) => first.try_number(value),
         }
     }
 }
@@ -54,23 +54,23 @@ pub trait OptionalOperand<A: TensorLike> {
     /// # Errors
     ///
     /// If the tape is full.
-    fn into_option(self, beside: &A) -> Result<Option<A>, A::Error>;
+    fn into_option(self, first: &A) -> Result<Option<A>, A::Error>;
 }
 
 impl<A: TensorLike> OptionalOperand<A> for Option<&A> {
-    fn into_option(self, _beside: &A) -> Result<Option<A>, A::Error> {
+    fn into_option(self, _first: &A) -> Result<Option<A>, A::Error> {
         Ok(self.cloned())
     }
 }
 
 impl<A: TensorLike> OptionalOperand<A> for &A {
-    fn into_option(self, _beside: &A) -> Result<Option<A>, A::Error> {
+    fn into_option(self, _first: &A) -> Result<Option<A>, A::Error> {
         Ok(Some(self.clone()))
     }
 }
 
 impl<T: Element> OptionalOperand<Tensor<T>> for Tensor<T> {
-    fn into_option(self, _beside: &Tensor<T>) -> Result<Option<Tensor<T>>, Error> {
+    fn into_option(self, _first: &Tensor<T>) -> Result<Option<Tensor<T>>, Error> {
         Ok(Some(self))
     }
 }
@@ -85,7 +85,7 @@ pub enum Argument<A: TensorLike> {
 }
 
 impl<A: TensorLike> Operand<A> for &A {
-    fn into_argument(self, _beside: &A) -> Result<Argument<A>, A::Error> {
+    fn into_argument(self, _first: &A) -> Result<Argument<A>, A::Error> {
         Ok(Argument::Array(self.clone()))
     }
 }
@@ -93,13 +93,13 @@ impl<A: TensorLike> Operand<A> for &A {
 impl<A: TensorLike> ArrayOperand<A> for &A {}
 
 impl<A: TensorLike> Operand<A> for Argument<A> {
-    fn into_argument(self, _beside: &A) -> Result<Argument<A>, A::Error> {
+    fn into_argument(self, _first: &A) -> Result<Argument<A>, A::Error> {
         Ok(self)
     }
 }
 
 impl<T: Element> Operand<Tensor<T>> for Tensor<T> {
-    fn into_argument(self, _beside: &Tensor<T>) -> Result<Argument<Tensor<T>>, Error> {
+    fn into_argument(self, _first: &Tensor<T>) -> Result<Argument<Tensor<T>>, Error> {
         Ok(Argument::Array(self))
     }
 }
@@ -109,7 +109,7 @@ impl<T: Element> ArrayOperand<Tensor<T>> for Tensor<T> {}
 macro_rules! numbers {
     ($($number:ty: $from:ident;)*) => {$(
         impl<A: TensorLike> Operand<A> for $number {
-            fn into_argument(self, _beside: &A) -> Result<Argument<A>, A::Error> {
+            fn into_argument(self, _first: &A) -> Result<Argument<A>, A::Error> {
                 Ok(Argument::Number(A::Elem::$from(self as _)))
             }
         }
@@ -135,19 +135,19 @@ macro_rules! with_number_types {
 with_number_types!(numbers);
 
 impl<A: TensorLike> Operand<A> for bool {
-    fn into_argument(self, _beside: &A) -> Result<Argument<A>, A::Error> {
+    fn into_argument(self, _first: &A) -> Result<Argument<A>, A::Error> {
         Ok(Argument::Number(A::Elem::from_i64(self.into())))
     }
 }
 
 /// Returns the constant `value`, expanded to `shape`. The constant is on the tape of `x`, if `x` has a tape.
-pub(crate) fn number<A: TensorLike>(x: &A, value: A::Elem, shape: &Shape, at: Site) -> Result<A> {
+pub(crate) fn expand_number<A: TensorLike>(x: &A, value: A::Elem, shape: &Shape, at: Site) -> Result<A> {
     expand(&x.try_number(value)?, shape, at)
 }
 
 /// Returns `value`, a number or an array of rank 0, expanded to `shape`. For an array of another rank, returns an error with the message
 /// that `refusal` makes.
-pub(crate) fn one_value<A: TensorLike>(
+pub(crate) fn expand_scalar<A: TensorLike>(
     x: &A,
     value: impl Operand<A>,
     shape: &Shape,
@@ -155,7 +155,7 @@ pub(crate) fn one_value<A: TensorLike>(
     refusal: impl FnOnce(usize) -> String,
 ) -> Result<A> {
     match value.into_argument(x)? {
-        Argument::Number(value) => number(x, value, shape, at),
+        Argument::Number(value) => expand_number(x, value, shape, at),
         Argument::Array(value) if value.shape().rank() == 0 => expand(&value, shape, at),
         Argument::Array(value) => Err(Error::argument(at, refusal(value.shape().rank())).into()),
     }
@@ -167,7 +167,7 @@ pub(crate) fn expand<A: TensorLike>(x: &A, shape: &Shape, at: Site) -> Result<A>
 }
 
 /// Returns both operands, expanded to their common shape under `rule`.
-pub(crate) fn align<A: TensorLike>(
+pub(crate) fn broadcast_two_under<A: TensorLike>(
     x: &A,
     other: impl Operand<A>,
     rule: BroadcastRule,
@@ -175,20 +175,20 @@ pub(crate) fn align<A: TensorLike>(
 ) -> Result<(A, A), A::Error> {
     let y = match other.into_argument(x)? {
         Argument::Array(y) => y,
-        Argument::Number(value) => return Ok((x.clone(), number(x, value, &x.shape(), at)?)),
+        Argument::Number(value) => return Ok((x.clone(), expand_number(x, value, &x.shape(), at)?)),
     };
-    x.joined(&y, rule, at)
+    x.broadcast_with(&y, rule, at)
 }
 
 /// Returns both operands of an operation that a user called, expanded to their common shape.
-pub(crate) fn pair<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A, A), A::Error> {
-    align(x, other, BroadcastRule::Operation, at)
+pub(crate) fn broadcast_two<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A, A), A::Error> {
+    broadcast_two_under(x, other, BroadcastRule::Operation, at)
 }
 
 /// Returns three operands, expanded to their broadcast shape.
 pub(crate) fn broadcast_three<A: TensorLike>(x: &A, y: &A, z: &A, at: Site) -> Result<(A, A, A), A::Error> {
     let shapes = [x.shape(), y.shape(), z.shape()];
-    let shape = join_all(&shapes.each_ref(), at)?;
+    let shape = broadcast_operand_shapes(&shapes.each_ref(), at)?;
     Ok((expand(x, &shape, at)?, expand(y, &shape, at)?, expand(z, &shape, at)?))
 }
 
@@ -215,24 +215,24 @@ pub(crate) fn combine<A: TensorLike>(
 
 /// Compares both operands, which broadcast.
 pub(crate) fn compare<A: TensorLike>(x: &A, op: Compare, other: impl Operand<A>, at: Site) -> Result<A::Mask> {
-    let (x, y) = pair(x, other, at)?;
+    let (x, y) = broadcast_two(x, other, at)?;
     x.apply_compare(op, &y, at)
 }
 
 /// Refuses a result of shape `result` that an operation in place would write to a tensor of shape `output`, unless both shapes are equal.
 /// The error names `other`, the shape of the second operand.
-pub(crate) fn same_shape(output: &Shape, other: &Shape, result: &Shape, at: Site) -> Result<(), Error> {
+pub(crate) fn check_in_place_shape(output: &Shape, other: &Shape, result: &Shape, at: Site) -> Result<(), Error> {
     if output == result { Ok(()) } else { Err(compat::refused_in_place(output, other, result, at)) }
 }
 
 /// Returns the broadcast shape of two shapes. The settings of [`compat`] do not apply.
-pub(crate) fn join(x: &Shape, y: &Shape, at: Site) -> Result<Shape, Error> {
+pub(crate) fn broadcast_shape(x: &Shape, y: &Shape, at: Site) -> Result<Shape, Error> {
     broadcast::join(&[x, y]).map_err(|mismatch| Error::Broadcast(mismatch, at))
 }
 
 /// Returns the broadcast shape of a user's operands with the shapes `shapes`. Of the settings of [`compat`], only the refusal of tensors
 /// without dimensions applies.
-pub(crate) fn join_all(shapes: &[&Shape], at: Site) -> Result<Shape, Error> {
+pub(crate) fn broadcast_operand_shapes(shapes: &[&Shape], at: Site) -> Result<Shape, Error> {
     compat::check_zero_dim(shapes, at)?;
     broadcast::join(shapes).map_err(|mismatch| Error::Broadcast(mismatch, at))
 }

@@ -93,7 +93,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     /// # Errors
     ///
     /// If memory cannot hold the mask. A tape has masks of numbers, which are larger than truth values.
-    fn mask(&self, mask: &Tensor<bool>, at: Site) -> Result<Self::Mask>;
+    fn constant_mask(&self, mask: &Tensor<bool>, at: Site) -> Result<Self::Mask>;
 
     /// Returns the current values. A recorded variable is evaluated first.
     fn to_tensor(&self, at: Site) -> Result<Tensor<Self::Elem>, Self::Error>;
@@ -106,7 +106,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     }
 
     /// Returns the values of `self`. Taking a gradient through the result is an error that names `at`. A plain tensor returns itself.
-    fn opaque(&self, at: Site) -> Result<Self> {
+    fn refuse_gradients(&self, at: Site) -> Result<Self> {
         let _ = at;
         Ok(self.clone())
     }
@@ -159,24 +159,24 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
 
     /// Returns the values of `self`, or an error with the message `message` if `holds` is false for one of these values. A tensor is
     /// checked immediately, a recorded variable when its values are computed.
-    fn guarded(&self, holds: fn(Self::Elem) -> bool, message: &'static str, at: Site) -> Result<Self>;
+    fn check_elements(&self, holds: fn(Self::Elem) -> bool, message: &'static str, at: Site) -> Result<Self>;
 
     /// Applies `composite` to `operands`. For plain tensors, the primitives of the composite operation may be planned together, which takes
     /// fewer passes over memory.
     #[doc(hidden)]
     #[track_caller]
-    fn composed<const N: usize>(operands: [&Self; N], composite: &impl Composite<N>, at: Site) -> Result<Self>
+    fn apply_composite<const N: usize>(operands: [&Self; N], composite: &impl Composite<N>, at: Site) -> Result<Self>
     where
         Self::Elem: Float,
     {
-        composite.of(operands, at)
+        composite.apply(operands, at)
     }
 
-    /// Does the same as [`composed`](Self::composed) for a composite of elementwise operations. If the tensors are not contiguous, the
-    /// order of the result's dimensions in memory is the same as after separate primitives.
+    /// Does the same as [`apply_composite`](Self::apply_composite) for a composite of elementwise operations. If the tensors are not
+    /// contiguous, the order of the result's dimensions in memory is the same as after separate primitives.
     #[doc(hidden)]
     #[track_caller]
-    fn composed_elementwise<const N: usize>(
+    fn apply_elementwise_composite<const N: usize>(
         operands: [&Self; N],
         composite: &impl Composite<N>,
         at: Site,
@@ -184,7 +184,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     where
         Self::Elem: Float,
     {
-        composite.of(operands, at)
+        composite.apply(operands, at)
     }
 
     /// Computes `op` of each element.
@@ -205,7 +205,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
 
     /// Returns `self` and `other`, expanded to their common shape under `rule`. Returns an error if they cannot get one.
     #[doc(hidden)]
-    fn joined(&self, other: &Self, rule: BroadcastRule, at: Site) -> Result<(Self, Self), Self::Error> {
+    fn broadcast_with(&self, other: &Self, rule: BroadcastRule, at: Site) -> Result<(Self, Self), Self::Error> {
         let expand = |x: &Self, joint: &Shape| match x.shape() == *joint {
             true => Ok(x.clone()),
             false => x.apply_view(View::Expand(joint.clone()), at),
@@ -221,7 +221,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     #[doc(hidden)]
     #[inline]
     fn apply_broadcast(&self, op: Binary, other: &Self, rule: BroadcastRule, at: Site) -> Result<Self> {
-        let (x, y) = self.joined(other, rule, at)?;
+        let (x, y) = self.broadcast_with(other, rule, at)?;
         x.apply_binary(op, &y, at)
     }
 
@@ -327,17 +327,17 @@ pub trait MaskOperand<A: TensorLike> {
     /// # Errors
     ///
     /// If memory cannot hold the mask.
-    fn to_mask(&self, beside: &A, at: Site) -> Result<A::Mask>;
+    fn to_mask(&self, masked: &A, at: Site) -> Result<A::Mask>;
 }
 
 impl<A: TensorLike, M: MaskOperand<A>> MaskOperand<A> for &M {
-    fn to_mask(&self, beside: &A, at: Site) -> Result<A::Mask> {
-        (**self).to_mask(beside, at)
+    fn to_mask(&self, masked: &A, at: Site) -> Result<A::Mask> {
+        (**self).to_mask(masked, at)
     }
 }
 
 impl<T: Element> MaskOperand<Tensor<T>> for Tensor<bool> {
-    fn to_mask(&self, _beside: &Tensor<T>, _at: Site) -> Result<Tensor<bool>, Error> {
+    fn to_mask(&self, _masked: &Tensor<T>, _at: Site) -> Result<Tensor<bool>, Error> {
         Ok(self.clone())
     }
 }
@@ -347,7 +347,7 @@ impl<T: Element> MaskOperand<Tensor<T>> for Tensor<bool> {
 pub trait Composite<const N: usize = 1> {
     /// Applies the operation to `operands`.
     #[track_caller]
-    fn of<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A>;
+    fn apply<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A>;
 
     /// Returns the formula of an elementwise operation that a single loop computes with the same bits. For plain tensors, this loop replaces
     /// the primitives. The operands broadcast. Returns `None` if there is no such formula.

@@ -1,6 +1,6 @@
 //! Compares formulas with the separate operations that they stand for.
 
-use crate::ops::primitive::pair::{expand, join_all};
+use crate::ops::primitive::pair::{broadcast_operand_shapes, expand};
 use crate::ops::{Composite, TensorLike, Views};
 use crate::{Float, Site, Tensor};
 
@@ -30,10 +30,10 @@ fn check<T: Float, const N: usize>(composite: &impl Composite<N>) {
         for (number, layout) in layouts.iter().enumerate() {
             let operands: [Tensor<T>; N] = std::array::from_fn(layout);
             let (operands, at) = (operands.each_ref(), Site::here("check"));
-            let shape = join_all(&operands.map(Tensor::shape), at).unwrap();
+            let shape = broadcast_operand_shapes(&operands.map(Tensor::shape), at).unwrap();
             let expanded = operands.map(|x| expand(x, &shape, at).unwrap());
-            let expected = composite.of(expanded.each_ref(), at).unwrap();
-            let got = Tensor::composed_elementwise(operands, composite, at).unwrap();
+            let expected = composite.apply(expanded.each_ref(), at).unwrap();
+            let got = Tensor::apply_elementwise_composite(operands, composite, at).unwrap();
             let same = |(x, y): (T, T)| x.to_f64().to_bits() == y.to_f64().to_bits() || x.is_nan() && y.is_nan();
             assert_eq!(got.shape(), expected.shape());
             assert!(got.iter().zip(expected.iter()).all(same), "layout {number} of [{rows}, {columns}], {}", T::DTYPE);

@@ -22,11 +22,11 @@ pub(crate) fn compute_composite<T: Float, const N: usize>(
 ) -> Result<Tensor<T>, Error> {
     let trace = RefCell::new(Trace { expression: Expression::default(), data: Vec::new(), at });
     let leaves = operands.map(|x| Traced::leaf(&trace, x));
-    let result = composite.of(leaves.each_ref(), at)?;
+    let result = composite.apply(leaves.each_ref(), at)?;
     check_fits::<T>(&result.shape(), at)?;
     // If the operands are expanded, the value can be expanded too. It is then copied, because operations in place refuse expanded tensors.
     let value = result.to_tensor(at)?;
-    if value.layout().has_internal_overlap() { value.copied(at) } else { Ok(value) }
+    if value.layout().has_internal_overlap() { value.contiguous_copy(at) } else { Ok(value) }
 }
 
 /// An expression, and the data of its leaves.
@@ -120,7 +120,7 @@ impl<T: Float> IntoArray for Traced<'_, T> {
 }
 
 impl<T: Float> MaskOperand<Self> for Traced<'_, T> {
-    fn to_mask(&self, _beside: &Self, _at: Site) -> Result<Self, Error> {
+    fn to_mask(&self, _masked: &Self, _at: Site) -> Result<Self, Error> {
         Ok(self.clone())
     }
 }
@@ -149,7 +149,7 @@ impl<'e, T: Float> TensorLike for Traced<'e, T> {
         Ok(Self::push(self.trace, op, [], &Shape::scalar()))
     }
 
-    fn mask(&self, mask: &Tensor<bool>, at: Site) -> Result<Self, Error> {
+    fn constant_mask(&self, mask: &Tensor<bool>, at: Site) -> Result<Self, Error> {
         self.try_constant(&mask.cast_to(at)?)
     }
 
@@ -163,8 +163,8 @@ impl<'e, T: Float> TensorLike for Traced<'e, T> {
         Ok(trace.run(&plan, at)?.swap_remove(0))
     }
 
-    fn guarded(&self, holds: fn(T) -> bool, message: &'static str, at: Site) -> Result<Self, Error> {
-        self.compute_now(at, &|x| x.guarded(holds, message, at))
+    fn check_elements(&self, holds: fn(T) -> bool, message: &'static str, at: Site) -> Result<Self, Error> {
+        self.compute_now(at, &|x| x.check_elements(holds, message, at))
     }
 
     fn apply_unary(&self, op: Unary, _at: Site) -> Result<Self, Error> {

@@ -55,7 +55,7 @@ pub trait Cumulative: TensorLike<Elem: Number> {
             return self.try_constant(&products);
         }
         // The convention of `factors` is for several factors: PyTorch passes the gradient to a single factor without a division.
-        let x = if LaneArray::new(self, dim, at)?.len() > 1 { factors(self, at)? } else { self.clone() };
+        let x = if LaneArray::new(self, dim, at)?.len() > 1 { mark_factors(self, at)? } else { self.clone() };
         scan(&x, dim, at, |x, y| x.apply_binary(Binary::Mul, y, at))
     }
 
@@ -123,7 +123,7 @@ fn scan<A: TensorLike>(x: &A, dim: isize, at: Site, combine: impl Fn(&A, &A) -> 
 
 /// Returns `x`, the factors of a product, with PyTorch's convention for their derivatives. If no element of `x` is zero, PyTorch divides the
 /// product by each factor, so the derivative with respect to an infinite or NaN factor is NaN.
-fn factors<A: TensorLike>(x: &A, at: Site) -> Result<A> {
+fn mark_factors<A: TensorLike>(x: &A, at: Site) -> Result<A> {
     let (values, shape) = (x.apply_detach(at)?, x.shape());
     let axes: Axes = (0..shape.rank()).collect();
     let one = values.fill_shape(1.0, &shape, at)?;

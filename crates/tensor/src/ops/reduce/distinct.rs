@@ -105,7 +105,7 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
 /// Returns the distinct slices of `x` along `dim`, or its distinct elements if `dim` is `None`. If `sorted` is false, only adjacent slices
 /// (or elements) are compared, so the result has one for each run of equal ones.
 fn distinct<T: Number>(x: &Tensor<T>, dim: Option<isize>, sorted: bool, at: Site) -> Result<Distinct<T>, Error> {
-    let (x, axis, numbered) = match dim {
+    let (x, axis, inverse_shape) = match dim {
         None => (x.reshape_to([x.numel()], at)?, 0, x.shape().clone()),
         Some(dim) => {
             let axis = axis_of_slices(x.shape(), dim, at)?;
@@ -114,14 +114,14 @@ fn distinct<T: Number>(x: &Tensor<T>, dim: Option<isize>, sorted: bool, at: Site
     };
     let order: Vec<usize> = std::iter::once(axis).chain((0..x.rank()).filter(|&other| other != axis)).collect();
     let permuted = x.permute_to(&order, at)?;
-    let elements = permuted.in_order(at)?;
+    let elements = permuted.row_major_elements(at)?;
     let count = x.shape()[axis];
     let width = elements.len() / count.max(1);
     let slice = |number: usize| &elements[number * width..][..width];
     let differ_as_slices = |i, j| slice(i) != slice(j);
     let differ = |i: usize, j: usize| elements[i] != elements[j];
     if !sorted {
-        let runs = Runs { numbered, count, number: |place| place };
+        let runs = OrderedSlices { inverse_shape, count, slice_at: |position| position };
         return if width == 1 {
             runs.distinct(&x, axis, differ, at)
         } else {
@@ -130,7 +130,7 @@ fn distinct<T: Number>(x: &Tensor<T>, dim: Option<isize>, sorted: bool, at: Site
     }
     let mut order: Vec<i64> = (0..count as i64).collect();
     if width == 1 {
-        let refused = |_| Error::OutOfMemory { shape: numbered.clone(), dtype: T::DTYPE, at };
+        let refused = |_| Error::OutOfMemory { shape: inverse_shape.clone(), dtype: T::DTYPE, at };
         lanes::check_room(count, 1).map_err(refused)?;
         lanes::order(false, &elements, &mut order);
     } else {
@@ -139,21 +139,21 @@ fn distinct<T: Number>(x: &Tensor<T>, dim: Option<isize>, sorted: bool, at: Site
             each.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
         });
     }
-    let runs = Runs { numbered, count, number: |place: usize| order[place] as usize };
+    let runs = OrderedSlices { inverse_shape, count, slice_at: |position: usize| order[position] as usize };
     if width == 1 { runs.distinct(&x, axis, differ, at) } else { runs.distinct(&x, axis, differ_as_slices, at) }
 }
 
 /// Slices in an order. Equal slices that are neighbours in this order form a run.
-struct Runs<N> {
+struct OrderedSlices<N> {
     /// The shape of the result that has, for each slice, the number of its run.
-    numbered: Shape,
+    inverse_shape: Shape,
     /// The number of slices.
     count: usize,
     /// Maps a position in the order to the number of the slice there. The number of a slice is its position along the dimension.
-    number: N,
+    slice_at: N,
 }
 
-impl<N: Fn(usize) -> usize> Runs<N> {
+impl<N: Fn(usize) -> usize> OrderedSlices<N> {
     /// Returns the first slice of each run of equal neighbours, the number of each slice's run, and the length of each run. `differ` compares
     /// two slices. The loops have no branches, because a processor could not predict them.
     fn distinct<T: Number>(
@@ -163,26 +163,26 @@ impl<N: Fn(usize) -> usize> Runs<N> {
         differ: impl Fn(usize, usize) -> bool,
         at: Site,
     ) -> Result<Distinct<T>, Error> {
-        let Runs { numbered, count, number } = self;
+        let OrderedSlices { inverse_shape, count, slice_at } = self;
         let mut runs = i64::from(count > 0);
-        let inverse = Tensor::build(&numbered, at, |out| {
-            for place in 1..count {
-                runs += i64::from(differ(number(place - 1), number(place)));
-                out[number(place)] = runs - 1;
+        let inverse = Tensor::build(&inverse_shape, at, |out| {
+            for position in 1..count {
+                runs += i64::from(differ(slice_at(position - 1), slice_at(position)));
+                out[slice_at(position)] = runs - 1;
             }
             if count > 0 {
-                out[number(0)] = 0;
+                out[slice_at(0)] = 0;
             }
         })?;
-        let numbers = inverse.in_order(at)?;
+        let numbers = inverse.row_major_elements(at)?;
         let vector = Shape::from([runs as usize]);
-        // The loop goes backward, so the first place of each run is stored last and remains.
+        // The loop goes backward, so the first position of each run is stored last and remains.
         let starts = Tensor::build(&vector, at, |out: &mut [i64]| {
-            (0..count).rev().for_each(|place| out[numbers[number(place)] as usize] = place as i64);
+            (0..count).rev().for_each(|position| out[numbers[slice_at(position)] as usize] = position as i64);
         })?;
-        let starts = starts.in_order(at)?;
+        let starts = starts.row_major_elements(at)?;
         let firsts = Tensor::build(&vector, at, |out| {
-            out.iter_mut().zip(&*starts).for_each(|(out, &start)| *out = number(start as usize) as i64);
+            out.iter_mut().zip(&*starts).for_each(|(out, &start)| *out = slice_at(start as usize) as i64);
         })?;
         let counts = Tensor::build(&vector, at, |out| {
             let ends = starts.iter().skip(1).copied().chain([count as i64]);
@@ -259,8 +259,8 @@ mod tests {
             let mut sorted = x.to_vec();
             sorted.sort_unstable();
             sorted.dedup();
-            let place = |value: i64| sorted.iter().position(|&other| other == value).unwrap() as i64;
-            let numbers: Vec<i64> = x.iter().map(place).collect();
+            let position = |value: i64| sorted.iter().position(|&other| other == value).unwrap() as i64;
+            let numbers: Vec<i64> = x.iter().map(position).collect();
             let sizes: Vec<i64> = sorted.iter().map(|&value| x.iter().filter(|&x| x == value).count() as i64).collect();
             for (shape, found, dim) in [([n, 1], [sorted.len(), 1], 0), ([1, n], [1, sorted.len()], 1)] {
                 let (slices, inverse, counts) = x.reshape(shape).unique_dim(dim);

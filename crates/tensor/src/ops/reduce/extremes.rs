@@ -7,7 +7,7 @@ use wengert_macros::twins;
 
 use crate::kernel::scan::lanes;
 use crate::ops::reduce::lane_array::LaneArray;
-use crate::ops::reduce::reductions::{drop_reduced, extreme_values, extremes};
+use crate::ops::reduce::reductions::{drop_reduced, extreme_positions, extreme_values};
 use crate::ops::{Result, TensorLike};
 use crate::{Dims, Error, Position, Reduction, Shape, Site, Tensor, View, ensure};
 
@@ -69,13 +69,13 @@ pub trait Extremes: TensorLike {
     /// Returns the row-major position of the largest of all elements: the first of several equal elements, or the first NaN. Refuses an
     /// empty tensor. PyTorch: `argmax` without a dimension.
     fn try_argmax_all(&self) -> Result<Tensor<i64>, Self::Error> {
-        position_of_all(self, true, Site { operation: "argmax", ..Site::here("argmax_all") })
+        arg_extreme_of_all(self, true, Site { operation: "argmax", ..Site::here("argmax_all") })
     }
 
     /// Returns the row-major position of the smallest of all elements: the first of several equal elements, or the first NaN. Refuses an
     /// empty tensor. PyTorch: `argmin` without a dimension.
     fn try_argmin_all(&self) -> Result<Tensor<i64>, Self::Error> {
-        position_of_all(self, false, Site { operation: "argmin", ..Site::here("argmin_all") })
+        arg_extreme_of_all(self, false, Site { operation: "argmin", ..Site::here("argmin_all") })
     }
 
     /// Returns the running maximum along `dim`, and the position of each maximum: of the last element so far that equals it, or of the last
@@ -99,7 +99,7 @@ fn extreme<A: TensorLike>(
     at: Site,
 ) -> Result<(A, Tensor<i64>), A::Error> {
     let array = LaneArray::nonempty(x, dim, at)?;
-    let positions = extremes(&array.values().to_tensor(at)?, largest, array.axis, at)?;
+    let positions = extreme_positions(&array.values().to_tensor(at)?, largest, array.axis, at)?;
     array.take_reduced(positions, keepdim, at)
 }
 
@@ -115,11 +115,11 @@ fn running_extreme<A: TensorLike>(x: &A, largest: bool, dim: isize, at: Site) ->
     array.take_all(positions, at)
 }
 
-fn position_of_all<A: TensorLike>(x: &A, largest: bool, at: Site) -> Result<Tensor<i64>, A::Error> {
+fn arg_extreme_of_all<A: TensorLike>(x: &A, largest: bool, at: Site) -> Result<Tensor<i64>, A::Error> {
     let (count, name) = (x.shape().numel(), at.operation);
     ensure!(count > 0, at, EmptyReduction, "{name}(): Expected reduction dim to be specified for input.numel() == 0.");
     let flat = x.to_tensor(at)?.apply_view(View::Reshape(Shape::from([count])), at)?;
-    Ok(drop_reduced(extremes(&flat, largest, 0, at)?, &[0], false, at)?)
+    Ok(drop_reduced(extreme_positions(&flat, largest, 0, at)?, &[0], false, at)?)
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub trait Integrals: TensorLike<Elem: Float> {
             return Err(Error::DimRange { dim, rank, at }.into());
         }
         let axis = dims::axis(dim, rank, at)?;
-        let sum = total(self, axis, at)?;
+        let sum = sum_along(self, axis, at)?;
         if shape[axis] == 0 {
             return Ok(sum);
         }
@@ -46,15 +46,15 @@ pub trait Integrals: TensorLike<Elem: Float> {
     fn try_trapezoid_over(&self, x: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self> {
         let x = &x.into_array(self)?;
         let at = Site::here("trapezoid_over");
-        let (areas, axis) = areas(self, Step::Points(x, "trapezoid"), dim.position(), at)?;
-        total(&areas, axis, at)
+        let (areas, axis) = areas(self, Spacing::Points(x, "trapezoid"), dim.position(), at)?;
+        sum_along(&areas, axis, at)
     }
 
     /// Returns the running integrals along `dim` of functions whose values are `self`, at points whose distance is `dx`. The result has one
     /// element fewer than there are points, or none if there are no points. PyTorch: `cumulative_trapezoid` with `dx`.
     fn try_cumulative_trapezoid(&self, dx: f64, dim: impl Position) -> Result<Self> {
         let at = Site::here("cumulative_trapezoid");
-        let (areas, axis) = areas(self, Step::Equal(dx), dim.position(), at)?;
+        let (areas, axis) = areas(self, Spacing::Equal(dx), dim.position(), at)?;
         areas.apply_cumsum(axis, at)
     }
 
@@ -63,7 +63,7 @@ pub trait Integrals: TensorLike<Elem: Float> {
     fn try_cumulative_trapezoid_over(&self, x: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self> {
         let x = &x.into_array(self)?;
         let at = Site::here("cumulative_trapezoid_over");
-        let (areas, axis) = areas(self, Step::Points(x, "cumulative_trapezoid"), dim.position(), at)?;
+        let (areas, axis) = areas(self, Spacing::Points(x, "cumulative_trapezoid"), dim.position(), at)?;
         areas.apply_cumsum(axis, at)
     }
 
@@ -84,7 +84,7 @@ pub trait Integrals: TensorLike<Elem: Float> {
         let axis = sampled_axis(self, dim.position(), edge_order, at)?;
         let slopes = combine_neighbours(self, axis, Binary::Sub, at)?.divide_by(spacing, at)?;
         let inner = central_differences(self, axis, at)?.divide_by(2.0 * spacing, at)?;
-        with_ends(&slopes, inner, None, (axis, edge_order), at)
+        join_ends(&slopes, inner, None, (axis, edge_order), at)
     }
 
     /// Returns the derivatives along `dim` of functions whose values are `self`, at the points `x`, a vector. An inner derivative is the
@@ -116,29 +116,29 @@ pub trait Integrals: TensorLike<Elem: Float> {
             .times(&part(&widths, 1)?, at)?
             .plus(&part(&slopes, 1)?.times(&part(&widths, 0)?, at)?, at)?;
         let inner = sum.divide_by(&central_differences(&x, axis, at)?, at)?;
-        with_ends(&slopes, inner, Some(&widths), (axis, edge_order), at)
+        join_ends(&slopes, inner, Some(&widths), (axis, edge_order), at)
     }
 }
 
 /// The distances between neighbouring points.
-enum Step<'a, A> {
+enum Spacing<'a, A> {
     Equal(f64),
     /// The points, and PyTorch's name of the operation.
     Points(&'a A, &'static str),
 }
 
 /// Returns the areas under the functions between neighbouring points along `dim`, and the position of that dimension.
-fn areas<A: TensorLike<Elem: Float>>(y: &A, step: Step<A>, dim: isize, at: Site) -> Result<(A, usize), A::Error> {
+fn areas<A: TensorLike<Elem: Float>>(y: &A, spacing: Spacing<A>, dim: isize, at: Site) -> Result<(A, usize), A::Error> {
     let shape = y.shape();
     if shape.rank() == 0 {
         return Err(Error::DimRange { dim, rank: 0, at }.into());
     }
     let axis = dims::axis(dim, shape.rank(), at)?;
     let heights = combine_neighbours(y, axis, Binary::Add, at)?;
-    match step {
-        Step::Equal(dx) => Ok((heights.times(0.5 * dx, at)?, axis)),
-        Step::Points(x, name) => {
-            let x = points(x, &shape, axis, name, at)?;
+    match spacing {
+        Spacing::Equal(dx) => Ok((heights.times(0.5 * dx, at)?, axis)),
+        Spacing::Points(x, name) => {
+            let x = align_points(x, &shape, axis, name, at)?;
             let areas = heights.times(&combine_neighbours(&x, axis, Binary::Sub, at)?, at)?.times(0.5, at)?;
             Ok((areas, axis))
         }
@@ -147,7 +147,7 @@ fn areas<A: TensorLike<Elem: Float>>(y: &A, step: Step<A>, dim: isize, at: Site)
 
 /// Returns the points `x` with at least as many dimensions as `shape`. Places the points of a vector along `axis`. Gives other arrays of a
 /// lower rank leading dimensions of size 1.
-fn points<A: TensorLike>(x: &A, shape: &Shape, axis: usize, name: &str, at: Site) -> Result<A> {
+fn align_points<A: TensorLike>(x: &A, shape: &Shape, axis: usize, name: &str, at: Site) -> Result<A> {
     let own = x.shape();
     if own.rank() == 1 {
         ensure!(own[0] == shape[axis], at, "{name}: There must be one `x` value for each sample point");
@@ -183,7 +183,7 @@ fn central_differences<A: TensorLike>(x: &A, axis: usize, at: Site) -> Result<A>
 
 /// Joins `inner`, the derivatives at the inner points, with the derivatives at both ends along `axis`. `slopes` has the slope in each
 /// interval between neighbouring points. `widths` has the lengths of these intervals, or is `None` if the lengths are equal.
-fn with_ends<A: TensorLike>(
+fn join_ends<A: TensorLike>(
     slopes: &A,
     inner: A,
     widths: Option<&A>,
@@ -197,19 +197,19 @@ fn with_ends<A: TensorLike>(
         if edge_order == 1 {
             return Ok(slope);
         }
-        let share = match widths {
+        let fraction = match widths {
             None => slope.try_number(A::Elem::from_f64(0.5))?,
             Some(widths) => {
                 let width = interval(widths, 0)?;
                 width.divide_by(&width.plus(&interval(widths, 1)?, at)?, at)?
             }
         };
-        slope.plus(&slope.minus(&interval(slopes, 1)?, at)?.times(&share, at)?, at)
+        slope.plus(&slope.minus(&interval(slopes, 1)?, at)?.times(&fraction, at)?, at)
     };
     A::apply_cat(&[derivative(false)?, inner, derivative(true)?], axis, at)
 }
 
-fn total<A: TensorLike>(areas: &A, axis: usize, at: Site) -> Result<A> {
+fn sum_along<A: TensorLike>(areas: &A, axis: usize, at: Site) -> Result<A> {
     areas.apply_reduce_away(Reduction::Sum, &[axis], at)
 }
 

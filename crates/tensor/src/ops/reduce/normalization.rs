@@ -6,7 +6,7 @@
 use wengert_macros::twins;
 
 use crate::kernel::normalize::{self, Affine};
-use crate::ops::shape::padding::pad_constant;
+use crate::ops::shape::padding::{AxisPadding, pad_constant};
 use crate::ops::shape::views::squeeze;
 use crate::ops::{Compose, Composite, Result, TensorLike};
 use crate::thresholds::ops::{MIN_FUSED_NORMALIZATION, NORMALIZED_ROWS};
@@ -61,7 +61,9 @@ pub trait Normalization: TensorLike<Elem: Float> {
         }
         let axes: Vec<usize> = (own.rank() - normalized.rank()..own.rank()).collect();
         match (weight, bias) {
-            (Some(weight), Some(bias)) => compose([self, weight, bias], &Standardized { axes: &axes, eps }, at),
+            (Some(weight), Some(bias)) => {
+                apply_fused_if_large([self, weight, bias], &Standardized { axes: &axes, eps }, at)
+            }
             _ => affine(standardize(self, &axes, eps, at)?, weight, bias, at),
         }
     }
@@ -80,8 +82,8 @@ pub trait Normalization: TensorLike<Elem: Float> {
         }
         let scaled = RootMeanSquared { axes: &axes, eps };
         match weight {
-            Some(weight) => compose([self, weight], &scaled, at),
-            None => compose([self], &scaled, at),
+            Some(weight) => apply_fused_if_large([self, weight], &scaled, at),
+            None => apply_fused_if_large([self], &scaled, at),
         }
     }
 
@@ -151,8 +153,8 @@ pub trait Normalization: TensorLike<Elem: Float> {
         if own.numel() == 0 {
             return Ok(self.clone());
         }
-        let around = (1, (size / 2) as isize, ((size - 1) / 2) as isize);
-        let squares = pad_constant(&self.apply_unary(Unary::Square, at)?, &[around], 0.0, at)?;
+        let channel_padding = AxisPadding { axis: 1, left: (size / 2) as isize, right: ((size - 1) / 2) as isize };
+        let squares = pad_constant(&self.apply_unary(Unary::Square, at)?, &[channel_padding], 0.0, at)?;
         let windows = squares.apply_view(View::Unfold { axis: 1, size, step: 1 }, at)?;
         let mean = squeeze(&windows.mean_over(&[own.rank()], at)?, own.rank(), at)?;
         self.divide_by(&mean.times(alpha, at)?.plus(k, at)?.combine(Binary::Pow, beta, at)?, at)
@@ -170,7 +172,7 @@ pub trait Normalization: TensorLike<Elem: Float> {
     ) -> Result<Self> {
         let at = Site::here("batch_norm");
         let own = self.shape();
-        let channels = channels(&own, at)?;
+        let channels = channel_count(&own, at)?;
         let all = [(Some(mean), "running_mean"), (Some(variance), "running_var"), (weight, "weight"), (bias, "bias")];
         check_channels(&all, channels, at)?;
         let size = Shape::from(&own[2..]).numel();
@@ -179,8 +181,15 @@ pub trait Normalization: TensorLike<Elem: Float> {
             return kernel.normalize(self, statistics, weight, bias, at);
         }
         match (weight, bias) {
-            (Some(weight), Some(bias)) => compose([self, mean, variance, weight, bias], &ByStatistics { eps }, at),
-            _ => affine_by_channel(compose([self, mean, variance], &ByStatistics { eps }, at)?, weight, bias, at),
+            (Some(weight), Some(bias)) => {
+                apply_fused_if_large([self, mean, variance, weight, bias], &StandardizedByStatistics { eps }, at)
+            }
+            _ => affine_by_channel(
+                apply_fused_if_large([self, mean, variance], &StandardizedByStatistics { eps }, at)?,
+                weight,
+                bias,
+                at,
+            ),
         }
     }
 
@@ -197,7 +206,7 @@ pub trait Normalization: TensorLike<Elem: Float> {
     ) -> Result<BatchNormed<Self>, Self::Error> {
         let at = Site::here("batch_norm_training");
         let own = self.shape();
-        let channels = channels(&own, at)?;
+        let channels = channel_count(&own, at)?;
         let axes: Vec<usize> = (0..own.rank()).filter(|&axis| axis != 1).collect();
         let values = own.numel_over(&axes);
         ensure!(
@@ -246,29 +255,30 @@ impl RowKernel {
         bias: Option<&A>,
         at: Site,
     ) -> Result<A> {
-        let own = |x: &A| x.to_tensor(at);
-        let [weight, bias] = [weight, bias].map(|parameter| parameter.map(own).transpose());
-        let statistics = statistics.map(|(mean, scale)| Ok::<_, A::Error>((own(mean)?, own(&scale)?))).transpose()?;
-        Ok(x.constant(&self.on_tensor(&own(x)?, statistics, (weight?, bias?), at)?))
+        let to_tensor = |x: &A| x.to_tensor(at);
+        let [weight, bias] = [weight, bias].map(|parameter| parameter.map(to_tensor).transpose());
+        let statistics =
+            statistics.map(|(mean, scale)| Ok::<_, A::Error>((to_tensor(mean)?, to_tensor(&scale)?))).transpose()?;
+        Ok(x.constant(&self.normalize_tensor(&to_tensor(x)?, statistics, (weight?, bias?), at)?))
     }
 
-    fn on_tensor<T: Float>(
+    fn normalize_tensor<T: Float>(
         &self,
         x: &Tensor<T>,
         statistics: Option<(Tensor<T>, Tensor<T>)>,
         (weight, bias): (Option<Tensor<T>>, Option<Tensor<T>>),
         at: Site,
     ) -> Result<Tensor<T>, Error> {
-        let (elements, weight, bias) = (x.in_order(at)?, weight.as_ref(), bias.as_ref());
-        let weight = weight.map(|weight| weight.in_order(at)).transpose()?;
-        let bias = bias.map(|bias| bias.in_order(at)).transpose()?;
+        let (elements, weight, bias) = (x.row_major_elements(at)?, weight.as_ref(), bias.as_ref());
+        let weight = weight.map(|weight| weight.row_major_elements(at)).transpose()?;
+        let bias = bias.map(|bias| bias.row_major_elements(at)).transpose()?;
         let parameters = Affine { weight: weight.as_deref(), bias: bias.as_deref(), shared: self.shared };
         match statistics {
             None => Tensor::build(x.shape(), at, |out| {
                 normalize::rows(&elements, self.len, self.centred, T::from_f64(self.eps), parameters, out);
             }),
             Some((mean, scale)) => {
-                let (mean, scale) = (mean.in_order(at)?, scale.in_order(at)?);
+                let (mean, scale) = (mean.row_major_elements(at)?, scale.row_major_elements(at)?);
                 Tensor::build(x.shape(), at, |out| {
                     normalize::rows_by_statistics(&elements, self.len, (&mean, &scale), parameters, out);
                 })
@@ -279,7 +289,7 @@ impl RowKernel {
 
 /// Returns (x - mean) / √(variance + eps), with the mean and the biased variance of x over `axes`.
 fn standardize<A: TensorLike<Elem: Float>>(x: &A, axes: &[usize], eps: f64, at: Site) -> Result<A> {
-    compose([x], &Standardized { axes, eps }, at)
+    apply_fused_if_large([x], &Standardized { axes, eps }, at)
 }
 
 /// A composite operation: (x - mean) / √(variance + eps), with the mean and the biased variance of x over `axes`. The operands are x and,
@@ -290,7 +300,7 @@ struct Standardized<'a> {
 }
 
 impl<const N: usize> Composite<N> for Standardized<'_> {
-    fn of<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A> {
+    fn apply<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A> {
         let x = operands[0];
         let centred = x.minus(&x.mean_over(self.axes, at)?, at)?;
         let variance = centred.apply_unary(Unary::Square, at)?.mean_over(self.axes, at)?;
@@ -306,7 +316,7 @@ struct RootMeanSquared<'a> {
 }
 
 impl<const N: usize> Composite<N> for RootMeanSquared<'_> {
-    fn of<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A> {
+    fn apply<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A> {
         let x = operands[0];
         let scale = inverse_root(&x.apply_unary(Unary::Square, at)?.mean_over(self.axes, at)?, self.eps, at)?;
         affine(x.times(&scale, at)?, operands.get(1).copied(), None, at)
@@ -315,15 +325,15 @@ impl<const N: usize> Composite<N> for RootMeanSquared<'_> {
 
 /// A composite operation: (x - mean) / √(variance + eps), with statistics of each channel. The operands are x, the mean, the variance and,
 /// if given, the weight and the bias.
-struct ByStatistics {
+struct StandardizedByStatistics {
     eps: f64,
 }
 
-impl<const N: usize> Composite<N> for ByStatistics {
-    fn of<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A> {
-        let (x, shape) = (operands[0], by_channel(&operands[0].shape()));
-        let placed = |parameter: usize| operands[parameter].reshape_to(shape.clone(), at);
-        let z = x.minus(&placed(1)?, at)?.times(&inverse_root(&placed(2)?, self.eps, at)?, at)?;
+impl<const N: usize> Composite<N> for StandardizedByStatistics {
+    fn apply<A: TensorLike<Elem: Float>>(&self, operands: [&A; N], at: Site) -> Result<A> {
+        let (x, shape) = (operands[0], channel_shape(&operands[0].shape()));
+        let reshaped = |parameter: usize| operands[parameter].reshape_to(shape.clone(), at);
+        let z = x.minus(&reshaped(1)?, at)?.times(&inverse_root(&reshaped(2)?, self.eps, at)?, at)?;
         affine_by_channel(z, operands.get(3).copied(), operands.get(4).copied(), at)
     }
 }
@@ -331,15 +341,15 @@ impl<const N: usize> Composite<N> for ByStatistics {
 /// Applies a composite operation to an array (the first operand) and its parameters. If the array is large, the operation's passes over
 /// memory are fused.
 #[track_caller]
-fn compose<A: TensorLike<Elem: Float>, const N: usize>(
+fn apply_fused_if_large<A: TensorLike<Elem: Float>, const N: usize>(
     operands: [&A; N],
     composite: &impl Composite<N>,
     at: Site,
 ) -> Result<A> {
     if operands[0].shape().numel() < MIN_FUSED_NORMALIZATION {
-        return composite.of(operands, at);
+        return composite.apply(operands, at);
     }
-    A::composed(operands, composite, at)
+    A::apply_composite(operands, composite, at)
 }
 
 fn inverse_root<A: TensorLike<Elem: Float>>(variance: &A, eps: f64, at: Site) -> Result<A> {
@@ -357,20 +367,20 @@ fn affine<A: TensorLike>(mut z: A, weight: Option<&A>, bias: Option<&A>, at: Sit
 }
 
 fn affine_by_channel<A: TensorLike>(z: A, weight: Option<&A>, bias: Option<&A>, at: Site) -> Result<A> {
-    let shape = by_channel(&z.shape());
+    let shape = channel_shape(&z.shape());
     let weight = weight.map(|weight| weight.reshape_to(shape.clone(), at)).transpose()?;
     let bias = bias.map(|bias| bias.reshape_to(shape.clone(), at)).transpose()?;
     affine(z, weight.as_ref(), bias.as_ref(), at)
 }
 
 /// Returns the shape to which a parameter `[c]` is reshaped, so that it broadcasts with an input of shape `shape`, `[n, c, …]`.
-fn by_channel(shape: &Shape) -> Shape {
+fn channel_shape(shape: &Shape) -> Shape {
     let mut own = Shape::ones(shape.rank());
     own[1] = shape[1];
     own
 }
 
-fn channels(shape: &Shape, at: Site) -> Result<usize, Error> {
+fn channel_count(shape: &Shape, at: Site) -> Result<usize, Error> {
     shape.get(1).copied().ok_or_else(|| {
         Error::argument(at, format_args!("Expected at least 2 dimensions [n, c, …] for input tensor, but got {shape}"))
     })

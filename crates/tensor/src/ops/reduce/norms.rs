@@ -7,7 +7,7 @@ use wengert_macros::{precompiled, twins};
 
 use crate::kernel::distance::{self, PAIR_ROWS, RowNorm};
 use crate::memory::scratch::Scratch;
-use crate::ops::primitive::pair::{expand, join_all, pair};
+use crate::ops::primitive::pair::{broadcast_operand_shapes, broadcast_two, expand};
 use crate::ops::reduce::reductions::{drop_reduced, reduce_dims};
 use crate::ops::shape::views::{squeeze, unsqueeze};
 use crate::ops::{ArrayOperand, Compose, Composite, Result, TensorLike};
@@ -55,7 +55,7 @@ pub trait Norms: TensorLike<Elem: Float> {
     fn try_dist(&self, other: impl ArrayOperand<Self>, p: impl Into<f64>) -> Result<Self> {
         let other = &other.into_array(self)?;
         let at = Site::here("dist");
-        let (x, y) = pair(self, other, at)?;
+        let (x, y) = broadcast_two(self, other, at)?;
         norm(&x.apply_binary(Binary::Sub, &y, at)?, p.into(), &Dims::from(..), false, at)
     }
 
@@ -110,7 +110,7 @@ pub trait Norms: TensorLike<Elem: Float> {
     fn try_pairwise_distance(&self, other: impl ArrayOperand<Self>, p: impl Into<f64>, eps: f64) -> Result<Self> {
         let other = &other.into_array(self)?;
         let at = Site::here("pairwise_distance");
-        let (x, y) = pair(self, other, at)?;
+        let (x, y) = broadcast_two(self, other, at)?;
         let difference = x.apply_binary(Binary::Sub, &y, at)?.plus(eps, at)?;
         norm(&difference, p.into(), &Dims::from(-1), keepdim, at)
     }
@@ -169,7 +169,7 @@ pub trait Norms: TensorLike<Elem: Float> {
         let other = &other.into_array(self)?;
         let at = Site::here("cosine_similarity");
         ensure!(eps >= 0.0, at, "eps must be non-negative, got: {eps}");
-        let (x, y) = pair(self, other, at)?;
+        let (x, y) = broadcast_two(self, other, at)?;
         let shape = x.shape();
         let dims = Dims::from(dim.position());
         let unit = |x: &Self| {
@@ -208,7 +208,7 @@ pub(crate) struct Norm<'a> {
 }
 
 impl Composite for Norm<'_> {
-    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
+    fn apply<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
         let Norm { ord, axes } = *self;
         let each = |op: Unary| x.apply_unary(op, at);
         if ord == 0.0 {
@@ -240,7 +240,7 @@ fn distances<A: TensorLike<Elem: Float>>(x: &A, y: &A, p: f64, at: Site) -> Resu
     ensure!(first == second, at, "X1 and X2 must have the same number of columns. X1: {first} X2: {second}");
     ensure!(p >= 0.0, at, "cdist only supports non-negative p values");
     let batch = |shape: &Shape| Shape::from(&shape[..shape.rank() - 2]);
-    let mut whole = join_all(&[&batch(&left), &batch(&right)], at)?;
+    let mut whole = broadcast_operand_shapes(&[&batch(&left), &batch(&right)], at)?;
     if let Some(norm) = row_norm(x, p, first) {
         return x.try_constant(&x.to_tensor(at)?.row_distances(&y.to_tensor(at)?, norm, whole, at)?);
     }
@@ -280,7 +280,7 @@ impl<T: Float> Tensor<T> {
         let (m, n, terms) = (x.shape()[rank], y.shape()[rank], x.shape()[rank + 1]);
         shape.push(m);
         shape.push(n);
-        let (x, y) = (x.in_order(at)?, y.in_order(at)?);
+        let (x, y) = (x.row_major_elements(at)?, y.row_major_elements(at)?);
         Tensor::build(&shape, at, |out| {
             let matrices = x.chunks(m.max(1) * terms).zip(y.chunks(n.max(1) * terms));
             for (out, (x, y)) in out.chunks_mut((m * n).max(1)).zip(matrices) {
@@ -291,7 +291,7 @@ impl<T: Float> Tensor<T> {
 
     /// Returns the distances between the `pairs` pairs of different rows of `self`, a matrix.
     fn pair_distances(&self, norm: RowNorm, pairs: usize, at: Site) -> Result<Self, Error> {
-        let (x, rows, terms) = (self.in_order(at)?, self.shape()[0], self.shape()[1]);
+        let (x, rows, terms) = (self.row_major_elements(at)?, self.shape()[0], self.shape()[1]);
         Tensor::build(&Shape::from([pairs]), at, |out| {
             let mut scratch = Scratch::new(rows.saturating_mul(PAIR_ROWS))?;
             distance::pair_distances(norm, &x, terms, &mut scratch, out);

@@ -116,8 +116,8 @@ fn quantiles<A: TensorLike<Elem: Float>>(
         None => LaneArray::new(&x.reshape_to([x.shape().numel()], at)?, 0, at)?,
     };
     let found = interpolate_lanes(&array, q, interpolation, skips_nan, at)?;
-    // The quantiles of each lane (a line of elements along the dimension) are along dimension `axis`. The permutation moves this dimension
-    // to the front.
+    // The quantiles of each lane (a line of elements along the dimension) are along dimension `axis`. The permutation moves this
+    // dimension to the front.
     let axis = array.axis;
     let order: Axes = std::iter::once(axis).chain((0..array.shape.rank()).filter(|&other| other != axis)).collect();
     let found = found.permute_to(&order, at)?;
@@ -192,9 +192,9 @@ fn interpolate_lanes<A: TensorLike<Elem: Float>>(
     }
     // The step is 0 if both elements are equal, because the difference of two infinities would be NaN. It is also 0 from -∞ to a number. Its
     // derivative is the derivative of the difference.
-    let moves = positions.slice_axis(axis, 2 * count + 1, count, at)?.compare(Compare::Ne, 0.0, at)?;
+    let has_step = positions.slice_axis(axis, 2 * count + 1, count, at)?.compare(Compare::Ne, 0.0, at)?;
     let difference = above.minus(&below, at)?;
-    let step = difference.apply_detach(at)?.choose(&below.mask(&moves, at)?, 0.0, at)?;
+    let step = difference.apply_detach(at)?.choose(&below.constant_mask(&has_step, at)?, 0.0, at)?;
     let step = difference.with_value(&step, at)?;
     below.plus(&step.times(&below.try_constant(&weights)?, at)?, at)
 }

@@ -108,7 +108,7 @@ pub trait Reductions: TensorLike {
     /// ```
     fn try_count_nonzero(&self, dims: impl Into<Dims>) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("count_nonzero");
-        let counted = not_zero(self, at)?.try_cast::<i64>()?;
+        let counted = nonzero_mask(self, at)?.try_cast::<i64>()?;
         Ok(reduce_dims(&counted, Reduction::Sum, &dims.into(), false, at)?)
     }
 
@@ -117,7 +117,7 @@ pub trait Reductions: TensorLike {
     #[keepdim]
     fn try_argmax(&self, dim: impl Position) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("argmax");
-        Ok(position_of(&self.to_tensor(at)?, true, dim.position(), keepdim, at)?)
+        Ok(arg_extreme(&self.to_tensor(at)?, true, dim.position(), keepdim, at)?)
     }
 
     /// Returns the position of the smallest element along `dim`: the first of several equal elements, or the first NaN. Refuses an empty
@@ -125,7 +125,7 @@ pub trait Reductions: TensorLike {
     #[keepdim]
     fn try_argmin(&self, dim: impl Position) -> Result<Tensor<i64>, Self::Error> {
         let at = Site::here("argmin");
-        Ok(position_of(&self.to_tensor(at)?, false, dim.position(), keepdim, at)?)
+        Ok(arg_extreme(&self.to_tensor(at)?, false, dim.position(), keepdim, at)?)
     }
 }
 
@@ -148,7 +148,7 @@ fn reduced_mask<A: TensorLike>(
     keepdim: bool,
     at: Site,
 ) -> Result<Tensor<bool>, A::Error> {
-    let mask = not_zero(x, at)?;
+    let mask = nonzero_mask(x, at)?;
     let none = !dims.is_all() && dims.as_slice().is_empty();
     if none { Ok(mask) } else { Ok(reduce_dims(&mask, op, dims, keepdim, at)?) }
 }
@@ -205,12 +205,12 @@ pub(crate) fn drop_reduced<A: TensorLike>(z: A, axes: &[usize], keepdim: bool, a
 }
 
 /// Returns a mask that is true at the nonzero (or `true`) elements of `x`. A recorded variable is evaluated first.
-pub(crate) fn not_zero<A: TensorLike>(x: &A, at: Site) -> Result<Tensor<bool>, A::Error> {
+pub(crate) fn nonzero_mask<A: TensorLike>(x: &A, at: Site) -> Result<Tensor<bool>, A::Error> {
     Ok(x.to_tensor(at)?.apply_nonzero(at)?)
 }
 
 #[wengert_macros::precompiled]
-fn position_of<T: Element>(
+fn arg_extreme<T: Element>(
     x: &Tensor<T>,
     largest: bool,
     dim: isize,
@@ -223,13 +223,18 @@ fn position_of<T: Element>(
         return Ok(Tensor::scalar(0));
     }
     check_lanes(shape[axis], axis as isize, at)?;
-    drop_reduced(extremes(x, largest, axis, at)?, &[axis], keepdim, at)
+    drop_reduced(extreme_positions(x, largest, axis, at)?, &[axis], keepdim, at)
 }
 
 /// Returns the positions of the largest (or smallest) elements along dimension `axis`, which is not empty and stays with size 1.
 /// The position is the first of several equal elements, or the first NaN.
 #[wengert_macros::precompiled]
-pub(crate) fn extremes<T: Element>(x: &Tensor<T>, largest: bool, axis: usize, at: Site) -> Result<Tensor<i64>, Error> {
+pub(crate) fn extreme_positions<T: Element>(
+    x: &Tensor<T>,
+    largest: bool,
+    axis: usize,
+    at: Site,
+) -> Result<Tensor<i64>, Error> {
     let (kept, line) = x.layout().split(&[axis]);
     Tensor::build(&x.shape().with_size(axis, 1), at, |out| arg::arg(largest, x.source().data, &kept, &line, out))
 }

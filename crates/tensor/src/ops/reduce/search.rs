@@ -26,7 +26,7 @@ pub trait Search: TensorLike<Elem: Number> {
         let values = values.into_array(self)?;
         let at = Site::here("searchsorted");
         check_lines(&self.shape(), &values.shape(), at)?;
-        Ok(places(&self.to_tensor(at)?, &values.to_tensor(at)?, right, at)?)
+        Ok(insertion_positions(&self.to_tensor(at)?, &values.to_tensor(at)?, right, at)?)
     }
 
     /// Returns the bucket of each element. Bucket i has the elements above boundary i - 1, up to and including boundary i. If `right` is
@@ -47,7 +47,7 @@ pub trait Search: TensorLike<Elem: Number> {
             "boundaries tensor must be 1 dimension, but got dim({})",
             boundaries.rank()
         );
-        Ok(places(boundaries, &self.to_tensor(at)?, right, at)?)
+        Ok(insertion_positions(boundaries, &self.to_tensor(at)?, right, at)?)
     }
 
     /// Returns the number of elements in each of `bins` equal intervals between `min` and `max`. The last interval includes `max`. Elements
@@ -121,7 +121,7 @@ fn bounds<T: Float>(x: &Tensor<T>, min: f64, max: f64, at: Site) -> Result<(f64,
 #[twins]
 pub fn try_bincount(input: &Tensor<i64>, minlength: usize) -> Result<Tensor<i64>, Error> {
     let at = Site::here("bincount");
-    let numbers = input.in_order(at)?;
+    let numbers = input.row_major_elements(at)?;
     let (least, largest) = numbers.iter().fold((0, -1), |(least, largest), &x| (x.min(least), x.max(largest)));
     ensure!(input.rank() == 1 && least == 0, at, "bincount only supports 1-d non-negative integral inputs.");
     let largest = (largest as usize).wrapping_add(1);
@@ -154,15 +154,20 @@ fn check_lines(sorted: &Shape, values: &Shape, at: Site) -> Result<(), Error> {
 
 /// Returns the position at which each value would be inserted into its line of `sorted`. This line has the same leading indices as the
 /// value, or is the only line.
-fn places<T: Element>(sorted: &Tensor<T>, values: &Tensor<T>, right: bool, at: Site) -> Result<Tensor<i64>, Error> {
-    let (lines, searched) = (sorted.in_order(at)?, values.in_order(at)?);
+fn insertion_positions<T: Element>(
+    sorted: &Tensor<T>,
+    values: &Tensor<T>,
+    right: bool,
+    at: Site,
+) -> Result<Tensor<i64>, Error> {
+    let (lines, searched) = (sorted.row_major_elements(at)?, values.row_major_elements(at)?);
     let length = sorted.shape()[sorted.rank() - 1];
     // The number of values that are searched in the same line of `sorted`.
-    let shared = if sorted.rank() == 1 { values.numel() } else { values.shape()[values.rank() - 1] };
+    let values_per_line = if sorted.rank() == 1 { values.numel() } else { values.shape()[values.rank() - 1] };
     Tensor::build(values.shape(), at, |out| {
-        for (number, out) in out.chunks_mut(shared.max(1)).enumerate() {
+        for (number, out) in out.chunks_mut(values_per_line.max(1)).enumerate() {
             let line = &lines[number * length * usize::from(sorted.rank() > 1)..][..length];
-            let values = &searched[number * shared..][..out.len()];
+            let values = &searched[number * values_per_line..][..out.len()];
             for (out, values) in out.chunks_mut(SEARCHES).zip(values.chunks(SEARCHES)) {
                 search(line, values, right, out);
             }

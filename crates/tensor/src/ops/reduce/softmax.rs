@@ -3,7 +3,7 @@
 use wengert_macros::twins;
 
 use crate::kernel::softmax::of_columns;
-use crate::ops::primitive::pair::number;
+use crate::ops::primitive::pair::expand_number;
 use crate::ops::random::draw_each;
 use crate::ops::reduce::lane_array::LaneArray;
 use crate::ops::reduce::reductions::drop_reduced;
@@ -40,7 +40,7 @@ pub trait Softmax: TensorLike<Elem: Float> {
     fn try_softmin(&self, dim: impl Position) -> Result<Self> {
         let at = Site::here("softmin");
         let negative = self.apply_unary(Unary::Neg, at)?;
-        Self::composed([&negative], &Normalized { dim: dim.position(), log: false }, at)
+        Self::apply_composite([&negative], &SoftmaxComposite { dim: dim.position(), log: false }, at)
     }
 
     /// Returns x - ln Σ eˣ along `dim`: the logarithm of [`softmax`](Self::softmax), accurate even if the softmax is near 0.
@@ -70,7 +70,7 @@ pub trait Softmax: TensorLike<Elem: Float> {
             draw_each(out, generator, |generator| Self::Elem::from_f64(generator.gumbel()));
         })?;
         let noisy = self.plus(&self.try_constant(&noise)?, at)?.divide_by(tau, at)?;
-        let soft = Self::composed([&noisy], &Normalized { dim, log: false }, at)?;
+        let soft = Self::apply_composite([&noisy], &SoftmaxComposite { dim, log: false }, at)?;
         if hard { soft.with_value(&one_hot_of_largest(&soft.apply_detach(at)?, axis, at)?, at) } else { Ok(soft) }
     }
 
@@ -79,7 +79,7 @@ pub trait Softmax: TensorLike<Elem: Float> {
     fn try_logsumexp(&self, dims: impl Into<Dims>) -> Result<Self> {
         let at = Site::here("logsumexp");
         let axes = dims.into().resolve_or_all(self.shape().rank(), at)?;
-        drop_reduced(Self::composed([self], &LogSumExp { axes: &axes }, at)?, &axes, keepdim, at)
+        drop_reduced(Self::apply_composite([self], &LogSumExp { axes: &axes }, at)?, &axes, keepdim, at)
     }
 }
 
@@ -96,7 +96,7 @@ fn softmax<A: TensorLike<Elem: Float>>(x: &A, dim: isize, log: bool, at: Site) -
             return Ok(x.constant(&result));
         }
     }
-    A::composed([x], &Normalized { dim, log }, at)
+    A::apply_composite([x], &SoftmaxComposite { dim, log }, at)
 }
 
 /// Returns 1 at the first largest element of each line along `axis`, 0 at the other elements, and NaN at NaN.
@@ -113,14 +113,15 @@ fn one_hot_of_largest<A: TensorLike<Elem: Float>>(x: &A, axis: usize, at: Site) 
 }
 
 /// A composite operation: eˣ / Σ eˣ along a dimension, or its logarithm.
-struct Normalized {
+struct SoftmaxComposite {
     dim: isize,
     log: bool,
 }
 
-impl Composite for Normalized {
-    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
-        let Some((exponentials, total, shifted)) = parts(x, self.dim, at)? else { return Ok(x.clone()) };
+impl Composite for SoftmaxComposite {
+    fn apply<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
+        let Some(terms) = softmax_terms(x, self.dim, at)? else { return Ok(x.clone()) };
+        let SoftmaxTerms { shifted, exponentials, total } = terms;
         let value = match self.log {
             false => exponentials.apply_binary(Binary::Div, &total, at)?,
             true => shifted.apply_binary(Binary::Sub, &total.apply_unary(Unary::Log, at)?, at)?,
@@ -138,18 +139,18 @@ struct LogSumExp<'a> {
 }
 
 impl Composite for LogSumExp<'_> {
-    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
+    fn apply<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
         let (shape, axes) = (x.shape(), self.axes);
         if axes.iter().any(|&axis| shape[axis] == 0) {
             // The sum of no elements is 0. Instead of taking its logarithm, ∞ is subtracted: the logarithm has an infinite slope at 0, so
             // the second derivative would be NaN.
             let sum = x.apply_reduce(Reduction::Sum, axes, at)?;
-            return sum.apply_binary(Binary::Sub, &number(&sum, A::Elem::INFINITY, &sum.shape(), at)?, at);
+            return sum.apply_binary(Binary::Sub, &expand_number(&sum, A::Elem::INFINITY, &sum.shape(), at)?, at);
         }
         let largest = x.apply_detach(at)?.apply_reduce(Reduction::Amax, axes, at)?;
         // Subtracting an infinite maximum would give NaN, because ∞ - ∞ is NaN. So the shift is finite. An ∞ among the elements stays ∞,
         // and elements that are all -∞ stay -∞.
-        let filled = |value: A::Elem| number(&largest, value, &largest.shape(), at);
+        let filled = |value: A::Elem| expand_number(&largest, value, &largest.shape(), at);
         let below = largest.apply_binary(Binary::Minimum, &filled(A::Elem::MAX)?, at)?;
         let shift = below.apply_binary(Binary::Maximum, &filled(-A::Elem::MAX)?, at)?;
         let shifted = x.apply_binary(Binary::Sub, &shift.apply_view(View::Expand(shape), at)?, at)?;
@@ -158,9 +159,18 @@ impl Composite for LogSumExp<'_> {
     }
 }
 
-/// Returns three arrays: e^(x - max), its sum, and x - max, all in the shape of `x`. Returns `None` if there are no elements.
-#[allow(clippy::type_complexity)]
-fn parts<A: TensorLike<Elem: Float>>(x: &A, dim: isize, at: Site) -> Result<Option<(A, A, A)>, A::Error> {
+/// The terms of a softmax of x, all in the shape of x.
+struct SoftmaxTerms<A> {
+    /// x - max.
+    shifted: A,
+    /// e^(x - max).
+    exponentials: A,
+    /// The sum of `exponentials`.
+    total: A,
+}
+
+/// Returns the terms of the softmax of `x` along `dim`, or `None` if there are no elements.
+fn softmax_terms<A: TensorLike<Elem: Float>>(x: &A, dim: isize, at: Site) -> Result<Option<SoftmaxTerms<A>>, A::Error> {
     let shape = x.shape();
     let axis = dims::axis(dim, shape.rank(), at)?;
     if shape.numel() == 0 {
@@ -172,7 +182,7 @@ fn parts<A: TensorLike<Elem: Float>>(x: &A, dim: isize, at: Site) -> Result<Opti
     let shifted = x.apply_binary(Binary::Sub, &largest.apply_view(View::Expand(shape.clone()), at)?, at)?;
     let exponentials = shifted.apply_unary(Unary::Exp, at)?;
     let total = exponentials.apply_reduce(Reduction::Sum, &axes, at)?;
-    Ok(Some((exponentials, total.apply_view(View::Expand(shape), at)?, shifted)))
+    Ok(Some(SoftmaxTerms { shifted, exponentials, total: total.apply_view(View::Expand(shape), at)? }))
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ pub trait Statistics: TensorLike<Elem: Float> {
                 return drop_reduced(total, &axes, keepdim, at);
             }
         }
-        drop_reduced(Self::composed([self], &KnownSum { axes: &axes }, at)?, &axes, keepdim, at)
+        drop_reduced(Self::apply_composite([self], &NanSum { axes: &axes }, at)?, &axes, keepdim, at)
     }
 
     /// Returns the mean over `dims` of the elements that are not NaN; NaN if there are none, and then the gradient is NaN too. PyTorch:
@@ -102,12 +102,12 @@ fn variance<A: TensorLike<Elem: Float>>(x: &A, dims: &Dims, correction: f64, kee
 }
 
 /// A composite operation: the sum over `axes`, which the result keeps with size 1, of the elements that are not NaN.
-struct KnownSum<'a> {
+struct NanSum<'a> {
     axes: &'a [usize],
 }
 
-impl Composite for KnownSum<'_> {
-    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
+impl Composite for NanSum<'_> {
+    fn apply<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
         x.replace_where(&x.apply_compare(Compare::Ne, x, at)?, 0.0, at)?.sum_over(self.axes, at)
     }
 }
@@ -119,12 +119,12 @@ pub(crate) struct Variance<'a> {
 }
 
 impl Composite for Variance<'_> {
-    fn of<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
+    fn apply<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
         let (shape, axes) = (x.shape(), self.axes);
         let count = shape.numel_over(axes) as f64;
         let minus = |x: &A, y: &A| x.apply_binary(Binary::Sub, &expand(y, &shape, at)?, at);
         // The first element is subtracted, so that the mean of equal elements is exactly 0 and their variance is 0.
-        let x = if shape.numel() == 0 { x.clone() } else { minus(x, &first(x, axes, at)?)? };
+        let x = if shape.numel() == 0 { x.clone() } else { minus(x, &first_elements(x, axes, at)?)? };
         let distance = minus(&x, &x.sum_over(axes, at)?.divide_by(count, at)?)?;
         let squares = distance.apply_unary(Unary::Square, at)?.sum_over(axes, at)?;
         squares.divide_by((count - self.correction).max(0.0), at)
@@ -132,7 +132,7 @@ impl Composite for Variance<'_> {
 }
 
 /// Returns the first element along `axes`, which the result keeps with size 1.
-fn first<A: TensorLike>(x: &A, axes: &[usize], at: Site) -> Result<A> {
+fn first_elements<A: TensorLike>(x: &A, axes: &[usize], at: Site) -> Result<A> {
     axes.iter().try_fold(x.clone(), |x, &axis| x.apply_view(View::Slice { axis, start: 0, len: 1, step: 1 }, at))
 }
 

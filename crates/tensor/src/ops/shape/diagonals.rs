@@ -35,7 +35,7 @@ pub trait Diagonals: TensorLike {
     fn try_diag(&self, diagonal: isize) -> Result<Self> {
         let at = Site::here("diag");
         match self.shape().rank() {
-            1 => embed(self, diagonal, 0, 1, at),
+            1 => embed_diagonal(self, diagonal, 0, 1, at),
             2 => self.apply_view(View::Diagonal { offset: diagonal, first: 0, second: 1 }, at),
             rank => Err(Error::argument(at, format_args!("diag(): Supports 1D or 2D tensors. Got {rank}D")).into()),
         }
@@ -50,7 +50,7 @@ pub trait Diagonals: TensorLike {
     /// assert_eq!(Tensor::from([1.0, 2.0]).diag_embed(0, -2, -1), Tensor::from([[1.0, 0.0], [0.0, 2.0]]));
     /// ```
     fn try_diag_embed(&self, offset: isize, first: impl Position, second: impl Position) -> Result<Self> {
-        embed(self, offset, first.position(), second.position(), Site::here("diag_embed"))
+        embed_diagonal(self, offset, first.position(), second.position(), Site::here("diag_embed"))
     }
 
     /// Returns a matrix with the elements of `self`, in row-major order, on the diagonal that lies `offset` places above the main diagonal.
@@ -62,7 +62,7 @@ pub trait Diagonals: TensorLike {
     /// ```
     fn try_diagflat(&self, offset: isize) -> Result<Self> {
         let at = Site::here("diagflat");
-        embed(&self.reshape_to([self.shape().numel()], at)?, offset, 0, 1, at)
+        embed_diagonal(&self.reshape_to([self.shape().numel()], at)?, offset, 0, 1, at)
     }
 }
 
@@ -114,7 +114,7 @@ fn triangle_indices(rows: usize, columns: usize, offset: isize, lower: bool, at:
 }
 
 /// Returns matrices with the last dimension of `x` on a diagonal; see [`Diagonals::try_diag_embed`].
-fn embed<A: TensorLike>(x: &A, offset: isize, first: isize, second: isize, at: Site) -> Result<A> {
+fn embed_diagonal<A: TensorLike>(x: &A, offset: isize, first: isize, second: isize, at: Site) -> Result<A> {
     let own = x.shape();
     let [first, second] = diagonal_axes(own.rank() + 1, first, second, at)?;
     // If `x` has rank 0, the result would have a single dimension, and `diagonal_axes` has returned an error.

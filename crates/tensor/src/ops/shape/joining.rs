@@ -204,7 +204,7 @@ pub fn try_block_diag<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
 fn plain_block_diag<A: TensorLike>(blocks: &[A], columns: usize, at: Site) -> Result<A> {
     let height = blocks.iter().fold(0usize, |rows, block| rows.saturating_add(block.shape()[0]));
     let plain: Vec<Tensor<A::Elem>> = blocks.iter().map(|block| block.to_tensor(at)).collect::<Result<_, _>>()?;
-    let ordered: Vec<_> = plain.iter().map(|block| block.in_order(at)).collect::<Result<_, _>>()?;
+    let ordered: Vec<_> = plain.iter().map(|block| block.row_major_elements(at)).collect::<Result<_, _>>()?;
     let result = Tensor::build_on_zeros(&Shape::from([height, columns]), at, |out: &mut [A::Elem]| {
         let (mut rows, mut left) = (out.chunks_exact_mut(columns.max(1)), 0);
         for (block, elements) in plain.iter().zip(&ordered) {

@@ -7,7 +7,7 @@
 use wengert_macros::{precompiled, twins};
 
 use crate::kernel::pad::{self, PaddedAxis};
-use crate::ops::primitive::pair::number;
+use crate::ops::primitive::pair::expand_number;
 use crate::ops::{Compose, Result, TensorLike};
 use crate::{Element, Error, Scalar, Shape, Site, Tensor, View, ensure};
 
@@ -68,32 +68,45 @@ pub(crate) fn pad<A: TensorLike>(x: &A, sizes: &[isize], mode: PadMode, at: Site
             "a list of 2 numbers pads a 2D or 3D input, 4 numbers a 3D or 4D input, and 6 numbers a 4D or 5D input";
         return Err(Error::argument(at, message).with_hint(hint).into());
     }
-    let sides: Vec<Side> = sizes.chunks(2).enumerate().map(|(k, pair)| (rank - 1 - k, pair[0], pair[1])).collect();
-    for &side in &sides {
-        check_side(&shape, side, mode, at)?;
+    let axis_padding = |(k, pair): (usize, &[isize])| AxisPadding { axis: rank - 1 - k, left: pair[0], right: pair[1] };
+    let paddings: Vec<AxisPadding> = sizes.chunks(2).enumerate().map(axis_padding).collect();
+    for &padding in &paddings {
+        check_padding(&shape, padding, mode, at)?;
     }
     if matches!(mode, PadMode::Reflect | PadMode::Replicate) {
-        check_output(&shape, &sides, at)?;
+        check_output(&shape, &paddings, at)?;
     }
-    if let Some(padded) = pad_plain(x, &sides, mode, at)? {
+    if let Some(padded) = pad_plain(x, &paddings, mode, at)? {
         return Ok(padded);
     }
     let mut x = x.clone();
-    for side in sides {
+    for padding in paddings {
         x = match mode {
             // `Circular` crops first, so that elements cropped at one end do not reappear at the other. The other modes crop last.
-            PadMode::Circular => extend(&crop(&x, side, at)?, side, mode, at)?,
-            _ => crop(&extend(&x, side, mode, at)?, side, at)?,
+            PadMode::Circular => extend(&crop(&x, padding, at)?, padding, mode, at)?,
+            _ => crop(&extend(&x, padding, mode, at)?, padding, at)?,
         };
     }
     Ok(x)
 }
 
-/// A dimension, and the numbers of elements to add at its start and at its end. A negative number crops elements.
-type Side = (usize, isize, isize);
+/// The padding of one dimension. A negative number of elements crops the dimension.
+#[derive(Clone, Copy)]
+pub(crate) struct AxisPadding {
+    pub(crate) axis: usize,
+    /// The number of elements to add at the start of the dimension.
+    pub(crate) left: isize,
+    /// The number of elements to add at the end of the dimension.
+    pub(crate) right: isize,
+}
 
-/// Returns an error if `mode` cannot add or crop as many elements as `side` says.
-fn check_side(shape: &Shape, (axis, left, right): Side, mode: PadMode, at: Site) -> Result<(), Error> {
+/// Returns an error if `mode` cannot add or crop as many elements as `padding` says.
+fn check_padding(
+    shape: &Shape,
+    AxisPadding { axis, left, right }: AxisPadding,
+    mode: PadMode,
+    at: Site,
+) -> Result<(), Error> {
     let size = shape[axis] as isize;
     let is_negative = (size as i128 + left as i128 + right as i128).is_negative();
     match mode {
@@ -126,18 +139,18 @@ fn check_side(shape: &Shape, (axis, left, right): Side, mode: PadMode, at: Site)
 
 /// Returns an error if a padded dimension of the result would have no elements, which the modes `Reflect` and `Replicate` refuse. The sentences
 /// are PyTorch's.
-fn check_output(shape: &Shape, sides: &[Side], at: Site) -> Result<(), Error> {
-    let output = |&(axis, left, right): &Side| shape[axis] as i128 + left as i128 + right as i128;
-    if sides.iter().all(|side| output(side) >= 1) {
+fn check_output(shape: &Shape, paddings: &[AxisPadding], at: Site) -> Result<(), Error> {
+    let output = |&AxisPadding { axis, left, right }: &AxisPadding| shape[axis] as i128 + left as i128 + right as i128;
+    if paddings.iter().all(|padding| output(padding) >= 1) {
         return Ok(());
     }
-    // `sides` begins with the last dimension.
-    let named = |separator: &str, size: &dyn Fn(&Side) -> i128| {
-        let sizes = sides.iter().zip(["W", "H", "D"]).rev();
-        sizes.map(|(side, name)| format!("{name}: {}", size(side))).collect::<Vec<_>>().join(separator)
+    // `paddings` begins with the last dimension.
+    let named = |separator: &str, size: &dyn Fn(&AxisPadding) -> i128| {
+        let sizes = paddings.iter().zip(["W", "H", "D"]).rev();
+        sizes.map(|(padding, name)| format!("{name}: {}", size(padding))).collect::<Vec<_>>().join(separator)
     };
-    let (input, results) = (named(", ", &|side| shape[side.0] as i128), named(" ", &output));
-    let message = match sides.len() {
+    let (input, results) = (named(", ", &|padding| shape[padding.axis] as i128), named(" ", &output));
+    let message = match paddings.len() {
         1 => format!("input ({input}) is too small. Calculated output {results}"),
         _ => format!("Calculated output {results} must be >= 1 in every dimension (input {input})"),
     };
@@ -145,13 +158,13 @@ fn check_output(shape: &Shape, sides: &[Side], at: Site) -> Result<(), Error> {
 }
 
 /// Removes elements at the ends of a dimension: `-left` at the start if `left` is negative, and `-right` at the end if `right` is negative.
-fn crop<A: TensorLike>(x: &A, (axis, left, right): Side, at: Site) -> Result<A> {
+fn crop<A: TensorLike>(x: &A, AxisPadding { axis, left, right }: AxisPadding, at: Site) -> Result<A> {
     let (start, end) = (left.min(0).unsigned_abs(), right.min(0).unsigned_abs());
     x.slice_axis(axis, start, x.shape()[axis] - start - end, at)
 }
 
 /// Adds `left` elements at the start of a dimension, and `right` elements at its end. A negative number counts as 0.
-fn extend<A: TensorLike>(x: &A, (axis, left, right): Side, mode: PadMode, at: Site) -> Result<A> {
+fn extend<A: TensorLike>(x: &A, AxisPadding { axis, left, right }: AxisPadding, mode: PadMode, at: Site) -> Result<A> {
     let shape = x.shape();
     let size = shape[axis];
     let (left, right) = (left.max(0) as usize, right.max(0) as usize);
@@ -162,7 +175,7 @@ fn extend<A: TensorLike>(x: &A, (axis, left, right): Side, mode: PadMode, at: Si
     // Returns `len` new elements. Depending on the mode, the elements are a constant, or come from slices of `x` that start at `mirrored`,
     // `border` or `wrapped`.
     let added = |len: usize, mirrored: usize, border: usize, wrapped: usize| match mode {
-        PadMode::Constant(value) => number(x, A::Elem::from_f64(value), &shape.with_size(axis, len), at),
+        PadMode::Constant(value) => expand_number(x, A::Elem::from_f64(value), &shape.with_size(axis, len), at),
         PadMode::Reflect => x.slice_axis(axis, mirrored, len, at)?.apply_view(View::Flip([axis].as_slice().into()), at),
         PadMode::Replicate => x.slice_axis(axis, border, 1, at)?.expand_to(&shape.with_size(axis, len), at),
         PadMode::Circular => x.slice_axis(axis, wrapped, len, at),
@@ -178,38 +191,38 @@ fn extend<A: TensorLike>(x: &A, (axis, left, right): Side, mode: PadMode, at: Si
     if parts.len() == 1 { Ok(parts.swap_remove(0)) } else { A::apply_cat(&parts, axis, at) }
 }
 
-/// Pads or crops `x` at both sides of each dimension in `sides`. The padding has the value `value`.
-pub(crate) fn pad_constant<A: TensorLike>(x: &A, sides: &[Side], value: f64, at: Site) -> Result<A> {
-    if let Some(padded) = pad_plain(x, sides, PadMode::Constant(value), at)? {
+/// Pads or crops `x` as `paddings` say. The new elements have the value `value`.
+pub(crate) fn pad_constant<A: TensorLike>(x: &A, paddings: &[AxisPadding], value: f64, at: Site) -> Result<A> {
+    if let Some(padded) = pad_plain(x, paddings, PadMode::Constant(value), at)? {
         return Ok(padded);
     }
     let mut x = x.clone();
-    for &side in sides {
-        x = crop(&extend(&x, side, PadMode::Constant(value), at)?, side, at)?;
+    for &padding in paddings {
+        x = crop(&extend(&x, padding, PadMode::Constant(value), at)?, padding, at)?;
     }
     Ok(x)
 }
 
-/// Returns the padded `x` if `x` is a plain tensor and `sides` add elements. Returns `None` otherwise.
-fn pad_plain<A: TensorLike>(x: &A, sides: &[Side], mode: PadMode, at: Site) -> Result<Option<A>, A::Error> {
-    if !x.is_plain() || sides.iter().all(|&(_, left, right)| left <= 0 && right <= 0) {
+/// Returns the padded `x` if `x` is a plain tensor and `paddings` add elements. Returns `None` otherwise.
+fn pad_plain<A: TensorLike>(x: &A, paddings: &[AxisPadding], mode: PadMode, at: Site) -> Result<Option<A>, A::Error> {
+    if !x.is_plain() || paddings.iter().all(|&AxisPadding { left, right, .. }| left <= 0 && right <= 0) {
         return Ok(None);
     }
-    Ok(Some(x.try_constant(&x.to_tensor(at)?.padded(sides, mode, at)?)?))
+    Ok(Some(x.try_constant(&x.to_tensor(at)?.pad_tensor(paddings, mode, at)?)?))
 }
 
 #[precompiled]
 impl<T: Element> Tensor<T> {
-    /// Pads and crops like [`pad`]. The numbers in `sides` were checked.
-    fn padded(&self, sides: &[Side], mode: PadMode, at: Site) -> Result<Self, Error> {
+    /// Pads and crops like [`pad`]. `paddings` were checked.
+    fn pad_tensor(&self, paddings: &[AxisPadding], mode: PadMode, at: Site) -> Result<Self, Error> {
         let mut shape = self.shape().clone();
-        for &(axis, left, right) in sides {
+        for &AxisPadding { axis, left, right } in paddings {
             let padded = shape[axis].saturating_add_signed(left).saturating_add_signed(right);
             shape[axis] = padded;
         }
         crate::memory::reserve::addressable::<T>(&shape, at)?;
         let mut axes: Vec<Option<PaddedAxis>> = shape.iter().map(|_| None).collect();
-        for &(axis, left, right) in sides {
+        for &AxisPadding { axis, left, right } in paddings {
             if (left, right) != (0, 0) && !shape.contains(&0) {
                 axes[axis] = Some(padded_axis(self.shape()[axis], left, right, mode));
             }
@@ -238,7 +251,7 @@ fn padded_axis(size: usize, left: isize, right: isize, mode: PadMode) -> PaddedA
 
 #[cfg(test)]
 mod tests {
-    use super::{PadMode, crop, extend};
+    use super::{AxisPadding, PadMode, crop, extend};
     use crate::Site;
     use crate::prelude::*;
 
@@ -262,10 +275,10 @@ mod tests {
                         };
                         let mut expected = x.clone();
                         for (k, pair) in sizes.chunks(2).enumerate() {
-                            let side = (3 - k, pair[0], pair[1]);
+                            let padding = AxisPadding { axis: 3 - k, left: pair[0], right: pair[1] };
                             expected = match mode {
-                                PadMode::Circular => extend(&crop(&expected, side, at).unwrap(), side, mode, at),
-                                _ => crop(&extend(&expected, side, mode, at).unwrap(), side, at),
+                                PadMode::Circular => extend(&crop(&expected, padding, at).unwrap(), padding, mode, at),
+                                _ => crop(&extend(&expected, padding, mode, at).unwrap(), padding, at),
                             }
                             .unwrap();
                         }

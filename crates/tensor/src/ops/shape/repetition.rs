@@ -21,14 +21,14 @@ pub trait Repetition: TensorLike {
     /// ```
     fn try_repeat(&self, repeats: impl Into<Sizes>) -> Result<Self> {
         let at = Site::here("repeat");
-        repeat(self, &counts(&repeats.into(), at)?, at)
+        repeat(self, &repeat_counts(&repeats.into(), at)?, at)
     }
 
     /// Applies [`repeat`](Self::repeat). If there are fewer repeats than dimensions, the repeats are for the last dimensions. PyTorch:
     /// `tile`.
     fn try_tile(&self, repeats: impl Into<Sizes>) -> Result<Self> {
         let at = Site::here("tile");
-        let repeats = counts(&repeats.into(), at)?;
+        let repeats = repeat_counts(&repeats.into(), at)?;
         let mut whole = vec![1; self.shape().rank().saturating_sub(repeats.len())];
         whole.extend(repeats);
         repeat(self, &whole, at)
@@ -193,7 +193,7 @@ fn repeat<A: TensorLike>(x: &A, repeats: &[usize], at: Site) -> Result<A> {
 }
 
 /// Converts `repeats` to counts. Refuses negative numbers.
-fn counts(repeats: &Sizes, at: Site) -> Result<Vec<usize>, Error> {
+fn repeat_counts(repeats: &Sizes, at: Site) -> Result<Vec<usize>, Error> {
     let count = |&count: &isize| usize::try_from(count).ok();
     let counts: Option<Vec<usize>> = repeats.as_slice().iter().map(count).collect();
     counts.ok_or_else(|| Error::argument(at, format!("repeats must not be negative, got {:?}", repeats.as_slice())))

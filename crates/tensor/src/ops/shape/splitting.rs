@@ -29,7 +29,7 @@ pub trait Splitting: TensorLike {
         );
         let count = if size == 0 { 1 } else { whole.div_ceil(size).max(1) };
         let bounds = (0..count).map(|part| (part * size, ((part + 1) * size).min(whole)));
-        parts(self, axis, bounds, at)
+        split_at_bounds(self, axis, bounds, at)
     }
 
     /// Splits dimension `dim` into parts of the given sizes, which add up to its size. PyTorch: `split` with a list.
@@ -49,7 +49,7 @@ pub trait Splitting: TensorLike {
             *start += size;
             Some((*start - size, *start))
         });
-        parts(self, axis, bounds, at)
+        split_at_bounds(self, axis, bounds, at)
     }
 
     /// Splits dimension `dim` into at most `count` parts of the same size. The last part may be smaller. PyTorch: `chunk`.
@@ -59,11 +59,11 @@ pub trait Splitting: TensorLike {
         let (axis, whole) = dimension(self, "chunk expects at least a 1-dimensional tensor", dim, at)?;
         ensure!(count > 0, at, "chunk expects `chunks` to be greater than 0, got: 0");
         if whole == 0 {
-            return parts(self, axis, std::iter::repeat_n((0, 0), count), at);
+            return split_at_bounds(self, axis, std::iter::repeat_n((0, 0), count), at);
         }
         let size = whole.div_ceil(count);
         let bounds = (0..whole.div_ceil(size)).map(|part| (part * size, ((part + 1) * size).min(whole)));
-        parts(self, axis, bounds, at)
+        split_at_bounds(self, axis, bounds, at)
     }
 
     /// Splits dimension `dim`, whose size is a multiple of `N`, into `N` parts of the same size. PyTorch: `chunk`, unpacked into `N`
@@ -83,7 +83,7 @@ pub trait Splitting: TensorLike {
             "chunk_into(): dimension {axis} of size {whole} is not made of {N} equal parts"
         );
         let size = whole / N;
-        Ok(into_array(parts(self, axis, (0..N).map(|part| (part * size, (part + 1) * size)), at)?))
+        Ok(into_array(split_at_bounds(self, axis, (0..N).map(|part| (part * size, (part + 1) * size)), at)?))
     }
 
     /// Splits dimension `dim` into `N` parts of the given sizes, which add up to its size. PyTorch: `split` with a list, unpacked into `N`
@@ -105,7 +105,7 @@ pub trait Splitting: TensorLike {
         let (axis, whole) = dimension(self, TENSOR_SPLIT, dim, at)?;
         ensure!(count > 0, at, "number of sections must be larger than 0, got 0");
         let start = |part: usize| part * (whole / count) + part.min(whole % count);
-        parts(self, axis, (0..count).map(|part| (start(part), start(part + 1))), at)
+        split_at_bounds(self, axis, (0..count).map(|part| (start(part), start(part + 1))), at)
     }
 
     /// Splits dimension `dim` before each index in `positions`. Negative indices count from the end, and indices beyond the dimension are
@@ -118,7 +118,7 @@ pub trait Splitting: TensorLike {
         let mut ends: Vec<usize> = positions.iter().map(|&position| clamp(position)).collect();
         ends.push(whole);
         let bounds = ends.iter().scan(0, |start, &end| Some((std::mem::replace(start, end), end)));
-        parts(self, axis, bounds.map(|(start, end)| (start, end.max(start))), at)
+        split_at_bounds(self, axis, bounds.map(|(start, end)| (start, end.max(start))), at)
     }
 
     /// Splits dimension 1, or dimension 0 of a vector, into `count` parts of the same size. Refuses rank 0, and a size that is no multiple of
@@ -162,7 +162,7 @@ pub trait Splitting: TensorLike {
     fn try_unbind(&self, dim: impl Position) -> Result<Vec<Self>, Self::Error> {
         let at = Site::here("unbind");
         let (axis, whole) = dimension(self, "Dimension specified as 0 but tensor has no dimensions", dim, at)?;
-        let slices = parts(self, axis, (0..whole).map(|position| (position, position + 1)), at)?;
+        let slices = split_at_bounds(self, axis, (0..whole).map(|position| (position, position + 1)), at)?;
         slices.iter().map(|slice| squeeze(slice, axis, at)).collect()
     }
 }
@@ -186,7 +186,7 @@ fn equal_parts<A: TensorLike>(x: &A, count: usize, least: usize, axis: usize, at
          the split_size {count}!"
     );
     let size = whole / count;
-    parts(x, axis, (0..count).map(|part| (part * size, (part + 1) * size)), at)
+    split_at_bounds(x, axis, (0..count).map(|part| (part * size, (part + 1) * size)), at)
 }
 
 /// Returns the position of dimension `dim` and its size. For rank 0, returns an error with the message `none`.
@@ -206,7 +206,7 @@ fn into_array<A, const N: usize>(parts: Vec<A>) -> [A; N] {
 }
 
 /// Returns the views of the ranges `bounds` along `axis`.
-fn parts<A: TensorLike>(
+fn split_at_bounds<A: TensorLike>(
     x: &A,
     axis: usize,
     bounds: impl Iterator<Item = (usize, usize)>,

@@ -3,7 +3,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::primitive::pair::{expand, join_all};
+use crate::ops::primitive::pair::{broadcast_operand_shapes, expand};
 use crate::ops::{IntoArray, Result, TensorLike, arrays};
 use crate::shape::broadcast;
 use crate::shape::broadcast::Expansion;
@@ -469,7 +469,7 @@ pub fn try_broadcast_tensors<I: IntoArray<Array = A> + Clone, A: TensorLike>(
 ) -> Result<Vec<A>, A::Error> {
     let (tensors, at) = (arrays(tensors), Site::here("broadcast_tensors"));
     let shapes: Vec<Shape> = tensors.iter().map(A::shape).collect();
-    let joined = join_all(&shapes.iter().collect::<Vec<_>>(), at)?;
+    let joined = broadcast_operand_shapes(&shapes.iter().collect::<Vec<_>>(), at)?;
     tensors.iter().map(|tensor| expand(tensor, &joined, at)).collect()
 }
 

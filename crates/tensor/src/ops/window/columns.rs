@@ -2,8 +2,8 @@
 
 use wengert_macros::twins;
 
-use crate::ops::shape::padding::pad_constant;
-use crate::ops::window::windows::{Window, add_batch, at_least, remove_batch};
+use crate::ops::shape::padding::{AxisPadding, pad_constant};
+use crate::ops::window::windows::{Window, add_batch, per_dimension_at_least, remove_batch};
 use crate::ops::{Compose, Result, TensorLike};
 use crate::{Error, Number, Site, Sizes, ensure};
 
@@ -36,7 +36,7 @@ pub trait Columns: TensorLike {
                  input, but got: {own}"
         );
         let windows = windows(&kernel.into(), &dilation.into(), &stride.into(), at)?;
-        let padding = at_least(&padding.into(), 2, ("padding", 0), at)?;
+        let padding = per_dimension_at_least(&padding.into(), 2, ("padding", 0), at)?;
         let (x, added) = add_batch(self, 4, at)?;
         let shape = x.shape();
         let counts = [0, 1].map(|k| windows[k].count(shape[2 + k].saturating_add(padding[k].saturating_mul(2))));
@@ -52,8 +52,9 @@ pub trait Columns: TensorLike {
             pair([padding[0], padding[1]]),
             pair(counts)
         );
-        let sides = [0, 1].map(|k| (2 + k, padding[k] as isize, padding[k] as isize));
-        let padded = pad_constant(&x, &sides, 0.0, at)?;
+        let paddings =
+            [0, 1].map(|k| AxisPadding { axis: 2 + k, left: padding[k] as isize, right: padding[k] as isize });
+        let padded = pad_constant(&x, &paddings, 0.0, at)?;
         let view = windows[1].view(&windows[0].view(&padded, 2, at)?, 3, at)?;
         // Permutes [n, c, oh, ow, kh, kw] to [n, c, kh, kw, oh, ow], for oh · ow windows of kh · kw elements.
         let rows = shape[1] * windows[0].kernel * windows[1].kernel;
@@ -93,8 +94,8 @@ pub trait Columns: TensorLike {
              but got: {own}"
         );
         let windows = windows(&kernel.into(), &dilation.into(), &stride.into(), at)?;
-        let size = at_least(&output_size.into(), 2, ("output_size", 0), at)?;
-        let padding = at_least(&padding.into(), 2, ("padding", 0), at)?;
+        let size = per_dimension_at_least(&output_size.into(), 2, ("output_size", 0), at)?;
+        let padding = per_dimension_at_least(&padding.into(), 2, ("padding", 0), at)?;
         let padded = [0, 1].map(|k| size[k].saturating_add(padding[k].saturating_mul(2)));
         let counts = [0, 1].map(|k| windows[k].count(padded[k]));
         let (x, added) = add_batch(self, 3, at)?;
@@ -135,9 +136,9 @@ pub trait Columns: TensorLike {
 }
 
 fn windows(kernel: &Sizes, dilation: &Sizes, stride: &Sizes, at: Site) -> Result<[Window; 2], Error> {
-    let kernel = at_least(kernel, 2, ("kernel_size", 1), at)?;
-    let dilation = at_least(dilation, 2, ("dilation", 1), at)?;
-    let stride = at_least(stride, 2, ("stride", 1), at)?;
+    let kernel = per_dimension_at_least(kernel, 2, ("kernel_size", 1), at)?;
+    let dilation = per_dimension_at_least(dilation, 2, ("dilation", 1), at)?;
+    let stride = per_dimension_at_least(stride, 2, ("stride", 1), at)?;
     Ok([0, 1].map(|k| Window { kernel: kernel[k], stride: stride[k], dilation: dilation[k] }))
 }
 

@@ -1,7 +1,7 @@
 //! Describes the windows of recorded poolings, for code that exports a recorded program, for example to ONNX.
 
 pub use crate::kernel::conv::geometry::WindowAxis;
-use crate::ops::window::windowed::{MeanForm, PoolForm, PoolingForm};
+use crate::ops::window::windowed::{MaxPoolForm, MeanPoolForm, PoolForm};
 
 /// One window along a dimension of a mean pooling.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,14 +22,14 @@ impl<P> PoolForm<P> {
     }
 }
 
-impl PoolingForm {
+impl MaxPoolForm {
     /// Returns the windows along each dimension after the first two.
     pub fn moving_windows(&self) -> Vec<WindowAxis> {
         self.pooled([self.windows.rows, self.windows.columns])
     }
 }
 
-impl MeanForm {
+impl MeanPoolForm {
     /// Returns a list of windows for each dimension after the first two.
     pub fn mean_windows(&self) -> Vec<Vec<MeanWindow>> {
         let list = self.pooled([&self.windows.rows, &self.windows.columns]).into_iter().map(|spans| {

@@ -64,15 +64,20 @@ pub trait GridSampling: TensorLike<Elem: Float> {
         let at = Site::here("grid_sample");
         check(&self.shape(), &grid.shape(), at)?;
         let shape = self.shape();
-        let place = |k: usize| {
+        let position = |k: usize| {
             let coordinate = grid.slice_axis(3, k, 1, at)?;
             let flat = coordinate.shape();
             let coordinate = coordinate.reshape_to([flat[0], 1, flat[1], flat[2]], at)?;
-            Self::composed([&coordinate], &PixelPositions { size: shape[3 - k], padding, align_corners }, at)
+            Self::apply_composite([&coordinate], &PixelPositions { size: shape[3 - k], padding, align_corners }, at)
         };
-        let (x, y) = (place(0)?, place(1)?);
+        let (x, y) = (position(0)?, position(1)?);
         if self.is_plain() {
-            return self.try_constant(&self.to_tensor(at)?.sampled(&x.to_tensor(at)?, &y.to_tensor(at)?, mode, at)?);
+            return self.try_constant(&self.to_tensor(at)?.sample_tensor(
+                &x.to_tensor(at)?,
+                &y.to_tensor(at)?,
+                mode,
+                at,
+            )?);
         }
         match mode {
             GridMode::Nearest => {
@@ -188,38 +193,38 @@ struct PixelPositions {
 }
 
 impl Composite for PixelPositions {
-    fn of<A: TensorLike<Elem: Float>>(&self, [coordinate]: [&A; 1], at: Site) -> Result<A> {
+    fn apply<A: TensorLike<Elem: Float>>(&self, [coordinate]: [&A; 1], at: Site) -> Result<A> {
         let PixelPositions { size, padding, align_corners } = *self;
         let last = size as f64 - 1.0;
         let shifted = coordinate.plus(1.0, at)?;
-        let place = match align_corners {
+        let position = match align_corners {
             true => shifted.divide_by(2.0, at)?.times(last, at)?,
             false => shifted.times(size as f64, at)?.minus(1.0, at)?.divide_by(2.0, at)?,
         };
         match padding {
-            GridPadding::Zeros => Ok(place),
-            GridPadding::Border => clamp_to_pixels(&place, last, at),
-            GridPadding::Reflection if align_corners => clamp_to_pixels(&reflect(&place, 0.0, last, at)?, last, at),
-            GridPadding::Reflection => clamp_to_pixels(&reflect(&place, -0.5, size as f64, at)?, last, at),
+            GridPadding::Zeros => Ok(position),
+            GridPadding::Border => clamp_to_pixels(&position, last, at),
+            GridPadding::Reflection if align_corners => clamp_to_pixels(&reflect(&position, 0.0, last, at)?, last, at),
+            GridPadding::Reflection => clamp_to_pixels(&reflect(&position, -0.5, size as f64, at)?, last, at),
         }
     }
 }
 
-/// Clamps the positions `place` to the range from 0 to `last`. The derivative is 0 at both ends and outside. NaN becomes 0.
-fn clamp_to_pixels<A: TensorLike<Elem: Float>>(place: &A, last: f64, at: Site) -> Result<A> {
-    let above = place.compare(Compare::Gt, 0.0, at)?;
-    let place = place.choose(&above, 0.0, at)?;
-    let inside = place.compare(Compare::Lt, last, at)?;
-    place.choose(&inside, last, at)
+/// Clamps `position` to the range from 0 to `last`. The derivative is 0 at both ends and outside. NaN becomes 0.
+fn clamp_to_pixels<A: TensorLike<Elem: Float>>(position: &A, last: f64, at: Site) -> Result<A> {
+    let above = position.compare(Compare::Gt, 0.0, at)?;
+    let position = position.choose(&above, 0.0, at)?;
+    let inside = position.compare(Compare::Lt, last, at)?;
+    position.choose(&inside, last, at)
 }
 
-/// Returns the positions `place`. Positions outside of the range from `low` to `low + span` are reflected at its ends until they are in the
+/// Returns `position`. Positions outside of the range from `low` to `low + span` are reflected at its ends until they are in the
 /// range.
-fn reflect<A: TensorLike<Elem: Float>>(place: &A, low: f64, span: f64, at: Site) -> Result<A> {
+fn reflect<A: TensorLike<Elem: Float>>(position: &A, low: f64, span: f64, at: Site) -> Result<A> {
     if span == 0.0 {
-        return place.fill_shape(0.0, &place.shape(), at)?.with_zero_gradients(&[place], at);
+        return position.fill_shape(0.0, &position.shape(), at)?.with_zero_gradients(&[position], at);
     }
-    let distance = place.minus(low, at)?.apply_unary(Unary::Abs, at)?;
+    let distance = position.minus(low, at)?.apply_unary(Unary::Abs, at)?;
     let extra = distance.combine(Binary::Fmod, span, at)?;
     let flips = distance.apply_detach(at)?.divide_by(span, at)?.apply_unary(Unary::Floor, at)?;
     let is_even = flips.combine(Binary::Fmod, 2.0, at)?.compare(Compare::Eq, 0.0, at)?;
@@ -244,7 +249,7 @@ impl PixelIndices {
         let shape = places.shape().clone();
         let last = size as f64 - 1.0;
         let moved = |place: A::Elem| place.to_f64() + step as f64;
-        let places = places.in_order(at)?;
+        let places = places.row_major_elements(at)?;
         let index = Tensor::build(&shape, at, |out| {
             for (out, &place) in out.iter_mut().zip(&*places) {
                 *out = moved(place).clamp(0.0, last) as i64;
@@ -262,18 +267,18 @@ impl PixelIndices {
 #[precompiled]
 impl<T: Float> Tensor<T> {
     /// Returns samples `[n, c, a, b]` at the columns `x` and the rows `y`, both `[n, 1, a, b]`. Pixels outside of the image are 0.
-    fn sampled(&self, x: &Self, y: &Self, mode: GridMode, at: Site) -> Result<Self, Error> {
-        let (image, shape) = (self.in_order(at)?, self.shape());
+    fn sample_tensor(&self, x: &Self, y: &Self, mode: GridMode, at: Site) -> Result<Self, Error> {
+        let (image, shape) = (self.row_major_elements(at)?, self.shape());
         let (sizes, counts) = ((shape[2], shape[3]), (shape[1], x.shape()[2] * x.shape()[3]));
         let target = x.shape().with_size(1, shape[1]);
         check_list::<GridPoint<T>>(x.numel(), at)?;
         let whole = if mode == GridMode::Bilinear { Unary::Floor } else { Unary::Round };
         let (left, top) = (x.apply_unary(whole, at)?, y.apply_unary(whole, at)?);
-        let (lefts, tops) = (left.in_order(at)?, top.in_order(at)?);
+        let (lefts, tops) = (left.row_major_elements(at)?, top.row_major_elements(at)?);
         let corners = lefts.iter().zip(&*tops);
         match mode {
             GridMode::Bilinear => {
-                let (columns, rows) = (x.in_order(at)?, y.in_order(at)?);
+                let (columns, rows) = (x.row_major_elements(at)?, y.row_major_elements(at)?);
                 let places = columns.iter().zip(&*rows).zip(corners);
                 let point =
                     |((&x, &y), (&left, &top)): ((&T, &T), (&T, &T))| GridPoint::new([x, y], [left, top], sizes);
@@ -374,11 +379,11 @@ mod tests {
             });
             for (padding, align_corners) in PADDINGS.into_iter().flat_map(|padding| [(padding, true), (padding, false)])
             {
-                let place = |k: usize, size: usize| {
+                let position = |k: usize, size: usize| {
                     let coordinate = grid.select(3, k as isize).unsqueeze(1);
-                    PixelPositions { size, padding, align_corners }.of([&coordinate], at).unwrap()
+                    PixelPositions { size, padding, align_corners }.apply([&coordinate], at).unwrap()
                 };
-                let (x, y) = (place(0, w), place(1, h));
+                let (x, y) = (position(0, w), position(1, h));
                 let whole = |x: &Tensor<f32>, size: usize| {
                     PixelIndices::new(&x.apply_unary(Unary::Round, at).unwrap(), size, 0, at).unwrap()
                 };

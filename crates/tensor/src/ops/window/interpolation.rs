@@ -9,7 +9,7 @@ use wengert_macros::twins;
 use crate::kernel::resample::{self as kernel, WeightedSum};
 use crate::memory::reserve;
 use crate::ops::window::pooling::adaptive_avg_pool;
-use crate::ops::window::windows::at_least;
+use crate::ops::window::windows::per_dimension_at_least;
 use crate::ops::{Compose, Result, TensorLike, Windowed};
 use crate::{DType, Error, Float, Scalar, Shape, Site, Sizes, Tensor, ensure};
 
@@ -66,7 +66,7 @@ pub trait Interpolation: Windowed<Elem: Float> {
             "Input and output sizes should be greater than 0, but got input {own} and output {:?}",
             size.as_slice()
         );
-        let size = at_least(&size, rank, ("size", 1), at)?;
+        let size = per_dimension_at_least(&size, rank, ("size", 1), at)?;
         let cubic = matches!(mode, InterpolateMode::Cubic { .. });
         ensure!(rank == 2 || !cubic, at, "{mode:?} is not defined for {}D input", own.rank());
         // `plain_sums` copies a view that is not contiguous. A result with fewer elements than the view does not justify this copy.
@@ -129,7 +129,7 @@ fn plain_sums<A: TensorLike<Elem: Float>, const N: usize>(
             Some(rest) if !rest.is_empty() => ((shape[2 + dims[0]], Shape::from(rest).numel()), [down, across]),
             _ => ((1, shape[2]), [None, down]),
         };
-        let elements = result.in_order(at)?;
+        let elements = result.row_major_elements(at)?;
         let resampled = Tensor::build(&target, at, |out| kernel::resample(&elements, sizes, down, across, out))?;
         drop(elements);
         result = resampled;
@@ -145,10 +145,10 @@ fn check_taps(to: usize, at: Site) -> Result<(), Error> {
 /// Returns, for each new element, the weighted sum that computes it: the indices and the weights of `N` old elements.
 fn weighted_sums<T: Float, const N: usize>(from: usize, to: usize, mode: InterpolateMode) -> Vec<WeightedSum<T, N>> {
     let taps = taps(from, to, mode);
-    let term = |k: usize| (&taps[k].0, taps[k].1.as_deref().unwrap_or_default());
-    let terms: [(&Vec<i64>, &[f64]); N] = std::array::from_fn(term);
+    let terms: [(&[i64], &[f64]); N] =
+        std::array::from_fn(|k| (&taps[k].indices[..], taps[k].weights.as_deref().unwrap_or_default()));
     let sum = |number: usize| {
-        (terms.map(|(index, _)| index[number] as usize), terms.map(|(_, weights)| T::from_f64(weights[number])))
+        (terms.map(|(indices, _)| indices[number] as usize), terms.map(|(_, weights)| T::from_f64(weights[number])))
     };
     (0..to).map(sum).collect()
 }
@@ -163,8 +163,8 @@ fn resample<A: TensorLike<Elem: Float>>(x: &A, axis: usize, to: usize, mode: Int
     // entry per new element.
     check_taps(to, at)?;
     let mut sum: Option<A> = None;
-    for (index, weights) in taps(from, to, mode) {
-        let read = x.apply_index_select(axis, &Tensor::try_from_vec(index, [to])?, at)?;
+    for Tap { indices, weights } in taps(from, to, mode) {
+        let read = x.apply_index_select(axis, &Tensor::try_from_vec(indices, [to])?, at)?;
         let term = match weights {
             None => read,
             Some(weights) => {
@@ -181,30 +181,35 @@ fn resample<A: TensorLike<Elem: Float>>(x: &A, axis: usize, to: usize, mode: Int
     Ok(sum.unwrap_or_else(|| unreachable!("each of these modes has a term")))
 }
 
-/// The list of the terms of the weighted sums. A term has, for every new element, the index of an old element and its weight. The weights are
-/// `None` if there is only one term.
-type Taps = Vec<(Vec<i64>, Option<Vec<f64>>)>;
+/// A term of the weighted sums.
+struct Tap {
+    /// For every new element, the index of the old element in this term.
+    indices: Vec<i64>,
+    /// For every new element, the weight of the old element. It is `None` if there is only one term.
+    weights: Option<Vec<f64>>,
+}
 
-fn taps(from: usize, to: usize, mode: InterpolateMode) -> Taps {
+/// Returns the terms of the weighted sums that resample `from` elements to `to` elements.
+fn taps(from: usize, to: usize, mode: InterpolateMode) -> Vec<Tap> {
     let scale = from as f64 / to as f64;
     let last = from as i64 - 1;
     // PyTorch computes the position in `f32` for every element type. The rounding decides which element is nearest if the position is close
     // to a whole number.
     let nearest = |shift: f32| {
         let scale = from as f32 / to as f32;
-        let place = |number: usize| (((number as f32 + shift) * scale).floor() as i64).min(last);
-        vec![((0..to).map(place).collect(), None)]
+        let position = |number: usize| (((number as f32 + shift) * scale).floor() as i64).min(last);
+        vec![Tap { indices: (0..to).map(position).collect(), weights: None }]
     };
-    let between = |align_corners: bool, below_zero: bool| -> Vec<(i64, f64)> {
+    let interpolated_positions = |align_corners: bool, below_zero: bool| -> Vec<(i64, f64)> {
         (0..to)
             .map(|number| {
-                let place = if align_corners {
+                let position = if align_corners {
                     number as f64 * if to > 1 { last as f64 / (to - 1) as f64 } else { 0.0 }
                 } else {
-                    let place = (number as f64 + 0.5) * scale - 0.5;
-                    if below_zero { place } else { place.max(0.0) }
+                    let position = (number as f64 + 0.5) * scale - 0.5;
+                    if below_zero { position } else { position.max(0.0) }
                 };
-                (place.floor() as i64, place - place.floor())
+                (position.floor() as i64, position - position.floor())
             })
             .collect()
     };
@@ -212,18 +217,18 @@ fn taps(from: usize, to: usize, mode: InterpolateMode) -> Taps {
         InterpolateMode::Nearest => nearest(0.0),
         InterpolateMode::NearestExact => nearest(0.5),
         InterpolateMode::Linear { align_corners } => {
-            let places = between(align_corners, false);
-            let index = |step: i64| places.iter().map(|&(place, _)| (place + step).clamp(0, last)).collect();
-            vec![
-                (index(0), Some(places.iter().map(|&(_, t)| 1.0 - t).collect())),
-                (index(1), Some(places.iter().map(|&(_, t)| t).collect())),
-            ]
+            let positions = interpolated_positions(align_corners, false);
+            let tap = |step: i64, weight: fn(f64) -> f64| Tap {
+                indices: positions.iter().map(|&(position, _)| (position + step).clamp(0, last)).collect(),
+                weights: Some(positions.iter().map(|&(_, t)| weight(t)).collect()),
+            };
+            vec![tap(0, |t| 1.0 - t), tap(1, |t| t)]
         }
         InterpolateMode::Cubic { align_corners } => {
-            let places = between(align_corners, true);
-            let tap = |step: i64| {
-                let index = places.iter().map(|&(place, _)| (place + step).clamp(0, last)).collect();
-                (index, Some(places.iter().map(|&(_, t)| cubic(t - step as f64)).collect()))
+            let positions = interpolated_positions(align_corners, true);
+            let tap = |step: i64| Tap {
+                indices: positions.iter().map(|&(position, _)| (position + step).clamp(0, last)).collect(),
+                weights: Some(positions.iter().map(|&(_, t)| cubic(t - step as f64)).collect()),
             };
             (-1..=2).map(tap).collect()
         }

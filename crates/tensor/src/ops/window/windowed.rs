@@ -75,7 +75,7 @@ impl ConvolutionForm {
     }
 
     /// Returns the form for a batch that is `size` times as large, with the same weight.
-    pub fn over_images(&self, size: usize) -> Self {
+    pub fn multiply_batch(&self, size: usize) -> Self {
         let mut form = self.clone();
         for slot in [Slot::Input, Slot::Output] {
             form.shapes[slot as usize][0] *= size;
@@ -84,7 +84,7 @@ impl ConvolutionForm {
     }
 
     /// Returns the form for `size` convolutions with separate weights, expressed as `size` times as many groups.
-    pub fn side_by_side(&self, size: usize) -> Self {
+    pub fn multiply_groups(&self, size: usize) -> Self {
         let mut form = ConvolutionForm { groups: self.groups * size, ..self.clone() };
         form.shapes[Slot::Weight as usize][0] *= size;
         for slot in [Slot::Input, Slot::Output] {
@@ -123,15 +123,15 @@ pub struct PoolForm<P> {
 
 /// The shapes and the windows of a maximum pooling.
 #[doc(hidden)]
-pub type PoolingForm = PoolForm<max::MaxPool>;
+pub type MaxPoolForm = PoolForm<max::MaxPool>;
 
 /// The shapes and the windows of a mean pooling.
 #[doc(hidden)]
-pub type MeanForm = PoolForm<mean::MeanPool>;
+pub type MeanPoolForm = PoolForm<mean::MeanPool>;
 
 impl<P: Clone> PoolForm<P> {
     /// Returns the pooling of a batch that is `size` times as large.
-    pub fn over_images(&self, size: usize) -> Self {
+    pub fn multiply_batch(&self, size: usize) -> Self {
         let mut form = self.clone();
         form.input[0] *= size;
         form.output[0] *= size;
@@ -157,27 +157,27 @@ pub trait Windowed: TensorLike {
     fn apply_convolution(&self, other: &Self, form: &ConvolutionForm, slot: Slot, at: Site) -> Result<Self>;
 
     /// Returns, for each window, the element of `values` at the position where `self` is largest in the window. `values` and `self` have
-    /// the same shape. The result for an empty window is `nothing`.
+    /// the same shape. The result for an empty window is `empty_value`.
     #[doc(hidden)]
-    fn apply_max_pool(&self, values: &Self, form: &PoolingForm, nothing: f64, at: Site) -> Result<Self>
+    fn apply_max_pool(&self, values: &Self, form: &MaxPoolForm, empty_value: f64, at: Site) -> Result<Self>
     where
         Self::Elem: Float;
 
     /// Applies the adjoint of [`apply_max_pool`](Self::apply_max_pool), which is a linear function of `values`, to the gradient `g`.
     #[doc(hidden)]
-    fn apply_max_unpool(&self, g: &Self, form: &PoolingForm, at: Site) -> Result<Self>
+    fn apply_max_unpool(&self, g: &Self, form: &MaxPoolForm, at: Site) -> Result<Self>
     where
         Self::Elem: Float;
 
     /// Returns the mean of each window.
     #[doc(hidden)]
-    fn apply_avg_pool(&self, form: &MeanForm, at: Site) -> Result<Self>
+    fn apply_avg_pool(&self, form: &MeanPoolForm, at: Site) -> Result<Self>
     where
         Self::Elem: Float;
 
     /// Applies the adjoint of [`apply_avg_pool`](Self::apply_avg_pool) to the gradient `self`.
     #[doc(hidden)]
-    fn apply_avg_unpool(&self, form: &MeanForm, at: Site) -> Result<Self>
+    fn apply_avg_unpool(&self, form: &MeanPoolForm, at: Site) -> Result<Self>
     where
         Self::Elem: Float;
 }
@@ -196,17 +196,17 @@ impl<T: Element> Windowed for Tensor<T> {
         })
     }
 
-    fn apply_max_pool(&self, values: &Self, form: &PoolingForm, nothing: f64, at: Site) -> Result<Self, Error>
+    fn apply_max_pool(&self, values: &Self, form: &MaxPoolForm, empty_value: f64, at: Site) -> Result<Self, Error>
     where
         T: Float,
     {
         let (x, values) = (self.try_contiguous()?, values.try_contiguous()?);
         Tensor::build(&form.output, at, |out| {
-            max::choose(&form.windows, elements(&x), elements(&values), T::from_f64(nothing), out);
+            max::choose(&form.windows, elements(&x), elements(&values), T::from_f64(empty_value), out);
         })
     }
 
-    fn apply_max_unpool(&self, g: &Self, form: &PoolingForm, at: Site) -> Result<Self, Error>
+    fn apply_max_unpool(&self, g: &Self, form: &MaxPoolForm, at: Site) -> Result<Self, Error>
     where
         T: Float,
     {
@@ -214,7 +214,7 @@ impl<T: Element> Windowed for Tensor<T> {
         Tensor::build(&form.input, at, |out| max::scatter(&form.windows, elements(&x), elements(&g), out))
     }
 
-    fn apply_avg_pool(&self, form: &MeanForm, at: Site) -> Result<Self, Error>
+    fn apply_avg_pool(&self, form: &MeanPoolForm, at: Site) -> Result<Self, Error>
     where
         T: Float,
     {
@@ -222,7 +222,7 @@ impl<T: Element> Windowed for Tensor<T> {
         Tensor::build(&form.output, at, |out| mean::mean(&form.windows, elements(&x), out))
     }
 
-    fn apply_avg_unpool(&self, form: &MeanForm, at: Site) -> Result<Self, Error>
+    fn apply_avg_unpool(&self, form: &MeanPoolForm, at: Site) -> Result<Self, Error>
     where
         T: Float,
     {

@@ -77,7 +77,7 @@ pub(crate) fn per_dimension(sizes: &Sizes, rank: usize, name: &str, at: Site) ->
 }
 
 /// Returns one value per dimension, like [`per_dimension`]. Refuses values below `least`.
-pub(crate) fn at_least(
+pub(crate) fn per_dimension_at_least(
     sizes: &Sizes,
     rank: usize,
     (name, least): (&str, isize),

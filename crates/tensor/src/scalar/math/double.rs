@@ -9,7 +9,7 @@ use crate::scalar::math::{FloatMath, fma, from_std, polynomial};
 /// 1.5 · 2⁵²: see [`FloatMath::ROUND`].
 const ROUND: f64 = 6_755_399_441_055_744.0;
 
-/// 2²⁵⁶, the square root of 1 / [`FloatMath::LOWER`].
+/// 2²⁵⁶, the square root of 1 / [`FloatMath::INVERSE_GUARD`].
 const ROOT: f64 =
     115_792_089_237_316_195_423_570_985_008_687_907_853_269_984_665_640_564_039_457_584_007_913_129_639_936.0;
 
@@ -102,8 +102,8 @@ impl FloatMath for f64 {
     const LOG10_E_LOW: f64 = 1.098_319_650_216_765e-17;
     const LOG10_2_HIGH: f64 = 0.301_029_995_664_066_5;
     const LOG10_2_LOW: f64 = -8.532_344_317_057_107e-14;
-    const RAISED: f64 = 512.0;
-    const LOWER: f64 = 1.0 / (ROOT * ROOT); // 2⁻⁵¹²
+    const GUARD_EXPONENT: f64 = 512.0;
+    const INVERSE_GUARD: f64 = 1.0 / (ROOT * ROOT); // 2⁻⁵¹²
     const TANH_RANGE: (f64, f64) = (0.55, 20.0);
     const POW_NEEDS_FMA: bool = true;
 
@@ -113,7 +113,7 @@ impl FloatMath for f64 {
     }
 
     #[inline(always)]
-    fn split(x: f64) -> (f64, f64) {
+    fn split_exponent(x: f64) -> (f64, f64) {
         const ROOT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
         let bits = x.to_bits().wrapping_add(0x3ff0_0000_0000_0000 - ROOT_HALF);
         // The exponent is converted from an integer of 32 bits, because not every instruction set converts integers of 64 bits.
@@ -123,7 +123,7 @@ impl FloatMath for f64 {
 
     /// Uses the method of FreeBSD's `e_log.c`: with s = m/(2 + m) and a polynomial R, ln(1 + m) = m - (m²/2 - s (m²/2 + R(s²))).
     #[inline(always)]
-    fn log1p_rest<const FMA: bool>(m: f64) -> f64 {
+    fn log1p_minus_x<const FMA: bool>(m: f64) -> f64 {
         let s = m / (2.0 + m);
         let z = s * s;
         let p = [
@@ -140,7 +140,7 @@ impl FloatMath for f64 {
     }
 
     #[inline(always)]
-    fn tanh_near<const FMA: bool>(square: f64) -> f64 {
+    fn tanh_series<const FMA: bool>(square: f64) -> f64 {
         let p = [
             -1.944_523_797_315_158_5e-5,
             8.327_230_849_381_269e-5,
@@ -159,8 +159,8 @@ impl FloatMath for f64 {
 
     #[inline(always)]
     fn log_ordinary<const FMA: bool>(x: f64) -> f64 {
-        let (n, m) = Self::split(x);
-        fma::<FMA, _>(n, Self::LN_2_HIGH, m + fma::<FMA, _>(n, Self::LN_2_LOW, Self::log1p_rest::<FMA>(m)))
+        let (n, m) = Self::split_exponent(x);
+        fma::<FMA, _>(n, Self::LN_2_HIGH, m + fma::<FMA, _>(n, Self::LN_2_LOW, Self::log1p_minus_x::<FMA>(m)))
     }
 
     #[inline(always)]
@@ -178,8 +178,8 @@ impl FloatMath for f64 {
         let magnitude = x.abs();
         let y = if magnitude > 6.0 { 6.0 } else { magnitude };
         let ratio = 2.0 * scaled_tail::<FMA>(SQRT_2 * y, 2.0 * (y * y));
-        let (q, power) = Self::falling::<FMA>(-(y * y), None);
-        let far = (1.0 - fma::<FMA, _>(ratio, q, ratio) * power * Self::LOWER).copysign(x);
+        let (q, power) = Self::exp_nonpositive::<FMA>(-(y * y), None);
+        let far = (1.0 - fma::<FMA, _>(ratio, q, ratio) * power * Self::INVERSE_GUARD).copysign(x);
         if magnitude < 0.85 { near } else { far }
     }
 
@@ -216,7 +216,7 @@ impl FloatMath for f64 {
             1.237_512_630_837_827_5,
         ];
         let near = 1.0 - fma::<FMA, _>(polynomial::<FMA, _, _>(y * y, ERF_NEAR), x, x);
-        Self::erfc_of::<FMA, _>(x, y, t, g, near)
+        Self::combine_erfc::<FMA, _>(x, y, t, g, near)
     }
 
     /// Computes Φ(x), the normal distribution function; error at most 7 units in the last place in the left tail.
@@ -227,8 +227,8 @@ impl FloatMath for f64 {
         let y = if magnitude > 38.6 { 38.6 } else { magnitude };
         let (square, rest) = Self::square::<FMA>(y);
         let ratio = scaled_tail::<FMA>(y, square);
-        let (q, power) = Self::falling::<FMA>(-0.5 * square, Some(0.5 * rest));
-        let tail = fma::<FMA, _>(ratio, q, ratio) * power * Self::LOWER;
+        let (q, power) = Self::exp_nonpositive::<FMA>(-0.5 * square, Some(0.5 * rest));
+        let tail = fma::<FMA, _>(ratio, q, ratio) * power * Self::INVERSE_GUARD;
         if x > 0.0 { 1.0 - tail } else { tail }
     }
 
@@ -288,7 +288,7 @@ impl FloatMath for f64 {
     fn pow_ordinary<const FMA: bool>(x: f64, y: f64) -> f64 {
         const A: [f64; 2] = [2.885_390_081_777_926_8, 4.071_054_748_186_206_6e-17];
         const B: [f64; 2] = [0.961_796_693_925_975_6, 5.057_761_664_812_590_7e-17];
-        let (n, f) = Self::split(x);
+        let (n, f) = Self::split_exponent(x);
         let m = f + 1.0;
         let below = m + 1.0;
         let inverse = 1.0 / below;
@@ -334,6 +334,6 @@ impl FloatMath for f64 {
         let sum = 1.0 + r;
         let rest = (1.0 - sum) + r;
         let y = sum + expm1_rest::<true>(r).mul_add(r * r, rest + r_low);
-        Self::scaled(y, shifted)
+        Self::scale_by_power(y, shifted)
     }
 }

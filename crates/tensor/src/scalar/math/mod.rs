@@ -122,10 +122,10 @@ pub(crate) trait FloatMath:
     /// log₁₀ 2 as a sum of two numbers. The first number has few digits, so that its products with exponents are exact.
     const LOG10_2_HIGH: Self;
     const LOG10_2_LOW: Self;
-    /// The exponent that [`falling`](Self::falling) adds to avoid subnormal numbers. [`LOWER`](Self::LOWER) is the power of two that
-    /// removes it again.
-    const RAISED: Self;
-    const LOWER: Self;
+    /// The exponent that [`exp_nonpositive`](Self::exp_nonpositive) adds to avoid subnormal numbers.
+    /// [`INVERSE_GUARD`](Self::INVERSE_GUARD) is the power of two that removes it again.
+    const GUARD_EXPONENT: Self;
+    const INVERSE_GUARD: Self;
     /// The two bounds of |x| in [`tanh`](Self::tanh): below the first bound, tanh x is computed as a polynomial. Above the
     /// second bound, the result is ±1.
     const TANH_RANGE: (Self, Self);
@@ -146,11 +146,11 @@ pub(crate) trait FloatMath:
     /// Computes e^r - 1 for r from -½ ln 2 to ½ ln 2.
     fn expm1_reduced<const FMA: bool>(r: Self) -> Self;
     /// Returns n and m - 1 for x = m 2ⁿ with m in √½ .. √2.
-    fn split(x: Self) -> (Self, Self);
+    fn split_exponent(x: Self) -> (Self, Self);
     /// Computes ln(1 + m) - m for 1 + m in √½ .. √2.
-    fn log1p_rest<const FMA: bool>(m: Self) -> Self;
+    fn log1p_minus_x<const FMA: bool>(m: Self) -> Self;
     /// Computes ((tanh x)/x - 1)/x² as a function of x², for |x| below the first bound of [`TANH_RANGE`](Self::TANH_RANGE).
-    fn tanh_near<const FMA: bool>(square: Self) -> Self;
+    fn tanh_series<const FMA: bool>(square: Self) -> Self;
     /// Computes ln x for arguments that satisfy [`is_ordinary`](Self::is_ordinary); error at most 1 unit in the last place.
     fn log_ordinary<const FMA: bool>(x: Self) -> Self;
     /// Computes ln x, for ordinary arguments with the same bits as [`log_ordinary`](Self::log_ordinary). The result is -∞ at 0 and NaN for
@@ -186,16 +186,16 @@ pub(crate) trait FloatMath:
         Self::from_bits(shifted.to_bits() << Self::DIGITS)
     }
 
-    /// Returns [`ROUND`](Self::ROUND) plus twice the bias of the exponent, for [`scaled`](Self::scaled).
+    /// Returns [`ROUND`](Self::ROUND) plus twice the bias of the exponent, for [`scale_by_power`](Self::scale_by_power).
     #[inline(always)]
-    fn scaled_round() -> Self {
+    fn scale_round() -> Self {
         Self::ROUND + (Self::BIAS + Self::BIAS)
     }
 
-    /// Computes y 2ⁿ, where `shifted` is [`scaled_round`](Self::scaled_round) + n. The function multiplies by two factors, because 2ⁿ alone
+    /// Computes y 2ⁿ, where `shifted` is [`scale_round`](Self::scale_round) + n. The function multiplies by two factors, because 2ⁿ alone
     /// may be out of range although the result is in range.
     #[inline(always)]
-    fn scaled(y: Self, shifted: Self) -> Self {
+    fn scale_by_power(y: Self, shifted: Self) -> Self {
         let exponent = shifted.to_bits();
         let half = exponent >> 1;
         y * Self::from_bits(half << Self::DIGITS) * Self::from_bits((exponent - half) << Self::DIGITS)
@@ -203,7 +203,7 @@ pub(crate) trait FloatMath:
 
     /// Computes x - n ln 2.
     #[inline(always)]
-    fn reduced<const FMA: bool>(x: Self, n: Self) -> Self {
+    fn subtract_ln_2s<const FMA: bool>(x: Self, n: Self) -> Self {
         fma::<FMA, _>(-n, Self::LN_2_LOW, fma::<FMA, _>(-n, Self::LN_2_HIGH, x))
     }
 
@@ -238,16 +238,16 @@ pub(crate) trait FloatMath:
         (y == y.trunc()).then(|| half != half.trunc())
     }
 
-    /// Returns q and power with e^(x - rest) = (1 + q) · power · [`LOWER`](Self::LOWER). The argument x must be between the lower bound of
-    /// [`EXP_RANGE`](Self::EXP_RANGE) and 0, and `rest` less than an ulp of x. The caller multiplies by `LOWER` last, so that a subnormal
-    /// result is rounded once.
+    /// Returns q and power with e^(x - rest) = (1 + q) · power · [`INVERSE_GUARD`](Self::INVERSE_GUARD). The argument x must be between the
+    /// lower bound of [`EXP_RANGE`](Self::EXP_RANGE) and 0, and `rest` less than an ulp of x. The caller multiplies by `INVERSE_GUARD`
+    /// last, so that a subnormal result is rounded once.
     #[inline(always)]
-    fn falling<const FMA: bool>(x: Self, rest: Option<Self>) -> (Self, Self) {
-        let round = Self::ROUND + (Self::BIAS + Self::RAISED);
+    fn exp_nonpositive<const FMA: bool>(x: Self, rest: Option<Self>) -> (Self, Self) {
+        let round = Self::ROUND + (Self::BIAS + Self::GUARD_EXPONENT);
         let shifted = fma::<FMA, _>(x, Self::LOG2_E, round);
         let n = shifted - round;
         let r = match rest {
-            None => Self::reduced::<FMA>(x, n),
+            None => Self::subtract_ln_2s::<FMA>(x, n),
             // The exact difference is computed first, and then the small terms are added, so that they keep their digits.
             Some(rest) => fma::<FMA, _>(-n, Self::LN_2_HIGH, x) + fma::<FMA, _>(-n, Self::LN_2_LOW, -rest),
         };
@@ -263,10 +263,10 @@ pub(crate) trait FloatMath:
         // Arguments with the result 0 are replaced by 0, because Intel's processors take a hundred cycles for a product that is rounded to
         // 0. Results of 0 are common: a masked softmax has arguments of -∞.
         let bounded = if x < below { Self::ZERO } else { bounded };
-        let round = Self::scaled_round();
+        let round = Self::scale_round();
         let shifted = fma::<FMA, _>(bounded, Self::LOG2_E, round);
-        let r = Self::reduced::<FMA>(bounded, shifted - round);
-        let y = Self::scaled(Self::expm1_reduced::<FMA>(r) + Self::ONE, shifted);
+        let r = Self::subtract_ln_2s::<FMA>(bounded, shifted - round);
+        let y = Self::scale_by_power(Self::expm1_reduced::<FMA>(r) + Self::ONE, shifted);
         if x < below { Self::ZERO } else { y }
     }
 
@@ -277,10 +277,10 @@ pub(crate) trait FloatMath:
         let below = -(Self::BIAS + Self::from_f64(f64::from(Self::DIGITS + 1)));
         let x = if x > above { above } else { x };
         let x = if x < below { below } else { x };
-        let round = Self::scaled_round();
+        let round = Self::scale_round();
         let shifted = x + round;
         let r = (x - (shifted - round)) * Self::LN_2;
-        Self::scaled(Self::expm1_reduced::<FMA>(r) + Self::ONE, shifted)
+        Self::scale_by_power(Self::expm1_reduced::<FMA>(r) + Self::ONE, shifted)
     }
 
     /// Returns true if x is so small that f(x) = x + c x² + O(x³) rounds to x. The caller then returns x, which keeps the sign of 0 and the
@@ -300,7 +300,7 @@ pub(crate) trait FloatMath:
         let round = Self::ROUND + (Self::BIAS - Self::ONE);
         let shifted = fma::<FMA, _>(bounded, Self::LOG2_E, round);
         let half = Self::power_of_two(shifted);
-        let q = Self::expm1_reduced::<FMA>(Self::reduced::<FMA>(bounded, shifted - round));
+        let q = Self::expm1_reduced::<FMA>(Self::subtract_ln_2s::<FMA>(bounded, shifted - round));
         let y = Self::from_f64(2.0) * fma::<FMA, _>(q, half, half - Self::from_f64(0.5));
         if Self::is_tiny(x) { x } else { y }
     }
@@ -310,8 +310,8 @@ pub(crate) trait FloatMath:
     fn sigmoid<const FMA: bool>(x: Self) -> Self {
         // The exponential of -|x| cannot overflow. For a large negative x, e⁻ˣ would overflow although the result can be represented.
         let (magnitude, below) = (-x.abs(), Self::EXP_RANGE.0);
-        let (q, power) = Self::falling::<FMA>(if magnitude < below { below } else { magnitude }, None);
-        let e = (q + Self::ONE) * power * Self::LOWER;
+        let (q, power) = Self::exp_nonpositive::<FMA>(if magnitude < below { below } else { magnitude }, None);
+        let e = (q + Self::ONE) * power * Self::INVERSE_GUARD;
         let over = if x >= Self::ZERO { Self::ONE } else { e };
         over / (Self::ONE + e)
     }
@@ -323,11 +323,11 @@ pub(crate) trait FloatMath:
         let magnitude = x.abs();
         // Near 0, `far` is a difference of nearly equal numbers, which loses digits. The odd polynomial `near` replaces it there.
         let square = x * x;
-        let near = fma::<FMA, _>(Self::tanh_near::<FMA>(square) * square, x, x);
+        let near = fma::<FMA, _>(Self::tanh_series::<FMA>(square) * square, x, x);
         let z = if magnitude > end { end } else { magnitude };
         let (two, round) = (Self::from_f64(2.0), Self::ROUND + Self::BIAS);
         let shifted = fma::<FMA, _>(z, two * Self::LOG2_E, round);
-        let r = Self::reduced::<FMA>(two * z, shifted - round);
+        let r = Self::subtract_ln_2s::<FMA>(two * z, shifted - round);
         let power = Self::power_of_two(shifted);
         let above = fma::<FMA, _>(Self::expm1_reduced::<FMA>(r), power, power + Self::ONE);
         let far = Self::ONE - two / above;
@@ -338,12 +338,12 @@ pub(crate) trait FloatMath:
     /// Computes 1 - erf x as e^(-y²) g(t)/(1 + 2y), where y is |x| and `g` has the coefficients of a polynomial. For negative x, returns 2
     /// minus this value. For y below 0.4, returns `near`, which the caller has computed by another formula.
     #[inline(always)]
-    fn erfc_of<const FMA: bool, const N: usize>(x: Self, y: Self, t: Self, g: [Self; N], near: Self) -> Self {
+    fn combine_erfc<const FMA: bool, const N: usize>(x: Self, y: Self, t: Self, g: [Self; N], near: Self) -> Self {
         let two = Self::from_f64(2.0);
         let (square, rest) = Self::square::<FMA>(y);
-        let (q, power) = Self::falling::<FMA>(-square, Some(rest));
+        let (q, power) = Self::exp_nonpositive::<FMA>(-square, Some(rest));
         let ratio = polynomial::<FMA, N, _>(t, g) / fma::<FMA, _>(two, y, Self::ONE);
-        let tail = fma::<FMA, _>(ratio, q, ratio) * power * Self::LOWER;
+        let tail = fma::<FMA, _>(ratio, q, ratio) * power * Self::INVERSE_GUARD;
         let far = if x < Self::ZERO { two - tail } else { tail };
         if y < Self::from_f64(0.4) { near } else { far }
     }
@@ -352,16 +352,16 @@ pub(crate) trait FloatMath:
     /// powers of two.
     #[inline(always)]
     fn log2_ordinary<const FMA: bool>(x: Self) -> Self {
-        let (n, m) = Self::split(x);
-        let rest = fma::<FMA, _>(Self::log1p_rest::<FMA>(m), Self::LOG2_E, m * Self::LOG2_E_LOW);
+        let (n, m) = Self::split_exponent(x);
+        let rest = fma::<FMA, _>(Self::log1p_minus_x::<FMA>(m), Self::LOG2_E, m * Self::LOG2_E_LOW);
         n + fma::<FMA, _>(m, Self::LOG2_E, rest)
     }
 
     /// Computes log₁₀ x for arguments that satisfy [`is_ordinary`](Self::is_ordinary); error at most 2 units in the last place.
     #[inline(always)]
     fn log10_ordinary<const FMA: bool>(x: Self) -> Self {
-        let (n, m) = Self::split(x);
-        let rest = fma::<FMA, _>(Self::log1p_rest::<FMA>(m), Self::LOG10_E, m * Self::LOG10_E_LOW);
+        let (n, m) = Self::split_exponent(x);
+        let rest = fma::<FMA, _>(Self::log1p_minus_x::<FMA>(m), Self::LOG10_E, m * Self::LOG10_E_LOW);
         let rest = fma::<FMA, _>(m, Self::LOG10_E, fma::<FMA, _>(n, Self::LOG10_2_LOW, rest));
         fma::<FMA, _>(n, Self::LOG10_2_HIGH, rest)
     }
@@ -377,10 +377,10 @@ pub(crate) trait FloatMath:
     #[inline(always)]
     fn log1p_ordinary<const FMA: bool>(x: Self) -> Self {
         // n is the exponent of 1 + x. m is computed from x itself, not from the rounded 1 + x: 1 + x = (1 + m) 2ⁿ, m = 2⁻ⁿ x + (2⁻ⁿ - 1).
-        let (n, _) = Self::split(Self::ONE + x);
+        let (n, _) = Self::split_exponent(Self::ONE + x);
         let scale = Self::power_of_two((Self::ROUND + Self::BIAS) - n);
         let m = fma::<FMA, _>(x, scale, scale - Self::ONE);
-        let y = fma::<FMA, _>(n, Self::LN_2_LOW, Self::log1p_rest::<FMA>(m));
+        let y = fma::<FMA, _>(n, Self::LN_2_LOW, Self::log1p_minus_x::<FMA>(m));
         let y = fma::<FMA, _>(n, Self::LN_2_HIGH, m + y);
         if Self::is_tiny(x) { x } else { y }
     }

@@ -23,7 +23,7 @@ const ERF_NEAR: [f32; 7] =
 
 /// Computes ln x. `offset` has the bits of x · 2^`shift` minus the bits of √½.
 #[inline(always)]
-fn log_of<const FMA: bool>(offset: u32, shift: f32) -> f32 {
+fn log_from_bits<const FMA: bool>(offset: u32, shift: f32) -> f32 {
     // The number x is (1 + m) 2ⁿ, with 1 + m in √½ .. √2.
     let n = ((offset as i32) >> 23) as f32 - shift;
     let m = f32::from_bits((offset & 0x007f_ffff).wrapping_add(0x3f35_04f3)) - 1.0;
@@ -44,8 +44,8 @@ impl FloatMath for f32 {
     const LOG10_E_LOW: f32 = -1.010_305e-8;
     const LOG10_2_HIGH: f32 = 0.301_025_4;
     const LOG10_2_LOW: f32 = 4.605_039e-6;
-    const RAISED: f32 = 64.0;
-    const LOWER: f32 = 1.0 / 18_446_744_073_709_551_616.0; // 2⁻⁶⁴
+    const GUARD_EXPONENT: f32 = 64.0;
+    const INVERSE_GUARD: f32 = 1.0 / 18_446_744_073_709_551_616.0; // 2⁻⁶⁴
     const TANH_RANGE: (f32, f32) = (0.625, 10.0);
     const POW_NEEDS_FMA: bool = false;
 
@@ -56,27 +56,27 @@ impl FloatMath for f32 {
     }
 
     #[inline(always)]
-    fn split(x: f32) -> (f32, f32) {
+    fn split_exponent(x: f32) -> (f32, f32) {
         let offset = x.to_bits().wrapping_sub(0x3f35_04f3);
         let m = f32::from_bits((offset & 0x007f_ffff).wrapping_add(0x3f35_04f3)) - 1.0;
         (((offset as i32) >> 23) as f32, m)
     }
 
     #[inline(always)]
-    fn log1p_rest<const FMA: bool>(m: f32) -> f32 {
+    fn log1p_minus_x<const FMA: bool>(m: f32) -> f32 {
         let square = m * m;
         fma::<FMA, _>(-0.5, square, polynomial::<FMA, 9, _>(m, LOG) * m * square)
     }
 
     #[inline(always)]
-    fn tanh_near<const FMA: bool>(square: f32) -> f32 {
+    fn tanh_series<const FMA: bool>(square: f32) -> f32 {
         let p = [-5.704_988_7e-3, 2.063_908_9e-2, -5.373_971_5e-2, 0.133_314_42, -0.333_332_8];
         polynomial::<FMA, 5, _>(square, p)
     }
 
     #[inline(always)]
     fn log_ordinary<const FMA: bool>(x: f32) -> f32 {
-        log_of::<FMA>(x.to_bits().wrapping_sub(0x3f35_04f3), 0.0)
+        log_from_bits::<FMA>(x.to_bits().wrapping_sub(0x3f35_04f3), 0.0)
     }
 
     #[inline(always)]
@@ -84,7 +84,7 @@ impl FloatMath for f32 {
         // Subnormal numbers are first scaled into the normal range.
         let small = x < f32::MIN_POSITIVE;
         let scaled = if small { x * 8_388_608.0 } else { x };
-        let y = log_of::<FMA>(scaled.to_bits().wrapping_sub(0x3f35_04f3), if small { 23.0 } else { 0.0 });
+        let y = log_from_bits::<FMA>(scaled.to_bits().wrapping_sub(0x3f35_04f3), if small { 23.0 } else { 0.0 });
         // ∞ and NaN are returned unchanged, and negative numbers become NaN. A comparison of the bits finds both cases.
         let bits = x.to_bits();
         let y = if bits < 0x7f80_0000 { y } else { f32::from_bits(bits | ((bits as i32) >> 31) as u32) };
@@ -110,8 +110,8 @@ impl FloatMath for f32 {
             1.129_527_7,
             -1.773_374_8e-4,
         ];
-        let (q, power) = Self::falling::<FMA>(-polynomial::<FMA, 8, _>(t, q), None);
-        let far = (1.0 - (q + 1.0) * power * Self::LOWER).copysign(x);
+        let (q, power) = Self::exp_nonpositive::<FMA>(-polynomial::<FMA, 8, _>(t, q), None);
+        let far = (1.0 - (q + 1.0) * power * Self::INVERSE_GUARD).copysign(x);
         if magnitude < 0.93 { near } else { far }
     }
 
@@ -137,7 +137,7 @@ impl FloatMath for f32 {
             1.276_978_4,
         ];
         let near = 1.0 - fma::<FMA, _>(polynomial::<FMA, _, _>(y * y, ERF_NEAR), x, x);
-        Self::erfc_of::<FMA, _>(x, y, t, g, near)
+        Self::combine_erfc::<FMA, _>(x, y, t, g, near)
     }
 
     /// Computes Φ(x), the normal distribution function. The error is at most 5 units in the last place in the left tail, and 3 for x of 0
@@ -155,8 +155,8 @@ impl FloatMath for f32 {
         let below =
             fma::<FMA, _>(y, polynomial::<FMA, 3, _>(square, [1.030_052_5e-2, 0.469_104_02, 1.674_099_7]), even);
         let ratio = above / below;
-        let (q, power) = Self::falling::<FMA>(-0.5 * square, Some(0.5 * rest));
-        let tail = fma::<FMA, _>(ratio, q, ratio) * power * Self::LOWER;
+        let (q, power) = Self::exp_nonpositive::<FMA>(-0.5 * square, Some(0.5 * rest));
+        let tail = fma::<FMA, _>(ratio, q, ratio) * power * Self::INVERSE_GUARD;
         if x > 0.0 { 1.0 - tail } else { tail }
     }
 

@@ -35,7 +35,7 @@ const TERMS: usize = 6;
 /// A table for a function f of t from 0 to `end`. Beyond `end`, f(t) rounds to 1.
 struct Table {
     /// True if f(-t) is -f(t). Otherwise f(-t) is 1 - f(t), and the table has f(-t) with full relative accuracy.
-    odd: bool,
+    is_odd: bool,
     end: f32,
     /// The coefficients of the formula for the index of the segment that contains t. The index is t · (`curve` · t + `slope`), rounded.
     curve: f32,
@@ -53,30 +53,30 @@ static NDTR: LazyLock<Table> = LazyLock::new(|| Table::new(false, 6.0, (0.6, 1.6
 static TANH: LazyLock<Table> = LazyLock::new(|| Table::new(true, 10.0, (-0.2, 5.1), f64::tanh));
 
 impl Table {
-    fn new(odd: bool, end: f32, (curve, slope): (f32, f32), function: fn(f64) -> f64) -> Self {
+    fn new(is_odd: bool, end: f32, (curve, slope): (f32, f32), function: fn(f64) -> f64) -> Self {
         let (a, b) = (f64::from(curve), f64::from(slope));
         // Solves a t² + b t = `number` for t.
         let border = |number: f64| 2.0 * number / (b + (b * b + 4.0 * a * number).sqrt());
         let mut table =
-            Table { odd, end, curve, slope, origins: [0.0; SEGMENTS], coefficients: [[0.0; SEGMENTS]; TERMS] };
+            Table { is_odd, end, curve, slope, origins: [0.0; SEGMENTS], coefficients: [[0.0; SEGMENTS]; TERMS] };
         for segment in 0..SEGMENTS {
             let right = border(segment as f64 + 0.5);
             let left = match segment {
                 // In the segment at 0, the polynomial of an odd function must be odd, so the segment includes negative arguments.
-                0 if odd => -right,
+                0 if is_odd => -right,
                 0 => 0.0,
                 _ => border(segment as f64 - 0.5),
             };
             // The origin is the end of the segment at which the function is smaller, so that no term is much larger than the sum. The
             // origin is 0 in the segment around 0.
-            let origin = (if odd { left.max(0.0) } else { right }) as f32;
+            let origin = (if is_odd { left.max(0.0) } else { right }) as f32;
             table.origins[segment] = origin;
             let coefficients = interpolation(function, (left, right), f64::from(origin));
             for (power, coefficient) in coefficients.into_iter().rev().enumerate() {
                 table.coefficients[power][segment] = coefficient as f32;
             }
         }
-        if odd {
+        if is_odd {
             // The constant term of the segment at 0 is exactly 0, so that values near 0 keep full relative accuracy.
             table.coefficients[TERMS - 1][0] = 0.0;
         }
@@ -115,8 +115,8 @@ pub(crate) fn unary(op: Unary, x: &[f32], out: &mut [f32]) -> bool {
         match op {
             Unary::Exp => exponentials(x, out),
             Unary::Log => logarithms(x, out),
-            Unary::Ndtr => run(&NDTR, x, out),
-            Unary::Tanh => run(&TANH, x, out),
+            Unary::Ndtr => evaluate_table(&NDTR, x, out),
+            Unary::Tanh => evaluate_table(&TANH, x, out),
             _ => return false,
         }
     }
@@ -126,7 +126,7 @@ pub(crate) fn unary(op: Unary, x: &[f32], out: &mut [f32]) -> bool {
 /// Computes `out = f(x)`, one register of elements at a time.
 #[inline]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-fn each(x: &[f32], out: &mut [f32], mut f: impl FnMut(__m512) -> __m512) {
+fn for_each_vector(x: &[f32], out: &mut [f32], mut f: impl FnMut(__m512) -> __m512) {
     let (chunks, rest) = x.as_chunks();
     let (out_chunks, out_rest) = out.as_chunks_mut();
     for (x, out) in chunks.iter().zip(out_chunks) {
@@ -164,22 +164,22 @@ const EXP: [f32; 2] = [0.166_670_09, 0.500_016_32];
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
 fn exponentials(x: &[f32], out: &mut [f32]) {
     let powers = load(&POWERS);
-    let ((below, above), all) = (f32::EXP_RANGE, |number: f32| _mm512_set1_ps(number));
-    let round = all(f32::ROUND / LANES as f32);
-    each(x, out, |x| {
+    let ((below, above), splat) = (f32::EXP_RANGE, |number: f32| _mm512_set1_ps(number));
+    let round = splat(f32::ROUND / LANES as f32);
+    for_each_vector(x, out, |x| {
         // Results of 0 are masked out, because Intel's processors take a hundred cycles for a product that is rounded to 0. Results of 0
         // are common: a masked softmax has arguments of -∞.
-        let some = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, all(below));
+        let is_nonzero = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, splat(below));
         // This order of the operands keeps a NaN of `x`: if an operand is NaN, the instruction returns the second operand.
-        let x = _mm512_min_ps(all(above), x);
-        let shifted = _mm512_fmadd_ps(x, all(f32::LOG2_E), round);
+        let x = _mm512_min_ps(splat(above), x);
+        let shifted = _mm512_fmadd_ps(x, splat(f32::LOG2_E), round);
         let n = _mm512_sub_ps(shifted, round);
-        let r = _mm512_fnmadd_ps(n, all(f32::LN_2_LOW), _mm512_fnmadd_ps(n, all(f32::LN_2_HIGH), x));
-        let q = _mm512_fmadd_ps(_mm512_fmadd_ps(all(EXP[0]), r, all(EXP[1])), _mm512_mul_ps(r, r), r);
+        let r = _mm512_fnmadd_ps(n, splat(f32::LN_2_LOW), _mm512_fnmadd_ps(n, splat(f32::LN_2_HIGH), x));
+        let q = _mm512_fmadd_ps(_mm512_fmadd_ps(splat(EXP[0]), r, splat(EXP[1])), _mm512_mul_ps(r, r), r);
         // The lowest bits of `shifted` are the fraction of n, which selects the power in the table. The integer part of n scales the
         // result.
         let power = _mm512_permutexvar_ps(_mm512_castps_si512(shifted), powers);
-        _mm512_maskz_scalef_ps(some, _mm512_fmadd_ps(power, q, power), n)
+        _mm512_maskz_scalef_ps(is_nonzero, _mm512_fmadd_ps(power, q, power), n)
     });
 }
 
@@ -211,31 +211,31 @@ const LOG: [f32; 4] = [0.188_664_72, -0.250_081_93, 0.333_344_88, -0.5];
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
 fn logarithms(x: &[f32], out: &mut [f32]) {
     let [reciprocals, logarithms] = LOGARITHMS.each_ref().map(|row| load(row));
-    let all = |number: f32| _mm512_set1_ps(number);
-    each(x, out, |x| {
+    let splat = |number: f32| _mm512_set1_ps(number);
+    for_each_vector(x, out, |x| {
         // For a negative x, `m` is NaN. The exponent is -∞ for x = 0 and ∞ for x = ∞.
         let m = _mm512_getmant_ps::<_MM_MANT_NORM_P75_1P5, _MM_MANT_SIGN_NAN>(x);
         let n = _mm512_sub_ps(_mm512_getexp_ps(x), _mm512_getexp_ps(m));
         // The table lookup reads only the lowest bits of `piece`.
         let piece = _mm512_srli_epi32::<19>(_mm512_castps_si512(m));
-        let r = _mm512_fmsub_ps(m, _mm512_permutexvar_ps(piece, reciprocals), all(1.0));
-        let mut sum = all(LOG[0]);
+        let r = _mm512_fmsub_ps(m, _mm512_permutexvar_ps(piece, reciprocals), splat(1.0));
+        let mut sum = splat(LOG[0]);
         for coefficient in &LOG[1..] {
-            sum = _mm512_fmadd_ps(sum, r, all(*coefficient));
+            sum = _mm512_fmadd_ps(sum, r, splat(*coefficient));
         }
         let near = _mm512_fmadd_ps(sum, _mm512_mul_ps(r, r), r);
-        _mm512_fmadd_ps(n, all(f32::LN_2), _mm512_add_ps(_mm512_permutexvar_ps(piece, logarithms), near))
+        _mm512_fmadd_ps(n, splat(f32::LN_2), _mm512_add_ps(_mm512_permutexvar_ps(piece, logarithms), near))
     });
 }
 
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-fn run(table: &Table, x: &[f32], out: &mut [f32]) {
+fn evaluate_table(table: &Table, x: &[f32], out: &mut [f32]) {
     let registers = Registers::new(table);
-    if table.odd {
-        return each(x, out, |x| registers.apply::<true>(x).0);
+    if table.is_odd {
+        return for_each_vector(x, out, |x| registers.apply::<true>(x).0);
     }
     let mut beyond = 0;
-    each(x, out, |x| {
+    for_each_vector(x, out, |x| {
         let (result, outside) = registers.apply::<false>(x);
         beyond |= outside;
         result
@@ -256,7 +256,7 @@ struct Registers {
 
 #[inline]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-fn halves(row: &[f32; SEGMENTS]) -> [__m512; 2] {
+fn load_segments(row: &[f32; SEGMENTS]) -> [__m512; 2] {
     let (halves, _) = row.as_chunks();
     [load(&halves[0]), load(&halves[1])]
 }
@@ -267,13 +267,13 @@ impl Registers {
     fn new(table: &Table) -> Self {
         let mut coefficients = [[_mm512_setzero_ps(); 2]; TERMS];
         for (register, row) in coefficients.iter_mut().zip(&table.coefficients) {
-            *register = halves(row);
+            *register = load_segments(row);
         }
         Registers {
             end: _mm512_set1_ps(table.end),
             curve: _mm512_set1_ps(table.curve),
             slope: _mm512_set1_ps(table.slope),
-            origins: halves(&table.origins),
+            origins: load_segments(&table.origins),
             coefficients,
         }
     }
@@ -336,7 +336,7 @@ mod tests {
 
     /// Computes the function of `table` like [`Registers`], but for a single number. Calls `general` for arguments outside the table.
     fn naive(table: &Table, general: fn(f32) -> f32, x: f32) -> f32 {
-        if !table.odd && x < -table.end {
+        if !table.is_odd && x < -table.end {
             return general(x);
         }
         let t = if x.abs() > table.end { table.end } else { x.abs() };
@@ -344,7 +344,7 @@ mod tests {
         let d = t - table.origins[segment];
         let [first, rest @ ..] = table.coefficients.map(|row| row[segment]);
         let sum = rest.into_iter().fold(first, |sum, coefficient| sum.mul_add(d, coefficient));
-        match table.odd {
+        match table.is_odd {
             true => sum.copysign(x),
             false if x > 0.0 => 1.0 - sum,
             false => sum,
@@ -396,7 +396,7 @@ mod tests {
     fn errors_are_as_stated() {
         let x = sample();
         for (op, table, general, exact, bound) in TABLES {
-            for &x in x.iter().filter(|x| table.odd || **x >= -table.end) {
+            for &x in x.iter().filter(|x| table.is_odd || **x >= -table.end) {
                 let (got, exact) = (f64::from(naive(table, general, x)), exact(f64::from(x)));
                 let rounded = (exact as f32).abs();
                 let off = (got - exact).abs() / f64::from(rounded.next_up() - rounded);

@@ -3,7 +3,7 @@
 use wengert_macros::twins;
 
 use crate::ops::network::losses::reduction::reduce;
-use crate::ops::network::losses::targets::{ClassOptions, Targets, check_weight};
+use crate::ops::network::losses::targets::{ClassOptions, ClassTargets, check_weight};
 use crate::ops::shape::views::squeeze;
 use crate::ops::{Compose, Result, Softmax, TensorLike};
 use crate::{Float, Shape, Site, Tensor, Unary, ensure};
@@ -33,7 +33,7 @@ pub trait ClassLosses: TensorLike<Elem: Float> {
     /// mean is NaN with gradient 0. Refuses classes out of range. PyTorch: `nn.functional.nll_loss`.
     fn try_nll_loss(&self, target: &Tensor<i64>, options: ClassOptions<'_, Self>) -> Result<Self> {
         let at = Site::here("nll_loss");
-        let targets = Targets::new(&self.shape(), target, options.ignore_index, at)?;
+        let targets = ClassTargets::new(&self.shape(), target, options.ignore_index, at)?;
         check_weight(options.weight, targets.classes, at)?;
         targets.nll(self, &options, at)
     }
@@ -74,7 +74,7 @@ fn cross_entropy_of_classes<A: TensorLike<Elem: Float>>(
     options: &ClassOptions<'_, A>,
     at: Site,
 ) -> Result<A> {
-    let targets = Targets::new(&x.shape(), target, options.ignore_index, at)?;
+    let targets = ClassTargets::new(&x.shape(), target, options.ignore_index, at)?;
     check_weight(options.weight, targets.classes, at)?;
     let log = x.try_log_softmax(targets.axis as isize)?;
     let nll = targets.nll(&log, options, at)?;
@@ -87,7 +87,7 @@ fn cross_entropy_of_classes<A: TensorLike<Elem: Float>>(
         None => log,
     };
     let spread = weighted.sum_over(&[targets.axis], at)?.reshape_to(target.shape().clone(), at)?;
-    let spread = targets.reduce(&targets.mask(&spread.apply_unary(Unary::Neg, at)?, at)?, options, at)?;
+    let spread = targets.reduce(&targets.zero_ignored(&spread.apply_unary(Unary::Neg, at)?, at)?, options, at)?;
     nll.times(1.0 - smoothing, at)?.plus(&spread.times(smoothing / targets.classes as f64, at)?, at)
 }
 

@@ -6,7 +6,7 @@ use wengert_macros::twins;
 
 use crate::ops::elementwise::activations::log_sigmoid;
 use crate::ops::network::losses::reduction::{LossReduction, reduce};
-use crate::ops::primitive::pair::{join, pair};
+use crate::ops::primitive::pair::{broadcast_shape, broadcast_two};
 use crate::ops::{ArrayOperand, Compose, Result, TensorLike};
 use crate::{Binary, Compare, Error, Float, Scalar, Shape, Site, Unary, ensure};
 
@@ -20,7 +20,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     /// [`KlDivLoss::batch_mean`](crate::ops::KlDivLoss::batch_mean). PyTorch: `nn.functional.kl_div`.
     fn try_kl_div(&self, target: impl ArrayOperand<Self>, log_target: bool, reduction: LossReduction) -> Result<Self> {
         let at = Site::here("kl_div");
-        let (y, x) = pair(&target.into_array(self)?, self, at)?;
+        let (y, x) = broadcast_two(&target.into_array(self)?, self, at)?;
         let losses = if log_target {
             y.apply_unary(Unary::Exp, at)?.times(&y.minus(&x, at)?, at)?
         } else {
@@ -42,7 +42,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
         reduction: LossReduction,
     ) -> Result<Self> {
         let at = Site::here("poisson_nll_loss");
-        let (y, x) = pair(&target.into_array(self)?, self, at)?;
+        let (y, x) = broadcast_two(&target.into_array(self)?, self, at)?;
         let mut losses = if log_input {
             x.apply_unary(Unary::Exp, at)?.minus(&y.times(&x, at)?, at)?
         } else {
@@ -84,7 +84,7 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
             }
             variance = variance.reshape_to(column, at)?;
         }
-        let variance = variance.guarded(
+        let variance = variance.check_elements(
             |value| value >= Self::Elem::ZERO || value.is_nan(),
             "var has negative entry/entries",
             at,
@@ -119,8 +119,8 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
                  deprecated. Please ensure they have the same size."
         );
         let is_valid = |value: Self::Elem| value >= Self::Elem::ZERO && value <= Self::Elem::ONE || value.is_nan();
-        let x = self.guarded(is_valid, "all elements of input should be between 0 and 1", at)?;
-        let y = target.guarded(is_valid, "all elements of target should be between 0 and 1", at)?;
+        let x = self.check_elements(is_valid, "all elements of input should be between 0 and 1", at)?;
+        let y = target.check_elements(is_valid, "all elements of target should be between 0 and 1", at)?;
         reduce_weighted(cross_entropy(&x, &y, at)?, weight, reduction, at)
     }
 
@@ -221,7 +221,7 @@ fn reduce_weighted<A: TensorLike>(losses: A, weight: Option<&A>, reduction: Loss
 /// Refuses a weight whose shape does not broadcast with the shape `own` of the losses, or would enlarge the losses. `name` is the name of
 /// the weight in errors.
 fn check_weight(name: &str, weight: &Shape, own: &Shape, at: Site) -> Result<(), Error> {
-    let joined = join(own, weight, at)?;
+    let joined = broadcast_shape(own, weight, at)?;
     if joined == *own {
         return Ok(());
     }

@@ -3,7 +3,7 @@
 use wengert_macros::twins;
 
 use crate::ops::network::losses::reduction::{LossReduction, reduce};
-use crate::ops::primitive::pair::join;
+use crate::ops::primitive::pair::broadcast_shape;
 use crate::ops::reduce::norms::norm;
 use crate::ops::{ArrayOperand, Compose, Result, TensorLike};
 use crate::{Binary, Compare, Dims, Float, Site, Unary, ensure};
@@ -58,7 +58,7 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
         let target = &target.into_array(self)?;
         let at = Site::here("hinge_embedding_loss");
         let far = self.apply_unary(Unary::Neg, at)?.plus(margin, at)?.apply_unary(Unary::Relu, at)?;
-        let shape = join(&self.shape(), &target.shape(), at)?;
+        let shape = broadcast_shape(&self.shape(), &target.shape(), at)?;
         let part = |losses: &Self, class: f64| {
             losses.expand_to(&shape, at)?.choose(
                 &target.expand_to(&shape, at)?.compare(Compare::Ne, class, at)?,

@@ -3,7 +3,7 @@
 use wengert_macros::twins;
 
 use crate::ops::network::losses::reduction::{LossReduction, reduce, total};
-use crate::ops::primitive::pair::pair;
+use crate::ops::primitive::pair::broadcast_two;
 use crate::ops::primitive::tensor_like::Composite;
 use crate::ops::{ArrayOperand, Compose, Result, TensorLike};
 use crate::scalar::formula::Formula;
@@ -54,10 +54,10 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
     fn try_smooth_l1_loss(&self, target: impl ArrayOperand<Self>, beta: f64, reduction: LossReduction) -> Result<Self> {
         let at = Site::here("smooth_l1_loss");
         ensure!(beta >= 0.0, at, "smooth_l1_loss does not support negative values for beta.");
-        let (x, y) = pair(self, &target.into_array(self)?, at)?;
+        let (x, y) = broadcast_two(self, &target.into_array(self)?, at)?;
         let losses = match Self::Elem::from_f64(beta).to_f64() {
             0.0 => x.minus(&y, at)?.apply_unary(Unary::Abs, at)?,
-            _ => Self::composed_elementwise([&x, &y], &Huber { delta: beta, divisor: beta }, at)?,
+            _ => Self::apply_elementwise_composite([&x, &y], &Huber { delta: beta, divisor: beta }, at)?,
         };
         reduce(&losses, reduction, at)
     }
@@ -74,8 +74,8 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
     ) -> Result<Self> {
         let at = Site::here("huber_loss");
         ensure!(delta > 0.0, at, "huber_loss does not support non-positive values for delta.");
-        let (x, y) = pair(self, &target.into_array(self)?, at)?;
-        let mut losses = Self::composed_elementwise([&x, &y], &Huber { delta, divisor: 1.0 }, at)?;
+        let (x, y) = broadcast_two(self, &target.into_array(self)?, at)?;
+        let mut losses = Self::apply_elementwise_composite([&x, &y], &Huber { delta, divisor: 1.0 }, at)?;
         if let Some(weight) = weight {
             check_weight(weight, &self.shape(), at)?;
             losses = losses.times(weight, at)?;
@@ -86,7 +86,7 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
 
 /// Returns `x - target`. The operands broadcast.
 fn subtract<A: TensorLike>(x: &A, target: &A, at: Site) -> Result<A> {
-    let (x, y) = pair(x, target, at)?;
+    let (x, y) = broadcast_two(x, target, at)?;
     x.minus(&y, at)
 }
 
@@ -98,7 +98,7 @@ struct Huber {
 }
 
 impl Composite<2> for Huber {
-    fn of<A: TensorLike<Elem: Float>>(&self, [x, y]: [&A; 2], at: Site) -> Result<A> {
+    fn apply<A: TensorLike<Elem: Float>>(&self, [x, y]: [&A; 2], at: Site) -> Result<A> {
         let d = x.minus(y, at)?;
         let beyond = d.apply_unary(Unary::Abs, at)?.compare(Compare::Ge, self.delta, at)?;
         let clamped = d.apply_unary(Unary::Sign, at)?.times(self.delta, at)?.choose(&beyond, &d, at)?;

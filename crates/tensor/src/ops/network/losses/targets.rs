@@ -35,7 +35,7 @@ impl<A> Default for ClassOptions<'_, A> {
 }
 
 /// Class indices that were checked against the prediction.
-pub(crate) struct Targets {
+pub(crate) struct ClassTargets {
     /// The dimension of the classes in the prediction.
     pub(crate) axis: usize,
     pub(crate) classes: usize,
@@ -44,10 +44,10 @@ pub(crate) struct Targets {
     /// True for the targets that are not ignored; `None` if no target is ignored.
     kept: Option<Tensor<bool>>,
     /// The number of targets that are not ignored.
-    count: usize,
+    n_kept: usize,
 }
 
-impl Targets {
+impl ClassTargets {
     /// Checks the classes `target` against a prediction of shape `x`. Targets that equal `ignore_index` are ignored.
     pub(crate) fn new(x: &Shape, target: &Tensor<i64>, ignore_index: i64, at: Site) -> Result<Self, Error> {
         ensure!(x.rank() > 0, at, "Expected 1 or more dimensions (got 0)");
@@ -63,10 +63,10 @@ impl Targets {
             } else {
                 format!("size mismatch (got input: {x}, target: {own})")
             };
-            return Err(Error::argument(at, sentence).with_hint(hint(x, own, axis, &expected)));
+            return Err(Error::argument(at, sentence).with_hint(shape_hint(x, own, axis, &expected)));
         }
-        let count = target.iter().filter(|&class| class != ignore_index).count();
-        let (index, kept) = if count == target.numel() {
+        let n_kept = target.iter().filter(|&class| class != ignore_index).count();
+        let (index, kept) = if n_kept == target.numel() {
             (target.clone(), None)
         } else {
             let kept = target.compare(Compare::Ne, ignore_index, at)?;
@@ -83,14 +83,14 @@ impl Targets {
                 return Err(Error::IndexRange { message, at }.with_hint_if_any(hint));
             }
         }
-        Ok(Targets { axis, classes, index, kept, count })
+        Ok(ClassTargets { axis, classes, index, kept, n_kept })
     }
 
     /// Returns the losses, with 0 for ignored targets.
-    pub(crate) fn mask<A: TensorLike>(&self, losses: &A, at: Site) -> Result<A> {
+    pub(crate) fn zero_ignored<A: TensorLike>(&self, losses: &A, at: Site) -> Result<A> {
         match &self.kept {
             None => Ok(losses.clone()),
-            Some(kept) => losses.choose(&losses.mask(kept, at)?, Argument::Number(A::Elem::ZERO), at),
+            Some(kept) => losses.choose(&losses.constant_mask(kept, at)?, Argument::Number(A::Elem::ZERO), at),
         }
     }
 
@@ -116,7 +116,7 @@ impl Targets {
         if let Some(weight) = options.weight {
             losses = losses.times(&self.weights(weight, at)?, at)?;
         }
-        self.reduce(&self.mask(&losses, at)?, options, at)
+        self.reduce(&self.zero_ignored(&losses, at)?, options, at)
     }
 
     /// Reduces the losses. `Mean` divides by the sum of the weights of the targets that are not ignored, or by their number without
@@ -129,17 +129,17 @@ impl Targets {
     ) -> Result<A> {
         match (options.reduction, options.weight) {
             (LossReduction::Mean, Some(weight)) => {
-                let weights = self.mask(&self.weights(weight, at)?, at)?;
+                let weights = self.zero_ignored(&self.weights(weight, at)?, at)?;
                 total(losses, at)?.divide_by(&total(&weights, at)?, at)
             }
-            (LossReduction::Mean, None) => total(losses, at)?.divide_by(self.count as f64, at),
+            (LossReduction::Mean, None) => total(losses, at)?.divide_by(self.n_kept as f64, at),
             _ => reduce(losses, options.reduction, at),
         }
     }
 }
 
 /// Returns the hint of the error message for targets of shape `own`, if a prediction of shape `x` needs targets of shape `expected`.
-fn hint(x: &Shape, own: &Shape, axis: usize, expected: &Shape) -> String {
+fn shape_hint(x: &Shape, own: &Shape, axis: usize, expected: &Shape) -> String {
     let column = expected.replaced(axis..axis, &[1]);
     let classes_last = x.rank() > 2 && x[..x.rank() - 1] == own[..];
     let change = if own == x {

@@ -1,6 +1,6 @@
 //! Checks the arguments that a convolution and its transpose share, and adds the bias.
 
-use crate::ops::window::windows::{Window, add_batch, at_least};
+use crate::ops::window::windows::{Window, add_batch, per_dimension_at_least};
 use crate::ops::{Compose, ConvOptions, Result, TensorLike};
 use crate::{Error, Shape, Site, ensure};
 
@@ -20,8 +20,8 @@ pub(crate) fn prepare<A: TensorLike>(
         at,
         "Expected {unbatched}D (unbatched) or {batched}D (batched) input to {name}, but got input of size: {own}"
     );
-    let stride = at_least(&options.stride, rank, ("stride", 1), at)?;
-    let dilation = at_least(&options.dilation, rank, ("dilation", 1), at)?;
+    let stride = per_dimension_at_least(&options.stride, rank, ("stride", 1), at)?;
+    let dilation = per_dimension_at_least(&options.dilation, rank, ("dilation", 1), at)?;
     ensure!(
         kernel.rank() == batched && !kernel[2..].contains(&0),
         at,

@@ -2,7 +2,7 @@
 
 use crate::ops::shape::padding::{PadMode, pad};
 use crate::ops::window::convolution::check::{add_bias, check_bias, check_channels, prepare};
-use crate::ops::window::windows::{Window, at_least, per_dimension, remove_batch};
+use crate::ops::window::windows::{Window, per_dimension, per_dimension_at_least, remove_batch};
 use crate::ops::{ConvOptions, ConvolutionForm, Result, Slot, Windowed};
 use crate::{Error, Number, Scalar as _, Shape, Site, ensure};
 
@@ -56,7 +56,10 @@ fn padding_sides(
     at: Site,
 ) -> Result<Vec<(usize, usize)>, Error> {
     if let Some(padding) = &options.padding {
-        return Ok(at_least(padding, rank, ("padding", 0), at)?.into_iter().map(|size| (size, size)).collect());
+        return Ok(per_dimension_at_least(padding, rank, ("padding", 0), at)?
+            .into_iter()
+            .map(|size| (size, size))
+            .collect());
     }
     let stride = per_dimension(&options.stride, rank, "stride", at)?;
     ensure!(stride.iter().all(|&stride| stride == 1), at, "padding='same' is not supported for strided convolutions");

@@ -1,7 +1,7 @@
 //! A transposed convolution: the derivative of a convolution with respect to its input, as an operation.
 
 use crate::ops::window::convolution::check::{add_bias, check_bias, check_channels, prepare};
-use crate::ops::window::windows::{Window, at_least, remove_batch};
+use crate::ops::window::windows::{Window, per_dimension_at_least, remove_batch};
 use crate::ops::{ConvOptions, ConvolutionForm, PadMode, Result, Slot, Windowed};
 use crate::{Error, Number, Scalar as _, Shape, Site, ensure};
 
@@ -19,10 +19,10 @@ pub(crate) fn convolve_transposed<A: Windowed<Elem: Number>>(
     let Some(padding) = &options.padding else {
         return Err(Error::argument(at, "padding='same' is not supported for transposed convolutions").into());
     };
-    let padding = at_least(padding, rank, ("padding", 0), at)?;
+    let padding = per_dimension_at_least(padding, rank, ("padding", 0), at)?;
     let zeros = options.padding_mode == PadMode::Constant(0.0);
     ensure!(zeros, at, "Only \"zeros\" padding mode is supported for {}", at.operation);
-    let more = at_least(&options.output_padding, rank, ("output_padding", 0), at)?;
+    let more = per_dimension_at_least(&options.output_padding, rank, ("output_padding", 0), at)?;
     check_channels(&own, &kernel, kernel[0], "transposed=1", at)?;
     let out = kernel[1] * options.groups;
     check_bias(bias, &kernel, out, at)?;

@@ -9,7 +9,7 @@ use crate::ops::window::pooling::maximum::prefers_second;
 use crate::ops::window::pooling::mean::average;
 use crate::ops::window::pooling::plan::check_nonempty;
 use crate::ops::window::windowed::Windowed;
-use crate::ops::window::windows::{add_batch, at_least, remove_batch};
+use crate::ops::window::windows::{add_batch, per_dimension_at_least, remove_batch};
 use crate::ops::{Compose, Result, TensorLike};
 use crate::{Error, Float, Reduction, Scalar, Site, Sizes, View, ensure};
 
@@ -119,7 +119,7 @@ fn check<A: TensorLike>(
         "{name}(): Expected {unbatched}D or {batched}D tensor, but got{colon} {shape}"
     );
     check_nonempty(&shape, nonempty_from.unwrap_or(lead), at)?;
-    let counts = at_least(size, rank, ("output_size", 0), at)?;
+    let counts = per_dimension_at_least(size, rank, ("output_size", 0), at)?;
     // Maximum pooling makes a list with an array for each window. The reservation checks that memory can hold this list.
     let largest = counts.iter().copied().max().unwrap_or_default();
     let refused = |_| Error::out_of_memory(&counts[..], A::Elem::DTYPE, at);

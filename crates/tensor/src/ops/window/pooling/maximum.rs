@@ -8,7 +8,7 @@ use crate::kernel::pool::max;
 use crate::ops::window::pooling::PoolOptions;
 use crate::ops::window::pooling::plan::window_axes;
 use crate::ops::window::pooling::volume::{Volume, area};
-use crate::ops::window::windowed::{PoolingForm, Windowed};
+use crate::ops::window::windowed::{MaxPoolForm, Windowed};
 use crate::ops::window::windows::{add_batch, remove_batch};
 use crate::ops::{Arithmetic as _, Indexing as _, Result, TensorLike, Views as _};
 use crate::{Binary, Compare, Error, Float, Scalar, Shape, Site, Sizes, Tensor};
@@ -23,25 +23,25 @@ pub(crate) fn max_pool<A: Windowed<Elem: Float>>(
 ) -> Result<A> {
     let axes = window_axes(x, rank, kernel, options, true, at)?;
     let (x, added) = add_batch(x, rank + 2, at)?;
-    remove_batch(largest(&x, &axes, at)?, added, at)
+    remove_batch(window_maxima(&x, &axes, at)?, added, at)
 }
 
 /// Returns the largest element of each window of `[n, c, …]`. `axes` has the windows along each dimension after the first two.
-fn largest<A: Windowed<Elem: Float>>(x: &A, axes: &[WindowAxis], at: Site) -> Result<A> {
+fn window_maxima<A: Windowed<Elem: Float>>(x: &A, axes: &[WindowAxis], at: Site) -> Result<A> {
     if let &[depth, rows, columns] = axes {
-        let volume = Volume::of(&x.shape());
-        let planes = largest(&volume.planes(x, at)?, &[rows, columns], at)?;
+        let volume = Volume::new(&x.shape());
+        let planes = window_maxima(&volume.to_planes(x, at)?, &[rows, columns], at)?;
         let plane = [rows.output, columns.output];
-        let lines = largest(&volume.lines(&planes, plane, at)?, &[depth, single_elements(plane)], at)?;
-        return volume.volumes(&lines, depth.output, plane, at);
+        let lines = window_maxima(&volume.to_lines(&planes, plane, at)?, &[depth, single_element_windows(plane)], at)?;
+        return volume.to_volumes(&lines, depth.output, plane, at);
     }
-    let form = form::<A>(&x.shape(), axes, at)?;
+    let form = max_pool_form::<A>(&x.shape(), axes, at)?;
     x.apply_max_pool(x, &form, f64::NEG_INFINITY, at)
 }
 
 /// Returns the windows along the flattened rows and columns, `plane`, for the step that pools volumes along the depth only. Each window is a
 /// single element.
-fn single_elements(plane: [usize; 2]) -> WindowAxis {
+fn single_element_windows(plane: [usize; 2]) -> WindowAxis {
     let count = area(plane);
     WindowAxis { input: count, kernel: 1, output: count, stride: 1, dilation: 1, before: 0 }
 }
@@ -57,48 +57,49 @@ pub(crate) fn max_pool_with_indices<A: Windowed<Elem: Float>>(
 ) -> Result<(A, Tensor<i64>), A::Error> {
     let axes = window_axes(x, rank, kernel, options, true, at)?;
     let (batch, added) = add_batch(x, rank + 2, at)?;
-    let indices = positions(&batch.to_tensor(at)?, &axes, at)?;
+    let indices = maximum_positions(&batch.to_tensor(at)?, &axes, at)?;
     // The values are not read at the indices, because a window of only padding has the value -∞, but the index 0.
-    let values = largest(&batch, &axes, at)?;
+    let values = window_maxima(&batch, &axes, at)?;
     Ok((remove_batch(values, added, at)?, remove_batch(indices, added, at)?))
 }
 
 /// Returns the row-major position of the largest element of each window of `[n, c, …]` in the dimensions after the first two. `axes` has the
 /// windows along each of these dimensions.
-fn positions<T: Float>(x: &Tensor<T>, axes: &[WindowAxis], at: Site) -> Result<Tensor<i64>, Error> {
+fn maximum_positions<T: Float>(x: &Tensor<T>, axes: &[WindowAxis], at: Site) -> Result<Tensor<i64>, Error> {
     if let &[depth, rows, columns] = axes {
-        let (volume, plane) = (Volume::of(x.shape()), [rows.output, columns.output]);
-        let planes = volume.planes(x, at)?;
-        let within = volume.lines(&positions(&planes, &[rows, columns], at)?, plane, at)?;
-        let maxima = volume.lines(&largest(&planes, &[rows, columns], at)?, plane, at)?;
-        // `maxima` has the maximum of each window within each plane, and `within` its position in the plane. The position in `maxima` of
-        // the largest element of a three-dimensional window gives its plane, and selects its position in `within`.
-        let chosen = positions(&maxima, &[depth, single_elements(plane)], at)?.try_flatten(2, 3)?;
-        let within = within.try_flatten(2, 3)?.try_gather(2, &chosen)?;
+        let (volume, plane) = (Volume::new(x.shape()), [rows.output, columns.output]);
+        let planes = volume.to_planes(x, at)?;
+        let position_in_plane = volume.to_lines(&maximum_positions(&planes, &[rows, columns], at)?, plane, at)?;
+        let maxima = volume.to_lines(&window_maxima(&planes, &[rows, columns], at)?, plane, at)?;
+        // `maxima` has the maximum of each window within each plane, and `position_in_plane` its position in the plane. The position in
+        // `maxima` of the largest element of a three-dimensional window gives its plane, and selects its position in `position_in_plane`.
+        let chosen = maximum_positions(&maxima, &[depth, single_element_windows(plane)], at)?.try_flatten(2, 3)?;
+        let position_in_plane = position_in_plane.try_flatten(2, 3)?.try_gather(2, &chosen)?;
         let planes_before = chosen.try_floor_divide(area(plane) as i64)?;
-        let places = planes_before.try_mul(area([rows.input, columns.input]) as i64)?.try_add(&within)?;
-        let places = volume.volumes(&places, depth.output, plane, at)?;
-        if places.numel() == 0 {
-            return Ok(places);
+        let flat_positions =
+            planes_before.try_mul(area([rows.input, columns.input]) as i64)?.try_add(&position_in_plane)?;
+        let flat_positions = volume.to_volumes(&flat_positions, depth.output, plane, at)?;
+        if flat_positions.numel() == 0 {
+            return Ok(flat_positions);
         }
         // Sets the position of each window of only padding to 0.
-        return axes.iter().enumerate().try_fold(places, |places, (number, axis)| {
+        return axes.iter().enumerate().try_fold(flat_positions, |flat_positions, (number, axis)| {
             let shape = Shape::ones(3).with_size(number, axis.output);
-            places.try_mul(&Tensor::try_from_vec(factors(axis), shape)?)
+            flat_positions.try_mul(&Tensor::try_from_vec(nonpadding_factors(axis), shape)?)
         });
     }
-    let (values, form) = (x.elements(at)?, form::<Tensor<T>>(x.shape(), axes, at)?);
+    let (values, form) = (x.elements(at)?, max_pool_form::<Tensor<T>>(x.shape(), axes, at)?);
     Tensor::build(&form.output, at, |out| max::places(&form.windows, &values, out))
 }
 
 /// Returns a factor for each window along one dimension: 1 if the window has elements inside the array, and 0 if it has only padding.
-fn factors(axis: &WindowAxis) -> Vec<i64> {
+fn nonpadding_factors(axis: &WindowAxis) -> Vec<i64> {
     (0..axis.output).map(|i| i64::from((0..axis.kernel).any(|k| axis.place(i, k).is_some()))).collect()
 }
 
 /// Returns the shapes and windows of a maximum pooling of an array of shape `input`, `[n, c, …]`. `axes` has the windows along each
 /// dimension after the first two.
-fn form<A: TensorLike>(input: &Shape, axes: &[WindowAxis], at: Site) -> Result<PoolingForm, Error> {
+fn max_pool_form<A: TensorLike>(input: &Shape, axes: &[WindowAxis], at: Site) -> Result<MaxPoolForm, Error> {
     let output = input[..2].iter().copied().chain(axes.iter().map(|axis| axis.output)).collect();
     // `MaxPool` describes planes of rows and columns. If only one dimension is pooled, a plane is a single row.
     let (rows, columns) = match *axes {
@@ -113,7 +114,7 @@ fn form<A: TensorLike>(input: &Shape, axes: &[WindowAxis], at: Site) -> Result<P
     if farthest >= u32::MAX as usize {
         return Err(Error::TooLarge { shape: [rows.kernel, columns.kernel].into(), dtype: A::Elem::DTYPE, at });
     }
-    Ok(PoolingForm { input: input.clone(), output, windows: max::MaxPool { rows, columns } })
+    Ok(MaxPoolForm { input: input.clone(), output, windows: max::MaxPool { rows, columns } })
 }
 
 /// Returns a mask that is true where the second operand is larger than the first, or NaN.

@@ -6,7 +6,7 @@ use crate::kernel::pool::mean::{Divisor, WindowSpans};
 use crate::ops::window::pooling::options::PoolOptions;
 use crate::ops::window::pooling::plan::window_axes;
 use crate::ops::window::pooling::volume::{Volume, area};
-use crate::ops::window::windowed::{MeanForm, Windowed};
+use crate::ops::window::windowed::{MeanPoolForm, Windowed};
 use crate::ops::window::windows::{add_batch, remove_batch};
 use crate::ops::{Compose, Result};
 use crate::shape::error::ensure;
@@ -45,13 +45,13 @@ pub(crate) fn average<A: Windowed<Elem: Float>>(x: &A, mut spans: Vec<WindowSpan
     if spans.len() == 3 {
         // The mean is computed in two steps: over planes, then along the depth. The divisor of a window is the product of the divisors of
         // both steps.
-        let (volume, depth) = (Volume::of(&x.shape()), spans.remove(0));
+        let (volume, depth) = (Volume::new(&x.shape()), spans.remove(0));
         let (depth_count, plane) = (depth.count(), [spans[0].count(), spans[1].count()]);
-        let planes = average(&volume.planes(x, at)?, spans, at)?;
+        let planes = average(&volume.to_planes(x, at)?, spans, at)?;
         let count = area(plane);
         let each = WindowSpans::moving(count, count, [1, 1, 0], Divisor::Is(1.0));
-        let lines = average(&volume.lines(&planes, plane, at)?, vec![depth, each], at)?;
-        return volume.volumes(&lines, depth_count, plane, at);
+        let lines = average(&volume.to_lines(&planes, plane, at)?, vec![depth, each], at)?;
+        return volume.to_volumes(&lines, depth_count, plane, at);
     }
     let input = x.shape();
     let mut output: Shape = input[..2].into();
@@ -59,5 +59,5 @@ pub(crate) fn average<A: Windowed<Elem: Float>>(x: &A, mut spans: Vec<WindowSpan
     let columns = spans.pop().unwrap_or_else(WindowSpans::none);
     // `MeanPool` describes planes of rows and columns. If only one dimension is pooled, a plane is a single row.
     let rows = spans.pop().unwrap_or_else(WindowSpans::none);
-    x.apply_avg_pool(&MeanForm { input, output, windows: kernel::MeanPool { rows, columns } }, at)
+    x.apply_avg_pool(&MeanPoolForm { input, output, windows: kernel::MeanPool { rows, columns } }, at)
 }

@@ -3,7 +3,7 @@
 use crate::kernel::conv::geometry::WindowAxis;
 use crate::ops::TensorLike;
 use crate::ops::window::pooling::options::PoolOptions;
-use crate::ops::window::windows::{Window, at_least};
+use crate::ops::window::windows::{Window, per_dimension_at_least};
 use crate::{Error, Scalar as _, Shape, Site, Sizes, ensure};
 
 /// Checks the arguments of a pooling. Returns the windows along each of the `rank` pooled dimensions, which are the last dimensions of `x`.
@@ -31,7 +31,7 @@ pub(crate) fn window_axes<A: TensorLike>(
     if rank == 3 && !is_maximum {
         check_kernel(&shape[planes + 1..], &windows, at)?;
     }
-    let padding = at_least(&options.padding, rank, ("padding", 0), at)?;
+    let padding = per_dimension_at_least(&options.padding, rank, ("padding", 0), at)?;
     let (mut axes, mut counts) = (Vec::with_capacity(rank), Vec::with_capacity(rank));
     for (k, (&window, &padding)) in windows.iter().zip(&padding).enumerate() {
         let Window { kernel, stride, dilation } = window;
@@ -116,12 +116,13 @@ pub(super) fn windows(
     is_maximum: bool,
     at: Site,
 ) -> Result<Vec<Window>, Error> {
-    let kernel = at_least(kernel, rank, ("kernel_size", 1), at)?;
+    let kernel = per_dimension_at_least(kernel, rank, ("kernel_size", 1), at)?;
     let stride = match &options.stride {
-        Some(stride) if !stride.as_slice().is_empty() => at_least(stride, rank, ("stride", 1), at)?,
+        Some(stride) if !stride.as_slice().is_empty() => per_dimension_at_least(stride, rank, ("stride", 1), at)?,
         _ => kernel.clone(),
     };
-    let dilation = if is_maximum { at_least(&options.dilation, rank, ("dilation", 1), at)? } else { vec![1; rank] };
+    let dilation =
+        if is_maximum { per_dimension_at_least(&options.dilation, rank, ("dilation", 1), at)? } else { vec![1; rank] };
     Ok((0..rank).map(|k| Window { kernel: kernel[k], stride: stride[k], dilation: dilation[k] }).collect())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::ops::window::pooling::PoolOptions;
 use crate::ops::window::pooling::plan::windows;
-use crate::ops::window::windows::at_least;
+use crate::ops::window::windows::per_dimension_at_least;
 use crate::ops::{Compose, Result, Scatter as _, TensorLike};
 use crate::{Error, Float, Shape, Site, Sizes, Tensor, ensure};
 
@@ -33,7 +33,7 @@ pub(crate) fn max_unpool<A: TensorLike<Elem: Float>>(
     );
     let first = own.rank() - rank;
     ensure!(!own[first - 1..].contains(&0), at, "max_unpool{rank}d(): the channels of {own} must have elements");
-    let sizes = plane(&own[first..], kernel, options, output_size, at)?;
+    let sizes = unpooled_sizes(&own[first..], kernel, options, output_size, at)?;
     let plane = Shape::from(&sizes[..]).checked_numel().unwrap_or(usize::MAX);
     // Like PyTorch, the error names the last of several wrong positions.
     if let Some(index) = indices.iter().filter(|&index| index < 0 || index as u64 >= plane as u64).last() {
@@ -51,7 +51,7 @@ pub(crate) fn max_unpool<A: TensorLike<Elem: Float>>(
 }
 
 /// Returns the sizes of the result for planes of sizes `own`: `output_size`, or the sizes that the windows cover.
-fn plane(
+fn unpooled_sizes(
     own: &[usize],
     kernel: &Sizes,
     options: &PoolOptions,
@@ -60,7 +60,7 @@ fn plane(
 ) -> Result<Vec<usize>, Error> {
     let rank = own.len();
     let windows = windows(rank, kernel, options, false, at)?;
-    let padding = at_least(&options.padding, rank, ("padding", 0), at)?;
+    let padding = per_dimension_at_least(&options.padding, rank, ("padding", 0), at)?;
     let covered = |k: usize| windows[k].extent(own[k]) as i128 - 2 * padding[k] as i128;
     let Some(sizes) = output_size else {
         let negative = "max_unpooling: output_size must contain non-negative spatial dimensions, but got output_size";

@@ -10,24 +10,24 @@ pub(super) struct Volume {
 
 impl Volume {
     /// Returns the sizes of an array of five dimensions.
-    pub(super) fn of(shape: &Shape) -> Self {
+    pub(super) fn new(shape: &Shape) -> Self {
         Volume { sizes: std::array::from_fn(|axis| shape[axis]) }
     }
 
     /// Returns the volumes `x` as planes, `[n, c·d, h, w]`.
-    pub(super) fn planes<A: TensorLike>(&self, x: &A, at: Site) -> Result<A> {
+    pub(super) fn to_planes<A: TensorLike>(&self, x: &A, at: Site) -> Result<A> {
         let [n, c, d, h, w] = self.sizes;
         x.reshape_to([n, c.saturating_mul(d), h, w], at)
     }
 
     /// Returns pooled planes `x` of sizes h' and w' in the shape `[n, c, d, h'·w']`, to pool them along the depth d.
-    pub(super) fn lines<A: TensorLike>(&self, x: &A, [h, w]: [usize; 2], at: Site) -> Result<A> {
+    pub(super) fn to_lines<A: TensorLike>(&self, x: &A, [h, w]: [usize; 2], at: Site) -> Result<A> {
         let [n, c, d, ..] = self.sizes;
         x.reshape_to([n, c, d, area([h, w])], at)
     }
 
     /// Returns the results `x` of the pooling along the depth as volumes of depth d', height h' and width w'.
-    pub(super) fn volumes<A: TensorLike>(&self, x: &A, d: usize, [h, w]: [usize; 2], at: Site) -> Result<A> {
+    pub(super) fn to_volumes<A: TensorLike>(&self, x: &A, d: usize, [h, w]: [usize; 2], at: Site) -> Result<A> {
         let [n, c, ..] = self.sizes;
         x.reshape_to([n, c, d, h, w], at)
     }
